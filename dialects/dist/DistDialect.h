@@ -1,0 +1,33 @@
+// The dist dialect: shardings as tensor encodings, and data movement between ranks.
+#pragma once
+
+#include "runtime/plan/Sharding.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/dist/DistDialect.h.inc"
+#include "dialects/dist/DistEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/dist/DistAttributes.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/dist/DistOps.h.inc"
+
+namespace msc::dist {
+
+/// The sharding that a tensor type carries; the type must carry one.
+msc::Sharding shardingOf(mlir::Type type);
+inline msc::Sharding shardingOf(mlir::Value value) { return shardingOf(value.getType()); }
+/// True if the tensor type carries a sharding.
+bool hasSharding(mlir::Type type);
+/// The same tensor type with this sharding.
+mlir::RankedTensorType withSharding(mlir::Type type, const msc::Sharding &sharding);
+/// Global shape as plain data.
+std::vector<int64_t> globalShape(mlir::Type type);
+
+} // namespace msc::dist

@@ -1,0 +1,49 @@
+// Attributes that any operator of a network may carry beside its own. They are discardable: passes that do not know
+// them leave them alone. Use these accessors, never the raw names.
+#pragma once
+
+#include "dialects/net/ShardingRule.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Operation.h"
+
+#include <optional>
+
+namespace msc::net {
+
+/// Where an operator came from in time. Forward operators carry no attribute.
+enum class Phase { Forward, Backward, Update };
+llvm::StringRef phaseName(Phase phase); // "forward", "backward", "update"
+Phase getPhase(mlir::Operation *op);
+void setPhase(mlir::Operation *op, Phase phase);
+
+/// `@ "name"`: what reports and dumps call this operator. Default: the name of its first value.
+llvm::StringRef getInstanceName(mlir::Operation *op);
+void setInstanceName(mlir::Operation *op, llvm::StringRef name);
+
+/// "Default/network-WithLossCell/_backbone-Net/layer1".
+llvm::StringRef getScope(mlir::Operation *op);
+void setScope(mlir::Operation *op, llvm::StringRef scope);
+
+/// Source names of the results ("h" for %h), one per result; empty where the value has none.
+llvm::StringRef getValueName(mlir::Value value);
+void setValueNames(mlir::Operation *op, llvm::ArrayRef<llvm::StringRef> names);
+
+/// Pieces per dimension per operand. Absent: not decided yet.
+std::optional<Strategy> getInStrategy(mlir::Operation *op);
+void setInStrategy(mlir::Operation *op, const Strategy &strategy);
+std::optional<Strategy> getOutStrategy(mlir::Operation *op);
+void setOutStrategy(mlir::Operation *op, const Strategy &strategy);
+
+/// Who decided the strategy: "user", "propagated from 'matmul'", "searched", "data_parallel", "follows 'x'".
+llvm::StringRef getStrategyOrigin(mlir::Operation *op);
+void setStrategyOrigin(mlir::Operation *op, llvm::StringRef origin);
+
+/// Backward and update operators: the forward operator whose gradient they belong to, by its ordinal `net.id`.
+std::optional<int64_t> getForwardId(mlir::Operation *op);
+void setForwardId(mlir::Operation *op, int64_t id);
+/// Ordinal of a forward operator, given by `numberOperators` before autodiff.
+std::optional<int64_t> getId(mlir::Operation *op);
+void setId(mlir::Operation *op, int64_t id);
+
+} // namespace msc::net

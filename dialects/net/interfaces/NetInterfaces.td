@@ -1,0 +1,102 @@
+//===- NetInterfaces.td - what every operator brings ----------------------===//
+//
+// One operator is one folder (or one family of operators that differ in a word). Its .cpp implements, in this order:
+// verify, shape inference (upstream InferTypeOpInterface), Gradient, ShardingRule, Cost, Lower.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MSC_DIALECTS_NET_INTERFACES
+#define MSC_DIALECTS_NET_INTERFACES
+
+include "mlir/IR/OpBase.td"
+
+def Net_OperatorInterface : OpInterface<"Operator"> {
+  let cppNamespace = "::msc::net";
+  let description = [{
+    The face of an operator towards text: names and attributes as users write them. The operator's name is its
+    mnemonic in the `net` dialect (`net.MatMul` is written `MatMul`).
+  }];
+  let methods = [
+    StaticInterfaceMethod<"The attributes that users may write, in positional order.",
+      "::llvm::ArrayRef<::msc::net::AttributeSpec>", "attributeSpecs", (ins)>,
+    StaticInterfaceMethod<"Names of the operands (MindSpore's input_names), one per operand.",
+      "::llvm::ArrayRef<::llvm::StringRef>", "inputNames", (ins)>,
+    StaticInterfaceMethod<"Names of the results (MindSpore's output_names), one per result.",
+      "::llvm::ArrayRef<::llvm::StringRef>", "outputNames", (ins)>,
+  ];
+}
+
+def Net_GradientInterface : OpInterface<"Gradient"> {
+  let cppNamespace = "::msc::net";
+  let description = [{
+    Builds the gradients of the operands from the gradients of the results, as `net` operators on global tensors.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        `resultGradients[i]` is null where nothing flows back into result i. `wanted[i]` says whether the gradient of
+        operand i is needed; leave `operandGradients[i]` null where it is not wanted or is zero. The builder stands
+        behind the last forward operator and gives every new operator this operator's location, scope and the phase
+        "backward". Sum over broadcast dimensions with `sumTo`. Fails (with a diagnostic) if the operator has no
+        gradient.
+      }],
+      "::llvm::LogicalResult", "buildGradient",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$resultGradients,
+           "const ::llvm::SmallBitVector &":$wanted, "::llvm::MutableArrayRef<::mlir::Value>":$operandGradients)>,
+  ];
+}
+
+def Net_ShardingRuleInterface : OpInterface<"ShardingRuleInterface"> {
+  let cppNamespace = "::msc::net";
+  let description = [{ How the operator may be split: factors over the dimensions of operands and results. }];
+  let methods = [
+    InterfaceMethod<"The rule for this operator's global shapes and attributes.",
+      "::msc::net::ShardingRule", "shardingRule", (ins)>,
+  ];
+}
+
+def Net_CostInterface : OpInterface<"CostInterface"> {
+  let cppNamespace = "::msc::net";
+  let description = [{ What the operator costs on one rank, in machine-independent units. }];
+  let methods = [
+    InterfaceMethod<[{
+        Work for the given local shapes, one list per operand and per result. The default is one operation per result
+        element, every operand read once and every result written once.
+      }],
+      "::msc::net::OperatorCost", "cost",
+      (ins "::llvm::ArrayRef<::std::vector<int64_t>>":$operandShapes,
+           "::llvm::ArrayRef<::std::vector<int64_t>>":$resultShapes),
+      /*methodBody=*/"", /*defaultImplementation=*/[{
+        return ::msc::net::defaultCost($_op, operandShapes, resultShapes);
+      }]>,
+  ];
+}
+
+def Net_LowerInterface : OpInterface<"Lower"> {
+  let cppNamespace = "::msc::net";
+  let description = [{
+    How the operator becomes code on one rank. `Generic`: a scalar body as `linalg.generic`, fused with its neighbours
+    and compiled. `MatMul`: a library call. `View`: the same elements under another shape, no code.
+  }];
+  let methods = [
+    InterfaceMethod<"Which of the ways this operator takes.", "::msc::net::LoweringKind", "loweringKind", (ins),
+      /*methodBody=*/"", /*defaultImplementation=*/"return ::msc::net::LoweringKind::Generic;">,
+    InterfaceMethod<[{
+        Only for `Generic`. Builds `linalg.generic` operators (with `tensor.empty` and `linalg.fill` for accumulators)
+        on this rank's local tensors: `operands` are ranked tensors with static local shapes, `resultTypes` the local
+        types of the results. Attributes that speak of global sizes (a mean's count) use the operator's own global
+        types. Bodies use `arith` and `math` only; bool is i1.
+      }],
+      "::llvm::LogicalResult", "lowerToLinalg",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands, "::mlir::TypeRange":$resultTypes,
+           "::llvm::SmallVectorImpl<::mlir::Value> &":$results),
+      /*methodBody=*/"", /*defaultImplementation=*/"return $_op->emitOpError(\"has no generic lowering\");">,
+    InterfaceMethod<[{
+        (result, operand) pairs that may share memory because the operator updates the operand in place, e.g.
+        (0, 0) for the parameter of an optimizer.
+      }],
+      "::llvm::SmallVector<::std::pair<unsigned, unsigned>>", "inPlaceResults", (ins),
+      /*methodBody=*/"", /*defaultImplementation=*/"return {};">,
+  ];
+}
+
+#endif // MSC_DIALECTS_NET_INTERFACES
