@@ -87,7 +87,7 @@ def Plan_LaunchOp : Op<Plan_Dialect, "launch", []> {
   let hasVerifier = 1;
 }
 
-def Plan_MatMulOp : Op<Plan_Dialect, "matmul", [AttrSizedOperandSegments]> {
+def Plan_MatMulOp : Op<Plan_Dialect, "matmul", []> {
   let summary = "result = activation(op(left) op(right) + bias) by the device's library";
   let arguments = (ins Plan_BufferType:$left, Plan_BufferType:$right, Plan_BufferType:$result,
                        Optional<Plan_BufferType>:$bias, BoolAttr:$transpose_left, BoolAttr:$transpose_right,
