@@ -17,7 +17,7 @@ done
 
 install_packages test
 . tools/env.sh
-cmake --preset dev > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
+cmake --preset dev -DMSC_BUILD_TESTS=ON > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
 rm -f build-configure.log
 cmake --build --preset dev
 [ $long = 1 ] && export MSC_LONG=1
