@@ -36,6 +36,9 @@ struct CompileOutcome {
 /// returned error has an empty message and the exit code to end with.
 Result<CompileOutcome> compile(const CompileOptions &options);
 
+/// The options of the context block that a flag may override, in snake case.
+std::vector<std::string> contextOptionNames();
+
 /// "net.plan" for "dir/net.mir": where the plan goes unless -o says otherwise.
 std::string defaultOutput(const std::string &input);
 

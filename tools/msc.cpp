@@ -1,6 +1,5 @@
 // msc: compiles networks, explains plans.
 #include "compiler/Compiler.h"
-#include "compiler/ContextOptions.h"
 #include "compiler/Explain.h"
 #include "compiler/Report.h"
 #include "runtime/plan/PlanFile.h"
@@ -10,6 +9,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 
@@ -21,7 +21,8 @@ namespace {
 struct CompileFlags {
   compiler::CompileOptions options;
   std::vector<std::string> defines;
-  std::vector<std::string> context; ///< one text per context option, in the order of contextOptions()
+  std::vector<std::string> contextNames;
+  std::vector<std::string> context; ///< one text per name, empty where the flag is absent
   bool noFusion = false;
 
   void addTo(CLI::App &app) {
@@ -33,10 +34,13 @@ struct CompileFlags {
     app.add_flag("--repropagate", options.repropagate, "of a dump, keep only the strategies that the user wrote");
     app.add_flag("--strict", options.strict, "surprises become errors, e.g. a parameter used under two strategies");
     app.add_option("--save-graphs-ranks", options.saveGraphsRanks, "ranks that are dumped: all, or 0,5");
-    const auto &known = compiler::contextOptions();
-    context.resize(known.size());
-    for (size_t i = 0; i < known.size(); ++i)
-      app.add_option("--" + known[i].flag, context[i], known[i].summary)->group("Context (overrides the context block)");
+    contextNames = compiler::contextOptionNames();
+    context.resize(contextNames.size());
+    for (size_t i = 0; i < contextNames.size(); ++i) {
+      std::string flag = contextNames[i];
+      std::replace(flag.begin(), flag.end(), '_', '-');
+      app.add_option("--" + flag, context[i])->group("Options of the context block, which they override");
+    }
   }
 
   /// False after a message if a -D is malformed.
@@ -52,7 +56,7 @@ struct CompileFlags {
     }
     for (size_t i = 0; i < context.size(); ++i)
       if (!context[i].empty())
-        options.context.emplace_back(compiler::contextOptions()[i].key, context[i]);
+        options.context.emplace_back(contextNames[i], context[i]);
     return true;
   }
 };
