@@ -107,14 +107,7 @@ private:
   const ast::Graph *networkItem = nullptr;
   mlir::Operation *lastParam = nullptr; ///< parameters stand in front of all operators
   llvm::StringMap<llvm::SMLoc> paramPlaces;
-  int64_t operatorCount = 0;
+  int64_t statementCount = 0;
 };
-
-/// "f32" and dumps' "Float32"; null if unknown.
-mlir::Type elementTypeFromName(llvm::StringRef name, mlir::MLIRContext *context);
-/// The words that users write for element types.
-llvm::ArrayRef<llvm::StringRef> elementTypeNames();
-/// `<Tensor[Float32], (16, 32)>` and `<Ref[Tensor[Float32]], (32, 16), ref_key=:w>`; null for other forms.
-mlir::RankedTensorType tensorTypeFromDump(llvm::StringRef text, mlir::MLIRContext *context);
 
 } // namespace msc::frontend

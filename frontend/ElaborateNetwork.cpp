@@ -3,6 +3,7 @@
 
 #include "dialects/net/ConfigFields.h"
 #include "dialects/net/Suggest.h"
+#include "frontend/Types.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CheckedArithmetic.h"
@@ -14,8 +15,9 @@ namespace msc::frontend {
 
 /// Bodies within bodies and cells within cells.
 static constexpr int maximumDepth = 200;
-/// Rounds of one repeat, and operators of a network: more is a mistake, not a network.
+/// Rounds of one repeat, and statements of a network with its cells and repeats expanded: more is a mistake.
 static constexpr int64_t maximumRounds = 100000;
+static constexpr int64_t maximumStatements = 1000000;
 static constexpr int64_t maximumElements = int64_t{1} << 48;
 
 //===----------------------------------------------------------------------===//
@@ -181,7 +183,10 @@ bool Elaborator::runParam(const ast::Param &param, Frame &frame) {
   if (sound)
     value = addParam(frame.prefix + param.name + frame.suffix, *type, *initializer, trained, drawName,
                      locationOf(param.place, param.origin), param.place);
-  return bind(param.name, value, param.place, frame.env) && value;
+  if (value)
+    return bind(param.name, value, param.place, frame.env);
+  frame.env.values.try_emplace(param.name, Binding{Value(), param.place.begin}); // users stay silent
+  return false;
 }
 
 //===----------------------------------------------------------------------===//
@@ -286,6 +291,11 @@ bool Elaborator::runBody(const ast::Body &body, Frame &frame, std::vector<NamedV
                          ast::Return::Kind end) {
   bool sound = true;
   for (const ast::Statement &statement : body.statements) {
+    if (++statementCount > maximumStatements) {
+      if (statementCount == maximumStatements + 1)
+        error(body.close) << "the network has more than " << maximumStatements << " statements after expansion";
+      return false;
+    }
     if (const auto *constant = std::get_if<ast::Const>(&statement.node)) {
       sound = defineConst(*constant, frame.env, /*isTopLevel=*/false) && sound;
     } else if (const auto *param = std::get_if<ast::Param>(&statement.node)) {
@@ -504,7 +514,7 @@ bool Elaborator::runRepeat(const ast::Repeat &repeat, const ast::Assign &assign,
     if (!runBody(repeat.body, inner, next, ast::Return::Kind::Yield))
       return false;
     if (next.size() != carried.size()) {
-      error(repeat.place) << "repeat carries " << carried.size() << " values, but its body yields " << next.size();
+      error(repeat.place) << "repeat carries " << carried.size() << (carried.size() == 1 ? " value" : " values") << ", but its body yields " << next.size();
       return false;
     }
     carried = std::move(next);

@@ -70,8 +70,11 @@ Attribute unwrapTuple(Attribute attribute) {
 }
 
 FailureOr<Value> Evaluator::findValue(StringRef name, const ast::Place &place, const Environment &env) {
-  if (const Binding *binding = env.findValue(name))
-    return binding->value ? FailureOr<Value>(binding->value) : failure();
+  if (const Binding *binding = env.findValue(name)) {
+    if (!binding->value)
+      return failure();
+    return binding->value;
+  }
   InFlightDiagnostic diagnostic = error(place) << "undefined value '%" << name << "'";
   net::addSuggestion(diagnostic, name, env.valueNames(), "%");
   return failure();
@@ -132,11 +135,16 @@ FailureOr<Attribute> Evaluator::evaluate(const Expr &expr, const Environment &en
   }
   case Expr::Kind::String: {
     FailureOr<std::string> decoded = decode(text, env, expr.place.begin);
-    return failed(decoded) ? failure() : FailureOr<Attribute>(builder.getStringAttr(*decoded));
+    if (failed(decoded))
+      return failure();
+    return Attribute(builder.getStringAttr(*decoded));
   }
   case Expr::Kind::Word:
-    if (std::optional<Attribute> value = env.findConstant(text))
-      return *value ? FailureOr<Attribute>(*value) : failure();
+    if (std::optional<Attribute> value = env.findConstant(text)) {
+      if (!*value)
+        return failure();
+      return *value;
+    }
     if (text == "true" || text == "false")
       return Attribute(builder.getBoolAttr(text == "true"));
     return Attribute(builder.getStringAttr(text));
@@ -147,7 +155,9 @@ FailureOr<Attribute> Evaluator::evaluate(const Expr &expr, const Environment &en
     return error(expr.place) << "a graph's name cannot stand here";
   case Expr::Kind::Map: {
     FailureOr<DictionaryAttr> fields = evaluateFields(expr.items, env);
-    return failed(fields) ? failure() : FailureOr<Attribute>(*fields);
+    if (failed(fields))
+      return failure();
+    return Attribute(*fields);
   }
   case Expr::Kind::Tuple:
   case Expr::Kind::List: {

@@ -252,7 +252,7 @@ bool Parser::parseIf(If &branches) {
     if (!parseExpr(branch.condition.emplace()) || !parseBody(branch.body))
       return false;
     if (!isWord("else"))
-      return expected("'else': both sides give a value");
+      return expected("'else', since both sides give a value");
     take();
     if (isWord("if"))
       continue;

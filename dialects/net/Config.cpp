@@ -318,6 +318,8 @@ private:
   void read(ConfigOp op);
   /// True if the block is the first of its kind and name; reports it otherwise.
   bool isFirst(ConfigOp op);
+  /// Columns feed the inputs of the same name: each input needs one, each column one input.
+  bool checkColumns();
 
   ModuleOp module;
   ArrayRef<ConfigOverride> overrides;
@@ -369,13 +371,41 @@ void Reader::read(ConfigOp op) {
   }
 }
 
+bool Reader::checkColumns() {
+  auto networks = module.getOps<NetworkOp>();
+  if (networks.empty())
+    return true;
+  SmallVector<StringRef> inputs;
+  for (StringRef input : (*networks.begin()).getInputNames().getAsValueRange<StringAttr>())
+    inputs.push_back(input);
+  for (const DatasetConfig &dataset : config.datasets) {
+    for (const ColumnConfig &column : dataset.columns) {
+      if (is_contained(inputs, column.name))
+        continue;
+      InFlightDiagnostic diagnostic = emitError(dataset.location)
+                                      << "column '" << column.name << "' feeds no input of the network";
+      addSuggestion(diagnostic, column.name, inputs);
+      return false;
+    }
+    for (StringRef input : inputs)
+      if (none_of(dataset.columns, [&](const ColumnConfig &column) { return column.name == input; })) {
+        emitError(dataset.location) << "the dataset has no column for input '" << input << "'";
+        return false;
+      }
+  }
+  return true;
+}
+
 FailureOr<Config> Reader::run() {
   if (auto devices = module->getAttrOfType<IntegerAttr>(devicesAttributeName))
     config.devices = devices.getInt();
   for (ConfigOp op : module.getOps<ConfigOp>())
     read(op);
   sound &= readContext(context, module.getContext(), overrides, config);
-  return sound ? FailureOr<Config>(std::move(config)) : failure();
+  sound = sound && checkColumns();
+  if (!sound)
+    return failure();
+  return std::move(config);
 }
 
 FailureOr<Config> readConfig(ModuleOp module, ArrayRef<ConfigOverride> overrides) {

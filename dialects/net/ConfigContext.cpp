@@ -197,8 +197,7 @@ static void readDevices(Fields &fields, Config &config) {
   fields.integer("device_num", number, 1, INT32_MAX);
   if (number != config.devices) {
     InFlightDiagnostic diagnostic = emitError(fields.valueLocation("device_num"))
-                                    << "'device_num' is " << number << ", but there are " << config.devices
-                                    << " devices";
+                                    << "'device_num' is " << number << ", but --devices is " << config.devices;
     addHelp(diagnostic, "pass --devices " + std::to_string(number));
     fields.markWrong();
   }

@@ -7,6 +7,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <charconv>
+
 using namespace llvm;
 using namespace mlir;
 
@@ -46,6 +48,15 @@ std::optional<double> asNumber(Attribute attribute) {
   return std::nullopt;
 }
 
+std::string numberText(double number) {
+  char buffer[32];
+  auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, number);
+  std::string text(buffer, end);
+  if (text.find_first_of(".einf") == std::string::npos)
+    text += ".0"; // reads back as a float
+  return text;
+}
+
 /// Appends to `text`; stops behind 200 characters, since values may share their parts many times over.
 static void appendValue(Attribute attribute, std::string &text) {
   if (text.size() > 200) {
@@ -61,7 +72,7 @@ static void appendValue(Attribute attribute, std::string &text) {
   } else if (auto integer = dyn_cast<IntegerAttr>(attribute)) {
     os << integer.getInt();
   } else if (auto real = dyn_cast<FloatAttr>(attribute)) {
-    os << real.getValueAsDouble();
+    os << numberText(real.getValueAsDouble());
   } else if (auto tuple = dyn_cast<ArrayAttr>(attribute)) {
     text += '(';
     for (auto [index, element] : enumerate(tuple)) {

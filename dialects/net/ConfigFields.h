@@ -22,6 +22,8 @@ std::optional<CallValue> asCall(mlir::Attribute attribute);
 /// An integer or a float; a tuple of one element counts as its element.
 std::optional<double> asNumber(mlir::Attribute attribute);
 std::optional<int64_t> asInteger(mlir::Attribute attribute);
+/// The shortest text that reads back as the same double; always looks like a float ("2.0").
+std::string numberText(double number);
 /// A value as the user would write it, for messages.
 std::string valueText(mlir::Attribute attribute);
 
