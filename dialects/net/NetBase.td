@@ -4,7 +4,6 @@
 #define MSC_DIALECTS_NET_BASE
 
 include "mlir/IR/OpBase.td"
-include "mlir/IR/BuiltinAttributes.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dialects/net/interfaces/NetInterfaces.td"
