@@ -14,7 +14,7 @@ namespace {
 
 const comm::OperationLabel kLabel{"resume", ""};
 /// Files are read in windows of this size.
-constexpr uint64_t kWindow = uint64_t{4} << 20;
+constexpr uint64_t kWindow = uint64_t{256} << 10;
 
 std::string shapeText(const std::vector<int64_t> &shape) {
   std::string result = "(";

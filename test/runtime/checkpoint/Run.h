@@ -88,7 +88,8 @@ inline Memory memoryOf(int64_t rank, int64_t devices, int kind, bool filled) {
               {"count", comm::ElementType::I64, {}, true},
               {"mask", comm::ElementType::Bool, {11, 3}, true},
               {"nothing", comm::ElementType::I32, {0, 4}, true},
-              {"large", comm::ElementType::F32, {1025, 1030}, false}};
+              {"large", comm::ElementType::F32, {263, 270}, false},
+              {"long", comm::ElementType::F32, {70001}, false}};
   Memory memory;
   size_t t = 0;
   for (auto &entry : list) {

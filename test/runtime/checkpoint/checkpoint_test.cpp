@@ -103,7 +103,7 @@ TEST(Checkpoint, StateComesBackAndEachSliceIsStoredOnce) {
     Result<LoadOutcome> loaded = loadCheckpoint(folder.file("net-2_3") + "/", options, none, all);
     ASSERT_TRUE(loaded.isOk()) << loaded.error().message;
     EXPECT_EQ(loaded->state, kState);
-    EXPECT_EQ(loaded->unused.size(), 8u);
+    EXPECT_EQ(loaded->unused.size(), 9u);
   });
   std::vector<std::string> names;
   for (const auto &entry : fs::directory_iterator(folder.path()))
@@ -180,7 +180,7 @@ TEST(Checkpoint, DamageOfAnyFileIsFoundOnAllRanks) {
   save(2, options);
   for (std::string name : {"index.json", "state.json", "rank_0.safetensors", "rank_1.safetensors"}) {
     std::string path = folder.file("net-2_3/" + name), content = contentOf(path);
-    std::vector<size_t> places{0, 7, 8, 40, content.size() / 3, content.size() / 2, content.size() - 1};
+    std::vector<size_t> places{0, 8, content.size() / 2, content.size() - 1};
     for (size_t place : places)
       for (int bit : {0, 5}) {
         std::string flipped = content;
@@ -273,8 +273,8 @@ TEST(Checkpoint, AFullDiskSkipsThisCheckpointOnly) {
   TemporaryFolder folder;
   std::string disk = folder.file("disk");
   fs::create_directory(disk);
-  // The "large" tensor takes 4.2 MB: one checkpoint fits, the second does not.
-  if (mount("none", disk.c_str(), "tmpfs", 0, "size=6m") != 0)
+  // A checkpoint takes 0.6 MB: one fits, the second does not.
+  if (mount("none", disk.c_str(), "tmpfs", 0, "size=1m") != 0)
     GTEST_SKIP() << "may not mount a small disk";
   onRanks(2, [&](comm::World &world, comm::Group &all) {
     CheckpointOptions options{disk, "net", 0, false};
