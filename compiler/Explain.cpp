@@ -1,0 +1,120 @@
+#include "compiler/Explain.h"
+
+#include "compiler/Report.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace msc::compiler {
+
+std::string bytesText(uint64_t bytes) {
+  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  while (value >= 1024 && unit < 4) {
+    value /= 1024;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 || value == static_cast<int64_t>(value) ? "%.0f %s" : "%.1f %s", value,
+                units[unit]);
+  return text;
+}
+
+/// Lines of cells, columns padded to the same width; two spaces between columns.
+static std::string table(const std::vector<std::vector<std::string>> &rows) {
+  std::vector<size_t> widths;
+  for (const auto &row : rows)
+    for (size_t i = 0; i < row.size(); ++i) {
+      widths.resize(std::max(widths.size(), row.size()), 0);
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  std::string text;
+  for (const auto &row : rows) {
+    std::string line = " ";
+    for (size_t i = 0; i < row.size(); ++i)
+      line += " " + row[i] + std::string(i + 1 < row.size() ? widths[i] - row[i].size() + 1 : 0, ' ');
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+static std::string localShapes(const plan::Plan &plan, const plan::OperatorNote &note) {
+  std::string text;
+  for (const auto &value : note.operands())
+    text += (text.empty() ? "" : ", ") + localShapeText(plan, value, 0);
+  text += " -> ";
+  for (int i = 0; i < note.results_size(); ++i)
+    text += (i ? ", " : "") + localShapeText(plan, note.results(i), 0);
+  return text;
+}
+
+/// "4 ranks: 0-1-2-3, 4-5-6-7".
+static std::string groupsText(const std::vector<std::vector<int64_t>> &groups) {
+  std::string text = std::to_string(groups.front().size()) + " ranks: ";
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (i == 2 && groups.size() > 3)
+      return text + ", and " + std::to_string(groups.size() - 2) + " more groups";
+    std::string ranks;
+    for (int64_t rank : groups[i])
+      ranks += (ranks.empty() ? "" : "-") + std::to_string(rank);
+    text += (i ? ", " : "") + ranks;
+  }
+  return text;
+}
+
+static const plan::OperatorNote *findNote(const plan::Plan &plan, const std::string &name) {
+  for (const plan::OperatorNote &note : plan.operators())
+    if (note.name() == name)
+      return &note;
+  return nullptr;
+}
+
+static Error unknownOperator(const plan::Plan &plan, const std::string &name) {
+  std::string nearest;
+  unsigned best = 3;
+  for (const plan::OperatorNote &note : plan.operators())
+    if (unsigned distance = llvm::StringRef(note.name()).edit_distance(name); distance < best) {
+      best = distance;
+      nearest = note.name();
+    }
+  std::string names;
+  for (const plan::OperatorNote &note : plan.operators())
+    names += (names.empty() ? "" : ", ") + note.name();
+  return {ExitCode::Usage, "network '" + plan.network() + "' has no operator '" + name + "'",
+          nearest.empty() ? "its operators are " + names : "did you mean '" + nearest + "'?"};
+}
+
+Result<std::string> explainText(const plan::Plan &plan, const std::string &op) {
+  if (!op.empty() && !findNote(plan, op))
+    return unknownOperator(plan, op);
+  std::string text = plan.network() + " on " + std::to_string(plan.devices()) +
+                     (plan.devices() == 1 ? " device" : " devices") + ", " + plan.parallel_mode();
+  if (plan.parallel_mode() == "auto_parallel")
+    text += ", " + plan.search_mode();
+  text += "\n\noperators (local shapes of rank 0)\n";
+  std::vector<std::vector<std::string>> rows;
+  for (const plan::OperatorNote &note : plan.operators())
+    if (op.empty() || note.name() == op)
+      rows.push_back({note.name(), note.op(), note.in_strategy(), note.origin(), placeOf(plan, note.location()),
+                      localShapes(plan, note)});
+  text += table(rows);
+
+  rows.clear();
+  uint64_t total = 0;
+  for (const CollectiveFacts &facts : collectivesOf(plan)) {
+    total += facts.bytes;
+    if (op.empty() || facts.forOperator == op)
+      rows.push_back({facts.phase, facts.kind, facts.location, groupsText(facts.groups), bytesText(facts.bytes), facts.reason});
+  }
+  text += "\ncollectives of one step (bytes received per rank, at most)\n";
+  text += rows.empty() ? "  none\n" : table(rows);
+  text += "\nin all " + bytesText(total) + " per rank and step; memory per rank " + bytesText(plan.arena_bytes()) +
+          ", of which parameters and states " + bytesText(plan.prediction().parameter_bytes()) + "\n";
+  return text;
+}
+
+} // namespace msc::compiler

@@ -1,0 +1,18 @@
+// `msc explain`: what was decided, for people.
+#pragma once
+
+#include "runtime/Status.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <string>
+
+namespace msc::compiler {
+
+/// The text of `msc explain`: operators with strategy, origin and place, collectives with groups, bytes and reason, memory.
+/// `op` limits it to one operator by instance name; an unknown name is an error that offers the nearest one.
+Result<std::string> explainText(const plan::Plan &plan, const std::string &op);
+
+/// "1.5 KiB".
+std::string bytesText(uint64_t bytes);
+
+} // namespace msc::compiler

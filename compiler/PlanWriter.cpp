@@ -1,0 +1,300 @@
+#include "compiler/PlanWriter.h"
+
+#include "dialects/dist/DistDialect.h"
+#include "dialects/net/NetAttributes.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <map>
+
+using namespace mlir;
+
+namespace msc::compiler {
+
+std::pair<std::string, unsigned> fileAndLine(Location location) {
+  std::pair<std::string, unsigned> result{"", 0};
+  location->walk([&](Location inner) {
+    if (auto file = dyn_cast<FileLineColLoc>(inner)) {
+      result = {file.getFilename().str(), file.getLine()};
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return result;
+}
+
+plan::Sharding toProto(const Sharding &sharding) {
+  plan::Sharding proto;
+  for (int64_t axis : sharding.axes)
+    proto.add_axes(axis);
+  for (const auto &dim : sharding.dims) {
+    auto *axes = proto.add_dims();
+    for (int32_t axis : dim)
+      axes->add_axes(axis);
+  }
+  for (const PartialAxis &partial : sharding.partial) {
+    auto *entry = proto.add_partial();
+    entry->set_axis(partial.axis);
+    entry->set_kind(static_cast<plan::Reduction>(partial.kind));
+  }
+  return proto;
+}
+
+uint32_t addLocation(Location location, plan::Plan &plan) {
+  auto [file, line] = fileAndLine(location);
+  uint32_t fileIndex = 0;
+  while (fileIndex < static_cast<uint32_t>(plan.files_size()) && plan.files(fileIndex) != file)
+    ++fileIndex;
+  if (fileIndex == static_cast<uint32_t>(plan.files_size()))
+    plan.add_files(file);
+  for (int i = 0; i < plan.locations_size(); ++i)
+    if (plan.locations(i).file() == fileIndex && plan.locations(i).line() == line)
+      return i;
+  auto *entry = plan.add_locations();
+  entry->set_file(fileIndex);
+  entry->set_line(line);
+  return plan.locations_size() - 1;
+}
+
+uint32_t addSharding(const Sharding &sharding, plan::Plan &plan) {
+  plan::Sharding proto = toProto(sharding);
+  std::string bytes = proto.SerializeAsString();
+  for (int i = 0; i < plan.shardings_size(); ++i)
+    if (plan.shardings(i).SerializeAsString() == bytes)
+      return i;
+  *plan.add_shardings() = std::move(proto);
+  return plan.shardings_size() - 1;
+}
+
+plan::DataType dataTypeOf(Type element) {
+  if (element.isF32())
+    return plan::F32;
+  if (element.isF64())
+    return plan::F64;
+  if (element.isF16())
+    return plan::F16;
+  if (element.isBF16())
+    return plan::BF16;
+  if (element.isInteger(1))
+    return plan::BOOL;
+  return element.isInteger(32) ? plan::I32 : plan::I64;
+}
+
+namespace {
+
+plan::Collective::Kind collectiveKind(StringRef name) {
+  return llvm::StringSwitch<plan::Collective::Kind>(name)
+      .Case("AllReduce", plan::Collective::ALL_REDUCE)
+      .Case("AllGather", plan::Collective::ALL_GATHER)
+      .Case("ReduceScatter", plan::Collective::REDUCE_SCATTER)
+      .Case("AlltoAll", plan::Collective::ALL_TO_ALL)
+      .Case("CollectivePermute", plan::Collective::PERMUTE)
+      .Default(plan::Collective::EXCHANGE);
+}
+
+class ProgramWriter {
+public:
+  ProgramWriter(plan_ir::ProgramOp program, plan::Plan &plan) : program(program), plan(plan) {}
+
+  void run() {
+    proto = plan.add_programs();
+    proto->set_purpose(program.getSymName() == "train" ? plan::Program::TRAIN : plan::Program::PREDICT);
+    variant = proto->add_variants();
+    for (Operation &op : program.getBody().front())
+      write(&op);
+    auto *range = proto->add_ranges();
+    range->set_first(0);
+    range->set_last(plan.devices() - 1);
+    plan.set_arena_bytes(std::max<uint64_t>(plan.arena_bytes(), program.getArenaBytes().value_or(0)));
+  }
+
+private:
+  void write(Operation *op) {
+    llvm::TypeSwitch<Operation *>(op)
+        .Case([&](plan_ir::BufferOp buffer) { writeBuffer(buffer); })
+        .Case([&](plan_ir::KernelOp kernel) { writeKernel(kernel); })
+        .Case([&](plan_ir::ObjectOp object) {
+          auto *entry = plan.add_objects();
+          entry->set_isa(object.getIsa().str());
+          entry->set_code(object.getCode().data(), object.getCode().size());
+        })
+        .Case([&](plan_ir::InputOp input) {
+          auto *entry = proto->add_inputs();
+          entry->set_name(input.getName().str());
+          entry->set_column(input.getName().str());
+          entry->set_buffer(indexOf(input.getMemory()));
+        })
+        .Case([&](plan_ir::OutputOp output) {
+          auto *entry = proto->add_outputs();
+          entry->set_name(output.getName().str());
+          entry->set_buffer(indexOf(output.getMemory()));
+          entry->set_kept(output.getKept());
+        })
+        .Case([&](plan_ir::ParameterOp parameter) { writeParameter(parameter); })
+        .Case([&](plan_ir::ScheduleOp schedule) { writeSchedule(schedule); })
+        .Default([&](Operation *other) {
+          if (plan_ir::isStep(other))
+            writeStep(other);
+        });
+  }
+
+  uint32_t indexOf(Value memory) { return bufferIndex.at(memory); }
+
+  void writeBuffer(plan_ir::BufferOp buffer) {
+    bufferIndex[buffer.getMemory()] = plan.buffers_size();
+    auto type = cast<RankedTensorType>(buffer.getTensor());
+    auto *entry = plan.add_buffers();
+    entry->set_name(buffer.getName().str());
+    entry->set_dtype(dataTypeOf(type.getElementType()));
+    for (int64_t size : type.getShape())
+      entry->add_shape(size);
+    entry->set_sharding(addSharding(dist::shardingOf(type), plan));
+    entry->set_offset(buffer.getOffset().value_or(0));
+    entry->set_bytes(buffer.getBytes());
+    entry->set_location(addLocation(buffer.getLoc(), plan));
+    entry->set_kind(static_cast<plan::Buffer::Kind>(buffer.getKind()));
+    if (buffer.getViewOf())
+      entry->set_view_of(1 + indexOf(buffer.getViewOf()));
+  }
+
+  void writeKernel(plan_ir::KernelOp kernel) {
+    kernelIndex[kernel.getSymName().str()] = plan.kernels_size();
+    auto *entry = plan.add_kernels();
+    entry->set_name(kernel.getSymName().str());
+    entry->set_arguments(kernel.getArguments());
+    for (auto [sizes, symbol] : llvm::zip(kernel.getSizes(), kernel.getSymbols())) {
+      auto *item = entry->add_variants();
+      for (int64_t size : cast<DenseI64ArrayAttr>(sizes).asArrayRef())
+        item->add_inner(size);
+      item->set_symbol(cast<StringAttr>(symbol).getValue().str());
+    }
+  }
+
+  void writeParameter(plan_ir::ParameterOp parameter) {
+    auto *entry = plan.add_parameters();
+    entry->set_name(parameter.getName().str());
+    entry->set_buffer(indexOf(parameter.getMemory()));
+    entry->set_trained(parameter.getTrained());
+    entry->set_state_of(parameter.getStateOf().str());
+    entry->set_draw_name(parameter.getDrawName().empty() ? parameter.getName().str() : parameter.getDrawName().str());
+    DictionaryAttr initializer = parameter.getInitializer();
+    auto number = [&](StringRef key) {
+      auto value = initializer.getAs<FloatAttr>(key);
+      return value ? value.getValueAsDouble() : 0.0;
+    };
+    if (auto kind = initializer.getAs<StringAttr>("kind"))
+      entry->mutable_initializer()->set_kind(kind.getValue().str());
+    entry->mutable_initializer()->set_a(number("a"));
+    entry->mutable_initializer()->set_b(number("b"));
+  }
+
+  void writeSchedule(plan_ir::ScheduleOp schedule) {
+    auto *entry = plan.add_schedules();
+    entry->set_name(schedule.getName().str());
+    entry->set_buffer(indexOf(schedule.getMemory()));
+    if (auto kind = schedule.getSchedule().getAs<StringAttr>("kind"))
+      entry->set_kind(kind.getValue().str());
+    if (auto values = schedule.getSchedule().getAs<ArrayAttr>("values"))
+      for (Attribute value : values)
+        entry->add_values(cast<FloatAttr>(value).getValueAsDouble());
+  }
+
+  uint32_t groupIndex(ArrayRef<int64_t> matrix, ArrayRef<int32_t> axes) {
+    plan::Group group;
+    for (int64_t size : matrix)
+      group.add_matrix(size);
+    for (int32_t axis : axes)
+      group.add_axes(axis);
+    auto [at, isNew] = groups.try_emplace(group.SerializeAsString(), variant->groups_size());
+    if (isNew)
+      *variant->add_groups() = group;
+    return at->second;
+  }
+
+  void writeStep(Operation *op) {
+    uint32_t index = variant->steps_size();
+    plan::Step *step = variant->add_steps();
+    step->set_name(net::getInstanceName(op).str());
+    step->set_op(op->getAttrOfType<StringAttr>("step_op").str());
+    step->set_location(addLocation(op->getLoc(), plan));
+    step->set_phase(static_cast<plan::Step::Phase>(net::getPhase(op)));
+    plan_ir::Access access = plan_ir::accessOf(op);
+    for (Value value : access.reads)
+      step->add_reads(indexOf(value));
+    for (Value value : access.writes) {
+      step->add_writes(indexOf(value));
+      lastWriter[value] = index;
+    }
+    llvm::TypeSwitch<Operation *>(op)
+        .Case([&](plan_ir::LaunchOp launch) { writeLaunch(launch, *step->mutable_launch()); })
+        .Case([&](plan_ir::MatMulOp product) { writeMatMul(product, *step->mutable_matmul()); })
+        .Case([&](plan_ir::CopyOp copy) {
+          step->mutable_copy()->set_source(indexOf(copy.getSource()));
+          step->mutable_copy()->set_target(indexOf(copy.getTarget()));
+        })
+        .Case([&](plan_ir::FillOp fill) {
+          step->mutable_fill()->set_target(indexOf(fill.getTarget()));
+          step->mutable_fill()->set_value(fill.getValue().convertToDouble());
+          variant->add_constants(index);
+        })
+        .Case([&](plan_ir::CollectiveOp collective) { writeCollective(collective, *step); })
+        .Case([&](plan_ir::WaitOp wait) { step->mutable_wait()->set_step(lastWriter[wait.getTarget()]); });
+  }
+
+  void writeLaunch(plan_ir::LaunchOp launch, plan::Launch &proto) {
+    proto.set_kernel(kernelIndex.at(launch.getKernel().str()));
+    for (Value argument : launch.getArguments())
+      proto.add_arguments(indexOf(argument));
+    auto sizes = [&](ArrayRef<int64_t> pairs, auto add) {
+      for (size_t i = 0; i < pairs.size(); i += 2) {
+        plan::SizeOf *size = add();
+        size->set_buffer(indexOf(launch.getArguments()[pairs[i]]));
+        size->set_dim(pairs[i + 1]);
+      }
+    };
+    sizes(launch.getInner(), [&] { return proto.add_inner(); });
+    sizes(launch.getRange(), [&] { return proto.add_range(); });
+    proto.set_tasks(launch.getTasks());
+    proto.set_unit(launch.getUnit());
+  }
+
+  void writeMatMul(plan_ir::MatMulOp product, plan::MatMul &proto) {
+    proto.set_left(indexOf(product.getLeft()));
+    proto.set_right(indexOf(product.getRight()));
+    proto.set_result(indexOf(product.getResult()));
+    proto.set_transpose_left(product.getTransposeLeft());
+    proto.set_transpose_right(product.getTransposeRight());
+    if (product.getBias())
+      proto.set_bias(1 + indexOf(product.getBias()));
+    proto.set_activation(product.getActivation().str());
+    proto.set_tasks(product.getTasks());
+  }
+
+  void writeCollective(plan_ir::CollectiveOp op, plan::Step &step) {
+    plan::Collective &proto = *step.mutable_collective();
+    proto.set_kind(collectiveKind(op.getStepOp()));
+    proto.set_source(indexOf(op.getSource()));
+    proto.set_target(indexOf(op.getTarget()));
+    proto.set_group(groupIndex(op.getGroupMatrix(), op.getGroupAxes()));
+    proto.set_reduction(static_cast<plan::Reduction>(op.getReduction()));
+    proto.set_asynchronous(op.getAsynchronous());
+    proto.set_reason(op.getReason().str());
+    proto.set_bytes(op.getBytes());
+    proto.set_predicted_us(op.getPredictedUs().convertToDouble());
+    proto.set_for_operator(op.getForOperator().str());
+  }
+
+  plan_ir::ProgramOp program;
+  plan::Plan &plan;
+  plan::Program *proto = nullptr;
+  plan::Variant *variant = nullptr;
+  llvm::DenseMap<Value, uint32_t> bufferIndex, lastWriter;
+  std::map<std::string, uint32_t> groups, kernelIndex;
+};
+
+} // namespace
+
+void writeProgram(plan_ir::ProgramOp program, plan::Plan &plan) { ProgramWriter(program, plan).run(); }
+
+} // namespace msc::compiler

@@ -1,0 +1,142 @@
+#include "compiler/Report.h"
+
+#include "runtime/plan/Sharding.h"
+
+#include <nlohmann/json.hpp>
+
+#include <set>
+
+namespace msc::compiler {
+
+using Json = nlohmann::ordered_json;
+
+static Sharding shardingAt(const plan::Plan &plan, uint32_t index) {
+  const plan::Sharding &proto = plan.shardings(index);
+  Sharding sharding;
+  sharding.axes.assign(proto.axes().begin(), proto.axes().end());
+  for (const auto &dim : proto.dims())
+    sharding.dims.emplace_back(dim.axes().begin(), dim.axes().end());
+  for (const auto &partial : proto.partial())
+    sharding.partial.push_back({static_cast<int32_t>(partial.axis()), static_cast<ReduceKind>(partial.kind())});
+  return sharding;
+}
+
+std::string placeOf(const plan::Plan &plan, uint32_t location) {
+  if (location >= static_cast<uint32_t>(plan.locations_size()) || plan.locations(location).line() == 0)
+    return "";
+  const plan::Location &at = plan.locations(location);
+  return plan.files(at.file()) + ":" + std::to_string(at.line());
+}
+
+static const char *phaseName(plan::Step::Phase phase) {
+  return phase == plan::Step::BACKWARD ? "backward" : phase == plan::Step::UPDATE ? "update" : "forward";
+}
+
+static std::vector<std::vector<int64_t>> allGroups(const plan::Group &group) {
+  std::vector<int64_t> matrix(group.matrix().begin(), group.matrix().end());
+  std::vector<int32_t> axes(group.axes().begin(), group.axes().end());
+  std::set<std::vector<int64_t>> groups;
+  for (int64_t rank = 0; rank < elementCount(matrix); ++rank)
+    groups.insert(groupOf(matrix, axes, rank));
+  return {groups.begin(), groups.end()};
+}
+
+std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan) {
+  static const char *const kinds[] = {"AllReduce",         "AllGather", "ReduceScatter", "AlltoAll",
+                                      "CollectivePermute", "Exchange",  "Broadcast"};
+  std::vector<CollectiveFacts> result;
+  for (const plan::Program &program : plan.programs())
+    for (const plan::Variant &variant : program.variants())
+      for (const plan::Step &step : variant.steps()) {
+        if (!step.has_collective())
+          continue;
+        const plan::Collective &collective = step.collective();
+        result.push_back({kinds[collective.kind()], step.name(), allGroups(variant.groups(collective.group())),
+                          collective.bytes(), phaseName(step.phase()), collective.for_operator(), collective.reason(),
+                          placeOf(plan, step.location()), collective.predicted_us()});
+      }
+  return result;
+}
+
+std::string localShapeText(const plan::Plan &plan, const plan::OperatorNote::Value &value, int64_t rank) {
+  std::vector<int64_t> shape(value.shape().begin(), value.shape().end());
+  std::string text = "(";
+  for (int64_t size : shardingAt(plan, value.sharding()).localShape(shape, rank))
+    text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  return text + ")";
+}
+
+/// "((2, 4), (4, 1))" -> [[2, 4], [4, 1]].
+static Json strategyJson(std::string text) {
+  if (text.empty())
+    return nullptr;
+  std::string json;
+  for (char c : text)
+    json += c == '(' ? '[' : c == ')' ? ']' : c;
+  // A one-element tuple may end in a comma.
+  for (size_t at; (at = json.find(",]")) != std::string::npos;)
+    json.erase(at, 1);
+  Json parsed = Json::parse(json, nullptr, false);
+  return parsed.is_discarded() ? Json(text) : parsed;
+}
+
+static Json valueJson(const plan::Plan &plan, const plan::OperatorNote::Value &value) {
+  std::vector<int64_t> shape(value.shape().begin(), value.shape().end());
+  Sharding sharding = shardingAt(plan, value.sharding());
+  std::vector<int64_t> capacity = sharding.capacity(shape);
+  return {{"name", value.name()}, {"shape", shape}, {"local_shape", capacity}, {"sharding", sharding.str()}};
+}
+
+static Json operatorJson(const plan::Plan &plan, const plan::OperatorNote &note) {
+  Json operands = Json::array(), results = Json::array();
+  for (const auto &value : note.operands())
+    operands.push_back(valueJson(plan, value));
+  for (const auto &value : note.results())
+    results.push_back(valueJson(plan, value));
+  return {{"name", note.name()},
+          {"op", note.op()},
+          {"scope", note.scope()},
+          {"location", placeOf(plan, note.location())},
+          {"in_strategy", strategyJson(note.in_strategy())},
+          {"out_strategy", strategyJson(note.out_strategy())},
+          {"origin", note.origin()},
+          {"operands", operands},
+          {"results", results}};
+}
+
+std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, double searchSeconds) {
+  Json report;
+  report["network"] = plan.network();
+  report["devices"] = plan.devices();
+  report["mesh"] = nullptr;
+  report["digest"] = plan.digest();
+  report["parallel_mode"] = plan.parallel_mode();
+  report["search_mode"] = plan.search_mode();
+  report["operators"] = Json::array();
+  for (const plan::OperatorNote &note : plan.operators())
+    report["operators"].push_back(operatorJson(plan, note));
+  report["collectives"] = Json::array();
+  for (const CollectiveFacts &facts : collectivesOf(plan))
+    report["collectives"].push_back({{"kind", facts.kind},
+                                     {"name", facts.name},
+                                     {"groups", facts.groups},
+                                     {"bytes", facts.bytes},
+                                     {"phase", facts.phase},
+                                     {"for", facts.forOperator},
+                                     {"location", facts.location},
+                                     {"reason", facts.reason},
+                                     {"predicted_us", facts.predictedUs}});
+  report["memory"] = {{"parameter_bytes", plan.prediction().parameter_bytes()}, {"peak_bytes", plan.arena_bytes()}};
+  report["cost"] = {{"compute_us", plan.prediction().compute_us()},
+                    {"communication_us", plan.prediction().communication_us()},
+                    {"communication_bytes", plan.prediction().communication_bytes()},
+                    {"step_us", plan.prediction().step_us()}};
+  report["search"] = {{"seconds", searchSeconds}, {"optimal", false}, {"gap", nullptr}};
+  Json seconds;
+  for (const auto &[phase, value] : timing)
+    seconds[phase] = value;
+  report["timing"] = seconds;
+  return report.dump(2) + "\n";
+}
+
+} // namespace msc::compiler

@@ -1,0 +1,40 @@
+// The machine-readable report of a compilation, and the figures that `msc explain` prints. Everything comes from the plan;
+// only `timing` and `search` are measured while compiling.
+#pragma once
+
+#include "runtime/plan/plan.pb.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace msc::compiler {
+
+/// Seconds per phase in order of execution.
+using PhaseTimes = std::vector<std::pair<std::string, double>>;
+
+/// One collective of the plan, with what a reader wants to know.
+struct CollectiveFacts {
+  std::string kind;                          ///< "AllReduce", "AllGather", ...
+  std::string name;                          ///< instance name of the step
+  std::vector<std::vector<int64_t>> groups;  ///< all groups that run at the same time
+  uint64_t bytes = 0;                        ///< received per rank, maximum
+  std::string phase;                         ///< "forward", "backward", "update"
+  std::string forOperator;
+  std::string reason;
+  std::string location;                      ///< "net.mir:6"
+  double predictedUs = 0;
+};
+
+std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan);
+
+/// "net.mir:6", or "" if unknown.
+std::string placeOf(const plan::Plan &plan, uint32_t location);
+
+/// "(8, 16)" on one rank.
+std::string localShapeText(const plan::Plan &plan, const plan::OperatorNote::Value &value, int64_t rank);
+
+/// The JSON text of DESIGN's `msc compile --report`; the schema is compiler/report.schema.json.
+std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, double searchSeconds);
+
+} // namespace msc::compiler

@@ -1,0 +1,80 @@
+// The algebra of shardings: refinement, equality of placement, what a move costs. Plain C++, no MLIR.
+//
+// Every sharding carries its own factorisation of the rank list. Two of them are compared over a *common refinement*, a
+// device matrix that splits the axes of both (8 = 2 x 2 x 2 refines 2 x 4 and 4 x 2); (2, 3) and (3, 2) have none.
+#pragma once
+
+#include "runtime/plan/Sharding.h"
+
+#include <optional>
+#include <utility>
+
+namespace msc::dist {
+
+using Matrix = std::vector<int64_t>;
+
+/// The coarsest device matrix that refines both, by merging their accumulated products; nothing where none exists.
+/// Both cover the same number of devices.
+std::optional<Matrix> commonRefinement(const Matrix &a, const Matrix &b);
+
+/// For each axis of `coarse` the axes of `fine` that make it up, most major first; nothing if `fine` does not refine
+/// `coarse`. Axes of size 1 of `coarse` map to no axis.
+std::optional<std::vector<std::vector<int32_t>>> axesWithin(const Matrix &coarse, const Matrix &fine);
+
+/// The same distribution written over a finer device matrix; nothing if `matrix` does not refine the sharding's own.
+std::optional<Sharding> refine(const Sharding &sharding, const Matrix &matrix);
+
+/// Both shardings, in canonical form, rewritten over their common refinement.
+std::optional<std::pair<Sharding, Sharding>> overCommonMatrix(const Sharding &a, const Sharding &b);
+
+/// True if both place all elements alike on every shape.
+bool samePlacement(const Sharding &a, const Sharding &b);
+
+/// The boxes of all ranks, computed once: localBox without its allocations.
+class LocalBoxes {
+public:
+  LocalBoxes(const Sharding &sharding, const std::vector<int64_t> &shape);
+  const Range &range(size_t dim, int64_t rank) const { return boundaries[dim][piece[dim][rank]]; }
+  int64_t elements(int64_t rank) const;
+  Box box(int64_t rank) const;
+  int64_t devices() const { return count; }
+  size_t dims() const { return piece.size(); }
+
+private:
+  int64_t count;
+  std::vector<std::vector<int32_t>> piece;    // [dimension][rank]
+  std::vector<std::vector<Range>> boundaries; // [dimension][piece]
+};
+
+/// Number of elements that both ranks hold; both tables are of one shape.
+int64_t commonElements(const LocalBoxes &a, int64_t rankOfA, const LocalBoxes &b, int64_t rankOfB);
+
+/// True if no rank needs anything that it does not hold: the move is a local slice. Partial axes are not looked at.
+bool slicesLocally(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape);
+
+/// Elements that the busiest rank lacks: the lower bound of any move between the placements. Partial axes are not
+/// looked at.
+int64_t receivedElements(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape);
+
+/// Elements that the busiest rank receives when `local` elements are reduced among `members` ranks and every rank keeps
+/// the result: owner r of g has elements [floor(r n / g), floor((r + 1) n / g)), receives its part of the others and then
+/// the parts of the other owners.
+int64_t allReduceElements(int64_t local, int64_t members);
+
+/// Empty if the sharding is sound for this tensor and no dimension is cut into more pieces than it has elements, else
+/// what is wrong.
+std::string checkLegal(const Sharding &sharding, const std::vector<int64_t> &shape, int64_t devices);
+
+/// MindSpore's tensor layout: the device matrix and, per dimension, the axes that cut it counted from the right; an
+/// empty list is its -1.
+struct TensorLayout {
+  Matrix deviceMatrix;
+  std::vector<std::vector<int64_t>> tensorMap;
+  bool operator==(const TensorLayout &) const = default;
+};
+TensorLayout tensorLayout(const Sharding &sharding);
+
+/// From MindSpore's device matrix and right-counted tensor map, -1 for a dimension that is not cut.
+Sharding shardingFromLayout(const Matrix &deviceMatrix, const std::vector<int64_t> &tensorMap);
+
+} // namespace msc::dist

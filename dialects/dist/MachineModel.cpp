@@ -1,0 +1,64 @@
+#include "dialects/dist/MachineModel.h"
+
+#include <algorithm>
+
+namespace msc::dist {
+
+const char *moveKindName(MoveKind kind) {
+  static constexpr std::array<const char *, moveKinds> names = {
+      "StridedSlice", "AllReduce", "ReduceScatter", "AllGather", "AlltoAll", "CollectivePermute", "Exchange"};
+  return names[static_cast<size_t>(kind)];
+}
+
+GroupShape groupShape(const std::vector<int64_t> &matrix, const std::vector<int32_t> &axes) {
+  GroupShape shape;
+  if (axes.empty())
+    return shape;
+  for (int32_t axis : axes)
+    shape.size *= matrix[axis];
+  for (size_t i = *std::min_element(axes.begin(), axes.end()); i < matrix.size(); ++i)
+    shape.block *= matrix[i];
+  return shape;
+}
+
+double MachineModel::moveUs(MoveKind kind, GroupShape group, double bytes) const {
+  if (kind == MoveKind::Slice)
+    return launchUs + 2 * bytes / memoryBytesPerUs;
+  if (group.size <= 1)
+    return 0;
+  // Blocks are aligned at their own size, so a block lies inside one unit exactly if it divides the unit.
+  auto level = std::find_if(levels.begin(), levels.end(), [&](const LinkLevel &candidate) {
+    return candidate.ranks == 0 || candidate.ranks % group.block == 0;
+  });
+  const LinkCost &cost = (level == levels.end() ? levels.back() : *level).costs[static_cast<size_t>(kind)];
+  return cost.alphaUs + cost.hopUs * static_cast<double>(group.size - 1) + cost.betaUsPerByte * bytes;
+}
+
+double MachineModel::operatorUs(double flops, double bytesRead, double bytesWritten) const {
+  return launchUs + std::max(flops / flopsPerUs, (bytesRead + bytesWritten) / memoryBytesPerUs);
+}
+
+MachineModel MachineModel::cpuLocal() {
+  MachineModel model;
+  model.name = "cpu-local";
+  model.source = "estimated";
+  model.flopsPerUs = 20000;      // 20 GFlop/s
+  model.memoryBytesPerUs = 8000; // 8 GB/s
+  model.launchUs = 0.5;
+  LinkLevel memory{.name = "shared memory", .ranks = 0};
+  // 4 GB/s. An AllReduce is a ReduceScatter and an AllGather; an Exchange computes more addresses than the named forms.
+  constexpr double beta = 1.0 / 4000;
+  auto set = [&](MoveKind kind, double alpha, double hop) {
+    memory.costs[static_cast<size_t>(kind)] = {alpha, hop, beta};
+  };
+  set(MoveKind::AllReduce, 8, 0.5);
+  set(MoveKind::ReduceScatter, 5, 0.25);
+  set(MoveKind::AllGather, 4, 0.25);
+  set(MoveKind::AlltoAll, 4, 0.25);
+  set(MoveKind::CollectivePermute, 4, 0);
+  set(MoveKind::Exchange, 5, 0.25);
+  model.levels.push_back(std::move(memory));
+  return model;
+}
+
+} // namespace msc::dist

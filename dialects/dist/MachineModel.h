@@ -1,0 +1,58 @@
+// What communication and computation cost on a machine: the numbers that price redistributions and strategies.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace msc::dist {
+
+/// What one step of a redistribution does. All but Slice communicate.
+enum class MoveKind : uint8_t { Slice, AllReduce, ReduceScatter, AllGather, AlltoAll, CollectivePermute, Exchange };
+inline constexpr size_t moveKinds = 7;
+
+/// "AllReduce", "StridedSlice", ...: the word that dumps and reports use.
+const char *moveKindName(MoveKind kind);
+
+/// How a group of ranks lies in the machine: `size` members inside an aligned block of `block` consecutive ranks.
+struct GroupShape {
+  int64_t size = 1;
+  int64_t block = 1;
+};
+
+/// Shape of the groups along `axes` of the device matrix `matrix`.
+GroupShape groupShape(const std::vector<int64_t> &matrix, const std::vector<int32_t> &axes);
+
+/// Time of one collective = alphaUs + hopUs * (members - 1) + betaUsPerByte * bytes received per rank.
+struct LinkCost {
+  double alphaUs = 0;
+  double hopUs = 0;
+  double betaUsPerByte = 0;
+};
+
+/// One level of the topology: groups that lie inside aligned units of `ranks` ranks use its links.
+struct LinkLevel {
+  std::string name;
+  int64_t ranks = 0; ///< 0: any number; only the outermost level
+  std::array<LinkCost, moveKinds> costs{};
+};
+
+struct MachineModel {
+  std::string name;
+  std::string source;            ///< "measured" or "estimated"
+  std::vector<LinkLevel> levels; ///< innermost first, never empty
+  double flopsPerUs = 1;         ///< of one rank
+  double memoryBytesPerUs = 1;   ///< of one rank
+  double launchUs = 0;           ///< fixed time of starting one operator
+
+  /// Time of one collective whose busiest rank receives `bytes`; a Slice moves `bytes` through memory.
+  double moveUs(MoveKind kind, GroupShape group, double bytes) const;
+  /// Roofline: the slower of arithmetic and memory traffic, plus the launch.
+  double operatorUs(double flops, double bytesRead, double bytesWritten) const;
+
+  /// Ranks are threads of one process on a CPU.
+  static MachineModel cpuLocal();
+};
+
+} // namespace msc::dist

@@ -1,0 +1,34 @@
+// The plan dialect: the last form of a network before it is written as a plan.
+#pragma once
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+
+#include "dialects/plan/PlanDialect.h.inc"
+#include "dialects/plan/PlanEnums.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/plan/PlanTypes.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/plan/PlanOps.h.inc"
+
+namespace msc::plan_ir {
+
+/// True for the operators that are steps: launch, matmul, copy, fill, collective, wait.
+bool isStep(mlir::Operation *op);
+
+/// Buffers that a step reads and writes. An argument updated in place is in both.
+struct Access {
+  llvm::SmallVector<mlir::Value> reads;
+  llvm::SmallVector<mlir::Value> writes;
+};
+Access accessOf(mlir::Operation *step);
+
+/// The buffer whose memory a value shows: itself, or what it is a view of.
+BufferOp rootBuffer(mlir::Value memory);
+
+} // namespace msc::plan_ir

@@ -1,0 +1,476 @@
+// From a partitioned network to a plan: one buffer per value, one step per unit, one kernel per cluster.
+#include "dialects/dist/DistDialect.h"
+#include "dialects/dist/MachineModel.h"
+#include "dialects/net/NetAttributes.h"
+#include "dialects/plan/PlanDialect.h"
+#include "passes/codegen/KernelLibrary.h"
+#include "passes/plan/ClusterFunction.h"
+#include "passes/plan/CollectiveBytes.h"
+#include "passes/plan/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <map>
+
+using namespace mlir;
+
+namespace msc::passes {
+namespace {
+
+/// Bytes of a kernel's traffic that make one task: small enough to balance, large enough to hide the hand-over.
+constexpr int64_t taskBytes = 256 * 1024;
+constexpr int64_t mostTasks = 64;
+/// Scalar operations of a product that make one task.
+constexpr int64_t taskFlops = 16 * 1000 * 1000;
+
+int64_t elementBytes(Type element) { return element.isInteger(1) ? 1 : element.getIntOrFloatBitWidth() / 8; }
+
+int64_t capacityBytes(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return elementCount(dist::shardingOf(type).capacity(dist::globalShape(type))) * elementBytes(tensor.getElementType());
+}
+
+/// (index into the kernel's pointers, dimension).
+using SizeReference = std::pair<int64_t, int64_t>;
+
+class PlanBuilder {
+public:
+  PlanBuilder(net::NetworkOp network, const BuildPlanOptions &options)
+      : network(network), options(options), builder(network.getContext()),
+        scratch(ModuleOp::create(network.getLoc())) {}
+
+  LogicalResult run() {
+    builder.setInsertionPoint(network);
+    auto train = !network.getOps<net::UpdateOp>().empty();
+    program = builder.create<plan_ir::ProgramOp>(network.getLoc(), train ? "train" : "predict", network.getSymName(),
+                                                 IntegerAttr());
+    builder.createBlock(&program.getBody());
+    declareValues();
+    UnitOptions unitOptions;
+    unitOptions.fusion = options.fusion;
+    std::vector<Unit> units = formUnits(network, unitOptions, [&](const Unit &unit) { return fits(unit); });
+    for (const Unit &unit : units)
+      if (failed(emit(unit)))
+        return failure();
+    finishUpdates();
+    declareOutputs();
+    if (failed(addObjects()))
+      return failure();
+    network.erase();
+    return success();
+  }
+
+private:
+  int64_t devices() const {
+    for (BlockArgument argument : network.getBody().getArguments())
+      return dist::shardingOf(argument).devices();
+    for (auto param : network.getBody().front().getOps<net::ParamOp>())
+      return dist::shardingOf(param.getValue()).devices();
+    return 1;
+  }
+
+  /// A kernel is tried with the sizes of the last rank: its pieces are never the smaller ones.
+  bool fits(const Unit &unit) {
+    ClusterSignature signature = signatureOf(unit);
+    FailureOr<func::FuncOp> function = buildClusterFunction(*scratch, unit, signature, devices() - 1);
+    if (failed(function))
+      return false;
+    bool fine = codegen::KernelLibrary::whyNot(*function).empty();
+    function->erase();
+    return fine;
+  }
+
+  // Buffers ----------------------------------------------------------------------------------------------------------
+
+  Value declare(Value value, StringRef name, plan_ir::BufferKind kind, Value viewOf = {}) {
+    Location loc = value.getLoc();
+    auto buffer = builder.create<plan_ir::BufferOp>(loc, name, TypeAttr::get(value.getType()),
+                                                    plan_ir::BufferKindAttr::get(builder.getContext(), kind),
+                                                    builder.getI64IntegerAttr(capacityBytes(value.getType())),
+                                                    IntegerAttr(), viewOf);
+    memory[value] = buffer.getMemory();
+    return buffer.getMemory();
+  }
+
+  void declareValues() {
+    for (auto [argument, name] : llvm::zip(network.getBody().getArguments(), network.getInputNames())) {
+      StringRef text = cast<StringAttr>(name).getValue();
+      Value buffer = declare(argument, text, plan_ir::BufferKind::input);
+      builder.create<plan_ir::InputOp>(argument.getLoc(), text, buffer);
+    }
+    for (Operation &op : network.getBody().front()) {
+      if (auto param = dyn_cast<net::ParamOp>(op)) {
+        Value buffer = declare(param.getValue(), param.getName(), plan_ir::BufferKind::parameter);
+        builder.create<plan_ir::ParameterOp>(param.getLoc(), param.getName(), buffer, param.getInitializer(),
+                                             param.getTrained(), param.getStateOf(), param.getDrawName());
+      } else if (auto scalar = dyn_cast<net::ScalarOp>(op)) {
+        Value buffer = declare(scalar.getValue(), scalar.getName(), plan_ir::BufferKind::scalar);
+        builder.create<plan_ir::ScheduleOp>(scalar.getLoc(), scalar.getName(), buffer, scalar.getSchedule());
+      }
+    }
+  }
+
+  StringRef nameOf(Value value) {
+    StringRef name = net::getValueName(value);
+    return name.empty() && value.getDefiningOp() ? net::getInstanceName(value.getDefiningOp()) : name;
+  }
+
+  /// New values of parameters go straight into the parameter where nobody reads the old value any more; the rest is
+  /// copied at the end of the step.
+  void finishUpdates() {
+    for (auto update : network.getBody().front().getOps<net::UpdateOp>()) {
+      Value target = memory[update.getParameter()], source = memory[update.getNewValue()];
+      if (plan_ir::rootBuffer(source) == plan_ir::rootBuffer(target))
+        continue;
+      auto copy = builder.create<plan_ir::CopyOp>(update.getLoc(), source, target, "Assign");
+      label(copy, update);
+      net::setPhase(copy, net::Phase::Update);
+    }
+  }
+
+  void declareOutputs() {
+    auto result = cast<net::ReturnOp>(network.getBody().front().back());
+    auto kept = network->getAttrOfType<ArrayAttr>("net.kept");
+    for (auto [value, name] : llvm::zip(result.getValues(), result.getNames()))
+      builder.create<plan_ir::OutputOp>(result.getLoc(), cast<StringAttr>(name).getValue(), memory[value],
+                                        kept && llvm::is_contained(kept, name));
+  }
+
+  // Steps ------------------------------------------------------------------------------------------------------------
+
+  /// Instance name and phase of the operator that a step comes from.
+  void label(Operation *step, Operation *op) {
+    net::setInstanceName(step, net::getInstanceName(op));
+    net::setPhase(step, net::getPhase(op));
+  }
+
+  LogicalResult emit(const Unit &unit) {
+    Operation *op = unit.ops.front();
+    switch (unit.kind) {
+    case Unit::Kind::View:
+      declare(op->getResult(0), nameOf(op->getResult(0)), plan_ir::BufferKind::activation, memory[op->getOperand(0)]);
+      return success();
+    case Unit::Kind::Constant: {
+      Value target = declare(op->getResult(0), "constant", plan_ir::BufferKind::constant);
+      label(builder.create<plan_ir::FillOp>(op->getLoc(), target, cast<net::ConstantOp>(op).getSplatAttr(), "Fill"), op);
+      return success();
+    }
+    case Unit::Kind::Slice: {
+      Value target = declare(op->getResult(0), nameOf(op->getResult(0)), plan_ir::BufferKind::activation);
+      label(builder.create<plan_ir::CopyOp>(op->getLoc(), memory[op->getOperand(0)], target, "StridedSlice"), op);
+      return success();
+    }
+    case Unit::Kind::Collective: return emitCollective(cast<dist::CollectiveOp>(op));
+    case Unit::Kind::MatMul: return emitMatMul(unit);
+    case Unit::Kind::Cluster: return emitCluster(unit);
+    }
+    return failure();
+  }
+
+  LogicalResult emitCollective(dist::CollectiveOp op) {
+    Sharding from = dist::shardingOf(op.getSource()), to = dist::shardingOf(op.getResult());
+    bool reduces = op.getKind() == dist::CollectiveKind::AllReduce || op.getKind() == dist::CollectiveKind::ReduceScatter;
+    int64_t groupSize = 1;
+    for (int32_t axis : op.getGroupAxes())
+      groupSize *= op.getGroupMatrix()[axis];
+    auto tensor = cast<RankedTensorType>(op.getSource().getType());
+    int64_t bytes = receivedElements(from, to, dist::globalShape(tensor), groupSize, reduces) *
+                    elementBytes(tensor.getElementType());
+    int64_t reduction = reduces && from.isPartial() ? static_cast<int64_t>(from.partial.front().kind) : 0;
+    Value target = declare(op.getResult(), nameOf(op.getResult()), plan_ir::BufferKind::activation);
+    auto step = builder.create<plan_ir::CollectiveOp>(
+        op.getLoc(), dist::stringifyCollectiveKind(op.getKind()), memory[op.getSource()], target, op.getGroupMatrixAttr(),
+        op.getGroupAxesAttr(), builder.getI64IntegerAttr(reduction), builder.getBoolAttr(false), op.getReasonAttr(),
+        builder.getI64IntegerAttr(bytes), builder.getF64FloatAttr(predictedUs(op, groupSize, bytes)),
+        builder.getStringAttr(operatorServed(op)));
+    label(step, op);
+    return success();
+  }
+
+  /// Modelled time on the machine that plans are made for.
+  static double predictedUs(dist::CollectiveOp op, int64_t groupSize, int64_t bytes) {
+    static const dist::MoveKind kinds[] = {dist::MoveKind::AllReduce,         dist::MoveKind::AllGather,
+                                           dist::MoveKind::ReduceScatter,     dist::MoveKind::AlltoAll,
+                                           dist::MoveKind::CollectivePermute, dist::MoveKind::Exchange};
+    std::vector<int64_t> matrix(op.getGroupMatrix());
+    std::vector<int32_t> axes(op.getGroupAxes());
+    return dist::MachineModel::cpuLocal().moveUs(kinds[static_cast<int>(op.getKind())], dist::groupShape(matrix, axes),
+                                                 static_cast<double>(bytes));
+  }
+
+  /// Instance name of the operator that needs a move: whose partial result is completed, or who consumes the value.
+  static std::string operatorServed(dist::CollectiveOp op) {
+    auto isMove = [](Operation *other) { return isa<dist::CollectiveOp, dist::SliceOp>(other); };
+    Operation *at = op;
+    if (op.getMove() == "completion") {
+      while (at && isMove(at))
+        at = at->getOperand(0).getDefiningOp();
+    } else {
+      while (at && isMove(at))
+        at = at->getResult(0).use_empty() ? nullptr : *at->getResult(0).user_begin();
+    }
+    return at ? net::getInstanceName(at).str() : "";
+  }
+
+  LogicalResult emitMatMul(const Unit &unit) {
+    auto product = cast<net::MatMulOp>(unit.ops.front());
+    Value result = unit.ops.back()->getResult(0), bias;
+    StringRef activation;
+    for (Operation *op : llvm::drop_begin(unit.ops)) {
+      if (op->getNumOperands() == 2)
+        bias = memory[op->getOperand(1)];
+      else
+        activation = "relu";
+    }
+    Type element = cast<RankedTensorType>(result.getType()).getElementType();
+    if (!element.isF32())
+      return emitGeneratedMatMul(product);
+    RankedTensorType left = localType(product.getOperand(0).getType(), devices() - 1);
+    RankedTensorType out = localType(result.getType(), devices() - 1);
+    int64_t inner = left.getRank() ? left.getDimSize(product.getTransposeA() ? left.getRank() - 2 : left.getRank() - 1) : 1;
+    int64_t rows = out.getRank() ? out.getNumElements() / std::max<int64_t>(1, out.getShape().back()) : 1;
+    int64_t tasks = std::clamp<int64_t>(2 * out.getNumElements() * inner / taskFlops, 1, std::clamp<int64_t>(rows / 16, 1, mostTasks));
+    Value target = declare(result, nameOf(result), plan_ir::BufferKind::activation);
+    auto step = builder.create<plan_ir::MatMulOp>(
+        product.getLoc(), memory[product.getOperand(0)], memory[product.getOperand(1)], target, bias,
+        product.getTransposeAAttr(), product.getTransposeBAttr(), builder.getStringAttr(activation),
+        builder.getI64IntegerAttr(tasks), builder.getStringAttr(unit.name()));
+    label(step, unit.ops.front());
+    return success();
+  }
+
+  // Kernels ----------------------------------------------------------------------------------------------------------
+
+  LogicalResult emitCluster(const Unit &unit) {
+    ClusterSignature signature = signatureOf(unit);
+    SmallVector<Value> pointers = signature.pointers();
+    std::vector<SizeReference> varying = varyingSizes(pointers);
+    KernelVariants variants;
+    for (int64_t rank = 0; rank < devices(); ++rank) {
+      std::vector<int64_t> sizes = localSizes(pointers, varying, rank);
+      if (variants.contains(sizes) || isIdle(signature, rank))
+        continue;
+      FailureOr<func::FuncOp> function = buildClusterFunction(*scratch, unit, signature, rank);
+      if (failed(function))
+        return failure();
+      FailureOr<codegen::CompiledKernel> kernel = library.add(*function);
+      function->erase();
+      if (failed(kernel))
+        return failure();
+      variants.emplace(sizes, VariantOnRank{*kernel, rank});
+    }
+    if (!variants.empty())
+      return emitLaunch(unit.ops.front(), unit.name(), signature, varying, variants);
+    declareClusterOutputs(signature); // every rank's part is empty: nothing runs, but the values exist
+    return success();
+  }
+
+  /// What one combination of local sizes runs, and a rank that has these sizes.
+  struct VariantOnRank {
+    codegen::CompiledKernel kernel;
+    int64_t rank;
+  };
+  using KernelVariants = std::map<std::vector<int64_t>, VariantOnRank>;
+
+  /// Sizes whose product is the end of the range. All variants count alike: they differ only in which dimensions of
+  /// size 1 they name.
+  std::optional<std::vector<SizeReference>> rangeOf(const KernelVariants &variants, ArrayRef<Value> pointers) {
+    auto extent = [&](const codegen::CompiledKernel &kernel, int64_t rank) {
+      int64_t product = 1;
+      for (auto [pointer, dim] : kernel.rangeSizes)
+        product *= localType(pointers[pointer].getType(), rank).getDimSize(dim);
+      return product;
+    };
+    for (const auto &[sizes, candidate] : variants)
+      if (llvm::all_of(variants, [&](const auto &other) {
+            return extent(candidate.kernel, other.second.rank) == extent(other.second.kernel, other.second.rank) &&
+                   candidate.kernel.unit == other.second.kernel.unit;
+          }))
+        return std::vector<SizeReference>(candidate.kernel.rangeSizes.begin(), candidate.kernel.rangeSizes.end());
+    return std::nullopt;
+  }
+
+  void declareClusterOutputs(const ClusterSignature &signature) {
+    for (auto [output, input] : llvm::zip(signature.outputs, signature.inPlaceOf)) {
+      if (input < 0)
+        declare(output, nameOf(output), plan_ir::BufferKind::activation);
+      else
+        memory[output] = memory[signature.inputs[input]];
+    }
+  }
+
+  LogicalResult emitLaunch(Operation *op, StringRef name, const ClusterSignature &signature,
+                           std::vector<SizeReference> varying, const KernelVariants &variants) {
+    SmallVector<Value> pointers = signature.pointers();
+    std::optional<std::vector<SizeReference>> range = rangeOf(variants, pointers);
+    if (!range)
+      return op->emitError("the variants of kernel '") << name << "' run over different ranges";
+    SmallVector<Attribute> sizes, symbols;
+    StringRef first = variants.begin()->second.kernel.symbol;
+    bool same = llvm::all_of(variants, [&](const auto &variant) { return variant.second.kernel.symbol == first; });
+    if (same)
+      varying.clear();
+    for (const auto &[key, variant] : variants) {
+      sizes.push_back(builder.getDenseI64ArrayAttr(same ? ArrayRef<int64_t>() : ArrayRef<int64_t>(key)));
+      symbols.push_back(builder.getStringAttr(variant.kernel.symbol));
+      if (same)
+        break;
+    }
+    declareClusterOutputs(signature);
+    SmallVector<int64_t> writes, updates;
+    for (int64_t input : signature.inPlaceOf)
+      if (input >= 0)
+        updates.push_back(input);
+    for (size_t i = signature.inputs.size(); i < pointers.size(); ++i)
+      writes.push_back(i);
+    std::string symbol = ("k" + Twine(kernelCount++) + "_" + name).str();
+    SmallVector<Value> buffers;
+    int64_t traffic = 0;
+    for (Value pointer : pointers) {
+      buffers.push_back(memory[pointer]);
+      traffic += capacityBytes(pointer.getType());
+    }
+    builder.create<plan_ir::KernelOp>(op->getLoc(), symbol, pointers.size(), builder.getArrayAttr(sizes),
+                                      builder.getArrayAttr(symbols));
+    int64_t tasks = range->empty() ? 1 : std::clamp<int64_t>(traffic / taskBytes, 1, mostTasks);
+    auto launch = builder.create<plan_ir::LaunchOp>(
+        op->getLoc(), symbol, buffers, builder.getDenseI64ArrayAttr(writes), builder.getDenseI64ArrayAttr(updates),
+        flatten(varying), flatten(*range), builder.getI64IntegerAttr(tasks),
+        builder.getI64IntegerAttr(variants.begin()->second.kernel.unit), builder.getStringAttr(name));
+    label(launch, op);
+    return success();
+  }
+
+  DenseI64ArrayAttr flatten(const std::vector<SizeReference> &references) {
+    SmallVector<int64_t> flat;
+    for (auto [argument, dim] : references)
+      flat.append({argument, dim});
+    return builder.getDenseI64ArrayAttr(flat);
+  }
+
+  /// f64 and integer products run as generated kernels.
+  LogicalResult emitGeneratedMatMul(net::MatMulOp product) {
+    ClusterSignature signature;
+    signature.inputs = {product.getOperand(0), product.getOperand(1)};
+    signature.outputs = {product->getResult(0)};
+    signature.inPlaceOf = {-1};
+    SmallVector<Value> pointers = signature.pointers();
+    std::vector<SizeReference> varying = varyingSizes(pointers);
+    KernelVariants variants;
+    for (int64_t rank = 0; rank < devices(); ++rank) {
+      std::vector<int64_t> sizes = localSizes(pointers, varying, rank);
+      if (variants.contains(sizes) || isIdle(signature, rank))
+        continue;
+      std::optional<codegen::MatMulShape> shape = productShape(product, rank);
+      if (!shape)
+        return product.emitError("products of this element type cannot broadcast some batch dimensions and keep others")
+                   .attachNote()
+               << "help: reshape the batch dimensions into one, or use f32";
+      FailureOr<codegen::CompiledKernel> kernel = library.addMatMul(*shape, product.getLoc());
+      if (failed(kernel))
+        return failure();
+      variants.emplace(sizes, VariantOnRank{*kernel, rank});
+    }
+    if (!variants.empty())
+      return emitLaunch(product, "MatMul", signature, varying, variants);
+    declareClusterOutputs(signature);
+    return success();
+  }
+
+  /// Rows, columns and batches of a product on one rank.
+  std::optional<codegen::MatMulShape> productShape(net::MatMulOp product, int64_t rank) {
+    RankedTensorType left = localType(product.getOperand(0).getType(), rank);
+    RankedTensorType right = localType(product.getOperand(1).getType(), rank);
+    RankedTensorType out = localType(product->getResult(0).getType(), rank);
+    codegen::MatMulShape shape;
+    shape.element = out.getElementType();
+    shape.transposeLeft = product.getTransposeA();
+    shape.transposeRight = product.getTransposeB();
+    shape.m = out.getDimSize(out.getRank() - 2);
+    shape.n = out.getShape().back();
+    shape.k = left.getDimSize(left.getRank() - (shape.transposeLeft ? 2 : 1));
+    auto batches = [](RankedTensorType type) {
+      return elementCount(std::vector<int64_t>(type.getShape().drop_back(2).begin(), type.getShape().drop_back(2).end()));
+    };
+    shape.batch = batches(out);
+    shape.broadcastLeft = batches(left) != shape.batch;
+    shape.broadcastRight = batches(right) != shape.batch;
+    bool sound = (!shape.broadcastLeft || batches(left) == 1) && (!shape.broadcastRight || batches(right) == 1);
+    return sound ? std::optional(shape) : std::nullopt;
+  }
+
+  /// Sizes of the kernel's tensors that differ between ranks.
+  std::vector<SizeReference> varyingSizes(ArrayRef<Value> pointers) {
+    std::vector<SizeReference> varying;
+    for (auto [index, pointer] : llvm::enumerate(pointers)) {
+      Sharding sharding = dist::shardingOf(pointer);
+      std::vector<int64_t> shape = dist::globalShape(pointer.getType());
+      for (size_t dim = 0; dim < shape.size(); ++dim)
+        if (shape[dim] % sharding.pieces(dim) != 0)
+          varying.push_back({index, dim});
+    }
+    return varying;
+  }
+
+  std::vector<int64_t> localSizes(ArrayRef<Value> pointers, const std::vector<SizeReference> &references, int64_t rank) {
+    std::vector<int64_t> sizes;
+    for (auto [index, dim] : references)
+      sizes.push_back(localType(pointers[index].getType(), rank).getDimSize(dim));
+    return sizes;
+  }
+
+  /// No element to compute on this rank.
+  static bool isIdle(const ClusterSignature &signature, int64_t rank) {
+    return llvm::all_of(signature.outputs,
+                        [&](Value output) { return localType(output.getType(), rank).getNumElements() == 0; });
+  }
+
+  LogicalResult addObjects() {
+    FailureOr<SmallVector<codegen::CodeObject>> objects = library.finish(network.getLoc());
+    if (failed(objects))
+      return failure();
+    for (const codegen::CodeObject &object : *objects)
+      builder.create<plan_ir::ObjectOp>(network.getLoc(), object.isa, object.bytes);
+    return success();
+  }
+
+  net::NetworkOp network;
+  BuildPlanOptions options;
+  OpBuilder builder;
+  codegen::KernelLibrary library;
+  OwningOpRef<ModuleOp> scratch; ///< holds cluster functions while they are compiled
+  plan_ir::ProgramOp program;
+  llvm::DenseMap<Value, Value> memory;
+  unsigned kernelCount = 0;
+};
+
+class BuildPlan : public PassWrapper<BuildPlan, OperationPass<ModuleOp>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(BuildPlan)
+  BuildPlan() = default;
+  explicit BuildPlan(const BuildPlanOptions &options) : options(options) {}
+  StringRef getArgument() const override { return "msc-build-plan"; }
+  StringRef getDescription() const override { return "partitioned network -> buffers, steps, kernels, machine code"; }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<plan_ir::PlanDialect, func::FuncDialect, linalg::LinalgDialect, arith::ArithDialect,
+                    math::MathDialect, tensor::TensorDialect>();
+  }
+  void runOnOperation() override {
+    for (auto network : llvm::make_early_inc_range(getOperation().getOps<net::NetworkOp>()))
+      if (failed(PlanBuilder(network, options).run()))
+        return signalPassFailure();
+  }
+
+private:
+  BuildPlanOptions options;
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createBuildPlanPass(const BuildPlanOptions &options) { return std::make_unique<BuildPlan>(options); }
+
+} // namespace msc::passes

@@ -1,0 +1,29 @@
+// Offsets of buffers in one arena, from their sizes and live ranges. Plain data; no IR.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace msc::passes {
+
+/// A block of memory that is needed from step `first` to step `last`, both included.
+struct MemoryBlock {
+  int64_t bytes = 0;
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+struct Packing {
+  std::vector<int64_t> offsets; ///< one per block, multiples of the alignment
+  int64_t bytes = 0;            ///< size of the arena, a multiple of the alignment
+};
+
+/// Places blocks so that two blocks whose live ranges overlap never share memory. Largest first, each at the lowest offset
+/// that is free during its range (first fit by decreasing size); deterministic. O(n^2) in the worst case, n log n where
+/// few ranges overlap.
+Packing packMemory(const std::vector<MemoryBlock> &blocks, int64_t alignment = 64);
+
+/// Largest sum of live bytes over all steps: no packing can be smaller.
+int64_t memoryLowerBound(const std::vector<MemoryBlock> &blocks, int64_t alignment = 64);
+
+} // namespace msc::passes

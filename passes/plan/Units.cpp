@@ -1,0 +1,226 @@
+#include "passes/plan/Units.h"
+
+#include "dialects/dist/DistDialect.h"
+#include "dialects/net/NetAttributes.h"
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <queue>
+
+using namespace mlir;
+
+namespace msc::passes {
+
+SmallVector<Value> Unit::inputs() const {
+  llvm::SetVector<Value> result;
+  for (Operation *op : ops)
+    for (Value operand : op->getOperands())
+      if (!operand.getDefiningOp() || !llvm::is_contained(ops, operand.getDefiningOp()))
+        result.insert(operand);
+  return result.takeVector();
+}
+
+SmallVector<Value> Unit::outputs() const {
+  SmallVector<Value> result;
+  for (Operation *op : ops)
+    for (Value value : op->getResults())
+      if (llvm::any_of(value.getUsers(), [&](Operation *user) { return !llvm::is_contained(ops, user); }))
+        result.push_back(value);
+  return result;
+}
+
+std::string Unit::name() const {
+  std::string text;
+  for (auto [index, op] : llvm::enumerate(ops)) {
+    if (index == 4)
+      return text + "_and_" + std::to_string(ops.size() - 4) + "_more";
+    text += (index ? "_" : "") + op->getName().stripDialect().str();
+  }
+  return text;
+}
+
+net::UpdateOp updateOf(Value value) {
+  for (Operation *user : value.getUsers())
+    if (auto update = dyn_cast<net::UpdateOp>(user); update && update.getNewValue() == value)
+      return update;
+  return nullptr;
+}
+
+namespace {
+
+/// Forms units over one block. Unit numbers are stable; a unit that was merged away is empty.
+class UnitBuilder {
+public:
+  UnitBuilder(net::NetworkOp network, const UnitOptions &options, llvm::function_ref<bool(const Unit &)> fits)
+      : network(network), options(options), fits(fits) {}
+
+  std::vector<Unit> run() {
+    for (Operation &op : network.getBody().front())
+      place(&op);
+    return order();
+  }
+
+private:
+  void place(Operation *op) {
+    if (isa<dist::CollectiveOp>(op))
+      return start(Unit::Kind::Collective, op);
+    if (isa<dist::SliceOp>(op))
+      return start(Unit::Kind::Slice, op);
+    if (isa<net::ConstantOp>(op))
+      return start(Unit::Kind::Constant, op);
+    auto lower = dyn_cast<net::Lower>(op);
+    if (!lower)
+      return; // parameters, scalars, updates and the terminator are no steps
+    switch (lower.loweringKind()) {
+    case net::LoweringKind::View: return start(Unit::Kind::View, op);
+    case net::LoweringKind::MatMul: return start(Unit::Kind::MatMul, op);
+    case net::LoweringKind::Generic: break;
+    }
+    if (options.fusion && (joinEpilogue(op) || joinCluster(op)))
+      return;
+    start(Unit::Kind::Cluster, op);
+  }
+
+  void start(Unit::Kind kind, Operation *op) {
+    unitOf[op] = units.size();
+    units.push_back({kind, {op}});
+  }
+
+  void append(size_t unit, Operation *op) {
+    unitOf[op] = unit;
+    units[unit].ops.push_back(op);
+  }
+
+  /// Bias and activation of an f32 product, where the product itself is used nowhere else.
+  bool joinEpilogue(Operation *op) {
+    Value product = op->getOperand(0);
+    Operation *producer = product.getDefiningOp();
+    if (!producer || !product.hasOneUse() || !unitOf.contains(producer))
+      return false;
+    size_t unit = unitOf[producer];
+    if (units[unit].kind != Unit::Kind::MatMul || units[unit].ops.back() != producer ||
+        !cast<RankedTensorType>(product.getType()).getElementType().isF32())
+      return false;
+    StringRef name = op->getName().stripDialect();
+    bool bare = units[unit].ops.size() == 1;
+    bool isBias = name == "BiasAdd" && bare && cast<RankedTensorType>(product.getType()).getRank() == 2 &&
+                  !dependsOn(op->getOperand(1), unit);
+    bool isActivation = name == "ReLU" && units[unit].ops.size() <= 2;
+    if (!isBias && !isActivation)
+      return false;
+    append(unit, op);
+    return true;
+  }
+
+  /// Joins the latest cluster among the producers of the operands.
+  bool joinCluster(Operation *op) {
+    SmallVector<size_t> candidates;
+    for (Value operand : op->getOperands())
+      if (Operation *producer = operand.getDefiningOp(); producer && unitOf.contains(producer))
+        if (size_t unit = unitOf[producer]; units[unit].kind == Unit::Kind::Cluster)
+          candidates.push_back(unit);
+    llvm::sort(candidates, std::greater<size_t>());
+    candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+    for (size_t unit : candidates) {
+      if (units[unit].ops.size() >= options.maxOperators || !samePhase(units[unit].ops.front(), op) ||
+          isTangled(op, unit))
+        continue;
+      Unit grown = units[unit];
+      grown.ops.push_back(op);
+      if (!fits(grown))
+        continue;
+      append(unit, op);
+      return true;
+    }
+    return false;
+  }
+
+  /// Updates write parameters in place; kept apart, they can wait for the last reader of the old value.
+  static bool samePhase(Operation *a, Operation *b) {
+    return (net::getPhase(a) == net::Phase::Update) == (net::getPhase(b) == net::Phase::Update);
+  }
+
+  /// An operand that does not come from the unit itself would have to wait for it: joining would make a cycle.
+  bool isTangled(Operation *op, size_t unit) {
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      Operation *producer = operand.getDefiningOp();
+      return producer && unitOf.contains(producer) && unitOf[producer] != unit && dependsOn(operand, unit);
+    });
+  }
+
+  /// True if computing `value` needs `unit` to have run.
+  bool dependsOn(Value value, size_t unit) {
+    llvm::DenseSet<size_t> seen;
+    SmallVector<Value> work{value};
+    while (!work.empty()) {
+      Operation *producer = work.pop_back_val().getDefiningOp();
+      if (!producer || !unitOf.contains(producer))
+        continue;
+      size_t at = unitOf[producer];
+      if (at == unit)
+        return true;
+      // Units are numbered by their first operator; everything that depends on `unit` was placed or grown after it.
+      if (!seen.insert(at).second)
+        continue;
+      for (Operation *op : units[at].ops)
+        work.append(op->operand_begin(), op->operand_end());
+    }
+    return false;
+  }
+
+  /// Kahn's algorithm, smallest unit number first, so the order stays close to the program's.
+  std::vector<Unit> order() {
+    std::vector<llvm::SetVector<size_t>> after(units.size());
+    std::vector<unsigned> waiting(units.size(), 0);
+    auto edge = [&](size_t from, size_t to) {
+      if (from != to && after[from].insert(to))
+        ++waiting[to];
+    };
+    for (size_t unit = 0; unit < units.size(); ++unit)
+      for (Value input : units[unit].inputs())
+        if (Operation *producer = input.getDefiningOp(); producer && unitOf.contains(producer))
+          edge(unitOf[producer], unit);
+    // The old value of a parameter is read before the new one is computed (it may be computed in place).
+    for (auto update : network.getBody().front().getOps<net::UpdateOp>()) {
+      Operation *writer = update.getNewValue().getDefiningOp();
+      if (!writer || !unitOf.contains(writer))
+        continue;
+      for (Operation *reader : update.getParameter().getUsers())
+        if (unitOf.contains(reader))
+          edge(unitOf[reader], unitOf[writer]);
+    }
+    std::priority_queue<size_t, std::vector<size_t>, std::greater<size_t>> ready;
+    for (size_t unit = 0; unit < units.size(); ++unit)
+      if (waiting[unit] == 0)
+        ready.push(unit);
+    std::vector<Unit> result;
+    while (!ready.empty()) {
+      size_t unit = ready.top();
+      ready.pop();
+      result.push_back(units[unit]);
+      for (size_t next : after[unit])
+        if (--waiting[next] == 0)
+          ready.push(next);
+    }
+    assert(result.size() == units.size() && "units form a cycle");
+    return result;
+  }
+
+  net::NetworkOp network;
+  const UnitOptions &options;
+  llvm::function_ref<bool(const Unit &)> fits;
+  std::vector<Unit> units;
+  llvm::DenseMap<Operation *, size_t> unitOf;
+};
+
+} // namespace
+
+std::vector<Unit> formUnits(net::NetworkOp network, const UnitOptions &options,
+                            llvm::function_ref<bool(const Unit &)> fits) {
+  return UnitBuilder(network, options, fits).run();
+}
+
+} // namespace msc::passes

@@ -1,0 +1,47 @@
+// From a partitioned network to units of execution in order.
+//
+// A unit is what becomes one step: a cluster of fused operators, a library call with its epilogue, a collective, a local
+// slice, a view, a constant. Units are formed greedily: an operator joins the cluster of a producer if the kernel compiler
+// can make one kernel of both and no path leads from the cluster through another unit back to the operator.
+#pragma once
+
+#include "dialects/net/NetOps.h"
+
+#include "mlir/IR/Operation.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <string>
+#include <vector>
+
+namespace msc::passes {
+
+struct Unit {
+  enum class Kind { Cluster, MatMul, View, Collective, Slice, Constant };
+  Kind kind = Kind::Cluster;
+  /// In program order. MatMul: the product, then the epilogue (BiasAdd, activation).
+  llvm::SmallVector<mlir::Operation *> ops;
+
+  /// Values from outside that the unit reads, in order of first use.
+  llvm::SmallVector<mlir::Value> inputs() const;
+  /// Results that somebody outside the unit uses.
+  llvm::SmallVector<mlir::Value> outputs() const;
+  /// "Mul_Add_ReLU": the operators, at most four named.
+  std::string name() const;
+};
+
+struct UnitOptions {
+  bool fusion = true;
+  /// Largest number of operators in one cluster; more than about 20 live vectors spill.
+  unsigned maxOperators = 24;
+};
+
+/// Units of the network's body in an order that respects data flow and lets every parameter be updated in place after
+/// its last reader. `fits` says whether the operators can be one kernel; it is asked for growing candidates.
+std::vector<Unit> formUnits(net::NetworkOp network, const UnitOptions &options,
+                            llvm::function_ref<bool(const Unit &)> fits);
+
+/// The net.update that writes `value` back into a parameter, if there is one.
+net::UpdateOp updateOf(mlir::Value value);
+
+} // namespace msc::passes

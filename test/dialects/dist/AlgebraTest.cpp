@@ -1,0 +1,125 @@
+#include "AllShardings.h"
+
+#include <gtest/gtest.h>
+
+using namespace msc;
+using namespace msc::dist;
+
+namespace {
+
+const std::vector<int64_t> deviceCounts = {1, 2, 3, 4, 6, 8};
+
+TEST(CommonRefinement, MergesAccumulatedProducts) {
+  EXPECT_EQ(commonRefinement({8, 4}, {2, 16}), (Matrix{2, 4, 4}));
+  EXPECT_EQ(commonRefinement({2, 4}, {4, 2}), (Matrix{2, 2, 2}));
+  EXPECT_EQ(commonRefinement({8}, {2, 4}), (Matrix{2, 4}));
+  EXPECT_EQ(commonRefinement({2, 1, 4}, {1, 8}), (Matrix{2, 4}));
+  EXPECT_EQ(commonRefinement({}, {1}), (Matrix{}));
+}
+
+TEST(CommonRefinement, DoesNotExistWhereProductsDoNotDivide) {
+  EXPECT_EQ(commonRefinement({2, 3}, {3, 2}), std::nullopt);
+  EXPECT_EQ(commonRefinement({2, 6}, {6, 2}), (Matrix{2, 3, 2}));
+  EXPECT_EQ(commonRefinement({4, 3}, {3, 4}), std::nullopt);
+}
+
+TEST(Refine, PlacesAllElementsAlike) {
+  int64_t pairs = 0;
+  for (int64_t devices : deviceCounts)
+    for (size_t rank : {1, 2, 3})
+      for (const Sharding &s : test::allShardings(devices, rank, true))
+        for (const auto &matrix : test::factorisations(devices)) {
+          std::optional<Sharding> fine = refine(s, matrix);
+          std::optional<Matrix> common = commonRefinement(s.axes, matrix);
+          ASSERT_EQ(fine.has_value(), common == matrix) << s.str();
+          if (!fine)
+            continue;
+          ++pairs;
+          ASSERT_EQ(fine->check(devices, rank), "");
+          ASSERT_EQ(fine->canonical(), s);
+          std::vector<int64_t> uneven = {7, 5, 3};
+          uneven.resize(rank);
+          for (int64_t r = 0; r < devices; ++r)
+            ASSERT_EQ(fine->localBox(uneven, r), s.localBox(uneven, r)) << s.str();
+        }
+  EXPECT_GE(pairs, 600);
+}
+
+TEST(Refine, MatrixThatDoesNotRefineIsRefused) {
+  EXPECT_EQ(refine(Sharding{{2, 4}, {{0}}, {}}, {4, 2}), std::nullopt);
+  EXPECT_EQ(refine(Sharding{{2, 4}, {{0, 1}}, {{}}}, {8}), std::nullopt);
+}
+
+TEST(SamePlacement, AgreesWithBoxesOnALargeEvenShape) {
+  // A shape whose sizes are multiples of every piece count, so that equal boxes mean equal placement.
+  std::vector<int64_t> shape = {24, 48};
+  for (int64_t devices : {4, 6, 8}) {
+    auto all = test::allShardings(devices, 2, false);
+    for (const Sharding &a : all)
+      for (const Sharding &b : all) {
+        bool equal = true;
+        for (int64_t r = 0; r < devices && equal; ++r)
+          equal = a.localBox(shape, r) == b.localBox(shape, r);
+        ASSERT_EQ(samePlacement(a, b), equal) << a.str() << " " << b.str();
+      }
+  }
+}
+
+TEST(LocalBoxes, EqualLocalBox) {
+  for (int64_t devices : deviceCounts)
+    for (const Sharding &s : test::allShardings(devices, 3, false)) {
+      std::vector<int64_t> shape = {5, 8, 3};
+      LocalBoxes boxes(s, shape);
+      for (int64_t r = 0; r < devices; ++r) {
+        ASSERT_EQ(boxes.box(r), s.localBox(shape, r)) << s.str();
+        ASSERT_EQ(boxes.elements(r), elementCount(s.localBox(shape, r)));
+      }
+    }
+}
+
+TEST(ReceivedElements, CountsWhatIsMissing) {
+  std::vector<int64_t> shape = {16, 32};
+  Sharding rows{{8}, {{0}, {}}, {}}, grid{{2, 4}, {{0}, {1}}, {}}, whole = Sharding::replicated(8, 2);
+  EXPECT_EQ(receivedElements(rows, rows, shape), 0);
+  EXPECT_EQ(receivedElements(rows, grid, shape), 48); // 8 x 8 minus the 2 x 8 that lie in the own rows
+  EXPECT_EQ(receivedElements(rows, whole, shape), 448);
+  EXPECT_TRUE(slicesLocally(whole, grid, shape));
+  EXPECT_FALSE(slicesLocally(grid, rows, shape));
+  EXPECT_EQ(receivedElements(Sharding{{3}, {{0}}, {}}, Sharding::replicated(3, 1), {7}), 5);
+}
+
+TEST(AllReduceElements, MatchTheClosedFormAndCountUnevenPieces) {
+  EXPECT_EQ(allReduceElements(128, 4), 192); // 2 (g - 1) / g n
+  EXPECT_EQ(allReduceElements(128, 1), 0);
+  EXPECT_EQ(allReduceElements(1, 8), 7);     // one rank owns the only element and hears seven terms
+  for (int64_t members : {2, 3, 5, 8})
+    for (int64_t local = 0; local < 40; ++local) {
+      int64_t most = 0;
+      for (int64_t r = 0; r < members; ++r) {
+        int64_t own = pieceOf(local, r, members).size();
+        most = std::max(most, own * (members - 1) + local - own);
+      }
+      ASSERT_EQ(allReduceElements(local, members), most) << local << " among " << members;
+    }
+}
+
+TEST(CheckLegal, NamesWhatIsWrong) {
+  Sharding grid{{2, 4}, {{0}, {1}}, {}};
+  EXPECT_EQ(checkLegal(grid, {16, 32}, 8), "");
+  EXPECT_EQ(checkLegal(grid, {16, 3}, 8), "dimension 1 has size 3 and cannot be cut into 4 pieces");
+  EXPECT_EQ(checkLegal(grid, {16, 32}, 4), "the device matrix does not cover 4 devices");
+  EXPECT_EQ(checkLegal(Sharding{{2, 4}, {{0}, {0}}, {}}, {16, 32}, 8), "axis 0 is used twice");
+}
+
+TEST(TensorLayout, CountsAxesFromTheRight) {
+  // MatMul ((2, 4), (4, 1)) on 8 devices: device matrix [m, k, n].
+  TensorLayout x = tensorLayout({{2, 4, 1}, {{0}, {1}}, {}});
+  EXPECT_EQ(x.deviceMatrix, (Matrix{2, 4, 1}));
+  EXPECT_EQ(x.tensorMap, (std::vector<std::vector<int64_t>>{{2}, {1}}));
+  EXPECT_EQ(tensorLayout({{2, 4, 1}, {{0}, {2}}, {}}).tensorMap, (std::vector<std::vector<int64_t>>{{2}, {0}}));
+  EXPECT_EQ(tensorLayout({{8}, {{0}, {}}, {}}).tensorMap, (std::vector<std::vector<int64_t>>{{0}, {}}));
+  EXPECT_EQ(shardingFromLayout({2, 4}, {1, 0}), (Sharding{{2, 4}, {{0}, {1}}, {}}));
+  EXPECT_EQ(shardingFromLayout({8}, {0, -1}), (Sharding{{8}, {{0}, {}}, {}}));
+}
+
+} // namespace

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Builds everything and runs all tests.
+#   tools/test.sh            what every change must pass (under 40 minutes cold on two cores)
+#   tools/test.sh --long     also the campaigns: long fuzzing, large random differential runs, sanitizers on all tests
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. tools/packages.sh
+
+long=0
+for argument in "$@"; do
+  case "$argument" in
+    --long) long=1 ;;
+    -h | --help) sed -n '2,4p' "$0" | cut -c3-; exit 0 ;;
+    *) echo "tools/test.sh: unknown argument '$argument'; it takes --long" >&2; exit 2 ;;
+  esac
+done
+
+install_packages test
+. tools/env.sh
+cmake --preset dev -DMSC_BUILD_TESTS=ON > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
+rm -f build-configure.log
+cmake --build --preset dev
+[ $long = 1 ] && export MSC_LONG=1
+ctest --test-dir build --output-on-failure -j "$(nproc)" -LE benchmark
