@@ -229,9 +229,15 @@ mlir::LogicalResult Scheduler::check() {
         reason = "a reduction has no operation that merges partial values";
         return mlir::failure();
       }
+  for (unsigned dim : schedule.rangeDims)
+    for (unsigned loop : cluster.origin[dim])
+      if (cluster.places[loop].first < 0) {
+        reason = "no tensor has a dimension over which the work is cut";
+        return mlir::failure();
+      }
   for (const Store &store : cluster.stores)
     for (unsigned dim : schedule.rangeDims)
-      if (!store.access.has(dim)) {
+      if (!store.access.has(dim) && cluster.sizes[dim] != 1) {
         reason = "a result lacks a dimension over which the work is cut";
         return mlir::failure();
       }
