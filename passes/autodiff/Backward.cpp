@@ -168,11 +168,10 @@ private:
 
   /// A trained parameter that the operator depends on; there is one, for its results are active.
   ParamOp parameterBehind(Operation *op) {
-    while (!isa<ParamOp>(op))
-      op = llvm::find_if(op->getOperands(), [&](Value v) { return active.contains(v); })
-               .getBase()
-               ->get()
-               .getDefiningOp();
+    while (!isa<ParamOp>(op)) {
+      auto isActive = [&](Value v) { return active.contains(v); };
+      op = (*llvm::find_if(op->getOperands(), isActive)).getDefiningOp();
+    }
     return cast<ParamOp>(op);
   }
 
