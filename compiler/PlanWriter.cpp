@@ -57,9 +57,17 @@ uint32_t addLocation(Location location, plan::Plan &plan) {
   return plan.locations_size() - 1;
 }
 
-namespace {
+uint32_t addSharding(const Sharding &sharding, plan::Plan &plan) {
+  plan::Sharding proto = toProto(sharding);
+  std::string bytes = proto.SerializeAsString();
+  for (int i = 0; i < plan.shardings_size(); ++i)
+    if (plan.shardings(i).SerializeAsString() == bytes)
+      return i;
+  *plan.add_shardings() = std::move(proto);
+  return plan.shardings_size() - 1;
+}
 
-plan::DataType dataType(Type element) {
+plan::DataType dataTypeOf(Type element) {
   if (element.isF32())
     return plan::F32;
   if (element.isF64())
@@ -72,6 +80,8 @@ plan::DataType dataType(Type element) {
     return plan::BOOL;
   return element.isInteger(32) ? plan::I32 : plan::I64;
 }
+
+namespace {
 
 plan::Collective::Kind collectiveKind(StringRef name) {
   return llvm::StringSwitch<plan::Collective::Kind>(name)
@@ -131,22 +141,15 @@ private:
 
   uint32_t indexOf(Value memory) { return bufferIndex.at(memory); }
 
-  uint32_t shardingIndex(const Sharding &sharding) {
-    auto [at, isNew] = shardings.try_emplace(sharding.str(), plan.shardings_size());
-    if (isNew)
-      *plan.add_shardings() = toProto(sharding);
-    return at->second;
-  }
-
   void writeBuffer(plan_ir::BufferOp buffer) {
     bufferIndex[buffer.getMemory()] = plan.buffers_size();
     auto type = cast<RankedTensorType>(buffer.getTensor());
     auto *entry = plan.add_buffers();
     entry->set_name(buffer.getName().str());
-    entry->set_dtype(dataType(type.getElementType()));
+    entry->set_dtype(dataTypeOf(type.getElementType()));
     for (int64_t size : type.getShape())
       entry->add_shape(size);
-    entry->set_sharding(shardingIndex(dist::shardingOf(type)));
+    entry->set_sharding(addSharding(dist::shardingOf(type), plan));
     entry->set_offset(buffer.getOffset().value_or(0));
     entry->set_bytes(buffer.getBytes());
     entry->set_location(addLocation(buffer.getLoc(), plan));
@@ -279,6 +282,7 @@ private:
     proto.set_reason(op.getReason().str());
     proto.set_bytes(op.getBytes());
     proto.set_predicted_us(op.getPredictedUs().convertToDouble());
+    proto.set_for_operator(op.getForOperator().str());
   }
 
   plan_ir::ProgramOp program;
@@ -286,7 +290,7 @@ private:
   plan::Program *proto = nullptr;
   plan::Variant *variant = nullptr;
   llvm::DenseMap<Value, uint32_t> bufferIndex, lastWriter;
-  std::map<std::string, uint32_t> shardings, groups, kernelIndex;
+  std::map<std::string, uint32_t> groups, kernelIndex;
 };
 
 } // namespace

@@ -18,4 +18,9 @@ std::pair<std::string, unsigned> fileAndLine(mlir::Location location);
 
 plan::Sharding toProto(const Sharding &sharding);
 
+/// Index of a sharding in `plan`; added if new.
+uint32_t addSharding(const Sharding &sharding, plan::Plan &plan);
+
+plan::DataType dataTypeOf(mlir::Type element);
+
 } // namespace msc::compiler

@@ -111,9 +111,10 @@ def Plan_CollectiveOp : Op<Plan_Dialect, "collective", []> {
   let summary = "one collective; complete when the step ends unless `asynchronous`";
   let arguments = (ins StrAttr:$step_op, Plan_BufferType:$source, Plan_BufferType:$target,
                        DenseI64ArrayAttr:$group_matrix, DenseI32ArrayAttr:$group_axes, I64Attr:$reduction,
-                       BoolAttr:$asynchronous, StrAttr:$reason, I64Attr:$bytes, F64Attr:$predicted_us);
+                       BoolAttr:$asynchronous, StrAttr:$reason, I64Attr:$bytes, F64Attr:$predicted_us,
+                       StrAttr:$for_operator);
   let assemblyFormat = [{ $step_op `(` $source `)` `->` $target `group` $group_matrix `axes` $group_axes `reduction` $reduction
-    `asynchronous` $asynchronous `reason` $reason `bytes` $bytes `predicted_us` $predicted_us attr-dict }];
+    `asynchronous` $asynchronous `reason` $reason `bytes` $bytes `predicted_us` $predicted_us `for` $for_operator attr-dict }];
 }
 
 def Plan_WaitOp : Op<Plan_Dialect, "wait", []> {

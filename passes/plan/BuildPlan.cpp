@@ -1,5 +1,6 @@
 // From a partitioned network to a plan: one buffer per value, one step per unit, one kernel per cluster.
 #include "dialects/dist/DistDialect.h"
+#include "dialects/dist/MachineModel.h"
 #include "dialects/net/NetAttributes.h"
 #include "dialects/plan/PlanDialect.h"
 #include "passes/codegen/KernelLibrary.h"
@@ -184,9 +185,35 @@ private:
     auto step = builder.create<plan_ir::CollectiveOp>(
         op.getLoc(), dist::stringifyCollectiveKind(op.getKind()), memory[op.getSource()], target, op.getGroupMatrixAttr(),
         op.getGroupAxesAttr(), builder.getI64IntegerAttr(reduction), builder.getBoolAttr(false), op.getReasonAttr(),
-        builder.getI64IntegerAttr(bytes), builder.getF64FloatAttr(0));
+        builder.getI64IntegerAttr(bytes), builder.getF64FloatAttr(predictedUs(op, groupSize, bytes)),
+        builder.getStringAttr(operatorServed(op)));
     label(step, op);
     return success();
+  }
+
+  /// Modelled time on the machine that plans are made for.
+  static double predictedUs(dist::CollectiveOp op, int64_t groupSize, int64_t bytes) {
+    static const dist::MoveKind kinds[] = {dist::MoveKind::AllReduce,         dist::MoveKind::AllGather,
+                                           dist::MoveKind::ReduceScatter,     dist::MoveKind::AlltoAll,
+                                           dist::MoveKind::CollectivePermute, dist::MoveKind::Exchange};
+    std::vector<int64_t> matrix(op.getGroupMatrix());
+    std::vector<int32_t> axes(op.getGroupAxes());
+    return dist::MachineModel::cpuLocal().moveUs(kinds[static_cast<int>(op.getKind())], dist::groupShape(matrix, axes),
+                                                 static_cast<double>(bytes));
+  }
+
+  /// Instance name of the operator that needs a move: whose partial result is completed, or who consumes the value.
+  static std::string operatorServed(dist::CollectiveOp op) {
+    auto isMove = [](Operation *other) { return isa<dist::CollectiveOp, dist::SliceOp>(other); };
+    Operation *at = op;
+    if (op.getMove() == "completion") {
+      while (at && isMove(at))
+        at = at->getOperand(0).getDefiningOp();
+    } else {
+      while (at && isMove(at))
+        at = at->getResult(0).use_empty() ? nullptr : *at->getResult(0).user_begin();
+    }
+    return at ? net::getInstanceName(at).str() : "";
   }
 
   LogicalResult emitMatMul(const Unit &unit) {

@@ -1,0 +1,193 @@
+#include "compiler/Compiler.h"
+
+#include "compiler/Dumps.h"
+#include "compiler/Phases.h"
+#include "compiler/PlanHeader.h"
+#include "compiler/PlanWriter.h"
+#include "dialects/dist/DistDialect.h"
+#include "dialects/net/NetAttributes.h"
+#include "dialects/net/NetDialect.h"
+#include "frontend/Diagnostics.h"
+#include "frontend/Frontend.h"
+#include "frontend/Printer.h"
+#include "runtime/plan/PlanChecker.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <chrono>
+#include <filesystem>
+
+using namespace mlir;
+
+namespace msc::compiler {
+
+std::string defaultOutput(const std::string &input) {
+  return std::filesystem::path(input).stem().string() + ".plan";
+}
+
+std::vector<std::string> contextOptionNames() {
+  std::vector<std::string> names;
+  for (StringRef name : net::contextOptionNames())
+    names.push_back(name.str());
+  return names;
+}
+
+namespace {
+
+/// One compilation. Each step returns false once a diagnostic has been printed or `failure` is set.
+class Compilation {
+public:
+  explicit Compilation(const CompileOptions &options)
+      : options(options), context(MLIRContext::Threading::DISABLED), diagnostics(context, sources) {
+    DialectRegistry registry;
+    registry.insert<dist::DistDialect, plan_ir::PlanDialect>();
+    net::registerNetDialect(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    context.printOpOnDiagnostic(false);
+  }
+
+  Result<CompileOutcome> run() {
+    bool done = parse() && readConfig() && runPhases(strategyPhases(*config, options)) && afterStrategies() &&
+                runPhases(partitionPhases(*config, options)) && afterPartition() && runPhases(planPhases(options)) &&
+                finish();
+    if (!done)
+      return failure;
+    return std::move(outcome);
+  }
+
+private:
+  template <typename F> auto timed(const std::string &phase, F work) {
+    auto start = std::chrono::steady_clock::now();
+    auto result = work();
+    outcome.timing.emplace_back(phase,
+                                std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    return result;
+  }
+
+  bool fail(const Error &error) {
+    failure = error;
+    return false;
+  }
+
+  net::NetworkOp network() { return *module->getOps<net::NetworkOp>().begin(); }
+
+  bool parse() {
+    return timed("parse", [&] {
+      if (!std::filesystem::is_regular_file(options.input))
+        return fail({ExitCode::Usage, "there is no file '" + options.input + "'", ""});
+      frontend::ParseOptions parseOptions;
+      parseOptions.devices = options.devices;
+      parseOptions.defines = options.defines;
+      parseOptions.repropagate = options.repropagate;
+      module = frontend::parseFile(options.input, context, parseOptions, sources);
+      return static_cast<bool>(module);
+    });
+  }
+
+  bool readConfig() {
+    return timed("options", [&] {
+      std::vector<net::ConfigOverride> overrides;
+      for (const auto &[key, text] : options.context)
+        overrides.push_back({key, text});
+      FailureOr<net::Config> read = net::readConfig(*module, overrides);
+      if (failed(read))
+        return false;
+      config = std::move(*read);
+      Result<DumpFolder> folder = DumpFolder::create(config->context.saveGraphsPath, config->context.saveGraphs,
+                                                     options.saveGraphsRanks, config->devices);
+      if (!folder)
+        return fail(folder.error());
+      dumps = std::move(*folder);
+      return true;
+    });
+  }
+
+  bool runPhases(const std::vector<Phase> &phases) {
+    for (const Phase &phase : phases) {
+      PassManager manager(&context);
+      manager.enableVerifier(false); // the phases end in verifiers of their own contracts
+      phase.build(manager);
+      if (timed(phase.name, [&] { return mlir::failed(manager.run(*module)); }))
+        return false;
+      dumps.skip();
+    }
+    return true;
+  }
+
+  bool dump(StringRef stage, function_ref<void(int64_t, llvm::raw_ostream &)> print) {
+    Status status = dumps.write(stage, "ir", print);
+    return status ? true : fail(status.error());
+  }
+
+  bool afterStrategies() {
+    writeHeader(network().getSymName(), *config, outcome.plan);
+    outcome.plan.set_digest(digestOf(network(), *config));
+    return dump("step_parallel_begin", [&](int64_t, llvm::raw_ostream &out) { frontend::printBeginDump(*module, out); });
+  }
+
+  bool afterPartition() {
+    writeOperatorNotes(network(), outcome.plan);
+    return dump("step_parallel_end", [&](int64_t rank, llvm::raw_ostream &out) {
+             frontend::printRankDump(*module, rank, frontend::RankDumpKind::ParallelEnd, out);
+           }) &&
+           dump("18_execute", [&](int64_t rank, llvm::raw_ostream &out) {
+             frontend::printRankDump(*module, rank, frontend::RankDumpKind::Execute, out);
+           }) &&
+           dump("19_backend", [&](int64_t rank, llvm::raw_ostream &out) {
+             frontend::printRankDump(*module, rank, frontend::RankDumpKind::Backend, out);
+           });
+  }
+
+  bool finish() {
+    return timed("write", [&] {
+      outcome.plan.set_machine("cpu-local");
+      for (auto program : module->getOps<plan_ir::ProgramOp>())
+        writeProgram(program, outcome.plan);
+      predict();
+      Status sound = plan::checkPlan(outcome.plan);
+      if (!sound)
+        return fail({ExitCode::Internal, "the compiled plan does not pass its own check: " + sound.error().message,
+                     "please report this with the network"});
+      return true;
+    });
+  }
+
+  /// Sums over the steps of what was priced while building them.
+  void predict() {
+    plan::Prediction *prediction = outcome.plan.mutable_prediction();
+    double microseconds = 0;
+    uint64_t bytes = 0;
+    for (const CollectiveFacts &facts : collectivesOf(outcome.plan)) {
+      microseconds += facts.predictedUs;
+      bytes += facts.bytes;
+    }
+    uint64_t parameters = 0;
+    for (const plan::Parameter &parameter : outcome.plan.parameters())
+      parameters += outcome.plan.buffers(parameter.buffer()).bytes();
+    prediction->set_communication_us(microseconds);
+    prediction->set_communication_bytes(bytes);
+    prediction->set_compute_us(computeUs);
+    prediction->set_step_us(microseconds + computeUs);
+    prediction->set_parameter_bytes(parameters);
+  }
+
+  const CompileOptions &options;
+  llvm::SourceMgr sources;
+  MLIRContext context;
+  frontend::DiagnosticPrinter diagnostics;
+  OwningOpRef<ModuleOp> module;
+  std::optional<net::Config> config;
+  DumpFolder dumps;
+  CompileOutcome outcome;
+  double computeUs = 0;
+  Error failure{ExitCode::Failed, "", ""};
+};
+
+} // namespace
+
+Result<CompileOutcome> compile(const CompileOptions &options) { return Compilation(options).run(); }
+
+} // namespace msc::compiler

@@ -1,0 +1,45 @@
+// The driver: from a file to a plan, phase by phase.
+#pragma once
+
+#include "compiler/Report.h"
+#include "runtime/Status.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace msc::compiler {
+
+using KeyValues = std::vector<std::pair<std::string, std::string>>;
+
+struct CompileOptions {
+  std::string input;              ///< a network (.mir) or a dump of ours
+  int64_t devices = 0;            ///< 0: what the network says, else 1
+  KeyValues context;              ///< flags that override the context block: option name (snake case) and text
+  KeyValues defines;              ///< -D name=value
+  std::vector<std::string> keep;  ///< values to keep as results: "%a", "grad:w"
+  std::string saveGraphsRanks;
+  bool fusion = true;             ///< off: one kernel per operator
+  bool repropagate = false;       ///< keep only the user's strategies of a dump
+  bool strict = false;
+};
+
+struct CompileOutcome {
+  plan::Plan plan;
+  PhaseTimes timing;
+  double searchSeconds = 0;
+};
+
+/// Compiles. Mistakes in the network are printed on stderr where they are found (file, line, caret, repair); then the
+/// returned error has an empty message and the exit code to end with.
+Result<CompileOutcome> compile(const CompileOptions &options);
+
+/// The options of the context block that a flag may override, in snake case.
+std::vector<std::string> contextOptionNames();
+
+/// "net.plan" for "dir/net.mir": where the plan goes unless -o says otherwise.
+std::string defaultOutput(const std::string &input);
+
+} // namespace msc::compiler

@@ -1,0 +1,136 @@
+#include "compiler/PlanHeader.h"
+
+#include "compiler/PlanWriter.h"
+#include "dialects/dist/DistDialect.h"
+#include "dialects/net/NetAttributes.h"
+
+#include "mlir/IR/AsmState.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SHA256.h"
+
+using namespace mlir;
+
+namespace msc::compiler {
+
+static void writeDataset(const net::DatasetConfig &config, plan::Plan &plan) {
+  plan::Dataset *dataset = plan.add_datasets();
+  dataset->set_name(config.name);
+  dataset->set_source(config.source);
+  dataset->set_seed(config.seed);
+  dataset->set_steps(config.steps);
+  dataset->set_same_batch(config.sameBatch);
+  dataset->set_shuffle(config.shuffle);
+  dataset->set_drop_remainder(config.dropRemainder);
+  for (const net::ColumnConfig &column : config.columns) {
+    plan::Dataset::Column *entry = dataset->add_columns();
+    entry->set_name(column.name);
+    entry->set_distribution(column.distribution);
+    entry->set_path(column.path);
+    for (double value : column.values)
+      entry->add_values(value);
+  }
+}
+
+void writeHeader(StringRef network, const net::Config &config, plan::Plan &plan) {
+  plan.set_network(network.str());
+  plan.set_devices(config.devices);
+  plan.set_parallel_mode(config.context.parallelMode);
+  plan.set_search_mode(config.context.searchMode);
+  plan.set_device_target(config.context.deviceTarget);
+  plan.set_seed(config.train ? config.train->seed : 1);
+  for (const net::DatasetConfig &dataset : config.datasets)
+    writeDataset(dataset, plan);
+  if (config.train) {
+    plan::Training *training = plan.mutable_training();
+    training->set_epochs(config.train->epochs);
+    training->set_steps(config.train->steps);
+    training->set_loss(config.train->minimize);
+    training->set_log_every(config.train->logEvery);
+  }
+  if (config.checkpoint) {
+    plan::Checkpointing *checkpointing = plan.mutable_checkpointing();
+    checkpointing->set_directory(config.checkpoint->directory);
+    checkpointing->set_prefix(config.checkpoint->prefix.empty() ? network.str() : config.checkpoint->prefix);
+    checkpointing->set_every_epochs(config.checkpoint->everyEpochs);
+    checkpointing->set_every_steps(config.checkpoint->everySteps);
+    checkpointing->set_keep(config.checkpoint->keep);
+    checkpointing->set_per_rank(config.checkpoint->perRank);
+  }
+}
+
+/// The value before redistributions: what the operator's author would recognise.
+static Value sourceOf(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<dist::CollectiveOp, dist::SliceOp, dist::ReshardOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+static StringRef valueName(Value value) {
+  value = sourceOf(value);
+  if (auto param = value.getDefiningOp<net::ParamOp>())
+    return param.getName();
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    if (auto network = dyn_cast<net::NetworkOp>(argument.getOwner()->getParentOp()))
+      return cast<StringAttr>(network.getInputNames()[argument.getArgNumber()]).getValue();
+  return net::getValueName(value);
+}
+
+static void writeValue(Value value, plan::Plan &plan, plan::OperatorNote::Value *note) {
+  note->set_name(valueName(value).str());
+  auto type = cast<RankedTensorType>(value.getType());
+  note->set_dtype(dataTypeOf(type.getElementType()));
+  for (int64_t size : type.getShape())
+    note->add_shape(size);
+  note->set_sharding(addSharding(dist::shardingOf(type), plan));
+}
+
+void writeOperatorNotes(net::NetworkOp network, plan::Plan &plan) {
+  for (Operation &op : network.getBody().front()) {
+    if (!isa<net::Operator>(op) || net::getPhase(&op) != net::Phase::Forward)
+      continue;
+    plan::OperatorNote *note = plan.add_operators();
+    note->set_name(net::getInstanceName(&op).str());
+    note->set_op(op.getName().stripDialect().str());
+    note->set_scope(net::getScope(&op).str());
+    note->set_location(addLocation(op.getLoc(), plan));
+    if (auto strategy = net::getInStrategy(&op))
+      note->set_in_strategy(net::strategyText(*strategy));
+    if (auto strategy = net::getOutStrategy(&op))
+      note->set_out_strategy(net::strategyText(*strategy));
+    note->set_origin(net::getStrategyOrigin(&op).str());
+    for (Value operand : op.getOperands())
+      writeValue(operand, plan, note->add_operands());
+    for (Value result : op.getResults())
+      writeValue(result, plan, note->add_results());
+  }
+}
+
+std::string digestOf(net::NetworkOp network, const net::Config &config) {
+  OwningOpRef<net::NetworkOp> copy = cast<net::NetworkOp>(network->clone());
+  copy->setSymName("network");
+  copy->walk([](Operation *op) {
+    for (StringRef name : {"net.value_names", "net.instance_name", "net.scope", "net.strategy_origin", "net.id", "net.kept"})
+      op->removeAttr(name);
+  });
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  OpPrintingFlags flags;
+  flags.printGenericOpForm().useLocalScope().elideLargeElementsAttrs(std::numeric_limits<int64_t>::max());
+  copy->print(stream, flags);
+  plan::Plan options;
+  writeHeader("network", config, options);
+  options.clear_checkpointing();
+  stream << options.DebugString();
+  if (config.train) {
+    const net::OptimizerConfig &optimizer = config.train->optimizer;
+    stream << static_cast<int>(optimizer.kind) << " " << optimizer.learningRate << " " << optimizer.momentum << " "
+           << optimizer.dampening << " " << optimizer.weightDecay << " " << optimizer.lossScale << " " << optimizer.nesterov;
+  }
+  std::array<uint8_t, 32> hash = llvm::SHA256::hash(llvm::arrayRefFromStringRef(stream.str()));
+  return llvm::toHex(hash, /*LowerCase=*/true);
+}
+
+} // namespace msc::compiler

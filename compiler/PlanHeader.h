@@ -1,0 +1,20 @@
+// The parts of a plan that do not come from steps: options, training loop, data, notes on operators, digest.
+#pragma once
+
+#include "dialects/net/Config.h"
+#include "dialects/net/NetOps.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace msc::compiler {
+
+/// Devices, modes, seed, training loop, datasets, checkpoints.
+void writeHeader(llvm::StringRef network, const net::Config &config, plan::Plan &plan);
+
+/// One note per forward operator of the partitioned network.
+void writeOperatorNotes(net::NetworkOp network, plan::Plan &plan);
+
+/// SHA-256 over the meaning of a network whose strategies are decided: operators, attributes, shapes, strategies,
+/// initializers, results, loop and options that change numbers or distribution; not names, origins or locations. Hex.
+std::string digestOf(net::NetworkOp network, const net::Config &config);
+
+} // namespace msc::compiler

@@ -1,0 +1,154 @@
+// msc: compiles networks, explains plans.
+#include "compiler/Compiler.h"
+#include "compiler/Explain.h"
+#include "compiler/Report.h"
+#include "runtime/plan/PlanFile.h"
+#include "tools/CommandLine.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+
+using namespace msc;
+
+namespace {
+
+/// What `compile` and `explain` share: how a network is compiled.
+struct CompileFlags {
+  compiler::CompileOptions options;
+  std::vector<std::string> defines;
+  std::vector<std::string> contextNames;
+  std::vector<std::string> context; ///< one text per name, empty where the flag is absent
+  bool noFusion = false;
+
+  void addTo(CLI::App &app) {
+    app.add_option("--devices", options.devices, "number of devices (default: what the network says, else 1)")
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+    app.add_option("-D,--define", defines, "NAME=VALUE: overrides a const of the network")->allow_extra_args(false);
+    app.add_option("--keep", options.keep, "values to keep as results, e.g. %a,grad:w")->delimiter(',');
+    app.add_flag("--no-fusion", noFusion, "one kernel per operator");
+    app.add_flag("--repropagate", options.repropagate, "of a dump, keep only the strategies that the user wrote");
+    app.add_flag("--strict", options.strict, "surprises become errors, e.g. a parameter used under two strategies");
+    app.add_option("--save-graphs-ranks", options.saveGraphsRanks, "ranks that are dumped: all, or 0,5");
+    contextNames = compiler::contextOptionNames();
+    context.resize(contextNames.size());
+    for (size_t i = 0; i < contextNames.size(); ++i) {
+      std::string flag = contextNames[i];
+      std::replace(flag.begin(), flag.end(), '_', '-');
+      app.add_option("--" + flag, context[i])->group("Options of the context block, which they override");
+    }
+  }
+
+  /// False after a message if a -D is malformed.
+  bool finish() {
+    options.fusion = !noFusion;
+    for (const std::string &define : defines) {
+      size_t equals = define.find('=');
+      if (equals == std::string::npos || equals == 0) {
+        tools::printError("msc", "-D " + define + " has no value", "write -D name=value");
+        return false;
+      }
+      options.defines.emplace_back(define.substr(0, equals), define.substr(equals + 1));
+    }
+    for (size_t i = 0; i < context.size(); ++i)
+      if (!context[i].empty())
+        options.context.emplace_back(contextNames[i], context[i]);
+    return true;
+  }
+};
+
+int fail(const Error &error) {
+  if (!error.message.empty())
+    tools::printError("msc", error.message, error.help);
+  return static_cast<int>(error.code);
+}
+
+Status writeText(const std::string &path, const std::string &text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out)
+    return Error{ExitCode::NoResource, "cannot write '" + path + "'", "choose a folder that exists and can be written"};
+  return Status::ok();
+}
+
+int runCompile(CompileFlags &flags, std::string output, const std::string &report) {
+  if (!flags.finish())
+    return static_cast<int>(ExitCode::Usage);
+  Result<compiler::CompileOutcome> outcome = compiler::compile(flags.options);
+  if (!outcome)
+    return fail(outcome.error());
+  if (output.empty())
+    output = compiler::defaultOutput(flags.options.input);
+  if (Status status = plan::writePlan(output, outcome->plan); !status)
+    return fail(status.error());
+  if (!report.empty())
+    if (Status status = writeText(report, compiler::reportJson(outcome->plan, outcome->timing, outcome->searchSeconds)); !status)
+      return fail(status.error());
+  return 0;
+}
+
+bool isPlanFile(const std::string &path) {
+  std::ifstream in(path, std::ios::binary);
+  char magic[8] = {};
+  in.read(magic, sizeof magic);
+  return in && std::string(magic, sizeof magic) == "msc-plan";
+}
+
+int runExplain(CompileFlags &flags, const std::string &op, bool json) {
+  if (!flags.finish())
+    return static_cast<int>(ExitCode::Usage);
+  compiler::CompileOutcome outcome;
+  if (isPlanFile(flags.options.input)) {
+    Result<plan::Plan> read = plan::readPlan(flags.options.input);
+    if (!read)
+      return fail(read.error());
+    outcome.plan = std::move(*read);
+  } else {
+    flags.options.context.emplace_back("save_graphs", "0");
+    Result<compiler::CompileOutcome> compiled = compiler::compile(flags.options);
+    if (!compiled)
+      return fail(compiled.error());
+    outcome = std::move(*compiled);
+  }
+  if (json) {
+    std::fputs(compiler::reportJson(outcome.plan, outcome.timing, outcome.searchSeconds).c_str(), stdout);
+    return 0;
+  }
+  Result<std::string> text = compiler::explainText(outcome.plan, op);
+  if (!text)
+    return fail(text.error());
+  std::fputs(text->c_str(), stdout);
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  CLI::App app("msc: decides how each operator is split over devices and writes one plan", "msc");
+  app.set_version_flag("--version", "msc " MSC_VERSION " (MLIR " MSC_MLIR_VERSION ")");
+  app.require_subcommand(1);
+
+  CompileFlags compileFlags, explainFlags;
+  std::string output, report, op;
+  bool json = false;
+  CLI::App *compile = app.add_subcommand("compile", "a network -> a plan");
+  compile->add_option("network", compileFlags.options.input, "a network (.mir) or a dump (step_parallel_begin)")->required();
+  compile->add_option("-o,--output", output, "where the plan goes (default: <network>.plan in the current folder)");
+  compile->add_option("--report", report, "writes what was decided as JSON");
+  compileFlags.addTo(*compile);
+
+  CLI::App *explain = app.add_subcommand("explain", "who decided what, and why each collective is there");
+  explain->add_option("input", explainFlags.options.input, "a plan, or a network with --devices")->required();
+  explain->add_option("--op", op, "one operator by its instance name");
+  explain->add_flag("--json", json, "the report as JSON on stdout");
+  explainFlags.addTo(*explain);
+
+  if (int code = tools::parseCommandLine(app, {"msc", {argv + 1, argv + argc}}); code >= 0)
+    return code;
+  return compile->parsed() ? runCompile(compileFlags, output, report) : runExplain(explainFlags, op, json);
+}
