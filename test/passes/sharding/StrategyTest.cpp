@@ -57,7 +57,7 @@ TEST(StrategyCheck, MismatchedContraction) {
 
 TEST(StrategyCheck, FactorThatCannotBeCut) {
   OperatorFacts softmax = test::pointwise("Softmax", {16, 10}, 1);
-  softmax.rule.factors[1] = {.name = "b", .size = 10, .kind = FactorKind::Replicated,
+  softmax.rule.factors[1] = {.name = "b", .size = 10, .kind = net::FactorKind::Replicated,
                              .reason = "every element of a row depends on the whole row"};
   StrategyError error = errorOf(softmax, {{4, 2}});
   EXPECT_EQ(error.text, "in_strategy cuts dimension 1 of 'x' into 2, but 'Softmax' needs it whole: every element of a row "
