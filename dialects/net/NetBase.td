@@ -25,25 +25,102 @@ def Net_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 0;
 }
 
-// f32, f64, i32, i64, bool (i1); f16 and bf16 have their names already.
-def Net_Element : AnyTypeOf<[F16, BF16, F32, F64, I1, I32, I64]>;
-def Net_FloatElement : AnyTypeOf<[F16, BF16, F32, F64]>;
+// What tensors may hold. Which operator accepts which is checked by type inference, whose messages name the values.
 def Net_Tensor : RankedTensorOf<[F16, BF16, F32, F64, I1, I32, I64]>;
-def Net_FloatTensor : RankedTensorOf<[F16, BF16, F32, F64]>;
-def Net_BoolTensor : RankedTensorOf<[I1]>;
 
-// Every operator: text face, shape inference, rule, cost, lowering. Operators without a gradient leave out
-// Net_Differentiable and say why in their description.
-class Net_Operator<string mnemonic, list<Trait> traits = []>
+// Every operator: face towards text, type inference, rule, cost, lowering. An operator without a gradient leaves out
+// Net_Differentiable and stands in the list of test/dialects/net with the reason.
+//
+// The class writes the tables that differ in words only. An operator brings
+//   - `infer`: constraints and result types; reports through Inference (ops/support/Infer.h);
+//   - `specs`: C++ initialisers of its AttributeSpecs, in positional order;
+//   - the interface methods of its traits.
+class Net_Operator<string mnemonic, list<string> inputs, list<string> outputs, list<Trait> traits = []>
     : Op<Net_Dialect, mnemonic, !listconcat([
         Pure,
         DeclareOpInterfaceMethods<InferTypeOpInterface>,
-        DeclareOpInterfaceMethods<Net_OperatorInterface>,
-        DeclareOpInterfaceMethods<Net_ShardingRuleInterface>], traits)> {
+        DeclareOpInterfaceMethods<Net_OperatorInterface>], traits)> {
+  code specs = "";
+  code declarations = "";
+  code definitions = "";
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = [{
+    /// Checks the operands and attributes and gives the result types (without encodings).
+    static ::llvm::LogicalResult infer(const ::msc::net::Inference &at, Adaptor op,
+                                       ::llvm::SmallVectorImpl<::mlir::Type> &results);
+    /// Encodings (shardings) do not count.
+    static bool isCompatibleReturnTypes(::mlir::TypeRange left, ::mlir::TypeRange right);
+  }] # declarations;
+  let extraClassDefinition = [{
+    ::llvm::LogicalResult $cppClass::inferReturnTypes(
+        ::mlir::MLIRContext *context, ::std::optional<::mlir::Location> location, ::mlir::ValueRange operands,
+        ::mlir::DictionaryAttr attributes, ::mlir::OpaqueProperties properties, ::mlir::RegionRange regions,
+        ::llvm::SmallVectorImpl<::mlir::Type> &inferredReturnTypes) {
+      ::msc::net::Inference at{location, getOperationName().drop_front(4), operands, inputNames(), context};
+      if (::llvm::failed(at.checkOperandCount()))
+        return ::llvm::failure();
+      return infer(at, Adaptor(operands, attributes, properties, regions), inferredReturnTypes);
+    }
+    bool $cppClass::isCompatibleReturnTypes(::mlir::TypeRange left, ::mlir::TypeRange right) {
+      return ::msc::net::sameTensors(left, right);
+    }
+    ::llvm::ArrayRef<::llvm::StringRef> $cppClass::inputNames() {
+      static constexpr ::llvm::StringRef names[] = {"}] # !interleave(inputs, "\", \"") # [{"};
+      return names;
+    }
+    ::llvm::ArrayRef<::llvm::StringRef> $cppClass::outputNames() {
+      static constexpr ::llvm::StringRef names[] = {"}] # !interleave(outputs, "\", \"") # [{"};
+      return names;
+    }
+    ::llvm::ArrayRef<::msc::net::AttributeSpec> $cppClass::attributeSpecs() {
+  }] # !if(!empty(specs), "return {};", [{
+      using enum ::msc::net::AttributeKind;
+      static constexpr ::msc::net::AttributeSpec specs[] = {}] # specs # "};" # [{
+      return specs;
+  }]) # "}" # definitions;
 }
 
 defvar Net_Differentiable = DeclareOpInterfaceMethods<Net_GradientInterface>;
+defvar Net_Rule = DeclareOpInterfaceMethods<Net_ShardingRuleInterface>;
 defvar Net_DefaultCost = Net_CostInterface;
 defvar Net_OwnCost = DeclareOpInterfaceMethods<Net_CostInterface, ["cost"]>;
+defvar Net_Generic = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg"]>;
+defvar Net_NotGeneric = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind"]>;
+defvar Net_InPlace = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg", "inPlaceResults"]>;
+
+// An operator that treats every element alike, with NumPy broadcasting of its operands. It brings `scalarBody`, one
+// scalar operation in `arith` and `math`; rule and lowering follow. `elements` is the ElementSet of the operands,
+// `resultElement` the C++ name of the way to find the element type of the result: "SameElement" or "BoolElement".
+class Net_Pointwise<string mnemonic, list<string> inputs, list<Trait> traits = []>
+    : Net_Operator<mnemonic, inputs, ["output"],
+                   !listconcat([Net_Rule, Net_Generic, Net_DefaultCost], traits)> {
+  string elements = "Float";
+  string resultElement = "SameElement";
+  // Empty where the operator brings its own `infer`.
+  code inference = [{
+    ::llvm::LogicalResult $cppClass::infer(const ::msc::net::Inference &at, Adaptor,
+                                           ::llvm::SmallVectorImpl<::mlir::Type> &results) {
+      return ::msc::net::inferPointwise(at, ::msc::net::ElementSet::}] # elements # [{,
+                                        ::msc::net::ResultElement::}] # resultElement # [{, results);
+    }
+  }];
+  let results = (outs Net_Tensor:$output);
+  let declarations = [{
+    /// The operation on one element; `x` are the operands' elements.
+    ::mlir::Value scalarBody(::mlir::ImplicitLocOpBuilder &b, ::mlir::ValueRange x);
+  }];
+  let definitions = inference # [{
+    ::msc::net::ShardingRule $cppClass::shardingRule() { return ::msc::net::pointwiseRule(*this); }
+    ::llvm::LogicalResult $cppClass::lowerToLinalg(
+        ::mlir::OpBuilder &builder, ::mlir::ValueRange operands, ::mlir::TypeRange resultTypes,
+        ::llvm::SmallVectorImpl<::mlir::Value> &results) {
+      auto body = [&](::mlir::ImplicitLocOpBuilder &b, ::mlir::ValueRange x) -> ::llvm::SmallVector<::mlir::Value> {
+        return {scalarBody(b, x)};
+      };
+      ::llvm::append_range(results, ::msc::net::buildPointwise(builder, getLoc(), operands, resultTypes, body));
+      return ::llvm::success();
+    }
+  }];
+}
 
 #endif // MSC_DIALECTS_NET_BASE

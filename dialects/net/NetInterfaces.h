@@ -41,6 +41,10 @@ struct OperatorCost {
   double bytesWritten = 0;
 };
 
+/// Bytes of one element of a tensor; bool takes one.
+double elementBytes(mlir::Type tensor);
+
+/// One operation per result element, every operand read once, every result written once.
 OperatorCost defaultCost(mlir::Operation *op, llvm::ArrayRef<std::vector<int64_t>> operandShapes,
                          llvm::ArrayRef<std::vector<int64_t>> resultShapes);
 

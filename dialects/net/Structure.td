@@ -63,6 +63,7 @@ def Net_UpdateOp : Op<Net_Dialect, "update", [HasParent<"NetworkOp">]> {
   let summary = "writes the new value of a parameter or state at the end of the step";
   let arguments = (ins Net_Tensor:$parameter, Net_Tensor:$new_value);
   let assemblyFormat = "$parameter `,` $new_value attr-dict `:` type($parameter) `,` type($new_value)";
+  let hasVerifier = 1;
 }
 
 def Net_ConfigOp : Op<Net_Dialect, "config"> {

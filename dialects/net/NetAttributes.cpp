@@ -1,0 +1,148 @@
+#include "dialects/net/NetAttributes.h"
+
+#include "dialects/net/NetOps.h"
+
+using namespace mlir;
+
+namespace msc::net {
+
+namespace {
+constexpr StringLiteral kPhase = "net.phase", kInstanceName = "net.instance_name", kScope = "net.scope",
+                        kValueNames = "net.value_names", kInStrategy = "net.in_strategy",
+                        kOutStrategy = "net.out_strategy", kOrigin = "net.strategy_origin", kForward = "net.forward",
+                        kId = "net.id";
+
+StringRef getString(Operation *op, StringRef key) {
+  auto attr = op->getAttrOfType<StringAttr>(key);
+  return attr ? attr.getValue() : StringRef();
+}
+
+/// An empty string removes the attribute.
+void setString(Operation *op, StringRef key, StringRef value) {
+  if (value.empty())
+    op->removeAttr(key);
+  else
+    op->setAttr(key, StringAttr::get(op->getContext(), value));
+}
+
+std::optional<int64_t> getInt(Operation *op, StringRef key) {
+  auto attr = op->getAttrOfType<IntegerAttr>(key);
+  return attr ? std::optional(attr.getInt()) : std::nullopt;
+}
+
+void setInt(Operation *op, StringRef key, int64_t value) {
+  op->setAttr(key, IntegerAttr::get(IntegerType::get(op->getContext(), 64), value));
+}
+
+std::optional<Strategy> getStrategy(Operation *op, StringRef key) {
+  auto attr = op->getAttrOfType<ArrayAttr>(key);
+  if (!attr)
+    return std::nullopt;
+  Strategy strategy;
+  for (auto pieces : attr.getAsRange<DenseI64ArrayAttr>())
+    strategy.emplace_back(pieces.asArrayRef().begin(), pieces.asArrayRef().end());
+  return strategy;
+}
+
+void setStrategy(Operation *op, StringRef key, const Strategy &strategy) {
+  SmallVector<Attribute> operands;
+  for (const std::vector<int64_t> &pieces : strategy)
+    operands.push_back(DenseI64ArrayAttr::get(op->getContext(), pieces));
+  op->setAttr(key, ArrayAttr::get(op->getContext(), operands));
+}
+} // namespace
+
+StringRef phaseName(Phase phase) {
+  switch (phase) {
+  case Phase::Forward:
+    return "forward";
+  case Phase::Backward:
+    return "backward";
+  case Phase::Update:
+    return "update";
+  }
+  return "";
+}
+
+Phase getPhase(Operation *op) {
+  StringRef name = getString(op, kPhase);
+  if (name == phaseName(Phase::Backward))
+    return Phase::Backward;
+  return name == phaseName(Phase::Update) ? Phase::Update : Phase::Forward;
+}
+
+void setPhase(Operation *op, Phase phase) {
+  setString(op, kPhase, phase == Phase::Forward ? StringRef() : phaseName(phase));
+}
+
+StringRef getInstanceName(Operation *op) {
+  StringRef name = getString(op, kInstanceName);
+  return name.empty() && op->getNumResults() ? getValueName(op->getResult(0)) : name;
+}
+void setInstanceName(Operation *op, StringRef name) {
+  setString(op, kInstanceName, name);
+}
+
+StringRef getScope(Operation *op) {
+  return getString(op, kScope);
+}
+void setScope(Operation *op, StringRef scope) {
+  setString(op, kScope, scope);
+}
+
+StringRef getValueName(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto network = dyn_cast_or_null<NetworkOp>(argument.getOwner()->getParentOp());
+    if (!network || argument.getArgNumber() >= network.getInputNames().size())
+      return {};
+    return cast<StringAttr>(network.getInputNames()[argument.getArgNumber()]).getValue();
+  }
+  auto result = cast<OpResult>(value);
+  auto names = result.getOwner()->getAttrOfType<ArrayAttr>(kValueNames);
+  if (names && result.getResultNumber() < names.size())
+    return cast<StringAttr>(names[result.getResultNumber()]).getValue();
+  if (auto param = dyn_cast<ParamOp>(result.getOwner()))
+    return param.getName();
+  if (auto scalar = dyn_cast<ScalarOp>(result.getOwner()))
+    return scalar.getName();
+  return {};
+}
+
+void setValueNames(Operation *op, ArrayRef<StringRef> names) {
+  op->setAttr(kValueNames, Builder(op->getContext()).getStrArrayAttr(names));
+}
+
+std::optional<Strategy> getInStrategy(Operation *op) {
+  return getStrategy(op, kInStrategy);
+}
+void setInStrategy(Operation *op, const Strategy &strategy) {
+  setStrategy(op, kInStrategy, strategy);
+}
+std::optional<Strategy> getOutStrategy(Operation *op) {
+  return getStrategy(op, kOutStrategy);
+}
+void setOutStrategy(Operation *op, const Strategy &strategy) {
+  setStrategy(op, kOutStrategy, strategy);
+}
+
+StringRef getStrategyOrigin(Operation *op) {
+  return getString(op, kOrigin);
+}
+void setStrategyOrigin(Operation *op, StringRef origin) {
+  setString(op, kOrigin, origin);
+}
+
+std::optional<int64_t> getForwardId(Operation *op) {
+  return getInt(op, kForward);
+}
+void setForwardId(Operation *op, int64_t id) {
+  setInt(op, kForward, id);
+}
+std::optional<int64_t> getId(Operation *op) {
+  return getInt(op, kId);
+}
+void setId(Operation *op, int64_t id) {
+  setInt(op, kId, id);
+}
+
+} // namespace msc::net

@@ -1,0 +1,29 @@
+#include "dialects/net/NetDialect.h"
+
+#include "dialects/net/NetOps.h"
+#include "dialects/net/ops/support/Linalg.h"
+#include "dialects/net/ops/support/Rules.h"
+#include "dialects/net/ops/support/Words.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace msc::net;
+
+#include "dialects/net/NetDialect.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/net/NetOps.cpp.inc"
+
+void NetDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/net/NetOps.cpp.inc"
+      >();
+}
+
+void msc::net::registerNetDialect(DialectRegistry &registry) {
+  registry.insert<NetDialect, arith::ArithDialect, linalg::LinalgDialect, math::MathDialect, tensor::TensorDialect>();
+}

@@ -1,0 +1,20 @@
+//===- NetOps.td - everything in the net dialect --------------------------===//
+
+#ifndef MSC_DIALECTS_NET_OPS
+#define MSC_DIALECTS_NET_OPS
+
+include "dialects/net/Structure.td"
+include "dialects/net/ops/matmul/MatMul.td"
+include "dialects/net/ops/bias_add/BiasAdd.td"
+include "dialects/net/ops/pointwise_unary/PointwiseUnary.td"
+include "dialects/net/ops/pointwise_binary/PointwiseBinary.td"
+include "dialects/net/ops/select/Select.td"
+include "dialects/net/ops/cast/Cast.td"
+include "dialects/net/ops/reduce/Reduce.td"
+include "dialects/net/ops/reshape/Reshape.td"
+include "dialects/net/ops/transpose/Transpose.td"
+include "dialects/net/ops/broadcast/BroadcastTo.td"
+include "dialects/net/ops/mse_loss/MSELoss.td"
+include "dialects/net/ops/optimizer/Optimizer.td"
+
+#endif // MSC_DIALECTS_NET_OPS

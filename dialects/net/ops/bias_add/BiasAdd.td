@@ -1,0 +1,25 @@
+//===- BiasAdd.td - a bias along the channel dimension --------------------===//
+
+def Net_BiasAddOp : Net_Operator<"BiasAdd", ["x", "b"], ["output"],
+    [Net_Differentiable, Net_Rule, Net_DefaultCost, Net_Generic]> {
+  let summary = "adds a bias along the channel dimension";
+  let description = [{
+    `output[..., c, ...] = x[..., c, ...] + b[c]`. The channel dimension is 1 for `data_format` NCHW (the default; the
+    last one of a matrix) and the last one for NHWC.
+
+    Constraints:
+    - (C1) `x` and `b` have the same numeric element type.
+    - (C2) `x` has at least 2 dimensions, `b` has 1.
+    - (C3) the size of `b` is the size of the channel dimension of `x`.
+    - (C4) `data_format` is NCHW, NCDHW or NHWC.
+  }];
+  let arguments = (ins Net_Tensor:$x, Net_Tensor:$b, DefaultValuedStrAttr<StrAttr, "NCHW">:$data_format);
+  let results = (outs Net_Tensor:$output);
+  let specs = [{
+    {.name = "data_format", .kind = String, .words = kDataFormats, .summary = "where the channel dimension is"}
+  }];
+  let declarations = [{
+    /// The dimension of `x` along which the bias lies.
+    int64_t channelDimension();
+  }];
+}

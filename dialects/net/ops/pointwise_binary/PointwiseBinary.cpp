@@ -1,0 +1,172 @@
+#include "dialects/net/NetOps.h"
+#include "dialects/net/ops/support/Linalg.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace msc::net;
+
+//===-- gradients ---------------------------------------------------------===//
+
+/// Gives operand `i` the gradient that `make` builds, summed over what broadcasting repeated.
+static void give(OpBuilder &builder, Operation *op, const llvm::SmallBitVector &wanted,
+                 MutableArrayRef<Value> gradients, unsigned i, llvm::function_ref<Value()> make) {
+  if (wanted[i])
+    gradients[i] = sumTo(builder, op->getLoc(), make(), op->getOperand(i).getType());
+}
+
+LogicalResult AddOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &wanted,
+                                   MutableArrayRef<Value> gradients) {
+  for (unsigned i : {0u, 1u})
+    give(builder, *this, wanted, gradients, i, [&] { return dy[0]; });
+  return success();
+}
+
+LogicalResult SubOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &wanted,
+                                   MutableArrayRef<Value> gradients) {
+  give(builder, *this, wanted, gradients, 0, [&] { return dy[0]; });
+  if (wanted[1]) // the sum is smaller than what it sums: negate last
+    gradients[1] = builder.create<NegOp>(getLoc(), sumTo(builder, getLoc(), dy[0], getY().getType()));
+  return success();
+}
+
+LogicalResult MulOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &wanted,
+                                   MutableArrayRef<Value> gradients) {
+  give(builder, *this, wanted, gradients, 0, [&] { return builder.create<MulOp>(getLoc(), dy[0], getY()); });
+  give(builder, *this, wanted, gradients, 1, [&] { return builder.create<MulOp>(getLoc(), dy[0], getX()); });
+  return success();
+}
+
+LogicalResult RealDivOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &wanted,
+                                       MutableArrayRef<Value> gradients) {
+  // d(x / y) = dx / y - (x / y) dy / y.
+  Value quotient = builder.create<RealDivOp>(getLoc(), dy[0], getY());
+  give(builder, *this, wanted, gradients, 0, [&] { return quotient; });
+  give(builder, *this, wanted, gradients, 1, [&] {
+    Value product = builder.create<MulOp>(getLoc(), quotient, getOutput());
+    return builder.create<NegOp>(getLoc(), product);
+  });
+  return success();
+}
+
+LogicalResult PowOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &wanted,
+                                   MutableArrayRef<Value> gradients) {
+  Location loc = getLoc();
+  Value zero = scalarLike(builder, loc, 0, getX());
+  give(builder, *this, wanted, gradients, 0, [&]() -> Value {
+    // y x^(y-1), and 0 for y = 0 even where x is 0.
+    Value lower = builder.create<SubOp>(loc, getY(), scalarLike(builder, loc, 1, getY()));
+    Value slope = builder.create<MulOp>(loc, getY(), builder.create<PowOp>(loc, getX(), lower));
+    Value flat = builder.create<EqualOp>(loc, getY(), zero);
+    slope = builder.create<SelectOp>(loc, flat, zero, slope);
+    return builder.create<MulOp>(loc, dy[0], slope);
+  });
+  give(builder, *this, wanted, gradients, 1, [&]() -> Value {
+    Value positive = builder.create<GreaterOp>(loc, getX(), zero);
+    Value log = builder.create<SelectOp>(loc, positive, builder.create<LogOp>(loc, getX()), zero);
+    Value slope = builder.create<MulOp>(loc, getOutput(), log);
+    return builder.create<MulOp>(loc, dy[0], slope);
+  });
+  return success();
+}
+
+/// Operand `i` of Maximum or Minimum gets the gradient where it wins, half of it where both are equal.
+static LogicalResult extremumGradient(OpBuilder &builder, Operation *op, Value dy, const llvm::SmallBitVector &wanted,
+                                      MutableArrayRef<Value> gradients, bool larger) {
+  Location loc = op->getLoc();
+  Value x = op->getOperand(0), y = op->getOperand(1);
+  for (unsigned i : {0u, 1u})
+    give(builder, op, wanted, gradients, i, [&]() -> Value {
+      bool isGreater = larger == (i == 0);
+      Value wins = isGreater ? builder.create<GreaterOp>(loc, x, y).getResult() : builder.create<LessOp>(loc, x, y);
+      Value zero = scalarLike(builder, loc, 0, dy), half = scaled(builder, loc, dy, 0.5);
+      Value shared = builder.create<SelectOp>(loc, builder.create<EqualOp>(loc, x, y), half, zero);
+      return builder.create<SelectOp>(loc, wins, dy, shared);
+    });
+  return success();
+}
+
+LogicalResult MaximumOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &wanted,
+                                       MutableArrayRef<Value> gradients) {
+  return extremumGradient(builder, *this, dy[0], wanted, gradients, true);
+}
+
+LogicalResult MinimumOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &wanted,
+                                       MutableArrayRef<Value> gradients) {
+  return extremumGradient(builder, *this, dy[0], wanted, gradients, false);
+}
+
+// Comparisons are piecewise constant.
+LogicalResult GreaterOp::buildGradient(OpBuilder &, ValueRange, const llvm::SmallBitVector &, MutableArrayRef<Value>) {
+  return success();
+}
+LogicalResult GreaterEqualOp::buildGradient(OpBuilder &, ValueRange, const llvm::SmallBitVector &,
+                                            MutableArrayRef<Value>) {
+  return success();
+}
+LogicalResult LessOp::buildGradient(OpBuilder &, ValueRange, const llvm::SmallBitVector &, MutableArrayRef<Value>) {
+  return success();
+}
+LogicalResult LessEqualOp::buildGradient(OpBuilder &, ValueRange, const llvm::SmallBitVector &,
+                                         MutableArrayRef<Value>) {
+  return success();
+}
+LogicalResult EqualOp::buildGradient(OpBuilder &, ValueRange, const llvm::SmallBitVector &, MutableArrayRef<Value>) {
+  return success();
+}
+LogicalResult NotEqualOp::buildGradient(OpBuilder &, ValueRange, const llvm::SmallBitVector &, MutableArrayRef<Value>) {
+  return success();
+}
+
+//===-- scalar bodies -----------------------------------------------------===//
+
+Value AddOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
+  return add(b, x[0], x[1]);
+}
+Value SubOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
+  return sub(b, x[0], x[1]);
+}
+Value MulOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
+  return mul(b, x[0], x[1]);
+}
+Value RealDivOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
+  return div(b, x[0], x[1]);
+}
+Value PowOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
+  return b.create<math::PowFOp>(x[0], x[1]);
+}
+Value MaximumOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
+  return maximum(b, x[0], x[1]);
+}
+Value MinimumOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
+  if (isa<FloatType>(x[0].getType()))
+    return b.create<arith::MinimumFOp>(x[0], x[1]);
+  return b.create<arith::MinSIOp>(x[0], x[1]);
+}
+
+static Value compare(ImplicitLocOpBuilder &b, ValueRange x, arith::CmpFPredicate floats,
+                     arith::CmpIPredicate integers) {
+  if (isa<FloatType>(x[0].getType()))
+    return b.create<arith::CmpFOp>(floats, x[0], x[1]);
+  return b.create<arith::CmpIOp>(integers, x[0], x[1]);
+}
+
+Value GreaterOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
+  return compare(b, x, arith::CmpFPredicate::OGT, arith::CmpIPredicate::sgt);
+}
+Value GreaterEqualOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
+  return compare(b, x, arith::CmpFPredicate::OGE, arith::CmpIPredicate::sge);
+}
+Value LessOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
+  return compare(b, x, arith::CmpFPredicate::OLT, arith::CmpIPredicate::slt);
+}
+Value LessEqualOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
+  return compare(b, x, arith::CmpFPredicate::OLE, arith::CmpIPredicate::sle);
+}
+Value EqualOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
+  return compare(b, x, arith::CmpFPredicate::OEQ, arith::CmpIPredicate::eq);
+}
+Value NotEqualOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
+  return compare(b, x, arith::CmpFPredicate::UNE, arith::CmpIPredicate::ne);
+}

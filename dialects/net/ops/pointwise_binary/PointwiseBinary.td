@@ -1,0 +1,37 @@
+//===- PointwiseBinary.td - functions of two elements, with broadcasting --===//
+//
+// Every member:
+//   (C1) both operands have the same element type: a number (RealDiv, Pow: a float; Equal, NotEqual: bool too).
+//   (C2) dimensions, aligned at the right, are equal or 1; a size of 1 is repeated.
+
+class Net_Binary<string mnemonic, string formula, list<string> inputs = ["x", "y"]>
+    : Net_Pointwise<mnemonic, inputs, [Net_Differentiable]> {
+  let summary = formula;
+  let description = "`output = " # formula # "`, element by element with NumPy broadcasting. "
+                    # "Constraints: C1, C2 of the family.";
+  let arguments = (ins Net_Tensor:$x, Net_Tensor:$y);
+  let elements = "Number";
+}
+
+def Net_AddOp : Net_Binary<"Add", "x + y">;
+def Net_SubOp : Net_Binary<"Sub", "x - y">;
+def Net_MulOp : Net_Binary<"Mul", "x * y">;
+def Net_MaximumOp : Net_Binary<"Maximum", "the larger of x and y; NaN if one is NaN; equal ones share the gradient">;
+def Net_MinimumOp : Net_Binary<"Minimum", "the smaller of x and y; NaN if one is NaN; equal ones share the gradient">;
+let elements = "Float" in {
+def Net_RealDivOp : Net_Binary<"RealDiv", "x / y">;
+def Net_PowOp : Net_Binary<"Pow", "x to the power y; the gradient of y is 0 where x <= 0">;
+}
+
+// Results are bool and piecewise constant: every gradient is zero.
+class Net_Comparison<string mnemonic, string formula> : Net_Binary<mnemonic, formula> {
+  let resultElement = "BoolElement";
+}
+def Net_GreaterOp : Net_Comparison<"Greater", "x > y">;
+def Net_GreaterEqualOp : Net_Comparison<"GreaterEqual", "x >= y">;
+def Net_LessOp : Net_Comparison<"Less", "x < y">;
+def Net_LessEqualOp : Net_Comparison<"LessEqual", "x <= y">;
+let elements = "Any" in {
+def Net_EqualOp : Net_Comparison<"Equal", "x == y">;
+def Net_NotEqualOp : Net_Comparison<"NotEqual", "x != y">;
+}

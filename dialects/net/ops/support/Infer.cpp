@@ -1,0 +1,200 @@
+#include "dialects/net/ops/support/Infer.h"
+
+#include "dialects/net/NetAttributes.h"
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace msc::net;
+
+std::string msc::net::shapeText(ArrayRef<int64_t> shape) {
+  if (shape.empty())
+    return "scalar";
+  return llvm::join(llvm::map_range(shape, [](int64_t size) { return std::to_string(size); }), "x");
+}
+
+std::string msc::net::elementText(Type element) {
+  if (element.isInteger(1))
+    return "bool";
+  std::string text;
+  llvm::raw_string_ostream(text) << element;
+  return text;
+}
+
+RankedTensorType msc::net::tensorOf(ArrayRef<int64_t> shape, Type element) {
+  return RankedTensorType::get(shape, element);
+}
+
+bool msc::net::sameTensors(TypeRange left, TypeRange right) {
+  return llvm::equal(left, right, [](Type a, Type b) {
+    auto x = dyn_cast<RankedTensorType>(a), y = dyn_cast<RankedTensorType>(b);
+    return x && y && x.getShape() == y.getShape() && x.getElementType() == y.getElementType();
+  });
+}
+
+ArrayRef<int64_t> Inference::shape(unsigned operand) const {
+  return cast<RankedTensorType>(operands[operand].getType()).getShape();
+}
+
+Type Inference::element(unsigned operand) const {
+  return cast<RankedTensorType>(operands[operand].getType()).getElementType();
+}
+
+std::string Inference::name(unsigned operand) const {
+  StringRef name = getValueName(operands[operand]);
+  return ("'" + (name.empty() ? inputNames[operand] : name) + "'").str();
+}
+
+std::string Inference::text(unsigned operand) const {
+  return name(operand) + " (" + shapeText(shape(operand)) + ")";
+}
+
+LogicalResult Inference::error(const Twine &message, ArrayRef<unsigned> declared, const Twine &help) const {
+  if (!location)
+    return failure();
+  InFlightDiagnostic diagnostic = emitError(*location, message);
+  for (unsigned operand : declared)
+    diagnostic.attachNote(operands[operand].getLoc()) << name(operand) << " declared here";
+  if (!help.isTriviallyEmpty())
+    diagnostic.attachNote() << "help: " << help;
+  return diagnostic;
+}
+
+LogicalResult Inference::checkOperandCount() const {
+  if (operands.size() != inputNames.size())
+    return error("'" + opName + "' takes " + Twine(inputNames.size()) +
+                 (inputNames.size() == 1 ? " operand" : " operands") + " (" + llvm::join(inputNames, ", ") + "), but " +
+                 Twine(operands.size()) + (operands.size() == 1 ? " is" : " are") + " given");
+  for (unsigned i = 0; i < operands.size(); ++i)
+    if (auto tensor = dyn_cast<RankedTensorType>(operands[i].getType()); !tensor || !tensor.hasStaticShape())
+      return error("'" + opName + "' takes tensors of known shape, but " + name(i) + " is none", {i});
+  return success();
+}
+
+static StringRef elementSetText(ElementSet set) {
+  switch (set) {
+  case ElementSet::Any:
+    return "tensors";
+  case ElementSet::Number:
+    return "tensors of numbers";
+  case ElementSet::Float:
+    return "float tensors";
+  case ElementSet::Bool:
+    return "bool tensors";
+  }
+  return "";
+}
+
+static bool contains(ElementSet set, Type element) {
+  switch (set) {
+  case ElementSet::Any:
+    return true;
+  case ElementSet::Number:
+    return !element.isInteger(1);
+  case ElementSet::Float:
+    return isa<FloatType>(element);
+  case ElementSet::Bool:
+    return element.isInteger(1);
+  }
+  return false;
+}
+
+LogicalResult Inference::checkElement(unsigned operand, ElementSet allowed) const {
+  if (contains(allowed, element(operand)))
+    return success();
+  return error("'" + opName + "' takes " + elementSetText(allowed) + ", but " + name(operand) + " is " +
+                   elementText(element(operand)),
+               {operand});
+}
+
+LogicalResult Inference::checkSameElement(ElementSet allowed, unsigned first) const {
+  for (unsigned i = first; i < operands.size(); ++i) {
+    if (failed(checkElement(i, allowed)))
+      return failure();
+    if (element(i) != element(first))
+      return error("'" + opName + "' takes tensors of one element type, but " + name(first) + " is " +
+                       elementText(element(first)) + " and " + name(i) + " is " + elementText(element(i)),
+                   {i}, "bring one to the type of the other with Cast");
+  }
+  return success();
+}
+
+LogicalResult Inference::checkSameShape(unsigned left, unsigned right) const {
+  if (shape(left) == shape(right))
+    return success();
+  return error("'" + opName + "' takes tensors of one shape, but " + name(left) + " is " + shapeText(shape(left)) +
+                   " and " + name(right) + " is " + shapeText(shape(right)),
+               {right});
+}
+
+FailureOr<SmallVector<int64_t>> Inference::broadcastShape() const {
+  SmallVector<int64_t> result;
+  SmallVector<unsigned> owner; // the operand that gave each size
+  for (unsigned i = 0; i < operands.size(); ++i) {
+    size_t missing = rank(i) > static_cast<int64_t>(result.size()) ? rank(i) - result.size() : 0;
+    result.insert(result.begin(), missing, 1);
+    owner.insert(owner.begin(), missing, i);
+    for (int64_t d = 0; d < rank(i); ++d) {
+      size_t at = result.size() - rank(i) + d;
+      int64_t size = shape(i)[d];
+      if (size == 1 || size == result[at])
+        continue;
+      if (result[at] != 1) {
+        unsigned other = owner[at];
+        (void)error("cannot broadcast " + text(other) + " with " + text(i) + ": dimension " +
+                        Twine(at - (result.size() - rank(other))) + " of " + name(other) + " is " + Twine(result[at]) +
+                        ", dimension " + Twine(d) + " of " + name(i) + " is " + Twine(size),
+                    {i});
+        return failure();
+      }
+      result[at] = size;
+      owner[at] = i;
+    }
+  }
+  return result;
+}
+
+LogicalResult msc::net::inferPointwise(const Inference &at, ElementSet allowed, ResultElement result,
+                                       SmallVectorImpl<Type> &results) {
+  if (failed(at.checkSameElement(allowed)))
+    return failure();
+  FailureOr<SmallVector<int64_t>> shape = at.broadcastShape();
+  if (failed(shape))
+    return failure();
+  Type element = result == ResultElement::BoolElement ? IntegerType::get(at.context, 1) : at.element(0);
+  results.push_back(tensorOf(*shape, element));
+  return success();
+}
+
+FailureOr<SmallVector<int64_t>> msc::net::resolveAxes(const Inference &at, unsigned operand, ArrayRef<int64_t> axis) {
+  int64_t rank = at.rank(operand);
+  SmallVector<bool> named(rank, axis.empty());
+  for (int64_t entry : axis) {
+    if (entry < -rank || entry >= rank) {
+      (void)at.error("axis " + Twine(entry) + " of '" + at.opName + "' does not exist: " + at.text(operand) + " has " +
+                         Twine(rank) + (rank == 1 ? " dimension" : " dimensions"),
+                     {operand});
+      return failure();
+    }
+    int64_t dim = entry < 0 ? entry + rank : entry;
+    if (named[dim]) {
+      (void)at.error("'" + at.opName + "' names dimension " + Twine(dim) + " of " + at.name(operand) + " twice");
+      return failure();
+    }
+    named[dim] = true;
+  }
+  SmallVector<int64_t> dims;
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (named[dim])
+      dims.push_back(dim);
+  return dims;
+}
+
+LogicalResult msc::net::checkWord(const Inference &at, StringRef attribute, StringRef word, ArrayRef<StringRef> words) {
+  if (llvm::is_contained(words, word))
+    return success();
+  return at.error("'" + attribute + "' of '" + at.opName + "' is '" + word + "', but it is one of " +
+                  llvm::join(words, ", "));
+}

@@ -1,0 +1,73 @@
+// Constraints and result types: what the operators' `infer` functions share.
+#pragma once
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/ValueRange.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/Twine.h"
+
+#include <optional>
+#include <string>
+
+namespace msc::net {
+
+/// Element types that an operand may have.
+enum class ElementSet { Any, Number, Float, Bool };
+/// Where the element type of a pointwise result comes from.
+enum class ResultElement { SameElement, BoolElement };
+
+/// "16x32"; "scalar" for a tensor without dimensions.
+std::string shapeText(llvm::ArrayRef<int64_t> shape);
+/// "f32", "bool".
+std::string elementText(mlir::Type element);
+/// A tensor type without encoding.
+mlir::RankedTensorType tensorOf(llvm::ArrayRef<int64_t> shape, mlir::Type element);
+/// True if both lists hold tensors of equal shapes and element types; encodings do not count.
+bool sameTensors(mlir::TypeRange left, mlir::TypeRange right);
+
+/// The operands of an operator whose result types are being inferred. The operator may not exist yet.
+struct Inference {
+  std::optional<mlir::Location> location; ///< absent: nobody wants to read the reason
+  llvm::StringRef opName;                 ///< "MatMul"
+  mlir::ValueRange operands;
+  llvm::ArrayRef<llvm::StringRef> inputNames;
+  mlir::MLIRContext *context;
+
+  llvm::ArrayRef<int64_t> shape(unsigned operand) const;
+  int64_t rank(unsigned operand) const { return shape(operand).size(); }
+  mlir::Type element(unsigned operand) const;
+  /// "'w'": the name of the value in the source, else the operand's own name.
+  std::string name(unsigned operand) const;
+  /// "'w' (31x16)".
+  std::string text(unsigned operand) const;
+
+  /// Reports `message` at the operator, with a note "'w' declared here" at each of the given operands and an optional
+  /// repair as a last note.
+  llvm::LogicalResult error(const llvm::Twine &message, llvm::ArrayRef<unsigned> declared = {},
+                            const llvm::Twine &help = "") const;
+  /// Every operand is a ranked tensor and their number is right.
+  llvm::LogicalResult checkOperandCount() const;
+  /// The operand's element type belongs to the set.
+  llvm::LogicalResult checkElement(unsigned operand, ElementSet allowed) const;
+  /// All operands from `first` on have one element type out of the set.
+  llvm::LogicalResult checkSameElement(ElementSet allowed, unsigned first = 0) const;
+  /// Two operands have the same shape.
+  llvm::LogicalResult checkSameShape(unsigned left, unsigned right) const;
+  /// The common NumPy broadcast shape of all operands.
+  llvm::FailureOr<llvm::SmallVector<int64_t>> broadcastShape() const;
+};
+
+/// Inference of pointwise operators: one element type out of `allowed`, broadcast shape.
+llvm::LogicalResult inferPointwise(const Inference &at, ElementSet allowed, ResultElement result,
+                                   llvm::SmallVectorImpl<mlir::Type> &results);
+
+/// Dimensions named by `axis` (negative from the end, empty: all), ascending. Reports entries out of range or doubled.
+llvm::FailureOr<llvm::SmallVector<int64_t>> resolveAxes(const Inference &at, unsigned operand,
+                                                        llvm::ArrayRef<int64_t> axis);
+
+/// Reports a word that is not among `words`.
+llvm::LogicalResult checkWord(const Inference &at, llvm::StringRef attribute, llvm::StringRef word,
+                              llvm::ArrayRef<llvm::StringRef> words);
+
+} // namespace msc::net

@@ -1,0 +1,12 @@
+// The words that attributes of operators may take.
+#pragma once
+
+#include "llvm/ADT/StringRef.h"
+
+namespace msc::net {
+
+inline constexpr llvm::StringRef kDataFormats[] = {"NCHW", "NCDHW", "NHWC"};
+inline constexpr llvm::StringRef kGeLUForms[] = {"none", "tanh"};
+inline constexpr llvm::StringRef kLossReductions[] = {"mean", "sum", "none"};
+
+} // namespace msc::net

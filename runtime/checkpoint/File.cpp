@@ -1,0 +1,191 @@
+#include "runtime/checkpoint/File.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+#include <xxhash.h>
+
+namespace msc {
+
+/// One call writes or reads at most this much, so that a failure is noticed early.
+constexpr uint64_t kPortion = uint64_t{4} << 20;
+
+static Checksum hexOf(XXH128_hash_t hash) {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical, hash);
+  Checksum text;
+  for (unsigned char byte : canonical.digest) {
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  return text;
+}
+
+Checksum checksumOf(const void *data, size_t bytes) { return hexOf(XXH3_128bits(data, bytes)); }
+
+uint64_t freeBytes(const std::string &path) {
+  struct statvfs info;
+  std::string at = path;
+  while (statvfs(at.c_str(), &info) != 0) {
+    std::string parent = std::filesystem::path(at).parent_path().string();
+    if (parent == at || parent.empty())
+      return statvfs(".", &info) == 0 ? uint64_t{info.f_bavail} * info.f_frsize : 0;
+    at = parent;
+  }
+  return uint64_t{info.f_bavail} * info.f_frsize;
+}
+
+Error fileError(const std::string &what, const std::string &path, int cause) {
+  std::string message = "cannot " + what + " '" + path + "': " + strerror(cause);
+  if (cause == ENOSPC || cause == EDQUOT)
+    return {ExitCode::NoResource, message + "; " + std::to_string(freeBytes(path)) + " bytes are free",
+            "free some space or choose another directory"};
+  return {ExitCode::NoResource, message, ""};
+}
+
+Result<InputFile> InputFile::open(const std::string &path) {
+  int handle = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (handle < 0) {
+    if (errno == ENOENT || errno == ENOTDIR)
+      return Error{ExitCode::Usage, "'" + path + "' does not exist", ""};
+    return Error{ExitCode::BadFile, "cannot open '" + path + "': " + strerror(errno), ""};
+  }
+  struct stat info;
+  if (fstat(handle, &info) != 0 || !S_ISREG(info.st_mode)) {
+    close(handle);
+    return Error{ExitCode::BadFile, "'" + path + "' is not a regular file", ""};
+  }
+  return InputFile(path, handle, static_cast<uint64_t>(info.st_size));
+}
+
+InputFile::InputFile(InputFile &&other) noexcept
+    : name(std::move(other.name)), handle(std::exchange(other.handle, -1)), bytes(other.bytes) {}
+
+InputFile &InputFile::operator=(InputFile &&other) noexcept {
+  std::swap(name, other.name);
+  std::swap(handle, other.handle);
+  std::swap(bytes, other.bytes);
+  return *this;
+}
+
+InputFile::~InputFile() {
+  if (handle >= 0)
+    close(handle);
+}
+
+Status InputFile::read(uint64_t offset, void *data, uint64_t count) const {
+  if (offset > bytes || count > bytes - offset)
+    return Error{ExitCode::BadFile, "'" + name + "' has " + std::to_string(bytes) + " bytes, " +
+                                        std::to_string(count) + " bytes at offset " + std::to_string(offset) +
+                                        " were expected", ""};
+  auto *to = static_cast<char *>(data);
+  while (count) {
+    ssize_t got = pread(handle, to, std::min(count, kPortion), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      return Error{ExitCode::BadFile, "cannot read '" + name + "' at offset " + std::to_string(offset) + ": " +
+                                          (got ? strerror(errno) : "it became shorter"), ""};
+    to += got;
+    offset += got;
+    count -= got;
+  }
+  return Status::ok();
+}
+
+Result<Checksum> InputFile::checksum() const {
+  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  std::vector<char> portion(std::min(bytes, kPortion));
+  for (uint64_t at = 0; at < bytes; at += portion.size()) {
+    uint64_t count = std::min<uint64_t>(portion.size(), bytes - at);
+    if (Status done = read(at, portion.data(), count); !done)
+      return done.error();
+    XXH3_128bits_update(state.get(), portion.data(), count);
+  }
+  return hexOf(XXH3_128bits_digest(state.get()));
+}
+
+struct OutputFile::Hash {
+  XXH3_state_t *state = XXH3_createState();
+  Hash() { XXH3_128bits_reset(state); }
+  ~Hash() { XXH3_freeState(state); }
+};
+
+OutputFile::OutputFile(std::string path, int handle)
+    : name(std::move(path)), handle(handle), hash(std::make_unique<Hash>()) {}
+
+OutputFile::OutputFile(OutputFile &&other) noexcept
+    : name(std::move(other.name)), handle(std::exchange(other.handle, -1)), bytes(other.bytes),
+      hash(std::move(other.hash)) {}
+
+OutputFile::~OutputFile() {
+  if (handle >= 0)
+    close(handle);
+}
+
+Result<OutputFile> OutputFile::create(const std::string &path) {
+  int handle = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (handle < 0)
+    return fileError("write", path, errno);
+  return OutputFile(path, handle);
+}
+
+Status OutputFile::write(const void *data, uint64_t count) {
+  auto *from = static_cast<const char *>(data);
+  while (count) {
+    ssize_t put = ::write(handle, from, std::min(count, kPortion));
+    if (put < 0 && errno == EINTR)
+      continue;
+    if (put <= 0)
+      return fileError("write", name, put ? errno : EIO);
+    XXH3_128bits_update(hash->state, from, put);
+    from += put;
+    bytes += put;
+    count -= put;
+  }
+  return Status::ok();
+}
+
+Status OutputFile::finish() {
+  int cause = fsync(handle) == 0 ? 0 : errno;
+  // Pipes and some file systems have nothing to bring to a disk.
+  if (cause == EINVAL || cause == EROFS)
+    cause = 0;
+  if (close(std::exchange(handle, -1)) != 0 && !cause)
+    cause = errno;
+  return cause ? Status(fileError("write", name, cause)) : Status::ok();
+}
+
+Checksum OutputFile::checksum() const { return hexOf(XXH3_128bits_digest(hash->state)); }
+
+Status syncDirectory(const std::string &path) {
+  int handle = ::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (handle < 0)
+    return fileError("open", path, errno);
+  int cause = fsync(handle) == 0 ? 0 : errno;
+  close(handle);
+  return cause && cause != EINVAL ? Status(fileError("sync", path, cause)) : Status::ok();
+}
+
+Result<std::string> readTextFile(const std::string &path, uint64_t limit) {
+  Result<InputFile> file = InputFile::open(path);
+  if (!file)
+    return file.error();
+  if (file->size() > limit)
+    return Error{ExitCode::BadFile, "'" + path + "' has " + std::to_string(file->size()) + " bytes, more than the " +
+                                        std::to_string(limit) + " that such a file may have", ""};
+  std::string text(file->size(), '\0');
+  if (Status done = file->read(0, text.data(), text.size()); !done)
+    return done.error();
+  return text;
+}
+
+} // namespace msc

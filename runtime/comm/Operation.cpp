@@ -1,0 +1,129 @@
+#include "runtime/comm/Operation.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace msc::comm {
+
+size_t elementSize(ElementType type) {
+  switch (type) {
+  case ElementType::F32:
+  case ElementType::I32: return 4;
+  case ElementType::F64:
+  case ElementType::I64: return 8;
+  case ElementType::Bool: return 1;
+  case ElementType::F16:
+  case ElementType::BF16: return 2;
+  }
+  return 0;
+}
+
+const char *elementTypeName(ElementType type) {
+  switch (type) {
+  case ElementType::F32: return "f32";
+  case ElementType::F64: return "f64";
+  case ElementType::I32: return "i32";
+  case ElementType::I64: return "i64";
+  case ElementType::Bool: return "bool";
+  case ElementType::F16: return "f16";
+  case ElementType::BF16: return "bf16";
+  }
+  return "?";
+}
+
+bool isReducible(ElementType type) {
+  return static_cast<uint8_t>(type) <= static_cast<uint8_t>(ElementType::Bool);
+}
+
+Status checkReducible(ElementType type, const OperationLabel &label) {
+  if (isReducible(type))
+    return Status::ok();
+  return Error{ExitCode::Usage,
+               "'" + label.name + "' reduces " + elementTypeName(type) +
+                   " values between ranks, which the CPU communicators cannot do",
+               "reduce in f32"};
+}
+
+static const char *operationName(Operation operation) {
+  switch (operation) {
+  case Operation::AllReduce: return "AllReduce";
+  case Operation::ReduceScatter: return "ReduceScatter";
+  case Operation::Exchange: return "Exchange";
+  case Operation::Barrier: return "Barrier";
+  case Operation::Broadcast: return "Broadcast";
+  }
+  return "?";
+}
+
+bool OperationRecord::agreesWith(const OperationRecord &other) const {
+  return sequence == other.sequence && count == other.count && operation == other.operation && type == other.type &&
+         kind == other.kind && root == other.root;
+}
+
+std::string OperationRecord::str() const {
+  std::string text = operationName(operation);
+  if (name[0])
+    text += " '" + std::string(name, strnlen(name, sizeof(name))) + "'";
+  if (operation == Operation::AllReduce || operation == Operation::ReduceScatter)
+    text += " of " + std::to_string(count) + " " + elementTypeName(type) + " (" + reduceKindName(kind) + ")";
+  else if (operation == Operation::Exchange)
+    text += std::string(" of ") + elementTypeName(type);
+  else if (operation == Operation::Broadcast)
+    text += " of " + std::to_string(count) + " bytes from member " + std::to_string(root);
+  if (place[0])
+    text += " at " + std::string(place, strnlen(place, sizeof(place)));
+  return text;
+}
+
+OperationRecord makeRecord(Operation operation, uint64_t sequence, int64_t count, ElementType type, ReduceKind kind,
+                           const OperationLabel &label, int root) {
+  OperationRecord record;
+  record.sequence = sequence;
+  record.count = count;
+  record.operation = operation;
+  record.type = type;
+  record.kind = kind;
+  record.root = static_cast<int16_t>(root);
+  memcpy(record.name, label.name.data(), std::min(label.name.size(), sizeof(record.name) - 1));
+  // The end of a place, file and line, says more than the folders before it.
+  size_t kept = std::min(label.place.size(), sizeof(record.place) - 1);
+  memcpy(record.place, label.place.data() + (label.place.size() - kept), kept);
+  return record;
+}
+
+Error mismatchError(int64_t rankA, const OperationRecord &a, int64_t rankB, const OperationRecord &b) {
+  auto side = [](int64_t rank, const OperationRecord &record) {
+    return "rank " + std::to_string(rank) + " is in " + record.str() + " (operation " +
+           std::to_string(record.sequence) + " of the group)";
+  };
+  return {ExitCode::PeerFailed, "ranks do different things: " + side(rankA, a) + ", " + side(rankB, b),
+          "run the same plan and the same build on all ranks"};
+}
+
+Error exchangeMismatchError(int64_t receiver, int64_t expected, int64_t sender, int64_t sent,
+                            const std::string &name) {
+  return {ExitCode::PeerFailed,
+          "ranks do different things: in Exchange '" + name + "' rank " + std::to_string(receiver) + " expects " +
+              std::to_string(expected) + " elements from rank " + std::to_string(sender) + ", which sends " +
+              std::to_string(sent),
+          "run the same plan and the same build on all ranks"};
+}
+
+int64_t countWith(const std::vector<Transfer> &transfers, int peer) {
+  int64_t count = 0;
+  for (const Transfer &transfer : transfers)
+    if (transfer.peer == peer)
+      count += elementCount(transfer.source.sizes);
+  return count;
+}
+
+std::string rankList(const std::vector<int64_t> &ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size() && i < 8; ++i)
+    text += (i ? ", " : "") + std::to_string(ranks[i]);
+  if (ranks.size() > 8)
+    text += " and " + std::to_string(ranks.size() - 8) + " more";
+  return text;
+}
+
+} // namespace msc::comm

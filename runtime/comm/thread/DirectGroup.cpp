@@ -1,0 +1,132 @@
+#include "runtime/comm/thread/DirectGroup.h"
+#include "runtime/comm/Reduce.h"
+#include "runtime/comm/Region.h"
+
+#include <cstring>
+
+namespace msc::comm {
+
+std::span<const void *const> DirectGroup::sources() {
+  sourceList.clear();
+  for (int m = 0; m < size(); ++m)
+    sourceList.push_back(meeting.peer(m).source);
+  return sourceList;
+}
+
+Status DirectGroup::allReduce(const void *source, void *target, int64_t count, ElementType type, ReduceKind kind,
+                              const OperationLabel &label) {
+  if (Status valid = checkReducible(type, label); !valid)
+    return valid;
+  int64_t bytes = count * static_cast<int64_t>(elementSize(type));
+  Publication &own = meeting.prepare(Operation::AllReduce, count, type, kind, label);
+  if (bytes <= static_cast<int64_t>(kInlineBytes)) {
+    memcpy(own.data, source, bytes);
+    return allReduceInline(own, target, count, type, kind);
+  }
+  own.source = source;
+  own.target = target;
+  if (Status met = meeting.meet(true); !met)
+    return met;
+  targetList.clear();
+  for (int m = 0; m < size(); ++m)
+    targetList.push_back(meeting.peer(m).target);
+  // This rank owns one piece of the result and writes it to all members.
+  Range piece = pieceOf(count, rank(), size());
+  bool stream = bytes >= kStreamBytes;
+  reduceOrdered(sources(), targetList, piece.begin, piece.end, type, kind, stream);
+  if (stream)
+    streamFence();
+  return meeting.part();
+}
+
+Status DirectGroup::allReduceInline(Publication &own, void *target, int64_t count, ElementType type,
+                                    ReduceKind kind) {
+  own.source = own.data;
+  if (Status met = meeting.meet(false); !met)
+    return met;
+  reduceOrdered(sources(), {&target, 1}, 0, count, type, kind, false);
+  meeting.finish();
+  return Status::ok();
+}
+
+Status DirectGroup::reduceScatter(const void *source, void *target, std::span<const Region> pieces, ElementType type,
+                                  ReduceKind kind, const OperationLabel &label) {
+  if (Status valid = checkReducible(type, label); !valid)
+    return valid;
+  int64_t count = 0;
+  for (const Region &piece : pieces)
+    count += piece.count();
+  Publication &own = meeting.prepare(Operation::ReduceScatter, count, type, kind, label);
+  own.source = source;
+  if (Status met = meeting.meet(true); !met)
+    return met;
+  const Region &piece = pieces[rank()];
+  int64_t kept = piece.count();
+  bool stream = kept * static_cast<int64_t>(elementSize(type)) >= kStreamBytes;
+  reduceRegions(sources(), piece, 0, kept, target, type, kind, stream);
+  if (stream)
+    streamFence();
+  return meeting.part();
+}
+
+Status DirectGroup::checkExchange(const ExchangePlan &plan, const OperationLabel &label) {
+  for (int m = 0; m < size(); ++m) {
+    int64_t expected = countWith(plan.receives, m), sent = countWith(meeting.peer(m).plan->sends, rank());
+    if (expected != sent)
+      return meeting.failWith(exchangeMismatchError(members()[rank()], expected, members()[m], sent, label.name));
+  }
+  return Status::ok();
+}
+
+Status DirectGroup::exchange(const void *source, void *target, const ExchangePlan &plan,
+                             const OperationLabel &label) {
+  Publication &own = meeting.prepare(Operation::Exchange, 0, plan.type, ReduceKind::Sum, label);
+  own.source = source;
+  own.plan = &plan;
+  if (Status met = meeting.meet(true); !met)
+    return met;
+  if (Status valid = checkExchange(plan, label); !valid)
+    return valid;
+  size_t bytes = elementSize(plan.type);
+  int64_t total = 0;
+  for (const Transfer &transfer : plan.receives)
+    total += transfer.target.count();
+  bool stream = total * static_cast<int64_t>(bytes) >= kStreamBytes;
+  // Start with the own neighbour, so that not all members read the same one at a time.
+  size_t first = 0;
+  while (first < plan.receives.size() && plan.receives[first].peer < rank())
+    ++first;
+  for (size_t i = 0; i < plan.receives.size(); ++i) {
+    const Transfer &transfer = plan.receives[(first + i) % plan.receives.size()];
+    copyRegion(target, transfer.target, meeting.peer(transfer.peer).source, transfer.source, bytes, stream);
+  }
+  if (stream)
+    streamFence();
+  return meeting.part();
+}
+
+Status DirectGroup::barrier(const OperationLabel &label) {
+  meeting.prepare(Operation::Barrier, 0, ElementType::F32, ReduceKind::Sum, label);
+  Status met = meeting.meet(false);
+  meeting.finish();
+  return met;
+}
+
+Status DirectGroup::broadcast(void *data, size_t bytes, int root, const OperationLabel &label) {
+  Publication &own = meeting.prepare(Operation::Broadcast, static_cast<int64_t>(bytes), ElementType::Bool,
+                                     ReduceKind::Sum, label, root);
+  bool small = bytes <= kInlineBytes;
+  if (small && rank() == root)
+    memcpy(own.data, data, bytes);
+  own.source = data;
+  if (Status met = meeting.meet(!small); !met)
+    return met;
+  if (rank() != root)
+    memcpy(data, small ? meeting.peer(root).data : meeting.peer(root).source, bytes);
+  if (!small)
+    return meeting.part();
+  meeting.finish();
+  return Status::ok();
+}
+
+} // namespace msc::comm

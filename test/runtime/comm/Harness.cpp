@@ -1,0 +1,70 @@
+#include "test/runtime/comm/Harness.h"
+#include "runtime/comm/mpi/Loader.h"
+#include "runtime/comm/thread/ThreadWorld.h"
+
+#include <cstdlib>
+#include <numeric>
+#include <thread>
+
+namespace msc::comm::test {
+
+static std::unique_ptr<World> &worldOfProcesses() {
+  static std::unique_ptr<World> world;
+  return world;
+}
+
+World *mpiWorld() { return worldOfProcesses().get(); }
+
+std::vector<int64_t> firstRanks(int64_t n) {
+  std::vector<int64_t> ranks(n);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+static void runRank(World &world, int64_t ranks, const std::function<void(World &, Group &)> &body) {
+  Result<Group *> group = world.group(firstRanks(ranks));
+  ASSERT_TRUE(group.isOk()) << group.error().message;
+  body(world, **group);
+}
+
+bool onRanks(int64_t ranks, const std::function<void(World &, Group &)> &body) {
+  if (World *world = mpiWorld()) {
+    if (world->size() < ranks)
+      return false;
+    if (world->rank() < ranks)
+      runRank(*world, ranks, body);
+    return true;
+  }
+  auto hub = *ThreadHub::create(ranks);
+  std::vector<std::thread> threads;
+  for (int64_t r = 0; r < ranks; ++r)
+    threads.emplace_back([&, r] {
+      auto world = hub->world(r);
+      world->setTimeout(std::chrono::seconds(120));
+      runRank(*world, ranks, body);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  return true;
+}
+
+} // namespace msc::comm::test
+
+int main(int argc, char **argv) {
+  testing::InitGoogleTest(&argc, argv);
+  auto &world = msc::comm::test::worldOfProcesses();
+  if (getenv("OMPI_COMM_WORLD_SIZE")) {
+    msc::Result<std::unique_ptr<msc::comm::World>> made = msc::comm::loadMpiWorld();
+    if (!made) {
+      fprintf(stderr, "error: %s\nhelp: %s\n", made.error().message.c_str(), made.error().help.c_str());
+      return static_cast<int>(made.error().code);
+    }
+    world = std::move(*made);
+    world->setTimeout(std::chrono::seconds(120));
+  }
+  int failed = RUN_ALL_TESTS();
+  if (failed && world)
+    world->abort({msc::ExitCode::Failed, "a test failed", ""});
+  world.reset();
+  return failed;
+}

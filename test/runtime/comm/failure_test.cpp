@@ -1,0 +1,184 @@
+// Threads that disagree, fail, leave or stall: nobody hangs, and everybody learns the first cause.
+#include "runtime/comm/thread/ThreadWorld.h"
+
+#include <algorithm>
+#include <functional>
+#include <gtest/gtest.h>
+#include <numeric>
+#include <thread>
+
+using namespace msc;
+using namespace msc::comm;
+using std::chrono::milliseconds;
+
+namespace {
+
+const OperationLabel kLabel{"grad", "net.mir:14"};
+
+/// Runs `body(world, group of all)` on threads and returns what each rank got.
+std::vector<Status> outcomes(int64_t ranks, const std::function<Status(World &, Group &)> &body,
+                             milliseconds timeout = milliseconds(0)) {
+  auto hub = *ThreadHub::create(ranks);
+  std::vector<Status> results(ranks);
+  std::vector<std::thread> threads;
+  for (int64_t r = 0; r < ranks; ++r)
+    threads.emplace_back([&, r] {
+      auto world = hub->world(r);
+      world->setTimeout(timeout);
+      std::vector<int64_t> all(ranks);
+      std::iota(all.begin(), all.end(), 0);
+      results[r] = body(*world, **world->group(all));
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  return results;
+}
+
+bool holds(const Status &status, const std::string &text) {
+  return !status.isOk() && status.error().message.find(text) != std::string::npos;
+}
+
+Status sum(Group &group, int64_t count, ElementType type = ElementType::F32, ReduceKind kind = ReduceKind::Sum) {
+  std::vector<double> data(count);
+  return group.allReduce(data.data(), data.data(), count, type, kind, kLabel);
+}
+
+} // namespace
+
+TEST(ThreadFailure, DifferentCountsNameBothSides) {
+  for (int64_t count : {4, 4000}) {
+    auto results = outcomes(4, [&](World &world, Group &group) { return sum(group, world.rank() == 2 ? 7 : count); });
+    for (const Status &status : results) {
+      ASSERT_FALSE(status.isOk());
+      EXPECT_EQ(status.error().code, ExitCode::PeerFailed);
+      EXPECT_TRUE(holds(status, "rank 0 is in AllReduce 'grad' of " + std::to_string(count) +
+                                    " f32 (sum) at net.mir:14 (operation 1 of the group), rank 2 is in AllReduce "
+                                    "'grad' of 7 f32"))
+          << status.error().message;
+    }
+  }
+}
+
+TEST(ThreadFailure, DifferentTypesKindsAndOperationsAreFound) {
+  auto types = outcomes(2, [](World &world, Group &group) {
+    return sum(group, 8, world.rank() ? ElementType::I32 : ElementType::F32);
+  });
+  EXPECT_TRUE(holds(types[0], "8 f32") && holds(types[0], "8 i32"));
+  auto kinds = outcomes(2, [](World &world, Group &group) {
+    return sum(group, 8, ElementType::F32, world.rank() ? ReduceKind::Max : ReduceKind::Sum);
+  });
+  EXPECT_TRUE(holds(kinds[1], "(sum)") && holds(kinds[1], "(max)"));
+  auto operations = outcomes(3, [](World &world, Group &group) {
+    return world.rank() == 1 ? group.barrier({"epoch end", ""}) : sum(group, 900);
+  });
+  EXPECT_TRUE(holds(operations[0], "AllReduce 'grad'") && holds(operations[0], "Barrier 'epoch end'"));
+}
+
+TEST(ThreadFailure, ExchangeThatIsNotMutualIsFound) {
+  auto results = outcomes(2, [](World &, Group &group) {
+    std::vector<float> data(16), target(16);
+    int peer = 1 - group.rank();
+    Region four{0, {4}, {1}}, five{0, {5}, {1}};
+    ExchangePlan plan{{{peer, four, four}}, {{peer, group.rank() ? five : four, four}}, ElementType::F32};
+    return group.exchange(data.data(), target.data(), plan, kLabel);
+  });
+  for (const Status &status : results)
+    EXPECT_TRUE(holds(status, "rank 0 expects 4 elements from rank 1, which sends 5")) << status.error().message;
+}
+
+TEST(ThreadFailure, AbortWakesEverybodyWithTheFirstCause) {
+  auto start = std::chrono::steady_clock::now();
+  auto results = outcomes(8, [](World &world, Group &group) -> Status {
+    if (world.rank() == 3) {
+      std::this_thread::sleep_for(milliseconds(100));
+      world.abort({ExitCode::BadFile, "record 12 is broken", "fix it"});
+      world.abort({ExitCode::Internal, "a later consequence", ""});
+      return *world.firstFailure();
+    }
+    return sum(group, 100000);
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(2000));
+  for (int r = 0; r < 8; ++r) {
+    ASSERT_FALSE(results[r].isOk());
+    EXPECT_EQ(results[r].error().code, ExitCode::BadFile);
+    EXPECT_EQ(results[r].error().message, r == 3 ? "record 12 is broken" : "rank 3 failed: record 12 is broken");
+    EXPECT_EQ(results[r].error().help, "fix it");
+  }
+}
+
+TEST(ThreadFailure, AfterAFailureEveryOperationFails) {
+  auto results = outcomes(2, [](World &world, Group &group) -> Status {
+    if (world.rank() == 0)
+      world.abort({ExitCode::NoResource, "no memory", ""});
+    (void)sum(group, 4);
+    return group.barrier(kLabel);
+  });
+  EXPECT_EQ(results[0].error().code, ExitCode::NoResource);
+  EXPECT_EQ(results[1].error().code, ExitCode::NoResource);
+}
+
+TEST(ThreadFailure, ARankThatEndsIsNamed) {
+  auto results = outcomes(3, [](World &world, Group &group) -> Status {
+    return world.rank() == 1 ? Status::ok() : sum(group, 10);
+  });
+  EXPECT_TRUE(results[1].isOk());
+  for (int r : {0, 2}) {
+    EXPECT_TRUE(holds(results[r], "rank 1 failed: it ended while its peers wait in AllReduce 'grad'"));
+    EXPECT_EQ(results[r].error().code, ExitCode::PeerFailed);
+  }
+}
+
+TEST(ThreadFailure, TimeoutNamesWhoIsMissingAndWhereItIs) {
+  auto results = outcomes(
+      3,
+      [](World &world, Group &group) -> Status {
+        if (Status first = group.barrier({"start", ""}); !first)
+          return first;
+        if (world.rank() == 2)
+          std::this_thread::sleep_for(milliseconds(1500));
+        return sum(group, 10);
+      },
+      milliseconds(300));
+  for (const Status &status : results) {
+    ASSERT_FALSE(status.isOk());
+    EXPECT_EQ(status.error().code, ExitCode::Timeout);
+    EXPECT_TRUE(holds(status, "waiting for rank 2; rank 2 is busy since Barrier 'start'")) << status.error().message;
+  }
+}
+
+TEST(ThreadFailure, AStallIsReportedOnceAndSurvived) {
+  testing::internal::CaptureStderr();
+  auto results = outcomes(4, [](World &world, Group &group) -> Status {
+    if (world.rank() % 2)
+      std::this_thread::sleep_for(milliseconds(5600));
+    return sum(group, 10);
+  });
+  std::string said = testing::internal::GetCapturedStderr();
+  for (const Status &status : results)
+    EXPECT_TRUE(status.isOk());
+  EXPECT_NE(said.find("made no progress for 5."), std::string::npos) << said;
+  EXPECT_NE(said.find("waiting for ranks 1, 3"), std::string::npos) << said;
+  EXPECT_NE(said.find("AllReduce 'grad' of 10 f32 (sum) at net.mir:14 of 4 ranks"), std::string::npos) << said;
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+}
+
+TEST(ThreadFailure, BuffersOfAFailedRankMayGoAwayAtOnce) {
+  // Under the address and thread sanitizers this finds a peer that still reads memory of a rank that has left.
+  for (int round = 0; round < 20; ++round)
+    outcomes(4, [&](World &world, Group &group) -> Status {
+      for (int i = 0;; ++i) {
+        auto data = std::make_unique<std::vector<float>>(40000 + 1000 * round);
+        if (world.rank() == 1 && i == 3)
+          world.abort({ExitCode::Failed, "stop", ""});
+        if (Status done = group.allReduce(data->data(), data->data(), static_cast<int64_t>(data->size()),
+                                          ElementType::F32, ReduceKind::Sum, kLabel);
+            !done)
+          return done;
+      }
+    });
+}
+
+TEST(ThreadHub, RefusesImpossibleNumbersOfRanks) {
+  EXPECT_FALSE(ThreadHub::create(0).isOk());
+  EXPECT_FALSE(ThreadHub::create(100000).isOk());
+}
