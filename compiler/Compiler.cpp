@@ -5,6 +5,7 @@
 #include "compiler/PlanHeader.h"
 #include "compiler/PlanWriter.h"
 #include "dialects/dist/DistDialect.h"
+#include "dialects/dist/MachineModel.h"
 #include "dialects/net/NetAttributes.h"
 #include "dialects/net/NetDialect.h"
 #include "frontend/Diagnostics.h"
@@ -40,7 +41,7 @@ namespace {
 class Compilation {
 public:
   explicit Compilation(const CompileOptions &options)
-      : options(options), context(MLIRContext::Threading::DISABLED), diagnostics(context, sources) {
+      : options(options), context(MLIRContext::Threading::DISABLED), diagnostics(context, sources, llvm::errs()) {
     DialectRegistry registry;
     registry.insert<dist::DistDialect, plan_ir::PlanDialect>();
     net::registerNetDialect(registry);
@@ -79,7 +80,8 @@ private:
       if (!std::filesystem::is_regular_file(options.input))
         return fail({ExitCode::Usage, "there is no file '" + options.input + "'", ""});
       frontend::ParseOptions parseOptions;
-      parseOptions.devices = options.devices;
+      if (options.devices > 0)
+        parseOptions.devices = options.devices;
       parseOptions.defines = options.defines;
       parseOptions.repropagate = options.repropagate;
       module = frontend::parseFile(options.input, context, parseOptions, sources);
@@ -130,6 +132,7 @@ private:
 
   bool afterPartition() {
     writeOperatorNotes(network(), outcome.plan);
+    computeUs = priceOperators(network(), dist::MachineModel::cpuLocal());
     return dump("step_parallel_end", [&](int64_t rank, llvm::raw_ostream &out) {
              frontend::printRankDump(*module, rank, frontend::RankDumpKind::ParallelEnd, out);
            }) &&
@@ -147,12 +150,31 @@ private:
       for (auto program : module->getOps<plan_ir::ProgramOp>())
         writeProgram(program, outcome.plan);
       predict();
-      Status sound = plan::checkPlan(outcome.plan);
+      Status sound = checkPlan(outcome.plan);
       if (!sound)
         return fail({ExitCode::Internal, "the compiled plan does not pass its own check: " + sound.error().message,
                      "please report this with the network"});
       return true;
     });
+  }
+
+  /// Modelled time of all operators on the rank with the largest shards.
+  static double priceOperators(net::NetworkOp network, const dist::MachineModel &machine) {
+    double microseconds = 0;
+    for (Operation &op : network.getBody().front()) {
+      auto priced = dyn_cast<net::CostInterface>(op);
+      if (!priced)
+        continue;
+      auto shapes = [&](ValueRange values) {
+        SmallVector<std::vector<int64_t>> result;
+        for (Value value : values)
+          result.push_back(dist::shardingOf(value).capacity(dist::globalShape(value.getType())));
+        return result;
+      };
+      net::OperatorCost cost = priced.cost(shapes(op.getOperands()), shapes(op.getResults()));
+      microseconds += machine.operatorUs(cost.flops, cost.bytesRead, cost.bytesWritten);
+    }
+    return microseconds;
   }
 
   /// Sums over the steps of what was priced while building them.
@@ -177,7 +199,7 @@ private:
   const CompileOptions &options;
   llvm::SourceMgr sources;
   MLIRContext context;
-  frontend::DiagnosticPrinter diagnostics;
+  frontend::Diagnostics diagnostics;
   OwningOpRef<ModuleOp> module;
   std::optional<net::Config> config;
   DumpFolder dumps;

@@ -31,4 +31,7 @@ void numberOperators(NetworkOp network);
 /// The `net.return` of a network.
 ReturnOp getReturn(NetworkOp network);
 
+/// The result called `name`; reports why it cannot be minimised if it is missing or not a float scalar.
+llvm::FailureOr<mlir::Value> findLoss(NetworkOp network, llvm::StringRef name);
+
 } // namespace msc::net

@@ -1,6 +1,7 @@
 // What holds operators together: verifiers, and helpers on whole networks.
 #include "dialects/net/NetOps.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -63,4 +64,22 @@ void msc::net::numberOperators(NetworkOp network) {
 
 ReturnOp msc::net::getReturn(NetworkOp network) {
   return cast<ReturnOp>(network.getBody().front().back());
+}
+
+FailureOr<Value> msc::net::findLoss(NetworkOp network, StringRef name) {
+  ReturnOp results = getReturn(network);
+  auto names = results.getNames().getAsValueRange<StringAttr>();
+  auto at = llvm::find(names, name);
+  if (at == names.end())
+    return results.emitError("network '") << network.getSymName() << "' has no result '" << name
+                                          << "' to minimise; its results are " << llvm::join(names, ", ");
+  Value loss = results.getValues()[std::distance(names.begin(), at)];
+  auto type = cast<RankedTensorType>(loss.getType());
+  if (type.getRank() == 0 && isa<FloatType>(type.getElementType()))
+    return loss;
+  InFlightDiagnostic error = results.emitError("result '")
+                             << name << "' cannot be minimised: it is " << elementText(type.getElementType()) << " "
+                             << shapeText(type.getShape()) << ", not a float scalar";
+  error.attachNote(loss.getLoc()) << "computed here";
+  return error;
 }

@@ -40,7 +40,7 @@ using SizeReference = std::pair<int64_t, int64_t>;
 class PlanBuilder {
 public:
   PlanBuilder(net::NetworkOp network, const BuildPlanOptions &options)
-      : network(network), options(options), builder(network.getContext()), library(network.getContext()),
+      : network(network), options(options), builder(network.getContext()),
         scratch(ModuleOp::create(network.getLoc())) {}
 
   LogicalResult run() {
@@ -65,7 +65,7 @@ public:
   }
 
 private:
-  int64_t devices() const {
+  int64_t devices() {
     for (BlockArgument argument : network.getBody().getArguments())
       return dist::shardingOf(argument).devices();
     for (auto param : network.getBody().front().getOps<net::ParamOp>())
@@ -79,7 +79,7 @@ private:
     FailureOr<func::FuncOp> function = buildClusterFunction(*scratch, unit, signature, devices() - 1);
     if (failed(function))
       return false;
-    bool fine = KernelLibrary::whyNot(*function).empty();
+    bool fine = codegen::KernelLibrary::whyNot(*function).empty();
     function->erase();
     return fine;
   }
@@ -88,7 +88,8 @@ private:
 
   Value declare(Value value, StringRef name, plan_ir::BufferKind kind, Value viewOf = {}) {
     Location loc = value.getLoc();
-    auto buffer = builder.create<plan_ir::BufferOp>(loc, name, TypeAttr::get(value.getType()),
+    auto buffer = builder.create<plan_ir::BufferOp>(loc, plan_ir::BufferType::get(builder.getContext()),
+                                                    builder.getStringAttr(name), TypeAttr::get(value.getType()),
                                                     plan_ir::BufferKindAttr::get(builder.getContext(), kind),
                                                     builder.getI64IntegerAttr(capacityBytes(value.getType())),
                                                     IntegerAttr(), viewOf);
@@ -156,7 +157,7 @@ private:
       return success();
     case Unit::Kind::Constant: {
       Value target = declare(op->getResult(0), "constant", plan_ir::BufferKind::constant);
-      label(builder.create<plan_ir::FillOp>(op->getLoc(), target, cast<net::ConstantOp>(op).getSplatAttr(), "Fill"), op);
+      label(builder.create<plan_ir::FillOp>(op->getLoc(), target, cast<net::ConstantOp>(op).getSplatAttr(), builder.getStringAttr("Fill")), op);
       return success();
     }
     case Unit::Kind::Slice: {
@@ -183,7 +184,7 @@ private:
     int64_t reduction = reduces && from.isPartial() ? static_cast<int64_t>(from.partial.front().kind) : 0;
     Value target = declare(op.getResult(), nameOf(op.getResult()), plan_ir::BufferKind::activation);
     auto step = builder.create<plan_ir::CollectiveOp>(
-        op.getLoc(), dist::stringifyCollectiveKind(op.getKind()), memory[op.getSource()], target, op.getGroupMatrixAttr(),
+        op.getLoc(), builder.getStringAttr(dist::stringifyCollectiveKind(op.getKind())), memory[op.getSource()], target, op.getGroupMatrixAttr(),
         op.getGroupAxesAttr(), builder.getI64IntegerAttr(reduction), builder.getBoolAttr(false), op.getReasonAttr(),
         builder.getI64IntegerAttr(bytes), builder.getF64FloatAttr(predictedUs(op, groupSize, bytes)),
         builder.getStringAttr(operatorServed(op)));
@@ -249,8 +250,7 @@ private:
     ClusterSignature signature = signatureOf(unit);
     SmallVector<Value> pointers = signature.pointers();
     std::vector<SizeReference> varying = varyingSizes(pointers);
-    std::map<std::vector<int64_t>, CompiledKernel> variants;
-    std::vector<SizeReference> range;
+    KernelVariants variants;
     for (int64_t rank = 0; rank < devices(); ++rank) {
       std::vector<int64_t> sizes = localSizes(pointers, varying, rank);
       if (variants.contains(sizes) || isIdle(signature, rank))
@@ -258,22 +258,41 @@ private:
       FailureOr<func::FuncOp> function = buildClusterFunction(*scratch, unit, signature, rank);
       if (failed(function))
         return failure();
-      FailureOr<CompiledKernel> kernel = library.add(*function);
+      FailureOr<codegen::CompiledKernel> kernel = library.add(*function);
+      function->erase();
       if (failed(kernel))
         return failure();
-      range.clear();
-      for (unsigned dim : kernel->rangeDims) {
-        std::optional<SizeReference> reference = sizeOfLoop(*function, signature, dim);
-        if (!reference)
-          return unit.ops.front()->emitError("cannot tell which size loop ") << dim << " of cluster '" << unit.name() << "' has";
-        range.push_back(*reference);
-      }
-      variants.emplace(sizes, *kernel);
-      function->erase();
+      variants.emplace(sizes, VariantOnRank{*kernel, rank});
     }
-    if (variants.empty()) // every rank's part is empty: nothing runs, but the values exist
-      return declareClusterOutputs(signature), success();
-    return emitLaunch(unit.ops.front(), unit.name(), signature, varying, variants, range);
+    if (!variants.empty())
+      return emitLaunch(unit.ops.front(), unit.name(), signature, varying, variants);
+    declareClusterOutputs(signature); // every rank's part is empty: nothing runs, but the values exist
+    return success();
+  }
+
+  /// What one combination of local sizes runs, and a rank that has these sizes.
+  struct VariantOnRank {
+    codegen::CompiledKernel kernel;
+    int64_t rank;
+  };
+  using KernelVariants = std::map<std::vector<int64_t>, VariantOnRank>;
+
+  /// Sizes whose product is the end of the range. All variants count alike: they differ only in which dimensions of
+  /// size 1 they name.
+  std::optional<std::vector<SizeReference>> rangeOf(const KernelVariants &variants, ArrayRef<Value> pointers) {
+    auto extent = [&](const codegen::CompiledKernel &kernel, int64_t rank) {
+      int64_t product = 1;
+      for (auto [pointer, dim] : kernel.rangeSizes)
+        product *= localType(pointers[pointer].getType(), rank).getDimSize(dim);
+      return product;
+    };
+    for (const auto &[sizes, candidate] : variants)
+      if (llvm::all_of(variants, [&](const auto &other) {
+            return extent(candidate.kernel, other.second.rank) == extent(other.second.kernel, other.second.rank) &&
+                   candidate.kernel.unit == other.second.kernel.unit;
+          }))
+        return std::vector<SizeReference>(candidate.kernel.rangeSizes.begin(), candidate.kernel.rangeSizes.end());
+    return std::nullopt;
   }
 
   void declareClusterOutputs(const ClusterSignature &signature) {
@@ -285,16 +304,20 @@ private:
     }
   }
 
-  LogicalResult emitLaunch(Operation *op, StringRef name, const ClusterSignature &signature, std::vector<SizeReference> varying,
-                           const std::map<std::vector<int64_t>, CompiledKernel> &variants,
-                           const std::vector<SizeReference> &range) {
+  LogicalResult emitLaunch(Operation *op, StringRef name, const ClusterSignature &signature,
+                           std::vector<SizeReference> varying, const KernelVariants &variants) {
+    SmallVector<Value> pointers = signature.pointers();
+    std::optional<std::vector<SizeReference>> range = rangeOf(variants, pointers);
+    if (!range)
+      return op->emitError("the variants of kernel '") << name << "' run over different ranges";
     SmallVector<Attribute> sizes, symbols;
-    bool same = llvm::all_of(variants, [&](const auto &v) { return v.second.symbol == variants.begin()->second.symbol; });
+    StringRef first = variants.begin()->second.kernel.symbol;
+    bool same = llvm::all_of(variants, [&](const auto &variant) { return variant.second.kernel.symbol == first; });
     if (same)
       varying.clear();
-    for (const auto &[key, kernel] : variants) {
+    for (const auto &[key, variant] : variants) {
       sizes.push_back(builder.getDenseI64ArrayAttr(same ? ArrayRef<int64_t>() : ArrayRef<int64_t>(key)));
-      symbols.push_back(builder.getStringAttr(kernel.symbol));
+      symbols.push_back(builder.getStringAttr(variant.kernel.symbol));
       if (same)
         break;
     }
@@ -303,7 +326,6 @@ private:
     for (int64_t input : signature.inPlaceOf)
       if (input >= 0)
         updates.push_back(input);
-    SmallVector<Value> pointers = signature.pointers();
     for (size_t i = signature.inputs.size(); i < pointers.size(); ++i)
       writes.push_back(i);
     std::string symbol = ("k" + Twine(kernelCount++) + "_" + name).str();
@@ -315,11 +337,11 @@ private:
     }
     builder.create<plan_ir::KernelOp>(op->getLoc(), symbol, pointers.size(), builder.getArrayAttr(sizes),
                                       builder.getArrayAttr(symbols));
-    int64_t tasks = range.empty() ? 1 : std::clamp<int64_t>(traffic / taskBytes, 1, mostTasks);
+    int64_t tasks = range->empty() ? 1 : std::clamp<int64_t>(traffic / taskBytes, 1, mostTasks);
     auto launch = builder.create<plan_ir::LaunchOp>(
-        op->getLoc(), symbol, buffers, builder.getDenseI64ArrayAttr(writes), builder.getDenseI64ArrayAttr(updates),
-        flatten(varying), flatten(range), builder.getI64IntegerAttr(tasks),
-        builder.getI64IntegerAttr(variants.begin()->second.unit), builder.getStringAttr(name));
+        op->getLoc(), FlatSymbolRefAttr::get(builder.getContext(), symbol), buffers, builder.getDenseI64ArrayAttr(writes), builder.getDenseI64ArrayAttr(updates),
+        flatten(varying), flatten(*range), builder.getI64IntegerAttr(tasks),
+        builder.getI64IntegerAttr(variants.begin()->second.kernel.unit), builder.getStringAttr(name));
     label(launch, op);
     return success();
   }
@@ -332,7 +354,55 @@ private:
   }
 
   /// f64 and integer products run as generated kernels.
-  LogicalResult emitGeneratedMatMul(net::MatMulOp product);
+  LogicalResult emitGeneratedMatMul(net::MatMulOp product) {
+    ClusterSignature signature;
+    signature.inputs = {product.getOperand(0), product.getOperand(1)};
+    signature.outputs = {product->getResult(0)};
+    signature.inPlaceOf = {-1};
+    SmallVector<Value> pointers = signature.pointers();
+    std::vector<SizeReference> varying = varyingSizes(pointers);
+    KernelVariants variants;
+    for (int64_t rank = 0; rank < devices(); ++rank) {
+      std::vector<int64_t> sizes = localSizes(pointers, varying, rank);
+      if (variants.contains(sizes) || isIdle(signature, rank))
+        continue;
+      std::optional<codegen::MatMulShape> shape = productShape(product, rank);
+      if (!shape)
+        return product.emitError("products of this element type cannot broadcast some batch dimensions and keep others")
+                   .attachNote()
+               << "help: reshape the batch dimensions into one, or use f32";
+      FailureOr<codegen::CompiledKernel> kernel = library.addMatMul(*shape, product.getLoc());
+      if (failed(kernel))
+        return failure();
+      variants.emplace(sizes, VariantOnRank{*kernel, rank});
+    }
+    if (!variants.empty())
+      return emitLaunch(product, "MatMul", signature, varying, variants);
+    declareClusterOutputs(signature);
+    return success();
+  }
+
+  /// Rows, columns and batches of a product on one rank.
+  std::optional<codegen::MatMulShape> productShape(net::MatMulOp product, int64_t rank) {
+    RankedTensorType left = localType(product.getOperand(0).getType(), rank);
+    RankedTensorType right = localType(product.getOperand(1).getType(), rank);
+    RankedTensorType out = localType(product->getResult(0).getType(), rank);
+    codegen::MatMulShape shape;
+    shape.element = out.getElementType();
+    shape.transposeLeft = product.getTransposeA();
+    shape.transposeRight = product.getTransposeB();
+    shape.m = out.getDimSize(out.getRank() - 2);
+    shape.n = out.getShape().back();
+    shape.k = left.getDimSize(left.getRank() - (shape.transposeLeft ? 2 : 1));
+    auto batches = [](RankedTensorType type) {
+      return elementCount(std::vector<int64_t>(type.getShape().drop_back(2).begin(), type.getShape().drop_back(2).end()));
+    };
+    shape.batch = batches(out);
+    shape.broadcastLeft = batches(left) != shape.batch;
+    shape.broadcastRight = batches(right) != shape.batch;
+    bool sound = (!shape.broadcastLeft || batches(left) == 1) && (!shape.broadcastRight || batches(right) == 1);
+    return sound ? std::optional(shape) : std::nullopt;
+  }
 
   /// Sizes of the kernel's tensors that differ between ranks.
   std::vector<SizeReference> varyingSizes(ArrayRef<Value> pointers) {
@@ -360,74 +430,19 @@ private:
                         [&](Value output) { return localType(output.getType(), rank).getNumElements() == 0; });
   }
 
-  /// The pointer and dimension whose size loop `dim` of the cluster's domain has. The domain is the loops of the first
-  /// operator of highest rank; intermediate values are followed to what they were computed from.
-  std::optional<SizeReference> sizeOfLoop(func::FuncOp function, const ClusterSignature &signature, unsigned dim) {
-    linalg::GenericOp root;
-    function.walk([&](linalg::GenericOp op) {
-      if (!root || op.getNumLoops() > root.getNumLoops())
-        root = op;
-    });
-    return root ? sizeOfLoop(root, signature, dim) : std::nullopt;
-  }
-
-  std::optional<SizeReference> sizeOfLoop(linalg::GenericOp op, const ClusterSignature &signature, unsigned dim) {
-    for (OpOperand &operand : op->getOpOperands()) {
-      AffineMap map = op.getMatchingIndexingMap(&operand);
-      for (unsigned position = 0; position < map.getNumResults(); ++position) {
-        auto expression = dyn_cast<AffineDimExpr>(map.getResult(position));
-        if (!expression || expression.getPosition() != dim)
-          continue;
-        if (auto found = sizeOfTensor(operand.get(), signature, position))
-          return found;
-        if (op.isDpsInit(&operand))
-          if (auto found = sizeOfResult(op.getTiedOpResult(&operand), signature, position))
-            return found;
-      }
-    }
-    return std::nullopt;
-  }
-
-  std::optional<SizeReference> sizeOfTensor(Value value, const ClusterSignature &signature, unsigned position) {
-    if (auto argument = dyn_cast<BlockArgument>(value))
-      return SizeReference{argument.getArgNumber(), position};
-    auto op = value.getDefiningOp<linalg::GenericOp>();
-    if (!op)
-      return std::nullopt;
-    AffineMap map = op.getIndexingMapMatchingResult(cast<OpResult>(value));
-    auto expression = dyn_cast<AffineDimExpr>(map.getResult(position));
-    return expression ? sizeOfLoop(op, signature, expression.getPosition()) : std::nullopt;
-  }
-
-  /// A result that the function returns is one of the pointers.
-  std::optional<SizeReference> sizeOfResult(Value result, const ClusterSignature &signature, unsigned position) {
-    for (OpOperand &use : result.getUses()) {
-      if (!isa<func::ReturnOp>(use.getOwner()))
-        continue;
-      int64_t output = use.getOperandNumber(), pointer = signature.inputs.size();
-      if (signature.inPlaceOf[output] >= 0)
-        return SizeReference{signature.inPlaceOf[output], position};
-      for (int64_t i = 0; i < output; ++i)
-        pointer += signature.inPlaceOf[i] < 0;
-      return SizeReference{pointer, position};
-    }
-    return std::nullopt;
-  }
-
   LogicalResult addObjects() {
-    FailureOr<SmallVector<CodeObject>> objects = library.finish();
+    FailureOr<SmallVector<codegen::CodeObject>> objects = library.finish(network.getLoc());
     if (failed(objects))
       return failure();
-    for (const CodeObject &object : *objects)
-      builder.create<plan_ir::ObjectOp>(network.getLoc(), object.isa,
-                                        StringRef(reinterpret_cast<const char *>(object.bytes.data()), object.bytes.size()));
+    for (const codegen::CodeObject &object : *objects)
+      builder.create<plan_ir::ObjectOp>(network.getLoc(), object.isa, object.bytes);
     return success();
   }
 
   net::NetworkOp network;
   BuildPlanOptions options;
   OpBuilder builder;
-  KernelLibrary library;
+  codegen::KernelLibrary library;
   OwningOpRef<ModuleOp> scratch; ///< holds cluster functions while they are compiled
   plan_ir::ProgramOp program;
   llvm::DenseMap<Value, Value> memory;

@@ -118,6 +118,8 @@ Status Rendezvous::waitSlowly(uint32_t generation) {
       return *error;
     if (done)
       return Status::ok();
+    if (shared.idle)
+      shared.idle();
     if (shared.hasFailed())
       return leaveFailed();
     for (int64_t rank : missing()) {

@@ -103,11 +103,12 @@ template <size_t N> static void copyText(char (&to)[N], const std::string &text)
   to[count] = 0;
 }
 
-void SharedRun::fail(int64_t rank, const Error &error) {
+bool SharedRun::fail(int64_t rank, const Error &error) {
   FailureRecord &record = header().failure;
   uint32_t none = 0;
   if (!record.state.compare_exchange_strong(none, 1, std::memory_order_seq_cst))
-    return;
+    return false;
+  recorded.store(true);
   record.code = static_cast<int32_t>(error.code);
   record.rank = rank;
   copyText(record.message, error.message);
@@ -120,19 +121,24 @@ void SharedRun::fail(int64_t rank, const Error &error) {
     futexWakeAll(group->generation);
     offset = group->next;
   }
+  return true;
+}
+
+std::pair<int64_t, Error> SharedRun::firstCause() const {
+  const FailureRecord &record = header().failure;
+  for (int i = 0; i < 10000 && record.state.load(std::memory_order_acquire) == 1; ++i)
+    sched_yield();
+  if (record.state.load(std::memory_order_acquire) != 2)
+    return {-1, {ExitCode::PeerFailed, "a rank died while it reported a failure", ""}};
+  return {record.rank, {static_cast<ExitCode>(record.code), record.message, record.help}};
 }
 
 std::optional<Error> SharedRun::failure() const {
-  const FailureRecord &record = header().failure;
   if (!hasFailed())
     return std::nullopt;
-  for (int i = 0; i < 10000 && record.state.load(std::memory_order_acquire) == 1; ++i)
-    sched_yield();
-  if (record.state.load(std::memory_order_acquire) == 1)
-    return Error{ExitCode::PeerFailed, "a rank died while it reported a failure", ""};
-  Error error{static_cast<ExitCode>(record.code), record.message, record.help};
-  if (record.rank >= 0 && record.rank != ownRank)
-    error.message = "rank " + std::to_string(record.rank) + " failed: " + error.message;
+  auto [rank, error] = firstCause();
+  if (rank >= 0 && rank != ownRank)
+    error.message = "rank " + std::to_string(rank) + " failed: " + error.message;
   return error;
 }
 

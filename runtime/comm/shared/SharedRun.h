@@ -7,6 +7,7 @@
 #include "runtime/comm/Operation.h"
 
 #include <atomic>
+#include <functional>
 #include <optional>
 
 namespace msc::comm {
@@ -81,8 +82,13 @@ public:
   /// The memory of the group of `members`, made on the first call of any of them.
   Result<RendezvousMemory *> group(const std::vector<int64_t> &members);
 
-  /// Records the first failure and wakes everybody. `rank`: who failed, or -1 if no single rank did.
-  void fail(int64_t rank, const Error &error);
+  /// Records the first failure and wakes everybody; false if there is one already. `rank`: who failed, or -1 if no single
+  /// rank did.
+  bool fail(int64_t rank, const Error &error);
+  /// True if the recorded failure came in through this view: it then tells those who do not share the memory.
+  bool recordedHere() const { return recorded.load(); }
+  /// The failure as it was recorded, without the name of the rank.
+  std::pair<int64_t, Error> firstCause() const;
   bool hasFailed() const { return header().failure.state.load(std::memory_order_seq_cst) != 0; }
   /// The recorded failure as this rank reports it: the cause itself for the rank that failed, "rank 3 failed: ..." for
   /// its peers; the code is that of the cause.
@@ -98,6 +104,8 @@ public:
   std::chrono::milliseconds timeout{0};
   /// After so long without progress a line goes to stderr.
   std::chrono::milliseconds stallAfter{5000};
+  /// Called now and then by a rank that waits, e.g. to look for messages from other hosts.
+  std::function<void()> idle;
   /// Spinning and yielding pay off only while every rank has a core.
   bool ranksExceedCores = false;
 
@@ -118,6 +126,7 @@ private:
   void *memory;
   std::vector<int64_t> allRanks;
   int64_t ownRank;
+  std::atomic<bool> recorded{false};
 };
 
 /// Sleeps while `word` holds `value`, at most for `limit`; other processes that map the word can wake it.

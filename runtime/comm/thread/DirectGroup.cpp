@@ -18,11 +18,9 @@ Status DirectGroup::allReduce(const void *source, void *target, int64_t count, E
   if (Status valid = checkReducible(type, label); !valid)
     return valid;
   int64_t bytes = count * static_cast<int64_t>(elementSize(type));
+  if (bytes <= static_cast<int64_t>(kInlineBytes))
+    return allReduceInline(source, target, count, type, kind, label);
   Publication &own = meeting.prepare(Operation::AllReduce, count, type, kind, label);
-  if (bytes <= static_cast<int64_t>(kInlineBytes)) {
-    memcpy(own.data, source, bytes);
-    return allReduceInline(own, target, count, type, kind);
-  }
   own.source = source;
   own.target = target;
   if (Status met = meeting.meet(true); !met)
@@ -37,16 +35,6 @@ Status DirectGroup::allReduce(const void *source, void *target, int64_t count, E
   if (stream)
     streamFence();
   return meeting.part();
-}
-
-Status DirectGroup::allReduceInline(Publication &own, void *target, int64_t count, ElementType type,
-                                    ReduceKind kind) {
-  own.source = own.data;
-  if (Status met = meeting.meet(false); !met)
-    return met;
-  reduceOrdered(sources(), {&target, 1}, 0, count, type, kind, false);
-  meeting.finish();
-  return Status::ok();
 }
 
 Status DirectGroup::reduceScatter(const void *source, void *target, std::span<const Region> pieces, ElementType type,
@@ -103,13 +91,6 @@ Status DirectGroup::exchange(const void *source, void *target, const ExchangePla
   if (stream)
     streamFence();
   return meeting.part();
-}
-
-Status DirectGroup::barrier(const OperationLabel &label) {
-  meeting.prepare(Operation::Barrier, 0, ElementType::F32, ReduceKind::Sum, label);
-  Status met = meeting.meet(false);
-  meeting.finish();
-  return met;
 }
 
 Status DirectGroup::broadcast(void *data, size_t bytes, int root, const OperationLabel &label) {

@@ -73,7 +73,9 @@ LogicalResult ApplyMomentumOp::lowerToLinalg(OpBuilder &builder, ValueRange oper
   auto body = [&](ImplicitLocOpBuilder &b, ValueRange x) -> SmallVector<Value> {
     Value var = x[0], accum = x[1], rate = x[2], momentum = number(b, getMomentum().convertToDouble(), var.getType());
     Value g = effectiveGradient(b, x[3], var, getLossScale().convertToDouble(), getWeightDecay().convertToDouble());
-    Value newAccum = add(b, mul(b, accum, momentum), g);
+    double share = 1 - getDampening().convertToDouble();
+    Value entering = share == 1 ? g : mul(b, g, number(b, share, g.getType()));
+    Value newAccum = add(b, mul(b, accum, momentum), entering);
     Value direction = getUseNesterov() ? add(b, g, mul(b, momentum, newAccum)) : newAccum;
     return {sub(b, var, mul(b, rate, direction)), newAccum};
   };

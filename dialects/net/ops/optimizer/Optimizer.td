@@ -11,18 +11,20 @@ def Net_ApplyMomentumOp : Net_Operator<"ApplyMomentum", ["var", "accum", "learni
     ["new_var", "new_accum"], [Net_Rule, Net_OwnCost, Net_InPlace]> {
   let summary = "one step of gradient descent with momentum";
   let description = [{
-    `new_accum = momentum * accum + g`; `new_var = var - learning_rate * new_accum`, with `use_nesterov`
-    `new_var = var - learning_rate * (g + momentum * new_accum)`. Constraints: C1, C2 of the family.
+    `new_accum = momentum * accum + (1 - dampening) * g`; `new_var = var - learning_rate * new_accum`, with
+    `use_nesterov` `new_var = var - learning_rate * (g + momentum * new_accum)`. Constraints: C1, C2 of the family.
   }];
   let arguments = (ins Net_Tensor:$var, Net_Tensor:$accum, Net_Tensor:$learning_rate, Net_Tensor:$grad,
                        F64Attr:$momentum, DefaultValuedAttr<BoolAttr, "false">:$use_nesterov,
-                       DefaultValuedAttr<F64Attr, "0.0">:$weight_decay, DefaultValuedAttr<F64Attr, "1.0">:$loss_scale);
+                       DefaultValuedAttr<F64Attr, "0.0">:$weight_decay, DefaultValuedAttr<F64Attr, "1.0">:$loss_scale,
+                       DefaultValuedAttr<F64Attr, "0.0">:$dampening);
   let results = (outs Net_Tensor:$new_var, Net_Tensor:$new_accum);
   let specs = [{
     {.name = "momentum", .kind = Float, .required = true, .summary = "what stays of the last step's direction"},
     {.name = "use_nesterov", .kind = Bool, .summary = "look ahead by one step"},
     {.name = "weight_decay", .kind = Float, .summary = "added times var to the gradient"},
-    {.name = "loss_scale", .kind = Float, .summary = "the gradient is divided by it"}
+    {.name = "loss_scale", .kind = Float, .summary = "the gradient is divided by it"},
+    {.name = "dampening", .kind = Float, .summary = "share of the gradient that does not enter accum"}
   }];
 }
 

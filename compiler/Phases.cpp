@@ -1,0 +1,65 @@
+#include "compiler/Phases.h"
+
+#include "dialects/plan/PlanDialect.h"
+#include "passes/autodiff/Passes.h"
+#include "passes/infer/Passes.h"
+#include "passes/partition/Passes.h"
+#include "passes/plan/Passes.h"
+#include "passes/sharding/Passes.h"
+
+using namespace mlir;
+
+namespace msc::compiler {
+
+static std::string datasetStrategyText(const net::DatasetStrategy &strategy) {
+  switch (strategy.kind) {
+  case net::DatasetStrategy::Kind::DataParallel: return "data_parallel";
+  case net::DatasetStrategy::Kind::FullBatch: return "full_batch";
+  case net::DatasetStrategy::Kind::Given: break;
+  }
+  return net::strategyText(strategy.pieces);
+}
+
+std::vector<Phase> strategyPhases(const net::Config &config, const CompileOptions &options) {
+  std::string loss = config.train ? config.train->minimize : "";
+  passes::AssignStrategiesPassOptions assign;
+  assign.devices = config.devices;
+  assign.parallelMode = config.context.parallelMode;
+  assign.searchMode = config.context.searchMode;
+  assign.datasetStrategy = datasetStrategyText(config.context.datasetStrategy);
+  assign.datasetRepeatDimRight = config.context.datasetRepeatDimRight;
+  assign.strict = options.strict;
+  return {
+      {"check", "the network as a whole makes sense",
+       [loss](PassManager &manager) { manager.addPass(infer::createCheckNetwork({loss})); }},
+      {"strategies", "every forward operator has a strategy and its origin",
+       [assign](PassManager &manager) { manager.addPass(passes::createAssignStrategiesPass(assign)); }},
+  };
+}
+
+std::vector<Phase> partitionPhases(const net::Config &config, const CompileOptions &options) {
+  autodiff::BuildGradientsOptions gradients;
+  gradients.loss = config.train ? config.train->minimize : "";
+  gradients.keep = options.keep;
+  return {
+      {"gradients", "backward operators and the update of every parameter are there",
+       [gradients](PassManager &manager) { manager.addPass(autodiff::createBuildGradients(gradients)); }},
+      {"partition", "every value has a sharding, every change of sharding is explicit",
+       [](PassManager &manager) { manager.addPass(passes::createPartitionPass()); }},
+      {"reshard", "every change of sharding is a slice or a collective",
+       [](PassManager &manager) { manager.addPass(passes::createPlanReshardsPass()); }},
+  };
+}
+
+std::vector<Phase> planPhases(const CompileOptions &options) {
+  passes::BuildPlanOptions build;
+  build.fusion = options.fusion;
+  return {
+      {"kernels", "steps in order, kernels as machine code",
+       [build](PassManager &manager) { manager.addPass(passes::createBuildPlanPass(build)); }},
+      {"memory", "every buffer has its offset in the arena",
+       [](PassManager &manager) { manager.nest<plan_ir::ProgramOp>().addPass(passes::createAssignMemoryPass()); }},
+  };
+}
+
+} // namespace msc::compiler

@@ -1,0 +1,415 @@
+// readConfig and the blocks dataset, train and checkpoint. The context block is in ConfigContext.cpp.
+#include "dialects/net/ConfigBlocks.h"
+
+#include "dialects/net/NetOps.h"
+#include "dialects/net/Suggest.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+using namespace mlir;
+
+namespace msc::net {
+
+static const StringRef blockKinds[] = {"dataset", "train", "checkpoint", "context"};
+
+//===----------------------------------------------------------------------===//
+// dataset
+//===----------------------------------------------------------------------===//
+
+/// A path: text, or env("NAME"), which the plan writes as ${NAME}.
+static bool readPath(Attribute attribute, Location location, std::string &path) {
+  if (auto text = dyn_cast<StringAttr>(attribute)) {
+    path = text.getValue().str();
+    return true;
+  }
+  std::optional<CallValue> call = asCall(attribute);
+  if (call && call->callee == "env" && call->args.size() == 1 && call->named.empty())
+    if (auto name = dyn_cast<StringAttr>(call->args[0])) {
+      path = ("${" + name.getValue() + "}").str();
+      return true;
+    }
+  emitError(location) << "expected a path in quotes or env(\"NAME\"), found '" << valueText(attribute) << "'";
+  return false;
+}
+
+/// The words of Random's columns and how many numbers each takes.
+static bool readDistribution(Fields &columns, StringRef key, Attribute attribute, ColumnConfig &column) {
+  struct Form {
+    StringRef name;
+    std::vector<double> defaults;
+    bool required;
+  };
+  static const Form forms[] = {{"uniform", {0, 1}, false}, {"normal", {0, 1}, false}, {"zeros", {}, false},
+                               {"ones", {}, false},        {"constant", {0}, true}};
+  std::optional<CallValue> call = asCall(attribute);
+  auto word = dyn_cast<StringAttr>(attribute);
+  StringRef name = call ? call->callee : word ? word.getValue() : StringRef();
+  const Form *form = find_if(forms, [&](const Form &f) { return f.name == name; });
+  if (form == std::end(forms)) {
+    InFlightDiagnostic diagnostic = emitError(columns.valueLocation(key))
+                                    << "unknown distribution '" << valueText(attribute) << "' of column '" << key
+                                    << "': expected uniform, normal, zeros, ones or constant";
+    addSuggestion(diagnostic, name, map_range(forms, [](const Form &f) { return f.name; }));
+    return false;
+  }
+  column.distribution = name.str();
+  column.values = form->defaults;
+  size_t given = call ? call->args.size() : 0;
+  if ((call && (!call->named.empty() || given != form->defaults.size())) || (!call && form->required)) {
+    emitError(columns.valueLocation(key)) << "'" << name << "' of column '" << key << "' takes "
+                                          << form->defaults.size() << " numbers, but " << given << " are given";
+    return false;
+  }
+  for (size_t i = 0; i < given; ++i) {
+    std::optional<double> number = asNumber(call->args[i]);
+    if (!number) {
+      emitError(columns.valueLocation(key)) << "'" << name << "' of column '" << key << "' expects numbers, found '"
+                                            << valueText(call->args[i]) << "'";
+      return false;
+    }
+    column.values[i] = *number;
+  }
+  return true;
+}
+
+static void readSource(Fields &fields, DatasetConfig &dataset, bool &hasSource) {
+  Attribute source = fields.get("source");
+  if (!source)
+    return;
+  std::optional<CallValue> call = asCall(source);
+  auto word = dyn_cast<StringAttr>(source);
+  dataset.source = call ? call->callee.str() : word ? word.getValue().str() : valueText(source);
+  static const StringRef sources[] = {"Random", "Npy"};
+  static const StringRef later[] = {"Cifar10", "Mnist", "ImageFolder", "Text", "MindRecord", "TFRecord", "Csv"};
+  if (!is_contained(sources, dataset.source)) {
+    fields.markWrong();
+    if (is_contained(later, dataset.source)) {
+      InFlightDiagnostic diagnostic = emitError(fields.valueLocation("source"))
+                                      << "source '" << dataset.source << "' is not supported here";
+      addHelp(diagnostic, "convert the data to .npy files and use Npy()");
+      return;
+    }
+    InFlightDiagnostic diagnostic = emitError(fields.valueLocation("source"))
+                                    << "unknown source '" << dataset.source << "': expected Random or Npy";
+    addSuggestion(diagnostic, dataset.source, sources);
+    return;
+  }
+  hasSource = true;
+  if (!call)
+    return;
+  Fields arguments = fields.arguments("source", *call);
+  if (!call->args.empty()) {
+    emitError(fields.valueLocation("source")) << "'" << dataset.source << "' takes named arguments only";
+    fields.markWrong();
+  }
+  arguments.integer("seed", dataset.seed);
+  arguments.finish();
+  if (!arguments.ok())
+    fields.markWrong();
+}
+
+static void readColumns(Fields &fields, DatasetConfig &dataset) {
+  Attribute value = fields.get("columns");
+  auto map = dyn_cast_or_null<DictionaryAttr>(value);
+  if (!map || asCall(value)) {
+    emitError(value ? fields.valueLocation("columns") : dataset.location)
+        << "the dataset needs 'columns: {name: " << (dataset.source == "Npy" ? "\"file.npy\"" : "uniform") << ", ...}'";
+    return fields.markWrong();
+  }
+  Fields columns = fields.inside("columns", map);
+  for (NamedAttribute field : map) {
+    ColumnConfig column;
+    column.name = field.getName().str();
+    bool sound = dataset.source == "Npy"
+                     ? readPath(field.getValue(), columns.valueLocation(column.name), column.path)
+                     : readDistribution(columns, column.name, field.getValue(), column);
+    if (!sound)
+      fields.markWrong();
+    dataset.columns.push_back(std::move(column));
+  }
+}
+
+bool readDataset(Fields &fields, DatasetConfig &dataset) {
+  bool hasSource = false;
+  readSource(fields, dataset, hasSource);
+  if (hasSource) {
+    readColumns(fields, dataset);
+  } else if (fields.ok()) {
+    emitError(dataset.location) << "the dataset needs a 'source', such as Random(seed: 1) or Npy()";
+    fields.markWrong();
+  } else {
+    fields.get("columns");
+  }
+  fields.integer("seed", dataset.seed);
+  fields.integer("steps", dataset.steps, 1);
+  fields.boolean("same_batch", dataset.sameBatch);
+  int64_t batch = 0;
+  fields.integer("batch", batch, 1, INT64_MAX);
+  if (batch)
+    dataset.batch = batch;
+  fields.boolean("shuffle", dataset.shuffle);
+  fields.boolean("drop_remainder", dataset.dropRemainder);
+  uint64_t repeat = 1;
+  fields.integer("repeat", repeat, 1);
+  if (repeat != 1) {
+    emitError(fields.valueLocation("repeat")) << "'repeat' is not supported here: write 'epochs' in the train block";
+    fields.markWrong();
+  }
+  fields.unsupported("image", "pipelines of image operators are not built yet");
+  fields.unsupported("label", "pipelines of operators are not built yet");
+  fields.finish();
+  if (hasSource && fields.ok() && dataset.source == "Random" && dataset.steps == 0) {
+    emitError(dataset.location) << "a Random dataset needs 'steps', the number of batches per epoch";
+    fields.markWrong();
+  }
+  if (fields.ok() && dataset.source == "Random" && dataset.shuffle)
+    emitWarning(fields.keyLocation("shuffle")) << "'shuffle' has nothing to do: the batches are random";
+  return fields.ok();
+}
+
+//===----------------------------------------------------------------------===//
+// train
+//===----------------------------------------------------------------------===//
+
+/// Arguments without a name, in MindSpore's order behind the parameters.
+static DictionaryAttr withPositional(const CallValue &call, ArrayRef<StringRef> order, Fields &fields) {
+  NamedAttrList named(call.named);
+  for (auto [index, value] : enumerate(call.args)) {
+    if (index >= order.size() || named.get(order[index])) {
+      emitError(fields.valueLocation("optimizer"))
+          << "'" << call.callee << "' cannot take " << call.args.size() << " arguments without a name here";
+      fields.markWrong();
+      break;
+    }
+    named.set(order[index], value);
+  }
+  return named.getDictionary(call.named.getContext());
+}
+
+static void readOptimizer(Fields &fields, OptimizerConfig &optimizer) {
+  Attribute value = fields.get("optimizer");
+  std::optional<CallValue> call = value ? asCall(value) : std::nullopt;
+  static const StringRef known[] = {"SGD", "Momentum"};
+  static const StringRef later[] = {"Adam", "AdamW", "AdamWeightDecay", "Lamb", "LARS", "RMSProp", "Adagrad", "Ftrl"};
+  if (!call) {
+    emitError(value ? fields.valueLocation("optimizer") : optimizer.location)
+        << "the train block needs 'optimizer: Momentum(learning_rate: 0.1, momentum: 0.9)' or another optimizer";
+    return fields.markWrong();
+  }
+  if (!is_contained(known, call->callee)) {
+    InFlightDiagnostic diagnostic = emitError(fields.valueLocation("optimizer"));
+    diagnostic << (is_contained(later, call->callee) ? "optimizer '" + call->callee.str() + "' is not supported here"
+                                                     : "unknown optimizer '" + call->callee.str() + "'")
+               << ": expected SGD or Momentum";
+    if (!is_contained(later, call->callee))
+      addSuggestion(diagnostic, call->callee, known);
+    return fields.markWrong();
+  }
+  optimizer.location = fields.valueLocation("optimizer");
+  bool sgd = call->callee == "SGD";
+  optimizer.kind = sgd ? OptimizerConfig::Kind::SGD : OptimizerConfig::Kind::Momentum;
+  DictionaryAttr named = withPositional(*call, sgd ? ArrayRef<StringRef>{"learning_rate"}
+                                                   : ArrayRef<StringRef>{"learning_rate", "momentum"}, fields);
+  Fields arguments = fields.arguments("optimizer", CallValue{call->callee, call->args, named});
+  if (Attribute rate = named.get("learning_rate"); rate && asCall(rate)) {
+    emitError(arguments.valueLocation("learning_rate"))
+        << "learning rate schedule '" << asCall(rate)->callee << "' is not supported here: expected a number";
+    arguments.get("learning_rate");
+    arguments.markWrong();
+  } else {
+    arguments.number("learning_rate", optimizer.learningRate, 0);
+  }
+  arguments.number("momentum", optimizer.momentum, 0);
+  arguments.number("weight_decay", optimizer.weightDecay, 0);
+  arguments.number("loss_scale", optimizer.lossScale, 0);
+  arguments.boolean("nesterov", optimizer.nesterov);
+  arguments.boolean("use_nesterov", optimizer.nesterov);
+  if (sgd)
+    arguments.number("dampening", optimizer.dampening, 0);
+  for (StringRef needed : {"learning_rate", "momentum"})
+    if (!sgd && !named.get(needed)) {
+      emitError(optimizer.location) << "'Momentum' needs '" << needed << "'";
+      arguments.markWrong();
+    }
+  arguments.finish();
+  if (arguments.ok() && optimizer.lossScale <= 0) {
+    emitError(arguments.valueLocation("loss_scale")) << "'loss_scale' has to be greater than 0";
+    arguments.markWrong();
+  }
+  if (!arguments.ok())
+    fields.markWrong();
+}
+
+static void readLogEvery(Fields &fields, TrainConfig &train) {
+  Attribute value = fields.get("log_every");
+  if (std::optional<int64_t> number = value ? asInteger(value) : std::nullopt; number && *number >= 1)
+    train.logEvery = std::to_string(*number);
+  else if (auto word = dyn_cast_or_null<StringAttr>(value); word && word.getValue() == "epoch")
+    train.logEvery = "epoch";
+  else if (value) {
+    emitError(fields.valueLocation("log_every")) << "'log_every' expects a number of steps or epoch, found '"
+                                                 << valueText(value) << "'";
+    fields.markWrong();
+  }
+  bool sink = false;
+  fields.boolean("dataset_sink_mode", sink);
+  if (sink && train.logEvery.empty())
+    train.logEvery = "epoch";
+}
+
+bool readTrain(Fields &fields, TrainConfig &train) {
+  train.optimizer.location = train.location;
+  readOptimizer(fields, train.optimizer);
+  fields.word("minimize", train.minimize);
+  if (fields.ok() && train.minimize.empty()) {
+    InFlightDiagnostic diagnostic = emitError(train.location) << "the train block does not say what to minimize";
+    addHelp(diagnostic, "add 'minimize: loss', where loss is a result of the network");
+    fields.markWrong();
+  }
+  fields.integer("epochs", train.epochs, 1);
+  fields.integer("steps", train.steps, 1);
+  fields.integer("seed", train.seed);
+  readLogEvery(fields, train);
+  fields.unsupported("clip_global_norm", "gradients are not clipped yet");
+  fields.unsupported("metrics", "metrics are not computed yet");
+  fields.finish();
+  return fields.ok();
+}
+
+//===----------------------------------------------------------------------===//
+// checkpoint, mesh
+//===----------------------------------------------------------------------===//
+
+bool readCheckpoint(Fields &fields, CheckpointConfig &checkpoint) {
+  fields.word("directory", checkpoint.directory);
+  fields.word("prefix", checkpoint.prefix);
+  fields.integer("every_epochs", checkpoint.everyEpochs, 1);
+  fields.integer("every_steps", checkpoint.everySteps, 1);
+  fields.integer("keep", checkpoint.keep);
+  fields.boolean("per_rank", checkpoint.perRank);
+  fields.finish();
+  if (fields.ok() && checkpoint.everyEpochs == 0 && checkpoint.everySteps == 0)
+    checkpoint.everyEpochs = 1;
+  return fields.ok();
+}
+
+static void readMesh(ConfigOp op, Config &config) {
+  MeshConfig mesh;
+  for (Attribute axis : op.getFields().getAs<ArrayAttr>("axes"))
+    mesh.axes.push_back(cast<StringAttr>(axis).getValue().str());
+  auto sizes = op.getFields().getAs<DenseI64ArrayAttr>("sizes").asArrayRef();
+  mesh.sizes.assign(sizes.begin(), sizes.end());
+  config.mesh = std::move(mesh);
+}
+
+//===----------------------------------------------------------------------===//
+// All blocks
+//===----------------------------------------------------------------------===//
+
+namespace {
+class Reader {
+public:
+  Reader(ModuleOp module, ArrayRef<ConfigOverride> overrides) : module(module), overrides(overrides) {}
+  FailureOr<Config> run();
+
+private:
+  void read(ConfigOp op);
+  /// True if the block is the first of its kind and name; reports it otherwise.
+  bool isFirst(ConfigOp op);
+  /// Columns feed the inputs of the same name: each input needs one, each column one input.
+  bool checkColumns();
+
+  ModuleOp module;
+  ArrayRef<ConfigOverride> overrides;
+  std::map<std::pair<std::string, std::string>, Location> seen;
+  ConfigOp context;
+  Config config{.context = {.location = UnknownLoc::get(module.getContext())}};
+  bool sound = true;
+};
+} // namespace
+
+bool Reader::isFirst(ConfigOp op) {
+  auto [entry, added] = seen.try_emplace({op.getKind().str(), op.getName().str()}, op.getLoc());
+  if (added)
+    return true;
+  InFlightDiagnostic diagnostic = emitError(op.getLoc()) << "duplicate block '" << op.getKind()
+                                                         << (op.getName().empty() ? "" : " ") << op.getName() << "'";
+  diagnostic.attachNote(entry->second) << "the first one is here";
+  return sound = false;
+}
+
+void Reader::read(ConfigOp op) {
+  StringRef kind = op.getKind();
+  if (kind == "mesh")
+    return readMesh(op, config);
+  if (!is_contained(blockKinds, kind)) {
+    InFlightDiagnostic diagnostic = emitError(op.getLoc()) << "unknown block '" << kind << "'";
+    addSuggestion(diagnostic, kind, blockKinds);
+    sound = false;
+    return;
+  }
+  if (!isFirst(op))
+    return;
+  if (kind != "dataset" && !op.getName().empty()) {
+    emitError(op.getLoc()) << "a " << kind << " block has no name, found '" << op.getName() << "'";
+    sound = false;
+    return;
+  }
+  Fields fields(op.getFields(), op.getLocations(), "", (kind + " block").str(), op.getLoc());
+  if (kind == "dataset") {
+    DatasetConfig dataset{.name = op.getName().str(), .location = op.getLoc()};
+    sound &= readDataset(fields, dataset);
+    config.datasets.push_back(std::move(dataset));
+  } else if (kind == "train") {
+    sound &= readTrain(fields, config.train.emplace(TrainConfig{.optimizer = {.location = op.getLoc()}, .location = op.getLoc()}));
+  } else if (kind == "checkpoint") {
+    sound &= readCheckpoint(fields, config.checkpoint.emplace(CheckpointConfig{.location = op.getLoc()}));
+  } else {
+    context = op;
+  }
+}
+
+bool Reader::checkColumns() {
+  auto networks = module.getOps<NetworkOp>();
+  if (networks.empty())
+    return true;
+  SmallVector<StringRef> inputs;
+  for (StringRef input : (*networks.begin()).getInputNames().getAsValueRange<StringAttr>())
+    inputs.push_back(input);
+  for (const DatasetConfig &dataset : config.datasets) {
+    for (const ColumnConfig &column : dataset.columns) {
+      if (is_contained(inputs, column.name))
+        continue;
+      InFlightDiagnostic diagnostic = emitError(dataset.location)
+                                      << "column '" << column.name << "' feeds no input of the network";
+      addSuggestion(diagnostic, column.name, inputs);
+      return false;
+    }
+    for (StringRef input : inputs)
+      if (none_of(dataset.columns, [&](const ColumnConfig &column) { return column.name == input; })) {
+        emitError(dataset.location) << "the dataset has no column for input '" << input << "'";
+        return false;
+      }
+  }
+  return true;
+}
+
+FailureOr<Config> Reader::run() {
+  if (auto devices = module->getAttrOfType<IntegerAttr>(devicesAttributeName))
+    config.devices = devices.getInt();
+  for (ConfigOp op : module.getOps<ConfigOp>())
+    read(op);
+  sound &= readContext(context, module.getContext(), overrides, config);
+  sound = sound && checkColumns();
+  if (!sound)
+    return failure();
+  return std::move(config);
+}
+
+FailureOr<Config> readConfig(ModuleOp module, ArrayRef<ConfigOverride> overrides) {
+  return Reader(module, overrides).run();
+}
+
+} // namespace msc::net

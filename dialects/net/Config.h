@@ -1,0 +1,121 @@
+// The blocks of a network as plain structs: dataset, train, checkpoint, context.
+//
+// An option that is parsed and has no effect is a lie. Each one is handed on here, or warns why there is nothing to do,
+// or is an error that says so. Words and keys that nobody knows are errors with the nearest known one.
+#pragma once
+
+#include "dialects/net/ShardingRule.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Location.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace msc::net {
+
+/// One column of a dataset; it feeds the network's input of the same name.
+struct ColumnConfig {
+  std::string name;
+  std::string distribution;   ///< Random: "uniform", "normal", "zeros", "ones", "constant", "integers"; Npy: empty
+  std::vector<double> values; ///< uniform: {low, high}; normal: {mean, sigma}; constant: {value}; integers: {low, high}
+  std::string path;           ///< Npy: a file; `${NAME}` is taken from the environment when the run starts
+};
+
+struct DatasetConfig {
+  std::string name;           ///< "" or "train", "evaluate"
+  std::string source;         ///< "Random" or "Npy"
+  uint64_t seed = 1;
+  uint64_t steps = 0;         ///< batches per epoch; 0: all that the files hold
+  bool sameBatch = false;     ///< every batch is the first one
+  std::vector<ColumnConfig> columns;
+  std::optional<int64_t> batch; ///< the global batch; absent: dimension 0 of the inputs
+  bool shuffle = false;
+  bool dropRemainder = true;
+  mlir::Location location;
+};
+
+struct OptimizerConfig {
+  enum class Kind { SGD, Momentum };
+  Kind kind = Kind::SGD;
+  double learningRate = 0.1;
+  double momentum = 0;
+  double dampening = 0;
+  double weightDecay = 0;
+  double lossScale = 1;
+  bool nesterov = false;
+  mlir::Location location;
+};
+
+struct TrainConfig {
+  OptimizerConfig optimizer;
+  std::string minimize;       ///< name of the network's result
+  uint64_t epochs = 1;
+  uint64_t steps = 0;         ///< total; 0: epochs times the steps of the dataset
+  uint64_t seed = 1;          ///< of initial values
+  std::string logEvery;       ///< "", "epoch" or a number of steps
+  mlir::Location location;
+};
+
+struct CheckpointConfig {
+  std::string directory = "ckpt";
+  std::string prefix;         ///< empty: the network's name
+  uint64_t everyEpochs = 0;
+  uint64_t everySteps = 0;
+  uint64_t keep = 5;          ///< newest ones that stay; 0: all
+  bool perRank = false;
+  mlir::Location location;
+};
+
+/// How dataset inputs are spread over the devices.
+struct DatasetStrategy {
+  enum class Kind { DataParallel, FullBatch, Given };
+  Kind kind = Kind::DataParallel;
+  Strategy pieces;            ///< Given: pieces per dimension per input
+};
+
+struct ContextConfig {
+  std::string parallelMode;   ///< "stand_alone", "data_parallel", "semi_auto_parallel", "auto_parallel", "hybrid_parallel"
+  std::string searchMode;     ///< "sharding_propagation", ...; empty: not chosen
+  DatasetStrategy datasetStrategy;
+  bool datasetRepeatDimRight = false;
+  std::string deviceTarget = "auto"; ///< "auto", "cpu", "cuda"
+  int64_t saveGraphs = 0;     ///< 0 none, 1 the four named dumps, 2 all, 3 Graphviz too
+  std::string saveGraphsPath = ".";
+  std::optional<bool> gradientsMean; ///< what the user wrote; losses and gradients are global means either way
+  mlir::Location location;
+};
+
+/// A mesh, if the file has one: names and sizes in order.
+struct MeshConfig {
+  std::vector<std::string> axes;
+  std::vector<int64_t> sizes;
+};
+
+struct Config {
+  int64_t devices = 1;
+  std::optional<MeshConfig> mesh;
+  std::vector<DatasetConfig> datasets;
+  std::optional<TrainConfig> train;
+  std::optional<CheckpointConfig> checkpoint;
+  ContextConfig context;
+};
+
+/// A flag of the command line that overrides an option of `context`, e.g. {"parallel-mode", "data_parallel"}. Kebab and
+/// snake case are the same.
+struct ConfigOverride {
+  std::string key;
+  std::string text;
+};
+
+/// Name of the module attribute (i64) that holds the number of devices; the frontend sets it.
+inline constexpr llvm::StringLiteral devicesAttributeName = "net.devices";
+
+/// Reads all `net.config` operators of the module. Reports every mistake, then fails.
+llvm::FailureOr<Config> readConfig(mlir::ModuleOp module, llvm::ArrayRef<ConfigOverride> overrides = {});
+
+/// The options of `context` that may be overridden by a flag, in snake case.
+std::vector<llvm::StringRef> contextOptionNames();
+
+} // namespace msc::net

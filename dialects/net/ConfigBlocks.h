@@ -1,0 +1,16 @@
+// One reader per block; private to the configuration's own files. Each returns false after reporting what is wrong.
+#pragma once
+
+#include "dialects/net/Config.h"
+#include "dialects/net/ConfigFields.h"
+#include "dialects/net/NetOps.h"
+
+namespace msc::net {
+
+bool readDataset(Fields &fields, DatasetConfig &dataset);
+bool readTrain(Fields &fields, TrainConfig &train);
+bool readCheckpoint(Fields &fields, CheckpointConfig &checkpoint);
+/// `op` is null if the file has no context block. `config.devices` is known already.
+bool readContext(ConfigOp op, mlir::MLIRContext *context, llvm::ArrayRef<ConfigOverride> overrides, Config &config);
+
+} // namespace msc::net

@@ -1,0 +1,260 @@
+// The context block and the flags that override it.
+#include "dialects/net/ConfigBlocks.h"
+#include "dialects/net/ContextOptions.h"
+#include "dialects/net/Suggest.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+using namespace mlir;
+
+namespace msc::net {
+
+std::vector<StringRef> contextOptionNames() {
+  std::vector<StringRef> names;
+  for (const ContextOption &option : contextOptions())
+    names.push_back(option.name);
+  return names;
+}
+
+//===----------------------------------------------------------------------===//
+// The text of a flag
+//===----------------------------------------------------------------------===//
+
+/// Reads "2", "0.5", "true", "((2, 1), (2, 1))", or else a word.
+static Attribute parseFlagText(StringRef &text, Builder &builder, int depth) {
+  text = text.ltrim();
+  if (text.consume_front("(")) {
+    SmallVector<Attribute> elements;
+    while (depth < 8 && !(text = text.ltrim()).starts_with(")")) {
+      Attribute element = parseFlagText(text, builder, depth + 1);
+      if (!element)
+        return {};
+      elements.push_back(element);
+      text = text.ltrim();
+      if (!text.consume_front(",") && !text.starts_with(")"))
+        return {};
+    }
+    return text.consume_front(")") ? builder.getArrayAttr(elements) : Attribute();
+  }
+  StringRef word = depth == 0 ? text.rtrim() : text.take_while([](char c) { return c != ',' && c != ')'; });
+  text = text.drop_front(depth == 0 ? text.size() : word.size());
+  word = word.trim();
+  int64_t integer;
+  double real;
+  if (word.empty())
+    return depth == 0 ? builder.getStringAttr("") : Attribute();
+  if (word == "true" || word == "false")
+    return builder.getBoolAttr(word == "true");
+  if (!word.getAsInteger(10, integer))
+    return builder.getI64IntegerAttr(integer);
+  if (!word.getAsDouble(real))
+    return builder.getF64FloatAttr(real);
+  return builder.getStringAttr(word);
+}
+
+/// Puts the flags over the fields of the block. False after reporting flags that nobody knows.
+static bool applyOverrides(ArrayRef<ConfigOverride> overrides, MLIRContext *context, NamedAttrList &fields,
+                           NamedAttrList &locations) {
+  Builder builder(context);
+  bool sound = true;
+  for (const ConfigOverride &given : overrides) {
+    std::string flag = "--" + given.key, key = given.key;
+    std::replace(flag.begin() + 2, flag.end(), '_', '-');
+    std::replace(key.begin(), key.end(), '-', '_');
+    // The flag is the place of its value: messages start with it.
+    auto location = FileLineColLoc::get(context, flag, 0, 0);
+    std::vector<StringRef> names = contextOptionNames();
+    StringRef text = given.text;
+    Attribute value = parseFlagText(text, builder, 0);
+    if (!is_contained(names, key)) {
+      InFlightDiagnostic diagnostic = emitError(UnknownLoc::get(context)) << "unknown option '" << flag << "'";
+      addSuggestion(diagnostic, key, names);
+      sound = false;
+    } else if (!value || !text.trim().empty()) {
+      emitError(location) << "cannot read '" << given.text << "'";
+      sound = false;
+    } else {
+      fields.set(key, value);
+      locations.set(key, location);
+      locations.set(key + "#value", location);
+    }
+  }
+  return sound;
+}
+
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+static void checkFixedOptions(Fields &fields) {
+  for (const ContextOption &option : contextOptions()) {
+    if (option.effect == ContextOption::Effect::Works)
+      continue;
+    Attribute value = fields.get(option.name);
+    if (!value || (option.effect != ContextOption::Effect::Unsupported && valueText(value) == option.value))
+      continue;
+    if (option.effect == ContextOption::Effect::NoEffect) {
+      emitWarning(fields.keyLocation(option.name)) << "'" << option.name << "' has nothing to do: " << option.reason;
+      continue;
+    }
+    InFlightDiagnostic diagnostic = emitError(fields.keyLocation(option.name));
+    diagnostic << "'" << option.name;
+    if (option.effect == ContextOption::Effect::OnlyDefault)
+      diagnostic << ": " << valueText(value);
+    diagnostic << "' is known to MindSpore, not supported here: " << option.reason;
+    fields.markWrong();
+  }
+}
+
+static bool readPieces(Attribute attribute, DatasetStrategy &strategy) {
+  auto inputs = dyn_cast<ArrayAttr>(attribute);
+  if (!inputs)
+    return false;
+  for (Attribute input : inputs) {
+    auto dims = dyn_cast<ArrayAttr>(input);
+    if (!dims)
+      return false;
+    auto &pieces = strategy.pieces.emplace_back();
+    for (Attribute dim : dims) {
+      auto count = dyn_cast<IntegerAttr>(dim);
+      if (!count || count.getInt() < 1)
+        return false;
+      pieces.push_back(count.getInt());
+    }
+  }
+  strategy.kind = DatasetStrategy::Kind::Given;
+  return true;
+}
+
+static void readDatasetStrategy(Fields &fields, ContextConfig &context) {
+  bool fullBatch = false;
+  fields.boolean("full_batch", fullBatch);
+  Attribute value = fields.get("dataset_strategy");
+  DatasetStrategy &strategy = context.datasetStrategy;
+  if (auto word = dyn_cast_or_null<StringAttr>(value)) {
+    static const StringRef words[] = {"data_parallel", "full_batch"};
+    if (!is_contained(words, word.getValue())) {
+      InFlightDiagnostic diagnostic =
+          emitError(fields.valueLocation("dataset_strategy"))
+          << "unknown dataset_strategy '" << word.getValue()
+          << "': expected data_parallel, full_batch or pieces per dimension per input, such as ((8, 1), (8, 1))";
+      addSuggestion(diagnostic, word.getValue(), words);
+      return fields.markWrong();
+    }
+    if (word.getValue() == "full_batch")
+      strategy.kind = DatasetStrategy::Kind::FullBatch;
+  } else if (value && !readPieces(value, strategy)) {
+    emitError(fields.valueLocation("dataset_strategy"))
+        << "'dataset_strategy' expects data_parallel, full_batch or pieces per dimension per input, such as "
+           "((8, 1), (8, 1)), found '"
+        << valueText(value) << "'";
+    return fields.markWrong();
+  }
+  if (fullBatch && value && strategy.kind != DatasetStrategy::Kind::FullBatch) {
+    InFlightDiagnostic diagnostic = emitError(fields.keyLocation("full_batch"))
+                                    << "'full_batch: true' clashes with 'dataset_strategy: " << valueText(value) << "'";
+    diagnostic.attachNote(fields.keyLocation("dataset_strategy")) << "the dataset strategy is here";
+    return fields.markWrong();
+  }
+  if (fullBatch)
+    strategy.kind = DatasetStrategy::Kind::FullBatch;
+}
+
+static void readModes(Fields &fields, Config &config) {
+  ContextConfig &context = config.context;
+  static const StringRef parallelModes[] = {"stand_alone", "data_parallel", "semi_auto_parallel", "auto_parallel",
+                                            "hybrid_parallel"};
+  static const StringRef searchModes[] = {"sharding_propagation", "dynamic_programming", "recursive_programming",
+                                          "optimal"};
+  context.parallelMode = config.devices > 1 ? "auto_parallel" : "stand_alone";
+  fields.word("parallel_mode", context.parallelMode, parallelModes);
+  if (fields.ok() && context.parallelMode == "hybrid_parallel") {
+    InFlightDiagnostic diagnostic = emitError(fields.valueLocation("parallel_mode"))
+                                    << "'hybrid_parallel' is known to MindSpore, not supported here: networks do not "
+                                       "write their own communication";
+    addHelp(diagnostic, "use semi_auto_parallel and strategies");
+    fields.markWrong();
+  }
+  fields.word("auto_parallel_search_mode", context.searchMode, searchModes);
+  fields.word("search_mode", context.searchMode, searchModes);
+  std::string mode = "GRAPH_MODE";
+  static const StringRef modes[] = {"GRAPH_MODE", "PYNATIVE_MODE"};
+  if (Attribute value = fields.get("mode"); value && asInteger(value) == 0)
+    mode = "GRAPH_MODE";
+  else
+    fields.word("mode", mode, modes);
+  if (mode == "PYNATIVE_MODE") {
+    emitError(fields.valueLocation("mode")) << "'PYNATIVE_MODE' is known to MindSpore, not supported here: a network "
+                                               "is compiled as a whole";
+    fields.markWrong();
+  }
+}
+
+static void readDevices(Fields &fields, Config &config) {
+  int64_t number = config.devices;
+  fields.integer("device_num", number, 1, INT32_MAX);
+  if (number != config.devices) {
+    InFlightDiagnostic diagnostic = emitError(fields.valueLocation("device_num"))
+                                    << "'device_num' is " << number << ", but --devices is " << config.devices;
+    addHelp(diagnostic, "pass --devices " + std::to_string(number));
+    fields.markWrong();
+  }
+  std::string target = config.context.deviceTarget;
+  static const StringRef targets[] = {"auto", "cpu", "cuda", "gpu", "CPU", "GPU", "Ascend"};
+  fields.word("device_target", target, targets);
+  if (target == "Ascend") {
+    emitError(fields.valueLocation("device_target")) << "'Ascend' is known to MindSpore, not supported here: devices "
+                                                        "are CPUs and CUDA GPUs";
+    fields.markWrong();
+  }
+  std::string lower = StringRef(target).lower();
+  config.context.deviceTarget = lower == "gpu" ? "cuda" : lower;
+}
+
+static void readGradientsMean(Fields &fields, Config &config) {
+  bool mean = true;
+  fields.boolean("gradients_mean", mean);
+  if (fields.get("gradients_mean"))
+    config.context.gradientsMean = mean;
+  if (!fields.ok() || mean)
+    return;
+  InFlightDiagnostic diagnostic = emitWarning(fields.keyLocation("gradients_mean"))
+                                  << "'gradients_mean: false' has nothing to do: losses are global means and "
+                                     "gradients exact in every mode";
+  if (config.context.parallelMode == "data_parallel" && config.devices > 1)
+    addHelp(diagnostic, "for MindSpore's sum over " + std::to_string(config.devices) +
+                            " ranks multiply the learning rate by " + std::to_string(config.devices));
+}
+
+static void readSaveGraphs(Fields &fields, ContextConfig &context) {
+  if (auto onOff = dyn_cast_or_null<BoolAttr>(fields.get("save_graphs")))
+    context.saveGraphs = onOff.getValue() ? 1 : 0;
+  else
+    fields.integer("save_graphs", context.saveGraphs, 0, 3);
+  fields.word("save_graphs_path", context.saveGraphsPath);
+}
+
+bool readContext(ConfigOp op, MLIRContext *context, ArrayRef<ConfigOverride> overrides, Config &config) {
+  NamedAttrList fieldList, locationList;
+  if (op) {
+    fieldList = NamedAttrList(op.getFields());
+    locationList = NamedAttrList(op.getLocations());
+    config.context.location = op.getLoc();
+  }
+  bool sound = applyOverrides(overrides, context, fieldList, locationList);
+  Fields fields(fieldList.getDictionary(context), locationList.getDictionary(context), "", "context block",
+                config.context.location);
+  readModes(fields, config);
+  readDevices(fields, config);
+  readDatasetStrategy(fields, config.context);
+  fields.boolean("dataset_repeat_dim_right", config.context.datasetRepeatDimRight);
+  readGradientsMean(fields, config);
+  readSaveGraphs(fields, config.context);
+  checkFixedOptions(fields);
+  fields.finish();
+  return sound && fields.ok();
+}
+
+} // namespace msc::net

@@ -1,0 +1,205 @@
+#include "dialects/net/ConfigFields.h"
+
+#include "dialects/net/Suggest.h"
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <charconv>
+
+using namespace llvm;
+using namespace mlir;
+
+namespace msc::net {
+
+std::optional<CallValue> asCall(Attribute attribute) {
+  auto map = dyn_cast_or_null<DictionaryAttr>(attribute);
+  if (!map)
+    return std::nullopt;
+  auto callee = map.getAs<StringAttr>("callee");
+  auto args = map.getAs<ArrayAttr>("args");
+  auto named = map.getAs<DictionaryAttr>("named");
+  if (!callee || !args || !named)
+    return std::nullopt;
+  return CallValue{callee.getValue(), args, named};
+}
+
+static Attribute unwrap(Attribute attribute) {
+  for (auto tuple = dyn_cast_or_null<ArrayAttr>(attribute); tuple && tuple.size() == 1;
+       tuple = dyn_cast<ArrayAttr>(attribute))
+    attribute = tuple[0];
+  return attribute;
+}
+
+std::optional<int64_t> asInteger(Attribute attribute) {
+  auto integer = dyn_cast_or_null<IntegerAttr>(unwrap(attribute));
+  if (!integer || integer.getType().isInteger(1))
+    return std::nullopt;
+  return integer.getInt();
+}
+
+std::optional<double> asNumber(Attribute attribute) {
+  if (auto real = dyn_cast_or_null<FloatAttr>(unwrap(attribute)))
+    return real.getValueAsDouble();
+  if (auto integer = asInteger(attribute))
+    return static_cast<double>(*integer);
+  return std::nullopt;
+}
+
+std::string numberText(double number) {
+  char buffer[32];
+  auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, number);
+  std::string text(buffer, end);
+  if (text.find_first_of(".einf") == std::string::npos)
+    text += ".0"; // reads back as a float
+  return text;
+}
+
+/// Appends to `text`; stops behind 200 characters, since values may share their parts many times over.
+static void appendValue(Attribute attribute, std::string &text) {
+  if (text.size() > 200) {
+    if (!StringRef(text).ends_with("..."))
+      text += "...";
+    return;
+  }
+  raw_string_ostream os(text);
+  if (auto boolean = dyn_cast<BoolAttr>(attribute)) {
+    os << (boolean.getValue() ? "true" : "false");
+  } else if (auto word = dyn_cast<StringAttr>(attribute)) {
+    os << word.getValue();
+  } else if (auto integer = dyn_cast<IntegerAttr>(attribute)) {
+    os << integer.getInt();
+  } else if (auto real = dyn_cast<FloatAttr>(attribute)) {
+    os << numberText(real.getValueAsDouble());
+  } else if (auto tuple = dyn_cast<ArrayAttr>(attribute)) {
+    text += '(';
+    for (auto [index, element] : enumerate(tuple)) {
+      text += index ? ", " : "";
+      appendValue(element, text);
+      if (StringRef(text).ends_with("..."))
+        break;
+    }
+    text += ')';
+  } else if (auto call = asCall(attribute)) {
+    os << call->callee << "(...)";
+  } else {
+    os << "{...}";
+  }
+}
+
+std::string valueText(Attribute attribute) {
+  std::string text;
+  appendValue(attribute, text);
+  return text;
+}
+
+Location Fields::locationOf(const std::string &key) const {
+  auto found = locations ? locations.get(path + key) : Attribute();
+  auto location = dyn_cast_or_null<LocationAttr>(found);
+  return location ? Location(location) : whole;
+}
+
+Location Fields::keyLocation(StringRef key) const { return locationOf(key.str()); }
+Location Fields::valueLocation(StringRef key) const {
+  std::string entry = key.str() + "#value";
+  return locations && locations.get(path + entry) ? locationOf(entry) : keyLocation(key);
+}
+
+Attribute Fields::get(StringRef key) {
+  known.push_back(key.str());
+  return fields.get(key);
+}
+
+void Fields::wrongKind(StringRef key, Attribute found, StringRef expected) {
+  emitError(valueLocation(key)) << "'" << key << "' expects " << expected << ", found '" << valueText(found) << "'";
+  sound = false;
+}
+
+void Fields::integer(StringRef key, int64_t &value, int64_t minimum, int64_t maximum) {
+  Attribute found = get(key);
+  if (!found)
+    return;
+  std::optional<int64_t> integer = asInteger(found);
+  if (integer && *integer >= minimum && *integer <= maximum)
+    value = *integer;
+  else if (maximum == INT64_MAX)
+    wrongKind(key, found, "a whole number from " + std::to_string(minimum) + " up");
+  else
+    wrongKind(key, found, "a whole number from " + std::to_string(minimum) + " to " + std::to_string(maximum));
+}
+
+void Fields::integer(StringRef key, uint64_t &value, int64_t minimum) {
+  int64_t read = static_cast<int64_t>(value);
+  integer(key, read, minimum, INT64_MAX);
+  value = static_cast<uint64_t>(read);
+}
+
+void Fields::number(StringRef key, double &value, double minimum) {
+  Attribute found = get(key);
+  if (!found)
+    return;
+  std::optional<double> number = asNumber(found);
+  if (number && *number >= minimum)
+    value = *number;
+  else
+    wrongKind(key, found, minimum == 0 ? "a number from 0 up" : "a number");
+}
+
+void Fields::boolean(StringRef key, bool &value) {
+  Attribute found = get(key);
+  if (!found)
+    return;
+  if (auto boolean = dyn_cast<BoolAttr>(found))
+    value = boolean.getValue();
+  else
+    wrongKind(key, found, "true or false");
+}
+
+void Fields::word(StringRef key, std::string &value, ArrayRef<StringRef> words) {
+  Attribute found = get(key);
+  if (!found)
+    return;
+  auto word = dyn_cast<StringAttr>(found);
+  if (!word)
+    return wrongKind(key, found, words.empty() ? "a word" : "one of " + join(words, ", "));
+  if (words.empty() || is_contained(words, word.getValue())) {
+    value = word.getValue().str();
+    return;
+  }
+  InFlightDiagnostic diagnostic = emitError(valueLocation(key))
+                                  << "unknown " << key << " '" << word.getValue() << "': expected "
+                                  << join(words, ", ");
+  addSuggestion(diagnostic, word.getValue(), words);
+  sound = false;
+}
+
+void Fields::unsupported(StringRef key, StringRef reason) {
+  if (!get(key))
+    return;
+  emitError(keyLocation(key)) << "'" << key << "' is not supported here: " << reason;
+  sound = false;
+}
+
+void Fields::finish() {
+  for (NamedAttribute field : fields) {
+    StringRef name = field.getName().getValue();
+    if (is_contained(known, name))
+      continue;
+    InFlightDiagnostic diagnostic = emitError(keyLocation(name)) << "unknown key '" << name << "' in the " << what;
+    addSuggestion(diagnostic, name, known);
+    sound = false;
+  }
+}
+
+Fields Fields::arguments(StringRef key, const CallValue &call) const {
+  return Fields(call.named, locations, path + key.str() + ".", "arguments of '" + call.callee.str() + "'",
+                valueLocation(key));
+}
+
+Fields Fields::inside(StringRef key, DictionaryAttr map) const {
+  return Fields(map, locations, path + key.str() + ".", "'" + key.str() + "' map", valueLocation(key));
+}
+
+} // namespace msc::net

@@ -1,0 +1,171 @@
+#include "frontend/Diagnostics.h"
+
+#include "frontend/Lexer.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Location.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace llvm;
+using namespace mlir;
+
+namespace msc::frontend {
+
+/// Longest part of a source line that is shown; dumps have lines of thousands of characters.
+static constexpr size_t shownWidth = 110;
+
+FileLineColLoc findFileLocation(Location location) {
+  if (auto file = dyn_cast<FileLineColLoc>(location))
+    return file;
+  if (auto name = dyn_cast<NameLoc>(location))
+    return findFileLocation(name.getChildLoc());
+  if (auto call = dyn_cast<CallSiteLoc>(location))
+    return findFileLocation(call.getCallee());
+  if (auto opaque = dyn_cast<OpaqueLoc>(location))
+    return findFileLocation(opaque.getFallbackLocation());
+  if (auto fused = dyn_cast<FusedLoc>(location))
+    for (Location part : fused.getLocations())
+      if (FileLineColLoc file = findFileLocation(part))
+        return file;
+  return {};
+}
+
+Diagnostics::Diagnostics(MLIRContext &context, SourceMgr &sources, raw_ostream &os)
+    : context(context), sources(sources), os(os), printedOperations(context.shouldPrintOpOnDiagnostic()) {
+  context.printOpOnDiagnostic(false);
+  handler = context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+    print(diagnostic);
+    return success();
+  });
+}
+
+Diagnostics::~Diagnostics() {
+  context.getDiagEngine().eraseHandler(handler);
+  context.printOpOnDiagnostic(printedOperations);
+}
+
+/// "'net.MatMul' op has ..." names a class of ours; users know the operator as 'MatMul'.
+static std::string withUserNames(StringRef text) {
+  for (StringRef dialect : {"'net.", "'dist.", "'plan."}) {
+    if (!text.starts_with(dialect))
+      continue;
+    auto [name, rest] = text.drop_front(dialect.size()).split('\'');
+    if (rest.consume_front(" op "))
+      return ("'" + name + "' " + rest).str();
+  }
+  return text.str();
+}
+
+void Diagnostics::print(Diagnostic &diagnostic) {
+  StringRef kind = "error";
+  switch (diagnostic.getSeverity()) {
+  case DiagnosticSeverity::Error: ++errorCount; break;
+  case DiagnosticSeverity::Warning:
+    kind = "warning";
+    ++warningCount;
+    break;
+  case DiagnosticSeverity::Note:
+  case DiagnosticSeverity::Remark: kind = "note"; break; // MLIR's notes cannot stand alone, its remarks can
+  }
+  printOne(diagnostic.getLocation(), kind, withUserNames(diagnostic.str()));
+  for (Diagnostic &note : diagnostic.getNotes()) {
+    std::string text = note.str();
+    if (StringRef(text).starts_with("help: "))
+      os << text << '\n';
+    else
+      printOne(note.getLocation(), "note", text);
+  }
+  os.flush();
+}
+
+void Diagnostics::printOne(Location location, StringRef kind, StringRef text) {
+  FileLineColLoc file = findFileLocation(location);
+  if (!file || file.getLine() == 0) { // a flag of the command line, or nothing
+    StringRef flag = file && file.getFilename().getValue().starts_with("--") ? file.getFilename().getValue() : "";
+    os << (file && flag.empty() ? file.getFilename().getValue() : "msc") << ": " << kind << ": " << flag
+       << (flag.empty() ? "" : ": ") << text << '\n';
+    return;
+  }
+  os << file.getFilename().getValue() << ':' << file.getLine();
+  if (file.getColumn())
+    os << ':' << file.getColumn();
+  os << ": " << kind << ": " << text << '\n';
+  printSnippet(file.getFilename(), file.getLine(), file.getColumn());
+  if (!file.getColumn())
+    printDumpPlace(file.getFilename(), file.getLine());
+}
+
+/// Line `line` (from 1) of a text.
+static std::optional<StringRef> lineOf(StringRef text, unsigned line) {
+  for (; line > 1; --line) {
+    size_t end = text.find('\n');
+    if (end == StringRef::npos)
+      return std::nullopt;
+    text = text.drop_front(end + 1);
+  }
+  return text.take_until([](char c) { return c == '\n'; }).rtrim("\r");
+}
+
+/// Columns on a terminal that a piece of UTF-8 text takes: one per code point.
+static size_t widthOf(StringRef text) {
+  return llvm::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+}
+
+void Diagnostics::printSnippet(StringRef file, unsigned line, unsigned column) {
+  std::optional<StringRef> found;
+  std::unique_ptr<MemoryBuffer> opened;
+  for (unsigned id = 1; id <= sources.getNumBuffers() && !found; ++id)
+    if (const MemoryBuffer *buffer = sources.getMemoryBuffer(id); buffer->getBufferIdentifier() == file)
+      found = lineOf(buffer->getBuffer(), line);
+  if (!found && !column) { // a dump names the file that it came from
+    if (auto buffer = MemoryBuffer::getFile(file, /*IsText=*/true))
+      found = lineOf((opened = std::move(*buffer))->getBuffer(), line);
+  }
+  if (!found || column > found->size() + 1)
+    return;
+  size_t start = 0, begin = column ? column - 1 : 0;
+  size_t length = column ? std::min(tokenLength(found->drop_front(begin)), std::max<size_t>(1, found->size() - begin)) : 0;
+  if (found->size() > shownWidth && begin + std::min<size_t>(length, 20) > shownWidth)
+    start = begin - shownWidth / 2;
+  StringRef shown = found->substr(start, shownWidth);
+  while (start > 0 && !shown.empty() && (static_cast<unsigned char>(shown.front()) & 0xC0) == 0x80) {
+    shown = shown.drop_front();
+    ++start;
+  }
+  std::string text = shown.str();
+  std::replace(text.begin(), text.end(), '\t', ' ');
+  os << format("%5u | ", line) << (start ? "..." : "") << text << (start + shown.size() < found->size() ? "..." : "")
+     << '\n';
+  if (!column)
+    return;
+  size_t pad = widthOf(shown.take_front(begin - start)) + (start ? 3 : 0);
+  size_t tail = widthOf(shown.drop_front(begin - start).take_front(length));
+  os << "      | " << std::string(pad, ' ') << '^' << std::string(tail > 1 ? tail - 1 : 0, '~') << '\n';
+}
+
+void Diagnostics::printDumpPlace(StringRef file, unsigned line) {
+  std::string remark = ("# In file " + file + "(" + Twine(line) + ")").str();
+  for (unsigned id = 1; id <= sources.getNumBuffers(); ++id) {
+    const MemoryBuffer *buffer = sources.getMemoryBuffer(id);
+    StringRef text = buffer->getBuffer();
+    size_t at = text.find(remark);
+    if (at == StringRef::npos)
+      continue;
+    // The remark stands below its node, perhaps with the types and the scope in between.
+    StringRef above = text.take_front(at);
+    StringRef node;
+    do {
+      above = above.take_front(above.rfind('\n') == StringRef::npos ? 0 : above.rfind('\n'));
+      node = above.substr(above.rfind('\n') + 1);
+    } while (!above.empty() && (node.trim().starts_with("#") || node.trim().starts_with(":") || node.trim().empty()));
+    unsigned row = above.count('\n') + 1;
+    unsigned column = node.size() - node.ltrim().size() + 1;
+    os << buffer->getBufferIdentifier() << ':' << row << ':' << column << ": note: written here\n";
+    printSnippet(buffer->getBufferIdentifier(), row, column);
+    return;
+  }
+}
+
+} // namespace msc::frontend

@@ -1,0 +1,48 @@
+// How messages look: place, one sentence, the source line with a caret, further places, a repair.
+//
+//   net.mir:4:8: error: unknown operator 'RleU'
+//       4 |   %a = RleU(%h)
+//         |        ^~~~
+//   help: did you mean 'ReLU'?
+//
+// Passes report through MLIR (`emitError`, notes); a note whose text starts with "help: " is a repair.
+#pragma once
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace msc::frontend {
+
+/// Prints all diagnostics of a context while it lives. The source manager and the stream are the caller's and have to
+/// outlive it. Not thread safe beyond what MLIR's diagnostic engine guarantees (one message at a time).
+class Diagnostics {
+public:
+  Diagnostics(mlir::MLIRContext &context, llvm::SourceMgr &sources, llvm::raw_ostream &os);
+  ~Diagnostics();
+  Diagnostics(const Diagnostics &) = delete;
+  Diagnostics &operator=(const Diagnostics &) = delete;
+
+  unsigned errors() const { return errorCount; }
+  unsigned warnings() const { return warningCount; }
+
+private:
+  void print(mlir::Diagnostic &diagnostic);
+  void printOne(mlir::Location location, llvm::StringRef kind, llvm::StringRef text);
+  void printSnippet(llvm::StringRef file, unsigned line, unsigned column);
+  void printDumpPlace(llvm::StringRef file, unsigned line);
+
+  mlir::MLIRContext &context;
+  llvm::SourceMgr &sources;
+  llvm::raw_ostream &os;
+  mlir::DiagnosticEngine::HandlerID handler;
+  bool printedOperations;
+  unsigned errorCount = 0;
+  unsigned warningCount = 0;
+};
+
+/// The file and line that a location stands for, looking through fused, named and call-site locations; null if unknown.
+mlir::FileLineColLoc findFileLocation(mlir::Location location);
+
+} // namespace msc::frontend

@@ -1,0 +1,346 @@
+// Items: constants, imports, the mesh, blocks. Bodies are in ElaborateNetwork.cpp.
+#include "frontend/Elaborate.h"
+
+#include "dialects/net/Config.h"
+#include "dialects/net/Suggest.h"
+#include "frontend/Parser.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/CheckedArithmetic.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+using namespace llvm;
+using namespace mlir;
+
+namespace msc::frontend {
+
+/// Largest file that is read; trees take a multiple of it.
+static constexpr size_t maximumFile = 64 << 20;
+/// Files import files; a longer chain is a mistake.
+static constexpr size_t maximumImports = 64;
+
+//===----------------------------------------------------------------------===//
+// Entry points
+//===----------------------------------------------------------------------===//
+
+/// Parses one buffer of the source manager; reports the syntax error.
+static std::optional<ast::File> parseBuffer(unsigned buffer, MLIRContext *context, SourceMgr &sources) {
+  StringRef text = sources.getMemoryBuffer(buffer)->getBuffer();
+  if (text.size() > maximumFile) {
+    emitError(FileLineColLoc::get(context, sources.getMemoryBuffer(buffer)->getBufferIdentifier(), 0, 0))
+        << "the file has " << text.size() << " bytes, more than " << maximumFile;
+    return std::nullopt;
+  }
+  auto parsed = parseText(text);
+  if (auto *file = std::get_if<ast::File>(&parsed))
+    return std::move(*file);
+  const auto &wrong = std::get<SyntaxError>(parsed);
+  InFlightDiagnostic diagnostic = emitError(toLocation(context, sources, wrong.place)) << wrong.message;
+  if (!wrong.note.empty())
+    diagnostic.attachNote(toLocation(context, sources, wrong.notePlace)) << wrong.note;
+  if (!wrong.help.empty())
+    net::addHelp(diagnostic, wrong.help);
+  return std::nullopt;
+}
+
+static OwningOpRef<ModuleOp> parseSource(unsigned buffer, MLIRContext &context, const ParseOptions &options,
+                                         SourceMgr &sources) {
+  std::optional<ast::File> file = parseBuffer(buffer, &context, sources);
+  if (!file)
+    return nullptr;
+  return Elaborator(context, sources, options).run(*file, sources.getMemoryBuffer(buffer)->getBufferIdentifier());
+}
+
+OwningOpRef<ModuleOp> parseFile(StringRef path, MLIRContext &context, const ParseOptions &options, SourceMgr &sources) {
+  auto buffer = MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!buffer) {
+    emitError(UnknownLoc::get(&context)) << "cannot read '" << path << "': " << buffer.getError().message();
+    return nullptr;
+  }
+  return parseSource(sources.AddNewSourceBuffer(std::move(*buffer), SMLoc()), context, options, sources);
+}
+
+OwningOpRef<ModuleOp> parseString(StringRef text, StringRef name, MLIRContext &context, const ParseOptions &options,
+                                  SourceMgr &sources) {
+  auto buffer = MemoryBuffer::getMemBufferCopy(text, name);
+  return parseSource(sources.AddNewSourceBuffer(std::move(buffer), SMLoc()), context, options, sources);
+}
+
+//===----------------------------------------------------------------------===//
+// Devices and constants
+//===----------------------------------------------------------------------===//
+
+template <typename T> static std::vector<const T *> itemsOf(const ast::File &file) {
+  std::vector<const T *> found;
+  for (const ast::Item &item : file.items)
+    if (const T *match = std::get_if<T>(&item))
+      found.push_back(match);
+  return found;
+}
+
+/// `--devices`, else the product of the mesh, else 1. The mesh may itself speak of `devices`, which is then 1, and of
+/// constants; mistakes in those are reported later, when they are evaluated for good.
+bool Elaborator::decideDevices(const ast::File &file) {
+  devices = options.devices.value_or(1);
+  auto meshes = itemsOf<ast::Mesh>(file);
+  if (options.devices || meshes.empty())
+    return true;
+  ScopedDiagnosticHandler quiet(context, [](Diagnostic &) { return success(); });
+  Environment env;
+  Builder attributes(context);
+  env.constants["devices"] = attributes.getI64IntegerAttr(1);
+  for (const ast::Const *item : itemsOf<ast::Const>(file))
+    defineConst(*item, env, /*isTopLevel=*/true);
+  int64_t product = 1;
+  for (const ast::Arg &axis : meshes.front()->axes) {
+    FailureOr<int64_t> size = evaluator.evaluateInteger(axis.value, env, "an axis");
+    std::optional<int64_t> next = failed(size) ? std::nullopt : checkedMul(product, *size);
+    if (!next || *next < 1)
+      return true; // reported by addMesh
+    product = *next;
+  }
+  devices = product;
+  return true;
+}
+
+bool Elaborator::defineConst(const ast::Const &item, Environment &env, bool isTopLevel) {
+  if (env.constants.count(item.name)) {
+    error(item.place) << (item.name == "devices" ? "'devices' is the number of devices and cannot be redefined"
+                                                 : "const '" + item.name + "' is defined twice");
+    return false;
+  }
+  const ast::Expr *value = &item.value;
+  std::optional<ast::Expr> defined;
+  for (const auto &[name, text] : options.defines) {
+    if (!isTopLevel || name != item.name)
+      continue;
+    usedDefines.insert(name);
+    auto parsed = parseExpression(text);
+    if (auto *wrong = std::get_if<SyntaxError>(&parsed)) {
+      emitError(FileLineColLoc::get(context, "-D " + name, 0, 0)) << "cannot read '" << text << "': " << wrong->message;
+      env.constants[item.name] = {};
+      return false;
+    }
+    defined = std::move(std::get<ast::Expr>(parsed));
+    value = &*defined;
+  }
+  FailureOr<Attribute> result = evaluator.evaluate(*value, env);
+  env.constants[item.name] = failed(result) ? Attribute() : *result;
+  return succeeded(result);
+}
+
+bool Elaborator::checkDefines() {
+  bool sound = true;
+  for (const auto &[name, text] : options.defines) {
+    if (usedDefines.count(name))
+      continue;
+    InFlightDiagnostic diagnostic = emitError(UnknownLoc::get(context))
+                                    << "-D " << name << ": the network has no const '" << name << "'";
+    std::vector<std::string> names = globals.constantNames();
+    llvm::erase(names, "devices");
+    net::addSuggestion(diagnostic, name, names);
+    sound = false;
+  }
+  return sound;
+}
+
+//===----------------------------------------------------------------------===//
+// Items
+//===----------------------------------------------------------------------===//
+
+bool Elaborator::import(const ast::Import &item) {
+  FailureOr<std::string> path = evaluator.decode(item.path, globals, item.place.begin);
+  if (failed(path))
+    return false;
+  unsigned importer = sources.FindBufferContainingLoc(item.place.begin);
+  SmallString<128> full(sys::path::parent_path(sources.getMemoryBuffer(importer)->getBufferIdentifier()));
+  if (sys::path::is_absolute(*path))
+    full = *path;
+  else
+    sys::path::append(full, *path);
+  sys::path::remove_dots(full, /*remove_dot_dot=*/true);
+  if (!importedPaths.insert(full.str().str()).second)
+    return true; // imported before; a cycle ends here too
+  if (importedPaths.size() > maximumImports) {
+    error(item.place) << "more than " << maximumImports << " files are imported";
+    return false;
+  }
+  auto buffer = MemoryBuffer::getFile(full, /*IsText=*/true);
+  if (!buffer) {
+    error(item.place) << "cannot read '" << full.str() << "': " << buffer.getError().message();
+    return false;
+  }
+  std::optional<ast::File> file = parseBuffer(sources.AddNewSourceBuffer(std::move(*buffer), SMLoc()), context, sources);
+  if (!file)
+    return false;
+  imported.push_back(std::make_unique<ast::File>(std::move(*file)));
+  return importItems(*imported.back());
+}
+
+/// Only cells and constants of an imported file count.
+bool Elaborator::importItems(const ast::File &file) {
+  bool sound = true;
+  for (const ast::Item &item : file.items) {
+    if (const auto *other = std::get_if<ast::Import>(&item)) {
+      sound &= import(*other);
+    } else if (const auto *constant = std::get_if<ast::Const>(&item)) {
+      sound &= defineConst(*constant, globals, /*isTopLevel=*/true);
+    } else if (const auto *graph = std::get_if<ast::Graph>(&item); graph && !graph->isNetwork) {
+      auto [entry, added] = cells.try_emplace(graph->name, graph);
+      if (!added) {
+        InFlightDiagnostic diagnostic = error(graph->place) << "cell '" << graph->name << "' is defined twice";
+        diagnostic.attachNote(evaluator.location(entry->second->place)) << "first defined here";
+        sound = false;
+      }
+    }
+  }
+  return sound;
+}
+
+bool Elaborator::addMesh(const ast::Mesh &mesh) {
+  SmallVector<Attribute> names;
+  SmallVector<int64_t> sizes;
+  int64_t product = 1;
+  std::string text;
+  for (const ast::Arg &axis : mesh.axes) {
+    if (axis.key.empty()) {
+      error(axis.value.place) << "an axis of a mesh needs a name, such as 'data: 2'";
+      return false;
+    }
+    FailureOr<int64_t> size = evaluator.evaluateInteger(axis.value, globals, "the size of axis '" + axis.key + "'");
+    if (failed(size))
+      return false;
+    std::optional<int64_t> next = checkedMul(product, *size);
+    if (*size < 1 || !next) {
+      error(axis.value.place) << "axis '" << axis.key << "' cannot have size " << *size;
+      return false;
+    }
+    product = *next;
+    names.push_back(builder.getStringAttr(axis.key));
+    sizes.push_back(*size);
+    text += (text.empty() ? "" : ", ") + axis.key + ": " + std::to_string(*size);
+  }
+  if (product != devices) {
+    InFlightDiagnostic diagnostic = error(mesh.place) << "mesh (" << text << ") needs " << product
+                                                      << " devices, but --devices is " << devices;
+    net::addHelp(diagnostic, "pass --devices " + Twine(product));
+    return false;
+  }
+  builder.setInsertionPointToEnd(module->getBody());
+  builder.create<net::ConfigOp>(locationOf(mesh.place, mesh.origin), "mesh", mesh.name,
+                                builder.getDictionaryAttr({builder.getNamedAttr("axes", builder.getArrayAttr(names)),
+                                                           builder.getNamedAttr("sizes", builder.getDenseI64ArrayAttr(sizes))}),
+                                builder.getDictionaryAttr({}));
+  return true;
+}
+
+/// Places of keys and values, nested ones by path: "optimizer.learning_rate", "optimizer.learning_rate#value".
+void Elaborator::addLocations(const ast::Arg &field, const std::string &path, NamedAttrList &locations) {
+  std::string key = path + keyText(field.key);
+  locations.set(key, LocationAttr(evaluator.location(field.keyPlace)));
+  locations.set(key + "#value", LocationAttr(evaluator.location(field.value.place)));
+  if (field.value.kind != ast::Expr::Kind::Map && field.value.kind != ast::Expr::Kind::Call)
+    return;
+  for (const ast::Arg &inner : field.value.items)
+    if (!inner.key.empty())
+      addLocations(inner, key + ".", locations);
+}
+
+bool Elaborator::addBlock(const ast::Block &block) {
+  FailureOr<DictionaryAttr> fields = evaluator.evaluateFields(block.fields, globals);
+  if (failed(fields))
+    return false;
+  NamedAttrList locations;
+  for (const ast::Arg &field : block.fields)
+    addLocations(field, "", locations);
+  builder.setInsertionPointToEnd(module->getBody());
+  builder.create<net::ConfigOp>(locationOf(block.place, block.origin), block.kind, block.name, *fields,
+                                locations.getDictionary(context));
+  return true;
+}
+
+bool Elaborator::elaborateItems(const ast::File &file) {
+  bool sound = true;
+  const ast::Mesh *mesh = nullptr;
+  for (const ast::Item &item : file.items) {
+    if (const auto *graph = std::get_if<ast::Graph>(&item); graph && graph->isNetwork) {
+      if (networkItem) {
+        InFlightDiagnostic diagnostic = error(graph->place) << "a file holds one network, found a second one, '"
+                                                            << graph->name << "'";
+        diagnostic.attachNote(evaluator.location(networkItem->place)) << "the first one is '" << networkItem->name << "'";
+        return false;
+      }
+      networkItem = graph;
+    } else if (const auto *next = std::get_if<ast::Mesh>(&item)) {
+      if (mesh) {
+        InFlightDiagnostic diagnostic = error(next->place) << "a file holds one mesh";
+        diagnostic.attachNote(evaluator.location(mesh->place)) << "the first one is here";
+        return false;
+      }
+      mesh = next;
+    }
+  }
+  sound &= importItems(file);
+  if (mesh)
+    sound &= addMesh(*mesh);
+  for (const ast::Block *block : itemsOf<ast::Block>(file))
+    if (!isDump || block->kind != "parameters")
+      sound &= addBlock(*block);
+  return sound;
+}
+
+/// `train {minimize: loss}` has to name a scalar result; its operator is the loss in scopes.
+bool Elaborator::checkMinimize(const ast::File &file) {
+  for (net::ConfigOp config : module->getOps<net::ConfigOp>()) {
+    auto minimize = config.getFields().getAs<StringAttr>("minimize");
+    if (config.getKind() != "train" || !minimize)
+      continue;
+    auto place = config.getLocations().getAs<LocationAttr>("minimize#value");
+    net::ReturnOp results = net::getReturn(network);
+    std::vector<std::string> names;
+    for (auto [value, name] : zip(results.getValues(), results.getNames().getAsValueRange<StringAttr>())) {
+      names.push_back(name.str());
+      if (name != minimize.getValue())
+        continue;
+      auto type = cast<RankedTensorType>(value.getType());
+      if (type.getRank() != 0 || !isa<FloatType>(type.getElementType())) {
+        emitError(Location(place)) << "cannot minimize '" << name << "': expected a single number such as f32[], found "
+                                   << type;
+        return false;
+      }
+      Operation *loss = value.getDefiningOp();
+      if (loss && isa<net::Operator>(loss) && net::getScope(loss).contains("/_backbone-"))
+        net::setScope(loss, ("Default/network-WithLossCell/_loss_fn-" + loss->getName().stripDialect()).str());
+      return true;
+    }
+    InFlightDiagnostic diagnostic = emitError(Location(place))
+                                    << "'" << minimize.getValue() << "' is no result of the network";
+    net::addSuggestion(diagnostic, minimize.getValue(), names);
+    return false;
+  }
+  return true;
+}
+
+OwningOpRef<ModuleOp> Elaborator::run(const ast::File &file, StringRef name) {
+  context->getOrLoadDialect<net::NetDialect>();
+  isDump = file.isDump;
+  Location top = FileLineColLoc::get(context, name, 0, 0);
+  module = ModuleOp::create(top);
+  decideDevices(file);
+  globals.constants["devices"] = builder.getI64IntegerAttr(devices);
+  (*module)->setAttr(net::devicesAttributeName, builder.getI64IntegerAttr(devices));
+  bool sound = elaborateItems(file);
+  if (!isDump && !networkItem && sound) {
+    emitError(top) << "the file holds no network";
+    return nullptr;
+  }
+  if (isDump)
+    sound = elaborateDump(file) && sound;
+  else if (networkItem)
+    sound = elaborateNetwork(*networkItem) && sound;
+  sound = checkDefines() && sound;
+  return sound && checkMinimize(file) ? std::move(module) : nullptr;
+}
+
+} // namespace msc::frontend

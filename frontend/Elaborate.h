@@ -1,0 +1,113 @@
+// Syntax tree -> `net` dialect. Private to the frontend; the entry points are in Frontend.h.
+//
+// Cells are expanded where they are called, `if` is decided, `repeat` is unrolled. A mistake is reported once: a value
+// whose definition failed is bound to null, and statements that use it fail silently.
+#pragma once
+
+#include "dialects/net/NetOps.h"
+#include "frontend/Evaluate.h"
+#include "frontend/Frontend.h"
+
+#include <memory>
+#include <set>
+
+namespace msc::frontend {
+
+/// One body that is being expanded: what it sees and how its things are called.
+struct Frame {
+  Environment env;
+  std::string prefix;    ///< in front of parameters and instance names: "layer1.0."
+  std::string scopePath; ///< behind the backbone in scopes: "/layer1.0"
+  std::string suffix;    ///< behind names inside a repeat: ".2"
+  int depth = 0;         ///< nesting of calls and bodies
+};
+
+/// A result of a body: `return loss: %loss`.
+struct NamedValue {
+  std::string name;
+  mlir::Value value; ///< null: reported already
+  ast::Place place;
+};
+
+class Elaborator {
+public:
+  Elaborator(mlir::MLIRContext &context, llvm::SourceMgr &sources, const ParseOptions &options)
+      : context(&context), sources(sources), options(options), evaluator(&context, sources), builder(&context) {}
+
+  mlir::OwningOpRef<mlir::ModuleOp> run(const ast::File &file, llvm::StringRef name);
+
+private:
+  // Items (Elaborate.cpp).
+  bool decideDevices(const ast::File &file);
+  bool defineConst(const ast::Const &item, Environment &env, bool isTopLevel);
+  bool import(const ast::Import &item);
+  bool importItems(const ast::File &file);
+  bool elaborateItems(const ast::File &file);
+  bool addMesh(const ast::Mesh &mesh);
+  bool addBlock(const ast::Block &block);
+  void addLocations(const ast::Arg &field, const std::string &path, mlir::NamedAttrList &locations);
+  bool checkDefines();
+  bool checkMinimize(const ast::File &file);
+
+  // Networks and bodies (ElaborateNetwork.cpp).
+  bool elaborateNetwork(const ast::Graph &network);
+  net::NetworkOp startNetwork(llvm::StringRef name, mlir::Location location, llvm::ArrayRef<std::string> inputs,
+                              llvm::ArrayRef<mlir::Type> types);
+  bool finishNetwork(llvm::ArrayRef<NamedValue> results, mlir::Location location);
+  bool runBody(const ast::Body &body, Frame &frame, std::vector<NamedValue> &results, ast::Return::Kind end);
+  bool runReturn(const ast::Return &statement, Frame &frame, std::vector<NamedValue> &results, ast::Return::Kind end);
+  bool runParam(const ast::Param &param, Frame &frame);
+  bool runAssign(const ast::Assign &assign, Frame &frame);
+  bool runCell(const ast::Graph &cell, const ast::Call &call, const ast::Assign &assign, Frame &frame);
+  bool bindFormals(const ast::Graph &cell, const ast::Call &call, Frame &caller, Frame &callee);
+  bool runRepeat(const ast::Repeat &repeat, const ast::Assign &assign, Frame &frame);
+  bool runIf(const ast::If &branches, const ast::Assign &assign, Frame &frame);
+  bool bindResults(const ast::Assign &assign, llvm::ArrayRef<NamedValue> results, llvm::StringRef what,
+                   ast::Place place, Frame &frame);
+  bool bind(llvm::StringRef name, mlir::Value value, const ast::Place &place, Environment &env);
+  void poison(const ast::Assign &assign, Environment &env);
+  bool tooDeep(const Frame &frame, const ast::Place &place);
+  mlir::FailureOr<mlir::RankedTensorType> elaborateType(const ast::Type &type, const Environment &env);
+  mlir::FailureOr<mlir::DictionaryAttr> elaborateInitializer(const ast::Expr &expr, const Environment &env);
+  mlir::Value addParam(llvm::StringRef name, mlir::RankedTensorType type, mlir::DictionaryAttr initializer,
+                       bool trained, llvm::StringRef drawName, mlir::Location location, const ast::Place &place);
+
+  // Operators (ElaborateOperator.cpp).
+  bool runOperator(const ast::Call &call, const ast::Assign &assign, Frame &frame);
+  const ast::Graph *findCell(llvm::StringRef name) const;
+  bool unknownOperator(const ast::Call &call);
+  mlir::Location locationOf(const ast::Place &place, const ast::Origin &origin);
+
+  // Dumps (ElaborateDump.cpp).
+  bool elaborateDump(const ast::File &file);
+  bool checkStage(const ast::File &file);
+  bool declareDumpParam(const ast::DumpParam &param, const ast::Block *parameters, Frame &frame);
+  bool runDumpBody(const ast::Subgraph &graph, Frame &frame, std::vector<NamedValue> &results);
+
+  mlir::InFlightDiagnostic error(const ast::Place &place) { return evaluator.error(place); }
+
+  friend class OperatorBuilder;
+
+  mlir::MLIRContext *context;
+  llvm::SourceMgr &sources;
+  const ParseOptions &options;
+  Evaluator evaluator;
+  mlir::OpBuilder builder;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  bool isDump = false;
+
+  Environment globals; ///< top-level constants and `devices`
+  int64_t devices = 1;
+  llvm::StringMap<const ast::Graph *> cells;
+  std::vector<std::unique_ptr<ast::File>> imported;
+  std::set<std::string> importedPaths;
+  std::set<std::string> usedDefines;
+
+  net::NetworkOp network;
+  const ast::Graph *networkItem = nullptr;
+  mlir::Operation *lastParam = nullptr; ///< parameters stand in front of all operators
+  llvm::StringMap<llvm::SMLoc> paramPlaces;
+  int64_t statementCount = 0;
+};
+
+} // namespace msc::frontend

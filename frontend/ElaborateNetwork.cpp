@@ -1,0 +1,549 @@
+// Networks, bodies, parameters, cells, repeat and if.
+#include "frontend/Elaborate.h"
+
+#include "dialects/net/ConfigFields.h"
+#include "dialects/net/Suggest.h"
+#include "frontend/Lexer.h"
+#include "frontend/Types.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/CheckedArithmetic.h"
+
+using namespace llvm;
+using namespace mlir;
+
+namespace msc::frontend {
+
+/// Bodies within bodies and cells within cells.
+static constexpr int maximumDepth = 200;
+/// Rounds of one repeat, and statements of a network with its cells and repeats expanded: more is a mistake.
+static constexpr int64_t maximumRounds = 100000;
+static constexpr int64_t maximumStatements = 1000000;
+static constexpr int64_t maximumElements = int64_t{1} << 48;
+
+//===----------------------------------------------------------------------===//
+// Types, initializers, parameters
+//===----------------------------------------------------------------------===//
+
+FailureOr<RankedTensorType> Elaborator::elaborateType(const ast::Type &type, const Environment &env) {
+  if (!type.dump.empty()) {
+    if (RankedTensorType tensor = tensorTypeFromDump(type.dump, context))
+      return tensor;
+    return error(type.place) << "expected a tensor type, found '" << type.dump << "'";
+  }
+  Type element = elementTypeFromName(type.element, context);
+  if (!element) {
+    InFlightDiagnostic diagnostic = error(type.place) << "unknown element type '" << type.element << "'";
+    net::addSuggestion(diagnostic, type.element, elementTypeNames());
+    return diagnostic;
+  }
+  SmallVector<int64_t> shape;
+  std::optional<int64_t> elements = 1;
+  for (auto [index, dim] : enumerate(type.dims)) {
+    FailureOr<int64_t> size = evaluator.evaluateInteger(dim, env, "dimension " + std::to_string(index));
+    if (failed(size))
+      return failure();
+    if (*size < 1)
+      return error(dim.place) << "dimension " << index << " cannot have size " << *size;
+    elements = elements ? checkedMul(*elements, *size) : std::nullopt;
+    shape.push_back(*size);
+  }
+  if (!elements || *elements > maximumElements)
+    return error(type.place) << "this tensor has more than 2^48 elements";
+  return RankedTensorType::get(shape, element);
+}
+
+namespace {
+/// What a user may write behind `=` of a parameter. Arguments are `a` and `b` of the initializer, in this order.
+struct InitializerForm {
+  StringRef name, kind;
+  std::vector<std::pair<StringRef, std::optional<double>>> arguments; ///< name and default; none: required
+};
+} // namespace
+
+static ArrayRef<InitializerForm> initializerForms() {
+  static const InitializerForm forms[] = {
+      {"Normal", "normal", {{"sigma", 0.01}, {"mean", 0.0}}},
+      {"TruncatedNormal", "truncated_normal", {{"sigma", 0.01}, {"mean", 0.0}}},
+      {"Uniform", "uniform", {{"scale", 0.07}}},
+      {"Constant", "constant", {{"value", std::nullopt}}},
+      {"Zeros", "zeros", {}},
+      {"Zero", "zeros", {}},
+      {"Ones", "ones", {}},
+      {"One", "ones", {}},
+      {"HeNormal", "he_normal", {}},
+      {"HeUniform", "he_uniform", {}},
+      {"XavierUniform", "xavier_uniform", {}}};
+  return forms;
+}
+
+FailureOr<DictionaryAttr> Elaborator::elaborateInitializer(const ast::Expr &expr, const Environment &env) {
+  ArrayRef<InitializerForm> forms = initializerForms();
+  auto form = find_if(forms, [&](const InitializerForm &f) { return f.name == expr.text; });
+  if (expr.kind != ast::Expr::Kind::Call || form == forms.end()) {
+    InFlightDiagnostic diagnostic = error(expr.place) << "unknown initializer '" << expr.text << "'";
+    net::addSuggestion(diagnostic, expr.text, map_range(forms, [](const InitializerForm &f) { return f.name; }));
+    return diagnostic;
+  }
+  double values[2] = {0, 0};
+  SmallBitVector given(form->arguments.size());
+  for (auto [index, arg] : enumerate(expr.items)) {
+    size_t slot = index;
+    if (!arg.key.empty())
+      slot = find_if(form->arguments, [&, key = StringRef(arg.key)](const auto &a) { return a.first == key; }) -
+             form->arguments.begin();
+    if (slot >= form->arguments.size())
+      return error(arg.key.empty() ? arg.value.place : arg.keyPlace)
+             << "'" << form->name << "' "
+             << (arg.key.empty() ? "takes " + std::to_string(form->arguments.size()) + " numbers, but " +
+                                       std::to_string(expr.items.size()) + " are given"
+                                 : "has no argument '" + arg.key + "'");
+    FailureOr<Attribute> value = evaluator.evaluate(arg.value, env);
+    if (failed(value))
+      return failure();
+    std::optional<double> number = net::asNumber(*value);
+    if (!number)
+      return error(arg.value.place) << "'" << form->name << "' expects a number, found '" << net::valueText(*value) << "'";
+    values[slot] = *number;
+    given.set(slot);
+  }
+  for (auto [slot, argument] : enumerate(form->arguments)) {
+    if (given[slot])
+      continue;
+    if (!argument.second)
+      return error(expr.place) << "'" << form->name << "' needs '" << argument.first << "'";
+    values[slot] = *argument.second;
+  }
+  if (form->kind == "uniform") { // plans hold the bounds
+    values[1] = values[0];
+    values[0] = -values[0];
+  }
+  return builder.getDictionaryAttr({builder.getNamedAttr("kind", builder.getStringAttr(form->kind)),
+                                    builder.getNamedAttr("a", builder.getF64FloatAttr(values[0])),
+                                    builder.getNamedAttr("b", builder.getF64FloatAttr(values[1]))});
+}
+
+Value Elaborator::addParam(StringRef name, RankedTensorType type, DictionaryAttr initializer, bool trained,
+                           StringRef drawName, Location location, const ast::Place &place) {
+  auto [entry, added] = paramPlaces.try_emplace(name, place.begin);
+  if (!added) {
+    InFlightDiagnostic diagnostic = error(place) << "parameter '" << name << "' is declared twice";
+    diagnostic.attachNote(toLocation(context, sources, entry->second)) << "first declared here";
+    return {};
+  }
+  OpBuilder::InsertionGuard guard(builder);
+  if (lastParam)
+    builder.setInsertionPointAfter(lastParam);
+  else
+    builder.setInsertionPointToStart(&network.getBody().front());
+  OperationState state(location, net::ParamOp::getOperationName());
+  state.addTypes(type);
+  state.addAttribute("name", builder.getStringAttr(name));
+  state.addAttribute("initializer", initializer);
+  state.addAttribute("trained", builder.getBoolAttr(trained));
+  state.addAttribute("draw_name", builder.getStringAttr(drawName));
+  lastParam = builder.create(state);
+  return lastParam->getResult(0);
+}
+
+bool Elaborator::runParam(const ast::Param &param, Frame &frame) {
+  FailureOr<RankedTensorType> type = elaborateType(param.type, frame.env);
+  FailureOr<DictionaryAttr> initializer = failure();
+  if (param.initializer) {
+    initializer = elaborateInitializer(*param.initializer, frame.env);
+  } else if (succeeded(type)) {
+    InFlightDiagnostic diagnostic = error(param.place) << "parameter '" << param.name << "' has no initial values";
+    net::addHelp(diagnostic, "write '= Normal(0.01)' or '= Zeros()' behind the type");
+  }
+  bool trained = true, sound = succeeded(type) && succeeded(initializer);
+  for (const ast::Attributes &list : param.attributes)
+    for (const ast::Arg &field : list.fields) {
+      if (field.key == "requires_grad") {
+        FailureOr<bool> value = evaluator.evaluateBool(field.value, frame.env, "'requires_grad'");
+        sound = sound && succeeded(value);
+        trained = succeeded(value) && *value;
+        continue;
+      }
+      sound = false;
+      InFlightDiagnostic diagnostic = error(field.keyPlace);
+      if (field.key == "sharding") {
+        diagnostic << "'sharding' of a parameter is not supported by this version";
+        net::addHelp(diagnostic, "write in_strategy on the operator that uses it");
+      } else {
+        diagnostic << "unknown attribute '" << field.key << "' of a parameter";
+        net::addSuggestion(diagnostic, field.key, ArrayRef<StringRef>{"requires_grad", "sharding"});
+      }
+    }
+  std::string drawName;
+  if (param.drawName) {
+    FailureOr<std::string> decoded = evaluator.decode(*param.drawName, frame.env, param.place.begin);
+    sound = sound && succeeded(decoded);
+    drawName = succeeded(decoded) ? *decoded : "";
+  }
+  Value value;
+  if (sound)
+    value = addParam(frame.prefix + param.name + frame.suffix, *type, *initializer, trained, drawName,
+                     locationOf(param.place, param.origin), param.place);
+  if (value)
+    return bind(param.name, value, param.place, frame.env);
+  frame.env.values.try_emplace(param.name, Binding{Value(), param.place.begin}); // users stay silent
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Networks
+//===----------------------------------------------------------------------===//
+
+net::NetworkOp Elaborator::startNetwork(StringRef name, Location location, ArrayRef<std::string> inputs,
+                                        ArrayRef<Type> types) {
+  builder.setInsertionPointToStart(module->getBody());
+  SmallVector<StringRef> names(inputs.begin(), inputs.end());
+  OperationState state(location, net::NetworkOp::getOperationName());
+  state.addAttribute("sym_name", builder.getStringAttr(name));
+  state.addAttribute("input_names", builder.getStrArrayAttr(names));
+  state.addRegion();
+  network = cast<net::NetworkOp>(builder.create(state));
+  Block &block = network.getBody().emplaceBlock();
+  for (Type type : types)
+    block.addArgument(type, location);
+  builder.setInsertionPointToEnd(&block);
+  return network;
+}
+
+bool Elaborator::finishNetwork(ArrayRef<NamedValue> results, Location location) {
+  SmallVector<Value> values;
+  SmallVector<Attribute> names;
+  bool sound = true;
+  llvm::StringMap<ast::Place> seen;
+  for (const NamedValue &result : results) {
+    sound = sound && result.value;
+    values.push_back(result.value);
+    names.push_back(builder.getStringAttr(result.name));
+    auto [entry, added] = seen.try_emplace(result.name, result.place);
+    if (added)
+      continue;
+    InFlightDiagnostic diagnostic = error(result.place) << "result '" << result.name << "' is named twice";
+    diagnostic.attachNote(evaluator.location(entry->second)) << "first named here";
+    sound = false;
+  }
+  OperationState state(location, net::ReturnOp::getOperationName());
+  if (sound)
+    state.addOperands(values);
+  else
+    names.clear();
+  state.addAttribute("names", builder.getArrayAttr(names));
+  builder.create(state);
+  return sound;
+}
+
+bool Elaborator::elaborateNetwork(const ast::Graph &item) {
+  Frame frame;
+  frame.env.parent = &globals;
+  std::vector<std::string> names;
+  SmallVector<Type> types;
+  bool sound = true;
+  for (const ast::Formal &formal : item.formals) {
+    if (!formal.isValue || !formal.type) {
+      error(formal.place) << "an input of a network needs a type, such as '%" << formal.name << ": f32[16, 32]'";
+      return false;
+    }
+    FailureOr<RankedTensorType> type = elaborateType(*formal.type, frame.env);
+    if (failed(type))
+      return false;
+    names.push_back(formal.name);
+    types.push_back(*type);
+  }
+  startNetwork(item.name, locationOf(item.place, item.origin), names, types);
+  for (auto [formal, argument] : zip(item.formals, network.getBody().front().getArguments())) {
+    argument.setLoc(evaluator.location(formal.place));
+    sound = bind(formal.name, argument, formal.place, frame.env) && sound;
+  }
+  std::vector<NamedValue> results;
+  sound = runBody(item.body, frame, results, ast::Return::Kind::Return) && sound;
+  return finishNetwork(results, evaluator.location(item.place)) && sound;
+}
+
+//===----------------------------------------------------------------------===//
+// Bodies
+//===----------------------------------------------------------------------===//
+
+bool Elaborator::bind(StringRef name, Value value, const ast::Place &place, Environment &env) {
+  auto [entry, added] = env.values.try_emplace(name, Binding{value, place.begin});
+  if (added)
+    return true;
+  InFlightDiagnostic diagnostic = error(place) << "redefinition of '%" << name << "'";
+  diagnostic.attachNote(toLocation(context, sources, entry->second.place)) << "first defined here";
+  return false;
+}
+
+void Elaborator::poison(const ast::Assign &assign, Environment &env) {
+  for (const ast::Result &result : assign.results)
+    env.values.try_emplace(result.name, Binding{Value(), result.place.begin});
+}
+
+bool Elaborator::tooDeep(const Frame &frame, const ast::Place &place) {
+  if (frame.depth < maximumDepth)
+    return false;
+  error(place) << "cells and bodies nest more than " << maximumDepth << " levels deep";
+  return true;
+}
+
+bool Elaborator::runBody(const ast::Body &body, Frame &frame, std::vector<NamedValue> &results,
+                         ast::Return::Kind end) {
+  bool sound = true;
+  for (const ast::Statement &statement : body.statements) {
+    if (++statementCount > maximumStatements) {
+      if (statementCount == maximumStatements + 1)
+        error(body.close) << "the network has more than " << maximumStatements << " statements after expansion";
+      return false;
+    }
+    if (const auto *constant = std::get_if<ast::Const>(&statement.node)) {
+      sound = defineConst(*constant, frame.env, /*isTopLevel=*/false) && sound;
+    } else if (const auto *param = std::get_if<ast::Param>(&statement.node)) {
+      sound = runParam(*param, frame) && sound;
+    } else if (const auto *assign = std::get_if<ast::Assign>(&statement.node)) {
+      bool fine = runAssign(*assign, frame);
+      if (!fine)
+        poison(*assign, frame.env);
+      sound = sound && fine;
+    } else {
+      const auto &last = std::get<ast::Return>(statement.node);
+      if (&statement != &body.statements.back()) {
+        error(last.place) << "nothing may stand behind '"
+                          << (last.kind == ast::Return::Kind::Yield ? "yield" : "return") << "'";
+        return false;
+      }
+      return runReturn(last, frame, results, end) && sound;
+    }
+  }
+  if (sound)
+    error(body.close) << "this body does not end in '" << (end == ast::Return::Kind::Yield ? "yield" : "return") << "'";
+  return false;
+}
+
+bool Elaborator::runReturn(const ast::Return &statement, Frame &frame, std::vector<NamedValue> &results,
+                           ast::Return::Kind end) {
+  if (statement.kind != end) {
+    StringRef expected = end == ast::Return::Kind::Yield ? "yield" : end == ast::Return::Kind::Dump ? "Return(...)" : "return";
+    error(statement.place) << "this body has to end in '" << expected << "'";
+    return false;
+  }
+  bool sound = true;
+  for (const ast::Arg &arg : statement.args) {
+    if (arg.value.kind != ast::Expr::Kind::Value) {
+      error(arg.value.place) << "expected a value such as %y";
+      return false;
+    }
+    FailureOr<Value> value = evaluator.findValue(arg.value.text, arg.value.place, frame.env);
+    sound = sound && succeeded(value);
+    std::string name = arg.key;
+    if (name.empty())
+      name = arg.value.text;
+    results.push_back({name, succeeded(value) ? *value : Value(), arg.key.empty() ? arg.value.place : arg.keyPlace});
+  }
+  return sound;
+}
+
+bool Elaborator::runAssign(const ast::Assign &assign, Frame &frame) {
+  if (const auto *repeat = std::get_if<ast::Repeat>(&assign.rhs))
+    return !tooDeep(frame, repeat->place) && runRepeat(*repeat, assign, frame);
+  if (const auto *branches = std::get_if<ast::If>(&assign.rhs))
+    return !tooDeep(frame, branches->place) && runIf(*branches, assign, frame);
+  const auto &call = std::get<ast::Call>(assign.rhs);
+  if (const ast::Graph *cell = call.graph ? nullptr : findCell(call.callee))
+    return !tooDeep(frame, call.place) && runCell(*cell, call, assign, frame);
+  return runOperator(call, assign, frame);
+}
+
+bool Elaborator::bindResults(const ast::Assign &assign, ArrayRef<NamedValue> results, StringRef what, ast::Place place,
+                             Frame &frame) {
+  if (assign.results.size() != results.size()) {
+    error(place) << what << " gives " << results.size() << (results.size() == 1 ? " result" : " results") << ", but "
+                 << assign.results.size() << (assign.results.size() == 1 ? " name stands" : " names stand")
+                 << " on the left";
+    return false;
+  }
+  bool sound = true;
+  for (auto [result, given] : zip(assign.results, results)) {
+    if (result.type && given.value) {
+      FailureOr<RankedTensorType> type = elaborateType(*result.type, frame.env);
+      if (failed(type))
+        return false;
+      if (*type != given.value.getType()) {
+        error(result.type->place) << "'%" << result.name << "' is " << given.value.getType() << ", not " << *type;
+        return false;
+      }
+    }
+    sound = bind(result.name, given.value, result.place, frame.env) && sound;
+  }
+  return sound;
+}
+
+//===----------------------------------------------------------------------===//
+// Cells, repeat, if
+//===----------------------------------------------------------------------===//
+
+const ast::Graph *Elaborator::findCell(StringRef name) const {
+  auto found = cells.find(name);
+  return found == cells.end() ? nullptr : found->second;
+}
+
+/// A compile-time argument as its formal wants it; null after reporting.
+static Attribute convertFormal(Attribute value, const ast::Formal &formal, Builder &builder) {
+  value = unwrapTuple(value);
+  if (formal.kind == "float" && net::asNumber(value))
+    return builder.getF64FloatAttr(*net::asNumber(value));
+  bool fits = formal.kind == "int"    ? net::asInteger(value).has_value()
+              : formal.kind == "bool" ? isa<BoolAttr>(value)
+                                      : formal.kind == "string" && isa<StringAttr>(value);
+  return fits ? value : Attribute();
+}
+
+bool Elaborator::bindFormals(const ast::Graph &cell, const ast::Call &call, Frame &caller, Frame &callee) {
+  std::vector<const ast::Arg *> given(cell.formals.size(), nullptr);
+  for (auto [index, arg] : enumerate(call.args)) {
+    size_t slot = index;
+    if (!arg.key.empty())
+      slot = find_if(cell.formals, [&, key = StringRef(arg.key)](const ast::Formal &f) { return f.name == key; }) -
+             cell.formals.begin();
+    if (slot >= given.size() || given[slot]) {
+      InFlightDiagnostic diagnostic = error(arg.key.empty() ? arg.value.place : arg.keyPlace);
+      if (slot < given.size())
+        diagnostic << "'" << cell.formals[slot].name << "' is given twice";
+      else if (arg.key.empty())
+        diagnostic << "'" << cell.name << "' takes " << given.size() << " arguments, but more are given";
+      else
+        diagnostic << "'" << cell.name << "' has no argument '" << arg.key << "'";
+      if (slot >= given.size() && !arg.key.empty())
+        net::addSuggestion(diagnostic, arg.key, map_range(cell.formals, [](const auto &f) { return StringRef(f.name); }));
+      diagnostic.attachNote(evaluator.location(cell.place)) << "'" << cell.name << "' is defined here";
+      return false;
+    }
+    given[slot] = &arg;
+  }
+  for (auto [formal, arg] : zip(cell.formals, given)) {
+    const ast::Expr *expr = arg ? &arg->value : formal.defaultValue ? &*formal.defaultValue : nullptr;
+    if (!expr) {
+      InFlightDiagnostic diagnostic = error(call.place) << "'" << cell.name << "' needs '" << formal.name << "'";
+      diagnostic.attachNote(evaluator.location(formal.place)) << "it is declared here";
+      return false;
+    }
+    if (formal.isValue) {
+      if (expr->kind != ast::Expr::Kind::Value) {
+        error(expr->place) << "'" << formal.name << "' of '" << cell.name << "' expects a value such as %x";
+        return false;
+      }
+      FailureOr<Value> value = evaluator.findValue(expr->text, expr->place, caller.env);
+      if (failed(value) || !bind(formal.name, *value, formal.place, callee.env))
+        return false;
+      if (!formal.type)
+        continue;
+      FailureOr<RankedTensorType> type = elaborateType(*formal.type, callee.env);
+      if (failed(type))
+        return false;
+      if (*type != value->getType()) {
+        InFlightDiagnostic diagnostic = error(expr->place) << "'%" << formal.name << "' of '" << cell.name
+                                                           << "' has to be " << *type << ", found " << value->getType();
+        diagnostic.attachNote(evaluator.location(formal.place)) << "it is declared here";
+        return false;
+      }
+      continue;
+    }
+    FailureOr<Attribute> value = evaluator.evaluate(*expr, arg ? caller.env : callee.env);
+    if (failed(value))
+      return false;
+    Attribute converted = convertFormal(*value, formal, builder);
+    if (!converted) {
+      error(expr->place) << "'" << formal.name << "' of '" << cell.name << "' has to be of kind " << formal.kind
+                         << ", found '" << net::valueText(*value) << "'";
+      return false;
+    }
+    callee.env.constants[formal.name] = converted;
+  }
+  return true;
+}
+
+bool Elaborator::runCell(const ast::Graph &cell, const ast::Call &call, const ast::Assign &assign, Frame &frame) {
+  Frame callee;
+  callee.env.parent = &globals;
+  callee.depth = frame.depth + 1;
+  std::string instance = assign.results.front().name + frame.suffix;
+  if (call.instance) {
+    FailureOr<std::string> decoded = evaluator.decode(*call.instance, frame.env, call.instancePlace.begin);
+    if (failed(decoded))
+      return false;
+    instance = *decoded;
+    if (!isValueName(instance)) { // it becomes part of the names of parameters and values
+      error(call.instancePlace) << "the instance name '" << instance
+                                << "' of a cell may hold letters, digits, '_' and dots between them";
+      return false;
+    }
+  }
+  if (!call.attributes.empty()) {
+    error(call.attributes.front().place) << "attributes of a cell are not supported by this version";
+    return false;
+  }
+  callee.prefix = frame.prefix + instance + ".";
+  callee.scopePath = frame.scopePath + "/" + instance;
+  std::vector<NamedValue> results;
+  if (!bindFormals(cell, call, frame, callee) || !runBody(cell.body, callee, results, ast::Return::Kind::Return))
+    return false;
+  return bindResults(assign, results, "cell '" + cell.name + "'", call.place, frame);
+}
+
+bool Elaborator::runRepeat(const ast::Repeat &repeat, const ast::Assign &assign, Frame &frame) {
+  FailureOr<int64_t> from = evaluator.evaluateInteger(repeat.from, frame.env, "the first round");
+  FailureOr<int64_t> to = evaluator.evaluateInteger(repeat.to, frame.env, "the last round");
+  if (failed(from) || failed(to))
+    return false;
+  std::optional<int64_t> rounds = checkedSub(*to, *from);
+  if (!rounds || *rounds > maximumRounds) {
+    error(repeat.place) << "repeat has more than " << maximumRounds << " rounds";
+    return false;
+  }
+  std::vector<NamedValue> carried;
+  for (const ast::Carried &value : repeat.carried) {
+    FailureOr<Value> initial = evaluator.findValue(value.initial, value.initialPlace, frame.env);
+    if (failed(initial))
+      return false;
+    carried.push_back({value.name, *initial, value.place});
+  }
+  for (int64_t round = *from; round < *to; ++round) {
+    Frame inner{.prefix = frame.prefix, .scopePath = frame.scopePath,
+                .suffix = frame.suffix + "." + std::to_string(round), .depth = frame.depth + 1};
+    inner.env.parent = &frame.env;
+    inner.env.constants[repeat.variable] = builder.getI64IntegerAttr(round);
+    for (auto [value, source] : zip(carried, repeat.carried))
+      if (!bind(source.name, value.value, source.place, inner.env))
+        return false;
+    std::vector<NamedValue> next;
+    if (!runBody(repeat.body, inner, next, ast::Return::Kind::Yield))
+      return false;
+    if (next.size() != carried.size()) {
+      error(repeat.place) << "repeat carries " << carried.size() << (carried.size() == 1 ? " value" : " values") << ", but its body yields " << next.size();
+      return false;
+    }
+    carried = std::move(next);
+  }
+  return bindResults(assign, carried, "repeat", repeat.place, frame);
+}
+
+bool Elaborator::runIf(const ast::If &branches, const ast::Assign &assign, Frame &frame) {
+  for (const ast::Branch &branch : branches.branches) {
+    if (branch.condition) {
+      FailureOr<bool> holds = evaluator.evaluateBool(*branch.condition, frame.env, "the condition");
+      if (failed(holds))
+        return false;
+      if (!*holds)
+        continue;
+    }
+    Frame inner{.prefix = frame.prefix, .scopePath = frame.scopePath, .suffix = frame.suffix, .depth = frame.depth + 1};
+    inner.env.parent = &frame.env;
+    std::vector<NamedValue> results;
+    return runBody(branch.body, inner, results, ast::Return::Kind::Yield) &&
+           bindResults(assign, results, "this if", branches.place, frame);
+  }
+  return false;
+}
+
+} // namespace msc::frontend

@@ -1,0 +1,481 @@
+// One call of an operator: operands, attributes, result types.
+#include "frontend/Elaborate.h"
+
+#include "dialects/net/ConfigFields.h"
+#include "dialects/net/Suggest.h"
+#include "frontend/PrintValues.h"
+#include "frontend/Types.h"
+
+#include "mlir/IR/Verifier.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+using namespace mlir;
+
+namespace msc::frontend {
+using net::AttributeKind;
+using net::AttributeSpec;
+
+/// Attributes that MindSpore's dumps print and that say nothing here: names of operands, internals of collectives.
+static bool isDumpNoise(StringRef key) {
+  static const StringRef noise[] = {"input_names", "output_names", "transpose_x1", "transpose_x2", "comm_reuse",
+                                    "fusion",      "index",        "no_eliminate", "gen_strategy", "primitive_target"};
+  return is_contained(noise, key);
+}
+
+/// Builds one operator. Every step returns false after reporting.
+class OperatorBuilder {
+public:
+  OperatorBuilder(Elaborator &parent, const ast::Call &call, const ast::Assign &assign, Frame &frame,
+                  RegisteredOperationName name)
+      : parent(parent), call(call), assign(assign), frame(frame), name(name),
+        interface(*name.getInterface<net::Operator>()), builder(parent.builder),
+        state(parent.locationOf(call.place, call.origin), name) {}
+
+  bool build();
+
+private:
+  bool takeArguments();
+  bool takeOperand(const ast::Expr &expr);
+  bool takePositional(const ast::Arg &arg);
+  bool takeAttributeLists();
+  bool takeAttribute(const ast::Arg &field, const ast::Attributes &list);
+  bool takeOwnAttribute(StringRef key, const ast::Arg &field);
+  bool takeStrategy(StringRef key, const ast::Arg &field);
+  bool convert(const AttributeSpec &spec, Attribute value, const ast::Expr &expr);
+  bool addConstants();
+  bool checkArity();
+  bool checkRequired();
+  bool finish(Operation *op);
+  bool checkStrategy(const net::Strategy &strategy, ValueRange values, StringRef key, StringRef what);
+  bool checkSignature();
+  std::vector<StringRef> specNames() const;
+  const AttributeSpec *findSpec(StringRef key) const;
+  InFlightDiagnostic error(const ast::Place &place) { return parent.error(place); }
+
+  struct GivenStrategy {
+    net::Strategy pieces;
+    ast::Place place;
+  };
+
+  Elaborator &parent;
+  const ast::Call &call;
+  const ast::Assign &assign;
+  Frame &frame;
+  RegisteredOperationName name;
+  net::Operator::Concept &interface;
+  OpBuilder &builder;
+  OperationState state;
+  /// Operands that were written as numbers: (index, value).
+  SmallVector<std::pair<size_t, double>> constants;
+  llvm::StringMap<ast::Place> given;
+  std::optional<GivenStrategy> inStrategy, outStrategy;
+  std::string origin = "user", source; ///< who decided the strategies
+  std::string instance;
+  size_t positional = 0; ///< next positional attribute
+};
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+bool OperatorBuilder::takeOperand(const ast::Expr &expr) {
+  FailureOr<Value> value = parent.evaluator.findValue(expr.text, expr.place, frame.env);
+  if (failed(value))
+    return false;
+  state.operands.push_back(*value);
+  return true;
+}
+
+/// A value that is no operand: a number in an operand's place, or the next positional attribute.
+bool OperatorBuilder::takePositional(const ast::Arg &arg) {
+  FailureOr<Attribute> value = parent.evaluator.evaluate(arg.value, frame.env);
+  if (failed(value))
+    return false;
+  std::optional<double> number = net::asNumber(*value);
+  if (number && state.operands.size() < interface.inputNames().size()) {
+    constants.push_back({state.operands.size(), *number});
+    state.operands.push_back({});
+    return true;
+  }
+  SmallVector<const AttributeSpec *> specs;
+  for (const AttributeSpec &spec : interface.attributeSpecs())
+    if (spec.positional)
+      specs.push_back(&spec);
+  if (positional >= specs.size()) {
+    error(arg.value.place) << "'" << call.callee << "' does not take '" << net::valueText(*value) << "' without a name";
+    return false;
+  }
+  const AttributeSpec &spec = *specs[positional++];
+  given.try_emplace(spec.name, arg.value.place);
+  return convert(spec, *value, arg.value);
+}
+
+bool OperatorBuilder::takeArguments() {
+  for (const ast::Arg &arg : call.args) {
+    bool fine = true;
+    if (!arg.key.empty()) {
+      fine = takeOwnAttribute(arg.key, arg);
+    } else if (arg.value.kind == ast::Expr::Kind::Value) {
+      fine = takeOperand(arg.value);
+    } else if (arg.value.kind == ast::Expr::Kind::Tuple && !arg.value.items.empty() &&
+               arg.value.items.front().value.kind == ast::Expr::Kind::Value) { // Concat((%a, %b))
+      for (const ast::Arg &item : arg.value.items) {
+        if (item.value.kind != ast::Expr::Kind::Value) {
+          error(item.value.place) << "expected a value such as %x";
+          return false;
+        }
+        fine = takeOperand(item.value) && fine;
+      }
+    } else {
+      fine = takePositional(arg);
+    }
+    if (!fine)
+      return false;
+  }
+  return true;
+}
+
+bool OperatorBuilder::checkArity() {
+  size_t expected = interface.inputNames().size(), found = state.operands.size();
+  if (found == expected || (found > expected && name.hasTrait<OpTrait::VariadicOperands>()))
+    return true;
+  error(call.place) << "'" << call.callee << "' takes " << expected << (expected == 1 ? " operand" : " operands")
+                    << " (" << join(interface.inputNames(), ", ") << "), but " << found
+                    << (found == 1 ? " is given" : " are given");
+  return false;
+}
+
+/// Numbers become scalars of the first tensor operand's element type.
+bool OperatorBuilder::addConstants() {
+  if (constants.empty())
+    return true;
+  auto tensor = find_if(state.operands, [](Value value) { return static_cast<bool>(value); });
+  if (tensor == state.operands.end()) {
+    error(call.place) << "'" << call.callee << "' needs at least one value among its operands";
+    return false;
+  }
+  auto type = RankedTensorType::get({}, cast<RankedTensorType>((*tensor).getType()).getElementType());
+  for (auto [index, number] : constants) {
+    auto constant = builder.create<net::ConstantOp>(state.location, type, builder.getF64FloatAttr(number));
+    state.operands[index] = constant;
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+const AttributeSpec *OperatorBuilder::findSpec(StringRef key) const {
+  auto found = find_if(interface.attributeSpecs(), [&](const AttributeSpec &spec) { return spec.name == key; });
+  return found == interface.attributeSpecs().end() ? nullptr : found;
+}
+
+std::vector<StringRef> OperatorBuilder::specNames() const {
+  std::vector<StringRef> names;
+  for (const AttributeSpec &spec : interface.attributeSpecs())
+    names.push_back(spec.name);
+  return names;
+}
+
+static StringRef kindText(AttributeKind kind) {
+  switch (kind) {
+  case AttributeKind::Bool: return "true or false";
+  case AttributeKind::Int: return "a whole number";
+  case AttributeKind::Float: return "a number";
+  case AttributeKind::String: return "a word";
+  case AttributeKind::IntTuple: return "a tuple of whole numbers";
+  case AttributeKind::Type: return "an element type such as f32";
+  }
+  return "";
+}
+
+/// The attribute that the operator stores, or null if the value does not fit.
+static Attribute convertAttribute(AttributeKind kind, Attribute value, Builder &builder) {
+  Attribute single = unwrapTuple(value);
+  switch (kind) {
+  case AttributeKind::Bool: return dyn_cast<BoolAttr>(single);
+  case AttributeKind::Int:
+    return net::asInteger(single) ? Attribute(builder.getI64IntegerAttr(*net::asInteger(single))) : Attribute();
+  case AttributeKind::Float:
+    return net::asNumber(single) ? Attribute(builder.getF64FloatAttr(*net::asNumber(single))) : Attribute();
+  case AttributeKind::String: return dyn_cast<StringAttr>(single);
+  case AttributeKind::Type: {
+    auto word = dyn_cast<StringAttr>(single);
+    Type type = word ? elementTypeFromName(word.getValue(), builder.getContext()) : Type();
+    return type ? Attribute(TypeAttr::get(type)) : Attribute();
+  }
+  case AttributeKind::IntTuple: {
+    SmallVector<int64_t> numbers;
+    auto tuple = dyn_cast<ArrayAttr>(value);
+    for (Attribute element : tuple ? tuple.getValue() : ArrayRef<Attribute>(value)) {
+      if (!net::asInteger(element))
+        return {};
+      numbers.push_back(*net::asInteger(element));
+    }
+    return builder.getDenseI64ArrayAttr(numbers);
+  }
+  }
+  return {};
+}
+
+bool OperatorBuilder::convert(const AttributeSpec &spec, Attribute value, const ast::Expr &expr) {
+  Attribute converted = convertAttribute(spec.kind, value, builder);
+  if (!converted) {
+    error(expr.place) << "'" << spec.name << "' of '" << call.callee << "' expects " << kindText(spec.kind) << ", found '"
+                      << net::valueText(value) << "'";
+    return false;
+  }
+  auto word = dyn_cast<StringAttr>(converted);
+  if (word && !spec.words.empty() && !is_contained(spec.words, word.getValue())) {
+    InFlightDiagnostic diagnostic = error(expr.place) << "unknown " << spec.name << " '" << word.getValue() << "' of '"
+                                                      << call.callee << "': expected " << join(spec.words, ", ");
+    net::addSuggestion(diagnostic, word.getValue(), spec.words);
+    return false;
+  }
+  state.addAttribute(spec.name, converted);
+  return true;
+}
+
+bool OperatorBuilder::takeOwnAttribute(StringRef key, const ast::Arg &field) {
+  const AttributeSpec *spec = findSpec(key);
+  if (!spec) {
+    InFlightDiagnostic diagnostic = error(field.keyPlace) << "unknown attribute '" << key << "' of '" << call.callee << "'";
+    std::vector<StringRef> names = specNames();
+    names.insert(names.end(), {"in_strategy", "out_strategy"});
+    net::addSuggestion(diagnostic, key, names);
+    return false;
+  }
+  auto [entry, added] = given.try_emplace(key, field.keyPlace);
+  if (!added) {
+    InFlightDiagnostic diagnostic = error(field.keyPlace) << "'" << key << "' is given twice";
+    diagnostic.attachNote(parent.evaluator.location(entry->second)) << "first given here";
+    return false;
+  }
+  FailureOr<Attribute> value = parent.evaluator.evaluate(field.value, frame.env);
+  return succeeded(value) && convert(*spec, *value, field.value);
+}
+
+/// `((2, 4), (4, 1))`: one tuple per operand or result.
+static std::optional<net::Strategy> readStrategy(Attribute value) {
+  auto tuples = dyn_cast<ArrayAttr>(value);
+  if (!tuples)
+    return std::nullopt;
+  net::Strategy strategy;
+  for (Attribute tuple : tuples) {
+    auto numbers = dyn_cast<ArrayAttr>(tuple);
+    if (!numbers)
+      return std::nullopt;
+    auto &pieces = strategy.emplace_back();
+    for (Attribute number : numbers) {
+      std::optional<int64_t> count = net::asInteger(number);
+      if (!count || *count < 1)
+        return std::nullopt;
+      pieces.push_back(*count);
+    }
+  }
+  return strategy;
+}
+
+bool OperatorBuilder::takeStrategy(StringRef key, const ast::Arg &field) {
+  FailureOr<Attribute> value = parent.evaluator.evaluate(field.value, frame.env);
+  if (failed(value))
+    return false;
+  if (auto word = dyn_cast<StringAttr>(*value); word && word.getValue() == "None")
+    return true;
+  std::optional<net::Strategy> strategy = readStrategy(*value);
+  if (!strategy) {
+    InFlightDiagnostic diagnostic = error(field.value.place)
+                                    << "'" << key << "' expects one tuple of pieces per "
+                                    << (key == "in_strategy" ? "operand" : "result") << ", found '"
+                                    << net::valueText(*value) << "'";
+    if (auto flat = dyn_cast<ArrayAttr>(*value); flat && all_of(flat, [](Attribute a) { return isa<IntegerAttr>(a); }))
+      net::addHelp(diagnostic, "write (" + net::valueText(*value) + ")");
+    return false;
+  }
+  std::optional<GivenStrategy> &slot = key == "in_strategy" ? inStrategy : outStrategy;
+  if (slot && slot->pieces != *strategy) { // a dump says it twice; the user edits one of them
+    InFlightDiagnostic diagnostic = mlir::emitRemark(parent.evaluator.location(field.value.place));
+    diagnostic << "the two strategies of this line differ: " << net::strategyText(*strategy) << " is taken";
+    diagnostic.attachNote(parent.evaluator.location(slot->place)) << "not " << net::strategyText(slot->pieces);
+  }
+  slot = GivenStrategy{*strategy, field.value.place};
+  return true;
+}
+
+bool OperatorBuilder::takeAttribute(const ast::Arg &field, const ast::Attributes &list) {
+  std::string key = keyText(field.key);
+  if (key == "in_strategy" || key == "out_strategy")
+    return takeStrategy(key, field);
+  if (key == "instance name" || key == "strategy_origin" || key == "strategy_source") {
+    FailureOr<Attribute> value = parent.evaluator.evaluate(field.value, frame.env);
+    if (failed(value))
+      return false;
+    auto text = dyn_cast<StringAttr>(*value);
+    (key == "instance name" ? instance : key == "strategy_origin" ? origin : source) =
+        text ? text.getValue().str() : net::valueText(*value);
+    return true;
+  }
+  if (key == "sharding" || key == "recompute") {
+    InFlightDiagnostic diagnostic = error(field.keyPlace) << "'" << key << "' is not supported by this version";
+    if (key == "sharding")
+      net::addHelp(diagnostic, "write in_strategy: pieces per dimension per operand");
+    return false;
+  }
+  if (parent.isDump && !findSpec(key) && (list.label == "cnode_attrs" || list.label == "cnode_primal_attrs" || isDumpNoise(key)))
+    return true;
+  return takeOwnAttribute(key, field);
+}
+
+bool OperatorBuilder::takeAttributeLists() {
+  bool sound = true;
+  for (const ast::Attributes &list : call.attributes)
+    for (const ast::Arg &field : list.fields)
+      sound = takeAttribute(field, list) && sound;
+  return sound;
+}
+
+bool OperatorBuilder::checkRequired() {
+  for (const AttributeSpec &spec : interface.attributeSpecs())
+    if (spec.required && !given.count(spec.name)) {
+      error(call.place) << "'" << call.callee << "' needs '" << spec.name << "'";
+      return false;
+    }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// The operator
+//===----------------------------------------------------------------------===//
+
+bool OperatorBuilder::checkStrategy(const net::Strategy &strategy, ValueRange values, StringRef key, StringRef what) {
+  const ast::Place &place = (key == "in_strategy" ? inStrategy : outStrategy)->place;
+  if (strategy.size() != values.size()) {
+    error(place) << "'" << key << "' " << net::strategyText(strategy) << " has " << strategy.size()
+                 << (strategy.size() == 1 ? " tuple" : " tuples") << ", but '" << call.callee << "' has "
+                 << values.size() << " " << what << (values.size() == 1 ? "" : "s");
+    return false;
+  }
+  for (auto [index, pieces] : enumerate(strategy)) {
+    size_t rank = cast<RankedTensorType>(values[index].getType()).getRank();
+    if (pieces.size() == rank)
+      continue;
+    error(place) << "tuple " << index << " of '" << key << "' " << net::strategyText(strategy) << " has "
+                 << pieces.size() << " numbers, but " << what << " " << index << " ("
+                 << values[index].getType() << ") has " << rank << " dimensions";
+    return false;
+  }
+  return true;
+}
+
+/// The types that a dump prints below a node; an edit that contradicts them is a mistake.
+bool OperatorBuilder::checkSignature() {
+  if (!call.signature || !call.signature->results)
+    return true;
+  for (auto [written, type] : zip(*call.signature->results, state.types)) {
+    RankedTensorType expected = tensorTypeFromDump(written.dump, parent.context);
+    if (!expected || expected == type)
+      continue;
+    InFlightDiagnostic diagnostic = error(written.place) << "'" << call.callee << "' gives " << type << ", not " << expected;
+    net::addHelp(diagnostic, "write " + dumpTypeText(cast<RankedTensorType>(type)));
+    return false;
+  }
+  return true;
+}
+
+bool OperatorBuilder::finish(Operation *op) {
+  if (inStrategy && !checkStrategy(inStrategy->pieces, op->getOperands(), "in_strategy", "operand"))
+    return false;
+  if (outStrategy && !checkStrategy(outStrategy->pieces, op->getResults(), "out_strategy", "result"))
+    return false;
+  bool keep = !parent.options.repropagate || origin == "user";
+  if (inStrategy && keep)
+    net::setInStrategy(op, inStrategy->pieces);
+  if (outStrategy && keep)
+    net::setOutStrategy(op, outStrategy->pieces);
+  if ((inStrategy || outStrategy) && keep)
+    net::setStrategyOrigin(op, joinOrigin(origin, source));
+  if (!instance.empty())
+    net::setInstanceName(op, frame.prefix + instance);
+  StringRef scope = call.origin.scope;
+  std::string own = ("Default/network-WithLossCell/_backbone-" + parent.network.getSymName() + frame.scopePath).str();
+  net::setScope(op, scope.empty() ? own : scope);
+  SmallVector<std::string> names;
+  for (const ast::Result &result : assign.results) {
+    StringRef source = result.debugName && isPlainName(*result.debugName) ? StringRef(*result.debugName) : StringRef(result.name);
+    names.push_back(frame.prefix + source.str() + frame.suffix);
+  }
+  SmallVector<StringRef> views(names.begin(), names.end());
+  net::setValueNames(op, views);
+  return true;
+}
+
+bool OperatorBuilder::build() {
+  if (call.instance) {
+    FailureOr<std::string> decoded = parent.evaluator.decode(*call.instance, frame.env, call.instancePlace.begin);
+    if (failed(decoded))
+      return false;
+    instance = *decoded;
+  }
+  bool sound = takeArguments();
+  sound = takeAttributeLists() && sound;
+  if (!sound || !checkArity() || !checkRequired() || !addConstants())
+    return false;
+  name.populateDefaultAttrs(state.attributes);
+  if (failed(net::inferResultTypes(state)) || !checkSignature())
+    return false;
+  if (state.types.size() != assign.results.size()) {
+    std::vector<NamedValue> results(state.types.size());
+    return parent.bindResults(assign, results, "'" + call.callee + "'", call.place, frame); // reports the counts
+  }
+  Operation *op = builder.create(state);
+  if (!finish(op) || failed(mlir::verify(op, /*verifyRecursively=*/false)))
+    return false;
+  std::vector<NamedValue> results;
+  for (Value value : op->getResults())
+    results.push_back({"", value, call.place});
+  return parent.bindResults(assign, results, "'" + call.callee + "'", call.place, frame);
+}
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+Location Elaborator::locationOf(const ast::Place &place, const ast::Origin &origin) {
+  if (!origin.file.empty())
+    return FileLineColLoc::get(context, origin.file, static_cast<unsigned>(origin.line), 0);
+  return evaluator.location(place);
+}
+
+bool Elaborator::unknownOperator(const ast::Call &call) {
+  InFlightDiagnostic diagnostic = error(call.place) << "unknown operator '" << call.callee << "'";
+  std::vector<std::string> names;
+  for (RegisteredOperationName name : context->getRegisteredOperations())
+    if (name.getDialectNamespace() == "net" && name.getInterface<net::Operator>())
+      names.push_back(name.stripDialect().str());
+  for (const auto &cell : cells)
+    names.push_back(cell.getKey().str());
+  llvm::sort(names);
+  net::addSuggestion(diagnostic, call.callee, names);
+  return false;
+}
+
+bool Elaborator::runOperator(const ast::Call &call, const ast::Assign &assign, Frame &frame) {
+  if (call.graph) {
+    error(call.place) << "calls of other graphs are not supported by this version";
+    return false;
+  }
+  if (isDump && call.callee == "Load" && !call.args.empty() && call.args.front().value.kind == ast::Expr::Kind::Value) {
+    const ast::Expr &source = call.args.front().value;
+    FailureOr<Value> value = evaluator.findValue(source.text, source.place, frame.env);
+    return succeeded(value) && bindResults(assign, {NamedValue{"", *value, call.place}}, "'Load'", call.place, frame);
+  }
+  std::optional<RegisteredOperationName> name = RegisteredOperationName::lookup("net." + call.callee, context);
+  if (!name || !name->getInterface<net::Operator>())
+    return unknownOperator(call);
+  return OperatorBuilder(*this, call, assign, frame, *name).build();
+}
+
+} // namespace msc::frontend

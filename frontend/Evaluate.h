@@ -1,0 +1,81 @@
+// Expressions that are decided at compile time. Values are MLIR attributes, in the form in which `net.config` holds them:
+// i64, f64, bool, strings (words too), arrays (tuples and lists), dictionaries (maps); a call is
+// {callee, args, named}, `%a` is {value = "a"}.
+#pragma once
+
+#include "frontend/Ast.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <optional>
+
+namespace msc::frontend {
+
+/// What a value's name stands for. A null value was reported already; its users stay silent.
+struct Binding {
+  mlir::Value value;
+  llvm::SMLoc place;
+};
+
+/// Names that an expression can see. Children see their parents.
+struct Environment {
+  const Environment *parent = nullptr;
+  llvm::StringMap<mlir::Attribute> constants; ///< null: reported already
+  llvm::StringMap<Binding> values;
+
+  const Binding *findValue(llvm::StringRef name) const;
+  /// Nothing if unknown.
+  std::optional<mlir::Attribute> findConstant(llvm::StringRef name) const;
+  std::vector<std::string> valueNames() const;
+  std::vector<std::string> constantNames() const;
+};
+
+/// Places of the source as MLIR locations.
+mlir::Location toLocation(mlir::MLIRContext *context, const llvm::SourceMgr &sources, llvm::SMLoc place);
+
+class Evaluator {
+public:
+  Evaluator(mlir::MLIRContext *context, const llvm::SourceMgr &sources) : builder(context), sources(sources) {}
+
+  /// Fails after reporting what is wrong, or silently if something it uses was reported.
+  mlir::FailureOr<mlir::Attribute> evaluate(const ast::Expr &expr, const Environment &env);
+  mlir::FailureOr<int64_t> evaluateInteger(const ast::Expr &expr, const Environment &env, llvm::StringRef what);
+  mlir::FailureOr<bool> evaluateBool(const ast::Expr &expr, const Environment &env, llvm::StringRef what);
+  /// The text of a string literal: escapes read, `{name}` filled in.
+  mlir::FailureOr<std::string> decode(llvm::StringRef raw, const Environment &env, llvm::SMLoc place);
+  /// The value of a name; reports names that are not defined.
+  mlir::FailureOr<mlir::Value> findValue(llvm::StringRef name, const ast::Place &place, const Environment &env);
+  /// Fields of a map (or named arguments) as a dictionary.
+  mlir::FailureOr<mlir::DictionaryAttr> evaluateFields(const std::vector<ast::Arg> &fields, const Environment &env);
+
+  mlir::InFlightDiagnostic error(const ast::Place &place) { return mlir::emitError(location(place)); }
+  mlir::Location location(const ast::Place &place) { return toLocation(builder.getContext(), sources, place.begin); }
+
+private:
+  mlir::FailureOr<mlir::Attribute> evaluateCall(const ast::Expr &expr, const Environment &env);
+  mlir::FailureOr<mlir::Attribute> evaluateChain(const ast::Expr &expr, const Environment &env);
+  mlir::FailureOr<mlir::Attribute> evaluateShape(const ast::Expr &expr, const Environment &env);
+  mlir::FailureOr<mlir::Attribute> combine(mlir::Attribute left, const ast::Arg &link, mlir::Attribute right,
+                                           const ast::Expr &leftExpr, const Environment &env);
+  mlir::FailureOr<mlir::Attribute> logic(const ast::Expr &expr, const Environment &env);
+  mlir::FailureOr<mlir::Attribute> combineIntegers(int64_t a, const ast::Arg &link, int64_t b);
+  mlir::FailureOr<mlir::Attribute> combineFloats(double a, const ast::Arg &link, double b);
+  /// Reports an operand that arithmetic cannot use; names the nearest constant for a word that is none.
+  mlir::LogicalResult notANumber(const ast::Expr &expr, mlir::Attribute value, const Environment &env);
+
+  mlir::Builder builder;
+  const llvm::SourceMgr &sources;
+};
+
+/// A key without its quotes.
+std::string keyText(llvm::StringRef key);
+
+/// A tuple or list of one element counts as its element.
+mlir::Attribute unwrapTuple(mlir::Attribute attribute);
+
+} // namespace msc::frontend

@@ -1,0 +1,35 @@
+// Text -> `net` dialect: networks and dumps, by content.
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace msc::frontend {
+
+struct ParseOptions {
+  /// `--devices`; absent: the product of the mesh, else 1.
+  std::optional<int64_t> devices;
+  /// `-D name=value`: overrides a const of the file; the value is an expression.
+  std::vector<std::pair<std::string, std::string>> defines;
+  /// `--repropagate`: of a dump, keep only the strategies that the user wrote.
+  bool repropagate = false;
+};
+
+/// Reads a file into a module that holds one `net.network`, a `net.config` per block and the attribute `net.devices`.
+/// Null after a mistake, which is reported through MLIR's diagnostics (see Diagnostics.h). The source manager keeps the
+/// text, so that carets can be shown as long as it lives. The context needs the net dialect loaded.
+mlir::OwningOpRef<mlir::ModuleOp> parseFile(llvm::StringRef path, mlir::MLIRContext &context,
+                                            const ParseOptions &options, llvm::SourceMgr &sources);
+
+/// The same for text in memory; `name` stands in messages and locations. Imports are relative to the folder of `name`.
+mlir::OwningOpRef<mlir::ModuleOp> parseString(llvm::StringRef text, llvm::StringRef name, mlir::MLIRContext &context,
+                                              const ParseOptions &options, llvm::SourceMgr &sources);
+
+} // namespace msc::frontend

@@ -1,0 +1,197 @@
+// What stands at the top level of a file.
+#include "frontend/ParserImpl.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace msc::frontend {
+using namespace ast;
+
+bool Parser::parseFile(File &file) {
+  while (!is(TokenKind::End))
+    if (!parseItem(file))
+      return false;
+  if (!tokens.error.empty())
+    return fail("");
+  file.isDump = any_of(file.items, [](const Item &item) {
+    const auto *header = std::get_if<Header>(&item);
+    return header && StringRef(header->text).starts_with("#IR entry");
+  });
+  return true;
+}
+
+bool Parser::parseItem(File &file) {
+  auto add = [&]<typename T>(T) -> T & { return std::get<T>(file.items.emplace_back(T())); };
+  if (is(TokenKind::Header))
+    return parseHeader(add(Header()));
+  if (is(TokenKind::Value))
+    return parseDumpParam(add(DumpParam()));
+  if (isWord("import"))
+    return parseImport(add(Import()));
+  if (isWord("const"))
+    return parseConst(add(Const()));
+  if (isWord("mesh"))
+    return parseMesh(add(Mesh()));
+  if (isWord("cell") || isWord("network"))
+    return parseGraph(add(Graph()));
+  if (isWord("subgraph"))
+    return parseSubgraph(add(Subgraph()));
+  if (is(TokenKind::Ident) && !isKeyword(peek().text))
+    return parseBlock(add(Block()));
+  return expected("a network, a cell, a constant or a block such as 'train {...}'");
+}
+
+bool Parser::parseImport(Import &item) {
+  take();
+  Token path = peek();
+  if (!expect(TokenKind::String, "the path of a file in quotes"))
+    return false;
+  item.path = path.text.drop_front().drop_back().str();
+  item.place = placeOf(path);
+  return true;
+}
+
+bool Parser::parseConst(Const &item) {
+  take();
+  Token name = peek();
+  if (!is(TokenKind::Ident) || isKeyword(name.text))
+    return expected("the name of a constant");
+  take();
+  item.name = name.text.str();
+  item.place = placeOf(name);
+  return expect(TokenKind::Equal, "'='") && parseExpr(item.value);
+}
+
+bool Parser::parseMesh(Mesh &item) {
+  item.place = placeOf(take());
+  if (is(TokenKind::Ident))
+    item.name = take().text.str();
+  Token open = peek();
+  if (!expect(TokenKind::LParen, "'('") || !parseArgs(item.axes, TokenKind::RParen, "')'", open))
+    return false;
+  item.origin = takeOrigin();
+  return true;
+}
+
+bool Parser::parseFormal(Formal &formal) {
+  Token name = peek();
+  formal.place = placeOf(name);
+  if (accept(TokenKind::Value)) {
+    formal.isValue = true;
+    formal.name = name.text.drop_front().str();
+    return !accept(TokenKind::Colon) || parseType(formal.type.emplace());
+  }
+  if (!is(TokenKind::Ident) || isKeyword(name.text))
+    return expected("a formal such as '%x' or 'channels: int'");
+  take();
+  formal.name = name.text.str();
+  if (!expect(TokenKind::Colon, "':' and int, float, bool or string"))
+    return false;
+  if (!isWord("int") && !isWord("float") && !isWord("bool") && !isWord("string"))
+    return expected("int, float, bool or string");
+  formal.kind = take().text.str();
+  return !accept(TokenKind::Equal) || parseExpr(formal.defaultValue.emplace());
+}
+
+bool Parser::parseGraph(Graph &item) {
+  item.isNetwork = take().text == "network";
+  Token name = peek();
+  if (!is(TokenKind::Ident) || isKeyword(name.text))
+    return expected(item.isNetwork ? "the name of the network" : "the name of the cell");
+  take();
+  item.name = name.text.str();
+  item.place = placeOf(name);
+  Token open = peek();
+  if (!expect(TokenKind::LParen, "'('"))
+    return false;
+  while (!is(TokenKind::RParen)) {
+    if (!parseFormal(item.formals.emplace_back()))
+      return false;
+    if (!accept(TokenKind::Comma))
+      break;
+  }
+  if (!expectClosing(TokenKind::RParen, "')'", open) || !parseBody(item.body))
+    return false;
+  item.origin = takeOrigin();
+  return true;
+}
+
+bool Parser::parseBlock(Block &block) {
+  Token kind = take();
+  block.kind = kind.text.str();
+  block.place = placeOf(kind);
+  if (is(TokenKind::Ident) && !isKeyword(peek().text))
+    block.name = take().text.str();
+  if (!is(TokenKind::LBrace))
+    return expected("'{' behind '" + block.kind + "'");
+  if (!parseMap(block.fields))
+    return false;
+  block.origin = takeOrigin();
+  return true;
+}
+
+bool Parser::parseHeader(Header &header) {
+  Token line = take();
+  header.text = line.text.str();
+  header.place = placeOf(line);
+  while (is(TokenKind::AttrLine))
+    header.lines.push_back(take().text.trim().str());
+  return true;
+}
+
+bool Parser::parseDumpParam(DumpParam &param) {
+  Token name = take();
+  param.name = name.text.drop_front().str();
+  param.place = placeOf(name);
+  if (!expect(TokenKind::Colon, "':' and the type of a dump's parameter"))
+    return false;
+  if (!is(TokenKind::DumpType))
+    return expected("a type such as <Tensor[Float32], (16, 32)>");
+  if (!parseType(param.type))
+    return false;
+  if (accept(TokenKind::Colon)) {
+    if (!isWord("has_default"))
+      return expected("'has_default'");
+    take();
+    param.hasDefault = true;
+  }
+  param.origin = takeOrigin();
+  return true;
+}
+
+bool Parser::parseSubgraph(Subgraph &graph) {
+  take();
+  Token name = peek();
+  if (!expect(TokenKind::Graph, "'@' and the name of the graph"))
+    return false;
+  graph.name = name.text.drop_front().str();
+  graph.place = placeOf(name);
+  graph.origin = takeOrigin();
+  if (isWord("parent")) {
+    take();
+    if (!expect(TokenKind::Colon, "':'") || !expect(TokenKind::LBracket, "'['") || !isWord("subgraph"))
+      return error.message.empty() ? expected("'subgraph'") : false;
+    take();
+    graph.parent = is(TokenKind::Graph) ? take().text.drop_front().str() : "";
+    if (!expect(TokenKind::RBracket, "']'"))
+      return false;
+  }
+  Token open = peek();
+  if (!expect(TokenKind::LParen, "'('"))
+    return false;
+  while (!is(TokenKind::RParen)) {
+    if (!parseResult(graph.params.emplace_back()))
+      return false;
+    if (!accept(TokenKind::Comma))
+      break;
+  }
+  if (!expectClosing(TokenKind::RParen, "')'", open) || !parseBody(graph.body))
+    return false;
+  Origin below = takeOrigin();
+  if (graph.origin.file.empty())
+    graph.origin = below;
+  return true;
+}
+
+} // namespace msc::frontend

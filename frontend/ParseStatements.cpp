@@ -1,0 +1,263 @@
+// Bodies and what stands in them.
+#include "frontend/ParserImpl.h"
+
+using namespace llvm;
+
+namespace msc::frontend {
+using namespace ast;
+
+bool Parser::parseBody(Body &body) {
+  Nesting level(*this);
+  if (level.tooDeep())
+    return false;
+  Token open = peek();
+  if (!expect(TokenKind::LBrace, "'{'"))
+    return false;
+  while (!is(TokenKind::RBrace) && !is(TokenKind::End))
+    if (!parseStatement(body.statements.emplace_back()))
+      return false;
+  body.close = placeOf(peek());
+  return expectClosing(TokenKind::RBrace, "'}'", open);
+}
+
+bool Parser::parseStatement(Statement &statement) {
+  if (isWord("const"))
+    return parseConst(statement.node.emplace<Const>());
+  if (isWord("param"))
+    return parseParam(statement.node.emplace<Param>());
+  if (isWord("return") || isWord("yield"))
+    return parseReturn(statement.node.emplace<Return>());
+  if (isWord("Return"))
+    return parseDumpReturn(statement.node.emplace<Return>());
+  if (is(TokenKind::Value))
+    return parseAssign(statement.node.emplace<Assign>());
+  if (is(TokenKind::Ident) && peek(1).kind == TokenKind::LParen) {
+    expected("a statement");
+    error.help = ("give the result a name: %y = " + peek().text + "(...)").str();
+    return false;
+  }
+  return expected("a statement");
+}
+
+bool Parser::parseParam(Param &param) {
+  take();
+  Token name = peek();
+  if (!expect(TokenKind::Value, "the name of a parameter, such as %w") || !expect(TokenKind::Colon, "':' and a type"))
+    return false;
+  param.name = name.text.drop_front().str();
+  param.place = placeOf(name);
+  if (!parseType(param.type))
+    return false;
+  if (accept(TokenKind::Equal)) {
+    if (!is(TokenKind::Ident) || isKeyword(peek().text) || peek(1).kind != TokenKind::LParen)
+      return expected("an initializer such as Normal(0.01)");
+    if (!parseCallExpr(param.initializer.emplace()))
+      return false;
+  }
+  if (accept(TokenKind::At)) {
+    if (!is(TokenKind::String))
+      return expected("the old name in quotes behind '@'");
+    param.drawName = take().text.drop_front().drop_back().str();
+  }
+  if (!parseAttributeLists(param.attributes))
+    return false;
+  param.origin = takeOrigin();
+  return true;
+}
+
+bool Parser::parseResult(Result &result) {
+  Token name = peek();
+  if (!expect(TokenKind::Value, "the name of a value, such as %y"))
+    return false;
+  result.name = name.text.drop_front().str();
+  if (is(TokenKind::DebugName))
+    result.debugName = take().text.drop_front().drop_back().str();
+  result.place = placeOf(name);
+  return !accept(TokenKind::Colon) || parseType(result.type.emplace());
+}
+
+bool Parser::parseAssign(Assign &assign) {
+  do {
+    if (!parseResult(assign.results.emplace_back()))
+      return false;
+  } while (accept(TokenKind::Comma));
+  if (!expect(TokenKind::Equal, "'='"))
+    return false;
+  if (isWord("repeat"))
+    return parseRepeat(assign.rhs.emplace<Repeat>());
+  if (isWord("if"))
+    return parseIf(assign.rhs.emplace<If>());
+  return parseCallRhs(assign.rhs.emplace<Call>());
+}
+
+bool Parser::parseCallRhs(Call &call) {
+  Token callee = peek();
+  call.graph = is(TokenKind::Graph);
+  if (!call.graph && (!is(TokenKind::Ident) || isKeyword(callee.text)))
+    return expected("the name of an operator or cell");
+  take();
+  call.callee = callee.text.drop_front(call.graph ? 1 : 0).str();
+  call.place = placeOf(callee);
+  Token open = peek();
+  if (!expect(TokenKind::LParen, "'('") || !parseArgs(call.args, TokenKind::RParen, "')'", open))
+    return false;
+  if (accept(TokenKind::At)) {
+    Token name = peek();
+    if (!expect(TokenKind::String, "the instance name in quotes behind '@'"))
+      return false;
+    call.instance = name.text.drop_front().drop_back().str();
+    call.instancePlace = placeOf(name);
+  }
+  if (!parseAttributeLists(call.attributes) || !parseOptionalSignature(call.signature))
+    return false;
+  call.origin = takeOrigin();
+  return true;
+}
+
+bool Parser::parseAttributeLists(std::vector<Attributes> &lists) {
+  while (is(TokenKind::LBrace) || (is(TokenKind::Ident) && peek(1).kind == TokenKind::Colon &&
+                                   peek(2).kind == TokenKind::LBrace)) {
+    Attributes &list = lists.emplace_back();
+    Token first = peek();
+    if (is(TokenKind::Ident)) {
+      list.label = take().text.str();
+      take();
+    }
+    if (!parseMap(list.fields))
+      return false;
+    list.place = from(first);
+  }
+  return true;
+}
+
+bool Parser::parseOptionalSignature(std::optional<Signature> &signature) {
+  if (!accept(TokenKind::Colon))
+    return true;
+  Signature read;
+  if (!parseTypeList(read.operands))
+    return false;
+  if (accept(TokenKind::Arrow) && !parseTypeList(read.results.emplace()))
+    return false;
+  signature = std::move(read);
+  return true;
+}
+
+bool Parser::parseTypeList(std::vector<Type> &types) {
+  Token open = peek();
+  if (!expect(TokenKind::LParen, "'(' and types"))
+    return false;
+  while (!is(TokenKind::RParen)) {
+    if (!parseType(types.emplace_back()))
+      return false;
+    if (!accept(TokenKind::Comma))
+      break;
+  }
+  return expectClosing(TokenKind::RParen, "')'", open);
+}
+
+bool Parser::parseType(Type &type) {
+  Token first = peek();
+  if (is(TokenKind::DumpType)) {
+    type.dump = take().text.str();
+    type.place = placeOf(first);
+    return true;
+  }
+  if (!is(TokenKind::Ident) || isKeyword(first.text))
+    return expected("a type such as f32[16, 32]");
+  type.element = take().text.str();
+  Token open = peek();
+  if (!expect(TokenKind::LBracket, "'[' and the sizes of the dimensions"))
+    return false;
+  while (!is(TokenKind::RBracket)) {
+    if (!parseExpr(type.dims.emplace_back()))
+      return false;
+    if (!accept(TokenKind::Comma))
+      break;
+  }
+  if (!expectClosing(TokenKind::RBracket, "']'", open))
+    return false;
+  type.place = from(first);
+  return true;
+}
+
+bool Parser::parseReturn(Return &result) {
+  Token first = take();
+  result.kind = first.text == "yield" ? Return::Kind::Yield : Return::Kind::Return;
+  result.place = placeOf(first);
+  do {
+    Arg &arg = result.args.emplace_back();
+    if (is(TokenKind::Ident) && peek(1).kind == TokenKind::Colon) {
+      Token key = take();
+      take();
+      arg.key = key.text.str();
+      arg.keyPlace = placeOf(key);
+    }
+    if (!is(TokenKind::Value))
+      return expected("a value such as %y");
+    Token value = take();
+    arg.value.kind = Expr::Kind::Value;
+    arg.value.text = value.text.drop_front().str();
+    arg.value.place = placeOf(value);
+  } while (accept(TokenKind::Comma));
+  result.origin = takeOrigin();
+  return true;
+}
+
+bool Parser::parseDumpReturn(Return &result) {
+  Token first = take(), open = peek();
+  result.kind = Return::Kind::Dump;
+  result.place = placeOf(first);
+  if (!expect(TokenKind::LParen, "'('") || !parseArgs(result.args, TokenKind::RParen, "')'", open) ||
+      !parseOptionalSignature(result.signature))
+    return false;
+  result.origin = takeOrigin();
+  return true;
+}
+
+bool Parser::parseRepeat(Repeat &repeat) {
+  repeat.place = placeOf(take());
+  Token variable = peek();
+  if (!expect(TokenKind::Ident, "the name of the counter"))
+    return false;
+  repeat.variable = variable.text.str();
+  if (!isWord("in"))
+    return expected("'in'");
+  take();
+  if (!parseExpr(repeat.from) || !expect(TokenKind::DotDot, "'..'") || !parseExpr(repeat.to))
+    return false;
+  if (!isWord("with"))
+    return expected("'with'");
+  take();
+  do {
+    Carried &carried = repeat.carried.emplace_back();
+    Token name = peek();
+    if (!expect(TokenKind::Value, "a value such as %h") || !expect(TokenKind::Equal, "'='"))
+      return false;
+    Token initial = peek();
+    if (!expect(TokenKind::Value, "a value such as %h0"))
+      return false;
+    carried.name = name.text.drop_front().str();
+    carried.initial = initial.text.drop_front().str();
+    carried.place = placeOf(name);
+    carried.initialPlace = placeOf(initial);
+  } while (accept(TokenKind::Comma));
+  return parseBody(repeat.body);
+}
+
+bool Parser::parseIf(If &branches) {
+  branches.place = placeOf(peek());
+  while (true) {
+    take(); // if
+    Branch &branch = branches.branches.emplace_back();
+    if (!parseExpr(branch.condition.emplace()) || !parseBody(branch.body))
+      return false;
+    if (!isWord("else"))
+      return expected("'else', since both sides give a value");
+    take();
+    if (isWord("if"))
+      continue;
+    return parseBody(branches.branches.emplace_back().body);
+  }
+}
+
+} // namespace msc::frontend

@@ -1,0 +1,279 @@
+// Tokens, expressions and the entry points. Statements are in ParseStatements.cpp, items in ParseItems.cpp.
+#include "frontend/ParserImpl.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+
+namespace msc::frontend {
+using namespace ast;
+
+//===----------------------------------------------------------------------===//
+// Tokens
+//===----------------------------------------------------------------------===//
+
+Parser::Parser(StringRef text) : tokens(lex(text)) {}
+
+const Token &Parser::peek(size_t ahead) const {
+  return tokens.tokens[std::min(at + ahead, tokens.tokens.size() - 1)];
+}
+
+bool Parser::isWord(StringRef word, size_t ahead) const {
+  return peek(ahead).kind == TokenKind::Ident && peek(ahead).text == word;
+}
+
+bool Parser::accept(TokenKind kind) {
+  if (!is(kind))
+    return false;
+  take();
+  return true;
+}
+
+Place Parser::placeOf(const Token &token) {
+  return {SMLoc::getFromPointer(token.text.begin()), SMLoc::getFromPointer(token.text.end())};
+}
+
+Place Parser::from(const Token &first) const {
+  const Token &last = tokens.tokens[at == 0 ? 0 : at - 1];
+  return {SMLoc::getFromPointer(first.text.begin()), SMLoc::getFromPointer(last.text.end())};
+}
+
+bool Parser::failAt(const Token &token, const Twine &message) {
+  // The end of the tokens is where the lexer gave up, if it did: that is the mistake, not what is missing.
+  if (token.kind == TokenKind::End && !tokens.error.empty()) {
+    error.message = tokens.error;
+    error.place = SMLoc::getFromPointer(tokens.errorAt);
+    return false;
+  }
+  error.message = message.str();
+  error.place = SMLoc::getFromPointer(token.text.begin());
+  return false;
+}
+
+bool Parser::fail(const Twine &message) { return failAt(peek(), message); }
+
+bool Parser::expected(StringRef what) {
+  if (is(TokenKind::End))
+    return fail("expected " + what + " before the end of the file");
+  return fail("expected " + what + ", found '" + peek().text.take_front(40) + "'");
+}
+
+bool Parser::expect(TokenKind kind, StringRef what) { return accept(kind) || expected(what); }
+
+bool Parser::expectClosing(TokenKind kind, StringRef what, const Token &open) {
+  if (accept(kind))
+    return true;
+  expected(what);
+  if (tokens.error.empty() || !is(TokenKind::End)) {
+    error.note = ("to close this '" + open.text + "'").str();
+    error.notePlace = SMLoc::getFromPointer(open.text.begin());
+  }
+  return false;
+}
+
+Origin Parser::takeOrigin() {
+  Origin origin;
+  while (nextRemark < tokens.remarks.size() && tokens.remarks[nextRemark].after < at)
+    ++nextRemark;
+  for (; nextRemark < tokens.remarks.size() && tokens.remarks[nextRemark].after == at; ++nextRemark) {
+    const Remark &remark = tokens.remarks[nextRemark];
+    if (remark.isScope) {
+      origin.scope = remark.text.str();
+    } else if (origin.file.empty()) { // MindSpore prints the innermost frame first
+      auto [file, line] = splitFileRemark(remark.text);
+      if (line) {
+        origin.file = file.str();
+        origin.line = line;
+      }
+    }
+  }
+  return origin;
+}
+
+//===----------------------------------------------------------------------===//
+// Expressions
+//===----------------------------------------------------------------------===//
+
+/// Binary operators by precedence, weakest first.
+static const std::vector<std::vector<TokenKind>> &binaryOperators() {
+  static const std::vector<std::vector<TokenKind>> levels = {
+      {TokenKind::OrOr},
+      {TokenKind::AndAnd},
+      {TokenKind::EqualEqual, TokenKind::NotEqual, TokenKind::Less, TokenKind::Greater, TokenKind::LessEqual,
+       TokenKind::GreaterEqual},
+      {TokenKind::Plus, TokenKind::Minus},
+      {TokenKind::Star, TokenKind::Slash, TokenKind::Percent}};
+  return levels;
+}
+
+bool Parser::parseExpr(Expr &expr) {
+  Nesting level(*this);
+  return !level.tooDeep() && parseChain(expr, 0);
+}
+
+bool Parser::parseChain(Expr &expr, unsigned level) {
+  if (level == binaryOperators().size())
+    return parseUnary(expr);
+  Token first = peek();
+  if (!parseChain(expr, level + 1))
+    return false;
+  if (!is_contained(binaryOperators()[level], peek().kind))
+    return true;
+  Expr chain;
+  chain.kind = Expr::Kind::Chain;
+  chain.items.push_back({"", std::move(expr), {}});
+  while (is_contained(binaryOperators()[level], peek().kind)) {
+    Token op = take();
+    Arg &link = chain.items.emplace_back();
+    link.key = op.text.str();
+    link.keyPlace = placeOf(op);
+    if (!parseChain(link.value, level + 1))
+      return false;
+  }
+  chain.place = from(first);
+  expr = std::move(chain);
+  return true;
+}
+
+bool Parser::parseUnary(Expr &expr) {
+  if (!is(TokenKind::Minus))
+    return parsePrimary(expr);
+  Nesting level(*this);
+  if (level.tooDeep())
+    return false;
+  Token minus = take();
+  expr.kind = Expr::Kind::Negate;
+  if (!parseUnary(expr.items.emplace_back().value))
+    return false;
+  expr.place = from(minus);
+  return true;
+}
+
+bool Parser::parsePrimary(Expr &expr) {
+  auto leaf = [&](Expr::Kind kind, size_t front = 0, size_t back = 0) {
+    Token token = take();
+    expr.kind = kind;
+    expr.text = token.text.drop_front(front).drop_back(back).str();
+    expr.place = placeOf(token);
+    return true;
+  };
+  Token open = peek();
+  switch (open.kind) {
+  case TokenKind::Value: return leaf(Expr::Kind::Value, 1);
+  case TokenKind::Outer: return leaf(Expr::Kind::Outer, 2, 1);
+  case TokenKind::Int: return leaf(Expr::Kind::Int);
+  case TokenKind::Float: return leaf(Expr::Kind::Float);
+  case TokenKind::String: return leaf(Expr::Kind::String, 1, 1);
+  case TokenKind::Word: return leaf(Expr::Kind::Word);
+  case TokenKind::Graph: return leaf(Expr::Kind::Graph, 1);
+  case TokenKind::Ident:
+    if (isKeyword(open.text))
+      return expected("an expression");
+    return peek(1).kind == TokenKind::LParen ? parseCallExpr(expr) : leaf(Expr::Kind::Word);
+  case TokenKind::LBrace:
+    expr.kind = Expr::Kind::Map;
+    if (!parseMap(expr.items))
+      return false;
+    break;
+  case TokenKind::LParen:
+    take();
+    expr.kind = Expr::Kind::Tuple;
+    if (!parseArgs(expr.items, TokenKind::RParen, "')'", open))
+      return false;
+    break;
+  case TokenKind::LBracket:
+    take();
+    expr.kind = Expr::Kind::List;
+    if (!parseArgs(expr.items, TokenKind::RBracket, "']'", open))
+      return false;
+    break;
+  default:
+    return expected("an expression");
+  }
+  expr.place = from(open);
+  return true;
+}
+
+bool Parser::parseCallExpr(Expr &expr) {
+  Token callee = take(), open = take();
+  expr.kind = Expr::Kind::Call;
+  expr.text = callee.text.str();
+  if (!parseArgs(expr.items, TokenKind::RParen, "')'", open))
+    return false;
+  expr.place = from(callee);
+  return true;
+}
+
+bool Parser::parseArgs(std::vector<Arg> &args, TokenKind close, StringRef closeText, const Token &open) {
+  while (!is(close)) {
+    Arg &arg = args.emplace_back();
+    if (is(TokenKind::Ident) && peek(1).kind == TokenKind::Colon) {
+      Token key = take();
+      take();
+      arg.key = key.text.str();
+      arg.keyPlace = placeOf(key);
+    }
+    if (!parseExpr(arg.value))
+      return false;
+    if (!accept(TokenKind::Comma))
+      break;
+  }
+  return expectClosing(close, closeText, open);
+}
+
+bool Parser::parseKey(Arg &field) {
+  Token first = peek();
+  if (is(TokenKind::String)) {
+    field.key = take().text.str(); // keeps its quotes: only they tell it from words
+  } else if (is(TokenKind::Ident)) {
+    for (; is(TokenKind::Ident); take())
+      field.key += (field.key.empty() ? "" : " ") + peek().text.str();
+  } else {
+    return expected("a key");
+  }
+  field.keyPlace = from(first);
+  return true;
+}
+
+bool Parser::parseMap(std::vector<Arg> &fields) {
+  Nesting level(*this);
+  if (level.tooDeep())
+    return false;
+  Token open = peek();
+  if (!expect(TokenKind::LBrace, "'{'"))
+    return false;
+  while (!is(TokenKind::RBrace)) {
+    Arg &field = fields.emplace_back();
+    if (!parseKey(field) || !expect(TokenKind::Colon, "':' behind a key") || !parseExpr(field.value))
+      return false;
+    if (!accept(TokenKind::Comma))
+      break;
+  }
+  return expectClosing(TokenKind::RBrace, "'}'", open);
+}
+
+bool Parser::parseLoneExpr(Expr &expr) {
+  return parseExpr(expr) && (is(TokenKind::End) && tokens.error.empty() ? true : expected("the end"));
+}
+
+//===----------------------------------------------------------------------===//
+// Entry points
+//===----------------------------------------------------------------------===//
+
+std::variant<File, SyntaxError> parseText(StringRef text) {
+  Parser parser(text);
+  File file;
+  if (parser.parseFile(file))
+    return file;
+  return parser.takeError();
+}
+
+std::variant<Expr, SyntaxError> parseExpression(StringRef text) {
+  Parser parser(text);
+  Expr expr;
+  if (parser.parseLoneExpr(expr))
+    return expr;
+  return parser.takeError();
+}
+
+} // namespace msc::frontend

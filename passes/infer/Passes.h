@@ -1,0 +1,16 @@
+// Checks of whole networks, before anything is decided.
+#pragma once
+
+#include "dialects/net/NetOps.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace msc::infer {
+
+#define GEN_PASS_DECL
+#include "passes/infer/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "passes/infer/Passes.h.inc"
+
+} // namespace msc::infer

@@ -1,0 +1,180 @@
+#include "runtime/comm/mpi/Connection.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <sched.h>
+#include <thread>
+
+namespace msc::comm {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+/// MPI counts are ints: longer messages go in parts.
+constexpr int64_t kMessageBytes = int64_t{1} << 30;
+constexpr int kTag = 1;
+
+/// The news of a failure.
+struct FailureMessage {
+  int64_t rank;
+  int32_t code;
+  char message[1024];
+  char help[256];
+};
+
+Connection::Connection(SharedRun &run, int64_t ranks) : run(run), ranks(ranks) {
+  MPI_Comm_dup(MPI_COMM_WORLD, &data);
+  MPI_Comm_dup(MPI_COMM_WORLD, &failures);
+  MPI_Comm_set_errhandler(data, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(failures, MPI_ERRORS_RETURN);
+}
+
+void Connection::close() {
+  MPI_Comm_free(&data);
+  MPI_Comm_free(&failures);
+}
+
+Status Connection::check(int code, const char *what) {
+  if (code == MPI_SUCCESS)
+    return Status::ok();
+  char text[MPI_MAX_ERROR_STRING] = {};
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return Error{ExitCode::PeerFailed, std::string("MPI failed in ") + what + ": " + std::string(text, length), ""};
+}
+
+void Connection::send(const void *bytesToSend, int64_t bytes, int64_t rank) {
+  used = true;
+  auto *from = static_cast<const char *>(bytesToSend);
+  do {
+    int64_t part = std::min(bytes, kMessageBytes);
+    requests.emplace_back();
+    if (Status done = check(MPI_Isend(from, static_cast<int>(part), MPI_BYTE, static_cast<int>(rank), kTag, data,
+                                      &requests.back()),
+                            "MPI_Isend");
+        !done)
+      trouble = done.error().message;
+    from += part;
+    bytes -= part;
+  } while (bytes > 0);
+}
+
+void Connection::receive(void *bytesToReceive, int64_t bytes, int64_t rank) {
+  used = true;
+  auto *to = static_cast<char *>(bytesToReceive);
+  do {
+    int64_t part = std::min(bytes, kMessageBytes);
+    receives.push_back({requests.size(), rank});
+    requests.emplace_back();
+    if (Status done = check(MPI_Irecv(to, static_cast<int>(part), MPI_BYTE, static_cast<int>(rank), kTag, data,
+                                      &requests.back()),
+                            "MPI_Irecv");
+        !done)
+      trouble = done.error().message;
+    to += part;
+    bytes -= part;
+  } while (bytes > 0);
+}
+
+Status Connection::abandon() {
+  for (const Receive &receive : receives)
+    if (requests[receive.request] != MPI_REQUEST_NULL)
+      MPI_Cancel(&requests[receive.request]);
+  spreadFailure();
+  run.exit();
+  return *run.failure();
+}
+
+Error Connection::stalled(const OperationRecord &what, milliseconds waited) {
+  std::vector<int64_t> absent;
+  for (const Receive &receive : receives) {
+    int arrived = 0;
+    MPI_Request_get_status(requests[receive.request], &arrived, MPI_STATUS_IGNORE);
+    if (!arrived && (absent.empty() || absent.back() != receive.rank))
+      absent.push_back(receive.rank);
+  }
+  return {ExitCode::Timeout,
+          what.str() + " made no progress for " + std::to_string(waited.count() / 1000) + "." +
+              std::to_string(waited.count() / 100 % 10) + " s: waiting for " +
+              (absent.empty() ? "peers to receive" : rankList(absent)),
+          "raise --timeout if the ranks are only slow"};
+}
+
+Status Connection::wait(const OperationRecord &what) {
+  const Clock::time_point start = Clock::now();
+  milliseconds nextReport = run.stallAfter;
+  statuses.resize(requests.size());
+  for (int64_t poll = 0;; ++poll) {
+    int done = 0;
+    int code = trouble.empty() ? MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, statuses.data())
+                               : MPI_SUCCESS;
+    if (Status good = check(code, "MPI_Testall"); !good)
+      trouble = good.error().message;
+    if (!trouble.empty()) {
+      run.fail(run.rank(), {ExitCode::PeerFailed, trouble + "; in " + what.str(), ""});
+      return abandon();
+    }
+    if (done)
+      break;
+    if (run.hasFailed())
+      return abandon();
+    if (poll % 64 == 63) {
+      spreadFailure();
+      auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - start);
+      if (run.timeout.count() && waited >= run.timeout)
+        run.fail(-1, stalled(what, waited));
+      if (waited >= nextReport) {
+        fprintf(stderr, "warning: %s\n", stalled(what, waited).message.c_str());
+        nextReport *= 4;
+      }
+      // Who has waited for a millisecond leaves the core to those who compute.
+      if (waited.count() >= 1)
+        std::this_thread::sleep_for(std::chrono::microseconds(waited.count() >= 20 ? 500 : 50));
+    }
+    sched_yield();
+  }
+  counts.clear();
+  for (const Receive &receive : receives) {
+    int count = 0;
+    MPI_Get_count(&statuses[receive.request], MPI_BYTE, &count);
+    counts.push_back(count);
+  }
+  requests.clear();
+  receives.clear();
+  return Status::ok();
+}
+
+void Connection::spreadFailure() {
+  int arrived = 0;
+  MPI_Status status;
+  while (!run.hasFailed() && MPI_Iprobe(MPI_ANY_SOURCE, kTag, failures, &arrived, &status) == MPI_SUCCESS && arrived) {
+    FailureMessage news;
+    MPI_Recv(&news, sizeof(news), MPI_BYTE, status.MPI_SOURCE, kTag, failures, MPI_STATUS_IGNORE);
+    told = true;
+    run.fail(news.rank, {static_cast<ExitCode>(news.code), news.message, news.help});
+  }
+  if (!run.hasFailed() || told || !run.recordedHere())
+    return;
+  told = true;
+  auto [rank, error] = run.firstCause();
+  FailureMessage news{rank, static_cast<int32_t>(error.code), {}, {}};
+  strncpy(news.message, error.message.c_str(), sizeof(news.message) - 1);
+  strncpy(news.help, error.help.c_str(), sizeof(news.help) - 1);
+  for (int64_t peer = 0; peer < ranks; ++peer) {
+    if (run.shares(peer))
+      continue;
+    MPI_Request request;
+    MPI_Isend(&news, sizeof(news), MPI_BYTE, static_cast<int>(peer), kTag, failures, &request);
+    // Small messages are buffered at once; one that cannot be delivered must not keep this rank.
+    int sent = 0;
+    for (int i = 0; i < 1000 && !sent; ++i) {
+      MPI_Test(&request, &sent, MPI_STATUS_IGNORE);
+      sched_yield();
+    }
+    if (!sent)
+      MPI_Request_free(&request);
+  }
+}
+
+} // namespace msc::comm

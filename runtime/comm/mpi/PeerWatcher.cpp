@@ -1,0 +1,66 @@
+#include "runtime/comm/mpi/PeerWatcher.h"
+
+#include <poll.h>
+#include <csignal>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace msc::comm {
+
+PeerWatcher::PeerWatcher(SharedRun &run) : run(run) {
+  for (int64_t rank : run.ranks()) {
+    if (rank == run.rank())
+      continue;
+    // Fails in other process name spaces and on old kernels: then mpirun's own watch is what remains.
+    int handle = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(run.state(rank).process.load()), 0));
+    if (handle < 0)
+      continue;
+    handles.push_back(handle);
+    peers.push_back(rank);
+  }
+  handles.push_back(eventfd(0, EFD_CLOEXEC));
+  // Signals belong to the program's own threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread = std::thread([this] { watch(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+PeerWatcher::~PeerWatcher() {
+  uint64_t one = 1;
+  if (write(handles.back(), &one, sizeof(one)) == sizeof(one))
+    thread.join();
+  else
+    thread.detach();
+  for (int handle : handles)
+    close(handle);
+}
+
+void PeerWatcher::peerEnded(int64_t rank) {
+  RankState &state = run.state(rank);
+  if (state.presence.load() == Presence::Left)
+    return;
+  state.presence.store(Presence::Dead);
+  run.fail(rank, {ExitCode::PeerFailed,
+                  "its process " + std::to_string(state.process.load()) + " died; " + run.whereabouts(rank), ""});
+}
+
+void PeerWatcher::watch() {
+  std::vector<pollfd> waiting;
+  for (int handle : handles)
+    waiting.push_back({handle, POLLIN, 0});
+  while (!(waiting.back().revents & POLLIN)) {
+    if (poll(waiting.data(), waiting.size(), -1) < 0)
+      continue;
+    for (size_t i = 0; i < peers.size(); ++i)
+      if (waiting[i].revents) {
+        peerEnded(peers[i]);
+        waiting[i].fd = -1;
+        waiting[i].revents = 0;
+      }
+  }
+}
+
+} // namespace msc::comm

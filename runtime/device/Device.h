@@ -1,0 +1,88 @@
+// What the executor asks of a compute device. Everything is prepared at load with final addresses, so that a step is a
+// call without arguments. Backends: cpu here, cuda as a plugin.
+#pragma once
+
+#include "runtime/Status.h"
+#include "runtime/comm/Communicator.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace msc::device {
+
+/// One piece of work with bound addresses. run() may be called any number of times and does not allocate.
+class Operation {
+public:
+  virtual ~Operation() = default;
+  virtual Status run() = 0;
+};
+
+/// A call of a generated kernel: symbol(arguments..., begin, end) for each task.
+struct LaunchSpec {
+  std::string symbol;
+  std::vector<std::byte *> arguments;
+  int64_t end = 1;    ///< of the range that starts at 0
+  int64_t tasks = 1;  ///< pieces of the range, fixed in the plan
+  int64_t unit = 1;   ///< piece boundaries are multiples of this
+};
+
+/// result = activation(op(left) op(right) + bias) for one batch entry per element of `batches`, all dense row-major.
+struct MatMulSpec {
+  /// Element offsets of one batch entry in each operand; operands that are broadcast repeat theirs.
+  struct Batch {
+    int64_t left = 0, right = 0, result = 0;
+  };
+  plan::DataType type = plan::F32;
+  int64_t rows = 0, columns = 0, depth = 0;
+  bool transposeLeft = false, transposeRight = false;
+  std::byte *left = nullptr, *right = nullptr, *result = nullptr;
+  std::byte *bias = nullptr; ///< `columns` elements, or null
+  std::string activation;
+  std::vector<Batch> batches;
+  int64_t tasks = 1; ///< blocks of rows, batches first
+};
+
+/// Elements from one region to another of equal sizes.
+struct CopySpec {
+  std::byte *source = nullptr, *target = nullptr;
+  comm::Region from, to;
+  size_t elementBytes = 0;
+};
+
+struct FillSpec {
+  std::byte *target = nullptr;
+  int64_t count = 0;
+  plan::DataType type = plan::F32;
+  double value = 0;
+};
+
+/// A device of one rank. Used by that rank's thread only.
+class Device {
+public:
+  virtual ~Device() = default;
+  /// "cpu", "cuda": the word of the first line on stderr.
+  virtual const char *name() const = 0;
+  /// Zeroed memory for all buffers, at least 64-byte aligned; lives as long as the device. Called once.
+  virtual Result<std::byte *> allocateArena(uint64_t bytes) = 0;
+
+  virtual Result<std::unique_ptr<Operation>> prepareLaunch(const LaunchSpec &spec) = 0;
+  virtual Result<std::unique_ptr<Operation>> prepareMatMul(const MatMulSpec &spec) = 0;
+  virtual Result<std::unique_ptr<Operation>> prepareCopy(const CopySpec &spec) = 0;
+  virtual Result<std::unique_ptr<Operation>> prepareFill(const FillSpec &spec) = 0;
+  /// Called once after everything is prepared: allocates what operations share.
+  virtual Status finishPreparation() = 0;
+
+  /// Host to device and back; complete when the call returns.
+  virtual Status upload(std::byte *target, const void *source, size_t bytes) = 0;
+  virtual Status download(void *target, const std::byte *source, size_t bytes) = 0;
+  /// All operations so far are complete.
+  virtual Status synchronize() = 0;
+  /// Arena and workspaces.
+  virtual uint64_t allocatedBytes() const = 0;
+};
+
+} // namespace msc::device

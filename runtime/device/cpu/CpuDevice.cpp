@@ -1,0 +1,306 @@
+#include "runtime/device/cpu/CpuDevice.h"
+
+#include "runtime/device/cpu/MatMul.h"
+#include "runtime/device/cpu/WorkerPool.h"
+#include "runtime/plan/PlanIndex.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fmt/format.h>
+#include <fstream>
+#include <sys/mman.h>
+#include <utility>
+
+namespace msc::device {
+namespace {
+
+constexpr size_t alignment = 64;
+/// Kernels take at most so many pointers; the plan checker knows the same number.
+constexpr size_t mostArguments = 48;
+
+/// Anonymous zeroed memory.
+class Mapping {
+public:
+  Mapping() = default;
+  explicit Mapping(size_t bytes) : size(bytes) {
+    base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED)
+      base = nullptr;
+    else
+      ::madvise(base, bytes, MADV_HUGEPAGE); // advice only
+  }
+  ~Mapping() {
+    if (base)
+      ::munmap(base, size);
+  }
+  Mapping(Mapping &&other) noexcept : base(std::exchange(other.base, nullptr)), size(other.size) {}
+  Mapping &operator=(Mapping &&other) noexcept {
+    std::swap(base, other.base);
+    std::swap(size, other.size);
+    return *this;
+  }
+  std::byte *data() const { return static_cast<std::byte *>(base); }
+  size_t bytes() const { return base ? size : 0; }
+
+private:
+  void *base = nullptr;
+  size_t size = 0;
+};
+
+Error outOfMemory(const char *what, uint64_t bytes) {
+  return {ExitCode::NoResource, fmt::format("cannot allocate {} bytes for {}", bytes, what), "use more devices"};
+}
+
+using Caller = void (*)(void *function, std::byte *const *arguments, int64_t begin, int64_t end);
+
+template <size_t... I> Caller callerOf(std::index_sequence<I...>) {
+  return [](void *function, std::byte *const *arguments, int64_t begin, int64_t end) {
+    using Kernel = void (*)(decltype((void)I, static_cast<std::byte *>(nullptr))..., int64_t, int64_t);
+    reinterpret_cast<Kernel>(function)(arguments[I]..., begin, end);
+  };
+}
+template <size_t... N> std::array<Caller, sizeof...(N)> makeCallers(std::index_sequence<N...>) {
+  return {callerOf(std::make_index_sequence<N>())...};
+}
+
+/// A call of a generated kernel, cut into its tasks.
+class Launch final : public Operation {
+public:
+  Launch(const LaunchSpec &spec, void *function, Caller caller, WorkerPool &pool)
+      : function(function), caller(caller), arguments(spec.arguments), pool(pool) {
+    for (int64_t task = 0; task < spec.tasks; ++task) {
+      auto bound = [&](int64_t value) { return value == spec.end ? value : value / spec.unit * spec.unit; };
+      Range piece = pieceOf(spec.end, task, spec.tasks);
+      piece = {bound(piece.begin), bound(piece.end)};
+      if (piece.size() > 0)
+        pieces.push_back(piece);
+    }
+  }
+  Status run() override {
+    pool.run(
+        static_cast<int64_t>(pieces.size()),
+        [](void *self, int64_t task, int) {
+          auto *launch = static_cast<Launch *>(self);
+          const Range &piece = launch->pieces[task];
+          launch->caller(launch->function, launch->arguments.data(), piece.begin, piece.end);
+        },
+        this);
+    return {};
+  }
+
+private:
+  void *function;
+  Caller caller;
+  std::vector<std::byte *> arguments;
+  std::vector<Range> pieces;
+  WorkerPool &pool;
+};
+
+/// Rows of contiguous bytes between two strided regions.
+class Copy final : public Operation {
+public:
+  explicit Copy(const CopySpec &spec) : spec(spec) {
+    std::vector<int64_t> at(spec.from.sizes.size(), 0);
+    bool contiguous = !at.empty() && spec.from.strides.back() == 1 && spec.to.strides.back() == 1;
+    outer = at.size() - (contiguous ? 1 : 0);
+    rowBytes = (contiguous ? spec.from.sizes.back() : 1) * spec.elementBytes;
+    for (size_t i = 0; i < outer; ++i)
+      rows *= spec.from.sizes[i];
+    counter.assign(outer, 0);
+  }
+  Status run() override {
+    std::fill(counter.begin(), counter.end(), 0);
+    int64_t from = spec.from.offset, to = spec.to.offset;
+    for (int64_t row = 0; row < rows; ++row) {
+      auto bytes = static_cast<int64_t>(spec.elementBytes);
+      std::memcpy(spec.target + to * bytes, spec.source + from * bytes, rowBytes);
+      for (size_t i = outer; i-- > 0;) {
+        from += spec.from.strides[i];
+        to += spec.to.strides[i];
+        if (++counter[i] < spec.from.sizes[i])
+          break;
+        from -= spec.from.strides[i] * spec.from.sizes[i];
+        to -= spec.to.strides[i] * spec.to.sizes[i];
+        counter[i] = 0;
+      }
+    }
+    return {};
+  }
+
+private:
+  CopySpec spec;
+  size_t outer = 0;
+  size_t rowBytes = 0;
+  int64_t rows = 1;
+  std::vector<int64_t> counter;
+};
+
+/// `value` as one element of `type`, in the low bytes.
+uint64_t elementOf(plan::DataType type, double value) {
+  uint64_t bits = 0;
+  auto store = [&](auto element) { std::memcpy(&bits, &element, sizeof(element)); };
+  uint32_t single = 0;
+  auto narrow = static_cast<float>(value);
+  std::memcpy(&single, &narrow, sizeof(single));
+  switch (type) {
+  case plan::F64: store(value); break;
+  case plan::F32: store(narrow); break;
+  case plan::I32: store(static_cast<int32_t>(value)); break;
+  case plan::I64: store(static_cast<int64_t>(value)); break;
+  case plan::BOOL: store(static_cast<uint8_t>(value != 0)); break;
+  case plan::F16: store(static_cast<_Float16>(narrow)); break;
+  case plan::BF16: store(static_cast<uint16_t>((single + 0x7fff + (single >> 16 & 1)) >> 16)); break;
+  default: break;
+  }
+  return bits;
+}
+
+class Fill final : public Operation {
+public:
+  explicit Fill(const FillSpec &spec) : spec(spec), size(elementBytes(spec.type)), bits(elementOf(spec.type, spec.value)) {}
+  Status run() override {
+    if (bits == 0)
+      std::memset(spec.target, 0, spec.count * size);
+    else if (size == 4)
+      std::fill_n(reinterpret_cast<uint32_t *>(spec.target), spec.count, static_cast<uint32_t>(bits));
+    else if (size == 8)
+      std::fill_n(reinterpret_cast<uint64_t *>(spec.target), spec.count, bits);
+    else if (size == 2)
+      std::fill_n(reinterpret_cast<uint16_t *>(spec.target), spec.count, static_cast<uint16_t>(bits));
+    else
+      std::memset(spec.target, static_cast<int>(bits & 0xff), spec.count);
+    return {};
+  }
+
+private:
+  FillSpec spec;
+  size_t size;
+  uint64_t bits;
+};
+
+class CpuDevice final : public Device {
+public:
+  CpuDevice(std::shared_ptr<KernelLibrary> kernels, const CpuOptions &options)
+      : kernels(std::move(kernels)), pool(options.threads, options.processors),
+        callers(makeCallers(std::make_index_sequence<mostArguments + 1>())) {}
+
+  const char *name() const override { return "cpu"; }
+
+  Result<std::byte *> allocateArena(uint64_t bytes) override {
+    arena = Mapping(std::max<uint64_t>(bytes, alignment));
+    if (!arena.data())
+      return outOfMemory("the arena", bytes);
+    return arena.data();
+  }
+
+  Result<std::unique_ptr<Operation>> prepareLaunch(const LaunchSpec &spec) override {
+    void *function = kernels->find(spec.symbol);
+    if (!function)
+      return Error{ExitCode::BadFile, fmt::format("the plan's machine code has no kernel '{}'", spec.symbol), ""};
+    if (spec.arguments.size() > mostArguments)
+      return Error{ExitCode::BadFile, fmt::format("kernel '{}' takes {} arguments", spec.symbol, spec.arguments.size()),
+                   ""};
+    return std::unique_ptr<Operation>(new Launch(spec, function, callers[spec.arguments.size()], pool));
+  }
+  Result<std::unique_ptr<Operation>> prepareMatMul(const MatMulSpec &spec) override {
+    auto made = device::prepareMatMul(spec, pool);
+    if (!made)
+      return made.error();
+    matmuls.push_back(made->get());
+    return std::unique_ptr<Operation>(std::move(*made));
+  }
+  Result<std::unique_ptr<Operation>> prepareCopy(const CopySpec &spec) override {
+    return std::unique_ptr<Operation>(new Copy(spec));
+  }
+  Result<std::unique_ptr<Operation>> prepareFill(const FillSpec &spec) override {
+    return std::unique_ptr<Operation>(new Fill(spec));
+  }
+
+  Status finishPreparation() override {
+    size_t bytes = 0;
+    for (MatMulOperation *matmul : matmuls)
+      bytes = std::max(bytes, matmul->scratchBytes());
+    bytes = (bytes + alignment) / alignment * alignment;
+    scratch = Mapping(bytes * pool.size());
+    if (!scratch.data())
+      return outOfMemory("the workspace of matrix products", bytes * pool.size());
+    std::vector<std::byte *> blocks;
+    for (int worker = 0; worker < pool.size(); ++worker)
+      blocks.push_back(scratch.data() + worker * bytes);
+    for (MatMulOperation *matmul : matmuls)
+      matmul->setScratch(blocks);
+    return {};
+  }
+
+  Status upload(std::byte *target, const void *source, size_t bytes) override {
+    std::memcpy(target, source, bytes);
+    return {};
+  }
+  Status download(void *target, const std::byte *source, size_t bytes) override {
+    std::memcpy(target, source, bytes);
+    return {};
+  }
+  Status synchronize() override { return {}; }
+  uint64_t allocatedBytes() const override { return arena.bytes() + scratch.bytes(); }
+
+private:
+  std::shared_ptr<KernelLibrary> kernels;
+  WorkerPool pool;
+  std::array<Caller, mostArguments + 1> callers;
+  Mapping arena, scratch;
+  std::vector<MatMulOperation *> matmuls; ///< owned by whoever prepared them; used only until finishPreparation
+};
+
+/// First number in the line of `path` that starts with `key` ("" = first line); none if there is no such file or number.
+std::optional<uint64_t> numberIn(const std::string &path, const std::string &key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind(key, 0) != 0)
+      continue;
+    size_t digit = line.find_first_of("0123456789");
+    if (digit == std::string::npos)
+      return std::nullopt;
+    return std::strtoull(line.c_str() + digit, nullptr, 10);
+  }
+  return std::nullopt;
+}
+
+double gibibytes(double bytes) { return bytes / (1024.0 * 1024.0 * 1024.0); }
+
+} // namespace
+
+CpuOptions shareOfHost(int threadsPerRank, int64_t localRank, int64_t localSize) {
+  std::vector<int> all = usableProcessors();
+  auto count = static_cast<int64_t>(std::max<size_t>(all.size(), 1));
+  CpuOptions options;
+  options.threads = threadsPerRank > 0 ? threadsPerRank : static_cast<int>(std::max<int64_t>(1, count / localSize));
+  // A run that leaves processors free leaves their choice to the kernel: others may run here too.
+  if (!all.empty() && options.threads * localSize >= count)
+    for (int i = 0; i < options.threads; ++i)
+      options.processors.push_back(all[(localRank * options.threads + i) % count]);
+  return options;
+}
+
+std::unique_ptr<Device> createCpuDevice(std::shared_ptr<KernelLibrary> kernels, const CpuOptions &options) {
+  return std::make_unique<CpuDevice>(std::move(kernels), options);
+}
+
+Status checkHostMemory(uint64_t bytes, int64_t ranks) {
+  std::optional<uint64_t> available = numberIn("/proc/meminfo", "MemAvailable:");
+  double free = available ? static_cast<double>(*available) * 1024.0 : 1e300;
+  if (auto limit = numberIn("/sys/fs/cgroup/memory.max", "")) {
+    double used = static_cast<double>(numberIn("/sys/fs/cgroup/memory.current", "").value_or(0));
+    free = std::min(free, static_cast<double>(*limit) - used);
+  }
+  double needed = static_cast<double>(bytes) * static_cast<double>(ranks);
+  if (needed <= free)
+    return {};
+  return Error{ExitCode::NoResource,
+               fmt::format("the plan takes {:.2f} GiB per rank, {:.2f} GiB for {} on this host, but {:.2f} GiB are free",
+                           gibibytes(static_cast<double>(bytes)), gibibytes(needed),
+                           ranks == 1 ? "1 rank" : fmt::format("{} ranks", ranks), gibibytes(free)),
+               "use more hosts, or more devices"};
+}
+
+} // namespace msc::device

@@ -1,0 +1,33 @@
+// Matrix products on the CPU: oneDNN for f32, plain loops for f64 and for empty sums.
+#pragma once
+
+#include "runtime/device/Device.h"
+#include "runtime/device/cpu/WorkerPool.h"
+
+#include <memory>
+
+namespace msc::device {
+
+/// A matrix product whose scratch memory is given later, one block per worker.
+class MatMulOperation : public Operation {
+public:
+  /// Bytes of scratch memory that each worker needs.
+  virtual size_t scratchBytes() const = 0;
+  /// `scratch` holds one block of at least scratchBytes() per worker.
+  virtual void setScratch(const std::vector<std::byte *> &scratch) = 0;
+};
+
+/// The rows of one batch entry that one task computes.
+struct RowBlock {
+  size_t batch = 0;
+  int64_t begin = 0, end = 0;
+};
+
+/// The blocks of each task: whole batch entries if there are at least as many as tasks, else row blocks of each entry.
+/// A function of the plan and the local sizes only, so that the number of threads changes no bit.
+std::vector<std::vector<RowBlock>> splitRows(size_t batches, int64_t rows, int64_t tasks);
+
+/// Creates the primitives for `spec`, whose result is not empty.
+Result<std::unique_ptr<MatMulOperation>> prepareMatMul(const MatMulSpec &spec, WorkerPool &pool);
+
+} // namespace msc::device

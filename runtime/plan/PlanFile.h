@@ -1,0 +1,29 @@
+// Plans on disk: "msc-plan", format, protobuf, SHA-256 over everything before it.
+#pragma once
+
+#include "runtime/Status.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <string>
+#include <string_view>
+
+namespace msc {
+
+/// The format that writePlan writes, and the range of formats that readPlan understands.
+inline constexpr uint32_t planFormat = 1;
+inline constexpr uint32_t oldestPlanFormat = 1;
+
+/// The bytes of a plan file. Equal plans give equal bytes.
+std::string encodePlan(const plan::Plan &plan, uint32_t format = planFormat);
+
+/// The plan in `bytes`; `name` is what messages call the file. ExitCode::BadFile for anything but an undamaged plan.
+Result<plan::Plan> decodePlan(std::string_view bytes, const std::string &name);
+
+/// Writes under a temporary name, syncs and renames, so that `path` is always a whole plan or what it was before.
+Status writePlan(const std::string &path, const plan::Plan &plan);
+
+/// Reads and verifies a plan file: ExitCode::Usage if there is none, ExitCode::BadFile if it is damaged or of another
+/// format. The result is undamaged, not yet proven sound: see checkPlan.
+Result<plan::Plan> readPlan(const std::string &path);
+
+} // namespace msc

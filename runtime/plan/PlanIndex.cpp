@@ -1,0 +1,147 @@
+#include "runtime/plan/PlanIndex.h"
+
+#include <fmt/format.h>
+
+namespace msc {
+
+Sharding toSharding(const plan::Sharding &message) {
+  Sharding sharding;
+  sharding.axes.assign(message.axes().begin(), message.axes().end());
+  for (const auto &dim : message.dims())
+    sharding.dims.emplace_back(dim.axes().begin(), dim.axes().end());
+  for (const auto &partial : message.partial())
+    sharding.partial.push_back({static_cast<int32_t>(partial.axis()), static_cast<ReduceKind>(partial.kind())});
+  return sharding;
+}
+
+plan::Sharding fromSharding(const Sharding &sharding) {
+  plan::Sharding message;
+  for (int64_t size : sharding.axes)
+    message.add_axes(static_cast<uint32_t>(size));
+  for (const std::vector<int32_t> &dim : sharding.dims) {
+    plan::Sharding::Dimension *added = message.add_dims();
+    for (int32_t axis : dim)
+      added->add_axes(static_cast<uint32_t>(axis));
+  }
+  for (const PartialAxis &partial : sharding.partial) {
+    plan::Sharding::Partial *added = message.add_partial();
+    added->set_axis(static_cast<uint32_t>(partial.axis));
+    added->set_kind(static_cast<plan::Reduction>(partial.kind));
+  }
+  return message;
+}
+
+size_t elementBytes(plan::DataType type) {
+  switch (type) {
+  case plan::F64:
+  case plan::I64: return 8;
+  case plan::F32:
+  case plan::I32: return 4;
+  case plan::F16:
+  case plan::BF16: return 2;
+  case plan::BOOL: return 1;
+  default: return 0;
+  }
+}
+
+const char *dataTypeName(plan::DataType type) {
+  switch (type) {
+  case plan::F32: return "f32";
+  case plan::F64: return "f64";
+  case plan::I32: return "i32";
+  case plan::I64: return "i64";
+  case plan::BOOL: return "bool";
+  case plan::F16: return "f16";
+  case plan::BF16: return "bf16";
+  default: return "?";
+  }
+}
+
+const char *collectiveName(plan::Collective::Kind kind) {
+  switch (kind) {
+  case plan::Collective::ALL_REDUCE: return "AllReduce";
+  case plan::Collective::ALL_GATHER: return "AllGather";
+  case plan::Collective::REDUCE_SCATTER: return "ReduceScatter";
+  case plan::Collective::ALL_TO_ALL: return "AlltoAll";
+  case plan::Collective::PERMUTE: return "CollectivePermute";
+  case plan::Collective::EXCHANGE: return "Exchange";
+  case plan::Collective::BROADCAST: return "Broadcast";
+  default: return "?";
+  }
+}
+
+std::string placeOf(const plan::Plan &plan, uint32_t location) {
+  if (location >= static_cast<uint32_t>(plan.locations_size()))
+    return "";
+  const plan::Location &at = plan.locations(static_cast<int>(location));
+  if (at.file() >= static_cast<uint32_t>(plan.files_size()))
+    return "";
+  const std::string &file = plan.files(static_cast<int>(at.file()));
+  return at.line() == 0 ? file : fmt::format("{}:{}", file, at.line());
+}
+
+std::string titleOf(const plan::Plan &plan, const plan::Step &step) {
+  std::string place = placeOf(plan, step.location());
+  return place.empty() ? fmt::format("step '{}'", step.name()) : fmt::format("step '{}' ({})", step.name(), place);
+}
+
+BodyAccess accessOf(const plan::Step &step) {
+  BodyAccess access;
+  switch (step.body_case()) {
+  case plan::Step::kMatmul: {
+    const plan::MatMul &matmul = step.matmul();
+    access.reads = {matmul.left(), matmul.right()};
+    if (matmul.bias() != 0)
+      access.reads.push_back(matmul.bias() - 1);
+    access.writes = {matmul.result()};
+    break;
+  }
+  case plan::Step::kCopy: access = {{step.copy().source()}, {step.copy().target()}}; break;
+  case plan::Step::kFill: access = {{}, {step.fill().target()}}; break;
+  case plan::Step::kCollective: access = {{step.collective().source()}, {step.collective().target()}}; break;
+  default: break;
+  }
+  return access;
+}
+
+static constexpr int deepestView = 16;
+
+PlanIndex::PlanIndex(const plan::Plan &plan) : source(&plan) {
+  for (const plan::Sharding &message : plan.shardings())
+    shardings.push_back(toSharding(message));
+  for (int i = 0; i < plan.buffers_size(); ++i) {
+    shapes.emplace_back(plan.buffers(i).shape().begin(), plan.buffers(i).shape().end());
+    // A view may show a view; longer chains, and rings, end at a view here and are refused by the checker.
+    auto root = static_cast<uint32_t>(i);
+    for (int hops = 0; plan.buffers(static_cast<int>(root)).view_of() != 0 && hops < deepestView; ++hops)
+      root = plan.buffers(static_cast<int>(root)).view_of() - 1;
+    roots.push_back(root);
+  }
+}
+
+std::string PlanIndex::bufferTitle(uint32_t index) const {
+  std::string at = place(buffer(index).location());
+  return at.empty() ? fmt::format("'{}'", buffer(index).name()) : fmt::format("'{}' ({})", buffer(index).name(), at);
+}
+
+const plan::Variant *PlanIndex::variantOf(const plan::Program &program, int64_t rank) {
+  for (const plan::Program::RankRange &range : program.ranges())
+    if (rank >= range.first() && rank <= range.last())
+      return &program.variants(static_cast<int>(range.variant()));
+  return nullptr;
+}
+
+const plan::Program *PlanIndex::program(plan::Program::Purpose purpose) const {
+  for (const plan::Program &program : source->programs())
+    if (program.purpose() == purpose)
+      return &program;
+  return nullptr;
+}
+
+std::vector<int64_t> membersOf(const plan::Group &group, int64_t rank) {
+  std::vector<int64_t> matrix(group.matrix().begin(), group.matrix().end());
+  std::vector<int32_t> axes(group.axes().begin(), group.axes().end());
+  return groupOf(matrix, axes, rank);
+}
+
+} // namespace msc

@@ -1,0 +1,478 @@
+// Exact texts of messages about networks: what is wrong, where, and the repair.
+#include "ErrorText.h"
+
+using namespace msc::test;
+
+namespace {
+
+const std::vector<Mistake> mistakes = {
+    {"UnknownOperator", networkOf(R"T(  %a = RleU(%x)
+  return out: %a
+)T"),
+     R"T(net.mir:2:8: error: unknown operator 'RleU'
+    2 |   %a = RleU(%x)
+      |        ^~~~
+help: did you mean 'ReLU'?
+)T"},
+    {"FarFromEveryOperator", networkOf(R"T(  %a = Zzyzx(%x)
+  return out: %a
+)T"),
+     R"T(net.mir:2:8: error: unknown operator 'Zzyzx'
+    2 |   %a = Zzyzx(%x)
+      |        ^~~~~
+)T"},
+    {"TooManyOperands", networkOf(R"T(  %a = ReLU(%x, %label)
+  return out: %a
+)T"),
+     R"T(net.mir:2:8: error: 'ReLU' takes 1 operand (x), but 2 are given
+    2 |   %a = ReLU(%x, %label)
+      |        ^~~~
+)T"},
+    {"TooFewOperands", networkOf(R"T(  %a = MatMul(%x)
+  return out: %a
+)T"),
+     R"T(net.mir:2:8: error: 'MatMul' takes 2 operands (x1, x2), but 1 is given
+    2 |   %a = MatMul(%x)
+      |        ^~~~~~
+)T"},
+    {"Redefinition", networkOf(R"T(  %a = ReLU(%x)
+  %a = ReLU(%x)
+  return out: %a
+)T"),
+     R"T(net.mir:3:3: error: redefinition of '%a'
+    3 |   %a = ReLU(%x)
+      |   ^~
+net.mir:2:3: note: first defined here
+    2 |   %a = ReLU(%x)
+      |   ^~
+)T"},
+    {"UndefinedValue", networkOf(R"T(  %hidden = ReLU(%x)
+  %b = ReLU(%hiden)
+  %c = ReLU(%b)
+  return out: %c
+)T"),
+     R"T(net.mir:3:13: error: undefined value '%hiden'
+    3 |   %b = ReLU(%hiden)
+      |             ^~~~~~
+help: did you mean '%hidden'?
+)T"},
+    {"UnknownAttribute", networkOf(R"T(  param %w: f32[32, 16] = Zeros()
+  %a = MatMul(%x, %w, transpose_q: true)
+  return out: %a
+)T"),
+     R"T(net.mir:3:23: error: unknown attribute 'transpose_q' of 'MatMul'
+    3 |   %a = MatMul(%x, %w, transpose_q: true)
+      |                       ^~~~~~~~~~~
+help: did you mean 'transpose_a'?
+)T"},
+    {"AttributeOfWrongKind", networkOf(R"T(  param %w: f32[32, 16] = Zeros()
+  %a = MatMul(%x, %w) {transpose_a: 3}
+  return out: %a
+)T"),
+     R"T(net.mir:3:37: error: 'transpose_a' of 'MatMul' expects true or false, found '3'
+    3 |   %a = MatMul(%x, %w) {transpose_a: 3}
+      |                                     ^
+)T"},
+    {"AttributeTwice", networkOf(R"T(  param %w: f32[32, 16] = Zeros()
+  %a = MatMul(%x, %w, transpose_a: false) {transpose_a: false}
+  return out: %a
+)T"),
+     R"T(net.mir:3:44: error: 'transpose_a' is given twice
+    3 |   %a = MatMul(%x, %w, transpose_a: false) {transpose_a: false}
+      |                                            ^~~~~~~~~~~
+net.mir:3:23: note: first given here
+    3 |   %a = MatMul(%x, %w, transpose_a: false) {transpose_a: false}
+      |                       ^~~~~~~~~~~
+)T"},
+    {"UnknownWordOfAttribute", networkOf(R"T(  %a = MSELoss(%label, %label, reduction: men)
+  return out: %a
+)T"),
+     R"T(net.mir:2:43: error: unknown reduction 'men' of 'MSELoss': expected mean, sum, none
+    2 |   %a = MSELoss(%label, %label, reduction: men)
+      |                                           ^~~
+help: did you mean 'mean'?
+)T"},
+    {"TooManyPositional", networkOf(R"T(  %a = ReLU(%x, 3)
+  return out: %a
+)T"),
+     R"T(net.mir:2:17: error: 'ReLU' does not take '3' without a name
+    2 |   %a = ReLU(%x, 3)
+      |                 ^
+)T"},
+    {"ResultCount", networkOf(R"T(  %a, %b = ReLU(%x)
+  return out: %a
+)T"),
+     R"T(net.mir:2:12: error: 'ReLU' gives 1 result, but 2 names stand on the left
+    2 |   %a, %b = ReLU(%x)
+      |            ^~~~
+)T"},
+    {"ShapesClash", networkOf(R"T(  param %w: f32[16, 16] = Zeros()
+  %a = MatMul(%x, %w)
+  return out: %a
+)T"),
+     R"T(net.mir:3:8: error: cannot multiply 'x' (16x32) by 'w' (16x16): columns of the left (32) and rows of the right (16) differ
+    3 |   %a = MatMul(%x, %w)
+      |        ^~~~~~
+net.mir:2:9: note: 'w' declared here
+    2 |   param %w: f32[16, 16] = Zeros()
+      |         ^~
+)T"},
+    {"StrategyTupleCount", networkOf(R"T(  %a = ReLU(%x) {in_strategy: ((2, 4), (4, 1))}
+  return out: %a
+)T"),
+     R"T(net.mir:2:31: error: 'in_strategy' ((2, 4), (4, 1)) has 2 tuples, but 'ReLU' has 1 operand
+    2 |   %a = ReLU(%x) {in_strategy: ((2, 4), (4, 1))}
+      |                               ^
+)T"},
+    {"StrategyRank", networkOf(R"T(  %a = ReLU(%x) {in_strategy: ((2, 4, 1))}
+  return out: %a
+)T"),
+     R"T(net.mir:2:31: error: tuple 0 of 'in_strategy' ((2, 4, 1)) has 3 numbers, but operand 0 ('tensor<16x32xf32>') has 2 dimensions
+    2 |   %a = ReLU(%x) {in_strategy: ((2, 4, 1))}
+      |                               ^
+)T"},
+    {"StrategyFlat", networkOf(R"T(  %a = ReLU(%x) {in_strategy: (2, 4)}
+  return out: %a
+)T"),
+     R"T(net.mir:2:31: error: 'in_strategy' expects one tuple of pieces per operand, found '(2, 4)'
+    2 |   %a = ReLU(%x) {in_strategy: (2, 4)}
+      |                               ^
+help: write ((2, 4))
+)T"},
+    {"StrategyZero", networkOf(R"T(  %a = ReLU(%x) {in_strategy: ((2, 0))}
+  return out: %a
+)T"),
+     R"T(net.mir:2:31: error: 'in_strategy' expects one tuple of pieces per operand, found '((2, 0))'
+    2 |   %a = ReLU(%x) {in_strategy: ((2, 0))}
+      |                               ^
+)T"},
+    {"ShardingOfOperator", networkOf(R"T(  %a = ReLU(%x) {sharding: (data, None)}
+  return out: %a
+)T"),
+     R"T(net.mir:2:18: error: 'sharding' is not supported by this version
+    2 |   %a = ReLU(%x) {sharding: (data, None)}
+      |                  ^~~~~~~~
+help: write in_strategy: pieces per dimension per operand
+)T"},
+    {"NoInitializer", networkOf(R"T(  param %w: f32[32, 16]
+  %a = MatMul(%x, %w)
+  return out: %a
+)T"),
+     R"T(net.mir:2:9: error: parameter 'w' has no initial values
+    2 |   param %w: f32[32, 16]
+      |         ^~
+help: write '= Normal(0.01)' or '= Zeros()' behind the type
+)T"},
+    {"UnknownInitializer", networkOf(R"T(  param %w: f32[32, 16] = Norml(0.1)
+  %a = MatMul(%x, %w)
+  return out: %a
+)T"),
+     R"T(net.mir:2:27: error: unknown initializer 'Norml'
+    2 |   param %w: f32[32, 16] = Norml(0.1)
+      |                           ^~~~~
+help: did you mean 'Normal'?
+)T"},
+    {"ConstantWithoutValue", networkOf(R"T(  param %w: f32[32, 16] = Constant()
+  %a = MatMul(%x, %w)
+  return out: %a
+)T"),
+     R"T(net.mir:2:27: error: 'Constant' needs 'value'
+    2 |   param %w: f32[32, 16] = Constant()
+      |                           ^~~~~~~~
+)T"},
+    {"InitializerArgument", networkOf(R"T(  param %w: f32[32, 16] = Normal(0.1, median: 2)
+  return out: %x
+)T"),
+     R"T(net.mir:2:39: error: 'Normal' has no argument 'median'
+    2 |   param %w: f32[32, 16] = Normal(0.1, median: 2)
+      |                                       ^~~~~~
+)T"},
+    {"UnknownElementType", networkOf(R"T(  param %w: f23[32, 16] = Zeros()
+  return out: %x
+)T"),
+     R"T(net.mir:2:13: error: unknown element type 'f23'
+    2 |   param %w: f23[32, 16] = Zeros()
+      |             ^~~
+)T"},
+    {"SizeZero", networkOf(R"T(  param %w: f32[32, 0] = Zeros()
+  return out: %x
+)T"),
+     R"T(net.mir:2:21: error: dimension 1 cannot have size 0
+    2 |   param %w: f32[32, 0] = Zeros()
+      |                     ^
+)T"},
+    {"SizeIsWord", networkOf(R"T(  param %w: f32[32, width] = Zeros()
+  return out: %x
+)T"),
+     R"T(net.mir:2:21: error: unknown name 'width'
+    2 |   param %w: f32[32, width] = Zeros()
+      |                     ^~~~~
+)T"},
+    {"BlanksAroundMinus", networkOf(R"T(  param %w: f32[8-1] = Zeros()
+  return out: %x
+)T"),
+     R"T(net.mir:2:17: error: '8-1' is one word, not a difference
+    2 |   param %w: f32[8-1] = Zeros()
+      |                 ^~~
+help: put blanks around '-'
+)T"},
+    {"HugeTensor", networkOf(R"T(  param %w: f32[1000000, 1000000, 1000000] = Zeros()
+  return out: %x
+)T"),
+     R"T(net.mir:2:13: error: this tensor has more than 2^48 elements
+    2 |   param %w: f32[1000000, 1000000, 1000000] = Zeros()
+      |             ^~~
+)T"},
+    {"DivisionByZero", networkOf(R"T(  const a = 1 / 0
+  return out: %x
+)T"),
+     R"T(net.mir:2:15: error: division of 1 by 0
+    2 |   const a = 1 / 0
+      |               ^
+)T"},
+    {"DimensionDoesNotExist", networkOf(R"T(  const a = dim(%x, 2)
+  return out: %x
+)T"),
+     R"T(net.mir:2:21: error: '%x' has 2 dimensions, dimension 2 does not exist
+    2 |   const a = dim(%x, 2)
+      |                     ^
+)T"},
+    {"NoReturn", networkOf(R"T(  %a = ReLU(%x)
+)T"),
+     R"T(net.mir:3:1: error: this body does not end in 'return'
+    3 | }
+      | ^
+)T"},
+    {"BehindReturn", networkOf(R"T(  return out: %x
+  %a = ReLU(%x)
+)T"),
+     R"T(net.mir:2:3: error: nothing may stand behind 'return'
+    2 |   return out: %x
+      |   ^~~~~~
+)T"},
+    {"YieldInNetwork", networkOf(R"T(  yield %x
+)T"),
+     R"T(net.mir:2:3: error: this body has to end in 'return'
+    2 |   yield %x
+      |   ^~~~~
+)T"},
+    {"ResultNamedTwice", networkOf(R"T(  return out: %x, out: %label
+)T"),
+     R"T(net.mir:2:19: error: result 'out' is named twice
+    2 |   return out: %x, out: %label
+      |                   ^~~
+net.mir:2:10: note: first named here
+    2 |   return out: %x, out: %label
+      |          ^~~
+)T"},
+    {"ParameterTwice", networkOf(R"T(  param %w: f32[2] = Zeros()
+  param %w: f32[2] = Zeros()
+  return out: %x
+)T"),
+     R"T(net.mir:3:9: error: parameter 'w' is declared twice
+    3 |   param %w: f32[2] = Zeros()
+      |         ^~
+net.mir:2:9: note: first declared here
+    2 |   param %w: f32[2] = Zeros()
+      |         ^~
+)T"},
+    {"OperatorWithoutResult", networkOf(R"T(  ReLU(%x)
+  return out: %x
+)T"),
+     R"T(net.mir:2:3: error: expected a statement, found 'ReLU'
+    2 |   ReLU(%x)
+      |   ^~~~
+help: give the result a name: %y = ReLU(...)
+)T"},
+    {"UnclosedParenthesis", networkOf(R"T(  %a = ReLU(%x
+  return out: %a
+)T"),
+     R"T(net.mir:3:3: error: expected ')', found 'return'
+    3 |   return out: %a
+      |   ^~~~~~
+net.mir:2:12: note: to close this '('
+    2 |   %a = ReLU(%x
+      |            ^
+)T"},
+    {"MissingEqual", networkOf(R"T(  %a ReLU(%x)
+  return out: %a
+)T"),
+     R"T(net.mir:2:6: error: expected '=', found 'ReLU'
+    2 |   %a ReLU(%x)
+      |      ^~~~
+)T"},
+    {"BadCharacter", networkOf(R"T(  %a = ReLU(%x) ;
+  return out: %a
+)T"),
+     R"T(net.mir:2:17: error: unexpected character ';'
+    2 |   %a = ReLU(%x) ;
+      |                 ^
+)T"},
+    {"OpenString", networkOf(R"T(  %a = ReLU(%x) @ "relu
+  return out: %a
+)T"),
+     R"T(net.mir:2:19: error: this string does not end on its line
+    2 |   %a = ReLU(%x) @ "relu
+      |                   ^
+)T"},
+    {"BadNumber", networkOf(R"T(  param %w: f32[3q] = Zeros()
+  return out: %x
+)T"),
+     R"T(net.mir:2:17: error: cannot read the number '3q'
+    2 |   param %w: f32[3q] = Zeros()
+      |                 ^
+)T"},
+    {"UnknownNameInString", networkOf(R"T(  %a = ReLU(%x) @ "relu.{i}"
+  return out: %a
+)T"),
+     R"T(net.mir:2:19: error: unknown name 'i' in a string
+    2 |   %a = ReLU(%x) @ "relu.{i}"
+      |                   ^~~~~~~~~~
+help: write '\{' for a brace that stands for itself
+)T"},
+    {"DeclaredType", networkOf(R"T(  %a: f32[16, 33] = ReLU(%x)
+  return out: %a
+)T"),
+     R"T(net.mir:2:7: error: '%a' is 'tensor<16x32xf32>', not 'tensor<16x33xf32>'
+    2 |   %a: f32[16, 33] = ReLU(%x)
+      |       ^~~
+)T"},
+    {"IfWithoutElse", networkOf(R"T(  %a = if true { yield %x }
+  return out: %a
+)T"),
+     R"T(net.mir:3:3: error: expected 'else', since both sides give a value, found 'return'
+    3 |   return out: %a
+      |   ^~~~~~
+)T"},
+    {"ConditionIsNumber", networkOf(R"T(  %a = if 3 { yield %x } else { yield %x }
+  return out: %a
+)T"),
+     R"T(net.mir:2:11: error: the condition has to be true or false, found '3'
+    2 |   %a = if 3 { yield %x } else { yield %x }
+      |           ^
+)T"},
+    {"RepeatYieldCount", networkOf(R"T(  %a = repeat i in 0..2 with %h = %x { yield %h, %h }
+  return out: %a
+)T"),
+     R"T(net.mir:2:8: error: repeat carries 1 value, but its body yields 2
+    2 |   %a = repeat i in 0..2 with %h = %x { yield %h, %h }
+      |        ^~~~~~
+)T"},
+    {"NoNetwork", R"T(const a = 3
+)T",
+     R"T(net.mir: error: the file holds no network
+)T"},
+    {"SecondNetwork", R"T(network a(%x: f32[2]) { return out: %x }
+network b(%x: f32[2]) { return out: %x }
+)T",
+     R"T(net.mir:2:9: error: a file holds one network, found a second one, 'b'
+    2 | network b(%x: f32[2]) { return out: %x }
+      |         ^
+net.mir:1:9: note: the first one is 'a'
+    1 | network a(%x: f32[2]) { return out: %x }
+      |         ^
+)T"},
+    {"InputWithoutType", R"T(network a(%x) { return out: %x }
+)T",
+     R"T(net.mir:1:11: error: an input of a network needs a type, such as '%x: f32[16, 32]'
+    1 | network a(%x) { return out: %x }
+      |           ^~
+)T"},
+    {"InputTwice", R"T(network a(%x: f32[2], %x: f32[2]) { return out: %x }
+)T",
+     R"T(net.mir:1:23: error: redefinition of '%x'
+    1 | network a(%x: f32[2], %x: f32[2]) { return out: %x }
+      |                       ^~
+net.mir:1:11: note: first defined here
+    1 | network a(%x: f32[2], %x: f32[2]) { return out: %x }
+      |           ^~
+)T"},
+    {"ConstTwice", R"T(const a = 1
+const a = 2
+network n(%x: f32[2]) { return out: %x }
+)T",
+     R"T(net.mir:2:7: error: const 'a' is defined twice
+    2 | const a = 2
+      |       ^
+)T"},
+    {"DevicesIsBuiltIn", R"T(const devices = 1
+network n(%x: f32[2]) { return out: %x }
+)T",
+     R"T(net.mir:1:7: error: 'devices' is the number of devices and cannot be redefined
+    1 | const devices = 1
+      |       ^~~~~~~
+)T"},
+    {"UnfinishedNetwork", R"T(network n(%x: f32[2]) {
+  %a = ReLU(%x)
+)T",
+     R"T(net.mir:3:1: error: expected '}' before the end of the file
+    3 | 
+      | ^
+net.mir:1:23: note: to close this '{'
+    1 | network n(%x: f32[2]) {
+      |                       ^
+)T"},
+    {"CellNeedsArgument", R"T(cell C(%x, size: int) { return %x }
+network n(%x: f32[2]) {
+  %y = C(%x)
+  return out: %y
+}
+)T",
+     R"T(net.mir:3:8: error: 'C' needs 'size'
+    3 |   %y = C(%x)
+      |        ^
+net.mir:1:12: note: it is declared here
+    1 | cell C(%x, size: int) { return %x }
+      |            ^~~~
+)T"},
+    {"CellArgumentName", R"T(cell C(%x, size: int) { return %x }
+network n(%x: f32[2]) {
+  %y = C(%x, sise: 3)
+  return out: %y
+}
+)T",
+     R"T(net.mir:3:14: error: 'C' has no argument 'sise'
+    3 |   %y = C(%x, sise: 3)
+      |              ^~~~
+help: did you mean 'size'?
+net.mir:1:6: note: 'C' is defined here
+    1 | cell C(%x, size: int) { return %x }
+      |      ^
+)T"},
+    {"CellArgumentKind", R"T(cell C(%x, size: int) { return %x }
+network n(%x: f32[2]) {
+  %y = C(%x, size: 0.5)
+  return out: %y
+}
+)T",
+     R"T(net.mir:3:20: error: 'size' of 'C' has to be of kind int, found '0.5'
+    3 |   %y = C(%x, size: 0.5)
+      |                    ^~~
+)T"},
+    {"CellCallsItself", R"T(cell C(%x) {
+  %y = C(%x)
+  return %y
+}
+network n(%x: f32[2]) {
+  %y = C(%x)
+  return out: %y
+}
+)T",
+     R"T(net.mir:2:8: error: cells and bodies nest more than 200 levels deep
+    2 |   %y = C(%x)
+      |        ^
+)T"},
+    {"MissingImport", R"T(import "nowhere/nn.mir"
+network n(%x: f32[2]) { return out: %x }
+)T",
+     R"T(net.mir:1:8: error: cannot read 'nowhere/nn.mir': No such file or directory
+    1 | import "nowhere/nn.mir"
+      |        ^~~~~~~~~~~~~~~~
+)T"},
+};
+
+TEST_P(ErrorText, IsExact) { check(); }
+
+INSTANTIATE_TEST_SUITE_P(NetworkErrorText, ErrorText, testing::ValuesIn(mistakes), mistakeName);
+
+} // namespace

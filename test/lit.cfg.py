@@ -1,0 +1,28 @@
+# Command-line tests: `RUN:` lines in *.test and *.mir files under test/.
+import os
+import lit.formats
+
+config.name = "msc"
+config.test_format = lit.formats.ShTest(execute_external=True)
+config.suffixes = [".test", ".mlir"]
+config.excludes = ["inputs"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.msc_build, "test", "lit")
+path = os.pathsep.join([os.path.join(config.msc_build, "bin"), config.llvm_tools, os.environ["PATH"]])
+config.environment["PATH"] = path
+config.environment["FILECHECK_OPTS"] = "--enable-var-scope"
+for name in list(os.environ):
+    if name.startswith(("OMPI_", "PRTE_", "PMIX_", "MSC_", "ASAN_", "UBSAN_", "LD_")) or name == "HOME":
+        config.environment[name] = os.environ[name]
+config.environment.update({
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
+    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+})
+config.substitutions.append(("%examples", os.path.join(config.msc_source, "examples")))
+config.substitutions.append(("%root", config.msc_source))
+if os.path.exists(os.path.join(config.msc_build, "lib", "msc", "libmsc_comm_mpi.so")):
+    config.available_features.add("mpi")

@@ -1,0 +1,19 @@
+// msc-opt: runs passes on MLIR text, for tests and for people who debug a pass.
+#include "dialects/dist/DistDialect.h"
+#include "dialects/net/NetDialect.h"
+#include "passes/autodiff/Passes.h"
+#include "passes/infer/Passes.h"
+
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "mlir/Transforms/Passes.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  msc::net::registerNetDialect(registry);
+  registry.insert<msc::dist::DistDialect>();
+  msc::infer::registerInferPasses();
+  msc::autodiff::registerAutodiffPasses();
+  mlir::registerCanonicalizer();
+  mlir::registerCSE();
+  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "msc-opt: passes on networks\n", registry));
+}
