@@ -59,7 +59,12 @@ class Net_Operator<string mnemonic, list<string> inputs, list<string> outputs, l
       ::msc::net::Inference at{location, getOperationName().drop_front(4), operands, inputNames(), context};
       if (::llvm::failed(at.checkOperandCount()))
         return ::llvm::failure();
-      return infer(at, Adaptor(operands, attributes, properties, regions), inferredReturnTypes);
+      // The operator may not exist yet: defaults are filled in when it does.
+      ::mlir::NamedAttrList all(attributes);
+      populateDefaultAttrs(::mlir::OperationName(getOperationName(), context), all);
+      if (::llvm::failed(at.checkAttributes(attributeSpecs(), all)))
+        return ::llvm::failure();
+      return infer(at, Adaptor(operands, all.getDictionary(context), properties, regions), inferredReturnTypes);
     }
     bool $cppClass::isCompatibleReturnTypes(::mlir::TypeRange left, ::mlir::TypeRange right) {
       return ::msc::net::sameTensors(left, right);
