@@ -1,12 +1,11 @@
 // msc-opt: runs passes on MLIR text, for tests and for people who debug a pass. Passes in the order of a compilation:
-// msc-check-network, msc-assign-strategies, msc-build-gradients, msc-partition, msc-plan-reshards, msc-build-plan.
+// msc-check-network, msc-assign-strategies, msc-build-gradients, msc-partition, msc-plan-reshards.
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetDialect.h"
 #include "dialects/plan/PlanDialect.h"
 #include "passes/autodiff/Passes.h"
 #include "passes/infer/Passes.h"
 #include "passes/partition/Passes.h"
-#include "passes/plan/Passes.h"
 #include "passes/sharding/Passes.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -20,8 +19,6 @@ int main(int argc, char **argv) {
   msc::passes::registerMscShardingPasses();
   msc::autodiff::registerAutodiffPasses();
   msc::passes::registerMscPartitionPasses();
-  mlir::registerPass([] { return msc::passes::createBuildPlanPass(); });
-  mlir::registerPass([] { return msc::passes::createAssignMemoryPass(); });
   mlir::registerCanonicalizer();
   mlir::registerCSE();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "msc-opt: passes on networks\n", registry));
