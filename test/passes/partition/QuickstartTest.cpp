@@ -1,4 +1,5 @@
 // The quickstart network on 8 devices: strategies, collectives with their groups, local shapes and numbers.
+#include "passes/partition/Passes.h"
 #include "passes/sharding/Convert.h"
 #include "test/passes/partition/RankInterpreter.h"
 #include "test/passes/partition/TrainStep.h"
@@ -162,6 +163,37 @@ TEST(QuickstartPartition, StandAloneAndOneDeviceDoNotCommunicate) {
     EXPECT_EQ(q.context.diagnostics[0], options.devices == 1 ? "remark: 1 strategy is ignored on one device"
                                                              : "remark: 1 strategy is ignored in stand_alone mode");
   }
+}
+
+TEST(Partition, PartialContributionsToOneGradientAreCompletedOnce) {
+  // Both products use w under one sharding, so both gradients of w are partial over the batch axis.
+  NetContext context;
+  loadDist(context);
+  TestNetwork net(context);
+  Value x = net.input("x", "16x8xf64"), w = net.param("w", "8x8xf64");
+  Value h = net.value("MatMul", {x, w}, "", "h"), out = net.value("MatMul", {h, w}, "", "out");
+  net.results({net.value("MSELoss", {out, x}, "", "loss")}, {"loss"});
+  ASSERT_TRUE(partitionNetwork(net, onDevices(8, "data_parallel")));
+  std::vector<std::string> reduced;
+  net.network.walk([&](dist::CollectiveOp op) {
+    if (op.getKind() == dist::CollectiveKind::AllReduce)
+      reduced.push_back(op.getSource().getDefiningOp()->getName().stripDialect().str());
+  });
+  EXPECT_EQ(reduced, (std::vector<std::string>{"MSELoss", "Add"}));
+}
+
+TEST(Partition, APartialValueThatReachesAnOperatorIsFound) {
+  Quickstart q;
+  ASSERT_TRUE(partitionNetwork(q.net, onDevices(8)));
+  ASSERT_TRUE(succeeded(passes::verifyPartition(q.net.network)));
+  q.net.network.walk([](dist::CollectiveOp op) {
+    if (op.getKind() != dist::CollectiveKind::AllReduce || net::getPhase(op) != net::Phase::Forward)
+      return;
+    op.getResult().replaceAllUsesWith(op.getSource());
+    op.erase();
+  });
+  EXPECT_TRUE(failed(passes::verifyPartition(q.net.network)));
+  EXPECT_FALSE(q.context.diagnostics.empty());
 }
 
 TEST(AssignStrategies, MistakesPointAtOperatorAndOperand) {
