@@ -102,7 +102,8 @@ bool Scheduler::chooseTiles() {
     for (unsigned dim = 0; dim < cluster.rank(); ++dim)
       if (int(dim) != schedule.vectorDim && access.has(dim) && access.strides[dim] == 1)
         contiguous = dim;
-    possible &= contiguous >= 0 && (tileDim < 0 || tileDim == contiguous) && *first[pointer] == access &&
+    // AVX2 has no masked byte moves: bool goes element by element.
+    possible &= !cluster.pointers[pointer].element.isInteger(1) && contiguous >= 0 && (tileDim < 0 || tileDim == contiguous) && *first[pointer] == access &&
                 !(cluster.pointers[pointer].read && cluster.pointers[pointer].written);
     tileDim = contiguous;
     schedule.staged.set(pointer);
