@@ -238,6 +238,7 @@ void Printer::operator()(const Mesh &mesh) {
   os << "mesh " << mesh.name << (mesh.name.empty() ? "(" : " (");
   args(mesh.axes);
   os << ')';
+  origin(mesh.origin);
 }
 
 void Printer::operator()(const Graph &graph) {

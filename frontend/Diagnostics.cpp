@@ -66,8 +66,8 @@ void Diagnostics::print(Diagnostic &diagnostic) {
     kind = "warning";
     ++warningCount;
     break;
-  case DiagnosticSeverity::Note: kind = "note"; break;
-  case DiagnosticSeverity::Remark: kind = "remark"; break;
+  case DiagnosticSeverity::Note:
+  case DiagnosticSeverity::Remark: kind = "note"; break; // MLIR's notes cannot stand alone, its remarks can
   }
   printOne(diagnostic.getLocation(), kind, withUserNames(diagnostic.str()));
   for (Diagnostic &note : diagnostic.getNotes()) {

@@ -25,7 +25,7 @@ bool Elaborator::checkStage(const ast::File &file) {
         continue;
       InFlightDiagnostic diagnostic = error(header->place)
                                       << "this dump (" << behindColon(line) << ") shows what one rank runs and cannot be compiled";
-      net::addHelp(diagnostic, "compile step_parallel_begin_0001.ir of the same folder");
+      net::addHelp(diagnostic, "compile the step_parallel_begin dump of the same folder");
       return false;
     }
   }

@@ -3,6 +3,7 @@
 
 #include "dialects/net/ConfigFields.h"
 #include "dialects/net/Suggest.h"
+#include "frontend/Lexer.h"
 #include "frontend/Types.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -472,6 +473,11 @@ bool Elaborator::runCell(const ast::Graph &cell, const ast::Call &call, const as
     if (failed(decoded))
       return false;
     instance = *decoded;
+    if (!isValueName(instance)) { // it becomes part of the names of parameters and values
+      error(call.instancePlace) << "the instance name '" << instance
+                                << "' of a cell may hold letters, digits, '_' and dots between them";
+      return false;
+    }
   }
   if (!call.attributes.empty()) {
     error(call.attributes.front().place) << "attributes of a cell are not supported by this version";

@@ -12,7 +12,11 @@ namespace msc::test {
 class TemporaryFolder {
 public:
   TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "msc_test_XXXXXX").string();
+    // Memory where there is some: these tests write thousands of small files.
+    std::filesystem::path parent = "/dev/shm";
+    if (!std::filesystem::is_directory(parent))
+      parent = std::filesystem::temp_directory_path();
+    std::string pattern = (parent / "msc_test_XXXXXX").string();
     folder = mkdtemp(pattern.data());
   }
   ~TemporaryFolder() {
