@@ -1,7 +1,8 @@
-// Passes that split a network over devices.
+// Passes that turn a network on global tensors into what each rank does on its shards.
 #pragma once
 
 #include "dialects/dist/DistDialect.h"
+#include "dialects/net/NetOps.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
@@ -13,5 +14,11 @@ namespace msc::passes {
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "passes/partition/Passes.h.inc"
+
+/// What `msc-verify-partition` checks, for one network. Reports the first flaw of every operator.
+llvm::LogicalResult verifyPartition(net::NetworkOp network);
+
+/// True for operators that may add partial values without completing them: the sum of partial sums is the partial sum.
+bool addsPartials(mlir::Operation *op);
 
 } // namespace msc::passes

@@ -1,12 +1,7 @@
-// Replaces every dist.reshard by the steps that the reshard planner finds.
-#include "passes/partition/Passes.h"
-
+// The pass `msc-plan-reshards`.
 #include "dialects/dist/Reshard.h"
-#include "dialects/net/NetAttributes.h"
-#include "dialects/net/NetOps.h"
+#include "passes/partition/Passes.h"
 #include "passes/sharding/Convert.h"
-
-#include <functional>
 
 using namespace mlir;
 
@@ -24,64 +19,57 @@ dist::CollectiveKind collectiveKind(dist::MoveKind kind) {
   case dist::MoveKind::AllGather: return dist::CollectiveKind::AllGather;
   case dist::MoveKind::AlltoAll: return dist::CollectiveKind::AlltoAll;
   case dist::MoveKind::CollectivePermute: return dist::CollectiveKind::CollectivePermute;
-  case dist::MoveKind::Exchange:
-  case dist::MoveKind::Slice: break;
+  case dist::MoveKind::Slice:
+  case dist::MoveKind::Exchange: break;
   }
   return dist::CollectiveKind::Exchange;
 }
 
+Value createStep(OpBuilder &builder, dist::ReshardOp op, const dist::ReshardStep &step, Value source) {
+  Type type = dist::withSharding(source.getType(), step.after);
+  Location loc = op.getLoc();
+  if (step.kind == dist::MoveKind::Slice)
+    return builder.create<dist::SliceOp>(loc, type, source, op.getMoveAttr(), op.getReasonAttr());
+  return builder.create<dist::CollectiveOp>(
+      loc, type, dist::CollectiveKindAttr::get(op.getContext(), collectiveKind(step.kind)), source,
+      builder.getDenseI64ArrayAttr(step.groupMatrix), builder.getDenseI32ArrayAttr(step.groupAxes),
+      builder.getI64IntegerAttr(step.dimension), builder.getI64IntegerAttr(step.splitDimension), op.getMoveAttr(),
+      op.getReasonAttr());
+}
+
+/// Name, scope and phase go from the reshard to its steps; a redistribution's name ends in what the step does.
+void label(Operation *step, dist::ReshardOp op, dist::MoveKind kind) {
+  net::setScope(step, net::getScope(op));
+  net::setPhase(step, net::getPhase(op));
+  if (std::optional<int64_t> id = net::getForwardId(op))
+    net::setForwardId(step, *id);
+  std::string name = net::getInstanceName(op).str();
+  net::setInstanceName(step, op.getMove() == "redistribution" ? name + dist::moveKindName(kind) : name);
+}
+
+void planOne(dist::ReshardOp op, const dist::MachineModel &machine) {
+  OpBuilder builder(op);
+  Value value = op.getSource();
+  for (const dist::ReshardStep &step :
+       dist::planReshard(dist::shardingOf(value), dist::shardingOf(op.getResult()), shapeOf(value),
+                         elementBytesOf(value), machine)) {
+    value = createStep(builder, op, step, value);
+    label(value.getDefiningOp(), op, step.kind);
+  }
+  op.getResult().replaceAllUsesWith(value);
+  op.erase();
+}
+
 struct PlanReshards : impl::PlanReshardsPassBase<PlanReshards> {
-  using PlanReshardsPassBase::PlanReshardsPassBase;
-
   void runOnOperation() override {
-    for (auto network : getOperation().getOps<net::NetworkOp>())
-      for (auto reshard : llvm::make_early_inc_range(network.getBody().getOps<dist::ReshardOp>()))
-        expand(reshard);
-  }
-
-private:
-  void expand(dist::ReshardOp reshard) {
-    OpBuilder builder(reshard);
-    Value value = reshard.getSource();
-    std::vector<dist::ReshardStep> steps =
-        dist::planReshard(dist::shardingOf(value), dist::shardingOf(reshard.getResult()), shapeOf(value),
-                          elementBytesOf(value), machine);
-    for (const dist::ReshardStep &step : steps) {
-      value = build(builder, reshard, value, step);
-      label(value.getDefiningOp(), reshard, step);
+    dist::MachineModel machine = dist::MachineModel::cpuLocal();
+    for (auto network : getOperation().getOps<net::NetworkOp>()) {
+      for (auto op : llvm::make_early_inc_range(network.getBody().getOps<dist::ReshardOp>()))
+        planOne(op, machine);
+      if (failed(verifyPartition(network)))
+        return signalPassFailure();
     }
-    // The last step has the wanted placement; its text may still differ from the wanted one.
-    if (value.getType() != reshard.getResult().getType() && value.getDefiningOp() && !steps.empty())
-      value.setType(reshard.getResult().getType());
-    reshard.getResult().replaceAllUsesWith(value);
-    reshard.erase();
   }
-
-  static Value build(OpBuilder &builder, dist::ReshardOp reshard, Value value, const dist::ReshardStep &step) {
-    Type type = dist::withSharding(value.getType(), step.after);
-    if (step.kind == dist::MoveKind::Slice)
-      return builder.create<dist::SliceOp>(reshard.getLoc(), type, value, reshard.getMoveAttr(), reshard.getReasonAttr());
-    return builder.create<dist::CollectiveOp>(
-        reshard.getLoc(), type,
-        dist::CollectiveKindAttr::get(builder.getContext(), collectiveKind(step.kind)), value,
-        builder.getDenseI64ArrayAttr(step.groupMatrix), builder.getDenseI32ArrayAttr(step.groupAxes),
-        builder.getI64IntegerAttr(step.dimension), builder.getI64IntegerAttr(step.splitDimension),
-        reshard.getMoveAttr(), reshard.getReasonAttr());
-  }
-
-  /// MindSpore's names: the hash is of the scope and a running number.
-  void label(Operation *op, dist::ReshardOp reshard, const dist::ReshardStep &step) {
-    StringRef scope = net::getScope(reshard);
-    std::string hash = std::to_string(std::hash<std::string>{}(scope.str() + "_" + std::to_string(count++)));
-    bool completes = reshard.getMove() == "completion";
-    net::setInstanceName(op, completes ? "forward_op_" + hash
-                                       : "redistribution_op_" + hash + dist::moveKindName(step.kind));
-    net::setScope(op, scope);
-    net::setPhase(op, net::getPhase(reshard));
-  }
-
-  dist::MachineModel machine = dist::MachineModel::cpuLocal();
-  int64_t count = 0;
 };
 
 } // namespace
