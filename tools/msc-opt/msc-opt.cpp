@@ -3,6 +3,8 @@
 #include "dialects/net/NetDialect.h"
 #include "passes/autodiff/Passes.h"
 #include "passes/infer/Passes.h"
+#include "passes/partition/Passes.h"
+#include "passes/sharding/Passes.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
@@ -13,6 +15,8 @@ int main(int argc, char **argv) {
   registry.insert<msc::dist::DistDialect>();
   msc::infer::registerInferPasses();
   msc::autodiff::registerAutodiffPasses();
+  msc::passes::registerMscShardingPasses();
+  msc::passes::registerMscPartitionPasses();
   mlir::registerCanonicalizer();
   mlir::registerCSE();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "msc-opt: passes on networks\n", registry));

@@ -8,7 +8,8 @@ using namespace msc::passes;
 
 namespace {
 
-std::vector<std::string> shardings(const OperatorFacts &facts, const std::vector<ShardingHint> &hints, int64_t devices) {
+std::vector<std::string> shardings(const OperatorFacts &facts, const std::vector<ShardingHint> &hints,
+                                   int64_t devices) {
   net::Assignment assignment = inheritAssignment(facts, hints, devices);
   std::vector<std::string> texts;
   for (size_t i = 0; i < facts.rule.operands.size(); ++i)
@@ -17,7 +18,9 @@ std::vector<std::string> shardings(const OperatorFacts &facts, const std::vector
   return texts;
 }
 
-Sharding rows(int64_t n) { return {{n}, {{0}, {}}, {}}; }
+Sharding rows(int64_t n) {
+  return {{n}, {{0}, {}}, {}};
+}
 
 TEST(Inherit, FactorsTakeTheAxesOfTheirOperands) {
   // The gradient of a weight: x (2, 4) [0, 1] transposed times dy (2, 4) [0, -].
@@ -61,7 +64,8 @@ TEST(Inherit, CutsThatDoNotPassAReshapeAreLeftOut) {
 }
 
 TEST(Inherit, ResultsHintWhereOperandsAreSilent) {
-  OperatorFacts broadcast{.op = "BroadcastTo", .operandNames = {"x"}, .operandShapes = {{1, 8}}, .resultShapes = {{8, 8}}};
+  OperatorFacts broadcast{
+      .op = "BroadcastTo", .operandNames = {"x"}, .operandShapes = {{1, 8}}, .resultShapes = {{8, 8}}};
   broadcast.rule.add({.name = "a", .size = 8});
   broadcast.rule.add({.name = "b", .size = 8});
   broadcast.rule.operands = {{{}, {1}}};

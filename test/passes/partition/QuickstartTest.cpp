@@ -42,10 +42,11 @@ struct Quickstart {
     std::vector<std::string> list;
     net.network.walk([&](dist::CollectiveOp op) {
       std::string group;
-      for (int64_t rank : groupOf(std::vector<int64_t>(op.getGroupMatrix()), std::vector<int32_t>(op.getGroupAxes()), 0))
+      for (int64_t rank :
+           groupOf(std::vector<int64_t>(op.getGroupMatrix()), std::vector<int32_t>(op.getGroupAxes()), 0))
         group += (group.empty() ? "" : "-") + std::to_string(rank);
-      list.push_back((dist::stringifyCollectiveKind(op.getKind()) + " " + group + " " +
-                      net::phaseName(net::getPhase(op))).str());
+      list.push_back(
+          (dist::stringifyCollectiveKind(op.getKind()) + " " + group + " " + net::phaseName(net::getPhase(op))).str());
     });
     return list;
   }
@@ -228,7 +229,8 @@ TEST(AssignStrategies, StrictRefusesAParameterUnderTwoShardings) {
     loadDist(context);
     TestNetwork net(context);
     Value x = net.input("x", "8x8xf64"), w = net.param("w", "8x8xf64");
-    Operation *first = net.op("MatMul", {x, w}, "", "h"), *second = net.op("MatMul", {first->getResult(0), w}, "", "out");
+    Operation *first = net.op("MatMul", {x, w}, "", "h"),
+              *second = net.op("MatMul", {first->getResult(0), w}, "", "out");
     net::setInStrategy(first, {{1, 8}, {8, 1}});
     net::setInStrategy(second, {{8, 1}, {1, 1}});
     net.results({net.value("MSELoss", {second->getResult(0), x}, "", "loss")}, {"loss"});
@@ -236,8 +238,9 @@ TEST(AssignStrategies, StrictRefusesAParameterUnderTwoShardings) {
     options.strict = strict;
     EXPECT_EQ(partitionNetwork(net, options), !strict);
     if (strict)
-      EXPECT_EQ(context.diagnostics[0], "error: parameter 'w' is used under two shardings: 'h' wants (8) [0, -], 'out' wants "
-                                        "(8) [-, -]");
+      EXPECT_EQ(context.diagnostics[0],
+                "error: parameter 'w' is used under two shardings: 'h' wants (8) [0, -], 'out' wants "
+                "(8) [-, -]");
     else // stored as the first configured user says
       EXPECT_EQ(dist::shardingOf(w).str(), "(8) [0, -]");
   }

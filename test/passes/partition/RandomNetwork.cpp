@@ -35,8 +35,8 @@ RandomNetwork::RandomNetwork(TestNetwork &network, uint64_t seed) : network(netw
       pool.push_back(made);
   Value last = pool.back();
   Value loss = below(2) ? network.value("MSELoss", {last, fresh(passes::shapeOf(last))}, "", "loss")
-                        : network.value("ReduceMean", {network.value("Square", {last}, "", "squares")}, "{axis = array<i64>}",
-                                        "loss");
+                        : network.value("ReduceMean", {network.value("Square", {last}, "", "squares")},
+                                        "{axis = array<i64>}", "loss");
   network.results({loss, last}, {"loss", "last"});
 }
 
@@ -96,8 +96,9 @@ Value RandomNetwork::step() {
   case 5:
     return rank >= 2 ? network.value("ReduceSum", {x}, "{axis = " + listText({below(rank)}) + "}", name) : Value();
   case 6:
-    return rank >= 2 ? network.value("ReduceMean", {x}, "{axis = " + listText({below(rank)}) + ", keep_dims = true}", name)
-                     : Value();
+    return rank >= 2
+               ? network.value("ReduceMean", {x}, "{axis = " + listText({below(rank)}) + ", keep_dims = true}", name)
+               : Value();
   case 7: {
     Sizes order;
     for (int64_t i = 0; i < rank; ++i)

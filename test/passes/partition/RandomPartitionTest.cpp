@@ -1,5 +1,5 @@
-// Random networks under random strategies: the partitioned training step, run on all ranks, gives the numbers of the same
-// step on global tensors. Prints what it covered.
+// Random networks under random strategies: the partitioned training step, run on all ranks, gives the numbers of the
+// same step on global tensors. Prints what it covered.
 #include "passes/sharding/Convert.h"
 #include "test/passes/partition/RandomNetwork.h"
 #include "test/passes/partition/RankInterpreter.h"
@@ -93,7 +93,8 @@ std::string runOne(uint64_t seed, int64_t devices, const char *mode, Coverage &c
         return "new '" + name + "' " + wrong;
     } else if (auto results = dyn_cast<net::ReturnOp>(op)) {
       for (auto [value, name] : llvm::zip(results.getValues(), results.getNames().getAsValueRange<StringAttr>()))
-        if (std::string wrong = compareShards(value, ranks.values[value], expected->outputs[name.str()]); !wrong.empty())
+        if (std::string wrong = compareShards(value, ranks.values[value], expected->outputs[name.str()]);
+            !wrong.empty())
           return "result '" + name.str() + "' " + wrong;
     }
   return "";
