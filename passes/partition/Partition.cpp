@@ -15,7 +15,9 @@ namespace msc::passes {
 #define GEN_PASS_DEF_PARTITIONPASS
 #include "passes/partition/Passes.h.inc"
 
-bool addsPartials(Operation *op) { return isa<net::AddOp>(op); }
+bool addsPartials(Operation *op) {
+  return isa<net::AddOp>(op);
+}
 
 namespace {
 
@@ -55,10 +57,10 @@ private:
 
   net::NetworkOp network;
   int64_t devices;
-  DenseMap<Value, Sharding> own;                    // of each root: completed
-  DenseMap<Value, SmallVector<Version>> versions;   // of each root: what already exists, completed one first
-  DenseMap<Value, std::string> completionReasons;   // of each root that is partial
-  DenseMap<Operation *, Uses> uses;                 // of forward operators
+  DenseMap<Value, Sharding> own;                  // of each root: completed
+  DenseMap<Value, SmallVector<Version>> versions; // of each root: what already exists, completed one first
+  DenseMap<Value, std::string> completionReasons; // of each root that is partial
+  DenseMap<Operation *, Uses> uses;               // of forward operators
   DenseMap<int64_t, Operation *> forwardById;
   MoveBuilder moves;
 
@@ -183,7 +185,8 @@ private:
         .Case<net::ParamOp>([](Operation *) { return success(); })
         .Case([&](net::UpdateOp update) {
           Value parameter = update.getParameter(), value = update.getNewValue();
-          update.getNewValueMutable().assign(versionOf(value, own[parameter], op, "parameter '" + nameOf(parameter) + "'"));
+          update.getNewValueMutable().assign(
+              versionOf(value, own[parameter], op, "parameter '" + nameOf(parameter) + "'"));
           return success();
         })
         .Case([&](net::ReturnOp result) {
@@ -231,8 +234,8 @@ private:
     if (!addsPartials(op) || net::getPhase(op) != net::Phase::Backward)
       return false;
     Type first = op->getOperand(0).getType();
-    bool sums = llvm::all_of(dist::shardingOf(first).partial,
-                             [](const PartialAxis &p) { return p.kind == ReduceKind::Sum; });
+    bool sums =
+        llvm::all_of(dist::shardingOf(first).partial, [](const PartialAxis &p) { return p.kind == ReduceKind::Sum; });
     return dist::shardingOf(first).isPartial() && sums && llvm::all_of(op->getOperands(), [&](Value term) {
              return term.getType() == first && !versions.contains(term);
            });
@@ -292,10 +295,11 @@ private:
     return stored;
   }
 
-  /// How an operand is at hand in the context of the forward operator: as that one used it, as the value whose gradient it
-  /// is, or as it is. Constants say nothing.
+  /// How an operand is at hand in the context of the forward operator: as that one used it, as the value whose gradient
+  /// it is, or as it is. Constants say nothing.
   std::optional<Sharding> atHand(Value root, Operation *forward) {
-    if (Operation *producer = root.getDefiningOp(); producer && producer->getNumOperands() == 0 && !isa<net::ParamOp>(producer))
+    if (Operation *producer = root.getDefiningOp();
+        producer && producer->getNumOperands() == 0 && !isa<net::ParamOp>(producer))
       return std::nullopt;
     if (forward) {
       const Uses &record = uses[forward];

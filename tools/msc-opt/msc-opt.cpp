@@ -1,8 +1,6 @@
-// msc-opt: runs passes on MLIR text, for tests and for people who debug a pass. Passes in the order of a compilation:
-// msc-check-network, msc-assign-strategies, msc-build-gradients, msc-partition, msc-plan-reshards.
+// msc-opt: runs passes on MLIR text, for tests and for people who debug a pass.
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetDialect.h"
-#include "dialects/plan/PlanDialect.h"
 #include "passes/autodiff/Passes.h"
 #include "passes/infer/Passes.h"
 #include "passes/partition/Passes.h"
@@ -14,10 +12,10 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   msc::net::registerNetDialect(registry);
-  registry.insert<msc::dist::DistDialect, msc::plan_ir::PlanDialect>();
+  registry.insert<msc::dist::DistDialect>();
   msc::infer::registerInferPasses();
-  msc::passes::registerMscShardingPasses();
   msc::autodiff::registerAutodiffPasses();
+  msc::passes::registerMscShardingPasses();
   msc::passes::registerMscPartitionPasses();
   mlir::registerCanonicalizer();
   mlir::registerCSE();
