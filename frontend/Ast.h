@@ -214,6 +214,7 @@ struct Import {
 struct Mesh {
   std::string name;
   std::vector<Arg> axes;
+  Origin origin;
   Place place;
   bool operator==(const Mesh &) const = default;
 };

@@ -66,8 +66,8 @@ void Diagnostics::print(Diagnostic &diagnostic) {
     kind = "warning";
     ++warningCount;
     break;
-  case DiagnosticSeverity::Note: kind = "note"; break;
-  case DiagnosticSeverity::Remark: kind = "remark"; break;
+  case DiagnosticSeverity::Note:
+  case DiagnosticSeverity::Remark: kind = "note"; break; // MLIR's notes cannot stand alone, its remarks can
   }
   printOne(diagnostic.getLocation(), kind, withUserNames(diagnostic.str()));
   for (Diagnostic &note : diagnostic.getNotes()) {
@@ -83,7 +83,7 @@ void Diagnostics::print(Diagnostic &diagnostic) {
 void Diagnostics::printOne(Location location, StringRef kind, StringRef text) {
   FileLineColLoc file = findFileLocation(location);
   if (!file || file.getLine() == 0) { // a flag of the command line, or nothing
-    StringRef flag = file && file.getFilename().getValue().starts_with("--") ? file.getFilename().getValue() : "";
+    StringRef flag = file && file.getFilename().getValue().starts_with("-") ? file.getFilename().getValue() : "";
     os << (file && flag.empty() ? file.getFilename().getValue() : "msc") << ": " << kind << ": " << flag
        << (flag.empty() ? "" : ": ") << text << '\n';
     return;

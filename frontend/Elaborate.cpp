@@ -228,7 +228,7 @@ bool Elaborator::addMesh(const ast::Mesh &mesh) {
     return false;
   }
   builder.setInsertionPointToEnd(module->getBody());
-  builder.create<net::ConfigOp>(evaluator.location(mesh.place), "mesh", mesh.name,
+  builder.create<net::ConfigOp>(locationOf(mesh.place, mesh.origin), "mesh", mesh.name,
                                 builder.getDictionaryAttr({builder.getNamedAttr("axes", builder.getArrayAttr(names)),
                                                            builder.getNamedAttr("sizes", builder.getDenseI64ArrayAttr(sizes))}),
                                 builder.getDictionaryAttr({}));

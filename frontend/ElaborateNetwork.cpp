@@ -3,6 +3,7 @@
 
 #include "dialects/net/ConfigFields.h"
 #include "dialects/net/Suggest.h"
+#include "frontend/Lexer.h"
 #include "frontend/Types.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -336,8 +337,10 @@ bool Elaborator::runReturn(const ast::Return &statement, Frame &frame, std::vect
     FailureOr<Value> value = evaluator.findValue(arg.value.text, arg.value.place, frame.env);
     sound = sound && succeeded(value);
     std::string name = arg.key;
-    if (name.empty())
-      name = arg.value.text;
+    if (name.empty()) // MindSpore's results have no names
+      name = isIdent(arg.value.text) ? arg.value.text : succeeded(value) ? net::getValueName(*value).str() : "";
+    if (!isIdent(name))
+      name = "output" + (results.empty() ? "" : "_" + std::to_string(results.size()));
     results.push_back({name, succeeded(value) ? *value : Value(), arg.key.empty() ? arg.value.place : arg.keyPlace});
   }
   return sound;
@@ -472,6 +475,11 @@ bool Elaborator::runCell(const ast::Graph &cell, const ast::Call &call, const as
     if (failed(decoded))
       return false;
     instance = *decoded;
+    if (!isValueName(instance)) { // it becomes part of the names of parameters and values
+      error(call.instancePlace) << "the instance name '" << instance
+                                << "' of a cell may hold letters, digits, '_' and dots between them";
+      return false;
+    }
   }
   if (!call.attributes.empty()) {
     error(call.attributes.front().place) << "attributes of a cell are not supported by this version";

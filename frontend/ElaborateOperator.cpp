@@ -3,6 +3,7 @@
 
 #include "dialects/net/ConfigFields.h"
 #include "dialects/net/Suggest.h"
+#include "frontend/PrintValues.h"
 #include "frontend/Types.h"
 
 #include "mlir/IR/Verifier.h"
@@ -41,7 +42,7 @@ private:
   bool takeAttributeLists();
   bool takeAttribute(const ast::Arg &field, const ast::Attributes &list);
   bool takeOwnAttribute(StringRef key, const ast::Arg &field);
-  bool takeStrategy(StringRef key, const ast::Arg &field, const ast::Attributes &list);
+  bool takeStrategy(StringRef key, const ast::Arg &field);
   bool convert(const AttributeSpec &spec, Attribute value, const ast::Expr &expr);
   bool addConstants();
   bool checkArity();
@@ -56,7 +57,6 @@ private:
   struct GivenStrategy {
     net::Strategy pieces;
     ast::Place place;
-    bool isPrimitive = false; ///< stood in primitive_attrs: the user wrote it
   };
 
   Elaborator &parent;
@@ -71,7 +71,7 @@ private:
   SmallVector<std::pair<size_t, double>> constants;
   llvm::StringMap<ast::Place> given;
   std::optional<GivenStrategy> inStrategy, outStrategy;
-  std::string origin = "user";
+  std::string origin = "user", source; ///< who decided the strategies
   std::string instance;
   size_t positional = 0; ///< next positional attribute
 };
@@ -279,7 +279,7 @@ static std::optional<net::Strategy> readStrategy(Attribute value) {
   return strategy;
 }
 
-bool OperatorBuilder::takeStrategy(StringRef key, const ast::Arg &field, const ast::Attributes &list) {
+bool OperatorBuilder::takeStrategy(StringRef key, const ast::Arg &field) {
   FailureOr<Attribute> value = parent.evaluator.evaluate(field.value, frame.env);
   if (failed(value))
     return false;
@@ -301,20 +301,21 @@ bool OperatorBuilder::takeStrategy(StringRef key, const ast::Arg &field, const a
     diagnostic << "the two strategies of this line differ: " << net::strategyText(*strategy) << " is taken";
     diagnostic.attachNote(parent.evaluator.location(slot->place)) << "not " << net::strategyText(slot->pieces);
   }
-  bool isPrimitive = list.label == "primitive_attrs" || (slot && slot->isPrimitive);
-  slot = GivenStrategy{*strategy, field.value.place, isPrimitive};
+  slot = GivenStrategy{*strategy, field.value.place};
   return true;
 }
 
 bool OperatorBuilder::takeAttribute(const ast::Arg &field, const ast::Attributes &list) {
   std::string key = keyText(field.key);
   if (key == "in_strategy" || key == "out_strategy")
-    return takeStrategy(key, field, list);
-  if (key == "instance name" || key == "strategy_origin") {
+    return takeStrategy(key, field);
+  if (key == "instance name" || key == "strategy_origin" || key == "strategy_source") {
     FailureOr<Attribute> value = parent.evaluator.evaluate(field.value, frame.env);
     if (failed(value))
       return false;
-    (key == "instance name" ? instance : origin) = net::valueText(*value);
+    auto text = dyn_cast<StringAttr>(*value);
+    (key == "instance name" ? instance : key == "strategy_origin" ? origin : source) =
+        text ? text.getValue().str() : net::valueText(*value);
     return true;
   }
   if (key == "sharding" || key == "recompute") {
@@ -389,12 +390,13 @@ bool OperatorBuilder::finish(Operation *op) {
     return false;
   if (outStrategy && !checkStrategy(outStrategy->pieces, op->getResults(), "out_strategy", "result"))
     return false;
-  if (inStrategy)
+  bool keep = !parent.options.repropagate || origin == "user";
+  if (inStrategy && keep)
     net::setInStrategy(op, inStrategy->pieces);
-  if (outStrategy)
+  if (outStrategy && keep)
     net::setOutStrategy(op, outStrategy->pieces);
-  if (inStrategy || outStrategy)
-    net::setStrategyOrigin(op, origin);
+  if ((inStrategy || outStrategy) && keep)
+    net::setStrategyOrigin(op, joinOrigin(origin, source));
   if (!instance.empty())
     net::setInstanceName(op, frame.prefix + instance);
   StringRef scope = call.origin.scope;
@@ -460,16 +462,28 @@ bool Elaborator::unknownOperator(const ast::Call &call) {
   return false;
 }
 
+/// `Load(x, U)` reads as x; x may be a parameter of an outer graph, `$(@g:para4_w)`.
+bool Elaborator::runLoad(const ast::Call &call, const ast::Assign &assign, Frame &frame) {
+  const ast::Expr &source = call.args.front().value;
+  StringRef name = source.text;
+  if (source.kind == ast::Expr::Kind::Outer) {
+    name = name.rsplit(':').second;
+    name.consume_front("%");
+  } else if (source.kind != ast::Expr::Kind::Value) {
+    error(source.place) << "'Load' expects a parameter";
+    return false;
+  }
+  FailureOr<Value> value = evaluator.findValue(name, source.place, frame.env);
+  return succeeded(value) && bindResults(assign, {NamedValue{"", *value, call.place}}, "'Load'", call.place, frame);
+}
+
 bool Elaborator::runOperator(const ast::Call &call, const ast::Assign &assign, Frame &frame) {
   if (call.graph) {
     error(call.place) << "calls of other graphs are not supported by this version";
     return false;
   }
-  if (isDump && call.callee == "Load" && !call.args.empty() && call.args.front().value.kind == ast::Expr::Kind::Value) {
-    const ast::Expr &source = call.args.front().value;
-    FailureOr<Value> value = evaluator.findValue(source.text, source.place, frame.env);
-    return succeeded(value) && bindResults(assign, {NamedValue{"", *value, call.place}}, "'Load'", call.place, frame);
-  }
+  if (isDump && call.callee == "Load" && !call.args.empty())
+    return runLoad(call, assign, frame);
   std::optional<RegisteredOperationName> name = RegisteredOperationName::lookup("net." + call.callee, context);
   if (!name || !name->getInterface<net::Operator>())
     return unknownOperator(call);

@@ -18,6 +18,8 @@ struct ParseOptions {
   std::optional<int64_t> devices;
   /// `-D name=value`: overrides a const of the file; the value is an expression.
   std::vector<std::pair<std::string, std::string>> defines;
+  /// `--repropagate`: of a dump, keep only the strategies that the user wrote.
+  bool repropagate = false;
 };
 
 /// Reads a file into a module that holds one `net.network`, a `net.config` per block and the attribute `net.devices`.

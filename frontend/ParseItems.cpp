@@ -68,7 +68,10 @@ bool Parser::parseMesh(Mesh &item) {
   if (is(TokenKind::Ident))
     item.name = take().text.str();
   Token open = peek();
-  return expect(TokenKind::LParen, "'('") && parseArgs(item.axes, TokenKind::RParen, "')'", open);
+  if (!expect(TokenKind::LParen, "'('") || !parseArgs(item.axes, TokenKind::RParen, "')'", open))
+    return false;
+  item.origin = takeOrigin();
+  return true;
 }
 
 bool Parser::parseFormal(Formal &formal) {

@@ -19,7 +19,8 @@ def Net_Dialect : Dialect {
     on its own shards.
 
     Attributes that every operator may carry, besides its own (see NetAttributes.h): `net.instance_name`, `net.scope`,
-    `net.value_names`, `net.in_strategy`, `net.out_strategy`, `net.strategy_origin`, `net.phase`, `net.forward`.
+    `net.value_names`, `net.in_strategy`, `net.out_strategy`, `net.strategy_origin`, `net.phase`, `net.forward`,
+    `net.gradient_of_result`, `net.gradient_of_operand`.
   }];
   let usePropertiesForAttributes = 0;
   let useDefaultAttributePrinterParser = 0;
@@ -59,7 +60,12 @@ class Net_Operator<string mnemonic, list<string> inputs, list<string> outputs, l
       ::msc::net::Inference at{location, getOperationName().drop_front(4), operands, inputNames(), context};
       if (::llvm::failed(at.checkOperandCount()))
         return ::llvm::failure();
-      return infer(at, Adaptor(operands, attributes, properties, regions), inferredReturnTypes);
+      // The operator may not exist yet: defaults are filled in when it does.
+      ::mlir::NamedAttrList all(attributes);
+      populateDefaultAttrs(::mlir::OperationName(getOperationName(), context), all);
+      if (::llvm::failed(at.checkAttributes(attributeSpecs(), all)))
+        return ::llvm::failure();
+      return infer(at, Adaptor(operands, all.getDictionary(context), properties, regions), inferredReturnTypes);
     }
     bool $cppClass::isCompatibleReturnTypes(::mlir::TypeRange left, ::mlir::TypeRange right) {
       return ::msc::net::sameTensors(left, right);

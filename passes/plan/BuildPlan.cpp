@@ -65,7 +65,7 @@ public:
   }
 
 private:
-  int64_t devices() const {
+  int64_t devices() {
     for (BlockArgument argument : network.getBody().getArguments())
       return dist::shardingOf(argument).devices();
     for (auto param : network.getBody().front().getOps<net::ParamOp>())
@@ -88,7 +88,8 @@ private:
 
   Value declare(Value value, StringRef name, plan_ir::BufferKind kind, Value viewOf = {}) {
     Location loc = value.getLoc();
-    auto buffer = builder.create<plan_ir::BufferOp>(loc, name, TypeAttr::get(value.getType()),
+    auto buffer = builder.create<plan_ir::BufferOp>(loc, plan_ir::BufferType::get(builder.getContext()),
+                                                    builder.getStringAttr(name), TypeAttr::get(value.getType()),
                                                     plan_ir::BufferKindAttr::get(builder.getContext(), kind),
                                                     builder.getI64IntegerAttr(capacityBytes(value.getType())),
                                                     IntegerAttr(), viewOf);
@@ -156,7 +157,7 @@ private:
       return success();
     case Unit::Kind::Constant: {
       Value target = declare(op->getResult(0), "constant", plan_ir::BufferKind::constant);
-      label(builder.create<plan_ir::FillOp>(op->getLoc(), target, cast<net::ConstantOp>(op).getSplatAttr(), "Fill"), op);
+      label(builder.create<plan_ir::FillOp>(op->getLoc(), target, cast<net::ConstantOp>(op).getSplatAttr(), builder.getStringAttr("Fill")), op);
       return success();
     }
     case Unit::Kind::Slice: {
@@ -183,7 +184,7 @@ private:
     int64_t reduction = reduces && from.isPartial() ? static_cast<int64_t>(from.partial.front().kind) : 0;
     Value target = declare(op.getResult(), nameOf(op.getResult()), plan_ir::BufferKind::activation);
     auto step = builder.create<plan_ir::CollectiveOp>(
-        op.getLoc(), dist::stringifyCollectiveKind(op.getKind()), memory[op.getSource()], target, op.getGroupMatrixAttr(),
+        op.getLoc(), builder.getStringAttr(dist::stringifyCollectiveKind(op.getKind())), memory[op.getSource()], target, op.getGroupMatrixAttr(),
         op.getGroupAxesAttr(), builder.getI64IntegerAttr(reduction), builder.getBoolAttr(false), op.getReasonAttr(),
         builder.getI64IntegerAttr(bytes), builder.getF64FloatAttr(predictedUs(op, groupSize, bytes)),
         builder.getStringAttr(operatorServed(op)));
@@ -338,7 +339,7 @@ private:
                                       builder.getArrayAttr(symbols));
     int64_t tasks = range->empty() ? 1 : std::clamp<int64_t>(traffic / taskBytes, 1, mostTasks);
     auto launch = builder.create<plan_ir::LaunchOp>(
-        op->getLoc(), symbol, buffers, builder.getDenseI64ArrayAttr(writes), builder.getDenseI64ArrayAttr(updates),
+        op->getLoc(), FlatSymbolRefAttr::get(builder.getContext(), symbol), buffers, builder.getDenseI64ArrayAttr(writes), builder.getDenseI64ArrayAttr(updates),
         flatten(varying), flatten(*range), builder.getI64IntegerAttr(tasks),
         builder.getI64IntegerAttr(variants.begin()->second.kernel.unit), builder.getStringAttr(name));
     label(launch, op);

@@ -73,6 +73,53 @@ LogicalResult Inference::checkOperandCount() const {
   return success();
 }
 
+static bool hasKind(Attribute attribute, AttributeKind kind) {
+  switch (kind) {
+  case AttributeKind::Bool:
+    return isa<BoolAttr>(attribute);
+  case AttributeKind::Int:
+    return isa<IntegerAttr>(attribute) && !isa<BoolAttr>(attribute);
+  case AttributeKind::Float:
+    return isa<FloatAttr>(attribute);
+  case AttributeKind::String:
+    return isa<StringAttr>(attribute);
+  case AttributeKind::IntTuple:
+    return isa<DenseI64ArrayAttr>(attribute);
+  case AttributeKind::Type:
+    return isa<TypeAttr>(attribute);
+  }
+  return false;
+}
+
+static StringRef kindText(AttributeKind kind) {
+  switch (kind) {
+  case AttributeKind::Bool:
+    return "true or false";
+  case AttributeKind::Int:
+    return "an integer";
+  case AttributeKind::Float:
+    return "a number";
+  case AttributeKind::String:
+    return "a word";
+  case AttributeKind::IntTuple:
+    return "a tuple of integers";
+  case AttributeKind::Type:
+    return "an element type";
+  }
+  return "";
+}
+
+LogicalResult Inference::checkAttributes(ArrayRef<AttributeSpec> specs, const NamedAttrList &given) const {
+  for (const AttributeSpec &spec : specs) {
+    Attribute attribute = given.get(spec.name);
+    if (!attribute && spec.required)
+      return error("'" + opName + "' needs the attribute '" + spec.name + "', " + kindText(spec.kind));
+    if (attribute && !hasKind(attribute, spec.kind))
+      return error("'" + spec.name + "' of '" + opName + "' is " + kindText(spec.kind));
+  }
+  return success();
+}
+
 static StringRef elementSetText(ElementSet set) {
   switch (set) {
   case ElementSet::Any:

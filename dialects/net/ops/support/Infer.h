@@ -1,6 +1,8 @@
 // Constraints and result types: what the operators' `infer` functions share.
 #pragma once
 
+#include "dialects/net/NetInterfaces.h"
+
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/ValueRange.h"
@@ -48,6 +50,8 @@ struct Inference {
                             const llvm::Twine &help = "") const;
   /// Every operand is a ranked tensor and their number is right.
   llvm::LogicalResult checkOperandCount() const;
+  /// Required attributes are there, and all have the kinds of their specs.
+  llvm::LogicalResult checkAttributes(llvm::ArrayRef<AttributeSpec> specs, const mlir::NamedAttrList &given) const;
   /// The operand's element type belongs to the set.
   llvm::LogicalResult checkElement(unsigned operand, ElementSet allowed) const;
   /// All operands from `first` on have one element type out of the set.

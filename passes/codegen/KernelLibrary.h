@@ -1,0 +1,87 @@
+// From fused clusters of pointwise and reduction operators to machine code.
+#pragma once
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace msc::codegen {
+
+/// Code for one instruction set: an ELF shared object that exports every kernel of a library and imports nothing.
+struct CodeObject {
+  std::string isa;   ///< "x86-64-v3", "x86-64-v4"
+  std::string bytes;
+};
+
+struct KernelForm;
+
+/// `void symbol(void *arg0, ..., void *argN, int64_t begin, int64_t end)`: one pointer per argument of the function,
+/// then one per result that is not written in place. Buffers start at multiples of 64 bytes and do not overlap. The
+/// kernel computes the part [begin, end) of its range.
+struct CompiledKernel {
+  std::string symbol;
+  /// Loops of the cluster's widest operator whose product is the extent of the range; empty: extent 1.
+  llvm::SmallVector<unsigned> rangeDims;
+  /// For each of them a pointer (by ABI position) and a dimension of its tensor with that size.
+  llvm::SmallVector<std::pair<unsigned, unsigned>> rangeSizes;
+  /// Pointers and dimensions whose sizes are constants in the code. A kernel fits every shape that agrees in them.
+  llvm::SmallVector<std::pair<unsigned, unsigned>> innerSizes;
+  unsigned pointers = 0;
+  int64_t unit = 1;   ///< cuts of the range are multiples of this
+  bool flat = false;  ///< no size stands in the code
+  std::shared_ptr<const KernelForm> form; ///< for `like` of add()
+};
+
+/// A matrix product for element types that no library serves: result[b, i, j] = sum over k of left[b, i, k] * right[b, k, j].
+struct MatMulShape {
+  mlir::Type element;               ///< f32, f64, i32, i64
+  int64_t m = 0, n = 0, k = 0;
+  bool transposeLeft = false;       ///< left is stored [k, m]
+  bool transposeRight = false;      ///< right is stored [n, k]
+  int64_t batch = 1;
+  bool broadcastRight = false;      ///< one right matrix for all batches
+  bool broadcastLeft = false;       ///< one left matrix for all batches
+  /// Dimensions of the result tensor: its rows and batches, all but the last one, become the range. 0: not known; the
+  /// kernel then computes everything for the range [0, 1).
+  unsigned resultRank = 0;
+};
+
+/// Collects kernels, each distinct one once, and compiles them together for every instruction set. Not thread-safe.
+class KernelLibrary {
+public:
+  KernelLibrary();
+  ~KernelLibrary();
+
+  /// Adds the kernel of a cluster: a function of one block of linalg.generic (with tensor.empty, linalg.fill and
+  /// arith.constant) on tensors of static shape. Emits a diagnostic where the cluster cannot be one kernel.
+  /// Ranks with uneven pieces need the same cluster for other sizes: add the largest piece first and pass its kernel as
+  /// `like` for the others; then all of them count the same range in the same unit.
+  mlir::FailureOr<CompiledKernel> add(mlir::func::FuncOp cluster, const CompiledKernel *like = nullptr);
+
+  /// Adds a matrix product `(left, right, result, begin, end)`; the range counts rows of all batches
+  /// (see MatMulShape::resultRank).
+  mlir::FailureOr<CompiledKernel> addMatMul(const MatMulShape &shape, mlir::Location location);
+
+  /// Why the cluster cannot be one kernel; empty if it can.
+  static std::string whyNot(mlir::func::FuncOp cluster);
+  static bool canFuse(mlir::func::FuncOp cluster) { return whyNot(cluster).empty(); }
+
+  /// Compiles everything that was added. The same kernels in the same order give the same bytes.
+  mlir::FailureOr<llvm::SmallVector<CodeObject>> finish(mlir::Location location);
+
+  /// Number of distinct kernels.
+  unsigned size() const;
+  /// The IR of all kernels; for dumps and tests, before finish().
+  std::string irText() const;
+
+private:
+  struct State;
+  std::unique_ptr<State> state;
+};
+
+} // namespace msc::codegen

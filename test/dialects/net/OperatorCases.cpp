@@ -1,0 +1,241 @@
+#include "test/dialects/net/OperatorCases.h"
+
+namespace msc::test {
+
+static void addProducts(std::vector<OperatorCase> &cases) {
+  auto add = [&](OperatorCase theCase) { cases.push_back(theCase); };
+  add({"matmul", "MatMul", {"3x4xf64", "4x5xf64"}, "", "3x5xf64", "(m k, k n) -> (m n), reduce k"});
+  add({"matmul a",
+       "MatMul",
+       {"4x3xf64", "4x5xf64"},
+       "{transpose_a = true}",
+       "3x5xf64",
+       "(k m, k n) -> (m n), reduce k"});
+  add({"matmul b",
+       "MatMul",
+       {"3x4xf64", "5x4xf64"},
+       "{transpose_b = true}",
+       "3x5xf64",
+       "(m k, n k) -> (m n), reduce k"});
+  add({"matmul ab",
+       "MatMul",
+       {"4x3xf64", "5x4xf64"},
+       "{transpose_a = true, transpose_b = true}",
+       "3x5xf64",
+       "(k m, n k) -> (m n), reduce k"});
+  add({"matmul i32", "MatMul", {"2x3xi32", "3x2xi32"}, "", "2x2xi32", "(m k, k n) -> (m n), reduce k"});
+  add({"matmul batch", "MatMul", {"2x3x4xf64", "2x4x5xf64"}, "", "2x3x5xf64", "(b m k, b k n) -> (b m n), reduce k"});
+  add({"matmul batch ab",
+       "MatMul",
+       {"2x4x3xf64", "2x5x4xf64"},
+       "{transpose_a = true, transpose_b = true}",
+       "2x3x5xf64",
+       "(b k m, b n k) -> (b m n), reduce k"});
+  add({"matmul batch by matrix",
+       "MatMul",
+       {"2x3x4xf64", "4x5xf64"},
+       "",
+       "2x3x5xf64",
+       "(b m k, k n) -> (b m n), reduce k"});
+  add({"matmul batch by matrix b",
+       "MatMul",
+       {"2x3x4xf64", "5x4xf64"},
+       "{transpose_b = true}",
+       "2x3x5xf64",
+       "(b m k, n k) -> (b m n), reduce k"});
+  add({"matmul matrix by batch",
+       "MatMul",
+       {"3x4xf64", "2x4x5xf64"},
+       "",
+       "2x3x5xf64",
+       "(m k, b k n) -> (b m n), reduce k"});
+  add({"matmul broadcast batch",
+       "MatMul",
+       {"2x1x3x4xf64", "5x4x2xf64"},
+       "",
+       "2x5x3x2xf64",
+       "(b0 1 m k, b1 k n) -> (b0 b1 m n), reduce k"});
+  add({"bias matrix", "BiasAdd", {"3x4xf64", "4xf64"}, "", "3x4xf64", "(a b, b) -> (a b)"});
+  add({"bias nchw", "BiasAdd", {"2x3x2x2xf64", "3xf64"}, "", "2x3x2x2xf64", "(a b c d, b) -> (a b c d)"});
+  add({"bias nhwc",
+       "BiasAdd",
+       {"2x2x2x3xf64", "3xf64"},
+       "{data_format = \"NHWC\"}",
+       "2x2x2x3xf64",
+       "(a b c d, d) -> (a b c d)"});
+}
+
+static void addUnary(std::vector<OperatorCase> &cases) {
+  for (const char *op : {"ReLU", "Sigmoid", "Tanh", "SiLU", "Exp", "Neg", "Abs", "Square", "Sign", "GeLU"})
+    cases.push_back({op, op, {"3x4xf64"}, "", "3x4xf64", "(a b) -> (a b)"});
+  for (const char *op : {"Log", "Sqrt", "Rsqrt"})
+    cases.push_back({op, op, {"3x4xf64"}, "", "3x4xf64", "(a b) -> (a b)", Domain::Positive});
+  for (const char *op : {"Neg", "Abs", "Square", "Sign"})
+    cases.push_back({op, op, {"5xi32"}, "", "5xi32", "(a) -> (a)"});
+  cases.push_back({"gelu exact", "GeLU", {"3x4xf64"}, "{approximate = \"none\"}", "3x4xf64", "(a b) -> (a b)"});
+  cases.push_back({"relu scalar", "ReLU", {"f64"}, "", "f64", "(()) -> (())"});
+  for (const char *op : {"ReluGrad", "SigmoidGrad", "TanhGrad", "SiLUGrad", "GeLUGrad"})
+    cases.push_back({op, op, {"3x4xf64", "3x4xf64"}, "", "3x4xf64", "(a b, a b) -> (a b)"});
+  cases.push_back(
+      {"gelugrad exact", "GeLUGrad", {"4xf64", "4xf64"}, "{approximate = \"none\"}", "4xf64", "(a, a) -> (a)"});
+}
+
+static void addBinary(std::vector<OperatorCase> &cases) {
+  for (const char *op : {"Add", "Sub", "Mul", "RealDiv", "Pow", "Maximum", "Minimum"}) {
+    Domain domain = std::string(op) == "Pow" ? Domain::Positive : Domain::Any;
+    cases.push_back({op, op, {"3x4xf64", "3x4xf64"}, "", "3x4xf64", "(a b, a b) -> (a b)", domain});
+    cases.push_back({op, op, {"3x4xf64", "4xf64"}, "", "3x4xf64", "(a b, b) -> (a b)", domain});
+    cases.push_back({op, op, {"3x1xf64", "2x1x4xf64"}, "", "2x3x4xf64", "(b 1, a 1 c) -> (a b c)", domain});
+    cases.push_back({op, op, {"f64", "1x4xf64"}, "", "1x4xf64", "((), a b) -> (a b)", domain});
+  }
+  for (const char *op : {"Add", "Sub", "Mul", "Maximum", "Minimum"})
+    cases.push_back({op, op, {"3x4xi64", "1xi64"}, "", "3x4xi64", "(a b, 1) -> (a b)"});
+  for (const char *op : {"Equal", "NotEqual", "Greater", "GreaterEqual", "Less", "LessEqual"}) {
+    cases.push_back({op, op, {"3x4xi32", "4xi32"}, "", "3x4xi1", "(a b, b) -> (a b)"});
+    cases.push_back({op, op, {"3x4xf64", "3x1xf64"}, "", "3x4xi1", "(a b, a 1) -> (a b)"});
+  }
+  cases.push_back({"equal bool", "Equal", {"6xi1", "6xi1"}, "", "6xi1", "(a, a) -> (a)"});
+  cases.push_back({"select", "Select", {"3x4xi1", "3x4xf64", "3x4xf64"}, "", "3x4xf64", "(a b, a b, a b) -> (a b)"});
+  cases.push_back({"select broadcast", "Select", {"4xi1", "3x1xf64", "f64"}, "", "3x4xf64", "(b, a 1, ()) -> (a b)"});
+  cases.push_back({"cast f32", "Cast", {"3x4xf64"}, "{dst_type = f32}", "3x4xf32", "(a b) -> (a b)"});
+  cases.push_back({"cast i32", "Cast", {"6xf64"}, "{dst_type = i32}", "6xi32", "(a) -> (a)"});
+  cases.push_back({"cast bool to f64", "Cast", {"6xi1"}, "{dst_type = f64}", "6xf64", "(a) -> (a)"});
+  cases.push_back({"cast i32 to i64", "Cast", {"6xi32"}, "{dst_type = i64}", "6xi64", "(a) -> (a)"});
+  cases.push_back({"cast i64 to bool", "Cast", {"6xi64"}, "{dst_type = i1}", "6xi1", "(a) -> (a)"});
+  cases.push_back({"cast f64 to bool", "Cast", {"6xf64"}, "{dst_type = i1}", "6xi1", "(a) -> (a)"});
+  cases.push_back({"cast bf16 to f16", "Cast", {"6xbf16"}, "{dst_type = f16}", "6xf16", "(a) -> (a)"});
+}
+
+static void addReductions(std::vector<OperatorCase> &cases) {
+  auto add = [&](const char *op, const char *word) {
+    // Rules are kept alive by the table of the program's lifetime.
+    static std::vector<std::unique_ptr<std::string>> texts;
+    auto text = [&](std::string pattern) {
+      for (size_t at; (at = pattern.find('@')) != std::string::npos;)
+        pattern.replace(at, 1, word);
+      texts.push_back(std::make_unique<std::string>(pattern));
+      return texts.back()->c_str();
+    };
+    cases.push_back({op, op, {"3x4xf64"}, "", "f64", text("(a b) -> (()), @ a, @ b")});
+    cases.push_back({op, op, {"3x4xf64"}, "{axis = array<i64: 0>}", "4xf64", text("(a b) -> (b), @ a")});
+    cases.push_back({op, op, {"3x4x2xf64"}, "{axis = array<i64: -1, 0>}", "4xf64", text("(a b c) -> (b), @ a, @ c")});
+    cases.push_back(
+        {op, op, {"3x4xf64"}, "{axis = array<i64: 1>, keep_dims = true}", "3x1xf64", text("(a b) -> (a 1), @ b")});
+    cases.push_back({op, op, {"3x4xf64"}, "{keep_dims = true}", "1x1xf64", text("(a b) -> (1 1), @ a, @ b")});
+  };
+  add("ReduceSum", "reduce");
+  add("ReduceMean", "reduce");
+  add("ReduceMax", "max");
+  cases.push_back({"sum i64", "ReduceSum", {"3x4xi64"}, "", "i64", "(a b) -> (()), reduce a, reduce b"});
+  cases.push_back({"max i32", "ReduceMax", {"3x4xi32"}, "{axis = array<i64: 1>}", "3xi32", "(a b) -> (a), max b"});
+}
+
+static void addMovement(std::vector<OperatorCase> &cases) {
+  auto reshape = [&](const char *from, const char *shape, const char *to, const char *rule) {
+    cases.push_back({"reshape", "Reshape", {from}, shape, to, rule});
+  };
+  reshape("3x4xf64", "{shape = array<i64: 12>}", "12xf64", "(a b) -> (a), a by 4, whole b");
+  reshape("12xf64", "{shape = array<i64: 4, -1>}", "4x3xf64", "(a) -> (a b), a by 3, whole b");
+  reshape("6x4xf64", "{shape = array<i64: 4, 6>}", "4x6xf64", "(a b) -> (a c), a by 12, whole b, whole c");
+  reshape("2x3x4xf64", "{shape = array<i64: 2, 12>}", "2x12xf64", "(a b c) -> (a b), b by 4, whole c");
+  reshape("2x6x5xf64", "{shape = array<i64: 2, 3, 2, 5>}", "2x3x2x5xf64", "(a b d) -> (a b c d), b by 2, whole c");
+  reshape("1x5xf64", "{shape = array<i64: 5, 1, 1>}", "5x1x1xf64", "(1 a) -> (a 1 1)");
+  reshape("1x1xf64", "{shape = array<i64>}", "f64", "(1 1) -> (())");
+  reshape("0x4xf64", "{shape = array<i64: 2, 0>}", "2x0xf64", "(a b) -> (c d), whole a, whole b, whole c, whole d");
+  cases.push_back({"transpose", "Transpose", {"3x4xf64"}, "{perm = array<i64: 1, 0>}", "4x3xf64", "(a b) -> (b a)"});
+  cases.push_back(
+      {"transpose 3", "Transpose", {"2x3x4xf64"}, "{perm = array<i64: -1, 0, 1>}", "4x2x3xf64", "(a b c) -> (c a b)"});
+  cases.push_back(
+      {"broadcast", "BroadcastTo", {"3x1xf64"}, "{shape = array<i64: 2, 3, 4>}", "2x3x4xf64", "(b 1) -> (a b c)"});
+  cases.push_back(
+      {"broadcast keep", "BroadcastTo", {"3x1xi32"}, "{shape = array<i64: -1, 4>}", "3x4xi32", "(a 1) -> (a b)"});
+  cases.push_back({"broadcast scalar", "BroadcastTo", {"f64"}, "{shape = array<i64: 5>}", "5xf64", "(()) -> (a)"});
+}
+
+static void addTraining(std::vector<OperatorCase> &cases) {
+  cases.push_back({"mse", "MSELoss", {"3x4xf64", "3x4xf64"}, "", "f64", "(a b, a b) -> (()), reduce a, reduce b"});
+  cases.push_back({"mse sum",
+                   "MSELoss",
+                   {"3x4xf64", "3x4xf64"},
+                   "{reduction = \"sum\"}",
+                   "f64",
+                   "(a b, a b) -> (()), reduce a, reduce b"});
+  cases.push_back(
+      {"mse none", "MSELoss", {"3x4xf64", "3x4xf64"}, "{reduction = \"none\"}", "3x4xf64", "(a b, a b) -> (a b)"});
+  cases.push_back({"mse grad", "MSELossGrad", {"3x4xf64", "3x4xf64", "f64"}, "", "3x4xf64", "(a b, a b, ()) -> (a b)"});
+  cases.push_back({"mse grad sum",
+                   "MSELossGrad",
+                   {"5xf64", "5xf64", "f64"},
+                   "{reduction = \"sum\"}",
+                   "5xf64",
+                   "(a, a, ()) -> (a)"});
+  cases.push_back({"mse grad none",
+                   "MSELossGrad",
+                   {"5xf64", "5xf64", "5xf64"},
+                   "{reduction = \"none\"}",
+                   "5xf64",
+                   "(a, a, a) -> (a)"});
+  const char *momentumRule = "(a b, a b, (), a b) -> (a b, a b)";
+  std::vector<const char *> momentum = {"3x4xf64", "3x4xf64", "f64", "3x4xf64"};
+  cases.push_back({"momentum", "ApplyMomentum", momentum, "{momentum = 0.9}", "3x4xf64", momentumRule});
+  cases.push_back({"nesterov", "ApplyMomentum", momentum,
+                   "{momentum = 0.9, use_nesterov = true, weight_decay = 0.1, loss_scale = 4.0}", "3x4xf64",
+                   momentumRule});
+  cases.push_back(
+      {"dampened", "ApplyMomentum", momentum, "{momentum = 0.5, dampening = 0.25}", "3x4xf64", momentumRule});
+  cases.push_back({"sgd", "SGD", {"3x4xf64", "f64", "3x4xf64"}, "", "3x4xf64", "(a b, (), a b) -> (a b)"});
+  cases.push_back({"sgd decay",
+                   "SGD",
+                   {"5xf64", "f64", "5xf64"},
+                   "{weight_decay = 0.5, loss_scale = 2.0}",
+                   "5xf64",
+                   "(a, (), a) -> (a)"});
+}
+
+const std::vector<OperatorCase> &operatorCases() {
+  static const std::vector<OperatorCase> all = [] {
+    std::vector<OperatorCase> cases;
+    addProducts(cases);
+    addUnary(cases);
+    addBinary(cases);
+    addReductions(cases);
+    addMovement(cases);
+    addTraining(cases);
+    return cases;
+  }();
+  return all;
+}
+
+const std::map<std::string, std::string> &withoutGradient() {
+  static const std::map<std::string, std::string> reasons = {
+      {"ReluGrad", "backward helper: second derivatives are not built"},
+      {"SigmoidGrad", "backward helper: second derivatives are not built"},
+      {"TanhGrad", "backward helper: second derivatives are not built"},
+      {"SiLUGrad", "backward helper: second derivatives are not built"},
+      {"GeLUGrad", "backward helper: second derivatives are not built"},
+      {"MSELossGrad", "backward helper: second derivatives are not built"},
+      {"ApplyMomentum", "a step of the optimizer is not part of the loss"},
+      {"SGD", "a step of the optimizer is not part of the loss"},
+  };
+  return reasons;
+}
+
+mlir::Operation *buildCase(TestNetwork &network, const OperatorCase &theCase, bool asParams) {
+  std::vector<mlir::Value> operands;
+  for (size_t i = 0; i < theCase.operands.size(); ++i) {
+    std::string name = "x" + std::to_string(i);
+    bool isFloat = llvm::isa<mlir::FloatType>(network.context.type(theCase.operands[i]).getElementType());
+    operands.push_back(asParams && isFloat ? network.param(name, theCase.operands[i])
+                                           : network.input(name, theCase.operands[i]));
+  }
+  mlir::Operation *op = network.op(theCase.op, operands, theCase.attributes);
+  if (!op)
+    return nullptr;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < op->getNumResults(); ++i)
+    names.push_back("y" + std::to_string(i));
+  net::setValueNames(op, llvm::SmallVector<llvm::StringRef>(names.begin(), names.end()));
+  return op;
+}
+
+} // namespace msc::test

@@ -1,0 +1,368 @@
+// Over all operators: no part is missing, types and rules are as the table says, gradients match differences, and the
+// lowering of every shard computes its share of what the reference computes for the whole.
+#include "passes/autodiff/Passes.h"
+#include "test/dialects/net/OperatorCases.h"
+#include "test/reference/Interpreter.h"
+#include "test/reference/LinalgInterpreter.h"
+
+#include "mlir/IR/Verifier.h"
+#include "llvm/Support/raw_ostream.h"
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+using namespace mlir;
+using namespace msc;
+using namespace msc::net;
+using namespace msc::test;
+using reference::Tensor;
+
+namespace {
+
+std::string textOf(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+std::string labelOf(const OperatorCase &theCase) {
+  std::string label = theCase.op;
+  for (const char *operand : theCase.operands)
+    label += std::string(" ") + operand;
+  return label + " " + theCase.attributes;
+}
+
+std::vector<Tensor> randomOperands(Operation *op, const OperatorCase &theCase, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<Tensor> operands;
+  for (Type type : op->getOperandTypes())
+    operands.push_back(randomTensor(type, theCase.domain, random));
+  return operands;
+}
+
+void expectNear(const Tensor &actual, const Tensor &expected, double tolerance, const std::string &what) {
+  ASSERT_EQ(actual.shape, expected.shape) << what;
+  for (size_t i = 0; i < actual.values.size(); ++i)
+    ASSERT_NEAR(actual.values[i], expected.values[i], tolerance * std::max(1.0, std::fabs(expected.values[i])))
+        << what << " element " << i;
+}
+
+//===-- completeness ------------------------------------------------------===//
+
+/// All operators of the dialect by their names in networks.
+std::vector<RegisteredOperationName> registeredOperators(MLIRContext *context) {
+  std::vector<RegisteredOperationName> operators;
+  for (RegisteredOperationName name : context->getRegisteredOperations())
+    if (name.getDialectNamespace() == "net" && name.hasInterface<Operator>())
+      operators.push_back(name);
+  return operators;
+}
+
+TEST(Operators, BringEveryPart) {
+  NetContext context;
+  reference::Interpreter interpreter;
+  std::set<std::string> cases;
+  for (const OperatorCase &theCase : operatorCases())
+    cases.insert(theCase.op);
+  std::vector<RegisteredOperationName> operators = registeredOperators(context.get());
+  EXPECT_EQ(operators.size(), 45u);
+  for (RegisteredOperationName name : operators) {
+    std::string op = name.stripDialect().str();
+    EXPECT_TRUE(name.hasInterface<InferTypeOpInterface>()) << op << " infers no types";
+    EXPECT_TRUE(name.hasInterface<ShardingRuleInterface>()) << op << " has no sharding rule";
+    EXPECT_TRUE(name.hasInterface<CostInterface>()) << op << " has no cost";
+    EXPECT_TRUE(name.hasInterface<Lower>()) << op << " has no lowering";
+    EXPECT_NE(name.hasInterface<net::Gradient>(), withoutGradient().count(op) == 1)
+        << op << " needs a gradient or a reason";
+    EXPECT_TRUE(interpreter.knows(op)) << op << " is not in the reference";
+    EXPECT_TRUE(cases.count(op)) << op << " has no case";
+  }
+}
+
+TEST(Operators, NameTheirOperandsAndResults) {
+  NetContext context;
+  for (const OperatorCase &theCase : operatorCases()) {
+    TestNetwork network(context);
+    Operation *op = buildCase(network, theCase);
+    ASSERT_TRUE(op) << labelOf(theCase);
+    auto face = cast<Operator>(op);
+    EXPECT_EQ(face.inputNames().size(), op->getNumOperands()) << theCase.op;
+    EXPECT_EQ(face.outputNames().size(), op->getNumResults()) << theCase.op;
+    for (const AttributeSpec &spec : face.attributeSpecs())
+      EXPECT_FALSE(spec.summary.empty()) << theCase.op << " " << spec.name.str();
+    for (NamedAttribute attribute : context.attributes(theCase.attributes))
+      EXPECT_TRUE(llvm::any_of(face.attributeSpecs(), [&](const auto &s) { return s.name == attribute.getName(); }))
+          << theCase.op << " " << attribute.getName().str();
+  }
+}
+
+//===-- types, rules, costs -----------------------------------------------===//
+
+TEST(Operators, InferTypesAndVerify) {
+  NetContext context;
+  for (const OperatorCase &theCase : operatorCases()) {
+    TestNetwork network(context);
+    Operation *op = buildCase(network, theCase);
+    ASSERT_TRUE(op) << labelOf(theCase);
+    EXPECT_EQ(textOf(op->getResult(0).getType()), textOf(context.type(theCase.result))) << labelOf(theCase);
+    network.results(op->getResult(0), {"y"});
+    EXPECT_TRUE(succeeded(verify(*network.module))) << labelOf(theCase);
+  }
+  EXPECT_TRUE(context.diagnostics.empty());
+}
+
+TEST(Operators, HaveTheRulesOfTheTable) {
+  NetContext context;
+  for (const OperatorCase &theCase : operatorCases()) {
+    TestNetwork network(context);
+    auto op = cast<ShardingRuleInterface>(buildCase(network, theCase));
+    EXPECT_EQ(op.shardingRule().str(), theCase.rule) << labelOf(theCase);
+  }
+}
+
+/// Every dimension belongs to factors; sizes of PassThrough factors are those of their dimensions.
+TEST(Operators, HaveSoundRules) {
+  NetContext context;
+  for (const OperatorCase &theCase : operatorCases()) {
+    TestNetwork network(context);
+    Operation *op = buildCase(network, theCase);
+    ShardingRule rule = cast<ShardingRuleInterface>(op).shardingRule();
+    ASSERT_EQ(rule.operands.size(), op->getNumOperands());
+    ASSERT_EQ(rule.results.size(), op->getNumResults());
+    std::set<std::string> names;
+    for (const Factor &factor : rule.factors)
+      EXPECT_TRUE(names.insert(factor.name).second) << labelOf(theCase) << " names two factors " << factor.name;
+    auto check = [&](const std::vector<DimFactors> &dims, const std::vector<int64_t> &shape) {
+      ASSERT_EQ(dims.size(), shape.size()) << labelOf(theCase);
+      for (size_t dim = 0; dim < dims.size(); ++dim) {
+        if (dims[dim].empty()) {
+          EXPECT_EQ(shape[dim], 1) << labelOf(theCase) << " dimension " << dim;
+          continue;
+        }
+        const Factor &factor = rule.factors[dims[dim][0]];
+        if (factor.kind != FactorKind::Blocked)
+          EXPECT_EQ(factor.size, shape[dim]) << labelOf(theCase);
+        if (factor.kind == FactorKind::Replicated)
+          EXPECT_FALSE(factor.reason.empty());
+      }
+    };
+    for (size_t i = 0; i < rule.operands.size(); ++i)
+      check(rule.operands[i], shapeOfType(op->getOperand(i).getType()));
+    for (size_t i = 0; i < rule.results.size(); ++i)
+      check(rule.results[i], shapeOfType(op->getResult(i).getType()));
+  }
+}
+
+TEST(Operators, CostWhatTheirFormulasSay) {
+  NetContext context;
+  TestNetwork network(context);
+  auto product =
+      cast<CostInterface>(network.op("MatMul", {network.input("a", "16x32xf32"), network.input("b", "32x8xf32")}));
+  OperatorCost cost = product.cost({{4, 16}, {16, 8}}, {{4, 8}});
+  EXPECT_EQ(cost.flops, 2.0 * 4 * 8 * 16);
+  EXPECT_EQ(cost.bytesRead, 4.0 * (4 * 16 + 16 * 8));
+  EXPECT_EQ(cost.bytesWritten, 4.0 * 4 * 8);
+  auto compare =
+      cast<CostInterface>(network.op("Greater", {network.input("c", "10xf64"), network.input("d", "10xf64")}));
+  cost = compare.cost({{10}, {10}}, {{10}});
+  EXPECT_EQ(cost.flops, 10);
+  EXPECT_EQ(cost.bytesRead, 160);
+  EXPECT_EQ(cost.bytesWritten, 10); // bool takes one byte
+  auto view = cast<CostInterface>(network.op("Reshape", {network.input("e", "2x3xf64")}, "{shape = array<i64: 6>}"));
+  EXPECT_EQ(view.cost({{2, 3}}, {{6}}).bytesRead, 0);
+}
+
+//===-- numbers: gradients ------------------------------------------------===//
+
+/// sum(y * weights) over the first result, whose derivative with respect to every operand is asked for.
+struct WeightedSum {
+  TestNetwork network;
+  reference::Tensors given;
+
+  WeightedSum(NetContext &context, const OperatorCase &theCase, uint64_t seed) : network(context) {
+    Operation *op = buildCase(network, theCase, /*asParams=*/true);
+    std::mt19937_64 random(seed);
+    for (Value operand : op->getOperands())
+      given[getValueName(operand).str()] = randomTensor(operand.getType(), theCase.domain, random);
+    std::string resultType = theCase.result;
+    Value weights = network.input("weights", resultType);
+    given["weights"] = randomTensor(weights.getType(), Domain::Any, random);
+    Value product = network.value("Mul", {op->getResult(0), weights});
+    Value loss = network.value("ReduceSum", {product}, "", "loss");
+    network.results(loss, {"loss"});
+  }
+
+  double loss(const reference::Tensors &at) {
+    return reference::Interpreter().run(network.network, at)->outputs.at("loss").values[0];
+  }
+};
+
+/// Compares a gradient with central differences of the loss.
+void checkDifferences(WeightedSum &sum, const std::string &param, const Tensor &gradient, const std::string &label) {
+  constexpr double h = 1e-5;
+  for (size_t i = 0; i < gradient.values.size(); ++i) {
+    reference::Tensors above = sum.given, below = sum.given;
+    above[param].values[i] += h;
+    below[param].values[i] -= h;
+    double slope = (sum.loss(above) - sum.loss(below)) / (2 * h);
+    ASSERT_NEAR(gradient.values[i], slope, 1e-8 * std::max(1.0, std::fabs(slope)))
+        << label << " " << param << " element " << i;
+  }
+}
+
+TEST(Operators, HaveGradientsThatMatchDifferences) {
+  NetContext context;
+  size_t checked = 0;
+  for (const OperatorCase &theCase : operatorCases()) {
+    bool isFloat = isa<FloatType>(context.type(theCase.result).getElementType());
+    bool isF64 = context.type(theCase.operands.back()).getElementType().isF64();
+    if (withoutGradient().count(theCase.op) || !isFloat || !isF64)
+      continue;
+    WeightedSum sum(context, theCase, 100 + checked);
+    FailureOr<autodiff::ParameterGradients> gradients = autodiff::buildBackward(sum.network.network, "loss");
+    ASSERT_TRUE(succeeded(gradients)) << labelOf(theCase);
+    ASSERT_TRUE(succeeded(verify(*sum.network.module))) << labelOf(theCase);
+    FailureOr<reference::Step> step = reference::Interpreter().run(sum.network.network, sum.given);
+    ASSERT_TRUE(succeeded(step)) << labelOf(theCase);
+    for (ParamOp param : sum.network.network.getBody().front().getOps<ParamOp>()) {
+      Value gradient = gradients->lookup(param.getValue());
+      // No gradient means zero everywhere.
+      Tensor values = gradient ? step->values[gradient] : Tensor(shapeOfType(param.getValue().getType()));
+      checkDifferences(sum, param.getName().str(), values, labelOf(theCase));
+      if (HasFatalFailure())
+        return;
+      ++checked;
+    }
+  }
+  EXPECT_GE(checked, 100u);
+}
+
+TEST(Operators, WithBoolOrIntegerResultsGiveZeroGradients) {
+  NetContext context;
+  for (const char *op : {"Equal", "NotEqual", "Greater", "GreaterEqual", "Less", "LessEqual"}) {
+    TestNetwork network(context);
+    Value x = network.param("x", "4xf64");
+    Operation *compare = network.op(op, {x, network.input("y", "4xf64")});
+    SmallVector<Value> gradients(2);
+    llvm::SmallBitVector wanted(2, true);
+    ASSERT_TRUE(succeeded(cast<net::Gradient>(compare).buildGradient(network.builder, Value(), wanted, gradients)));
+    EXPECT_FALSE(gradients[0] || gradients[1]) << op;
+  }
+}
+
+//===-- numbers: lowering -------------------------------------------------===//
+
+std::vector<Tensor> lowered(const reference::Interpreter &interpreter, Operation *op,
+                            const std::vector<Tensor> &operands, const std::vector<std::vector<int64_t>> &shapes) {
+  switch (cast<Lower>(op).loweringKind()) {
+  case LoweringKind::View:
+    return {Tensor(shapes[0], operands[0].values)};
+  case LoweringKind::MatMul:
+    return interpreter.evaluate(op, operands);
+  case LoweringKind::Generic:
+    break;
+  }
+  FailureOr<std::vector<Tensor>> results = reference::runLowered(op, operands, shapes);
+  EXPECT_TRUE(succeeded(results)) << op->getName().getStringRef().str();
+  return succeeded(results) ? *results : interpreter.evaluate(op, operands);
+}
+
+TEST(Operators, LowerToWhatTheReferenceComputes) {
+  NetContext context;
+  reference::Interpreter interpreter;
+  for (const OperatorCase &theCase : operatorCases()) {
+    TestNetwork network(context);
+    Operation *op = buildCase(network, theCase);
+    std::vector<Tensor> operands = randomOperands(op, theCase, 7);
+    std::vector<std::vector<int64_t>> shapes;
+    for (Type type : op->getResultTypes())
+      shapes.push_back(shapeOfType(type));
+    std::vector<Tensor> expected = interpreter.evaluate(op, operands);
+    std::vector<Tensor> actual = lowered(interpreter, op, operands, shapes);
+    for (size_t i = 0; i < expected.size(); ++i)
+      expectNear(actual[i], expected[i], 1e-13, labelOf(theCase));
+    if (HasFatalFailure())
+      return;
+  }
+}
+
+/// Runs an operator on the shards of `assignment` and puts the results together.
+std::vector<Tensor> runSharded(const reference::Interpreter &interpreter, Operation *op, const ShardingRule &rule,
+                               const Assignment &assignment, const std::vector<Tensor> &operands,
+                               const std::vector<Tensor> &whole) {
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    msc::Sharding sharding = resultSharding(rule, assignment, i);
+    bool isMax = sharding.isPartial() && sharding.partial[0].kind == ReduceKind::Max;
+    double start = !sharding.isPartial() ? std::nan("") : isMax ? -INFINITY : 0.0;
+    results.emplace_back(whole[i].shape, start);
+  }
+  int64_t devices = elementCount(assignment.matrix);
+  for (int64_t rank = 0; rank < devices; ++rank) {
+    std::vector<Tensor> local;
+    std::vector<std::vector<int64_t>> shapes;
+    for (size_t i = 0; i < operands.size(); ++i)
+      local.push_back(slice(operands[i], operandSharding(rule, assignment, i).localBox(operands[i].shape, rank)));
+    for (size_t i = 0; i < whole.size(); ++i)
+      shapes.push_back(resultSharding(rule, assignment, i).localShape(whole[i].shape, rank));
+    std::vector<Tensor> parts = lowered(interpreter, op, local, shapes);
+    for (size_t i = 0; i < whole.size(); ++i) {
+      msc::Sharding sharding = resultSharding(rule, assignment, i);
+      Box box = sharding.localBox(whole[i].shape, rank);
+      if (sharding.isPartial()) {
+        Tensor sofar = slice(results[i], box);
+        for (size_t e = 0; e < sofar.values.size(); ++e)
+          parts[i].values[e] = sharding.partial[0].kind == ReduceKind::Max
+                                   ? std::max(sofar.values[e], parts[i].values[e])
+                                   : sofar.values[e] + parts[i].values[e];
+      }
+      paste(results[i], box, parts[i]);
+    }
+  }
+  return results;
+}
+
+/// True if the rule allows to cut the factor into so many pieces.
+bool mayCut(const Factor &factor, int64_t pieces) {
+  if (factor.kind == FactorKind::Blocked)
+    return factor.size % (pieces * factor.block) == 0;
+  return factor.kind != FactorKind::Replicated;
+}
+
+TEST(Operators, ComputeTheirShareOnShards) {
+  NetContext context;
+  reference::Interpreter interpreter;
+  size_t uneven = 0, partial = 0, empty = 0;
+  for (const OperatorCase &theCase : operatorCases()) {
+    TestNetwork network(context);
+    Operation *op = buildCase(network, theCase);
+    ShardingRule rule = cast<ShardingRuleInterface>(op).shardingRule();
+    std::vector<Tensor> operands = randomOperands(op, theCase, 11);
+    std::vector<Tensor> whole = interpreter.evaluate(op, operands);
+    for (size_t first = 0; first < rule.factors.size(); ++first)
+      for (size_t second = first; second < rule.factors.size(); ++second)
+        for (int64_t pieces : {2, 3, 5}) {
+          // Two factors cut at once, or one into pieces * 2 by two axes.
+          if (!mayCut(rule.factors[first], pieces) || !mayCut(rule.factors[second], 2) ||
+              (first == second && !mayCut(rule.factors[first], 2 * pieces)))
+            continue;
+          Assignment assignment{{pieces, 2}, std::vector<std::vector<int32_t>>(rule.factors.size())};
+          assignment.factors[first].push_back(0);
+          assignment.factors[second].push_back(1);
+          uneven += rule.factors[first].size % pieces != 0;
+          empty += rule.factors[first].size < pieces;
+          partial += resultSharding(rule, assignment, 0).isPartial();
+          std::vector<Tensor> joined = runSharded(interpreter, op, rule, assignment, operands, whole);
+          for (size_t i = 0; i < whole.size(); ++i)
+            expectNear(joined[i], whole[i], 1e-12, labelOf(theCase) + " " + rule.factors[first].name);
+          if (HasFatalFailure())
+            return;
+        }
+  }
+  EXPECT_GE(uneven, 300u);
+  EXPECT_GE(partial, 50u);
+  EXPECT_GE(empty, 100u);
+}
+
+} // namespace

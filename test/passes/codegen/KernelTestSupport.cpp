@@ -1,0 +1,285 @@
+#include "KernelTestSupport.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Parser/Parser.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace msc::test {
+
+mlir::MLIRContext &context() {
+  static mlir::MLIRContext *instance = [] {
+    auto *created = new mlir::MLIRContext(mlir::MLIRContext::Threading::DISABLED);
+    created->loadDialect<mlir::func::FuncDialect, mlir::linalg::LinalgDialect, mlir::arith::ArithDialect,
+                         mlir::math::MathDialect, mlir::tensor::TensorDialect>();
+    created->allowUnregisteredDialects(true); // msc.in_place
+    return created;
+  }();
+  return *instance;
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> parse(const std::string &text) {
+  return mlir::parseSourceString<mlir::ModuleOp>(text, &context());
+}
+
+static constexpr char guard = 0x5a;
+
+Buffer::Buffer(size_t bytes) : storage(bytes + 192, guard), bytes(bytes) {
+  start = storage.data() + (64 - reinterpret_cast<uintptr_t>(storage.data()) % 64) % 64;
+}
+
+bool Buffer::guardIntact() const {
+  for (size_t i = bytes; i < bytes + 128; ++i)
+    if (start[i] != guard)
+      return false;
+  return true;
+}
+
+template <typename T> static void convert(const Tensor &tensor, Buffer &buffer) {
+  for (auto [i, scalar] : llvm::enumerate(tensor.elements))
+    reinterpret_cast<T *>(buffer.data())[i] = std::is_floating_point_v<T> ? T(scalar.real) : T(scalar.whole);
+}
+template <typename T> static void convertBack(Buffer &buffer, Tensor &tensor) {
+  for (auto [i, scalar] : llvm::enumerate(tensor.elements)) {
+    T value = reinterpret_cast<T *>(buffer.data())[i];
+    std::is_floating_point_v<T> ? void(scalar.real = value) : void(scalar.whole = value);
+  }
+}
+
+static size_t elementBytes(mlir::Type type) { return std::max(1u, type.getIntOrFloatBitWidth() / 8); }
+
+Buffer pack(const Tensor &tensor) {
+  mlir::Type type = tensor.type.getElementType();
+  Buffer buffer(tensor.elements.size() * elementBytes(type));
+  type.isF32()          ? convert<float>(tensor, buffer)
+  : type.isF64()        ? convert<double>(tensor, buffer)
+  : type.isInteger(32)  ? convert<int32_t>(tensor, buffer)
+  : type.isInteger(64)  ? convert<int64_t>(tensor, buffer)
+                        : convert<int8_t>(tensor, buffer);
+  return buffer;
+}
+
+Tensor unpack(mlir::RankedTensorType tensorType, Buffer &buffer) {
+  Tensor tensor{tensorType, std::vector<Scalar>(tensorType.getNumElements())};
+  mlir::Type type = tensorType.getElementType();
+  type.isF32()          ? convertBack<float>(buffer, tensor)
+  : type.isF64()        ? convertBack<double>(buffer, tensor)
+  : type.isInteger(32)  ? convertBack<int32_t>(buffer, tensor)
+  : type.isInteger(64)  ? convertBack<int64_t>(buffer, tensor)
+                        : convertBack<int8_t>(buffer, tensor);
+  return tensor;
+}
+
+LoadedObject::LoadedObject(const std::string &bytes) {
+  int file = memfd_create("kernels", MFD_CLOEXEC);
+  EXPECT_EQ(write(file, bytes.data(), bytes.size()), ssize_t(bytes.size()));
+  handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  EXPECT_NE(handle, nullptr) << dlerror();
+  close(file);
+}
+
+LoadedObject::~LoadedObject() {
+  if (handle)
+    dlclose(handle);
+}
+
+void *LoadedObject::symbol(const std::string &name) const { return dlsym(handle, name.c_str()); }
+
+void callKernel(void *symbol, const std::vector<void *> &p, int64_t begin, int64_t end) {
+  using P = void *;
+  switch (p.size()) {
+  case 1: return reinterpret_cast<void (*)(P, int64_t, int64_t)>(symbol)(p[0], begin, end);
+  case 2: return reinterpret_cast<void (*)(P, P, int64_t, int64_t)>(symbol)(p[0], p[1], begin, end);
+  case 3: return reinterpret_cast<void (*)(P, P, P, int64_t, int64_t)>(symbol)(p[0], p[1], p[2], begin, end);
+  case 4: return reinterpret_cast<void (*)(P, P, P, P, int64_t, int64_t)>(symbol)(p[0], p[1], p[2], p[3], begin, end);
+  case 5:
+    return reinterpret_cast<void (*)(P, P, P, P, P, int64_t, int64_t)>(symbol)(p[0], p[1], p[2], p[3], p[4], begin, end);
+  case 6:
+    return reinterpret_cast<void (*)(P, P, P, P, P, P, int64_t, int64_t)>(symbol)(p[0], p[1], p[2], p[3], p[4], p[5],
+                                                                                  begin, end);
+  case 7:
+    return reinterpret_cast<void (*)(P, P, P, P, P, P, P, int64_t, int64_t)>(symbol)(p[0], p[1], p[2], p[3], p[4], p[5],
+                                                                                     p[6], begin, end);
+  default: FAIL() << "tests call kernels of 1 to 7 pointers";
+  }
+}
+
+bool cpuHas(const std::string &isa) {
+  return isa == "x86-64-v3" ? __builtin_cpu_supports("x86-64-v3") : __builtin_cpu_supports("x86-64-v4");
+}
+
+static Tensor draw(mlir::RankedTensorType type, const CheckOptions &options, std::mt19937_64 &random) {
+  Tensor tensor{type, std::vector<Scalar>(type.getNumElements())};
+  std::uniform_real_distribution<double> real(options.low, options.high);
+  std::uniform_int_distribution<int64_t> whole(options.wholeLow, options.wholeHigh);
+  for (Scalar &scalar : tensor.elements) {
+    scalar.real = type.getElementType().isF32() ? double(float(real(random))) : real(random);
+    scalar.whole = type.getElementType().isInteger(1) ? whole(random) & 1 : whole(random);
+  }
+  return tensor;
+}
+
+namespace {
+
+/// One cluster: its arguments, the expected results, and runs of its kernel.
+class Case {
+public:
+  Case(mlir::func::FuncOp func, codegen::CompiledKernel kernel, const CheckOptions &options)
+      : func(func), kernel(std::move(kernel)), options(options), random(options.seed) {
+    for (mlir::Type type : func.getArgumentTypes())
+      arguments.push_back(draw(mlir::cast<mlir::RankedTensorType>(type), options, random));
+    expected = evaluateCluster(func, arguments);
+  }
+
+  int64_t extent() const {
+    int64_t result = 1;
+    for (auto [pointer, dim] : kernel.rangeSizes)
+      result *= pointerType(pointer).getDimSize(dim);
+    return result;
+  }
+
+  /// Bytes of all results after running the pieces between the cuts, in random order.
+  std::string run(const LoadedObject &object, std::vector<int64_t> cuts) {
+    std::vector<Buffer> buffers;
+    for (const Tensor &argument : arguments)
+      buffers.push_back(pack(argument));
+    std::vector<size_t> resultBuffer = resultPointers();
+    for (auto [result, pointer] : llvm::enumerate(resultBuffer))
+      if (pointer == buffers.size())
+        buffers.push_back(pack(Tensor{expected[result].type, std::vector<Scalar>(expected[result].elements.size(), {-77, 1})}));
+    EXPECT_EQ(buffers.size(), kernel.pointers);
+    std::vector<void *> pointers;
+    for (Buffer &buffer : buffers)
+      pointers.push_back(buffer.data());
+    std::vector<std::pair<int64_t, int64_t>> pieces;
+    for (size_t i = 0; i + 1 < cuts.size(); ++i)
+      pieces.push_back({cuts[i], cuts[i + 1]});
+    std::shuffle(pieces.begin(), pieces.end(), random);
+    void *symbol = object.symbol(kernel.symbol);
+    EXPECT_NE(symbol, nullptr) << kernel.symbol;
+    for (auto [begin, end] : pieces)
+      callKernel(symbol, pointers, begin, end);
+    std::string bytes;
+    for (Buffer &buffer : buffers)
+      EXPECT_TRUE(buffer.guardIntact()) << name() << " wrote behind a buffer";
+    for (size_t pointer : resultBuffer)
+      bytes += buffers[pointer].content();
+    return bytes;
+  }
+
+  void compare(const std::string &bytes) {
+    size_t position = 0;
+    for (const Tensor &want : expected) {
+      size_t size = want.elements.size() * elementBytes(want.type.getElementType());
+      Buffer buffer(size);
+      std::copy_n(bytes.begin() + position, size, buffer.data());
+      position += size;
+      compareTensor(unpack(want.type, buffer), want);
+    }
+  }
+
+  std::vector<int64_t> randomCuts() {
+    std::vector<int64_t> cuts = {0, extent()};
+    int64_t units = extent() / kernel.unit;
+    for (int i = 0; i < 3 && units > 0; ++i)
+      cuts.push_back(std::uniform_int_distribution<int64_t>(0, units)(random) * kernel.unit);
+    std::sort(cuts.begin(), cuts.end());
+    return cuts;
+  }
+
+  std::string name() const { return func.getName().str(); }
+
+private:
+  mlir::RankedTensorType pointerType(unsigned pointer) const {
+    if (pointer < func.getNumArguments())
+      return mlir::cast<mlir::RankedTensorType>(func.getArgumentTypes()[pointer]);
+    std::vector<size_t> list = resultPointers();
+    for (auto [result, at] : llvm::enumerate(list))
+      if (at == pointer)
+        return mlir::cast<mlir::RankedTensorType>(func.getResultTypes()[result]);
+    return {};
+  }
+
+  std::vector<size_t> resultPointers() const {
+    std::vector<size_t> list(func.getNumResults(), size_t(-1));
+    for (unsigned i = 0; i < func.getNumArguments(); ++i)
+      if (auto target = func.getArgAttrOfType<mlir::IntegerAttr>(i, "msc.in_place"))
+        list[target.getInt()] = i;
+    size_t next = func.getNumArguments();
+    for (size_t &pointer : list)
+      if (pointer == size_t(-1))
+        pointer = next++;
+    return list;
+  }
+
+  void compareTensor(const Tensor &got, const Tensor &want) {
+    bool real = mlir::isa<mlir::FloatType>(want.type.getElementType());
+    int reported = 0;
+    for (size_t i = 0; i < want.elements.size() && reported < 3; ++i) {
+      double a = got.elements[i].real, b = want.elements[i].real;
+      bool good = real ? (std::isnan(b) ? std::isnan(a) : a == b || std::fabs(a - b) <= options.tolerance * std::max(1.0, std::fabs(b)))
+                       : got.elements[i].whole == want.elements[i].whole;
+      if (good)
+        continue;
+      ++reported;
+      ADD_FAILURE() << name() << " element " << i << ": got " << (real ? std::to_string(a) : std::to_string(got.elements[i].whole))
+                    << ", want " << (real ? std::to_string(b) : std::to_string(want.elements[i].whole));
+    }
+  }
+
+  mutable mlir::func::FuncOp func;
+  codegen::CompiledKernel kernel;
+  CheckOptions options;
+  std::mt19937_64 random;
+  std::vector<Tensor> arguments, expected;
+};
+
+} // namespace
+
+void checkClusters(const std::string &text, const CheckOptions &options) {
+  auto module = parse(text);
+  ASSERT_TRUE(module) << text;
+  codegen::KernelLibrary library;
+  std::vector<Case> cases;
+  codegen::CompiledKernel first;
+  for (auto func : module->getOps<mlir::func::FuncOp>()) {
+    auto kernel = library.add(func, options.followFirst && !cases.empty() ? &first : nullptr);
+    ASSERT_TRUE(mlir::succeeded(kernel)) << func.getName().str();
+    if (cases.empty())
+      first = *kernel;
+    if (options.followFirst) {
+      EXPECT_EQ(kernel->rangeSizes, first.rangeSizes) << func.getName().str();
+      EXPECT_EQ(kernel->unit, first.unit);
+    }
+    CheckOptions own = options;
+    own.seed += cases.size();
+    cases.emplace_back(func, *kernel, own);
+  }
+  auto objects = library.finish(module->getLoc());
+  ASSERT_TRUE(mlir::succeeded(objects));
+  std::vector<std::string> expected(cases.size());
+  for (const codegen::CodeObject &object : *objects) {
+    if (!cpuHas(object.isa))
+      continue;
+    LoadedObject loaded(object.bytes);
+    for (auto [i, test] : llvm::enumerate(cases)) {
+      std::string bytes = test.run(loaded, {0, test.extent()});
+      if (expected[i].empty()) {
+        expected[i] = bytes;
+        test.compare(bytes);
+      }
+      EXPECT_TRUE(bytes == expected[i]) << test.name() << ": other bits on " << object.isa;
+      EXPECT_TRUE(test.run(loaded, test.randomCuts()) == bytes) << test.name() << ": other bits when the range is cut";
+    }
+  }
+}
+
+} // namespace msc::test

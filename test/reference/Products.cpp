@@ -1,0 +1,56 @@
+#include "test/reference/Interpreter.h"
+
+using namespace msc::net;
+
+namespace msc::reference {
+
+static std::vector<int64_t> batchOf(const Tensor &tensor) {
+  return {tensor.shape.begin(), tensor.shape.end() - 2};
+}
+
+/// Element (row, column) of op(tensor) in the batch at `index`.
+static double element(const Tensor &tensor, std::vector<int64_t> index, int64_t row, int64_t column, bool transposed) {
+  index.push_back(transposed ? column : row);
+  index.push_back(transposed ? row : column);
+  // Batch dimensions broadcast, the last two never do: a size of 1 has index 0 anyway.
+  return broadcastAt(tensor, index);
+}
+
+static std::vector<Tensor> matMul(mlir::Operation *op, const std::vector<Tensor> &x) {
+  auto product = llvm::cast<MatMulOp>(op);
+  bool ta = product.getTransposeA(), tb = product.getTransposeB();
+  std::vector<int64_t> left = batchOf(x[0]), right = batchOf(x[1]), batch(std::max(left.size(), right.size()), 1);
+  for (size_t back = 1; back <= batch.size(); ++back) {
+    int64_t l = back <= left.size() ? left[left.size() - back] : 1;
+    int64_t r = back <= right.size() ? right[right.size() - back] : 1;
+    batch[batch.size() - back] = l == 1 ? r : l;
+  }
+  int64_t m = x[0].shape[x[0].rank() - (ta ? 1 : 2)], k = x[0].shape[x[0].rank() - (ta ? 2 : 1)];
+  int64_t n = x[1].shape[x[1].rank() - (tb ? 2 : 1)];
+  std::vector<int64_t> shape = batch;
+  shape.insert(shape.end(), {m, n});
+  Tensor result(shape);
+  forEachIndex(shape, [&](const auto &index) {
+    std::vector<int64_t> at(index.begin(), index.end() - 2);
+    int64_t row = index[index.size() - 2], column = index.back();
+    double sum = 0;
+    for (int64_t i = 0; i < k; ++i)
+      sum += element(x[0], at, row, i, ta) * element(x[1], at, i, column, tb);
+    result.at(index) = sum;
+  });
+  return {result};
+}
+
+static std::vector<Tensor> biasAdd(mlir::Operation *op, const std::vector<Tensor> &x) {
+  Tensor result = x[0];
+  int64_t channel = llvm::cast<BiasAddOp>(op).getDataFormat() == "NHWC" ? result.rank() - 1 : 1;
+  forEachIndex(result.shape, [&](const auto &index) { result.at(index) += x[1].at({index[channel]}); });
+  return {result};
+}
+
+void addProducts(Table &table) {
+  table["MatMul"] = matMul;
+  table["BiasAdd"] = biasAdd;
+}
+
+} // namespace msc::reference
