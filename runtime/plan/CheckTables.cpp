@@ -198,7 +198,7 @@ Status checkObjects(const plan::Plan &plan) {
 }
 
 bool isDistribution(const std::string &name) {
-  constexpr std::string_view known[] = {"uniform", "normal", "zeros", "ones", "constant"};
+  constexpr std::string_view known[] = {"uniform", "normal", "zeros", "ones", "constant", "integers"};
   return std::find(std::begin(known), std::end(known), name) != std::end(known);
 }
 

@@ -2,18 +2,18 @@
 
 #include "runtime/plan/PlanChecks.h"
 
-namespace msc {
+namespace msc::plan {
 
-Status checkPlan(const plan::Plan &plan) {
+Status checkPlan(const Plan &plan) {
   if (Status status = check::checkTables(plan); !status)
     return status;
   PlanIndex index(plan);
   if (Status status = check::checkMemory(index); !status)
     return status;
-  for (const plan::Program &program : plan.programs()) {
+  for (const Program &program : plan.programs()) {
     if (Status status = check::checkProgramTables(index, program); !status)
       return status;
-    for (const plan::Variant &variant : program.variants()) {
+    for (const Variant &variant : program.variants()) {
       if (Status status = check::checkBodies(index, variant); !status)
         return status;
       if (Status status = check::checkCollectives(index, variant); !status)
@@ -27,4 +27,4 @@ Status checkPlan(const plan::Plan &plan) {
   return {};
 }
 
-} // namespace msc
+} // namespace msc::plan

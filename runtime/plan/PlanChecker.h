@@ -4,7 +4,7 @@
 #include "runtime/Status.h"
 #include "runtime/plan/plan.pb.h"
 
-namespace msc {
+namespace msc::plan {
 
 /// Proves that every rank can run the plan: all indices name something; shardings are sound; buffers lie aligned inside
 /// the arena and are large enough on every rank; kernels have the variants that some rank needs; collectives agree with
@@ -12,6 +12,6 @@ namespace msc {
 /// is written, or overwritten while it may still be read or is in flight; each asynchronous start is awaited once.
 /// Machine code itself is trusted. Work is bounded; a plan that needs more is refused with that reason.
 /// ExitCode::BadFile names the step and the buffer.
-Status checkPlan(const plan::Plan &plan);
+Status checkPlan(const Plan &plan);
 
-} // namespace msc
+} // namespace msc::plan

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace msc {
+namespace msc::plan {
 namespace {
 
 constexpr std::string_view magic = "msc-plan";
@@ -68,7 +68,7 @@ void syncFolderOf(const std::string &path) {
 
 } // namespace
 
-std::string encodePlan(const plan::Plan &plan, uint32_t format) {
+std::string encodePlan(const Plan &plan, uint32_t format) {
   std::string bytes(magic);
   for (size_t i = 0; i < formatBytes; ++i)
     bytes.push_back(static_cast<char>(format >> (8 * i) & 0xff));
@@ -82,7 +82,7 @@ std::string encodePlan(const plan::Plan &plan, uint32_t format) {
   return bytes;
 }
 
-Result<plan::Plan> decodePlan(std::string_view bytes, const std::string &name) {
+Result<Plan> decodePlan(std::string_view bytes, const std::string &name) {
   if (bytes.substr(0, magic.size()) != magic.substr(0, bytes.size()) || bytes.empty())
     return Error{ExitCode::BadFile, fmt::format("{} is not a plan", name),
                  "plans are written by 'msc compile net.mir'"};
@@ -100,13 +100,13 @@ Result<plan::Plan> decodePlan(std::string_view bytes, const std::string &name) {
                              planFormat),
                  "compile the network again with the msc of this installation"};
   content.remove_prefix(magic.size() + formatBytes);
-  plan::Plan plan;
+  Plan plan;
   if (!plan.ParseFromArray(content.data(), static_cast<int>(content.size())))
     return damaged(name, "its content cannot be decoded");
   return plan;
 }
 
-Status writePlan(const std::string &path, const plan::Plan &plan) {
+Status writePlan(const std::string &path, const Plan &plan) {
   std::string bytes = encodePlan(plan);
   if (bytes.size() > largestFile)
     return Error{ExitCode::NoResource, fmt::format("the plan takes {} bytes, more than {}", bytes.size(), largestFile),
@@ -131,7 +131,7 @@ Status writePlan(const std::string &path, const plan::Plan &plan) {
   return {};
 }
 
-Result<plan::Plan> readPlan(const std::string &path) {
+Result<Plan> readPlan(const std::string &path) {
   Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   struct stat info {};
   if (file.number < 0 || ::fstat(file.number, &info) != 0)
@@ -156,4 +156,4 @@ Result<plan::Plan> readPlan(const std::string &path) {
   return decodePlan(bytes, path);
 }
 
-} // namespace msc
+} // namespace msc::plan

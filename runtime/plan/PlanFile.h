@@ -7,23 +7,23 @@
 #include <string>
 #include <string_view>
 
-namespace msc {
+namespace msc::plan {
 
 /// The format that writePlan writes, and the range of formats that readPlan understands.
 inline constexpr uint32_t planFormat = 1;
 inline constexpr uint32_t oldestPlanFormat = 1;
 
 /// The bytes of a plan file. Equal plans give equal bytes.
-std::string encodePlan(const plan::Plan &plan, uint32_t format = planFormat);
+std::string encodePlan(const Plan &plan, uint32_t format = planFormat);
 
 /// The plan in `bytes`; `name` is what messages call the file. ExitCode::BadFile for anything but an undamaged plan.
-Result<plan::Plan> decodePlan(std::string_view bytes, const std::string &name);
+Result<Plan> decodePlan(std::string_view bytes, const std::string &name);
 
 /// Writes under a temporary name, syncs and renames, so that `path` is always a whole plan or what it was before.
-Status writePlan(const std::string &path, const plan::Plan &plan);
+Status writePlan(const std::string &path, const Plan &plan);
 
 /// Reads and verifies a plan file: ExitCode::Usage if there is none, ExitCode::BadFile if it is damaged or of another
 /// format. The result is undamaged, not yet proven sound: see checkPlan.
-Result<plan::Plan> readPlan(const std::string &path);
+Result<Plan> readPlan(const std::string &path);
 
-} // namespace msc
+} // namespace msc::plan

@@ -1,0 +1,116 @@
+#include "runtime/data/DataSource.h"
+
+#include "runtime/data/Draw.h"
+
+#include <fmt/format.h>
+
+namespace msc {
+namespace {
+
+class RandomColumn final : public InputColumn {
+public:
+  RandomColumn(ElementFunction function, plan::DataType type, std::vector<int64_t> shape, uint64_t steps)
+      : function(std::move(function)), type(type), shape(std::move(shape)), steps(steps) {}
+  uint64_t batches() const override { return steps; }
+  Status fill(std::byte *target, const Box &box, uint64_t epoch, uint64_t batch) override {
+    uint64_t number = epoch * steps + batch;
+    fillBox(target, type, shape, box, number * static_cast<uint64_t>(elementCount(shape)), function);
+    return {};
+  }
+
+private:
+  ElementFunction function;
+  plan::DataType type;
+  std::vector<int64_t> shape; ///< of one global batch
+  uint64_t steps;
+};
+
+/// The data set of a program: by its purpose's name, or the one without a name.
+const plan::Dataset *datasetOf(const plan::Plan &plan, plan::Program::Purpose purpose) {
+  std::string_view name = purpose == plan::Program::EVALUATE ? "evaluate" : "train";
+  const plan::Dataset *unnamed = nullptr;
+  for (const plan::Dataset &dataset : plan.datasets()) {
+    if (dataset.name() == name)
+      return &dataset;
+    if (dataset.name().empty())
+      unnamed = &dataset;
+  }
+  return unnamed;
+}
+
+const plan::Dataset::Column *columnOf(const plan::Dataset *dataset, const plan::Input &input) {
+  if (dataset)
+    for (const plan::Dataset::Column &column : dataset->columns())
+      if (column.name() == (input.column().empty() ? input.name() : input.column()))
+        return &column;
+  return nullptr;
+}
+
+} // namespace
+
+Result<std::unique_ptr<InputColumn>> randomColumn(const plan::Dataset &dataset, const plan::Dataset::Column &column,
+                                                  plan::DataType type, const std::vector<int64_t> &shape) {
+  Result<ElementFunction> function = columnFunction(column, dataset.seed(), type == plan::F32);
+  if (!function)
+    return function.error();
+  return std::unique_ptr<InputColumn>(new RandomColumn(std::move(*function), type, shape, dataset.steps()));
+}
+
+Result<std::unique_ptr<DataSource>> DataSource::open(const PlanIndex &index, const plan::Program &program,
+                                                     const std::map<std::string, std::string> &files, int64_t rank) {
+  auto source = std::make_unique<DataSource>();
+  const plan::Dataset *dataset = datasetOf(index.plan(), program.purpose());
+  uint64_t fewest = 0;
+  source->constant = true;
+  for (const plan::Input &input : program.inputs()) {
+    plan::DataType type = index.buffer(input.buffer()).dtype();
+    const std::vector<int64_t> &shape = index.shape(input.buffer());
+    const plan::Dataset::Column *column = columnOf(dataset, input);
+    auto file = files.find(input.name());
+    if (file == files.end() && !column)
+      return Error{ExitCode::Usage, fmt::format("input '{}' has no data", input.name()),
+                   fmt::format("--input {0}={0}.npy", input.name())};
+    auto made = file != files.end()              ? fixedColumn(file->second, input.name(), type, shape)
+                : dataset->source() == "Random" ? randomColumn(*dataset, *column, type, shape)
+                                                : npyColumn(*dataset, *column, type, shape);
+    if (!made)
+      return made.error();
+    source->constant &= file != files.end();
+    if (uint64_t has = (*made)->batches(); has != 0)
+      fewest = fewest == 0 ? has : std::min(fewest, has);
+    if (int64_t left = (*made)->leftOver(); left != 0)
+      source->remark = fmt::format("{} samples of column '{}' fill no batch of {} and are left out", left,
+                                   column->name(), shape[0]);
+    Box box = index.localBox(input.buffer(), rank);
+    std::vector<std::byte> staging(static_cast<size_t>(elementCount(box)) * elementBytes(type));
+    source->inputs.push_back({std::move(*made), index.buffer(input.buffer()).offset(), box, std::move(staging)});
+  }
+  uint64_t wanted = dataset ? dataset->steps() : 0;
+  bool reads = dataset && dataset->source() == "Npy" && !source->constant;
+  if (reads && wanted > fewest)
+    return Error{ExitCode::BadFile, fmt::format("the data set has {} batches, the plan wants {} in an epoch", fewest, wanted),
+                 ""};
+  source->batches = wanted != 0 ? wanted : fewest != 0 ? fewest : 1;
+  source->sameBatch = dataset && dataset->same_batch();
+  return source;
+}
+
+Status DataSource::load(device::Device &device, std::byte *arena, uint64_t epoch, uint64_t batch) {
+  bool unchanged = loaded && (constant || sameBatch);
+  if (sameBatch)
+    epoch = batch = 0;
+  for (Bound &input : inputs) {
+    if (input.staging.empty())
+      continue;
+    if (!unchanged)
+      if (Status status = input.column->fill(input.staging.data(), input.box, epoch, batch); !status)
+        return status;
+    // Also where nothing changed: the memory of an input may be used again within a step.
+    if (Status status = device.upload(arena + input.offset, input.staging.data(), input.staging.size()); !status)
+      return status;
+  }
+  loaded = true;
+  return {};
+}
+
+} // namespace msc

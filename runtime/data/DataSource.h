@@ -1,0 +1,74 @@
+// Where a program's inputs come from: random columns, .npy files, or arrays given on the command line. Everything is
+// global; a rank fills just its own boxes.
+#pragma once
+
+#include "runtime/Status.h"
+#include "runtime/device/Device.h"
+#include "runtime/plan/PlanIndex.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace msc {
+
+/// Fills one input for one batch.
+class InputColumn {
+public:
+  virtual ~InputColumn() = default;
+  /// Number of batches; 0 = without end.
+  virtual uint64_t batches() const = 0;
+  /// Samples that fill no batch.
+  virtual int64_t leftOver() const { return 0; }
+  /// Writes the elements of `box` of batch `batch` of epoch `epoch` (both from 0) densely to `target`.
+  virtual Status fill(std::byte *target, const Box &box, uint64_t epoch, uint64_t batch) = 0;
+};
+
+/// The inputs of one rank's program.
+class DataSource {
+public:
+  /// `files` maps inputs to .npy files that replace the data set's columns.
+  static Result<std::unique_ptr<DataSource>> open(const PlanIndex &index, const plan::Program &program,
+                                                  const std::map<std::string, std::string> &files, int64_t rank);
+
+  /// Batches per epoch: what the plan or the files say; 1 if neither does.
+  uint64_t batchesPerEpoch() const { return batches; }
+  /// What the user should know, e.g. samples that fill no batch; may be empty.
+  const std::string &note() const { return remark; }
+  /// Brings the inputs of a batch into the arena.
+  Status load(device::Device &device, std::byte *arena, uint64_t epoch, uint64_t batch);
+
+private:
+  struct Bound {
+    std::unique_ptr<InputColumn> column;
+    uint64_t offset = 0;            ///< in the arena
+    Box box;                        ///< of this rank
+    std::vector<std::byte> staging; ///< its elements on the host
+  };
+
+  std::vector<Bound> inputs;
+  uint64_t batches = 1;
+  bool sameBatch = false;
+  bool constant = false; ///< loaded once, never changes
+  bool loaded = false;
+  std::string remark;
+};
+
+/// A column of random numbers; `shape` is the shape of one global batch.
+Result<std::unique_ptr<InputColumn>> randomColumn(const plan::Dataset &dataset, const plan::Dataset::Column &column,
+                                                  plan::DataType type, const std::vector<int64_t> &shape);
+/// Samples from a file in order, or shuffled anew in each epoch.
+Result<std::unique_ptr<InputColumn>> npyColumn(const plan::Dataset &dataset, const plan::Dataset::Column &column,
+                                               plan::DataType type, const std::vector<int64_t> &shape);
+/// One array of exactly the input's shape, the same in every step.
+Result<std::unique_ptr<InputColumn>> fixedColumn(const std::string &path, const std::string &input,
+                                                 plan::DataType type, const std::vector<int64_t> &shape);
+
+/// `path` with every ${NAME} replaced; an unset name is a Usage error.
+Result<std::string> expandPath(const std::string &path);
+
+/// A permutation of 0..count-1 that depends on seed and epoch only.
+std::vector<int64_t> permutation(int64_t count, uint64_t seed, uint64_t epoch);
+
+} // namespace msc

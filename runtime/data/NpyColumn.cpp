@@ -1,0 +1,191 @@
+// Inputs from .npy files, read sample by sample where they lie in the file.
+#include "runtime/checkpoint/Npy.h"
+#include "runtime/data/DataSource.h"
+#include "runtime/data/Philox.h"
+
+#include <cstdlib>
+#include <fmt/format.h>
+#include <numeric>
+
+namespace msc {
+namespace {
+
+const char *typeName(comm::ElementType type) { return dataTypeName(static_cast<plan::DataType>(type)); }
+
+/// A file whose elements have the type that an input wants.
+struct OpenArray {
+  InputFile file;
+  NpyHeader header;
+};
+
+Result<OpenArray> openArray(const std::string &path, plan::DataType type) {
+  Result<InputFile> file = InputFile::open(path);
+  if (!file)
+    return file.error();
+  Result<NpyHeader> header = readNpyHeader(*file);
+  if (!header)
+    return header.error();
+  if (static_cast<int>(header->type) != static_cast<int>(type))
+    return Error{ExitCode::BadFile,
+                 fmt::format("'{}' holds {}, the network takes {}", path, typeName(header->type), dataTypeName(type)),
+                 "convert the array with numpy's astype before saving it"};
+  return OpenArray{std::move(*file), std::move(*header)};
+}
+
+std::string text(const std::vector<int64_t> &shape) { return fmt::format("({})", fmt::join(shape, ", ")); }
+
+/// Reads the elements of `box` (dimensions 1.. of it) of one sample that starts at element `sample`. Runs that are
+/// contiguous in the file are read at once.
+class SampleReader {
+public:
+  SampleReader(const OpenArray &array, const std::vector<int64_t> &shape) : array(array), shape(shape) {
+    bytes = elementBytes(static_cast<plan::DataType>(array.header.type));
+  }
+
+  /// `dims` are the ranges of all dimensions that `shape` has; `base` is the file's element where the array starts.
+  Status read(std::byte *&target, const Range *ranges, int64_t base) const { return readFrom(target, ranges, base, 0); }
+
+private:
+  Status readFrom(std::byte *&target, const Range *ranges, int64_t element, size_t dim) const {
+    int64_t inner = 1;
+    bool whole = true;
+    for (size_t i = dim + 1; i < shape.size(); ++i) {
+      inner *= shape[i];
+      whole &= ranges[i].size() == shape[i];
+    }
+    if (dim >= shape.size())
+      return fetch(target, element, 1);
+    if (whole)
+      return fetch(target, element + ranges[dim].begin * inner, ranges[dim].size() * inner);
+    for (int64_t i = ranges[dim].begin; i < ranges[dim].end; ++i)
+      if (Status status = readFrom(target, ranges, element + i * inner, dim + 1); !status)
+        return status;
+    return {};
+  }
+  Status fetch(std::byte *&target, int64_t element, int64_t count) const {
+    auto length = static_cast<uint64_t>(count) * bytes;
+    std::byte *begin = target;
+    target += length;
+    return array.file.read(array.header.dataOffset + static_cast<uint64_t>(element) * bytes, begin, length);
+  }
+
+  const OpenArray &array;
+  const std::vector<int64_t> &shape;
+  uint64_t bytes = 0;
+};
+
+class NpyColumn final : public InputColumn {
+public:
+  NpyColumn(OpenArray array, std::vector<int64_t> shape, const plan::Dataset &dataset)
+      : array(std::move(array)), batch(shape[0]), sample(shape.begin() + 1, shape.end()), shuffle(dataset.shuffle()),
+        seed(dataset.seed()) {}
+
+  uint64_t batches() const override { return static_cast<uint64_t>(samples() / batch); }
+  int64_t leftOver() const override { return samples() % batch; }
+
+  Status fill(std::byte *target, const Box &box, uint64_t epoch, uint64_t number) override {
+    if (shuffle && (order.empty() || epoch != orderedFor)) {
+      order = permutation(samples(), seed, epoch);
+      orderedFor = epoch;
+    }
+    SampleReader reader(array, sample);
+    for (int64_t i = box[0].begin; i < box[0].end; ++i) {
+      int64_t position = static_cast<int64_t>(number) * batch + i;
+      int64_t which = shuffle ? order[position] : position;
+      if (Status status = reader.read(target, box.data() + 1, which * elementCount(sample)); !status)
+        return status;
+    }
+    return {};
+  }
+
+private:
+  int64_t samples() const { return array.header.shape[0]; }
+
+  OpenArray array;
+  int64_t batch;
+  std::vector<int64_t> sample; ///< shape of one
+  bool shuffle;
+  uint64_t seed;
+  std::vector<int64_t> order; ///< of the samples, in epoch orderedFor
+  uint64_t orderedFor = 0;
+};
+
+class FixedColumn final : public InputColumn {
+public:
+  explicit FixedColumn(OpenArray array) : array(std::move(array)) {}
+  uint64_t batches() const override { return 0; }
+  Status fill(std::byte *target, const Box &box, uint64_t, uint64_t) override {
+    return SampleReader(array, array.header.shape).read(target, box.data(), 0);
+  }
+
+private:
+  OpenArray array;
+};
+
+} // namespace
+
+Result<std::unique_ptr<InputColumn>> npyColumn(const plan::Dataset &dataset, const plan::Dataset::Column &column,
+                                               plan::DataType type, const std::vector<int64_t> &shape) {
+  Result<std::string> path = expandPath(column.path());
+  if (!path)
+    return path.error();
+  Result<OpenArray> array = openArray(*path, type);
+  if (!array)
+    return array.error();
+  const std::vector<int64_t> &found = array->header.shape;
+  bool fits = !shape.empty() && found.size() == shape.size() && std::equal(found.begin() + 1, found.end(), shape.begin() + 1);
+  if (!fits)
+    return Error{ExitCode::BadFile,
+                 fmt::format("'{}' has shape {}, column '{}' takes batches of shape {}", *path, text(found),
+                             column.name(), text(shape)),
+                 ""};
+  if (found[0] < shape[0])
+    return Error{ExitCode::BadFile,
+                 fmt::format("'{}' has {} samples, fewer than one batch of {}", *path, found[0], shape[0]), ""};
+  return std::unique_ptr<InputColumn>(new NpyColumn(std::move(*array), shape, dataset));
+}
+
+Result<std::unique_ptr<InputColumn>> fixedColumn(const std::string &path, const std::string &input, plan::DataType type,
+                                                 const std::vector<int64_t> &shape) {
+  Result<OpenArray> array = openArray(path, type);
+  if (!array)
+    return array.error();
+  if (array->header.shape != shape)
+    return Error{ExitCode::BadFile,
+                 fmt::format("'{}' has shape {}, input '{}' takes {}", path, text(array->header.shape), input, text(shape)),
+                 ""};
+  return std::unique_ptr<InputColumn>(new FixedColumn(std::move(*array)));
+}
+
+Result<std::string> expandPath(const std::string &path) {
+  std::string result;
+  for (size_t i = 0; i < path.size();) {
+    size_t end = path.compare(i, 2, "${") == 0 ? path.find('}', i) : std::string::npos;
+    if (end == std::string::npos) {
+      result += path[i++];
+      continue;
+    }
+    std::string name = path.substr(i + 2, end - i - 2);
+    const char *value = std::getenv(name.c_str());
+    if (!value)
+      return Error{ExitCode::Usage, fmt::format("the path '{}' needs the environment variable '{}', which is not set", path, name),
+                   fmt::format("export {}=...", name)};
+    result += value;
+    i = end + 1;
+  }
+  return result;
+}
+
+std::vector<int64_t> permutation(int64_t count, uint64_t seed, uint64_t epoch) {
+  std::vector<int64_t> order(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  RandomRow row(seed, fmt::format("shuffle of epoch {}", epoch));
+  for (int64_t i = count; i-- > 1;) {
+    std::array<uint32_t, 4> random = row.words(static_cast<uint64_t>(i));
+    auto wide = static_cast<unsigned __int128>(uint64_t{random[0]} << 32 | random[1]);
+    std::swap(order[i], order[static_cast<size_t>(wide * static_cast<uint64_t>(i + 1) >> 64)]);
+  }
+  return order;
+}
+
+} // namespace msc

@@ -1,0 +1,203 @@
+#include "runtime/executor/Executor.h"
+
+#include "runtime/executor/Transfers.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace msc {
+namespace {
+
+comm::ElementType elementTypeOf(const plan::Buffer &buffer) {
+  // Both enumerations count the same types in the same order.
+  return static_cast<comm::ElementType>(buffer.dtype());
+}
+
+/// Element offsets of every batch entry of an operand in the order of the result's entries; dimensions of size 1 repeat.
+std::vector<int64_t> batchOffsets(const std::vector<int64_t> &operand, const std::vector<int64_t> &result) {
+  size_t missing = result.size() - operand.size();
+  int64_t count = 1;
+  for (size_t i = 0; i + 2 < result.size(); ++i)
+    count *= result[i];
+  std::vector<int64_t> offsets(static_cast<size_t>(count), 0);
+  int64_t stride = operand[operand.size() - 1] * operand[operand.size() - 2], inner = 1;
+  for (size_t i = result.size() - 2; i-- > 0;) {
+    int64_t size = i < missing ? 1 : operand[i - missing];
+    for (int64_t entry = 0; entry < count && size != 1; ++entry)
+      offsets[entry] += entry / inner % result[i] * stride;
+    inner *= result[i];
+    stride *= size;
+  }
+  return offsets;
+}
+
+} // namespace
+
+Result<std::unique_ptr<Executor>> Executor::create(const PlanIndex &index, const plan::Program &program,
+                                                   comm::World &world, device::Device &device, std::byte *arena) {
+  std::unique_ptr<Executor> executor(new Executor(index, world, device, arena));
+  const plan::Variant *variant = PlanIndex::variantOf(program, world.rank());
+  if (!variant)
+    return Error{ExitCode::BadFile, fmt::format("no variant of the program is for rank {}", world.rank()), ""};
+  if (Status status = executor->bind(*variant); !status)
+    return status.error();
+  return executor;
+}
+
+Status Executor::bind(const plan::Variant &variant) {
+  std::vector<bool> isConstant(static_cast<size_t>(variant.steps_size()), false);
+  for (uint32_t step : variant.constants())
+    isConstant[step] = true;
+  for (int i = 0; i < variant.steps_size(); ++i)
+    if (Status status = bindStep(variant, variant.steps(i), isConstant[i] ? constants : steps); !status)
+      return status;
+  return device.finishPreparation();
+}
+
+Status Executor::bindStep(const plan::Variant &variant, const plan::Step &step, std::vector<BoundStep> &list) {
+  if (step.has_wait())
+    return {};
+  if (step.has_collective())
+    return bindCollective(variant, step, list);
+  if (hasEmptyResults(step))
+    return {};
+  Result<std::unique_ptr<device::Operation>> operation = prepare(step);
+  if (!operation)
+    return failed(step, operation.error());
+  operations.push_back(std::move(*operation));
+  list.push_back({operations.back().get(), nullptr, &step});
+  return {};
+}
+
+bool Executor::hasEmptyResults(const plan::Step &step) const {
+  return std::all_of(step.writes().begin(), step.writes().end(),
+                     [&](uint32_t buffer) { return index.localCount(buffer, rank) == 0; });
+}
+
+Result<std::unique_ptr<device::Operation>> Executor::prepare(const plan::Step &step) {
+  switch (step.body_case()) {
+  case plan::Step::kLaunch: return prepareLaunch(step.launch());
+  case plan::Step::kMatmul: return prepareMatMul(step.matmul());
+  case plan::Step::kCopy: return prepareCopy(step.copy());
+  case plan::Step::kFill: return prepareFill(step.fill());
+  default: return Error{ExitCode::Internal, "the step has no body", ""};
+  }
+}
+
+Result<std::unique_ptr<device::Operation>> Executor::prepareLaunch(const plan::Launch &launch) {
+  const plan::Kernel &kernel = index.plan().kernels(static_cast<int>(launch.kernel()));
+  std::vector<int64_t> inner;
+  for (const plan::SizeOf &size : launch.inner())
+    inner.push_back(localSize(size));
+  device::LaunchSpec spec;
+  for (const plan::Kernel::Variant &variant : kernel.variants())
+    if (std::equal(inner.begin(), inner.end(), variant.inner().begin(), variant.inner().end()))
+      spec.symbol = variant.symbol();
+  if (spec.symbol.empty())
+    return Error{ExitCode::BadFile,
+                 fmt::format("kernel '{}' has no variant for the inner sizes ({})", kernel.name(), fmt::join(inner, ", ")),
+                 ""};
+  for (uint32_t buffer : launch.arguments())
+    spec.arguments.push_back(address(buffer));
+  for (const plan::SizeOf &size : launch.range())
+    spec.end *= localSize(size);
+  spec.tasks = launch.tasks();
+  spec.unit = std::max<int64_t>(1, launch.unit());
+  return device.prepareLaunch(spec);
+}
+
+Result<std::unique_ptr<device::Operation>> Executor::prepareMatMul(const plan::MatMul &matmul) {
+  std::vector<int64_t> left = index.localShape(matmul.left(), rank), right = index.localShape(matmul.right(), rank);
+  std::vector<int64_t> result = index.localShape(matmul.result(), rank);
+  device::MatMulSpec spec;
+  spec.type = index.buffer(matmul.result()).dtype();
+  spec.rows = result[result.size() - 2];
+  spec.columns = result[result.size() - 1];
+  spec.depth = left[left.size() - (matmul.transpose_left() ? 2 : 1)];
+  spec.transposeLeft = matmul.transpose_left();
+  spec.transposeRight = matmul.transpose_right();
+  spec.left = address(matmul.left());
+  spec.right = address(matmul.right());
+  spec.result = address(matmul.result());
+  spec.bias = matmul.bias() == 0 ? nullptr : address(matmul.bias() - 1);
+  spec.activation = matmul.activation();
+  spec.tasks = matmul.tasks();
+  std::vector<int64_t> lefts = batchOffsets(left, result), rights = batchOffsets(right, result);
+  for (size_t i = 0; i < lefts.size(); ++i)
+    spec.batches.push_back({lefts[i], rights[i], static_cast<int64_t>(i) * spec.rows * spec.columns});
+  return device.prepareMatMul(spec);
+}
+
+Result<std::unique_ptr<device::Operation>> Executor::prepareCopy(const plan::Copy &copy) {
+  Box source = index.localBox(copy.source(), rank), target = index.localBox(copy.target(), rank);
+  RegionPair pair = regionsOf(target, source, target);
+  device::CopySpec spec{address(copy.source()), address(copy.target()), std::move(pair.first), std::move(pair.second),
+                        elementBytes(index.buffer(copy.target()).dtype())};
+  return device.prepareCopy(spec);
+}
+
+Result<std::unique_ptr<device::Operation>> Executor::prepareFill(const plan::Fill &fill) {
+  return device.prepareFill({address(fill.target()), index.localCount(fill.target(), rank),
+                             index.buffer(fill.target()).dtype(), fill.value()});
+}
+
+Status Executor::bindCollective(const plan::Variant &variant, const plan::Step &step, std::vector<BoundStep> &list) {
+  const plan::Collective &collective = step.collective();
+  std::vector<int64_t> members = membersOf(variant.groups(static_cast<int>(collective.group())), rank);
+  Result<comm::Group *> group = world.group(members);
+  if (!group)
+    return failed(step, group.error());
+  auto bound = std::make_unique<BoundCollective>();
+  bound->kind = collective.kind();
+  bound->group = *group;
+  bound->source = address(collective.source());
+  bound->target = address(collective.target());
+  bound->type = elementTypeOf(index.buffer(collective.source()));
+  bound->reduction = static_cast<ReduceKind>(collective.reduction());
+  bound->label = {step.name(), index.place(step.location())};
+  const Sharding &from = index.sharding(collective.source()), &to = index.sharding(collective.target());
+  const std::vector<int64_t> &shape = index.shape(collective.source());
+  size_t position = std::lower_bound(members.begin(), members.end(), rank) - members.begin();
+  if (bound->kind == plan::Collective::ALL_REDUCE)
+    bound->count = index.localCount(collective.source(), rank);
+  else if (bound->kind == plan::Collective::REDUCE_SCATTER)
+    bound->pieces = scatterPieces(from, to, shape, members);
+  else
+    bound->exchange = exchangeBetween(from, to, shape, members, position, bound->type);
+  collectives.push_back(std::move(bound));
+  list.push_back({nullptr, collectives.back().get(), &step});
+  return {};
+}
+
+Status Executor::runCollective(BoundCollective &collective) {
+  switch (collective.kind) {
+  case plan::Collective::ALL_REDUCE:
+    return collective.group->allReduce(collective.source, collective.target, collective.count, collective.type,
+                                       collective.reduction, collective.label);
+  case plan::Collective::REDUCE_SCATTER:
+    return collective.group->reduceScatter(collective.source, collective.target, collective.pieces, collective.type,
+                                           collective.reduction, collective.label);
+  default:
+    return collective.group->exchange(collective.source, collective.target, collective.exchange, collective.label);
+  }
+}
+
+Status Executor::run(std::vector<BoundStep> &list) {
+  for (BoundStep &bound : list) {
+    Status status = bound.operation ? bound.operation->run() : runCollective(*bound.collective);
+    if (!status)
+      return failed(*bound.step, status.error());
+  }
+  return {};
+}
+
+Status Executor::runConstants() { return run(constants); }
+
+Status Executor::runStep() { return run(steps); }
+
+Error Executor::failed(const plan::Step &step, const Error &error) const {
+  return {error.code, fmt::format("rank {} of {}: {} {}: {}", rank, world.size(), index.title(step), step.op(), error.message),
+          error.help};
+}
+
+} // namespace msc

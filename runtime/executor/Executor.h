@@ -1,0 +1,78 @@
+// Runs a program on one rank. Everything that depends on the rank is decided once, at load: which variant, which sizes,
+// which addresses, which elements travel. A step is then a list of calls without arguments, no allocation, no lookup.
+#pragma once
+
+#include "runtime/Status.h"
+#include "runtime/comm/Communicator.h"
+#include "runtime/device/Device.h"
+#include "runtime/plan/PlanIndex.h"
+
+#include <memory>
+#include <vector>
+
+namespace msc {
+
+class Executor {
+public:
+  /// Binds the variant of `program` that this rank runs. The plan has passed checkPlan. All ranks call it together: it
+  /// forms the groups of the collectives. `index`, `world` and `device` must outlive the executor.
+  static Result<std::unique_ptr<Executor>> create(const PlanIndex &index, const plan::Program &program,
+                                                  comm::World &world, device::Device &device, std::byte *arena);
+
+  /// Fills the constants; once, before the first step.
+  Status runConstants();
+  /// All steps once. An error names rank, step, operator and place.
+  Status runStep();
+  /// Number of steps that do something on this rank.
+  size_t activeSteps() const { return steps.size(); }
+
+private:
+  /// A collective with final addresses.
+  struct BoundCollective {
+    plan::Collective::Kind kind = plan::Collective::EXCHANGE;
+    comm::Group *group = nullptr;
+    std::byte *source = nullptr, *target = nullptr;
+    comm::ElementType type = comm::ElementType::F32;
+    ReduceKind reduction = ReduceKind::Sum;
+    int64_t count = 0;                 ///< ALL_REDUCE
+    std::vector<comm::Region> pieces;  ///< REDUCE_SCATTER
+    comm::ExchangePlan exchange;       ///< the others
+    comm::OperationLabel label;
+  };
+  /// One step: a device operation or a collective. Waits are gone: on the CPU a start is complete when it returns.
+  struct BoundStep {
+    device::Operation *operation = nullptr;
+    BoundCollective *collective = nullptr;
+    const plan::Step *step = nullptr; ///< for messages
+  };
+
+  Executor(const PlanIndex &index, comm::World &world, device::Device &device, std::byte *arena)
+      : index(index), world(world), device(device), arena(arena), rank(world.rank()) {}
+
+  Status bind(const plan::Variant &variant);
+  Status bindStep(const plan::Variant &variant, const plan::Step &step, std::vector<BoundStep> &list);
+  Status bindCollective(const plan::Variant &variant, const plan::Step &step, std::vector<BoundStep> &list);
+  Result<std::unique_ptr<device::Operation>> prepare(const plan::Step &step);
+  Result<std::unique_ptr<device::Operation>> prepareLaunch(const plan::Launch &launch);
+  Result<std::unique_ptr<device::Operation>> prepareMatMul(const plan::MatMul &matmul);
+  Result<std::unique_ptr<device::Operation>> prepareCopy(const plan::Copy &copy);
+  Result<std::unique_ptr<device::Operation>> prepareFill(const plan::Fill &fill);
+  bool hasEmptyResults(const plan::Step &step) const;
+  std::byte *address(uint32_t buffer) const { return arena + index.buffer(buffer).offset(); }
+  int64_t localSize(const plan::SizeOf &size) const { return index.localShape(size.buffer(), rank)[size.dim()]; }
+
+  static Status runCollective(BoundCollective &collective);
+  Status run(std::vector<BoundStep> &list);
+  Error failed(const plan::Step &step, const Error &error) const;
+
+  const PlanIndex &index;
+  comm::World &world;
+  device::Device &device;
+  std::byte *arena;
+  int64_t rank;
+  std::vector<std::unique_ptr<device::Operation>> operations;
+  std::vector<std::unique_ptr<BoundCollective>> collectives;
+  std::vector<BoundStep> constants, steps;
+};
+
+} // namespace msc

@@ -1,0 +1,298 @@
+#include "runtime/executor/Session.h"
+
+#include "runtime/checkpoint/Npy.h"
+#include "runtime/data/Draw.h"
+#include "runtime/device/cpu/CpuDevice.h"
+#include "runtime/executor/Fetch.h"
+#include "runtime/executor/Schedule.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fmt/format.h>
+#include <numeric>
+
+namespace msc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+const plan::Program *choose(const PlanIndex &index) {
+  for (auto purpose : {plan::Program::TRAIN, plan::Program::PREDICT, plan::Program::EVALUATE})
+    if (const plan::Program *program = index.program(purpose))
+      return program;
+  return nullptr;
+}
+
+} // namespace
+
+Result<std::unique_ptr<Session>> Session::create(SharedRun &shared, comm::World &world) {
+  std::unique_ptr<Session> session(new Session(shared, world));
+  if (Status status = session->prepare(); !status)
+    return status.error();
+  return session;
+}
+
+Status Session::prepare() {
+  const RunOptions &options = shared.options;
+  program = choose(index);
+  if (!program)
+    return Error{ExitCode::BadFile, fmt::format("{} has no program", options.planPath), ""};
+  for (const auto &[name, file] : options.fetches)
+    if (auto found = findFetch(index, *program, name); !found)
+      return found.error();
+  std::vector<int64_t> ranks(static_cast<size_t>(world.size()));
+  std::iota(ranks.begin(), ranks.end(), int64_t{0});
+  Result<comm::Group *> group = world.group(ranks);
+  if (!group)
+    return group.error();
+  everyone = *group;
+  device = device::createCpuDevice(
+      shared.kernels, device::shareOfHost(options.threadsPerRank, world.localRank(), world.localSize()));
+  Result<std::byte *> memory = device->allocateArena(index.plan().arena_bytes());
+  if (!memory)
+    return memory.error();
+  arena = *memory;
+  auto source = DataSource::open(index, *program, options.inputs, world.rank());
+  if (!source)
+    return source.error();
+  data = std::move(*source);
+  if (!data->note().empty())
+    note("note: " + data->note());
+  auto bound = Executor::create(index, *program, world, *device, arena);
+  if (!bound)
+    return bound.error();
+  executor = std::move(*bound);
+  if (Status status = initializeParameters(); !status)
+    return status;
+  return resume();
+}
+
+Status Session::initializeParameters() {
+  for (const plan::Parameter &parameter : index.plan().parameters()) {
+    plan::DataType type = index.buffer(parameter.buffer()).dtype();
+    const std::vector<int64_t> &shape = index.shape(parameter.buffer());
+    const std::string &name = parameter.draw_name().empty() ? parameter.name() : parameter.draw_name();
+    auto function = initializerFunction(parameter.initializer(), shape, index.plan().seed(), name, type == plan::F32);
+    if (!function)
+      return function.error();
+    Box box = index.localBox(parameter.buffer(), world.rank());
+    std::vector<std::byte> values(static_cast<size_t>(elementCount(box)) * elementBytes(type));
+    fillBox(values.data(), type, shape, box, 0, *function);
+    std::byte *target = arena + index.buffer(parameter.buffer()).offset();
+    if (Status status = device->upload(target, values.data(), values.size()); !status)
+      return status;
+  }
+  return executor->runConstants();
+}
+
+std::vector<CheckpointTensor> Session::tensors() {
+  std::vector<CheckpointTensor> result;
+  for (const plan::Parameter &parameter : index.plan().parameters()) {
+    uint32_t buffer = parameter.buffer();
+    result.push_back({parameter.name(), static_cast<comm::ElementType>(index.buffer(buffer).dtype()),
+                      index.shape(buffer), index.sharding(buffer), arena + index.buffer(buffer).offset(),
+                      !parameter.trained()});
+  }
+  return result;
+}
+
+Status Session::resume() {
+  const CheckpointFlags &flags = shared.options.checkpoint;
+  const plan::Checkpointing &wanted = index.plan().checkpointing();
+  CheckpointOptions where;
+  where.directory = flags.directory.empty() ? wanted.directory() : flags.directory;
+  where.prefix = wanted.prefix().empty() ? index.plan().network() : wanted.prefix();
+  where.keep = wanted.keep();
+  where.perRank = wanted.per_rank() || flags.perRank;
+  if (index.plan().has_checkpointing() && !flags.off)
+    writer = std::make_unique<CheckpointWriter>(where, *everyone);
+  if (flags.resume.empty())
+    return {};
+  auto loaded = loadCheckpoint(flags.resume, where, tensors(), *everyone);
+  if (!loaded)
+    return loaded.error();
+  for (const std::string &remark : loaded->notes)
+    note("note: " + remark);
+  for (const std::string &name : loaded->unused)
+    note(fmt::format("note: the network has no '{}', which the checkpoint holds", name));
+  firstStep = static_cast<uint64_t>(std::max<int64_t>(0, loaded->state.globalStep));
+  note(fmt::format("resumed from {} after epoch {} step {}", loaded->path, loaded->state.epoch, loaded->state.step));
+  return {};
+}
+
+void Session::print(const std::string &line) const {
+  std::string text = shared.options.log.prefix ? fmt::format("rank {}: {}\n", world.rank(), line) : line + "\n";
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+void Session::note(const std::string &line) const {
+  if (world.rank() == 0)
+    std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+double Session::scalar(uint32_t buffer) {
+  std::byte bytes[8] = {};
+  plan::DataType type = index.buffer(buffer).dtype();
+  if (!device->download(bytes, arena + index.buffer(buffer).offset(), elementBytes(type)))
+    return 0;
+  float single = 0;
+  double value = 0;
+  std::memcpy(&single, bytes, sizeof(single));
+  std::memcpy(&value, bytes, sizeof(value));
+  return type == plan::F64 ? value : static_cast<double>(single);
+}
+
+void Session::setSchedules(uint64_t step) {
+  for (const plan::Schedule &schedule : index.plan().schedules()) {
+    const plan::Buffer &buffer = index.buffer(schedule.buffer());
+    double value = scheduleValue(schedule, step);
+    auto single = static_cast<float>(value);
+    bool isDouble = buffer.dtype() == plan::F64;
+    const void *bytes = isDouble ? static_cast<const void *>(&value) : &single;
+    // Host to device copies of eight bytes fail only with the device, and then its next operation says so.
+    (void)device->upload(arena + buffer.offset(), bytes, isDouble ? sizeof(value) : sizeof(single)).isOk();
+  }
+}
+
+bool Session::logs(uint64_t step) const {
+  if (logEvery == "epoch")
+    return stepOf(step) + 1 == data->batchesPerEpoch() || step + 1 == lastStep;
+  uint64_t every = logEvery.empty() ? 1 : std::strtoull(logEvery.c_str(), nullptr, 10);
+  return every != 0 && (step + 1) % every == 0;
+}
+
+Status Session::run() {
+  bool trains = program->purpose() == plan::Program::TRAIN && index.plan().has_training();
+  if (speaks())
+    print(fmt::format("rank size: {}, rank id: {}", world.size(), world.rank()));
+  Status status = trains ? train() : predict();
+  if (status)
+    status = fetchAll();
+  if (status && !shared.options.report.empty())
+    status = report();
+  return status;
+}
+
+Status Session::train() {
+  const RunOptions &options = shared.options;
+  const plan::Training &training = index.plan().training();
+  for (const plan::Output &output : program->outputs())
+    if (output.name() == training.loss())
+      loss = &output;
+  logEvery = options.log.every.empty() ? training.log_every() : options.log.every;
+  uint64_t epochs = options.epochs.value_or(training.epochs()), batches = data->batchesPerEpoch();
+  bool stepsCount = options.steps || (!options.epochs && training.steps() != 0);
+  lastStep = stepsCount ? options.steps.value_or(training.steps()) : epochs * batches;
+  if (speaks())
+    print(fmt::format("train dataset batch num: {}", batches));
+  if (firstStep >= lastStep && firstStep != 0)
+    note(fmt::format("note: the checkpoint is from step {}, and the run ends at step {}: nothing to train", firstStep, lastStep));
+  if (world.rank() == 0 && !options.report.empty())
+    records.reserve(lastStep > firstStep ? std::min<uint64_t>(lastStep - firstStep, 1u << 20) : 0);
+  for (uint64_t step = firstStep; step < lastStep; ++step)
+    if (Status status = trainStep(step); !status)
+      return status;
+  return {};
+}
+
+Status Session::trainStep(uint64_t step) {
+  if (int code = shared.stop.load(std::memory_order_relaxed))
+    return Error{static_cast<ExitCode>(code), "interrupted", ""};
+  Clock::time_point begin = Clock::now();
+  setSchedules(step);
+  if (Status status = data->load(*device, arena, epochOf(step), stepOf(step)); !status)
+    return status;
+  if (Status status = executor->runStep(); !status)
+    return status;
+  if (Status status = device->synchronize(); !status)
+    return status;
+  if (speaks()) {
+    double value = scalar(loss->buffer());
+    double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+    if (logs(step))
+      print(fmt::format("epoch: {} step: {}, loss is {}", epochOf(step) + 1, stepOf(step) + 1,
+                        lossText(value, index.buffer(loss->buffer()).dtype())));
+    if (world.rank() == 0 && !shared.options.report.empty())
+      records.push_back({epochOf(step) + 1, stepOf(step) + 1, value, ms});
+  }
+  return checkpointAfter(step);
+}
+
+Status Session::checkpointAfter(uint64_t step) {
+  if (!writer)
+    return {};
+  const plan::Checkpointing &wanted = index.plan().checkpointing();
+  bool endOfEpoch = stepOf(step) + 1 == data->batchesPerEpoch();
+  bool due = (wanted.every_steps() != 0 && (step + 1) % wanted.every_steps() == 0) ||
+             (wanted.every_epochs() != 0 && endOfEpoch && (epochOf(step) + 1) % wanted.every_epochs() == 0);
+  if (!due)
+    return {};
+  TrainingState state;
+  state.epoch = static_cast<int64_t>(epochOf(step)) + 1;
+  state.step = static_cast<int64_t>(stepOf(step)) + 1;
+  state.globalStep = static_cast<int64_t>(step) + 1;
+  state.datasetPosition = state.step;
+  state.planDigest = index.plan().digest();
+  Result<SaveOutcome> saved = writer->save(tensors(), state);
+  if (!saved)
+    return saved.error();
+  if (saved->skipped)
+    note(fmt::format("msrun: warning: no checkpoint after epoch {} step {}: {}", state.epoch, state.step,
+                     saved->skipped->message));
+  return {};
+}
+
+Status Session::predict() {
+  setSchedules(0);
+  if (Status status = data->load(*device, arena, 0, 0); !status)
+    return status;
+  if (Status status = executor->runStep(); !status)
+    return status;
+  if (Status status = device->synchronize(); !status)
+    return status;
+  for (const plan::Output &output : program->outputs()) {
+    auto value = gather(index, output.buffer(), world, *device, arena);
+    if (!value)
+      return value.error();
+    if (world.rank() == 0)
+      print(valueText(index, output.buffer(), output.name(), *value));
+  }
+  return {};
+}
+
+Status Session::fetchAll() {
+  Status written;
+  for (const auto &[name, file] : shared.options.fetches) {
+    Result<uint32_t> buffer = findFetch(index, *program, name);
+    if (!buffer)
+      return buffer.error();
+    auto value = gather(index, *buffer, world, *device, arena);
+    if (!value)
+      return value.error();
+    if (world.rank() == 0 && written)
+      written = writeNpy(file, static_cast<comm::ElementType>(index.buffer(*buffer).dtype()), index.shape(*buffer),
+                         value->data());
+  }
+  return written;
+}
+
+Status Session::report() {
+  auto bytes = static_cast<int64_t>(device->allocatedBytes());
+  Status status = everyone->allReduce(&bytes, &bytes, 1, comm::ElementType::I64, ReduceKind::Max, {"memory report", ""});
+  if (!status || world.rank() != 0)
+    return status;
+  RunReport result;
+  result.ranks = world.size();
+  result.transport = world.transport();
+  result.device = device->name();
+  result.planDigest = index.plan().digest();
+  result.steps = records;
+  if (!program->inputs().empty() && !index.shape(program->inputs(0).buffer()).empty())
+    result.samplesPerStep = index.shape(program->inputs(0).buffer())[0];
+  result.peakBytesPerRank = static_cast<uint64_t>(bytes);
+  return writeReport(shared.options.report, result);
+}
+
+} // namespace msc

@@ -1,0 +1,64 @@
+// The run of one rank from the first allocation to the last checkpoint.
+#pragma once
+
+#include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/comm/Communicator.h"
+#include "runtime/data/DataSource.h"
+#include "runtime/device/Device.h"
+#include "runtime/executor/Executor.h"
+#include "runtime/executor/RunOptions.h"
+
+#include <memory>
+
+namespace msc {
+
+/// Created and used by one rank's thread.
+class Session {
+public:
+  /// Allocates, binds, initialises or resumes. All ranks call it together.
+  static Result<std::unique_ptr<Session>> create(SharedRun &shared, comm::World &world);
+
+  /// Trains, or runs once if the plan does not train; then fetches and reports.
+  Status run();
+
+private:
+  Session(SharedRun &shared, comm::World &world) : shared(shared), index(*shared.index), world(world) {}
+
+  Status prepare();
+  Status initializeParameters();
+  Status resume();
+  Status train();
+  Status trainStep(uint64_t step);
+  Status predict();
+  Status checkpointAfter(uint64_t step);
+  Status fetchAll();
+  Status report();
+  void setSchedules(uint64_t step);
+  bool logs(uint64_t step) const;
+  bool speaks() const { return world.rank() == 0 || shared.options.log.allRanks; }
+  /// A line on stdout, whole even if ranks print at once.
+  void print(const std::string &line) const;
+  /// A line on stderr, from rank 0 only.
+  void note(const std::string &line) const;
+  double scalar(uint32_t buffer);
+  std::vector<CheckpointTensor> tensors();
+  uint64_t epochOf(uint64_t step) const { return step / data->batchesPerEpoch(); }
+  uint64_t stepOf(uint64_t step) const { return step % data->batchesPerEpoch(); }
+
+  SharedRun &shared;
+  const PlanIndex &index;
+  comm::World &world;
+  const plan::Program *program = nullptr;
+  std::unique_ptr<device::Device> device;
+  std::byte *arena = nullptr;
+  std::unique_ptr<Executor> executor;
+  std::unique_ptr<DataSource> data;
+  std::unique_ptr<CheckpointWriter> writer; ///< null: no checkpoints
+  comm::Group *everyone = nullptr;
+  const plan::Output *loss = nullptr;       ///< null: nothing is trained
+  std::string logEvery;
+  uint64_t firstStep = 0, lastStep = 0;     ///< [first, last) of the whole run
+  std::vector<StepRecord> records;          ///< kept on rank 0 for the report
+};
+
+} // namespace msc

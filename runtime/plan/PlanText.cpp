@@ -1,0 +1,143 @@
+#include "runtime/plan/PlanText.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace msc {
+namespace {
+
+const char *kindName(plan::Buffer::Kind kind) {
+  switch (kind) {
+  case plan::Buffer::PARAMETER: return "parameter";
+  case plan::Buffer::INPUT: return "input";
+  case plan::Buffer::OUTPUT: return "output";
+  case plan::Buffer::SCALAR: return "scalar";
+  case plan::Buffer::CONSTANT: return "constant";
+  default: return "activation";
+  }
+}
+
+const char *purposeName(plan::Program::Purpose purpose) {
+  return purpose == plan::Program::TRAIN ? "train" : purpose == plan::Program::EVALUATE ? "evaluate" : "predict";
+}
+
+const char *phaseName(plan::Step::Phase phase) {
+  return phase == plan::Step::UPDATE ? "update" : phase == plan::Step::BACKWARD ? "backward" : "forward";
+}
+
+class Printer {
+public:
+  Printer(const PlanIndex &index, int64_t rank) : index(index), plan(index.plan()), rank(rank) {}
+
+  std::string run() {
+    header();
+    for (uint32_t i = 0; i < index.bufferCount(); ++i)
+      buffer(i);
+    for (const plan::Parameter &parameter : plan.parameters())
+      line("parameter '{}' in %{}: {} init {}({}, {}){}", parameter.name(), parameter.buffer(),
+           parameter.trained() ? "trained" : "state", parameter.initializer().kind(), parameter.initializer().a(),
+           parameter.initializer().b(), parameter.state_of().empty() ? "" : " of '" + parameter.state_of() + "'");
+    for (const plan::Schedule &schedule : plan.schedules())
+      line("schedule '{}' in %{}: {}({})", schedule.name(), schedule.buffer(), schedule.kind(),
+           fmt::join(schedule.values(), ", "));
+    for (const plan::Kernel &kernel : plan.kernels()) {
+      line("kernel '{}': {} arguments", kernel.name(), kernel.arguments());
+      for (const plan::Kernel::Variant &variant : kernel.variants())
+        line("  ({}) {}", fmt::join(variant.inner(), ", "), variant.symbol());
+    }
+    for (const plan::Program &program : plan.programs())
+      printProgram(program);
+    return std::move(text);
+  }
+
+private:
+  template <typename... Args> void line(fmt::format_string<Args...> format, Args &&...args) {
+    text += fmt::format(format, std::forward<Args>(args)...);
+    text += '\n';
+  }
+
+  void header() {
+    line("plan '{}' for {} devices, digest {}", plan.network(), plan.devices(), plan.digest());
+    line("parallel_mode {}, search_mode {}, device_target {}, seed {}", plan.parallel_mode(), plan.search_mode(),
+         plan.device_target(), plan.seed());
+    line("arena {} bytes per rank", plan.arena_bytes());
+    for (const plan::CodeObject &object : plan.objects())
+      line("machine code {}: {} bytes", object.isa(), object.code().size());
+    if (plan.has_training())
+      line("training: {} epochs, {} steps, minimize '{}'", plan.training().epochs(), plan.training().steps(),
+           plan.training().loss());
+    for (const plan::Dataset &dataset : plan.datasets())
+      line("dataset '{}': {}, seed {}, {} steps", dataset.name(), dataset.source(), dataset.seed(), dataset.steps());
+    for (const plan::OperatorNote &note : plan.operators())
+      line("operator '{}' {} in_strategy {} ({})", note.name(), note.op(), note.in_strategy(), note.origin());
+    line("rank {}:", rank);
+  }
+
+  void buffer(uint32_t i) {
+    const plan::Buffer &record = index.buffer(i);
+    std::string view = record.view_of() == 0 ? "" : fmt::format(" view of %{}", record.view_of() - 1);
+    line("%{} '{}' {} {}[{}] local [{}] sharding {} at {} bytes {}{}", i, record.name(), kindName(record.kind()),
+         dataTypeName(record.dtype()), fmt::join(record.shape(), ", "), fmt::join(index.localShape(i, rank), ", "),
+         index.sharding(i).str(), record.offset(), record.bytes(), view);
+  }
+
+  void printProgram(const plan::Program &program) {
+    line("program {}", purposeName(program.purpose()));
+    for (const plan::Input &input : program.inputs())
+      line("input '{}' in %{}", input.name(), input.buffer());
+    for (const plan::Output &output : program.outputs())
+      line("output '{}' in %{}", output.name(), output.buffer());
+    const plan::Variant *variant = PlanIndex::variantOf(program, rank);
+    for (int i = 0; variant && i < variant->groups_size(); ++i) {
+      std::vector<int64_t> members = membersOf(variant->groups(i), rank);
+      line("group {}: {} = ({})", i, groupName(members, index.devices()), fmt::join(members, ", "));
+    }
+    for (int i = 0; variant && i < variant->steps_size(); ++i)
+      step(*variant, i);
+  }
+
+  void step(const plan::Variant &variant, int number) {
+    const plan::Step &step = variant.steps(number);
+    std::string place = index.place(step.location());
+    std::string after = step.after().empty() ? "" : fmt::format(" after ({})", fmt::join(step.after(), ", "));
+    bool constant = std::count(variant.constants().begin(), variant.constants().end(), static_cast<uint32_t>(number)) != 0;
+    line("{:4} {} '{}' {}: reads ({}) writes ({}){}{}{}{}", number, step.op(), step.name(),
+         constant ? "at load" : phaseName(step.phase()), fmt::join(step.reads(), ", "), fmt::join(step.writes(), ", "),
+         detail(step), step.stream() == 0 ? "" : fmt::format(" stream {}", step.stream()), after,
+         place.empty() ? "" : "  # " + place);
+  }
+
+  std::string detail(const plan::Step &step) {
+    switch (step.body_case()) {
+    case plan::Step::kLaunch: {
+      int64_t end = 1;
+      for (const plan::SizeOf &size : step.launch().range())
+        end *= index.localShape(size.buffer(), rank)[size.dim()];
+      return fmt::format(" kernel '{}' 0..{} in {} tasks", plan.kernels(static_cast<int>(step.launch().kernel())).name(),
+                         end, step.launch().tasks());
+    }
+    case plan::Step::kMatmul:
+      return fmt::format(" transpose ({}, {}){}{} in {} tasks", step.matmul().transpose_left(),
+                         step.matmul().transpose_right(), step.matmul().bias() ? " bias" : "",
+                         step.matmul().activation().empty() ? "" : " " + step.matmul().activation(), step.matmul().tasks());
+    case plan::Step::kFill: return fmt::format(" value {}", step.fill().value());
+    case plan::Step::kCollective:
+      return fmt::format(" {} group {} {} bytes{}{}", collectiveName(step.collective().kind()), step.collective().group(),
+                         step.collective().bytes(), step.collective().asynchronous() ? " started" : "",
+                         step.collective().reason().empty() ? "" : ", " + step.collective().reason());
+    case plan::Step::kWait: return fmt::format(" for step {}", step.wait().step());
+    default: return "";
+    }
+  }
+
+  const PlanIndex &index;
+  const plan::Plan &plan;
+  int64_t rank;
+  std::string text;
+};
+
+} // namespace
+
+std::string planText(const PlanIndex &index, int64_t rank) { return Printer(index, rank).run(); }
+
+} // namespace msc

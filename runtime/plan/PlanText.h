@@ -1,0 +1,13 @@
+// A plan for people: msrun --print-plan.
+#pragma once
+
+#include "runtime/plan/PlanIndex.h"
+
+#include <string>
+
+namespace msc {
+
+/// Buffers, parameters, groups and steps as rank `rank` has them: local sizes, member lists, places.
+std::string planText(const PlanIndex &index, int64_t rank);
+
+} // namespace msc

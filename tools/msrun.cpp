@@ -1,0 +1,198 @@
+// msrun: runs a plan.
+#include "runtime/comm/mpi/Loader.h"
+#include "runtime/device/cpu/CpuDevice.h"
+#include "runtime/executor/Run.h"
+#include "runtime/launch/Launch.h"
+#include "runtime/plan/PlanChecker.h"
+#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/PlanText.h"
+#include "tools/CommandLine.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+
+using namespace msc;
+
+namespace {
+
+/// The command line as it was written.
+struct Flags {
+  RunOptions options;
+  std::optional<std::string> transport;
+  std::vector<std::string> inputs, fetches;
+  std::string device = "auto";
+  bool printPlan = false;
+  double timeout = 0; ///< seconds; 0 = none
+
+  void addTo(CLI::App &app) {
+    app.add_option("plan", options.planPath, "a plan that 'msc compile' wrote")->required();
+    app.add_option("--transport", transport, "threads, mpi or cluster (default: as it was started)");
+    app.add_option("--device", device, "cpu or cuda (default: what the plan says)");
+    app.add_option("--threads-per-rank", options.threadsPerRank, "(default: processors / ranks of this host)")
+        ->check(CLI::Range(1, 4096));
+    app.add_option("--epochs", options.epochs, "overrides the plan's epochs");
+    app.add_option("--steps", options.steps, "overrides the plan's total number of steps");
+    app.add_option("--log-every", options.log.every, "N or epoch: which steps print their loss");
+    app.add_flag("--log-all-ranks", options.log.allRanks, "every rank prints, not only rank 0");
+    app.add_flag("--log-prefix", options.log.prefix, "lines start with the rank");
+    app.add_option("--input", inputs, "NAME=FILE.npy: global array of an input")->allow_extra_args(false);
+    app.add_option("--fetch", fetches, "NAME=FILE.npy: writes a result, param:NAME or state:NAME")->allow_extra_args(false);
+    app.add_option("--report", options.report, "writes all steps as JSON");
+    app.add_flag("--print-plan", printPlan, "prints the plan as rank 0 sees it, and ends");
+    app.add_option("--checkpoint-directory", options.checkpoint.directory, "overrides the plan's folder");
+    app.add_flag("--checkpoint-per-rank", options.checkpoint.perRank, "one folder per rank");
+    app.add_flag("--no-checkpoint", options.checkpoint.off, "writes no checkpoints");
+    app.add_option("--resume", options.checkpoint.resume, "DIR or latest: goes on from a checkpoint");
+    app.add_option("--timeout", timeout, "seconds without progress after which the run ends (default: no limit)")
+        ->check(CLI::Range(0.0, 1e9));
+  }
+};
+
+Status splitPairs(const std::vector<std::string> &texts, const char *flag, std::map<std::string, std::string> &pairs) {
+  for (const std::string &text : texts) {
+    size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+      return Error{ExitCode::Usage, fmt::format("{} {} has no name or no file", flag, text),
+                   fmt::format("write {} name=file.npy", flag)};
+    std::string name = text.substr(0, equals);
+    // Values are written with a % in networks.
+    if (name[0] == '%')
+      name.erase(0, 1);
+    if (!pairs.emplace(name, text.substr(equals + 1)).second)
+      return Error{ExitCode::Usage, fmt::format("{} names '{}' twice", flag, name), ""};
+  }
+  return {};
+}
+
+Status checkFlags(Flags &flags) {
+  RunOptions &options = flags.options;
+  if (Status status = splitPairs(flags.inputs, "--input", options.inputs); !status)
+    return status;
+  if (Status status = splitPairs(flags.fetches, "--fetch", options.fetches); !status)
+    return status;
+  const std::string &every = options.log.every;
+  if (!every.empty() && every != "epoch" && every.find_first_not_of("0123456789") != std::string::npos)
+    return Error{ExitCode::Usage, fmt::format("--log-every {} is no number of steps", every), "write --log-every 10, or epoch"};
+  if (flags.device != "auto" && flags.device != "cpu" && flags.device != "cuda")
+    return Error{ExitCode::Usage, fmt::format("unknown device '{}'", flags.device), "choose cpu or cuda"};
+  if (options.checkpoint.off && options.checkpoint.perRank)
+    return Error{ExitCode::Usage, "--checkpoint-per-rank and --no-checkpoint exclude each other", ""};
+  return {};
+}
+
+/// Inputs that the plan does not have are a mistake in the command line.
+Status checkInputs(const PlanIndex &index, const RunOptions &options) {
+  for (const auto &[name, file] : options.inputs) {
+    std::string known;
+    bool found = false;
+    for (const plan::Program &program : index.plan().programs())
+      for (const plan::Input &input : program.inputs()) {
+        found |= input.name() == name;
+        known += (known.empty() ? "" : ", ") + input.name();
+      }
+    if (!found)
+      return Error{ExitCode::Usage, fmt::format("the network has no input '{}'", name), fmt::format("its inputs are {}", known)};
+  }
+  return {};
+}
+
+Status checkDevice(const Flags &flags, const plan::Plan &plan) {
+  bool wantsCuda = flags.device == "cuda" || (flags.device == "auto" && plan.device_target() == "cuda");
+  if (wantsCuda)
+    return Error{ExitCode::NoResource,
+                 fmt::format("{} asks for CUDA, but this build has no CUDA backend",
+                             flags.device == "cuda" ? "--device cuda" : "the plan"),
+                 "run on CPUs with --device cpu"};
+  return {};
+}
+
+/// A file that was read, decoded and proven.
+Result<plan::Plan> loadPlan(const std::string &path) {
+  Result<plan::Plan> plan = plan::readPlan(path);
+  if (!plan)
+    return plan;
+  if (Status status = plan::checkPlan(*plan); !status)
+    return Error{status.error().code, fmt::format("{} is refused: {}", path, status.error().message), status.error().help};
+  return plan;
+}
+
+RunResult runOn(const Launch &launch, SharedRun &shared, std::chrono::milliseconds timeout) {
+  const PlanIndex &index = *shared.index;
+  auto announce = [&] {
+    std::fprintf(stderr, "%s\n", launchLine(index.devices(), launch.transport, "cpu").c_str());
+  };
+  if (launch.transport == Transport::Threads) {
+    if (Status status = device::checkHostMemory(index.plan().arena_bytes(), index.devices()); !status)
+      return {status};
+    announce();
+    return runThreads(shared, timeout);
+  }
+  // What mpirun says is enough to refuse a wrong number of ranks before MPI is loaded.
+  bool first = launch.rank.value_or(0) == 0;
+  if (launch.size)
+    if (Status status = checkRankCount(index.devices(), launch, *launch.size, shared.options.planPath); !status)
+      return {status, first};
+  auto world = comm::loadMpiWorld();
+  if (!world)
+    return {world.error(), first};
+  first = (*world)->rank() == 0;
+  if (Status status = checkRankCount(index.devices(), launch, (*world)->size(), shared.options.planPath); !status)
+    return {status, first};
+  if (Status status = device::checkHostMemory(index.plan().arena_bytes(), (*world)->localSize()); !status)
+    return {status, first};
+  if (first)
+    announce();
+  return runRank(shared, **world, timeout);
+}
+
+RunResult execute(Flags &flags) {
+  if (Status status = checkFlags(flags); !status)
+    return {status};
+  Result<plan::Plan> plan = loadPlan(flags.options.planPath);
+  if (!plan)
+    return {plan.error()};
+  PlanIndex index(*plan);
+  if (flags.printPlan) {
+    std::fputs(planText(index, 0).c_str(), stdout);
+    return {};
+  }
+  if (Status status = checkInputs(index, flags.options); !status)
+    return {status};
+  if (Status status = checkDevice(flags, *plan); !status)
+    return {status};
+  Result<Launch> launch = detectLaunch(flags.transport, processEnvironment);
+  if (!launch)
+    return {launch.error()};
+  flags.options.log.allRanks = printsOnEveryRank(flags.options.log.allRanks, processEnvironment);
+  auto kernels = device::KernelLibrary::load(*plan);
+  if (!kernels)
+    return {kernels.error(), launch->rank.value_or(0) == 0};
+  SharedRun shared;
+  shared.index = &index;
+  shared.options = flags.options;
+  shared.kernels = *kernels;
+  return runOn(*launch, shared, std::chrono::milliseconds(std::llround(flags.timeout * 1000)));
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  CLI::App app("msrun: runs a plan on CPU ranks that are threads or MPI processes", "msrun");
+  app.set_version_flag("--version", fmt::format("msrun {} (plan formats {}-{})", MSC_VERSION, plan::oldestPlanFormat,
+                                                plan::planFormat));
+  Flags flags;
+  flags.addTo(app);
+  if (int code = tools::parseCommandLine(app, {"msrun", {argv + 1, argv + argc}}); code >= 0)
+    return code;
+  RunResult result = execute(flags);
+  if (result.status)
+    return 0;
+  if (result.prints)
+    tools::printError("msrun", result.status.error().message, result.status.error().help);
+  return static_cast<int>(result.status.error().code);
+}
