@@ -1,0 +1,31 @@
+// Makes `dist.reshard` operators: their names, scopes and reasons.
+#pragma once
+
+#include "dialects/dist/DistDialect.h"
+#include "dialects/net/NetOps.h"
+#include "passes/sharding/Strategy.h"
+
+namespace msc::passes {
+
+/// Why the results of an operator are partial: "MatMul 'matmul' sums over 4 pieces of its contracted dimension".
+std::string completionReason(mlir::Operation *op, const OperatorFacts &facts, const Pieces &pieces);
+
+/// Why a value moves: "'relu' wants dimension 1 of 'h' cut into 4".
+std::string redistributionReason(const std::string &who, const std::string &what, const Sharding &from,
+                                 const Sharding &to);
+
+/// Creates moves and names them in order.
+class MoveBuilder {
+public:
+  /// Completes a partial result right behind its operator.
+  mlir::Value complete(mlir::Value value, const Sharding &target, llvm::StringRef reason);
+  /// Redistributes a value in front of the operator that wants it.
+  mlir::Value redistribute(mlir::Value value, const Sharding &target, mlir::Operation *user, llvm::StringRef reason);
+
+private:
+  mlir::Value move(mlir::OpBuilder &builder, mlir::Operation *context, mlir::Value value, const Sharding &target,
+                   llvm::StringRef kind, llvm::StringRef name, llvm::StringRef reason);
+  int64_t next = 0;
+};
+
+} // namespace msc::passes

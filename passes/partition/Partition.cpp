@@ -1,0 +1,333 @@
+// The pass `msc-partition`. One walk in order: every operator gets an axis assignment, its operands are brought to the
+// shardings that the assignment asks for, its results get theirs.
+#include "passes/partition/Inherit.h"
+#include "passes/partition/Moves.h"
+#include "passes/partition/Passes.h"
+#include "passes/sharding/Convert.h"
+#include "passes/sharding/Decisions.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace msc::passes {
+
+#define GEN_PASS_DEF_PARTITIONPASS
+#include "passes/partition/Passes.h.inc"
+
+bool addsPartials(Operation *op) { return isa<net::AddOp>(op); }
+
+namespace {
+
+/// Everything is said about *roots*: network inputs, parameters and results of operators, as they stand in the network
+/// before moves are put between them.
+class Partitioner {
+public:
+  explicit Partitioner(net::NetworkOp network) : network(network), devices(getDevices(network)) {}
+
+  LogicalResult run() {
+    Block &block = network.getBody().front();
+    placeInputs(block);
+    for (auto param : block.getOps<net::ParamOp>())
+      place(param.getValue(), storedSharding(param));
+    for (Operation &op : block)
+      if (net::getPhase(&op) == net::Phase::Forward && net::getId(&op))
+        forwardById[*net::getId(&op)] = &op;
+    SmallVector<Operation *> operations;
+    for (Operation &op : block)
+      operations.push_back(&op);
+    for (Operation *op : operations)
+      if (failed(partition(op)))
+        return failure();
+    return success();
+  }
+
+private:
+  struct Version {
+    Sharding sharding;
+    Value value;
+  };
+  /// How a forward operator used its operands.
+  struct Uses {
+    SmallVector<Value> roots;
+    std::vector<Sharding> shardings;
+  };
+
+  net::NetworkOp network;
+  int64_t devices;
+  DenseMap<Value, Sharding> own;                    // of each root: completed
+  DenseMap<Value, SmallVector<Version>> versions;   // of each root: what already exists, completed one first
+  DenseMap<Value, std::string> completionReasons;   // of each root that is partial
+  DenseMap<Operation *, Uses> uses;                 // of forward operators
+  DenseMap<int64_t, Operation *> forwardById;
+  MoveBuilder moves;
+
+  //===-- values ----------------------------------------------------------===//
+
+  void place(Value root, const Sharding &sharding) {
+    Sharding canonical = sharding.canonical();
+    root.setType(dist::withSharding(root.getType(), canonical));
+    canonical.partial.clear();
+    own[root] = canonical.canonical();
+  }
+
+  Sharding replicated(Value value) const { return Sharding::replicated(devices, shapeOf(value).size()).canonical(); }
+
+  void placeInputs(Block &block) {
+    std::vector<Sharding> inputs = getInputShardings(network);
+    for (auto [i, input] : llvm::enumerate(block.getArguments()))
+      place(input, i < inputs.size() ? inputs[i] : replicated(input));
+  }
+
+  /// States are stored like the parameter that they belong to.
+  Sharding storedSharding(net::ParamOp param) {
+    if (auto stored = getStoredSharding(param))
+      return *stored;
+    for (auto other : network.getBody().getOps<net::ParamOp>())
+      if (other.getName() == param.getStateOf() && shapeOf(other.getValue()) == shapeOf(param.getValue()))
+        if (auto stored = getStoredSharding(other))
+          return *stored;
+    return replicated(param.getValue());
+  }
+
+  bool isPartial(Value root) const { return dist::shardingOf(root).isPartial(); }
+
+  /// The root with its partial axes completed.
+  Value completedValue(Value root) {
+    auto &list = versions[root];
+    if (list.empty())
+      list.push_back({own[root], isPartial(root) ? moves.complete(root, own[root], completionReasons[root]) : root});
+    return list.front().value;
+  }
+
+  /// The root in a given sharding; made in front of the first operator that wants it, shared by all.
+  Value versionOf(Value root, const Sharding &target, Operation *user, const std::string &who) {
+    Value start = completedValue(root);
+    for (const Version &version : versions[root])
+      if (version.sharding == target)
+        return version.value;
+    const Sharding &from = own[root];
+    std::string reason = redistributionReason(who, net::getValueName(root).str(), from, target);
+    Value moved = moves.redistribute(start, target, user, reason);
+    versions[root].push_back({target, moved});
+    return moved;
+  }
+
+  //===-- gradients -------------------------------------------------------===//
+
+  /// The forward operator that a backward operator belongs to; null for all others.
+  Operation *forwardOf(Operation *op) const {
+    if (net::getPhase(op) != net::Phase::Backward)
+      return nullptr;
+    std::optional<int64_t> id = net::getForwardId(op);
+    return id ? forwardById.lookup(*id) : nullptr;
+  }
+
+  /// The result of a forward operator that a gradient of this shape belongs to.
+  static Value resultLike(Operation *forward, Value gradient) {
+    for (Value result : forward->getResults())
+      if (shapeOf(result) == shapeOf(gradient))
+        return result;
+    return {};
+  }
+
+  /// True if a value reaches the backward part of `forward` from outside: the gradient of one of its results.
+  bool isIncoming(Value value, Operation *forward) const {
+    Operation *producer = value.getDefiningOp();
+    if (!producer || net::getPhase(producer) != net::Phase::Backward || !hasRule(producer))
+      return false;
+    return forwardOf(producer) != forward || isAccumulation(producer);
+  }
+
+  /// An addition of contributions to one gradient: terms that come from other forward operators.
+  bool isAccumulation(Operation *op) const {
+    if (!addsPartials(op) || net::getPhase(op) != net::Phase::Backward)
+      return false;
+    return llvm::any_of(op->getOperands(), [&](Value term) {
+      Operation *producer = rootOf(term).getDefiningOp();
+      return producer && net::getPhase(producer) == net::Phase::Backward &&
+             net::getForwardId(producer) != net::getForwardId(op);
+    });
+  }
+
+  /// The root behind the moves that were put in front of a use.
+  static Value rootOf(Value value) {
+    while (auto move = value.getDefiningOp<dist::ReshardOp>())
+      value = move.getSource();
+    return value;
+  }
+
+  /// The sharding of the value whose gradient this is, as its consumers tell.
+  std::optional<Sharding> gradientTarget(Value gradient) {
+    for (Operation *user : gradient.getUsers()) {
+      if (isAccumulation(user))
+        if (auto target = gradientTarget(user->getResult(0)))
+          return target;
+      if (net::getPhase(user) == net::Phase::Update)
+        for (Value operand : user->getOperands())
+          if (rootOf(operand).getDefiningOp<net::ParamOp>() && shapeOf(operand) == shapeOf(gradient))
+            return own[rootOf(operand)];
+      if (Operation *forward = forwardOf(user); forward && isIncoming(gradient, forward))
+        if (Value result = resultLike(forward, gradient))
+          return own[result];
+    }
+    return std::nullopt;
+  }
+
+  //===-- operators -------------------------------------------------------===//
+
+  LogicalResult partition(Operation *op) {
+    if (hasRule(op))
+      return partitionOperator(op);
+    return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+        .Case<net::ParamOp>([](Operation *) { return success(); })
+        .Case([&](net::UpdateOp update) {
+          Value parameter = update.getParameter(), value = update.getNewValue();
+          update.getNewValueMutable().assign(versionOf(value, own[parameter], op, "parameter '" + nameOf(parameter) + "'"));
+          return success();
+        })
+        .Case([&](net::ReturnOp result) {
+          for (OpOperand &value : result->getOpOperands())
+            value.set(completedValue(value.get()));
+          return success();
+        })
+        .Default([&](Operation *other) {
+          if (other->getNumOperands() != 0)
+            return LogicalResult(other->emitError("has no sharding rule and cannot be partitioned"));
+          for (Value result : other->getResults())
+            place(result, replicated(result));
+          return LogicalResult(success());
+        });
+  }
+
+  static std::string nameOf(Value value) { return net::getValueName(value).str(); }
+
+  LogicalResult partitionOperator(Operation *op) {
+    OperatorFacts facts = factsOf(op);
+    if (addsPartialTerms(op)) {
+      placeResults(op, facts, Pieces(facts.rule.factors.size(), 1), {dist::shardingOf(op->getOperand(0))});
+      return success();
+    }
+    net::Assignment assignment;
+    auto strategy = net::getInStrategy(op);
+    if (strategy && net::getPhase(op) == net::Phase::Forward) {
+      auto pieces = piecesOfStrategy(facts, *strategy, devices);
+      if (auto *error = std::get_if<StrategyError>(&pieces))
+        return op->emitError(error->text);
+      assignment = assignmentOf(facts.rule, std::get<Pieces>(pieces), devices);
+    } else {
+      assignment = inheritAssignment(facts, hintsOf(op), devices);
+    }
+    bringOperands(op, facts, assignment);
+    std::vector<Sharding> results;
+    for (size_t i = 0; i < op->getNumResults(); ++i)
+      results.push_back(resultSharding(facts.rule, assignment, i));
+    placeResults(op, facts, piecesOf(assignment), results);
+    return success();
+  }
+
+  /// Terms that are partial over the same axes are added while partial and completed once.
+  bool addsPartialTerms(Operation *op) const {
+    if (!addsPartials(op) || net::getPhase(op) != net::Phase::Backward)
+      return false;
+    Type first = op->getOperand(0).getType();
+    bool sums = llvm::all_of(dist::shardingOf(first).partial,
+                             [](const PartialAxis &p) { return p.kind == ReduceKind::Sum; });
+    return dist::shardingOf(first).isPartial() && sums && llvm::all_of(op->getOperands(), [&](Value term) {
+             return term.getType() == first && !versions.contains(term);
+           });
+  }
+
+  void placeResults(Operation *op, const OperatorFacts &facts, const Pieces &pieces,
+                    const std::vector<Sharding> &shardings) {
+    for (auto [result, sharding] : llvm::zip(op->getResults(), shardings)) {
+      place(result, sharding);
+      if (isPartial(result))
+        completionReasons[result] = completionReason(op, facts, pieces);
+    }
+  }
+
+  void bringOperands(Operation *op, const OperatorFacts &facts, const net::Assignment &assignment) {
+    Uses record;
+    Operation *forward = forwardOf(op);
+    std::string who = "'" + net::getInstanceName(op).str() + "'";
+    for (OpOperand &operand : op->getOpOperands()) {
+      Value root = operand.get();
+      Sharding target = operandSharding(facts.rule, assignment, operand.getOperandNumber()).canonical();
+      record.roots.push_back(root);
+      record.shardings.push_back(target);
+      operand.set(versionOf(root, target, op, who));
+    }
+    if (!forward && net::getPhase(op) == net::Phase::Forward)
+      uses[op] = std::move(record);
+  }
+
+  //===-- hints -----------------------------------------------------------===//
+
+  std::vector<ShardingHint> hintsOf(Operation *op) {
+    if (net::getPhase(op) == net::Phase::Update)
+      return updateHints(op);
+    Operation *forward = forwardOf(op);
+    std::vector<ShardingHint> hints;
+    if (isAccumulation(op))
+      if (auto target = gradientTarget(op->getResult(0)))
+        hints.push_back({true, 0, *target});
+    for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+      if (auto sharding = atHand(operand, forward))
+        hints.push_back({false, i, *sharding});
+    for (auto [i, result] : llvm::enumerate(op->getResults()))
+      if (auto sharding = forward ? shardingLike(result, forward) : std::nullopt)
+        hints.push_back({true, i, *sharding});
+    return hints;
+  }
+
+  /// Parameters and states decide, gradients follow.
+  std::vector<ShardingHint> updateHints(Operation *op) {
+    std::vector<ShardingHint> stored, others;
+    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+      bool isStored = operand.getDefiningOp<net::ParamOp>() != nullptr;
+      (isStored ? stored : others).push_back({false, i, own[operand]});
+    }
+    stored.insert(stored.end(), others.begin(), others.end());
+    return stored;
+  }
+
+  /// How an operand is at hand in the context of the forward operator: as that one used it, as the value whose gradient it
+  /// is, or as it is. Constants say nothing.
+  std::optional<Sharding> atHand(Value root, Operation *forward) {
+    if (Operation *producer = root.getDefiningOp(); producer && producer->getNumOperands() == 0 && !isa<net::ParamOp>(producer))
+      return std::nullopt;
+    if (forward) {
+      const Uses &record = uses[forward];
+      for (auto [used, sharding] : llvm::zip(record.roots, record.shardings))
+        if (used == root)
+          return sharding;
+      if (isIncoming(root, forward))
+        if (Value result = resultLike(forward, root))
+          return own[result];
+    }
+    return own[root];
+  }
+
+  /// What a result-only factor goes by: the operand (else the result) of the forward operator that has this shape.
+  std::optional<Sharding> shardingLike(Value value, Operation *forward) {
+    const Uses &record = uses[forward];
+    for (auto [used, sharding] : llvm::zip(record.roots, record.shardings))
+      if (shapeOf(used) == shapeOf(value))
+        return sharding;
+    if (Value result = resultLike(forward, value))
+      return own[result];
+    return std::nullopt;
+  }
+};
+
+struct Partition : impl::PartitionPassBase<Partition> {
+  void runOnOperation() override {
+    for (auto network : getOperation().getOps<net::NetworkOp>())
+      if (failed(Partitioner(network).run()) || failed(verifyPartition(network)))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace msc::passes

@@ -1,0 +1,201 @@
+#include "passes/sharding/Convert.h"
+#include "passes/sharding/DatasetStrategy.h"
+#include "passes/sharding/Decisions.h"
+#include "passes/sharding/Passes.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace msc::passes {
+
+#define GEN_PASS_DEF_ASSIGNSTRATEGIESPASS
+#include "passes/sharding/Passes.h.inc"
+
+namespace {
+
+struct AssignStrategies : impl::AssignStrategiesPassBase<AssignStrategies> {
+  using AssignStrategiesPassBase::AssignStrategiesPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (devices == 0) {
+      auto attr = module->getAttrOfType<IntegerAttr>("net.devices");
+      devices = attr ? attr.getInt() : 1;
+    }
+    if (parallelMode.empty())
+      parallelMode = "auto_parallel";
+    if (searchMode.empty())
+      searchMode = "sharding_propagation";
+    if (failed(checkModes(module.getLoc())))
+      return signalPassFailure();
+    for (auto network : module.getOps<net::NetworkOp>())
+      if (failed(assign(network)))
+        return signalPassFailure();
+  }
+
+private:
+  bool ignoresStrategies() const {
+    return devices == 1 || parallelMode == "stand_alone" || parallelMode == "data_parallel";
+  }
+
+  LogicalResult checkModes(Location loc) {
+    auto refuse = [&](const Twine &text, const Twine &help) {
+      InFlightDiagnostic diagnostic = emitError(loc, text);
+      diagnostic.attachNote() << "help: " << help;
+      return failure();
+    };
+    if (devices < 1)
+      return refuse("the number of devices is " + Twine(devices), "use at least 1");
+    if (parallelMode == "hybrid_parallel")
+      return refuse("parallel_mode 'hybrid_parallel' is known to MindSpore, not supported here",
+                    "use auto_parallel with in_strategy on the operators that you want to split");
+    if (!llvm::is_contained({"stand_alone", "data_parallel", "semi_auto_parallel", "auto_parallel"}, parallelMode))
+      return refuse("unknown parallel_mode '" + parallelMode + "'",
+                    "use stand_alone, data_parallel, semi_auto_parallel or auto_parallel");
+    if (parallelMode != "auto_parallel" || searchMode == "sharding_propagation")
+      return success();
+    if (searchMode == "optimal")
+      return refuse("search_mode 'optimal' needs the exact search, which is not in this version",
+                    "use sharding_propagation");
+    if (llvm::is_contained({"dynamic_programming", "recursive_programming"}, searchMode))
+      return refuse("search_mode '" + searchMode + "' is known, but not in this version", "use sharding_propagation");
+    return refuse("unknown search_mode '" + searchMode + "'", "use sharding_propagation");
+  }
+
+  LogicalResult assign(net::NetworkOp network) {
+    std::vector<Operation *> operations;
+    Problem problem = problemOf(network, devices, operations);
+    if (failed(readInputs(network, problem)) || failed(readStrategies(network, problem, operations)))
+      return failure();
+    Choices choices = choose(problem);
+    for (auto [op, entry, choice] : llvm::zip(operations, problem.operators, choices)) {
+      bool keepsOrigin = entry.configured && !net::getStrategyOrigin(op).empty();
+      net::setInStrategy(op, inStrategy(entry.facts.rule, choice.pieces));
+      if (!keepsOrigin)
+        net::setStrategyOrigin(op, devices == 1 ? "one device" : choice.origin);
+    }
+    setDevices(network, devices);
+    return storeParameters(network, problem, operations, choices);
+  }
+
+  Choices choose(const Problem &problem) const {
+    if (devices == 1 || parallelMode == "stand_alone")
+      return standAlone(problem);
+    if (parallelMode == "data_parallel")
+      return dataParallel(problem);
+    return parallelMode == "semi_auto_parallel" ? semiAuto(problem) : propagate(problem);
+  }
+
+  LogicalResult readInputs(net::NetworkOp network, Problem &problem) {
+    auto inputs = network.getBody().getArguments();
+    std::vector<InputFacts> facts;
+    for (BlockArgument input : inputs)
+      facts.push_back({net::getValueName(input).str(), shapeOf(input)});
+    // The modes without strategies decide how inputs arrive.
+    StringRef strategy = datasetStrategy;
+    if (devices == 1 || parallelMode == "stand_alone") {
+      strategy = "full_batch";
+    } else if (parallelMode == "data_parallel" && strategy != "data_parallel") {
+      emitWarning(network.getLoc()) << "dataset_strategy '" << strategy << "' has no effect in data_parallel mode";
+      strategy = "data_parallel";
+    }
+    auto shardings = datasetShardings(facts, strategy.str(), devices, datasetRepeatDimRight);
+    if (auto *error = std::get_if<StrategyError>(&shardings)) {
+      InFlightDiagnostic diagnostic =
+          emitError(error->operand < 0 ? network.getLoc() : inputs[error->operand].getLoc(), error->text);
+      diagnostic.attachNote() << "help: " << error->help;
+      return failure();
+    }
+    const auto &list = std::get<std::vector<Sharding>>(shardings);
+    for (size_t i = 0; i < list.size(); ++i)
+      problem.tensors[i].dataset = list[i];
+    setInputShardings(network, list);
+    return success();
+  }
+
+  LogicalResult readStrategies(net::NetworkOp network, Problem &problem, ArrayRef<Operation *> operations) {
+    bool sound = true;
+    int64_t ignored = 0;
+    for (auto [op, entry] : llvm::zip(operations, problem.operators)) {
+      auto strategy = net::getInStrategy(op);
+      if (!strategy)
+        continue;
+      if (ignoresStrategies()) {
+        ++ignored;
+        op->removeAttr("net.in_strategy");
+        op->removeAttr("net.strategy_origin");
+        continue;
+      }
+      auto checked = piecesOfStrategy(entry.facts, *strategy, devices);
+      if (auto *error = std::get_if<StrategyError>(&checked)) {
+        report(op, *error);
+        sound = false;
+        continue;
+      }
+      entry.configured = std::get<Pieces>(checked);
+      sound &= succeeded(checkOutStrategy(op, entry));
+    }
+    if (ignored > 0)
+      emitRemark(network.getLoc()) << ignored << (ignored == 1 ? " strategy is" : " strategies are") << " ignored "
+                                   << (devices == 1 ? "on one device" : "in " + parallelMode + " mode");
+    return success(sound);
+  }
+
+  static void report(Operation *op, const StrategyError &error) {
+    InFlightDiagnostic diagnostic = emitError(op->getLoc(), error.text);
+    if (error.operand >= 0)
+      diagnostic.attachNote(op->getOperand(error.operand).getLoc())
+          << "'" << operandName(op, error.operand) << "' declared here";
+    if (!error.help.empty())
+      diagnostic.attachNote() << "help: " << error.help;
+  }
+
+  /// An out_strategy that differs from what the rule leaves is not supported; it must not be lost in silence.
+  static LogicalResult checkOutStrategy(Operation *op, const ProblemOperator &entry) {
+    auto wanted = net::getOutStrategy(op);
+    net::Strategy left = outStrategy(entry.facts.rule, *entry.configured);
+    if (!wanted || *wanted == left)
+      return success();
+    report(op, {"out_strategy " + net::strategyText(*wanted) + " differs from what in_strategy leaves: " +
+                    net::strategyText(left),
+                "leave out_strategy away; the consumers' strategies redistribute the result", -1});
+    return failure();
+  }
+
+  /// Parameters are stored as their first configured user (else their first user) wants them; whole where the mode says so.
+  LogicalResult storeParameters(net::NetworkOp network, const Problem &problem, ArrayRef<Operation *> operations,
+                                const Choices &choices) {
+    llvm::DenseMap<Operation *, size_t> index;
+    for (auto [i, op] : llvm::enumerate(operations))
+      index[op] = i;
+    bool whole = ignoresStrategies();
+    for (auto param : network.getBody().getOps<net::ParamOp>()) {
+      Shape shape = shapeOf(param.getValue());
+      std::optional<Sharding> stored;
+      const ProblemOperator *first = nullptr;
+      std::vector<std::tuple<bool, size_t, unsigned>> uses; // not configured, operator, operand
+      for (OpOperand &use : param.getValue().getUses())
+        if (auto at = index.find(use.getOwner()); at != index.end())
+          uses.emplace_back(!problem.operators[at->second].configured, at->second, use.getOperandNumber());
+      llvm::sort(uses);
+      for (auto [open, at, operand] : uses) {
+        const ProblemOperator &user = problem.operators[at];
+        Sharding wants = placementOf(user.facts, choices[at].pieces, devices).operands[operand];
+        if (!stored) {
+          stored = wants;
+          first = &user;
+        } else if (strict && wants != *stored && !whole) {
+          return emitError(param.getLoc())
+                 << "parameter '" << param.getName() << "' is used under two shardings: '" << first->name << "' wants "
+                 << stored->str() << ", '" << user.name << "' wants " << wants.str();
+        }
+      }
+      setStoredSharding(param, whole || !stored ? Sharding::replicated(devices, shape.size()) : *stored);
+    }
+    return success();
+  }
+};
+
+} // namespace
+} // namespace msc::passes

@@ -1,0 +1,42 @@
+#include "passes/sharding/Decisions.h"
+
+using namespace mlir;
+
+namespace msc::passes {
+
+static constexpr StringLiteral kDevices = "dist.devices", kInputs = "dist.inputs", kStored = "dist.stored";
+
+int64_t getDevices(net::NetworkOp network) {
+  auto attr = network->getAttrOfType<IntegerAttr>(kDevices);
+  return attr ? attr.getInt() : 1;
+}
+
+void setDevices(net::NetworkOp network, int64_t devices) {
+  network->setAttr(kDevices, Builder(network.getContext()).getI64IntegerAttr(devices));
+}
+
+std::vector<Sharding> getInputShardings(net::NetworkOp network) {
+  std::vector<Sharding> shardings;
+  if (auto attr = network->getAttrOfType<ArrayAttr>(kInputs))
+    for (auto input : attr.getAsRange<dist::ShardingAttr>())
+      shardings.push_back(input.get());
+  return shardings;
+}
+
+void setInputShardings(net::NetworkOp network, const std::vector<Sharding> &shardings) {
+  SmallVector<Attribute> inputs;
+  for (const Sharding &sharding : shardings)
+    inputs.push_back(dist::ShardingAttr::get(network.getContext(), sharding));
+  network->setAttr(kInputs, ArrayAttr::get(network.getContext(), inputs));
+}
+
+std::optional<Sharding> getStoredSharding(net::ParamOp param) {
+  auto attr = param->getAttrOfType<dist::ShardingAttr>(kStored);
+  return attr ? std::optional(attr.get()) : std::nullopt;
+}
+
+void setStoredSharding(net::ParamOp param, const Sharding &sharding) {
+  param->setAttr(kStored, dist::ShardingAttr::get(param.getContext(), sharding));
+}
+
+} // namespace msc::passes

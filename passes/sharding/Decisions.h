@@ -1,0 +1,23 @@
+// What the choice of strategies decides beside them. Written by msc-assign-strategies, read by msc-partition.
+#pragma once
+
+#include "dialects/dist/DistDialect.h"
+#include "dialects/net/NetOps.h"
+
+#include <optional>
+
+namespace msc::passes {
+
+/// Number of devices that the network is split over; 1 if nothing was decided.
+int64_t getDevices(net::NetworkOp network);
+void setDevices(net::NetworkOp network, int64_t devices);
+
+/// How the dataset delivers the network's inputs, one sharding per input; empty if nothing was decided.
+std::vector<Sharding> getInputShardings(net::NetworkOp network);
+void setInputShardings(net::NetworkOp network, const std::vector<Sharding> &shardings);
+
+/// How a parameter is stored between steps.
+std::optional<Sharding> getStoredSharding(net::ParamOp param);
+void setStoredSharding(net::ParamOp param, const Sharding &sharding);
+
+} // namespace msc::passes

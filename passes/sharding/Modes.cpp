@@ -1,0 +1,86 @@
+// The parallel modes that need no search.
+#include "passes/sharding/Problem.h"
+
+#include <numeric>
+
+namespace msc::passes {
+
+Sharding completed(const Sharding &sharding) {
+  Sharding whole = sharding;
+  whole.partial.clear();
+  return whole.canonical();
+}
+
+Placement placementOf(const OperatorFacts &facts, const Pieces &pieces, int64_t devices) {
+  net::Assignment assignment = assignmentOf(facts.rule, pieces, devices);
+  Placement placement;
+  for (size_t i = 0; i < facts.rule.operands.size(); ++i)
+    placement.operands.push_back(operandSharding(facts.rule, assignment, i).canonical());
+  for (size_t i = 0; i < facts.rule.results.size(); ++i) {
+    placement.partialResults.push_back(resultSharding(facts.rule, assignment, i).canonical());
+    placement.results.push_back(completed(placement.partialResults.back()));
+  }
+  return placement;
+}
+
+static Pieces allWhole(const ProblemOperator &op) { return Pieces(op.facts.rule.factors.size(), 1); }
+
+Choices standAlone(const Problem &problem) {
+  Choices choices;
+  for (const ProblemOperator &op : problem.operators)
+    choices.push_back({allWhole(op), "stand_alone"});
+  return choices;
+}
+
+/// Cuts one factor into all devices: the one behind the first dimension of an operand that arrives cut.
+static Pieces followOperands(const ProblemOperator &op, const std::vector<std::optional<Sharding>> &arrives,
+                             int64_t devices) {
+  for (size_t i = 0; i < op.operands.size(); ++i) {
+    const std::optional<Sharding> &sharding = arrives[op.operands[i]];
+    if (!sharding)
+      continue;
+    for (size_t dim = 0; dim < sharding->dims.size(); ++dim)
+      for (int32_t factor : op.facts.rule.operands[i][dim]) {
+        Pieces pieces = allWhole(op);
+        pieces[factor] = sharding->pieces(dim);
+        if (pieces[factor] == devices && piecesPass(op.facts, pieces))
+          return pieces;
+      }
+  }
+  return allWhole(op);
+}
+
+Choices dataParallel(const Problem &problem) {
+  std::vector<std::optional<Sharding>> arrives; // parameters stay without: they are whole and ask for nothing
+  for (const ProblemTensor &tensor : problem.tensors)
+    arrives.push_back(tensor.dataset);
+  Choices choices;
+  for (const ProblemOperator &op : problem.operators) {
+    choices.push_back({followOperands(op, arrives, problem.devices), "data_parallel"});
+    Placement placement = placementOf(op.facts, choices.back().pieces, problem.devices);
+    for (size_t i = 0; i < op.results.size(); ++i)
+      arrives[op.results[i]] = placement.results[i];
+  }
+  return choices;
+}
+
+Choices semiAuto(const Problem &problem) {
+  Choices choices;
+  for (const ProblemOperator &op : problem.operators) {
+    if (op.configured) {
+      choices.push_back({*op.configured, "user"});
+      continue;
+    }
+    Pieces pieces = allWhole(op);
+    if (!op.operands.empty() && !op.facts.operandShapes[0].empty() && op.facts.rule.operands[0][0].size() == 1) {
+      int32_t factor = op.facts.rule.operands[0][0][0];
+      pieces[factor] = std::gcd(problem.devices, std::max<int64_t>(op.facts.operandShapes[0][0], 1));
+      if (!piecesPass(op.facts, pieces))
+        pieces = allWhole(op);
+    }
+    choices.push_back({pieces, "semi_auto default"});
+  }
+  return choices;
+}
+
+} // namespace msc::passes

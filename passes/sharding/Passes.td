@@ -1,0 +1,29 @@
+//===- Passes.td - choosing strategies ------------------------------------===//
+
+#ifndef MSC_PASSES_SHARDING
+#define MSC_PASSES_SHARDING
+
+include "mlir/Pass/PassBase.td"
+
+def AssignStrategiesPass : Pass<"msc-assign-strategies", "::mlir::ModuleOp"> {
+  let summary = "gives every forward operator its strategy";
+  let description = [{
+    Checks the strategies that the user gave against the sharding rules, chooses those of all other operators as the
+    parallel mode says, and writes `net.in_strategy` and `net.strategy_origin`. Also decides how dataset inputs arrive and
+    how parameters are stored (see passes/sharding/Decisions.h). Runs before autodiff.
+  }];
+  let dependentDialects = ["::msc::dist::DistDialect"];
+  let options = [
+    Option<"devices", "devices", "int64_t", "0", "number of devices; 0: what the module says, else 1">,
+    Option<"parallelMode", "parallel-mode", "std::string", "\"\"",
+           "stand_alone, data_parallel, semi_auto_parallel or auto_parallel; empty: auto_parallel">,
+    Option<"searchMode", "search-mode", "std::string", "\"\"", "sharding_propagation; empty: the same">,
+    Option<"datasetStrategy", "dataset-strategy", "std::string", "\"data_parallel\"",
+           "data_parallel, full_batch, or pieces per dimension per input such as ((2, 1), (2, 1))">,
+    Option<"datasetRepeatDimRight", "dataset-repeat-dim-right", "bool", "false",
+           "the axis along which given input pieces repeat is on the right of the device matrix">,
+    Option<"strict", "strict", "bool", "false", "a parameter that is used under two shardings is an error">,
+  ];
+}
+
+#endif // MSC_PASSES_SHARDING

@@ -1,0 +1,251 @@
+// sharding_propagation: rounds outward from what is decided. No names, no hash order: every choice is a comparison of
+// numbers, and ties end in the position of an operand.
+#include "passes/sharding/Problem.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace msc::passes {
+
+using net::FactorKind;
+using net::Strategy;
+
+namespace {
+
+/// A tensor that two neighbours share, seen from the one that is being decided.
+struct SharedTensor {
+  int32_t tensor = 0;
+  Sharding decided;       ///< how the decided side holds it (completed) or wants it
+  bool isOperand = false; ///< of the operator being decided, else its result
+  size_t position = 0;    ///< operand or result number
+};
+
+/// A decided neighbour, or a dataset input, that asks an operator to follow.
+struct Asker {
+  std::string name;
+  std::vector<SharedTensor> shared;
+};
+
+/// How well a candidate follows an asker; the least is taken.
+struct Fit {
+  int64_t received = 0;          // elements on the shared tensors, maximum over ranks
+  int64_t idle = 0;              // devices over pieces
+  bool uneven = false;
+  int64_t changed = 0;           // split dimensions of the shared tensor whose piece count is not kept
+  std::vector<int64_t> spread;   // minus the pieces of its dimensions that were not split, last dimension first
+  int64_t reduced = 1;           // pieces of reduced factors
+  Strategy strategy;
+  auto operator<=>(const Fit &) const = default;
+};
+
+struct Candidate {
+  Pieces pieces;
+  Placement placement;
+  Strategy strategy;
+  bool uneven = false;
+};
+
+class Propagation {
+public:
+  explicit Propagation(const Problem &problem) : problem(problem), decided(problem.operators.size()) {
+    producer.assign(problem.tensors.size(), -1);
+    for (size_t i = 0; i < problem.operators.size(); ++i)
+      for (int32_t tensor : problem.operators[i].results)
+        producer[tensor] = static_cast<int32_t>(i);
+    consumers.resize(problem.tensors.size());
+    for (size_t i = 0; i < problem.operators.size(); ++i)
+      for (int32_t tensor : problem.operators[i].operands)
+        if (consumers[tensor].empty() || consumers[tensor].back() != static_cast<int32_t>(i))
+          consumers[tensor].push_back(static_cast<int32_t>(i));
+  }
+
+  Choices run() {
+    for (size_t i = 0; i < problem.operators.size(); ++i)
+      if (problem.operators[i].configured)
+        decide(i, *problem.operators[i].configured, "user");
+    while (round(false))
+      ;
+    // Operators that no configured one reaches: the inputs ask once, then rounds go on.
+    if (round(true))
+      while (round(false))
+        ;
+    for (size_t i = 0; i < problem.operators.size(); ++i)
+      if (!decided[i])
+        decide(i, Pieces(problem.operators[i].facts.rule.factors.size(), 1), "default");
+    return std::move(choices);
+  }
+
+private:
+  const Problem &problem;
+  std::vector<std::optional<Placement>> decided; // before the current round
+  Choices choices = Choices(problem.operators.size());
+  std::vector<int32_t> producer;               // of each tensor; -1: input or parameter
+  std::vector<std::vector<int32_t>> consumers; // of each tensor, ascending
+
+  void decide(size_t op, Pieces pieces, std::string origin) {
+    decided[op] = placementOf(problem.operators[op].facts, pieces, problem.devices);
+    choices[op] = {std::move(pieces), std::move(origin)};
+  }
+
+  /// One round: all operators next to a decided one (or to an input), at once.
+  bool round(bool fromInputs) {
+    std::vector<std::tuple<size_t, Pieces, std::string>> made;
+    for (size_t i = 0; i < problem.operators.size(); ++i) {
+      if (decided[i])
+        continue;
+      std::vector<Asker> askers = askersOf(i, fromInputs);
+      if (askers.empty())
+        continue;
+      auto [pieces, from] = follow(i, askers);
+      made.emplace_back(i, std::move(pieces), "propagated from '" + from + "'");
+    }
+    for (auto &[op, pieces, origin] : made)
+      decide(op, std::move(pieces), std::move(origin));
+    return !made.empty();
+  }
+
+  /// Decided neighbours of an operator: producers by operand, then users of its results.
+  std::vector<Asker> askersOf(size_t op, bool fromInputs) const {
+    const ProblemOperator &self = problem.operators[op];
+    std::vector<Asker> askers;
+    std::vector<int64_t> ids;
+    auto ask = [&](int64_t id, const std::string &name, SharedTensor shared) {
+      auto at = std::find(ids.begin(), ids.end(), id);
+      if (at == ids.end()) {
+        ids.push_back(id);
+        askers.push_back({name, {}});
+        at = ids.end() - 1;
+      }
+      askers[at - ids.begin()].shared.push_back(std::move(shared));
+    };
+    for (size_t i = 0; i < self.operands.size(); ++i) {
+      int32_t tensor = self.operands[i], from = producer[tensor];
+      if (from >= 0 && decided[from])
+        ask(from, problem.operators[from].name, {tensor, resultOf(from, tensor), true, i});
+      if (fromInputs && problem.tensors[tensor].dataset)
+        ask(-1 - tensor, problem.tensors[tensor].name, {tensor, *problem.tensors[tensor].dataset, true, i});
+    }
+    for (size_t i = 0; i < self.results.size(); ++i)
+      for (int32_t user : consumers[self.results[i]])
+        if (decided[user])
+          for (size_t at = 0; at < problem.operators[user].operands.size(); ++at)
+            if (problem.operators[user].operands[at] == self.results[i])
+              ask(user, problem.operators[user].name, {self.results[i], decided[user]->operands[at], false, i});
+    return askers;
+  }
+
+  Sharding resultOf(int32_t op, int32_t tensor) const {
+    const auto &results = problem.operators[op].results;
+    return decided[op]->results[std::find(results.begin(), results.end(), tensor) - results.begin()];
+  }
+
+  std::vector<Candidate> candidatesOf(const ProblemOperator &op) const {
+    std::vector<Candidate> list;
+    for (Pieces &pieces : candidates(op.facts, problem.devices)) {
+      Candidate &made = list.emplace_back();
+      made.placement = placementOf(op.facts, pieces, problem.devices);
+      made.strategy = inStrategy(op.facts.rule, pieces);
+      made.pieces = std::move(pieces);
+      for (size_t i = 0; i < op.operands.size(); ++i)
+        made.uneven |= !made.placement.operands[i].isEven(op.facts.operandShapes[i]);
+      for (size_t i = 0; i < op.results.size(); ++i)
+        made.uneven |= !made.placement.results[i].isEven(op.facts.resultShapes[i]);
+    }
+    return list;
+  }
+
+  Fit fitOf(const ProblemOperator &op, const Candidate &candidate, const Asker &asker) const {
+    Fit fit{.idle = problem.devices / devicesUsed(candidate.pieces), .uneven = candidate.uneven,
+            .strategy = candidate.strategy};
+    std::vector<std::pair<int32_t, Sharding>> moved; // one redistribution per tensor and target
+    for (const SharedTensor &shared : asker.shared) {
+      const Sharding &own = sideOf(candidate, shared);
+      const Sharding &target = shared.isOperand ? own : shared.decided;
+      std::pair move{shared.tensor, target};
+      if (std::find(moved.begin(), moved.end(), move) != moved.end())
+        continue;
+      moved.push_back(move);
+      fit.received += dist::receivedElements(shared.isOperand ? shared.decided : own, target,
+                                             problem.tensors[shared.tensor].shape);
+    }
+    const SharedTensor &first = asker.shared.front();
+    const Sharding &own = sideOf(candidate, first);
+    for (size_t dim = own.dims.size(); dim-- > 0;) {
+      int64_t has = first.decided.pieces(dim), gets = own.pieces(dim);
+      if (has > 1)
+        fit.changed += gets != has;
+      else
+        fit.spread.push_back(-gets);
+    }
+    for (size_t f = 0; f < candidate.pieces.size(); ++f)
+      if (op.facts.rule.factors[f].kind == FactorKind::Reduction)
+        fit.reduced *= candidate.pieces[f];
+    return fit;
+  }
+
+  static const Sharding &sideOf(const Candidate &candidate, const SharedTensor &shared) {
+    return shared.isOperand ? candidate.placement.operands[shared.position]
+                            : candidate.placement.results[shared.position];
+  }
+
+  /// The pieces that an operator takes and the name of the asker it follows.
+  std::pair<Pieces, std::string> follow(size_t op, const std::vector<Asker> &askers) const {
+    const ProblemOperator &self = problem.operators[op];
+    std::vector<Candidate> list = candidatesOf(self);
+    const Candidate *best = nullptr;
+    const Asker *from = nullptr;
+    double bestUs = 0;
+    for (const Asker &asker : askers) {
+      std::vector<Fit> fits;
+      for (const Candidate &candidate : list)
+        fits.push_back(fitOf(self, candidate, asker));
+      const Candidate *asked = &list[std::min_element(fits.begin(), fits.end()) - fits.begin()];
+      if (asked == best)
+        continue;
+      double us = askers.size() > 1 ? priceUs(self, *asked, askers) : 0;
+      if (!best || us < bestUs) {
+        best = asked;
+        from = &asker;
+        bestUs = us;
+      }
+    }
+    return {best->pieces, from->name};
+  }
+
+  /// Modelled time of the operator, of completing its results and of all moves to and from decided neighbours.
+  double priceUs(const ProblemOperator &op, const Candidate &candidate, const std::vector<Asker> &askers) const {
+    auto moveUs = [&](const Sharding &from, const Sharding &to, int32_t tensor) {
+      const ProblemTensor &what = problem.tensors[tensor];
+      return dist::reshardUs(dist::planReshard(from, to, what.shape, what.elementBytes, problem.machine),
+                             what.elementBytes, problem.machine);
+    };
+    double us = 0;
+    if (op.localUs) {
+      std::vector<Shape> operands, results;
+      for (size_t i = 0; i < op.operands.size(); ++i)
+        operands.push_back(candidate.placement.operands[i].capacity(op.facts.operandShapes[i]));
+      for (size_t i = 0; i < op.results.size(); ++i)
+        results.push_back(candidate.placement.results[i].capacity(op.facts.resultShapes[i]));
+      us += op.localUs(operands, results);
+    }
+    for (size_t i = 0; i < op.results.size(); ++i)
+      us += moveUs(candidate.placement.partialResults[i], candidate.placement.results[i], op.results[i]);
+    std::vector<std::pair<int32_t, Sharding>> moved;
+    for (const Asker &asker : askers)
+      for (const SharedTensor &shared : asker.shared) {
+        const Sharding &own = sideOf(candidate, shared);
+        std::pair move{shared.tensor, shared.isOperand ? own : shared.decided};
+        if (std::find(moved.begin(), moved.end(), move) != moved.end())
+          continue;
+        moved.push_back(move);
+        us += moveUs(shared.isOperand ? shared.decided : own, move.second, shared.tensor);
+      }
+    return us;
+  }
+};
+
+} // namespace
+
+Choices propagate(const Problem &problem) { return Propagation(problem).run(); }
+
+} // namespace msc::passes
