@@ -271,7 +271,7 @@ void Printer::operator()(const Header &header) {
   os << header.text;
   for (const std::string &attr : header.lines)
     os << '\n' << attr;
-  if (StringRef(header.text).starts_with("#attrs"))
+  if (StringRef(header.text).starts_with("#attrs") || StringRef(header.text).starts_with("subgraph attr:"))
     os << '\n'; // the blank line ends the list
 }
 

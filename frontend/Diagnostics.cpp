@@ -83,7 +83,7 @@ void Diagnostics::print(Diagnostic &diagnostic) {
 void Diagnostics::printOne(Location location, StringRef kind, StringRef text) {
   FileLineColLoc file = findFileLocation(location);
   if (!file || file.getLine() == 0) { // a flag of the command line, or nothing
-    StringRef flag = file && file.getFilename().getValue().starts_with("--") ? file.getFilename().getValue() : "";
+    StringRef flag = file && file.getFilename().getValue().starts_with("-") ? file.getFilename().getValue() : "";
     os << (file && flag.empty() ? file.getFilename().getValue() : "msc") << ": " << kind << ": " << flag
        << (flag.empty() ? "" : ": ") << text << '\n';
     return;

@@ -74,6 +74,7 @@ private:
 
   // Operators (ElaborateOperator.cpp).
   bool runOperator(const ast::Call &call, const ast::Assign &assign, Frame &frame);
+  bool runLoad(const ast::Call &call, const ast::Assign &assign, Frame &frame);
   const ast::Graph *findCell(llvm::StringRef name) const;
   bool unknownOperator(const ast::Call &call);
   mlir::Location locationOf(const ast::Place &place, const ast::Origin &origin);

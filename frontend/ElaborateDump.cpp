@@ -85,10 +85,15 @@ bool Elaborator::declareDumpParam(const ast::DumpParam &param, const ast::Block 
   return bind(param.name, value, param.place, frame.env) && value;
 }
 
+/// MindSpore's tokens that order side effects; they carry no data.
+static bool isMonad(StringRef type) { return type.starts_with("<UMonad") || type.starts_with("<IOMonad"); }
+
 bool Elaborator::runDumpBody(const ast::Subgraph &graph, Frame &frame, std::vector<NamedValue> &results) {
-  for (const ast::Result &param : graph.params)
-    if (failed(evaluator.findValue(param.name, param.place, frame.env)))
-      return false;
+  for (const ast::Result &param : graph.params) {
+    const Binding *binding = frame.env.findValue(param.name);
+    if (!binding)
+      return succeeded(evaluator.findValue(param.name, param.place, frame.env)); // reports it
+  }
   return runBody(graph.body, frame, results, ast::Return::Kind::Dump);
 }
 
@@ -96,7 +101,7 @@ bool Elaborator::elaborateDump(const ast::File &file) {
   if (!checkStage(file))
     return false;
   StringRef entry;
-  SmallVector<const ast::DumpParam *> inputs, params;
+  SmallVector<const ast::DumpParam *> inputs, params, monads;
   const ast::Subgraph *graph = nullptr;
   const ast::Block *parameters = nullptr;
   ast::Place entryPlace;
@@ -106,7 +111,10 @@ bool Elaborator::elaborateDump(const ast::File &file) {
       entry.consume_front("@");
       entryPlace = header->place;
     } else if (const auto *param = std::get_if<ast::DumpParam>(&item)) {
-      (refKeyFromDump(param->type.dump).empty() ? inputs : params).push_back(param);
+      if (isMonad(param->type.dump))
+        monads.push_back(param);
+      else
+        (refKeyFromDump(param->type.dump).empty() ? inputs : params).push_back(param);
     } else if (const auto *next = std::get_if<ast::Subgraph>(&item); next && next->name == entry) {
       if (graph) {
         InFlightDiagnostic diagnostic = error(next->place) << "graph '" << entry << "' is defined twice";
@@ -140,6 +148,8 @@ bool Elaborator::elaborateDump(const ast::File &file) {
     argument.setLoc(locationOf(input->place, input->origin));
     sound = bind(input->name, argument, input->place, frame.env) && sound;
   }
+  for (const ast::DumpParam *monad : monads)
+    frame.env.values.try_emplace(monad->name, Binding{Value(), monad->place.begin});
   for (const ast::DumpParam *param : params)
     sound = declareDumpParam(*param, parameters, frame) && sound;
   std::vector<NamedValue> results;

@@ -337,8 +337,10 @@ bool Elaborator::runReturn(const ast::Return &statement, Frame &frame, std::vect
     FailureOr<Value> value = evaluator.findValue(arg.value.text, arg.value.place, frame.env);
     sound = sound && succeeded(value);
     std::string name = arg.key;
-    if (name.empty())
-      name = arg.value.text;
+    if (name.empty()) // MindSpore's results have no names
+      name = isIdent(arg.value.text) ? arg.value.text : succeeded(value) ? net::getValueName(*value).str() : "";
+    if (!isIdent(name))
+      name = "output" + (results.empty() ? "" : "_" + std::to_string(results.size()));
     results.push_back({name, succeeded(value) ? *value : Value(), arg.key.empty() ? arg.value.place : arg.keyPlace});
   }
   return sound;

@@ -462,16 +462,28 @@ bool Elaborator::unknownOperator(const ast::Call &call) {
   return false;
 }
 
+/// `Load(x, U)` reads as x; x may be a parameter of an outer graph, `$(@g:para4_w)`.
+bool Elaborator::runLoad(const ast::Call &call, const ast::Assign &assign, Frame &frame) {
+  const ast::Expr &source = call.args.front().value;
+  StringRef name = source.text;
+  if (source.kind == ast::Expr::Kind::Outer) {
+    name = name.rsplit(':').second;
+    name.consume_front("%");
+  } else if (source.kind != ast::Expr::Kind::Value) {
+    error(source.place) << "'Load' expects a parameter";
+    return false;
+  }
+  FailureOr<Value> value = evaluator.findValue(name, source.place, frame.env);
+  return succeeded(value) && bindResults(assign, {NamedValue{"", *value, call.place}}, "'Load'", call.place, frame);
+}
+
 bool Elaborator::runOperator(const ast::Call &call, const ast::Assign &assign, Frame &frame) {
   if (call.graph) {
     error(call.place) << "calls of other graphs are not supported by this version";
     return false;
   }
-  if (isDump && call.callee == "Load" && !call.args.empty() && call.args.front().value.kind == ast::Expr::Kind::Value) {
-    const ast::Expr &source = call.args.front().value;
-    FailureOr<Value> value = evaluator.findValue(source.text, source.place, frame.env);
-    return succeeded(value) && bindResults(assign, {NamedValue{"", *value, call.place}}, "'Load'", call.place, frame);
-  }
+  if (isDump && call.callee == "Load" && !call.args.empty())
+    return runLoad(call, assign, frame);
   std::optional<RegisteredOperationName> name = RegisteredOperationName::lookup("net." + call.callee, context);
   if (!name || !name->getInterface<net::Operator>())
     return unknownOperator(call);

@@ -69,13 +69,13 @@ size_t Lexer::closing(size_t from, char open, char close) const {
 }
 
 bool Lexer::takeHeader() {
-  bool attrs = line().starts_with("#attrs");
+  bool attrs = line().starts_with("#attrs") || line().starts_with("subgraph attr:");
   add(TokenKind::Header, line().rtrim("\r").size());
   while (attrs && at < text.size()) {
     at += peek() == '\r';
     at += peek() == '\n';
     StringRef whole = line();
-    if (whole.trim().empty())
+    if (whole.trim().empty() || whole.starts_with("subgraph ") || whole.starts_with("#"))
       break;
     add(TokenKind::AttrLine, whole.rtrim("\r").size());
   }

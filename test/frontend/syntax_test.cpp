@@ -1,4 +1,6 @@
 // Text <-> syntax tree.
+#include "AstGenerator.h"
+
 #include "frontend/AstPrinter.h"
 #include "frontend/Lexer.h"
 #include "frontend/Parser.h"
@@ -6,6 +8,7 @@
 #include <gtest/gtest.h>
 
 using namespace msc::frontend;
+namespace test = msc::test;
 
 namespace {
 
@@ -131,6 +134,21 @@ subgraph @g parent: [subgraph @p](%para1_w) {
   EXPECT_EQ(call.attributes.size(), 4u);
   EXPECT_EQ(call.signature->results->size(), 2u);
   EXPECT_EQ(parsed(toText(file)), file);
+}
+
+TEST(Parser, GeneratedTreesReadBack) {
+  size_t characters = 0;
+  for (unsigned seed = 0; seed < 3000; ++seed) {
+    ast::File file = test::AstGenerator(seed).file();
+    std::string text = toText(file);
+    characters += text.size();
+    auto result = parseText(text);
+    if (auto *wrong = std::get_if<SyntaxError>(&result))
+      FAIL() << "seed " << seed << ": " << wrong->message << " at\n" << wrong->place.getPointer() << "\nin\n" << text;
+    ASSERT_EQ(toText(std::get<ast::File>(result)), text) << "seed " << seed;
+    ASSERT_EQ(std::get<ast::File>(result), file) << "seed " << seed << "\n" << text;
+  }
+  EXPECT_GT(characters, 1000000u);
 }
 
 TEST(Parser, DeepNestingIsAnErrorNotACrash) {

@@ -1,0 +1,233 @@
+// What networks mean: constants, cells, conditions, repeats, dumps, configs.
+#include "Reading.h"
+
+#include "dialects/net/NetOps.h"
+#include "frontend/Printer.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+using namespace msc;
+using namespace mlir;
+using test::Reading;
+
+namespace {
+
+std::string fileText(const std::string &path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::vector<std::string> parametersOf(ModuleOp module) {
+  std::vector<std::string> names;
+  module.walk([&](net::ParamOp param) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    os << param.getName() << ' ' << param.getValue().getType();
+    names.push_back(text);
+  });
+  return names;
+}
+
+Operation *findOperator(ModuleOp module, StringRef instance) {
+  Operation *found = nullptr;
+  module.walk([&](net::Operator op) {
+    if (net::getInstanceName(op) == instance)
+      found = op;
+  });
+  return found;
+}
+
+/// The value of `const a = ...` as the size of a dimension.
+int64_t sizeOf(const std::string &expression, frontend::ParseOptions options = {}) {
+  Reading reading("const a = " + expression + "\nnetwork n(%x: f32[a]) { return out: %x }", options);
+  if (!reading.module) {
+    ADD_FAILURE() << reading.said;
+    return 0;
+  }
+  auto network = *reading.module->getOps<net::NetworkOp>().begin();
+  return cast<RankedTensorType>(network.getBody().getArgument(0).getType()).getDimSize(0);
+}
+
+TEST(Constants, Arithmetic) {
+  EXPECT_EQ(sizeOf("2 + 3 * 4 - 5"), 9);
+  EXPECT_EQ(sizeOf("(7 - 1) / 2 % 4"), 3);
+  EXPECT_EQ(sizeOf("-7 / 2 + 10"), 6); // rounds down
+  EXPECT_EQ(sizeOf("-7 % 4 + 1"), 2);
+  EXPECT_EQ(sizeOf("((((8))))"), 8);
+}
+
+TEST(Constants, DevicesAreTheFlagElseTheMeshElseOne) {
+  EXPECT_EQ(sizeOf("devices", {.devices = 6}), 6);
+  EXPECT_EQ(sizeOf("devices\nmesh (data: 2, model: 3)"), 6);
+  EXPECT_EQ(sizeOf("devices"), 1);
+  Reading clash("mesh (data: 2, model: 3)\nnetwork n(%x: f32[2]) { return out: %x }", {.devices = 8});
+  EXPECT_EQ(clash.said, "net.mir:1:1: error: mesh (data: 2, model: 3) needs 6 devices, but --devices is 8\n"
+                        "    1 | mesh (data: 2, model: 3)\n"
+                        "      | ^~~~\n"
+                        "help: pass --devices 6\n");
+}
+
+TEST(Constants, AreOverriddenByDefines) {
+  EXPECT_EQ(sizeOf("3", {.defines = {{"a", "2 * devices + 5"}}}), 7);
+  Reading unknown("const batch = 3\nnetwork n(%x: f32[batch]) { return out: %x }", {.defines = {{"bach", "4"}}});
+  EXPECT_EQ(unknown.said, "msc: error: -D bach: the network has no const 'bach'\nhelp: did you mean 'batch'?\n");
+  Reading broken("const batch = 3\nnetwork n(%x: f32[batch]) { return out: %x }", {.defines = {{"batch", "4 +"}}});
+  EXPECT_EQ(broken.said, "msc: error: -D batch: cannot read '4 +': expected an expression before the end of the file\n");
+}
+
+TEST(Cells, AreExpandedWithTheirPaths) {
+  Reading reading(fileText(FRONTEND_TEST_DATA "/cells.mir"), {.devices = 8});
+  ASSERT_TRUE(reading.module && reading.config) << reading.said;
+  EXPECT_EQ(parametersOf(*reading.module),
+            (std::vector<std::string>{
+                "block.first.short.weight tensor<32x16xf32>", "block.first.fc.weight tensor<32x16xf32>",
+                "block.first.fc.bias tensor<16xf32>", "block.0.fc.weight tensor<16x16xf32>",
+                "block.0.fc.bias tensor<16xf32>", "block.1.fc.weight tensor<16x16xf32>", "block.1.fc.bias tensor<16xf32>",
+                "block.2.fc.weight tensor<16x16xf32>", "block.2.fc.bias tensor<16xf32>"}));
+  Operation *matmul = findOperator(*reading.module, "block.1.fc.matmul");
+  ASSERT_TRUE(matmul);
+  EXPECT_EQ(net::getScope(matmul), "Default/network-WithLossCell/_backbone-tower/block.1/fc");
+  EXPECT_EQ(net::getValueName(matmul->getResult(0)), "block.1.fc.m");
+  EXPECT_EQ(reading.config->devices, 8);
+  EXPECT_EQ(reading.config->mesh->sizes, (std::vector<int64_t>{4, 2}));
+  Operation *loss = findOperator(*reading.module, "loss");
+  EXPECT_EQ(net::getScope(loss), "Default/network-WithLossCell/_loss_fn-MSELoss");
+}
+
+TEST(Cells, PrintFlatAndReadBack) {
+  Reading reading(fileText(FRONTEND_TEST_DATA "/cells.mir"), {.devices = 8});
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  frontend::printNetwork(*reading.module, os);
+  Reading again(text, {.devices = 8});
+  ASSERT_TRUE(again.module) << again.said << text;
+  EXPECT_EQ(parametersOf(*again.module), parametersOf(*reading.module));
+}
+
+TEST(Cells, ExponentialGrowthIsAnErrorNotAHang) {
+  std::string text = "cell C0(%x) { %y = ReLU(%x) return %y }\n";
+  for (int i = 1; i <= 40; ++i) {
+    std::string below = "C" + std::to_string(i - 1);
+    text += "cell C" + std::to_string(i) + "(%x) { %a = " + below + "(%x) %b = " + below + "(%a) return %b }\n";
+  }
+  Reading reading(text + "network n(%x: f32[2]) { %y = C40(%x) return out: %y }");
+  EXPECT_FALSE(reading.module);
+  EXPECT_EQ(reading.diagnostics->errors(), 1u);
+  EXPECT_NE(reading.said.find("more than 1000000 statements"), std::string::npos) << reading.said;
+}
+
+TEST(Repeat, OfNoRoundsIsItsInitialValue) {
+  Reading reading("network n(%x: f32[2]) { %y = repeat i in 3..3 with %h = %x { %z = ReLU(%h) yield %z } return out: %y }");
+  ASSERT_TRUE(reading.module) << reading.said;
+  EXPECT_TRUE(isa<BlockArgument>(net::getReturn(*reading.module->getOps<net::NetworkOp>().begin()).getValues()[0]));
+}
+
+TEST(Operands, MayBeNumbers) {
+  Reading reading("network n(%x: f32[2]) { %y = Mul(%x, 2) return out: %y }");
+  ASSERT_TRUE(reading.module) << reading.said;
+  reading.module->walk([](net::ConstantOp constant) { EXPECT_EQ(constant.getSplat().convertToDouble(), 2.0); });
+}
+
+TEST(Dumps, OfMindSporeAreRead) {
+  Reading reading(fileText(FRONTEND_TEST_DATA "/mindspore.ir"), {.devices = 8}, "begin.ir");
+  ASSERT_TRUE(reading.module) << reading.said;
+  EXPECT_EQ(reading.said, "");
+  Operation *second = findOperator(*reading.module, "second");
+  ASSERT_TRUE(second);
+  EXPECT_EQ(cast<net::ParamOp>(second->getOperand(1).getDefiningOp()).getName(), "second.weight");
+  EXPECT_EQ(net::getInStrategy(second), (net::Strategy{{4, 2}, {2, 1}}));
+  FileLineColLoc place = frontend::findFileLocation(findOperator(*reading.module, "first")->getLoc());
+  EXPECT_EQ(place.getFilename().getValue(), "/home/user/train/net.py");
+  EXPECT_EQ(place.getLine(), 32u);
+}
+
+TEST(Config, OfTheQuickstart) {
+  Reading reading(test::quickstart, {.devices = 8});
+  ASSERT_TRUE(reading.config) << reading.said;
+  const net::Config &config = *reading.config;
+  EXPECT_EQ(config.devices, 8);
+  ASSERT_EQ(config.datasets.size(), 1u);
+  EXPECT_EQ(config.datasets[0].source, "Random");
+  EXPECT_EQ(config.datasets[0].steps, 4u);
+  EXPECT_TRUE(config.datasets[0].sameBatch);
+  ASSERT_EQ(config.datasets[0].columns.size(), 2u);
+  EXPECT_EQ(config.datasets[0].columns[1].name, "x");
+  EXPECT_EQ(config.datasets[0].columns[1].values, (std::vector<double>{0, 1}));
+  ASSERT_TRUE(config.train);
+  EXPECT_EQ(config.train->minimize, "loss");
+  EXPECT_EQ(config.train->epochs, 5u);
+  EXPECT_EQ(config.train->seed, 1u);
+  EXPECT_EQ(config.train->optimizer.learningRate, 0.2);
+  EXPECT_EQ(config.train->optimizer.momentum, 0.1);
+  ASSERT_TRUE(config.checkpoint);
+  EXPECT_EQ(config.checkpoint->directory, "ckpt");
+  EXPECT_EQ(config.checkpoint->keep, 5u);
+  EXPECT_EQ(config.context.parallelMode, "auto_parallel");
+  EXPECT_EQ(config.context.searchMode, "sharding_propagation");
+}
+
+Reading withFlags(std::vector<net::ConfigOverride> flags) {
+  return Reading(test::quickstart, {.devices = 8}, "net.mir", true, std::move(flags));
+}
+
+TEST(Config, FlagsWinOverTheFile) {
+  Reading reading = withFlags({{"parallel-mode", "data_parallel"}, {"save_graphs", "2"}, {"save-graphs-path", "a b"},
+                               {"dataset-strategy", "((8, 1), (8,1))"}, {"device-target", "CPU"}});
+  ASSERT_TRUE(reading.config) << reading.said;
+  EXPECT_EQ(reading.config->context.parallelMode, "data_parallel");
+  EXPECT_EQ(reading.config->context.saveGraphs, 2);
+  EXPECT_EQ(reading.config->context.saveGraphsPath, "a b");
+  EXPECT_EQ(reading.config->context.deviceTarget, "cpu");
+  EXPECT_EQ(reading.config->context.datasetStrategy.pieces, (net::Strategy{{8, 1}, {8, 1}}));
+}
+
+TEST(Config, MistakesOnFlagsNameTheFlag) {
+  EXPECT_EQ(withFlags({{"parallel-mode", "data_paralel"}}).said,
+            "msc: error: --parallel-mode: unknown parallel_mode 'data_paralel': expected stand_alone, data_parallel, "
+            "semi_auto_parallel, auto_parallel, hybrid_parallel\nhelp: did you mean 'data_parallel'?\n");
+  EXPECT_EQ(withFlags({{"paralel-mode", "data_parallel"}}).said,
+            "msc: error: unknown option '--paralel-mode'\nhelp: did you mean 'parallel_mode'?\n");
+  EXPECT_EQ(withFlags({{"dataset-strategy", "((8, 1)"}}).said, "msc: error: --dataset-strategy: cannot read '((8, 1)'\n");
+  EXPECT_EQ(withFlags({{"global-rank", "3"}}).diagnostics->errors(), 1u);
+}
+
+TEST(Config, GradientsMeanFalseSaysHowToReproduceTheSum) {
+  Reading reading = withFlags({{"gradients-mean", "false"}, {"parallel-mode", "data_parallel"}});
+  EXPECT_TRUE(reading.config);
+  EXPECT_EQ(reading.said, "msc: warning: --gradients-mean: 'gradients_mean: false' has nothing to do: losses are global means and "
+                          "gradients exact in every mode\n"
+                          "help: for MindSpore's sum over 8 ranks multiply the learning rate by 8\n");
+  EXPECT_EQ(reading.config->context.gradientsMean, false);
+}
+
+TEST(Config, EveryOptionOfMindSporeIsUnderstood) {
+  for (StringRef option : net::contextOptionNames()) {
+    Reading reading = withFlags({{option.str(), "surely_not_this"}});
+    EXPECT_EQ(reading.said.find("unknown option"), std::string::npos) << option.str();
+    bool takesAnyText = option == "save_graphs_path";
+    EXPECT_EQ(reading.said.empty(), takesAnyText) << option.str() << reading.said;
+  }
+}
+
+TEST(Config, DefaultsDependOnTheDevices) {
+  const char *net = "network n(%x: f32[2]) { return out: %x }";
+  EXPECT_EQ(Reading(net).config->context.parallelMode, "stand_alone");
+  EXPECT_EQ(Reading(net, {.devices = 2}).config->context.parallelMode, "auto_parallel");
+}
+
+TEST(Config, FilesOfADatasetMayComeFromTheEnvironment) {
+  Reading reading("network n(%x: f32[2], %y: f32[2]) { return out: %x }\n"
+                  "dataset evaluate {source: Npy(), columns: {x: \"x.npy\", y: env(\"DATA\")}, shuffle: true, batch: 2}");
+  ASSERT_TRUE(reading.config) << reading.said;
+  EXPECT_EQ(reading.config->datasets[0].name, "evaluate");
+  EXPECT_EQ(reading.config->datasets[0].columns[0].path, "x.npy");
+  EXPECT_EQ(reading.config->datasets[0].columns[1].path, "${DATA}");
+  EXPECT_EQ(reading.config->datasets[0].batch, 2);
+}
+
+} // namespace
