@@ -10,7 +10,8 @@ namespace {
 constexpr StringLiteral kPhase = "net.phase", kInstanceName = "net.instance_name", kScope = "net.scope",
                         kValueNames = "net.value_names", kInStrategy = "net.in_strategy",
                         kOutStrategy = "net.out_strategy", kOrigin = "net.strategy_origin", kForward = "net.forward",
-                        kId = "net.id";
+                        kId = "net.id", kGradientOfResult = "net.gradient_of_result",
+                        kGradientOfOperand = "net.gradient_of_operand";
 
 StringRef getString(Operation *op, StringRef key) {
   auto attr = op->getAttrOfType<StringAttr>(key);
@@ -138,6 +139,27 @@ std::optional<int64_t> getForwardId(Operation *op) {
 void setForwardId(Operation *op, int64_t id) {
   setInt(op, kForward, id);
 }
+
+std::optional<int64_t> getGradientOfResult(Operation *op, unsigned operand) {
+  auto list = op->getAttrOfType<DenseI64ArrayAttr>(kGradientOfResult);
+  if (!list || operand >= list.size() || list[operand] < 0)
+    return std::nullopt;
+  return list[operand];
+}
+void setGradientOfResult(Operation *op, unsigned operand, int64_t result) {
+  SmallVector<int64_t> list(op->getNumOperands(), -1);
+  if (auto known = op->getAttrOfType<DenseI64ArrayAttr>(kGradientOfResult))
+    list.assign(known.asArrayRef().begin(), known.asArrayRef().end());
+  list[operand] = result;
+  op->setAttr(kGradientOfResult, DenseI64ArrayAttr::get(op->getContext(), list));
+}
+std::optional<int64_t> getGradientOfOperand(Operation *op) {
+  return getInt(op, kGradientOfOperand);
+}
+void setGradientOfOperand(Operation *op, int64_t operand) {
+  setInt(op, kGradientOfOperand, operand);
+}
+
 std::optional<int64_t> getId(Operation *op) {
   return getInt(op, kId);
 }

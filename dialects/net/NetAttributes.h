@@ -42,6 +42,12 @@ void setStrategyOrigin(mlir::Operation *op, llvm::StringRef origin);
 /// Backward and update operators: the forward operator whose gradient they belong to, by its ordinal `net.id`.
 std::optional<int64_t> getForwardId(mlir::Operation *op);
 void setForwardId(mlir::Operation *op, int64_t id);
+/// A backward operator's operand that is the gradient of a result of its forward operator: which result.
+std::optional<int64_t> getGradientOfResult(mlir::Operation *op, unsigned operand);
+void setGradientOfResult(mlir::Operation *op, unsigned operand, int64_t result);
+/// A backward operator whose first result is the gradient of an operand of its forward operator: which operand.
+std::optional<int64_t> getGradientOfOperand(mlir::Operation *op);
+void setGradientOfOperand(mlir::Operation *op, int64_t operand);
 /// Ordinal of a forward operator, given by `numberOperators` before autodiff.
 std::optional<int64_t> getId(mlir::Operation *op);
 void setId(mlir::Operation *op, int64_t id);

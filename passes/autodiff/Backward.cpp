@@ -86,10 +86,25 @@ private:
     if (failed(gradient.buildGradient(builder, ofResults, wanted, ofOperands)))
       return failure();
     tagFrom(last, op);
+    markGradients(last, ofResults, ofOperands);
     for (auto [operand, given] : llvm::zip(op->getOperands(), ofOperands))
       if (given && isWanted(operand))
         contributions[operand].push_back(given);
     return success();
+  }
+
+  /// Says of the new operators which operands and results are gradients of the forward operator's: the partitioner
+  /// brings a gradient to where its value lies.
+  void markGradients(Operation *last, ArrayRef<Value> ofResults, ArrayRef<Value> ofOperands) {
+    for (Operation *op = last->getNextNode(); op != &*builder.getInsertionPoint(); op = op->getNextNode()) {
+      for (OpOperand &operand : op->getOpOperands())
+        for (auto [index, gradient] : llvm::enumerate(ofResults))
+          if (gradient && operand.get() == gradient)
+            setGradientOfResult(op, operand.getOperandNumber(), index);
+      for (auto [index, gradient] : llvm::enumerate(ofOperands))
+        if (gradient && gradient.getDefiningOp() == op)
+          setGradientOfOperand(op, index);
+    }
   }
 
   /// The sum of what has arrived for a value; null if nothing has.
@@ -168,11 +183,10 @@ private:
 
   /// A trained parameter that the operator depends on; there is one, for its results are active.
   ParamOp parameterBehind(Operation *op) {
-    while (!isa<ParamOp>(op))
-      op = llvm::find_if(op->getOperands(), [&](Value v) { return active.contains(v); })
-               .getBase()
-               ->get()
-               .getDefiningOp();
+    while (!isa<ParamOp>(op)) {
+      auto isActive = [&](Value v) { return active.contains(v); };
+      op = (*llvm::find_if(op->getOperands(), isActive)).getDefiningOp();
+    }
     return cast<ParamOp>(op);
   }
 

@@ -1,7 +1,7 @@
 // The pass `msc-build-gradients`.
 #include "passes/autodiff/Passes.h"
 
-#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace msc::autodiff {
@@ -66,7 +66,7 @@ static void nameGradients(const autodiff::ParameterGradients &gradients) {
       setValueNames(op, StringRef("grad:" + parameter.getDefiningOp<ParamOp>().getName().str()));
 }
 
-LogicalResult msc::autodiff::buildGradients(NetworkOp network, StringRef loss, const Optimizer &optimizer,
+LogicalResult msc::autodiff::buildGradients(NetworkOp network, StringRef loss, const OptimizerConfig &optimizer,
                                             ArrayRef<std::string> keep) {
   FailureOr<ParameterGradients> gradients = buildBackward(network, loss);
   if (failed(gradients))
@@ -79,50 +79,40 @@ LogicalResult msc::autodiff::buildGradients(NetworkOp network, StringRef loss, c
   return success();
 }
 
+/// Reads the blocks of the module without their warnings: who read them first has given those.
+static FailureOr<Config> readQuietly(ModuleOp module) {
+  ScopedDiagnosticHandler handler(module.getContext(), [](Diagnostic &diagnostic) {
+    return success(diagnostic.getSeverity() == DiagnosticSeverity::Warning);
+  });
+  return readConfig(module);
+}
+
+/// What no step of an optimizer can mean.
+static LogicalResult checkOptimizer(const OptimizerConfig &optimizer) {
+  if (!optimizer.nesterov || (optimizer.momentum > 0 && optimizer.dampening == 0))
+    return success();
+  return emitError(optimizer.location, "nesterov needs a momentum above 0 and no dampening, but they are ")
+         << optimizer.momentum << " and " << optimizer.dampening;
+}
+
 namespace {
-
-/// Options of the pass with what the `train` block says filled in.
-struct Request {
-  std::string loss;
-  DictionaryAttr optimizer;
-  Location location;
-};
-
 struct BuildGradientsPass : autodiff::impl::BuildGradientsBase<BuildGradientsPass> {
   using BuildGradientsBase::BuildGradientsBase;
 
   void runOnOperation() override {
-    Request request = read();
-    if (request.loss.empty() || !request.optimizer)
-      return;
-    FailureOr<autodiff::Optimizer> how = autodiff::readOptimizer(request.optimizer, request.location);
-    if (failed(how))
+    FailureOr<Config> config = readQuietly(getOperation());
+    if (failed(config))
       return signalPassFailure();
+    if (!config->train)
+      return;
+    const OptimizerConfig &optimizer = config->train->optimizer;
+    std::string minimised = loss.empty() ? config->train->minimize : loss;
     std::vector<std::string> kept(keep.begin(), keep.end());
+    if (failed(checkOptimizer(optimizer)))
+      return signalPassFailure();
     for (NetworkOp network : getOperation().getOps<NetworkOp>())
-      if (failed(autodiff::buildGradients(network, request.loss, *how, kept)))
+      if (failed(autodiff::buildGradients(network, minimised, optimizer, kept)))
         return signalPassFailure();
   }
-
-private:
-  Request read() {
-    Request request{loss, {}, getOperation().getLoc()};
-    if (!optimizer.empty())
-      request.optimizer = dyn_cast_or_null<DictionaryAttr>(parseAttribute(optimizer, &getContext()));
-    for (ConfigOp config : getOperation().getOps<ConfigOp>()) {
-      if (config.getKind() != "train")
-        continue;
-      request.location = config.getLoc();
-      if (auto place = config.getLocations().getAs<LocationAttr>("optimizer"))
-        request.location = place;
-      auto minimize = config.getFields().getAs<StringAttr>("minimize");
-      if (request.loss.empty() && minimize)
-        request.loss = minimize.str();
-      if (!request.optimizer)
-        request.optimizer = config.getFields().getAs<DictionaryAttr>("optimizer");
-    }
-    return request;
-  }
 };
-
 } // namespace

@@ -1,6 +1,7 @@
 // Reverse mode on networks: from a forward network to one training step.
 #pragma once
 
+#include "dialects/net/Config.h"
 #include "dialects/net/NetOps.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -18,28 +19,15 @@ namespace msc::autodiff {
 #define GEN_PASS_REGISTRATION
 #include "passes/autodiff/Passes.h.inc"
 
-/// What `train {optimizer: ...}` says. Defaults are MindSpore's.
-struct Optimizer {
-  std::string kind; ///< "Momentum" or "SGD"
-  double learningRate = 0.1;
-  double momentum = 0;
-  double weightDecay = 0; ///< not for parameters whose name contains "beta" or "gamma", as in MindSpore
-  double lossScale = 1;
-  double dampening = 0;
-  bool nesterov = false;
-};
-
-/// Reads {callee, args, named}. Reports unknown optimizers and options at `location`.
-llvm::FailureOr<Optimizer> readOptimizer(mlir::DictionaryAttr spec, mlir::Location location);
-
 /// Gradients of the trained parameters, in the order of their declaration.
 using ParameterGradients = llvm::MapVector<mlir::Value, mlir::Value>;
 
 /// Numbers the forward operators and appends the backward pass from the scalar result named `loss`.
 llvm::FailureOr<ParameterGradients> buildBackward(net::NetworkOp network, llvm::StringRef loss);
 
-/// Appends one step of the optimizer and a `net.update` per parameter.
-void buildUpdate(net::NetworkOp network, const ParameterGradients &gradients, const Optimizer &optimizer);
+/// Appends one step of the optimizer and a `net.update` per parameter. SGD with momentum is Momentum, with the state
+/// called alike. As in MindSpore, weight decay spares parameters whose name contains "beta" or "gamma".
+void buildUpdate(net::NetworkOp network, const ParameterGradients &gradients, const net::OptimizerConfig &optimizer);
 
 /// Appends the values called "%name" and the gradients called "grad:name" to the results of the network.
 llvm::LogicalResult keepValues(net::NetworkOp network, const ParameterGradients &gradients,
@@ -49,7 +37,7 @@ llvm::LogicalResult keepValues(net::NetworkOp network, const ParameterGradients 
 void removeDeadOperators(net::NetworkOp network);
 
 /// All of it: backward, update, kept values, dead code.
-llvm::LogicalResult buildGradients(net::NetworkOp network, llvm::StringRef loss, const Optimizer &optimizer,
+llvm::LogicalResult buildGradients(net::NetworkOp network, llvm::StringRef loss, const net::OptimizerConfig &optimizer,
                                    llvm::ArrayRef<std::string> keep = {});
 
 } // namespace msc::autodiff

@@ -15,12 +15,11 @@ def BuildGradients : Pass<"msc-build-gradients", "::mlir::ModuleOp"> {
     `trained = false`; the learning rate is `net.scalar`. Operators whose results nobody uses are gone.
 
     Gradients are built only for values on a path from a trained parameter to the loss. A parameter without such a path
-    is reported and not updated. An empty option is read from the module's `train` block; without one nothing is done.
+    is reported and not updated. The optimizer, and the loss if the option is empty, are read from the module's `train`
+    block; without one nothing is done.
   }];
   let options = [
     Option<"loss", "loss", "std::string", /*default=*/"", "name of the result that is minimised">,
-    Option<"optimizer", "optimizer", "std::string", /*default=*/"",
-           "text of a dictionary {callee = ..., args = [...], named = {...}}">,
     ListOption<"keep", "keep", "std::string", "further results, such as %a or grad:w">
   ];
 }

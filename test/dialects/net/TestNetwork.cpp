@@ -18,6 +18,7 @@ NetContext::NetContext() {
   registerNetDialect(registry);
   context.appendDialectRegistry(registry);
   context.loadAllAvailableDialects();
+  context.printOpOnDiagnostic(false);
   context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     diagnostics.push_back(textOf(diagnostic));
     for (Diagnostic &note : diagnostic.getNotes())

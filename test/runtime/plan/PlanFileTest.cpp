@@ -1,0 +1,107 @@
+#include "runtime/plan/PlanFile.h"
+#include "test/runtime/PlanBuilder.h"
+
+#include <filesystem>
+
+using namespace msc;
+using namespace msc::test;
+
+namespace {
+
+/// A folder that is gone after the test.
+struct Folder {
+  std::filesystem::path path;
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "plan-file-XXXXXX").string();
+    path = ::mkdtemp(name.data());
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string operator/(const char *name) const { return (path / name).string(); }
+};
+
+void writeBytes(const std::string &path, const std::string &bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+TEST(PlanFile, WhatIsWrittenIsRead) {
+  Folder folder;
+  plan::Plan plan = regression(3).plan;
+  ASSERT_TRUE(plan::writePlan(folder / "net.plan", plan));
+  Result<plan::Plan> read = plan::readPlan(folder / "net.plan");
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->SerializeAsString(), plan.SerializeAsString());
+  // Nothing temporary stays behind.
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path), {}), 1);
+}
+
+TEST(PlanFile, EqualPlansGiveEqualBytes) {
+  EXPECT_EQ(plan::encodePlan(regression(2).plan), plan::encodePlan(regression(2).plan));
+  EXPECT_NE(plan::encodePlan(regression(2).plan), plan::encodePlan(regression(3).plan));
+}
+
+TEST(PlanFile, MissingFileIsAUsageError) {
+  Result<plan::Plan> read = plan::readPlan("/nowhere/net.plan");
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ExitCode::Usage);
+  EXPECT_EQ(read.error().message, "cannot open '/nowhere/net.plan': No such file or directory");
+}
+
+TEST(PlanFile, AnotherFormatIsNamed) {
+  std::string bytes = plan::encodePlan(regression(1).plan, 3);
+  Result<plan::Plan> read = plan::decodePlan(bytes, "net.plan");
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ExitCode::BadFile);
+  EXPECT_EQ(read.error().message, "net.plan has format 3, this msrun reads formats 1-1");
+}
+
+TEST(PlanFile, OtherFilesAreNoPlans) {
+  for (std::string bytes : {std::string(), std::string("#IR entry"), std::string(5000, 'x')}) {
+    Result<plan::Plan> read = plan::decodePlan(bytes, "net.mir");
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().code, ExitCode::BadFile);
+    EXPECT_EQ(read.error().message, "net.mir is not a plan");
+  }
+}
+
+TEST(PlanFile, EveryFlippedBitAndEveryCutIsFound) {
+  std::string bytes = plan::encodePlan(matmulAllReduce(2).plan);
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    std::string flipped = bytes;
+    flipped[at] = static_cast<char>(flipped[at] ^ (1 << at % 8));
+    Result<plan::Plan> read = plan::decodePlan(flipped, "net.plan");
+    ASSERT_FALSE(read) << "byte " << at;
+    EXPECT_EQ(read.error().code, ExitCode::BadFile);
+    Result<plan::Plan> cut = plan::decodePlan(bytes.substr(0, at), "net.plan");
+    ASSERT_FALSE(cut) << "cut at " << at;
+    EXPECT_EQ(cut.error().code, ExitCode::BadFile);
+  }
+}
+
+TEST(PlanFile, DamageSaysWhatDiffers) {
+  std::string bytes = plan::encodePlan(matmulAllReduce(2).plan);
+  bytes[100] ^= 1;
+  Result<plan::Plan> read = plan::decodePlan(bytes, "net.plan");
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().message, "net.plan is damaged: the checksum of its " + std::to_string(bytes.size()) +
+                                      " bytes differs from the one at its end");
+}
+
+TEST(PlanFile, AFolderThatCannotBeWrittenLeavesNothing) {
+  Folder folder;
+  Status status = plan::writePlan(folder / "no/such/net.plan", regression(1).plan);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ExitCode::NoResource);
+}
+
+TEST(PlanFile, AFailedWriteKeepsTheOldPlan) {
+  Folder folder;
+  ASSERT_TRUE(plan::writePlan(folder / "net.plan", regression(1).plan));
+  std::filesystem::create_directory(folder / "other");
+  // The target is a folder: the rename fails after the new bytes were written.
+  ASSERT_FALSE(plan::writePlan(folder / "other", regression(2).plan));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path), {}), 2);
+  writeBytes(folder / "x", "");
+  EXPECT_TRUE(plan::readPlan(folder / "net.plan"));
+}
+
+} // namespace
