@@ -150,7 +150,7 @@ private:
       for (auto program : module->getOps<plan_ir::ProgramOp>())
         writeProgram(program, outcome.plan);
       predict();
-      Status sound = checkPlan(outcome.plan);
+      Status sound = plan::checkPlan(outcome.plan);
       if (!sound)
         return fail({ExitCode::Internal, "the compiled plan does not pass its own check: " + sound.error().message,
                      "please report this with the network"});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dialects/plan/PlanDialect.h"
+#include "runtime/plan/Sharding.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace msc::compiler {

@@ -84,7 +84,7 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
     return fail(outcome.error());
   if (output.empty())
     output = compiler::defaultOutput(flags.options.input);
-  if (Status status = writePlan(output, outcome->plan); !status)
+  if (Status status = plan::writePlan(output, outcome->plan); !status)
     return fail(status.error());
   if (!report.empty())
     if (Status status = writeText(report, compiler::reportJson(outcome->plan, outcome->timing, outcome->searchSeconds)); !status)
@@ -104,7 +104,7 @@ int runExplain(CompileFlags &flags, const std::string &op, bool json) {
     return static_cast<int>(ExitCode::Usage);
   compiler::CompileOutcome outcome;
   if (isPlanFile(flags.options.input)) {
-    Result<plan::Plan> read = readPlan(flags.options.input);
+    Result<plan::Plan> read = plan::readPlan(flags.options.input);
     if (!read)
       return fail(read.error());
     outcome.plan = std::move(*read);

@@ -58,7 +58,7 @@ private:
 /// Builds a Cluster in four steps: collect the operators, unite their loops, choose the domain, express accesses in it.
 class Analysis {
 public:
-  Analysis(mlir::func::FuncOp func, std::string &reason) : func(func), reason(reason) {}
+  Analysis(mlir::func::FuncOp func, std::string &reason, const KernelForm *like) : func(func), reason(reason), like(like) {}
   mlir::FailureOr<Cluster> run();
 
 private:
@@ -73,7 +73,8 @@ private:
   mlir::LogicalResult checkInPlace();
   Access accessOf(unsigned node, mlir::AffineMap map, mlir::Type type) const;
   void findPlaces();
-  void collapse();
+  mlir::LogicalResult collapse();
+  bool together(unsigned dim, const Access &access) const;
   bool collapsible(unsigned dim) const;
   void mergeWithNext(unsigned dim);
   mlir::LogicalResult fail(const llvm::Twine &text) {
@@ -84,11 +85,11 @@ private:
 
   mlir::func::FuncOp func;
   std::string &reason;
+  const KernelForm *like;
   Cluster cluster;
   llvm::DenseMap<mlir::Value, std::pair<unsigned, unsigned>> produced; ///< value -> node, result
   llvm::SmallVector<unsigned> firstLoop;
   LoopClasses classes;
-  unsigned widest = 0;
 };
 
 std::string text(mlir::AffineExpr expression) {
@@ -190,8 +191,11 @@ mlir::LogicalResult Analysis::chooseDomain() {
     return std::make_pair(sizes.size(), llvm::count_if(sizes, [](int64_t size) { return size != 1; }));
   };
   for (unsigned id = 1; id < cluster.nodes.size(); ++id)
-    if (weight(id) > weight(widest))
-      widest = id;
+    if (weight(id) > weight(cluster.widest))
+      cluster.widest = id;
+  if (like && like->widest < cluster.nodes.size())
+    cluster.widest = like->widest;
+  unsigned widest = cluster.widest;
   GenericOp top = cluster.nodes[widest].op;
   cluster.sizes = top.getStaticLoopRanges();
   unsigned rank = cluster.rank();
@@ -346,33 +350,42 @@ void Analysis::findPlaces() {
     visit(store.pointer, store.access);
 }
 
+// One index can stand for both dims: the tensor has both, one after the other, or none. Following a form, a dim of size 1
+// goes along with anything.
+bool Analysis::together(unsigned dim, const Access &access) const {
+  if (like && (cluster.sizes[dim] == 1 || cluster.sizes[dim + 1] == 1))
+    return true;
+  if (!access.has(dim) && !access.has(dim + 1))
+    return true;
+  return access.has(dim) && access.has(dim + 1) && access.positions[dim] < access.positions[dim + 1] &&
+         access.strides[dim] == access.strides[dim + 1] * cluster.sizes[dim + 1];
+}
+
 bool Analysis::collapsible(unsigned dim) const {
-  auto together = [&](const Access &access) {
-    if (!access.has(dim) && !access.has(dim + 1))
-      return true;
-    return access.has(dim) && access.has(dim + 1) && access.positions[dim] < access.positions[dim + 1] &&
-           access.strides[dim] == access.strides[dim + 1] * cluster.sizes[dim + 1];
-  };
+  bool sizeOne = like && (cluster.sizes[dim] == 1 || cluster.sizes[dim + 1] == 1);
   for (const Node &node : cluster.nodes) {
-    if (node.dims[dim] != node.dims[dim + 1] || node.reduced[dim] != node.reduced[dim + 1] ||
+    if ((node.dims[dim] != node.dims[dim + 1] && !sizeOne) || node.reduced[dim] != node.reduced[dim + 1] ||
         (node.usesIndex && node.dims[dim]))
       return false;
     for (const Operand &operand : node.operands)
-      if (operand.kind == Operand::Pointer && !together(operand.access))
+      if (operand.kind == Operand::Pointer && !together(dim, operand.access))
         return false;
   }
-  return llvm::all_of(cluster.stores, [&](const Store &store) { return together(store.access); });
+  return llvm::all_of(cluster.stores, [&](const Store &store) { return together(dim, store.access); });
 }
 
 void Analysis::mergeWithNext(unsigned dim) {
-  auto drop = [&](auto &list) { list.erase(list.begin() + dim); }; // what is left stands for the inner one
+  // The inner one decides the stride, unless it has only one position.
+  unsigned gone = cluster.sizes[dim + 1] == 1 ? dim + 1 : dim;
+  auto drop = [&](auto &list) { list.erase(list.begin() + gone); };
   auto dropBit = [&](llvm::SmallBitVector &bits) {
-    for (unsigned i = dim; i + 1 < bits.size(); ++i)
+    for (unsigned i = gone; i + 1 < bits.size(); ++i)
       bits[i] = bits[i + 1];
     bits.resize(bits.size() - 1);
   };
-  cluster.sizes[dim + 1] *= cluster.sizes[dim];
-  cluster.origin[dim + 1].insert(cluster.origin[dim + 1].begin(), cluster.origin[dim].begin(), cluster.origin[dim].end());
+  cluster.sizes[dim] = cluster.sizes[dim + 1] = cluster.sizes[dim] * cluster.sizes[dim + 1];
+  cluster.origin[dim].append(cluster.origin[dim + 1]);
+  cluster.origin[dim + 1] = cluster.origin[dim];
   drop(cluster.sizes);
   drop(cluster.origin);
   dropBit(cluster.reduced);
@@ -393,10 +406,20 @@ void Analysis::mergeWithNext(unsigned dim) {
   }
 }
 
-void Analysis::collapse() {
-  for (int dim = int(cluster.rank()) - 2; dim >= 0; --dim)
-    if (collapsible(dim))
+mlir::LogicalResult Analysis::collapse() {
+  auto inOneGroup = [&](unsigned dim) {
+    return llvm::any_of(like->groups, [&](const auto &group) {
+      return llvm::is_contained(group, cluster.origin[dim].back()) && llvm::is_contained(group, cluster.origin[dim + 1].front());
+    });
+  };
+  for (int dim = int(cluster.rank()) - 2; dim >= 0; --dim) {
+    bool wanted = !like || inOneGroup(dim);
+    if (wanted && collapsible(dim))
       mergeWithNext(dim);
+    else if (wanted && like)
+      return fail("it cannot take the form of the kernel for other sizes");
+  }
+  return mlir::success();
 }
 
 mlir::FailureOr<Cluster> Analysis::run() {
@@ -410,14 +433,15 @@ mlir::FailureOr<Cluster> Analysis::run() {
       mlir::failed(resolveOperands()) || mlir::failed(resolveStores()))
     return failure();
   findPlaces();
-  collapse();
+  if (mlir::failed(collapse()))
+    return failure();
   return std::move(cluster);
 }
 
 } // namespace
 
-mlir::FailureOr<Cluster> analyseCluster(mlir::func::FuncOp func, std::string &reason) {
-  return Analysis(func, reason).run();
+mlir::FailureOr<Cluster> analyseCluster(mlir::func::FuncOp func, std::string &reason, const KernelForm *like) {
+  return Analysis(func, reason, like).run();
 }
 
 } // namespace msc::codegen

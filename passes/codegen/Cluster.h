@@ -53,7 +53,16 @@ struct Pointer {
   bool written = false, read = false;
 };
 
+/// What two kernels must share so that one launch can run either: the range counts the same things. Local sizes of 1 can
+/// hide which dimensions a tensor has, so the kernel for the smaller piece follows the form of the larger one.
+struct KernelForm {
+  unsigned widest = 0;                                    ///< node whose loops are the domain
+  llvm::SmallVector<llvm::SmallVector<unsigned>> groups;  ///< [domain dim] the loops that it merges
+  int form = 0, vectorDim = -1, tileDim = -1;             ///< see Schedule
+};
+
 struct Cluster {
+  unsigned widest = 0;                                ///< node whose loops are the domain
   llvm::SmallVector<int64_t> sizes;                   ///< [domain dim]
   llvm::SmallVector<llvm::SmallVector<unsigned>> origin; ///< [domain dim] the loops of the widest operator that it merges
   /// [loop of the widest operator] a pointer and a dimension of its tensor that have the loop's size; pointer -1: none.
@@ -67,7 +76,8 @@ struct Cluster {
 };
 
 /// Reads a cluster. On failure `reason` says what stands against one kernel (names no location).
-mlir::FailureOr<Cluster> analyseCluster(mlir::func::FuncOp func, std::string &reason);
+/// With `like` the domain gets the dimensions of that form.
+mlir::FailureOr<Cluster> analyseCluster(mlir::func::FuncOp func, std::string &reason, const KernelForm *like = nullptr);
 
 /// The operation of a reduction's body that merges partial values (addf, mulf, maximumf, ...), or null.
 mlir::Operation *matchCombiner(mlir::linalg::GenericOp op, unsigned result);

@@ -135,32 +135,29 @@ void ClusterEmitter::emitColumns() {
 // Square tiles: transposed tensors are brought into (and out of) the order of the lanes through the stack.
 void ClusterEmitter::emitTiles() {
   unsigned tile = schedule.tileDim, vector = schedule.vectorDim;
-  int64_t lanes = schedule.lanes, width = cluster.sizes[vector], whole = width / lanes * lanes;
+  int64_t lanes = schedule.lanes, width = cluster.sizes[vector];
   llvm::ArrayRef<unsigned> outer = llvm::ArrayRef(schedule.rangeDims).drop_back();
   forEachOuter(outer, cluster.sizes[tile], [&](Point point, Value *low, Value *high) {
     loops.loop(low, high, lanes, {}, [&](Value *row, const Values &) -> Values {
       point.position[tile] = row;
-      Value *rest = builder.CreateSub(high, row);
-      Value *rows = builder.CreateBinaryIntrinsic(llvm::Intrinsic::smin, rest, number(lanes));
-      loops.loop(number(0), number(whole), lanes, {}, [&](Value *column, const Values &) -> Values {
+      Value *rows = builder.CreateBinaryIntrinsic(llvm::Intrinsic::smin, builder.CreateSub(high, row), number(lanes));
+      loops.loop(number(0), number(width), lanes, {}, [&](Value *column, const Values &) -> Values {
         Point inner = point;
         inner.position[vector] = column;
-        emitTile(inner, rows, {});
+        emitTile(inner, rows, builder.CreateSub(number(width), column));
         return {};
       });
-      if (whole < width) {
-        point.position[vector] = number(whole);
-        emitTile(point, rows, LaneMask{int(width - whole)});
-      }
       return {};
     });
   });
 }
 
-void ClusterEmitter::emitTile(Point point, Value *tileRows, LaneMask columns) {
+void ClusterEmitter::emitTile(Point point, Value *tileRows, Value *columnsLeft) {
   unsigned tile = schedule.tileDim, vector = schedule.vectorDim;
-  unsigned lanes = schedule.lanes, used = columns.valid < 0 ? lanes : columns.valid;
-  LaneMask rowMask = memory.firstLanes(tileRows);
+  unsigned lanes = schedule.lanes;
+  bool wholeTiles = cluster.sizes[vector] % lanes == 0;
+  LaneMask columnMask = wholeTiles ? LaneMask() : memory.firstLanes(columnsLeft);
+  Value *columns = wholeTiles ? number(lanes) : builder.CreateBinaryIntrinsic(llvm::Intrinsic::smin, columnsLeft, number(lanes));
   // The access of a staged pointer: all its accesses are equal.
   auto accessOf = [&](unsigned pointer) -> const Access & {
     for (const Store &target : cluster.stores)
@@ -175,20 +172,12 @@ void ClusterEmitter::emitTile(Point point, Value *tileRows, LaneMask columns) {
   auto move = [&](unsigned pointer, bool in) {
     mlir::Type element = cluster.pointers[pointer].element;
     const Access &access = accessOf(pointer);
-    Values lines;
-    Value *base = address(pointer, access, point);
-    llvm::Constant *nothing = llvm::Constant::getNullValue(body.vectorType(element));
-    for (unsigned i = 0; i < lanes; ++i) {
-      Value *from = in ? memory.advance(element, base, i * access.strides[vector])
-                       : memory.advance(element, tiles[pointer], int64_t(i) * lanes);
-      lines.push_back(in && i >= used ? nothing : memory.load(element, from, 1, in ? rowMask : LaneMask()));
-    }
-    lines = memory.transpose(lines);
-    for (unsigned i = 0; i < (in ? lanes : used); ++i) {
-      Value *to = in ? memory.advance(element, tiles[pointer], int64_t(i) * lanes)
-                     : memory.advance(element, base, i * access.strides[vector]);
-      memory.store(element, lines[i], to, 1, in ? LaneMask() : rowMask);
-    }
+    Value *outside = address(pointer, access, point), *stride = number(access.strides[vector]);
+    llvm::Function *transpose = tileTransposition(*function->getParent(), element, lanes);
+    if (in)
+      builder.CreateCall(transpose, {outside, stride, tiles[pointer], number(lanes), columns, tileRows});
+    else
+      builder.CreateCall(transpose, {tiles[pointer], number(lanes), outside, stride, tileRows, columns});
   };
   for (unsigned pointer : schedule.staged.set_bits())
     if (cluster.pointers[pointer].read)
@@ -196,7 +185,7 @@ void ClusterEmitter::emitTile(Point point, Value *tileRows, LaneMask columns) {
   loops.loop(number(0), tileRows, 1, {}, [&](Value *row, const Values &) -> Values {
     Point inner = point;
     inner.position[tile] = builder.CreateAdd(point.position[tile], row);
-    inner.masks = {columns};
+    inner.masks = {columnMask};
     tileRow = row;
     emitRow(inner);
     return {};

@@ -40,7 +40,7 @@ private:
   void emitRows();
   void emitColumns();
   void emitTiles();
-  void emitTile(Point point, llvm::Value *tileRows, LaneMask columns);
+  void emitTile(Point point, llvm::Value *tileRows, llvm::Value *columnsLeft);
   void forEachOuter(llvm::ArrayRef<unsigned> dims, int64_t chunk,
                     llvm::function_ref<void(Point, llvm::Value *low, llvm::Value *high)> body);
   void decompose(llvm::Value *index, llvm::ArrayRef<unsigned> dims, Point &point);

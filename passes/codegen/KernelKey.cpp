@@ -38,7 +38,9 @@ private:
 
   void write(const Node &node) {
     stream << "\nnode";
-    list("loops", node.loopDims);
+    list("dims", node.dims.set_bits());
+    if (node.usesIndex)
+      list("loops", node.loopDims);
     list("reduced", node.reduced.set_bits());
     for (const Operand &operand : node.operands) {
       if (operand.kind == Operand::Constant) {

@@ -84,12 +84,13 @@ static llvm::SmallVector<std::pair<unsigned, unsigned>> constantSizes(const Clus
   return sizes;
 }
 
-mlir::FailureOr<CompiledKernel> KernelLibrary::add(mlir::func::FuncOp func) {
+mlir::FailureOr<CompiledKernel> KernelLibrary::add(mlir::func::FuncOp func, const CompiledKernel *like) {
   std::string reason;
-  auto cluster = analyseCluster(func, reason);
+  const KernelForm *form = like ? like->form.get() : nullptr;
+  auto cluster = analyseCluster(func, reason, form);
   if (mlir::failed(cluster))
     return func.emitError() << "cluster '" << func.getName() << "' cannot be one kernel: " << reason;
-  auto schedule = scheduleCluster(*cluster, reason);
+  auto schedule = scheduleCluster(*cluster, reason, form);
   if (mlir::failed(schedule))
     return func.emitError() << "cluster '" << func.getName() << "' cannot be one kernel: " << reason;
   CompiledKernel kernel;
@@ -105,6 +106,7 @@ mlir::FailureOr<CompiledKernel> KernelLibrary::add(mlir::func::FuncOp func) {
   kernel.pointers = cluster->pointers.size();
   kernel.unit = schedule->unit;
   kernel.flat = schedule->form == Schedule::Flat;
+  kernel.form = std::make_shared<KernelForm>(formOf(*cluster, *schedule));
   return kernel;
 }
 

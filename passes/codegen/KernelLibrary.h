@@ -18,6 +18,8 @@ struct CodeObject {
   std::string bytes;
 };
 
+struct KernelForm;
+
 /// `void symbol(void *arg0, ..., void *argN, int64_t begin, int64_t end)`: one pointer per argument of the function,
 /// then one per result that is not written in place. Buffers start at multiples of 64 bytes and do not overlap. The
 /// kernel computes the part [begin, end) of its range.
@@ -32,6 +34,7 @@ struct CompiledKernel {
   unsigned pointers = 0;
   int64_t unit = 1;   ///< cuts of the range are multiples of this
   bool flat = false;  ///< no size stands in the code
+  std::shared_ptr<const KernelForm> form; ///< for `like` of add()
 };
 
 /// A matrix product for element types that no library serves: result[b, i, j] = sum over k of left[b, i, k] * right[b, k, j].
@@ -53,7 +56,9 @@ public:
 
   /// Adds the kernel of a cluster: a function of one block of linalg.generic (with tensor.empty, linalg.fill and
   /// arith.constant) on tensors of static shape. Emits a diagnostic where the cluster cannot be one kernel.
-  mlir::FailureOr<CompiledKernel> add(mlir::func::FuncOp cluster);
+  /// Ranks with uneven pieces need the same cluster for other sizes: add the largest piece first and pass its kernel as
+  /// `like` for the others; then all of them count the same range in the same unit.
+  mlir::FailureOr<CompiledKernel> add(mlir::func::FuncOp cluster, const CompiledKernel *like = nullptr);
 
   /// Adds a matrix product `(left, right, result, begin, end)`; the range counts rows of all batches.
   mlir::FailureOr<CompiledKernel> addMatMul(const MatMulShape &shape, mlir::Location location);

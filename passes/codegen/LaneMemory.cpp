@@ -2,7 +2,9 @@
 
 #include "passes/codegen/BodyEmitter.h"
 
+#include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace msc::codegen {
 
@@ -97,24 +99,102 @@ void LaneMemory::store(mlir::Type element, Value *value, Value *address, int64_t
   }
 }
 
-// Exchanges off-diagonal blocks of halving size: log2(lanes) rounds of two-operand shuffles.
+// Two-operand shuffles that x86 has as single instructions: first within chunks of 128 bits (unpack), then of whole
+// chunks. `low` and `high` of a round replace rows `distance` apart.
 Values LaneMemory::transpose(Values rows) {
   int count = rows.size();
-  for (int block = count / 2; block >= 1; block /= 2) {
-    llvm::SmallVector<int> upper, lower;
-    for (int lane = 0; lane < count; ++lane) {
-      upper.push_back(lane & block ? count + lane - block : lane);
-      lower.push_back(lane & block ? count + lane : lane + block);
-    }
+  int chunk = std::max<int>(1, 128 / rows[0]->getType()->getScalarSizeInBits());
+  bool inChunks = chunk > 1 && chunk < count;
+  auto round = [&](int distance, llvm::ArrayRef<int> low, llvm::ArrayRef<int> high) {
     for (int row = 0; row < count; ++row) {
-      if (row & block)
+      if (row & distance)
         continue;
-      Value *a = rows[row], *b = rows[row + block];
-      rows[row] = builder.CreateShuffleVector(a, b, upper);
-      rows[row + block] = builder.CreateShuffleVector(a, b, lower);
+      Value *a = rows[row], *b = rows[row + distance];
+      rows[row] = builder.CreateShuffleVector(a, b, low);
+      rows[row + distance] = builder.CreateShuffleVector(a, b, high);
     }
+  };
+  llvm::SmallVector<int> low(count), high(count);
+  if (!inChunks) { // exchange off-diagonal blocks of halving size
+    for (int block = count / 2; block >= 1; block /= 2) {
+      for (int lane = 0; lane < count; ++lane) {
+        low[lane] = lane & block ? count + lane - block : lane;
+        high[lane] = lane & block ? count + lane : lane + block;
+      }
+      round(block, low, high);
+    }
+    return rows;
   }
-  return rows;
+  for (int width = 1; width < chunk; width *= 2) { // interleave runs of `width` elements
+    for (int lane = 0; lane < count; ++lane) {
+      int inside = lane % chunk, run = inside / width;
+      int from = lane - inside + run / 2 * width + inside % width + (run % 2 ? count : 0);
+      low[lane] = from;
+      high[lane] = from + chunk / 2;
+    }
+    round(width, low, high);
+  }
+  int chunks = count / chunk;
+  for (int distance = 1; distance < chunks; distance *= 2) { // even and odd chunks of both rows
+    for (int lane = 0; lane < count; ++lane) {
+      int to = lane / chunk, from = 2 * to; // chunks of a, then of b
+      low[lane] = from * chunk + lane % chunk;
+      high[lane] = (from + 1) * chunk + lane % chunk;
+    }
+    round(distance * chunk, low, high);
+  }
+  // Within a chunk the rounds leave the columns in bit-reversed order.
+  Values columns(count);
+  for (int row = 0; row < count; ++row) {
+    int reversed = 0;
+    for (int bit = 1, other = chunk / 2; bit < chunk; bit *= 2, other /= 2)
+      reversed |= row % chunk & bit ? other : 0;
+    columns[row - row % chunk + reversed] = rows[row];
+  }
+  return columns;
+}
+
+llvm::Function *tileTransposition(llvm::Module &module, mlir::Type element, unsigned lanes) {
+  if (element.isInteger(1)) // bytes are moved as they are
+    element = mlir::IntegerType::get(element.getContext(), 8);
+  llvm::LLVMContext &context = module.getContext();
+  llvm::Type *type = memoryType(element, context);
+  std::string name;
+  llvm::raw_string_ostream(name) << "transpose_" << *type << "_" << lanes;
+  if (llvm::Function *known = module.getFunction(name))
+    return known;
+  llvm::Type *pointer = llvm::PointerType::get(context, 0), *number = llvm::Type::getInt64Ty(context);
+  auto *signature = llvm::FunctionType::get(llvm::Type::getVoidTy(context),
+                                            {pointer, number, pointer, number, number, number}, false);
+  auto *function = llvm::Function::Create(signature, llvm::GlobalValue::InternalLinkage, name, module);
+  function->addFnAttr(llvm::Attribute::NoUnwind);
+  function->addFnAttr(llvm::Attribute::NoInline);
+  function->addParamAttr(0, llvm::Attribute::NoAlias);
+  function->addParamAttr(2, llvm::Attribute::NoAlias);
+  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(context, "entry", function));
+  LaneMemory memory(builder, lanes);
+  Value *lines = function->getArg(4), *length = function->getArg(5);
+  // Line i counts in the lanes below `width` if i is below `count`.
+  auto masks = [&](Value *count, Value *width) {
+    Value *inLine = memory.firstLanes(width).dynamic;
+    return [=, &builder](unsigned i) {
+      Value *exists = builder.CreateVectorSplat(lanes, builder.CreateICmpSLT(builder.getInt64(i), count));
+      return LaneMask{-1, builder.CreateAnd(inLine, exists)};
+    };
+  };
+  auto place = [&](unsigned base, unsigned i) {
+    Value *offset = builder.CreateMul(function->getArg(base + 1), builder.getInt64(i));
+    return memory.advance(element, function->getArg(base), offset);
+  };
+  Values values;
+  auto readMask = masks(lines, length), writeMask = masks(length, lines);
+  for (unsigned i = 0; i < lanes; ++i)
+    values.push_back(memory.load(element, place(0, i), 1, readMask(i)));
+  values = memory.transpose(values);
+  for (unsigned i = 0; i < lanes; ++i)
+    memory.store(element, values[i], place(2, i), 1, writeMask(i));
+  builder.CreateRetVoid();
+  return function;
 }
 
 } // namespace msc::codegen

@@ -4,6 +4,7 @@
 #include "passes/codegen/LoopBuilder.h"
 
 #include "mlir/IR/Types.h"
+#include "llvm/IR/Module.h"
 
 namespace msc::codegen {
 
@@ -40,5 +41,10 @@ private:
   llvm::IRBuilderBase &builder;
   unsigned lanes;
 };
+
+/// The module's function `void (ptr from, i64 fromStride, ptr to, i64 toStride, i64 lines, i64 length)`: copies `lines`
+/// lines of `length` elements (each at most `lanes`) to their transposed place. Strides are in elements. The shuffles
+/// are the slowest code to generate, so all kernels of a module share them.
+llvm::Function *tileTransposition(llvm::Module &module, mlir::Type element, unsigned lanes);
 
 } // namespace msc::codegen

@@ -22,13 +22,16 @@ unsigned cost(const Node &node) {
 
 class Scheduler {
 public:
-  Scheduler(const Cluster &cluster, std::string &reason) : cluster(cluster), reason(reason) {}
+  Scheduler(const Cluster &cluster, std::string &reason, const KernelForm *like)
+      : cluster(cluster), reason(reason), like(like) {}
   mlir::FailureOr<Schedule> run();
 
 private:
   void chooseLanes();
   void chooseVectorDim();
   void chooseForm();
+  void followForm();
+  void layOut();
   bool chooseTiles();
   void assignLevels();
   void chooseKept();
@@ -39,6 +42,7 @@ private:
 
   const Cluster &cluster;
   std::string &reason;
+  const KernelForm *like;
   Schedule schedule;
 };
 
@@ -102,7 +106,8 @@ bool Scheduler::chooseTiles() {
     for (unsigned dim = 0; dim < cluster.rank(); ++dim)
       if (int(dim) != schedule.vectorDim && access.has(dim) && access.strides[dim] == 1)
         contiguous = dim;
-    possible &= contiguous >= 0 && (tileDim < 0 || tileDim == contiguous) && *first[pointer] == access &&
+    // AVX2 has no masked byte moves: bool goes element by element.
+    possible &= !cluster.pointers[pointer].element.isInteger(1) && contiguous >= 0 && (tileDim < 0 || tileDim == contiguous) && *first[pointer] == access &&
                 !(cluster.pointers[pointer].read && cluster.pointers[pointer].written);
     tileDim = contiguous;
     schedule.staged.set(pointer);
@@ -116,44 +121,59 @@ bool Scheduler::chooseTiles() {
 }
 
 void Scheduler::chooseForm() {
-  unsigned rank = cluster.rank();
   bool reduces = cluster.reduced.any();
   bool anyIndex = llvm::any_of(cluster.nodes, [](const Node &node) { return node.usesIndex; });
+  if (!reduces && cluster.rank() == 1 && !anyIndex)
+    schedule.form = Schedule::Flat;
+  else if (!reduces && chooseTiles())
+    schedule.form = Schedule::Tiles;
+  else if (reduces && (schedule.vectorDim < 0 || !cluster.reduced[schedule.vectorDim]))
+    schedule.form = Schedule::Columns;
+  else
+    schedule.form = Schedule::Rows;
+}
+
+// Takes over the form of a kernel for larger pieces of the same tensors.
+void Scheduler::followForm() {
+  schedule.vectorDim = like->vectorDim;
+  schedule.form = static_cast<Schedule::Form>(like->form);
+  if (schedule.form == Schedule::Tiles && (!chooseTiles() || schedule.tileDim != like->tileDim))
+    schedule.staged.reset(); // sizes of 1 made every access contiguous or single
+  schedule.tileDim = like->tileDim;
+}
+
+// Range and inner dimensions of the form.
+void Scheduler::layOut() {
   auto without = [&](llvm::function_ref<bool(unsigned)> skip) {
     llvm::SmallVector<unsigned> dims;
-    for (unsigned dim = 0; dim < rank; ++dim)
+    for (unsigned dim = 0; dim < cluster.rank(); ++dim)
       if (!skip(dim))
         dims.push_back(dim);
     return dims;
   };
-  unsigned vector = schedule.vectorDim;
-  if (!reduces && rank == 1 && !anyIndex) {
-    schedule.form = Schedule::Flat;
+  int vector = schedule.vectorDim, tile = schedule.tileDim;
+  switch (schedule.form) {
+  case Schedule::Flat:
     schedule.rangeDims = {0};
     schedule.unit = 64;
-  } else if (!reduces && chooseTiles()) {
-    schedule.form = Schedule::Tiles;
-    unsigned tile = schedule.tileDim;
-    schedule.rangeDims = without([&](unsigned dim) { return dim == vector || dim == tile; });
+    return;
+  case Schedule::Tiles:
+    schedule.rangeDims = without([&](unsigned dim) { return int(dim) == vector || int(dim) == tile; });
     schedule.rangeDims.push_back(tile);
-    schedule.innerDims = {vector};
+    schedule.innerDims = {unsigned(vector)};
     schedule.unit = 16;
-  } else if (reduces && (schedule.vectorDim < 0 || !cluster.reduced[vector])) {
-    schedule.form = Schedule::Columns;
-    schedule.rangeDims = without([&](unsigned dim) { return cluster.reduced[dim] || int(dim) == schedule.vectorDim; });
-    if (schedule.vectorDim >= 0)
+    return;
+  case Schedule::Columns:
+    schedule.rangeDims = without([&](unsigned dim) { return cluster.reduced[dim] || int(dim) == vector; });
+    if (vector >= 0)
       schedule.rangeDims.push_back(vector);
     schedule.innerDims = without([&](unsigned dim) { return !cluster.reduced[dim]; });
-    schedule.unit = schedule.vectorDim >= 0 ? 4 * int64_t(schedule.lanes) : 1;
-  } else {
-    schedule.form = Schedule::Rows;
-    schedule.rangeDims = without([&](unsigned dim) { return cluster.reduced[dim] || dim == vector; });
-    if (!reduces && rank > 0)
-      schedule.innerDims = {vector};
-    for (unsigned dim = 0; dim < rank; ++dim)
-      if (cluster.reduced[dim] && dim != vector)
-        schedule.innerDims.push_back(dim);
-    if (reduces)
+    schedule.unit = vector >= 0 ? 4 * int64_t(schedule.lanes) : 1;
+    return;
+  case Schedule::Rows:
+    schedule.rangeDims = without([&](unsigned dim) { return cluster.reduced[dim] || int(dim) == vector; });
+    schedule.innerDims = without([&](unsigned dim) { return !cluster.reduced[dim] || int(dim) == vector; });
+    if (vector >= 0)
       schedule.innerDims.push_back(vector);
   }
 }
@@ -246,8 +266,13 @@ mlir::LogicalResult Scheduler::check() {
 
 mlir::FailureOr<Schedule> Scheduler::run() {
   chooseLanes();
-  chooseVectorDim();
-  chooseForm();
+  if (like) {
+    followForm();
+  } else {
+    chooseVectorDim();
+    chooseForm();
+  }
+  layOut();
   assignLevels();
   chooseKept();
   chooseUnroll();
@@ -258,8 +283,12 @@ mlir::FailureOr<Schedule> Scheduler::run() {
 
 } // namespace
 
-mlir::FailureOr<Schedule> scheduleCluster(const Cluster &cluster, std::string &reason) {
-  return Scheduler(cluster, reason).run();
+mlir::FailureOr<Schedule> scheduleCluster(const Cluster &cluster, std::string &reason, const KernelForm *like) {
+  return Scheduler(cluster, reason, like).run();
+}
+
+KernelForm formOf(const Cluster &cluster, const Schedule &schedule) {
+  return {cluster.widest, cluster.origin, int(schedule.form), schedule.vectorDim, schedule.tileDim};
 }
 
 } // namespace msc::codegen

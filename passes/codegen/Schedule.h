@@ -38,6 +38,8 @@ struct Schedule {
 };
 
 /// Fails with a reason where the cluster cannot be one kernel.
-mlir::FailureOr<Schedule> scheduleCluster(const Cluster &cluster, std::string &reason);
+mlir::FailureOr<Schedule> scheduleCluster(const Cluster &cluster, std::string &reason, const KernelForm *like = nullptr);
+
+KernelForm formOf(const Cluster &cluster, const Schedule &schedule);
 
 } // namespace msc::codegen

@@ -146,7 +146,8 @@ Value *VectorMath::expm1(Value *x) {
   Type *type = x->getType();
   Value *isSmall = builder.CreateFCmpOLT(abs(x), constant(type, 0.3465));
   Value *large = builder.CreateFSub(exp(x), constant(type, 1.0));
-  return builder.CreateSelect(isSmall, expTail(x), large);
+  // The sum above gives +0 for -0.
+  return copysign(builder.CreateSelect(isSmall, expTail(x), large), x);
 }
 
 void VectorMath::split(Value *x, Value *&mantissa, Value *&exponent) {
@@ -229,11 +230,12 @@ Value *VectorMath::tanh(Value *x) {
   Value *a = abs(x);
   Value *z = builder.CreateFMul(x, x);
   Value *p = isDouble(x) ? horner(tanhF64, z) : horner(tanhF32, z);
-  Value *inner = fma(builder.CreateFMul(x, z), p, x);
+  Value *inner = fma(builder.CreateFMul(a, z), p, a);
   Value *e = exp(builder.CreateFAdd(a, a));
   Value *ratio = builder.CreateFDiv(constant(type, 2.0), builder.CreateFAdd(e, constant(type, 1.0)));
-  Value *outer = copysign(builder.CreateFSub(constant(type, 1.0), ratio), x);
-  return builder.CreateSelect(builder.CreateFCmpOLT(a, constant(type, format(x).tanhLimit)), inner, outer);
+  Value *outer = builder.CreateFSub(constant(type, 1.0), ratio);
+  Value *isSmall = builder.CreateFCmpOLT(a, constant(type, format(x).tanhLimit));
+  return copysign(builder.CreateSelect(isSmall, inner, outer), x);
 }
 
 Value *VectorMath::erf(Value *x) {
@@ -241,11 +243,11 @@ Value *VectorMath::erf(Value *x) {
   Type *type = x->getType();
   Value *a = abs(x);
   Value *z = builder.CreateFMul(x, x);
-  Value *inner = fma(x, isDouble(x) ? horner(erfF64, z) : horner(erfF32, z), x);
-  Value *u = builder.CreateFSub(atMost(a, f.erfLimit), constant(type, (1.0 + f.erfLimit) / 2));
+  Value *inner = fma(a, isDouble(x) ? horner(erfF64, z) : horner(erfF32, z), a);
+  Value *u = builder.CreateFSub(atMost(a, f.erfLimit), constant(type, 1.0));
   Value *complement = exp(isDouble(x) ? horner(erfTailF64, u) : horner(erfTailF32, u));
-  Value *outer = copysign(builder.CreateFSub(constant(type, 1.0), complement), x);
-  return builder.CreateSelect(builder.CreateFCmpOLT(a, constant(type, 1.0)), inner, outer);
+  Value *outer = builder.CreateFSub(constant(type, 1.0), complement);
+  return copysign(builder.CreateSelect(builder.CreateFCmpOLT(a, constant(type, 1.0)), inner, outer), x);
 }
 
 // e^(y log x) for f64 x > 0 with log x in two doubles: y may magnify the error of the logarithm by 745.

@@ -121,10 +121,10 @@ def main():
         limit = D(tanh_limit) ** 2
         show("tanh" + suffix, kind, *fit(tanh_p, lambda z: z + D("1e-3"), D(0), limit, tanh_degree))
         show("erf" + suffix, kind, *fit(erf_p, one, D(0), D(1), erf_degree))
-        # log(erfc(x)) for 1 <= x <= limit in u = x - middle; an error there counts as much as erfc(x).
-        middle = (1 + D(tail_limit)) / 2
-        show("erfTail" + suffix, kind, *fit(lambda u: erfc(u + middle).ln(), lambda u: erfc(u + middle), 1 - middle,
-                                          D(tail_limit) - middle, tail_degree))
+        # log(erfc(x)) for 1 <= x <= limit in x - 1; an error there counts as much as erfc(x), so the polynomial has to be
+        # well conditioned near 1.
+        show("erfTail" + suffix, kind, *fit(lambda u: erfc(u + 1).ln(), lambda u: erfc(u + 1), D(0), D(tail_limit) - 1,
+                                          tail_degree))
 
 
 if __name__ == "__main__":

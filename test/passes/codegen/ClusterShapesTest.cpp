@@ -278,6 +278,48 @@ TEST(ClusterShapes, CastsBetweenTypes) {
   checkClusters(cast(ClusterText("saturates"), "f32", "arith.fptosi", "i32"), {.low = -1e12, .high = 1e12});
 }
 
+// Uneven pieces: a rank with one row or column reads [1, c] without seeing that it is repeated.
+TEST(ClusterShapes, SmallerPiecesFollowTheFormOfTheLargest) {
+  auto sizes = [](auto build) {
+    std::string text;
+    for (auto [r, c] : std::vector<std::pair<int64_t, int64_t>>{{18, 20}, {1, 20}, {17, 20}, {18, 1}, {1, 1}, {2, 3}, {0, 20}, {1, 0}})
+      text += build(ClusterText(fmt::format("f_{}_{}", r, c)), r, c).str();
+    return text;
+  };
+  // Like the operators' lowering: a dimension of size 1 becomes a constant 0 only where the result is larger.
+  auto repeated = [](int64_t size, char letter) { return size == 1 ? letter : '0'; };
+  CheckOptions options{.tolerance = 1e-5, .followFirst = true};
+  checkClusters(sizes([&](ClusterText f, int64_t r, int64_t c) {
+    return f.argument("x", {r, c}, "f32").argument("b", {1, c}, "f32").argument("s", {r, 1}, "f32")
+        .generic("t", {r, c}, "f32", "pp", {"x", "b"}, {"ab", {repeated(r, 'a'), 'b'}, "ab"}, op("arith.addf", "%x0, %x1"))
+        .generic("u", {r, c}, "f32", "pp", {"t", "s"}, {"ab", {'a', repeated(c, 'b')}, "ab"}, op("arith.mulf", "%x0, %x1"))
+        .returns({"u"});
+  }), options);
+  checkClusters(sizes([&](ClusterText f, int64_t r, int64_t c) {
+    return f.argument("x", {3, r, c}, "f32").argument("b", {1, 1, c}, "f32")
+        .generic("t", {3, r, c}, "f32", "ppp", {"x", "b"}, {"abc", {'0', repeated(r, 'b'), 'c'}, "abc"}, op("arith.addf", "%x0, %x1"))
+        .returns({"t"});
+  }), options);
+  checkClusters(sizes([&](ClusterText f, int64_t r, int64_t c) {
+    return f.argument("x", {c, r}, "f32").argument("b", {1, c}, "f32")
+        .generic("t", {r, c}, "f32", "pp", {"x", "b"}, {"ba", {repeated(r, 'a'), 'b'}, "ab"}, op("arith.addf", "%x0, %x1"))
+        .returns({"t"});
+  }), options);
+  checkClusters(sizes([](ClusterText f, int64_t r, int64_t c) { return softmax(f, r, c, "f32", true); }), options);
+  checkClusters(sizes([](ClusterText f, int64_t r, int64_t c) { return softmax(f, r, c, "f32", false); }), options);
+  checkClusters(sizes([](ClusterText f, int64_t r, int64_t c) { return addRelu(f, {r, c}, "f32"); }), options);
+  checkClusters(sizes([](ClusterText f, int64_t r, int64_t c) {
+    return f.argument("x", {r, 5, c}, "f32")
+        .generic("m", {5}, "f32", "rpr", {"x"}, {"abc", "b"}, op("arith.addf", "%acc, %x0"), "0.0")
+        .generic("y", {r, 5, c}, "f32", "ppp", {"x", "m"}, {"abc", "b", "abc"}, op("arith.subf", "%x0, %x1"))
+        .returns({"y", "m"});
+  }), options);
+  checkClusters(sizes([](ClusterText f, int64_t r, int64_t c) {
+    return f.argument("x", {r, c}, "f32")
+        .generic("s", {c}, "f32", "rp", {"x"}, {"ab", "b"}, op("arith.addf", "%acc, %x0"), "0.0").returns({"s"});
+  }), options);
+}
+
 TEST(ClusterShapes, PositionsInLoops) {
   checkClusters(ClusterText("positions").argument("a", {6, 37}, "i64")
                     .generic("y", {6, 37}, "i64", "pp", {"a"}, {"ab", "ab"},

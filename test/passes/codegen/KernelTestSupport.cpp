@@ -249,27 +249,34 @@ void checkClusters(const std::string &text, const CheckOptions &options) {
   ASSERT_TRUE(module) << text;
   codegen::KernelLibrary library;
   std::vector<Case> cases;
+  codegen::CompiledKernel first;
   for (auto func : module->getOps<mlir::func::FuncOp>()) {
-    auto kernel = library.add(func);
+    auto kernel = library.add(func, options.followFirst && !cases.empty() ? &first : nullptr);
     ASSERT_TRUE(mlir::succeeded(kernel)) << func.getName().str();
+    if (cases.empty())
+      first = *kernel;
+    if (options.followFirst) {
+      EXPECT_EQ(kernel->rangeSizes, first.rangeSizes) << func.getName().str();
+      EXPECT_EQ(kernel->unit, first.unit);
+    }
     CheckOptions own = options;
     own.seed += cases.size();
     cases.emplace_back(func, *kernel, own);
   }
   auto objects = library.finish(module->getLoc());
   ASSERT_TRUE(mlir::succeeded(objects));
-  std::vector<std::string> first(cases.size());
+  std::vector<std::string> expected(cases.size());
   for (const codegen::CodeObject &object : *objects) {
     if (!cpuHas(object.isa))
       continue;
     LoadedObject loaded(object.bytes);
     for (auto [i, test] : llvm::enumerate(cases)) {
       std::string bytes = test.run(loaded, {0, test.extent()});
-      if (first[i].empty()) {
-        first[i] = bytes;
+      if (expected[i].empty()) {
+        expected[i] = bytes;
         test.compare(bytes);
       }
-      EXPECT_TRUE(bytes == first[i]) << test.name() << ": other bits on " << object.isa;
+      EXPECT_TRUE(bytes == expected[i]) << test.name() << ": other bits on " << object.isa;
       EXPECT_TRUE(test.run(loaded, test.randomCuts()) == bytes) << test.name() << ": other bits when the range is cut";
     }
   }

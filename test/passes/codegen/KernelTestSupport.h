@@ -56,6 +56,7 @@ struct CheckOptions {
   double low = -2, high = 2;   ///< floats
   int64_t wholeLow = -50, wholeHigh = 50;
   unsigned seed = 1;
+  bool followFirst = false;    ///< all other functions take the form of the first one and count the same range
 };
 
 /// Compiles all functions of the text together. Each kernel must agree with the reference, stay inside its buffers, and
