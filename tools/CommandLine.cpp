@@ -89,6 +89,13 @@ int parseCommandLine(CLI::App &app, const Arguments &arguments) {
   } catch (const CLI::Success &success) {
     return app.exit(success) == 0 ? 0 : 2;
   } catch (const CLI::ParseError &error) {
+    bool lacksVerb = !app.get_subcommands({}).empty() && app.get_subcommands().empty();
+    if (lacksVerb && !arguments.words.empty())
+      return reportStranger(app, arguments.program, arguments.words.front());
+    if (lacksVerb) {
+      printError(arguments.program, "a command is missing", "'" + arguments.program + " --help' lists them");
+      return 2;
+    }
     printError(arguments.program, plainText(error.what()), "'" + arguments.program + " --help' shows what it takes");
     return 2;
   }

@@ -228,12 +228,12 @@ static void readOptimizer(Fields &fields, OptimizerConfig &optimizer) {
   arguments.boolean("use_nesterov", optimizer.nesterov);
   if (sgd)
     arguments.number("dampening", optimizer.dampening, 0);
+  arguments.finish();
   for (StringRef needed : {"learning_rate", "momentum"})
-    if (!sgd && !named.get(needed)) {
+    if (arguments.ok() && !sgd && !named.get(needed)) { // a misspelled key is one mistake
       emitError(optimizer.location) << "'Momentum' needs '" << needed << "'";
       arguments.markWrong();
     }
-  arguments.finish();
   if (arguments.ok() && optimizer.lossScale <= 0) {
     emitError(arguments.valueLocation("loss_scale")) << "'loss_scale' has to be greater than 0";
     arguments.markWrong();

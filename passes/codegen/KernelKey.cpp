@@ -89,10 +89,10 @@ std::string kernelKey(const Cluster &cluster, const Schedule &schedule) {
 std::string matMulKey(const MatMulShape &shape) {
   std::string text;
   // The number of rows matters only where it decides a stride or the row of a batch.
-  bool rowsMatter = shape.transposeLeft || shape.batch != 1;
+  bool rowsMatter = shape.transposeLeft || shape.batch != 1 || shape.resultRank == 0;
   llvm::raw_string_ostream(text) << "matmul " << shape.element << " " << (rowsMatter ? shape.m : -1) << " " << shape.n
                                  << " " << shape.k << " " << shape.transposeLeft << shape.transposeRight
-                                 << (shape.batch != 1) << shape.broadcastLeft << shape.broadcastRight;
+                                 << (shape.resultRank == 0 ? shape.batch : int64_t(shape.batch != 1)) << (shape.resultRank == 0) << shape.broadcastLeft << shape.broadcastRight;
   return text;
 }
 

@@ -119,7 +119,9 @@ mlir::FailureOr<CompiledKernel> KernelLibrary::addMatMul(const MatMulShape &shap
     MatMulEmitter(shape, object.isa() == "x86-64-v4" ? 3 : 1, object.module(), symbol).emit();
   });
   kernel.pointers = 3;
-  kernel.unit = MatMulEmitter::rowsPerStep;
+  for (unsigned dim = 0; dim + 1 < shape.resultRank; ++dim)
+    kernel.rangeSizes.push_back({2, dim});
+  kernel.unit = shape.resultRank ? MatMulEmitter::rowsPerStep : 1;
   return kernel;
 }
 

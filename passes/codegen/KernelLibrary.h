@@ -46,6 +46,9 @@ struct MatMulShape {
   int64_t batch = 1;
   bool broadcastRight = false;      ///< one right matrix for all batches
   bool broadcastLeft = false;       ///< one left matrix for all batches
+  /// Dimensions of the result tensor: its rows and batches, all but the last one, become the range. 0: not known; the
+  /// kernel then computes everything for the range [0, 1).
+  unsigned resultRank = 0;
 };
 
 /// Collects kernels, each distinct one once, and compiles them together for every instruction set. Not thread-safe.
@@ -60,7 +63,8 @@ public:
   /// `like` for the others; then all of them count the same range in the same unit.
   mlir::FailureOr<CompiledKernel> add(mlir::func::FuncOp cluster, const CompiledKernel *like = nullptr);
 
-  /// Adds a matrix product `(left, right, result, begin, end)`; the range counts rows of all batches.
+  /// Adds a matrix product `(left, right, result, begin, end)`; the range counts rows of all batches
+  /// (see MatMulShape::resultRank).
   mlir::FailureOr<CompiledKernel> addMatMul(const MatMulShape &shape, mlir::Location location);
 
   /// Why the cluster cannot be one kernel; empty if it can.

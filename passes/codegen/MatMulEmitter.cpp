@@ -23,6 +23,10 @@ llvm::Function *MatMulEmitter::emit() {
   slot->setAlignment(llvm::Align(64));
   panel = slot;
   Value *begin = function->getArg(3), *end = function->getArg(4);
+  if (shape.resultRank == 0) { // nobody counts rows: the first unit of the range is all of them
+    begin = builder.CreateMul(begin, number(shape.m * shape.batch));
+    end = builder.CreateMul(end, number(shape.m * shape.batch));
+  }
   Block block;
   block.left = function->getArg(0), block.right = function->getArg(1), block.result = function->getArg(2);
   block.low = begin, block.high = end;

@@ -45,6 +45,7 @@ template <typename T> void check(mlir::Type element) {
     shape.transposeLeft = random() & 1, shape.transposeRight = random() & 1;
     shape.batch = pick({1, 1, 2, 3});
     shape.broadcastLeft = shape.batch > 1 && random() % 4 == 0, shape.broadcastRight = shape.batch > 1 && random() % 4 == 0;
+    shape.resultRank = random() % 4 == 0 ? 0 : 3;
     kernels.push_back({shape, *library.addMatMul(shape, location)});
   }
   auto objects = library.finish(location);
@@ -63,7 +64,7 @@ template <typename T> void check(mlir::Type element) {
       Buffer a(left.size() * sizeof(T)), b(right.size() * sizeof(T)), c(want.size() * sizeof(T));
       std::memcpy(a.data(), left.data(), a.size());
       std::memcpy(b.data(), right.data(), b.size());
-      int64_t rows = shape.batch * shape.m, cut = rows / 2 / kernel.unit * kernel.unit;
+      int64_t rows = shape.resultRank ? shape.batch * shape.m : 1, cut = rows / 2 / kernel.unit * kernel.unit;
       void *symbol = loaded.symbol(kernel.symbol);
       callKernel(symbol, {a.data(), b.data(), c.data()}, cut, rows);
       callKernel(symbol, {a.data(), b.data(), c.data()}, 0, cut);
