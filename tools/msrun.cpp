@@ -1,6 +1,7 @@
 // msrun: runs a plan.
 #include "runtime/comm/mpi/Loader.h"
 #include "runtime/device/cpu/CpuDevice.h"
+#include "runtime/executor/Fetch.h"
 #include "runtime/executor/Run.h"
 #include "runtime/launch/Launch.h"
 #include "runtime/plan/PlanChecker.h"
@@ -40,8 +41,8 @@ struct Flags {
     app.add_option("--log-every", options.log.every, "N or epoch: which steps print their loss");
     app.add_flag("--log-all-ranks", options.log.allRanks, "every rank prints, not only rank 0");
     app.add_flag("--log-prefix", options.log.prefix, "lines start with the rank");
-    app.add_option("--input", inputs, "NAME=FILE.npy: global array of an input")->allow_extra_args(false);
-    app.add_option("--fetch", fetches, "NAME=FILE.npy: writes a result, param:NAME or state:NAME")->allow_extra_args(false);
+    app.add_option("--input", inputs, "NAME=FILE.npy,...: global arrays of inputs")->delimiter(',')->allow_extra_args(false);
+    app.add_option("--fetch", fetches, "NAME=FILE.npy,...: writes results, param:NAME or state:NAME")->delimiter(',')->allow_extra_args(false);
     app.add_option("--report", options.report, "writes all steps as JSON");
     app.add_flag("--print-plan", printPlan, "prints the plan as rank 0 sees it, and ends");
     app.add_option("--checkpoint-directory", options.checkpoint.directory, "overrides the plan's folder");
@@ -85,16 +86,21 @@ Status checkFlags(Flags &flags) {
   return {};
 }
 
-/// Inputs that the plan does not have are a mistake in the command line.
-Status checkInputs(const PlanIndex &index, const RunOptions &options) {
+/// Inputs and results that the plan does not have are a mistake in the command line.
+Status checkNames(const PlanIndex &index, const RunOptions &options) {
+  const plan::Program *program = programToRun(index);
+  if (!program)
+    return Error{ExitCode::BadFile, fmt::format("{} has no program", options.planPath), ""};
+  for (const auto &[name, file] : options.fetches)
+    if (auto found = findFetch(index, *program, name); !found)
+      return found.error();
   for (const auto &[name, file] : options.inputs) {
     std::string known;
     bool found = false;
-    for (const plan::Program &program : index.plan().programs())
-      for (const plan::Input &input : program.inputs()) {
-        found |= input.name() == name;
-        known += (known.empty() ? "" : ", ") + input.name();
-      }
+    for (const plan::Input &input : program->inputs()) {
+      found |= input.name() == name;
+      known += (known.empty() ? "" : ", ") + input.name();
+    }
     if (!found)
       return Error{ExitCode::Usage, fmt::format("the network has no input '{}'", name), fmt::format("its inputs are {}", known)};
   }
@@ -161,7 +167,7 @@ RunResult execute(Flags &flags) {
     std::fputs(planText(index, 0).c_str(), stdout);
     return {};
   }
-  if (Status status = checkInputs(index, flags.options); !status)
+  if (Status status = checkNames(index, flags.options); !status)
     return {status};
   if (Status status = checkDevice(flags, *plan); !status)
     return {status};

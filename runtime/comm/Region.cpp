@@ -1,9 +1,10 @@
 #include "runtime/comm/Region.h"
 
 #include <algorithm>
+#include <array>
+#include <cassert>
 #include <cstring>
 #include <emmintrin.h>
-#include <vector>
 
 namespace msc::comm {
 
@@ -60,7 +61,7 @@ class RowWalker {
 public:
   RowWalker(const Region &region, int64_t begin) : region(region), outer(region.sizes.size()) {
     outer = outer ? outer - 1 : 0;
-    index.resize(outer);
+    assert(outer <= index.size());
     rowSize = region.sizes.empty() ? 1 : region.sizes.back();
     stride = region.sizes.empty() ? 1 : region.strides.back();
     within = rowSize ? begin % rowSize : 0;
@@ -90,7 +91,7 @@ public:
 private:
   const Region &region;
   size_t outer;
-  std::vector<int64_t> index;
+  std::array<int64_t, 32> index; ///< no allocation in a step; plans hold at most 32 dimensions
   int64_t rowSize = 1, within = 0, offset = 0;
 };
 

@@ -28,6 +28,13 @@ std::string elementText(plan::DataType type, const std::byte *data) {
 
 } // namespace
 
+const plan::Program *programToRun(const PlanIndex &index) {
+  for (auto purpose : {plan::Program::TRAIN, plan::Program::PREDICT, plan::Program::EVALUATE})
+    if (const plan::Program *program = index.program(purpose))
+      return program;
+  return nullptr;
+}
+
 Result<uint32_t> findFetch(const PlanIndex &index, const plan::Program &program, const std::string &name) {
   std::string known;
   auto matches = [&](const std::string &candidate) {

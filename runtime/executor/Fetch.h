@@ -11,6 +11,9 @@
 
 namespace msc {
 
+/// The program that msrun runs: the one that trains, else the one that predicts, else the one that evaluates; or null.
+const plan::Program *programToRun(const PlanIndex &index);
+
 /// The buffer of a result, `param:NAME` or `state:NAME`; a Usage error lists what there is.
 Result<uint32_t> findFetch(const PlanIndex &index, const plan::Program &program, const std::string &name);
 

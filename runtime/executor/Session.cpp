@@ -13,18 +13,8 @@
 #include <numeric>
 
 namespace msc {
-namespace {
 
 using Clock = std::chrono::steady_clock;
-
-const plan::Program *choose(const PlanIndex &index) {
-  for (auto purpose : {plan::Program::TRAIN, plan::Program::PREDICT, plan::Program::EVALUATE})
-    if (const plan::Program *program = index.program(purpose))
-      return program;
-  return nullptr;
-}
-
-} // namespace
 
 Result<std::unique_ptr<Session>> Session::create(SharedRun &shared, comm::World &world) {
   std::unique_ptr<Session> session(new Session(shared, world));
@@ -35,12 +25,9 @@ Result<std::unique_ptr<Session>> Session::create(SharedRun &shared, comm::World 
 
 Status Session::prepare() {
   const RunOptions &options = shared.options;
-  program = choose(index);
+  program = programToRun(index);
   if (!program)
     return Error{ExitCode::BadFile, fmt::format("{} has no program", options.planPath), ""};
-  for (const auto &[name, file] : options.fetches)
-    if (auto found = findFetch(index, *program, name); !found)
-      return found.error();
   std::vector<int64_t> ranks(static_cast<size_t>(world.size()));
   std::iota(ranks.begin(), ranks.end(), int64_t{0});
   Result<comm::Group *> group = world.group(ranks);

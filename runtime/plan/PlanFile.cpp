@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/stubs/logging.h>
 #include <openssl/evp.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -101,6 +102,7 @@ Result<Plan> decodePlan(std::string_view bytes, const std::string &name) {
                  "compile the network again with the msc of this installation"};
   content.remove_prefix(magic.size() + formatBytes);
   Plan plan;
+  google::protobuf::LogSilencer ourErrorsOnly;
   if (!plan.ParseFromArray(content.data(), static_cast<int>(content.size())))
     return damaged(name, "its content cannot be decoded");
   return plan;

@@ -1,0 +1,185 @@
+#include "runtime/checkpoint/Npy.h"
+#include "runtime/data/DataSource.h"
+#include "runtime/data/Draw.h"
+#include "runtime/device/cpu/CpuDevice.h"
+#include "test/runtime/PlanBuilder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+
+using namespace msc;
+using namespace msc::test;
+
+namespace {
+
+class DataSourceTest : public testing::Test {
+protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "data-XXXXXX").string();
+    folder = ::mkdtemp(name.data());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+  std::string file(const std::string &name) const { return (folder / name).string(); }
+
+  /// The input 'x' of a plan on every rank, put together for one batch.
+  std::vector<float> batch(const PlanBuilder &builder, uint64_t epoch, uint64_t number,
+                           const std::map<std::string, std::string> &files = {}) {
+    PlanIndex index(builder.plan);
+    std::vector<float> whole(static_cast<size_t>(elementCount(index.shape(0))), -1);
+    for (int64_t rank = 0; rank < index.devices(); ++rank) {
+      plan::Plan none;
+      auto device = device::createCpuDevice(*device::KernelLibrary::load(none), {});
+      std::byte *arena = *device->allocateArena(builder.plan.arena_bytes());
+      auto source = DataSource::open(index, *builder.program, files, rank);
+      if (!source) {
+        failure = source.error();
+        return {};
+      }
+      batches = (*source)->batchesPerEpoch();
+      note = (*source)->note();
+      EXPECT_TRUE((*source)->load(*device, arena, epoch, number));
+      Box box = index.localBox(0, rank);
+      const float *mine = reinterpret_cast<const float *>(arena + index.buffer(0).offset());
+      for (int64_t i = box[0].begin; i < box[0].end; ++i)
+        for (int64_t j = box[1].begin; j < box[1].end; ++j)
+          whole[i * index.shape(0)[1] + j] = *mine++;
+    }
+    return whole;
+  }
+
+  std::filesystem::path folder;
+  Error failure;
+  uint64_t batches = 0;
+  std::string note;
+};
+
+PlanBuilder oneInput(int64_t devices, int dim) {
+  PlanBuilder builder(devices);
+  builder.input(builder.buffer("x", {4, 3}, builder.cut(2, dim), plan::Buffer::INPUT));
+  return builder;
+}
+
+PlanBuilder npyInput(int64_t devices, int dim, const std::string &path) {
+  PlanBuilder builder = oneInput(devices, dim);
+  builder.randomColumn("x", "");
+  builder.plan.mutable_datasets(0)->set_source("Npy");
+  builder.plan.mutable_datasets(0)->set_steps(0);
+  builder.plan.mutable_datasets(0)->mutable_columns(0)->set_path(path);
+  return builder;
+}
+
+void writeFloats(const std::string &path, const std::vector<int64_t> &shape) {
+  std::vector<float> values(static_cast<size_t>(elementCount(shape)));
+  std::iota(values.begin(), values.end(), 0.0f);
+  ASSERT_TRUE(writeNpy(path, comm::ElementType::F32, shape, values.data()));
+}
+
+TEST_F(DataSourceTest, RandomBatchesDoNotDependOnTheSharding) {
+  auto make = [](int64_t devices, int dim) {
+    PlanBuilder builder = oneInput(devices, dim);
+    builder.randomColumn("x", "uniform");
+    return builder;
+  };
+  std::vector<float> first = batch(make(1, -1), 0, 0), second = batch(make(1, -1), 0, 1), later = batch(make(1, -1), 1, 0);
+  EXPECT_NE(first, second);
+  EXPECT_NE(second, later);
+  for (auto [devices, dim] : {std::pair{2, 0}, {3, 1}, {8, 0}, {4, -1}}) {
+    EXPECT_EQ(batch(make(devices, dim), 0, 0), first);
+    EXPECT_EQ(batch(make(devices, dim), 1, 0), later);
+  }
+  // Batch b continues where batch b - 1 ended: four batches to an epoch.
+  PlanBuilder longer = make(1, -1);
+  longer.plan.mutable_datasets(0)->set_steps(100);
+  EXPECT_EQ(batch(longer, 0, 4), later);
+  PlanBuilder same = make(2, 0);
+  same.plan.mutable_datasets(0)->set_same_batch(true);
+  EXPECT_EQ(batch(same, 3, 2), first);
+}
+
+TEST_F(DataSourceTest, NpySamplesComeInOrder) {
+  writeFloats(file("x.npy"), {10, 3});
+  for (auto [devices, dim] : {std::pair{1, -1}, {3, 0}, {2, 1}}) {
+    std::vector<float> second = batch(npyInput(devices, dim, file("x.npy")), 0, 1);
+    std::vector<float> expected(12);
+    std::iota(expected.begin(), expected.end(), 12.0f);
+    EXPECT_EQ(second, expected);
+    EXPECT_EQ(batches, 2u);
+    EXPECT_EQ(note, "2 samples of column 'x' fill no batch of 4 and are left out");
+  }
+}
+
+TEST_F(DataSourceTest, ShufflingIsTheSameOnEveryShardingAndNewInEveryEpoch) {
+  writeFloats(file("x.npy"), {8, 3});
+  auto make = [&](int64_t devices, int dim) {
+    PlanBuilder builder = npyInput(devices, dim, file("x.npy"));
+    builder.plan.mutable_datasets(0)->set_shuffle(true);
+    return builder;
+  };
+  std::vector<float> a = batch(make(1, -1), 0, 0), b = batch(make(1, -1), 0, 1);
+  EXPECT_EQ(batch(make(3, 0), 0, 0), a);
+  EXPECT_EQ(batch(make(2, 1), 0, 1), b);
+  EXPECT_NE(batch(make(1, -1), 1, 0), a);
+  std::vector<float> both = a, expected(24);
+  both.insert(both.end(), b.begin(), b.end());
+  std::sort(both.begin(), both.end());
+  std::iota(expected.begin(), expected.end(), 0.0f);
+  EXPECT_EQ(both, expected);
+}
+
+TEST_F(DataSourceTest, PathsTakeTheEnvironment) {
+  writeFloats(file("x.npy"), {4, 3});
+  ::setenv("MSC_TEST_DATA", folder.c_str(), 1);
+  EXPECT_EQ(batch(npyInput(1, -1, "${MSC_TEST_DATA}/x.npy"), 0, 0)[11], 11.0f);
+  ::unsetenv("MSC_TEST_DATA");
+  batch(npyInput(1, -1, "${MSC_TEST_DATA}/x.npy"), 0, 0);
+  EXPECT_EQ(failure.code, ExitCode::Usage);
+  EXPECT_EQ(failure.message, "the path '${MSC_TEST_DATA}/x.npy' needs the environment variable 'MSC_TEST_DATA', which is not set");
+}
+
+TEST_F(DataSourceTest, FilesThatDoNotFitAreRefused) {
+  writeFloats(file("wide.npy"), {10, 4});
+  batch(npyInput(1, -1, file("wide.npy")), 0, 0);
+  EXPECT_EQ(failure.code, ExitCode::BadFile);
+  EXPECT_EQ(failure.message, "'" + file("wide.npy") + "' has shape (10, 4), column 'x' takes batches of shape (4, 3)");
+  writeFloats(file("short.npy"), {3, 3});
+  batch(npyInput(1, -1, file("short.npy")), 0, 0);
+  EXPECT_EQ(failure.message, "'" + file("short.npy") + "' has 3 samples, fewer than one batch of 4");
+  std::vector<double> doubles(12);
+  ASSERT_TRUE(writeNpy(file("f64.npy"), comm::ElementType::F64, {4, 3}, doubles.data()));
+  batch(npyInput(1, -1, file("f64.npy")), 0, 0);
+  EXPECT_EQ(failure.message, "'" + file("f64.npy") + "' holds f64, the network takes f32");
+  writeFloats(file("x.npy"), {4, 3});
+  std::filesystem::resize_file(file("x.npy"), 140);
+  batch(npyInput(1, -1, file("x.npy")), 0, 0);
+  EXPECT_EQ(failure.code, ExitCode::BadFile);
+  PlanBuilder many = npyInput(1, -1, file("many.npy"));
+  writeFloats(file("many.npy"), {8, 3});
+  many.plan.mutable_datasets(0)->set_steps(3);
+  batch(many, 0, 0);
+  EXPECT_EQ(failure.message, "the data set has 2 batches, the plan wants 3 in an epoch");
+}
+
+TEST_F(DataSourceTest, InputsFromTheCommandLineReplaceColumns) {
+  writeFloats(file("x.npy"), {4, 3});
+  for (auto [devices, dim] : {std::pair{1, -1}, {3, 0}, {2, 1}})
+    EXPECT_EQ(batch(oneInput(devices, dim), 5, 7, {{"x", file("x.npy")}})[7], 7.0f);
+  batch(oneInput(1, -1), 0, 0);
+  EXPECT_EQ(failure.code, ExitCode::Usage);
+  EXPECT_EQ(failure.message, "input 'x' has no data");
+  EXPECT_EQ(failure.help, "--input x=x.npy");
+}
+
+TEST_F(DataSourceTest, PermutationsArePermutations) {
+  for (int64_t count : {0, 1, 2, 7, 1000}) {
+    std::vector<int64_t> order = permutation(count, 3, 5), sorted = order, expected(static_cast<size_t>(count));
+    std::sort(sorted.begin(), sorted.end());
+    std::iota(expected.begin(), expected.end(), 0);
+    EXPECT_EQ(sorted, expected);
+    EXPECT_EQ(order, permutation(count, 3, 5));
+  }
+  EXPECT_NE(permutation(1000, 3, 5), permutation(1000, 3, 6));
+}
+
+} // namespace

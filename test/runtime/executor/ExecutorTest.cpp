@@ -1,0 +1,261 @@
+#include "runtime/comm/thread/ThreadWorld.h"
+#include "runtime/device/cpu/CpuDevice.h"
+#include "runtime/executor/Executor.h"
+#include "runtime/executor/Fetch.h"
+#include "runtime/plan/PlanChecker.h"
+#include "test/runtime/PlanBuilder.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <functional>
+#include <new>
+#include <numeric>
+#include <thread>
+
+using namespace msc;
+using namespace msc::test;
+
+namespace {
+// Counts allocations of this thread while it is set.
+thread_local bool counting = false;
+std::atomic<int64_t> allocations{0};
+} // namespace
+
+void *operator new(size_t bytes) {
+  if (counting)
+    ++allocations;
+  if (void *memory = std::malloc(bytes))
+    return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void *memory) noexcept { std::free(memory); }
+void operator delete(void *memory, size_t) noexcept { std::free(memory); }
+
+namespace {
+
+/// One rank of a plan, bound and ready.
+struct Bound {
+  const PlanIndex &index;
+  comm::World &world;
+  device::Device &device;
+  std::byte *arena;
+  Executor &executor;
+
+  /// Writes value(global index) into this rank's part of a buffer.
+  void set(uint32_t buffer, const std::function<float(int64_t)> &value) {
+    Box box = index.localBox(buffer, world.rank());
+    const std::vector<int64_t> &shape = index.shape(buffer);
+    float *target = reinterpret_cast<float *>(arena + index.buffer(buffer).offset());
+    for (int64_t e = 0; e < elementCount(box); ++e) {
+      int64_t rest = e, global = 0, stride = 1;
+      for (size_t d = shape.size(); d-- > 0; stride *= shape[d]) {
+        global += (box[d].begin + rest % box[d].size()) * stride;
+        rest /= box[d].size();
+      }
+      target[e] = value(global);
+    }
+  }
+  std::vector<float> get(uint32_t buffer) {
+    auto bytes = gather(index, buffer, world, device, arena);
+    EXPECT_TRUE(bytes);
+    std::vector<float> values(bytes->size() / sizeof(float));
+    std::memcpy(values.data(), bytes->data(), bytes->size());
+    return values;
+  }
+};
+
+/// Runs `body` on every rank of a checked plan. Returns the errors of binding.
+std::vector<std::string> onAllRanks(const PlanBuilder &builder, const std::function<void(Bound &)> &body, int threads = 1) {
+  Status sound = plan::checkPlan(builder.plan);
+  EXPECT_TRUE(sound) << (sound ? "" : sound.error().message);
+  PlanIndex index(builder.plan);
+  auto kernels = device::KernelLibrary::load(builder.plan);
+  EXPECT_TRUE(kernels);
+  auto hub = *comm::ThreadHub::create(index.devices());
+  std::vector<std::string> errors(static_cast<size_t>(index.devices()));
+  std::vector<std::thread> ranks;
+  for (int64_t rank = 0; rank < index.devices(); ++rank)
+    ranks.emplace_back([&, rank] {
+      auto world = hub->world(rank);
+      auto device = device::createCpuDevice(*kernels, {threads, {}});
+      std::byte *arena = *device->allocateArena(builder.plan.arena_bytes());
+      auto executor = Executor::create(index, *builder.program, *world, *device, arena);
+      if (!executor) {
+        errors[rank] = executor.error().message;
+        return;
+      }
+      Bound bound{index, *world, *device, arena, **executor};
+      body(bound);
+    });
+  for (std::thread &rank : ranks)
+    rank.join();
+  return errors;
+}
+
+float inputValue(int64_t i) { return static_cast<float>(i % 13) - 6; }
+float weightValue(int64_t i) { return static_cast<float>(i % 7) * 0.5f - 1; }
+
+TEST(Executor, PartialProductsAreCompleted) {
+  std::vector<float> expected(30, 0.0f);
+  for (int64_t i = 0; i < 6; ++i)
+    for (int64_t j = 0; j < 5; ++j)
+      for (int64_t k = 0; k < 8; ++k)
+        expected[i * 5 + j] += inputValue(i * 8 + k) * weightValue(k * 5 + j);
+  for (int64_t devices : {1, 2, 3, 4, 8}) {
+    onAllRanks(matmulAllReduce(devices), [&](Bound &rank) {
+      rank.set(0, inputValue);
+      rank.set(1, weightValue);
+      for (int round = 0; round < 3; ++round)
+        ASSERT_TRUE(rank.executor.runStep());
+      // Small integers and halves: sums are exact in any order.
+      std::vector<float> mine(30);
+      std::memcpy(mine.data(), rank.arena + rank.index.buffer(3).offset(), 120);
+      EXPECT_EQ(mine, expected) << devices << " devices, rank " << rank.world.rank();
+    });
+  }
+}
+
+TEST(Executor, RanksWithoutElementsJoinCollectives) {
+  // 12 devices, 8 columns: four ranks hold an empty part of the sum and contribute zeros.
+  PlanBuilder builder = matmulAllReduce(12);
+  std::vector<float> result;
+  onAllRanks(builder, [&](Bound &rank) {
+    rank.set(0, [](int64_t) { return 1.0f; });
+    rank.set(1, [](int64_t) { return 2.0f; });
+    ASSERT_TRUE(rank.executor.runStep());
+    std::vector<float> out = rank.get(3);
+    if (rank.world.rank() == 0)
+      result = out;
+  });
+  EXPECT_EQ(result, std::vector<float>(30, 16.0f));
+}
+
+/// A value through a chain of moves; the last buffer must equal the first.
+TEST(Executor, CollectivesMoveDataWhereShardingsSay) {
+  PlanBuilder builder(6, plan::Program::PREDICT);
+  std::vector<int64_t> shape{7, 9};
+  Sharding a{{2, 3}, {{0}, {1}}, {}}, b{{3, 2}, {{0}, {1}}, {}}, c{{6}, {{}, {0}}, {}}, d{{6}, {{}, {}}, {}}, e{{2, 3}, {{1, 0}, {}}, {}};
+  std::vector<uint32_t> chain;
+  for (const Sharding &sharding : {a, b, c, d, e, a})
+    chain.push_back(builder.buffer("v" + std::to_string(chain.size()), shape, sharding,
+                                   chain.empty() ? plan::Buffer::INPUT : plan::Buffer::ACTIVATION));
+  builder.input(chain[0]);
+  builder.randomColumn("v0", "uniform");
+  builder.collective("exchange", plan::Collective::EXCHANGE, chain[0], chain[1]);
+  builder.collective("alltoall", plan::Collective::ALL_TO_ALL, chain[1], chain[2]);
+  builder.collective("allgather", plan::Collective::ALL_GATHER, chain[2], chain[3]);
+  builder.copy("slice", chain[3], chain[4]);
+  builder.collective("back", plan::Collective::EXCHANGE, chain[4], chain[5]);
+  for (uint32_t buffer : chain)
+    builder.output(buffer);
+  onAllRanks(builder, [&](Bound &rank) {
+    rank.set(chain[0], [](int64_t i) { return static_cast<float>(i); });
+    ASSERT_TRUE(rank.executor.runStep());
+    std::vector<float> expected(63);
+    std::iota(expected.begin(), expected.end(), 0.0f);
+    for (uint32_t buffer : chain) {
+      std::vector<float> whole = rank.get(buffer);
+      if (rank.world.rank() == 0)
+        EXPECT_EQ(whole, expected) << buffer;
+    }
+  });
+}
+
+TEST(Executor, ReduceScatterAndAsynchronousReduceInPlace) {
+  PlanBuilder builder(4, plan::Program::PREDICT);
+  uint32_t terms = builder.buffer("terms", {10, 3}, builder.partial(2)), rows = builder.buffer("rows", {10, 3}, builder.cut(2, 0));
+  uint32_t sum = builder.viewOf(terms, "sum", {10, 3}, builder.cut(2, -1));
+  builder.fill("terms", terms, 1.25);
+  builder.collective("scatter", plan::Collective::REDUCE_SCATTER, terms, rows);
+  plan::Step *start = builder.collective("reduce", plan::Collective::ALL_REDUCE, terms, sum);
+  start->mutable_collective()->set_asynchronous(true);
+  builder.wait("wait", 2);
+  builder.output(rows);
+  builder.output(sum);
+  onAllRanks(builder, [&](Bound &rank) {
+    ASSERT_TRUE(rank.executor.runStep());
+    for (uint32_t buffer : {rows, sum}) {
+      std::vector<float> whole = rank.get(buffer);
+      if (rank.world.rank() == 0)
+        EXPECT_EQ(whole, std::vector<float>(30, 5.0f));
+    }
+  });
+}
+
+TEST(Executor, BatchesAreBroadcast) {
+  // [2, 1, 3, 4] times [5, 4, 2]: every left batch entry meets every right one.
+  PlanBuilder builder(1, plan::Program::PREDICT);
+  uint32_t left = builder.buffer("left", {2, 1, 3, 4}, builder.cut(4, -1), plan::Buffer::INPUT);
+  uint32_t right = builder.buffer("right", {5, 4, 2}, builder.cut(3, -1), plan::Buffer::INPUT);
+  uint32_t out = builder.buffer("out", {2, 5, 3, 2}, builder.cut(4, -1), plan::Buffer::OUTPUT);
+  builder.input(left);
+  builder.input(right);
+  builder.matmul("matmul", left, right, out)->mutable_matmul()->set_tasks(3);
+  builder.output(out);
+  onAllRanks(builder, [&](Bound &rank) {
+    rank.set(left, inputValue);
+    rank.set(right, weightValue);
+    ASSERT_TRUE(rank.executor.runStep());
+    std::vector<float> values = rank.get(out);
+    for (int64_t a = 0; a < 2; ++a)
+      for (int64_t b = 0; b < 5; ++b)
+        for (int64_t i = 0; i < 3; ++i)
+          for (int64_t j = 0; j < 2; ++j) {
+            float expected = 0;
+            for (int64_t k = 0; k < 4; ++k)
+              expected += inputValue((a * 3 + i) * 4 + k) * weightValue((b * 4 + k) * 2 + j);
+            EXPECT_EQ(values[((a * 5 + b) * 3 + i) * 2 + j], expected);
+          }
+  });
+}
+
+TEST(Executor, StepsAllocateNothing) {
+  // Without matrix products, whose library keeps books of its own on every call.
+  PlanBuilder builder(2, plan::Program::PREDICT);
+  uint32_t p = builder.buffer("p", {64, 3}, builder.partial(2)), q = builder.buffer("q", {64, 3}, builder.cut(2, -1));
+  uint32_t rows = builder.buffer("rows", {64, 3}, builder.cut(2, 0)), columns = builder.buffer("columns", {64, 3}, builder.cut(2, 1));
+  uint32_t scattered = builder.buffer("scattered", {64, 3}, builder.cut(2, 0));
+  builder.fill("p", p, 1);
+  builder.collective("reduce", plan::Collective::ALL_REDUCE, p, q);
+  builder.collective("scatter", plan::Collective::REDUCE_SCATTER, p, scattered);
+  builder.copy("slice", q, rows);
+  builder.launch("mark", {rows}, {rows}, {rows}, {0, 1}, 4);
+  builder.collective("transpose", plan::Collective::ALL_TO_ALL, rows, columns);
+  builder.testKernels();
+  onAllRanks(builder, [&](Bound &rank) {
+    ASSERT_TRUE(rank.executor.runStep()); // buffers inside the communicator grow once
+    counting = true;
+    for (int step = 0; step < 100; ++step)
+      if (!rank.executor.runStep())
+        ++allocations;
+    counting = false;
+  });
+  EXPECT_EQ(allocations.load(), 0);
+}
+
+TEST(Executor, MissingKernelNamesRankStepAndPlace) {
+  PlanBuilder builder = regression(2);
+  auto *kernel = builder.plan.mutable_kernels(1);
+  kernel->mutable_variants(0)->set_symbol("mark");
+  EXPECT_TRUE(plan::checkPlan(builder.plan));
+  builder.plan.mutable_objects(0)->set_isa("x86-64-v4");
+  PlanIndex index(builder.plan);
+  kernel->mutable_variants(0)->set_symbol("gone");
+  auto hub = *comm::ThreadHub::create(2);
+  auto library = device::KernelLibrary::load(builder.plan, device::CpuLevel::V4);
+  ASSERT_TRUE(library);
+  auto world = hub->world(1);
+  auto device = device::createCpuDevice(*library, {1, {}});
+  std::byte *arena = *device->allocateArena(builder.plan.arena_bytes());
+  std::thread other([&] {
+    auto peer = hub->world(0);
+    (void)peer->group({0, 1}).isOk();
+  });
+  auto executor = Executor::create(index, *builder.program, *world, *device, arena);
+  other.join();
+  ASSERT_FALSE(executor);
+  EXPECT_EQ(executor.error().message,
+            "rank 1 of 2: step 'sgd' (net.mir:9) sgd: the plan's machine code has no kernel 'gone'");
+}
+
+} // namespace

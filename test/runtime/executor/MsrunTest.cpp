@@ -1,0 +1,292 @@
+// The program as users start it: lines, files, exit codes.
+#include "runtime/checkpoint/Npy.h"
+#include "runtime/plan/PlanFile.h"
+#include "test/runtime/PlanBuilder.h"
+
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <regex>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace msc;
+using namespace msc::test;
+
+namespace {
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+std::string contentOf(const std::filesystem::path &path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+class Msrun : public testing::Test {
+protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "msrun-XXXXXX").string();
+    folder = ::mkdtemp(name.data());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+  std::string file(const std::string &name) const { return (folder / name).string(); }
+  void save(const PlanBuilder &builder, const std::string &name = "net.plan") {
+    ASSERT_TRUE(plan::writePlan(file(name), builder.plan));
+  }
+
+  pid_t start(std::vector<std::string> words) {
+    pid_t child = ::fork();
+    if (child != 0)
+      return child;
+    // The environment of an outer mpirun says nothing about the runs of this test.
+    for (const char *name : {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MS_ROLE", "OMPI_MCA_orte_output_filename"})
+      ::unsetenv(name);
+    if (::chdir(folder.c_str()) != 0)
+      ::_exit(99);
+    ::dup2(::open("stdout", O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
+    ::dup2(::open("stderr", O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
+    words.insert(words.begin(), MSC_MSRUN);
+    std::vector<char *> arguments;
+    for (std::string &word : words)
+      arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    ::execv(MSC_MSRUN, arguments.data());
+    ::_exit(98);
+  }
+  Outcome finish(pid_t child) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), contentOf(folder / "stdout"),
+            contentOf(folder / "stderr")};
+  }
+  Outcome run(std::vector<std::string> words) { return finish(start(std::move(words))); }
+
+  std::filesystem::path folder;
+};
+
+std::vector<double> lossesOf(const std::string &out) {
+  std::vector<double> losses;
+  std::regex line("epoch: [0-9]+ step: [0-9]+, loss is (.*)");
+  for (std::sregex_iterator it(out.begin(), out.end(), line), end; it != end; ++it)
+    losses.push_back(std::stod((*it)[1]));
+  return losses;
+}
+
+TEST_F(Msrun, TrainsAndPrintsWhatUsersKnow) {
+  save(regression(4, 2));
+  Outcome outcome = run({"net.plan"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "4 ranks: threads, cpu\n");
+  std::regex form("rank size: 4, rank id: 0\ntrain dataset batch num: 4\n"
+                  "epoch: 1 step: 1, loss is [0-9.e-]+\nepoch: 1 step: 2, loss is [0-9.e-]+\n"
+                  "epoch: 1 step: 3, loss is [0-9.e-]+\nepoch: 1 step: 4, loss is [0-9.e-]+\n"
+                  "epoch: 2 step: 1, loss is [0-9.e-]+\n(epoch: 2 step: [234], loss is [0-9.e-]+\n){3}");
+  EXPECT_TRUE(std::regex_match(outcome.out, form)) << outcome.out;
+  std::vector<double> losses = lossesOf(outcome.out);
+  for (size_t i = 1; i < losses.size(); ++i)
+    EXPECT_LT(losses[i], losses[i - 1]);
+}
+
+TEST_F(Msrun, AnyNumberOfRanksGivesTheSameLosses) {
+  std::vector<double> alone;
+  for (int64_t devices : {1, 2, 3, 4, 8, 12}) {
+    save(regression(devices));
+    Outcome outcome = run({"net.plan"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    std::vector<double> losses = lossesOf(outcome.out);
+    ASSERT_EQ(losses.size(), 12u);
+    if (devices == 1)
+      alone = losses;
+    for (size_t i = 0; i < losses.size(); ++i)
+      EXPECT_NEAR(losses[i] / alone[i], 1, 1e-5) << devices << " devices, step " << i;
+    // The same plan again gives the same bits, with any number of threads.
+    EXPECT_EQ(run({"net.plan", "--threads-per-rank", "3"}).out, outcome.out);
+  }
+}
+
+TEST_F(Msrun, OptionsOfTheLoopAndTheLog) {
+  save(regression(2, 3));
+  EXPECT_EQ(lossesOf(run({"net.plan", "--epochs", "1"}).out).size(), 4u);
+  EXPECT_EQ(lossesOf(run({"net.plan", "--steps", "6"}).out).size(), 6u);
+  EXPECT_EQ(lossesOf(run({"net.plan", "--log-every", "epoch"}).out).size(), 3u);
+  EXPECT_EQ(lossesOf(run({"net.plan", "--log-every", "5"}).out).size(), 2u);
+  EXPECT_EQ(lossesOf(run({"net.plan", "--log-all-ranks"}).out).size(), 24u);
+  EXPECT_EQ(run({"net.plan", "--log-prefix", "--steps", "1"}).out.find("rank 0: rank size: 2, rank id: 0\n"), 0u);
+}
+
+TEST_F(Msrun, FetchesGlobalArraysOfTheLastStep) {
+  save(regression(3));
+  Outcome outcome = run({"net.plan", "--fetch", "loss=loss.npy", "--fetch", "predicted=out.npy", "--fetch", "param:w=w.npy"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  auto loss = readNpy(file("loss.npy")), out = readNpy(file("out.npy")), w = readNpy(file("w.npy"));
+  ASSERT_TRUE(loss && out && w);
+  EXPECT_EQ(out->shape, (std::vector<int64_t>{10, 3}));
+  EXPECT_EQ(w->shape, (std::vector<int64_t>{4, 3}));
+  float value = 0;
+  std::memcpy(&value, loss->bytes.data(), sizeof(value));
+  EXPECT_EQ(value, static_cast<float>(lossesOf(outcome.out).back()));
+  save(regression(1));
+  ASSERT_EQ(run({"net.plan", "--fetch", "param:w=w1.npy"}).code, 0);
+  auto alone = readNpy(file("w1.npy"));
+  for (size_t i = 0; i < 12; ++i) {
+    float a = 0, b = 0;
+    std::memcpy(&a, w->bytes.data() + 4 * i, 4);
+    std::memcpy(&b, alone->bytes.data() + 4 * i, 4);
+    EXPECT_NEAR(a, b, 1e-5);
+  }
+}
+
+TEST_F(Msrun, PredictsFromGivenInputs) {
+  save(matmulAllReduce(4));
+  std::vector<float> x(48, 0.0f);
+  x[0] = 1; // row 0 of the result is row 0 of w
+  ASSERT_TRUE(writeNpy(file("x.npy"), comm::ElementType::F32, {6, 8}, x.data()));
+  Outcome outcome = run({"net.plan", "--input", "x=x.npy", "--fetch", "out=out.npy", "--fetch", "param:w=w.npy"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("out: f32[6, 5] = "), std::string::npos) << outcome.out;
+  auto out = readNpy(file("out.npy")), w = readNpy(file("w.npy"));
+  ASSERT_TRUE(out && w);
+  EXPECT_EQ(std::memcmp(out->bytes.data(), w->bytes.data(), 5 * sizeof(float)), 0);
+}
+
+TEST_F(Msrun, ReportsEveryStep) {
+  save(regression(2));
+  ASSERT_EQ(run({"net.plan", "--report", "r.json", "--log-every", "epoch"}).code, 0);
+  nlohmann::json report = nlohmann::json::parse(contentOf(folder / "r.json"));
+  EXPECT_EQ(report["ranks"], 2);
+  EXPECT_EQ(report["transport"], "threads");
+  EXPECT_EQ(report["device"], "cpu");
+  ASSERT_EQ(report["steps"].size(), 12u);
+  EXPECT_EQ(report["steps"][5]["epoch"], 2);
+  EXPECT_EQ(report["steps"][5]["step"], 2);
+  EXPECT_GT(report["steps"][5]["ms"], 0);
+  EXPECT_GT(report["throughput"]["samples_per_second"], 0);
+  EXPECT_GE(report["peak_bytes_per_rank"], regression(2).plan.arena_bytes());
+}
+
+TEST_F(Msrun, CheckpointsResumeOnOtherRanks) {
+  auto with = [](int64_t devices) {
+    PlanBuilder builder = regression(devices, 3);
+    builder.plan.mutable_checkpointing()->set_directory("ckpt");
+    builder.plan.mutable_checkpointing()->set_every_epochs(1);
+    return builder;
+  };
+  save(with(2));
+  Outcome whole = run({"net.plan"});
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  EXPECT_TRUE(std::filesystem::exists(folder / "ckpt/tiny-3_4/index.json"));
+  std::filesystem::remove_all(folder / "ckpt/tiny-2_4");
+  std::filesystem::remove_all(folder / "ckpt/tiny-3_4");
+  Outcome rest = run({"net.plan", "--resume", "latest"});
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  // Two epochs, the same bits as without the break.
+  EXPECT_NE(whole.out.find(rest.out.substr(rest.out.find("epoch: 2 step: 1"))), std::string::npos) << rest.out;
+  EXPECT_EQ(lossesOf(rest.out).size(), 8u);
+  save(with(3));
+  Outcome other = run({"net.plan", "--resume", "ckpt/tiny-1_4", "--no-checkpoint"});
+  ASSERT_EQ(other.code, 0) << other.err;
+  EXPECT_NEAR(lossesOf(other.out).back() / lossesOf(whole.out).back(), 1, 1e-5);
+  Outcome none = run({"net.plan", "--no-checkpoint", "--checkpoint-directory", "nowhere", "--resume", "latest"});
+  EXPECT_NE(none.code, 0);
+}
+
+TEST_F(Msrun, PrintsThePlan) {
+  save(regression(4));
+  Outcome outcome = run({"net.plan", "--print-plan"});
+  EXPECT_EQ(outcome.code, 0);
+  for (const char *part : {"plan 'tiny' for 4 devices", "%0 'x' input f32[10, 4] local [2, 4] sharding (4) [0, -]",
+                           "group 0: nccl_world_group = (0, 1, 2, 3)", "   4 AllReduce 'loss_sum' forward: reads (7) writes (8)"})
+    EXPECT_NE(outcome.out.find(part), std::string::npos) << part << "\n" << outcome.out;
+}
+
+struct Mistake {
+  std::vector<std::string> words;
+  int code;
+  const char *message;
+};
+
+TEST_F(Msrun, MistakesHaveTheirCodesAndTexts) {
+  save(regression(2));
+  save(matmulAllReduce(2), "predict.plan");
+  std::ofstream(file("text.plan")) << "hello, I am not a plan, but long enough to look like a file with some content";
+  std::string bytes = contentOf(folder / "net.plan");
+  bytes[200] ^= 1;
+  std::ofstream(file("damaged.plan"), std::ios::binary) << bytes;
+  std::ofstream(file("newer.plan"), std::ios::binary) << plan::encodePlan(regression(2).plan, 3);
+  PlanBuilder unsound = regression(2);
+  unsound.variant->mutable_steps(2)->mutable_matmul()->set_left(1);
+  unsound.variant->mutable_steps(2)->set_reads(0, 1);
+  save(unsound, "unsound.plan");
+  PlanBuilder cuda = regression(2);
+  cuda.plan.set_device_target("cuda");
+  save(cuda, "cuda.plan");
+  for (const Mistake &mistake : {
+           Mistake{{"none.plan"}, 2, "msrun: error: cannot open 'none.plan': No such file or directory"},
+           Mistake{{}, 2, "msrun: error: "},
+           Mistake{{"net.plan", "--ephocs", "3"}, 2, "msrun: error: unknown flag '--ephocs'\nhelp: did you mean '--epochs'?"},
+           Mistake{{"net.plan", "--fetch", "gain=g.npy"}, 2, "msrun: error: there is no result 'gain' to fetch\nhelp: there are loss, predicted, param:w;"},
+           Mistake{{"net.plan", "--fetch", "loss"}, 2, "msrun: error: --fetch loss has no name or no file"},
+           Mistake{{"net.plan", "--input", "z=z.npy"}, 2, "msrun: error: the network has no input 'z'\nhelp: its inputs are x, y"},
+           Mistake{{"net.plan", "--input", "x=none.npy"}, 2, "none.npy"},
+           Mistake{{"net.plan", "--log-every", "often"}, 2, "msrun: error: --log-every often is no number of steps"},
+           Mistake{{"net.plan", "--device", "tpu"}, 2, "msrun: error: unknown device 'tpu'"},
+           Mistake{{"net.plan", "--transport", "pigeon"}, 2, "msrun: error: unknown transport 'pigeon'"},
+           Mistake{{"text.plan"}, 3, "msrun: error: text.plan is not a plan"},
+           Mistake{{"damaged.plan"}, 3, "msrun: error: damaged.plan is damaged: the checksum of its"},
+           Mistake{{"newer.plan"}, 3, "msrun: error: newer.plan has format 3, this msrun reads formats 1-1"},
+           Mistake{{"unsound.plan"}, 3, "msrun: error: unsound.plan is refused: step 'matmul' (net.mir:4): dimension 1 (size 3)"},
+           Mistake{{"cuda.plan"}, 4, "msrun: error: the plan asks for CUDA, but this build has no CUDA backend"},
+       }) {
+    Outcome outcome = run(mistake.words);
+    EXPECT_EQ(outcome.code, mistake.code) << outcome.err;
+    EXPECT_NE(outcome.err.find(mistake.message), std::string::npos) << outcome.err;
+    std::ptrdiff_t lines = 1 + (outcome.err.find("help:") != std::string::npos) + (outcome.err.find("2 ranks: ") == 0);
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), lines) << "one error, one help: " << outcome.err;
+  }
+  EXPECT_EQ(run({"cuda.plan", "--device", "cpu"}).code, 0);
+  EXPECT_EQ(run({"--help"}).code, 0);
+  EXPECT_EQ(run({"--version"}).out.find("msrun 0."), 0u);
+}
+
+TEST_F(Msrun, MemoryIsRefusedBeforeTheStart) {
+  PlanBuilder builder = matmulAllReduce(2);
+  builder.plan.set_arena_bytes(uint64_t{1} << 45);
+  save(builder);
+  Outcome outcome = run({"net.plan"});
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_EQ(outcome.err.find("msrun: error: the plan takes 32768.00 GiB per rank"), 0u) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+}
+
+TEST_F(Msrun, SignalsEndTheRunCleanly) {
+  save(regression(4, 100000000));
+  for (auto [signal, code] : {std::pair{SIGINT, 130}, {SIGTERM, 143}}) {
+    std::filesystem::remove(folder / "stdout");
+    pid_t child = start({"net.plan", "--log-every", "100000"});
+    for (int i = 0; i < 500 && contentOf(folder / "stdout").find("batch num") == std::string::npos; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    ::kill(child, signal);
+    Outcome outcome = finish(child);
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 2) << outcome.err; // the first line, one error
+  }
+}
+
+TEST_F(Msrun, NeedsNoCompilerAndNoMpi) {
+  std::string command = std::string("ldd ") + MSC_MSRUN + " > " + file("libraries");
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  std::string libraries = contentOf(folder / "libraries");
+  EXPECT_NE(libraries.find("libdnnl"), std::string::npos);
+  for (const char *unwanted : {"MLIR", "LLVM", "libmpi", "cuda", "nccl"})
+    EXPECT_EQ(libraries.find(unwanted), std::string::npos) << libraries;
+}
+
+} // namespace
