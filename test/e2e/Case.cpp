@@ -56,17 +56,22 @@ static std::string datasetPieces(const Network &network, int64_t devices, Random
   return net::strategyText(strategy);
 }
 
+/// Whether every rank gets a sample: fewer samples than devices are an error.
+static bool takesDataParallel(const Network &network, int64_t devices) {
+  return std::all_of(network.inputs.begin(), network.inputs.end(),
+                     [&](const Value &input) { return !input.shape.empty() && input.shape[0] >= devices; });
+}
+
 static std::string contextText(const Case &test, const Network &network, Random &random) {
   std::string text = "parallel_mode: " + test.mode;
   if (test.mode == "auto_parallel" && random.chance(50))
     text += ", search_mode: sharding_propagation";
-  int64_t dataset = random.below(4);
-  bool hasScalars = std::any_of(network.inputs.begin(), network.inputs.end(), [](auto &i) { return i.shape.empty(); });
-  if (test.mode == "auto_parallel" || test.mode == "semi_auto_parallel")
-    text += ", dataset_strategy: " + (dataset == 0                  ? std::string("full_batch")
-                                      : dataset == 1 && !hasScalars ? datasetPieces(network, test.devices, random)
-                                                                    : std::string("data_parallel"));
-  return text;
+  if (test.mode != "auto_parallel" && test.mode != "semi_auto_parallel")
+    return text;
+  if (takesDataParallel(network, test.devices) && random.chance(60))
+    return text + ", dataset_strategy: data_parallel";
+  return text + ", dataset_strategy: " +
+         (random.chance(50) ? datasetPieces(network, test.devices, random) : std::string("full_batch"));
 }
 
 Result<Case> makeCase(uint64_t seed) {
@@ -79,6 +84,8 @@ Result<Case> makeCase(uint64_t seed) {
                                         "data_parallel", "data_parallel", "stand_alone"});
   Network network = generateNetwork(random);
   test.type = network.type;
+  if (test.mode == "data_parallel" && !takesDataParallel(network, test.devices))
+    test.mode = random.chance(50) ? "auto_parallel" : "semi_auto_parallel";
   Reading reading(network.text({}, "parallel_mode: stand_alone"), test.devices);
   if (!reading.module)
     return Error{ExitCode::Internal, "the generator wrote no network:\n" + reading.said + network.text({}, ""), ""};
