@@ -35,10 +35,9 @@ void Coverage::add(const Case &test, const ReferenceStep &reference, const plan:
     someUneven |= isUneven(index, buffer, someEmpty);
   uneven += someUneven;
   empty += someEmpty;
-  std::map<std::string, int> kinds;
   for (const plan::Step &step : plan.programs(0).variants(0).steps()) {
     if (step.has_collective()) {
-      kinds[collectiveName(step.collective().kind())] = 1;
+      ++collectives[collectiveName(step.collective().kind())];
       continue;
     }
     BodyAccess access = accessOf(step);
@@ -46,8 +45,6 @@ void Coverage::add(const Case &test, const ReferenceStep &reference, const plan:
     linear += std::any_of(access.reads.begin(), access.reads.end(),
                           [&](uint32_t buffer) { return index.sharding(buffer).isPartial(); });
   }
-  for (const auto &[kind, one] : kinds)
-    collectives[kind] += one;
 }
 
 template <typename Key> static void printCounts(std::ostream &out, const char *title, const std::map<Key, int> &counts) {

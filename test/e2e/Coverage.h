@@ -16,7 +16,7 @@ public:
   std::string text() const;
 
   std::map<std::string, int> operators;    ///< operators of the training step, by name
-  std::map<std::string, int> collectives;  ///< cases by kind of collective that they run
+  std::map<std::string, int> collectives;  ///< steps by kind of collective
   std::map<std::string, int> modes, types; ///< cases
   std::map<int64_t, int> devices;          ///< cases
   int cases = 0, uneven = 0, empty = 0;    ///< `uneven`: a buffer with unequal pieces; `empty`: a rank without elements

@@ -16,8 +16,9 @@ using reference::Tensor;
 
 static double toleranceOf(const std::string &type) { return type == "f64" ? 1e-10 : 1e-5; }
 
-/// Largest difference relative to the largest magnitude; infinite if the shapes differ or a number is missing.
-static double errorOf(const Tensor &found, const Tensor &expected) {
+/// Largest difference relative to the largest magnitude; infinite if the shapes differ or a number is missing. `noise` is
+/// what rounding moves the tensor by, `tolerance` the relative error that is allowed: where terms cancel, noise decides.
+static double errorOf(const Tensor &found, const Tensor &expected, double noise, double tolerance) {
   if (found.shape != expected.shape)
     return INFINITY;
   double difference = 0, magnitude = 1e-30;
@@ -26,7 +27,7 @@ static double errorOf(const Tensor &found, const Tensor &expected) {
     difference = std::isfinite(distance) ? std::max(difference, distance) : INFINITY;
     magnitude = std::max(magnitude, std::abs(expected.values[i]));
   }
-  return difference / magnitude;
+  return difference / std::max(magnitude, 16 * noise / tolerance);
 }
 
 namespace {
@@ -35,10 +36,11 @@ class Comparison {
 public:
   Comparison(double tolerance, bool verbose) : tolerance(tolerance), verbose(verbose) {}
 
-  void compare(const std::string &kind, const Tensors &found, const std::map<std::string, Tensor> &expected) {
+  void compare(const std::string &kind, const Tensors &found, const std::map<std::string, Tensor> &expected,
+               const std::map<std::string, double> &noise) {
     for (const auto &[name, tensor] : expected) {
       auto own = found.find(name);
-      double error = own == found.end() ? INFINITY : errorOf(own->second, tensor);
+      double error = own == found.end() ? INFINITY : errorOf(own->second, tensor, noise.at(name), tolerance);
       verdict.worst = std::max(verdict.worst, error);
       if (verbose)
         std::printf("  %-10s %-16s error %.3g\n", kind.c_str(), name.c_str(), error);
@@ -96,8 +98,8 @@ Verdict runCase(uint64_t seed, Coverage &coverage, bool verbose) {
   if (!run)
     return {describe(test, "does not run: " + run.error().message)};
   Comparison comparison(toleranceOf(test.type), verbose);
-  comparison.compare("output", run->outputs, reference->outputs);
-  comparison.compare("parameter", run->parameters, reference->updated);
+  comparison.compare("output", run->outputs, reference->outputs, reference->noise);
+  comparison.compare("parameter", run->parameters, reference->updated, reference->noise);
   Verdict verdict = comparison.verdict;
   if (!verdict.failure.empty())
     verdict.failure = describe(test, "wrong numbers\n" + verdict.failure);

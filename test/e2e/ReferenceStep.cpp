@@ -96,6 +96,45 @@ std::map<std::string, Tensor> drawState(net::NetworkOp network, Random &random) 
   return state;
 }
 
+/// Moves every element by up to one unit in the last place of the element type; whole numbers stay.
+void disturb(Tensor &tensor, Type element, Random &random) {
+  if (!isa<FloatType>(element))
+    return;
+  double unit = element.isF32() ? 0x1p-23 : 0x1p-52;
+  for (double &value : tensor.values)
+    value *= 1 + random.real(-unit, unit);
+}
+
+/// The step again, with rounding noise on every result.
+reference::Step disturbedStep(net::NetworkOp network, const reference::Step &step, Random &random) {
+  reference::Interpreter interpreter;
+  reference::Step noisy = step;
+  for (Operation &op : network.getBody().front()) {
+    if (auto update = dyn_cast<net::UpdateOp>(op)) {
+      noisy.updated[update.getParameter().getDefiningOp<net::ParamOp>().getName().str()] = noisy.values[update.getNewValue()];
+    } else if (auto results = dyn_cast<net::ReturnOp>(op)) {
+      for (auto [value, name] : llvm::zip(results.getValues(), results.getNames().getAsValueRange<StringAttr>()))
+        noisy.outputs[name.str()] = noisy.values[value];
+    } else if (interpreter.knows(op.getName().stripDialect())) {
+      std::vector<Tensor> operands;
+      for (mlir::Value operand : op.getOperands())
+        operands.push_back(noisy.values[operand]);
+      for (auto [value, tensor] : llvm::zip(op.getResults(), interpreter.evaluate(&op, operands))) {
+        disturb(tensor, cast<RankedTensorType>(value.getType()).getElementType(), random);
+        noisy.values[value] = tensor;
+      }
+    }
+  }
+  return noisy;
+}
+
+void measureNoise(const std::map<std::string, Tensor> &clean, const std::map<std::string, Tensor> &noisy,
+                  std::map<std::string, double> &noise) {
+  for (const auto &[name, tensor] : clean)
+    for (size_t i = 0; i < tensor.values.size(); ++i)
+      noise[name] = std::max(noise[name], std::abs(tensor.values[i] - noisy.at(name).values[i]));
+}
+
 /// Names of the values to keep: those of the case and all gradients of updated parameters.
 std::vector<std::string> keptNames(const Case &test) {
   Reading reading(test.text, test.devices);
@@ -139,6 +178,11 @@ Result<ReferenceStep> computeReference(const Case &test) {
       continue;
     result.outputs = step->outputs;
     result.updated = step->updated;
+    for (int run = 0; run < 4; ++run) {
+      reference::Step noisy = disturbedStep(reading.network(), *step, random);
+      measureNoise(result.outputs, noisy.outputs, result.noise);
+      measureNoise(result.updated, noisy.updated, result.noise);
+    }
     return result;
   }
   return Error{ExitCode::Internal, "every drawn state lies on a kink", ""};

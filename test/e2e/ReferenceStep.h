@@ -15,6 +15,9 @@ struct ReferenceStep {
   std::map<std::string, reference::Tensor> given;   ///< inputs, parameters and states before the step
   std::map<std::string, reference::Tensor> outputs; ///< loss, results, kept values, gradients as "grad:w0"
   std::map<std::string, reference::Tensor> updated; ///< parameters and states after the step
+  /// By name, how far each output and updated tensor moves when every operator rounds its result to the element type:
+  /// what no order of summation can avoid.
+  std::map<std::string, double> noise;
   std::vector<std::string> keep;                    ///< what the compiler is asked to keep
   std::map<std::string, int> operators;             ///< how often each operator occurs, backward and update included
   int forwardNodes = 0;
