@@ -76,12 +76,34 @@ private:
   /// A kernel is tried with the sizes of the last rank: its pieces are never the smaller ones.
   bool fits(const Unit &unit) {
     ClusterSignature signature = signatureOf(unit);
+    if (!pointersShowSizes(unit, signature))
+      return false;
     FailureOr<func::FuncOp> function = buildClusterFunction(*scratch, unit, signature, devices() - 1);
     if (failed(function))
       return false;
     bool fine = codegen::KernelLibrary::whyNot(*function).empty();
     function->erase();
     return fine;
+  }
+
+  /// A kernel is chosen by the sizes of its buffers. A dimension that exists only inside the cluster (broadcast and then
+  /// reduced) must not differ between ranks whose buffers are alike.
+  bool pointersShowSizes(const Unit &unit, const ClusterSignature &signature) {
+    SmallVector<Value> pointers = signature.pointers(), inside;
+    for (Operation *op : unit.ops)
+      llvm::copy_if(op->getResults(), std::back_inserter(inside),
+                    [&](Value value) { return !llvm::is_contained(pointers, value); });
+    std::vector<SizeReference> varying = varyingSizes(inside);
+    if (varying.empty())
+      return true;
+    std::vector<SizeReference> shown = varyingSizes(pointers);
+    std::map<std::vector<int64_t>, std::vector<int64_t>> sizes;
+    for (int64_t rank = 0; rank < devices(); ++rank) {
+      std::vector<int64_t> own = localSizes(inside, varying, rank);
+      if (sizes.try_emplace(localSizes(pointers, shown, rank), own).first->second != own)
+        return false;
+    }
+    return true;
   }
 
   // Buffers ----------------------------------------------------------------------------------------------------------
@@ -251,17 +273,20 @@ private:
     SmallVector<Value> pointers = signature.pointers();
     std::vector<SizeReference> varying = varyingSizes(pointers);
     KernelVariants variants;
-    for (int64_t rank = 0; rank < devices(); ++rank) {
+    std::optional<codegen::CompiledKernel> largest; // the others follow its form
+    for (int64_t rank = devices() - 1; rank >= 0; --rank) {
       std::vector<int64_t> sizes = localSizes(pointers, varying, rank);
       if (variants.contains(sizes) || isIdle(signature, rank))
         continue;
       FailureOr<func::FuncOp> function = buildClusterFunction(*scratch, unit, signature, rank);
       if (failed(function))
         return failure();
-      FailureOr<codegen::CompiledKernel> kernel = library.add(*function);
+      FailureOr<codegen::CompiledKernel> kernel = library.add(*function, largest ? &*largest : nullptr);
       function->erase();
       if (failed(kernel))
         return failure();
+      if (!largest)
+        largest = *kernel;
       variants.emplace(sizes, VariantOnRank{*kernel, rank});
     }
     if (!variants.empty())
