@@ -98,6 +98,8 @@ private:
       if (failed(read))
         return false;
       config = std::move(*read);
+      if (config->context.parallelMode == "auto_parallel" && config->context.searchMode.empty())
+        config->context.searchMode = "sharding_propagation";
       Result<DumpFolder> folder = DumpFolder::create(config->context.saveGraphsPath, config->context.saveGraphs,
                                                      options.saveGraphsRanks, config->devices);
       if (!folder)
@@ -131,7 +133,7 @@ private:
   }
 
   bool afterPartition() {
-    writeOperatorNotes(network(), outcome.plan);
+    writeOperatorNotes(network(), tables);
     computeUs = priceOperators(network(), dist::MachineModel::cpuLocal());
     return dump("step_parallel_end", [&](int64_t rank, llvm::raw_ostream &out) {
              frontend::printRankDump(*module, rank, frontend::RankDumpKind::ParallelEnd, out);
@@ -148,7 +150,7 @@ private:
     return timed("write", [&] {
       outcome.plan.set_machine("cpu-local");
       for (auto program : module->getOps<plan_ir::ProgramOp>())
-        writeProgram(program, outcome.plan);
+        writeProgram(program, tables);
       predict();
       Status sound = plan::checkPlan(outcome.plan);
       if (!sound)
@@ -182,10 +184,12 @@ private:
     plan::Prediction *prediction = outcome.plan.mutable_prediction();
     double microseconds = 0;
     uint64_t bytes = 0;
-    for (const CollectiveFacts &facts : collectivesOf(outcome.plan)) {
-      microseconds += facts.predictedUs;
-      bytes += facts.bytes;
-    }
+    for (const plan::Program &program : outcome.plan.programs())
+      for (const plan::Variant &variant : program.variants())
+        for (const plan::Step &step : variant.steps()) {
+          microseconds += step.collective().predicted_us(); // zero for other steps
+          bytes += step.collective().bytes();
+        }
     uint64_t parameters = 0;
     for (const plan::Parameter &parameter : outcome.plan.parameters())
       parameters += outcome.plan.buffers(parameter.buffer()).bytes();
@@ -204,6 +208,7 @@ private:
   std::optional<net::Config> config;
   DumpFolder dumps;
   CompileOutcome outcome;
+  PlanTables tables{outcome.plan};
   double computeUs = 0;
   Error failure{ExitCode::Failed, "", ""};
 };

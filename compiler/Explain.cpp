@@ -1,6 +1,7 @@
 #include "compiler/Explain.h"
 
 #include "compiler/Report.h"
+#include "runtime/plan/PlanIndex.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"

@@ -6,6 +6,7 @@
 
 #include "mlir/IR/AsmState.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/SHA256.h"
 
 using namespace mlir;
@@ -37,6 +38,12 @@ void writeHeader(StringRef network, const net::Config &config, plan::Plan &plan)
   plan.set_parallel_mode(config.context.parallelMode);
   plan.set_search_mode(config.context.searchMode);
   plan.set_device_target(config.context.deviceTarget);
+  if (config.mesh)
+    for (auto [name, size] : llvm::zip(config.mesh->axes, config.mesh->sizes)) {
+      plan::MeshAxis *axis = plan.add_mesh();
+      axis->set_name(name);
+      axis->set_size(size);
+    }
   plan.set_seed(config.train ? config.train->seed : 1);
   for (const net::DatasetConfig &dataset : config.datasets)
     writeDataset(dataset, plan);
@@ -78,33 +85,33 @@ static StringRef valueName(Value value) {
   return net::getValueName(value);
 }
 
-static void writeValue(Value value, plan::Plan &plan, plan::OperatorNote::Value *note) {
+static void writeValue(Value value, PlanTables &tables, plan::OperatorNote::Value *note) {
   note->set_name(valueName(value).str());
   auto type = cast<RankedTensorType>(value.getType());
   note->set_dtype(dataTypeOf(type.getElementType()));
   for (int64_t size : type.getShape())
     note->add_shape(size);
-  note->set_sharding(addSharding(dist::shardingOf(type), plan));
+  note->set_sharding(tables.sharding(dist::shardingOf(type)));
 }
 
-void writeOperatorNotes(net::NetworkOp network, plan::Plan &plan) {
+void writeOperatorNotes(net::NetworkOp network, PlanTables &tables) {
   for (Operation &op : network.getBody().front()) {
     if (!isa<net::Operator>(op) || net::getPhase(&op) != net::Phase::Forward)
       continue;
-    plan::OperatorNote *note = plan.add_operators();
+    plan::OperatorNote *note = tables.plan.add_operators();
     note->set_name(net::getInstanceName(&op).str());
     note->set_op(op.getName().stripDialect().str());
     note->set_scope(net::getScope(&op).str());
-    note->set_location(addLocation(op.getLoc(), plan));
+    note->set_location(tables.location(op.getLoc()));
     if (auto strategy = net::getInStrategy(&op))
       note->set_in_strategy(net::strategyText(*strategy));
     if (auto strategy = net::getOutStrategy(&op))
       note->set_out_strategy(net::strategyText(*strategy));
     note->set_origin(net::getStrategyOrigin(&op).str());
     for (Value operand : op.getOperands())
-      writeValue(operand, plan, note->add_operands());
+      writeValue(operand, tables, note->add_operands());
     for (Value result : op.getResults())
-      writeValue(result, plan, note->add_results());
+      writeValue(result, tables, note->add_results());
   }
 }
 
@@ -123,11 +130,13 @@ std::string digestOf(net::NetworkOp network, const net::Config &config) {
   plan::Plan options;
   writeHeader("network", config, options);
   options.clear_checkpointing();
-  stream << options.DebugString();
+  stream << options.SerializeAsString(); // no maps: the bytes are a function of the content
   if (config.train) {
     const net::OptimizerConfig &optimizer = config.train->optimizer;
-    stream << static_cast<int>(optimizer.kind) << " " << optimizer.learningRate << " " << optimizer.momentum << " "
-           << optimizer.dampening << " " << optimizer.weightDecay << " " << optimizer.lossScale << " " << optimizer.nesterov;
+    stream << static_cast<int>(optimizer.kind) << optimizer.nesterov;
+    for (double number : {optimizer.learningRate, optimizer.momentum, optimizer.dampening, optimizer.weightDecay,
+                          optimizer.lossScale})
+      stream << " " << llvm::bit_cast<uint64_t>(number);
   }
   std::array<uint8_t, 32> hash = llvm::SHA256::hash(llvm::arrayRefFromStringRef(stream.str()));
   return llvm::toHex(hash, /*LowerCase=*/true);

@@ -1,6 +1,7 @@
 // The parts of a plan that do not come from steps: options, training loop, data, notes on operators, digest.
 #pragma once
 
+#include "compiler/PlanWriter.h"
 #include "dialects/net/Config.h"
 #include "dialects/net/NetOps.h"
 #include "runtime/plan/plan.pb.h"
@@ -11,7 +12,7 @@ namespace msc::compiler {
 void writeHeader(llvm::StringRef network, const net::Config &config, plan::Plan &plan);
 
 /// One note per forward operator of the partitioned network.
-void writeOperatorNotes(net::NetworkOp network, plan::Plan &plan);
+void writeOperatorNotes(net::NetworkOp network, PlanTables &tables);
 
 /// SHA-256 over the meaning of a network whose strategies are decided: operators, attributes, shapes, strategies,
 /// initializers, results, loop and options that change numbers or distribution; not names, origins or locations. Hex.

@@ -2,6 +2,7 @@
 
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetAttributes.h"
+#include "runtime/plan/PlanIndex.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -24,47 +25,25 @@ std::pair<std::string, unsigned> fileAndLine(Location location) {
   return result;
 }
 
-plan::Sharding toProto(const Sharding &sharding) {
-  plan::Sharding proto;
-  for (int64_t axis : sharding.axes)
-    proto.add_axes(axis);
-  for (const auto &dim : sharding.dims) {
-    auto *axes = proto.add_dims();
-    for (int32_t axis : dim)
-      axes->add_axes(axis);
-  }
-  for (const PartialAxis &partial : sharding.partial) {
-    auto *entry = proto.add_partial();
-    entry->set_axis(partial.axis);
-    entry->set_kind(static_cast<plan::Reduction>(partial.kind));
-  }
-  return proto;
+uint32_t PlanTables::location(Location location) {
+  auto place = fileAndLine(location);
+  auto [at, isNew] = locations.try_emplace(place, plan.locations_size());
+  if (!isNew)
+    return at->second;
+  auto [file, isNewFile] = files.try_emplace(place.first, plan.files_size());
+  if (isNewFile)
+    plan.add_files(place.first);
+  plan::Location *entry = plan.add_locations();
+  entry->set_file(file->second);
+  entry->set_line(place.second);
+  return at->second;
 }
 
-uint32_t addLocation(Location location, plan::Plan &plan) {
-  auto [file, line] = fileAndLine(location);
-  uint32_t fileIndex = 0;
-  while (fileIndex < static_cast<uint32_t>(plan.files_size()) && plan.files(fileIndex) != file)
-    ++fileIndex;
-  if (fileIndex == static_cast<uint32_t>(plan.files_size()))
-    plan.add_files(file);
-  for (int i = 0; i < plan.locations_size(); ++i)
-    if (plan.locations(i).file() == fileIndex && plan.locations(i).line() == line)
-      return i;
-  auto *entry = plan.add_locations();
-  entry->set_file(fileIndex);
-  entry->set_line(line);
-  return plan.locations_size() - 1;
-}
-
-uint32_t addSharding(const Sharding &sharding, plan::Plan &plan) {
-  plan::Sharding proto = toProto(sharding);
-  std::string bytes = proto.SerializeAsString();
-  for (int i = 0; i < plan.shardings_size(); ++i)
-    if (plan.shardings(i).SerializeAsString() == bytes)
-      return i;
-  *plan.add_shardings() = std::move(proto);
-  return plan.shardings_size() - 1;
+uint32_t PlanTables::sharding(const Sharding &sharding) {
+  auto [at, isNew] = shardings.try_emplace(sharding.str(), plan.shardings_size());
+  if (isNew)
+    *plan.add_shardings() = fromSharding(sharding);
+  return at->second;
 }
 
 plan::DataType dataTypeOf(Type element) {
@@ -95,7 +74,8 @@ plan::Collective::Kind collectiveKind(StringRef name) {
 
 class ProgramWriter {
 public:
-  ProgramWriter(plan_ir::ProgramOp program, plan::Plan &plan) : program(program), plan(plan) {}
+  ProgramWriter(plan_ir::ProgramOp program, PlanTables &tables)
+      : program(program), tables(tables), plan(tables.plan) {}
 
   void run() {
     proto = plan.add_programs();
@@ -149,10 +129,10 @@ private:
     entry->set_dtype(dataTypeOf(type.getElementType()));
     for (int64_t size : type.getShape())
       entry->add_shape(size);
-    entry->set_sharding(addSharding(dist::shardingOf(type), plan));
+    entry->set_sharding(tables.sharding(dist::shardingOf(type)));
     entry->set_offset(buffer.getOffset().value_or(0));
     entry->set_bytes(buffer.getBytes());
-    entry->set_location(addLocation(buffer.getLoc(), plan));
+    entry->set_location(tables.location(buffer.getLoc()));
     entry->set_kind(static_cast<plan::Buffer::Kind>(buffer.getKind()));
     if (buffer.getViewOf())
       entry->set_view_of(1 + indexOf(buffer.getViewOf()));
@@ -217,7 +197,7 @@ private:
     plan::Step *step = variant->add_steps();
     step->set_name(net::getInstanceName(op).str());
     step->set_op(op->getAttrOfType<StringAttr>("step_op").str());
-    step->set_location(addLocation(op->getLoc(), plan));
+    step->set_location(tables.location(op->getLoc()));
     step->set_phase(static_cast<plan::Step::Phase>(net::getPhase(op)));
     plan_ir::Access access = plan_ir::accessOf(op);
     for (Value value : access.reads)
@@ -286,6 +266,7 @@ private:
   }
 
   plan_ir::ProgramOp program;
+  PlanTables &tables;
   plan::Plan &plan;
   plan::Program *proto = nullptr;
   plan::Variant *variant = nullptr;
@@ -295,6 +276,6 @@ private:
 
 } // namespace
 
-void writeProgram(plan_ir::ProgramOp program, plan::Plan &plan) { ProgramWriter(program, plan).run(); }
+void writeProgram(plan_ir::ProgramOp program, PlanTables &tables) { ProgramWriter(program, tables).run(); }
 
 } // namespace msc::compiler

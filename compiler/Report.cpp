@@ -1,32 +1,16 @@
 #include "compiler/Report.h"
 
-#include "runtime/plan/Sharding.h"
+#include "runtime/plan/PlanIndex.h"
 
 #include <nlohmann/json.hpp>
 
-#include <set>
+#include <algorithm>
 
 namespace msc::compiler {
 
 using Json = nlohmann::ordered_json;
 
-static Sharding shardingAt(const plan::Plan &plan, uint32_t index) {
-  const plan::Sharding &proto = plan.shardings(index);
-  Sharding sharding;
-  sharding.axes.assign(proto.axes().begin(), proto.axes().end());
-  for (const auto &dim : proto.dims())
-    sharding.dims.emplace_back(dim.axes().begin(), dim.axes().end());
-  for (const auto &partial : proto.partial())
-    sharding.partial.push_back({static_cast<int32_t>(partial.axis()), static_cast<ReduceKind>(partial.kind())});
-  return sharding;
-}
-
-std::string placeOf(const plan::Plan &plan, uint32_t location) {
-  if (location >= static_cast<uint32_t>(plan.locations_size()) || plan.locations(location).line() == 0)
-    return "";
-  const plan::Location &at = plan.locations(location);
-  return plan.files(at.file()) + ":" + std::to_string(at.line());
-}
+static Sharding shardingAt(const plan::Plan &plan, uint32_t index) { return toSharding(plan.shardings(index)); }
 
 static const char *phaseName(plan::Step::Phase phase) {
   return phase == plan::Step::BACKWARD ? "backward" : phase == plan::Step::UPDATE ? "update" : "forward";
@@ -35,15 +19,18 @@ static const char *phaseName(plan::Step::Phase phase) {
 static std::vector<std::vector<int64_t>> allGroups(const plan::Group &group) {
   std::vector<int64_t> matrix(group.matrix().begin(), group.matrix().end());
   std::vector<int32_t> axes(group.axes().begin(), group.axes().end());
-  std::set<std::vector<int64_t>> groups;
-  for (int64_t rank = 0; rank < elementCount(matrix); ++rank)
-    groups.insert(groupOf(matrix, axes, rank));
-  return {groups.begin(), groups.end()};
+  // The first member of each group has coordinate 0 on the axes of the group.
+  std::vector<int32_t> others;
+  for (int32_t axis = 0; axis < static_cast<int32_t>(matrix.size()); ++axis)
+    if (std::find(axes.begin(), axes.end(), axis) == axes.end())
+      others.push_back(axis);
+  std::vector<std::vector<int64_t>> groups;
+  for (int64_t first : groupOf(matrix, others, 0))
+    groups.push_back(groupOf(matrix, axes, first));
+  return groups;
 }
 
 std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan) {
-  static const char *const kinds[] = {"AllReduce",         "AllGather", "ReduceScatter", "AlltoAll",
-                                      "CollectivePermute", "Exchange",  "Broadcast"};
   std::vector<CollectiveFacts> result;
   for (const plan::Program &program : plan.programs())
     for (const plan::Variant &variant : program.variants())
@@ -51,7 +38,7 @@ std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan) {
         if (!step.has_collective())
           continue;
         const plan::Collective &collective = step.collective();
-        result.push_back({kinds[collective.kind()], step.name(), allGroups(variant.groups(collective.group())),
+        result.push_back({collectiveName(collective.kind()), step.name(), allGroups(variant.groups(collective.group())),
                           collective.bytes(), phaseName(step.phase()), collective.for_operator(), collective.reason(),
                           placeOf(plan, step.location()), collective.predicted_us()});
       }
@@ -109,6 +96,8 @@ std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, double 
   report["network"] = plan.network();
   report["devices"] = plan.devices();
   report["mesh"] = nullptr;
+  for (const plan::MeshAxis &axis : plan.mesh())
+    report["mesh"][axis.name()] = axis.size();
   report["digest"] = plan.digest();
   report["parallel_mode"] = plan.parallel_mode();
   report["search_mode"] = plan.search_mode();
@@ -131,7 +120,7 @@ std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, double 
                     {"communication_us", plan.prediction().communication_us()},
                     {"communication_bytes", plan.prediction().communication_bytes()},
                     {"step_us", plan.prediction().step_us()}};
-  report["search"] = {{"seconds", searchSeconds}, {"optimal", false}, {"gap", nullptr}};
+  report["search"] = {{"seconds", searchSeconds}, {"optimal", nullptr}, {"gap", nullptr}};
   Json seconds;
   for (const auto &[phase, value] : timing)
     seconds[phase] = value;

@@ -28,9 +28,6 @@ struct CollectiveFacts {
 
 std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan);
 
-/// "net.mir:6", or "" if unknown.
-std::string placeOf(const plan::Plan &plan, uint32_t location);
-
 /// "(8, 16)" on one rank.
 std::string localShapeText(const plan::Plan &plan, const plan::OperatorNote::Value &value, int64_t rank);
 

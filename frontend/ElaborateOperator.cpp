@@ -10,6 +10,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <cmath>
+
 using namespace llvm;
 using namespace mlir;
 
@@ -147,6 +149,16 @@ bool OperatorBuilder::checkArity() {
   return false;
 }
 
+/// True if a tensor of this element type can hold the number. Integers beyond 2^53 would not survive the way to the plan.
+static bool isExact(double number, Type element) {
+  auto integer = dyn_cast<IntegerType>(element);
+  if (!integer)
+    return true;
+  double limit = integer.getWidth() == 64 ? 0x1p53 : std::ldexp(1.0, integer.getWidth() - 1);
+  bool inside = integer.getWidth() == 1 ? number == 0 || number == 1 : number >= -limit && number < limit;
+  return inside && number == std::floor(number);
+}
+
 /// Numbers become scalars of the first tensor operand's element type.
 bool OperatorBuilder::addConstants() {
   if (constants.empty())
@@ -158,6 +170,11 @@ bool OperatorBuilder::addConstants() {
   }
   auto type = RankedTensorType::get({}, cast<RankedTensorType>((*tensor).getType()).getElementType());
   for (auto [index, number] : constants) {
+    if (!isExact(number, type.getElementType())) {
+      error(call.place) << "'" << call.callee << "' mixes the number " << number << " with a tensor of "
+                        << elementTypeName(type.getElementType()) << ", which cannot hold it";
+      return false;
+    }
     auto constant = builder.create<net::ConstantOp>(state.location, type, builder.getF64FloatAttr(number));
     state.operands[index] = constant;
   }

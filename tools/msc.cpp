@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 using namespace msc;
@@ -76,14 +77,26 @@ Status writeText(const std::string &path, const std::string &text) {
   return Status::ok();
 }
 
+/// The folder that a file goes to exists.
+Status checkFolder(const std::string &path) {
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder))
+    return Error{ExitCode::NoResource, "cannot write '" + path + "': there is no folder '" + folder.string() + "'",
+                 "create it, or choose another one"};
+  return Status::ok();
+}
+
 int runCompile(CompileFlags &flags, std::string output, const std::string &report) {
   if (!flags.finish())
     return static_cast<int>(ExitCode::Usage);
+  if (output.empty())
+    output = compiler::defaultOutput(flags.options.input);
+  for (const std::string &path : {output, report}) // before the work, not after it
+    if (Status status = checkFolder(path); !status)
+      return fail(status.error());
   Result<compiler::CompileOutcome> outcome = compiler::compile(flags.options);
   if (!outcome)
     return fail(outcome.error());
-  if (output.empty())
-    output = compiler::defaultOutput(flags.options.input);
   if (Status status = plan::writePlan(output, outcome->plan); !status)
     return fail(status.error());
   if (!report.empty())

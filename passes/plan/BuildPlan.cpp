@@ -159,8 +159,35 @@ private:
     auto result = cast<net::ReturnOp>(network.getBody().front().back());
     auto kept = network->getAttrOfType<ArrayAttr>("net.kept");
     for (auto [value, name] : llvm::zip(result.getValues(), result.getNames()))
-      builder.create<plan_ir::OutputOp>(result.getLoc(), cast<StringAttr>(name).getValue(), memory[value],
+      builder.create<plan_ir::OutputOp>(result.getLoc(), cast<StringAttr>(name).getValue(), fetchable(value),
                                         kept && llvm::is_contained(kept, name));
+  }
+
+  /// A result that shows the memory of a parameter is copied before the step: what is fetched is the value that the
+  /// network computed with, not the updated one.
+  Value fetchable(Value value) {
+    Value shown = memory[value];
+    if (plan_ir::rootBuffer(shown).getKind() != plan_ir::BufferKind::parameter || !isUpdated(shown))
+      return shown;
+    Block &body = program.getBody().front();
+    SmallVector<Operation *> views;
+    for (auto view = shown.getDefiningOp<plan_ir::BufferOp>(); view.getViewOf();
+         view = view.getViewOf().getDefiningOp<plan_ir::BufferOp>())
+      views.push_back(view);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(&*llvm::find_if(body, [](Operation &op) { return plan_ir::isStep(&op); }));
+    for (Operation *view : llvm::reverse(views))
+      view->moveBefore(&body, builder.getInsertionPoint());
+    Value copy = declare(value, nameOf(value), plan_ir::BufferKind::activation);
+    memory[value] = shown;
+    builder.create<plan_ir::CopyOp>(value.getLoc(), shown, copy, "Copy");
+    return copy;
+  }
+
+  bool isUpdated(Value shown) {
+    return llvm::any_of(network.getBody().front().getOps<net::UpdateOp>(), [&](net::UpdateOp update) {
+      return plan_ir::rootBuffer(memory[update.getParameter()]) == plan_ir::rootBuffer(shown);
+    });
   }
 
   // Steps ------------------------------------------------------------------------------------------------------------
@@ -226,7 +253,8 @@ private:
   }
 
   /// Instance name of the operator that needs a move: whose partial result is completed, or who consumes the value.
-  static std::string operatorServed(dist::CollectiveOp op) {
+  /// Gradients count for the forward operator that they belong to.
+  std::string operatorServed(dist::CollectiveOp op) {
     auto isMove = [](Operation *other) { return isa<dist::CollectiveOp, dist::SliceOp>(other); };
     Operation *at = op;
     if (op.getMove() == "completion") {
@@ -236,7 +264,13 @@ private:
       while (at && isMove(at))
         at = at->getResult(0).use_empty() ? nullptr : *at->getResult(0).user_begin();
     }
-    return at ? net::getInstanceName(at).str() : "";
+    if (!at)
+      return "";
+    std::optional<int64_t> id = net::getForwardId(at);
+    for (Operation &forward : network.getBody().front())
+      if (id && net::getId(&forward) == id && net::getPhase(&forward) == net::Phase::Forward)
+        return net::getInstanceName(&forward).str();
+    return net::getInstanceName(at).str();
   }
 
   LogicalResult emitMatMul(const Unit &unit) {

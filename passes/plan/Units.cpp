@@ -87,11 +87,14 @@ private:
   void start(Unit::Kind kind, Operation *op) {
     unitOf[op] = units.size();
     units.push_back({kind, {op}});
+    placed.push_back({count, count});
+    ++count;
   }
 
   void append(size_t unit, Operation *op) {
     unitOf[op] = unit;
     units[unit].ops.push_back(op);
+    placed[unit].last = count++;
   }
 
   /// Bias and activation of an f32 product, where the product itself is used nowhere else.
@@ -162,8 +165,8 @@ private:
       size_t at = unitOf[producer];
       if (at == unit)
         return true;
-      // Units are numbered by their first operator; everything that depends on `unit` was placed or grown after it.
-      if (!seen.insert(at).second)
+      // What had its last operator before the unit had its first cannot depend on it.
+      if (placed[at].last < placed[unit].first || !seen.insert(at).second)
         continue;
       for (Operation *op : units[at].ops)
         work.append(op->operand_begin(), op->operand_end());
@@ -188,9 +191,8 @@ private:
       Operation *writer = update.getNewValue().getDefiningOp();
       if (!writer || !unitOf.contains(writer))
         continue;
-      for (Operation *reader : update.getParameter().getUsers())
-        if (unitOf.contains(reader))
-          edge(unitOf[reader], unitOf[writer]);
+      for (size_t reader : readersOf(update.getParameter()))
+        edge(reader, unitOf[writer]);
     }
     std::priority_queue<size_t, std::vector<size_t>, std::greater<size_t>> ready;
     for (size_t unit = 0; unit < units.size(); ++unit)
@@ -209,9 +211,31 @@ private:
     return result;
   }
 
+  /// Units that read the memory of a value, through views too.
+  SmallVector<size_t> readersOf(Value value) {
+    SmallVector<size_t> readers;
+    SmallVector<Value> work{value};
+    while (!work.empty())
+      for (Operation *user : work.pop_back_val().getUsers()) {
+        if (!unitOf.contains(user))
+          continue;
+        readers.push_back(unitOf[user]);
+        if (units[unitOf[user]].kind == Unit::Kind::View)
+          work.append(user->result_begin(), user->result_end());
+      }
+    return readers;
+  }
+
+  /// Ordinals of the first and last operator of a unit.
+  struct Placed {
+    size_t first, last;
+  };
+
   net::NetworkOp network;
   const UnitOptions &options;
   llvm::function_ref<bool(const Unit &)> fits;
+  std::vector<Placed> placed;
+  size_t count = 0;
   std::vector<Unit> units;
   llvm::DenseMap<Operation *, size_t> unitOf;
 };
