@@ -87,14 +87,11 @@ private:
   void start(Unit::Kind kind, Operation *op) {
     unitOf[op] = units.size();
     units.push_back({kind, {op}});
-    placed.push_back({count, count});
-    ++count;
   }
 
   void append(size_t unit, Operation *op) {
     unitOf[op] = unit;
     units[unit].ops.push_back(op);
-    placed[unit].last = count++;
   }
 
   /// Bias and activation of an f32 product, where the product itself is used nowhere else.
@@ -154,7 +151,8 @@ private:
     });
   }
 
-  /// True if computing `value` needs `unit` to have run.
+  /// True if computing `value` needs `unit` to have run. A unit that stands before `unit` may depend on it all the same:
+  /// it may read a unit that grew later.
   bool dependsOn(Value value, size_t unit) {
     llvm::DenseSet<size_t> seen;
     SmallVector<Value> work{value};
@@ -165,8 +163,7 @@ private:
       size_t at = unitOf[producer];
       if (at == unit)
         return true;
-      // What had its last operator before the unit had its first cannot depend on it.
-      if (placed[at].last < placed[unit].first || !seen.insert(at).second)
+      if (!seen.insert(at).second)
         continue;
       for (Operation *op : units[at].ops)
         work.append(op->operand_begin(), op->operand_end());
@@ -226,16 +223,9 @@ private:
     return readers;
   }
 
-  /// Ordinals of the first and last operator of a unit.
-  struct Placed {
-    size_t first, last;
-  };
-
   net::NetworkOp network;
   const UnitOptions &options;
   llvm::function_ref<bool(const Unit &)> fits;
-  std::vector<Placed> placed;
-  size_t count = 0;
   std::vector<Unit> units;
   llvm::DenseMap<Operation *, size_t> unitOf;
 };
