@@ -127,6 +127,11 @@ Result<plan::Plan> loadPlan(const std::string &path) {
   return plan;
 }
 
+void printFailure(const RunResult &result) {
+  if (!result.status && result.prints)
+    tools::printError("msrun", result.status.error().message, result.status.error().help);
+}
+
 RunResult runOn(const Launch &launch, SharedRun &shared, std::chrono::milliseconds timeout) {
   const PlanIndex &index = *shared.index;
   auto announce = [&] {
@@ -153,7 +158,10 @@ RunResult runOn(const Launch &launch, SharedRun &shared, std::chrono::millisecon
     return {status, first};
   if (first)
     announce();
-  return runRank(shared, **world, timeout);
+  RunResult result = runRank(shared, **world, timeout);
+  // Before the world ends: after a failure that may end the process.
+  printFailure(result);
+  return {result.status, false};
 }
 
 RunResult execute(Flags &flags) {
@@ -196,9 +204,6 @@ int main(int argc, char **argv) {
   if (int code = tools::parseCommandLine(app, {"msrun", {argv + 1, argv + argc}}); code >= 0)
     return code;
   RunResult result = execute(flags);
-  if (result.status)
-    return 0;
-  if (result.prints)
-    tools::printError("msrun", result.status.error().message, result.status.error().help);
-  return static_cast<int>(result.status.error().code);
+  printFailure(result);
+  return result.status ? 0 : static_cast<int>(result.status.error().code);
 }
