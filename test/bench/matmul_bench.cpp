@@ -7,10 +7,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <dnnl.hpp>
-#include <omp.h>
 #include <random>
 
 using namespace msc;
+
+/// Of the OpenMP library that oneDNN uses; clang 19 brings no header for it here.
+extern "C" void omp_set_num_threads(int count);
 
 namespace {
 
