@@ -25,7 +25,7 @@ Status StagedGroup::allReduce(const void *source, void *target, int64_t count, E
   if (Status valid = checkReducible(type, label); !valid)
     return valid;
   int64_t size = static_cast<int64_t>(elementSize(type)), bytes = count * size;
-  if (bytes <= static_cast<int64_t>(kInlineBytes))
+  if (fitsInline(bytes))
     return allReduceInline(source, target, count, type, kind, label);
   meeting.prepare(Operation::AllReduce, count, type, kind, label);
   const int64_t perRound = kPortionBytes / size, rounds = (count + perRound - 1) / perRound;

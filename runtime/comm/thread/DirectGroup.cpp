@@ -18,7 +18,7 @@ Status DirectGroup::allReduce(const void *source, void *target, int64_t count, E
   if (Status valid = checkReducible(type, label); !valid)
     return valid;
   int64_t bytes = count * static_cast<int64_t>(elementSize(type));
-  if (bytes <= static_cast<int64_t>(kInlineBytes))
+  if (fitsInline(bytes))
     return allReduceInline(source, target, count, type, kind, label);
   Publication &own = meeting.prepare(Operation::AllReduce, count, type, kind, label);
   own.source = source;
