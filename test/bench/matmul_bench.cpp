@@ -39,7 +39,10 @@ private:
 };
 
 /// The task count that the compiler gives a product of this size: see passes/plan/BuildPlan.cpp.
-int64_t tasksFor(int64_t n) { return std::clamp<int64_t>(2 * n * n * n / 16'000'000, 1, std::clamp<int64_t>(n / 16, 1, 64)); }
+int64_t tasksFor(int64_t n) {
+  int64_t most = std::clamp<int64_t>(std::max(n / 256, std::min<int64_t>(n / 128, 2)), 1, 64);
+  return std::clamp<int64_t>(2 * n * n * n / 16'000'000, 1, most);
+}
 
 std::unique_ptr<device::Operation> prepare(device::Device &device, int64_t n, int64_t tasks, std::byte *arena) {
   auto bytes = static_cast<size_t>(n * n) * sizeof(float);
