@@ -1,5 +1,6 @@
 # Command-line tests: `RUN:` lines in *.test and *.mir files under test/.
 import os
+import sys
 import lit.formats
 
 config.name = "msc"
@@ -24,5 +25,7 @@ config.environment.update({
 })
 config.substitutions.append(("%examples", os.path.join(config.msc_source, "examples")))
 config.substitutions.append(("%root", config.msc_source))
+config.substitutions.append(("%refuses", os.path.join(config.msc_source, "test", "cli", "inputs", "refuses.sh")))
+config.substitutions.append(("%python", sys.executable))
 if os.path.exists(os.path.join(config.msc_build, "lib", "msc", "libmsc_comm_mpi.so")):
     config.available_features.add("mpi")

@@ -41,8 +41,8 @@ struct Flags {
     app.add_option("--log-every", options.log.every, "N or epoch: which steps print their loss");
     app.add_flag("--log-all-ranks", options.log.allRanks, "every rank prints, not only rank 0");
     app.add_flag("--log-prefix", options.log.prefix, "lines start with the rank");
-    app.add_option("--input", inputs, "NAME=FILE.npy: global array of an input")->allow_extra_args(false);
-    app.add_option("--fetch", fetches, "NAME=FILE.npy: writes a result, param:NAME or state:NAME")->allow_extra_args(false);
+    app.add_option("--input", inputs, "NAME=FILE.npy,...: global arrays of inputs")->delimiter(',')->allow_extra_args(false);
+    app.add_option("--fetch", fetches, "NAME=FILE.npy,...: writes results, param:NAME or state:NAME")->delimiter(',')->allow_extra_args(false);
     app.add_option("--report", options.report, "writes all steps as JSON");
     app.add_flag("--print-plan", printPlan, "prints the plan as rank 0 sees it, and ends");
     app.add_option("--checkpoint-directory", options.checkpoint.directory, "overrides the plan's folder");

@@ -65,7 +65,9 @@ std::optional<std::pair<Sharding, Sharding>> overCommonMatrix(const Sharding &a,
   return std::pair{*refine(left, *matrix), *refine(right, *matrix)};
 }
 
-bool samePlacement(const Sharding &a, const Sharding &b) { return a.canonical() == b.canonical(); }
+bool samePlacement(const Sharding &a, const Sharding &b) {
+  return a.canonical() == b.canonical();
+}
 
 LocalBoxes::LocalBoxes(const Sharding &sharding, const std::vector<int64_t> &shape)
     : count(sharding.devices()), piece(shape.size(), std::vector<int32_t>(count)), boundaries(shape.size()) {

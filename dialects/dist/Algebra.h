@@ -57,8 +57,8 @@ bool slicesLocally(const Sharding &from, const Sharding &to, const std::vector<i
 int64_t receivedElements(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape);
 
 /// Elements that the busiest rank receives when `local` elements are reduced among `members` ranks and every rank keeps
-/// the result: owner r of g has elements [floor(r n / g), floor((r + 1) n / g)), receives its part of the others and then
-/// the parts of the other owners.
+/// the result: owner r of g has elements [floor(r n / g), floor((r + 1) n / g)), receives its part of the others and
+/// then the parts of the other owners.
 int64_t allReduceElements(int64_t local, int64_t members);
 
 /// Empty if the sharding is sound for this tensor and no dimension is cut into more pieces than it has elements, else

@@ -15,16 +15,19 @@ size_t commonPrefix(const Axes &a, const Axes &b) {
   return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
 }
 
-bool isPrefix(const Axes &prefix, const Axes &list) { return commonPrefix(prefix, list) == prefix.size(); }
+bool isPrefix(const Axes &prefix, const Axes &list) {
+  return commonPrefix(prefix, list) == prefix.size();
+}
 
 /// Elements of the busiest rank, as far as a slice is concerned.
-int64_t largestShard(const Sharding &sharding, const Shape &shape) { return elementCount(sharding.capacity(shape)); }
+int64_t largestShard(const Sharding &sharding, const Shape &shape) {
+  return elementCount(sharding.capacity(shape));
+}
 
 ReshardStep moveStep(MoveKind kind, const Sharding &before, const Sharding &after, const Shape &shape, Axes axes) {
   std::sort(axes.begin(), axes.end());
   ReshardStep step{.kind = kind, .after = after, .groupMatrix = before.axes, .groupAxes = std::move(axes)};
-  step.receivedElements =
-      kind == MoveKind::Slice ? largestShard(after, shape) : receivedElements(before, after, shape);
+  step.receivedElements = kind == MoveKind::Slice ? largestShard(after, shape) : receivedElements(before, after, shape);
   return step;
 }
 

@@ -13,8 +13,8 @@ struct ReshardStep {
   /// The group of a rank: the ranks that differ from it only on `groupAxes` of `groupMatrix`. Empty axes for a Slice.
   std::vector<int64_t> groupMatrix;
   std::vector<int32_t> groupAxes;
-  /// The gathered dimension of AllGather, the scattered one of ReduceScatter, the concatenated one of AlltoAll; -1 where
-  /// it has no meaning or several dimensions take part.
+  /// The gathered dimension of AllGather, the scattered one of ReduceScatter, the concatenated one of AlltoAll; -1
+  /// where it has no meaning or several dimensions take part.
   int64_t dimension = -1;
   /// The dimension that AlltoAll cuts, else -1.
   int64_t splitDimension = -1;
@@ -24,10 +24,11 @@ struct ReshardStep {
   int64_t receivedElements = 0;
 };
 
-/// Steps that bring a tensor of this shape from one sharding to the other; none if both place all elements alike. The last
-/// step's `after` is `to`. Partial axes are completed first (one AllReduce per kind of reduction), then elements move:
-/// by a local slice where that is enough, by slice and AllGather, by slice and one AlltoAll, by one CollectivePermute, or
-/// by one direct exchange; a tensor is never replicated on the way. `to` is partial only where it equals `from`.
+/// Steps that bring a tensor of this shape from one sharding to the other; none if both place all elements alike. The
+/// last step's `after` is `to`. Partial axes are completed first (one AllReduce per kind of reduction), then elements
+/// move: by a local slice where that is enough, by slice and AllGather, by slice and one AlltoAll, by one
+/// CollectivePermute, or by one direct exchange; a tensor is never replicated on the way. `to` is partial only where it
+/// equals `from`.
 std::vector<ReshardStep> planReshard(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape,
                                      size_t elementBytes, const MachineModel &machine);
 

@@ -18,20 +18,20 @@ enum class FactorKind {
   Reduction,   ///< cutting it leaves a partial result that has to be completed with `reduce`
   Replicated,  ///< cannot be cut: every rank needs it whole; `reason` says why
   Halo,        ///< can be cut with exchange of neighbouring elements
-  Blocked,     ///< can be cut only at multiples of `block` elements
+  Blocked,     ///< can be cut only at multiples of `block` elements: pieces * block has to divide `size`
 };
 
 struct Factor {
   std::string name;                                ///< a letter or word, unique within the rule
-  int64_t size = 1;                                ///< global size, >= 0
+  int64_t size = 1;                                ///< global size, >= 0; Blocked: in elements of the merged group,
+                                                   ///< which may be more than a dimension that carries it has
   FactorKind kind = FactorKind::PassThrough;
   msc::ReduceKind reduce = msc::ReduceKind::Sum;   ///< Reduction only
   int64_t block = 1;                               ///< Blocked only
   std::string reason;                              ///< Replicated only
 };
 
-/// The factors of one dimension, most major first. Usually one; none for a dimension of size 1 that is broadcast;
-/// several where a Reshape merges dimensions.
+/// The factors of one dimension, most major first. Usually one; none for a dimension of size 1 that is broadcast.
 using DimFactors = std::vector<int32_t>;
 
 struct ShardingRule {

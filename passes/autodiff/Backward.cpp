@@ -107,9 +107,9 @@ private:
     }
   }
 
-  /// The sum of what has arrived for a value; null if nothing has.
+  /// The sum of what has arrived for a value, asked for once; null if nothing has.
   Value total(Value value) {
-    SmallVector<Value> &terms = contributions[value];
+    ArrayRef<Value> terms = contributions[value];
     if (terms.empty())
       return {};
     Operation *last = lastOperator();
@@ -118,7 +118,6 @@ private:
       sum = builder.create<AddOp>(value.getLoc(), sum, term);
     Operation *producer = value.getDefiningOp();
     tagFrom(last, producer && getId(producer) ? producer : firstUser(value));
-    terms.assign(1, sum);
     return sum;
   }
 

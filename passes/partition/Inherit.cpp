@@ -58,9 +58,8 @@ private:
   }
 
   bool isFree(int32_t axis) const {
-    return std::none_of(assignment.factors.begin(), assignment.factors.end(), [&](const Axes &axes) {
-      return std::find(axes.begin(), axes.end(), axis) != axes.end();
-    });
+    return std::none_of(assignment.factors.begin(), assignment.factors.end(),
+                        [&](const Axes &axes) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); });
   }
 
   /// Hands the axes that cut one dimension to its factors, most major first, as far as they are free.
@@ -72,7 +71,8 @@ private:
         return; // an earlier hint decided; a different wish has to be redistributed
       bool isLast = i + 1 == factors.size();
       int64_t size = facts.rule.factors[factors[i]].size, pieces = 1;
-      while (next < axes.size() && isFree(axes[next]) && (isLast || size % (pieces * assignment.matrix[axes[next]]) == 0)) {
+      while (next < axes.size() && isFree(axes[next]) &&
+             (isLast || size % (pieces * assignment.matrix[axes[next]]) == 0)) {
         pieces *= assignment.matrix[axes[next]];
         have.push_back(axes[next++]);
       }

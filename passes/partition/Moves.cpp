@@ -11,10 +11,14 @@ namespace msc::passes {
 
 static StringRef reductionText(ReduceKind kind) {
   switch (kind) {
-  case ReduceKind::Sum: return "sums over";
-  case ReduceKind::Prod: return "multiplies over";
-  case ReduceKind::Min: return "takes the minimum over";
-  case ReduceKind::Max: return "takes the maximum over";
+  case ReduceKind::Sum:
+    return "sums over";
+  case ReduceKind::Prod:
+    return "multiplies over";
+  case ReduceKind::Min:
+    return "takes the minimum over";
+  case ReduceKind::Max:
+    return "takes the maximum over";
   }
   return "";
 }
@@ -44,7 +48,8 @@ std::string redistributionReason(const std::string &who, const std::string &what
   for (size_t dim = 0; dim < to.dims.size(); ++dim) {
     int64_t has = from.pieces(dim), wants = to.pieces(dim);
     if (has != wants)
-      changes.push_back("dimension " + std::to_string(dim) + (changes.empty() && !what.empty() ? " of '" + what + "'" : "") +
+      changes.push_back("dimension " + std::to_string(dim) +
+                        (changes.empty() && !what.empty() ? " of '" + what + "'" : "") +
                         (wants == 1 ? " whole" : " cut into " + std::to_string(wants)));
   }
   if (changes.empty())

@@ -15,7 +15,9 @@ namespace msc::passes {
 #define GEN_PASS_DEF_PARTITIONPASS
 #include "passes/partition/Passes.h.inc"
 
-bool addsPartials(Operation *op) { return isa<net::AddOp>(op); }
+bool addsPartials(Operation *op) {
+  return isa<net::AddOp>(op);
+}
 
 namespace {
 
@@ -55,10 +57,10 @@ private:
 
   net::NetworkOp network;
   int64_t devices;
-  DenseMap<Value, Sharding> own;                    // of each root: completed
-  DenseMap<Value, SmallVector<Version>> versions;   // of each root: what already exists, completed one first
-  DenseMap<Value, std::string> completionReasons;   // of each root that is partial
-  DenseMap<Operation *, Uses> uses;                 // of forward operators
+  DenseMap<Value, Sharding> own;                  // of each root: completed
+  DenseMap<Value, SmallVector<Version>> versions; // of each root: what already exists, completed one first
+  DenseMap<Value, std::string> completionReasons; // of each root that is partial
+  DenseMap<Operation *, Uses> uses;               // of forward operators
   DenseMap<int64_t, Operation *> forwardById;
   MoveBuilder moves;
 
@@ -123,20 +125,11 @@ private:
     return id ? forwardById.lookup(*id) : nullptr;
   }
 
-  /// The result of a forward operator that a gradient of this shape belongs to.
-  static Value resultLike(Operation *forward, Value gradient) {
-    for (Value result : forward->getResults())
-      if (shapeOf(result) == shapeOf(gradient))
-        return result;
-    return {};
-  }
-
-  /// True if a value reaches the backward part of `forward` from outside: the gradient of one of its results.
-  bool isIncoming(Value value, Operation *forward) const {
-    Operation *producer = value.getDefiningOp();
-    if (!producer || net::getPhase(producer) != net::Phase::Backward || !hasRule(producer))
-      return false;
-    return forwardOf(producer) != forward || isAccumulation(producer);
+  /// The forward result whose gradient this operand is; null for all others.
+  Value resultBehind(OpOperand &operand) const {
+    std::optional<int64_t> result = net::getGradientOfResult(operand.getOwner(), operand.getOperandNumber());
+    Operation *forward = result ? forwardOf(operand.getOwner()) : nullptr;
+    return forward ? forward->getResult(*result) : Value();
   }
 
   /// An addition of contributions to one gradient: terms that come from other forward operators.
@@ -159,7 +152,8 @@ private:
 
   /// The sharding of the value whose gradient this is, as its consumers tell.
   std::optional<Sharding> gradientTarget(Value gradient) {
-    for (Operation *user : gradient.getUsers()) {
+    for (OpOperand &use : gradient.getUses()) {
+      Operation *user = use.getOwner();
       if (isAccumulation(user))
         if (auto target = gradientTarget(user->getResult(0)))
           return target;
@@ -167,9 +161,8 @@ private:
         for (Value operand : user->getOperands())
           if (rootOf(operand).getDefiningOp<net::ParamOp>() && shapeOf(operand) == shapeOf(gradient))
             return own[rootOf(operand)];
-      if (Operation *forward = forwardOf(user); forward && isIncoming(gradient, forward))
-        if (Value result = resultLike(forward, gradient))
-          return own[result];
+      if (Value result = resultBehind(use))
+        return own[result];
     }
     return std::nullopt;
   }
@@ -183,7 +176,8 @@ private:
         .Case<net::ParamOp>([](Operation *) { return success(); })
         .Case([&](net::UpdateOp update) {
           Value parameter = update.getParameter(), value = update.getNewValue();
-          update.getNewValueMutable().assign(versionOf(value, own[parameter], op, "parameter '" + nameOf(parameter) + "'"));
+          update.getNewValueMutable().assign(
+              versionOf(value, own[parameter], op, "parameter '" + nameOf(parameter) + "'"));
           return success();
         })
         .Case([&](net::ReturnOp result) {
@@ -231,8 +225,8 @@ private:
     if (!addsPartials(op) || net::getPhase(op) != net::Phase::Backward)
       return false;
     Type first = op->getOperand(0).getType();
-    bool sums = llvm::all_of(dist::shardingOf(first).partial,
-                             [](const PartialAxis &p) { return p.kind == ReduceKind::Sum; });
+    bool sums =
+        llvm::all_of(dist::shardingOf(first).partial, [](const PartialAxis &p) { return p.kind == ReduceKind::Sum; });
     return dist::shardingOf(first).isPartial() && sums && llvm::all_of(op->getOperands(), [&](Value term) {
              return term.getType() == first && !versions.contains(term);
            });
@@ -272,12 +266,12 @@ private:
     if (isAccumulation(op))
       if (auto target = gradientTarget(op->getResult(0)))
         hints.push_back({true, 0, *target});
-    for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+    for (OpOperand &operand : op->getOpOperands())
       if (auto sharding = atHand(operand, forward))
-        hints.push_back({false, i, *sharding});
-    for (auto [i, result] : llvm::enumerate(op->getResults()))
-      if (auto sharding = forward ? shardingLike(result, forward) : std::nullopt)
-        hints.push_back({true, i, *sharding});
+        hints.push_back({false, operand.getOperandNumber(), *sharding});
+    // What a factor that only the result has goes by: the operand of the forward operator whose gradient this is.
+    if (std::optional<int64_t> operand = net::getGradientOfOperand(op); forward && operand)
+      hints.push_back({true, 0, uses[forward].shardings[*operand]});
     return hints;
   }
 
@@ -292,32 +286,22 @@ private:
     return stored;
   }
 
-  /// How an operand is at hand in the context of the forward operator: as that one used it, as the value whose gradient it
-  /// is, or as it is. Constants say nothing.
-  std::optional<Sharding> atHand(Value root, Operation *forward) {
-    if (Operation *producer = root.getDefiningOp(); producer && producer->getNumOperands() == 0 && !isa<net::ParamOp>(producer))
+  /// How an operand is at hand in the context of the forward operator: as that one used it, as the value whose gradient
+  /// it is, or as it is. Constants say nothing.
+  std::optional<Sharding> atHand(OpOperand &operand, Operation *forward) {
+    Value root = operand.get();
+    if (Operation *producer = root.getDefiningOp();
+        producer && producer->getNumOperands() == 0 && !isa<net::ParamOp>(producer))
       return std::nullopt;
     if (forward) {
       const Uses &record = uses[forward];
       for (auto [used, sharding] : llvm::zip(record.roots, record.shardings))
         if (used == root)
           return sharding;
-      if (isIncoming(root, forward))
-        if (Value result = resultLike(forward, root))
-          return own[result];
+      if (Value result = resultBehind(operand))
+        return own[result];
     }
     return own[root];
-  }
-
-  /// What a result-only factor goes by: the operand (else the result) of the forward operator that has this shape.
-  std::optional<Sharding> shardingLike(Value value, Operation *forward) {
-    const Uses &record = uses[forward];
-    for (auto [used, sharding] : llvm::zip(record.roots, record.shardings))
-      if (shapeOf(used) == shapeOf(value))
-        return sharding;
-    if (Value result = resultLike(forward, value))
-      return own[result];
-    return std::nullopt;
   }
 };
 

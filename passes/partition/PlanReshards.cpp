@@ -14,13 +14,19 @@ namespace {
 
 dist::CollectiveKind collectiveKind(dist::MoveKind kind) {
   switch (kind) {
-  case dist::MoveKind::AllReduce: return dist::CollectiveKind::AllReduce;
-  case dist::MoveKind::ReduceScatter: return dist::CollectiveKind::ReduceScatter;
-  case dist::MoveKind::AllGather: return dist::CollectiveKind::AllGather;
-  case dist::MoveKind::AlltoAll: return dist::CollectiveKind::AlltoAll;
-  case dist::MoveKind::CollectivePermute: return dist::CollectiveKind::CollectivePermute;
+  case dist::MoveKind::AllReduce:
+    return dist::CollectiveKind::AllReduce;
+  case dist::MoveKind::ReduceScatter:
+    return dist::CollectiveKind::ReduceScatter;
+  case dist::MoveKind::AllGather:
+    return dist::CollectiveKind::AllGather;
+  case dist::MoveKind::AlltoAll:
+    return dist::CollectiveKind::AlltoAll;
+  case dist::MoveKind::CollectivePermute:
+    return dist::CollectiveKind::CollectivePermute;
   case dist::MoveKind::Slice:
-  case dist::MoveKind::Exchange: break;
+  case dist::MoveKind::Exchange:
+    break;
   }
   return dist::CollectiveKind::Exchange;
 }
@@ -50,9 +56,8 @@ void label(Operation *step, dist::ReshardOp op, dist::MoveKind kind) {
 void planOne(dist::ReshardOp op, const dist::MachineModel &machine) {
   OpBuilder builder(op);
   Value value = op.getSource();
-  for (const dist::ReshardStep &step :
-       dist::planReshard(dist::shardingOf(value), dist::shardingOf(op.getResult()), shapeOf(value),
-                         elementBytesOf(value), machine)) {
+  for (const dist::ReshardStep &step : dist::planReshard(dist::shardingOf(value), dist::shardingOf(op.getResult()),
+                                                         shapeOf(value), elementBytesOf(value), machine)) {
     value = createStep(builder, op, step, value);
     label(value.getDefiningOp(), op, step.kind);
   }

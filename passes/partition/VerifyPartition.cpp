@@ -61,7 +61,8 @@ LogicalResult verifyOperation(Operation *op, int64_t devices) {
       return failure();
   if (hasRule(op))
     return verifyRule(op, devices);
-  if (auto update = dyn_cast<net::UpdateOp>(op); update && update.getParameter().getType() != update.getNewValue().getType())
+  if (auto update = dyn_cast<net::UpdateOp>(op);
+      update && update.getParameter().getType() != update.getNewValue().getType())
     return op->emitError("the new value has another sharding than the parameter");
   if (isa<net::ReturnOp>(op))
     for (Value value : op->getOperands())

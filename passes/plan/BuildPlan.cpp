@@ -27,6 +27,12 @@ constexpr int64_t mostTasks = 64;
 /// Scalar operations of a product that make one task.
 constexpr int64_t taskFlops = 16 * 1000 * 1000;
 
+/// Into how many tasks the rows of a product may be cut. The library packs the right operand anew for every task, which
+/// costs as much as the arithmetic of some 20 rows.
+int64_t tasksOfRows(int64_t rows) {
+  return std::clamp<int64_t>(std::max(rows / 256, std::min<int64_t>(rows / 128, 2)), 1, mostTasks);
+}
+
 int64_t elementBytes(Type element) { return element.isInteger(1) ? 1 : element.getIntOrFloatBitWidth() / 8; }
 
 int64_t capacityBytes(Type type) {
@@ -76,12 +82,34 @@ private:
   /// A kernel is tried with the sizes of the last rank: its pieces are never the smaller ones.
   bool fits(const Unit &unit) {
     ClusterSignature signature = signatureOf(unit);
+    if (!pointersShowSizes(unit, signature))
+      return false;
     FailureOr<func::FuncOp> function = buildClusterFunction(*scratch, unit, signature, devices() - 1);
     if (failed(function))
       return false;
     bool fine = codegen::KernelLibrary::whyNot(*function).empty();
     function->erase();
     return fine;
+  }
+
+  /// A kernel is chosen by the sizes of its buffers. A dimension that exists only inside the cluster (broadcast and then
+  /// reduced) must not differ between ranks whose buffers are alike.
+  bool pointersShowSizes(const Unit &unit, const ClusterSignature &signature) {
+    SmallVector<Value> pointers = signature.pointers(), inside;
+    for (Operation *op : unit.ops)
+      llvm::copy_if(op->getResults(), std::back_inserter(inside),
+                    [&](Value value) { return !llvm::is_contained(pointers, value); });
+    std::vector<SizeReference> varying = varyingSizes(inside);
+    if (varying.empty())
+      return true;
+    std::vector<SizeReference> shown = varyingSizes(pointers);
+    std::map<std::vector<int64_t>, std::vector<int64_t>> sizes;
+    for (int64_t rank = 0; rank < devices(); ++rank) {
+      std::vector<int64_t> own = localSizes(inside, varying, rank);
+      if (sizes.try_emplace(localSizes(pointers, shown, rank), own).first->second != own)
+        return false;
+    }
+    return true;
   }
 
   // Buffers ----------------------------------------------------------------------------------------------------------
@@ -234,7 +262,7 @@ private:
     RankedTensorType out = localType(result.getType(), devices() - 1);
     int64_t inner = left.getRank() ? left.getDimSize(product.getTransposeA() ? left.getRank() - 2 : left.getRank() - 1) : 1;
     int64_t rows = out.getRank() ? out.getNumElements() / std::max<int64_t>(1, out.getShape().back()) : 1;
-    int64_t tasks = std::clamp<int64_t>(2 * out.getNumElements() * inner / taskFlops, 1, std::clamp<int64_t>(rows / 16, 1, mostTasks));
+    int64_t tasks = std::clamp<int64_t>(2 * out.getNumElements() * inner / taskFlops, 1, tasksOfRows(rows));
     Value target = declare(result, nameOf(result), plan_ir::BufferKind::activation);
     auto step = builder.create<plan_ir::MatMulOp>(
         product.getLoc(), memory[product.getOperand(0)], memory[product.getOperand(1)], target, bias,
@@ -251,17 +279,20 @@ private:
     SmallVector<Value> pointers = signature.pointers();
     std::vector<SizeReference> varying = varyingSizes(pointers);
     KernelVariants variants;
-    for (int64_t rank = 0; rank < devices(); ++rank) {
+    std::optional<codegen::CompiledKernel> largest; // the others follow its form
+    for (int64_t rank = devices() - 1; rank >= 0; --rank) {
       std::vector<int64_t> sizes = localSizes(pointers, varying, rank);
       if (variants.contains(sizes) || isIdle(signature, rank))
         continue;
       FailureOr<func::FuncOp> function = buildClusterFunction(*scratch, unit, signature, rank);
       if (failed(function))
         return failure();
-      FailureOr<codegen::CompiledKernel> kernel = library.add(*function);
+      FailureOr<codegen::CompiledKernel> kernel = library.add(*function, largest ? &*largest : nullptr);
       function->erase();
       if (failed(kernel))
         return failure();
+      if (!largest)
+        largest = *kernel;
       variants.emplace(sizes, VariantOnRank{*kernel, rank});
     }
     if (!variants.empty())

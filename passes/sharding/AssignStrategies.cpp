@@ -157,13 +157,14 @@ private:
     net::Strategy left = outStrategy(entry.facts.rule, *entry.configured);
     if (!wanted || *wanted == left)
       return success();
-    report(op, {"out_strategy " + net::strategyText(*wanted) + " differs from what in_strategy leaves: " +
-                    net::strategyText(left),
+    report(op, {"out_strategy " + net::strategyText(*wanted) +
+                    " differs from what in_strategy leaves: " + net::strategyText(left),
                 "leave out_strategy away; the consumers' strategies redistribute the result", -1});
     return failure();
   }
 
-  /// Parameters are stored as their first configured user (else their first user) wants them; whole where the mode says so.
+  /// Parameters are stored as their first configured user (else their first user) wants them; whole where the mode says
+  /// so.
   LogicalResult storeParameters(net::NetworkOp network, const Problem &problem, ArrayRef<Operation *> operations,
                                 const Choices &choices) {
     llvm::DenseMap<Operation *, size_t> index;

@@ -22,7 +22,9 @@ std::string operandName(Operation *op, unsigned operand) {
   return name.empty() ? "operand " + std::to_string(operand) : name.str();
 }
 
-bool hasRule(Operation *op) { return isa<net::ShardingRuleInterface>(op); }
+bool hasRule(Operation *op) {
+  return isa<net::ShardingRuleInterface>(op);
+}
 
 OperatorFacts factsOf(Operation *op) {
   OperatorFacts facts{.op = op->getName().stripDialect().str()};

@@ -80,7 +80,9 @@ std::variant<Sharding, StrategyError> givenSharding(const InputFacts &input, con
 
 } // namespace
 
-std::optional<net::Strategy> parseStrategy(const std::string &text) { return TupleReader(text).strategy(); }
+std::optional<net::Strategy> parseStrategy(const std::string &text) {
+  return TupleReader(text).strategy();
+}
 
 std::variant<std::vector<Sharding>, StrategyError> datasetShardings(const std::vector<InputFacts> &inputs,
                                                                     const std::string &strategy, int64_t devices,

@@ -23,7 +23,9 @@ Placement placementOf(const OperatorFacts &facts, const Pieces &pieces, int64_t 
   return placement;
 }
 
-static Pieces allWhole(const ProblemOperator &op) { return Pieces(op.facts.rule.factors.size(), 1); }
+static Pieces allWhole(const ProblemOperator &op) {
+  return Pieces(op.facts.rule.factors.size(), 1);
+}
 
 Choices standAlone(const Problem &problem) {
   Choices choices;

@@ -9,8 +9,8 @@ def AssignStrategiesPass : Pass<"msc-assign-strategies", "::mlir::ModuleOp"> {
   let summary = "gives every forward operator its strategy";
   let description = [{
     Checks the strategies that the user gave against the sharding rules, chooses those of all other operators as the
-    parallel mode says, and writes `net.in_strategy` and `net.strategy_origin`. Also decides how dataset inputs arrive and
-    how parameters are stored (see passes/sharding/Decisions.h). Runs before autodiff.
+    parallel mode says, and writes `net.in_strategy` and `net.strategy_origin`. Also decides how dataset inputs arrive
+    and how parameters are stored (see passes/sharding/Decisions.h). Runs before autodiff.
   }];
   let dependentDialects = ["::msc::dist::DistDialect"];
   let options = [

@@ -28,12 +28,12 @@ struct Asker {
 
 /// How well a candidate follows an asker; the least is taken.
 struct Fit {
-  int64_t received = 0;          // elements on the shared tensors, maximum over ranks
-  int64_t idle = 0;              // devices over pieces
+  int64_t received = 0; // elements on the shared tensors, maximum over ranks
+  int64_t idle = 0;     // devices over pieces
   bool uneven = false;
-  int64_t changed = 0;           // split dimensions of the shared tensor whose piece count is not kept
-  std::vector<int64_t> spread;   // minus the pieces of its dimensions that were not split, last dimension first
-  int64_t reduced = 1;           // pieces of reduced factors
+  int64_t changed = 0;         // split dimensions of the shared tensor whose piece count is not kept
+  std::vector<int64_t> spread; // minus the pieces of its dimensions that were not split, last dimension first
+  int64_t reduced = 1;         // pieces of reduced factors
   Strategy strategy;
   auto operator<=>(const Fit &) const = default;
 };
@@ -155,7 +155,8 @@ private:
   }
 
   Fit fitOf(const ProblemOperator &op, const Candidate &candidate, const Asker &asker) const {
-    Fit fit{.idle = problem.devices / devicesUsed(candidate.pieces), .uneven = candidate.uneven,
+    Fit fit{.idle = problem.devices / devicesUsed(candidate.pieces),
+            .uneven = candidate.uneven,
             .strategy = candidate.strategy};
     std::vector<std::pair<int32_t, Sharding>> moved; // one redistribution per tensor and target
     for (const SharedTensor &shared : asker.shared) {
@@ -165,8 +166,8 @@ private:
       if (std::find(moved.begin(), moved.end(), move) != moved.end())
         continue;
       moved.push_back(move);
-      fit.received += dist::receivedElements(shared.isOperand ? shared.decided : own, target,
-                                             problem.tensors[shared.tensor].shape);
+      fit.received +=
+          dist::receivedElements(shared.isOperand ? shared.decided : own, target, problem.tensors[shared.tensor].shape);
     }
     const SharedTensor &first = asker.shared.front();
     const Sharding &own = sideOf(candidate, first);
@@ -246,6 +247,8 @@ private:
 
 } // namespace
 
-Choices propagate(const Problem &problem) { return Propagation(problem).run(); }
+Choices propagate(const Problem &problem) {
+  return Propagation(problem).run();
+}
 
 } // namespace msc::passes

@@ -14,7 +14,9 @@ using net::Strategy;
 
 namespace {
 
-std::string number(int64_t value) { return std::to_string(value); }
+std::string number(int64_t value) {
+  return std::to_string(value);
+}
 
 /// "dimension 1 of 'x'".
 std::string dimensionText(const OperatorFacts &facts, size_t operand, size_t dim) {
@@ -52,8 +54,8 @@ bool boundariesAreMultiples(int64_t size, int64_t pieces, int64_t block) {
   return true;
 }
 
-/// Where a dimension is made of several factors: do the cuts of the factors fall on the boundaries of an even cut of the
-/// dimension? All factors in front of the last cut one must be cut into single elements.
+/// Where a dimension is made of several factors: do the cuts of the factors fall on the boundaries of an even cut of
+/// the dimension? All factors in front of the last cut one must be cut into single elements.
 bool mergedDimensionPasses(const ShardingRule &rule, const DimFactors &dim, const Pieces &pieces) {
   size_t last = dim.size();
   while (last > 0 && pieces[dim[last - 1]] == 1)
@@ -69,7 +71,8 @@ bool mergedDimensionPasses(const ShardingRule &rule, const DimFactors &dim, cons
     total *= factor.size;
     parts *= pieces[dim[i]];
   }
-  int64_t size = rule.factors[dim[last - 1]].size, cut = pieces[dim[last - 1]], inner = total / outer / std::max<int64_t>(size, 1);
+  int64_t size = rule.factors[dim[last - 1]].size, cut = pieces[dim[last - 1]],
+          inner = total / outer / std::max<int64_t>(size, 1);
   for (int64_t p = 0; p < parts; ++p)
     if ((p / cut * size + pieceOf(size, p % cut, cut).begin) * inner != pieceOf(total, p, parts).begin)
       return false;
@@ -99,8 +102,8 @@ std::optional<StrategyError> checkForm(const OperatorFacts &facts, const Strateg
   for (size_t i = 0; i < operands; ++i) {
     auto operand = static_cast<int32_t>(i);
     if (size_t rank = facts.operandShapes[i].size(); strategy[i].size() != rank)
-      return StrategyError{"tuple " + number(operand) + " of in_strategy has " + plural(strategy[i].size(), "value") + ", '" +
-                               facts.operandNames[i] + "' has " + plural(rank, "dimension"),
+      return StrategyError{"tuple " + number(operand) + " of in_strategy has " + plural(strategy[i].size(), "value") +
+                               ", '" + facts.operandNames[i] + "' has " + plural(rank, "dimension"),
                            "write one value per dimension, 1 for a dimension that stays whole", operand};
     for (size_t dim = 0; dim < strategy[i].size(); ++dim) {
       int64_t value = strategy[i][dim], size = facts.operandShapes[i][dim];
@@ -132,12 +135,13 @@ std::optional<StrategyError> takePieces(const OperatorFacts &facts, const Strate
       Pieces here(facts.rule.factors.size(), 1);
       if (!spread(facts.rule, factors, strategy[i][dim], here))
         return StrategyError{"in_strategy cannot cut " + dimensionText(facts, i, dim) + " into " +
-                                 number(strategy[i][dim]) + " pieces: the piece boundaries of operand and result differ",
+                                 number(strategy[i][dim]) +
+                                 " pieces: the piece boundaries of operand and result differ",
                              "leave the dimension whole or use another number of pieces", operand};
       for (int32_t f : factors) {
         if (std::string reason = whyNotCut(facts, f, here[f]); !reason.empty())
-          return StrategyError{"in_strategy cuts " + dimensionText(facts, i, dim) + " into " + number(here[f]) + ", but " +
-                                   reason,
+          return StrategyError{"in_strategy cuts " + dimensionText(facts, i, dim) + " into " + number(here[f]) +
+                                   ", but " + reason,
                                "write 1 there", operand};
         if (first[f].pieces != 0 && first[f].pieces != here[f])
           return StrategyError{"in_strategy cuts dimensions of '" + facts.op +
@@ -219,8 +223,12 @@ static Strategy strategyOf(const std::vector<std::vector<DimFactors>> &tensors, 
   return strategy;
 }
 
-Strategy inStrategy(const ShardingRule &rule, const Pieces &pieces) { return strategyOf(rule.operands, pieces); }
-Strategy outStrategy(const ShardingRule &rule, const Pieces &pieces) { return strategyOf(rule.results, pieces); }
+Strategy inStrategy(const ShardingRule &rule, const Pieces &pieces) {
+  return strategyOf(rule.operands, pieces);
+}
+Strategy outStrategy(const ShardingRule &rule, const Pieces &pieces) {
+  return strategyOf(rule.results, pieces);
+}
 
 net::Assignment assignmentOf(const ShardingRule &rule, const Pieces &pieces, int64_t devices, bool repeatOnLeft) {
   net::Assignment assignment;
@@ -271,6 +279,8 @@ std::vector<Pieces> candidates(const OperatorFacts &facts, int64_t devices) {
   return result;
 }
 
-int64_t devicesUsed(const Pieces &pieces) { return elementCount(pieces); }
+int64_t devicesUsed(const Pieces &pieces) {
+  return elementCount(pieces);
+}
 
 } // namespace msc::passes

@@ -24,7 +24,7 @@ struct StrategyError {
 
 /// An operator as far as strategies are concerned.
 struct OperatorFacts {
-  std::string op;                        ///< "MatMul"
+  std::string op; ///< "MatMul"
   net::ShardingRule rule;
   std::vector<std::string> operandNames; ///< what messages call the operands
   std::vector<Shape> operandShapes;      ///< global
@@ -47,8 +47,8 @@ std::variant<Pieces, StrategyError> piecesOfStrategy(const OperatorFacts &facts,
 net::Strategy inStrategy(const net::ShardingRule &rule, const Pieces &pieces);
 net::Strategy outStrategy(const net::ShardingRule &rule, const Pieces &pieces);
 
-/// Axes for the pieces: the device matrix holds the pieces of all factors in rule order (1 where a factor is whole) and,
-/// if devices are left over, a repeat axis on the right (or left).
+/// Axes for the pieces: the device matrix holds the pieces of all factors in rule order (1 where a factor is whole)
+/// and, if devices are left over, a repeat axis on the right (or left).
 net::Assignment assignmentOf(const net::ShardingRule &rule, const Pieces &pieces, int64_t devices,
                              bool repeatOnLeft = false);
 

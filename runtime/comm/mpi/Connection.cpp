@@ -145,6 +145,23 @@ Status Connection::wait(const OperationRecord &what) {
   return Status::ok();
 }
 
+bool Connection::leaveTogether(milliseconds limit) {
+  MPI_Request request;
+  if (MPI_Ibarrier(failures, &request) != MPI_SUCCESS)
+    return false;
+  std::optional<Clock::time_point> until;
+  for (int all = 0;; std::this_thread::sleep_for(std::chrono::microseconds(200))) {
+    MPI_Test(&request, &all, MPI_STATUS_IGNORE);
+    if (all)
+      return true;
+    spreadFailure();
+    if (!until && run.hasFailed())
+      until = Clock::now() + limit;
+    if (until && Clock::now() >= *until)
+      return false;
+  }
+}
+
 void Connection::spreadFailure() {
   int arrived = 0;
   MPI_Status status;

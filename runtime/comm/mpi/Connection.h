@@ -25,6 +25,9 @@ public:
 
   /// Sends a failure that was recorded on this host to all others, and records what comes from them.
   void spreadFailure();
+  /// Waits for all ranks of the run to come here, without limit unless the run has failed: then at most for `limit` from
+  /// there on. True if all came: each has then said what it had to say. Called once, at the end.
+  bool leaveTogether(std::chrono::milliseconds limit);
   /// True if messages were ever posted: after a failure some may still be under way.
   bool wasUsed() const { return used; }
 

@@ -16,9 +16,7 @@ namespace msc::comm {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-/// After a failure the ranks of a host wait so long for each other, so that each can say what it has to.
+/// After a failure the ranks wait so long for each other, so that each can say what it has to.
 constexpr std::chrono::milliseconds kLeaveTogether{2000};
 
 /// The memory that the ranks of this host share, and who they are.
@@ -61,8 +59,8 @@ public:
 
 private:
   Result<std::unique_ptr<Group>> makeGroup(const std::vector<int64_t> &ranks);
-  void leaveFailed();
-  bool allLeft();
+  /// Ends all processes with the code of the first cause.
+  void abortRun();
 
   Host host;
   int64_t worldSize;
@@ -85,40 +83,27 @@ Result<std::unique_ptr<Group>> MpiWorld::makeGroup(const std::vector<int64_t> &r
 
 MpiWorld::~MpiWorld() {
   groups.clear();
-  if (run.hasFailed()) {
-    leaveFailed();
-    return;
-  }
+  run.state(run.rank()).presence.store(run.hasFailed() ? Presence::LeftFailed : Presence::Left);
+  // No rank is in MPI_Finalize while another may still fail: Open MPI's mpirun does not survive an abort then.
+  bool together = connection.leaveTogether(kLeaveTogether);
+  // The watcher's memory goes away with MPI.
   watcher.reset();
-  run.state(run.rank()).presence.store(Presence::Left);
+  if (!together || (run.hasFailed() && connection.wasUsed()))
+    abortRun();
   connection.close();
   MPI_Win_free(&host.window);
   MPI_Comm_free(&host.comm);
   MPI_Finalize();
 }
 
-bool MpiWorld::allLeft() {
-  return std::all_of(host.ranks.begin(), host.ranks.end(), [&](int64_t rank) {
+void MpiWorld::abortRun() {
+  // One rank calls, the others expect to be ended by it: several aborts at once crash mpirun as well.
+  auto first = std::find_if(host.ranks.begin(), host.ranks.end(), [&](int64_t rank) {
     Presence presence = run.state(rank).presence.load();
-    return presence == Presence::Left || presence == Presence::Dead;
+    return presence == Presence::LeftFailed || presence == Presence::Left;
   });
-}
-
-void MpiWorld::leaveFailed() {
-  connection.spreadFailure();
-  run.state(run.rank()).presence.store(Presence::Left);
-  const Clock::time_point until = Clock::now() + kLeaveTogether;
-  while (!allLeft() && Clock::now() < until)
-    usleep(1000);
-  bool noneDead = std::all_of(host.ranks.begin(), host.ranks.end(), [&](int64_t rank) {
-    return run.state(rank).presence.load() == Presence::Left;
-  });
-  // All are here and nothing is under way: an orderly end, without the noise of MPI_Abort.
-  if (noneDead && !connection.wasUsed() && localSize() == worldSize) {
-    watcher.reset();
-    MPI_Finalize();
-    return;
-  }
+  if (*first != run.rank() || host.ranks.front() != 0)
+    usleep(3000000 + 100000 * static_cast<useconds_t>(std::min<int64_t>(run.rank(), 20)));
   MPI_Abort(MPI_COMM_WORLD, static_cast<int>(run.firstCause().second.code));
 }
 

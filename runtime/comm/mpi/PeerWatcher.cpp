@@ -40,7 +40,7 @@ PeerWatcher::~PeerWatcher() {
 
 void PeerWatcher::peerEnded(int64_t rank) {
   RankState &state = run.state(rank);
-  if (state.presence.load() == Presence::Left)
+  if (Presence presence = state.presence.load(); presence == Presence::Left || presence == Presence::LeftFailed)
     return;
   state.presence.store(Presence::Dead);
   run.fail(rank, {ExitCode::PeerFailed,

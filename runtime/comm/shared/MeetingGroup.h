@@ -16,7 +16,11 @@ public:
   Status barrier(const OperationLabel &label) override;
 
 protected:
-  /// At most kInlineBytes: every member publishes its source and reduces all of them itself.
+  /// True if it pays that every member reduces all terms itself: the work grows with the members.
+  bool fitsInline(int64_t bytes) const {
+    return bytes <= static_cast<int64_t>(kInlineBytes) && bytes * size() <= int64_t{8} * static_cast<int64_t>(kInlineBytes);
+  }
+  /// For what fits: every member publishes its source and reduces all of them itself.
   Status allReduceInline(const void *source, void *target, int64_t count, ElementType type, ReduceKind kind,
                          const OperationLabel &label);
 

@@ -12,8 +12,8 @@
 
 namespace msc::comm {
 
-/// A payload of at most this many bytes travels with the header: one rendezvous instead of two.
-constexpr size_t kInlineBytes = 1024;
+/// At most this many bytes of payload travel with the header: one rendezvous instead of two.
+constexpr size_t kInlineBytes = 4096;
 
 /// The first failure of the run. `state`: 0 none, 1 being written, 2 readable.
 struct FailureRecord {
@@ -25,7 +25,7 @@ struct FailureRecord {
 };
 
 /// Where a rank is in its life.
-enum class Presence : uint32_t { Expected, Here, Left, Dead };
+enum class Presence : uint32_t { Expected, Here, Left, LeftFailed, Dead };
 
 struct alignas(64) RankState {
   std::atomic<Presence> presence{Presence::Expected};

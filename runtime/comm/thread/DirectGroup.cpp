@@ -2,8 +2,6 @@
 #include "runtime/comm/Reduce.h"
 #include "runtime/comm/Region.h"
 
-#include <cstring>
-
 namespace msc::comm {
 
 std::span<const void *const> DirectGroup::sources() {
@@ -18,7 +16,7 @@ Status DirectGroup::allReduce(const void *source, void *target, int64_t count, E
   if (Status valid = checkReducible(type, label); !valid)
     return valid;
   int64_t bytes = count * static_cast<int64_t>(elementSize(type));
-  if (bytes <= static_cast<int64_t>(kInlineBytes))
+  if (fitsInline(bytes))
     return allReduceInline(source, target, count, type, kind, label);
   Publication &own = meeting.prepare(Operation::AllReduce, count, type, kind, label);
   own.source = source;
@@ -98,12 +96,12 @@ Status DirectGroup::broadcast(void *data, size_t bytes, int root, const Operatio
                                      ReduceKind::Sum, label, root);
   bool small = bytes <= kInlineBytes;
   if (small && rank() == root)
-    memcpy(own.data, data, bytes);
+    copyBytes(own.data, data, bytes);
   own.source = data;
   if (Status met = meeting.meet(!small); !met)
     return met;
   if (rank() != root)
-    memcpy(data, small ? meeting.peer(root).data : meeting.peer(root).source, bytes);
+    copyBytes(data, small ? meeting.peer(root).data : meeting.peer(root).source, bytes);
   if (!small)
     return meeting.part();
   meeting.finish();

@@ -91,7 +91,7 @@ TEST(ReceivedElements, CountsWhatIsMissing) {
 TEST(AllReduceElements, MatchTheClosedFormAndCountUnevenPieces) {
   EXPECT_EQ(allReduceElements(128, 4), 192); // 2 (g - 1) / g n
   EXPECT_EQ(allReduceElements(128, 1), 0);
-  EXPECT_EQ(allReduceElements(1, 8), 7);     // one rank owns the only element and hears seven terms
+  EXPECT_EQ(allReduceElements(1, 8), 7); // one rank owns the only element and hears seven terms
   for (int64_t members : {2, 3, 5, 8})
     for (int64_t local = 0; local < 40; ++local) {
       int64_t most = 0;

@@ -23,7 +23,8 @@ inline std::vector<std::vector<int64_t>> factorisations(int64_t n) {
   return result;
 }
 
-/// All shardings of a tensor of `rank` dimensions over `devices`, in canonical form, each once. With `partial`, sums too.
+/// All shardings of a tensor of `rank` dimensions over `devices`, in canonical form, each once. With `partial`, sums
+/// too.
 inline std::vector<Sharding> allShardings(int64_t devices, size_t rank, bool partial) {
   std::vector<Sharding> result;
   std::set<std::string> seen;

@@ -1,4 +1,5 @@
 // The quickstart network on 8 devices: strategies, collectives with their groups, local shapes and numbers.
+#include "passes/partition/Passes.h"
 #include "passes/sharding/Convert.h"
 #include "test/passes/partition/RankInterpreter.h"
 #include "test/passes/partition/TrainStep.h"
@@ -41,10 +42,11 @@ struct Quickstart {
     std::vector<std::string> list;
     net.network.walk([&](dist::CollectiveOp op) {
       std::string group;
-      for (int64_t rank : groupOf(std::vector<int64_t>(op.getGroupMatrix()), std::vector<int32_t>(op.getGroupAxes()), 0))
+      for (int64_t rank :
+           groupOf(std::vector<int64_t>(op.getGroupMatrix()), std::vector<int32_t>(op.getGroupAxes()), 0))
         group += (group.empty() ? "" : "-") + std::to_string(rank);
-      list.push_back((dist::stringifyCollectiveKind(op.getKind()) + " " + group + " " +
-                      net::phaseName(net::getPhase(op))).str());
+      list.push_back(
+          (dist::stringifyCollectiveKind(op.getKind()) + " " + group + " " + net::phaseName(net::getPhase(op))).str());
     });
     return list;
   }
@@ -164,6 +166,37 @@ TEST(QuickstartPartition, StandAloneAndOneDeviceDoNotCommunicate) {
   }
 }
 
+TEST(Partition, PartialContributionsToOneGradientAreCompletedOnce) {
+  // Both products use w under one sharding, so both gradients of w are partial over the batch axis.
+  NetContext context;
+  loadDist(context);
+  TestNetwork net(context);
+  Value x = net.input("x", "16x8xf64"), w = net.param("w", "8x8xf64");
+  Value h = net.value("MatMul", {x, w}, "", "h"), out = net.value("MatMul", {h, w}, "", "out");
+  net.results({net.value("MSELoss", {out, x}, "", "loss")}, {"loss"});
+  ASSERT_TRUE(partitionNetwork(net, onDevices(8, "data_parallel")));
+  std::vector<std::string> reduced;
+  net.network.walk([&](dist::CollectiveOp op) {
+    if (op.getKind() == dist::CollectiveKind::AllReduce)
+      reduced.push_back(op.getSource().getDefiningOp()->getName().stripDialect().str());
+  });
+  EXPECT_EQ(reduced, (std::vector<std::string>{"MSELoss", "Add"}));
+}
+
+TEST(Partition, APartialValueThatReachesAnOperatorIsFound) {
+  Quickstart q;
+  ASSERT_TRUE(partitionNetwork(q.net, onDevices(8)));
+  ASSERT_TRUE(succeeded(passes::verifyPartition(q.net.network)));
+  q.net.network.walk([](dist::CollectiveOp op) {
+    if (op.getKind() != dist::CollectiveKind::AllReduce || net::getPhase(op) != net::Phase::Forward)
+      return;
+    op.getResult().replaceAllUsesWith(op.getSource());
+    op.erase();
+  });
+  EXPECT_TRUE(failed(passes::verifyPartition(q.net.network)));
+  EXPECT_FALSE(q.context.diagnostics.empty());
+}
+
 TEST(AssignStrategies, MistakesPointAtOperatorAndOperand) {
   Quickstart q(net::Strategy{{2, 4}, {2, 1}});
   EXPECT_FALSE(assignStrategies(q.net, onDevices(8)));
@@ -196,7 +229,8 @@ TEST(AssignStrategies, StrictRefusesAParameterUnderTwoShardings) {
     loadDist(context);
     TestNetwork net(context);
     Value x = net.input("x", "8x8xf64"), w = net.param("w", "8x8xf64");
-    Operation *first = net.op("MatMul", {x, w}, "", "h"), *second = net.op("MatMul", {first->getResult(0), w}, "", "out");
+    Operation *first = net.op("MatMul", {x, w}, "", "h"),
+              *second = net.op("MatMul", {first->getResult(0), w}, "", "out");
     net::setInStrategy(first, {{1, 8}, {8, 1}});
     net::setInStrategy(second, {{8, 1}, {1, 1}});
     net.results({net.value("MSELoss", {second->getResult(0), x}, "", "loss")}, {"loss"});
@@ -204,8 +238,9 @@ TEST(AssignStrategies, StrictRefusesAParameterUnderTwoShardings) {
     options.strict = strict;
     EXPECT_EQ(partitionNetwork(net, options), !strict);
     if (strict)
-      EXPECT_EQ(context.diagnostics[0], "error: parameter 'w' is used under two shardings: 'h' wants (8) [0, -], 'out' wants "
-                                        "(8) [-, -]");
+      EXPECT_EQ(context.diagnostics[0],
+                "error: parameter 'w' is used under two shardings: 'h' wants (8) [0, -], 'out' wants "
+                "(8) [-, -]");
     else // stored as the first configured user says
       EXPECT_EQ(dist::shardingOf(w).str(), "(8) [0, -]");
   }

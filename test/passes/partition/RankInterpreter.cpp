@@ -36,7 +36,8 @@ std::string RankInterpreter::run(const reference::Tensors &global) {
                             })
                             .Case([&](net::ConstantOp constant) {
                               Value value = constant.getValue();
-                              values[value] = cut(Tensor(passes::shapeOf(value), constant.getSplat().convertToDouble()), value);
+                              values[value] =
+                                  cut(Tensor(passes::shapeOf(value), constant.getSplat().convertToDouble()), value);
                               return "";
                             })
                             .Case([&](dist::CollectiveOp move) { return collective(move); })
@@ -66,9 +67,8 @@ std::string RankInterpreter::evaluate(Operation &op) {
       results = {Tensor(local, operands[0].values)};
     } else if (isa<net::BroadcastToOp>(op)) {
       results = {Tensor(local)};
-      reference::forEachIndex(local, [&](const std::vector<int64_t> &at) {
-        results[0].at(at) = reference::broadcastAt(operands[0], at);
-      });
+      reference::forEachIndex(
+          local, [&](const std::vector<int64_t> &at) { results[0].at(at) = reference::broadcastAt(operands[0], at); });
     } else {
       results = reference.evaluate(&op, operands);
     }
@@ -94,7 +94,8 @@ std::string RankInterpreter::slice(dist::SliceOp op) {
       wanted[dim].begin -= have[dim].begin;
       wanted[dim].end -= have[dim].begin;
     }
-    shards.push_back(elementCount(wanted) == 0 ? Tensor(sizes(wanted)) : reference::slice(values[op.getSource()][rank], wanted));
+    shards.push_back(elementCount(wanted) == 0 ? Tensor(sizes(wanted))
+                                               : reference::slice(values[op.getSource()][rank], wanted));
   }
   values[op.getResult()] = std::move(shards);
   return "";
@@ -102,10 +103,14 @@ std::string RankInterpreter::slice(dist::SliceOp op) {
 
 static double combine(ReduceKind kind, double a, double b) {
   switch (kind) {
-  case ReduceKind::Sum: return a + b;
-  case ReduceKind::Prod: return a * b;
-  case ReduceKind::Min: return std::min(a, b);
-  case ReduceKind::Max: return std::max(a, b);
+  case ReduceKind::Sum:
+    return a + b;
+  case ReduceKind::Prod:
+    return a * b;
+  case ReduceKind::Min:
+    return std::min(a, b);
+  case ReduceKind::Max:
+    return std::max(a, b);
   }
   return a;
 }

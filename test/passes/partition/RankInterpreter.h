@@ -14,8 +14,8 @@ class RankInterpreter {
 public:
   explicit RankInterpreter(net::NetworkOp network);
 
-  /// Runs one step. `global` holds the values of inputs, parameters, scalars and constants before partitioning; results are
-  /// in `values`. Returns what went wrong, or nothing.
+  /// Runs one step. `global` holds the values of inputs, parameters, scalars and constants before partitioning; results
+  /// are in `values`. Returns what went wrong, or nothing.
   std::string run(const reference::Tensors &global);
 
   /// The shards of a value.

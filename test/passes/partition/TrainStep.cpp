@@ -10,13 +10,16 @@ using namespace mlir;
 
 namespace msc::test {
 
-void loadDist(NetContext &context) { context.get()->loadDialect<dist::DistDialect>(); }
+void loadDist(NetContext &context) {
+  context.get()->loadDialect<dist::DistDialect>();
+}
 
 static net::ParamOp momentsOf(OpBuilder &builder, net::ParamOp param) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointAfter(param);
   auto zeros = builder.getDictionaryAttr({builder.getNamedAttr("kind", builder.getStringAttr("zeros"))});
-  auto state = builder.create<net::ParamOp>(param.getLoc(), param.getValue().getType(), ("moments." + param.getName()).str(), zeros);
+  auto state = builder.create<net::ParamOp>(param.getLoc(), param.getValue().getType(),
+                                            ("moments." + param.getName()).str(), zeros);
   state.setTrained(false);
   state.setStateOf(param.getName());
   return state;
@@ -33,10 +36,10 @@ bool addTraining(TestNetwork &test) {
     Type element = cast<RankedTensorType>(parameter.getType()).getElementType();
     Value &rate = rates[element];
     if (!rate) {
-      auto schedule = builder.getDictionaryAttr(
-          {builder.getNamedAttr("kind", builder.getStringAttr("constant")),
-           builder.getNamedAttr("values", builder.getF64ArrayAttr({0.2}))});
-      rate = builder.create<net::ScalarOp>(param.getLoc(), RankedTensorType::get({}, element), "learning_rate", schedule);
+      auto schedule = builder.getDictionaryAttr({builder.getNamedAttr("kind", builder.getStringAttr("constant")),
+                                                 builder.getNamedAttr("values", builder.getF64ArrayAttr({0.2}))});
+      rate =
+          builder.create<net::ScalarOp>(param.getLoc(), RankedTensorType::get({}, element), "learning_rate", schedule);
     }
     OperationState state(param.getLoc(), "net.ApplyMomentum");
     state.addOperands({parameter, momentsOf(builder, param).getValue(), rate, gradient});

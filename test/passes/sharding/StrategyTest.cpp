@@ -57,11 +57,14 @@ TEST(StrategyCheck, MismatchedContraction) {
 
 TEST(StrategyCheck, FactorThatCannotBeCut) {
   OperatorFacts softmax = test::pointwise("Softmax", {16, 10}, 1);
-  softmax.rule.factors[1] = {.name = "b", .size = 10, .kind = net::FactorKind::Replicated,
+  softmax.rule.factors[1] = {.name = "b",
+                             .size = 10,
+                             .kind = net::FactorKind::Replicated,
                              .reason = "every element of a row depends on the whole row"};
   StrategyError error = errorOf(softmax, {{4, 2}});
-  EXPECT_EQ(error.text, "in_strategy cuts dimension 1 of 'x' into 2, but 'Softmax' needs it whole: every element of a row "
-                        "depends on the whole row");
+  EXPECT_EQ(error.text,
+            "in_strategy cuts dimension 1 of 'x' into 2, but 'Softmax' needs it whole: every element of a row "
+            "depends on the whole row");
   EXPECT_EQ(error.help, "write 1 there");
 }
 
@@ -91,7 +94,9 @@ TEST(StrategyCheck, FactorsThatMergeIntoOneDimension) {
   EXPECT_NE(errorOf(merge, {{8}}, 24).text, "legal");
 }
 
-TEST(StrategyCheck, UnevenPiecesAreLegal) { EXPECT_EQ(errorOf(test::matMul(13, 7, 5), {{2, 4}, {4, 1}}).text, "legal"); }
+TEST(StrategyCheck, UnevenPiecesAreLegal) {
+  EXPECT_EQ(errorOf(test::matMul(13, 7, 5), {{2, 4}, {4, 1}}).text, "legal");
+}
 
 TEST(AssignmentFromStrategy, DeviceMatrixIsMindSpores) {
   net::Assignment assignment = assignmentFromStrategy(product, {{2, 4}, {4, 1}}, 8);

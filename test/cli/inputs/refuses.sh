@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# refuses.sh CODE REGEX... -- COMMAND...: the command ends with CODE, says exactly one `error:` on stderr, every REGEX is
+# found there, and the files of the current folder are what they were.
+code=$1
+shift
+patterns=()
+while [ "$1" != "--" ]; do patterns+=("$1"); shift; done
+shift
+list() { find . -type f ! -name refused.stderr -exec sha256sum {} + | sort; }
+before=$(list)
+"$@" 2> refused.stderr > /dev/null
+found=$?
+fail() { echo "$1: $*"; cat refused.stderr; exit 1; }
+[ "$found" -eq "$code" ] || fail "exit code $found instead of $code" "$@"
+[ "$(grep -c 'error: ' refused.stderr)" -eq 1 ] || fail "$(grep -c 'error: ' refused.stderr) errors instead of 1" "$@"
+for pattern in "${patterns[@]}"; do
+  grep -Eq -- "$pattern" refused.stderr || fail "no line matches '$pattern'" "$@"
+done
+[ "$(list)" = "$before" ] || fail "files have changed" "$@"

@@ -1,0 +1,500 @@
+#include "test/e2e/NetworkGenerator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <sstream>
+
+namespace msc::e2e {
+
+static int64_t countOf(const Shape &shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+/// "(2, 3)"; one element is "(2)", which reads as a tuple where one is expected.
+static std::string tuple(const Shape &shape) {
+  std::string text = "(";
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + ")";
+}
+
+static std::string typeText(const Value &value) {
+  std::string text = tuple(value.shape);
+  return value.type + "[" + text.substr(1, text.size() - 2) + "]";
+}
+
+std::string Network::text(const std::map<std::string, std::string> &strategies, const std::string &context) const {
+  std::ostringstream out;
+  out << "network random(";
+  for (size_t i = 0; i < inputs.size(); ++i)
+    out << (i ? ", " : "") << "%" << inputs[i].name << ": " << typeText(inputs[i]);
+  out << ") {\n";
+  for (const Value &parameter : parameters)
+    out << "  param %" << parameter.name << ": " << typeText(parameter) << " = Normal(0.5)\n";
+  for (const Node &node : nodes) {
+    out << "  %" << node.name << " = " << node.op << "(" << node.arguments << ")";
+    if (auto strategy = strategies.find(node.name); strategy != strategies.end())
+      out << " {in_strategy: " << strategy->second << "}";
+    out << "\n";
+  }
+  out << "  return loss: %loss";
+  for (const std::string &output : outputs)
+    out << ", " << output << ": %" << output;
+  out << "\n}\ndataset {source: Random(seed: 1), columns: {";
+  for (size_t i = 0; i < inputs.size(); ++i)
+    out << (i ? ", " : "") << inputs[i].name << ": uniform";
+  out << "}, steps: 1}\ntrain {optimizer: " << optimizer << ", minimize: loss, epochs: 1}\ncontext {" << context << "}\n";
+  return out.str();
+}
+
+namespace {
+
+constexpr int64_t mostElements = 1500;
+constexpr double mostMagnitude = 8;
+
+/// Builds one network node by node. Values are named by index; a reference to one does not survive a new one.
+class Builder {
+public:
+  explicit Builder(Random &random) : random(random) {
+    network.type = random.chance(50) ? "f32" : "f64";
+    Shape batch = randomShape(random.between(2, 4));
+    if (random.chance(50)) // enough samples for every device
+      batch[0] = random.between(8, 13);
+    addInput("x", batch);
+    if (random.chance(25))
+      addInput("z", randomShape(random.between(1, 3)));
+  }
+
+  Network build() {
+    int64_t wanted = random.between(3, 30);
+    pool.push_back(addMatMul(0));
+    while (static_cast<int64_t>(network.nodes.size()) < wanted)
+      grow();
+    finish();
+    return std::move(network);
+  }
+
+private:
+  //===-- values ----------------------------------------------------------===//
+
+  Shape randomShape(int64_t rank) {
+    Shape shape;
+    for (int64_t i = 0; i < rank; ++i)
+      shape.push_back(random.chance(45) ? random.pick<int64_t>({2, 4, 6, 8, 12}) : random.between(1, rank > 2 ? 7 : 13));
+    while (countOf(shape) > mostElements / 2)
+      *std::max_element(shape.begin(), shape.end()) /= 2;
+    return shape;
+  }
+
+  void addInput(const std::string &name, const Shape &shape) {
+    network.inputs.push_back({name, network.type, shape});
+    pool.push_back(add({name, network.type, shape, -1, 1}));
+  }
+
+  int add(Value value) {
+    values.push_back(std::move(value));
+    return static_cast<int>(values.size()) - 1;
+  }
+
+  /// A new trained parameter with elements in [-bound, bound].
+  int parameter(const Shape &shape, double bound = 1) {
+    Value value{"w" + std::to_string(network.parameters.size()), network.type, shape, -bound, bound};
+    network.parameters.push_back(value);
+    return add(value);
+  }
+
+  std::string use(int index) {
+    values[index].used = true;
+    return "%" + values[index].name;
+  }
+  const Shape &shape(int index) const { return values[index].shape; }
+  double magnitude(int index) const { return std::max(std::abs(values[index].low), std::abs(values[index].high)); }
+
+  /// A node with bounds for its result; floats that have grown are squashed.
+  int node(const std::string &op, const std::string &arguments, const Shape &shape, double low, double high,
+           const std::string &type = "") {
+    std::string name = "v" + std::to_string(network.nodes.size());
+    network.nodes.push_back({name, op, arguments});
+    int result = add({name, type.empty() ? network.type : type, shape, low, high});
+    return magnitude(result) > mostMagnitude && type.empty() ? squash(result) : result;
+  }
+
+  int squash(int value) {
+    if (random.chance(40))
+      return node(random.chance(50) ? "Tanh" : "Sigmoid", use(value), shape(value), -1, 1);
+    double factor = 1 / magnitude(value);
+    return node("Mul", use(value) + ", " + std::to_string(factor), shape(value), values[value].low * factor,
+                values[value].high * factor);
+  }
+
+  /// Any float value, most often a recent one that nobody has used.
+  int anyValue() {
+    if (random.chance(60))
+      for (size_t i = pool.size(); i-- > 0;)
+        if (!values[pool[i]].used && random.chance(70))
+          return pool[i];
+    return random.pick(pool);
+  }
+
+  /// A value of exactly the wanted shape that nobody has to know twice: from the pool, else a parameter.
+  int valueOfShape(const Shape &wanted, int other) {
+    std::vector<int> fitting;
+    for (int value : pool)
+      if (value != other && shape(value) == wanted)
+        fitting.push_back(value);
+    return !fitting.empty() && random.chance(70) ? random.pick(fitting) : parameter(wanted);
+  }
+
+  /// A value whose elements are at least 0.1, through Tanh and Exp if need be.
+  int positive(int value) {
+    if (values[value].low >= 0.1)
+      return value;
+    if (random.chance(30)) {
+      int squared = node(random.chance(50) ? "Abs" : "Sigmoid", use(value), shape(value), 0, magnitude(value));
+      return node("Add", use(squared) + ", 0.5", shape(value), 0.5, values[squared].high + 0.5);
+    }
+    int bounded = node("Tanh", use(value), shape(value), -1, 1);
+    return node("Exp", use(bounded), shape(value), std::exp(-1), std::exp(1));
+  }
+
+  //===-- operators -------------------------------------------------------===//
+
+  void grow() {
+    using Step = int (Builder::*)(int);
+    static const std::vector<std::pair<int, Step>> steps = {
+        {16, &Builder::addUnary},   {18, &Builder::addBinary},    {16, &Builder::addMatMul}, {7, &Builder::addBiasAdd},
+        {8, &Builder::addSelect},   {13, &Builder::addReduction}, {9, &Builder::addReshape}, {8, &Builder::addTranspose},
+        {5, &Builder::addBroadcast}, {4, &Builder::addCast},      {2, &Builder::addElementLoss}};
+    int total = 0;
+    for (const auto &[weight, step] : steps)
+      total += weight;
+    int64_t roll = random.below(total);
+    for (const auto &[weight, step] : steps)
+      if ((roll -= weight) < 0) {
+        int result = (this->*step)(anyValue());
+        if (countOf(shape(result)) <= mostElements)
+          pool.push_back(result);
+        return;
+      }
+  }
+
+  int addUnary(int x) {
+    static const std::vector<std::string> ops = {"ReLU", "Sigmoid", "Tanh", "SiLU", "GeLU", "Exp",    "Log",
+                                                 "Sqrt", "Rsqrt",   "Neg",  "Abs",  "Sign", "Square"};
+    std::string op = random.pick(ops);
+    if (op == "Log" || op == "Sqrt" || op == "Rsqrt")
+      x = positive(x);
+    if (op == "Exp" && magnitude(x) > 2)
+      x = node("Tanh", use(x), shape(x), -1, 1);
+    double low = values[x].low, high = values[x].high, most = magnitude(x);
+    std::string arguments = use(x);
+    if (op == "GeLU" && random.chance(60))
+      arguments += random.chance(50) ? ", approximate: none" : ", approximate: tanh";
+    const std::map<std::string, std::pair<double, double>> bounds = {
+        {"ReLU", {std::max(low, 0.0), most}}, {"Sigmoid", {0, 1}}, {"Tanh", {-1, 1}},
+        {"SiLU", {-0.3, most}}, {"GeLU", {-0.2, most}}, {"Exp", {std::exp(-most), std::exp(most)}},
+        {"Log", {-3, 3}}, {"Sqrt", {std::sqrt(std::max(low, 0.0)), std::sqrt(most)}},
+        {"Rsqrt", {1 / std::sqrt(most), 1 / std::sqrt(std::max(low, 0.01))}}, {"Neg", {-high, -low}},
+        {"Abs", {std::max(low, 0.0), most}}, {"Sign", {-1, 1}}, {"Square", {0, most * most}}};
+    return node(op, arguments, shape(x), bounds.at(op).first, bounds.at(op).second);
+  }
+
+  /// A partner for a pointwise operator: of the same shape, or smaller and broadcast.
+  int partner(int x) {
+    Shape wanted = shape(x);
+    if (random.chance(45)) {
+      wanted.erase(wanted.begin(), wanted.begin() + random.below(static_cast<int64_t>(wanted.size()) + 1));
+      for (int64_t &size : wanted)
+        if (random.chance(30))
+          size = 1;
+    }
+    return valueOfShape(wanted, x);
+  }
+
+  int addBinary(int x) {
+    static const std::vector<std::string> ops = {"Add", "Sub", "Mul", "Maximum", "Minimum", "RealDiv", "Pow", "Add", "Mul"};
+    std::string op = random.pick(ops);
+    bool constant = random.chance(15);
+    if (op == "Pow") {
+      x = positive(x);
+      if (magnitude(x) > 3)
+        x = node("Sqrt", use(x), shape(x), 0.3, 2.9);
+    }
+    if (constant) {
+      double number = static_cast<double>(random.between(2, 12)) / 8;
+      double most = std::max(magnitude(x) + number, op == "Pow" ? std::pow(magnitude(x), number) : 0);
+      return node(op, use(x) + ", " + std::to_string(number), shape(x), -most, most);
+    }
+    int y = partner(x);
+    if (op == "RealDiv")
+      y = positive(y);
+    if (op == "Pow" && magnitude(y) > 1)
+      y = node("Tanh", use(y), shape(y), -1, 1);
+    double a = magnitude(x), b = magnitude(y);
+    double most = op == "Mul" ? a * b : op == "RealDiv" ? a / values[y].low : op == "Pow" ? std::pow(std::max(a, 10.0), b) : a + b;
+    // Broadcasting works on both sides: sometimes the smaller operand comes first.
+    bool swapped = op != "RealDiv" && op != "Pow" && random.chance(30);
+    std::string arguments = swapped ? use(y) + ", " + use(x) : use(x) + ", " + use(y);
+    return node(op, arguments, shape(x), -most, most);
+  }
+
+  int addMatMul(int x) {
+    if (shape(x).size() < 2)
+      return addBroadcast(x);
+    Shape left = shape(x);
+    bool transposeLeft = random.chance(30), transposeRight = random.chance(35);
+    size_t rank = left.size();
+    int64_t depth = left[rank - (transposeLeft ? 2 : 1)], rows = left[rank - (transposeLeft ? 1 : 2)];
+    int64_t columns = random.chance(40) ? random.pick<int64_t>({2, 4, 8, 12}) : random.between(1, 11);
+    Shape right = transposeRight ? Shape{columns, depth} : Shape{depth, columns};
+    Shape batch(left.begin(), left.end() - 2);
+    if (!batch.empty() && random.chance(45)) {
+      Shape own = batch;
+      if (network.type == "f32") { // generated products of f64 repeat all batch dimensions or none
+        if (random.chance(30))
+          own.erase(own.begin());
+        for (int64_t &size : own)
+          if (random.chance(25))
+            size = 1;
+      }
+      right.insert(right.begin(), own.begin(), own.end());
+    } else if (batch.empty() && random.chance(8)) {
+      batch = {random.between(2, 4)}; // a matrix meets a batch of matrices
+      right.insert(right.begin(), batch[0]);
+    }
+    int y = countOf(right) <= mostElements ? valueOfShape(right, x) : parameter(right);
+    double bound = 2 * magnitude(x) * magnitude(y) * std::sqrt(static_cast<double>(depth));
+    Shape result = batch;
+    result.insert(result.end(), {rows, columns});
+    std::string arguments = use(x) + ", " + use(y);
+    if (transposeLeft)
+      arguments += ", transpose_a: true";
+    if (transposeRight)
+      arguments += ", transpose_b: true";
+    return node("MatMul", arguments, result, -bound, bound);
+  }
+
+  int addBiasAdd(int x) {
+    if (shape(x).size() < 2)
+      return addBinary(x);
+    bool last = shape(x).size() == 2 || random.chance(50);
+    int64_t channels = last ? shape(x).back() : shape(x)[1];
+    int bias = parameter({channels});
+    std::string arguments = use(x) + ", " + use(bias);
+    if (last && shape(x).size() > 2)
+      arguments += ", data_format: NHWC";
+    double bound = magnitude(x) + 1;
+    return node("BiasAdd", arguments, shape(x), -bound, bound);
+  }
+
+  int addCondition(int x) {
+    static const std::vector<std::string> ops = {"Greater", "GreaterEqual", "Less", "LessEqual", "Equal", "NotEqual"};
+    std::string op = random.pick(ops);
+    if (op == "Equal" || op == "NotEqual") // equal numbers have to exist
+      x = node("Sign", use(x), shape(x), -1, 1);
+    if (random.chance(40))
+      return node(op, use(x) + (op == "Equal" || op == "NotEqual" ? ", 1.0" : ", 0.125"), shape(x), 0, 1, "bool");
+    int y = partner(x);
+    if (op == "Equal" || op == "NotEqual")
+      y = node("Sign", use(y), shape(y), -1, 1);
+    return node(op, use(x) + ", " + use(y), shape(x), 0, 1, "bool");
+  }
+
+  int addSelect(int x) {
+    int condition = addCondition(valueOfShape(shape(x), x));
+    if (random.chance(20)) {
+      int number = node("Cast", use(condition) + ", " + network.type, shape(x), 0, 1);
+      return node("Mul", use(number) + ", " + use(x), shape(x), -magnitude(x), magnitude(x));
+    }
+    int y = partner(x);
+    double most = std::max(magnitude(x), magnitude(y));
+    return node("Select", use(condition) + ", " + use(x) + ", " + use(y), shape(x), -most, most);
+  }
+
+  int addReduction(int x) {
+    if (shape(x).empty())
+      return addUnary(x);
+    static const std::vector<std::string> ops = {"ReduceSum", "ReduceMean", "ReduceMax"};
+    std::string op = random.pick(ops);
+    bool keep = random.chance(40);
+    int64_t rank = static_cast<int64_t>(shape(x).size());
+    Shape axes, result;
+    for (int64_t dim = 0; dim < rank; ++dim) {
+      bool reduced = random.chance(rank == 1 ? 60 : 45);
+      if (reduced)
+        axes.push_back(random.chance(25) ? dim - rank : dim);
+      if (!reduced || keep)
+        result.push_back(reduced ? 1 : shape(x)[dim]);
+    }
+    if (axes.empty()) // an empty tuple means all
+      result = keep ? Shape(rank, 1) : Shape();
+    double count = static_cast<double>(countOf(shape(x))) / static_cast<double>(countOf(result));
+    double bound = magnitude(x) * (op == "ReduceSum" ? 2 * std::sqrt(count) : 1);
+    std::string arguments = use(x);
+    if (!axes.empty())
+      arguments += ", " + tuple(axes);
+    if (keep)
+      arguments += ", keep_dims: true";
+    return node(op, arguments, result, -bound, bound);
+  }
+
+  /// Splits, merges and new dimensions of size 1.
+  Shape otherShape(Shape shape) {
+    for (int64_t change = random.between(1, 3); change > 0; --change) {
+      size_t rank = shape.size();
+      int64_t kind = random.below(5);
+      if (kind <= 1 && rank >= 2) { // merge two neighbours
+        size_t at = static_cast<size_t>(random.below(static_cast<int64_t>(rank) - 1));
+        shape[at] *= shape[at + 1];
+        shape.erase(shape.begin() + static_cast<long>(at) + 1);
+      } else if (kind <= 3 && rank >= 1) { // split one
+        size_t at = static_cast<size_t>(random.below(static_cast<int64_t>(rank)));
+        for (int64_t divisor : {random.between(2, 6), int64_t{2}, int64_t{3}})
+          if (shape[at] % divisor == 0 && shape[at] > divisor && rank < 5) {
+            shape[at] /= divisor;
+            shape.insert(shape.begin() + static_cast<long>(at) + random.below(2), divisor);
+            break;
+          }
+      } else if (rank < 4) {
+        shape.insert(shape.begin() + random.below(static_cast<int64_t>(rank) + 1), 1);
+      }
+    }
+    return shape;
+  }
+
+  int addReshape(int x) {
+    Shape result = otherShape(shape(x)), written = result;
+    if (!written.empty() && random.chance(30))
+      written[static_cast<size_t>(random.below(static_cast<int64_t>(written.size())))] = -1;
+    return node("Reshape", use(x) + ", " + tuple(written), result, values[x].low, values[x].high);
+  }
+
+  int addTranspose(int x) {
+    if (shape(x).size() < 2)
+      return addReshape(x);
+    Shape order(shape(x).size()), result;
+    std::iota(order.begin(), order.end(), 0);
+    for (size_t i = order.size(); i > 1; --i)
+      std::swap(order[i - 1], order[static_cast<size_t>(random.below(static_cast<int64_t>(i)))]);
+    for (int64_t dim : order)
+      result.push_back(shape(x)[static_cast<size_t>(dim)]);
+    return node("Transpose", use(x) + ", " + tuple(order), result, values[x].low, values[x].high);
+  }
+
+  int addBroadcast(int x) {
+    Shape result = shape(x);
+    for (int64_t &size : result)
+      if (size == 1)
+        size = random.between(2, 5);
+    if (result == shape(x) && result.size() < 4)
+      result.insert(result.begin(), random.between(2, 4));
+    if (result.size() < 2)
+      result.insert(result.begin(), random.between(2, 4));
+    Shape written = result;
+    for (size_t back = 1; back <= shape(x).size(); ++back)
+      if (random.chance(20) && shape(x)[shape(x).size() - back] == result[result.size() - back])
+        written[written.size() - back] = -1;
+    return node("BroadcastTo", use(x) + ", " + tuple(written), result, values[x].low, values[x].high);
+  }
+
+  int addCast(int x) {
+    std::string other = random.chance(30) ? "i32" : network.type == "f32" ? "f64" : "f32";
+    if (other == "i32" || network.type == "f64") { // f64 tests keep their digits: only whole numbers become f32
+      x = node("Sign", use(x), shape(x), -1, 1);
+      int whole = node("Cast", use(x) + ", " + other, shape(x), -1, 1, other);
+      return node("Cast", use(whole) + ", " + network.type, shape(x), -1, 1);
+    }
+    int wide = node("Cast", use(x) + ", " + other, shape(x), values[x].low, values[x].high, other);
+    if (random.chance(50))
+      wide = node(random.chance(50) ? "Tanh" : "Neg", use(wide), shape(x), values[x].low, values[x].high, other);
+    return node("Cast", use(wide) + ", " + network.type, shape(x), values[wide].low, values[wide].high);
+  }
+
+  int addElementLoss(int x) {
+    int y = valueOfShape(shape(x), x);
+    double most = magnitude(x) + magnitude(y);
+    return node("MSELoss", use(x) + ", " + use(y) + ", reduction: none", shape(x), 0, most * most);
+  }
+
+  //===-- the end ---------------------------------------------------------===//
+
+  /// A scalar that depends on a value.
+  int toScalar(int value) {
+    int64_t kind = random.below(4);
+    if (kind == 0 && countOf(shape(value)) > 0) {
+      Value label{"label" + std::to_string(network.inputs.size()), network.type, shape(value)};
+      network.inputs.push_back(label);
+      int target = add(label);
+      double most = magnitude(value) + 1;
+      std::string word = random.chance(25) ? ", reduction: sum" : "";
+      return node("MSELoss", use(value) + ", " + use(target) + word, {}, 0, most * most);
+    }
+    if (kind == 1 && magnitude(value) < 3)
+      value = node("Square", use(value), shape(value), 0, magnitude(value) * magnitude(value));
+    double bound = magnitude(value) * 2 * std::sqrt(static_cast<double>(countOf(shape(value))));
+    if (kind == 2)
+      return node("ReduceSum", use(value), {}, -bound, bound);
+    return node("ReduceMean", use(value), {}, values[value].low, values[value].high);
+  }
+
+  void finish() {
+    int loss = toScalar(pool.back());
+    for (int value : std::vector<int>(pool)) {
+      bool isInput = std::any_of(network.inputs.begin(), network.inputs.end(),
+                                 [&](const Value &input) { return input.name == values[value].name; });
+      if (values[value].used || isInput)
+        continue;
+      if (network.nodes.size() < 34 && random.chance(60)) {
+        int term = toScalar(value);
+        loss = node("Add", use(loss) + ", " + use(term), {}, values[loss].low + values[term].low,
+                    values[loss].high + values[term].high);
+      } else {
+        network.outputs.push_back(values[value].name);
+      }
+    }
+    while (network.nodes.size() < 5)
+      loss = node("Mul", use(loss) + ", 0.75", {}, values[loss].low, values[loss].high);
+    network.nodes.back().name == values[loss].name ? rename(loss) : rename(node("Neg", use(loss), {}, -1, 1));
+    network.optimizer = optimizer();
+    dropUnusedInputs();
+  }
+
+  void rename(int loss) {
+    network.nodes.back().name = "loss";
+    values[loss].name = "loss";
+  }
+
+  void dropUnusedInputs() {
+    std::erase_if(network.inputs, [&](const Value &input) {
+      return std::none_of(values.begin(), values.end(),
+                          [&](const Value &value) { return value.name == input.name && value.used; });
+    });
+  }
+
+  std::string optimizer() {
+    std::string rest;
+    if (random.chance(40))
+      rest += ", weight_decay: 0.01";
+    if (random.chance(30))
+      rest += ", loss_scale: 2.0";
+    if (random.chance(50))
+      return "Momentum(learning_rate: 0.1, momentum: 0.9" + rest + (random.chance(40) ? ", use_nesterov: true)" : ")");
+    if (random.chance(50))
+      return "SGD(learning_rate: 0.05" + rest + ")";
+    bool nesterov = random.chance(50);
+    return "SGD(learning_rate: 0.05, momentum: 0.5" + rest + (nesterov ? ", nesterov: true)" : ", dampening: 0.25)");
+  }
+
+  Random &random;
+  Network network;
+  std::vector<Value> values;
+  std::vector<int> pool; ///< float values that operators may take
+};
+
+} // namespace
+
+Network generateNetwork(Random &random) { return Builder(random).build(); }
+
+} // namespace msc::e2e

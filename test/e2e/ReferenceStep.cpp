@@ -1,0 +1,198 @@
+#include "test/e2e/ReferenceStep.h"
+
+#include "passes/autodiff/Passes.h"
+#include "test/e2e/Reading.h"
+#include "test/reference/Interpreter.h"
+
+#include "mlir/Pass/PassManager.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace mlir;
+
+namespace msc::e2e {
+using reference::Tensor;
+
+namespace {
+
+std::vector<int64_t> shapeOf(mlir::Value value) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
+  return {shape.begin(), shape.end()};
+}
+
+/// Numbers that the element type holds exactly.
+Tensor draw(mlir::Value value, double bound, Random &random) {
+  Tensor tensor(shapeOf(value));
+  bool narrow = cast<RankedTensorType>(value.getType()).getElementType().isF32();
+  for (double &element : tensor.values) {
+    element = random.real(-bound, bound);
+    if (narrow)
+      element = static_cast<float>(element);
+  }
+  return tensor;
+}
+
+double largest(const Tensor &tensor) {
+  double most = 0;
+  for (double value : tensor.values)
+    most = std::max(most, std::abs(value));
+  return most;
+}
+
+/// Smallest distance of two operands relative to their size, elements that are exactly equal left out.
+double gapBetween(const Tensor &x, const Tensor &y, const std::vector<int64_t> &shape) {
+  double scale = std::max({largest(x), largest(y), 1e-30}), gap = 1;
+  reference::forEachIndex(shape, [&](const std::vector<int64_t> &index) {
+    double distance = std::abs(reference::broadcastAt(x, index) - reference::broadcastAt(y, index)) / scale;
+    if (distance > 0)
+      gap = std::min(gap, distance);
+  });
+  return gap;
+}
+
+/// Distance of the maximum of each group to the next smaller element.
+double gapOfMaximum(net::ReduceMaxOp op, const Tensor &x, const Tensor &most) {
+  std::vector<int64_t> kept = x.shape;
+  if (op.getAxis().empty())
+    std::fill(kept.begin(), kept.end(), 1);
+  for (int64_t axis : op.getAxis())
+    kept[static_cast<size_t>(axis < 0 ? axis + x.rank() : axis)] = 1;
+  return gapBetween(x, Tensor(kept, most.values), x.shape);
+}
+
+/// How far a step is from another side of any kink; 1 at most.
+double kinkDistance(net::NetworkOp network, const reference::Step &step) {
+  double gap = 1;
+  for (Operation &op : network.getBody().front()) {
+    auto operand = [&](unsigned i) -> const Tensor & { return step.values.find(op.getOperand(i))->second; };
+    if (isa<net::ReLUOp, net::AbsOp, net::SignOp>(op))
+      gap = std::min(gap, gapBetween(operand(0), Tensor({}, 0.0), operand(0).shape));
+    else if (isa<net::MaximumOp, net::MinimumOp, net::GreaterOp, net::GreaterEqualOp, net::LessOp, net::LessEqualOp,
+                 net::EqualOp, net::NotEqualOp>(op))
+      gap = std::min(gap, gapBetween(operand(0), operand(1), shapeOf(op.getResult(0))));
+    else if (auto reduce = dyn_cast<net::ReduceMaxOp>(op))
+      gap = std::min(gap, gapOfMaximum(reduce, operand(0), step.values.find(op.getResult(0))->second));
+  }
+  return gap;
+}
+
+/// Bound of the elements of a parameter: products with it keep the size of the other factor.
+double boundOf(mlir::Value parameter) {
+  for (Operation *user : parameter.getUsers())
+    if (auto product = dyn_cast<net::MatMulOp>(user); product && product.getX2() == parameter) {
+      std::vector<int64_t> shape = shapeOf(parameter);
+      return 1.5 / std::sqrt(static_cast<double>(shape[shape.size() - (product.getTransposeB() ? 1 : 2)]));
+    }
+  return 1;
+}
+
+std::map<std::string, Tensor> drawState(net::NetworkOp network, Random &random) {
+  std::map<std::string, Tensor> state;
+  for (BlockArgument input : network.getBody().getArguments())
+    state[net::getValueName(input).str()] = draw(input, 1, random);
+  for (auto param : network.getBody().getOps<net::ParamOp>())
+    state[param.getName().str()] = draw(param.getValue(), param.getStateOf().empty() ? boundOf(param.getValue()) : 0.5, random);
+  return state;
+}
+
+/// Moves every element by up to one unit in the last place of the element type; whole numbers stay.
+void disturb(Tensor &tensor, Type element, Random &random) {
+  if (!isa<FloatType>(element))
+    return;
+  double unit = element.isF32() ? 0x1p-23 : 0x1p-52;
+  for (double &value : tensor.values)
+    value *= 1 + random.real(-unit, unit);
+}
+
+/// Operators that move or choose elements and round nothing; what they repeat must stay equal.
+bool isExact(Operation *op) {
+  return isa<net::ReduceMaxOp, net::MaximumOp, net::MinimumOp, net::SelectOp, net::ReshapeOp, net::TransposeOp,
+             net::BroadcastToOp, net::NegOp, net::AbsOp, net::ReLUOp, net::SignOp>(op);
+}
+
+/// The step again, with rounding noise on every result.
+reference::Step disturbedStep(net::NetworkOp network, const reference::Step &step, Random &random) {
+  reference::Interpreter interpreter;
+  reference::Step noisy = step;
+  for (Operation &op : network.getBody().front()) {
+    if (auto update = dyn_cast<net::UpdateOp>(op)) {
+      noisy.updated[update.getParameter().getDefiningOp<net::ParamOp>().getName().str()] = noisy.values[update.getNewValue()];
+    } else if (auto results = dyn_cast<net::ReturnOp>(op)) {
+      for (auto [value, name] : llvm::zip(results.getValues(), results.getNames().getAsValueRange<StringAttr>()))
+        noisy.outputs[name.str()] = noisy.values[value];
+    } else if (interpreter.knows(op.getName().stripDialect())) {
+      std::vector<Tensor> operands;
+      for (mlir::Value operand : op.getOperands())
+        operands.push_back(noisy.values[operand]);
+      for (auto [value, tensor] : llvm::zip(op.getResults(), interpreter.evaluate(&op, operands))) {
+        if (!isExact(&op))
+          disturb(tensor, cast<RankedTensorType>(value.getType()).getElementType(), random);
+        noisy.values[value] = tensor;
+      }
+    }
+  }
+  return noisy;
+}
+
+void measureNoise(const std::map<std::string, Tensor> &clean, const std::map<std::string, Tensor> &noisy,
+                  std::map<std::string, double> &noise) {
+  for (const auto &[name, tensor] : clean)
+    for (size_t i = 0; i < tensor.values.size(); ++i)
+      noise[name] = std::max(noise[name], std::abs(tensor.values[i] - noisy.at(name).values[i]));
+}
+
+/// Names of the values to keep: those of the case and all gradients of updated parameters.
+std::vector<std::string> keptNames(const Case &test) {
+  Reading reading(test.text, test.devices);
+  std::vector<std::string> names = test.keep;
+  auto gradients = autodiff::buildBackward(reading.network(), "loss");
+  if (succeeded(gradients))
+    for (auto [parameter, gradient] : *gradients)
+      names.push_back("grad:" + parameter.getDefiningOp<net::ParamOp>().getName().str());
+  return names;
+}
+
+} // namespace
+
+Result<ReferenceStep> computeReference(const Case &test) {
+  Reading reading(test.text, test.devices);
+  if (!reading.module)
+    return Error{ExitCode::Internal, "the case is no network:\n" + reading.said, ""};
+  ReferenceStep result;
+  result.keep = keptNames(test);
+  for (Operation &op : reading.network().getBody().front())
+    result.forwardNodes += op.getNumOperands() > 0 && op.getNumResults() > 0;
+  PassManager manager(&reading.context);
+  manager.enableVerifier(false);
+  autodiff::BuildGradientsOptions options;
+  options.loss = "loss";
+  options.keep = result.keep;
+  manager.addPass(autodiff::createBuildGradients(options));
+  if (failed(manager.run(*reading.module)))
+    return Error{ExitCode::Internal, "no gradients for the reference:\n" + reading.said, ""};
+  for (Operation &op : reading.network().getBody().front())
+    ++result.operators[op.getName().stripDialect().str()];
+
+  const double margin = test.type == "f32" ? 2e-5 : 1e-9;
+  for (uint64_t attempt = 0; attempt < 200; ++attempt) {
+    Random random(test.seed * 1000 + attempt);
+    result.given = drawState(reading.network(), random);
+    FailureOr<reference::Step> step = reference::Interpreter().run(reading.network(), result.given);
+    if (failed(step))
+      return Error{ExitCode::Internal, "the reference cannot run:\n" + reading.said, ""};
+    if (kinkDistance(reading.network(), *step) < margin)
+      continue;
+    result.outputs = step->outputs;
+    result.updated = step->updated;
+    for (int run = 0; run < 4; ++run) {
+      reference::Step noisy = disturbedStep(reading.network(), *step, random);
+      measureNoise(result.outputs, noisy.outputs, result.noise);
+      measureNoise(result.updated, noisy.updated, result.noise);
+    }
+    return result;
+  }
+  return Error{ExitCode::Internal, "every drawn state lies on a kink", ""};
+}
+
+} // namespace msc::e2e

@@ -1,0 +1,87 @@
+// Random networks under random legal strategies against the f64 reference. MSC_LONG=1 runs ten times as many.
+// `differential_test --seed N` runs one case and prints everything about it; `--cases N` sets the number of cases.
+#include "test/e2e/Differential.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <thread>
+
+using namespace msc::e2e;
+
+namespace {
+
+int64_t caseCount = 320;
+
+/// Runs seeds 1..count on all processors.
+struct Campaign {
+  Coverage coverage;
+  std::vector<std::string> failures;
+  std::map<std::string, double> worst; ///< by element type
+
+  void run(int64_t count) {
+    std::atomic<int64_t> next{1};
+    std::vector<std::thread> workers;
+    for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
+      workers.emplace_back([&] {
+        for (int64_t seed = next++; seed <= count; seed = next++)
+          runOne(static_cast<uint64_t>(seed));
+      });
+    for (std::thread &worker : workers)
+      worker.join();
+  }
+
+private:
+  void runOne(uint64_t seed) {
+    Verdict verdict = runCase(seed, coverage);
+    std::lock_guard lock(mutex);
+    if (!verdict.failure.empty())
+      failures.push_back(verdict.failure);
+  }
+
+  std::mutex mutex;
+};
+
+TEST(Differential, randomNetworksUnderRandomStrategiesGiveTheReferencesNumbers) {
+  Campaign campaign;
+  campaign.run(caseCount);
+  for (const std::string &failure : campaign.failures)
+    ADD_FAILURE() << failure;
+  const Coverage &coverage = campaign.coverage;
+  std::cout << coverage.text() << "failed: " << campaign.failures.size() << "\n";
+  if (caseCount < 300)
+    return;
+  for (const std::string &op : allOperators())
+    EXPECT_GE(coverage.operators.contains(op) ? coverage.operators.at(op) : 0, 10) << "operator " << op;
+  for (const auto &[kind, count] : coverage.collectives)
+    EXPECT_GE(count, 20) << kind;
+  EXPECT_GE(coverage.collectives.size(), 5u);
+  EXPECT_GE(coverage.uneven * 10, coverage.cases * 3);
+  EXPECT_GE(coverage.fewestNodes, 5);
+  EXPECT_LE(coverage.mostNodes, 40);
+}
+
+int runOne(uint64_t seed) {
+  Coverage coverage;
+  Verdict verdict = runCase(seed, coverage, true);
+  std::printf("%sworst error %.3g\n%s", coverage.text().c_str(), verdict.worst, verdict.failure.c_str());
+  return verdict.failure.empty() ? 0 : 1;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (const char *isLong = std::getenv("MSC_LONG"); isLong && *isLong && std::string(isLong) != "0")
+    caseCount = 3000;
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (std::string(argv[i]) == "--seed")
+      return runOne(std::strtoull(argv[i + 1], nullptr, 10));
+    if (std::string(argv[i]) == "--cases")
+      caseCount = std::strtoll(argv[i + 1], nullptr, 10);
+  }
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,124 @@
+// Random networks under random strategies: the partitioned training step, run on all ranks, gives the numbers of the
+// same step on global tensors. Prints what it covered.
+#include "passes/sharding/Convert.h"
+#include "test/passes/partition/RandomNetwork.h"
+#include "test/passes/partition/RankInterpreter.h"
+#include "test/passes/partition/TrainStep.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+using namespace mlir;
+using namespace msc;
+using namespace msc::test;
+
+namespace {
+
+/// What the networks of one run contained.
+struct Coverage {
+  int64_t networks = 0, uneven = 0, partialSums = 0;
+  std::map<std::string, int64_t> operators, moves;
+};
+
+std::string joined(const std::vector<std::string> &lines) {
+  std::string text;
+  for (const std::string &line : lines)
+    text += line + "\n";
+  return text;
+}
+
+void count(TestNetwork &net, Coverage &coverage) {
+  bool uneven = false;
+  for (Operation &op : net.network.getBody().front()) {
+    if (auto move = dyn_cast<dist::CollectiveOp>(op))
+      ++coverage.moves[dist::stringifyCollectiveKind(move.getKind()).str()];
+    else if (isa<dist::SliceOp>(op))
+      ++coverage.moves["StridedSlice"];
+    else if (passes::hasRule(&op))
+      ++coverage.operators[op.getName().stripDialect().str()];
+    for (Value result : op.getResults())
+      uneven |= !dist::shardingOf(result).isEven(passes::shapeOf(result));
+    if (isa<net::AddOp>(op) && dist::shardingOf(op.getOperand(0)).isPartial())
+      ++coverage.partialSums;
+  }
+  ++coverage.networks;
+  coverage.uneven += uneven;
+}
+
+/// One network; returns what is wrong.
+std::string runOne(uint64_t seed, int64_t devices, const char *mode, Coverage &coverage) {
+  NetContext context;
+  loadDist(context);
+  TestNetwork net(context);
+  RandomNetwork made(net, seed);
+  bool chooses = StringRef(mode) != "data_parallel";
+  if (chooses)
+    made.configure(devices, seed % 3 == 0 ? 1.0 : 0.3);
+  passes::AssignStrategiesPassOptions options;
+  options.devices = devices;
+  options.parallelMode = mode;
+  bool smallBatch = passes::shapeOf(net.network.getBody().getArgument(0))[0] < devices;
+  if (smallBatch && !chooses)
+    return "";
+  options.datasetStrategy = smallBatch || seed % 5 == 0 ? "full_batch" : "data_parallel";
+  if (!chooses)
+    options.datasetStrategy = "data_parallel";
+  if (!assignStrategies(net, options) || !addTraining(net))
+    return "strategies or backward: " + joined(context.diagnostics);
+  reference::Tensors given = made.values();
+  auto expected = reference::Interpreter().run(net.network, given);
+  if (failed(expected))
+    return "reference: " + joined(context.diagnostics);
+  SmallVector<Value> checked; // values stay the same objects in the partitioned network
+  for (Operation &op : net.network.getBody().front())
+    if (isa<net::UpdateOp, net::ReturnOp>(op) || net::getPhase(&op) == net::Phase::Forward)
+      checked.append(op.operand_begin(), op.operand_end());
+  if (!partitionAssigned(net))
+    return "partition: " + joined(context.diagnostics);
+  count(net, coverage);
+  RankInterpreter ranks(net.network);
+  if (std::string wrong = ranks.run(given); !wrong.empty())
+    return wrong;
+  for (Value value : checked)
+    if (!dist::shardingOf(value).isPartial())
+      if (std::string wrong = compareShards(value, ranks.values[value], expected->values[value]); !wrong.empty())
+        return "'" + net::getValueName(value).str() + "' " + wrong;
+  // What a return or an update reads has been moved: compare it as it arrives.
+  for (Operation &op : net.network.getBody().front())
+    if (auto update = dyn_cast<net::UpdateOp>(op)) {
+      std::string name = update.getParameter().getDefiningOp<net::ParamOp>().getName().str();
+      Value value = update.getNewValue();
+      if (std::string wrong = compareShards(value, ranks.values[value], expected->updated[name]); !wrong.empty())
+        return "new '" + name + "' " + wrong;
+    } else if (auto results = dyn_cast<net::ReturnOp>(op)) {
+      for (auto [value, name] : llvm::zip(results.getValues(), results.getNames().getAsValueRange<StringAttr>()))
+        if (std::string wrong = compareShards(value, ranks.values[value], expected->outputs[name.str()]);
+            !wrong.empty())
+          return "result '" + name.str() + "' " + wrong;
+    }
+  return "";
+}
+
+TEST(RandomPartition, GivesTheNumbersOfOneDevice) {
+  Coverage coverage;
+  const char *seeds = std::getenv("MSC_RANDOM_NETWORKS");
+  uint64_t networks = seeds ? std::strtoull(seeds, nullptr, 10) : 1300;
+  const int64_t devices[] = {1, 2, 3, 4, 6, 8};
+  const char *modes[] = {"auto_parallel", "auto_parallel", "semi_auto_parallel", "data_parallel"};
+  for (uint64_t seed = 1; seed <= networks; ++seed) {
+    std::string wrong = runOne(seed, devices[seed % 6], modes[(seed / 6) % 4], coverage);
+    ASSERT_EQ(wrong, "") << "seed " << seed << ", " << devices[seed % 6] << " devices, " << modes[(seed / 6) % 4];
+  }
+  std::cout << coverage.networks << " networks, " << coverage.uneven << " with uneven pieces, " << coverage.partialSums
+            << " additions of partial values\n";
+  for (const auto *table : {&coverage.operators, &coverage.moves})
+    for (const auto &[name, times] : *table)
+      std::cout << "  " << name << " " << times << "\n";
+  EXPECT_GT(coverage.uneven * 10, coverage.networks * 3);
+  EXPECT_GE(coverage.partialSums, 20);
+  for (const char *move : {"AllReduce", "AllGather", "AlltoAll", "CollectivePermute", "Exchange", "StridedSlice"})
+    EXPECT_GE(coverage.moves[move], StringRef(move) == "CollectivePermute" ? 10 : 20) << move;
+}
+
+} // namespace

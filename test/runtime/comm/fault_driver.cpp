@@ -1,0 +1,73 @@
+// One rank of a run under mpirun in which something goes wrong: fault_driver FAULT FOLDER. Writes what it saw to
+// FOLDER/rank_<r> and ends with the code of the first cause.
+#include "runtime/comm/mpi/Loader.h"
+
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <unistd.h>
+
+using namespace msc;
+using namespace msc::comm;
+
+namespace {
+
+const OperationLabel kLabel{"grad", "net.mir:14"};
+
+/// What rank 2 does in step 5; the others go on.
+Status misbehave(const std::string &fault, World &world, Group &group) {
+  if (fault == "kill")
+    raise(SIGKILL);
+  if (fault == "exit")
+    _exit(0);
+  if (fault == "stop")
+    raise(SIGSTOP);
+  if (fault == "abort")
+    world.abort({ExitCode::BadFile, "record 12 is broken", "fix it"});
+  if (fault == "leave")
+    return Error{ExitCode::Done, "left early", ""};
+  if (fault == "count") {
+    std::vector<float> data(7);
+    return group.allReduce(data.data(), data.data(), 7, ElementType::F32, ReduceKind::Sum, kLabel);
+  }
+  return Status::ok();
+}
+
+Status train(const std::string &fault, World &world, Group &group, int64_t count) {
+  std::vector<float> data(count, 1.0f);
+  for (int step = 0; step < 50; ++step) {
+    if (step == 5 && world.rank() == 2)
+      if (Status done = misbehave(fault, world, group); !done)
+        return done;
+    if (fault == "compute" && world.rank() == 2 && step == 5)
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    if (Status done = group.allReduce(data.data(), data.data(), count, ElementType::F32, ReduceKind::Max, kLabel); !done)
+      return done;
+  }
+  return Status::ok();
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc != 4)
+    return 2;
+  std::string fault = argv[1], folder = argv[2];
+  Result<std::unique_ptr<World>> world = loadMpiWorld();
+  if (!world) {
+    fprintf(stderr, "error: %s\n", world.error().message.c_str());
+    return static_cast<int>(world.error().code);
+  }
+  (*world)->setTimeout(std::chrono::milliseconds(1500));
+  std::vector<int64_t> all((*world)->size());
+  std::iota(all.begin(), all.end(), 0);
+  Status done = train(fault, **world, **(*world)->group(all), std::stol(argv[3]));
+  int code = done.isOk() ? 0 : static_cast<int>(done.error().code);
+  std::ofstream(folder + "/rank_" + std::to_string((*world)->rank()))
+      << code << " " << (done.isOk() ? "done" : done.error().message) << std::endl;
+  (*world).reset();
+  return code;
+}
