@@ -107,6 +107,27 @@ Status checkNames(const PlanIndex &index, const RunOptions &options) {
   return {};
 }
 
+/// A flag that would do nothing is a mistake, too.
+Status checkEffects(const plan::Plan &plan, const RunOptions &options) {
+  const CheckpointFlags &checkpoint = options.checkpoint;
+  auto idle = [&](bool given, const char *flag, const char *why) -> Status {
+    return given ? Status(Error{ExitCode::Usage, fmt::format("{} has no effect: {}", flag, why), fmt::format("leave out {}", flag)})
+                 : Status();
+  };
+  const char *noTraining = "the plan does not train", *noBlock = "the network has no checkpoint block";
+  bool trains = plan.has_training(), saves = plan.has_checkpointing();
+  for (Status status : {idle(!trains && options.epochs, "--epochs", noTraining),
+                        idle(!trains && options.steps, "--steps", noTraining),
+                        idle(!trains && !options.log.every.empty(), "--log-every", noTraining),
+                        idle(options.epochs && options.steps, "--epochs", "--steps says where the run ends"),
+                        idle(!saves && checkpoint.resume.empty() && !checkpoint.directory.empty(),
+                             "--checkpoint-directory", noBlock),
+                        idle(!saves && checkpoint.resume.empty() && checkpoint.perRank, "--checkpoint-per-rank", noBlock)})
+    if (!status)
+      return status;
+  return {};
+}
+
 Status checkDevice(const Flags &flags, const plan::Plan &plan) {
   bool wantsCuda = flags.device == "cuda" || (flags.device == "auto" && plan.device_target() == "cuda");
   if (wantsCuda)
@@ -125,6 +146,11 @@ Result<plan::Plan> loadPlan(const std::string &path) {
   if (Status status = plan::checkPlan(*plan); !status)
     return Error{status.error().code, fmt::format("{} is refused: {}", path, status.error().message), status.error().help};
   return plan;
+}
+
+void printFailure(const RunResult &result) {
+  if (!result.status && result.prints)
+    tools::printError("msrun", result.status.error().message, result.status.error().help);
 }
 
 RunResult runOn(const Launch &launch, SharedRun &shared, std::chrono::milliseconds timeout) {
@@ -153,7 +179,10 @@ RunResult runOn(const Launch &launch, SharedRun &shared, std::chrono::millisecon
     return {status, first};
   if (first)
     announce();
-  return runRank(shared, **world, timeout);
+  RunResult result = runRank(shared, **world, timeout);
+  // Before the world ends: after a failure that may end the process.
+  printFailure(result);
+  return {result.status, false};
 }
 
 RunResult execute(Flags &flags) {
@@ -168,6 +197,8 @@ RunResult execute(Flags &flags) {
     return {};
   }
   if (Status status = checkNames(index, flags.options); !status)
+    return {status};
+  if (Status status = checkEffects(*plan, flags.options); !status)
     return {status};
   if (Status status = checkDevice(flags, *plan); !status)
     return {status};
@@ -196,9 +227,6 @@ int main(int argc, char **argv) {
   if (int code = tools::parseCommandLine(app, {"msrun", {argv + 1, argv + argc}}); code >= 0)
     return code;
   RunResult result = execute(flags);
-  if (result.status)
-    return 0;
-  if (result.prints)
-    tools::printError("msrun", result.status.error().message, result.status.error().help);
-  return static_cast<int>(result.status.error().code);
+  printFailure(result);
+  return result.status ? 0 : static_cast<int>(result.status.error().code);
 }

@@ -27,6 +27,12 @@ constexpr int64_t mostTasks = 64;
 /// Scalar operations of a product that make one task.
 constexpr int64_t taskFlops = 16 * 1000 * 1000;
 
+/// Into how many tasks the rows of a product may be cut. The library packs the right operand anew for every task, which
+/// costs as much as the arithmetic of some 20 rows.
+int64_t tasksOfRows(int64_t rows) {
+  return std::clamp<int64_t>(std::max(rows / 256, std::min<int64_t>(rows / 128, 2)), 1, mostTasks);
+}
+
 int64_t elementBytes(Type element) { return element.isInteger(1) ? 1 : element.getIntOrFloatBitWidth() / 8; }
 
 int64_t capacityBytes(Type type) {
@@ -290,7 +296,7 @@ private:
     RankedTensorType out = localType(result.getType(), devices() - 1);
     int64_t inner = left.getRank() ? left.getDimSize(product.getTransposeA() ? left.getRank() - 2 : left.getRank() - 1) : 1;
     int64_t rows = out.getRank() ? out.getNumElements() / std::max<int64_t>(1, out.getShape().back()) : 1;
-    int64_t tasks = std::clamp<int64_t>(2 * out.getNumElements() * inner / taskFlops, 1, std::clamp<int64_t>(rows / 16, 1, mostTasks));
+    int64_t tasks = std::clamp<int64_t>(2 * out.getNumElements() * inner / taskFlops, 1, tasksOfRows(rows));
     Value target = declare(result, nameOf(result), plan_ir::BufferKind::activation);
     auto step = builder.create<plan_ir::MatMulOp>(
         product.getLoc(), memory[product.getOperand(0)], memory[product.getOperand(1)], target, bias,

@@ -10,7 +10,8 @@ namespace msc::comm {
 
 void copyBytes(void *target, const void *source, size_t bytes, bool stream) {
   if (!stream || bytes < 256) {
-    memcpy(target, source, bytes);
+    if (bytes)
+      memcpy(target, source, bytes);
     return;
   }
   auto *to = static_cast<char *>(target);

@@ -10,8 +10,9 @@ namespace msc::comm {
 /// Buffers of at least this many bytes are written past the caches: they would only evict what is needed next.
 constexpr int64_t kStreamBytes = int64_t{8} << 20;
 
-/// memcpy; with `stream` past the caches. Call streamFence() before telling others that streamed data is there.
-void copyBytes(void *target, const void *source, size_t bytes, bool stream);
+/// memcpy that takes null pointers to nothing; with `stream` past the caches. Call streamFence() before telling others that
+/// streamed data is there.
+void copyBytes(void *target, const void *source, size_t bytes, bool stream = false);
 void streamFence();
 
 /// Copies `source` (a region of `from`) to `target` (a region of `to`) of equal sizes; elements of `size` bytes.

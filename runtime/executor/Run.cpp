@@ -83,9 +83,11 @@ RunResult runThreads(SharedRun &shared, std::chrono::milliseconds timeout) {
     });
   for (std::thread &thread : threads)
     thread.join();
-  for (RunResult &result : results)
-    if (!result.status)
-      return {result.status};
+  // The rank that failed says it best; the others only know of it.
+  for (bool own : {true, false})
+    for (RunResult &result : results)
+      if (!result.status && (result.prints || !own))
+        return {result.status};
   return {};
 }
 

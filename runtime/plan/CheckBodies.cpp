@@ -79,6 +79,8 @@ Status checkEnds(const PlanIndex &index, const plan::Program &program) {
       const plan::Buffer &buffer = index.buffer(output.buffer());
       if (elementCount(index.shape(output.buffer())) != 1 || (buffer.dtype() != plan::F32 && buffer.dtype() != plan::F64))
         return bad("the loss '{}' is no f32 or f64 scalar", loss);
+      if (!index.sharding(output.buffer()).isReplicated())
+        return bad("the loss '{}' is not known to every rank", loss);
       return {};
     }
   return bad("the loss '{}' is no output of the training program", loss);

@@ -16,26 +16,54 @@ static int64_t divisorOf(int64_t number, Random &random) {
   return random.pick(divisors);
 }
 
-/// A legal strategy of an operator by its rule, more often one that uses all devices; empty if only the trivial one is.
-static std::string randomStrategy(mlir::Operation *op, int64_t devices, Random &random) {
-  passes::OperatorFacts facts = passes::factsOf(op);
-  std::vector<passes::Pieces> legal = passes::candidates(facts, devices);
-  if (legal.size() > 1 && random.chance(70)) {
-    int64_t most = 0;
-    for (const passes::Pieces &pieces : legal)
-      most = std::max(most, passes::devicesUsed(pieces));
-    std::erase_if(legal, [&](const passes::Pieces &pieces) { return passes::devicesUsed(pieces) < most; });
+/// Chooses strategies operator by operator.
+class StrategyChooser {
+public:
+  StrategyChooser(int64_t devices, Random &random) : devices(devices), random(random) {}
+
+  /// A legal strategy of an operator by its rule, more often one that uses all devices; empty if there is none.
+  std::string choose(mlir::Operation *op) {
+    passes::OperatorFacts facts = passes::factsOf(op);
+    std::vector<passes::Pieces> legal = passes::candidates(facts, devices);
+    if (legal.empty())
+      return "";
+    if (random.chance(70))
+      keepIf(legal, [&, most = mostDevices(legal)](const auto &pieces) { return passes::devicesUsed(pieces) == most; });
+    // The pieces of the producer in another order of devices are what only a permutation of ranks can bring together.
+    if (auto found = resultPieces.find(op->getOperand(0)); found != resultPieces.end() && random.chance(50))
+      keepIf(legal, [&](const auto &pieces) { return passes::inStrategy(facts.rule, pieces)[0] == found->second; });
+    passes::Pieces chosen = random.pick(legal);
+    resultPieces[op->getResult(0)] = passes::outStrategy(facts.rule, chosen)[0];
+    return net::strategyText(passes::inStrategy(facts.rule, chosen));
   }
-  return legal.empty() ? "" : net::strategyText(passes::inStrategy(facts.rule, random.pick(legal)));
-}
+
+private:
+  static int64_t mostDevices(const std::vector<passes::Pieces> &list) {
+    int64_t most = 0;
+    for (const passes::Pieces &pieces : list)
+      most = std::max(most, passes::devicesUsed(pieces));
+    return most;
+  }
+
+  /// Narrows a list, unless nothing would be left.
+  template <typename F> static void keepIf(std::vector<passes::Pieces> &list, F keep) {
+    if (std::any_of(list.begin(), list.end(), keep))
+      std::erase_if(list, [&](const passes::Pieces &pieces) { return !keep(pieces); });
+  }
+
+  int64_t devices;
+  Random &random;
+  llvm::DenseMap<mlir::Value, std::vector<int64_t>> resultPieces;
+};
 
 /// Strategies of a random part of the operators.
 static std::map<std::string, std::string> randomStrategies(net::NetworkOp network, int64_t devices, Random &random) {
   std::map<std::string, std::string> strategies;
+  StrategyChooser chooser(devices, random);
   int64_t percent = random.pick<int64_t>({0, 20, 50, 50, 90});
   for (mlir::Operation &op : network.getBody().front())
     if (op.getNumResults() > 0 && op.getNumOperands() > 0 && passes::hasRule(&op) && random.chance(percent))
-      if (std::string text = randomStrategy(&op, devices, random); !text.empty())
+      if (std::string text = chooser.choose(&op); !text.empty())
         strategies[net::getValueName(op.getResult(0)).str()] = text;
   return strategies;
 }

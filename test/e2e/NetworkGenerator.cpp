@@ -252,11 +252,13 @@ private:
     Shape batch(left.begin(), left.end() - 2);
     if (!batch.empty() && random.chance(45)) {
       Shape own = batch;
-      if (random.chance(30))
-        own.erase(own.begin());
-      for (int64_t &size : own)
-        if (random.chance(25))
-          size = 1;
+      if (network.type == "f32") { // generated products of f64 repeat all batch dimensions or none
+        if (random.chance(30))
+          own.erase(own.begin());
+        for (int64_t &size : own)
+          if (random.chance(25))
+            size = 1;
+      }
       right.insert(right.begin(), own.begin(), own.end());
     } else if (batch.empty() && random.chance(8)) {
       batch = {random.between(2, 4)}; // a matrix meets a batch of matrices

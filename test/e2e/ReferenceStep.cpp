@@ -105,6 +105,12 @@ void disturb(Tensor &tensor, Type element, Random &random) {
     value *= 1 + random.real(-unit, unit);
 }
 
+/// Operators that move or choose elements and round nothing; what they repeat must stay equal.
+bool isExact(Operation *op) {
+  return isa<net::ReduceMaxOp, net::MaximumOp, net::MinimumOp, net::SelectOp, net::ReshapeOp, net::TransposeOp,
+             net::BroadcastToOp, net::NegOp, net::AbsOp, net::ReLUOp, net::SignOp>(op);
+}
+
 /// The step again, with rounding noise on every result.
 reference::Step disturbedStep(net::NetworkOp network, const reference::Step &step, Random &random) {
   reference::Interpreter interpreter;
@@ -120,7 +126,8 @@ reference::Step disturbedStep(net::NetworkOp network, const reference::Step &ste
       for (mlir::Value operand : op.getOperands())
         operands.push_back(noisy.values[operand]);
       for (auto [value, tensor] : llvm::zip(op.getResults(), interpreter.evaluate(&op, operands))) {
-        disturb(tensor, cast<RankedTensorType>(value.getType()).getElementType(), random);
+        if (!isExact(&op))
+          disturb(tensor, cast<RankedTensorType>(value.getType()).getElementType(), random);
         noisy.values[value] = tensor;
       }
     }

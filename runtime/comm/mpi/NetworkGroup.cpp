@@ -65,7 +65,7 @@ Status NetworkGroup::allReduce(const void *source, void *target, int64_t count, 
   bool small = bytes <= static_cast<int64_t>(kInlineBytes);
   if (small)
     for (Hello &to : outgoing)
-      memcpy(to.data, source, bytes);
+      copyBytes(to.data, source, bytes);
   if (Status met = hello(record, small ? bytes : 0); !met)
     return met;
   std::vector<const void *> terms;
@@ -195,12 +195,12 @@ Status NetworkGroup::broadcast(void *data, size_t bytes, int root, const Operati
   bool small = bytes <= kInlineBytes;
   if (small && own == root)
     for (Hello &to : outgoing)
-      memcpy(to.data, data, bytes);
+      copyBytes(to.data, data, bytes);
   if (Status met = hello(record, small ? bytes : 0); !met)
     return met;
   if (small) {
     if (own != root)
-      memcpy(data, incoming[root].data, bytes);
+      copyBytes(data, incoming[root].data, bytes);
     return finish(Status::ok());
   }
   if (own != root)

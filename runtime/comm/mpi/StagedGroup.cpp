@@ -4,7 +4,6 @@
 #include "runtime/comm/mpi/Stream.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace msc::comm {
 
@@ -32,7 +31,7 @@ Status StagedGroup::allReduce(const void *source, void *target, int64_t count, E
   const bool stream = bytes >= kStreamBytes;
   auto length = [&](int64_t round) { return std::min(perRound, count - round * perRound); };
   auto copyIn = [&](int64_t round) {
-    memcpy(portion(rank(), round), static_cast<const char *>(source) + round * kPortionBytes, length(round) * size);
+    copyBytes(portion(rank(), round), static_cast<const char *>(source) + round * kPortionBytes, length(round) * size);
   };
   copyIn(0);
   for (int64_t round = 0; round < rounds; ++round) {
@@ -161,11 +160,11 @@ Status StagedGroup::broadcast(void *data, size_t bytes, int root, const Operatio
     int64_t count = std::min(kPortionBytes, total - round * kPortionBytes);
     char *own = static_cast<char *>(data) + round * kPortionBytes;
     if (rank() == root)
-      memcpy(portion(root, round), own, count);
+      copyBytes(portion(root, round), own, count);
     if (Status met = arrive(round); !met)
       return met;
     if (rank() != root)
-      memcpy(own, portion(root, round), count);
+      copyBytes(own, portion(root, round), count);
   }
   return meeting.part();
 }

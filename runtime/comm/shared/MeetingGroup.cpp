@@ -1,14 +1,13 @@
 #include "runtime/comm/shared/MeetingGroup.h"
 #include "runtime/comm/Reduce.h"
-
-#include <cstring>
+#include "runtime/comm/Region.h"
 
 namespace msc::comm {
 
 Status MeetingGroup::allReduceInline(const void *source, void *target, int64_t count, ElementType type,
                                      ReduceKind kind, const OperationLabel &label) {
   Publication &own = meeting.prepare(Operation::AllReduce, count, type, kind, label);
-  memcpy(own.data, source, count * elementSize(type));
+  copyBytes(own.data, source, count * elementSize(type));
   if (Status met = meeting.meet(false); !met)
     return met;
   sourceList.clear();

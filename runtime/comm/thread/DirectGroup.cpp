@@ -2,8 +2,6 @@
 #include "runtime/comm/Reduce.h"
 #include "runtime/comm/Region.h"
 
-#include <cstring>
-
 namespace msc::comm {
 
 std::span<const void *const> DirectGroup::sources() {
@@ -98,12 +96,12 @@ Status DirectGroup::broadcast(void *data, size_t bytes, int root, const Operatio
                                      ReduceKind::Sum, label, root);
   bool small = bytes <= kInlineBytes;
   if (small && rank() == root)
-    memcpy(own.data, data, bytes);
+    copyBytes(own.data, data, bytes);
   own.source = data;
   if (Status met = meeting.meet(!small); !met)
     return met;
   if (rank() != root)
-    memcpy(data, small ? meeting.peer(root).data : meeting.peer(root).source, bytes);
+    copyBytes(data, small ? meeting.peer(root).data : meeting.peer(root).source, bytes);
   if (!small)
     return meeting.part();
   meeting.finish();

@@ -234,11 +234,13 @@ public:
   }
 
   Status upload(std::byte *target, const void *source, size_t bytes) override {
-    std::memcpy(target, source, bytes);
+    if (bytes != 0)
+      std::memcpy(target, source, bytes);
     return {};
   }
   Status download(void *target, const std::byte *source, size_t bytes) override {
-    std::memcpy(target, source, bytes);
+    if (bytes != 0)
+      std::memcpy(target, source, bytes);
     return {};
   }
   Status synchronize() override { return {}; }

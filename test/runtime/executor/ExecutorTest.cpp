@@ -1,96 +1,11 @@
-#include "runtime/comm/thread/ThreadWorld.h"
-#include "runtime/device/cpu/CpuDevice.h"
-#include "runtime/executor/Executor.h"
-#include "runtime/executor/Fetch.h"
-#include "runtime/plan/PlanChecker.h"
-#include "test/runtime/PlanBuilder.h"
+#include "test/runtime/executor/OnRanks.h"
 
-#include <atomic>
-#include <cstdlib>
-#include <functional>
-#include <new>
 #include <numeric>
-#include <thread>
 
 using namespace msc;
 using namespace msc::test;
 
 namespace {
-// Counts allocations of this thread while it is set.
-thread_local bool counting = false;
-std::atomic<int64_t> allocations{0};
-} // namespace
-
-void *operator new(size_t bytes) {
-  if (counting)
-    ++allocations;
-  if (void *memory = std::malloc(bytes))
-    return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void *memory) noexcept { std::free(memory); }
-void operator delete(void *memory, size_t) noexcept { std::free(memory); }
-
-namespace {
-
-/// One rank of a plan, bound and ready.
-struct Bound {
-  const PlanIndex &index;
-  comm::World &world;
-  device::Device &device;
-  std::byte *arena;
-  Executor &executor;
-
-  /// Writes value(global index) into this rank's part of a buffer.
-  void set(uint32_t buffer, const std::function<float(int64_t)> &value) {
-    Box box = index.localBox(buffer, world.rank());
-    const std::vector<int64_t> &shape = index.shape(buffer);
-    float *target = reinterpret_cast<float *>(arena + index.buffer(buffer).offset());
-    for (int64_t e = 0; e < elementCount(box); ++e) {
-      int64_t rest = e, global = 0, stride = 1;
-      for (size_t d = shape.size(); d-- > 0; stride *= shape[d]) {
-        global += (box[d].begin + rest % box[d].size()) * stride;
-        rest /= box[d].size();
-      }
-      target[e] = value(global);
-    }
-  }
-  std::vector<float> get(uint32_t buffer) {
-    auto bytes = gather(index, buffer, world, device, arena);
-    EXPECT_TRUE(bytes);
-    std::vector<float> values(bytes->size() / sizeof(float));
-    std::memcpy(values.data(), bytes->data(), bytes->size());
-    return values;
-  }
-};
-
-/// Runs `body` on every rank of a checked plan. Returns the errors of binding.
-std::vector<std::string> onAllRanks(const PlanBuilder &builder, const std::function<void(Bound &)> &body, int threads = 1) {
-  Status sound = plan::checkPlan(builder.plan);
-  EXPECT_TRUE(sound) << (sound ? "" : sound.error().message);
-  PlanIndex index(builder.plan);
-  auto kernels = device::KernelLibrary::load(builder.plan);
-  EXPECT_TRUE(kernels);
-  auto hub = *comm::ThreadHub::create(index.devices());
-  std::vector<std::string> errors(static_cast<size_t>(index.devices()));
-  std::vector<std::thread> ranks;
-  for (int64_t rank = 0; rank < index.devices(); ++rank)
-    ranks.emplace_back([&, rank] {
-      auto world = hub->world(rank);
-      auto device = device::createCpuDevice(*kernels, {threads, {}});
-      std::byte *arena = *device->allocateArena(builder.plan.arena_bytes());
-      auto executor = Executor::create(index, *builder.program, *world, *device, arena);
-      if (!executor) {
-        errors[rank] = executor.error().message;
-        return;
-      }
-      Bound bound{index, *world, *device, arena, **executor};
-      body(bound);
-    });
-  for (std::thread &rank : ranks)
-    rank.join();
-  return errors;
-}
 
 float inputValue(int64_t i) { return static_cast<float>(i % 13) - 6; }
 float weightValue(int64_t i) { return static_cast<float>(i % 7) * 0.5f - 1; }
@@ -207,30 +122,6 @@ TEST(Executor, BatchesAreBroadcast) {
             EXPECT_EQ(values[((a * 5 + b) * 3 + i) * 2 + j], expected);
           }
   });
-}
-
-TEST(Executor, StepsAllocateNothing) {
-  // Without matrix products, whose library keeps books of its own on every call.
-  PlanBuilder builder(2, plan::Program::PREDICT);
-  uint32_t p = builder.buffer("p", {64, 3}, builder.partial(2)), q = builder.buffer("q", {64, 3}, builder.cut(2, -1));
-  uint32_t rows = builder.buffer("rows", {64, 3}, builder.cut(2, 0)), columns = builder.buffer("columns", {64, 3}, builder.cut(2, 1));
-  uint32_t scattered = builder.buffer("scattered", {64, 3}, builder.cut(2, 0));
-  builder.fill("p", p, 1);
-  builder.collective("reduce", plan::Collective::ALL_REDUCE, p, q);
-  builder.collective("scatter", plan::Collective::REDUCE_SCATTER, p, scattered);
-  builder.copy("slice", q, rows);
-  builder.launch("mark", {rows}, {rows}, {rows}, {0, 1}, 4);
-  builder.collective("transpose", plan::Collective::ALL_TO_ALL, rows, columns);
-  builder.testKernels();
-  onAllRanks(builder, [&](Bound &rank) {
-    ASSERT_TRUE(rank.executor.runStep()); // buffers inside the communicator grow once
-    counting = true;
-    for (int step = 0; step < 100; ++step)
-      if (!rank.executor.runStep())
-        ++allocations;
-    counting = false;
-  });
-  EXPECT_EQ(allocations.load(), 0);
 }
 
 TEST(Executor, MissingKernelNamesRankStepAndPlace) {

@@ -239,10 +239,14 @@ TEST_F(Msrun, MistakesHaveTheirCodesAndTexts) {
            Mistake{{"net.plan", "--log-every", "often"}, 2, "msrun: error: --log-every often is no number of steps"},
            Mistake{{"net.plan", "--device", "tpu"}, 2, "msrun: error: unknown device 'tpu'"},
            Mistake{{"net.plan", "--transport", "pigeon"}, 2, "msrun: error: unknown transport 'pigeon'"},
+           Mistake{{"predict.plan", "--epochs", "3"}, 2, "msrun: error: --epochs has no effect: the plan does not train"},
+           Mistake{{"net.plan", "--epochs", "3", "--steps", "5"}, 2, "msrun: error: --epochs has no effect: --steps says where the run ends"},
+           Mistake{{"net.plan", "--checkpoint-directory", "d"}, 2, "msrun: error: --checkpoint-directory has no effect: the network has no checkpoint block"},
            Mistake{{"text.plan"}, 3, "msrun: error: text.plan is not a plan"},
            Mistake{{"damaged.plan"}, 3, "msrun: error: damaged.plan is damaged: the checksum of its"},
            Mistake{{"newer.plan"}, 3, "msrun: error: newer.plan has format 3, this msrun reads formats 1-1"},
            Mistake{{"unsound.plan"}, 3, "msrun: error: unsound.plan is refused: step 'matmul' (net.mir:4): dimension 1 (size 3)"},
+           Mistake{{"net.plan", "--fetch", "loss=/no/such/loss.npy"}, 4, "/no/such/loss.npy"},
            Mistake{{"cuda.plan"}, 4, "msrun: error: the plan asks for CUDA, but this build has no CUDA backend"},
        }) {
     Outcome outcome = run(mistake.words);
@@ -254,6 +258,18 @@ TEST_F(Msrun, MistakesHaveTheirCodesAndTexts) {
   EXPECT_EQ(run({"cuda.plan", "--device", "cpu"}).code, 0);
   EXPECT_EQ(run({"--help"}).code, 0);
   EXPECT_EQ(run({"--version"}).out.find("msrun 0."), 0u);
+}
+
+TEST_F(Msrun, ADiskThatFailsIsAWarning) {
+  PlanBuilder builder = regression(3);
+  builder.plan.mutable_checkpointing()->set_directory("/proc/no/such/folder");
+  builder.plan.mutable_checkpointing()->set_every_steps(2);
+  save(builder);
+  // Trouble with the disk is a warning: the training goes on.
+  Outcome outcome = run({"net.plan"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(lossesOf(outcome.out).size(), 12u);
+  EXPECT_NE(outcome.err.find("msrun: warning: no checkpoint after epoch 1 step 2: "), std::string::npos) << outcome.err;
 }
 
 TEST_F(Msrun, MemoryIsRefusedBeforeTheStart) {
