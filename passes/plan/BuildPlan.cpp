@@ -365,7 +365,7 @@ private:
       if (input < 0)
         declare(output, nameOf(output), plan_ir::BufferKind::activation);
       else
-        memory[output] = memory[signature.inputs[input]];
+        memory[output] = memory.lookup(signature.inputs[input]); // not operator[]: the table may grow between the two
     }
   }
 
