@@ -54,6 +54,9 @@ public:
     program = builder.create<plan_ir::ProgramOp>(network.getLoc(), train ? "train" : "predict", network.getSymName(),
                                                  IntegerAttr());
     builder.createBlock(&program.getBody());
+    for (Operation &op : network.getBody().front())
+      if (std::optional<int64_t> id = net::getId(&op); id && net::getPhase(&op) == net::Phase::Forward)
+        forwardById[*id] = &op;
     declareValues();
     UnitOptions unitOptions;
     unitOptions.fusion = options.fusion;
@@ -268,10 +271,8 @@ private:
     if (!at)
       return "";
     std::optional<int64_t> id = net::getForwardId(at);
-    for (Operation &forward : network.getBody().front())
-      if (id && net::getId(&forward) == id && net::getPhase(&forward) == net::Phase::Forward)
-        return net::getInstanceName(&forward).str();
-    return net::getInstanceName(at).str();
+    Operation *forward = id ? forwardById.lookup(*id) : nullptr;
+    return net::getInstanceName(forward ? forward : at).str();
   }
 
   LogicalResult emitMatMul(const Unit &unit) {
@@ -506,6 +507,7 @@ private:
   OwningOpRef<ModuleOp> scratch; ///< holds cluster functions while they are compiled
   plan_ir::ProgramOp program;
   llvm::DenseMap<Value, Value> memory;
+  llvm::DenseMap<int64_t, Operation *> forwardById;
   unsigned kernelCount = 0;
 };
 
