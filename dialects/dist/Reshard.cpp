@@ -1,5 +1,8 @@
 #include "dialects/dist/Reshard.h"
 
+#include "dialects/dist/ReshardSearch.h"
+#include "runtime/plan/Refinement.h"
+
 #include <algorithm>
 #include <cassert>
 
@@ -7,29 +10,8 @@ namespace msc::dist {
 
 namespace {
 
-using Axes = std::vector<int32_t>;
 using Shape = std::vector<int64_t>;
 using Steps = std::vector<ReshardStep>;
-
-size_t commonPrefix(const Axes &a, const Axes &b) {
-  return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
-}
-
-bool isPrefix(const Axes &prefix, const Axes &list) {
-  return commonPrefix(prefix, list) == prefix.size();
-}
-
-/// Elements of the busiest rank, as far as a slice is concerned.
-int64_t largestShard(const Sharding &sharding, const Shape &shape) {
-  return elementCount(sharding.capacity(shape));
-}
-
-ReshardStep moveStep(MoveKind kind, const Sharding &before, const Sharding &after, const Shape &shape, Axes axes) {
-  std::sort(axes.begin(), axes.end());
-  ReshardStep step{.kind = kind, .after = after, .groupMatrix = before.axes, .groupAxes = std::move(axes)};
-  step.receivedElements = kind == MoveKind::Slice ? largestShard(after, shape) : receivedElements(before, after, shape);
-  return step;
-}
 
 /// One AllReduce per kind of reduction: the kinds do not commute.
 Sharding complete(const Sharding &from, const Shape &shape, Steps &steps) {
@@ -43,162 +25,115 @@ Sharding complete(const Sharding &from, const Shape &shape, Steps &steps) {
       return p.kind == kind;
     });
     step.after = now;
-    step.receivedElements =
-        allReduceElements(largestShard(now, shape), groupShape(step.groupMatrix, step.groupAxes).size);
+    step.receivedElements = allReduceElements(elementCount(now.capacity(shape)),
+                                              groupShape(step.groupMatrix, step.groupAxes).size);
     steps.push_back(std::move(step));
   }
   return now;
 }
 
-/// A redistribution in the making, both sides over one device matrix.
-struct Route {
-  Sharding now;
-  Sharding target;
-  const Shape &shape;
-  Steps steps;
-
-  void move(MoveKind kind, const Sharding &after, Axes axes, int64_t dimension = -1, int64_t splitDimension = -1) {
-    ReshardStep step = moveStep(kind, now, after, shape, std::move(axes));
-    step.dimension = dimension;
-    step.splitDimension = splitDimension;
-    steps.push_back(std::move(step));
-    now = after;
-  }
-
-  /// Cuts what the target cuts by axes that still repeat: costs nothing and shrinks what moves later.
-  void slice() {
-    std::vector<bool> used(now.axes.size(), false);
-    for (const Axes &dim : now.dims)
-      for (int32_t axis : dim)
-        used[axis] = true;
-    Sharding after = now;
-    for (size_t dim = 0; dim < after.dims.size(); ++dim) {
-      const Axes &wanted = target.dims[dim];
-      Axes &have = after.dims[dim];
-      if (isPrefix(have, wanted))
-        while (have.size() < wanted.size() && !used[wanted[have.size()]])
-          have.push_back(wanted[have.size()]);
-    }
-    if (after != now)
-      move(MoveKind::Slice, after, {});
-  }
-
-  /// One run of axes that goes from the minor end of one dimension to the minor end of another.
-  bool allToAll() {
-    int64_t grows = -1, shrinks = -1;
-    for (size_t dim = 0; dim < now.dims.size(); ++dim) {
-      const Axes &have = now.dims[dim], &wanted = target.dims[dim];
-      if (have == wanted)
-        continue;
-      int64_t &role = isPrefix(wanted, have) ? shrinks : grows;
-      if (role >= 0 || !(isPrefix(wanted, have) || isPrefix(have, wanted)))
-        return false;
-      role = static_cast<int64_t>(dim);
-    }
-    if (grows < 0 || shrinks < 0)
-      return false;
-    Axes run(now.dims[shrinks].begin() + static_cast<long>(target.dims[shrinks].size()), now.dims[shrinks].end());
-    if (!std::equal(run.begin(), run.end(), target.dims[grows].begin() + static_cast<long>(now.dims[grows].size()),
-                    target.dims[grows].end()))
-      return false;
-    move(MoveKind::AlltoAll, target, run, shrinks, grows);
-    return true;
-  }
-
-  /// Axes that only go away, one dimension after the other.
-  bool allGather() {
-    for (size_t dim = 0; dim < now.dims.size(); ++dim)
-      if (!isPrefix(target.dims[dim], now.dims[dim]))
-        return false;
-    for (size_t dim = 0; dim < now.dims.size(); ++dim) {
-      const Axes &wanted = target.dims[dim];
-      if (wanted == now.dims[dim])
-        continue;
-      Axes gone(now.dims[dim].begin() + static_cast<long>(wanted.size()), now.dims[dim].end());
-      Sharding after = now;
-      after.dims[dim] = wanted;
-      move(MoveKind::AllGather, after, gone, static_cast<int64_t>(dim));
-    }
-    return true;
-  }
-};
-
-/// Slice and one kind of collective; nothing where the move is not of that form.
-std::optional<Steps> namedRoute(const Sharding &from, const Sharding &to, const Shape &shape) {
-  Route route{from, to, shape, {}};
-  route.slice();
-  if (route.allToAll() || route.allGather())
-    return std::move(route.steps);
-  return std::nullopt;
-}
-
-/// True if in every group the boxes of the target are the boxes of the source in another order.
-bool permutes(const Sharding &from, const Sharding &to, const Shape &shape, const Matrix &matrix, const Axes &axes) {
+/// True if the boxes of the target are the boxes of the source in another order.
+bool permutes(const Sharding &from, const Sharding &to, const Shape &shape) {
   LocalBoxes source(from, shape), target(to, shape);
-  auto order = [](const Box &a, const Box &b) {
-    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), [](const Range &x, const Range &y) {
-      return std::pair(x.begin, x.end) < std::pair(y.begin, y.end);
-    });
-  };
-  for (int64_t rank = 0; rank < source.devices(); ++rank) {
-    std::vector<int64_t> group = groupOf(matrix, axes, rank);
-    if (group.front() != rank)
-      continue;
-    std::vector<Box> have, wanted;
-    for (int64_t member : group) {
-      have.push_back(source.box(member));
-      wanted.push_back(target.box(member));
+  auto sorted = [](const LocalBoxes &boxes) {
+    std::vector<std::vector<int64_t>> list;
+    for (int64_t rank = 0; rank < boxes.devices(); ++rank) {
+      auto &bounds = list.emplace_back();
+      for (const Range &range : boxes.box(rank))
+        bounds.insert(bounds.end(), {range.begin, range.end});
     }
-    std::sort(have.begin(), have.end(), order);
-    std::sort(wanted.begin(), wanted.end(), order);
-    if (have != wanted)
-      return false;
-  }
-  return true;
-}
-
-/// Every rank takes what it lacks from a member of its group. The group spans the axes of the source beyond what both
-/// sides share in front: its members together hold the coarser piece that the rank's target lies in.
-ReshardStep directStep(const Sharding &from, const Sharding &to, const Shape &shape) {
-  Axes axes;
-  for (size_t dim = 0; dim < from.dims.size(); ++dim)
-    axes.insert(axes.end(), from.dims[dim].begin() + static_cast<long>(commonPrefix(from.dims[dim], to.dims[dim])),
-                from.dims[dim].end());
-  std::sort(axes.begin(), axes.end());
-  MoveKind kind = permutes(from, to, shape, from.axes, axes) ? MoveKind::CollectivePermute : MoveKind::Exchange;
-  return moveStep(kind, from, to, shape, axes);
+    std::sort(list.begin(), list.end());
+    return list;
+  };
+  return sorted(source) == sorted(target);
 }
 
 /// Without a common refinement: one group of all ranks.
-ReshardStep worldStep(const Sharding &from, const Sharding &to, const Shape &shape) {
-  Matrix all{from.devices()};
-  MoveKind kind = permutes(from, to, shape, all, {0}) ? MoveKind::CollectivePermute : MoveKind::Exchange;
-  ReshardStep step = moveStep(kind, from, to, shape, {0});
-  step.groupMatrix = all;
-  return step;
+ReshardStep exchangeAmongAll(const Sharding &from, const Sharding &to, const Shape &shape) {
+  return {.kind = permutes(from, to, shape) ? MoveKind::CollectivePermute : MoveKind::Exchange,
+          .after = to,
+          .groupMatrix = {from.devices()},
+          .groupAxes = {0},
+          .receivedElements = receivedElements(from, to, shape)};
 }
 
-double communicationUs(const Steps &steps, size_t elementBytes, const MachineModel &machine) {
-  Steps moves;
-  std::copy_if(steps.begin(), steps.end(), std::back_inserter(moves),
-               [](const ReshardStep &step) { return step.kind != MoveKind::Slice; });
-  return reshardUs(moves, elementBytes, machine);
+/// The same without an exchange: everything is gathered, dimension by dimension, and cut anew.
+void gatherAndSlice(Sharding now, const Sharding &to, const Shape &shape, Steps &steps) {
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    if (now.dims[dim].empty())
+      continue;
+    Sharding after = now;
+    after.dims[dim].clear();
+    ReshardStep step{.kind = MoveKind::AllGather,
+                     .after = after,
+                     .groupMatrix = now.axes,
+                     .groupAxes = now.dims[dim],
+                     .dimension = static_cast<int64_t>(dim),
+                     .receivedElements = receivedElements(now, after, shape)};
+    std::sort(step.groupAxes.begin(), step.groupAxes.end());
+    steps.push_back(std::move(step));
+    now = after;
+  }
+  if (!samePlacement(now, to))
+    steps.push_back({.after = to, .groupMatrix = to.axes, .receivedElements = elementCount(to.capacity(shape))});
 }
 
-Steps redistribute(const Sharding &from, const Sharding &to, const Shape &shape, size_t elementBytes,
-                   const MachineModel &machine) {
-  if (samePlacement(from, to))
-    return {};
-  if (slicesLocally(from, to, shape))
-    return {moveStep(MoveKind::Slice, from, to, shape, {})};
+Steps withoutCommonMatrix(const Sharding &from, const Sharding &to, const Shape &shape, const ReshardOptions &options) {
+  Steps steps;
+  Sharding whole = complete(from.canonical(), shape, steps);
+  if (options.exchange)
+    steps.push_back(exchangeAmongAll(whole, to, shape));
+  else
+    gatherAndSlice(whole, to, shape, steps);
+  return steps;
+}
+
+/// Device counts with at most this many prime factors are searched over single prime axes, where a part of an axis may
+/// move alone.
+constexpr size_t fewPrimes = 4;
+
+std::vector<int64_t> primeFactors(int64_t n) {
+  std::vector<int64_t> factors;
+  for (int64_t p = 2; n > 1; ++p)
+    for (; n % p == 0; n /= p)
+      factors.push_back(p);
+  return factors;
+}
+
+/// Every way of writing the axes of a matrix as prime axes: 6 is 2 x 3 and 3 x 2.
+std::vector<std::vector<int64_t>> primeMatrices(const std::vector<int64_t> &matrix) {
+  std::vector<std::vector<int64_t>> result{{}};
+  for (int64_t axis : matrix) {
+    std::vector<std::vector<int64_t>> longer;
+    std::vector<int64_t> primes = primeFactors(axis);
+    do
+      for (std::vector<int64_t> front : result) {
+        front.insert(front.end(), primes.begin(), primes.end());
+        longer.push_back(std::move(front));
+      }
+    while (std::next_permutation(primes.begin(), primes.end()));
+    result = std::move(longer);
+  }
+  return result;
+}
+
+/// The best over all matrices that the axes are searched in; nothing where the two sides have no common one.
+std::optional<Steps> search(const Sharding &from, const Sharding &to, const Shape &shape, size_t elementBytes,
+                            const MachineModel &machine, const ReshardOptions &options) {
   auto common = overCommonMatrix(from, to);
   if (!common)
-    return {worldStep(from, to, shape)};
-  Steps direct{directStep(common->first, common->second, shape)};
-  std::optional<Steps> named = namedRoute(common->first, common->second, shape);
-  bool takesNamed =
-      named && communicationUs(*named, elementBytes, machine) <= communicationUs(direct, elementBytes, machine);
-  return takesNamed ? *named : direct;
+    return std::nullopt;
+  std::vector<std::vector<int64_t>> matrices{common->first.axes};
+  if (primeFactors(from.devices()).size() <= fewPrimes)
+    matrices = primeMatrices(common->first.axes);
+  std::optional<Steps> best;
+  for (const std::vector<int64_t> &matrix : matrices) {
+    auto steps = searchReshard(refine(common->first, matrix), refine(common->second, matrix), shape, elementBytes,
+                               machine, options);
+    if (steps && (!best || reshardUs(*steps, elementBytes, machine) < reshardUs(*best, elementBytes, machine)))
+      best = std::move(steps);
+  }
+  return best;
 }
 
 /// Merges neighbouring axes that are both in or both out of the group, so that equal groups are written alike.
@@ -212,21 +147,43 @@ void simplifyGroup(ReshardStep &step) {
 } // namespace
 
 std::vector<ReshardStep> planReshard(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape,
-                                     size_t elementBytes, const MachineModel &machine) {
+                                     size_t elementBytes, const MachineModel &machine, const ReshardOptions &options) {
   assert(from.devices() == to.devices() && from.dims.size() == shape.size() && to.dims.size() == shape.size());
   if (samePlacement(from, to))
     return {};
-  assert(!to.isPartial() && "a partial value is only made by an operator");
-  Steps steps;
-  Sharding whole = complete(from.canonical(), shape, steps);
-  Steps moves = redistribute(whole, to, shape, elementBytes, machine);
-  steps.insert(steps.end(), moves.begin(), moves.end());
+  if (!from.isPartial() && slicesLocally(from, to, shape))
+    return {{.after = to, .receivedElements = elementCount(to.capacity(shape))}};
+  std::optional<Steps> searched = search(from, to, shape, elementBytes, machine, options);
+  Steps steps = searched ? std::move(*searched) : withoutCommonMatrix(from, to, shape, options);
   for (ReshardStep &step : steps) {
     step.after = step.after.canonical();
     simplifyGroup(step);
   }
   steps.back().after = to;
   return steps;
+}
+
+const ReshardPlanner::Answer &ReshardPlanner::answer(const Sharding &from, const Sharding &to,
+                                                     const std::vector<int64_t> &shape, size_t elementBytes) {
+  std::string key = from.str() + to.str() + std::to_string(elementBytes);
+  for (int64_t size : shape)
+    key += " " + std::to_string(size);
+  auto [at, added] = answers.try_emplace(std::move(key));
+  if (added) {
+    at->second.steps = planReshard(from, to, shape, elementBytes, model, options);
+    at->second.us = reshardUs(at->second.steps, elementBytes, model);
+  }
+  return at->second;
+}
+
+const std::vector<ReshardStep> &ReshardPlanner::plan(const Sharding &from, const Sharding &to,
+                                                     const std::vector<int64_t> &shape, size_t elementBytes) {
+  return answer(from, to, shape, elementBytes).steps;
+}
+
+double ReshardPlanner::us(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape,
+                          size_t elementBytes) {
+  return answer(from, to, shape, elementBytes).us;
 }
 
 double reshardUs(const std::vector<ReshardStep> &steps, size_t elementBytes, const MachineModel &machine) {

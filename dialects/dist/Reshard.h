@@ -4,6 +4,9 @@
 #include "dialects/dist/Algebra.h"
 #include "dialects/dist/MachineModel.h"
 
+#include <string>
+#include <unordered_map>
+
 namespace msc::dist {
 
 /// One step of a redistribution. Its source is the sharding before it (the `after` of the step in front).
@@ -24,13 +27,47 @@ struct ReshardStep {
   int64_t receivedElements = 0;
 };
 
-/// Steps that bring a tensor of this shape from one sharding to the other; none if both place all elements alike. The
-/// last step's `after` is `to`. Partial axes are completed first (one AllReduce per kind of reduction), then elements
-/// move: by a local slice where that is enough, by slice and AllGather, by slice and one AlltoAll, by one
-/// CollectivePermute, or by one direct exchange; a tensor is never replicated on the way. `to` is partial only where it
-/// equals `from`.
+/// What a planner may use.
+struct ReshardOptions {
+  /// One direct exchange (Exchange, CollectivePermute to the target), which always receives the least. Without it a
+  /// tensor goes by slices, AllGather, AlltoAll, CollectivePermute, ReduceScatter and AllReduce.
+  bool exchange = true;
+};
+
+/// Steps of least modelled time that bring a tensor of this shape from one sharding to the other; none if both place all
+/// elements alike. The last step's `after` is `to`, whose partial axes are partial in `from` in the same way.
+///
+/// Source, intermediate and target shards together never take more memory than source, target and the larger of the two;
+/// a tensor is replicated on the way only where source or target is. Where the two sides have no common refinement
+/// ((2, 3) and (3, 2)), partial axes are completed first and the rest is one exchange among all ranks.
 std::vector<ReshardStep> planReshard(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape,
-                                     size_t elementBytes, const MachineModel &machine);
+                                     size_t elementBytes, const MachineModel &machine,
+                                     const ReshardOptions &options = {});
+
+/// planReshard for one machine, each question answered once.
+class ReshardPlanner {
+public:
+  explicit ReshardPlanner(MachineModel machine, ReshardOptions options = {})
+      : model(std::move(machine)), options(options) {}
+
+  const std::vector<ReshardStep> &plan(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape,
+                                       size_t elementBytes);
+  /// Modelled time of plan().
+  double us(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape, size_t elementBytes);
+  const MachineModel &machine() const { return model; }
+
+private:
+  struct Answer {
+    std::vector<ReshardStep> steps;
+    double us = 0;
+  };
+  const Answer &answer(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape,
+                       size_t elementBytes);
+
+  MachineModel model;
+  ReshardOptions options;
+  std::unordered_map<std::string, Answer> answers;
+};
 
 /// Modelled time of the steps.
 double reshardUs(const std::vector<ReshardStep> &steps, size_t elementBytes, const MachineModel &machine);
