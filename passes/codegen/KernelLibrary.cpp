@@ -49,12 +49,20 @@ std::string KernelLibrary::irText() const {
   return text;
 }
 
-std::string KernelLibrary::whyNot(mlir::func::FuncOp func) {
+std::string KernelLibrary::whyNot(llvm::ArrayRef<mlir::func::FuncOp> variants) {
   std::string reason;
-  auto cluster = analyseCluster(func, reason);
-  if (mlir::succeeded(cluster))
-    (void)scheduleCluster(*cluster, reason);
-  return reason;
+  std::optional<KernelForm> form;
+  for (mlir::func::FuncOp func : variants) {
+    auto cluster = analyseCluster(func, reason, form ? &*form : nullptr);
+    if (mlir::failed(cluster))
+      return reason;
+    auto schedule = scheduleCluster(*cluster, reason, form ? &*form : nullptr);
+    if (mlir::failed(schedule))
+      return reason;
+    if (!form)
+      form = formOf(*cluster, *schedule);
+  }
+  return "";
 }
 
 // Sizes that stand in the code: all but those of the first range dimension, which is only counted. That one too where a

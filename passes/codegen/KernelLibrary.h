@@ -68,9 +68,9 @@ public:
   /// Adds a matrix product `(left, right, result, begin, end)`; the range counts the rows of all batches.
   mlir::FailureOr<CompiledKernel> addMatMul(const MatMulShape &shape, mlir::Location location);
 
-  /// Why the cluster cannot be one kernel; empty if it can.
-  static std::string whyNot(mlir::func::FuncOp cluster);
-  static bool canFuse(mlir::func::FuncOp cluster) { return whyNot(cluster).empty(); }
+  /// Why the cluster cannot be one kernel, or one per size; empty if it can. `variants` are the same cluster for all
+  /// sizes that occur, the largest piece first.
+  static std::string whyNot(llvm::ArrayRef<mlir::func::FuncOp> variants);
 
   /// Compiles everything that was added. The same kernels in the same order give the same bytes.
   mlir::FailureOr<llvm::SmallVector<CodeObject>> finish(mlir::Location location);

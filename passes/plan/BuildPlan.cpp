@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #include <map>
+#include <set>
 
 using namespace mlir;
 
@@ -79,16 +80,22 @@ private:
     return 1;
   }
 
-  /// A kernel is tried with the sizes of the last rank: its pieces are never the smaller ones.
+  /// A kernel is tried with all sizes that occur: operators that share no value may run together by their sizes alone.
   bool fits(const Unit &unit) {
     ClusterSignature signature = signatureOf(unit);
     if (!pointersShowSizes(unit, signature))
       return false;
-    FailureOr<func::FuncOp> function = buildClusterFunction(*scratch, unit, signature, devices() - 1);
-    if (failed(function))
-      return false;
-    bool fine = codegen::KernelLibrary::whyNot(*function).empty();
-    function->erase();
+    SmallVector<func::FuncOp> functions;
+    bool built = true;
+    for (int64_t rank : ranksWithOwnSizes(signature)) {
+      FailureOr<func::FuncOp> function = buildClusterFunction(*scratch, unit, signature, rank);
+      built &= succeeded(function);
+      if (built)
+        functions.push_back(*function);
+    }
+    bool fine = built && codegen::KernelLibrary::whyNot(functions).empty();
+    for (func::FuncOp function : functions)
+      function.erase();
     return fine;
   }
 
@@ -317,10 +324,7 @@ private:
     std::vector<SizeReference> varying = varyingSizes(pointers);
     KernelVariants variants;
     std::optional<codegen::CompiledKernel> largest; // the others follow its form
-    for (int64_t rank = devices() - 1; rank >= 0; --rank) {
-      std::vector<int64_t> sizes = localSizes(pointers, varying, rank);
-      if (variants.contains(sizes) || isIdle(signature, rank))
-        continue;
+    for (int64_t rank : ranksWithOwnSizes(signature)) {
       FailureOr<func::FuncOp> function = buildClusterFunction(*scratch, unit, signature, rank);
       if (failed(function))
         return failure();
@@ -330,7 +334,7 @@ private:
         return failure();
       if (!largest)
         largest = *kernel;
-      variants.emplace(sizes, VariantOnRank{*kernel, rank});
+      variants.emplace(localSizes(pointers, varying, rank), VariantOnRank{*kernel, rank});
     }
     int64_t traffic = 0;
     for (Value pointer : pointers)
@@ -430,14 +434,11 @@ private:
     SmallVector<Value> pointers = signature.pointers();
     std::vector<SizeReference> varying = varyingSizes(pointers);
     KernelVariants variants;
-    for (int64_t rank = 0; rank < devices(); ++rank) {
-      std::vector<int64_t> sizes = localSizes(pointers, varying, rank);
-      if (variants.contains(sizes) || isIdle(signature, rank))
-        continue;
+    for (int64_t rank : ranksWithOwnSizes(signature)) {
       FailureOr<codegen::CompiledKernel> kernel = library.addMatMul(productShape(product, rank), product.getLoc());
       if (failed(kernel))
         return failure();
-      variants.emplace(sizes, VariantOnRank{*kernel, rank});
+      variants.emplace(localSizes(pointers, varying, rank), VariantOnRank{*kernel, rank});
     }
     if (!variants.empty())
       return emitLaunch(product, "MatMul", signature, varying, variants, tasksOfProduct(product));
@@ -484,6 +485,19 @@ private:
     for (auto [index, dim] : references)
       sizes.push_back(localType(pointers[index].getType(), rank).getDimSize(dim));
     return sizes;
+  }
+
+  /// One rank for each combination of local sizes that occurs with something to compute. The last rank comes first: its
+  /// pieces are never the smaller ones.
+  std::vector<int64_t> ranksWithOwnSizes(const ClusterSignature &signature) {
+    SmallVector<Value> pointers = signature.pointers();
+    std::vector<SizeReference> varying = varyingSizes(pointers);
+    std::set<std::vector<int64_t>> seen;
+    std::vector<int64_t> ranks;
+    for (int64_t rank = devices() - 1; rank >= 0 && (ranks.empty() || !varying.empty()); --rank)
+      if (!isIdle(signature, rank) && seen.insert(localSizes(pointers, varying, rank)).second)
+        ranks.push_back(rank);
+    return ranks;
   }
 
   /// No element to compute on this rank.

@@ -273,8 +273,8 @@ private:
     std::string transposed = transposeLeft ? ", transpose_a: true" : "";
     if (transposeRight)
       transposed += ", transpose_b: true";
-    if (network.nodes.size() < 24 && random.chance(10))
-      return wholeProduct(x, y, transposed, result, static_cast<double>(depth));
+    if (network.nodes.size() < 24 && random.chance(8)) // beside the product itself, which gradients go through
+      pool.push_back(wholeProduct(x, y, transposed, result, static_cast<double>(depth)));
     return node("MatMul", use(x) + ", " + use(y) + transposed, result, -bound, bound);
   }
 
