@@ -5,7 +5,6 @@
 #include "dialects/plan/PlanDialect.h"
 #include "passes/codegen/KernelLibrary.h"
 #include "passes/plan/ClusterFunction.h"
-#include "passes/plan/CollectiveBytes.h"
 #include "passes/plan/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -56,6 +55,9 @@ public:
     program = builder.create<plan_ir::ProgramOp>(network.getLoc(), train ? "train" : "predict", network.getSymName(),
                                                  IntegerAttr());
     builder.createBlock(&program.getBody());
+    for (Operation &op : network.getBody().front())
+      if (std::optional<int64_t> id = net::getId(&op); id && net::getPhase(&op) == net::Phase::Forward)
+        forwardById[*id] = &op;
     declareValues();
     UnitOptions unitOptions;
     unitOptions.fusion = options.fusion;
@@ -235,27 +237,23 @@ private:
   }
 
   LogicalResult emitCollective(dist::CollectiveOp op) {
-    Sharding from = dist::shardingOf(op.getSource()), to = dist::shardingOf(op.getResult());
+    Sharding from = dist::shardingOf(op.getSource());
     bool reduces = op.getKind() == dist::CollectiveKind::AllReduce || op.getKind() == dist::CollectiveKind::ReduceScatter;
-    int64_t groupSize = 1;
-    for (int32_t axis : op.getGroupAxes())
-      groupSize *= op.getGroupMatrix()[axis];
-    auto tensor = cast<RankedTensorType>(op.getSource().getType());
-    int64_t bytes = receivedElements(from, to, dist::globalShape(tensor), groupSize, reduces) *
-                    elementBytes(tensor.getElementType());
+    int64_t bytes = static_cast<int64_t>(op.getReceivedElements()) *
+                    elementBytes(cast<RankedTensorType>(op.getSource().getType()).getElementType());
     int64_t reduction = reduces && from.isPartial() ? static_cast<int64_t>(from.partial.front().kind) : 0;
     Value target = declare(op.getResult(), nameOf(op.getResult()), plan_ir::BufferKind::activation);
     auto step = builder.create<plan_ir::CollectiveOp>(
         op.getLoc(), builder.getStringAttr(dist::stringifyCollectiveKind(op.getKind())), memory[op.getSource()], target, op.getGroupMatrixAttr(),
         op.getGroupAxesAttr(), builder.getI64IntegerAttr(reduction), builder.getBoolAttr(false), op.getReasonAttr(),
-        builder.getI64IntegerAttr(bytes), builder.getF64FloatAttr(predictedUs(op, groupSize, bytes)),
+        builder.getI64IntegerAttr(bytes), builder.getF64FloatAttr(predictedUs(op, bytes)),
         builder.getStringAttr(operatorServed(op)));
     label(step, op);
     return success();
   }
 
   /// Modelled time on the machine that plans are made for.
-  static double predictedUs(dist::CollectiveOp op, int64_t groupSize, int64_t bytes) {
+  static double predictedUs(dist::CollectiveOp op, int64_t bytes) {
     static const dist::MoveKind kinds[] = {dist::MoveKind::AllReduce,         dist::MoveKind::AllGather,
                                            dist::MoveKind::ReduceScatter,     dist::MoveKind::AlltoAll,
                                            dist::MoveKind::CollectivePermute, dist::MoveKind::Exchange};
@@ -280,10 +278,8 @@ private:
     if (!at)
       return "";
     std::optional<int64_t> id = net::getForwardId(at);
-    for (Operation &forward : network.getBody().front())
-      if (id && net::getId(&forward) == id && net::getPhase(&forward) == net::Phase::Forward)
-        return net::getInstanceName(&forward).str();
-    return net::getInstanceName(at).str();
+    Operation *forward = id ? forwardById.lookup(*id) : nullptr;
+    return net::getInstanceName(forward ? forward : at).str();
   }
 
   LogicalResult emitMatMul(const Unit &unit) {
@@ -522,6 +518,7 @@ private:
   OwningOpRef<ModuleOp> scratch; ///< holds cluster functions while they are compiled
   plan_ir::ProgramOp program;
   llvm::DenseMap<Value, Value> memory;
+  llvm::DenseMap<int64_t, Operation *> forwardById;
   unsigned kernelCount = 0;
 };
 
