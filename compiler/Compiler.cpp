@@ -52,8 +52,8 @@ public:
 
   Result<CompileOutcome> run() {
     bool done = parse() && readConfig() && runPhases(strategyPhases(*config, options)) && afterStrategies() &&
-                runPhases(partitionPhases(*config, options)) && afterPartition() && runPhases(planPhases(options)) &&
-                finish();
+                runPhases(partitionPhases(*config, options)) && afterPartition() && runPhases(optimizePhases(options)) &&
+                afterOptimization() && runPhases(planPhases(options)) && finish();
     if (!done)
       return failure;
     return std::move(outcome);
@@ -140,8 +140,11 @@ private:
            }) &&
            dump("18_execute", [&](int64_t rank, llvm::raw_ostream &out) {
              frontend::printRankDump(*module, rank, frontend::RankDumpKind::Execute, out);
-           }) &&
-           dump("19_backend", [&](int64_t rank, llvm::raw_ostream &out) {
+           });
+  }
+
+  bool afterOptimization() {
+    return dump("19_backend", [&](int64_t rank, llvm::raw_ostream &out) {
              frontend::printRankDump(*module, rank, frontend::RankDumpKind::Backend, out);
            });
   }

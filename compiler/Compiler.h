@@ -22,6 +22,7 @@ struct CompileOptions {
   std::vector<std::string> keep;  ///< values to keep as results: "%a", "grad:w"
   std::string saveGraphsRanks;
   bool fusion = true;             ///< off: one kernel per operator
+  bool moves = true;              ///< off: completions and redistributions run as 18_execute shows them
   bool repropagate = false;       ///< keep only the user's strategies of a dump
   bool strict = false;
 };

@@ -3,6 +3,7 @@
 #include "dialects/plan/PlanDialect.h"
 #include "passes/autodiff/Passes.h"
 #include "passes/infer/Passes.h"
+#include "passes/optimize/Passes.h"
 #include "passes/partition/Passes.h"
 #include "passes/plan/Passes.h"
 #include "passes/sharding/Passes.h"
@@ -48,6 +49,16 @@ std::vector<Phase> partitionPhases(const net::Config &config, const CompileOptio
        [](PassManager &manager) { manager.addPass(passes::createPartitionPass()); }},
       {"reshard", "every change of sharding is a slice or a collective",
        [](PassManager &manager) { manager.addPass(passes::createPlanReshardsPass()); }},
+  };
+}
+
+std::vector<Phase> optimizePhases(const CompileOptions &options) {
+  return {
+      {"moves", "all moves of a value are planned together",
+       [on = options.moves](PassManager &manager) {
+         if (on)
+           manager.addPass(passes::createPlanMovesPass());
+       }},
   };
 }
 

@@ -208,12 +208,6 @@ static std::string tupleText(ArrayRef<int64_t> numbers) {
   return text + ")";
 }
 
-/// What is added up: the kind of the axes that are partial before and not after.
-static StringRef reductionOf(dist::CollectiveOp op) {
-  msc::Sharding source = dist::shardingOf(op.getSource());
-  return source.partial.empty() ? "sum" : msc::reduceKindName(source.partial.front().kind);
-}
-
 void DumpPrinter::printCollective(dist::CollectiveOp op) {
   ArrayRef<int64_t> matrix = op.getGroupMatrix();
   int64_t devices = dist::shardingOf(op.getSource()).devices();
@@ -229,9 +223,9 @@ void DumpPrinter::printCollective(dist::CollectiveOp op) {
       os << ", " << key << ": " << value;
   };
   switch (op.getKind()) {
-  case dist::CollectiveKind::AllReduce: os << ", op: " << reductionOf(op); break;
+  case dist::CollectiveKind::AllReduce: os << ", op: " << msc::reduceKindName(dist::reductionOf(op)); break;
   case dist::CollectiveKind::ReduceScatter:
-    os << ", op: " << reductionOf(op);
+    os << ", op: " << msc::reduceKindName(dist::reductionOf(op));
     number("axis", op.getDimension());
     break;
   case dist::CollectiveKind::AllGather: number("axis", op.getDimension()); break;
@@ -390,7 +384,7 @@ void printRankDump(ModuleOp module, int64_t rank, RankDumpKind kind, raw_ostream
       printer.run("18_execute", [](Operation &) { return true; });
       break;
     case RankDumpKind::Backend:
-      os << who << ": the graph that runs, equal to 18_execute\n";
+      os << who << ": the graph that runs: 18_execute with its communication optimised\n";
       printer.run("19_backend", [](Operation &) { return true; });
       break;
     }

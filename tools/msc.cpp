@@ -25,6 +25,7 @@ struct CompileFlags {
   std::vector<std::string> contextNames;
   std::vector<std::string> context; ///< one text per name, empty where the flag is absent
   bool noFusion = false;
+  bool noMoves = false;
 
   void addTo(CLI::App &app) {
     app.add_option("--devices", options.devices, "number of devices (default: what the network says, else 1)")
@@ -32,6 +33,7 @@ struct CompileFlags {
     app.add_option("-D,--define", defines, "NAME=VALUE: overrides a const of the network")->allow_extra_args(false);
     app.add_option("--keep", options.keep, "values to keep as results, e.g. %a,grad:w")->delimiter(',');
     app.add_flag("--no-fusion", noFusion, "one kernel per operator");
+    app.add_flag("--no-moves", noMoves, "complete and redistribute values as 18_execute shows it, one after the other");
     app.add_flag("--repropagate", options.repropagate, "of a dump, keep only the strategies that the user wrote");
     app.add_flag("--strict", options.strict, "surprises become errors, e.g. a parameter used under two strategies");
     app.add_option("--save-graphs-ranks", options.saveGraphsRanks, "ranks that are dumped: all, or 0,5");
@@ -47,6 +49,7 @@ struct CompileFlags {
   /// False after a message if a -D is malformed.
   bool finish() {
     options.fusion = !noFusion;
+    options.moves = !noMoves;
     for (const std::string &define : defines) {
       size_t equals = define.find('=');
       if (equals == std::string::npos || equals == 0) {

@@ -146,6 +146,36 @@ static LogicalResult verifyMove(Operation *op, Type source, Type result) {
   return success();
 }
 
+msc::ReduceKind msc::dist::reductionOf(CollectiveOp op) {
+  msc::Sharding source = shardingOf(op.getSource().getType());
+  return source.partial.empty() ? ReduceKind::Sum : source.partial.back().kind;
+}
+
+msc::dist::MoveKind msc::dist::moveKindOf(Operation *step) {
+  auto collective = dyn_cast<CollectiveOp>(step);
+  if (!collective)
+    return MoveKind::Slice;
+  switch (collective.getKind()) {
+  case CollectiveKind::AllReduce: return MoveKind::AllReduce;
+  case CollectiveKind::ReduceScatter: return MoveKind::ReduceScatter;
+  case CollectiveKind::AllGather: return MoveKind::AllGather;
+  case CollectiveKind::AlltoAll: return MoveKind::AlltoAll;
+  case CollectiveKind::CollectivePermute: return MoveKind::CollectivePermute;
+  case CollectiveKind::Exchange: break;
+  }
+  return MoveKind::Exchange;
+}
+
+double msc::dist::stepUs(Operation *step, const MachineModel &machine) {
+  auto type = cast<RankedTensorType>(step->getResult(0).getType());
+  double bytes = type.getElementType().isInteger(1) ? 1 : type.getElementTypeBitWidth() / 8;
+  if (auto collective = dyn_cast<CollectiveOp>(step))
+    return machine.moveUs(moveKindOf(step), groupShape(collective.getGroupMatrix().vec(), collective.getGroupAxes().vec()),
+                          static_cast<double>(collective.getReceivedElements()) * bytes);
+  int64_t kept = msc::elementCount(shardingOf(type).capacity(globalShape(type)));
+  return machine.moveUs(MoveKind::Slice, {}, static_cast<double>(kept) * bytes);
+}
+
 LogicalResult ReshardOp::verify() { return verifyMove(*this, getSource().getType(), getResult().getType()); }
 
 LogicalResult CollectiveOp::verify() {

@@ -1,6 +1,7 @@
 // The dist dialect: shardings as tensor encodings, and data movement between ranks.
 #pragma once
 
+#include "dialects/dist/MachineModel.h"
 #include "runtime/plan/Sharding.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -19,6 +20,14 @@
 #include "dialects/dist/DistOps.h.inc"
 
 namespace msc::dist {
+
+/// How an AllReduce or ReduceScatter brings terms together: kinds do not commute, the most minor partial axes go first.
+ReduceKind reductionOf(CollectiveOp op);
+
+/// What a `dist.slice` or `dist.collective` does.
+MoveKind moveKindOf(mlir::Operation *step);
+/// Modelled time of a `dist.slice` or `dist.collective`, in microseconds.
+double stepUs(mlir::Operation *step, const MachineModel &machine);
 
 /// The sharding that a tensor type carries; the type must carry one.
 msc::Sharding shardingOf(mlir::Type type);

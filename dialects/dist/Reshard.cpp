@@ -13,25 +13,6 @@ namespace {
 using Shape = std::vector<int64_t>;
 using Steps = std::vector<ReshardStep>;
 
-/// One AllReduce per kind of reduction: the kinds do not commute.
-Sharding complete(const Sharding &from, const Shape &shape, Steps &steps) {
-  Sharding now = from;
-  while (!now.partial.empty()) {
-    ReduceKind kind = now.partial.back().kind;
-    ReshardStep step{.kind = MoveKind::AllReduce, .groupMatrix = now.axes, .reduce = kind};
-    std::erase_if(now.partial, [&](const PartialAxis &p) {
-      if (p.kind == kind)
-        step.groupAxes.push_back(p.axis);
-      return p.kind == kind;
-    });
-    step.after = now;
-    step.receivedElements = allReduceElements(elementCount(now.capacity(shape)),
-                                              groupShape(step.groupMatrix, step.groupAxes).size);
-    steps.push_back(std::move(step));
-  }
-  return now;
-}
-
 /// True if the boxes of the target are the boxes of the source in another order.
 bool permutes(const Sharding &from, const Sharding &to, const Shape &shape) {
   LocalBoxes source(from, shape), target(to, shape);
@@ -79,8 +60,8 @@ void gatherAndSlice(Sharding now, const Sharding &to, const Shape &shape, Steps 
 }
 
 Steps withoutCommonMatrix(const Sharding &from, const Sharding &to, const Shape &shape, const ReshardOptions &options) {
-  Steps steps;
-  Sharding whole = complete(from.canonical(), shape, steps);
+  Steps steps = planCompletion(from.canonical(), shape);
+  Sharding whole = steps.empty() ? from.canonical() : steps.back().after;
   if (options.exchange)
     steps.push_back(exchangeAmongAll(whole, to, shape));
   else
@@ -136,12 +117,16 @@ std::optional<Steps> search(const Sharding &from, const Sharding &to, const Shap
   return best;
 }
 
-/// Merges neighbouring axes that are both in or both out of the group, so that equal groups are written alike.
-void simplifyGroup(ReshardStep &step) {
-  Sharding as{.axes = step.groupMatrix, .dims = {step.groupAxes}};
-  as = as.canonical();
-  step.groupMatrix = as.axes;
-  step.groupAxes = as.dims[0];
+/// Canonical shardings; in groups, neighbouring axes that are both in or both out are merged, so that equal groups are
+/// written alike.
+void simplify(Steps &steps) {
+  for (ReshardStep &step : steps) {
+    step.after = step.after.canonical();
+    Sharding group{.axes = step.groupMatrix, .dims = {step.groupAxes}};
+    group = group.canonical();
+    step.groupMatrix = group.axes;
+    step.groupAxes = group.dims[0];
+  }
 }
 
 } // namespace
@@ -155,11 +140,28 @@ std::vector<ReshardStep> planReshard(const Sharding &from, const Sharding &to, c
     return {{.after = to, .receivedElements = elementCount(to.capacity(shape))}};
   std::optional<Steps> searched = search(from, to, shape, elementBytes, machine, options);
   Steps steps = searched ? std::move(*searched) : withoutCommonMatrix(from, to, shape, options);
-  for (ReshardStep &step : steps) {
-    step.after = step.after.canonical();
-    simplifyGroup(step);
-  }
+  simplify(steps);
   steps.back().after = to;
+  return steps;
+}
+
+std::vector<ReshardStep> planCompletion(const Sharding &from, const std::vector<int64_t> &shape) {
+  Steps steps;
+  Sharding now = from;
+  while (!now.partial.empty()) {
+    ReduceKind kind = now.partial.back().kind;
+    ReshardStep step{.kind = MoveKind::AllReduce, .groupMatrix = now.axes, .reduce = kind};
+    std::erase_if(now.partial, [&](const PartialAxis &p) {
+      if (p.kind == kind)
+        step.groupAxes.push_back(p.axis);
+      return p.kind == kind;
+    });
+    step.after = now;
+    step.receivedElements = allReduceElements(elementCount(now.capacity(shape)),
+                                              groupShape(step.groupMatrix, step.groupAxes).size);
+    steps.push_back(std::move(step));
+  }
+  simplify(steps);
   return steps;
 }
 

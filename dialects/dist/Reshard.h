@@ -44,6 +44,9 @@ std::vector<ReshardStep> planReshard(const Sharding &from, const Sharding &to, c
                                      size_t elementBytes, const MachineModel &machine,
                                      const ReshardOptions &options = {});
 
+/// Steps that complete a partial value where it lies: one AllReduce per kind of reduction, for the kinds do not commute.
+std::vector<ReshardStep> planCompletion(const Sharding &from, const std::vector<int64_t> &shape);
+
 /// planReshard for one machine, each question answered once.
 class ReshardPlanner {
 public:

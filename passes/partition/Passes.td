@@ -19,7 +19,7 @@ def PartitionPass : Pass<"msc-partition", "::mlir::ModuleOp"> {
 def PlanReshardsPass : Pass<"msc-plan-reshards", "::mlir::ModuleOp"> {
   let summary = "replaces every dist.reshard by slices and collectives";
   let description = [{
-    Each one becomes the steps of `dist::planReshard`. Ends in the check of `msc-verify-partition`.
+    A completion becomes one AllReduce per kind of reduction, a redistribution the steps of `dist::ReshardPlanner`. Ends in the check of `msc-verify-partition`.
   }];
   let dependentDialects = ["::msc::dist::DistDialect"];
 }

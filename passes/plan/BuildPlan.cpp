@@ -237,30 +237,18 @@ private:
   }
 
   LogicalResult emitCollective(dist::CollectiveOp op) {
-    Sharding from = dist::shardingOf(op.getSource());
     bool reduces = op.getKind() == dist::CollectiveKind::AllReduce || op.getKind() == dist::CollectiveKind::ReduceScatter;
     int64_t bytes = static_cast<int64_t>(op.getReceivedElements()) *
                     elementBytes(cast<RankedTensorType>(op.getSource().getType()).getElementType());
-    int64_t reduction = reduces && from.isPartial() ? static_cast<int64_t>(from.partial.front().kind) : 0;
+    auto reduction = reduces ? static_cast<int64_t>(dist::reductionOf(op)) : 0;
     Value target = declare(op.getResult(), nameOf(op.getResult()), plan_ir::BufferKind::activation);
     auto step = builder.create<plan_ir::CollectiveOp>(
         op.getLoc(), builder.getStringAttr(dist::stringifyCollectiveKind(op.getKind())), memory[op.getSource()], target, op.getGroupMatrixAttr(),
         op.getGroupAxesAttr(), builder.getI64IntegerAttr(reduction), builder.getBoolAttr(false), op.getReasonAttr(),
-        builder.getI64IntegerAttr(bytes), builder.getF64FloatAttr(predictedUs(op, bytes)),
+        builder.getI64IntegerAttr(bytes), builder.getF64FloatAttr(dist::stepUs(op, dist::MachineModel::cpuLocal())),
         builder.getStringAttr(operatorServed(op)));
     label(step, op);
     return success();
-  }
-
-  /// Modelled time on the machine that plans are made for.
-  static double predictedUs(dist::CollectiveOp op, int64_t bytes) {
-    static const dist::MoveKind kinds[] = {dist::MoveKind::AllReduce,         dist::MoveKind::AllGather,
-                                           dist::MoveKind::ReduceScatter,     dist::MoveKind::AlltoAll,
-                                           dist::MoveKind::CollectivePermute, dist::MoveKind::Exchange};
-    std::vector<int64_t> matrix(op.getGroupMatrix());
-    std::vector<int32_t> axes(op.getGroupAxes());
-    return dist::MachineModel::cpuLocal().moveUs(kinds[static_cast<int>(op.getKind())], dist::groupShape(matrix, axes),
-                                                 static_cast<double>(bytes));
   }
 
   /// Instance name of the operator that needs a move: whose partial result is completed, or who consumes the value.

@@ -1,5 +1,7 @@
 // Random networks under random strategies: the partitioned training step, run on all ranks, gives the numbers of the
 // same step on global tensors. Prints what it covered.
+#include "passes/optimize/Passes.h"
+#include "passes/partition/MoveSteps.h"
 #include "passes/sharding/Convert.h"
 #include "test/passes/partition/RandomNetwork.h"
 #include "test/passes/partition/RankInterpreter.h"
@@ -18,6 +20,7 @@ namespace {
 /// What the networks of one run contained.
 struct Coverage {
   int64_t networks = 0, uneven = 0, partialSums = 0;
+  double us = 0, optimizedUs = 0; ///< modelled time of moves as 18_execute and as 19_backend shows them
   std::map<std::string, int64_t> operators, moves;
 };
 
@@ -44,6 +47,46 @@ void count(TestNetwork &net, Coverage &coverage) {
   }
   ++coverage.networks;
   coverage.uneven += uneven;
+}
+
+void countScatters(TestNetwork &net, Coverage &coverage) {
+  for (auto move : net.network.getBody().front().getOps<dist::CollectiveOp>())
+    coverage.moves["ReduceScatter"] += move.getKind() == dist::CollectiveKind::ReduceScatter;
+}
+
+/// Modelled time of all collectives and slices.
+double movesUs(TestNetwork &net) {
+  double us = 0;
+  for (Operation &op : net.network.getBody().front())
+    if (passes::isMoveStep(&op))
+      us += dist::stepUs(&op, dist::MachineModel::cpuLocal());
+  return us;
+}
+
+/// Runs the step on all ranks and compares `checked`, the results and the new parameters with one device.
+std::string checkRanks(TestNetwork &net, const reference::Tensors &given, const reference::Step &expected,
+                       ArrayRef<Value> checked) {
+  RankInterpreter ranks(net.network);
+  if (std::string wrong = ranks.run(given); !wrong.empty())
+    return wrong;
+  for (Value value : checked)
+    if (!dist::shardingOf(value).isPartial())
+      if (std::string wrong = compareShards(value, ranks.values[value], expected.values.at(value)); !wrong.empty())
+        return "'" + net::getValueName(value).str() + "' " + wrong;
+  // What a return or an update reads has been moved: compare it as it arrives.
+  for (Operation &op : net.network.getBody().front())
+    if (auto update = dyn_cast<net::UpdateOp>(op)) {
+      std::string name = update.getParameter().getDefiningOp<net::ParamOp>().getName().str();
+      Value value = update.getNewValue();
+      if (std::string wrong = compareShards(value, ranks.values[value], expected.updated.at(name)); !wrong.empty())
+        return "new '" + name + "' " + wrong;
+    } else if (auto results = dyn_cast<net::ReturnOp>(op)) {
+      for (auto [value, name] : llvm::zip(results.getValues(), results.getNames().getAsValueRange<StringAttr>()))
+        if (std::string wrong = compareShards(value, ranks.values[value], expected.outputs.at(name.str()));
+            !wrong.empty())
+          return "result '" + name.str() + "' " + wrong;
+    }
+  return "";
 }
 
 /// One network; returns what is wrong.
@@ -77,26 +120,15 @@ std::string runOne(uint64_t seed, int64_t devices, const char *mode, Coverage &c
   if (!partitionAssigned(net))
     return "partition: " + joined(context.diagnostics);
   count(net, coverage);
-  RankInterpreter ranks(net.network);
-  if (std::string wrong = ranks.run(given); !wrong.empty())
+  if (std::string wrong = checkRanks(net, given, *expected, checked); !wrong.empty())
     return wrong;
-  for (Value value : checked)
-    if (!dist::shardingOf(value).isPartial())
-      if (std::string wrong = compareShards(value, ranks.values[value], expected->values[value]); !wrong.empty())
-        return "'" + net::getValueName(value).str() + "' " + wrong;
-  // What a return or an update reads has been moved: compare it as it arrives.
-  for (Operation &op : net.network.getBody().front())
-    if (auto update = dyn_cast<net::UpdateOp>(op)) {
-      std::string name = update.getParameter().getDefiningOp<net::ParamOp>().getName().str();
-      Value value = update.getNewValue();
-      if (std::string wrong = compareShards(value, ranks.values[value], expected->updated[name]); !wrong.empty())
-        return "new '" + name + "' " + wrong;
-    } else if (auto results = dyn_cast<net::ReturnOp>(op)) {
-      for (auto [value, name] : llvm::zip(results.getValues(), results.getNames().getAsValueRange<StringAttr>()))
-        if (std::string wrong = compareShards(value, ranks.values[value], expected->outputs[name.str()]);
-            !wrong.empty())
-          return "result '" + name.str() + "' " + wrong;
-    }
+  coverage.us += movesUs(net);
+  if (!optimizeMoves(net))
+    return "moves: " + joined(context.diagnostics);
+  coverage.optimizedUs += movesUs(net);
+  countScatters(net, coverage);
+  if (std::string wrong = checkRanks(net, given, *expected, checked); !wrong.empty())
+    return "with moves planned together: " + wrong;
   return "";
 }
 
@@ -110,13 +142,15 @@ TEST(RandomPartition, GivesTheNumbersOfOneDevice) {
     ASSERT_EQ(wrong, "") << "seed " << seed << ", " << devices[seed % 6] << " devices, " << modes[(seed / 6) % 4];
   }
   std::cout << coverage.networks << " networks, " << coverage.uneven << " with uneven pieces, " << coverage.partialSums
-            << " additions of partial values\n";
+            << " additions of partial values; moves planned together take " << coverage.optimizedUs / coverage.us
+            << " of the modelled time\n";
   for (const auto *table : {&coverage.operators, &coverage.moves})
     for (const auto &[name, times] : *table)
       std::cout << "  " << name << " " << times << "\n";
   EXPECT_GT(coverage.uneven * 10, coverage.networks * 3);
   EXPECT_GE(coverage.partialSums, 20);
-  for (const char *move : {"AllReduce", "AllGather", "AlltoAll", "CollectivePermute", "Exchange", "StridedSlice"})
+  EXPECT_LT(coverage.optimizedUs, coverage.us);
+  for (const char *move : {"AllReduce", "ReduceScatter", "AllGather", "AlltoAll", "CollectivePermute", "Exchange", "StridedSlice"})
     EXPECT_GE(coverage.moves[move], StringRef(move) == "CollectivePermute" ? 10 : 20) << move;
 }
 

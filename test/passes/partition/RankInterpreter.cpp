@@ -120,7 +120,8 @@ std::string RankInterpreter::collective(dist::CollectiveOp op) {
   std::vector<int32_t> axes(op.getGroupAxes());
   Sharding from = dist::shardingOf(op.getSource()), to = dist::shardingOf(op.getResult());
   const Shards &source = values[op.getSource()];
-  bool reduces = op.getKind() == dist::CollectiveKind::AllReduce;
+  bool reduces =
+      op.getKind() == dist::CollectiveKind::AllReduce || op.getKind() == dist::CollectiveKind::ReduceScatter;
   std::string wrong;
   Shards shards;
   for (int64_t rank = 0; rank < devices; ++rank) {
@@ -142,7 +143,7 @@ std::string RankInterpreter::collective(dist::CollectiveOp op) {
         if (!holds)
           continue;
         double element = source[member].at(inside);
-        shard.at(local) = reduces && found ? combine(from.partial.front().kind, shard.at(local), element) : element;
+        shard.at(local) = reduces && found ? combine(dist::reductionOf(op), shard.at(local), element) : element;
         found = true;
       }
       if (!found)

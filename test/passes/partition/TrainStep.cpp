@@ -1,6 +1,7 @@
 #include "test/passes/partition/TrainStep.h"
 
 #include "passes/autodiff/Passes.h"
+#include "passes/optimize/Passes.h"
 #include "passes/partition/Passes.h"
 
 #include "mlir/IR/Verifier.h"
@@ -74,6 +75,10 @@ bool partitionAssigned(TestNetwork &test) {
     manager.addPass(passes::createPartitionPass());
     manager.addPass(passes::createPlanReshardsPass());
   });
+}
+
+bool optimizeMoves(TestNetwork &test) {
+  return run(test, [](PassManager &manager) { manager.addPass(passes::createPlanMovesPass()); });
 }
 
 bool partitionNetwork(TestNetwork &test, const passes::AssignStrategiesPassOptions &options) {

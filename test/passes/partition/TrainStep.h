@@ -19,4 +19,7 @@ bool partitionNetwork(TestNetwork &network, const passes::AssignStrategiesPassOp
 bool assignStrategies(TestNetwork &network, const passes::AssignStrategiesPassOptions &options);
 bool partitionAssigned(TestNetwork &network);
 
+/// Plans the moves of each value together.
+bool optimizeMoves(TestNetwork &network);
+
 } // namespace msc::test

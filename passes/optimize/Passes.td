@@ -1,0 +1,23 @@
+//===- Passes.td - fewer, smaller, earlier collectives --------------------===//
+
+#ifndef MSC_PASSES_OPTIMIZE
+#define MSC_PASSES_OPTIMIZE
+
+include "mlir/Pass/PassBase.td"
+
+def PlanMovesPass : Pass<"msc-plan-moves", "::mlir::ModuleOp"> {
+  let summary = "plans all moves of a value together, from the sharding in which it was computed";
+  let description = [{
+    Before: a partial result is completed, then redistributed to each sharding that a consumer wants, every move on its
+    own. After: each wanted sharding is reached from the partial value or from another sharding that is there already,
+    whichever takes the least modelled time: AllReduce and StridedSlice become one ReduceScatter, redistributions share
+    their first steps. A value is left as it is where this would not be faster. Ends in the check of
+    `msc-verify-partition`.
+  }];
+  let dependentDialects = ["::msc::dist::DistDialect"];
+  let statistics = [
+    Statistic<"valuesPlanned", "values-planned", "values whose moves were planned anew">
+  ];
+}
+
+#endif // MSC_PASSES_OPTIMIZE
