@@ -1,40 +1,14 @@
 #include "tools/CommandLine.h"
 
+#include "runtime/Nearest.h"
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
-#include <algorithm>
 #include <cstdio>
-#include <numeric>
 
 namespace msc::tools {
-
-static size_t editDistance(const std::string &a, const std::string &b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
-    }
-  }
-  return row.back();
-}
-
-std::string nearest(const std::string &word, const std::vector<std::string> &words) {
-  std::string best;
-  size_t distance = std::max<size_t>(2, word.size() / 3) + 1;
-  for (const std::string &candidate : words)
-    if (size_t d = editDistance(word, candidate); d < distance) {
-      distance = d;
-      best = candidate;
-    }
-  return best;
-}
 
 void printError(const std::string &program, const std::string &message, const std::string &help) {
   std::fprintf(stderr, "%s: error: %s\n", program.c_str(), message.c_str());

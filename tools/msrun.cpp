@@ -8,6 +8,7 @@
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanText.h"
 #include "tools/CommandLine.h"
+#include "tools/FileKind.h"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -140,6 +141,8 @@ Status checkDevice(const Flags &flags, const plan::Plan &plan) {
 
 /// A file that was read, decoded and proven.
 Result<plan::Plan> loadPlan(const std::string &path) {
+  if (tools::FileKind kind = tools::fileKindOf(path); kind != tools::FileKind::Plan && kind != tools::FileKind::Missing)
+    return tools::wrongKind(path, kind, "a plan");
   Result<plan::Plan> plan = plan::readPlan(path);
   if (!plan)
     return plan;
