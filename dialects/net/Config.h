@@ -30,9 +30,8 @@ struct DatasetConfig {
   uint64_t steps = 0;         ///< batches per epoch; 0: all that the files hold
   bool sameBatch = false;     ///< every batch is the first one
   std::vector<ColumnConfig> columns;
-  std::optional<int64_t> batch; ///< the global batch; absent: dimension 0 of the inputs
+  std::optional<int64_t> batch; ///< the global batch, as written; it is dimension 0 of the inputs
   bool shuffle = false;
-  bool dropRemainder = true;
   mlir::Location location;
 };
 
@@ -73,6 +72,7 @@ struct DatasetStrategy {
   enum class Kind { DataParallel, FullBatch, Given };
   Kind kind = Kind::DataParallel;
   Strategy pieces;            ///< Given: pieces per dimension per input
+  mlir::Location location;    ///< where it was written, in the file or as a flag; unknown if nowhere
 };
 
 struct ContextConfig {
@@ -81,7 +81,7 @@ struct ContextConfig {
   DatasetStrategy datasetStrategy;
   bool datasetRepeatDimRight = false;
   std::string deviceTarget = "auto"; ///< "auto", "cpu", "cuda"
-  int64_t saveGraphs = 0;     ///< 0 none, 1 the four named dumps, 2 all, 3 Graphviz too
+  int64_t saveGraphs = 0;     ///< 0 none, 1 step_parallel_begin and 18_execute, 2 all dumps, 3 Graphviz too
   std::string saveGraphsPath = ".";
   std::optional<bool> gradientsMean; ///< what the user wrote; losses and gradients are global means either way
   mlir::Location location;
