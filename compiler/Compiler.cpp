@@ -29,11 +29,11 @@ std::string defaultOutput(const std::string &input) {
   return std::filesystem::path(input).stem().string() + ".plan";
 }
 
-std::vector<std::string> contextOptionNames() {
-  std::vector<std::string> names;
+std::vector<ContextOption> contextOptions() {
+  std::vector<ContextOption> options;
   for (StringRef name : net::contextOptionNames())
-    names.push_back(name.str());
-  return names;
+    options.push_back({name.str(), net::contextOptionHelp(name)});
+  return options;
 }
 
 namespace {

@@ -36,8 +36,13 @@ struct CompileOutcome {
 /// returned error has an empty message and the exit code to end with.
 Result<CompileOutcome> compile(const CompileOptions &options);
 
-/// The options of the context block that a flag may override, in snake case.
-std::vector<std::string> contextOptionNames();
+/// An option of the context block that a flag may override: its name in snake case, and one line about it, which is empty
+/// for options that are understood, but not supported.
+struct ContextOption {
+  std::string name;
+  std::string help;
+};
+std::vector<ContextOption> contextOptions();
 
 /// "net.plan" for "dir/net.mir": where the plan goes unless -o says otherwise.
 std::string defaultOutput(const std::string &input);

@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 using namespace msc;
 
@@ -23,8 +24,8 @@ namespace {
 struct CompileFlags {
   compiler::CompileOptions options;
   std::vector<std::string> defines;
-  std::vector<std::string> contextNames;
-  std::vector<std::string> context; ///< one text per name, empty where the flag is absent
+  std::vector<compiler::ContextOption> contextOptions;
+  std::vector<std::optional<std::string>> context; ///< one text per option
   bool noFusion = false;
   std::vector<CLI::Option *> own;
 
@@ -40,18 +41,18 @@ struct CompileFlags {
     app.add_flag("--strict", options.strict, "surprises become errors, e.g. a parameter used under two strategies");
     if (dumps)
       app.add_option("--save-graphs-ranks", options.saveGraphsRanks,
-                     "ranks that are dumped: all, or 0,5 (default: all up to 16 devices, else one per program)");
-    contextNames = compiler::contextOptionNames();
-    if (!dumps)
-      contextNames.erase(std::remove_if(contextNames.begin(), contextNames.end(),
-                                        [](const std::string &name) { return name.rfind("save_graphs", 0) == 0; }),
-                         contextNames.end());
-    context.resize(contextNames.size());
-    for (size_t i = 0; i < contextNames.size(); ++i) {
-      std::string flag = contextNames[i];
+                     "ranks that are dumped: all, or 0,5 (default: all up to 16 devices, else rank 0)");
+    for (const compiler::ContextOption &option : compiler::contextOptions())
+      if (dumps || option.name.rfind("save_graphs", 0) != 0)
+        contextOptions.push_back(option);
+    context.resize(contextOptions.size());
+    for (size_t i = 0; i < contextOptions.size(); ++i) {
+      std::string flag = contextOptions[i].name;
       std::replace(flag.begin(), flag.end(), '_', '-');
-      app.add_option("--" + flag, context[i])->group("Options of the context block, which they override");
+      app.add_option("--" + flag, context[i], contextOptions[i].help)
+          ->group(contextOptions[i].help.empty() ? "" : "Options of the context block, which they override");
     }
+    app.footer("Other options of MindSpore's contexts are understood; a message says why they are not here.");
     std::vector<CLI::Option *> all = app.get_options();
     own.assign(all.begin() + static_cast<ptrdiff_t>(first), all.end());
   }
@@ -76,8 +77,8 @@ struct CompileFlags {
       options.defines.emplace_back(define.substr(0, equals), define.substr(equals + 1));
     }
     for (size_t i = 0; i < context.size(); ++i)
-      if (!context[i].empty())
-        options.context.emplace_back(contextNames[i], context[i]);
+      if (context[i])
+        options.context.emplace_back(contextOptions[i].name, *context[i]);
     return true;
   }
 };

@@ -117,5 +117,7 @@ llvm::FailureOr<Config> readConfig(mlir::ModuleOp module, llvm::ArrayRef<ConfigO
 
 /// The options of `context` that may be overridden by a flag, in snake case.
 std::vector<llvm::StringRef> contextOptionNames();
+/// One line about an option that works; empty for those that are only understood.
+std::string contextOptionHelp(llvm::StringRef name);
 
 } // namespace msc::net
