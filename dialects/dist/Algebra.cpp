@@ -1,68 +1,17 @@
 #include "dialects/dist/Algebra.h"
 
+#include "runtime/plan/Refinement.h"
+
 #include <algorithm>
 
 namespace msc::dist {
 
-std::optional<Matrix> commonRefinement(const Matrix &a, const Matrix &b) {
-  std::vector<int64_t> products{1};
-  for (const Matrix *matrix : {&a, &b}) {
-    int64_t product = 1;
-    for (size_t i = matrix->size(); i-- > 0;)
-      products.push_back(product *= (*matrix)[i]);
-  }
-  std::sort(products.begin(), products.end());
-  products.erase(std::unique(products.begin(), products.end()), products.end());
-  Matrix refined;
-  for (size_t i = products.size(); i-- > 1;) {
-    if (products[i] % products[i - 1] != 0)
-      return std::nullopt;
-    refined.push_back(products[i] / products[i - 1]);
-  }
-  return refined;
-}
-
-std::optional<std::vector<std::vector<int32_t>>> axesWithin(const Matrix &coarse, const Matrix &fine) {
-  std::vector<std::vector<int32_t>> result(coarse.size());
-  size_t next = 0;
-  for (size_t i = 0; i < coarse.size(); ++i) {
-    int64_t product = 1;
-    while (product < coarse[i] && next < fine.size()) {
-      product *= fine[next];
-      if (fine[next] != 1)
-        result[i].push_back(static_cast<int32_t>(next));
-      ++next;
-    }
-    if (product != coarse[i])
-      return std::nullopt;
-  }
-  while (next < fine.size() && fine[next] == 1)
-    ++next;
-  return next == fine.size() ? std::optional(std::move(result)) : std::nullopt;
-}
-
-std::optional<Sharding> refine(const Sharding &sharding, const Matrix &matrix) {
-  auto within = axesWithin(sharding.axes, matrix);
-  if (!within)
-    return std::nullopt;
-  Sharding result;
-  result.axes = matrix;
-  result.dims.resize(sharding.dims.size());
-  for (size_t dim = 0; dim < sharding.dims.size(); ++dim)
-    for (int32_t axis : sharding.dims[dim])
-      result.dims[dim].insert(result.dims[dim].end(), (*within)[axis].begin(), (*within)[axis].end());
-  for (const PartialAxis &p : sharding.partial)
-    for (int32_t axis : (*within)[p.axis])
-      result.partial.push_back({axis, p.kind});
-  return result;
-}
-
 std::optional<std::pair<Sharding, Sharding>> overCommonMatrix(const Sharding &a, const Sharding &b) {
   Sharding left = a.canonical(), right = b.canonical();
-  std::optional<Matrix> matrix = commonRefinement(left.axes, right.axes);
+  std::optional<Matrix> matrix = commonRefinement({&left.axes, &right.axes});
   if (!matrix)
     return std::nullopt;
-  return std::pair{*refine(left, *matrix), *refine(right, *matrix)};
+  return std::pair{refine(left, *matrix), refine(right, *matrix)};
 }
 
 bool samePlacement(const Sharding &a, const Sharding &b) {

@@ -1,7 +1,8 @@
 // The algebra of shardings: refinement, equality of placement, what a move costs. Plain C++, no MLIR.
 //
 // Every sharding carries its own factorisation of the rank list. Two of them are compared over a *common refinement*, a
-// device matrix that splits the axes of both (8 = 2 x 2 x 2 refines 2 x 4 and 4 x 2); (2, 3) and (3, 2) have none.
+// device matrix that splits the axes of both (8 = 2 x 2 x 2 refines 2 x 4 and 4 x 2); (2, 3) and (3, 2) have none. See
+// runtime/plan/Refinement.h, which plan checks share.
 #pragma once
 
 #include "runtime/plan/Sharding.h"
@@ -12,17 +13,6 @@
 namespace msc::dist {
 
 using Matrix = std::vector<int64_t>;
-
-/// The coarsest device matrix that refines both, by merging their accumulated products; nothing where none exists.
-/// Both cover the same number of devices.
-std::optional<Matrix> commonRefinement(const Matrix &a, const Matrix &b);
-
-/// For each axis of `coarse` the axes of `fine` that make it up, most major first; nothing if `fine` does not refine
-/// `coarse`. Axes of size 1 of `coarse` map to no axis.
-std::optional<std::vector<std::vector<int32_t>>> axesWithin(const Matrix &coarse, const Matrix &fine);
-
-/// The same distribution written over a finer device matrix; nothing if `matrix` does not refine the sharding's own.
-std::optional<Sharding> refine(const Sharding &sharding, const Matrix &matrix);
 
 /// Both shardings, in canonical form, rewritten over their common refinement.
 std::optional<std::pair<Sharding, Sharding>> overCommonMatrix(const Sharding &a, const Sharding &b);

@@ -73,14 +73,14 @@ def Dist_CollectiveOp : Op<Dist_Dialect, "collective", [Pure]> {
     From the encoding of the source to the encoding of the result. The group of a rank are the ranks that share all
     coordinates except those on `group_axes` of the device matrix `group_matrix`. `dimension` is the gathered dimension of
     AllGather, the scattered one of ReduceScatter, the concatenated one of AlltoAll (whose `split_dimension` is cut);
-    -1 where it has no meaning or several dimensions take part.
+    -1 where it has no meaning or several dimensions take part. `received_elements` is what the busiest rank receives.
     ```mlir
-    %1 = dist.collective AllReduce %0 group [2, 4] axes [1] move "completion" : ...
+    %1 = dist.collective AllReduce %0 group [2, 4] axes [1] move "completion" {received_elements = 192 : i64} : ...
     ```
   }];
   let arguments = (ins Dist_CollectiveKind:$kind, AnyRankedTensor:$source, DenseI64ArrayAttr:$group_matrix,
                        DenseI32ArrayAttr:$group_axes, DefaultValuedAttr<I64Attr, "-1">:$dimension,
-                       DefaultValuedAttr<I64Attr, "-1">:$split_dimension, StrAttr:$move,
+                       DefaultValuedAttr<I64Attr, "-1">:$split_dimension, I64Attr:$received_elements, StrAttr:$move,
                        DefaultValuedStrAttr<StrAttr, "">:$reason);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{ $kind $source `group` $group_matrix `axes` $group_axes `move` $move attr-dict `:` type($source) `->` type($result) }];

@@ -1,6 +1,6 @@
 #include "passes/partition/Inherit.h"
 
-#include "dialects/dist/Algebra.h"
+#include "runtime/plan/Refinement.h"
 
 #include <algorithm>
 
@@ -23,11 +23,11 @@ public:
 
   void take(const ShardingHint &hint) {
     Sharding sharding = hint.sharding.canonical();
-    auto matrix = dist::commonRefinement(assignment.matrix, sharding.axes);
+    auto matrix = commonRefinement({&assignment.matrix, &sharding.axes});
     if (!matrix)
       return;
     refineTo(*matrix);
-    sharding = *dist::refine(sharding, *matrix);
+    sharding = refine(sharding, *matrix);
     const auto &dims = (hint.isResult ? facts.rule.results : facts.rule.operands)[hint.position];
     const Shape &shape = (hint.isResult ? facts.resultShapes : facts.operandShapes)[hint.position];
     for (size_t dim = 0; dim < dims.size(); ++dim) {
@@ -50,14 +50,9 @@ private:
   Assignment assignment;
   bool mayBeEmpty = false; ///< a value already comes in more pieces than it has elements
 
-  void refineTo(const dist::Matrix &matrix) {
-    auto within = *dist::axesWithin(assignment.matrix, matrix);
-    for (Axes &axes : assignment.factors) {
-      Axes fine;
-      for (int32_t axis : axes)
-        fine.insert(fine.end(), within[axis].begin(), within[axis].end());
-      axes = std::move(fine);
-    }
+  void refineTo(const std::vector<int64_t> &matrix) {
+    for (Axes &axes : assignment.factors)
+      axes = refineAxes(assignment.matrix, axes, matrix);
     assignment.matrix = matrix;
   }
 

@@ -31,6 +31,8 @@ public:
     Block &block = network.getBody().front();
     placeInputs(block);
     for (auto param : block.getOps<net::ParamOp>())
+      paramByName[param.getName()] = param;
+    for (auto param : block.getOps<net::ParamOp>())
       place(param.getValue(), storedSharding(param));
     for (Operation &op : block)
       if (net::getPhase(&op) == net::Phase::Forward && net::getId(&op))
@@ -62,6 +64,7 @@ private:
   DenseMap<Value, std::string> completionReasons; // of each root that is partial
   DenseMap<Operation *, Uses> uses;               // of forward operators
   DenseMap<int64_t, Operation *> forwardById;
+  llvm::StringMap<net::ParamOp> paramByName;
   MoveBuilder moves;
 
   //===-- values ----------------------------------------------------------===//
@@ -85,10 +88,10 @@ private:
   Sharding storedSharding(net::ParamOp param) {
     if (auto stored = getStoredSharding(param))
       return *stored;
-    for (auto other : network.getBody().getOps<net::ParamOp>())
-      if (other.getName() == param.getStateOf() && shapeOf(other.getValue()) == shapeOf(param.getValue()))
-        if (auto stored = getStoredSharding(other))
-          return *stored;
+    if (net::ParamOp owner = paramByName.lookup(param.getStateOf());
+        owner && shapeOf(owner.getValue()) == shapeOf(param.getValue()))
+      if (auto stored = getStoredSharding(owner))
+        return *stored;
     return replicated(param.getValue());
   }
 

@@ -39,8 +39,8 @@ Value createStep(OpBuilder &builder, dist::ReshardOp op, const dist::ReshardStep
   return builder.create<dist::CollectiveOp>(
       loc, type, dist::CollectiveKindAttr::get(op.getContext(), collectiveKind(step.kind)), source,
       builder.getDenseI64ArrayAttr(step.groupMatrix), builder.getDenseI32ArrayAttr(step.groupAxes),
-      builder.getI64IntegerAttr(step.dimension), builder.getI64IntegerAttr(step.splitDimension), op.getMoveAttr(),
-      op.getReasonAttr());
+      builder.getI64IntegerAttr(step.dimension), builder.getI64IntegerAttr(step.splitDimension),
+      builder.getI64IntegerAttr(step.receivedElements), op.getMoveAttr(), op.getReasonAttr());
 }
 
 /// Name, scope and phase go from the reshard to its steps; a redistribution's name ends in what the step does.

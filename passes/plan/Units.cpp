@@ -4,8 +4,8 @@
 #include "dialects/net/NetAttributes.h"
 
 #include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <queue>
@@ -87,11 +87,46 @@ private:
   void start(Unit::Kind kind, Operation *op) {
     unitOf[op] = units.size();
     units.push_back({kind, {op}});
+    ancestors.emplace_back();
+    inherit(units.size() - 1, op);
   }
 
   void append(size_t unit, Operation *op) {
     unitOf[op] = unit;
     units[unit].ops.push_back(op);
+    inherit(unit, op);
+  }
+
+  /// The unit has taken up `op`: what the operands depend on it depends on too, and so does all that reads the unit.
+  void inherit(size_t unit, Operation *op) {
+    bool grew = false;
+    for (Value operand : op->getOperands())
+      if (Operation *producer = operand.getDefiningOp(); producer && unitOf.contains(producer))
+        grew |= inherit(unit, unitOf[producer]);
+    SmallVector<size_t> work;
+    if (grew && units[unit].ops.size() > 1)
+      work.push_back(unit);
+    while (!work.empty()) {
+      size_t from = work.pop_back_val();
+      for (Operation *member : units[from].ops)
+        for (Operation *user : member->getUsers())
+          if (auto reader = unitOf.find(user); reader != unitOf.end() && reader->second != from)
+            if (inherit(reader->second, from))
+              work.push_back(reader->second);
+    }
+  }
+
+  /// True if that is news.
+  bool inherit(size_t unit, size_t from) {
+    if (unit == from)
+      return false;
+    llvm::BitVector &own = ancestors[unit], more = ancestors[from];
+    more.resize(std::max<size_t>(more.size(), from + 1));
+    more.set(from);
+    if (!more.test(own))
+      return false;
+    own |= more;
+    return true;
   }
 
   /// Bias and activation of an f32 product, where the product itself is used nowhere else.
@@ -153,22 +188,13 @@ private:
 
   /// True if computing `value` needs `unit` to have run. A unit that stands before `unit` may depend on it all the same:
   /// it may read a unit that grew later.
-  bool dependsOn(Value value, size_t unit) {
-    llvm::DenseSet<size_t> seen;
-    SmallVector<Value> work{value};
-    while (!work.empty()) {
-      Operation *producer = work.pop_back_val().getDefiningOp();
-      if (!producer || !unitOf.contains(producer))
-        continue;
-      size_t at = unitOf[producer];
-      if (at == unit)
-        return true;
-      if (!seen.insert(at).second)
-        continue;
-      for (Operation *op : units[at].ops)
-        work.append(op->operand_begin(), op->operand_end());
-    }
-    return false;
+  bool dependsOn(Value value, size_t unit) const {
+    Operation *producer = value.getDefiningOp();
+    auto at = producer ? unitOf.find(producer) : unitOf.end();
+    if (at == unitOf.end())
+      return false;
+    const llvm::BitVector &before = ancestors[at->second];
+    return at->second == unit || (unit < before.size() && before.test(unit));
   }
 
   /// Kahn's algorithm, smallest unit number first, so the order stays close to the program's.
@@ -227,6 +253,7 @@ private:
   const UnitOptions &options;
   llvm::function_ref<bool(const Unit &)> fits;
   std::vector<Unit> units;
+  std::vector<llvm::BitVector> ancestors; ///< of each unit: the units that have to run before it
   llvm::DenseMap<Operation *, size_t> unitOf;
 };
 

@@ -9,47 +9,6 @@ namespace {
 
 const std::vector<int64_t> deviceCounts = {1, 2, 3, 4, 6, 8};
 
-TEST(CommonRefinement, MergesAccumulatedProducts) {
-  EXPECT_EQ(commonRefinement({8, 4}, {2, 16}), (Matrix{2, 4, 4}));
-  EXPECT_EQ(commonRefinement({2, 4}, {4, 2}), (Matrix{2, 2, 2}));
-  EXPECT_EQ(commonRefinement({8}, {2, 4}), (Matrix{2, 4}));
-  EXPECT_EQ(commonRefinement({2, 1, 4}, {1, 8}), (Matrix{2, 4}));
-  EXPECT_EQ(commonRefinement({}, {1}), (Matrix{}));
-}
-
-TEST(CommonRefinement, DoesNotExistWhereProductsDoNotDivide) {
-  EXPECT_EQ(commonRefinement({2, 3}, {3, 2}), std::nullopt);
-  EXPECT_EQ(commonRefinement({2, 6}, {6, 2}), (Matrix{2, 3, 2}));
-  EXPECT_EQ(commonRefinement({4, 3}, {3, 4}), std::nullopt);
-}
-
-TEST(Refine, PlacesAllElementsAlike) {
-  int64_t pairs = 0;
-  for (int64_t devices : deviceCounts)
-    for (size_t rank : {1, 2, 3})
-      for (const Sharding &s : test::allShardings(devices, rank, true))
-        for (const auto &matrix : test::factorisations(devices)) {
-          std::optional<Sharding> fine = refine(s, matrix);
-          std::optional<Matrix> common = commonRefinement(s.axes, matrix);
-          ASSERT_EQ(fine.has_value(), common == matrix) << s.str();
-          if (!fine)
-            continue;
-          ++pairs;
-          ASSERT_EQ(fine->check(devices, rank), "");
-          ASSERT_EQ(fine->canonical(), s);
-          std::vector<int64_t> uneven = {7, 5, 3};
-          uneven.resize(rank);
-          for (int64_t r = 0; r < devices; ++r)
-            ASSERT_EQ(fine->localBox(uneven, r), s.localBox(uneven, r)) << s.str();
-        }
-  EXPECT_GE(pairs, 600);
-}
-
-TEST(Refine, MatrixThatDoesNotRefineIsRefused) {
-  EXPECT_EQ(refine(Sharding{{2, 4}, {{0}}, {}}, {4, 2}), std::nullopt);
-  EXPECT_EQ(refine(Sharding{{2, 4}, {{0, 1}}, {{}}}, {8}), std::nullopt);
-}
-
 TEST(SamePlacement, AgreesWithBoxesOnALargeEvenShape) {
   // A shape whose sizes are multiples of every piece count, so that equal boxes mean equal placement.
   std::vector<int64_t> shape = {24, 48};

@@ -1,4 +1,3 @@
-#include "passes/plan/CollectiveBytes.h"
 #include "passes/plan/MemoryPacking.h"
 
 #include <gtest/gtest.h>
@@ -45,14 +44,4 @@ TEST(MemoryPacking, LiveBlocksNeverOverlapAndOffsetsAreAligned) {
     EXPECT_GE(packing.bytes, memoryLowerBound(blocks));
     EXPECT_LE(packing.bytes, 2 * memoryLowerBound(blocks)); // first fit by decreasing size stays well below
   }
-}
-
-TEST(CollectiveBytes, MatchesTheClosedFormsOfBandwidthOptimalAlgorithms) {
-  Sharding rows{{2, 4}, {{0}, {1}}, {}}, rowsOnly{{2, 4}, {{0}, {}}, {}}, partial{{2, 4}, {{0}, {}}, {{1, ReduceKind::Sum}}};
-  std::vector<int64_t> shape{16, 16};
-  EXPECT_EQ(receivedElements(partial, rowsOnly, shape, 4, true), 2 * 3 * (8 * 16) / 4); // AllReduce 2 (g - 1) / g local
-  EXPECT_EQ(receivedElements(rows, rowsOnly, shape, 4, false), 3 * (8 * 16) / 4);       // AllGather (g - 1) / g full
-  EXPECT_EQ(receivedElements(partial, rows, shape, 4, true), 3 * (8 * 16) / 4);         // ReduceScatter alike
-  Sharding byEight{{8}, {{0}, {}}, {}};
-  EXPECT_EQ(receivedElements(byEight, rows, {16, 32}, 4, false), 48); // AlltoAll 3 / 4 of 64 elements
 }

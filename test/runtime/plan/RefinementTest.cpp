@@ -48,6 +48,11 @@ TEST(Refinement, CommonRefinementDividesBoth) {
   EXPECT_EQ(commonRefinement({&c, &d}), std::nullopt);
   EXPECT_EQ(commonRefinement({&e, &a}), (std::vector<int64_t>{2, 4}));
   EXPECT_EQ(commonRefinement({&one, &one}), std::vector<int64_t>{});
+  std::vector<int64_t> f{8, 4}, g{2, 16}, h{2, 1, 4}, i{1, 8}, j{2, 6}, k{6, 2}, l{4, 3}, m{3, 4};
+  EXPECT_EQ(commonRefinement({&f, &g}), (std::vector<int64_t>{2, 4, 4}));
+  EXPECT_EQ(commonRefinement({&h, &i}), (std::vector<int64_t>{2, 4}));
+  EXPECT_EQ(commonRefinement({&j, &k}), (std::vector<int64_t>{2, 3, 2}));
+  EXPECT_EQ(commonRefinement({&l, &m}), std::nullopt);
   EXPECT_EQ(refineAxes(b, {0}, {2, 2, 2}), (std::vector<int32_t>{0, 1}));
 }
 

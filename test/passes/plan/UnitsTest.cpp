@@ -1,0 +1,97 @@
+// Units of random training steps, formed under random answers of the kernel compiler: every operator is in exactly one
+// unit, units stand behind what they read, and parameters are updated behind the last reader of the old value.
+#include "passes/plan/Units.h"
+#include "test/passes/partition/RandomNetwork.h"
+#include "test/passes/partition/TrainStep.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace msc;
+using namespace msc::test;
+
+namespace {
+
+using UnitOf = llvm::DenseMap<Operation *, size_t>;
+
+UnitOf numberOperators(const std::vector<passes::Unit> &units) {
+  UnitOf unitOf;
+  for (auto [index, unit] : llvm::enumerate(units))
+    for (Operation *op : unit.ops)
+      EXPECT_TRUE(unitOf.try_emplace(op, index).second) << "an operator is in two units";
+  return unitOf;
+}
+
+void checkOrder(net::NetworkOp network, const std::vector<passes::Unit> &units) {
+  UnitOf unitOf = numberOperators(units);
+  for (auto [index, unit] : llvm::enumerate(units))
+    for (Value input : unit.inputs())
+      if (Operation *producer = input.getDefiningOp(); producer && unitOf.contains(producer))
+        EXPECT_LT(unitOf[producer], index) << "unit '" << unit.name() << "' reads what is computed later";
+  for (auto update : network.getBody().front().getOps<net::UpdateOp>()) {
+    Operation *writer = update.getNewValue().getDefiningOp();
+    for (Operation *reader : update.getParameter().getUsers())
+      if (unitOf.contains(reader) && unitOf.contains(writer))
+        EXPECT_LE(unitOf[reader], unitOf[writer]) << "a parameter is updated before it is read";
+  }
+}
+
+/// Number of operators that need a unit.
+size_t stepsOf(net::NetworkOp network) {
+  return llvm::count_if(network.getBody().front(), [](Operation &op) {
+    return isa<net::Lower, dist::CollectiveOp, dist::SliceOp, net::ConstantOp>(op);
+  });
+}
+
+TEST(Units, ReaderOfAUnitThatGrowsDependsOnWhatItTookUp) {
+  NetContext context;
+  loadDist(context);
+  TestNetwork net(context);
+  Value x = net.input("x", "4x4xf64"), y = net.input("y", "4x4xf64");
+  Value a = net.value("Neg", {x}, "", "a"), b = net.value("Exp", {a}, "", "b"), d = net.value("Abs", {y}, "", "d");
+  Value c = net.value("Add", {a, d}, "", "c"), e = net.value("Mul", {b, d}, "", "e");
+  net.results({c, e}, {"c", "e"});
+  // a and c become one unit, which then waits for d; so b waits for d too, and e, which reads b, cannot join d.
+  auto fits = [](const passes::Unit &unit) {
+    auto has = [&](StringRef name) {
+      return llvm::any_of(unit.ops, [&](Operation *op) { return net::getInstanceName(op) == name; });
+    };
+    return !(has("a") && has("b")) && !(has("d") && has("c"));
+  };
+  std::vector<passes::Unit> units = passes::formUnits(net.network, {}, fits);
+  checkOrder(net.network, units);
+  ASSERT_EQ(units.size(), 3u);
+  EXPECT_EQ(units[0].name(), "Abs");
+  EXPECT_EQ(units[1].name(), "Neg_Add");
+  EXPECT_EQ(units[2].name(), "Exp_Mul");
+}
+
+TEST(Units, RandomStepsUnderRandomFusion) {
+  size_t operators = 0, formed = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    NetContext context;
+    loadDist(context);
+    TestNetwork net(context);
+    RandomNetwork made(net, seed);
+    passes::AssignStrategiesPassOptions options;
+    options.devices = 1 + static_cast<int64_t>(seed % 4);
+    options.datasetStrategy = "full_batch";
+    ASSERT_TRUE(assignStrategies(net, options) && addTraining(net) && partitionAssigned(net)) << "seed " << seed;
+    std::mt19937 random(seed);
+    int64_t refusals = static_cast<int64_t>(seed % 4); // of 4 questions; 0: everything fits
+    std::vector<passes::Unit> units = passes::formUnits(
+        net.network, {}, [&](const passes::Unit &) { return static_cast<int64_t>(random() % 4) >= refusals; });
+    checkOrder(net.network, units);
+    EXPECT_EQ(numberOperators(units).size(), stepsOf(net.network));
+    for (const passes::Unit &unit : units) {
+      EXPECT_LE(unit.ops.size(), passes::UnitOptions().maxOperators);
+      operators += unit.ops.size();
+    }
+    formed += units.size();
+  }
+  EXPECT_GE(operators - formed, 500u) << "hardly anything was fused";
+}
+
+} // namespace
