@@ -91,7 +91,7 @@ static Json operatorJson(const plan::Plan &plan, const plan::OperatorNote &note)
           {"results", results}};
 }
 
-std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, double searchSeconds, const std::string &op) {
+std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, const std::string &op) {
   Json report;
   report["network"] = plan.network();
   report["devices"] = plan.devices();
@@ -124,10 +124,11 @@ std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, double 
                     {"communication_us", plan.prediction().communication_us()},
                     {"communication_bytes", plan.prediction().communication_bytes()},
                     {"step_us", plan.prediction().step_us()}};
-  report["search"] = {{"seconds", searchSeconds}, {"optimal", nullptr}, {"gap", nullptr}};
   Json seconds;
   for (const auto &[phase, value] : timing)
     seconds[phase] = value;
+  Json search = timing.empty() ? Json() : seconds["strategies"];
+  report["search"] = {{"seconds", search}, {"optimal", nullptr}, {"gap", nullptr}};
   report["timing"] = seconds;
   return report.dump(2) + "\n";
 }

@@ -134,7 +134,7 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
   if (Status status = plan::writePlan(output, outcome->plan); !status)
     return fail(status.error());
   if (!report.empty())
-    if (Status status = writeText(report, compiler::reportJson(outcome->plan, outcome->timing, outcome->searchSeconds)); !status)
+    if (Status status = writeText(report, compiler::reportJson(outcome->plan, outcome->timing)); !status)
       return fail(status.error());
   return 0;
 }
@@ -163,7 +163,7 @@ int runExplain(CompileFlags &flags, const std::string &op, bool json) {
   if (json) {
     if (Status known = compiler::checkOperator(outcome.plan, op); !known)
       return fail(known.error());
-    std::fputs(compiler::reportJson(outcome.plan, outcome.timing, outcome.searchSeconds, op).c_str(), stdout);
+    std::fputs(compiler::reportJson(outcome.plan, outcome.timing, op).c_str(), stdout);
     return 0;
   }
   Result<std::string> text = compiler::explainText(outcome.plan, op);

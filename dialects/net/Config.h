@@ -23,6 +23,7 @@ struct ColumnConfig {
   std::string path;           ///< Npy: a file; `${NAME}` is taken from the environment when the run starts
 };
 
+/// `dataset [train|evaluate] {...}`: where the batches come from.
 struct DatasetConfig {
   std::string name;           ///< "" or "train", "evaluate"
   std::string source;         ///< "Random" or "Npy"
@@ -35,6 +36,7 @@ struct DatasetConfig {
   mlir::Location location;
 };
 
+/// `optimizer: Momentum(...)` of the train block, with MindSpore's argument names and defaults.
 struct OptimizerConfig {
   enum class Kind { SGD, Momentum };
   Kind kind = Kind::SGD;
@@ -47,6 +49,7 @@ struct OptimizerConfig {
   mlir::Location location;
 };
 
+/// `train {...}`: what is minimized, how, and for how long.
 struct TrainConfig {
   OptimizerConfig optimizer;
   std::string minimize;       ///< name of the network's result
@@ -57,6 +60,7 @@ struct TrainConfig {
   mlir::Location location;
 };
 
+/// `checkpoint {...}`: when and where parameters and states are saved.
 struct CheckpointConfig {
   std::string directory = "ckpt";
   std::string prefix;         ///< empty: the network's name
@@ -75,6 +79,7 @@ struct DatasetStrategy {
   mlir::Location location;    ///< where it was written, in the file or as a flag; unknown if nowhere
 };
 
+/// `context {...}` with the flags that override it: how the network is spread over the devices, and what is dumped.
 struct ContextConfig {
   std::string parallelMode;   ///< "stand_alone", "data_parallel", "semi_auto_parallel", "auto_parallel", "hybrid_parallel"
   std::string searchMode;     ///< "sharding_propagation", ...; empty: not chosen
@@ -93,6 +98,7 @@ struct MeshConfig {
   std::vector<int64_t> sizes;
 };
 
+/// All blocks of a network. A block that is not there is absent or has its defaults.
 struct Config {
   int64_t devices = 1;
   std::optional<MeshConfig> mesh;
