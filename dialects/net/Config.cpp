@@ -18,9 +18,12 @@ static const StringRef blockKinds[] = {"dataset", "train", "checkpoint", "contex
 // dataset
 //===----------------------------------------------------------------------===//
 
+/// Words of Random's columns; as a path of Npy's they are a mix-up.
+static const StringRef distributions[] = {"uniform", "normal", "zeros", "ones", "constant"};
+
 /// A path: text, or env("NAME"), which the plan writes as ${NAME}.
 static bool readPath(Attribute attribute, Location location, std::string &path) {
-  if (auto text = dyn_cast<StringAttr>(attribute)) {
+  if (auto text = dyn_cast<StringAttr>(attribute); text && !is_contained(distributions, text.getValue())) {
     path = text.getValue().str();
     return true;
   }
@@ -59,7 +62,9 @@ static bool readDistribution(Fields &columns, StringRef key, Attribute attribute
   size_t given = call ? call->args.size() : 0;
   if ((call && (!call->named.empty() || given != form->defaults.size())) || (!call && form->required)) {
     emitError(columns.valueLocation(key)) << "'" << name << "' of column '" << key << "' takes "
-                                          << form->defaults.size() << " numbers, but " << given << " are given";
+                                          << form->defaults.size()
+                                          << (form->defaults.size() == 1 ? " number, but " : " numbers, but ") << given
+                                          << (given == 1 ? " is given" : " are given");
     return false;
   }
   for (size_t i = 0; i < given; ++i) {
@@ -205,6 +210,13 @@ static void readOptimizer(Fields &fields, OptimizerConfig &optimizer) {
   static const StringRef known[] = {"SGD", "Momentum"};
   static const StringRef later[] = {"Adam", "AdamW", "AdamWeightDecay", "Lamb", "LARS", "RMSProp", "Adagrad", "Ftrl"};
   if (!call) {
+    if (auto word = dyn_cast_or_null<StringAttr>(value); word && is_contained(known, word.getValue())) {
+      InFlightDiagnostic diagnostic = emitError(fields.valueLocation("optimizer"))
+                                      << "'" << word.getValue() << "' needs its arguments";
+      addHelp(diagnostic, "write " + word.getValue() + "(learning_rate: 0.1" +
+                              (word.getValue() == "SGD" ? ")" : ", momentum: 0.9)"));
+      return fields.markWrong();
+    }
     emitError(value ? fields.valueLocation("optimizer") : optimizer.location)
         << "the train block needs 'optimizer: Momentum(learning_rate: 0.1, momentum: 0.9)' or another optimizer";
     return fields.markWrong();

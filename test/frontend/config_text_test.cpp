@@ -384,6 +384,48 @@ context {save_graphs_path: "here"}
     5 | context {save_graphs_path: "here"}
       |          ^~~~~~~~~~~~~~~~
 )T"},
+    {"OptimizerKeyFar", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(lr: 0.1), minimize: loss}
+)T",
+     R"T(net.mir:5:23: error: unknown key 'lr' in the arguments of 'SGD'
+    5 | train {optimizer: SGD(lr: 0.1), minimize: loss}
+      |                       ^~
+help: it takes dampening, learning_rate, loss_scale, momentum, nesterov, use_nesterov, weight_decay
+)T"},
+    {"OptimizerWithoutArguments", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: Momentum, minimize: loss}
+)T",
+     R"T(net.mir:5:19: error: 'Momentum' needs its arguments
+    5 | train {optimizer: Momentum, minimize: loss}
+      |                   ^~~~~~~~
+help: write Momentum(learning_rate: 0.1, momentum: 0.9)
+)T"},
+    {"MinimizeValue", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(0.1), minimize: %loss}
+)T",
+     R"T(net.mir:5:39: error: 'minimize' expects a word, found '%loss'
+    5 | train {optimizer: SGD(0.1), minimize: %loss}
+      |                                       ^~~~~
+)T"},
+    {"DistributionOfNpy", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+dataset {source: Npy(), columns: {x: uniform}}
+)T",
+     R"T(net.mir:5:38: error: expected a path in quotes or env("NAME"), found 'uniform'
+    5 | dataset {source: Npy(), columns: {x: uniform}}
+      |                                      ^~~~~~~
+)T"},
     {"DropRemainder", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)
   return loss: %l, out: %x
