@@ -28,6 +28,14 @@ static void collectWords(const CLI::App &app, std::vector<std::string> &flags, s
   }
 }
 
+/// "'msc compile --help'": the help of the verb that was chosen.
+static std::string helpCommand(const CLI::App &app, const std::string &program) {
+  std::string command = program;
+  for (const CLI::App *verb : app.get_subcommands())
+    command += " " + verb->get_name();
+  return "'" + command + " --help'";
+}
+
 static int reportStranger(const CLI::App &app, const std::string &program, const std::string &word) {
   std::vector<std::string> flags, verbs;
   collectWords(app, flags, verbs);
@@ -35,11 +43,11 @@ static int reportStranger(const CLI::App &app, const std::string &program, const
   if (word.rfind("-", 0) == 0) {
     std::string near = nearest(bare, flags);
     printError(program, "unknown flag '" + bare + "'",
-               near.empty() ? "'" + program + " --help' lists the flags" : "did you mean '" + near + "'?");
+               near.empty() ? helpCommand(app, program) + " lists the flags" : "did you mean '" + near + "'?");
   } else {
     std::string near = nearest(bare, verbs);
     printError(program, (verbs.empty() ? "unexpected argument '" : "unknown command '") + word + "'",
-               near.empty() ? "'" + program + " --help' shows what it takes" : "did you mean '" + near + "'?");
+               near.empty() ? helpCommand(app, program) + " shows what it takes" : "did you mean '" + near + "'?");
   }
   return 2;
 }
@@ -70,7 +78,7 @@ int parseCommandLine(CLI::App &app, const Arguments &arguments) {
       printError(arguments.program, "a command is missing", "'" + arguments.program + " --help' lists them");
       return 2;
     }
-    printError(arguments.program, plainText(error.what()), "'" + arguments.program + " --help' shows what it takes");
+    printError(arguments.program, plainText(error.what()), helpCommand(app, arguments.program) + " shows what it takes");
     return 2;
   }
   if (std::vector<std::string> extra = app.remaining(true); !extra.empty())

@@ -19,7 +19,7 @@ static const StringRef blockKinds[] = {"dataset", "train", "checkpoint", "contex
 //===----------------------------------------------------------------------===//
 
 /// Words of Random's columns; as a path of Npy's they are a mix-up.
-static const StringRef distributions[] = {"uniform", "normal", "zeros", "ones", "constant"};
+static const StringRef distributions[] = {"uniform", "normal", "zeros", "ones", "constant", "integers"};
 
 /// A path: text, or env("NAME"), which the plan writes as ${NAME}.
 static bool readPath(Attribute attribute, Location location, std::string &path) {
@@ -45,7 +45,7 @@ static bool readDistribution(Fields &columns, StringRef key, Attribute attribute
     bool required;
   };
   static const Form forms[] = {{"uniform", {0, 1}, false}, {"normal", {0, 1}, false}, {"zeros", {}, false},
-                               {"ones", {}, false},        {"constant", {0}, true}};
+                               {"ones", {}, false},        {"constant", {0}, true}, {"integers", {0, 2}, true}};
   std::optional<CallValue> call = asCall(attribute);
   auto word = dyn_cast<StringAttr>(attribute);
   StringRef name = call ? call->callee : word ? word.getValue() : StringRef();
@@ -53,7 +53,7 @@ static bool readDistribution(Fields &columns, StringRef key, Attribute attribute
   if (form == std::end(forms)) {
     InFlightDiagnostic diagnostic = emitError(columns.valueLocation(key))
                                     << "unknown distribution '" << valueText(attribute) << "' of column '" << key
-                                    << "': expected uniform, normal, zeros, ones or constant";
+                                    << "': expected uniform, normal, zeros, ones, constant or integers";
     addSuggestion(diagnostic, name, map_range(forms, [](const Form &f) { return f.name; }));
     return false;
   }
@@ -348,6 +348,7 @@ private:
   bool checkDatasetName(ConfigOp op);
   /// The global batch is dimension 0 of every input.
   bool checkBatch(const DatasetConfig &dataset, NetworkOp network);
+  bool checkDistributions(const DatasetConfig &dataset, NetworkOp network);
 
   ModuleOp module;
   ArrayRef<ConfigOverride> overrides;
@@ -427,6 +428,23 @@ bool Reader::checkBatch(const DatasetConfig &dataset, NetworkOp network) {
   return true;
 }
 
+/// Fractions between 0 and 1 are all 0 in a column of integers.
+bool Reader::checkDistributions(const DatasetConfig &dataset, NetworkOp network) {
+  for (BlockArgument input : network.getBody().getArguments())
+    for (const ColumnConfig &column : dataset.columns) {
+      Type element = cast<RankedTensorType>(input.getType()).getElementType();
+      if (column.name != getValueName(input) || isa<FloatType>(element) ||
+          (column.distribution != "uniform" && column.distribution != "normal"))
+        continue;
+      InFlightDiagnostic diagnostic = emitError(dataset.location) << "column '" << column.name << "' is " << column.distribution
+                                                                  << ", but the input holds whole numbers";
+      diagnostic.attachNote(input.getLoc()) << "the input is here";
+      addHelp(diagnostic, "write " + column.name + ": integers(0, 10), which draws 0 to 9");
+      return false;
+    }
+  return true;
+}
+
 bool Reader::checkColumns() {
   auto networks = module.getOps<NetworkOp>();
   if (networks.empty())
@@ -435,7 +453,7 @@ bool Reader::checkColumns() {
   for (StringRef input : (*networks.begin()).getInputNames().getAsValueRange<StringAttr>())
     inputs.push_back(input);
   for (const DatasetConfig &dataset : config.datasets) {
-    if (!checkBatch(dataset, *networks.begin()))
+    if (!checkBatch(dataset, *networks.begin()) || !checkDistributions(dataset, *networks.begin()))
       return false;
     for (const ColumnConfig &column : dataset.columns) {
       if (is_contained(inputs, column.name))

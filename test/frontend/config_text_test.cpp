@@ -207,7 +207,7 @@ dataset {source: Random(seed: 1), columns: {x: uniform}}
 }
 dataset {source: Random(seed: 1), columns: {x: unifrm}, steps: 3}
 )T",
-     R"T(net.mir:5:48: error: unknown distribution 'unifrm' of column 'x': expected uniform, normal, zeros, ones or constant
+     R"T(net.mir:5:48: error: unknown distribution 'unifrm' of column 'x': expected uniform, normal, zeros, ones, constant or integers
     5 | dataset {source: Random(seed: 1), columns: {x: unifrm}, steps: 3}
       |                                                ^~~~~~
 help: did you mean 'uniform'?
@@ -425,6 +425,20 @@ dataset {source: Npy(), columns: {x: uniform}}
      R"T(net.mir:5:38: error: expected a path in quotes or env("NAME"), found 'uniform'
     5 | dataset {source: Npy(), columns: {x: uniform}}
       |                                      ^~~~~~~
+)T"},
+    {"DistributionOfIntegers", R"T(network n(%x: i32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+dataset {source: Random(seed: 1), columns: {x: uniform}, steps: 3}
+)T",
+     R"T(net.mir:5:1: error: column 'x' is uniform, but the input holds whole numbers
+    5 | dataset {source: Random(seed: 1), columns: {x: uniform}, steps: 3}
+      | ^~~~~~~
+net.mir:1:11: note: the input is here
+    1 | network n(%x: i32[4, 2]) {
+      |           ^~
+help: write x: integers(0, 10), which draws 0 to 9
 )T"},
     {"DropRemainder", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)
