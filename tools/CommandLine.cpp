@@ -27,7 +27,8 @@ static size_t editDistance(const std::string &a, const std::string &b) {
 
 std::string nearest(const std::string &word, const std::vector<std::string> &words) {
   std::string best;
-  size_t distance = std::max<size_t>(2, word.size() / 3) + 1;
+  // Near words share a letter with it.
+  size_t distance = std::min(std::max<size_t>(2, word.size() / 3) + 1, word.size());
   for (const std::string &candidate : words)
     if (size_t d = editDistance(word, candidate); d < distance) {
       distance = d;

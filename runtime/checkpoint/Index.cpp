@@ -186,6 +186,8 @@ Result<CheckpointIndex> readIndex(const std::string &folder) {
   if (!content) {
     if (content.error().code == ExitCode::Usage && fs::is_directory(folder))
       return Error{ExitCode::BadFile, "'" + folder + "' is no complete checkpoint: it has no " + kIndexName, ""};
+    if (content.error().code == ExitCode::Usage)
+      return Error{ExitCode::Usage, "there is no checkpoint '" + folder + "'", ""};
     return content.error();
   }
   Result<Json> json = parseJsonObject(*content, "'" + path + "'");

@@ -5,10 +5,13 @@
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/executor/Fetch.h"
 #include "runtime/executor/Schedule.h"
+#include "runtime/plan/PlanText.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fmt/format.h>
 #include <numeric>
 
@@ -34,8 +37,8 @@ Status Session::prepare() {
   if (!group)
     return group.error();
   everyone = *group;
-  device = device::createCpuDevice(
-      shared.kernels, device::shareOfHost(options.threadsPerRank, world.localRank(), world.localSize()));
+  device::CpuOptions share = device::shareOfHost(options.threadsPerRank, world.localRank(), world.localSize());
+  device = device::createCpuDevice(shared.kernels, share);
   Result<std::byte *> memory = device->allocateArena(index.plan().arena_bytes());
   if (!memory)
     return memory.error();
@@ -50,9 +53,34 @@ Status Session::prepare() {
   if (!bound)
     return bound.error();
   executor = std::move(*bound);
+  if (Status status = saveGraphs(share.threads); !status)
+    return status;
   if (Status status = initializeParameters(); !status)
     return status;
   return resume();
+}
+
+Status Session::saveGraphs(int threads) {
+  constexpr int64_t fewRanks = 16;
+  auto firstOfVariant = [&](const plan::Program::RankRange &range) { return range.first() == world.rank(); };
+  bool chosen = world.size() <= fewRanks || std::any_of(program->ranges().begin(), program->ranges().end(), firstOfVariant);
+  if (shared.options.saveGraphs.empty() || !chosen)
+    return {};
+  std::filesystem::path folder = std::filesystem::path(shared.options.saveGraphs) / fmt::format("rank_{}", world.rank());
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    return fileError("make the folder", folder.string(), error.value());
+  auto file = OutputFile::create((folder / "msrun.txt").string());
+  if (!file)
+    return file.error();
+  std::string text = fmt::format("run: rank {} of {}, {}, {}, {} {}{}\n", world.rank(), world.size(), world.transport(),
+                                 device->name(), threads, threads == 1 ? "thread" : "threads",
+                                 shared.kernels->isa().empty() ? "" : ", kernels " + shared.kernels->isa()) +
+                     planText(index, world.rank());
+  if (Status status = file->write(text.data(), text.size()); !status)
+    return status;
+  return file->finish();
 }
 
 Status Session::initializeParameters() {

@@ -25,6 +25,8 @@ private:
   Session(SharedRun &shared, comm::World &world) : shared(shared), index(*shared.index), world(world) {}
 
   Status prepare();
+  /// Writes what this rank runs, for some or all ranks.
+  Status saveGraphs(int threads);
   Status initializeParameters();
   Status resume();
   Status train();
