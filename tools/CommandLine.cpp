@@ -26,6 +26,11 @@ static size_t editDistance(const std::string &a, const std::string &b) {
 }
 
 std::string nearest(const std::string &word, const std::vector<std::string> &words) {
+  // The beginning of a word is near to it, however long the rest.
+  if (word.size() >= 4)
+    for (const std::string &candidate : words)
+      if (candidate.rfind(word, 0) == 0)
+        return candidate;
   std::string best;
   // Near words share a letter with it.
   size_t distance = std::min(std::max<size_t>(2, word.size() / 3) + 1, word.size());

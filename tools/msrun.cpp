@@ -17,8 +17,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
+#include <unistd.h>
 
 using namespace msc;
 
@@ -33,15 +37,20 @@ struct Flags {
   bool printPlan = false, saveGraphs = false;
   double timeout = 0; ///< seconds; 0 = none
 
+  static std::string wholeNumber(const std::string &text) {
+    bool good = !text.empty() && text.size() < 19 && text.find_first_not_of("0123456789") == std::string::npos;
+    return good ? "" : fmt::format("'{}' is no whole number", text);
+  }
+
   void addTo(CLI::App &app) {
     app.add_option("plan", options.planPath, "a plan that 'msc compile' wrote")->required();
     app.add_option("--transport", transport, "threads, mpi or cluster (default: as it was started)");
     app.add_option("--device", device, "cpu or cuda (default: what the plan says)");
     app.add_option("--threads-per-rank", options.threadsPerRank, "(default: processors / ranks of this host)")
         ->check(CLI::Range(1, 4096));
-    app.add_option("--epochs", options.epochs, "overrides the plan's epochs");
-    app.add_option("--steps", options.steps, "overrides the plan's total number of steps");
-    app.add_option("--log-every", options.log.every, "N or epoch: which steps print their loss");
+    app.add_option("--epochs", options.epochs, "overrides the plan's epochs")->check(wholeNumber);
+    app.add_option("--steps", options.steps, "overrides the plan's total number of steps")->check(wholeNumber);
+    app.add_option("--log-every", options.log.every, "N or epoch: which steps print their loss; 0: none");
     app.add_flag("--log-all-ranks", options.log.allRanks, "every rank prints, not only rank 0");
     app.add_flag("--log-prefix", options.log.prefix, "lines start with the rank");
     app.add_option("--input", inputs, "NAME=FILE.npy,...: global arrays of inputs")->delimiter(',')->allow_extra_args(false);
@@ -55,7 +64,12 @@ struct Flags {
     app.add_flag("--no-checkpoint", options.checkpoint.off, "writes no checkpoints");
     app.add_option("--resume", options.checkpoint.resume, "DIR or latest: goes on from a checkpoint");
     app.add_option("--timeout", timeout, "seconds without progress after which the run ends (default: no limit)")
-        ->check(CLI::Range(0.0, 1e9));
+        ->check([](const std::string &text) {
+          char *end = nullptr;
+          double seconds = std::strtod(text.c_str(), &end);
+          bool good = !text.empty() && *end == '\0' && seconds >= 0 && seconds <= 1e9;
+          return good ? std::string() : fmt::format("'{}' is no number of seconds", text);
+        });
   }
 };
 
@@ -142,6 +156,15 @@ Status checkTargets(const RunOptions &options) {
       return status;
   }
   return {};
+}
+
+/// The folder of --checkpoint-directory is there, or is made, if this run writes to it.
+Status checkCheckpointDirectory(const plan::Plan &plan, const CheckpointFlags &flags) {
+  if (flags.directory.empty() || flags.off || flags.resume == "latest" || !plan.has_checkpointing())
+    return {};
+  std::error_code error;
+  std::filesystem::create_directories(flags.directory, error);
+  return error ? fileError("make the folder", flags.directory, error.value()) : checkWritable(flags.directory + "/.writable");
 }
 
 /// A word without dot and slash is a command, and msrun has none: what may have been meant.
@@ -263,9 +286,12 @@ Outcome execute(Flags &flags) {
   Result<Launch> launch = detectLaunch(flags.transport, processEnvironment);
   if (!launch)
     return {launch.error()};
-  if (launch->rank.value_or(0) == 0) // which writes them
+  if (launch->rank.value_or(0) == 0) { // which writes them
     if (Status status = checkTargets(flags.options); !status)
       return {status};
+    if (Status status = checkCheckpointDirectory(*plan, flags.options.checkpoint); !status)
+      return {status};
+  }
   flags.options.log.allRanks = printsOnEveryRank(flags.options.log.allRanks, processEnvironment);
   auto kernels = device::KernelLibrary::load(*plan);
   if (!kernels)
@@ -277,9 +303,19 @@ Outcome execute(Flags &flags) {
   return runOn(*launch, shared, std::chrono::milliseconds(std::llround(flags.timeout * 1000)));
 }
 
+/// A closed standard file would be taken by the first file that is opened, and lines would land in it. A pipe whose reader
+/// has gone is an error of the write, not the end of the process.
+void prepareStandardFiles() {
+  for (int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(file, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+      return;
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
+  prepareStandardFiles();
   CLI::App app("msrun: runs a plan on CPU ranks that are threads or MPI processes", "msrun");
   app.set_version_flag("--version", fmt::format("msrun {} (plan formats {}-{})", MSC_VERSION, plan::oldestPlanFormat,
                                                 plan::planFormat));

@@ -8,6 +8,7 @@
 #include "runtime/plan/PlanText.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -136,10 +137,16 @@ Status Session::resume() {
   return {};
 }
 
-void Session::print(const std::string &line) const {
+Status Session::print(const std::string &line) {
   std::string text = shared.options.log.prefix ? fmt::format("rank {}: {}\n", world.rank(), line) : line + "\n";
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  if (mute || (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0))
+    return {};
+  if (errno == EPIPE)
+    return Error{ExitCode::NoResource, "nobody reads what rank " + std::to_string(world.rank()) + " prints: the pipe at stdout is closed",
+                 "write to a file: msrun net.plan > log.txt"};
+  mute = true;
+  std::fprintf(stderr, "msrun: warning: cannot write to stdout: %s; the run goes on without its lines\n", std::strerror(errno));
+  return {};
 }
 
 void Session::note(const std::string &line) const {
@@ -181,7 +188,8 @@ bool Session::logs(uint64_t step) const {
 Status Session::run() {
   bool trains = program->purpose() == plan::Program::TRAIN && index.plan().has_training();
   if (speaks())
-    print(fmt::format("rank size: {}, rank id: {}", world.size(), world.rank()));
+    if (Status status = print(fmt::format("rank size: {}, rank id: {}", world.size(), world.rank())); !status)
+      return status;
   Status status = trains ? train() : predict();
   if (status)
     status = fetchAll();
@@ -201,7 +209,8 @@ Status Session::train() {
   bool stepsCount = options.steps || (!options.epochs && training.steps() != 0);
   lastStep = stepsCount ? options.steps.value_or(training.steps()) : epochs * batches;
   if (speaks())
-    print(fmt::format("train dataset batch num: {}", batches));
+    if (Status status = print(fmt::format("train dataset batch num: {}", batches)); !status)
+      return status;
   if (firstStep >= lastStep && firstStep != 0)
     note(fmt::format("note: the checkpoint is from step {}, and the run ends at step {}: nothing to train", firstStep, lastStep));
   if (world.rank() == 0 && !options.report.empty())
@@ -224,9 +233,10 @@ Status Session::trainStep(uint64_t step) {
   if (speaks()) {
     double value = scalar(loss->buffer());
     double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+    std::string text = lossText(value, index.buffer(loss->buffer()).dtype());
     if (logs(step))
-      print(fmt::format("epoch: {} step: {}, loss is {}", epochOf(step) + 1, stepOf(step) + 1,
-                        lossText(value, index.buffer(loss->buffer()).dtype())));
+      if (Status status = print(fmt::format("epoch: {} step: {}, loss is {}", epochOf(step) + 1, stepOf(step) + 1, text)); !status)
+        return status;
     if (world.rank() == 0 && !shared.options.report.empty())
       records.push_back({epochOf(step) + 1, stepOf(step) + 1, value, ms});
   }
@@ -274,7 +284,8 @@ Status Session::predict() {
     if (!value)
       return value.error();
     if (world.rank() == 0)
-      print(valueText(index, output.buffer(), output.name(), *value));
+      if (Status status = print(valueText(index, output.buffer(), output.name(), *value)); !status)
+        return status;
   }
   return {};
 }

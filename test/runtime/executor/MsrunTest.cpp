@@ -227,6 +227,11 @@ TEST_F(Msrun, MistakesHaveTheirCodesAndTexts) {
            Mistake{{"net.plan", "--input", "z=z.npy"}, 2, "msrun: error: the network has no input 'z'\nhelp: its inputs are x, y"},
            Mistake{{"net.plan", "--input", "x=none.npy"}, 2, "none.npy"},
            Mistake{{"net.plan", "--log-every", "often"}, 2, "msrun: error: --log-every often is no number of steps"},
+           Mistake{{"net.plan", "--epochs", "-1"}, 2, "msrun: error: --epochs: '-1' is no whole number"},
+           Mistake{{"net.plan", "--steps", "99999999999999999999"}, 2, "msrun: error: --steps: '99999999999999999999' is no whole number"},
+           Mistake{{"net.plan", "--timeout", "soon"}, 2, "msrun: error: --timeout: 'soon' is no number of seconds"},
+           Mistake{{"net.plan", "--threads", "0"}, 2, "msrun: error: unknown flag '--threads'\nhelp: did you mean '--threads-per-rank'?"},
+           Mistake{{"net.plan", "--threads-per-rank", "0"}, 2, "msrun: error: --threads-per-rank: "},
            Mistake{{"net.plan", "--device", "tpu"}, 2, "msrun: error: unknown device 'tpu'"},
            Mistake{{"net.plan", "--transport", "pigeon"}, 2, "msrun: error: unknown transport 'pigeon'"},
            Mistake{{"predict.plan", "--epochs", "3"}, 2, "msrun: error: --epochs has no effect: the plan does not train"},
@@ -261,6 +266,50 @@ TEST_F(Msrun, ADiskThatFailsIsAWarning) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(lossesOf(outcome.out).size(), 12u);
   EXPECT_NE(outcome.err.find("msrun: warning: no checkpoint after epoch 1 step 2: "), std::string::npos) << outcome.err;
+}
+
+TEST_F(Msrun, AFolderForCheckpointsIsCheckedBeforeTheRun) {
+  PlanBuilder builder = regression(3);
+  builder.plan.mutable_checkpointing()->set_directory("ckpt");
+  builder.plan.mutable_checkpointing()->set_every_epochs(1);
+  save(builder);
+  Outcome outcome = run({"net.plan", "--checkpoint-directory", "net.plan/below"});
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_EQ(outcome.err.find("msrun: error: cannot make the folder 'net.plan/below': "), 0u) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(run({"net.plan", "--checkpoint-directory", "a/b"}).code, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder / "a/b/tiny-3_4/index.json"));
+  outcome = run({"net.plan", "--resume", "a/b"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_NE(outcome.err.find("help: choose one in it, e.g. 'a/b/tiny-3_4'\n"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Msrun, ALogThatNobodyReadsEndsTheRun) {
+  save(regression(4, 100000000));
+  Outcome outcome = finish(startProgram({"sh", "-c", "{ " MSC_MSRUN " net.plan; echo code $? >&2; } | head -1"}));
+  EXPECT_EQ(outcome.out, "rank size: 4, rank id: 0\n");
+  EXPECT_NE(outcome.err.find("msrun: error: nobody reads what rank 0 prints: the pipe at stdout is closed\n"), std::string::npos);
+  EXPECT_NE(outcome.err.find("\ncode 4\n"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Msrun, ALogOnAFullDiskIsOneWarning) {
+  save(regression(4));
+  Outcome outcome = finish(startProgram({"sh", "-c", MSC_MSRUN " net.plan --fetch loss=loss.npy > /dev/full"}));
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "4 ranks: threads, cpu\nmsrun: warning: cannot write to stdout: No space left on device; the run goes on "
+                         "without its lines\n");
+  EXPECT_TRUE(readNpy(file("loss.npy")));
+}
+
+TEST_F(Msrun, LinesDoNotLandInFilesWhenStandardFilesAreClosed) {
+  save(regression(2, 100000000));
+  pid_t child = startProgram({"sh", "-c", "exec " MSC_MSRUN " net.plan --save-graphs <&- >&- 2>&-"});
+  for (int i = 0; i < 1000 && !std::filesystem::exists(folder / "rank_1/msrun.txt"); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (int file : {0, 1, 2})
+    EXPECT_EQ(std::filesystem::read_symlink("/proc/" + std::to_string(child) + "/fd/" + std::to_string(file)), "/dev/null");
+  ::kill(child, SIGTERM);
+  EXPECT_EQ(finish(child).code, 143);
 }
 
 TEST_F(Msrun, MemoryIsRefusedBeforeTheStart) {
