@@ -193,7 +193,7 @@ Result<CheckpointIndex> readIndex(const std::string &folder) {
       return Error{ExitCode::BadFile, "'" + folder + "' is no complete checkpoint: it has no " + kIndexName, help};
     }
     if (content.error().code == ExitCode::Usage)
-      return Error{ExitCode::Usage, "there is no checkpoint '" + folder + "'", ""};
+      return Error{ExitCode::Usage, "there is no checkpoint '" + folder + "': " + content.error().message, ""};
     return content.error();
   }
   Result<Json> json = parseJsonObject(*content, "'" + path + "'");
