@@ -1,12 +1,13 @@
-// The main of a fuzzer that runs among the tests: CASES changed seeds (20 times as many with MSC_LONG=1), or one file again.
+// The main of a fuzzer that runs among the tests. Arguments: CASES, changed seeds to run (20 times as many with MSC_LONG=1);
+// or a file, to run it again; or a folder, which gets the seeds, a corpus for libFuzzer to begin with.
 #include "test/Campaign.h"
 #include "test/fuzz/Fuzzer.h"
 #include "test/fuzz/Mutation.h"
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <unistd.h>
 
 using namespace msc::test;
 
@@ -25,13 +26,18 @@ static void runOne(std::string input) {
 }
 
 int main(int argc, char **argv) {
-  if (argc == 2 && access(argv[1], R_OK) == 0) {
+  std::vector<std::string> seeds = fuzzSeeds();
+  if (argc == 2 && std::filesystem::is_directory(argv[1])) {
+    for (size_t i = 0; i < seeds.size(); ++i)
+      std::ofstream(std::filesystem::path(argv[1]) / ("seed_" + std::to_string(i)), std::ios::binary) << seeds[i];
+    return 0;
+  }
+  if (argc == 2 && std::filesystem::exists(argv[1])) {
     std::ifstream file(argv[1], std::ios::binary);
     runOne({std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()});
     return 0;
   }
   std::signal(SIGABRT, keepInput);
-  std::vector<std::string> seeds = fuzzSeeds();
   for (const std::string &seed : seeds)
     runOne(seed);
   uint64_t cases = campaignCases(argc == 2 ? std::strtoull(argv[1], nullptr, 10) : 1000);
