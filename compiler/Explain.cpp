@@ -1,10 +1,10 @@
 #include "compiler/Explain.h"
 
 #include "compiler/Report.h"
+#include "runtime/Nearest.h"
 #include "runtime/plan/PlanIndex.h"
 
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -74,24 +74,20 @@ static const plan::OperatorNote *findNote(const plan::Plan &plan, const std::str
   return nullptr;
 }
 
-static Error unknownOperator(const plan::Plan &plan, const std::string &name) {
-  std::string nearest;
-  unsigned best = 3;
+Status checkOperator(const plan::Plan &plan, const std::string &name) {
+  if (name.empty() || findNote(plan, name))
+    return Status::ok();
+  std::vector<std::string> names;
   for (const plan::OperatorNote &note : plan.operators())
-    if (unsigned distance = llvm::StringRef(note.name()).edit_distance(name); distance < best) {
-      best = distance;
-      nearest = note.name();
-    }
-  std::string names;
-  for (const plan::OperatorNote &note : plan.operators())
-    names += (names.empty() ? "" : ", ") + note.name();
-  return {ExitCode::Usage, "network '" + plan.network() + "' has no operator '" + name + "'",
-          nearest.empty() ? "its operators are " + names : "did you mean '" + nearest + "'?"};
+    names.push_back(note.name());
+  std::string near = nearest(name, names);
+  return Error{ExitCode::Usage, "network '" + plan.network() + "' has no operator '" + name + "'",
+               near.empty() ? "its operators are " + llvm::join(names, ", ") : "did you mean '" + near + "'?"};
 }
 
 Result<std::string> explainText(const plan::Plan &plan, const std::string &op) {
-  if (!op.empty() && !findNote(plan, op))
-    return unknownOperator(plan, op);
+  if (Status known = checkOperator(plan, op); !known)
+    return known.error();
   std::string text = plan.network() + " on " + std::to_string(plan.devices()) +
                      (plan.devices() == 1 ? " device" : " devices") + ", " + plan.parallel_mode();
   if (plan.parallel_mode() == "auto_parallel")

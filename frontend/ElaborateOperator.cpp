@@ -245,6 +245,8 @@ bool OperatorBuilder::convert(const AttributeSpec &spec, Attribute value, const 
                       << net::valueText(value) << "'";
     return false;
   }
+  if (auto type = dyn_cast<TypeAttr>(converted); type && !parent.checkElement(type.getValue(), expr.place))
+    return false;
   auto word = dyn_cast<StringAttr>(converted);
   if (word && !spec.words.empty() && !is_contained(spec.words, word.getValue())) {
     InFlightDiagnostic diagnostic = error(expr.place) << "unknown " << spec.name << " '" << word.getValue() << "' of '"
@@ -380,8 +382,8 @@ bool OperatorBuilder::checkStrategy(const net::Strategy &strategy, ValueRange va
     if (pieces.size() == rank)
       continue;
     error(place) << "tuple " << index << " of '" << key << "' " << net::strategyText(strategy) << " has "
-                 << pieces.size() << " numbers, but " << what << " " << index << " ("
-                 << values[index].getType() << ") has " << rank << " dimensions";
+                 << pieces.size() << " numbers, but " << what << " " << index << ", " << values[index].getType()
+                 << ", has " << rank << " dimensions";
     return false;
   }
   return true;

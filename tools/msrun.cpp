@@ -1,4 +1,5 @@
 // msrun: runs a plan.
+#include "runtime/Nearest.h"
 #include "runtime/checkpoint/File.h"
 #include "runtime/comm/mpi/Loader.h"
 #include "runtime/device/cpu/CpuDevice.h"
@@ -9,6 +10,7 @@
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanText.h"
 #include "tools/CommandLine.h"
+#include "tools/FileKind.h"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -111,7 +113,7 @@ Status checkFlags(Flags &flags) {
 
 /// "did you mean 'x'? there are x, y and 3 more"
 std::string suggestion(const std::string &name, const std::vector<std::string> &known, const char *introduction) {
-  std::string near = tools::nearest(name, known);
+  std::string near = name.size() > 1 ? nearest(name, known) : "";
   for (const char *kind : {"param:", "state:"}) // of a parameter, the bare name
     if (std::count(known.begin(), known.end(), kind + name) != 0)
       near = kind + name;
@@ -178,7 +180,7 @@ Status checkPlanName(const std::string &word) {
     if (entry.path().extension() == ".plan")
       plans.push_back(entry.path().filename().string());
   std::sort(plans.begin(), plans.end());
-  std::string near = tools::nearest(word + ".plan", plans);
+  std::string near = nearest(word + ".plan", plans);
   std::string help = fs::exists(word, ignored) ? fmt::format("write './{}' for the file of that name", word)
                      : near.empty()            ? "'msrun net.plan' runs a plan"
                                                : fmt::format("did you mean '{}'?", near);
@@ -218,6 +220,8 @@ Status checkDevice(const Flags &flags, const plan::Plan &plan) {
 
 /// A file that was read, decoded and proven.
 Result<plan::Plan> loadPlan(const std::string &path) {
+  if (tools::FileKind kind = tools::fileKindOf(path); kind != tools::FileKind::Plan && kind != tools::FileKind::Missing)
+    return tools::wrongKind(path, kind, "a plan");
   Result<plan::Plan> plan = plan::readPlan(path);
   if (!plan)
     return plan;

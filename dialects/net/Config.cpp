@@ -105,6 +105,11 @@ static void readSource(Fields &fields, DatasetConfig &dataset, bool &hasSource) 
     fields.markWrong();
   }
   arguments.integer("seed", dataset.seed);
+  if (arguments.get("seed") && fields.get("seed")) {
+    InFlightDiagnostic diagnostic = emitError(fields.keyLocation("seed")) << "'seed' is given twice";
+    diagnostic.attachNote(arguments.keyLocation("seed")) << "first given here";
+    fields.markWrong();
+  }
   arguments.finish();
   if (!arguments.ok())
     fields.markWrong();
@@ -150,7 +155,11 @@ bool readDataset(Fields &fields, DatasetConfig &dataset) {
   if (batch)
     dataset.batch = batch;
   fields.boolean("shuffle", dataset.shuffle);
-  fields.boolean("drop_remainder", dataset.dropRemainder);
+  if (Attribute keeps = fields.get("drop_remainder"); keeps && keeps != BoolAttr::get(keeps.getContext(), true)) {
+    emitError(fields.valueLocation("drop_remainder"))
+        << "'drop_remainder: " << valueText(keeps) << "' is not supported here: every batch has the size of the inputs";
+    fields.markWrong();
+  }
   uint64_t repeat = 1;
   fields.integer("repeat", repeat, 1);
   if (repeat != 1) {
@@ -166,6 +175,8 @@ bool readDataset(Fields &fields, DatasetConfig &dataset) {
   }
   if (fields.ok() && dataset.source == "Random" && dataset.shuffle)
     emitWarning(fields.keyLocation("shuffle")) << "'shuffle' has nothing to do: the batches are random";
+  if (fields.ok() && dataset.source == "Npy" && !dataset.shuffle && fields.get("seed"))
+    emitWarning(fields.keyLocation("seed")) << "'seed' has nothing to do: the samples are not shuffled";
   return fields.ok();
 }
 
@@ -270,6 +281,8 @@ bool readTrain(Fields &fields, TrainConfig &train) {
   }
   fields.integer("epochs", train.epochs, 1);
   fields.integer("steps", train.steps, 1);
+  if (fields.ok() && fields.get("epochs") && train.steps)
+    emitWarning(fields.keyLocation("epochs")) << "'epochs' has nothing to do: 'steps' says where training ends";
   fields.integer("seed", train.seed);
   readLogEvery(fields, train);
   fields.unsupported("clip_global_norm", "gradients are not clipped yet");
@@ -320,12 +333,16 @@ private:
   bool isFirst(ConfigOp op);
   /// Columns feed the inputs of the same name: each input needs one, each column one input.
   bool checkColumns();
+  bool checkDatasetName(ConfigOp op);
+  /// The global batch is dimension 0 of every input.
+  bool checkBatch(const DatasetConfig &dataset, NetworkOp network);
 
   ModuleOp module;
   ArrayRef<ConfigOverride> overrides;
   std::map<std::pair<std::string, std::string>, Location> seen;
   ConfigOp context;
-  Config config{.context = {.location = UnknownLoc::get(module.getContext())}};
+  Config config{.context = {.datasetStrategy = {.location = UnknownLoc::get(module.getContext())},
+                            .location = UnknownLoc::get(module.getContext())}};
   bool sound = true;
 };
 } // namespace
@@ -359,6 +376,7 @@ void Reader::read(ConfigOp op) {
   }
   Fields fields(op.getFields(), op.getLocations(), "", (kind + " block").str(), op.getLoc());
   if (kind == "dataset") {
+    sound &= checkDatasetName(op);
     DatasetConfig dataset{.name = op.getName().str(), .location = op.getLoc()};
     sound &= readDataset(fields, dataset);
     config.datasets.push_back(std::move(dataset));
@@ -371,6 +389,32 @@ void Reader::read(ConfigOp op) {
   }
 }
 
+/// A data set has no name or that of what it is for.
+bool Reader::checkDatasetName(ConfigOp op) {
+  static const StringRef purposes[] = {"train", "evaluate"};
+  if (op.getName() == "evaluate")
+    emitWarning(op.getLoc()) << "dataset 'evaluate' has nothing to do: networks are not evaluated yet";
+  if (op.getName().empty() || is_contained(purposes, op.getName()))
+    return true;
+  InFlightDiagnostic diagnostic = emitError(op.getLoc()) << "unknown dataset '" << op.getName()
+                                                         << "': expected train or evaluate";
+  addSuggestion(diagnostic, op.getName(), purposes);
+  return false;
+}
+
+bool Reader::checkBatch(const DatasetConfig &dataset, NetworkOp network) {
+  for (BlockArgument input : network.getBody().getArguments()) {
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(input.getType()).getShape();
+    if (!dataset.batch || shape.empty() || shape[0] == *dataset.batch)
+      continue;
+    InFlightDiagnostic diagnostic = emitError(dataset.location) << "'batch' is " << *dataset.batch << ", but input '"
+                                                                << getValueName(input) << "' has " << shape[0] << " rows";
+    diagnostic.attachNote(input.getLoc()) << "the input is here";
+    return false;
+  }
+  return true;
+}
+
 bool Reader::checkColumns() {
   auto networks = module.getOps<NetworkOp>();
   if (networks.empty())
@@ -379,6 +423,8 @@ bool Reader::checkColumns() {
   for (StringRef input : (*networks.begin()).getInputNames().getAsValueRange<StringAttr>())
     inputs.push_back(input);
   for (const DatasetConfig &dataset : config.datasets) {
+    if (!checkBatch(dataset, *networks.begin()))
+      return false;
     for (const ColumnConfig &column : dataset.columns) {
       if (is_contained(inputs, column.name))
         continue;
@@ -403,6 +449,8 @@ FailureOr<Config> Reader::run() {
     read(op);
   sound &= readContext(context, module.getContext(), overrides, config);
   sound = sound && checkColumns();
+  if (sound && config.checkpoint && !config.train)
+    emitWarning(config.checkpoint->location) << "the checkpoint block has nothing to do: the network is not trained";
   if (!sound)
     return failure();
   return std::move(config);

@@ -88,11 +88,14 @@ std::string kernelKey(const Cluster &cluster, const Schedule &schedule) {
 
 std::string matMulKey(const MatMulShape &shape) {
   std::string text;
+  llvm::raw_string_ostream stream(text);
   // The number of rows matters only where it decides a stride or the row of a batch.
-  bool rowsMatter = shape.transposeLeft || shape.batch != 1 || shape.resultRank == 0;
-  llvm::raw_string_ostream(text) << "matmul " << shape.element << " " << (rowsMatter ? shape.m : -1) << " " << shape.n
-                                 << " " << shape.k << " " << shape.transposeLeft << shape.transposeRight
-                                 << (shape.resultRank == 0 ? shape.batch : int64_t(shape.batch != 1)) << (shape.resultRank == 0) << shape.broadcastLeft << shape.broadcastRight;
+  bool rowsMatter = shape.transposeLeft || !shape.batch.empty();
+  stream << "matmul " << shape.element << " " << (rowsMatter ? shape.m : -1) << " " << shape.n << " " << shape.k << " "
+         << shape.transposeLeft << shape.transposeRight;
+  // The size of the outermost batch dimension is only counted.
+  for (const BatchDim &dim : shape.batch)
+    stream << " " << (&dim == shape.batch.begin() ? -1 : dim.size) << (dim.inLeft ? "l" : "") << (dim.inRight ? "r" : "");
   return text;
 }
 

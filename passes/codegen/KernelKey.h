@@ -9,6 +9,7 @@
 namespace msc::codegen {
 
 std::string kernelKey(const Cluster &cluster, const Schedule &schedule);
+/// Batch dimensions that could be one make another key.
 std::string matMulKey(const MatMulShape &shape);
 
 } // namespace msc::codegen

@@ -49,12 +49,20 @@ std::string KernelLibrary::irText() const {
   return text;
 }
 
-std::string KernelLibrary::whyNot(mlir::func::FuncOp func) {
+std::string KernelLibrary::whyNot(llvm::ArrayRef<mlir::func::FuncOp> variants) {
   std::string reason;
-  auto cluster = analyseCluster(func, reason);
-  if (mlir::succeeded(cluster))
-    (void)scheduleCluster(*cluster, reason);
-  return reason;
+  std::optional<KernelForm> form;
+  for (mlir::func::FuncOp func : variants) {
+    auto cluster = analyseCluster(func, reason, form ? &*form : nullptr);
+    if (mlir::failed(cluster))
+      return reason;
+    auto schedule = scheduleCluster(*cluster, reason, form ? &*form : nullptr);
+    if (mlir::failed(schedule))
+      return reason;
+    if (!form)
+      form = formOf(*cluster, *schedule);
+  }
+  return "";
 }
 
 // Sizes that stand in the code: all but those of the first range dimension, which is only counted. That one too where a
@@ -110,18 +118,34 @@ mlir::FailureOr<CompiledKernel> KernelLibrary::add(mlir::func::FuncOp func, cons
   return kernel;
 }
 
+/// The same product with as few batch dimensions as possible: neighbours that the same operands have are one.
+static MatMulShape withMergedBatches(MatMulShape shape) {
+  llvm::SmallVector<BatchDim> merged;
+  for (const BatchDim &dim : shape.batch) {
+    if (dim.size == 1)
+      continue;
+    if (!merged.empty() && merged.back().inLeft == dim.inLeft && merged.back().inRight == dim.inRight)
+      merged.back().size *= dim.size;
+    else
+      merged.push_back(dim);
+  }
+  shape.batch = merged;
+  return shape;
+}
+
 mlir::FailureOr<CompiledKernel> KernelLibrary::addMatMul(const MatMulShape &shape, mlir::Location location) {
   if (!shape.element.isF32() && !shape.element.isF64() && !shape.element.isInteger(32) && !shape.element.isInteger(64))
     return mlir::emitError(location) << "a matrix product of '" << shape.element << "' has no kernel";
   CompiledKernel kernel;
-  kernel.symbol = state->define(matMulKey(shape), [&](ObjectModule &object, llvm::StringRef symbol) {
+  MatMulShape merged = withMergedBatches(shape);
+  kernel.symbol = state->define(matMulKey(merged), [&](ObjectModule &object, llvm::StringRef symbol) {
     // v3 has half the registers, each half as wide.
-    MatMulEmitter(shape, object.isa() == "x86-64-v4" ? 3 : 1, object.module(), symbol).emit();
+    MatMulEmitter(merged, object.isa() == "x86-64-v4" ? 3 : 1, object.module(), symbol).emit();
   });
   kernel.pointers = 3;
-  for (unsigned dim = 0; dim + 1 < shape.resultRank; ++dim)
+  for (unsigned dim = 0; dim <= shape.batch.size(); ++dim)
     kernel.rangeSizes.push_back({2, dim});
-  kernel.unit = shape.resultRank ? MatMulEmitter::rowsPerStep : 1;
+  kernel.unit = MatMulEmitter::rowsPerStep;
   return kernel;
 }
 

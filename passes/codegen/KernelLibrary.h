@@ -37,18 +37,20 @@ struct CompiledKernel {
   std::shared_ptr<const KernelForm> form; ///< for `like` of add()
 };
 
-/// A matrix product for element types that no library serves: result[b, i, j] = sum over k of left[b, i, k] * right[b, k, j].
+/// One batch dimension of a matrix product. An operand that has it not (size 1, or none at all) is repeated along it.
+struct BatchDim {
+  int64_t size = 1;                 ///< of the result
+  bool inLeft = true, inRight = true;
+};
+
+/// A matrix product for element types that no library serves: result[b, i, j] = sum over k of left[b, i, k] * right[b, k, j]
+/// with b over all batch dimensions.
 struct MatMulShape {
   mlir::Type element;               ///< f32, f64, i32, i64
   int64_t m = 0, n = 0, k = 0;
   bool transposeLeft = false;       ///< left is stored [k, m]
   bool transposeRight = false;      ///< right is stored [n, k]
-  int64_t batch = 1;
-  bool broadcastRight = false;      ///< one right matrix for all batches
-  bool broadcastLeft = false;       ///< one left matrix for all batches
-  /// Dimensions of the result tensor: its rows and batches, all but the last one, become the range. 0: not known; the
-  /// kernel then computes everything for the range [0, 1).
-  unsigned resultRank = 0;
+  llvm::SmallVector<BatchDim> batch; ///< outermost first
 };
 
 /// Collects kernels, each distinct one once, and compiles them together for every instruction set. Not thread-safe.
@@ -63,13 +65,12 @@ public:
   /// `like` for the others; then all of them count the same range in the same unit.
   mlir::FailureOr<CompiledKernel> add(mlir::func::FuncOp cluster, const CompiledKernel *like = nullptr);
 
-  /// Adds a matrix product `(left, right, result, begin, end)`; the range counts rows of all batches
-  /// (see MatMulShape::resultRank).
+  /// Adds a matrix product `(left, right, result, begin, end)`; the range counts the rows of all batches.
   mlir::FailureOr<CompiledKernel> addMatMul(const MatMulShape &shape, mlir::Location location);
 
-  /// Why the cluster cannot be one kernel; empty if it can.
-  static std::string whyNot(mlir::func::FuncOp cluster);
-  static bool canFuse(mlir::func::FuncOp cluster) { return whyNot(cluster).empty(); }
+  /// Why the cluster cannot be one kernel, or one per size; empty if it can. `variants` are the same cluster for all
+  /// sizes that occur, the largest piece first.
+  static std::string whyNot(llvm::ArrayRef<mlir::func::FuncOp> variants);
 
   /// Compiles everything that was added. The same kernels in the same order give the same bytes.
   mlir::FailureOr<llvm::SmallVector<CodeObject>> finish(mlir::Location location);

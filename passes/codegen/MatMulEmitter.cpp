@@ -23,26 +23,22 @@ llvm::Function *MatMulEmitter::emit() {
   slot->setAlignment(llvm::Align(64));
   panel = slot;
   Value *begin = function->getArg(3), *end = function->getArg(4);
-  if (shape.resultRank == 0) { // nobody counts rows: the first unit of the range is all of them
-    begin = builder.CreateMul(begin, number(shape.m * shape.batch));
-    end = builder.CreateMul(end, number(shape.m * shape.batch));
-  }
   Block block;
   block.left = function->getArg(0), block.right = function->getArg(1), block.result = function->getArg(2);
   block.low = begin, block.high = end;
   int64_t m = std::max<int64_t>(shape.m, 1);
-  if (shape.batch == 1) {
+  if (shape.batch.empty()) {
     emitBatch(block);
   } else {
     Value *last = builder.CreateSDiv(builder.CreateAdd(end, number(m - 1)), number(m));
     loops.loop(builder.CreateSDiv(begin, number(m)), last, 1, {}, [&](Value *batch, const Values &) -> Values {
       Block part = block;
-      auto matrix = [&](Value *base, int64_t elements, bool broadcast) {
-        return broadcast ? base : memory.advance(shape.element, base, builder.CreateMul(batch, number(elements)));
+      auto matrix = [&](Value *base, int64_t elements, Value *index) {
+        return memory.advance(shape.element, base, builder.CreateMul(index, number(elements)));
       };
-      part.left = matrix(block.left, shape.m * shape.k, shape.broadcastLeft);
-      part.right = matrix(block.right, shape.k * shape.n, shape.broadcastRight);
-      part.result = matrix(block.result, shape.m * shape.n, false);
+      part.left = matrix(block.left, shape.m * shape.k, operandBatch(batch, &BatchDim::inLeft));
+      part.right = matrix(block.right, shape.k * shape.n, operandBatch(batch, &BatchDim::inRight));
+      part.result = matrix(block.result, shape.m * shape.n, batch);
       Value *start = builder.CreateMul(batch, number(m));
       part.low = builder.CreateBinaryIntrinsic(llvm::Intrinsic::smax, builder.CreateSub(begin, start), number(0));
       part.high = builder.CreateBinaryIntrinsic(llvm::Intrinsic::smin, builder.CreateSub(end, start), number(m));
@@ -52,6 +48,24 @@ llvm::Function *MatMulEmitter::emit() {
   }
   builder.CreateRetVoid();
   return function;
+}
+
+// Takes the index apart from the innermost dimension outwards.
+Value *MatMulEmitter::operandBatch(Value *batch, bool BatchDim::*has) {
+  Value *index = number(0);
+  int64_t matrices = 1;
+  for (const BatchDim &dim : llvm::reverse(shape.batch)) {
+    bool outermost = &dim == shape.batch.begin();
+    Value *size = number(std::max<int64_t>(1, dim.size));
+    if (dim.*has) {
+      Value *position = outermost ? batch : builder.CreateURem(batch, size);
+      index = builder.CreateAdd(index, builder.CreateMul(position, number(matrices)));
+      matrices *= dim.size;
+    }
+    if (!outermost)
+      batch = builder.CreateUDiv(batch, size);
+  }
+  return index;
 }
 
 void MatMulEmitter::emitBatch(Block block) {

@@ -28,6 +28,8 @@ private:
     int64_t depthCount = 0;
     bool isFirst = true;                  ///< sums start at zero, not at what the result holds
   };
+  /// Which matrix of an operand a batch of the result takes; `has` says which dimensions the operand has.
+  llvm::Value *operandBatch(llvm::Value *batch, bool BatchDim::*has);
   void emitBatch(Block block);
   void emitColumns(Block block);
   void emitDepth(const Block &block);

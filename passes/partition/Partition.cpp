@@ -208,7 +208,7 @@ private:
     net::Assignment assignment;
     auto strategy = net::getInStrategy(op);
     if (strategy && net::getPhase(op) == net::Phase::Forward) {
-      auto pieces = piecesOfStrategy(facts, *strategy, devices);
+      auto pieces = piecesOfStrategy(facts, *strategy, devices, /*mayBeEmpty=*/true); // checked when it was chosen
       if (auto *error = std::get_if<StrategyError>(&pieces))
         return op->emitError(error->text);
       assignment = assignmentOf(facts.rule, std::get<Pieces>(pieces), devices);

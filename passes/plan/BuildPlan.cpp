@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #include <map>
+#include <set>
 
 using namespace mlir;
 
@@ -32,11 +33,9 @@ int64_t tasksOfRows(int64_t rows) {
   return std::clamp<int64_t>(std::max(rows / 256, std::min<int64_t>(rows / 128, 2)), 1, mostTasks);
 }
 
-int64_t elementBytes(Type element) { return element.isInteger(1) ? 1 : element.getIntOrFloatBitWidth() / 8; }
-
 int64_t capacityBytes(Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  return elementCount(dist::shardingOf(type).capacity(dist::globalShape(type))) * elementBytes(tensor.getElementType());
+  return elementCount(dist::shardingOf(type).capacity(dist::globalShape(type))) *
+         static_cast<int64_t>(net::elementBytes(type));
 }
 
 /// (index into the kernel's pointers, dimension).
@@ -81,16 +80,22 @@ private:
     return 1;
   }
 
-  /// A kernel is tried with the sizes of the last rank: its pieces are never the smaller ones.
+  /// A kernel is tried with all sizes that occur: operators that share no value may run together by their sizes alone.
   bool fits(const Unit &unit) {
     ClusterSignature signature = signatureOf(unit);
     if (!pointersShowSizes(unit, signature))
       return false;
-    FailureOr<func::FuncOp> function = buildClusterFunction(*scratch, unit, signature, devices() - 1);
-    if (failed(function))
-      return false;
-    bool fine = codegen::KernelLibrary::whyNot(*function).empty();
-    function->erase();
+    SmallVector<func::FuncOp> functions;
+    bool built = true;
+    for (int64_t rank : ranksWithOwnSizes(signature)) {
+      FailureOr<func::FuncOp> function = buildClusterFunction(*scratch, unit, signature, rank);
+      built &= succeeded(function);
+      if (built)
+        functions.push_back(*function);
+    }
+    bool fine = built && codegen::KernelLibrary::whyNot(functions).empty();
+    for (func::FuncOp function : functions)
+      function.erase();
     return fine;
   }
 
@@ -233,7 +238,7 @@ private:
     Sharding from = dist::shardingOf(op.getSource());
     bool reduces = op.getKind() == dist::CollectiveKind::AllReduce || op.getKind() == dist::CollectiveKind::ReduceScatter;
     int64_t bytes = static_cast<int64_t>(op.getReceivedElements()) *
-                    elementBytes(cast<RankedTensorType>(op.getSource().getType()).getElementType());
+                    static_cast<int64_t>(net::elementBytes(op.getSource().getType()));
     int64_t reduction = reduces && from.isPartial() ? static_cast<int64_t>(from.partial.front().kind) : 0;
     Value target = declare(op.getResult(), nameOf(op.getResult()), plan_ir::BufferKind::activation);
     auto step = builder.create<plan_ir::CollectiveOp>(
@@ -288,18 +293,21 @@ private:
     Type element = cast<RankedTensorType>(result.getType()).getElementType();
     if (!element.isF32())
       return emitGeneratedMatMul(product);
-    RankedTensorType left = localType(product.getOperand(0).getType(), devices() - 1);
-    RankedTensorType out = localType(result.getType(), devices() - 1);
-    int64_t inner = left.getRank() ? left.getDimSize(product.getTransposeA() ? left.getRank() - 2 : left.getRank() - 1) : 1;
-    int64_t rows = out.getRank() ? out.getNumElements() / std::max<int64_t>(1, out.getShape().back()) : 1;
-    int64_t tasks = std::clamp<int64_t>(2 * out.getNumElements() * inner / taskFlops, 1, tasksOfRows(rows));
     Value target = declare(result, nameOf(result), plan_ir::BufferKind::activation);
     auto step = builder.create<plan_ir::MatMulOp>(
         product.getLoc(), memory[product.getOperand(0)], memory[product.getOperand(1)], target, bias,
         product.getTransposeAAttr(), product.getTransposeBAttr(), builder.getStringAttr(activation),
-        builder.getI64IntegerAttr(tasks), builder.getStringAttr(unit.name()));
+        builder.getI64IntegerAttr(tasksOfProduct(product)), builder.getStringAttr(unit.name()));
     label(step, unit.ops.front());
     return success();
+  }
+
+  int64_t tasksOfProduct(net::MatMulOp product) {
+    RankedTensorType left = localType(product.getOperand(0).getType(), devices() - 1);
+    RankedTensorType out = localType(product->getResult(0).getType(), devices() - 1);
+    int64_t depth = left.getDimSize(left.getRank() - (product.getTransposeA() ? 2 : 1));
+    int64_t rows = out.getNumElements() / std::max<int64_t>(1, out.getShape().back());
+    return std::clamp<int64_t>(2 * out.getNumElements() * depth / taskFlops, 1, tasksOfRows(rows));
   }
 
   // Kernels ----------------------------------------------------------------------------------------------------------
@@ -310,10 +318,7 @@ private:
     std::vector<SizeReference> varying = varyingSizes(pointers);
     KernelVariants variants;
     std::optional<codegen::CompiledKernel> largest; // the others follow its form
-    for (int64_t rank = devices() - 1; rank >= 0; --rank) {
-      std::vector<int64_t> sizes = localSizes(pointers, varying, rank);
-      if (variants.contains(sizes) || isIdle(signature, rank))
-        continue;
+    for (int64_t rank : ranksWithOwnSizes(signature)) {
       FailureOr<func::FuncOp> function = buildClusterFunction(*scratch, unit, signature, rank);
       if (failed(function))
         return failure();
@@ -323,10 +328,13 @@ private:
         return failure();
       if (!largest)
         largest = *kernel;
-      variants.emplace(sizes, VariantOnRank{*kernel, rank});
+      variants.emplace(localSizes(pointers, varying, rank), VariantOnRank{*kernel, rank});
     }
+    int64_t traffic = 0;
+    for (Value pointer : pointers)
+      traffic += capacityBytes(pointer.getType());
     if (!variants.empty())
-      return emitLaunch(unit.ops.front(), unit.name(), signature, varying, variants);
+      return emitLaunch(unit.ops.front(), unit.name(), signature, varying, variants, traffic / taskBytes);
     declareClusterOutputs(signature); // every rank's part is empty: nothing runs, but the values exist
     return success();
   }
@@ -366,7 +374,7 @@ private:
   }
 
   LogicalResult emitLaunch(Operation *op, StringRef name, const ClusterSignature &signature,
-                           std::vector<SizeReference> varying, const KernelVariants &variants) {
+                           std::vector<SizeReference> varying, const KernelVariants &variants, int64_t tasks) {
     SmallVector<Value> pointers = signature.pointers();
     std::optional<std::vector<SizeReference>> range = rangeOf(variants, pointers);
     if (!range)
@@ -391,14 +399,11 @@ private:
       writes.push_back(i);
     std::string symbol = ("k" + Twine(kernelCount++) + "_" + name).str();
     SmallVector<Value> buffers;
-    int64_t traffic = 0;
-    for (Value pointer : pointers) {
+    for (Value pointer : pointers)
       buffers.push_back(memory[pointer]);
-      traffic += capacityBytes(pointer.getType());
-    }
     builder.create<plan_ir::KernelOp>(op->getLoc(), symbol, pointers.size(), builder.getArrayAttr(sizes),
                                       builder.getArrayAttr(symbols));
-    int64_t tasks = range->empty() ? 1 : std::clamp<int64_t>(traffic / taskBytes, 1, mostTasks);
+    tasks = range->empty() ? 1 : std::clamp<int64_t>(tasks, 1, mostTasks);
     auto launch = builder.create<plan_ir::LaunchOp>(
         op->getLoc(), FlatSymbolRefAttr::get(builder.getContext(), symbol), buffers, builder.getDenseI64ArrayAttr(writes), builder.getDenseI64ArrayAttr(updates),
         flatten(varying), flatten(*range), builder.getI64IntegerAttr(tasks),
@@ -423,28 +428,20 @@ private:
     SmallVector<Value> pointers = signature.pointers();
     std::vector<SizeReference> varying = varyingSizes(pointers);
     KernelVariants variants;
-    for (int64_t rank = 0; rank < devices(); ++rank) {
-      std::vector<int64_t> sizes = localSizes(pointers, varying, rank);
-      if (variants.contains(sizes) || isIdle(signature, rank))
-        continue;
-      std::optional<codegen::MatMulShape> shape = productShape(product, rank);
-      if (!shape)
-        return product.emitError("products of this element type cannot broadcast some batch dimensions and keep others")
-                   .attachNote()
-               << "help: reshape the batch dimensions into one, or use f32";
-      FailureOr<codegen::CompiledKernel> kernel = library.addMatMul(*shape, product.getLoc());
+    for (int64_t rank : ranksWithOwnSizes(signature)) {
+      FailureOr<codegen::CompiledKernel> kernel = library.addMatMul(productShape(product, rank), product.getLoc());
       if (failed(kernel))
         return failure();
-      variants.emplace(sizes, VariantOnRank{*kernel, rank});
+      variants.emplace(localSizes(pointers, varying, rank), VariantOnRank{*kernel, rank});
     }
     if (!variants.empty())
-      return emitLaunch(product, "MatMul", signature, varying, variants);
+      return emitLaunch(product, "MatMul", signature, varying, variants, tasksOfProduct(product));
     declareClusterOutputs(signature);
     return success();
   }
 
   /// Rows, columns and batches of a product on one rank.
-  std::optional<codegen::MatMulShape> productShape(net::MatMulOp product, int64_t rank) {
+  static codegen::MatMulShape productShape(net::MatMulOp product, int64_t rank) {
     RankedTensorType left = localType(product.getOperand(0).getType(), rank);
     RankedTensorType right = localType(product.getOperand(1).getType(), rank);
     RankedTensorType out = localType(product->getResult(0).getType(), rank);
@@ -455,14 +452,13 @@ private:
     shape.m = out.getDimSize(out.getRank() - 2);
     shape.n = out.getShape().back();
     shape.k = left.getDimSize(left.getRank() - (shape.transposeLeft ? 2 : 1));
-    auto batches = [](RankedTensorType type) {
-      return elementCount(std::vector<int64_t>(type.getShape().drop_back(2).begin(), type.getShape().drop_back(2).end()));
-    };
-    shape.batch = batches(out);
-    shape.broadcastLeft = batches(left) != shape.batch;
-    shape.broadcastRight = batches(right) != shape.batch;
-    bool sound = (!shape.broadcastLeft || batches(left) == 1) && (!shape.broadcastRight || batches(right) == 1);
-    return sound ? std::optional(shape) : std::nullopt;
+    for (int64_t back = out.getRank(); back > 2; --back) { // dimensions are aligned at the right
+      auto has = [&](RankedTensorType operand) {
+        return operand.getRank() >= back && operand.getDimSize(operand.getRank() - back) == out.getDimSize(out.getRank() - back);
+      };
+      shape.batch.push_back({out.getDimSize(out.getRank() - back), has(left), has(right)});
+    }
+    return shape;
   }
 
   /// Sizes of the kernel's tensors that differ between ranks.
@@ -483,6 +479,19 @@ private:
     for (auto [index, dim] : references)
       sizes.push_back(localType(pointers[index].getType(), rank).getDimSize(dim));
     return sizes;
+  }
+
+  /// One rank for each combination of local sizes that occurs with something to compute. The last rank comes first: its
+  /// pieces are never the smaller ones.
+  std::vector<int64_t> ranksWithOwnSizes(const ClusterSignature &signature) {
+    SmallVector<Value> pointers = signature.pointers();
+    std::vector<SizeReference> varying = varyingSizes(pointers);
+    std::set<std::vector<int64_t>> seen;
+    std::vector<int64_t> ranks;
+    for (int64_t rank = devices() - 1; rank >= 0 && (ranks.empty() || !varying.empty()); --rank)
+      if (!isIdle(signature, rank) && seen.insert(localSizes(pointers, varying, rank)).second)
+        ranks.push_back(rank);
+    return ranks;
   }
 
   /// No element to compute on this rank.

@@ -96,11 +96,6 @@ std::variant<std::vector<Sharding>, StrategyError> datasetShardings(const std::v
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i].shape.empty())
         continue; // a scalar is the same for all samples
-      if (inputs[i].shape[0] < devices)
-        return StrategyError{"dataset_strategy 'data_parallel' cuts dimension 0 of '" + inputs[i].name + "' into " +
-                                 std::to_string(devices) + " pieces, its size is " + std::to_string(inputs[i].shape[0]),
-                             "use a batch of at least " + std::to_string(devices) + ", or dataset_strategy: full_batch",
-                             static_cast<int32_t>(i)};
       shardings[i].dims[0] = {0};
     }
     return shardings;

@@ -252,12 +252,14 @@ private:
     Shape batch(left.begin(), left.end() - 2);
     if (!batch.empty() && random.chance(45)) {
       Shape own = batch;
-      if (network.type == "f32") { // generated products of f64 repeat all batch dimensions or none
-        if (random.chance(30))
-          own.erase(own.begin());
-        for (int64_t &size : own)
-          if (random.chance(25))
-            size = 1;
+      if (random.chance(30))
+        own.erase(own.begin());
+      for (int64_t &size : own)
+        if (random.chance(25))
+          size = 1;
+      if (own.size() == batch.size() && shape(x)[0] == 1 && random.chance(50)) { // each operand is repeated somewhere
+        own[0] = random.between(2, 3);
+        batch[0] = own[0];
       }
       right.insert(right.begin(), own.begin(), own.end());
     } else if (batch.empty() && random.chance(8)) {
@@ -268,12 +270,25 @@ private:
     double bound = 2 * magnitude(x) * magnitude(y) * std::sqrt(static_cast<double>(depth));
     Shape result = batch;
     result.insert(result.end(), {rows, columns});
-    std::string arguments = use(x) + ", " + use(y);
-    if (transposeLeft)
-      arguments += ", transpose_a: true";
+    std::string transposed = transposeLeft ? ", transpose_a: true" : "";
     if (transposeRight)
-      arguments += ", transpose_b: true";
-    return node("MatMul", arguments, result, -bound, bound);
+      transposed += ", transpose_b: true";
+    if (network.nodes.size() < 24 && random.chance(8)) // beside the product itself, which gradients go through
+      pool.push_back(wholeProduct(x, y, transposed, result, static_cast<double>(depth)));
+    return node("MatMul", use(x) + ", " + use(y) + transposed, result, -bound, bound);
+  }
+
+  /// A product of the signs of two values in whole numbers.
+  int wholeProduct(int x, int y, const std::string &transposed, const Shape &result, double bound) {
+    std::string type = random.chance(50) ? "i64" : "i32";
+    std::string operands;
+    for (int operand : {x, y}) {
+      int sign = node("Sign", use(operand), shape(operand), -1, 1);
+      int whole = node("Cast", use(sign) + ", " + type, shape(operand), -1, 1, type);
+      operands += (operands.empty() ? "" : ", ") + use(whole);
+    }
+    int product = node("MatMul", operands + transposed, result, -bound, bound, type);
+    return node("Cast", use(product) + ", " + network.type, result, -bound, bound);
   }
 
   int addBiasAdd(int x) {

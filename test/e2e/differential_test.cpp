@@ -14,7 +14,7 @@ using namespace msc::e2e;
 
 namespace {
 
-int64_t caseCount = 320;
+int64_t caseCount = 360;
 
 /// Runs seeds 1..count on all processors.
 struct Campaign {

@@ -127,9 +127,24 @@ net.mir:2:9: note: 'w' declared here
     {"StrategyRank", networkOf(R"T(  %a = ReLU(%x) {in_strategy: ((2, 4, 1))}
   return out: %a
 )T"),
-     R"T(net.mir:2:31: error: tuple 0 of 'in_strategy' ((2, 4, 1)) has 3 numbers, but operand 0 ('tensor<16x32xf32>') has 2 dimensions
+     R"T(net.mir:2:31: error: tuple 0 of 'in_strategy' ((2, 4, 1)) has 3 numbers, but operand 0, (16, 32) Float32, has 2 dimensions
     2 |   %a = ReLU(%x) {in_strategy: ((2, 4, 1))}
       |                               ^
+)T"},
+    {"ElementNotSupported", networkOf(R"T(  param %w: bf16[32, 16] = Zeros()
+  %a = MatMul(%x, %w)
+  return out: %a
+)T"),
+     R"T(net.mir:2:13: error: no operator computes with bf16 in this version: expected f32, f64, i32, i64, bool
+    2 |   param %w: bf16[32, 16] = Zeros()
+      |             ^~~~
+)T"},
+    {"CastToElementNotSupported", networkOf(R"T(  %a = Cast(%x, f16)
+  return out: %a
+)T"),
+     R"T(net.mir:2:17: error: no operator computes with f16 in this version: expected f32, f64, i32, i64, bool
+    2 |   %a = Cast(%x, f16)
+      |                 ^~~
 )T"},
     {"StrategyFlat", networkOf(R"T(  %a = ReLU(%x) {in_strategy: (2, 4)}
   return out: %a
@@ -333,7 +348,7 @@ help: write '\{' for a brace that stands for itself
     {"DeclaredType", networkOf(R"T(  %a: f32[16, 33] = ReLU(%x)
   return out: %a
 )T"),
-     R"T(net.mir:2:7: error: '%a' is 'tensor<16x32xf32>', not 'tensor<16x33xf32>'
+     R"T(net.mir:2:7: error: '%a' is (16, 32) Float32, not (16, 33) Float32
     2 |   %a: f32[16, 33] = ReLU(%x)
       |       ^~~
 )T"},

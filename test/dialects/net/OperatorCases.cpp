@@ -55,6 +55,18 @@ static void addProducts(std::vector<OperatorCase> &cases) {
        "",
        "2x5x3x2xf64",
        "(b0 1 m k, b1 k n) -> (b0 b1 m n), reduce k"});
+  add({"matmul mixed batch",
+       "MatMul",
+       {"3x1x2x4xf64", "1x2x5x4xf64"},
+       "{transpose_b = true}",
+       "3x2x2x5xf64",
+       "(b0 1 m k, 1 b1 n k) -> (b0 b1 m n), reduce k"});
+  add({"matmul mixed batch i64",
+       "MatMul",
+       {"2x3x2x4xi64", "3x4x5xi64"},
+       "",
+       "2x3x2x5xi64",
+       "(b0 b1 m k, b1 k n) -> (b0 b1 m n), reduce k"});
   add({"bias matrix", "BiasAdd", {"3x4xf64", "4xf64"}, "", "3x4xf64", "(a b, b) -> (a b)"});
   add({"bias nchw", "BiasAdd", {"2x3x2x2xf64", "3xf64"}, "", "2x3x2x2xf64", "(a b c d, b) -> (a b c d)"});
   add({"bias nhwc",

@@ -14,20 +14,30 @@ std::string op(const std::string &name, const std::string &operands, const std::
   return fmt::format("%y = {} {} : {}", name, operands, type);
 }
 
-/// Shapes from 0 to 70 with all tails: pairs that change together keep the number of kernels small.
-std::vector<std::pair<int64_t, int64_t>> shapes() {
+/// Shapes from 0 to 70 with all tails: pairs that change together keep the number of kernels small. Later rounds are
+/// random.
+std::vector<std::pair<int64_t, int64_t>> shapes(unsigned round) {
   std::vector<std::pair<int64_t, int64_t>> list = {{0, 5}, {5, 0}, {1, 1}, {1, 70}, {70, 1}, {3, 16}, {16, 16}, {17, 64}};
   for (int64_t c = 2; c <= 70; c += 3)
     list.push_back({(c * 37 + 11) % 70 + 1, c});
+  std::mt19937_64 random(round);
+  for (auto &[r, c] : list)
+    if (round > 0)
+      r = random() % 70 + 1, c = random() % 70 + 1;
   return list;
 }
 
 /// Checks one cluster per shape; `build` adds to a function of the given name.
-template <typename Build> void overShapes(const CheckOptions &options, Build build) {
-  std::string text;
-  for (auto [r, c] : shapes())
-    text += build(ClusterText(fmt::format("f_{}_{}", r, c)), r, c).str();
-  checkClusters(text, options);
+template <typename Build> void overShapes(CheckOptions options, Build build) {
+  size_t count = 0;
+  for (unsigned round = 0; round < rounds(1); ++round) {
+    std::string text;
+    for (auto [r, c] : shapes(round))
+      text += build(ClusterText(fmt::format("f{}_{}_{}", count++, r, c)), r, c).str();
+    checkClusters(text, options);
+    options.seed += 1000;
+  }
+  fmt::print("  {}: {} shapes\n", testing::UnitTest::GetInstance()->current_test_info()->name(), count);
 }
 
 ClusterText addRelu(ClusterText f, Shape shape, const std::string &type) {

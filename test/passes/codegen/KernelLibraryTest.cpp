@@ -85,7 +85,8 @@ TEST(KernelLibrary, AnEmptyLibraryIsLegal) {
 
 std::string whyNot(const std::string &text) {
   auto module = parse(text);
-  return KernelLibrary::whyNot(*module->getOps<mlir::func::FuncOp>().begin());
+  auto functions = module->getOps<mlir::func::FuncOp>();
+  return KernelLibrary::whyNot(llvm::SmallVector<mlir::func::FuncOp>(functions.begin(), functions.end()));
 }
 
 TEST(KernelLibrary, SaysWhyAClusterIsNotOneKernel) {
@@ -113,6 +114,19 @@ TEST(KernelLibrary, SaysWhyAClusterIsNotOneKernel) {
                        .generic("s", {4, 4}, "f32", "pp", {"x", "z"}, {"ba", "ab", "ab"}, "%y = arith.addf %x0, %x1 : f32")
                        .returns({"s"}).str()),
             "argument 0 is updated in place but read in another index order");
+}
+
+// Operators that share no value run together only if their sizes agree, and then for every size that occurs.
+TEST(KernelLibrary, SaysWhyAClusterIsNotOneKernelForEverySize) {
+  auto sumBeside = [](const std::string &name, int64_t rows) {
+    return ClusterText(name).argument("x", {3, 2, 2}, "f32").argument("y", {rows, 2}, "f32")
+        .generic("s", {}, "f32", "rrr", {"x"}, {"abc", ""}, "%y = arith.addf %acc, %x0 : f32", "0.0")
+        .generic("n", {rows, 2}, "f32", "pp", {"y"}, {"ab", "ab"}, "%y = arith.negf %x0 : f32")
+        .returns({"s", "n"}).str();
+  };
+  EXPECT_EQ(whyNot(sumBeside("large", 2)), "");
+  EXPECT_EQ(whyNot(sumBeside("large", 2) + sumBeside("small", 1)), "it cannot take the form of the kernel for other sizes");
+  EXPECT_EQ(whyNot(relu("large", {3, 4}) + relu("small", {1, 4})), "");
 }
 
 TEST(KernelLibrary, AddEmitsTheReasonAsDiagnostic) {

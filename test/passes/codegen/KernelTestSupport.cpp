@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -114,6 +115,11 @@ void callKernel(void *symbol, const std::vector<void *> &p, int64_t begin, int64
 
 bool cpuHas(const std::string &isa) {
   return isa == "x86-64-v3" ? __builtin_cpu_supports("x86-64-v3") : __builtin_cpu_supports("x86-64-v4");
+}
+
+unsigned rounds(unsigned count) {
+  const char *isLong = std::getenv("MSC_LONG");
+  return isLong && *isLong && std::string(isLong) != "0" ? 50 * count : count;
 }
 
 static Tensor draw(mlir::RankedTensorType type, const CheckOptions &options, std::mt19937_64 &random) {

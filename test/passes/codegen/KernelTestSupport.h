@@ -50,6 +50,9 @@ private:
 void callKernel(void *symbol, const std::vector<void *> &pointers, int64_t begin, int64_t end);
 bool cpuHas(const std::string &isa);
 
+/// How many rounds a random test runs: `count`, fifty times as many if the environment variable MSC_LONG is set.
+unsigned rounds(unsigned count);
+
 /// How a test draws arguments and compares results.
 struct CheckOptions {
   double tolerance = 2e-6;     ///< relative to the larger of 1 and the expected value

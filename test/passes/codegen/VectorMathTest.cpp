@@ -117,7 +117,7 @@ template <typename T> void checkUnary(const std::string &operation, Reference<T>
   Function<T> function(operation, 1, count);
   double worst = 0;
   T worstAt = 0;
-  for (unsigned round = 0; round < 16; ++round) {
+  for (unsigned round = 0; round < rounds(16); ++round) {
     std::vector<T> x = samples<T>(low, high, count, round + 1), y = function({x});
     for (size_t i = 0; i < count; ++i) {
       double error = ulps<T>(y[i], reference(x[i]));
@@ -129,7 +129,7 @@ template <typename T> void checkUnary(const std::string &operation, Reference<T>
       }
     }
   }
-  fmt::print("  {} {}: {:.3f} ulp at {}\n", operation, Wide<T>::name, worst, worstAt);
+  fmt::print("  {} {}: {:.3f} ulp at {} of {} arguments\n", operation, Wide<T>::name, worst, worstAt, rounds(16) * count);
   EXPECT_LE(worst, limit) << operation << " of " << Wide<T>::name << " at " << worstAt;
 }
 
@@ -176,7 +176,7 @@ template <typename T> void checkPow(double limit) {
       pairs[0].push_back(x);
       pairs[1].push_back(y);
     }
-  for (unsigned round = 0; round < 16; ++round) {
+  for (unsigned round = 0; round < rounds(16); ++round) {
     std::vector<T> x = samples<T>(0, 10, count, round + 1), y = samples<T>(-30, 30, count, round + 99);
     if (round == 0)
       for (size_t i = 0; i < pairs[0].size(); ++i)
@@ -194,7 +194,8 @@ template <typename T> void checkPow(double limit) {
         moderate = std::max(moderate, error);
     }
   }
-  fmt::print("  math.powf {}: {:.3f} ulp, {:.3f} for results near 1\n", Wide<T>::name, worst, moderate);
+  fmt::print("  math.powf {}: {:.3f} ulp, {:.3f} for results near 1, of {} arguments\n", Wide<T>::name, worst, moderate,
+             rounds(16) * count);
 }
 
 TEST(VectorMath, PowOfSingle) { checkPow<float>(0.6); }
