@@ -36,12 +36,21 @@ static std::string helpCommand(const CLI::App &app, const std::string &program) 
   return "'" + command + " --help'";
 }
 
+/// The nearest flag; the beginning of a flag is near to it, however long the rest.
+static std::string nearestFlag(const std::string &word, const std::vector<std::string> &flags) {
+  constexpr size_t shortest = 5; // "--" and three letters
+  for (const std::string &flag : flags)
+    if (word.size() >= shortest && flag.rfind(word, 0) == 0)
+      return flag;
+  return nearest(word, flags);
+}
+
 static int reportStranger(const CLI::App &app, const std::string &program, const std::string &word) {
   std::vector<std::string> flags, verbs;
   collectWords(app, flags, verbs);
   std::string bare = word.substr(0, word.find('='));
   if (word.rfind("-", 0) == 0) {
-    std::string near = nearest(bare, flags);
+    std::string near = nearestFlag(bare, flags);
     printError(program, "unknown flag '" + bare + "'",
                near.empty() ? helpCommand(app, program) + " lists the flags" : "did you mean '" + near + "'?");
   } else {

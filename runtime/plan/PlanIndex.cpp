@@ -107,6 +107,12 @@ std::string PlanIndex::bufferTitle(uint32_t index) const {
   return at.empty() ? fmt::format("'{}'", buffer(index).name()) : fmt::format("'{}' ({})", buffer(index).name(), at);
 }
 
+bool PlanIndex::isIdle(const plan::Step &step, int64_t rank) const {
+  return !step.has_collective() && !step.has_wait() &&
+         std::all_of(step.writes().begin(), step.writes().end(),
+                     [&](uint32_t buffer) { return localCount(buffer, rank) == 0; });
+}
+
 const plan::Variant *PlanIndex::variantOf(const plan::Program &program, int64_t rank) {
   for (const plan::Program::RankRange &range : program.ranges())
     if (rank >= range.first() && rank <= range.last())
