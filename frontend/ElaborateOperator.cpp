@@ -174,7 +174,7 @@ bool OperatorBuilder::addConstants() {
   auto type = RankedTensorType::get({}, cast<RankedTensorType>((*tensor).getType()).getElementType());
   for (auto [index, number] : constants) {
     if (!isExact(number, type.getElementType())) {
-      error(call.place) << "'" << call.callee << "' mixes the number " << net::numberText(number) << " with a tensor of "
+      error(call.place) << "'" << call.callee << "' mixes the number " << number << " with a tensor of "
                         << elementTypeName(type.getElementType()) << ", which cannot hold it";
       return false;
     }
