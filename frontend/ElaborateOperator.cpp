@@ -207,7 +207,7 @@ static StringRef kindText(AttributeKind kind) {
   case AttributeKind::Float: return "a number";
   case AttributeKind::String: return "a word";
   case AttributeKind::IntTuple: return "a tuple of whole numbers";
-  case AttributeKind::Type: return "an element type such as f32";
+  case AttributeKind::Type: return "an element type (f32, f64, i32, i64, bool)";
   }
   return "";
 }

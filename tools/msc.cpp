@@ -98,8 +98,13 @@ Status writeText(const std::string &path, const std::string &text) {
   return Status::ok();
 }
 
-/// The folder that a file goes to exists.
-Status checkFolder(const std::string &path) {
+/// The folder that a file goes to exists, and the file is none of `others`.
+Status checkTarget(const std::string &path, const std::vector<std::string> &others) {
+  std::error_code ignored;
+  for (const std::string &other : others)
+    if (!path.empty() && (path == other || std::filesystem::equivalent(path, other, ignored)))
+      return Error{ExitCode::Usage, "'" + path + "' would be written over " + (path == other ? "itself" : "'" + other + "'"),
+                   "choose another name"};
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder))
     return Error{ExitCode::NoResource, "cannot write '" + path + "': there is no folder '" + folder.string() + "'",
@@ -125,9 +130,11 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
     return fail(status.error());
   if (output.empty())
     output = compiler::defaultOutput(flags.options.input);
-  for (const std::string &path : {output, report}) // before the work, not after it
-    if (Status status = checkFolder(path); !status)
-      return fail(status.error());
+  // Before the work, not after it.
+  if (Status status = checkTarget(output, {flags.options.input, report}); !status)
+    return fail(status.error());
+  if (Status status = checkTarget(report, {flags.options.input}); !status)
+    return fail(status.error());
   Result<compiler::CompileOutcome> outcome = compiler::compile(flags.options);
   if (!outcome)
     return fail(outcome.error());
