@@ -98,13 +98,11 @@ Status writeText(const std::string &path, const std::string &text) {
   return Status::ok();
 }
 
-/// The folder that a file goes to exists, and the file is none of `others`.
-Status checkTarget(const std::string &path, const std::vector<std::string> &others) {
+/// The folder that a file goes to exists, and the file is not the other one, which `what` names.
+Status checkTarget(const std::string &flag, const std::string &path, const std::string &what, const std::string &other) {
   std::error_code ignored;
-  for (const std::string &other : others)
-    if (!path.empty() && (path == other || std::filesystem::equivalent(path, other, ignored)))
-      return Error{ExitCode::Usage, "'" + path + "' would be written over " + (path == other ? "itself" : "'" + other + "'"),
-                   "choose another name"};
+  if (!path.empty() && (path == other || std::filesystem::equivalent(path, other, ignored)))
+    return Error{ExitCode::Usage, flag + " " + path + " would overwrite " + what, "choose another name"};
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder))
     return Error{ExitCode::NoResource, "cannot write '" + path + "': there is no folder '" + folder.string() + "'",
@@ -131,10 +129,11 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
   if (output.empty())
     output = compiler::defaultOutput(flags.options.input);
   // Before the work, not after it.
-  if (Status status = checkTarget(output, {flags.options.input, report}); !status)
-    return fail(status.error());
-  if (Status status = checkTarget(report, {flags.options.input}); !status)
-    return fail(status.error());
+  for (const Status &status : {checkTarget("-o", output, "the network", flags.options.input),
+                               checkTarget("--report", report, "the network", flags.options.input),
+                               checkTarget("--report", report, "the plan", output)})
+    if (!status)
+      return fail(status.error());
   Result<compiler::CompileOutcome> outcome = compiler::compile(flags.options);
   if (!outcome)
     return fail(outcome.error());
