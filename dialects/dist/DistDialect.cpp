@@ -168,7 +168,7 @@ msc::dist::MoveKind msc::dist::moveKindOf(Operation *step) {
 
 double msc::dist::stepUs(Operation *step, const MachineModel &machine) {
   auto type = cast<RankedTensorType>(step->getResult(0).getType());
-  double bytes = type.getElementType().isInteger(1) ? 1 : type.getElementTypeBitWidth() / 8;
+  double bytes = type.getElementType().isInteger(1) ? 1.0 : type.getElementTypeBitWidth() / 8.0;
   if (auto collective = dyn_cast<CollectiveOp>(step))
     return machine.moveUs(moveKindOf(step), groupShape(collective.getGroupMatrix().vec(), collective.getGroupAxes().vec()),
                           static_cast<double>(collective.getReceivedElements()) * bytes);
