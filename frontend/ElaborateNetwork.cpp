@@ -316,6 +316,8 @@ bool Elaborator::runBody(const ast::Body &body, Frame &frame, std::vector<NamedV
       sound = runParam(*param, frame) && sound;
     } else if (const auto *assign = std::get_if<ast::Assign>(&statement.node)) {
       bool fine = runAssign(*assign, frame);
+      if (reportedDepth) // the rest would be as deep
+        return false;
       if (!fine)
         poison(*assign, frame.env);
       sound = sound && fine;
