@@ -148,12 +148,15 @@ Result<plan::Plan> loadPlan(const std::string &path) {
   return plan;
 }
 
-void printFailure(const RunResult &result) {
-  if (!result.status && result.prints)
-    tools::printError("msrun", result.status.error().message, result.status.error().help);
-}
+/// How this process ends, and whether it still has to say why.
+struct Outcome {
+  Status status;
+  bool prints = true;
+};
 
-RunResult runOn(const Launch &launch, SharedRun &shared, std::chrono::milliseconds timeout) {
+void printFailure(const Error &error) { tools::printError("msrun", error.message, error.help); }
+
+Outcome runOn(const Launch &launch, SharedRun &shared, std::chrono::milliseconds timeout) {
   const PlanIndex &index = *shared.index;
   auto announce = [&] {
     std::fprintf(stderr, "%s\n", launchLine(index.devices(), launch.transport, "cpu").c_str());
@@ -162,13 +165,14 @@ RunResult runOn(const Launch &launch, SharedRun &shared, std::chrono::millisecon
     if (Status status = device::checkHostMemory(index.plan().arena_bytes(), index.devices()); !status)
       return {status};
     announce();
-    return runThreads(shared, timeout);
+    return {runThreads(shared, timeout, printFailure), false};
   }
   // What mpirun says is enough to refuse a wrong number of ranks before MPI is loaded.
   bool first = launch.rank.value_or(0) == 0;
   if (launch.size)
     if (Status status = checkRankCount(index.devices(), launch, *launch.size, shared.options.planPath); !status)
       return {status, first};
+  reserveSignals();
   auto world = comm::loadMpiWorld();
   if (!world)
     return {world.error(), first};
@@ -179,13 +183,10 @@ RunResult runOn(const Launch &launch, SharedRun &shared, std::chrono::millisecon
     return {status, first};
   if (first)
     announce();
-  RunResult result = runRank(shared, **world, timeout);
-  // Before the world ends: after a failure that may end the process.
-  printFailure(result);
-  return {result.status, false};
+  return {runRank(shared, **world, timeout, printFailure), false};
 }
 
-RunResult execute(Flags &flags) {
+Outcome execute(Flags &flags) {
   if (Status status = checkFlags(flags); !status)
     return {status};
   Result<plan::Plan> plan = loadPlan(flags.options.planPath);
@@ -226,7 +227,8 @@ int main(int argc, char **argv) {
   flags.addTo(app);
   if (int code = tools::parseCommandLine(app, {"msrun", {argv + 1, argv + argc}}); code >= 0)
     return code;
-  RunResult result = execute(flags);
-  printFailure(result);
-  return result.status ? 0 : static_cast<int>(result.status.error().code);
+  Outcome outcome = execute(flags);
+  if (!outcome.status && outcome.prints)
+    printFailure(outcome.status.error());
+  return outcome.status ? 0 : static_cast<int>(outcome.status.error().code);
 }

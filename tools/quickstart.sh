@@ -22,6 +22,6 @@ show() { echo; echo "\$ $*"; "$@"; }
 show msc compile "$network" --devices 8 --save-graphs 2 --save-graphs-path saved_graph
 echo
 echo "strategies (saved_graph/rank_0/step_parallel_begin_*.ir):"
-grep -h -o -E '^%[^=]*= [A-Za-z]+\(|\{in_strategy: .*\}$' saved_graph/rank_0/step_parallel_begin_*.ir | paste -sd' \n' | sed -E 's/^%[0-9]+\(([^)]*)\) = ([A-Za-z]+)\( /  \1 = \2 /'
+sed -n -E 's/^ +%[0-9]+\(([^)]*)\) = ([A-Za-z]+)\(.* (\{in_strategy: .*\})$/  \1 = \2 \3/p' saved_graph/rank_0/step_parallel_begin_*.ir
 show msrun net.plan --no-checkpoint
 show mpirun -n 8 msrun net.plan --no-checkpoint

@@ -103,8 +103,12 @@ public:
   /// Tells all ranks that this one has failed: they leave their current operation with PeerFailed and this error's code
   /// and message as the first cause. Idempotent, callable from any thread.
   virtual void abort(const Error &error) = 0;
-  /// The first failure that any rank has reported, if one has.
-  virtual std::optional<Error> firstFailure() const = 0;
+  /// The first failure that any rank has reported, if one has; a peer that has died counts. Callable from any thread.
+  virtual std::optional<Error> firstFailure() = 0;
+  /// True for one call of one rank of a host: its caller prints firstFailure(). Callable from any thread.
+  virtual bool takeReport() = 0;
+  /// Says where the training stands, for messages about this rank. Both from 1.
+  virtual void enterStep(uint64_t epoch, uint64_t step) = 0;
   /// Longest time without progress inside one operation before it fails with Timeout; zero: no limit (a line on stderr
   /// after 5 s all the same).
   virtual void setTimeout(std::chrono::milliseconds limit) = 0;

@@ -11,16 +11,22 @@
 namespace msc {
 namespace {
 
+sigset_t endingSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  return signals;
+}
+
 /// Turns SIGINT and SIGTERM into a call while it lives. The signals are blocked in the thread that creates it and in those
 /// that it starts afterwards; a thread of our own takes them.
 class SignalWatch {
 public:
   explicit SignalWatch(std::function<void(int)> onSignal) {
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
+    sigset_t signals = endingSignals();
     pthread_sigmask(SIG_BLOCK, &signals, &before);
-    watcher = std::thread([this, onSignal = std::move(onSignal)] {
+    watcher = std::thread([this, signals, onSignal = std::move(onSignal)] {
       while (!done) {
         timespec pause{0, 50'000'000};
         if (int signal = sigtimedwait(&signals, nullptr, &pause); signal > 0)
@@ -35,7 +41,7 @@ public:
   }
 
 private:
-  sigset_t signals, before;
+  sigset_t before;
   std::atomic<bool> done{false};
   std::thread watcher;
 };
@@ -52,52 +58,68 @@ Status runSession(SharedRun &shared, comm::World &world) {
 }
 
 /// Runs a rank; a failure is told to all others, and the first cause is what comes back.
-RunResult runToEnd(SharedRun &shared, comm::World &world) {
+Status runToEnd(SharedRun &shared, comm::World &world) {
   Status status = runSession(shared, world);
   if (status)
     return {};
-  world.abort(status.error());
+  // A peer that has died comes before what this rank makes of it.
   std::optional<Error> first = world.firstFailure();
-  bool own = !first || first->message == status.error().message;
-  return {first ? Status(*first) : status, own};
+  if (!first)
+    world.abort(status.error());
+  return *world.firstFailure();
 }
 
 } // namespace
 
-RunResult runThreads(SharedRun &shared, std::chrono::milliseconds timeout) {
+Status runThreads(SharedRun &shared, std::chrono::milliseconds timeout, const FailurePrinter &print) {
   int64_t ranks = shared.index->devices();
   auto hub = comm::ThreadHub::create(ranks);
-  if (!hub)
-    return {hub.error()};
+  if (!hub) {
+    print(hub.error());
+    return hub.error();
+  }
   SignalWatch watch([&](int signal) {
-    shared.stop = static_cast<int>(interrupted(signal).code);
     (*hub)->abort(interrupted(signal));
+    shared.stop = static_cast<int>(interrupted(signal).code);
   });
-  std::vector<RunResult> results(static_cast<size_t>(ranks));
   std::vector<std::thread> threads;
   for (int64_t rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
       std::unique_ptr<comm::World> world = (*hub)->world(rank);
       world->setTimeout(timeout);
-      results[rank] = runToEnd(shared, *world);
+      (void)runToEnd(shared, *world).isOk(); // the hub knows the first of all failures
     });
   for (std::thread &thread : threads)
     thread.join();
-  // The rank that failed says it best; the others only know of it.
-  for (bool own : {true, false})
-    for (RunResult &result : results)
-      if (!result.status && (result.prints || !own))
-        return {result.status};
-  return {};
+  std::optional<Error> failure = (*hub)->firstFailure();
+  if (!failure)
+    return {};
+  print(*failure);
+  return *failure;
 }
 
-RunResult runRank(SharedRun &shared, comm::World &world, std::chrono::milliseconds timeout) {
+void reserveSignals() {
+  sigset_t signals = endingSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+Status runRank(SharedRun &shared, comm::World &world, std::chrono::milliseconds timeout, const FailurePrinter &print) {
+  auto report = [&] {
+    if (world.takeReport())
+      print(*world.firstFailure());
+  };
   SignalWatch watch([&](int signal) {
-    shared.stop = static_cast<int>(interrupted(signal).code);
-    world.abort(interrupted(signal));
+    // When a rank dies, mpirun ends the others: then the death is the cause, not the signal.
+    if (!world.firstFailure())
+      world.abort(interrupted(signal));
+    report();
+    shared.stop = static_cast<int>(world.firstFailure()->code);
   });
   world.setTimeout(timeout);
-  return runToEnd(shared, world);
+  Status status = runToEnd(shared, world);
+  if (!status)
+    report();
+  return status;
 }
 
 } // namespace msc

@@ -188,13 +188,11 @@ Status Session::trainStep(uint64_t step) {
   if (int code = shared.stop.load(std::memory_order_relaxed))
     return Error{static_cast<ExitCode>(code), "interrupted", ""};
   Clock::time_point begin = Clock::now();
-  setSchedules(step);
-  if (Status status = data->load(*device, arena, epochOf(step), stepOf(step)); !status)
-    return status;
-  if (Status status = executor->runStep(); !status)
-    return status;
-  if (Status status = device->synchronize(); !status)
-    return status;
+  world.enterStep(epochOf(step) + 1, stepOf(step) + 1);
+  if (Status status = computeStep(step); !status)
+    return Error{status.error().code,
+                 fmt::format("epoch {} step {}: {}", epochOf(step) + 1, stepOf(step) + 1, status.error().message),
+                 status.error().help};
   if (speaks()) {
     double value = scalar(loss->buffer());
     double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
@@ -205,6 +203,15 @@ Status Session::trainStep(uint64_t step) {
       records.push_back({epochOf(step) + 1, stepOf(step) + 1, value, ms});
   }
   return checkpointAfter(step);
+}
+
+Status Session::computeStep(uint64_t step) {
+  setSchedules(step);
+  if (Status status = data->load(*device, arena, epochOf(step), stepOf(step)); !status)
+    return status;
+  if (Status status = executor->runStep(); !status)
+    return status;
+  return device->synchronize();
 }
 
 Status Session::checkpointAfter(uint64_t step) {
@@ -232,12 +239,7 @@ Status Session::checkpointAfter(uint64_t step) {
 }
 
 Status Session::predict() {
-  setSchedules(0);
-  if (Status status = data->load(*device, arena, 0, 0); !status)
-    return status;
-  if (Status status = executor->runStep(); !status)
-    return status;
-  if (Status status = device->synchronize(); !status)
+  if (Status status = computeStep(0); !status)
     return status;
   for (const plan::Output &output : program->outputs()) {
     auto value = gather(index, output.buffer(), world, *device, arena);

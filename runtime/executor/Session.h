@@ -29,6 +29,8 @@ private:
   Status resume();
   Status train();
   Status trainStep(uint64_t step);
+  /// Scalars, inputs and the program once.
+  Status computeStep(uint64_t step);
   Status predict();
   Status checkpointAfter(uint64_t step);
   Status fetchAll();

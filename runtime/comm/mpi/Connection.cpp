@@ -102,7 +102,7 @@ Error Connection::stalled(const OperationRecord &what, milliseconds waited) {
 }
 
 Status Connection::wait(const OperationRecord &what) {
-  const Clock::time_point start = Clock::now();
+  WaitingTime time;
   milliseconds nextReport = run.stallAfter;
   statuses.resize(requests.size());
   for (int64_t poll = 0;; ++poll) {
@@ -121,11 +121,11 @@ Status Connection::wait(const OperationRecord &what) {
       return abandon();
     if (poll % 64 == 63) {
       spreadFailure();
-      auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - start);
+      milliseconds waited = time.sinceStart();
       if (run.timeout.count() && waited >= run.timeout)
         run.fail(-1, stalled(what, waited));
       if (waited >= nextReport) {
-        fprintf(stderr, "warning: %s\n", stalled(what, waited).message.c_str());
+        fprintf(stderr, "msrun: warning: %s\n", stalled(what, waited).message.c_str());
         nextReport *= 4;
       }
       // Who has waited for a millisecond leaves the core to those who compute.
@@ -169,7 +169,7 @@ void Connection::spreadFailure() {
     FailureMessage news;
     MPI_Recv(&news, sizeof(news), MPI_BYTE, status.MPI_SOURCE, kTag, failures, MPI_STATUS_IGNORE);
     told = true;
-    run.fail(news.rank, {static_cast<ExitCode>(news.code), news.message, news.help});
+    run.fail(news.rank, {static_cast<ExitCode>(news.code), news.message, news.help}, SharedRun::Reporter::Elsewhere);
   }
   if (!run.hasFailed() || told || !run.recordedHere())
     return;

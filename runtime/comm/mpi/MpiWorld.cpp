@@ -54,7 +54,12 @@ public:
     return groups.get(ranks, rank(), size(), [&] { return makeGroup(ranks); });
   }
   void abort(const Error &error) override { run.fail(run.rank(), error); }
-  std::optional<Error> firstFailure() const override { return run.failure(); }
+  std::optional<Error> firstFailure() override {
+    watcher->look();
+    return run.failure();
+  }
+  bool takeReport() override { return run.takeReport(); }
+  void enterStep(uint64_t epoch, uint64_t step) override { run.enterStep(epoch, step); }
   void setTimeout(std::chrono::milliseconds limit) override { run.timeout = limit; }
 
 private:

@@ -1,7 +1,7 @@
 #include "runtime/comm/mpi/PeerWatcher.h"
 
-#include <poll.h>
 #include <csignal>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -42,9 +42,16 @@ void PeerWatcher::peerEnded(int64_t rank) {
   RankState &state = run.state(rank);
   if (Presence presence = state.presence.load(); presence == Presence::Left || presence == Presence::LeftFailed)
     return;
-  state.presence.store(Presence::Dead);
-  run.fail(rank, {ExitCode::PeerFailed,
-                  "its process " + std::to_string(state.process.load()) + " died; " + run.whereabouts(rank), ""});
+  run.fail(-1, {ExitCode::PeerFailed,
+                "rank " + std::to_string(rank) + " died: its process " + std::to_string(state.process.load()) + " was " +
+                    run.doing(rank),
+                ""});
+}
+
+void PeerWatcher::look() {
+  for (size_t i = 0; i < peers.size(); ++i)
+    if (pollfd peer{handles[i], POLLIN, 0}; poll(&peer, 1, 0) > 0)
+      peerEnded(peers[i]);
 }
 
 void PeerWatcher::watch() {

@@ -7,13 +7,15 @@
 
 namespace msc::comm {
 
-/// A thread that sleeps until a peer ends. It makes no MPI calls.
+/// A thread that sleeps until a peer ends, and records that as the failure of the run. It makes no MPI calls.
 class PeerWatcher {
 public:
   explicit PeerWatcher(SharedRun &run);
   ~PeerWatcher();
   PeerWatcher(const PeerWatcher &) = delete;
   PeerWatcher &operator=(const PeerWatcher &) = delete;
+  /// Looks at once, in the caller's thread.
+  void look();
 
 private:
   void watch();

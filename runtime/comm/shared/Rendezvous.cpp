@@ -106,7 +106,7 @@ Status Rendezvous::waitFor(uint32_t generation) {
 }
 
 Status Rendezvous::waitSlowly(uint32_t generation) {
-  const Clock::time_point start = Clock::now();
+  WaitingTime time;
   milliseconds nextReport = shared.stallAfter;
   for (;;) {
     memory.sleepers.fetch_add(1, std::memory_order_seq_cst);
@@ -122,15 +122,11 @@ Status Rendezvous::waitSlowly(uint32_t generation) {
       shared.idle();
     if (shared.hasFailed())
       return leaveFailed();
-    for (int64_t rank : missing()) {
-      Presence presence = shared.state(rank).presence.load();
-      if (presence == Presence::Left || presence == Presence::Dead)
+    for (int64_t rank : missing())
+      if (shared.state(rank).presence.load() == Presence::Left)
         shared.fail(rank, {ExitCode::PeerFailed,
-                           (presence == Presence::Left ? "it ended while its peers wait in " : "it died; peers wait in ") +
-                               slots[own].publications[turn].record.str(),
-                           ""});
-    }
-    auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - start);
+                           "it ended while its peers wait in " + slots[own].publications[turn].record.str(), ""});
+    milliseconds waited = time.sinceStart();
     if (shared.timeout.count() && waited >= shared.timeout && !shared.hasFailed())
       shared.fail(-1, {ExitCode::Timeout, stallText(waited), "raise --timeout if the ranks are only slow"});
     if (waited >= nextReport) {
@@ -164,7 +160,7 @@ void Rendezvous::reportStall(milliseconds waited) {
     if (slots[m].arrivals.load(std::memory_order_relaxed) >= arrivals)
       return;
   if (!missing().empty())
-    fprintf(stderr, "warning: %s\n", stallText(waited).c_str());
+    fprintf(stderr, "msrun: warning: %s\n", stallText(waited).c_str());
 }
 
 } // namespace msc::comm

@@ -103,7 +103,7 @@ template <size_t N> static void copyText(char (&to)[N], const std::string &text)
   to[count] = 0;
 }
 
-bool SharedRun::fail(int64_t rank, const Error &error) {
+bool SharedRun::fail(int64_t rank, const Error &error, Reporter reporter) {
   FailureRecord &record = header().failure;
   uint32_t none = 0;
   if (!record.state.compare_exchange_strong(none, 1, std::memory_order_seq_cst))
@@ -113,6 +113,7 @@ bool SharedRun::fail(int64_t rank, const Error &error) {
   record.rank = rank;
   copyText(record.message, error.message);
   copyText(record.help, error.help);
+  record.reported.store(reporter == Reporter::Elsewhere);
   record.state.store(2, std::memory_order_seq_cst);
   // The failure is visible before the words change: whoever wakes, or is about to sleep, sees it.
   for (uint64_t offset = header().firstGroup.load(std::memory_order_acquire); offset;) {
@@ -122,6 +123,13 @@ bool SharedRun::fail(int64_t rank, const Error &error) {
     offset = group->next;
   }
   return true;
+}
+
+bool SharedRun::takeReport() {
+  if (!hasFailed())
+    return false;
+  (void)firstCause(); // waits until the record is complete
+  return recorded.load() && header().failure.reported.exchange(1) == 0;
 }
 
 std::pair<int64_t, Error> SharedRun::firstCause() const {
@@ -151,21 +159,36 @@ void SharedRun::enter(const OperationRecord &record) {
   own.inside.store(1, std::memory_order_relaxed);
 }
 
-std::string SharedRun::whereabouts(int64_t rank) {
+void SharedRun::enterStep(uint64_t epoch, uint64_t step) {
+  state(ownRank).epoch.store(epoch, std::memory_order_relaxed);
+  state(ownRank).step.store(step, std::memory_order_relaxed);
+}
+
+std::string SharedRun::doing(int64_t rank) {
   RankState &other = state(rank);
-  std::string who = "rank " + std::to_string(rank);
-  if (other.presence.load() == Presence::Expected)
-    return who + " has not started";
   uint64_t words[sizeof(OperationRecord) / 8];
   for (size_t i = 0; i < std::size(words); ++i)
     words[i] = other.record[i].load(std::memory_order_relaxed);
   OperationRecord record;
   memcpy(static_cast<void *>(&record), words, sizeof(record));
   if (record.sequence == 0)
-    return who + " has not communicated yet";
-  if (other.inside.load(std::memory_order_relaxed))
-    return who + " is in " + record.str();
-  return who + " is busy since " + record.str();
+    return "starting";
+  std::string text = (other.inside.load(std::memory_order_relaxed) ? "in " : "busy since ") + record.str();
+  if (uint64_t step = other.step.load(std::memory_order_relaxed))
+    text += ", epoch " + std::to_string(other.epoch.load(std::memory_order_relaxed)) + " step " + std::to_string(step);
+  return text;
+}
+
+std::string SharedRun::whereabouts(int64_t rank) {
+  std::string who = "rank " + std::to_string(rank);
+  return state(rank).presence.load() == Presence::Expected ? who + " has not started" : who + " is " + doing(rank);
+}
+
+std::chrono::milliseconds WaitingTime::sinceStart() {
+  Clock::time_point now = Clock::now();
+  waited += std::min<Clock::duration>(now - last, std::chrono::seconds(1));
+  last = now;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(waited);
 }
 
 } // namespace msc::comm

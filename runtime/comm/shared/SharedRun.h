@@ -7,6 +7,7 @@
 #include "runtime/comm/Operation.h"
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <optional>
 
@@ -18,6 +19,8 @@ constexpr size_t kInlineBytes = 4096;
 /// The first failure of the run. `state`: 0 none, 1 being written, 2 readable.
 struct FailureRecord {
   std::atomic<uint32_t> state{0};
+  /// 1: somebody has printed it, or will.
+  std::atomic<uint32_t> reported{0};
   int32_t code = 0;
   int64_t rank = 0;
   char message[1024] = {};
@@ -25,13 +28,15 @@ struct FailureRecord {
 };
 
 /// Where a rank is in its life.
-enum class Presence : uint32_t { Expected, Here, Left, LeftFailed, Dead };
+enum class Presence : uint32_t { Expected, Here, Left, LeftFailed };
 
 struct alignas(64) RankState {
   std::atomic<Presence> presence{Presence::Expected};
   std::atomic<int64_t> process{0};   ///< process id, 0 for threads
   /// What the rank did last, readable by others while it changes: words of an OperationRecord, and whether it is inside.
   std::atomic<uint32_t> inside{0};
+  /// Where the training stands, from 1; 0: not in the loop.
+  std::atomic<uint64_t> epoch{0}, step{0};
   std::atomic<uint64_t> record[sizeof(OperationRecord) / 8] = {};
 };
 
@@ -82,9 +87,13 @@ public:
   /// The memory of the group of `members`, made on the first call of any of them.
   Result<RendezvousMemory *> group(const std::vector<int64_t> &members);
 
-  /// Records the first failure and wakes everybody; false if there is one already. `rank`: who failed, or -1 if no single
-  /// rank did.
-  bool fail(int64_t rank, const Error &error);
+  /// Who prints a failure: the rank that recorded it, or somebody on another host.
+  enum class Reporter { Here, Elsewhere };
+  /// Records the first failure and wakes everybody; false if there is one already. `rank`: who failed, or -1 if the message
+  /// says it.
+  bool fail(int64_t rank, const Error &error, Reporter reporter = Reporter::Here);
+  /// True once: for the view that recorded the failure, unless it is reported elsewhere.
+  bool takeReport();
   /// True if the recorded failure came in through this view: it then tells those who do not share the memory.
   bool recordedHere() const { return recorded.load(); }
   /// The failure as it was recorded, without the name of the rank.
@@ -97,7 +106,10 @@ public:
   /// Says what this rank does, for the stall lines of others.
   void enter(const OperationRecord &record);
   void exit() { state(ownRank).inside.store(0, std::memory_order_relaxed); }
-  /// "rank 2 is in AllReduce 'a' ..." or "rank 2 is outside communication since ...".
+  void enterStep(uint64_t epoch, uint64_t step);
+  /// What a rank does, or did when it died: "in AllReduce 'a' ..., epoch 1 step 4" or "busy since AllReduce 'a' ...".
+  std::string doing(int64_t rank);
+  /// "rank 2 is in AllReduce 'a' ..." or "rank 2 has not started".
   std::string whereabouts(int64_t rank);
 
   /// Longest wait without progress; zero: no limit.
@@ -127,6 +139,18 @@ private:
   std::vector<int64_t> allRanks;
   int64_t ownRank;
   std::atomic<bool> recorded{false};
+};
+
+/// How long a rank has waited for its peers. While the rank itself did not run (it was stopped, the machine slept), the peers
+/// are not late: of the time between two looks, at most a second counts.
+class WaitingTime {
+public:
+  std::chrono::milliseconds sinceStart();
+
+private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point last = Clock::now();
+  Clock::duration waited{0};
 };
 
 /// Sleeps while `word` holds `value`, at most for `limit`; other processes that map the word can wake it.

@@ -38,7 +38,9 @@ public:
     });
   }
   void abort(const Error &error) override { run.fail(run.rank(), error); }
-  std::optional<Error> firstFailure() const override { return run.failure(); }
+  std::optional<Error> firstFailure() override { return run.failure(); }
+  bool takeReport() override { return run.takeReport(); }
+  void enterStep(uint64_t epoch, uint64_t step) override { run.enterStep(epoch, step); }
   void setTimeout(std::chrono::milliseconds limit) override { run.timeout = limit; }
 
 private:
@@ -68,5 +70,10 @@ std::unique_ptr<World> ThreadHub::world(int64_t rank) {
 }
 
 void ThreadHub::abort(const Error &error) { SharedRun(memory, firstRanks(ranks), 0).fail(-1, error); }
+
+std::optional<Error> ThreadHub::firstFailure() const {
+  SharedRun run(memory, firstRanks(ranks), 0);
+  return run.hasFailed() ? std::optional<Error>(run.firstCause().second) : std::nullopt;
+}
 
 } // namespace msc::comm

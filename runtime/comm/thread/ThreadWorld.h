@@ -19,6 +19,8 @@ public:
   int64_t size() const { return ranks; }
   /// For a watchdog outside of the ranks.
   void abort(const Error &error);
+  /// The first failure of any rank, if there is one.
+  std::optional<Error> firstFailure() const;
 
 private:
   ThreadHub(void *memory, int64_t ranks) : memory(memory), ranks(ranks) {}

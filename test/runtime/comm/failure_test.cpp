@@ -1,4 +1,5 @@
 // Threads that disagree, fail, leave or stall: nobody hangs, and everybody learns the first cause.
+#include "runtime/comm/shared/SharedRun.h"
 #include "runtime/comm/thread/ThreadWorld.h"
 
 #include <algorithm>
@@ -106,6 +107,22 @@ TEST(ThreadFailure, AbortWakesEverybodyWithTheFirstCause) {
   }
 }
 
+TEST(ThreadFailure, OneRankReportsAFailure) {
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> reports{0};
+    auto results = outcomes(4, [&](World &world, Group &group) -> Status {
+      world.enterStep(2, 7);
+      Status done = world.rank() == 1 ? Status::ok() : sum(group, round % 2 ? 10 : 5000 + world.rank());
+      reports += world.takeReport() + world.takeReport();
+      return done;
+    });
+    EXPECT_EQ(reports, 1);
+    if (round % 2 == 0) {
+      EXPECT_FALSE(results[0].isOk());
+    }
+  }
+}
+
 TEST(ThreadFailure, AfterAFailureEveryOperationFails) {
   auto results = outcomes(2, [](World &world, Group &group) -> Status {
     if (world.rank() == 0)
@@ -160,6 +177,14 @@ TEST(ThreadFailure, AStallIsReportedOnceAndSurvived) {
   EXPECT_NE(said.find("waiting for ranks 1, 3"), std::string::npos) << said;
   EXPECT_NE(said.find("AllReduce 'grad' of 10 f32 (sum) at net.mir:14 of 4 ranks"), std::string::npos) << said;
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+}
+
+TEST(WaitingTime, DoesNotCountWhileTheWaitingRankIsStopped) {
+  WaitingTime time;
+  std::this_thread::sleep_for(milliseconds(1500));
+  EXPECT_EQ(time.sinceStart(), milliseconds(1000));
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_GE(time.sinceStart(), milliseconds(1100));
 }
 
 TEST(ThreadFailure, BuffersOfAFailedRankMayGoAwayAtOnce) {

@@ -1,84 +1,17 @@
 // The program as users start it: lines, files, exit codes.
 #include "runtime/checkpoint/Npy.h"
 #include "runtime/plan/PlanFile.h"
-#include "test/runtime/PlanBuilder.h"
+#include "test/runtime/executor/MsrunFixture.h"
 
 #include <cmath>
-#include <csignal>
 #include <cstring>
-#include <fcntl.h>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <regex>
-#include <sys/wait.h>
-#include <thread>
-#include <unistd.h>
 
 using namespace msc;
 using namespace msc::test;
 
 namespace {
-
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-
-std::string contentOf(const std::filesystem::path &path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-class Msrun : public testing::Test {
-protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "msrun-XXXXXX").string();
-    folder = ::mkdtemp(name.data());
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-  std::string file(const std::string &name) const { return (folder / name).string(); }
-  void save(const PlanBuilder &builder, const std::string &name = "net.plan") {
-    ASSERT_TRUE(plan::writePlan(file(name), builder.plan));
-  }
-
-  pid_t start(std::vector<std::string> words) {
-    pid_t child = ::fork();
-    if (child != 0)
-      return child;
-    // The environment of an outer mpirun says nothing about the runs of this test.
-    for (const char *name : {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MS_ROLE", "OMPI_MCA_orte_output_filename"})
-      ::unsetenv(name);
-    if (::chdir(folder.c_str()) != 0)
-      ::_exit(99);
-    ::dup2(::open("stdout", O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
-    ::dup2(::open("stderr", O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
-    words.insert(words.begin(), MSC_MSRUN);
-    std::vector<char *> arguments;
-    for (std::string &word : words)
-      arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    ::execv(MSC_MSRUN, arguments.data());
-    ::_exit(98);
-  }
-  Outcome finish(pid_t child) {
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), contentOf(folder / "stdout"),
-            contentOf(folder / "stderr")};
-  }
-  Outcome run(std::vector<std::string> words) { return finish(start(std::move(words))); }
-
-  std::filesystem::path folder;
-};
-
-std::vector<double> lossesOf(const std::string &out) {
-  std::vector<double> losses;
-  std::regex line("epoch: [0-9]+ step: [0-9]+, loss is (.*)");
-  for (std::sregex_iterator it(out.begin(), out.end(), line), end; it != end; ++it)
-    losses.push_back(std::stod((*it)[1]));
-  return losses;
-}
 
 TEST_F(Msrun, TrainsAndPrintsWhatUsersKnow) {
   save(regression(4, 2));
@@ -285,10 +218,8 @@ TEST_F(Msrun, MemoryIsRefusedBeforeTheStart) {
 TEST_F(Msrun, SignalsEndTheRunCleanly) {
   save(regression(4, 100000000));
   for (auto [signal, code] : {std::pair{SIGINT, 130}, {SIGTERM, 143}}) {
-    std::filesystem::remove(folder / "stdout");
     pid_t child = start({"net.plan", "--log-every", "100000"});
-    for (int i = 0; i < 500 && contentOf(folder / "stdout").find("batch num") == std::string::npos; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_TRUE(waitFor("batch num"));
     ::kill(child, signal);
     Outcome outcome = finish(child);
     EXPECT_EQ(outcome.code, code) << outcome.err;

@@ -1,0 +1,98 @@
+// Ranks under mpirun that die, stop or are ended: one line on stderr says who and where, and the run ends within seconds.
+#include "test/runtime/executor/MsrunFixture.h"
+
+using namespace msc;
+using namespace msc::test;
+using std::chrono::seconds;
+
+namespace {
+
+class MsrunMpi : public Msrun {
+protected:
+  void SetUp() override {
+    Msrun::SetUp();
+    if (std::system("command -v mpirun > /dev/null") != 0)
+      GTEST_SKIP() << "mpirun is not installed";
+    save(regression(8, 100000000));
+  }
+  /// Eight ranks that train until they are stopped. mpirun keeps its own remarks to itself: what is left on stderr is ours.
+  pid_t startRanks(std::vector<std::string> flags = {}) {
+    std::vector<std::string> words{"env", "OMPI_MCA_orte_execute_quiet=1", MSC_MPIRUN, MSC_ROOT, "8", MSC_MSRUN, "net.plan",
+                                   "--log-every", "100000000"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    pid_t mpirun = startProgram(words);
+    EXPECT_TRUE(waitFor("batch num"));
+    return mpirun;
+  }
+  /// The process of a rank among the children of mpirun.
+  static pid_t processOf(pid_t mpirun, int rank) {
+    for (const auto &entry : std::filesystem::directory_iterator("/proc")) {
+      if (!std::isdigit(entry.path().filename().string()[0]))
+        continue;
+      std::string stat = contentOf(entry.path() / "stat");
+      size_t state = stat.rfind(") ");
+      if (state == std::string::npos || std::atoi(stat.c_str() + state + 4) != mpirun)
+        continue;
+      std::string environment = contentOf(entry.path() / "environ") + '\0';
+      std::string wanted = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank);
+      if (environment.find('\0' + wanted + '\0') != std::string::npos)
+        return std::atoi(entry.path().filename().c_str());
+    }
+    ADD_FAILURE() << "no process of rank " << rank;
+    return mpirun;
+  }
+};
+
+bool matches(const std::string &text, const std::string &form) { return std::regex_match(text, std::regex(form)); }
+
+constexpr const char *kPlace = "(in|busy since) [A-Za-z]+ '[a-z_ ]+' of .* at net.mir:[0-9]+, epoch [0-9]+ step [0-9]+";
+
+TEST_F(MsrunMpi, AKilledRankIsNamedByOneLine) {
+  for (int rank : {3, 0, 7}) {
+    pid_t mpirun = startRanks();
+    pid_t victim = processOf(mpirun, rank);
+    auto start = std::chrono::steady_clock::now();
+    ::kill(victim, SIGKILL);
+    Outcome outcome = finish(mpirun);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(10));
+    // mpirun takes the code of the first process that died: 128 + 9, whatever the others say (runtime/comm/mpi/README.md).
+    EXPECT_EQ(outcome.code, 137);
+    EXPECT_TRUE(matches(outcome.err, "8 ranks: mpi, cpu\nmsrun: error: rank " + std::to_string(rank) + " died: its process " +
+                                         std::to_string(victim) + " was " + kPlace + "\n"))
+        << outcome.err;
+  }
+}
+
+TEST_F(MsrunMpi, AStoppedRankIsNamedAndWaitedFor) {
+  pid_t mpirun = startRanks();
+  pid_t stopped = processOf(mpirun, 5);
+  ::kill(stopped, SIGSTOP);
+  EXPECT_TRUE(waitFor("waiting for rank 5; rank 5 is "));
+  std::this_thread::sleep_for(seconds(1));
+  // Nothing but the line: who is alive is waited for.
+  EXPECT_EQ(::waitpid(mpirun, nullptr, WNOHANG), 0);
+  ::kill(stopped, SIGCONT);
+  std::this_thread::sleep_for(seconds(1));
+  ::kill(mpirun, SIGTERM);
+  Outcome outcome = finish(mpirun);
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_TRUE(matches(outcome.err, std::string("8 ranks: mpi, cpu\nmsrun: warning: .* of 8 ranks made no progress for 5\\.[0-9] s: "
+                                               "waiting for rank 5; rank 5 is ") +
+                                       kPlace + "\nmsrun: error: terminated by a signal \\(SIGTERM\\)\n(\\[warn\\] Epoll .*\n)*"))
+      << outcome.err;
+}
+
+TEST_F(MsrunMpi, AStoppedRankEndsTheRunAfterTheTimeout) {
+  pid_t mpirun = startRanks({"--timeout", "2"});
+  ::kill(processOf(mpirun, 6), SIGSTOP);
+  auto start = std::chrono::steady_clock::now();
+  Outcome outcome = finish(mpirun);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(15));
+  EXPECT_EQ(outcome.code, 6);
+  EXPECT_TRUE(matches(outcome.err, std::string("8 ranks: mpi, cpu\nmsrun: error: .* of 8 ranks made no progress for [23]\\.[0-9] "
+                                               "s: waiting for rank 6; rank 6 is ") +
+                                       kPlace + "\nhelp: raise --timeout if the ranks are only slow\n"))
+      << outcome.err;
+}
+
+} // namespace
