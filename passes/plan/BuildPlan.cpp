@@ -290,7 +290,7 @@ private:
     Value result = unit.ops.back()->getResult(0), bias;
     StringRef activation;
     for (Operation *op : llvm::drop_begin(unit.ops)) {
-      if (op->getNumOperands() == 2)
+      if (cast<net::Lower>(op).epilogueKind() == net::EpilogueKind::Bias)
         bias = memory[op->getOperand(1)];
       else
         activation = "relu";
