@@ -11,6 +11,7 @@
 #include "frontend/Diagnostics.h"
 #include "frontend/Frontend.h"
 #include "frontend/Printer.h"
+#include "passes/sharding/Decisions.h"
 #include "runtime/plan/PlanChecker.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -28,11 +29,11 @@ std::string defaultOutput(const std::string &input) {
   return std::filesystem::path(input).stem().string() + ".plan";
 }
 
-std::vector<std::string> contextOptionNames() {
-  std::vector<std::string> names;
+std::vector<ContextOption> contextOptions() {
+  std::vector<ContextOption> options;
   for (StringRef name : net::contextOptionNames())
-    names.push_back(name.str());
-  return names;
+    options.push_back({name.str(), net::contextOptionHelp(name)});
+  return options;
 }
 
 namespace {
@@ -80,13 +81,22 @@ private:
       if (!std::filesystem::is_regular_file(options.input))
         return fail({ExitCode::Usage, "there is no file '" + options.input + "'", ""});
       frontend::ParseOptions parseOptions;
-      if (options.devices > 0)
-        parseOptions.devices = options.devices;
+      parseOptions.devices = givenDevices();
       parseOptions.defines = options.defines;
       parseOptions.repropagate = options.repropagate;
       module = frontend::parseFile(options.input, context, parseOptions, sources);
       return static_cast<bool>(module);
     });
+  }
+
+  /// `--devices`, else the flag `--device-num`; a number that makes no sense is reported with the other options.
+  std::optional<int64_t> givenDevices() const {
+    if (options.devices > 0)
+      return options.devices;
+    for (const auto &[key, text] : options.context)
+      if (int64_t number = 0; key == "device_num" && !StringRef(text).getAsInteger(10, number) && number > 0)
+        return number;
+    return std::nullopt;
   }
 
   bool readConfig() {
@@ -100,6 +110,9 @@ private:
       config = std::move(*read);
       if (config->context.parallelMode == "auto_parallel" && config->context.searchMode.empty())
         config->context.searchMode = "sharding_propagation";
+      if (!options.saveGraphsRanks.empty() && config->context.saveGraphs == 0)
+        return fail({ExitCode::Usage, "--save-graphs-ranks has no effect: no dumps are written", "add --save-graphs 1, 2 or 3"});
+      (*module)->setAttr(passes::datasetPlaceAttributeName, LocationAttr(config->context.datasetStrategy.location));
       Result<DumpFolder> folder = DumpFolder::create(config->context.saveGraphsPath, config->context.saveGraphs,
                                                      options.saveGraphsRanks, config->devices);
       if (!folder)
@@ -121,29 +134,31 @@ private:
     return true;
   }
 
-  bool dump(StringRef stage, function_ref<void(int64_t, llvm::raw_ostream &)> print) {
-    Status status = dumps.write(stage, "ir", print);
+  bool dump(StringRef stage, DumpFolder::Print text, DumpFolder::Print graph) {
+    Status status = dumps.write(stage, text, graph);
     return status ? true : fail(status.error());
+  }
+
+  bool dumpRanks(StringRef stage, frontend::RankDumpKind kind) {
+    return dump(
+        stage, [&](int64_t rank, llvm::raw_ostream &out) { frontend::printRankDump(*module, rank, kind, out); },
+        [&](int64_t rank, llvm::raw_ostream &out) { frontend::printRankDot(*module, rank, kind, out); });
   }
 
   bool afterStrategies() {
     writeHeader(network().getSymName(), *config, outcome.plan);
     outcome.plan.set_digest(digestOf(network(), *config));
-    return dump("step_parallel_begin", [&](int64_t, llvm::raw_ostream &out) { frontend::printBeginDump(*module, out); });
+    return dump(
+        "step_parallel_begin", [&](int64_t, llvm::raw_ostream &out) { frontend::printBeginDump(*module, out); },
+        [&](int64_t, llvm::raw_ostream &out) { frontend::printBeginDot(*module, out); });
   }
 
   bool afterPartition() {
     writeOperatorNotes(network(), tables);
     computeUs = priceOperators(network(), dist::MachineModel::cpuLocal());
-    return dump("step_parallel_end", [&](int64_t rank, llvm::raw_ostream &out) {
-             frontend::printRankDump(*module, rank, frontend::RankDumpKind::ParallelEnd, out);
-           }) &&
-           dump("18_execute", [&](int64_t rank, llvm::raw_ostream &out) {
-             frontend::printRankDump(*module, rank, frontend::RankDumpKind::Execute, out);
-           }) &&
-           dump("19_backend", [&](int64_t rank, llvm::raw_ostream &out) {
-             frontend::printRankDump(*module, rank, frontend::RankDumpKind::Backend, out);
-           });
+    return dumpRanks("step_parallel_end", frontend::RankDumpKind::ParallelEnd) &&
+           dumpRanks("18_execute", frontend::RankDumpKind::Execute) &&
+           dumpRanks("19_backend", frontend::RankDumpKind::Backend);
   }
 
   bool finish() {

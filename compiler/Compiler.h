@@ -14,30 +14,36 @@ namespace msc::compiler {
 
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 
+/// What `msc compile` and `msc explain` ask for. Nothing here is checked yet.
 struct CompileOptions {
   std::string input;              ///< a network (.mir) or a dump of ours
   int64_t devices = 0;            ///< 0: what the network says, else 1
   KeyValues context;              ///< flags that override the context block: option name (snake case) and text
   KeyValues defines;              ///< -D name=value
   std::vector<std::string> keep;  ///< values to keep as results: "%a", "grad:w"
-  std::string saveGraphsRanks;
+  std::string saveGraphsRanks;    ///< "" (all up to 16 devices, else rank 0), "all" or "0,5"
   bool fusion = true;             ///< off: one kernel per operator
   bool repropagate = false;       ///< keep only the user's strategies of a dump
-  bool strict = false;
+  bool strict = false;            ///< surprises become errors, e.g. a parameter used under two strategies
 };
 
+/// A plan that passed its own check, and what making it took.
 struct CompileOutcome {
   plan::Plan plan;
   PhaseTimes timing;
-  double searchSeconds = 0;
 };
 
 /// Compiles. Mistakes in the network are printed on stderr where they are found (file, line, caret, repair); then the
 /// returned error has an empty message and the exit code to end with.
 Result<CompileOutcome> compile(const CompileOptions &options);
 
-/// The options of the context block that a flag may override, in snake case.
-std::vector<std::string> contextOptionNames();
+/// An option of the context block that a flag may override: its name in snake case, and one line about it, which is empty
+/// for options that are understood, but not supported.
+struct ContextOption {
+  std::string name;
+  std::string help;
+};
+std::vector<ContextOption> contextOptions();
 
 /// "net.plan" for "dir/net.mir": where the plan goes unless -o says otherwise.
 std::string defaultOutput(const std::string &input);

@@ -53,29 +53,37 @@ Result<DumpFolder> DumpFolder::create(std::string path, int level, const std::st
   return folder;
 }
 
-Status DumpFolder::write(llvm::StringRef stage, llvm::StringRef extension,
-                         llvm::function_ref<void(int64_t, llvm::raw_ostream &)> print) {
-  if (!isOn())
-    return Status::ok();
+Status DumpFolder::writeFile(int64_t rank, const std::string &name, Print print) const {
+  fs::path folder = fs::path(path) / ("rank_" + std::to_string(rank));
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    return Error{ExitCode::NoResource, "cannot create folder '" + folder.string() + "': " + error.message(),
+                 "choose another folder with --save-graphs-path"};
+  llvm::raw_fd_ostream out((folder / name).string(), error, llvm::sys::fs::OF_None);
+  if (!error)
+    print(rank, out);
+  out.close();
+  if (error || out.has_error()) {
+    std::string reason = error ? error.message() : out.error().message();
+    out.clear_error();
+    return Error{ExitCode::NoResource, "cannot write '" + (folder / name).string() + "': " + reason,
+                 "choose another folder with --save-graphs-path"};
+  }
+  return Status::ok();
+}
+
+Status DumpFolder::write(llvm::StringRef stage, Print text, Print graph) {
   std::string number = std::to_string(stages++);
-  std::string name = (stage + "_" + std::string(4 - std::min<size_t>(4, number.size()), '0') + number + "." + extension).str();
+  if (level == 0 || (level == 1 && stage != "step_parallel_begin" && stage != "18_execute"))
+    return Status::ok();
+  std::string name = (stage + "_" + std::string(4 - std::min<size_t>(4, number.size()), '0') + number).str();
   for (int64_t rank : chosen) {
-    fs::path folder = fs::path(path) / ("rank_" + std::to_string(rank));
-    std::error_code error;
-    fs::create_directories(folder, error);
-    if (error)
-      return Error{ExitCode::NoResource, "cannot create folder '" + folder.string() + "': " + error.message(),
-                   "choose another folder with --save-graphs-path"};
-    llvm::raw_fd_ostream out((folder / name).string(), error, llvm::sys::fs::OF_None);
-    if (!error)
-      print(rank, out);
-    out.close();
-    if (error || out.has_error()) {
-      std::string reason = error ? error.message() : out.error().message();
-      out.clear_error();
-      return Error{ExitCode::NoResource, "cannot write '" + (folder / name).string() + "': " + reason,
-                   "choose another folder with --save-graphs-path"};
-    }
+    if (Status status = writeFile(rank, name + ".ir", text); !status)
+      return status;
+    if (level >= 3)
+      if (Status status = writeFile(rank, name + ".dot", graph); !status)
+        return status;
   }
   return Status::ok();
 }

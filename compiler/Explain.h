@@ -8,6 +8,9 @@
 
 namespace msc::compiler {
 
+/// An error that offers the nearest name unless `op` is empty or the instance name of an operator.
+Status checkOperator(const plan::Plan &plan, const std::string &op);
+
 /// The text of `msc explain`: operators with strategy, origin and place, collectives with groups, bytes and reason, memory.
 /// `op` limits it to one operator by instance name; an unknown name is an error that offers the nearest one.
 Result<std::string> explainText(const plan::Plan &plan, const std::string &op);

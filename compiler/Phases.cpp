@@ -25,7 +25,6 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
   passes::AssignStrategiesPassOptions assign;
   assign.devices = config.devices;
   assign.parallelMode = config.context.parallelMode;
-  assign.searchMode = config.context.searchMode;
   assign.datasetStrategy = datasetStrategyText(config.context.datasetStrategy);
   assign.datasetRepeatDimRight = config.context.datasetRepeatDimRight;
   assign.strict = options.strict;

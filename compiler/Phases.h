@@ -12,6 +12,7 @@
 
 namespace msc::compiler {
 
+/// A step of the driver that the report's `timing` names.
 struct Phase {
   std::string name;     ///< key of the report's `timing`
   std::string sentence; ///< what holds afterwards

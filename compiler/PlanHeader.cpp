@@ -21,7 +21,7 @@ static void writeDataset(const net::DatasetConfig &config, plan::Plan &plan) {
   dataset->set_steps(config.steps);
   dataset->set_same_batch(config.sameBatch);
   dataset->set_shuffle(config.shuffle);
-  dataset->set_drop_remainder(config.dropRemainder);
+  dataset->set_drop_remainder(true);
   for (const net::ColumnConfig &column : config.columns) {
     plan::Dataset::Column *entry = dataset->add_columns();
     entry->set_name(column.name);

@@ -91,7 +91,7 @@ static Json operatorJson(const plan::Plan &plan, const plan::OperatorNote &note)
           {"results", results}};
 }
 
-std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, double searchSeconds) {
+std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, const std::string &op) {
   Json report;
   report["network"] = plan.network();
   report["devices"] = plan.devices();
@@ -103,9 +103,12 @@ std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, double 
   report["search_mode"] = plan.search_mode();
   report["operators"] = Json::array();
   for (const plan::OperatorNote &note : plan.operators())
-    report["operators"].push_back(operatorJson(plan, note));
+    if (op.empty() || note.name() == op)
+      report["operators"].push_back(operatorJson(plan, note));
   report["collectives"] = Json::array();
-  for (const CollectiveFacts &facts : collectivesOf(plan))
+  for (const CollectiveFacts &facts : collectivesOf(plan)) {
+    if (!op.empty() && facts.forOperator != op)
+      continue;
     report["collectives"].push_back({{"kind", facts.kind},
                                      {"name", facts.name},
                                      {"groups", facts.groups},
@@ -115,15 +118,17 @@ std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, double 
                                      {"location", facts.location},
                                      {"reason", facts.reason},
                                      {"predicted_us", facts.predictedUs}});
+  }
   report["memory"] = {{"parameter_bytes", plan.prediction().parameter_bytes()}, {"peak_bytes", plan.arena_bytes()}};
   report["cost"] = {{"compute_us", plan.prediction().compute_us()},
                     {"communication_us", plan.prediction().communication_us()},
                     {"communication_bytes", plan.prediction().communication_bytes()},
                     {"step_us", plan.prediction().step_us()}};
-  report["search"] = {{"seconds", searchSeconds}, {"optimal", nullptr}, {"gap", nullptr}};
   Json seconds;
   for (const auto &[phase, value] : timing)
     seconds[phase] = value;
+  Json search = timing.empty() ? Json() : seconds["strategies"];
+  report["search"] = {{"seconds", search}, {"optimal", nullptr}, {"gap", nullptr}};
   report["timing"] = seconds;
   return report.dump(2) + "\n";
 }

@@ -1,12 +1,14 @@
 #include "frontend/Diagnostics.h"
 
 #include "frontend/Lexer.h"
+#include "frontend/Types.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 
 using namespace llvm;
 using namespace mlir;
@@ -32,6 +34,16 @@ FileLineColLoc findFileLocation(Location location) {
   return {};
 }
 
+std::string displayedPath(const SourceMgr &sources, StringRef name) {
+  if (sources.getIncludeDirs().empty() || sys::path::is_absolute(name))
+    return name.str();
+  SmallString<128> path(sources.getIncludeDirs().front());
+  sys::path::append(path, name);
+  if (name.starts_with(".."))
+    sys::path::remove_dots(path, /*remove_dot_dot=*/true);
+  return path.str().str();
+}
+
 Diagnostics::Diagnostics(MLIRContext &context, SourceMgr &sources, raw_ostream &os)
     : context(context), sources(sources), os(os), printedOperations(context.shouldPrintOpOnDiagnostic()) {
   context.printOpOnDiagnostic(false);
@@ -44,6 +56,18 @@ Diagnostics::Diagnostics(MLIRContext &context, SourceMgr &sources, raw_ostream &
 Diagnostics::~Diagnostics() {
   context.getDiagEngine().eraseHandler(handler);
   context.printOpOnDiagnostic(printedOperations);
+}
+
+/// The text of a message, with types as dumps spell them.
+static std::string textOf(Diagnostic &diagnostic) {
+  std::string text;
+  raw_string_ostream os(text);
+  for (DiagnosticArgument &argument : diagnostic.getArguments())
+    if (argument.getKind() == DiagnosticArgument::DiagnosticArgumentKind::Type)
+      os << typeText(argument.getAsType());
+    else
+      argument.print(os);
+  return text;
 }
 
 /// "'net.MatMul' op has ..." names a class of ours; users know the operator as 'MatMul'.
@@ -69,9 +93,9 @@ void Diagnostics::print(Diagnostic &diagnostic) {
   case DiagnosticSeverity::Note:
   case DiagnosticSeverity::Remark: kind = "note"; break; // MLIR's notes cannot stand alone, its remarks can
   }
-  printOne(diagnostic.getLocation(), kind, withUserNames(diagnostic.str()));
+  printOne(diagnostic.getLocation(), kind, withUserNames(textOf(diagnostic)));
   for (Diagnostic &note : diagnostic.getNotes()) {
-    std::string text = note.str();
+    std::string text = textOf(note);
     if (StringRef(text).starts_with("help: "))
       os << text << '\n';
     else
@@ -80,15 +104,21 @@ void Diagnostics::print(Diagnostic &diagnostic) {
   os.flush();
 }
 
+/// Places without a column come from the remarks of a dump: what they name need not be there.
+std::string Diagnostics::displayed(FileLineColLoc file) const {
+  bool isSource = file.getColumn() || !file.getLine();
+  return isSource ? displayedPath(sources, file.getFilename()) : file.getFilename().str();
+}
+
 void Diagnostics::printOne(Location location, StringRef kind, StringRef text) {
   FileLineColLoc file = findFileLocation(location);
   if (!file || file.getLine() == 0) { // a flag of the command line, or nothing
     StringRef flag = file && file.getFilename().getValue().starts_with("-") ? file.getFilename().getValue() : "";
-    os << (file && flag.empty() ? file.getFilename().getValue() : "msc") << ": " << kind << ": " << flag
+    os << (file && flag.empty() ? displayed(file) : "msc") << ": " << kind << ": " << flag
        << (flag.empty() ? "" : ": ") << text << '\n';
     return;
   }
-  os << file.getFilename().getValue() << ':' << file.getLine();
+  os << displayed(file) << ':' << file.getLine();
   if (file.getColumn())
     os << ':' << file.getColumn();
   os << ": " << kind << ": " << text << '\n';
@@ -115,14 +145,9 @@ static size_t widthOf(StringRef text) {
 
 void Diagnostics::printSnippet(StringRef file, unsigned line, unsigned column) {
   std::optional<StringRef> found;
-  std::unique_ptr<MemoryBuffer> opened;
-  for (unsigned id = 1; id <= sources.getNumBuffers() && !found; ++id)
+  for (unsigned id = 1; column && id <= sources.getNumBuffers() && !found; ++id)
     if (const MemoryBuffer *buffer = sources.getMemoryBuffer(id); buffer->getBufferIdentifier() == file)
       found = lineOf(buffer->getBuffer(), line);
-  if (!found && !column) { // a dump names the file that it came from
-    if (auto buffer = MemoryBuffer::getFile(file, /*IsText=*/true))
-      found = lineOf((opened = std::move(*buffer))->getBuffer(), line);
-  }
   if (!found || column > found->size() + 1)
     return;
   size_t start = 0, begin = column ? column - 1 : 0;
@@ -162,7 +187,7 @@ void Diagnostics::printDumpPlace(StringRef file, unsigned line) {
     } while (!above.empty() && (node.trim().starts_with("#") || node.trim().starts_with(":") || node.trim().empty()));
     unsigned row = above.count('\n') + 1;
     unsigned column = node.size() - node.ltrim().size() + 1;
-    os << buffer->getBufferIdentifier() << ':' << row << ':' << column << ": note: written here\n";
+    os << displayedPath(sources, buffer->getBufferIdentifier()) << ':' << row << ':' << column << ": note: written here\n";
     printSnippet(buffer->getBufferIdentifier(), row, column);
     return;
   }

@@ -30,6 +30,7 @@ public:
 private:
   void print(mlir::Diagnostic &diagnostic);
   void printOne(mlir::Location location, llvm::StringRef kind, llvm::StringRef text);
+  std::string displayed(mlir::FileLineColLoc file) const;
   void printSnippet(llvm::StringRef file, unsigned line, unsigned column);
   void printDumpPlace(llvm::StringRef file, unsigned line);
 
@@ -41,6 +42,10 @@ private:
   unsigned errorCount = 0;
   unsigned warningCount = 0;
 };
+
+/// What to call a file in messages: the names of sources are relative to the folder of the network, which the source
+/// manager holds as its include folder.
+std::string displayedPath(const llvm::SourceMgr &sources, llvm::StringRef name);
 
 /// The file and line that a location stands for, looking through fused, named and call-site locations; null if unknown.
 mlir::FileLineColLoc findFileLocation(mlir::Location location);

@@ -2,7 +2,9 @@
 #include "frontend/Elaborate.h"
 
 #include "dialects/net/Config.h"
+#include "dialects/net/ConfigFields.h"
 #include "dialects/net/Suggest.h"
+#include "frontend/Diagnostics.h"
 #include "frontend/Parser.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -44,12 +46,17 @@ static std::optional<ast::File> parseBuffer(unsigned buffer, MLIRContext *contex
   return std::nullopt;
 }
 
-static OwningOpRef<ModuleOp> parseSource(unsigned buffer, MLIRContext &context, const ParseOptions &options,
-                                         SourceMgr &sources) {
+/// Locations name the file without its folder, so that a plan is the same wherever the network lies; the source manager
+/// keeps the folder.
+static OwningOpRef<ModuleOp> parseSource(StringRef text, StringRef path, MLIRContext &context,
+                                         const ParseOptions &options, SourceMgr &sources) {
+  sources.setIncludeDirs({sys::path::parent_path(path).str()});
+  StringRef name = sys::path::filename(path);
+  unsigned buffer = sources.AddNewSourceBuffer(MemoryBuffer::getMemBufferCopy(text, name), SMLoc());
   std::optional<ast::File> file = parseBuffer(buffer, &context, sources);
   if (!file)
     return nullptr;
-  return Elaborator(context, sources, options).run(*file, sources.getMemoryBuffer(buffer)->getBufferIdentifier());
+  return Elaborator(context, sources, options).run(*file, name);
 }
 
 OwningOpRef<ModuleOp> parseFile(StringRef path, MLIRContext &context, const ParseOptions &options, SourceMgr &sources) {
@@ -58,13 +65,12 @@ OwningOpRef<ModuleOp> parseFile(StringRef path, MLIRContext &context, const Pars
     emitError(UnknownLoc::get(&context)) << "cannot read '" << path << "': " << buffer.getError().message();
     return nullptr;
   }
-  return parseSource(sources.AddNewSourceBuffer(std::move(*buffer), SMLoc()), context, options, sources);
+  return parseSource((*buffer)->getBuffer(), path, context, options, sources);
 }
 
 OwningOpRef<ModuleOp> parseString(StringRef text, StringRef name, MLIRContext &context, const ParseOptions &options,
                                   SourceMgr &sources) {
-  auto buffer = MemoryBuffer::getMemBufferCopy(text, name);
-  return parseSource(sources.AddNewSourceBuffer(std::move(buffer), SMLoc()), context, options, sources);
+  return parseSource(text, name, context, options, sources);
 }
 
 //===----------------------------------------------------------------------===//
@@ -79,29 +85,32 @@ template <typename T> static std::vector<const T *> itemsOf(const ast::File &fil
   return found;
 }
 
-/// `--devices`, else the product of the mesh, else 1. The mesh may itself speak of `devices`, which is then 1, and of
-/// constants; mistakes in those are reported later, when they are evaluated for good.
-bool Elaborator::decideDevices(const ast::File &file) {
-  devices = options.devices.value_or(1);
-  auto meshes = itemsOf<ast::Mesh>(file);
-  if (options.devices || meshes.empty())
-    return true;
+/// `--devices`, else the context's `device_num`, else the product of the mesh, else 1. These may themselves speak of
+/// `devices`, which is then 1, and of constants; mistakes are reported later, when they are evaluated for good.
+int64_t Elaborator::decideDevices(const ast::File &file) {
+  if (options.devices)
+    return *options.devices;
   ScopedDiagnosticHandler quiet(context, [](Diagnostic &) { return success(); });
   Environment env;
-  Builder attributes(context);
-  env.constants["devices"] = attributes.getI64IntegerAttr(1);
+  env.constants["devices"] = builder.getI64IntegerAttr(1);
   for (const ast::Const *item : itemsOf<ast::Const>(file))
     defineConst(*item, env, /*isTopLevel=*/true);
+  for (const ast::Block *block : itemsOf<ast::Block>(file))
+    for (const ast::Arg &field : block->fields)
+      if (block->kind == "context" && keyText(field.key) == "device_num") {
+        FailureOr<int64_t> number = evaluator.evaluateInteger(field.value, env, "'device_num'");
+        return succeeded(number) && *number > 0 ? *number : 1;
+      }
+  auto meshes = itemsOf<ast::Mesh>(file);
   int64_t product = 1;
-  for (const ast::Arg &axis : meshes.front()->axes) {
+  for (const ast::Arg &axis : meshes.empty() ? ArrayRef<ast::Arg>() : ArrayRef<ast::Arg>(meshes.front()->axes)) {
     FailureOr<int64_t> size = evaluator.evaluateInteger(axis.value, env, "an axis");
     std::optional<int64_t> next = failed(size) ? std::nullopt : checkedMul(product, *size);
     if (!next || *next < 1)
-      return true; // reported by addMesh
+      return 1; // reported by addMesh
     product = *next;
   }
-  devices = product;
-  return true;
+  return product;
 }
 
 bool Elaborator::defineConst(const ast::Const &item, Environment &env, bool isTopLevel) {
@@ -139,7 +148,10 @@ bool Elaborator::checkDefines() {
                                     << "-D " << name << ": the network has no const '" << name << "'";
     std::vector<std::string> names = globals.constantNames();
     llvm::erase(names, "devices");
-    net::addSuggestion(diagnostic, name, names);
+    if (name == "devices")
+      net::addHelp(diagnostic, "pass --devices " + text);
+    else
+      net::addSuggestion(diagnostic, name, names);
     sound = false;
   }
   return sound;
@@ -154,13 +166,14 @@ bool Elaborator::import(const ast::Import &item) {
   if (failed(path))
     return false;
   unsigned importer = sources.FindBufferContainingLoc(item.place.begin);
-  SmallString<128> full(sys::path::parent_path(sources.getMemoryBuffer(importer)->getBufferIdentifier()));
+  SmallString<128> name(sys::path::parent_path(sources.getMemoryBuffer(importer)->getBufferIdentifier()));
   if (sys::path::is_absolute(*path))
-    full = *path;
+    name = *path;
   else
-    sys::path::append(full, *path);
-  sys::path::remove_dots(full, /*remove_dot_dot=*/true);
-  if (!importedPaths.insert(full.str().str()).second)
+    sys::path::append(name, *path);
+  sys::path::remove_dots(name, /*remove_dot_dot=*/true);
+  std::string full = displayedPath(sources, name);
+  if (!importedPaths.insert(name.str().str()).second)
     return true; // imported before; a cycle ends here too
   if (importedPaths.size() > maximumImports) {
     error(item.place) << "more than " << maximumImports << " files are imported";
@@ -168,10 +181,11 @@ bool Elaborator::import(const ast::Import &item) {
   }
   auto buffer = MemoryBuffer::getFile(full, /*IsText=*/true);
   if (!buffer) {
-    error(item.place) << "cannot read '" << full.str() << "': " << buffer.getError().message();
+    error(item.place) << "cannot read '" << full << "': " << buffer.getError().message();
     return false;
   }
-  std::optional<ast::File> file = parseBuffer(sources.AddNewSourceBuffer(std::move(*buffer), SMLoc()), context, sources);
+  auto named = MemoryBuffer::getMemBufferCopy((*buffer)->getBuffer(), name);
+  std::optional<ast::File> file = parseBuffer(sources.AddNewSourceBuffer(std::move(named), SMLoc()), context, sources);
   if (!file)
     return false;
   imported.push_back(std::make_unique<ast::File>(std::move(*file)));
@@ -204,6 +218,10 @@ bool Elaborator::addMesh(const ast::Mesh &mesh) {
   int64_t product = 1;
   std::string text;
   for (const ast::Arg &axis : mesh.axes) {
+    if (llvm::is_contained(names, Attribute(builder.getStringAttr(axis.key)))) {
+      error(axis.keyPlace) << "axis '" << axis.key << "' is given twice";
+      return false;
+    }
     if (axis.key.empty()) {
       error(axis.value.place) << "an axis of a mesh needs a name, such as 'data: 2'";
       return false;
@@ -223,8 +241,9 @@ bool Elaborator::addMesh(const ast::Mesh &mesh) {
   }
   if (product != devices) {
     InFlightDiagnostic diagnostic = error(mesh.place) << "mesh (" << text << ") needs " << product
-                                                      << " devices, but --devices is " << devices;
-    net::addHelp(diagnostic, "pass --devices " + Twine(product));
+                                                      << " devices, but " << (options.devices ? "--devices" : "'device_num'")
+                                                      << " is " << devices;
+    net::addHelp(diagnostic, (options.devices ? "pass --devices " : "write device_num: ") + Twine(product));
     return false;
   }
   builder.setInsertionPointToEnd(module->getBody());
@@ -247,16 +266,40 @@ void Elaborator::addLocations(const ast::Arg &field, const std::string &path, Na
       addLocations(inner, key + ".", locations);
 }
 
-bool Elaborator::addBlock(const ast::Block &block) {
-  FailureOr<DictionaryAttr> fields = evaluator.evaluateFields(block.fields, globals);
-  if (failed(fields))
+/// `device_num` has to be the number of devices; the module holds that in `net.devices`.
+bool Elaborator::takeDeviceNum(const ast::Block &block, NamedAttrList &fields) {
+  Attribute value = fields.erase("device_num");
+  if (!value)
+    return true;
+  const ast::Arg &field = *find_if(block.fields, [](const ast::Arg &arg) { return keyText(arg.key) == "device_num"; });
+  std::optional<int64_t> number = net::asInteger(value);
+  if (number == devices)
+    return true;
+  InFlightDiagnostic diagnostic = error(field.value.place);
+  if (!number || *number < 1 || *number > INT32_MAX) {
+    diagnostic << "'device_num' expects a whole number from 1 to " << INT32_MAX << ", found '" << net::valueText(value) << "'";
     return false;
+  }
+  diagnostic << "'device_num' is " << *number << ", but --devices is " << devices;
+  net::addHelp(diagnostic, "pass --devices " + std::to_string(*number));
+  return false;
+}
+
+bool Elaborator::addBlock(const ast::Block &block) {
+  FailureOr<DictionaryAttr> evaluated = evaluator.evaluateFields(block.fields, globals);
+  if (failed(evaluated))
+    return false;
+  NamedAttrList fields(*evaluated);
+  if (block.kind == "context" && !takeDeviceNum(block, fields))
+    return false;
+  if (fields.empty() && !block.fields.empty())
+    return true; // nothing but the number of devices
   NamedAttrList locations;
   for (const ast::Arg &field : block.fields)
     addLocations(field, "", locations);
   builder.setInsertionPointToEnd(module->getBody());
-  builder.create<net::ConfigOp>(locationOf(block.place, block.origin), block.kind, block.name, *fields,
-                                locations.getDictionary(context));
+  builder.create<net::ConfigOp>(locationOf(block.place, block.origin), block.kind, block.name,
+                                fields.getDictionary(context), locations.getDictionary(context));
   return true;
 }
 
@@ -305,8 +348,7 @@ bool Elaborator::checkMinimize(const ast::File &file) {
         continue;
       auto type = cast<RankedTensorType>(value.getType());
       if (type.getRank() != 0 || !isa<FloatType>(type.getElementType())) {
-        emitError(Location(place)) << "cannot minimize '" << name << "': expected a single number such as f32[], found "
-                                   << type;
+        emitError(Location(place)) << "cannot minimize '" << name << "': expected a single number, found " << type;
         return false;
       }
       Operation *loss = value.getDefiningOp();
@@ -327,7 +369,7 @@ OwningOpRef<ModuleOp> Elaborator::run(const ast::File &file, StringRef name) {
   isDump = file.isDump;
   Location top = FileLineColLoc::get(context, name, 0, 0);
   module = ModuleOp::create(top);
-  decideDevices(file);
+  devices = decideDevices(file);
   globals.constants["devices"] = builder.getI64IntegerAttr(devices);
   (*module)->setAttr(net::devicesAttributeName, builder.getI64IntegerAttr(devices));
   bool sound = elaborateItems(file);

@@ -38,13 +38,14 @@ public:
 
 private:
   // Items (Elaborate.cpp).
-  bool decideDevices(const ast::File &file);
+  int64_t decideDevices(const ast::File &file);
   bool defineConst(const ast::Const &item, Environment &env, bool isTopLevel);
   bool import(const ast::Import &item);
   bool importItems(const ast::File &file);
   bool elaborateItems(const ast::File &file);
   bool addMesh(const ast::Mesh &mesh);
   bool addBlock(const ast::Block &block);
+  bool takeDeviceNum(const ast::Block &block, mlir::NamedAttrList &fields);
   void addLocations(const ast::Arg &field, const std::string &path, mlir::NamedAttrList &locations);
   bool checkDefines();
   bool checkMinimize(const ast::File &file);
@@ -67,6 +68,7 @@ private:
   bool bind(llvm::StringRef name, mlir::Value value, const ast::Place &place, Environment &env);
   void poison(const ast::Assign &assign, Environment &env);
   bool tooDeep(const Frame &frame, const ast::Place &place);
+  bool checkElement(mlir::Type element, const ast::Place &place);
   mlir::FailureOr<mlir::RankedTensorType> elaborateType(const ast::Type &type, const Environment &env);
   mlir::FailureOr<mlir::DictionaryAttr> elaborateInitializer(const ast::Expr &expr, const Environment &env);
   mlir::Value addParam(llvm::StringRef name, mlir::RankedTensorType type, mlir::DictionaryAttr initializer,
@@ -82,7 +84,7 @@ private:
   // Dumps (ElaborateDump.cpp).
   bool elaborateDump(const ast::File &file);
   bool checkStage(const ast::File &file);
-  bool declareDumpParam(const ast::DumpParam &param, const ast::Block *parameters, Frame &frame);
+  bool declareDumpParam(const ast::DumpParam &param, const ast::Block &parameters, Frame &frame);
   bool runDumpBody(const ast::Subgraph &graph, Frame &frame, std::vector<NamedValue> &results);
 
   mlir::InFlightDiagnostic error(const ast::Place &place) { return evaluator.error(place); }

@@ -7,6 +7,7 @@
 #include "frontend/Types.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CheckedArithmetic.h"
 
 using namespace llvm;
@@ -25,10 +26,17 @@ static constexpr int64_t maximumElements = int64_t{1} << 48;
 // Types, initializers, parameters
 //===----------------------------------------------------------------------===//
 
+bool Elaborator::checkElement(Type element, const ast::Place &place) {
+  if (!isSupportedElement(element))
+    error(place) << "no operator computes with " << elementTypeName(element) << " in this version: expected "
+                 << join(elementTypeNames(), ", ");
+  return isSupportedElement(element);
+}
+
 FailureOr<RankedTensorType> Elaborator::elaborateType(const ast::Type &type, const Environment &env) {
   if (!type.dump.empty()) {
     if (RankedTensorType tensor = tensorTypeFromDump(type.dump, context))
-      return tensor;
+      return checkElement(tensor.getElementType(), type.place) ? tensor : FailureOr<RankedTensorType>(failure());
     return error(type.place) << "expected a tensor type, found '" << type.dump << "'";
   }
   Type element = elementTypeFromName(type.element, context);
@@ -37,6 +45,8 @@ FailureOr<RankedTensorType> Elaborator::elaborateType(const ast::Type &type, con
     net::addSuggestion(diagnostic, type.element, elementTypeNames());
     return diagnostic;
   }
+  if (!checkElement(element, type.place))
+    return failure();
   SmallVector<int64_t> shape;
   std::optional<int64_t> elements = 1;
   for (auto [index, dim] : enumerate(type.dims)) {
@@ -331,7 +341,9 @@ bool Elaborator::runReturn(const ast::Return &statement, Frame &frame, std::vect
   bool sound = true;
   for (const ast::Arg &arg : statement.args) {
     if (arg.value.kind != ast::Expr::Kind::Value) {
-      error(arg.value.place) << "expected a value such as %y";
+      InFlightDiagnostic diagnostic = error(arg.value.place) << "expected a value such as %y";
+      if (arg.value.kind == ast::Expr::Kind::Word)
+        net::addSuggestion(diagnostic, arg.value.text, frame.env.valueNames(), "%");
       return false;
     }
     FailureOr<Value> value = evaluator.findValue(arg.value.text, arg.value.place, frame.env);

@@ -106,7 +106,10 @@ bool OperatorBuilder::takePositional(const ast::Arg &arg) {
     if (spec.positional)
       specs.push_back(&spec);
   if (positional >= specs.size()) {
-    error(arg.value.place) << "'" << call.callee << "' does not take '" << net::valueText(*value) << "' without a name";
+    InFlightDiagnostic diagnostic = error(arg.value.place)
+                                    << "'" << call.callee << "' does not take '" << net::valueText(*value) << "' without a name";
+    if (arg.value.kind == ast::Expr::Kind::Word)
+      net::addSuggestion(diagnostic, arg.value.text, frame.env.valueNames(), "%");
     return false;
   }
   const AttributeSpec &spec = *specs[positional++];
@@ -171,7 +174,7 @@ bool OperatorBuilder::addConstants() {
   auto type = RankedTensorType::get({}, cast<RankedTensorType>((*tensor).getType()).getElementType());
   for (auto [index, number] : constants) {
     if (!isExact(number, type.getElementType())) {
-      error(call.place) << "'" << call.callee << "' mixes the number " << number << " with a tensor of "
+      error(call.place) << "'" << call.callee << "' mixes the number " << net::numberText(number) << " with a tensor of "
                         << elementTypeName(type.getElementType()) << ", which cannot hold it";
       return false;
     }
@@ -245,6 +248,8 @@ bool OperatorBuilder::convert(const AttributeSpec &spec, Attribute value, const 
                       << net::valueText(value) << "'";
     return false;
   }
+  if (auto type = dyn_cast<TypeAttr>(converted); type && !parent.checkElement(type.getValue(), expr.place))
+    return false;
   auto word = dyn_cast<StringAttr>(converted);
   if (word && !spec.words.empty() && !is_contained(spec.words, word.getValue())) {
     InFlightDiagnostic diagnostic = error(expr.place) << "unknown " << spec.name << " '" << word.getValue() << "' of '"
@@ -380,8 +385,8 @@ bool OperatorBuilder::checkStrategy(const net::Strategy &strategy, ValueRange va
     if (pieces.size() == rank)
       continue;
     error(place) << "tuple " << index << " of '" << key << "' " << net::strategyText(strategy) << " has "
-                 << pieces.size() << " numbers, but " << what << " " << index << " ("
-                 << values[index].getType() << ") has " << rank << " dimensions";
+                 << pieces.size() << " numbers, but " << what << " " << index << ", " << values[index].getType()
+                 << ", has " << rank << " dimensions";
     return false;
   }
   return true;

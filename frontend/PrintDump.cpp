@@ -363,8 +363,6 @@ void DumpPrinter::printParameters() {
   os << "\n}\n";
 }
 
-static bool isForward(Operation &op) { return net::getPhase(&op) == net::Phase::Forward && !isa<net::UpdateOp>(op); }
-
 void printBeginDump(ModuleOp module, raw_ostream &os) {
   for (net::NetworkOp network : module.getOps<net::NetworkOp>()) {
     DumpPrinter printer(network, std::nullopt, os);

@@ -1,5 +1,6 @@
 #include "frontend/PrintValues.h"
 
+#include "dialects/net/Config.h"
 #include "dialects/net/ConfigFields.h"
 #include "dialects/net/NetOps.h"
 #include "frontend/Diagnostics.h"
@@ -134,6 +135,8 @@ std::string joinOrigin(StringRef origin, StringRef source) {
   return (origin + (origin == "propagated" ? " from '" : " '") + source + "'").str();
 }
 
+bool isForward(Operation &op) { return net::getPhase(&op) == net::Phase::Forward && !isa<net::UpdateOp>(op); }
+
 //===----------------------------------------------------------------------===//
 // Parameters and blocks
 //===----------------------------------------------------------------------===//
@@ -189,7 +192,12 @@ static std::vector<NamedAttribute> writtenOrder(net::ConfigOp config) {
 }
 
 void printBlocks(ModuleOp module, bool withPlaces, raw_ostream &os) {
-  for (net::ConfigOp config : module.getOps<net::ConfigOp>()) {
+  auto devices = module->getAttrOfType<IntegerAttr>(net::devicesAttributeName);
+  std::string deviceNum = devices ? "device_num: " + std::to_string(devices.getInt()) : "";
+  auto configs = module.getOps<net::ConfigOp>();
+  if (!deviceNum.empty() && none_of(configs, [](net::ConfigOp config) { return config.getKind() == "context"; }))
+    os << "context {" << deviceNum << "}\n";
+  for (net::ConfigOp config : configs) {
     if (config.getKind() == "mesh") {
       printMesh(config, os);
       if (withPlaces)
@@ -198,6 +206,8 @@ void printBlocks(ModuleOp module, bool withPlaces, raw_ostream &os) {
     }
     os << config.getKind() << ' ' << config.getName() << (config.getName().empty() ? "{" : " {");
     interleaveComma(writtenOrder(config), os, [&](NamedAttribute field) { os << fieldText(field); });
+    if (config.getKind() == "context" && !deviceNum.empty())
+      os << (config.getFields().empty() ? "" : ", ") << deviceNum;
     os << "}\n";
     if (withPlaces)
       printPlace(config.getLoc(), 4, os);

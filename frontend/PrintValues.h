@@ -38,4 +38,7 @@ std::pair<std::string, std::string> splitOrigin(llvm::StringRef origin);
 /// The opposite of splitOrigin.
 std::string joinOrigin(llvm::StringRef origin, llvm::StringRef source);
 
+/// True for what step_parallel_begin and step_parallel_end show.
+bool isForward(mlir::Operation &op);
+
 } // namespace msc::frontend

@@ -16,13 +16,14 @@ namespace {
 struct Element {
   StringRef name, dump, longName, shortDump;
   Type (*make)(MLIRContext *);
+  bool supported = true;
 };
 } // namespace
 
 static ArrayRef<Element> elements() {
   static const Element table[] = {
-      {"f16", "Float16", "float16", "F16", [](MLIRContext *c) -> Type { return Float16Type::get(c); }},
-      {"bf16", "BFloat16", "bfloat16", "BF16", [](MLIRContext *c) -> Type { return BFloat16Type::get(c); }},
+      {"f16", "Float16", "float16", "F16", [](MLIRContext *c) -> Type { return Float16Type::get(c); }, false},
+      {"bf16", "BFloat16", "bfloat16", "BF16", [](MLIRContext *c) -> Type { return BFloat16Type::get(c); }, false},
       {"f32", "Float32", "float32", "F32", [](MLIRContext *c) -> Type { return Float32Type::get(c); }},
       {"f64", "Float64", "float64", "F64", [](MLIRContext *c) -> Type { return Float64Type::get(c); }},
       {"i32", "Int32", "int32", "I32", [](MLIRContext *c) -> Type { return IntegerType::get(c, 32); }},
@@ -39,7 +40,8 @@ Type elementTypeFromName(StringRef name, MLIRContext *context) {
 }
 
 ArrayRef<StringRef> elementTypeNames() {
-  static const SmallVector<StringRef> names = map_to_vector(elements(), [](const Element &e) { return e.name; });
+  static const SmallVector<StringRef> names = map_to_vector(
+      make_filter_range(elements(), [](const Element &e) { return e.supported; }), [](const Element &e) { return e.name; });
   return names;
 }
 
@@ -50,6 +52,7 @@ static const Element *find(Type type) {
   return nullptr;
 }
 
+bool isSupportedElement(Type type) { return find(type) && find(type)->supported; }
 StringRef elementTypeName(Type type) { return find(type) ? find(type)->name : "unknown"; }
 StringRef dumpElementName(Type type) { return find(type) ? find(type)->dump : "Unknown"; }
 
@@ -103,6 +106,19 @@ std::string dumpTypeText(Type element, ArrayRef<int64_t> shape, StringRef refKey
 
 std::string dumpTypeText(RankedTensorType type, StringRef refKey) {
   return dumpTypeText(type.getElementType(), type.getShape(), refKey);
+}
+
+std::string typeText(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  std::string text;
+  raw_string_ostream os(text);
+  if (tensor) {
+    os << '(';
+    interleaveComma(tensor.getShape(), os);
+    os << ") ";
+  }
+  os << dumpElementName(tensor ? tensor.getElementType() : type);
+  return text;
 }
 
 bool isPlainName(StringRef debugName) { return isValueName(debugName); }

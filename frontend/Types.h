@@ -9,8 +9,10 @@ namespace msc::frontend {
 
 /// "f32" and dumps' "Float32"; null if unknown.
 mlir::Type elementTypeFromName(llvm::StringRef name, mlir::MLIRContext *context);
-/// The words that users write for element types: "f32", "bool", ...
+/// The words that users write for the element types that operators compute with: "f32", "bool", ...
 llvm::ArrayRef<llvm::StringRef> elementTypeNames();
+/// False for types that can be spelled, but that no operator computes with yet.
+bool isSupportedElement(mlir::Type type);
 /// "f32"
 llvm::StringRef elementTypeName(mlir::Type type);
 /// "Float32"
@@ -22,6 +24,8 @@ llvm::StringRef refKeyFromDump(llvm::StringRef text);
 /// "<Tensor[Float32], (16, 32)>"; with a key "<Ref[Tensor[Float32]], (16, 32), ref_key=:w>".
 std::string dumpTypeText(mlir::RankedTensorType type, llvm::StringRef refKey = "");
 std::string dumpTypeText(mlir::Type element, llvm::ArrayRef<int64_t> shape, llvm::StringRef refKey = "");
+/// "(16, 32) Float32", "Float32": types in messages.
+std::string typeText(mlir::Type type);
 /// True for the debug names that name a value ("h"), false for MindSpore's internal ones ("equiv[CNode]520").
 bool isPlainName(llvm::StringRef debugName);
 

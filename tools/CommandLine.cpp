@@ -1,40 +1,14 @@
 #include "tools/CommandLine.h"
 
+#include "runtime/Nearest.h"
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
-#include <algorithm>
 #include <cstdio>
-#include <numeric>
 
 namespace msc::tools {
-
-static size_t editDistance(const std::string &a, const std::string &b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
-    }
-  }
-  return row.back();
-}
-
-std::string nearest(const std::string &word, const std::vector<std::string> &words) {
-  std::string best;
-  size_t distance = std::max<size_t>(2, word.size() / 3) + 1;
-  for (const std::string &candidate : words)
-    if (size_t d = editDistance(word, candidate); d < distance) {
-      distance = d;
-      best = candidate;
-    }
-  return best;
-}
 
 void printError(const std::string &program, const std::string &message, const std::string &help) {
   std::fprintf(stderr, "%s: error: %s\n", program.c_str(), message.c_str());
@@ -54,18 +28,35 @@ static void collectWords(const CLI::App &app, std::vector<std::string> &flags, s
   }
 }
 
+/// "'msc compile --help'": the help of the verb that was chosen.
+static std::string helpCommand(const CLI::App &app, const std::string &program) {
+  std::string command = program;
+  for (const CLI::App *verb : app.get_subcommands())
+    command += " " + verb->get_name();
+  return "'" + command + " --help'";
+}
+
+/// The nearest flag; the beginning of a flag is near to it, however long the rest.
+static std::string nearestFlag(const std::string &word, const std::vector<std::string> &flags) {
+  constexpr size_t shortest = 5; // "--" and three letters
+  for (const std::string &flag : flags)
+    if (word.size() >= shortest && flag.rfind(word, 0) == 0)
+      return flag;
+  return nearest(word, flags);
+}
+
 static int reportStranger(const CLI::App &app, const std::string &program, const std::string &word) {
   std::vector<std::string> flags, verbs;
   collectWords(app, flags, verbs);
   std::string bare = word.substr(0, word.find('='));
   if (word.rfind("-", 0) == 0) {
-    std::string near = nearest(bare, flags);
+    std::string near = nearestFlag(bare, flags);
     printError(program, "unknown flag '" + bare + "'",
-               near.empty() ? "'" + program + " --help' lists the flags" : "did you mean '" + near + "'?");
+               near.empty() ? helpCommand(app, program) + " lists the flags" : "did you mean '" + near + "'?");
   } else {
     std::string near = nearest(bare, verbs);
     printError(program, (verbs.empty() ? "unexpected argument '" : "unknown command '") + word + "'",
-               near.empty() ? "'" + program + " --help' shows what it takes" : "did you mean '" + near + "'?");
+               near.empty() ? helpCommand(app, program) + " shows what it takes" : "did you mean '" + near + "'?");
   }
   return 2;
 }
@@ -96,7 +87,7 @@ int parseCommandLine(CLI::App &app, const Arguments &arguments) {
       printError(arguments.program, "a command is missing", "'" + arguments.program + " --help' lists them");
       return 2;
     }
-    printError(arguments.program, plainText(error.what()), "'" + arguments.program + " --help' shows what it takes");
+    printError(arguments.program, plainText(error.what()), helpCommand(app, arguments.program) + " shows what it takes");
     return 2;
   }
   if (std::vector<std::string> extra = app.remaining(true); !extra.empty())

@@ -23,7 +23,4 @@ int parseCommandLine(CLI::App &app, const Arguments &arguments);
 /// "msc: error: ..." and, unless empty, "help: ..." on stderr.
 void printError(const std::string &program, const std::string &message, const std::string &help);
 
-/// The nearest of `words` to `word` by edit distance, or "" if none is near.
-std::string nearest(const std::string &word, const std::vector<std::string> &words);
-
 } // namespace msc::tools

@@ -4,6 +4,7 @@
 #include "compiler/Report.h"
 #include "runtime/plan/PlanFile.h"
 #include "tools/CommandLine.h"
+#include "tools/FileKind.h"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -13,6 +14,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 using namespace msc;
 
@@ -22,11 +24,14 @@ namespace {
 struct CompileFlags {
   compiler::CompileOptions options;
   std::vector<std::string> defines;
-  std::vector<std::string> contextNames;
-  std::vector<std::string> context; ///< one text per name, empty where the flag is absent
+  std::vector<compiler::ContextOption> contextOptions;
+  std::vector<std::optional<std::string>> context; ///< one text per option
   bool noFusion = false;
+  std::vector<CLI::Option *> own;
 
-  void addTo(CLI::App &app) {
+  /// `dumps`: with the flags that write dumps.
+  void addTo(CLI::App &app, bool dumps) {
+    size_t first = app.get_options().size();
     app.add_option("--devices", options.devices, "number of devices (default: what the network says, else 1)")
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
     app.add_option("-D,--define", defines, "NAME=VALUE: overrides a const of the network")->allow_extra_args(false);
@@ -34,14 +39,30 @@ struct CompileFlags {
     app.add_flag("--no-fusion", noFusion, "one kernel per operator");
     app.add_flag("--repropagate", options.repropagate, "of a dump, keep only the strategies that the user wrote");
     app.add_flag("--strict", options.strict, "surprises become errors, e.g. a parameter used under two strategies");
-    app.add_option("--save-graphs-ranks", options.saveGraphsRanks, "ranks that are dumped: all, or 0,5");
-    contextNames = compiler::contextOptionNames();
-    context.resize(contextNames.size());
-    for (size_t i = 0; i < contextNames.size(); ++i) {
-      std::string flag = contextNames[i];
+    if (dumps)
+      app.add_option("--save-graphs-ranks", options.saveGraphsRanks,
+                     "ranks that are dumped: all, or 0,5 (default: all up to 16 devices, else rank 0)");
+    for (const compiler::ContextOption &option : compiler::contextOptions())
+      if (dumps || option.name.rfind("save_graphs", 0) != 0)
+        contextOptions.push_back(option);
+    context.resize(contextOptions.size());
+    for (size_t i = 0; i < contextOptions.size(); ++i) {
+      std::string flag = contextOptions[i].name;
       std::replace(flag.begin(), flag.end(), '_', '-');
-      app.add_option("--" + flag, context[i])->group("Options of the context block, which they override");
+      app.add_option("--" + flag, context[i], contextOptions[i].help)
+          ->group(contextOptions[i].help.empty() ? "" : "Options of the context block, which they override");
     }
+    app.footer("Other options of MindSpore's contexts are understood; a message says why they are not here.");
+    std::vector<CLI::Option *> all = app.get_options();
+    own.assign(all.begin() + static_cast<ptrdiff_t>(first), all.end());
+  }
+
+  /// The first of these flags that was given, or "".
+  std::string given() const {
+    for (const CLI::Option *option : own)
+      if (option->count() > 0)
+        return option->get_name();
+    return "";
   }
 
   /// False after a message if a -D is malformed.
@@ -56,8 +77,8 @@ struct CompileFlags {
       options.defines.emplace_back(define.substr(0, equals), define.substr(equals + 1));
     }
     for (size_t i = 0; i < context.size(); ++i)
-      if (!context[i].empty())
-        options.context.emplace_back(contextNames[i], context[i]);
+      if (context[i])
+        options.context.emplace_back(contextOptions[i].name, *context[i]);
     return true;
   }
 };
@@ -86,9 +107,22 @@ Status checkFolder(const std::string &path) {
   return Status::ok();
 }
 
+/// Other files are called by their name; text that looks like nothing is left to the parser.
+Status checkInput(const compiler::CompileOptions &options, const std::string &wanted) {
+  const std::string &path = options.input;
+  tools::FileKind kind = tools::fileKindOf(path);
+  if (kind == tools::FileKind::Network && options.repropagate)
+    return Error{ExitCode::Usage, "--repropagate has no effect: " + path + " is no dump", "leave out --repropagate"};
+  if (kind == tools::FileKind::Network || kind == tools::FileKind::Dump || kind == tools::FileKind::Text)
+    return Status::ok();
+  return tools::wrongKind(path, kind, wanted);
+}
+
 int runCompile(CompileFlags &flags, std::string output, const std::string &report) {
   if (!flags.finish())
     return static_cast<int>(ExitCode::Usage);
+  if (Status status = checkInput(flags.options, "a network"); !status)
+    return fail(status.error());
   if (output.empty())
     output = compiler::defaultOutput(flags.options.input);
   for (const std::string &path : {output, report}) // before the work, not after it
@@ -100,28 +134,26 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
   if (Status status = plan::writePlan(output, outcome->plan); !status)
     return fail(status.error());
   if (!report.empty())
-    if (Status status = writeText(report, compiler::reportJson(outcome->plan, outcome->timing, outcome->searchSeconds)); !status)
+    if (Status status = writeText(report, compiler::reportJson(outcome->plan, outcome->timing)); !status)
       return fail(status.error());
   return 0;
-}
-
-bool isPlanFile(const std::string &path) {
-  std::ifstream in(path, std::ios::binary);
-  char magic[8] = {};
-  in.read(magic, sizeof magic);
-  return in && std::string(magic, sizeof magic) == "msc-plan";
 }
 
 int runExplain(CompileFlags &flags, const std::string &op, bool json) {
   if (!flags.finish())
     return static_cast<int>(ExitCode::Usage);
   compiler::CompileOutcome outcome;
-  if (isPlanFile(flags.options.input)) {
+  if (tools::fileKindOf(flags.options.input) == tools::FileKind::Plan) {
+    if (std::string flag = flags.given(); !flag.empty())
+      return fail({ExitCode::Usage, flag + " has no effect: " + flags.options.input + " is compiled already",
+                   "leave out " + flag + ", or explain the network"});
     Result<plan::Plan> read = plan::readPlan(flags.options.input);
     if (!read)
       return fail(read.error());
     outcome.plan = std::move(*read);
   } else {
+    if (Status status = checkInput(flags.options, "a plan or a network"); !status)
+      return fail(status.error());
     flags.options.context.emplace_back("save_graphs", "0");
     Result<compiler::CompileOutcome> compiled = compiler::compile(flags.options);
     if (!compiled)
@@ -129,7 +161,9 @@ int runExplain(CompileFlags &flags, const std::string &op, bool json) {
     outcome = std::move(*compiled);
   }
   if (json) {
-    std::fputs(compiler::reportJson(outcome.plan, outcome.timing, outcome.searchSeconds).c_str(), stdout);
+    if (Status known = compiler::checkOperator(outcome.plan, op); !known)
+      return fail(known.error());
+    std::fputs(compiler::reportJson(outcome.plan, outcome.timing, op).c_str(), stdout);
     return 0;
   }
   Result<std::string> text = compiler::explainText(outcome.plan, op);
@@ -153,13 +187,13 @@ int main(int argc, char **argv) {
   compile->add_option("network", compileFlags.options.input, "a network (.mir) or a dump (step_parallel_begin)")->required();
   compile->add_option("-o,--output", output, "where the plan goes (default: <network>.plan in the current folder)");
   compile->add_option("--report", report, "writes what was decided as JSON");
-  compileFlags.addTo(*compile);
+  compileFlags.addTo(*compile, /*dumps=*/true);
 
   CLI::App *explain = app.add_subcommand("explain", "who decided what, and why each collective is there");
   explain->add_option("input", explainFlags.options.input, "a plan, or a network with --devices")->required();
   explain->add_option("--op", op, "one operator by its instance name");
   explain->add_flag("--json", json, "the report as JSON on stdout");
-  explainFlags.addTo(*explain);
+  explainFlags.addTo(*explain, /*dumps=*/false);
 
   if (int code = tools::parseCommandLine(app, {"msc", {argv + 1, argv + argc}}); code >= 0)
     return code;

@@ -1,4 +1,6 @@
 // msrun: runs a plan.
+#include "runtime/Nearest.h"
+#include "runtime/checkpoint/File.h"
 #include "runtime/comm/mpi/Loader.h"
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/executor/Fetch.h"
@@ -8,14 +10,21 @@
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanText.h"
 #include "tools/CommandLine.h"
+#include "tools/FileKind.h"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <unistd.h>
 
 using namespace msc;
 
@@ -27,8 +36,13 @@ struct Flags {
   std::optional<std::string> transport;
   std::vector<std::string> inputs, fetches;
   std::string device = "auto";
-  bool printPlan = false;
+  bool printPlan = false, saveGraphs = false;
   double timeout = 0; ///< seconds; 0 = none
+
+  static std::string wholeNumber(const std::string &text) {
+    bool good = !text.empty() && text.size() < 19 && text.find_first_not_of("0123456789") == std::string::npos;
+    return good ? "" : fmt::format("'{}' is no whole number", text);
+  }
 
   void addTo(CLI::App &app) {
     app.add_option("plan", options.planPath, "a plan that 'msc compile' wrote")->required();
@@ -36,21 +50,28 @@ struct Flags {
     app.add_option("--device", device, "cpu or cuda (default: what the plan says)");
     app.add_option("--threads-per-rank", options.threadsPerRank, "(default: processors / ranks of this host)")
         ->check(CLI::Range(1, 4096));
-    app.add_option("--epochs", options.epochs, "overrides the plan's epochs");
-    app.add_option("--steps", options.steps, "overrides the plan's total number of steps");
-    app.add_option("--log-every", options.log.every, "N or epoch: which steps print their loss");
+    app.add_option("--epochs", options.epochs, "overrides the plan's epochs")->check(wholeNumber);
+    app.add_option("--steps", options.steps, "overrides the plan's total number of steps")->check(wholeNumber);
+    app.add_option("--log-every", options.log.every, "N or epoch: which steps print their loss; 0: none");
     app.add_flag("--log-all-ranks", options.log.allRanks, "every rank prints, not only rank 0");
     app.add_flag("--log-prefix", options.log.prefix, "lines start with the rank");
     app.add_option("--input", inputs, "NAME=FILE.npy,...: global arrays of inputs")->delimiter(',')->allow_extra_args(false);
     app.add_option("--fetch", fetches, "NAME=FILE.npy,...: writes results, param:NAME or state:NAME")->delimiter(',')->allow_extra_args(false);
     app.add_option("--report", options.report, "writes all steps as JSON");
     app.add_flag("--print-plan", printPlan, "prints the plan as rank 0 sees it, and ends");
+    app.add_flag("--save-graphs", saveGraphs, "writes what each rank runs to rank_<r>/msrun.txt (above 16 ranks: one per program)");
+    app.add_option("--save-graphs-path", options.saveGraphs, "the folder of --save-graphs (default: the current one)");
     app.add_option("--checkpoint-directory", options.checkpoint.directory, "overrides the plan's folder");
     app.add_flag("--checkpoint-per-rank", options.checkpoint.perRank, "one folder per rank");
     app.add_flag("--no-checkpoint", options.checkpoint.off, "writes no checkpoints");
     app.add_option("--resume", options.checkpoint.resume, "DIR or latest: goes on from a checkpoint");
     app.add_option("--timeout", timeout, "seconds without progress after which the run ends (default: no limit)")
-        ->check(CLI::Range(0.0, 1e9));
+        ->check([](const std::string &text) {
+          char *end = nullptr;
+          double seconds = std::strtod(text.c_str(), &end);
+          bool good = !text.empty() && *end == '\0' && seconds >= 0 && seconds <= 1e9;
+          return good ? std::string() : fmt::format("'{}' is no number of seconds", text);
+        });
   }
 };
 
@@ -81,9 +102,27 @@ Status checkFlags(Flags &flags) {
     return Error{ExitCode::Usage, fmt::format("--log-every {} is no number of steps", every), "write --log-every 10, or epoch"};
   if (flags.device != "auto" && flags.device != "cpu" && flags.device != "cuda")
     return Error{ExitCode::Usage, fmt::format("unknown device '{}'", flags.device), "choose cpu or cuda"};
+  if (!options.saveGraphs.empty() && !flags.saveGraphs)
+    return Error{ExitCode::Usage, "--save-graphs-path has no effect without --save-graphs", "add --save-graphs"};
+  if (flags.saveGraphs && options.saveGraphs.empty())
+    options.saveGraphs = ".";
   if (options.checkpoint.off && options.checkpoint.perRank)
     return Error{ExitCode::Usage, "--checkpoint-per-rank and --no-checkpoint exclude each other", ""};
   return {};
+}
+
+/// "did you mean 'x'? there are x, y and 3 more"
+std::string suggestion(const std::string &name, const std::vector<std::string> &known, const char *introduction) {
+  std::string near = name.size() > 1 ? nearest(name, known) : "";
+  for (const char *kind : {"param:", "state:"}) // of a parameter, the bare name
+    if (std::count(known.begin(), known.end(), kind + name) != 0)
+      near = kind + name;
+  constexpr size_t most = 12;
+  size_t shown = std::min(known.size(), most);
+  std::string list = fmt::format("{} {}", introduction, fmt::join(known.begin(), known.begin() + shown, ", "));
+  if (shown < known.size())
+    list += fmt::format(" and {} more", known.size() - shown);
+  return near.empty() ? list : fmt::format("did you mean '{}'? {}", near, list);
 }
 
 /// Inputs and results that the plan does not have are a mistake in the command line.
@@ -93,18 +132,59 @@ Status checkNames(const PlanIndex &index, const RunOptions &options) {
     return Error{ExitCode::BadFile, fmt::format("{} has no program", options.planPath), ""};
   for (const auto &[name, file] : options.fetches)
     if (auto found = findFetch(index, *program, name); !found)
-      return found.error();
-  for (const auto &[name, file] : options.inputs) {
-    std::string known;
-    bool found = false;
-    for (const plan::Input &input : program->inputs()) {
-      found |= input.name() == name;
-      known += (known.empty() ? "" : ", ") + input.name();
-    }
-    if (!found)
-      return Error{ExitCode::Usage, fmt::format("the network has no input '{}'", name), fmt::format("its inputs are {}", known)};
+      return Error{found.error().code, found.error().message,
+                   suggestion(name, fetchableNames(index, *program), "there are") + "; 'msc compile --keep' keeps more"};
+  std::vector<std::string> inputs;
+  for (const plan::Input &input : program->inputs())
+    inputs.push_back(input.name());
+  for (const auto &[name, file] : options.inputs)
+    if (std::count(inputs.begin(), inputs.end(), name) == 0)
+      return Error{ExitCode::Usage, fmt::format("the network has no input '{}'", name),
+                   inputs.empty() ? "it has none" : suggestion(name, inputs, "its inputs are")};
+  return {};
+}
+
+/// Files that are written after the run can be written: it may have taken hours by then.
+Status checkTargets(const RunOptions &options) {
+  std::vector<std::string> targets;
+  for (const auto &[name, file] : options.fetches)
+    targets.push_back(file);
+  if (!options.report.empty())
+    targets.push_back(options.report);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (std::count(targets.begin(), targets.begin() + i, targets[i]) != 0)
+      return Error{ExitCode::Usage, fmt::format("'{}' would be written twice", targets[i]), "give each result a file of its own"};
+    if (Status status = checkWritable(targets[i]); !status)
+      return status;
   }
   return {};
+}
+
+/// The folder of --checkpoint-directory is there, or is made, if this run writes to it.
+Status checkCheckpointDirectory(const plan::Plan &plan, const CheckpointFlags &flags) {
+  if (flags.directory.empty() || flags.off || flags.resume == "latest" || !plan.has_checkpointing())
+    return {};
+  std::error_code error;
+  std::filesystem::create_directories(flags.directory, error);
+  return error ? fileError("make the folder", flags.directory, error.value()) : checkWritable(flags.directory + "/.writable");
+}
+
+/// A word without dot and slash is a command, and msrun has none: what may have been meant.
+Status checkPlanName(const std::string &word) {
+  if (word.find_first_of("./") != std::string::npos)
+    return {};
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  std::vector<std::string> plans;
+  for (const fs::directory_entry &entry : fs::directory_iterator(".", ignored))
+    if (entry.path().extension() == ".plan")
+      plans.push_back(entry.path().filename().string());
+  std::sort(plans.begin(), plans.end());
+  std::string near = nearest(word + ".plan", plans);
+  std::string help = fs::exists(word, ignored) ? fmt::format("write './{}' for the file of that name", word)
+                     : near.empty()            ? "'msrun net.plan' runs a plan"
+                                               : fmt::format("did you mean '{}'?", near);
+  return Error{ExitCode::Usage, fmt::format("unknown command '{}'", word), help};
 }
 
 /// A flag that would do nothing is a mistake, too.
@@ -140,6 +220,8 @@ Status checkDevice(const Flags &flags, const plan::Plan &plan) {
 
 /// A file that was read, decoded and proven.
 Result<plan::Plan> loadPlan(const std::string &path) {
+  if (tools::FileKind kind = tools::fileKindOf(path); kind != tools::FileKind::Plan && kind != tools::FileKind::Missing)
+    return tools::wrongKind(path, kind, "a plan");
   Result<plan::Plan> plan = plan::readPlan(path);
   if (!plan)
     return plan;
@@ -187,6 +269,8 @@ Outcome runOn(const Launch &launch, SharedRun &shared, std::chrono::milliseconds
 }
 
 Outcome execute(Flags &flags) {
+  if (Status status = checkPlanName(flags.options.planPath); !status)
+    return {status};
   if (Status status = checkFlags(flags); !status)
     return {status};
   Result<plan::Plan> plan = loadPlan(flags.options.planPath);
@@ -206,6 +290,12 @@ Outcome execute(Flags &flags) {
   Result<Launch> launch = detectLaunch(flags.transport, processEnvironment);
   if (!launch)
     return {launch.error()};
+  if (launch->rank.value_or(0) == 0) { // which writes them
+    if (Status status = checkTargets(flags.options); !status)
+      return {status};
+    if (Status status = checkCheckpointDirectory(*plan, flags.options.checkpoint); !status)
+      return {status};
+  }
   flags.options.log.allRanks = printsOnEveryRank(flags.options.log.allRanks, processEnvironment);
   auto kernels = device::KernelLibrary::load(*plan);
   if (!kernels)
@@ -217,9 +307,19 @@ Outcome execute(Flags &flags) {
   return runOn(*launch, shared, std::chrono::milliseconds(std::llround(flags.timeout * 1000)));
 }
 
+/// A closed standard file would be taken by the first file that is opened, and lines would land in it. A pipe whose reader
+/// has gone is an error of the write, not the end of the process.
+void prepareStandardFiles() {
+  for (int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(file, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+      return;
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
+  prepareStandardFiles();
   CLI::App app("msrun: runs a plan on CPU ranks that are threads or MPI processes", "msrun");
   app.set_version_flag("--version", fmt::format("msrun {} (plan formats {}-{})", MSC_VERSION, plan::oldestPlanFormat,
                                                 plan::planFormat));

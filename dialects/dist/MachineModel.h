@@ -38,6 +38,8 @@ struct LinkLevel {
   std::array<LinkCost, moveKinds> costs{};
 };
 
+/// A machine as the cost model sees it. Times are in microseconds, sizes in bytes; the estimates of a preset come from data
+/// sheets, measured ones from a calibration run.
 struct MachineModel {
   std::string name;
   std::string source;            ///< "measured" or "estimated"

@@ -18,9 +18,12 @@ static const StringRef blockKinds[] = {"dataset", "train", "checkpoint", "contex
 // dataset
 //===----------------------------------------------------------------------===//
 
+/// Words of Random's columns; as a path of Npy's they are a mix-up.
+static const StringRef distributions[] = {"uniform", "normal", "zeros", "ones", "constant", "integers"};
+
 /// A path: text, or env("NAME"), which the plan writes as ${NAME}.
 static bool readPath(Attribute attribute, Location location, std::string &path) {
-  if (auto text = dyn_cast<StringAttr>(attribute)) {
+  if (auto text = dyn_cast<StringAttr>(attribute); text && !is_contained(distributions, text.getValue())) {
     path = text.getValue().str();
     return true;
   }
@@ -42,7 +45,7 @@ static bool readDistribution(Fields &columns, StringRef key, Attribute attribute
     bool required;
   };
   static const Form forms[] = {{"uniform", {0, 1}, false}, {"normal", {0, 1}, false}, {"zeros", {}, false},
-                               {"ones", {}, false},        {"constant", {0}, true}};
+                               {"ones", {}, false},        {"constant", {0}, true}, {"integers", {0, 2}, true}};
   std::optional<CallValue> call = asCall(attribute);
   auto word = dyn_cast<StringAttr>(attribute);
   StringRef name = call ? call->callee : word ? word.getValue() : StringRef();
@@ -50,7 +53,7 @@ static bool readDistribution(Fields &columns, StringRef key, Attribute attribute
   if (form == std::end(forms)) {
     InFlightDiagnostic diagnostic = emitError(columns.valueLocation(key))
                                     << "unknown distribution '" << valueText(attribute) << "' of column '" << key
-                                    << "': expected uniform, normal, zeros, ones or constant";
+                                    << "': expected uniform, normal, zeros, ones, constant or integers";
     addSuggestion(diagnostic, name, map_range(forms, [](const Form &f) { return f.name; }));
     return false;
   }
@@ -59,7 +62,9 @@ static bool readDistribution(Fields &columns, StringRef key, Attribute attribute
   size_t given = call ? call->args.size() : 0;
   if ((call && (!call->named.empty() || given != form->defaults.size())) || (!call && form->required)) {
     emitError(columns.valueLocation(key)) << "'" << name << "' of column '" << key << "' takes "
-                                          << form->defaults.size() << " numbers, but " << given << " are given";
+                                          << form->defaults.size()
+                                          << (form->defaults.size() == 1 ? " number, but " : " numbers, but ") << given
+                                          << (given == 1 ? " is given" : " are given");
     return false;
   }
   for (size_t i = 0; i < given; ++i) {
@@ -105,6 +110,11 @@ static void readSource(Fields &fields, DatasetConfig &dataset, bool &hasSource) 
     fields.markWrong();
   }
   arguments.integer("seed", dataset.seed);
+  if (arguments.get("seed") && fields.get("seed")) {
+    InFlightDiagnostic diagnostic = emitError(fields.keyLocation("seed")) << "'seed' is given twice";
+    diagnostic.attachNote(arguments.keyLocation("seed")) << "first given here";
+    fields.markWrong();
+  }
   arguments.finish();
   if (!arguments.ok())
     fields.markWrong();
@@ -150,7 +160,11 @@ bool readDataset(Fields &fields, DatasetConfig &dataset) {
   if (batch)
     dataset.batch = batch;
   fields.boolean("shuffle", dataset.shuffle);
-  fields.boolean("drop_remainder", dataset.dropRemainder);
+  if (Attribute keeps = fields.get("drop_remainder"); keeps && keeps != BoolAttr::get(keeps.getContext(), true)) {
+    emitError(fields.valueLocation("drop_remainder"))
+        << "'drop_remainder: " << valueText(keeps) << "' is not supported here: every batch has the size of the inputs";
+    fields.markWrong();
+  }
   uint64_t repeat = 1;
   fields.integer("repeat", repeat, 1);
   if (repeat != 1) {
@@ -166,6 +180,8 @@ bool readDataset(Fields &fields, DatasetConfig &dataset) {
   }
   if (fields.ok() && dataset.source == "Random" && dataset.shuffle)
     emitWarning(fields.keyLocation("shuffle")) << "'shuffle' has nothing to do: the batches are random";
+  if (fields.ok() && dataset.source == "Npy" && !dataset.shuffle && fields.get("seed"))
+    emitWarning(fields.keyLocation("seed")) << "'seed' has nothing to do: the samples are not shuffled";
   return fields.ok();
 }
 
@@ -194,6 +210,13 @@ static void readOptimizer(Fields &fields, OptimizerConfig &optimizer) {
   static const StringRef known[] = {"SGD", "Momentum"};
   static const StringRef later[] = {"Adam", "AdamW", "AdamWeightDecay", "Lamb", "LARS", "RMSProp", "Adagrad", "Ftrl"};
   if (!call) {
+    if (auto word = dyn_cast_or_null<StringAttr>(value); word && is_contained(known, word.getValue())) {
+      InFlightDiagnostic diagnostic = emitError(fields.valueLocation("optimizer"))
+                                      << "'" << word.getValue() << "' needs its arguments";
+      addHelp(diagnostic, "write " + word.getValue() + "(learning_rate: 0.1" +
+                              (word.getValue() == "SGD" ? ")" : ", momentum: 0.9)"));
+      return fields.markWrong();
+    }
     emitError(value ? fields.valueLocation("optimizer") : optimizer.location)
         << "the train block needs 'optimizer: Momentum(learning_rate: 0.1, momentum: 0.9)' or another optimizer";
     return fields.markWrong();
@@ -270,6 +293,8 @@ bool readTrain(Fields &fields, TrainConfig &train) {
   }
   fields.integer("epochs", train.epochs, 1);
   fields.integer("steps", train.steps, 1);
+  if (fields.ok() && fields.get("epochs") && train.steps)
+    emitWarning(fields.keyLocation("epochs")) << "'epochs' has nothing to do: 'steps' says where training ends";
   fields.integer("seed", train.seed);
   readLogEvery(fields, train);
   fields.unsupported("clip_global_norm", "gradients are not clipped yet");
@@ -320,12 +345,17 @@ private:
   bool isFirst(ConfigOp op);
   /// Columns feed the inputs of the same name: each input needs one, each column one input.
   bool checkColumns();
+  bool checkDatasetName(ConfigOp op);
+  /// The global batch is dimension 0 of every input.
+  bool checkBatch(const DatasetConfig &dataset, NetworkOp network);
+  bool checkDistributions(const DatasetConfig &dataset, NetworkOp network);
 
   ModuleOp module;
   ArrayRef<ConfigOverride> overrides;
   std::map<std::pair<std::string, std::string>, Location> seen;
   ConfigOp context;
-  Config config{.context = {.location = UnknownLoc::get(module.getContext())}};
+  Config config{.context = {.datasetStrategy = {.location = UnknownLoc::get(module.getContext())},
+                            .location = UnknownLoc::get(module.getContext())}};
   bool sound = true;
 };
 } // namespace
@@ -359,6 +389,7 @@ void Reader::read(ConfigOp op) {
   }
   Fields fields(op.getFields(), op.getLocations(), "", (kind + " block").str(), op.getLoc());
   if (kind == "dataset") {
+    sound &= checkDatasetName(op);
     DatasetConfig dataset{.name = op.getName().str(), .location = op.getLoc()};
     sound &= readDataset(fields, dataset);
     config.datasets.push_back(std::move(dataset));
@@ -371,6 +402,49 @@ void Reader::read(ConfigOp op) {
   }
 }
 
+/// A data set has no name or that of what it is for.
+bool Reader::checkDatasetName(ConfigOp op) {
+  static const StringRef purposes[] = {"train", "evaluate"};
+  if (op.getName() == "evaluate")
+    emitWarning(op.getLoc()) << "dataset 'evaluate' has nothing to do: networks are not evaluated yet";
+  if (op.getName().empty() || is_contained(purposes, op.getName()))
+    return true;
+  InFlightDiagnostic diagnostic = emitError(op.getLoc()) << "unknown dataset '" << op.getName()
+                                                         << "': expected train or evaluate";
+  addSuggestion(diagnostic, op.getName(), purposes);
+  return false;
+}
+
+bool Reader::checkBatch(const DatasetConfig &dataset, NetworkOp network) {
+  for (BlockArgument input : network.getBody().getArguments()) {
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(input.getType()).getShape();
+    if (!dataset.batch || shape.empty() || shape[0] == *dataset.batch)
+      continue;
+    InFlightDiagnostic diagnostic = emitError(dataset.location) << "'batch' is " << *dataset.batch << ", but input '"
+                                                                << getValueName(input) << "' has " << shape[0] << " rows";
+    diagnostic.attachNote(input.getLoc()) << "the input is here";
+    return false;
+  }
+  return true;
+}
+
+/// Fractions between 0 and 1 are all 0 in a column of integers.
+bool Reader::checkDistributions(const DatasetConfig &dataset, NetworkOp network) {
+  for (BlockArgument input : network.getBody().getArguments())
+    for (const ColumnConfig &column : dataset.columns) {
+      Type element = cast<RankedTensorType>(input.getType()).getElementType();
+      if (column.name != getValueName(input) || isa<FloatType>(element) ||
+          (column.distribution != "uniform" && column.distribution != "normal"))
+        continue;
+      InFlightDiagnostic diagnostic = emitError(dataset.location) << "column '" << column.name << "' is " << column.distribution
+                                                                  << ", but the input holds whole numbers";
+      diagnostic.attachNote(input.getLoc()) << "the input is here";
+      addHelp(diagnostic, "write " + column.name + ": integers(0, 10), which draws 0 to 9");
+      return false;
+    }
+  return true;
+}
+
 bool Reader::checkColumns() {
   auto networks = module.getOps<NetworkOp>();
   if (networks.empty())
@@ -379,6 +453,8 @@ bool Reader::checkColumns() {
   for (StringRef input : (*networks.begin()).getInputNames().getAsValueRange<StringAttr>())
     inputs.push_back(input);
   for (const DatasetConfig &dataset : config.datasets) {
+    if (!checkBatch(dataset, *networks.begin()) || !checkDistributions(dataset, *networks.begin()))
+      return false;
     for (const ColumnConfig &column : dataset.columns) {
       if (is_contained(inputs, column.name))
         continue;
@@ -403,6 +479,8 @@ FailureOr<Config> Reader::run() {
     read(op);
   sound &= readContext(context, module.getContext(), overrides, config);
   sound = sound && checkColumns();
+  if (sound && config.checkpoint && !config.train)
+    emitWarning(config.checkpoint->location) << "the checkpoint block has nothing to do: the network is not trained";
   if (!sound)
     return failure();
   return std::move(config);

@@ -23,6 +23,7 @@ struct ColumnConfig {
   std::string path;           ///< Npy: a file; `${NAME}` is taken from the environment when the run starts
 };
 
+/// `dataset [train|evaluate] {...}`: where the batches come from.
 struct DatasetConfig {
   std::string name;           ///< "" or "train", "evaluate"
   std::string source;         ///< "Random" or "Npy"
@@ -30,12 +31,12 @@ struct DatasetConfig {
   uint64_t steps = 0;         ///< batches per epoch; 0: all that the files hold
   bool sameBatch = false;     ///< every batch is the first one
   std::vector<ColumnConfig> columns;
-  std::optional<int64_t> batch; ///< the global batch; absent: dimension 0 of the inputs
+  std::optional<int64_t> batch; ///< the global batch, as written; it is dimension 0 of the inputs
   bool shuffle = false;
-  bool dropRemainder = true;
   mlir::Location location;
 };
 
+/// `optimizer: Momentum(...)` of the train block, with MindSpore's argument names and defaults.
 struct OptimizerConfig {
   enum class Kind { SGD, Momentum };
   Kind kind = Kind::SGD;
@@ -48,6 +49,7 @@ struct OptimizerConfig {
   mlir::Location location;
 };
 
+/// `train {...}`: what is minimized, how, and for how long.
 struct TrainConfig {
   OptimizerConfig optimizer;
   std::string minimize;       ///< name of the network's result
@@ -58,6 +60,7 @@ struct TrainConfig {
   mlir::Location location;
 };
 
+/// `checkpoint {...}`: when and where parameters and states are saved.
 struct CheckpointConfig {
   std::string directory = "ckpt";
   std::string prefix;         ///< empty: the network's name
@@ -73,15 +76,17 @@ struct DatasetStrategy {
   enum class Kind { DataParallel, FullBatch, Given };
   Kind kind = Kind::DataParallel;
   Strategy pieces;            ///< Given: pieces per dimension per input
+  mlir::Location location;    ///< where it was written, in the file or as a flag; unknown if nowhere
 };
 
+/// `context {...}` with the flags that override it: how the network is spread over the devices, and what is dumped.
 struct ContextConfig {
   std::string parallelMode;   ///< "stand_alone", "data_parallel", "semi_auto_parallel", "auto_parallel", "hybrid_parallel"
   std::string searchMode;     ///< "sharding_propagation", ...; empty: not chosen
   DatasetStrategy datasetStrategy;
   bool datasetRepeatDimRight = false;
   std::string deviceTarget = "auto"; ///< "auto", "cpu", "cuda"
-  int64_t saveGraphs = 0;     ///< 0 none, 1 the four named dumps, 2 all, 3 Graphviz too
+  int64_t saveGraphs = 0;     ///< 0 none, 1 step_parallel_begin and 18_execute, 2 all dumps, 3 Graphviz too
   std::string saveGraphsPath = ".";
   std::optional<bool> gradientsMean; ///< what the user wrote; losses and gradients are global means either way
   mlir::Location location;
@@ -93,6 +98,7 @@ struct MeshConfig {
   std::vector<int64_t> sizes;
 };
 
+/// All blocks of a network. A block that is not there is absent or has its defaults.
 struct Config {
   int64_t devices = 1;
   std::optional<MeshConfig> mesh;
@@ -117,5 +123,7 @@ llvm::FailureOr<Config> readConfig(mlir::ModuleOp module, llvm::ArrayRef<ConfigO
 
 /// The options of `context` that may be overridden by a flag, in snake case.
 std::vector<llvm::StringRef> contextOptionNames();
+/// One line about an option that works; empty for those that are only understood.
+std::string contextOptionHelp(llvm::StringRef name);
 
 } // namespace msc::net

@@ -128,11 +128,24 @@ static bool readPieces(Attribute attribute, DatasetStrategy &strategy) {
   return true;
 }
 
-static void readDatasetStrategy(Fields &fields, ContextConfig &context) {
+/// An option that the mode makes idle is worth a warning, unless the file sets the option and a flag the mode.
+static void warnIdle(Fields &fields, StringRef key, StringRef by, const Twine &reason) {
+  auto isFlag = [&](StringRef name) {
+    auto place = dyn_cast<FileLineColLoc>(fields.keyLocation(name));
+    return place && place.getFilename().getValue().starts_with("--");
+  };
+  if (fields.get(key) && (isFlag(key) || !isFlag(by)))
+    emitWarning(fields.keyLocation(key)) << "'" << key << "' has nothing to do: " << reason;
+}
+
+static void readDatasetStrategy(Fields &fields, Config &config) {
+  ContextConfig &context = config.context;
   bool fullBatch = false;
   fields.boolean("full_batch", fullBatch);
   Attribute value = fields.get("dataset_strategy");
   DatasetStrategy &strategy = context.datasetStrategy;
+  if (value)
+    strategy.location = fields.valueLocation("dataset_strategy");
   if (auto word = dyn_cast_or_null<StringAttr>(value)) {
     static const StringRef words[] = {"data_parallel", "full_batch"};
     if (!is_contained(words, word.getValue())) {
@@ -152,22 +165,61 @@ static void readDatasetStrategy(Fields &fields, ContextConfig &context) {
         << valueText(value) << "'";
     return fields.markWrong();
   }
-  if (fullBatch && value && strategy.kind != DatasetStrategy::Kind::FullBatch) {
+  if (fields.get("full_batch") && value && fullBatch != (strategy.kind == DatasetStrategy::Kind::FullBatch)) {
     InFlightDiagnostic diagnostic = emitError(fields.keyLocation("full_batch"))
-                                    << "'full_batch: true' clashes with 'dataset_strategy: " << valueText(value) << "'";
+                                    << "'full_batch: " << (fullBatch ? "true" : "false")
+                                    << "' clashes with 'dataset_strategy: " << valueText(value) << "'";
     diagnostic.attachNote(fields.keyLocation("dataset_strategy")) << "the dataset strategy is here";
     return fields.markWrong();
   }
   if (fullBatch)
     strategy.kind = DatasetStrategy::Kind::FullBatch;
+  fields.boolean("dataset_repeat_dim_right", context.datasetRepeatDimRight);
+  if (!fields.ok() || config.devices == 1)
+    return;
+  bool alone = context.parallelMode == "stand_alone", decides = alone || context.parallelMode == "data_parallel";
+  DatasetStrategy::Kind kind = alone ? DatasetStrategy::Kind::FullBatch : DatasetStrategy::Kind::DataParallel;
+  if (decides && strategy.kind != kind)
+    for (StringRef key : {"dataset_strategy", "full_batch"})
+      warnIdle(fields, key, "parallel_mode",
+               "in " + context.parallelMode + " mode every rank gets " + (alone ? "all rows" : "its own rows"));
+  if (context.datasetRepeatDimRight && strategy.kind != DatasetStrategy::Kind::Given)
+    warnIdle(fields, "dataset_repeat_dim_right", "parallel_mode", "no device is left over by the dataset_strategy");
+}
+
+/// Search modes of a parallel mode that searches.
+static void readSearchMode(Fields &fields, Config &config) {
+  ContextConfig &context = config.context;
+  static const StringRef known[] = {"sharding_propagation", "dynamic_programming", "recursive_programming", "optimal"};
+  std::string other;
+  fields.word("auto_parallel_search_mode", other, known);
+  fields.word("search_mode", context.searchMode, known);
+  StringRef key = context.searchMode.empty() ? "auto_parallel_search_mode" : "search_mode";
+  if (!other.empty() && !context.searchMode.empty() && other != context.searchMode) {
+    InFlightDiagnostic diagnostic = emitError(fields.keyLocation("auto_parallel_search_mode"))
+                                    << "'auto_parallel_search_mode: " << other << "' clashes with 'search_mode: "
+                                    << context.searchMode << "'";
+    diagnostic.attachNote(fields.keyLocation("search_mode")) << "the search mode is here";
+    return fields.markWrong();
+  }
+  if (context.searchMode.empty())
+    context.searchMode = other;
+  if (!fields.ok() || context.searchMode.empty())
+    return;
+  if (context.parallelMode == "auto_parallel" && context.searchMode != "sharding_propagation") {
+    InFlightDiagnostic diagnostic = emitError(fields.valueLocation(key))
+                                    << "'" << context.searchMode << "' is not supported by this version";
+    addHelp(diagnostic, "use sharding_propagation");
+    return fields.markWrong();
+  }
+  if (context.parallelMode != "auto_parallel" && config.devices > 1)
+    warnIdle(fields, key, "parallel_mode", context.parallelMode + " mode does not search");
 }
 
 static void readModes(Fields &fields, Config &config) {
   ContextConfig &context = config.context;
   static const StringRef parallelModes[] = {"stand_alone", "data_parallel", "semi_auto_parallel", "auto_parallel",
                                             "hybrid_parallel"};
-  static const StringRef searchModes[] = {"sharding_propagation", "dynamic_programming", "recursive_programming",
-                                          "optimal"};
   context.parallelMode = config.devices > 1 ? "auto_parallel" : "stand_alone";
   fields.word("parallel_mode", context.parallelMode, parallelModes);
   if (fields.ok() && context.parallelMode == "hybrid_parallel") {
@@ -177,12 +229,11 @@ static void readModes(Fields &fields, Config &config) {
     addHelp(diagnostic, "use semi_auto_parallel and strategies");
     fields.markWrong();
   }
-  fields.word("auto_parallel_search_mode", context.searchMode, searchModes);
-  fields.word("search_mode", context.searchMode, searchModes);
+  readSearchMode(fields, config);
   std::string mode = "GRAPH_MODE";
   static const StringRef modes[] = {"GRAPH_MODE", "PYNATIVE_MODE"};
-  if (Attribute value = fields.get("mode"); value && asInteger(value) == 0)
-    mode = "GRAPH_MODE";
+  if (Attribute value = fields.get("mode"); value && (asInteger(value) == 0 || asInteger(value) == 1))
+    mode = modes[*asInteger(value)];
   else
     fields.word("mode", mode, modes);
   if (mode == "PYNATIVE_MODE") {
@@ -234,6 +285,8 @@ static void readSaveGraphs(Fields &fields, ContextConfig &context) {
   else
     fields.integer("save_graphs", context.saveGraphs, 0, 3);
   fields.word("save_graphs_path", context.saveGraphsPath);
+  if (fields.ok() && context.saveGraphs == 0)
+    warnIdle(fields, "save_graphs_path", "save_graphs", "'save_graphs' is 0");
 }
 
 bool readContext(ConfigOp op, MLIRContext *context, ArrayRef<ConfigOverride> overrides, Config &config) {
@@ -248,8 +301,7 @@ bool readContext(ConfigOp op, MLIRContext *context, ArrayRef<ConfigOverride> ove
                 config.context.location);
   readModes(fields, config);
   readDevices(fields, config);
-  readDatasetStrategy(fields, config.context);
-  fields.boolean("dataset_repeat_dim_right", config.context.datasetRepeatDimRight);
+  readDatasetStrategy(fields, config);
   readGradientsMean(fields, config);
   readSaveGraphs(fields, config.context);
   checkFixedOptions(fields);

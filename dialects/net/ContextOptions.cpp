@@ -1,5 +1,7 @@
 #include "dialects/net/ContextOptions.h"
 
+#include "dialects/net/Config.h"
+
 namespace msc::net {
 
 using Effect = ContextOption::Effect;
@@ -12,20 +14,30 @@ static constexpr llvm::StringRef kNoFusion = "collectives are not fused by hand"
 static constexpr llvm::StringRef kNoNorms = "local norms are not computed";
 static constexpr llvm::StringRef kSearchSwitch = "each search mode has one behaviour, without such switches";
 
+std::string contextOptionHelp(llvm::StringRef name) {
+  for (const ContextOption &option : contextOptions())
+    if (option.name == name && option.effect == Effect::Works)
+      return (option.reason + (option.value.empty() ? "" : " (default: " + option.value + ")")).str();
+  return "";
+}
+
 llvm::ArrayRef<ContextOption> contextOptions() {
   static const ContextOption options[] = {
-      {"mode"},
-      {"device_target"},
-      {"device_num"},
-      {"save_graphs"},
-      {"save_graphs_path"},
-      {"parallel_mode"},
-      {"search_mode"},
-      {"auto_parallel_search_mode"},
-      {"dataset_strategy"},
-      {"full_batch"},
-      {"dataset_repeat_dim_right"},
-      {"gradients_mean"},
+      {"mode", Effect::Works, "GRAPH_MODE", "networks are compiled as a whole"},
+      {"device_target", Effect::Works, "auto", "cpu or cuda; msrun --device overrides it"},
+      {"device_num", Effect::Works, "", "the same as --devices"},
+      {"save_graphs", Effect::Works, "0",
+       "dumps: 1 step_parallel_begin and 18_execute, 2 all stages, 3 Graphviz (.dot) beside them"},
+      {"save_graphs_path", Effect::Works, ".", "folder of the dumps: PATH/rank_<r>/<stage>_<NNNN>.ir"},
+      {"parallel_mode", Effect::Works, "", "stand_alone, data_parallel, semi_auto_parallel or auto_parallel"},
+      {"search_mode", Effect::Works, "sharding_propagation", "how auto_parallel chooses strategies"},
+      {"auto_parallel_search_mode", Effect::Works, "", "MindSpore's older name of search_mode"},
+      {"dataset_strategy", Effect::Works, "data_parallel",
+       "how inputs arrive: data_parallel, full_batch, or pieces such as ((8, 1), (8, 1))"},
+      {"full_batch", Effect::Works, "false", "true: the same as dataset_strategy full_batch"},
+      {"dataset_repeat_dim_right", Effect::Works, "false",
+       "devices that a dataset_strategy leaves over repeat on the right of the device matrix"},
+      {"gradients_mean", Effect::Works, "true", "gradients are exact either way; false says how to get MindSpore's sum"},
       {"parameter_broadcast", Effect::NoEffect, "false",
        "every rank draws the same initial values, so there is nothing to broadcast"},
       {"loss_repeated_mean", Effect::NoEffect, "true",

@@ -8,7 +8,7 @@ namespace msc::net {
 
 struct ContextOption {
   enum class Effect {
-    Works,       ///< handed on in ContextConfig
+    Works,       ///< handed on in ContextConfig; `value` is the default, `reason` says what it does
     OnlyDefault, ///< `value` says what happens anyway; anything else is an error with `reason`
     NoEffect,    ///< nothing to do: warns with `reason` unless the value is `value`
     Unsupported, ///< known to MindSpore, not supported here: error with `reason`

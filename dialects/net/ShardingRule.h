@@ -13,6 +13,7 @@
 
 namespace msc::net {
 
+/// What cutting a factor does to the operator.
 enum class FactorKind {
   PassThrough, ///< cutting it cuts the result alike
   Reduction,   ///< cutting it leaves a partial result that has to be completed with `reduce`
@@ -21,6 +22,7 @@ enum class FactorKind {
   Blocked,     ///< can be cut only at multiples of `block` elements: pieces * block has to divide `size`
 };
 
+/// One letter of a rule: dimensions that are cut together.
 struct Factor {
   std::string name;                                ///< a letter or word, unique within the rule
   int64_t size = 1;                                ///< global size, >= 0; Blocked: in elements of the merged group,
@@ -34,6 +36,7 @@ struct Factor {
 /// The factors of one dimension, most major first. Usually one; none for a dimension of size 1 that is broadcast.
 using DimFactors = std::vector<int32_t>;
 
+/// What an operator says about itself: the factors of every dimension of its operands and results.
 struct ShardingRule {
   /// In the order of MindSpore's device matrix for this operator.
   std::vector<Factor> factors;

@@ -1,6 +1,8 @@
 // The pass `msc-build-gradients`.
 #include "passes/autodiff/Passes.h"
 
+#include "dialects/net/Suggest.h"
+
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -33,6 +35,23 @@ static Value findKept(NetworkOp network, const autodiff::ParameterGradients &gra
   return {};
 }
 
+/// The names come from the command line, and so does the mistake.
+static LogicalResult reportUnknown(NetworkOp network, const autodiff::ParameterGradients &gradients, StringRef name) {
+  bool isGradient = name.starts_with("grad:");
+  std::vector<std::string> known;
+  for (auto [parameter, gradient] : gradients)
+    known.push_back("grad:" + parameter.getDefiningOp<ParamOp>().getName().str());
+  for (Operation &op : network.getBody().front())
+    for (Value result : op.getResults())
+      if (!getValueName(result).empty())
+        known.push_back("%" + getValueName(result).str());
+  InFlightDiagnostic diagnostic = emitError(FileLineColLoc::get(network.getContext(), "--keep", 0, 0));
+  diagnostic << "cannot keep '" << name << "': network '" << network.getSymName() << "' has no such "
+             << (isGradient ? "gradient" : "value");
+  addSuggestion(diagnostic, isGradient || name.starts_with("%") ? name.str() : "%" + name.str(), known);
+  return failure();
+}
+
 LogicalResult msc::autodiff::keepValues(NetworkOp network, const ParameterGradients &gradients,
                                         ArrayRef<std::string> names) {
   ReturnOp results = getReturn(network);
@@ -41,8 +60,7 @@ LogicalResult msc::autodiff::keepValues(NetworkOp network, const ParameterGradie
   for (StringRef name : names) {
     Value value = findKept(network, gradients, name);
     if (!value)
-      return network.emitError("cannot keep '") << name << "': network '" << network.getSymName() << "' has no such "
-                                                << (name.starts_with("grad:") ? "gradient" : "value");
+      return reportUnknown(network, gradients, name);
     name.consume_front("%");
     if (llvm::is_contained(resultNames, builder.getStringAttr(name)))
       continue;

@@ -29,15 +29,18 @@ public:
     refineTo(*matrix);
     sharding = refine(sharding, *matrix);
     const auto &dims = (hint.isResult ? facts.rule.results : facts.rule.operands)[hint.position];
-    for (size_t dim = 0; dim < dims.size(); ++dim)
+    const Shape &shape = (hint.isResult ? facts.resultShapes : facts.operandShapes)[hint.position];
+    for (size_t dim = 0; dim < dims.size(); ++dim) {
+      mayBeEmpty |= sharding.pieces(dim) > std::max<int64_t>(shape[dim], 1);
       takeDimension(dims[dim], sharding.dims[dim]);
+    }
   }
 
   Assignment finish() {
     for (size_t f = 0; f < assignment.factors.size(); ++f)
-      while (!whyNotCut(facts, f, piecesOf(assignment)[f]).empty())
+      while (!whyNotCut(facts, f, piecesOf(assignment)[f], mayBeEmpty).empty())
         assignment.factors[f].pop_back();
-    for (size_t f = assignment.factors.size(); f-- > 0 && !piecesPass(facts, piecesOf(assignment));)
+    for (size_t f = assignment.factors.size(); f-- > 0 && !piecesPass(facts, piecesOf(assignment), mayBeEmpty);)
       assignment.factors[f].clear();
     return std::move(assignment);
   }
@@ -45,6 +48,7 @@ public:
 private:
   const OperatorFacts &facts;
   Assignment assignment;
+  bool mayBeEmpty = false; ///< a value already comes in more pieces than it has elements
 
   void refineTo(const std::vector<int64_t> &matrix) {
     for (Axes &axes : assignment.factors)

@@ -36,11 +36,9 @@ int64_t tasksOfRows(int64_t rows) {
   return std::clamp<int64_t>(std::max(rows / 256, std::min<int64_t>(rows / 128, 2)), 1, mostTasks);
 }
 
-int64_t elementBytes(Type element) { return element.isInteger(1) ? 1 : element.getIntOrFloatBitWidth() / 8; }
-
 int64_t capacityBytes(Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  return elementCount(dist::shardingOf(type).capacity(dist::globalShape(type))) * elementBytes(tensor.getElementType());
+  return elementCount(dist::shardingOf(type).capacity(dist::globalShape(type))) *
+         static_cast<int64_t>(net::elementBytes(type));
 }
 
 /// (index into the kernel's pointers, dimension).
@@ -243,7 +241,7 @@ private:
     Sharding from = dist::shardingOf(op.getSource());
     bool reduces = op.getKind() == dist::CollectiveKind::AllReduce || op.getKind() == dist::CollectiveKind::ReduceScatter;
     int64_t bytes = static_cast<int64_t>(op.getReceivedElements()) *
-                    elementBytes(cast<RankedTensorType>(op.getSource().getType()).getElementType());
+                    static_cast<int64_t>(net::elementBytes(op.getSource().getType()));
     int64_t reduction = reduces && from.isPartial() ? static_cast<int64_t>(from.partial.front().kind) : 0;
     Value target = declare(op.getResult(), nameOf(op.getResult()), plan_ir::BufferKind::activation);
     auto step = builder.create<plan_ir::CollectiveOp>(

@@ -16,6 +16,7 @@
 
 namespace msc::passes {
 
+/// Operators that become one step of the plan.
 struct Unit {
   enum class Kind { Cluster, MatMul, View, Collective, Slice, Constant };
   Kind kind = Kind::Cluster;
@@ -30,6 +31,7 @@ struct Unit {
   std::string name() const;
 };
 
+/// How far units grow.
 struct UnitOptions {
   bool fusion = true;
   /// Largest number of operators in one cluster; more than about 20 live vectors spill.

@@ -25,10 +25,6 @@ struct AssignStrategies : impl::AssignStrategiesPassBase<AssignStrategies> {
     }
     if (parallelMode.empty())
       parallelMode = "auto_parallel";
-    if (searchMode.empty())
-      searchMode = "sharding_propagation";
-    if (failed(checkModes(module.getLoc())))
-      return signalPassFailure();
     for (auto network : module.getOps<net::NetworkOp>())
       if (failed(assign(network)))
         return signalPassFailure();
@@ -37,30 +33,6 @@ struct AssignStrategies : impl::AssignStrategiesPassBase<AssignStrategies> {
 private:
   bool ignoresStrategies() const {
     return devices == 1 || parallelMode == "stand_alone" || parallelMode == "data_parallel";
-  }
-
-  LogicalResult checkModes(Location loc) {
-    auto refuse = [&](const Twine &text, const Twine &help) {
-      InFlightDiagnostic diagnostic = emitError(loc, text);
-      diagnostic.attachNote() << "help: " << help;
-      return failure();
-    };
-    if (devices < 1)
-      return refuse("the number of devices is " + Twine(devices), "use at least 1");
-    if (parallelMode == "hybrid_parallel")
-      return refuse("parallel_mode 'hybrid_parallel' is known to MindSpore, not supported here",
-                    "use auto_parallel with in_strategy on the operators that you want to split");
-    if (!llvm::is_contained({"stand_alone", "data_parallel", "semi_auto_parallel", "auto_parallel"}, parallelMode))
-      return refuse("unknown parallel_mode '" + parallelMode + "'",
-                    "use stand_alone, data_parallel, semi_auto_parallel or auto_parallel");
-    if (parallelMode != "auto_parallel" || searchMode == "sharding_propagation")
-      return success();
-    if (searchMode == "optimal")
-      return refuse("search_mode 'optimal' needs the exact search, which is not in this version",
-                    "use sharding_propagation");
-    if (llvm::is_contained({"dynamic_programming", "recursive_programming"}, searchMode))
-      return refuse("search_mode '" + searchMode + "' is known, but not in this version", "use sharding_propagation");
-    return refuse("unknown search_mode '" + searchMode + "'", "use sharding_propagation");
   }
 
   LogicalResult assign(net::NetworkOp network) {
@@ -96,14 +68,17 @@ private:
     StringRef strategy = datasetStrategy;
     if (devices == 1 || parallelMode == "stand_alone") {
       strategy = "full_batch";
-    } else if (parallelMode == "data_parallel" && strategy != "data_parallel") {
-      emitWarning(network.getLoc()) << "dataset_strategy '" << strategy << "' has no effect in data_parallel mode";
+    } else if (parallelMode == "data_parallel") {
       strategy = "data_parallel";
     }
     auto shardings = datasetShardings(facts, strategy.str(), devices, datasetRepeatDimRight);
     if (auto *error = std::get_if<StrategyError>(&shardings)) {
-      InFlightDiagnostic diagnostic =
-          emitError(error->operand < 0 ? network.getLoc() : inputs[error->operand].getLoc(), error->text);
+      Location input = error->operand < 0 ? network.getLoc() : inputs[error->operand].getLoc();
+      auto place = getOperation()->getAttrOfType<LocationAttr>(datasetPlaceAttributeName);
+      bool known = place && !isa<UnknownLoc>(place);
+      InFlightDiagnostic diagnostic = emitError(known ? Location(place) : input, error->text);
+      if (known && error->operand >= 0)
+        diagnostic.attachNote(input) << "the input is here";
       diagnostic.attachNote() << "help: " << error->help;
       return failure();
     }

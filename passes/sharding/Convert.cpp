@@ -10,7 +10,7 @@ Shape shapeOf(Value value) {
 }
 
 size_t elementBytesOf(Value value) {
-  return (cast<RankedTensorType>(value.getType()).getElementTypeBitWidth() + 7) / 8;
+  return static_cast<size_t>(net::elementBytes(value.getType()));
 }
 
 std::string operandName(Operation *op, unsigned operand) {

@@ -96,11 +96,6 @@ std::variant<std::vector<Sharding>, StrategyError> datasetShardings(const std::v
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i].shape.empty())
         continue; // a scalar is the same for all samples
-      if (inputs[i].shape[0] < devices)
-        return StrategyError{"dataset_strategy 'data_parallel' cuts dimension 0 of '" + inputs[i].name + "' into " +
-                                 std::to_string(devices) + " pieces, its size is " + std::to_string(inputs[i].shape[0]),
-                             "use a batch of at least " + std::to_string(devices) + ", or dataset_strategy: full_batch",
-                             static_cast<int32_t>(i)};
       shardings[i].dims[0] = {0};
     }
     return shardings;
@@ -110,8 +105,8 @@ std::variant<std::vector<Sharding>, StrategyError> datasetShardings(const std::v
     return StrategyError{"cannot read dataset_strategy '" + strategy + "'",
                          "use data_parallel, full_batch or pieces per dimension per input, e.g. ((2, 1), (2, 1))"};
   if (tuples->size() != inputs.size())
-    return StrategyError{"dataset_strategy has " + std::to_string(tuples->size()) + " tuples, the network has " +
-                             std::to_string(inputs.size()) + " inputs",
+    return StrategyError{"dataset_strategy has " + std::to_string(tuples->size()) + (tuples->size() == 1 ? " tuple" : " tuples") + ", the network has " +
+                             std::to_string(inputs.size()) + (inputs.size() == 1 ? " input" : " inputs"),
                          "write one tuple per input"};
   for (size_t i = 0; i < inputs.size(); ++i) {
     auto given = givenSharding(inputs[i], (*tuples)[i], devices, repeatOnRight, static_cast<int32_t>(i));

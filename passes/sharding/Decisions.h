@@ -12,6 +12,9 @@ namespace msc::passes {
 int64_t getDevices(net::NetworkOp network);
 void setDevices(net::NetworkOp network, int64_t devices);
 
+/// Name of the module attribute (a location) that says where the dataset strategy was written; it may be absent.
+inline constexpr llvm::StringLiteral datasetPlaceAttributeName = "net.dataset_place";
+
 /// How the dataset delivers the network's inputs, one sharding per input; empty if nothing was decided.
 std::vector<Sharding> getInputShardings(net::NetworkOp network);
 void setInputShardings(net::NetworkOp network, const std::vector<Sharding> &shardings);

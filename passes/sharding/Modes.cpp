@@ -34,7 +34,8 @@ Choices standAlone(const Problem &problem) {
   return choices;
 }
 
-/// Cuts one factor into all devices: the one behind the first dimension of an operand that arrives cut.
+/// Cuts one factor into all devices: the one behind the first dimension of an operand that arrives cut. Where the batch
+/// is smaller than the number of devices some ranks have no rows.
 static Pieces followOperands(const ProblemOperator &op, const std::vector<std::optional<Sharding>> &arrives,
                              int64_t devices) {
   for (size_t i = 0; i < op.operands.size(); ++i) {
@@ -45,7 +46,7 @@ static Pieces followOperands(const ProblemOperator &op, const std::vector<std::o
       for (int32_t factor : op.facts.rule.operands[i][dim]) {
         Pieces pieces = allWhole(op);
         pieces[factor] = sharding->pieces(dim);
-        if (pieces[factor] == devices && piecesPass(op.facts, pieces))
+        if (pieces[factor] == devices && piecesPass(op.facts, pieces, /*mayBeEmpty=*/true))
           return pieces;
       }
   }

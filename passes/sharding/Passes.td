@@ -9,15 +9,14 @@ def AssignStrategiesPass : Pass<"msc-assign-strategies", "::mlir::ModuleOp"> {
   let summary = "gives every forward operator its strategy";
   let description = [{
     Checks the strategies that the user gave against the sharding rules, chooses those of all other operators as the
-    parallel mode says, and writes `net.in_strategy` and `net.strategy_origin`. Also decides how dataset inputs arrive
+    parallel mode says (`net::readConfig` checks the modes), and writes `net.in_strategy` and `net.strategy_origin`. Also decides how dataset inputs arrive
     and how parameters are stored (see passes/sharding/Decisions.h). Runs before autodiff.
   }];
   let dependentDialects = ["::msc::dist::DistDialect"];
   let options = [
     Option<"devices", "devices", "int64_t", "0", "number of devices; 0: what the module says, else 1">,
     Option<"parallelMode", "parallel-mode", "std::string", "\"\"",
-           "stand_alone, data_parallel, semi_auto_parallel or auto_parallel; empty: auto_parallel">,
-    Option<"searchMode", "search-mode", "std::string", "\"\"", "sharding_propagation; empty: the same">,
+           "stand_alone, data_parallel, semi_auto_parallel or else auto_parallel by propagation">,
     Option<"datasetStrategy", "dataset-strategy", "std::string", "\"data_parallel\"",
            "data_parallel, full_batch, or pieces per dimension per input such as ((2, 1), (2, 1))">,
     Option<"datasetRepeatDimRight", "dataset-repeat-dim-right", "bool", "false",

@@ -8,6 +8,7 @@
 
 namespace msc::passes {
 
+/// A value of the forward graph.
 struct ProblemTensor {
   std::string name;
   Shape shape;
@@ -16,6 +17,7 @@ struct ProblemTensor {
   std::optional<Sharding> dataset;
 };
 
+/// An operator of the forward graph; numbers are indices into Problem::tensors.
 struct ProblemOperator {
   std::string name; ///< instance name
   OperatorFacts facts;
@@ -26,7 +28,7 @@ struct ProblemOperator {
   std::function<double(const std::vector<Shape> &operands, const std::vector<Shape> &results)> localUs;
 };
 
-/// Operators in topological order.
+/// A network of which every operator needs a strategy. Operators are in topological order.
 struct Problem {
   int64_t devices = 1;
   std::vector<ProblemTensor> tensors;

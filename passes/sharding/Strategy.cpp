@@ -92,7 +92,7 @@ bool spread(const ShardingRule &rule, const DimFactors &dim, int64_t count, Piec
   return count == 1;
 }
 
-std::optional<StrategyError> checkForm(const OperatorFacts &facts, const Strategy &strategy) {
+std::optional<StrategyError> checkForm(const OperatorFacts &facts, const Strategy &strategy, bool mayBeEmpty) {
   size_t operands = facts.rule.operands.size();
   if (strategy.size() != operands)
     return StrategyError{"in_strategy has " + plural(strategy.size(), "tuple") + ", '" + facts.op + "' has " +
@@ -110,7 +110,7 @@ std::optional<StrategyError> checkForm(const OperatorFacts &facts, const Strateg
       if (value < 1)
         return StrategyError{"in_strategy cuts " + dimensionText(facts, i, dim) + " into " + number(value) + " pieces",
                              "every value is at least 1; 1 leaves the dimension whole", operand};
-      if (value > 1 && value > size)
+      if (value > 1 && value > size && !mayBeEmpty)
         return StrategyError{"in_strategy cuts " + dimensionText(facts, i, dim) + " into " + number(value) +
                                  " pieces, its size is " + number(size),
                              "use at most " + number(std::max<int64_t>(size, 1)), operand};
@@ -126,7 +126,8 @@ struct FirstUse {
   size_t dim = 0;
 };
 
-std::optional<StrategyError> takePieces(const OperatorFacts &facts, const Strategy &strategy, Pieces &pieces) {
+std::optional<StrategyError> takePieces(const OperatorFacts &facts, const Strategy &strategy, bool mayBeEmpty,
+                                        Pieces &pieces) {
   std::vector<FirstUse> first(facts.rule.factors.size());
   for (size_t i = 0; i < strategy.size(); ++i)
     for (size_t dim = 0; dim < strategy[i].size(); ++dim) {
@@ -139,7 +140,7 @@ std::optional<StrategyError> takePieces(const OperatorFacts &facts, const Strate
                                  " pieces: the piece boundaries of operand and result differ",
                              "leave the dimension whole or use another number of pieces", operand};
       for (int32_t f : factors) {
-        if (std::string reason = whyNotCut(facts, f, here[f]); !reason.empty())
+        if (std::string reason = whyNotCut(facts, f, here[f], mayBeEmpty); !reason.empty())
           return StrategyError{"in_strategy cuts " + dimensionText(facts, i, dim) + " into " + number(here[f]) +
                                    ", but " + reason,
                                "write 1 there", operand};
@@ -160,7 +161,7 @@ std::optional<StrategyError> takePieces(const OperatorFacts &facts, const Strate
 
 } // namespace
 
-std::string whyNotCut(const OperatorFacts &facts, size_t factor, int64_t pieces) {
+std::string whyNotCut(const OperatorFacts &facts, size_t factor, int64_t pieces, bool mayBeEmpty) {
   const Factor &f = facts.rule.factors[factor];
   if (pieces == 1)
     return "";
@@ -172,6 +173,8 @@ std::string whyNotCut(const OperatorFacts &facts, size_t factor, int64_t pieces)
     return "the boundaries of " + number(pieces) + " pieces do not fall on multiples of " + number(f.block) +
            " elements, so they do not coincide on both sides of '" + facts.op + "'";
   std::string reason;
+  if (mayBeEmpty)
+    return reason;
   forEachTensor(facts, [&](const std::vector<DimFactors> &dims, const Shape &shape) {
     for (size_t dim = 0; dim < dims.size(); ++dim)
       if (std::find(dims[dim].begin(), dims[dim].end(), static_cast<int32_t>(factor)) != dims[dim].end() &&
@@ -181,10 +184,10 @@ std::string whyNotCut(const OperatorFacts &facts, size_t factor, int64_t pieces)
   return reason;
 }
 
-bool piecesPass(const OperatorFacts &facts, const Pieces &pieces) {
+bool piecesPass(const OperatorFacts &facts, const Pieces &pieces, bool mayBeEmpty) {
   bool pass = true;
   for (size_t f = 0; f < pieces.size(); ++f)
-    pass = pass && whyNotCut(facts, f, pieces[f]).empty();
+    pass = pass && whyNotCut(facts, f, pieces[f], mayBeEmpty).empty();
   forEachTensor(facts, [&](const std::vector<DimFactors> &dims, const Shape &) {
     for (const DimFactors &dim : dims)
       pass = pass && (dim.size() < 2 || mergedDimensionPasses(facts.rule, dim, pieces));
@@ -193,13 +196,13 @@ bool piecesPass(const OperatorFacts &facts, const Pieces &pieces) {
 }
 
 std::variant<Pieces, StrategyError> piecesOfStrategy(const OperatorFacts &facts, const Strategy &strategy,
-                                                     int64_t devices) {
-  if (auto error = checkForm(facts, strategy))
+                                                     int64_t devices, bool mayBeEmpty) {
+  if (auto error = checkForm(facts, strategy, mayBeEmpty))
     return *error;
   Pieces pieces(facts.rule.factors.size(), 1);
-  if (auto error = takePieces(facts, strategy, pieces))
+  if (auto error = takePieces(facts, strategy, mayBeEmpty, pieces))
     return *error;
-  if (!piecesPass(facts, pieces))
+  if (!piecesPass(facts, pieces, mayBeEmpty))
     return StrategyError{"in_strategy " + net::strategyText(strategy) + " cuts '" + facts.op +
                              "' where the piece boundaries of operand and result differ",
                          "leave the merged dimensions whole"};

@@ -32,16 +32,17 @@ struct OperatorFacts {
 };
 
 /// Empty if cutting this factor into `pieces` is legal on every dimension that carries it, else the reason, e.g. "it is
-/// the softmax axis".
-std::string whyNotCut(const OperatorFacts &facts, size_t factor, int64_t pieces);
+/// the softmax axis". Here and below, `mayBeEmpty` allows more pieces than a dimension has elements: data parallelism
+/// leaves ranks without rows where the batch is small.
+std::string whyNotCut(const OperatorFacts &facts, size_t factor, int64_t pieces, bool mayBeEmpty = false);
 
 /// The same for all factors together: where several factors make up one dimension, the boundaries of all pieces have to
 /// coincide.
-bool piecesPass(const OperatorFacts &facts, const Pieces &pieces);
+bool piecesPass(const OperatorFacts &facts, const Pieces &pieces, bool mayBeEmpty = false);
 
 /// Pieces of the factors for a strategy that a user gave, or what is wrong with it.
 std::variant<Pieces, StrategyError> piecesOfStrategy(const OperatorFacts &facts, const net::Strategy &strategy,
-                                                     int64_t devices);
+                                                     int64_t devices, bool mayBeEmpty = false);
 
 /// Pieces per dimension per operand (or result).
 net::Strategy inStrategy(const net::ShardingRule &rule, const Pieces &pieces);

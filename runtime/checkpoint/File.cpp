@@ -50,6 +50,28 @@ Error fileError(const std::string &what, const std::string &path, int cause) {
   return {ExitCode::NoResource, message, ""};
 }
 
+Status checkWritable(const std::string &path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  fs::path folder = fs::path(path).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, ignored))
+    return Error{ExitCode::NoResource, "cannot write '" + path + "': there is no folder '" + folder.string() + "'",
+                 "create it, or choose another one"};
+  fs::file_status found = fs::status(path, ignored);
+  if (fs::is_directory(found))
+    return Error{ExitCode::NoResource, "cannot write '" + path + "': it is a folder", "add the name of a file"};
+  // Opening a pipe would wait for its reader.
+  if (fs::exists(found) && !fs::is_regular_file(found))
+    return access(path.c_str(), W_OK) == 0 ? Status::ok() : Status(fileError("write", path, errno));
+  int handle = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  if (handle < 0)
+    return fileError("write", path, errno);
+  close(handle);
+  if (!fs::exists(found))
+    unlink(path.c_str());
+  return Status::ok();
+}
+
 Result<InputFile> InputFile::open(const std::string &path) {
   int handle = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (handle < 0) {

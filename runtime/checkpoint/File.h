@@ -60,6 +60,8 @@ private:
   std::unique_ptr<Hash> hash;
 };
 
+/// Success if a file can be written at `path`, else NoResource. What is there stays as it is.
+Status checkWritable(const std::string &path);
 /// The error for a failed call on `path`: `errno` decides between disk full, no permission and so on.
 Error fileError(const std::string &what, const std::string &path, int cause);
 /// Bytes that can still be written below `path`.

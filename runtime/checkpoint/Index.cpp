@@ -184,8 +184,16 @@ Result<CheckpointIndex> readIndex(const std::string &folder) {
   std::string path = (fs::path(folder) / kIndexName).string();
   Result<std::string> content = readTextFile(path, kIndexLimit);
   if (!content) {
-    if (content.error().code == ExitCode::Usage && fs::is_directory(folder))
-      return Error{ExitCode::BadFile, "'" + folder + "' is no complete checkpoint: it has no " + kIndexName, ""};
+    std::error_code ignored;
+    if (content.error().code == ExitCode::Usage && fs::is_directory(folder, ignored)) {
+      std::string help;
+      for (const fs::directory_entry &entry : fs::directory_iterator(folder, ignored))
+        if (fs::exists(entry.path() / kIndexName, ignored))
+          help = std::max(help, "choose one in it, e.g. '" + entry.path().string() + "'");
+      return Error{ExitCode::BadFile, "'" + folder + "' is no complete checkpoint: it has no " + kIndexName, help};
+    }
+    if (content.error().code == ExitCode::Usage)
+      return Error{ExitCode::Usage, "there is no checkpoint '" + folder + "': " + content.error().message, ""};
     return content.error();
   }
   Result<Json> json = parseJsonObject(*content, "'" + path + "'");

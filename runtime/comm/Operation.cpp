@@ -1,35 +1,20 @@
 #include "runtime/comm/Operation.h"
 
+#include "runtime/plan/ElementTypes.h"
+
 #include <algorithm>
 #include <cstring>
 
 namespace msc::comm {
 
-size_t elementSize(ElementType type) {
-  switch (type) {
-  case ElementType::F32:
-  case ElementType::I32: return 4;
-  case ElementType::F64:
-  case ElementType::I64: return 8;
-  case ElementType::Bool: return 1;
-  case ElementType::F16:
-  case ElementType::BF16: return 2;
-  }
-  return 0;
-}
+static_assert(static_cast<int>(ElementType::F32) == 0 && static_cast<int>(ElementType::F64) == 1 &&
+              static_cast<int>(ElementType::I32) == 2 && static_cast<int>(ElementType::I64) == 3 &&
+              static_cast<int>(ElementType::Bool) == 4 && static_cast<int>(ElementType::F16) == 5 &&
+              static_cast<int>(ElementType::BF16) == 6); // the order of elementTypes
 
-const char *elementTypeName(ElementType type) {
-  switch (type) {
-  case ElementType::F32: return "f32";
-  case ElementType::F64: return "f64";
-  case ElementType::I32: return "i32";
-  case ElementType::I64: return "i64";
-  case ElementType::Bool: return "bool";
-  case ElementType::F16: return "f16";
-  case ElementType::BF16: return "bf16";
-  }
-  return "?";
-}
+size_t elementSize(ElementType type) { return elementTypeFacts(static_cast<int>(type)).bytes; }
+
+const char *elementTypeName(ElementType type) { return elementTypeFacts(static_cast<int>(type)).name; }
 
 bool isReducible(ElementType type) {
   return static_cast<uint8_t>(type) <= static_cast<uint8_t>(ElementType::Bool);

@@ -59,7 +59,7 @@ Status Executor::bindStep(const plan::Variant &variant, const plan::Step &step, 
     return {};
   if (step.has_collective())
     return bindCollective(variant, step, list);
-  if (hasEmptyResults(step))
+  if (index.isIdle(step, rank))
     return {};
   Result<std::unique_ptr<device::Operation>> operation = prepare(step);
   if (!operation)
@@ -67,11 +67,6 @@ Status Executor::bindStep(const plan::Variant &variant, const plan::Step &step, 
   operations.push_back(std::move(*operation));
   list.push_back({operations.back().get(), nullptr, &step});
   return {};
-}
-
-bool Executor::hasEmptyResults(const plan::Step &step) const {
-  return std::all_of(step.writes().begin(), step.writes().end(),
-                     [&](uint32_t buffer) { return index.localCount(buffer, rank) == 0; });
 }
 
 Result<std::unique_ptr<device::Operation>> Executor::prepare(const plan::Step &step) {

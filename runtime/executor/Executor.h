@@ -57,7 +57,6 @@ private:
   Result<std::unique_ptr<device::Operation>> prepareMatMul(const plan::MatMul &matmul);
   Result<std::unique_ptr<device::Operation>> prepareCopy(const plan::Copy &copy);
   Result<std::unique_ptr<device::Operation>> prepareFill(const plan::Fill &fill);
-  bool hasEmptyResults(const plan::Step &step) const;
   std::byte *address(uint32_t buffer) const { return arena + index.buffer(buffer).offset(); }
   int64_t localSize(const plan::SizeOf &size) const { return index.localShape(size.buffer(), rank)[size.dim()]; }
 

@@ -35,20 +35,27 @@ const plan::Program *programToRun(const PlanIndex &index) {
   return nullptr;
 }
 
-Result<uint32_t> findFetch(const PlanIndex &index, const plan::Program &program, const std::string &name) {
-  std::string known;
-  auto matches = [&](const std::string &candidate) {
-    known += (known.empty() ? "" : ", ") + candidate;
-    return candidate == name;
-  };
+static std::string fetchName(const plan::Parameter &parameter) {
+  return (parameter.trained() ? "param:" : "state:") + parameter.name();
+}
+
+std::vector<std::string> fetchableNames(const PlanIndex &index, const plan::Program &program) {
+  std::vector<std::string> names;
   for (const plan::Output &output : program.outputs())
-    if (matches(output.name()))
+    names.push_back(output.name());
+  for (const plan::Parameter &parameter : index.plan().parameters())
+    names.push_back(fetchName(parameter));
+  return names;
+}
+
+Result<uint32_t> findFetch(const PlanIndex &index, const plan::Program &program, const std::string &name) {
+  for (const plan::Output &output : program.outputs())
+    if (output.name() == name)
       return output.buffer();
   for (const plan::Parameter &parameter : index.plan().parameters())
-    if (matches((parameter.trained() ? "param:" : "state:") + parameter.name()))
+    if (fetchName(parameter) == name)
       return parameter.buffer();
-  return Error{ExitCode::Usage, fmt::format("there is no result '{}' to fetch", name),
-               fmt::format("there are {}; 'msc compile --keep' keeps more", known)};
+  return Error{ExitCode::Usage, fmt::format("there is no result '{}' to fetch", name), ""};
 }
 
 Result<std::vector<std::byte>> gather(const PlanIndex &index, uint32_t buffer, comm::World &world,

@@ -14,7 +14,10 @@ namespace msc {
 /// The program that msrun runs: the one that trains, else the one that predicts, else the one that evaluates; or null.
 const plan::Program *programToRun(const PlanIndex &index);
 
-/// The buffer of a result, `param:NAME` or `state:NAME`; a Usage error lists what there is.
+/// What can be fetched: results, then `param:NAME` and `state:NAME`.
+std::vector<std::string> fetchableNames(const PlanIndex &index, const plan::Program &program);
+
+/// The buffer of a result, `param:NAME` or `state:NAME`; a Usage error if there is none.
 Result<uint32_t> findFetch(const PlanIndex &index, const plan::Program &program, const std::string &name);
 
 /// Gathers the global value of a buffer on rank 0; empty on the others. All ranks call it.

@@ -35,6 +35,7 @@ struct RunOptions {
   std::map<std::string, std::string> inputs;     ///< input -> .npy file
   std::map<std::string, std::string> fetches;    ///< result, param:NAME or state:NAME -> .npy file
   std::string report;                            ///< JSON file, or empty
+  std::string saveGraphs;                        ///< folder that gets rank_<r>/msrun.txt, or empty
   int threadsPerRank = 0;                        ///< 0: as many as the host has for each rank
   LogOptions log;
   CheckpointFlags checkpoint;

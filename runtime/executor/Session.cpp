@@ -5,10 +5,14 @@
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/executor/Fetch.h"
 #include "runtime/executor/Schedule.h"
+#include "runtime/plan/PlanText.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fmt/format.h>
 #include <numeric>
 
@@ -34,8 +38,8 @@ Status Session::prepare() {
   if (!group)
     return group.error();
   everyone = *group;
-  device = device::createCpuDevice(
-      shared.kernels, device::shareOfHost(options.threadsPerRank, world.localRank(), world.localSize()));
+  device::CpuOptions share = device::shareOfHost(options.threadsPerRank, world.localRank(), world.localSize());
+  device = device::createCpuDevice(shared.kernels, share);
   Result<std::byte *> memory = device->allocateArena(index.plan().arena_bytes());
   if (!memory)
     return memory.error();
@@ -50,9 +54,34 @@ Status Session::prepare() {
   if (!bound)
     return bound.error();
   executor = std::move(*bound);
+  if (Status status = saveGraphs(share.threads); !status)
+    return status;
   if (Status status = initializeParameters(); !status)
     return status;
   return resume();
+}
+
+Status Session::saveGraphs(int threads) {
+  constexpr int64_t fewRanks = 16;
+  auto firstOfVariant = [&](const plan::Program::RankRange &range) { return range.first() == world.rank(); };
+  bool chosen = world.size() <= fewRanks || std::any_of(program->ranges().begin(), program->ranges().end(), firstOfVariant);
+  if (shared.options.saveGraphs.empty() || !chosen)
+    return {};
+  std::filesystem::path folder = std::filesystem::path(shared.options.saveGraphs) / fmt::format("rank_{}", world.rank());
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    return fileError("make the folder", folder.string(), error.value());
+  auto file = OutputFile::create((folder / "msrun.txt").string());
+  if (!file)
+    return file.error();
+  std::string text = fmt::format("run: rank {} of {}, {}, {}, {} {}{}\n", world.rank(), world.size(), world.transport(),
+                                 device->name(), threads, threads == 1 ? "thread" : "threads",
+                                 shared.kernels->isa().empty() ? "" : ", kernels " + shared.kernels->isa()) +
+                     planText(index, world.rank());
+  if (Status status = file->write(text.data(), text.size()); !status)
+    return status;
+  return file->finish();
 }
 
 Status Session::initializeParameters() {
@@ -108,10 +137,16 @@ Status Session::resume() {
   return {};
 }
 
-void Session::print(const std::string &line) const {
+Status Session::print(const std::string &line) {
   std::string text = shared.options.log.prefix ? fmt::format("rank {}: {}\n", world.rank(), line) : line + "\n";
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  if (mute || (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0))
+    return {};
+  if (errno == EPIPE)
+    return Error{ExitCode::NoResource, "nobody reads what rank " + std::to_string(world.rank()) + " prints: the pipe at stdout is closed",
+                 "write to a file: msrun net.plan > log.txt"};
+  mute = true;
+  std::fprintf(stderr, "msrun: warning: cannot write to stdout: %s; the run goes on without its lines\n", std::strerror(errno));
+  return {};
 }
 
 void Session::note(const std::string &line) const {
@@ -153,7 +188,8 @@ bool Session::logs(uint64_t step) const {
 Status Session::run() {
   bool trains = program->purpose() == plan::Program::TRAIN && index.plan().has_training();
   if (speaks())
-    print(fmt::format("rank size: {}, rank id: {}", world.size(), world.rank()));
+    if (Status status = print(fmt::format("rank size: {}, rank id: {}", world.size(), world.rank())); !status)
+      return status;
   Status status = trains ? train() : predict();
   if (status)
     status = fetchAll();
@@ -173,7 +209,8 @@ Status Session::train() {
   bool stepsCount = options.steps || (!options.epochs && training.steps() != 0);
   lastStep = stepsCount ? options.steps.value_or(training.steps()) : epochs * batches;
   if (speaks())
-    print(fmt::format("train dataset batch num: {}", batches));
+    if (Status status = print(fmt::format("train dataset batch num: {}", batches)); !status)
+      return status;
   if (firstStep >= lastStep && firstStep != 0)
     note(fmt::format("note: the checkpoint is from step {}, and the run ends at step {}: nothing to train", firstStep, lastStep));
   if (world.rank() == 0 && !options.report.empty())
@@ -196,9 +233,10 @@ Status Session::trainStep(uint64_t step) {
   if (speaks()) {
     double value = scalar(loss->buffer());
     double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+    std::string text = lossText(value, index.buffer(loss->buffer()).dtype());
     if (logs(step))
-      print(fmt::format("epoch: {} step: {}, loss is {}", epochOf(step) + 1, stepOf(step) + 1,
-                        lossText(value, index.buffer(loss->buffer()).dtype())));
+      if (Status status = print(fmt::format("epoch: {} step: {}, loss is {}", epochOf(step) + 1, stepOf(step) + 1, text)); !status)
+        return status;
     if (world.rank() == 0 && !shared.options.report.empty())
       records.push_back({epochOf(step) + 1, stepOf(step) + 1, value, ms});
   }
@@ -246,7 +284,8 @@ Status Session::predict() {
     if (!value)
       return value.error();
     if (world.rank() == 0)
-      print(valueText(index, output.buffer(), output.name(), *value));
+      if (Status status = print(valueText(index, output.buffer(), output.name(), *value)); !status)
+        return status;
   }
   return {};
 }

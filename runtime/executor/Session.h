@@ -25,6 +25,8 @@ private:
   Session(SharedRun &shared, comm::World &world) : shared(shared), index(*shared.index), world(world) {}
 
   Status prepare();
+  /// Writes what this rank runs, for some or all ranks.
+  Status saveGraphs(int threads);
   Status initializeParameters();
   Status resume();
   Status train();
@@ -38,8 +40,9 @@ private:
   void setSchedules(uint64_t step);
   bool logs(uint64_t step) const;
   bool speaks() const { return world.rank() == 0 || shared.options.log.allRanks; }
-  /// A line on stdout, whole even if ranks print at once.
-  void print(const std::string &line) const;
+  /// A line on stdout, whole even if ranks print at once. A reader that has gone is an error; other trouble, e.g. a full
+  /// disk, is one warning.
+  Status print(const std::string &line);
   /// A line on stderr, from rank 0 only.
   void note(const std::string &line) const;
   double scalar(uint32_t buffer);
@@ -59,6 +62,7 @@ private:
   comm::Group *everyone = nullptr;
   const plan::Output *loss = nullptr;       ///< null: nothing is trained
   std::string logEvery;
+  bool mute = false;                        ///< stdout has failed
   uint64_t firstStep = 0, lastStep = 0;     ///< [first, last) of the whole run
   std::vector<StepRecord> records;          ///< kept on rank 0 for the report
 };

@@ -1,5 +1,7 @@
 #include "runtime/plan/PlanIndex.h"
 
+#include "runtime/plan/ElementTypes.h"
+
 #include <fmt/format.h>
 
 namespace msc {
@@ -31,31 +33,12 @@ plan::Sharding fromSharding(const Sharding &sharding) {
   return message;
 }
 
-size_t elementBytes(plan::DataType type) {
-  switch (type) {
-  case plan::F64:
-  case plan::I64: return 8;
-  case plan::F32:
-  case plan::I32: return 4;
-  case plan::F16:
-  case plan::BF16: return 2;
-  case plan::BOOL: return 1;
-  default: return 0;
-  }
-}
+static_assert(plan::F32 == 0 && plan::F64 == 1 && plan::I32 == 2 && plan::I64 == 3 && plan::BOOL == 4 &&
+              plan::F16 == 5 && plan::BF16 == 6); // the order of elementTypes
 
-const char *dataTypeName(plan::DataType type) {
-  switch (type) {
-  case plan::F32: return "f32";
-  case plan::F64: return "f64";
-  case plan::I32: return "i32";
-  case plan::I64: return "i64";
-  case plan::BOOL: return "bool";
-  case plan::F16: return "f16";
-  case plan::BF16: return "bf16";
-  default: return "?";
-  }
-}
+size_t elementBytes(plan::DataType type) { return elementTypeFacts(type).bytes; }
+
+const char *dataTypeName(plan::DataType type) { return elementTypeFacts(type).name; }
 
 const char *collectiveName(plan::Collective::Kind kind) {
   switch (kind) {
@@ -122,6 +105,12 @@ PlanIndex::PlanIndex(const plan::Plan &plan) : source(&plan) {
 std::string PlanIndex::bufferTitle(uint32_t index) const {
   std::string at = place(buffer(index).location());
   return at.empty() ? fmt::format("'{}'", buffer(index).name()) : fmt::format("'{}' ({})", buffer(index).name(), at);
+}
+
+bool PlanIndex::isIdle(const plan::Step &step, int64_t rank) const {
+  return !step.has_collective() && !step.has_wait() &&
+         std::all_of(step.writes().begin(), step.writes().end(),
+                     [&](uint32_t buffer) { return localCount(buffer, rank) == 0; });
 }
 
 const plan::Variant *PlanIndex::variantOf(const plan::Program &program, int64_t rank) {

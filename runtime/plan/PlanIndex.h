@@ -47,6 +47,8 @@ public:
   Box localBox(uint32_t buffer, int64_t rank) const { return sharding(buffer).localBox(shape(buffer), rank); }
   std::vector<int64_t> localShape(uint32_t buffer, int64_t rank) const { return sizes(localBox(buffer, rank)); }
   int64_t localCount(uint32_t buffer, int64_t rank) const { return elementCount(localBox(buffer, rank)); }
+  /// True if no result of `step` has an element on `rank`: it launches nothing there. Collectives take part all the same.
+  bool isIdle(const plan::Step &step, int64_t rank) const;
   /// The buffer that owns the memory which `buffer` shows: itself unless it is a view.
   uint32_t root(uint32_t buffer) const { return roots[buffer]; }
   size_t bufferCount() const { return shapes.size(); }

@@ -103,18 +103,21 @@ private:
     bool constant = std::count(variant.constants().begin(), variant.constants().end(), static_cast<uint32_t>(number)) != 0;
     line("{:4} {} '{}' {}: reads ({}) writes ({}){}{}{}{}", number, step.op(), step.name(),
          constant ? "at load" : phaseName(step.phase()), fmt::join(step.reads(), ", "), fmt::join(step.writes(), ", "),
-         detail(step), step.stream() == 0 ? "" : fmt::format(" stream {}", step.stream()), after,
+         index.isIdle(step, rank) ? " nothing: its results are empty here" : detail(step), step.stream() == 0 ? "" : fmt::format(" stream {}", step.stream()), after,
          place.empty() ? "" : "  # " + place);
   }
 
   std::string detail(const plan::Step &step) {
     switch (step.body_case()) {
     case plan::Step::kLaunch: {
-      int64_t end = 1;
-      for (const plan::SizeOf &size : step.launch().range())
-        end *= index.localShape(size.buffer(), rank)[size.dim()];
-      return fmt::format(" kernel '{}' 0..{} in {} tasks", plan.kernels(static_cast<int>(step.launch().kernel())).name(),
-                         end, step.launch().tasks());
+      const plan::Kernel &kernel = plan.kernels(static_cast<int>(step.launch().kernel()));
+      std::vector<int64_t> inner = sizesOf(step.launch().inner());
+      std::string symbol;
+      for (const plan::Kernel::Variant &variant : kernel.variants())
+        if (std::equal(inner.begin(), inner.end(), variant.inner().begin(), variant.inner().end()))
+          symbol = " " + variant.symbol();
+      return fmt::format(" kernel '{}'{} 0..{} in {} tasks", kernel.name(), symbol,
+                         elementCount(sizesOf(step.launch().range())), step.launch().tasks());
     }
     case plan::Step::kMatmul:
       return fmt::format(" transpose ({}, {}){}{} in {} tasks", step.matmul().transpose_left(),
@@ -128,6 +131,14 @@ private:
     case plan::Step::kWait: return fmt::format(" for step {}", step.wait().step());
     default: return "";
     }
+  }
+
+  /// On this rank.
+  std::vector<int64_t> sizesOf(const google::protobuf::RepeatedPtrField<plan::SizeOf> &list) const {
+    std::vector<int64_t> result;
+    for (const plan::SizeOf &size : list)
+      result.push_back(index.localShape(size.buffer(), rank)[size.dim()]);
+    return result;
   }
 
   const PlanIndex &index;

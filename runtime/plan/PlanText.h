@@ -1,4 +1,4 @@
-// A plan for people: msrun --print-plan.
+// A plan for people: msrun --print-plan and --save-graphs.
 #pragma once
 
 #include "runtime/plan/PlanIndex.h"

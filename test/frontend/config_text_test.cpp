@@ -34,7 +34,7 @@ help: did you mean 'loss'?
 }
 train {optimizer: SGD(learning_rate: 0.1), minimize: out}
 )T",
-     R"T(net.mir:5:54: error: cannot minimize 'out': expected a single number such as f32[], found 'tensor<4x2xf32>'
+     R"T(net.mir:5:54: error: cannot minimize 'out': expected a single number, found (4, 2) Float32
     5 | train {optimizer: SGD(learning_rate: 0.1), minimize: out}
       |                                                      ^~~
 )T"},
@@ -207,7 +207,7 @@ dataset {source: Random(seed: 1), columns: {x: uniform}}
 }
 dataset {source: Random(seed: 1), columns: {x: unifrm}, steps: 3}
 )T",
-     R"T(net.mir:5:48: error: unknown distribution 'unifrm' of column 'x': expected uniform, normal, zeros, ones or constant
+     R"T(net.mir:5:48: error: unknown distribution 'unifrm' of column 'x': expected uniform, normal, zeros, ones, constant or integers
     5 | dataset {source: Random(seed: 1), columns: {x: unifrm}, steps: 3}
       |                                                ^~~~~~
 help: did you mean 'uniform'?
@@ -290,12 +290,242 @@ context {parameter_broadcast: true}
   %l = ReduceSum(%x)
   return loss: %l, out: %x
 }
-context {device_num: 8}
+context {device_num: many}
 )T",
-     R"T(net.mir:5:22: error: 'device_num' is 8, but --devices is 1
-    5 | context {device_num: 8}
-      |                      ^
-help: pass --devices 8
+     R"T(net.mir:5:22: error: 'device_num' expects a whole number from 1 to 2147483647, found 'many'
+    5 | context {device_num: many}
+      |                      ^~~~
+)T"},
+    {"ContextSearchMode", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+context {parallel_mode: auto_parallel, search_mode: optimal}
+)T",
+     R"T(net.mir:5:53: error: 'optimal' is not supported by this version
+    5 | context {parallel_mode: auto_parallel, search_mode: optimal}
+      |                                                     ^~~~~~~
+help: use sharding_propagation
+)T"},
+    {"ContextSearchModesClash", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+context {search_mode: sharding_propagation, auto_parallel_search_mode: dynamic_programming}
+)T",
+     R"T(net.mir:5:45: error: 'auto_parallel_search_mode: dynamic_programming' clashes with 'search_mode: sharding_propagation'
+    5 | context {search_mode: sharding_propagation, auto_parallel_search_mode: dynamic_programming}
+      |                                             ^~~~~~~~~~~~~~~~~~~~~~~~~
+net.mir:5:10: note: the search mode is here
+    5 | context {search_mode: sharding_propagation, auto_parallel_search_mode: dynamic_programming}
+      |          ^~~~~~~~~~~
+)T"},
+    {"ContextHybrid", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+context {parallel_mode: hybrid_parallel}
+)T",
+     R"T(net.mir:5:25: error: 'hybrid_parallel' is known to MindSpore, not supported here: networks do not write their own communication
+    5 | context {parallel_mode: hybrid_parallel}
+      |                         ^~~~~~~~~~~~~~~
+help: use semi_auto_parallel and strategies
+)T"},
+    {"SearchModeIdle", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+context {device_num: 2, parallel_mode: data_parallel, search_mode: optimal}
+)T",
+     R"T(net.mir:5:55: warning: 'search_mode' has nothing to do: data_parallel mode does not search
+    5 | context {device_num: 2, parallel_mode: data_parallel, search_mode: optimal}
+      |                                                       ^~~~~~~~~~~
+)T"},
+    {"DatasetStrategyIdle", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+context {device_num: 2, parallel_mode: data_parallel, dataset_strategy: full_batch}
+)T",
+     R"T(net.mir:5:55: warning: 'dataset_strategy' has nothing to do: in data_parallel mode every rank gets its own rows
+    5 | context {device_num: 2, parallel_mode: data_parallel, dataset_strategy: full_batch}
+      |                                                       ^~~~~~~~~~~~~~~~
+)T"},
+    {"RepeatDimIdle", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+context {device_num: 2, dataset_repeat_dim_right: true}
+)T",
+     R"T(net.mir:5:25: warning: 'dataset_repeat_dim_right' has nothing to do: no device is left over by the dataset_strategy
+    5 | context {device_num: 2, dataset_repeat_dim_right: true}
+      |                         ^~~~~~~~~~~~~~~~~~~~~~~~
+)T"},
+    {"FullBatchClash", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+context {full_batch: false, dataset_strategy: full_batch}
+)T",
+     R"T(net.mir:5:10: error: 'full_batch: false' clashes with 'dataset_strategy: full_batch'
+    5 | context {full_batch: false, dataset_strategy: full_batch}
+      |          ^~~~~~~~~~
+net.mir:5:29: note: the dataset strategy is here
+    5 | context {full_batch: false, dataset_strategy: full_batch}
+      |                             ^~~~~~~~~~~~~~~~
+)T"},
+    {"SaveGraphsPathIdle", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+context {save_graphs_path: "here"}
+)T",
+     R"T(net.mir:5:10: warning: 'save_graphs_path' has nothing to do: 'save_graphs' is 0
+    5 | context {save_graphs_path: "here"}
+      |          ^~~~~~~~~~~~~~~~
+)T"},
+    {"OptimizerKeyFar", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(lr: 0.1), minimize: loss}
+)T",
+     R"T(net.mir:5:23: error: unknown key 'lr' in the arguments of 'SGD'
+    5 | train {optimizer: SGD(lr: 0.1), minimize: loss}
+      |                       ^~
+help: it takes dampening, learning_rate, loss_scale, momentum, nesterov, use_nesterov, weight_decay
+)T"},
+    {"OptimizerWithoutArguments", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: Momentum, minimize: loss}
+)T",
+     R"T(net.mir:5:19: error: 'Momentum' needs its arguments
+    5 | train {optimizer: Momentum, minimize: loss}
+      |                   ^~~~~~~~
+help: write Momentum(learning_rate: 0.1, momentum: 0.9)
+)T"},
+    {"MinimizeValue", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(0.1), minimize: %loss}
+)T",
+     R"T(net.mir:5:39: error: 'minimize' expects a word, found '%loss'
+    5 | train {optimizer: SGD(0.1), minimize: %loss}
+      |                                       ^~~~~
+)T"},
+    {"DistributionOfNpy", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+dataset {source: Npy(), columns: {x: uniform}}
+)T",
+     R"T(net.mir:5:38: error: expected a path in quotes or env("NAME"), found 'uniform'
+    5 | dataset {source: Npy(), columns: {x: uniform}}
+      |                                      ^~~~~~~
+)T"},
+    {"DistributionOfIntegers", R"T(network n(%x: i32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+dataset {source: Random(seed: 1), columns: {x: uniform}, steps: 3}
+)T",
+     R"T(net.mir:5:1: error: column 'x' is uniform, but the input holds whole numbers
+    5 | dataset {source: Random(seed: 1), columns: {x: uniform}, steps: 3}
+      | ^~~~~~~
+net.mir:1:11: note: the input is here
+    1 | network n(%x: i32[4, 2]) {
+      |           ^~
+help: write x: integers(0, 10), which draws 0 to 9
+)T"},
+    {"DropRemainder", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+dataset {source: Npy(), columns: {x: "x.npy"}, drop_remainder: false}
+)T",
+     R"T(net.mir:5:64: error: 'drop_remainder: false' is not supported here: every batch has the size of the inputs
+    5 | dataset {source: Npy(), columns: {x: "x.npy"}, drop_remainder: false}
+      |                                                                ^~~~~
+)T"},
+    {"DatasetName", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+dataset trian {source: Npy(), columns: {x: "x.npy"}}
+)T",
+     R"T(net.mir:5:1: error: unknown dataset 'trian': expected train or evaluate
+    5 | dataset trian {source: Npy(), columns: {x: "x.npy"}}
+      | ^~~~~~~
+help: did you mean 'train'?
+)T"},
+    {"DatasetEvaluateIdle", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+dataset evaluate {source: Npy(), columns: {x: "x.npy"}}
+)T",
+     R"T(net.mir:5:1: warning: dataset 'evaluate' has nothing to do: networks are not evaluated yet
+    5 | dataset evaluate {source: Npy(), columns: {x: "x.npy"}}
+      | ^~~~~~~
+)T"},
+    {"DatasetBatch", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+dataset {source: Npy(), columns: {x: "x.npy"}, batch: 8}
+)T",
+     R"T(net.mir:5:1: error: 'batch' is 8, but input 'x' has 4 rows
+    5 | dataset {source: Npy(), columns: {x: "x.npy"}, batch: 8}
+      | ^~~~~~~
+net.mir:1:11: note: the input is here
+    1 | network n(%x: f32[4, 2]) {
+      |           ^~
+)T"},
+    {"DatasetSeedTwice", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+dataset {source: Random(seed: 1), seed: 2, columns: {x: uniform}, steps: 3}
+)T",
+     R"T(net.mir:5:35: error: 'seed' is given twice
+    5 | dataset {source: Random(seed: 1), seed: 2, columns: {x: uniform}, steps: 3}
+      |                                   ^~~~
+net.mir:5:25: note: first given here
+    5 | dataset {source: Random(seed: 1), seed: 2, columns: {x: uniform}, steps: 3}
+      |                         ^~~~
+)T"},
+    {"DatasetSeedIdle", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+dataset {source: Npy(), columns: {x: "x.npy"}, seed: 2}
+)T",
+     R"T(net.mir:5:48: warning: 'seed' has nothing to do: the samples are not shuffled
+    5 | dataset {source: Npy(), columns: {x: "x.npy"}, seed: 2}
+      |                                                ^~~~
+)T"},
+    {"EpochsIdle", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(learning_rate: 0.1), minimize: loss, epochs: 2, steps: 3}
+)T",
+     R"T(net.mir:5:60: warning: 'epochs' has nothing to do: 'steps' says where training ends
+    5 | train {optimizer: SGD(learning_rate: 0.1), minimize: loss, epochs: 2, steps: 3}
+      |                                                            ^~~~~~
+)T"},
+    {"CheckpointIdle", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+checkpoint {keep: 2}
+)T",
+     R"T(net.mir:5:1: warning: the checkpoint block has nothing to do: the network is not trained
+    5 | checkpoint {keep: 2}
+      | ^~~~~~~~~~
 )T"},
     {"ContextPynative", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)

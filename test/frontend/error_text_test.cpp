@@ -14,6 +14,57 @@ const std::vector<Mistake> mistakes = {
       |        ^~~~
 help: did you mean 'ReLU'?
 )T"},
+    {"InputWithoutPercent", "network n(x: f32[8, 4]) {\n  return out: %x\n}\n",
+     R"T(net.mir:1:14: error: expected int, float, bool or string, found 'f32'
+    1 | network n(x: f32[8, 4]) {
+      |              ^~~
+help: names of tensors begin with '%': write %x
+)T"},
+    {"ResultWithoutPercent", networkOf(R"T(  a = ReLU(%x)
+  return out: %a
+)T"),
+     R"T(net.mir:2:3: error: expected a statement, found 'a'
+    2 |   a = ReLU(%x)
+      |   ^
+help: names of values begin with '%': write %a
+)T"},
+    {"OperandWithoutPercent", networkOf(R"T(  %a = ReLU(x)
+  return out: %a
+)T"),
+     R"T(net.mir:2:13: error: 'ReLU' does not take 'x' without a name
+    2 |   %a = ReLU(x)
+      |             ^
+help: did you mean '%x'?
+)T"},
+    {"ReturnWithoutPercent", networkOf(R"T(  %a = ReLU(%x)
+  return out: a
+)T"),
+     R"T(net.mir:3:15: error: expected a value such as %y, found 'a'
+    3 |   return out: a
+      |               ^
+help: names of values begin with '%': write %a
+)T"},
+    {"ArgumentWithEqualSign", networkOf(R"T(  param %w: f32[32, 16] = Normal(sigma=0.1)
+  return out: %w
+)T"),
+     R"T(net.mir:2:39: error: expected ',', found '='
+    2 |   param %w: f32[32, 16] = Normal(sigma=0.1)
+      |                                       ^
+help: names of arguments end in a colon: write sigma: ...
+)T"},
+    {"BodyWithoutEnd", "network n(%x: f32[8, 4]) {\n  %a = ReLU(%x)\n  return out: %a\ntrain {minimize: out}\n",
+     R"T(net.mir:4:1: error: expected '}', found 'train'
+    4 | train {minimize: out}
+      | ^~~~~
+net.mir:1:26: note: to close this '{'
+    1 | network n(%x: f32[8, 4]) {
+      |                          ^
+)T"},
+    {"AxisTwice", "mesh (data: 2, data: 2)\n" + networkOf("  return out: %x\n"),
+     R"T(net.mir:1:16: error: axis 'data' is given twice
+    1 | mesh (data: 2, data: 2)
+      |                ^~~~
+)T"},
     {"FarFromEveryOperator", networkOf(R"T(  %a = Zzyzx(%x)
   return out: %a
 )T"),
@@ -127,9 +178,24 @@ net.mir:2:9: note: 'w' declared here
     {"StrategyRank", networkOf(R"T(  %a = ReLU(%x) {in_strategy: ((2, 4, 1))}
   return out: %a
 )T"),
-     R"T(net.mir:2:31: error: tuple 0 of 'in_strategy' ((2, 4, 1)) has 3 numbers, but operand 0 ('tensor<16x32xf32>') has 2 dimensions
+     R"T(net.mir:2:31: error: tuple 0 of 'in_strategy' ((2, 4, 1)) has 3 numbers, but operand 0, (16, 32) Float32, has 2 dimensions
     2 |   %a = ReLU(%x) {in_strategy: ((2, 4, 1))}
       |                               ^
+)T"},
+    {"ElementNotSupported", networkOf(R"T(  param %w: bf16[32, 16] = Zeros()
+  %a = MatMul(%x, %w)
+  return out: %a
+)T"),
+     R"T(net.mir:2:13: error: no operator computes with bf16 in this version: expected f32, f64, i32, i64, bool
+    2 |   param %w: bf16[32, 16] = Zeros()
+      |             ^~~~
+)T"},
+    {"CastToElementNotSupported", networkOf(R"T(  %a = Cast(%x, f16)
+  return out: %a
+)T"),
+     R"T(net.mir:2:17: error: no operator computes with f16 in this version: expected f32, f64, i32, i64, bool
+    2 |   %a = Cast(%x, f16)
+      |                 ^~~
 )T"},
     {"StrategyFlat", networkOf(R"T(  %a = ReLU(%x) {in_strategy: (2, 4)}
   return out: %a
@@ -333,7 +399,7 @@ help: write '\{' for a brace that stands for itself
     {"DeclaredType", networkOf(R"T(  %a: f32[16, 33] = ReLU(%x)
   return out: %a
 )T"),
-     R"T(net.mir:2:7: error: '%a' is 'tensor<16x32xf32>', not 'tensor<16x33xf32>'
+     R"T(net.mir:2:7: error: '%a' is (16, 32) Float32, not (16, 33) Float32
     2 |   %a: f32[16, 33] = ReLU(%x)
       |       ^~~
 )T"},

@@ -112,7 +112,7 @@ train {optimizer: Momentum(learning_rate: 0.2, momentum: 0.1), minimize: loss, e
     # In file net.mir(12)
 checkpoint {directory: ckpt, every_epochs: 1, keep: 5}
     # In file net.mir(13)
-context {parallel_mode: auto_parallel, search_mode: sharding_propagation, dataset_strategy: data_parallel}
+context {parallel_mode: auto_parallel, search_mode: sharding_propagation, dataset_strategy: data_parallel, device_num: 8}
     # In file net.mir(14)
 )";
 
@@ -176,10 +176,19 @@ TEST(BeginDump, ErrorsShowTheLineOfTheDump) {
             "      | ^~~~~~~~\n");
 }
 
+TEST(BeginDump, WithoutParametersIsOneError) {
+  Reading read(edited(quickstartDump, "\nparameters {", "\nparametrs {"), {}, "dump.ir");
+  EXPECT_FALSE(read.module);
+  EXPECT_EQ(read.said, "dump.ir:13:1: error: the dump has no block 'parameters', which says how parameters begin\n"
+                       "   13 | %para3_w : <Ref[Tensor[Float32]], (32, 16), ref_key=:w>  :  has_default\n"
+                       "      | ^~~~~~~~\n"
+                       "help: add 'parameters {\"w\": {init: Normal(0.01)}, ...}' at the end of the dump\n");
+}
+
 TEST(BeginDump, EditedTypesThatContradictAreErrors) {
   Reading read(edited(quickstartDump, "-> (<Tensor[Float32], (16, 16)>)", "-> (<Tensor[Float32], (16, 17)>)"), {}, "dump.ir");
   EXPECT_FALSE(read.module);
-  EXPECT_NE(read.said.find("'MatMul' gives 'tensor<16x16xf32>', not 'tensor<16x17xf32>'"), std::string::npos) << read.said;
+  EXPECT_NE(read.said.find("'MatMul' gives (16, 16) Float32, not (16, 17) Float32\n"), std::string::npos) << read.said;
 }
 
 TEST(NetworkText, OfTheQuickstartReadsBack) {
@@ -197,7 +206,7 @@ TEST(NetworkText, OfTheQuickstartReadsBack) {
 dataset {source: Random(seed: 1), columns: {label: uniform, x: uniform}, steps: 4, same_batch: true}
 train {optimizer: Momentum(learning_rate: 0.2, momentum: 0.1), minimize: loss, epochs: 5}
 checkpoint {directory: ckpt, every_epochs: 1, keep: 5}
-context {parallel_mode: auto_parallel, search_mode: sharding_propagation, dataset_strategy: data_parallel}
+context {parallel_mode: auto_parallel, search_mode: sharding_propagation, dataset_strategy: data_parallel, device_num: 8}
 )");
   Reading again(text, {.devices = 8});
   ASSERT_TRUE(again.module) << again.said;

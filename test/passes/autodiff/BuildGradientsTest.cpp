@@ -301,7 +301,8 @@ TEST(BuildGradients, SaysWhatCannotBeKept) {
   }
   EXPECT_EQ(context.diagnostics,
             (std::vector<std::string>{"error: cannot keep '%nothing': network 'test' has no such value",
-                                      "error: cannot keep 'grad:x': network 'test' has no such gradient"}));
+                                      "error: cannot keep 'grad:x': network 'test' has no such gradient",
+                                      "note: help: did you mean 'grad:w'?"}));
 }
 
 TEST(BuildGradients, RemovesWhatNobodyUses) {

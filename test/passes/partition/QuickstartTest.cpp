@@ -207,22 +207,6 @@ TEST(AssignStrategies, MistakesPointAtOperatorAndOperand) {
                 "note: 'w' declared here", "note: help: write the same number in both places"}));
 }
 
-TEST(AssignStrategies, ModesThatDoNotExistAreRefusedByName) {
-  auto firstError = [](passes::AssignStrategiesPassOptions options) {
-    Quickstart q;
-    EXPECT_FALSE(assignStrategies(q.net, options));
-    return q.context.diagnostics.empty() ? "" : q.context.diagnostics[0];
-  };
-  EXPECT_EQ(firstError(onDevices(8, "hybrid_parallel")),
-            "error: parallel_mode 'hybrid_parallel' is known to MindSpore, not supported here");
-  EXPECT_EQ(firstError(onDevices(8, "auto")), "error: unknown parallel_mode 'auto'");
-  auto search = onDevices(8);
-  search.searchMode = "optimal";
-  EXPECT_EQ(firstError(search), "error: search_mode 'optimal' needs the exact search, which is not in this version");
-  search.searchMode = "dynamic_programming";
-  EXPECT_EQ(firstError(search), "error: search_mode 'dynamic_programming' is known, but not in this version");
-}
-
 TEST(AssignStrategies, StrictRefusesAParameterUnderTwoShardings) {
   for (bool strict : {false, true}) {
     NetContext context;

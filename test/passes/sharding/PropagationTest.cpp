@@ -170,6 +170,13 @@ TEST(Modes, DataParallelTakesUnevenBatches) {
   EXPECT_EQ(strategyOf(problem, dataParallel(problem), "relu"), (Strategy{{3, 1}}));
 }
 
+TEST(Modes, DataParallelLeavesRanksWithoutRows) {
+  Problem problem{.devices = 8};
+  int32_t x = tensor(problem, "x", {5, 7}, batchCut(8, 2));
+  add(problem, "relu", pointwise("ReLU", {5, 7}, 1), {x});
+  EXPECT_EQ(strategyOf(problem, dataParallel(problem), "relu"), (Strategy{{8, 1}}));
+}
+
 TEST(Modes, SemiAutoSplitsTheBatchByTheGreatestCommonDivisor) {
   Problem problem = quickstart(8, Strategy{{2, 4}, {4, 1}});
   Choices choices = semiAuto(problem);

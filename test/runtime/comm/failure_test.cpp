@@ -1,11 +1,13 @@
 // Threads that disagree, fail, leave or stall: nobody hangs, and everybody learns the first cause.
 #include "runtime/comm/shared/SharedRun.h"
 #include "runtime/comm/thread/ThreadWorld.h"
+#include "test/Campaign.h"
 
 #include <algorithm>
 #include <functional>
 #include <gtest/gtest.h>
 #include <numeric>
+#include <random>
 #include <thread>
 
 using namespace msc;
@@ -206,4 +208,73 @@ TEST(ThreadFailure, BuffersOfAFailedRankMayGoAwayAtOnce) {
 TEST(ThreadHub, RefusesImpossibleNumbersOfRanks) {
   EXPECT_FALSE(ThreadHub::create(0).isOk());
   EXPECT_FALSE(ThreadHub::create(100000).isOk());
+}
+
+namespace {
+
+enum class Fault { None, Abort, Leave, Count, Type, Operation, Slow };
+
+/// A rank of a run in which `culprit` commits `fault` at operation `when` of 12; all ranks draw the same operations.
+Status runWithFault(uint64_t seed, Fault fault, int64_t culprit, int when, World &world, Group &group) {
+  std::mt19937_64 random(seed);
+  for (int operation = 0; operation < 12; ++operation) {
+    uint64_t kind = random() % 4;
+    int64_t count = static_cast<int64_t>(random() % (random() % 2 ? 16 : 20000)) + 1;
+    bool now = operation == when && world.rank() == culprit;
+    if (now && fault == Fault::Abort)
+      world.abort({ExitCode::BadFile, "record 12 is broken", ""});
+    if (now && fault == Fault::Leave)
+      return Status::ok();
+    if (now && fault == Fault::Slow)
+      std::this_thread::sleep_for(milliseconds(2));
+    if (now && fault == Fault::Operation)
+      kind = (kind + 1) % 2;
+    bool otherType = now && fault == Fault::Type;
+    std::vector<double> data(static_cast<size_t>(count) + 1);
+    Status done = kind == 0   ? group.barrier(kLabel)
+                  : kind == 1 ? group.broadcast(data.data(), static_cast<size_t>(count), 0, kLabel)
+                              : sum(group, count + (now && fault == Fault::Count), otherType ? ElementType::I64 : ElementType::F64);
+    if (!done)
+      return done;
+  }
+  return Status::ok();
+}
+
+} // namespace
+
+TEST(ThreadFailure, AnyFaultAnywhereReachesAllRanks) {
+  const uint64_t cases = test::campaignCases(400);
+  uint64_t failed = 0;
+  for (uint64_t seed = 0; seed < cases; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    auto ranks = static_cast<int64_t>(2 + random() % 7), culprit = static_cast<int64_t>(random() % static_cast<uint64_t>(ranks));
+    auto fault = static_cast<Fault>(random() % 7);
+    int when = static_cast<int>(random() % 12);
+    auto results = outcomes(
+        ranks, [&](World &world, Group &group) { return runWithFault(seed, fault, culprit, when, world, group); }, milliseconds(20000));
+    // The operation before may be one that the fault leaves as it is: a barrier has no type.
+    std::optional<Error> first;
+    for (const Status &status : results)
+      if (!status && !first)
+        first = status.error();
+    failed += first.has_value();
+    if (fault == Fault::None || fault == Fault::Slow) {
+      EXPECT_FALSE(first) << first->message;
+    }
+    if (fault == Fault::Abort || (fault == Fault::Leave && ranks > 1)) {
+      ASSERT_TRUE(first);
+      EXPECT_EQ(first->code, fault == Fault::Abort ? ExitCode::BadFile : ExitCode::PeerFailed);
+      EXPECT_TRUE(fault == Fault::Abort || first->message.find("rank " + std::to_string(culprit) + " failed") == 0) << first->message;
+    }
+    for (size_t r = 0; first && r < results.size(); ++r) {
+      bool left = fault == Fault::Leave && static_cast<int64_t>(r) == culprit;
+      ASSERT_EQ(results[r].isOk(), left) << "rank " << r;
+      if (!left) {
+        EXPECT_EQ(results[r].error().code, first->code);
+      }
+    }
+  }
+  test::printCampaign(cases, "runs with a fault at a random place, " + std::to_string(failed) + " failed as they should");
+  EXPECT_GT(failed, cases / 3);
 }

@@ -1,4 +1,4 @@
-// One rank of a run under mpirun in which something goes wrong: fault_driver FAULT FOLDER. Writes what it saw to
+// One rank of a run under mpirun in which something goes wrong: fault_driver FAULT FOLDER COUNT RANK STEP. Writes what it saw to
 // FOLDER/rank_<r> and ends with the code of the first cause.
 #include "runtime/comm/mpi/Loader.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 const OperationLabel kLabel{"grad", "net.mir:14"};
 
-/// What rank 2 does in step 5; the others go on.
+/// What one rank does in one step; the others go on.
 Status misbehave(const std::string &fault, World &world, Group &group) {
   if (fault == "kill")
     raise(SIGKILL);
@@ -36,13 +36,14 @@ Status misbehave(const std::string &fault, World &world, Group &group) {
   return Status::ok();
 }
 
-Status train(const std::string &fault, World &world, Group &group, int64_t count) {
+Status train(const std::string &fault, World &world, Group &group, int64_t count, int64_t culprit, int when) {
   std::vector<float> data(count, 1.0f);
   for (int step = 0; step < 50; ++step) {
-    if (step == 5 && world.rank() == 2)
+    bool now = step == when && world.rank() == culprit;
+    if (now)
       if (Status done = misbehave(fault, world, group); !done)
         return done;
-    if (fault == "compute" && world.rank() == 2 && step == 5)
+    if (now && fault == "compute")
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
     if (Status done = group.allReduce(data.data(), data.data(), count, ElementType::F32, ReduceKind::Max, kLabel); !done)
       return done;
@@ -53,7 +54,7 @@ Status train(const std::string &fault, World &world, Group &group, int64_t count
 } // namespace
 
 int main(int argc, char **argv) {
-  if (argc != 4)
+  if (argc != 6)
     return 2;
   std::string fault = argv[1], folder = argv[2];
   Result<std::unique_ptr<World>> world = loadMpiWorld();
@@ -64,7 +65,7 @@ int main(int argc, char **argv) {
   (*world)->setTimeout(std::chrono::milliseconds(1500));
   std::vector<int64_t> all((*world)->size());
   std::iota(all.begin(), all.end(), 0);
-  Status done = train(fault, **world, **(*world)->group(all), std::stol(argv[3]));
+  Status done = train(fault, **world, **(*world)->group(all), std::stol(argv[3]), std::stol(argv[4]), std::stoi(argv[5]));
   int code = done.isOk() ? 0 : static_cast<int>(done.error().code);
   std::ofstream(folder + "/rank_" + std::to_string((*world)->rank()))
       << code << " " << (done.isOk() ? "done" : done.error().message) << std::endl;

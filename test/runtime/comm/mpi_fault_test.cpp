@@ -1,9 +1,12 @@
 // Ranks under mpirun that die, stop, fail or disagree: the run ends within seconds, with the first cause on all ranks.
+#include "test/Campaign.h"
+
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <random>
 #include <sys/wait.h>
 
 namespace {
@@ -14,12 +17,12 @@ struct Outcome {
   std::vector<std::string> ranks; ///< what each rank said; empty: it could not
 };
 
-/// Four ranks; rank 2 misbehaves. `hosts` > 0: as if on so many hosts. `count` elements are reduced in each step.
-Outcome run(const std::string &fault, int hosts, int64_t count) {
+/// Four ranks; one misbehaves in one step. `hosts` > 0: as if on so many hosts. `count` elements are reduced in each step.
+Outcome run(const std::string &fault, int hosts, int64_t count, int culprit = 2, int step = 5) {
   std::string folder = (std::filesystem::temp_directory_path() / "msc_fault_XXXXXX").string();
   folder = mkdtemp(folder.data());
   std::string command = "MSC_MPI_HOSTS=" + std::to_string(hosts) + " timeout -s KILL 60 " MSC_MPIRUN " " MSC_ROOT " 4 " MSC_DRIVER " " +
-                        fault + " " + folder + " " + std::to_string(count) + " > " + folder + "/log 2>&1";
+                        fault + " " + folder + " " + std::to_string(count) + " " + std::to_string(culprit) + " " + std::to_string(step) + " > " + folder + "/log 2>&1";
   auto start = std::chrono::steady_clock::now();
   int status = std::system(command.c_str());
   Outcome outcome;
@@ -109,6 +112,29 @@ TEST_P(MpiFault, ARankThatLeavesEarlyIsNamed) {
   if (GetParam().first == 0) {
     EXPECT_TRUE(holds(outcome.ranks[0], "rank 2 failed: it ended while its peers wait in AllReduce 'grad'")) << outcome.ranks[0];
   }
+}
+
+TEST(MpiFaultCampaign, AnyFaultAnywhereEndsTheRunWithinSeconds) {
+  if (std::system("command -v mpirun > /dev/null") != 0)
+    GTEST_SKIP() << "mpirun is not installed";
+  const std::pair<const char *, int> faults[] = {{"abort", 3}, {"count", 5}, {"kill", -1}, {"exit", -1}, {"leave", -1}, {"stop", 6}, {"compute", 0}};
+  const uint64_t cases = msc::test::campaignCases(6, 40);
+  for (uint64_t seed = 0; seed < cases; ++seed) {
+    std::mt19937_64 random(seed);
+    auto [fault, code] = faults[random() % std::size(faults)];
+    int hosts = static_cast<int>(random() % 3) * 2, culprit = static_cast<int>(random() % 4), step = static_cast<int>(random() % 50);
+    int64_t count = 1 + static_cast<int64_t>(random() % (random() % 2 ? 100 : 300000));
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + fault + " of rank " + std::to_string(culprit) + " in step " +
+                 std::to_string(step) + ", " + std::to_string(count) + " elements, hosts " + std::to_string(hosts));
+    Outcome outcome = run(fault, hosts, count, culprit, step);
+    EXPECT_LT(outcome.seconds, 15);
+    if (code >= 0) {
+      EXPECT_EQ(outcome.code, code);
+    } else {
+      EXPECT_NE(outcome.code, 0);
+    }
+  }
+  msc::test::printCampaign(cases, "runs under mpirun with a fault at a random place");
 }
 
 // Small payloads travel with the header, large ones after it; on one host, and as if on four.

@@ -1,5 +1,8 @@
 // Ranks under mpirun that die, stop or are ended: one line on stderr says who and where, and the run ends within seconds.
+#include "test/Campaign.h"
 #include "test/runtime/executor/MsrunFixture.h"
+
+#include <random>
 
 using namespace msc;
 using namespace msc::test;
@@ -48,9 +51,13 @@ bool matches(const std::string &text, const std::string &form) { return std::reg
 constexpr const char *kPlace = "(in|busy since) [A-Za-z]+ '[a-z_ ]+' of .* at net.mir:[0-9]+, epoch [0-9]+ step [0-9]+";
 
 TEST_F(MsrunMpi, AKilledRankIsNamedByOneLine) {
-  for (int rank : {3, 0, 7}) {
+  const uint64_t cases = campaignCases(3);
+  for (uint64_t seed = 0; seed < cases; ++seed) {
+    std::mt19937_64 random(seed);
+    int rank = seed < 3 ? std::array{3, 0, 7}[seed] : static_cast<int>(random() % 8);
     pid_t mpirun = startRanks();
     pid_t victim = processOf(mpirun, rank);
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 300));
     auto start = std::chrono::steady_clock::now();
     ::kill(victim, SIGKILL);
     Outcome outcome = finish(mpirun);
@@ -61,6 +68,7 @@ TEST_F(MsrunMpi, AKilledRankIsNamedByOneLine) {
                                          std::to_string(victim) + " was " + kPlace + "\n"))
         << outcome.err;
   }
+  printCampaign(cases, "ranks killed under mpirun");
 }
 
 TEST_F(MsrunMpi, AStoppedRankIsNamedAndWaitedFor) {

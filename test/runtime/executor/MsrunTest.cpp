@@ -140,6 +140,51 @@ TEST_F(Msrun, PrintsThePlan) {
     EXPECT_NE(outcome.out.find(part), std::string::npos) << part << "\n" << outcome.out;
 }
 
+TEST_F(Msrun, SavesWhatEachRankRuns) {
+  save(regression(12)); // ten rows: some ranks have none
+  ASSERT_EQ(run({"net.plan", "--save-graphs", "--save-graphs-path", "graphs", "--threads-per-rank", "2"}).code, 0);
+  for (int rank = 0; rank < 12; ++rank) {
+    std::string text = contentOf(folder / ("graphs/rank_" + std::to_string(rank)) / "msrun.txt");
+    bool empty = rank == 0 || rank == 6; // [floor(10 r / 12), floor(10 (r + 1) / 12))
+    for (std::string part : {"run: rank " + std::to_string(rank) + " of 12, threads, cpu, 2 threads, kernels x86-64-v3\n",
+                             std::string("%0 'x' input f32[10, 4] local [") + (empty ? "0" : "1") + ", 4]",
+                             std::string("MatMul 'matmul' forward: reads (0, 2) writes (5) ") +
+                                 (empty ? "nothing: its results are empty here" : "transpose (false, false)")})
+      EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+  save(regression(20));
+  ASSERT_EQ(run({"net.plan", "--save-graphs", "--steps", "1"}).code, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder / "rank_0/msrun.txt"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "rank_1"));
+}
+
+TEST_F(Msrun, TargetsAreOnlyLookedAtBeforeTheRun) {
+  save(regression(2));
+  std::ofstream(file("old.npy")) << "precious";
+  std::filesystem::create_directory(folder / "folder.npy");
+  EXPECT_EQ(run({"net.plan", "--fetch", "loss=old.npy,param:w=new.npy", "--report", "folder.npy"}).code, 4);
+  EXPECT_EQ(contentOf(folder / "old.npy"), "precious");
+  EXPECT_FALSE(std::filesystem::exists(folder / "new.npy"));
+}
+
+TEST_F(Msrun, AllRanksHaveOneErrorInResuming) {
+  PlanBuilder builder = regression(4);
+  builder.plan.mutable_checkpointing()->set_directory("ckpt");
+  builder.plan.mutable_checkpointing()->set_every_epochs(1);
+  save(builder);
+  ASSERT_EQ(run({"net.plan"}).code, 0);
+  for (int rank : {2, 3}) {
+    std::string damaged = "ckpt/tiny-3_4/rank_" + std::to_string(rank) + ".safetensors";
+    std::string bytes = contentOf(folder / damaged);
+    std::ofstream(file(damaged), std::ios::binary) << bytes << "x";
+  }
+  for (int i = 0; i < 8; ++i) {
+    Outcome outcome = run({"net.plan", "--resume", "ckpt/tiny-3_4"});
+    EXPECT_EQ(outcome.code, 3);
+    EXPECT_EQ(outcome.err.find("4 ranks: threads, cpu\nmsrun: error: 'ckpt/tiny-3_4/rank_2.safetensors' has "), 0u) << outcome.err;
+  }
+}
+
 struct Mistake {
   std::vector<std::string> words;
   int code;
@@ -150,6 +195,7 @@ TEST_F(Msrun, MistakesHaveTheirCodesAndTexts) {
   save(regression(2));
   save(matmulAllReduce(2), "predict.plan");
   std::ofstream(file("text.plan")) << "hello, I am not a plan, but long enough to look like a file with some content";
+  std::ofstream(file("plain")) << "a file whose name has no dot";
   std::string bytes = contentOf(folder / "net.plan");
   bytes[200] ^= 1;
   std::ofstream(file("damaged.plan"), std::ios::binary) << bytes;
@@ -165,11 +211,27 @@ TEST_F(Msrun, MistakesHaveTheirCodesAndTexts) {
            Mistake{{"none.plan"}, 2, "msrun: error: cannot open 'none.plan': No such file or directory"},
            Mistake{{}, 2, "msrun: error: "},
            Mistake{{"net.plan", "--ephocs", "3"}, 2, "msrun: error: unknown flag '--ephocs'\nhelp: did you mean '--epochs'?"},
+           Mistake{{"nets"}, 2, "msrun: error: unknown command 'nets'\nhelp: did you mean 'net.plan'?"},
+           Mistake{{"launch"}, 2, "msrun: error: unknown command 'launch'\nhelp: 'msrun net.plan' runs a plan"},
+           Mistake{{"plain"}, 2, "msrun: error: unknown command 'plain'\nhelp: write './plain' for the file of that name"},
            Mistake{{"net.plan", "--fetch", "gain=g.npy"}, 2, "msrun: error: there is no result 'gain' to fetch\nhelp: there are loss, predicted, param:w;"},
+           Mistake{{"net.plan", "--fetch", "%los=g.npy"}, 2, "msrun: error: there is no result 'los' to fetch\nhelp: did you mean 'loss'? there are loss, predicted, param:w;"},
+           Mistake{{"net.plan", "--fetch", "w=g.npy"}, 2, "msrun: error: there is no result 'w' to fetch\nhelp: did you mean 'param:w'?"},
+           Mistake{{"net.plan", "--fetch", "loss=g.npy,param:w=g.npy"}, 2, "msrun: error: 'g.npy' would be written twice"},
+           Mistake{{"net.plan", "--resume", "nowhere"}, 2, "msrun: error: there is no checkpoint 'nowhere'"},
+           Mistake{{"net.plan", "--save-graphs-path", "d"}, 2, "msrun: error: --save-graphs-path has no effect without --save-graphs"},
+           Mistake{{"net.plan", "--save-graphs", "--save-graphs-path", "plain"}, 4, "msrun: error: cannot make the folder 'plain/rank_"},
+           Mistake{{"net.plan", "--fetch", "loss=."}, 4, "msrun: error: cannot write '.': it is a folder"},
+           Mistake{{"net.plan", "--report", "/no/such/r.json"}, 4, "msrun: error: cannot write '/no/such/r.json': there is no folder '/no/such'"},
            Mistake{{"net.plan", "--fetch", "loss"}, 2, "msrun: error: --fetch loss has no name or no file"},
            Mistake{{"net.plan", "--input", "z=z.npy"}, 2, "msrun: error: the network has no input 'z'\nhelp: its inputs are x, y"},
            Mistake{{"net.plan", "--input", "x=none.npy"}, 2, "none.npy"},
            Mistake{{"net.plan", "--log-every", "often"}, 2, "msrun: error: --log-every often is no number of steps"},
+           Mistake{{"net.plan", "--epochs", "-1"}, 2, "msrun: error: --epochs: '-1' is no whole number"},
+           Mistake{{"net.plan", "--steps", "99999999999999999999"}, 2, "msrun: error: --steps: '99999999999999999999' is no whole number"},
+           Mistake{{"net.plan", "--timeout", "soon"}, 2, "msrun: error: --timeout: 'soon' is no number of seconds"},
+           Mistake{{"net.plan", "--threads", "0"}, 2, "msrun: error: unknown flag '--threads'\nhelp: did you mean '--threads-per-rank'?"},
+           Mistake{{"net.plan", "--threads-per-rank", "0"}, 2, "msrun: error: --threads-per-rank: "},
            Mistake{{"net.plan", "--device", "tpu"}, 2, "msrun: error: unknown device 'tpu'"},
            Mistake{{"net.plan", "--transport", "pigeon"}, 2, "msrun: error: unknown transport 'pigeon'"},
            Mistake{{"predict.plan", "--epochs", "3"}, 2, "msrun: error: --epochs has no effect: the plan does not train"},
@@ -185,6 +247,7 @@ TEST_F(Msrun, MistakesHaveTheirCodesAndTexts) {
     Outcome outcome = run(mistake.words);
     EXPECT_EQ(outcome.code, mistake.code) << outcome.err;
     EXPECT_NE(outcome.err.find(mistake.message), std::string::npos) << outcome.err;
+    EXPECT_EQ(lossesOf(outcome.out).size(), 0u) << "found after the training: " << outcome.err;
     std::ptrdiff_t lines = 1 + (outcome.err.find("help:") != std::string::npos) + (outcome.err.find("2 ranks: ") == 0);
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), lines) << "one error, one help: " << outcome.err;
   }
@@ -203,6 +266,50 @@ TEST_F(Msrun, ADiskThatFailsIsAWarning) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(lossesOf(outcome.out).size(), 12u);
   EXPECT_NE(outcome.err.find("msrun: warning: no checkpoint after epoch 1 step 2: "), std::string::npos) << outcome.err;
+}
+
+TEST_F(Msrun, AFolderForCheckpointsIsCheckedBeforeTheRun) {
+  PlanBuilder builder = regression(3);
+  builder.plan.mutable_checkpointing()->set_directory("ckpt");
+  builder.plan.mutable_checkpointing()->set_every_epochs(1);
+  save(builder);
+  Outcome outcome = run({"net.plan", "--checkpoint-directory", "net.plan/below"});
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_EQ(outcome.err.find("msrun: error: cannot make the folder 'net.plan/below': "), 0u) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(run({"net.plan", "--checkpoint-directory", "a/b"}).code, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder / "a/b/tiny-3_4/index.json"));
+  outcome = run({"net.plan", "--resume", "a/b"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_NE(outcome.err.find("help: choose one in it, e.g. 'a/b/tiny-3_4'\n"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Msrun, ALogThatNobodyReadsEndsTheRun) {
+  save(regression(4, 100000000));
+  Outcome outcome = finish(startProgram({"sh", "-c", "{ " MSC_MSRUN " net.plan; echo code $? >&2; } | head -1"}));
+  EXPECT_EQ(outcome.out, "rank size: 4, rank id: 0\n");
+  EXPECT_NE(outcome.err.find("msrun: error: nobody reads what rank 0 prints: the pipe at stdout is closed\n"), std::string::npos);
+  EXPECT_NE(outcome.err.find("\ncode 4\n"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Msrun, ALogOnAFullDiskIsOneWarning) {
+  save(regression(4));
+  Outcome outcome = finish(startProgram({"sh", "-c", MSC_MSRUN " net.plan --fetch loss=loss.npy > /dev/full"}));
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "4 ranks: threads, cpu\nmsrun: warning: cannot write to stdout: No space left on device; the run goes on "
+                         "without its lines\n");
+  EXPECT_TRUE(readNpy(file("loss.npy")));
+}
+
+TEST_F(Msrun, LinesDoNotLandInFilesWhenStandardFilesAreClosed) {
+  save(regression(2, 100000000));
+  pid_t child = startProgram({"sh", "-c", "exec " MSC_MSRUN " net.plan --save-graphs <&- >&- 2>&-"});
+  for (int i = 0; i < 1000 && !std::filesystem::exists(folder / "rank_1/msrun.txt"); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (int file : {0, 1, 2})
+    EXPECT_EQ(std::filesystem::read_symlink("/proc/" + std::to_string(child) + "/fd/" + std::to_string(file)), "/dev/null");
+  ::kill(child, SIGTERM);
+  EXPECT_EQ(finish(child).code, 143);
 }
 
 TEST_F(Msrun, MemoryIsRefusedBeforeTheStart) {

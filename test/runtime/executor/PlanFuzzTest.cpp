@@ -5,6 +5,7 @@
 #include "runtime/executor/Executor.h"
 #include "runtime/plan/PlanChecker.h"
 #include "runtime/plan/PlanFile.h"
+#include "test/Campaign.h"
 #include "test/runtime/PlanBuilder.h"
 
 #include <cstring>
@@ -163,8 +164,9 @@ TEST(PlanFuzz, ChangedPlansAreRefusedOrRunInsideTheirArena) {
   Status sound = plan::checkPlan(original);
   ASSERT_TRUE(sound) << sound.error().message;
   runGuarded(original, original.programs(0));
-  int refused = 0, ran = 0;
-  for (uint64_t seed = 0; seed < 2000; ++seed) {
+  const uint64_t cases = campaignCases(2000);
+  uint64_t refused = 0, ran = 0;
+  for (uint64_t seed = 0; seed < cases; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
     plan::Plan plan = original;
@@ -183,15 +185,16 @@ TEST(PlanFuzz, ChangedPlansAreRefusedOrRunInsideTheirArena) {
     for (const plan::Program &program : read->programs())
       runGuarded(*read, program);
   }
-  std::printf("%d plans refused, %d ran\n", refused, ran);
-  EXPECT_GT(refused, 500);
-  EXPECT_GT(ran, 300);
+  printCampaign(cases, "changed plans, " + std::to_string(refused) + " refused, " + std::to_string(ran) + " ran");
+  EXPECT_GT(refused, cases / 4);
+  EXPECT_GT(ran, cases * 3 / 20);
 }
 
 TEST(PlanFuzz, ChangedBytesAreDecodedOrRefused) {
   google::protobuf::LogSilencer silent;
   std::string bytes = everything().plan.SerializeAsString();
-  for (uint64_t seed = 0; seed < 2000; ++seed) {
+  const uint64_t cases = campaignCases(2000);
+  for (uint64_t seed = 0; seed < cases; ++seed) {
     Random random(seed);
     std::string changed = bytes;
     for (int i = 0; i < 3; ++i)
@@ -200,6 +203,7 @@ TEST(PlanFuzz, ChangedBytesAreDecodedOrRefused) {
     if (plan.ParseFromString(changed))
       (void)plan::checkPlan(plan).isOk(); // must return
   }
+  printCampaign(cases, "plans with changed bytes");
 }
 
 } // namespace

@@ -1,0 +1,43 @@
+// "did you mean": the nearest of some known names.
+#pragma once
+
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace msc {
+
+/// Letters that have to be inserted, removed or replaced to turn `a` into `b`; upper and lower case count as equal.
+inline size_t editDistance(std::string_view a, std::string_view b) {
+  auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (lower(a[i - 1]) != lower(b[j - 1]))});
+      diagonal = above;
+    }
+  }
+  return row.back();
+}
+
+/// The candidate that is most like `word`, or an empty text if none is near enough to be what was meant. Ties go to the
+/// first candidate.
+template <typename Candidates> std::string nearest(std::string_view word, const Candidates &candidates) {
+  std::string best;
+  size_t limit = std::clamp<size_t>(word.size() / 2, 1, 3) + 1;
+  for (std::string_view candidate : candidates)
+    if (size_t distance = editDistance(word, candidate); distance < limit) {
+      best = candidate;
+      limit = distance;
+    }
+  return best;
+}
+
+} // namespace msc
