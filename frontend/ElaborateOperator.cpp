@@ -174,7 +174,7 @@ bool OperatorBuilder::addConstants() {
   auto type = RankedTensorType::get({}, cast<RankedTensorType>((*tensor).getType()).getElementType());
   for (auto [index, number] : constants) {
     if (!isExact(number, type.getElementType())) {
-      error(call.place) << "'" << call.callee << "' mixes the number " << net::numberText(number) << " with a tensor of "
+      error(call.place) << "'" << call.callee << "' mixes the number " << number << " with a tensor of "
                         << elementTypeName(type.getElementType()) << ", which cannot hold it";
       return false;
     }
@@ -207,7 +207,7 @@ static StringRef kindText(AttributeKind kind) {
   case AttributeKind::Float: return "a number";
   case AttributeKind::String: return "a word";
   case AttributeKind::IntTuple: return "a tuple of whole numbers";
-  case AttributeKind::Type: return "an element type such as f32";
+  case AttributeKind::Type: return "an element type (f32, f64, i32, i64, bool)";
   }
   return "";
 }

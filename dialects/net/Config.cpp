@@ -249,8 +249,16 @@ static void readOptimizer(Fields &fields, OptimizerConfig &optimizer) {
   arguments.number("loss_scale", optimizer.lossScale, 0);
   arguments.boolean("nesterov", optimizer.nesterov);
   arguments.boolean("use_nesterov", optimizer.nesterov);
+  if (named.get("nesterov") && named.get("use_nesterov")) {
+    InFlightDiagnostic diagnostic = emitError(arguments.keyLocation("use_nesterov"))
+                                    << "'use_nesterov' and 'nesterov' are the same";
+    diagnostic.attachNote(arguments.keyLocation("nesterov")) << "the other one is here";
+    arguments.markWrong();
+  }
   if (sgd)
     arguments.number("dampening", optimizer.dampening, 0);
+  if (arguments.ok() && optimizer.dampening != 0 && optimizer.momentum == 0)
+    emitWarning(arguments.keyLocation("dampening")) << "'dampening' has nothing to do: there is no momentum";
   arguments.finish();
   for (StringRef needed : {"learning_rate", "momentum"})
     if (arguments.ok() && !sgd && !named.get(needed)) { // a misspelled key is one mistake
@@ -278,6 +286,8 @@ static void readLogEvery(Fields &fields, TrainConfig &train) {
   }
   bool sink = false;
   fields.boolean("dataset_sink_mode", sink);
+  if (sink && value)
+    emitWarning(fields.keyLocation("dataset_sink_mode")) << "'dataset_sink_mode' has nothing to do: 'log_every' says what is printed";
   if (sink && train.logEvery.empty())
     train.logEvery = "epoch";
 }

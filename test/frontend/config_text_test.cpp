@@ -440,6 +440,39 @@ net.mir:1:11: note: the input is here
       |           ^~
 help: write x: integers(0, 10), which draws 0 to 9
 )T"},
+    {"NesterovTwice", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: Momentum(0.1, 0.9, nesterov: true, use_nesterov: false), minimize: loss}
+)T",
+     R"T(net.mir:5:54: error: 'use_nesterov' and 'nesterov' are the same
+    5 | train {optimizer: Momentum(0.1, 0.9, nesterov: true, use_nesterov: false), minimize: loss}
+      |                                                      ^~~~~~~~~~~~
+net.mir:5:38: note: the other one is here
+    5 | train {optimizer: Momentum(0.1, 0.9, nesterov: true, use_nesterov: false), minimize: loss}
+      |                                      ^~~~~~~~
+)T"},
+    {"DampeningIdle", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(0.1, dampening: 0.5), minimize: loss}
+)T",
+     R"T(net.mir:5:28: warning: 'dampening' has nothing to do: there is no momentum
+    5 | train {optimizer: SGD(0.1, dampening: 0.5), minimize: loss}
+      |                            ^~~~~~~~~
+)T"},
+    {"SinkModeIdle", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(0.1), minimize: loss, log_every: 2, dataset_sink_mode: true}
+)T",
+     R"T(net.mir:5:59: warning: 'dataset_sink_mode' has nothing to do: 'log_every' says what is printed
+    5 | train {optimizer: SGD(0.1), minimize: loss, log_every: 2, dataset_sink_mode: true}
+      |                                                           ^~~~~~~~~~~~~~~~~
+)T"},
     {"DropRemainder", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)
   return loss: %l, out: %x

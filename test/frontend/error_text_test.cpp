@@ -197,6 +197,11 @@ net.mir:2:9: note: 'w' declared here
     2 |   %a = Cast(%x, f16)
       |                 ^~~
 )T"},
+    {"NumberOfAnotherType", "network n(%i: i32[4]) {\n  %a = Greater(%i, 0.5)\n  return out: %a\n}\n",
+     R"T(net.mir:2:8: error: 'Greater' mixes the number 0.5 with a tensor of i32, which cannot hold it
+    2 |   %a = Greater(%i, 0.5)
+      |        ^~~~~~~
+)T"},
     {"StrategyFlat", networkOf(R"T(  %a = ReLU(%x) {in_strategy: (2, 4)}
   return out: %a
 )T"),
