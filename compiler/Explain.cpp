@@ -74,6 +74,17 @@ static const plan::OperatorNote *findNote(const plan::Plan &plan, const std::str
   return nullptr;
 }
 
+/// The first names, and how many more there are.
+static std::string listText(std::vector<std::string> names) {
+  constexpr size_t shown = 12;
+  if (names.size() > shown) {
+    std::string more = "and " + std::to_string(names.size() - shown) + " more";
+    names.resize(shown);
+    names.push_back(more);
+  }
+  return llvm::join(names, ", ");
+}
+
 Status checkOperator(const plan::Plan &plan, const std::string &name) {
   if (name.empty() || findNote(plan, name))
     return Status::ok();
@@ -82,7 +93,7 @@ Status checkOperator(const plan::Plan &plan, const std::string &name) {
     names.push_back(note.name());
   std::string near = nearest(name, names);
   return Error{ExitCode::Usage, "network '" + plan.network() + "' has no operator '" + name + "'",
-               near.empty() ? "its operators are " + llvm::join(names, ", ") : "did you mean '" + near + "'?"};
+               near.empty() ? "its operators are " + listText(names) : "did you mean '" + near + "'?"};
 }
 
 Result<std::string> explainText(const plan::Plan &plan, const std::string &op) {
@@ -93,14 +104,14 @@ Result<std::string> explainText(const plan::Plan &plan, const std::string &op) {
   if (plan.parallel_mode() == "auto_parallel")
     text += ", " + plan.search_mode();
   text += "\n\noperators (local shapes of rank 0)\n";
-  std::vector<std::vector<std::string>> rows;
+  std::vector<std::vector<std::string>> rows = {{"NAME", "OPERATOR", "IN_STRATEGY", "DECIDED BY", "PLACE", "SHAPES"}};
   for (const plan::OperatorNote &note : plan.operators())
     if (op.empty() || note.name() == op)
       rows.push_back({note.name(), note.op(), note.in_strategy(), note.origin(), placeOf(plan, note.location()),
                       localShapes(plan, note)});
   text += table(rows);
 
-  rows.clear();
+  rows = {{"PHASE", "COLLECTIVE", "PLACE", "GROUPS", "BYTES", "REASON"}};
   uint64_t total = 0;
   for (const CollectiveFacts &facts : collectivesOf(plan)) {
     total += facts.bytes;
@@ -108,7 +119,7 @@ Result<std::string> explainText(const plan::Plan &plan, const std::string &op) {
       rows.push_back({facts.phase, facts.kind, facts.location, groupsText(facts.groups), bytesText(facts.bytes), facts.reason});
   }
   text += "\ncollectives of one step (bytes received per rank, at most)\n";
-  text += rows.empty() ? "  none\n" : table(rows);
+  text += rows.size() == 1 ? "  none\n" : table(rows);
   text += "\nin all " + bytesText(total) + " per rank and step; memory per rank " + bytesText(plan.arena_bytes()) +
           ", of which parameters and states " + bytesText(plan.prediction().parameter_bytes()) + "\n";
   return text;

@@ -1,5 +1,6 @@
 #include "frontend/Diagnostics.h"
 
+#include "dialects/net/ConfigFields.h"
 #include "frontend/Lexer.h"
 #include "frontend/Types.h"
 
@@ -58,13 +59,15 @@ Diagnostics::~Diagnostics() {
   context.printOpOnDiagnostic(printedOperations);
 }
 
-/// The text of a message, with types as dumps spell them.
+/// The text of a message, with types and numbers as dumps spell them.
 static std::string textOf(Diagnostic &diagnostic) {
   std::string text;
   raw_string_ostream os(text);
   for (DiagnosticArgument &argument : diagnostic.getArguments())
     if (argument.getKind() == DiagnosticArgument::DiagnosticArgumentKind::Type)
       os << typeText(argument.getAsType());
+    else if (argument.getKind() == DiagnosticArgument::DiagnosticArgumentKind::Double)
+      os << net::numberText(argument.getAsDouble());
     else
       argument.print(os);
   return text;

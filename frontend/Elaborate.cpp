@@ -148,7 +148,10 @@ bool Elaborator::checkDefines() {
                                     << "-D " << name << ": the network has no const '" << name << "'";
     std::vector<std::string> names = globals.constantNames();
     llvm::erase(names, "devices");
-    net::addSuggestion(diagnostic, name, names);
+    if (name == "devices")
+      net::addHelp(diagnostic, "pass --devices " + text);
+    else
+      net::addSuggestion(diagnostic, name, names);
     sound = false;
   }
   return sound;
@@ -215,6 +218,10 @@ bool Elaborator::addMesh(const ast::Mesh &mesh) {
   int64_t product = 1;
   std::string text;
   for (const ast::Arg &axis : mesh.axes) {
+    if (llvm::is_contained(names, Attribute(builder.getStringAttr(axis.key)))) {
+      error(axis.keyPlace) << "axis '" << axis.key << "' is given twice";
+      return false;
+    }
     if (axis.key.empty()) {
       error(axis.value.place) << "an axis of a mesh needs a name, such as 'data: 2'";
       return false;

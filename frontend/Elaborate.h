@@ -84,7 +84,7 @@ private:
   // Dumps (ElaborateDump.cpp).
   bool elaborateDump(const ast::File &file);
   bool checkStage(const ast::File &file);
-  bool declareDumpParam(const ast::DumpParam &param, const ast::Block *parameters, Frame &frame);
+  bool declareDumpParam(const ast::DumpParam &param, const ast::Block &parameters, Frame &frame);
   bool runDumpBody(const ast::Subgraph &graph, Frame &frame, std::vector<NamedValue> &results);
 
   mlir::InFlightDiagnostic error(const ast::Place &place) { return evaluator.error(place); }

@@ -41,13 +41,13 @@ static StringRef withoutPara(StringRef name) {
   return name;
 }
 
-bool Elaborator::declareDumpParam(const ast::DumpParam &param, const ast::Block *parameters, Frame &frame) {
+bool Elaborator::declareDumpParam(const ast::DumpParam &param, const ast::Block &parameters, Frame &frame) {
   StringRef key = refKeyFromDump(param.type.dump);
   FailureOr<RankedTensorType> type = elaborateType(param.type, frame.env);
   if (failed(type))
     return false;
   const ast::Arg *entry = nullptr;
-  for (const ast::Arg &field : parameters ? ArrayRef<ast::Arg>(parameters->fields) : ArrayRef<ast::Arg>())
+  for (const ast::Arg &field : parameters.fields)
     if (keyText(field.key) == key)
       entry = &field;
   if (!entry || entry->value.kind != ast::Expr::Kind::Map) {
@@ -130,6 +130,13 @@ bool Elaborator::elaborateDump(const ast::File &file) {
     error(entryPlace) << "the dump names the graph '" << entry << "', but does not hold it";
     return false;
   }
+  if (!params.empty() && !parameters) {
+    InFlightDiagnostic diagnostic = error(params.front()->place)
+                                    << "the dump has no block 'parameters', which says how parameters begin";
+    net::addHelp(diagnostic, "add 'parameters {\"" + refKeyFromDump(params.front()->type.dump) +
+                                 "\": {init: Normal(0.01)}, ...}' at the end of the dump");
+    return false;
+  }
   Frame frame;
   frame.env.parent = &globals;
   std::vector<std::string> names;
@@ -151,7 +158,7 @@ bool Elaborator::elaborateDump(const ast::File &file) {
   for (const ast::DumpParam *monad : monads)
     frame.env.values.try_emplace(monad->name, Binding{Value(), monad->place.begin});
   for (const ast::DumpParam *param : params)
-    sound = declareDumpParam(*param, parameters, frame) && sound;
+    sound = declareDumpParam(*param, *parameters, frame) && sound;
   std::vector<NamedValue> results;
   sound = sound && runDumpBody(*graph, frame, results);
   return finishNetwork(results, location) && sound;

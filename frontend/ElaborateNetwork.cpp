@@ -341,7 +341,9 @@ bool Elaborator::runReturn(const ast::Return &statement, Frame &frame, std::vect
   bool sound = true;
   for (const ast::Arg &arg : statement.args) {
     if (arg.value.kind != ast::Expr::Kind::Value) {
-      error(arg.value.place) << "expected a value such as %y";
+      InFlightDiagnostic diagnostic = error(arg.value.place) << "expected a value such as %y";
+      if (arg.value.kind == ast::Expr::Kind::Word)
+        net::addSuggestion(diagnostic, arg.value.text, frame.env.valueNames(), "%");
       return false;
     }
     FailureOr<Value> value = evaluator.findValue(arg.value.text, arg.value.place, frame.env);

@@ -106,7 +106,10 @@ bool OperatorBuilder::takePositional(const ast::Arg &arg) {
     if (spec.positional)
       specs.push_back(&spec);
   if (positional >= specs.size()) {
-    error(arg.value.place) << "'" << call.callee << "' does not take '" << net::valueText(*value) << "' without a name";
+    InFlightDiagnostic diagnostic = error(arg.value.place)
+                                    << "'" << call.callee << "' does not take '" << net::valueText(*value) << "' without a name";
+    if (arg.value.kind == ast::Expr::Kind::Word)
+      net::addSuggestion(diagnostic, arg.value.text, frame.env.valueNames(), "%");
     return false;
   }
   const AttributeSpec &spec = *specs[positional++];
@@ -204,7 +207,7 @@ static StringRef kindText(AttributeKind kind) {
   case AttributeKind::Float: return "a number";
   case AttributeKind::String: return "a word";
   case AttributeKind::IntTuple: return "a tuple of whole numbers";
-  case AttributeKind::Type: return "an element type such as f32";
+  case AttributeKind::Type: return "an element type (f32, f64, i32, i64, bool)";
   }
   return "";
 }

@@ -88,8 +88,12 @@ bool Parser::parseFormal(Formal &formal) {
   formal.name = name.text.str();
   if (!expect(TokenKind::Colon, "':' and int, float, bool or string"))
     return false;
-  if (!isWord("int") && !isWord("float") && !isWord("bool") && !isWord("string"))
-    return expected("int, float, bool or string");
+  if (!isWord("int") && !isWord("float") && !isWord("bool") && !isWord("string")) {
+    expected("int, float, bool or string");
+    if (is(TokenKind::Ident) && peek(1).kind == TokenKind::LBracket)
+      error.help = "names of tensors begin with '%': write %" + formal.name;
+    return false;
+  }
   formal.kind = take().text.str();
   return !accept(TokenKind::Equal) || parseExpr(formal.defaultValue.emplace());
 }

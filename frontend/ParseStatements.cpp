@@ -13,9 +13,13 @@ bool Parser::parseBody(Body &body) {
   Token open = peek();
   if (!expect(TokenKind::LBrace, "'{'"))
     return false;
-  while (!is(TokenKind::RBrace) && !is(TokenKind::End))
+  while (!is(TokenKind::RBrace) && !is(TokenKind::End)) {
+    bool isBlock = is(TokenKind::Ident) && peek(1).kind == TokenKind::LBrace; // the brace of the body is missing
+    if (isBlock)
+      return expectClosing(TokenKind::RBrace, "'}'", open);
     if (!parseStatement(body.statements.emplace_back()))
       return false;
+  }
   body.close = placeOf(peek());
   return expectClosing(TokenKind::RBrace, "'}'", open);
 }
@@ -34,6 +38,11 @@ bool Parser::parseStatement(Statement &statement) {
   if (is(TokenKind::Ident) && peek(1).kind == TokenKind::LParen) {
     expected("a statement");
     error.help = ("give the result a name: %y = " + peek().text + "(...)").str();
+    return false;
+  }
+  if (is(TokenKind::Ident) && (peek(1).kind == TokenKind::Equal || peek(1).kind == TokenKind::Comma)) {
+    expected("a statement");
+    error.help = ("names of values begin with '%': write %" + peek().text).str();
     return false;
   }
   return expected("a statement");
@@ -192,8 +201,12 @@ bool Parser::parseReturn(Return &result) {
       arg.key = key.text.str();
       arg.keyPlace = placeOf(key);
     }
-    if (!is(TokenKind::Value))
-      return expected("a value such as %y");
+    if (!is(TokenKind::Value)) {
+      expected("a value such as %y");
+      if (is(TokenKind::Ident))
+        error.help = ("names of values begin with '%': write %" + peek().text).str();
+      return false;
+    }
     Token value = take();
     arg.value.kind = Expr::Kind::Value;
     arg.value.text = value.text.drop_front().str();

@@ -218,6 +218,11 @@ bool Parser::parseArgs(std::vector<Arg> &args, TokenKind close, StringRef closeT
     if (!accept(TokenKind::Comma))
       break;
   }
+  if (is(TokenKind::Equal) && args.back().key.empty() && args.back().value.kind == Expr::Kind::Word) {
+    expected("','");
+    error.help = "names of arguments end in a colon: write " + args.back().value.text + ": ...";
+    return false;
+  }
   return expectClosing(close, closeText, open);
 }
 

@@ -34,6 +34,14 @@ static int fail(const Arguments &arguments, const std::string &message, const st
   return 2;
 }
 
+/// "'msc compile --help'": the help of the verb that was chosen.
+static std::string helpCommand(const CLI::App &app, const std::string &program) {
+  std::string command = program;
+  for (const CLI::App *verb : app.get_subcommands())
+    command += " " + verb->get_name();
+  return "'" + command + " --help'";
+}
+
 /// The nearest flag; the beginning of a flag is near to it, however long the rest.
 static std::string nearestFlag(const std::string &word, const std::vector<std::string> &flags) {
   constexpr size_t shortest = 5; // "--" and three letters
@@ -50,11 +58,11 @@ static int reportStranger(const CLI::App &app, const Arguments &arguments, const
   if (word.rfind("-", 0) == 0) {
     std::string near = nearestFlag(bare, flags);
     return fail(arguments, "unknown flag '" + bare + "'",
-                near.empty() ? "'" + arguments.program + " --help' lists the flags" : "did you mean '" + near + "'?");
+                near.empty() ? helpCommand(app, arguments.program) + " lists the flags" : "did you mean '" + near + "'?");
   }
   std::string near = nearest(bare, verbs);
   return fail(arguments, (verbs.empty() ? "unexpected argument '" : "unknown command '") + word + "'",
-              near.empty() ? "'" + arguments.program + " --help' shows what it takes" : "did you mean '" + near + "'?");
+              near.empty() ? helpCommand(app, arguments.program) + " shows what it takes" : "did you mean '" + near + "'?");
 }
 
 /// CLI11 says "--devices: 1 required INT missing" or "Could not convert: --devices = eight"; ours say the same plainly.
@@ -81,7 +89,7 @@ int parseCommandLine(CLI::App &app, const Arguments &arguments) {
       return reportStranger(app, arguments, arguments.words.front());
     if (lacksVerb)
       return fail(arguments, "a command is missing", "'" + arguments.program + " --help' lists them");
-    return fail(arguments, plainText(error.what()), "'" + arguments.program + " --help' shows what it takes");
+    return fail(arguments, plainText(error.what()), helpCommand(app, arguments.program) + " shows what it takes");
   }
   if (std::vector<std::string> extra = app.remaining(true); !extra.empty())
     return reportStranger(app, arguments, extra.front());

@@ -98,8 +98,11 @@ Status writeText(const std::string &path, const std::string &text) {
   return Status::ok();
 }
 
-/// The folder that a file goes to exists.
-Status checkFolder(const std::string &path) {
+/// The folder that a file goes to exists, and the file is not the other one, which `what` names.
+Status checkTarget(const std::string &flag, const std::string &path, const std::string &what, const std::string &other) {
+  std::error_code ignored;
+  if (!path.empty() && (path == other || std::filesystem::equivalent(path, other, ignored)))
+    return Error{ExitCode::Usage, flag + " " + path + " would overwrite " + what, "choose another name"};
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder))
     return Error{ExitCode::NoResource, "cannot write '" + path + "': there is no folder '" + folder.string() + "'",
@@ -125,8 +128,11 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
     return fail(status.error());
   if (output.empty())
     output = compiler::defaultOutput(flags.options.input);
-  for (const std::string &path : {output, report}) // before the work, not after it
-    if (Status status = checkFolder(path); !status)
+  // Before the work, not after it.
+  for (const Status &status : {checkTarget("-o", output, "the network", flags.options.input),
+                               checkTarget("--report", report, "the network", flags.options.input),
+                               checkTarget("--report", report, "the plan", output)})
+    if (!status)
       return fail(status.error());
   Result<compiler::CompileOutcome> outcome = compiler::compile(flags.options);
   if (!outcome)

@@ -18,9 +18,12 @@ static const StringRef blockKinds[] = {"dataset", "train", "checkpoint", "contex
 // dataset
 //===----------------------------------------------------------------------===//
 
+/// Words of Random's columns; as a path of Npy's they are a mix-up.
+static const StringRef distributions[] = {"uniform", "normal", "zeros", "ones", "constant", "integers"};
+
 /// A path: text, or env("NAME"), which the plan writes as ${NAME}.
 static bool readPath(Attribute attribute, Location location, std::string &path) {
-  if (auto text = dyn_cast<StringAttr>(attribute)) {
+  if (auto text = dyn_cast<StringAttr>(attribute); text && !is_contained(distributions, text.getValue())) {
     path = text.getValue().str();
     return true;
   }
@@ -42,7 +45,7 @@ static bool readDistribution(Fields &columns, StringRef key, Attribute attribute
     bool required;
   };
   static const Form forms[] = {{"uniform", {0, 1}, false}, {"normal", {0, 1}, false}, {"zeros", {}, false},
-                               {"ones", {}, false},        {"constant", {0}, true}};
+                               {"ones", {}, false},        {"constant", {0}, true}, {"integers", {0, 2}, true}};
   std::optional<CallValue> call = asCall(attribute);
   auto word = dyn_cast<StringAttr>(attribute);
   StringRef name = call ? call->callee : word ? word.getValue() : StringRef();
@@ -50,7 +53,7 @@ static bool readDistribution(Fields &columns, StringRef key, Attribute attribute
   if (form == std::end(forms)) {
     InFlightDiagnostic diagnostic = emitError(columns.valueLocation(key))
                                     << "unknown distribution '" << valueText(attribute) << "' of column '" << key
-                                    << "': expected uniform, normal, zeros, ones or constant";
+                                    << "': expected uniform, normal, zeros, ones, constant or integers";
     addSuggestion(diagnostic, name, map_range(forms, [](const Form &f) { return f.name; }));
     return false;
   }
@@ -59,7 +62,9 @@ static bool readDistribution(Fields &columns, StringRef key, Attribute attribute
   size_t given = call ? call->args.size() : 0;
   if ((call && (!call->named.empty() || given != form->defaults.size())) || (!call && form->required)) {
     emitError(columns.valueLocation(key)) << "'" << name << "' of column '" << key << "' takes "
-                                          << form->defaults.size() << " numbers, but " << given << " are given";
+                                          << form->defaults.size()
+                                          << (form->defaults.size() == 1 ? " number, but " : " numbers, but ") << given
+                                          << (given == 1 ? " is given" : " are given");
     return false;
   }
   for (size_t i = 0; i < given; ++i) {
@@ -205,6 +210,13 @@ static void readOptimizer(Fields &fields, OptimizerConfig &optimizer) {
   static const StringRef known[] = {"SGD", "Momentum"};
   static const StringRef later[] = {"Adam", "AdamW", "AdamWeightDecay", "Lamb", "LARS", "RMSProp", "Adagrad", "Ftrl"};
   if (!call) {
+    if (auto word = dyn_cast_or_null<StringAttr>(value); word && is_contained(known, word.getValue())) {
+      InFlightDiagnostic diagnostic = emitError(fields.valueLocation("optimizer"))
+                                      << "'" << word.getValue() << "' needs its arguments";
+      addHelp(diagnostic, "write " + word.getValue() + "(learning_rate: 0.1" +
+                              (word.getValue() == "SGD" ? ")" : ", momentum: 0.9)"));
+      return fields.markWrong();
+    }
     emitError(value ? fields.valueLocation("optimizer") : optimizer.location)
         << "the train block needs 'optimizer: Momentum(learning_rate: 0.1, momentum: 0.9)' or another optimizer";
     return fields.markWrong();
@@ -237,8 +249,16 @@ static void readOptimizer(Fields &fields, OptimizerConfig &optimizer) {
   arguments.number("loss_scale", optimizer.lossScale, 0);
   arguments.boolean("nesterov", optimizer.nesterov);
   arguments.boolean("use_nesterov", optimizer.nesterov);
+  if (named.get("nesterov") && named.get("use_nesterov")) {
+    InFlightDiagnostic diagnostic = emitError(arguments.keyLocation("use_nesterov"))
+                                    << "'use_nesterov' and 'nesterov' are the same";
+    diagnostic.attachNote(arguments.keyLocation("nesterov")) << "the other one is here";
+    arguments.markWrong();
+  }
   if (sgd)
     arguments.number("dampening", optimizer.dampening, 0);
+  if (arguments.ok() && optimizer.dampening != 0 && optimizer.momentum == 0)
+    emitWarning(arguments.keyLocation("dampening")) << "'dampening' has nothing to do: there is no momentum";
   arguments.finish();
   for (StringRef needed : {"learning_rate", "momentum"})
     if (arguments.ok() && !sgd && !named.get(needed)) { // a misspelled key is one mistake
@@ -266,6 +286,8 @@ static void readLogEvery(Fields &fields, TrainConfig &train) {
   }
   bool sink = false;
   fields.boolean("dataset_sink_mode", sink);
+  if (sink && value)
+    emitWarning(fields.keyLocation("dataset_sink_mode")) << "'dataset_sink_mode' has nothing to do: 'log_every' says what is printed";
   if (sink && train.logEvery.empty())
     train.logEvery = "epoch";
 }
@@ -336,6 +358,7 @@ private:
   bool checkDatasetName(ConfigOp op);
   /// The global batch is dimension 0 of every input.
   bool checkBatch(const DatasetConfig &dataset, NetworkOp network);
+  bool checkDistributions(const DatasetConfig &dataset, NetworkOp network);
 
   ModuleOp module;
   ArrayRef<ConfigOverride> overrides;
@@ -415,6 +438,23 @@ bool Reader::checkBatch(const DatasetConfig &dataset, NetworkOp network) {
   return true;
 }
 
+/// Fractions between 0 and 1 are all 0 in a column of integers.
+bool Reader::checkDistributions(const DatasetConfig &dataset, NetworkOp network) {
+  for (BlockArgument input : network.getBody().getArguments())
+    for (const ColumnConfig &column : dataset.columns) {
+      Type element = cast<RankedTensorType>(input.getType()).getElementType();
+      if (column.name != getValueName(input) || isa<FloatType>(element) ||
+          (column.distribution != "uniform" && column.distribution != "normal"))
+        continue;
+      InFlightDiagnostic diagnostic = emitError(dataset.location) << "column '" << column.name << "' is " << column.distribution
+                                                                  << ", but the input holds whole numbers";
+      diagnostic.attachNote(input.getLoc()) << "the input is here";
+      addHelp(diagnostic, "write " + column.name + ": integers(0, 10), which draws 0 to 9");
+      return false;
+    }
+  return true;
+}
+
 bool Reader::checkColumns() {
   auto networks = module.getOps<NetworkOp>();
   if (networks.empty())
@@ -423,7 +463,7 @@ bool Reader::checkColumns() {
   for (StringRef input : (*networks.begin()).getInputNames().getAsValueRange<StringAttr>())
     inputs.push_back(input);
   for (const DatasetConfig &dataset : config.datasets) {
-    if (!checkBatch(dataset, *networks.begin()))
+    if (!checkBatch(dataset, *networks.begin()) || !checkDistributions(dataset, *networks.begin()))
       return false;
     for (const ColumnConfig &column : dataset.columns) {
       if (is_contained(inputs, column.name))

@@ -232,8 +232,8 @@ static void readModes(Fields &fields, Config &config) {
   readSearchMode(fields, config);
   std::string mode = "GRAPH_MODE";
   static const StringRef modes[] = {"GRAPH_MODE", "PYNATIVE_MODE"};
-  if (Attribute value = fields.get("mode"); value && asInteger(value) == 0)
-    mode = "GRAPH_MODE";
+  if (Attribute value = fields.get("mode"); value && (asInteger(value) == 0 || asInteger(value) == 1))
+    mode = modes[*asInteger(value)];
   else
     fields.word("mode", mode, modes);
   if (mode == "PYNATIVE_MODE") {

@@ -84,6 +84,8 @@ static void appendValue(Attribute attribute, std::string &text) {
     text += ')';
   } else if (auto call = asCall(attribute)) {
     os << call->callee << "(...)";
+  } else if (auto map = dyn_cast<DictionaryAttr>(attribute); map && map.size() == 1 && map.getAs<StringAttr>("value")) {
+    os << '%' << map.getAs<StringAttr>("value").getValue();
   } else {
     os << "{...}";
   }
@@ -188,8 +190,15 @@ void Fields::finish() {
     if (is_contained(known, name))
       continue;
     InFlightDiagnostic diagnostic = emitError(keyLocation(name)) << "unknown key '" << name << "' in the " << what;
-    addSuggestion(diagnostic, name, known);
     sound = false;
+    if (std::string near = nearest(name, known); !near.empty()) {
+      addHelp(diagnostic, "did you mean '" + near + "'?");
+      continue;
+    }
+    llvm::sort(known);
+    known.erase(std::unique(known.begin(), known.end()), known.end());
+    if (known.size() <= 16) // a context has many
+      addHelp(diagnostic, "it takes " + join(known, ", "));
   }
 }
 

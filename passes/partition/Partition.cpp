@@ -112,7 +112,10 @@ private:
       if (version.sharding == target)
         return version.value;
     const Sharding &from = own[root];
-    std::string reason = redistributionReason(who, net::getValueName(root).str(), from, target);
+    StringRef what = net::getValueName(root);
+    if (Operation *maker = root.getDefiningOp(); maker && what.empty())
+      what = net::getInstanceName(maker);
+    std::string reason = redistributionReason(who, what.str(), from, target);
     Value moved = moves.redistribute(start, target, user, reason);
     versions[root].push_back({target, moved});
     return moved;

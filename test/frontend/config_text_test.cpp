@@ -207,7 +207,7 @@ dataset {source: Random(seed: 1), columns: {x: uniform}}
 }
 dataset {source: Random(seed: 1), columns: {x: unifrm}, steps: 3}
 )T",
-     R"T(net.mir:5:48: error: unknown distribution 'unifrm' of column 'x': expected uniform, normal, zeros, ones or constant
+     R"T(net.mir:5:48: error: unknown distribution 'unifrm' of column 'x': expected uniform, normal, zeros, ones, constant or integers
     5 | dataset {source: Random(seed: 1), columns: {x: unifrm}, steps: 3}
       |                                                ^~~~~~
 help: did you mean 'uniform'?
@@ -383,6 +383,95 @@ context {save_graphs_path: "here"}
      R"T(net.mir:5:10: warning: 'save_graphs_path' has nothing to do: 'save_graphs' is 0
     5 | context {save_graphs_path: "here"}
       |          ^~~~~~~~~~~~~~~~
+)T"},
+    {"OptimizerKeyFar", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(lr: 0.1), minimize: loss}
+)T",
+     R"T(net.mir:5:23: error: unknown key 'lr' in the arguments of 'SGD'
+    5 | train {optimizer: SGD(lr: 0.1), minimize: loss}
+      |                       ^~
+help: it takes dampening, learning_rate, loss_scale, momentum, nesterov, use_nesterov, weight_decay
+)T"},
+    {"OptimizerWithoutArguments", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: Momentum, minimize: loss}
+)T",
+     R"T(net.mir:5:19: error: 'Momentum' needs its arguments
+    5 | train {optimizer: Momentum, minimize: loss}
+      |                   ^~~~~~~~
+help: write Momentum(learning_rate: 0.1, momentum: 0.9)
+)T"},
+    {"MinimizeValue", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(0.1), minimize: %loss}
+)T",
+     R"T(net.mir:5:39: error: 'minimize' expects a word, found '%loss'
+    5 | train {optimizer: SGD(0.1), minimize: %loss}
+      |                                       ^~~~~
+)T"},
+    {"DistributionOfNpy", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+dataset {source: Npy(), columns: {x: uniform}}
+)T",
+     R"T(net.mir:5:38: error: expected a path in quotes or env("NAME"), found 'uniform'
+    5 | dataset {source: Npy(), columns: {x: uniform}}
+      |                                      ^~~~~~~
+)T"},
+    {"DistributionOfIntegers", R"T(network n(%x: i32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+dataset {source: Random(seed: 1), columns: {x: uniform}, steps: 3}
+)T",
+     R"T(net.mir:5:1: error: column 'x' is uniform, but the input holds whole numbers
+    5 | dataset {source: Random(seed: 1), columns: {x: uniform}, steps: 3}
+      | ^~~~~~~
+net.mir:1:11: note: the input is here
+    1 | network n(%x: i32[4, 2]) {
+      |           ^~
+help: write x: integers(0, 10), which draws 0 to 9
+)T"},
+    {"NesterovTwice", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: Momentum(0.1, 0.9, nesterov: true, use_nesterov: false), minimize: loss}
+)T",
+     R"T(net.mir:5:54: error: 'use_nesterov' and 'nesterov' are the same
+    5 | train {optimizer: Momentum(0.1, 0.9, nesterov: true, use_nesterov: false), minimize: loss}
+      |                                                      ^~~~~~~~~~~~
+net.mir:5:38: note: the other one is here
+    5 | train {optimizer: Momentum(0.1, 0.9, nesterov: true, use_nesterov: false), minimize: loss}
+      |                                      ^~~~~~~~
+)T"},
+    {"DampeningIdle", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(0.1, dampening: 0.5), minimize: loss}
+)T",
+     R"T(net.mir:5:28: warning: 'dampening' has nothing to do: there is no momentum
+    5 | train {optimizer: SGD(0.1, dampening: 0.5), minimize: loss}
+      |                            ^~~~~~~~~
+)T"},
+    {"SinkModeIdle", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(0.1), minimize: loss, log_every: 2, dataset_sink_mode: true}
+)T",
+     R"T(net.mir:5:59: warning: 'dataset_sink_mode' has nothing to do: 'log_every' says what is printed
+    5 | train {optimizer: SGD(0.1), minimize: loss, log_every: 2, dataset_sink_mode: true}
+      |                                                           ^~~~~~~~~~~~~~~~~
 )T"},
     {"DropRemainder", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)

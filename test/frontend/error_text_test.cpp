@@ -14,6 +14,57 @@ const std::vector<Mistake> mistakes = {
       |        ^~~~
 help: did you mean 'ReLU'?
 )T"},
+    {"InputWithoutPercent", "network n(x: f32[8, 4]) {\n  return out: %x\n}\n",
+     R"T(net.mir:1:14: error: expected int, float, bool or string, found 'f32'
+    1 | network n(x: f32[8, 4]) {
+      |              ^~~
+help: names of tensors begin with '%': write %x
+)T"},
+    {"ResultWithoutPercent", networkOf(R"T(  a = ReLU(%x)
+  return out: %a
+)T"),
+     R"T(net.mir:2:3: error: expected a statement, found 'a'
+    2 |   a = ReLU(%x)
+      |   ^
+help: names of values begin with '%': write %a
+)T"},
+    {"OperandWithoutPercent", networkOf(R"T(  %a = ReLU(x)
+  return out: %a
+)T"),
+     R"T(net.mir:2:13: error: 'ReLU' does not take 'x' without a name
+    2 |   %a = ReLU(x)
+      |             ^
+help: did you mean '%x'?
+)T"},
+    {"ReturnWithoutPercent", networkOf(R"T(  %a = ReLU(%x)
+  return out: a
+)T"),
+     R"T(net.mir:3:15: error: expected a value such as %y, found 'a'
+    3 |   return out: a
+      |               ^
+help: names of values begin with '%': write %a
+)T"},
+    {"ArgumentWithEqualSign", networkOf(R"T(  param %w: f32[32, 16] = Normal(sigma=0.1)
+  return out: %w
+)T"),
+     R"T(net.mir:2:39: error: expected ',', found '='
+    2 |   param %w: f32[32, 16] = Normal(sigma=0.1)
+      |                                       ^
+help: names of arguments end in a colon: write sigma: ...
+)T"},
+    {"BodyWithoutEnd", "network n(%x: f32[8, 4]) {\n  %a = ReLU(%x)\n  return out: %a\ntrain {minimize: out}\n",
+     R"T(net.mir:4:1: error: expected '}', found 'train'
+    4 | train {minimize: out}
+      | ^~~~~
+net.mir:1:26: note: to close this '{'
+    1 | network n(%x: f32[8, 4]) {
+      |                          ^
+)T"},
+    {"AxisTwice", "mesh (data: 2, data: 2)\n" + networkOf("  return out: %x\n"),
+     R"T(net.mir:1:16: error: axis 'data' is given twice
+    1 | mesh (data: 2, data: 2)
+      |                ^~~~
+)T"},
     {"FarFromEveryOperator", networkOf(R"T(  %a = Zzyzx(%x)
   return out: %a
 )T"),
@@ -145,6 +196,11 @@ net.mir:2:9: note: 'w' declared here
      R"T(net.mir:2:17: error: no operator computes with f16 in this version: expected f32, f64, i32, i64, bool
     2 |   %a = Cast(%x, f16)
       |                 ^~~
+)T"},
+    {"NumberOfAnotherType", "network n(%i: i32[4]) {\n  %a = Greater(%i, 0.5)\n  return out: %a\n}\n",
+     R"T(net.mir:2:8: error: 'Greater' mixes the number 0.5 with a tensor of i32, which cannot hold it
+    2 |   %a = Greater(%i, 0.5)
+      |        ^~~~~~~
 )T"},
     {"StrategyFlat", networkOf(R"T(  %a = ReLU(%x) {in_strategy: (2, 4)}
   return out: %a

@@ -176,6 +176,15 @@ TEST(BeginDump, ErrorsShowTheLineOfTheDump) {
             "      | ^~~~~~~~\n");
 }
 
+TEST(BeginDump, WithoutParametersIsOneError) {
+  Reading read(edited(quickstartDump, "\nparameters {", "\nparametrs {"), {}, "dump.ir");
+  EXPECT_FALSE(read.module);
+  EXPECT_EQ(read.said, "dump.ir:13:1: error: the dump has no block 'parameters', which says how parameters begin\n"
+                       "   13 | %para3_w : <Ref[Tensor[Float32]], (32, 16), ref_key=:w>  :  has_default\n"
+                       "      | ^~~~~~~~\n"
+                       "help: add 'parameters {\"w\": {init: Normal(0.01)}, ...}' at the end of the dump\n");
+}
+
 TEST(BeginDump, EditedTypesThatContradictAreErrors) {
   Reading read(edited(quickstartDump, "-> (<Tensor[Float32], (16, 16)>)", "-> (<Tensor[Float32], (16, 17)>)"), {}, "dump.ir");
   EXPECT_FALSE(read.module);

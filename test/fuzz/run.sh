@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # run.sh BUILD SOURCE: with MSC_LONG=1 builds the parser fuzzer and runs it for five minutes (MSC_FUZZ_SECONDS) from the
-# texts of the tests and examples; libFuzzer prints its figures. Without MSC_LONG it is skipped (77): the mutation test of
+# texts of the tests and examples, and prints its figures. Without MSC_LONG it is skipped (77): the mutation test of
 # test/frontend runs the same checks for seconds.
 set -euo pipefail
 build=$1 source=$2
@@ -15,5 +15,6 @@ mv "$corpus"/rank_5/*.ir "$corpus"
 rm -r "$corpus/rank_5" "$corpus/net.plan"
 cd "$corpus" # where a crashing input is written
 "$build/test/bin/mir_parser_fuzz" -max_total_time="${MSC_FUZZ_SECONDS:-300}" -max_len=20000 -timeout=20 -rss_limit_mb=4096 \
-  -print_final_stats=1 -verbosity=0 -artifact_prefix="$build/test/" "$corpus" 2>&1 | tee log
-echo "texts: $(sed -n 's/^stat::number_of_executed_units: *//p' log), new in the corpus: $(sed -n 's/^stat::new_units_added: *//p' log)"
+  -print_final_stats=1 -artifact_prefix="$build/test/" "$corpus" > "$build/test/mir_parser_fuzz.log" 2>&1 ||
+  { tail -60 "$build/test/mir_parser_fuzz.log"; exit 1; }
+grep -a '^stat::' "$build/test/mir_parser_fuzz.log"

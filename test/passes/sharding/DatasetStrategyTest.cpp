@@ -36,7 +36,7 @@ TEST(DatasetStrategy, GivenPiecesRepeatOnTheLeftUnlessAskedRight) {
 }
 
 TEST(DatasetStrategy, MistakesAreNamed) {
-  EXPECT_EQ(shardings("((2, 1))")[0], "dataset_strategy has 1 tuples, the network has 2 inputs");
+  EXPECT_EQ(shardings("((2, 1))")[0], "dataset_strategy has 1 tuple, the network has 2 inputs");
   EXPECT_EQ(shardings("((3, 1), (2))")[0], "dataset_strategy ((3, 1)) needs 3 devices, which does not divide 8");
   EXPECT_EQ(shardings("batch")[0], "cannot read dataset_strategy 'batch'");
   EXPECT_EQ(shardings("((2, 0), (2))")[0], "dataset_strategy cuts dimension 1 of 'x' into 0 pieces");
