@@ -97,13 +97,15 @@ void Diagnostics::print(Diagnostic &diagnostic) {
   case DiagnosticSeverity::Remark: kind = "note"; break; // MLIR's notes cannot stand alone, its remarks can
   }
   printOne(diagnostic.getLocation(), kind, withUserNames(textOf(diagnostic)));
+  std::string repairs; // stand last
   for (Diagnostic &note : diagnostic.getNotes()) {
     std::string text = textOf(note);
     if (StringRef(text).starts_with("help: "))
-      os << text << '\n';
+      repairs += text + "\n";
     else
       printOne(note.getLocation(), "note", text);
   }
+  os << repairs;
   os.flush();
 }
 
