@@ -42,10 +42,12 @@ function(msc_test name)
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()
 
-# msc_benchmark(NAME SOURCES a_bench.cpp ... [LIBS x ...]): built, never run by ctest; prints ratios measured in one run.
+# msc_benchmark(NAME SOURCES a_bench.cpp ... [LIBS x ...]): built by the target `benchmarks`, never run by ctest; prints
+# ratios measured in one run.
 function(msc_benchmark name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bench")
   target_link_libraries(${name} PRIVATE msc_options ${ARG_LIBS})
+  add_dependencies(benchmarks ${name})
 endfunction()

@@ -91,15 +91,16 @@ defvar Net_Rule = DeclareOpInterfaceMethods<Net_ShardingRuleInterface>;
 defvar Net_DefaultCost = Net_CostInterface;
 defvar Net_OwnCost = DeclareOpInterfaceMethods<Net_CostInterface, ["cost"]>;
 defvar Net_Generic = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg"]>;
+defvar Net_GenericOrEpilogue = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg", "epilogueKind"]>;
 defvar Net_NotGeneric = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind"]>;
 defvar Net_InPlace = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg", "inPlaceResults"]>;
 
 // An operator that treats every element alike, with NumPy broadcasting of its operands. It brings `scalarBody`, one
 // scalar operation in `arith` and `math`; rule and lowering follow. `elements` is the ElementSet of the operands,
 // `resultElement` the C++ name of the way to find the element type of the result: "SameElement" or "BoolElement".
-class Net_Pointwise<string mnemonic, list<string> inputs, list<Trait> traits = []>
+class Net_Pointwise<string mnemonic, list<string> inputs, list<Trait> traits = [], Trait lowering = Net_Generic>
     : Net_Operator<mnemonic, inputs, ["output"],
-                   !listconcat([Net_Rule, Net_Generic, Net_DefaultCost], traits)> {
+                   !listconcat([Net_Rule, lowering, Net_DefaultCost], traits)> {
   string elements = "Float";
   string resultElement = "SameElement";
   // Empty where the operator brings its own `infer`.

@@ -50,6 +50,12 @@ OperatorCost defaultCost(mlir::Operation *op, llvm::ArrayRef<std::vector<int64_t
 
 enum class LoweringKind { Generic, MatMul, View };
 
+enum class EpilogueKind {
+  None,
+  Bias, ///< operand 1 is added along the last dimension; directly behind the product
+  ReLU,
+};
+
 } // namespace msc::net
 
 #include "dialects/net/interfaces/NetInterfaces.h.inc"

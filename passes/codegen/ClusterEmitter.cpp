@@ -3,6 +3,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/IR/IntrinsicsX86.h"
 
 namespace msc::codegen {
 
@@ -58,6 +59,8 @@ llvm::Function *ClusterEmitter::emit() {
     emitTiles();
   else
     emitColumns();
+  if (hasStreamed) // such writes are seen in order by others only behind a fence
+    builder.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
   builder.CreateRetVoid();
   return function;
 }

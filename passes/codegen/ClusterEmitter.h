@@ -62,6 +62,8 @@ private:
   Lanes operandValue(unsigned node, const Operand &operand, const Point &point);
   Lanes load(unsigned pointer, const Access &access, const Point &point);
   void store(const Store &target, const Lanes &lanes, const Point &point);
+  /// Every whole vector of this result starts at a multiple of its size, and nobody reads it here.
+  bool canStream(const Store &target) const;
   llvm::Value *address(unsigned pointer, const Access &access, const Point &point);
   llvm::Value *scratchAddress(unsigned node, const Point &point);
   llvm::Value *indexVector(const Node &node, unsigned loop, const Point &point, unsigned group);
@@ -87,6 +89,7 @@ private:
   llvm::DenseMap<unsigned, llvm::Value *> tiles;     ///< staged pointer -> tile
   llvm::Value *tileRow = nullptr;                    ///< Tiles: row within the tile
   unsigned currentLevel = 0;
+  bool hasStreamed = false;                          ///< some result goes around the caches
   /// Reductions of the current sweep.
   Values initial;                                    ///< carried values before the first step
   llvm::SmallVector<mlir::Operation *> carriedCombiners; ///< per carried value

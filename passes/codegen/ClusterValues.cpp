@@ -154,9 +154,27 @@ void ClusterEmitter::store(const Store &target, const Lanes &lanes, const Point 
   bool inLanes = vector >= 0 && target.access.has(vector);
   Value *to = address(target.pointer, target.access, point);
   int64_t stride = inLanes ? target.access.strides[vector] : 0;
-  for (unsigned group = 0; group < (inLanes ? point.groups : 1); ++group)
-    memory.store(element, at(lanes, group), memory.advance(element, to, group * schedule.lanes * stride), stride,
-                 point.mask(group));
+  bool streams = canStream(target);
+  for (unsigned group = 0; group < (inLanes ? point.groups : 1); ++group) {
+    Value *place = memory.advance(element, to, group * schedule.lanes * stride);
+    if (streams && point.mask(group).isFull()) {
+      memory.stream(element, at(lanes, group), place);
+      hasStreamed = true;
+    } else {
+      memory.store(element, at(lanes, group), place, stride, point.mask(group));
+    }
+  }
+}
+
+bool ClusterEmitter::canStream(const Store &target) const {
+  const Pointer &pointer = cluster.pointers[target.pointer];
+  bool startsWhole = schedule.form == Schedule::Flat || schedule.form == Schedule::Rows;
+  if (!schedule.streams || !startsWhole || pointer.read || pointer.element.isInteger(1) || schedule.vectorDim < 0)
+    return false;
+  for (unsigned dim = 0; dim < cluster.rank(); ++dim)
+    if (target.access.strides[dim] != 1 ? target.access.strides[dim] % schedule.lanes != 0 : int(dim) != schedule.vectorDim)
+      return false;
+  return target.access.strides[schedule.vectorDim] == 1;
 }
 
 llvm::Constant *ClusterEmitter::identity(mlir::Operation &combiner) {

@@ -12,7 +12,8 @@ public:
   explicit KeyWriter(std::string &text) : stream(text) {}
 
   void write(const Cluster &cluster, const Schedule &schedule) {
-    stream << "form " << int(schedule.form) << " v" << schedule.vectorDim << " t" << schedule.tileDim;
+    stream << "form " << int(schedule.form) << " v" << schedule.vectorDim << " t" << schedule.tileDim
+           << (schedule.streams ? " streams" : "");
     list("range", schedule.rangeDims);
     // The size of the first range dimension is only counted.
     for (unsigned dim = 0; dim < cluster.rank(); ++dim) {

@@ -92,7 +92,7 @@ static llvm::SmallVector<std::pair<unsigned, unsigned>> constantSizes(const Clus
   return sizes;
 }
 
-mlir::FailureOr<CompiledKernel> KernelLibrary::add(mlir::func::FuncOp func, const CompiledKernel *like) {
+mlir::FailureOr<CompiledKernel> KernelLibrary::add(mlir::func::FuncOp func, const CompiledKernel *like, bool streams) {
   std::string reason;
   const KernelForm *form = like ? like->form.get() : nullptr;
   auto cluster = analyseCluster(func, reason, form);
@@ -101,6 +101,7 @@ mlir::FailureOr<CompiledKernel> KernelLibrary::add(mlir::func::FuncOp func, cons
   auto schedule = scheduleCluster(*cluster, reason, form);
   if (mlir::failed(schedule))
     return func.emitError() << "cluster '" << func.getName() << "' cannot be one kernel: " << reason;
+  schedule->streams = streams;
   CompiledKernel kernel;
   kernel.symbol = state->define(kernelKey(*cluster, *schedule), [&](ObjectModule &object, llvm::StringRef symbol) {
     ClusterEmitter(*cluster, *schedule, object.module(), symbol).emit();

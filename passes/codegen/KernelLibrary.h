@@ -62,8 +62,10 @@ public:
   /// Adds the kernel of a cluster: a function of one block of linalg.generic (with tensor.empty, linalg.fill and
   /// arith.constant) on tensors of static shape. Emits a diagnostic where the cluster cannot be one kernel.
   /// Ranks with uneven pieces need the same cluster for other sizes: add the largest piece first and pass its kernel as
-  /// `like` for the others; then all of them count the same range in the same unit.
-  mlir::FailureOr<CompiledKernel> add(mlir::func::FuncOp cluster, const CompiledKernel *like = nullptr);
+  /// `like` for the others; then all of them count the same range in the same unit. `streams`: the results are so large
+  /// that they leave the caches before they are read; they are written around them.
+  mlir::FailureOr<CompiledKernel> add(mlir::func::FuncOp cluster, const CompiledKernel *like = nullptr,
+                                      bool streams = false);
 
   /// Adds a matrix product `(left, right, result, begin, end)`; the range counts the rows of all batches.
   mlir::FailureOr<CompiledKernel> addMatMul(const MatMulShape &shape, mlir::Location location);

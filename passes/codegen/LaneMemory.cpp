@@ -99,6 +99,14 @@ void LaneMemory::store(mlir::Type element, Value *value, Value *address, int64_t
   }
 }
 
+void LaneMemory::stream(mlir::Type element, Value *value, Value *address) {
+  value = toMemory(element, value);
+  llvm::Align align(value->getType()->getPrimitiveSizeInBits() / 8);
+  llvm::StoreInst *store = builder.CreateAlignedStore(value, address, align);
+  auto *one = llvm::ConstantAsMetadata::get(builder.getInt32(1));
+  store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(builder.getContext(), one));
+}
+
 // Two-operand shuffles that x86 has as single instructions: first within chunks of 128 bits (unpack), then of whole
 // chunks. `low` and `high` of a round replace rows `distance` apart.
 Values LaneMemory::transpose(Values rows) {

@@ -24,6 +24,8 @@ public:
   llvm::Value *load(mlir::Type element, llvm::Value *address, int64_t stride, const LaneMask &mask);
   /// With stride 0 lane 0 is written.
   void store(mlir::Type element, llvm::Value *value, llvm::Value *address, int64_t stride, const LaneMask &mask);
+  /// Writes a whole vector around the caches. The address is a multiple of the vector's size.
+  void stream(mlir::Type element, llvm::Value *value, llvm::Value *address);
   /// The mask of the first `count` lanes (i64, at least 0).
   LaneMask firstLanes(llvm::Value *count);
   llvm::Value *maskValue(const LaneMask &mask);

@@ -27,6 +27,7 @@ struct Schedule {
   llvm::SmallVector<unsigned> storeLevel;    ///< [store]
   llvm::SmallBitVector kept;                 ///< [node] kept in a row buffer on the stack for later sweeps
   llvm::SmallBitVector staged;               ///< [pointer] Tiles: read or written through a transposed tile
+  bool streams = false;                      ///< results are written around the caches where whole vectors are aligned
   int tileDim = -1;                          ///< Tiles: the range dimension along which staged tensors are contiguous
 
   bool isInner(unsigned dim) const { return llvm::is_contained(innerDims, dim); }

@@ -24,6 +24,9 @@ namespace {
 /// Bytes of a kernel's traffic that make one task: small enough to balance, large enough to hide the hand-over.
 constexpr int64_t taskBytes = 256 * 1024;
 constexpr int64_t mostTasks = 64;
+/// Bytes of a kernel's traffic from which its results go around the caches. The last level of a processor holds less, so
+/// a result would be evicted before its reader comes; written around, its lines are not fetched first.
+constexpr int64_t streamBytes = 64 * 1024 * 1024;
 /// Scalar operations of a product that make one task.
 constexpr int64_t taskFlops = 16 * 1000 * 1000;
 
@@ -273,7 +276,7 @@ private:
     Value result = unit.ops.back()->getResult(0), bias;
     StringRef activation;
     for (Operation *op : llvm::drop_begin(unit.ops)) {
-      if (op->getNumOperands() == 2)
+      if (cast<net::Lower>(op).epilogueKind() == net::EpilogueKind::Bias)
         bias = memory[op->getOperand(1)];
       else
         activation = "relu";
@@ -305,12 +308,15 @@ private:
     SmallVector<Value> pointers = signature.pointers();
     std::vector<SizeReference> varying = varyingSizes(pointers);
     KernelVariants variants;
+    int64_t traffic = 0;
+    for (Value pointer : pointers)
+      traffic += capacityBytes(pointer.getType());
     std::optional<codegen::CompiledKernel> largest; // the others follow its form
     for (int64_t rank : ranksWithOwnSizes(signature)) {
       FailureOr<func::FuncOp> function = buildClusterFunction(*scratch, unit, signature, rank);
       if (failed(function))
         return failure();
-      FailureOr<codegen::CompiledKernel> kernel = library.add(*function, largest ? &*largest : nullptr);
+      FailureOr<codegen::CompiledKernel> kernel = library.add(*function, largest ? &*largest : nullptr, traffic >= streamBytes);
       function->erase();
       if (failed(kernel))
         return failure();
@@ -318,9 +324,6 @@ private:
         largest = *kernel;
       variants.emplace(localSizes(pointers, varying, rank), VariantOnRank{*kernel, rank});
     }
-    int64_t traffic = 0;
-    for (Value pointer : pointers)
-      traffic += capacityBytes(pointer.getType());
     if (!variants.empty())
       return emitLaunch(unit.ops.front(), unit.name(), signature, varying, variants, traffic / taskBytes);
     declareClusterOutputs(signature); // every rank's part is empty: nothing runs, but the values exist

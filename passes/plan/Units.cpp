@@ -139,15 +139,19 @@ private:
     if (units[unit].kind != Unit::Kind::MatMul || units[unit].ops.back() != producer ||
         !cast<RankedTensorType>(product.getType()).getElementType().isF32())
       return false;
-    StringRef name = op->getName().stripDialect();
-    bool bare = units[unit].ops.size() == 1;
-    bool isBias = name == "BiasAdd" && bare && cast<RankedTensorType>(product.getType()).getRank() == 2 &&
-                  !dependsOn(op->getOperand(1), unit);
-    bool isActivation = name == "ReLU" && units[unit].ops.size() <= 2;
-    if (!isBias && !isActivation)
-      return false;
-    append(unit, op);
-    return true;
+    bool joins = false;
+    switch (cast<net::Lower>(op).epilogueKind()) {
+    case net::EpilogueKind::None: break;
+    case net::EpilogueKind::Bias:
+      joins = units[unit].ops.size() == 1 && !dependsOn(op->getOperand(1), unit);
+      break;
+    case net::EpilogueKind::ReLU:
+      joins = cast<net::Lower>(producer).epilogueKind() != net::EpilogueKind::ReLU;
+      break;
+    }
+    if (joins)
+      append(unit, op);
+    return joins;
   }
 
   /// Joins the latest cluster among the producers of the operands.

@@ -30,18 +30,17 @@ struct LaunchSpec {
   int64_t unit = 1;   ///< piece boundaries are multiples of this
 };
 
-/// result = activation(op(left) op(right) + bias) for one batch entry per element of `batches`, all dense row-major.
+/// result = epilogue(op(left) op(right)) in f32 for one batch entry per element of `batches`, all dense row-major.
 struct MatMulSpec {
   /// Element offsets of one batch entry in each operand; operands that are broadcast repeat theirs.
   struct Batch {
     int64_t left = 0, right = 0, result = 0;
   };
-  plan::DataType type = plan::F32;
   int64_t rows = 0, columns = 0, depth = 0;
   bool transposeLeft = false, transposeRight = false;
   std::byte *left = nullptr, *right = nullptr, *result = nullptr;
   std::byte *bias = nullptr; ///< `columns` elements, or null
-  std::string activation;
+  bool relu = false;         ///< behind the bias; NaN stays NaN
   std::vector<Batch> batches;
   int64_t tasks = 1; ///< blocks of rows, batches first
 };

@@ -105,7 +105,6 @@ Result<std::unique_ptr<device::Operation>> Executor::prepareMatMul(const plan::M
   std::vector<int64_t> left = index.localShape(matmul.left(), rank), right = index.localShape(matmul.right(), rank);
   std::vector<int64_t> result = index.localShape(matmul.result(), rank);
   device::MatMulSpec spec;
-  spec.type = index.buffer(matmul.result()).dtype();
   spec.rows = result[result.size() - 2];
   spec.columns = result[result.size() - 1];
   spec.depth = left[left.size() - (matmul.transpose_left() ? 2 : 1)];
@@ -115,7 +114,7 @@ Result<std::unique_ptr<device::Operation>> Executor::prepareMatMul(const plan::M
   spec.right = address(matmul.right());
   spec.result = address(matmul.result());
   spec.bias = matmul.bias() == 0 ? nullptr : address(matmul.bias() - 1);
-  spec.activation = matmul.activation();
+  spec.relu = matmul.activation() == "relu";
   spec.tasks = matmul.tasks();
   std::vector<int64_t> lefts = batchOffsets(left, result), rights = batchOffsets(right, result);
   for (size_t i = 0; i < lefts.size(); ++i)

@@ -91,6 +91,12 @@ def Net_LowerInterface : OpInterface<"Lower"> {
            "::llvm::SmallVectorImpl<::mlir::Value> &":$results),
       /*methodBody=*/"", /*defaultImplementation=*/"return $_op->emitOpError(\"has no generic lowering\");">,
     InterfaceMethod<[{
+        What the operator may be within the library call that computes its operand 0 as a matrix product. The fused and
+        the separate operator give the same bits, so that a strategy decides about speed alone.
+      }],
+      "::msc::net::EpilogueKind", "epilogueKind", (ins),
+      /*methodBody=*/"", /*defaultImplementation=*/"return ::msc::net::EpilogueKind::None;">,
+    InterfaceMethod<[{
         (result, operand) pairs that may share memory because the operator updates the operand in place, e.g.
         (0, 0) for the parameter of an optimizer.
       }],

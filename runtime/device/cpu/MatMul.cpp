@@ -1,7 +1,6 @@
 #include "runtime/device/cpu/MatMul.h"
 
 #include <algorithm>
-#include <cmath>
 #include <dnnl.hpp>
 #include <fmt/format.h>
 #include <map>
@@ -9,79 +8,34 @@
 namespace msc::device {
 namespace {
 
-/// Plain loops in a fixed order: the type decides the precision, nothing is reassociated.
-template <typename T> class PlainMatMul final : public MatMulOperation {
+/// Not by oneDNN, whose ReLU makes a zero of NaN.
+void applyReLU(float *elements, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    elements[i] = 0.0f > elements[i] ? 0.0f : elements[i];
+}
+
+/// Sums of nothing: every row is the epilogue of zero.
+class EmptyMatMul final : public MatMulOperation {
 public:
-  PlainMatMul(const MatMulSpec &spec, WorkerPool &pool)
-      : spec(spec), blocks(splitRows(spec.batches.size(), spec.rows, spec.tasks)), pool(pool) {
-    constexpr std::pair<std::string_view, T (*)(T)> table[] = {
-        {"", [](T x) { return x; }},
-        {"relu", [](T x) { return T(0) > x ? T(0) : x; }},
-        {"gelu_erf", [](T x) { return x * T(0.5) * (T(1) + std::erf(x * T(0.70710678118654752440))); }},
-        {"gelu_tanh",
-         [](T x) {
-           return x * T(0.5) * (T(1) + std::tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x)));
-         }},
-        {"sigmoid", [](T x) { return T(1) / (T(1) + std::exp(-x)); }},
-        {"tanh", [](T x) { return std::tanh(x); }},
-        {"silu", [](T x) { return x / (T(1) + std::exp(-x)); }}};
-    for (auto [name, function] : table)
-      if (name == spec.activation)
-        activation = function;
-  }
+  explicit EmptyMatMul(const MatMulSpec &spec) : spec(spec) {}
 
   Status run() override {
-    pool.run(
-        static_cast<int64_t>(blocks.size()),
-        [](void *self, int64_t task, int) {
-          auto *operation = static_cast<PlainMatMul *>(self);
-          for (const RowBlock &block : operation->blocks[task])
-            operation->compute(block);
-        },
-        this);
+    const auto *bias = reinterpret_cast<const float *>(spec.bias);
+    for (const MatMulSpec::Batch &batch : spec.batches) {
+      float *result = reinterpret_cast<float *>(spec.result) + batch.result;
+      for (int64_t i = 0; i < spec.rows * spec.columns; ++i)
+        result[i] = bias ? bias[i % spec.columns] : 0.0f;
+      if (spec.relu)
+        applyReLU(result, spec.rows * spec.columns);
+    }
     return {};
   }
   size_t scratchBytes() const override { return 0; }
   void setScratch(const std::vector<std::byte *> &) override {}
 
 private:
-  void compute(const RowBlock &block) {
-    const MatMulSpec::Batch &batch = spec.batches[block.batch];
-    const T *left = reinterpret_cast<const T *>(spec.left) + batch.left;
-    const T *right = reinterpret_cast<const T *>(spec.right) + batch.right;
-    const T *bias = reinterpret_cast<const T *>(spec.bias);
-    T *result = reinterpret_cast<T *>(spec.result) + batch.result;
-    int64_t strideLeft = spec.transposeLeft ? spec.rows : 1, rowLeft = spec.transposeLeft ? 1 : spec.depth;
-    int64_t strideRight = spec.transposeRight ? 1 : spec.columns, columnRight = spec.transposeRight ? spec.depth : 1;
-    for (int64_t i = block.begin; i < block.end; ++i) {
-      T *row = result + i * spec.columns;
-      std::fill_n(row, spec.columns, T(0));
-      for (int64_t k = 0; k < spec.depth; ++k) {
-        T factor = left[i * rowLeft + k * strideLeft];
-        for (int64_t j = 0; j < spec.columns; ++j)
-          row[j] += factor * right[k * strideRight + j * columnRight];
-      }
-      for (int64_t j = 0; j < spec.columns; ++j)
-        row[j] = activation(bias ? row[j] + bias[j] : row[j]);
-    }
-  }
-
   MatMulSpec spec;
-  std::vector<std::vector<RowBlock>> blocks;
-  WorkerPool &pool;
-  T (*activation)(T) = nullptr;
 };
-
-/// oneDNN's post-operation for an activation of the plan.
-void appendActivation(dnnl::post_ops &ops, const std::string &name) {
-  using dnnl::algorithm;
-  const std::map<std::string, algorithm> table = {
-      {"relu", algorithm::eltwise_relu},         {"gelu_erf", algorithm::eltwise_gelu_erf},
-      {"gelu_tanh", algorithm::eltwise_gelu_tanh}, {"sigmoid", algorithm::eltwise_logistic},
-      {"tanh", algorithm::eltwise_tanh},         {"silu", algorithm::eltwise_swish}};
-  if (auto it = table.find(name); it != table.end())
-    ops.append_eltwise(1.0f, it->second, name == "silu" ? 1.0f : 0.0f, 0.0f);
-}
 
 class LibraryMatMul final : public MatMulOperation {
 public:
@@ -119,6 +73,7 @@ private:
     dnnl::matmul primitive;
     dnnl::memory left, right, bias, result, scratch;
     std::vector<dnnl_exec_arg_t> arguments;
+    int64_t elements = 0; ///< of the result
   };
   /// A primitive for one number of rows, and the shapes that it takes.
   struct Shape {
@@ -142,9 +97,6 @@ private:
     shape.bias = Desc({1, spec.columns}, f32, dnnl::memory::dims{spec.columns, 1});
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    dnnl::post_ops after;
-    appendActivation(after, spec.activation);
-    attributes.set_post_ops(after);
     auto description = spec.bias ? dnnl::matmul::desc(shape.left, shape.right, shape.bias, shape.result)
                                  : dnnl::matmul::desc(shape.left, shape.right, shape.result);
     dnnl::matmul::primitive_desc chosen(description, attributes, engine);
@@ -158,7 +110,8 @@ private:
     const Shape &shape = shapeFor(block.end - block.begin);
     const MatMulSpec::Batch &batch = spec.batches[block.batch];
     int64_t rowLeft = spec.transposeLeft ? 1 : spec.depth;
-    Call call{shape.primitive, {}, {}, {}, {}, {}, {}};
+    Call call{shape.primitive};
+    call.elements = (block.end - block.begin) * spec.columns;
     call.left = dnnl::memory(shape.left, engine, at(spec.left, batch.left + block.begin * rowLeft));
     call.right = dnnl::memory(shape.right, engine, at(spec.right, batch.right));
     call.result = dnnl::memory(shape.result, engine, at(spec.result, batch.result + block.begin * spec.columns));
@@ -175,11 +128,14 @@ private:
   }
 
   void runTask(int64_t task, int worker) {
-    for (Call &call : tasks[task])
+    for (Call &call : tasks[task]) {
       if (dnnl_status_t status = dnnl_primitive_execute(call.primitive.get(), streams[worker].get(),
                                                         static_cast<int>(call.arguments.size()), call.arguments.data());
           status != dnnl_success)
         failures[task] = status;
+      if (spec.relu)
+        applyReLU(static_cast<float *>(call.result.get_data_handle()), call.elements);
+    }
   }
 
   MatMulSpec spec;
@@ -212,12 +168,8 @@ std::vector<std::vector<RowBlock>> splitRows(size_t batches, int64_t rows, int64
 }
 
 Result<std::unique_ptr<MatMulOperation>> prepareMatMul(const MatMulSpec &spec, WorkerPool &pool) {
-  if (spec.type == plan::F64)
-    return std::unique_ptr<MatMulOperation>(new PlainMatMul<double>(spec, pool));
-  if (spec.type != plan::F32)
-    return Error{ExitCode::BadFile, "matrix products on the CPU take f32 or f64", ""};
   if (spec.depth == 0)
-    return std::unique_ptr<MatMulOperation>(new PlainMatMul<float>(spec, pool));
+    return std::unique_ptr<MatMulOperation>(new EmptyMatMul(spec));
   try {
     return std::unique_ptr<MatMulOperation>(new LibraryMatMul(spec, pool));
   } catch (const dnnl::error &error) {

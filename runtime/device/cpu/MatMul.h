@@ -1,4 +1,4 @@
-// Matrix products on the CPU: oneDNN for f32, plain loops for f64 and for empty sums.
+// Matrix products in f32 on the CPU, by oneDNN. Other types run as generated kernels.
 #pragma once
 
 #include "runtime/device/Device.h"

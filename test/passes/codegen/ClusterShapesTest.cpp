@@ -330,6 +330,19 @@ TEST(ClusterShapes, SmallerPiecesFollowTheFormOfTheLargest) {
   }), options);
 }
 
+TEST(ClusterShapes, ResultsWrittenAroundTheCaches) {
+  CheckOptions options{.tolerance = 1e-5, .streams = true};
+  for (auto [r, c] : shapes(0)) {
+    std::string text = addRelu(ClusterText("f32"), {r, c}, "f32").str() + addRelu(ClusterText("f64"), {r, c}, "f64").str();
+    text += softmax(ClusterText("rows"), r, c / 16 * 16, "f32", true).str() + softmax(ClusterText("columns"), r, c, "f32", false).str();
+    text += ClusterText("update").argument("w", {r, c}, "f32", 0).argument("g", {r, c}, "f32")
+                .generic("v", {r, c}, "f32", "pp", {"w", "g"}, {"ab", "ab", "ab"}, op("arith.subf", "%x0, %x1"))
+                .generic("t", {r, c}, "f32", "pp", {"v"}, {"ab", "ab"}, op("arith.mulf", "%x0, %x0"))
+                .returns({"v", "t"}).str();
+    checkClusters(text, options);
+  }
+}
+
 TEST(ClusterShapes, PositionsInLoops) {
   checkClusters(ClusterText("positions").argument("a", {6, 37}, "i64")
                     .generic("y", {6, 37}, "i64", "pp", {"a"}, {"ab", "ab"},

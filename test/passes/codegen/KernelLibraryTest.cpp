@@ -56,6 +56,25 @@ TEST(KernelLibrary, FlatKernelsServeEveryShape) {
   EXPECT_EQ(kernels[2].rangeSizes.size(), 3u);
 }
 
+TEST(KernelLibrary, WritesAroundTheCachesWhatIsAlignedAndOnlyWritten) {
+  auto streamed = [](const std::string &text, bool streams = true) {
+    KernelLibrary library;
+    auto module = parse(text);
+    for (auto func : module->getOps<mlir::func::FuncOp>())
+      EXPECT_TRUE(mlir::succeeded(library.add(func, nullptr, streams)));
+    std::string code = library.irText();
+    bool found = code.find("!nontemporal") != std::string::npos;
+    EXPECT_EQ(code.find("sfence") != std::string::npos, found) << code;
+    return found;
+  };
+  EXPECT_TRUE(streamed(relu("flat", {8, 33})));
+  EXPECT_FALSE(streamed(relu("flat", {8, 33}), false));
+  EXPECT_TRUE(streamed(addBias("rows", 8, 64)));
+  EXPECT_FALSE(streamed(addBias("unaligned", 8, 33)));
+  EXPECT_FALSE(streamed(ClusterText("in_place").argument("x", {64}, "f32", 0)
+                            .generic("y", {64}, "f32", "p", {"x"}, {"a", "a"}, "%y = arith.negf %x0 : f32").returns({"y"}).str()));
+}
+
 TEST(KernelLibrary, GivesTheSameBytesEveryTime) {
   std::string text = addBias("a", 8, 33) + relu("b", {5, 6}) + addBias("c", 8, 128, "arith.subf");
   std::vector<std::string> first;

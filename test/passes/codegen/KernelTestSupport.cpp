@@ -250,15 +250,22 @@ private:
 
 } // namespace
 
-void checkClusters(const std::string &text, const CheckOptions &options) {
+/// Checks all functions of the text; returns the bytes of their results.
+static std::vector<std::string> checkOnce(const std::string &text, const CheckOptions &options, bool streams) {
   auto module = parse(text);
-  ASSERT_TRUE(module) << text;
+  if (!module) {
+    ADD_FAILURE() << text;
+    return {};
+  }
   codegen::KernelLibrary library;
   std::vector<Case> cases;
   codegen::CompiledKernel first;
   for (auto func : module->getOps<mlir::func::FuncOp>()) {
-    auto kernel = library.add(func, options.followFirst && !cases.empty() ? &first : nullptr);
-    ASSERT_TRUE(mlir::succeeded(kernel)) << func.getName().str();
+    auto kernel = library.add(func, options.followFirst && !cases.empty() ? &first : nullptr, streams);
+    if (mlir::failed(kernel)) {
+      ADD_FAILURE() << func.getName().str();
+      return {};
+    }
     if (cases.empty())
       first = *kernel;
     if (options.followFirst) {
@@ -270,8 +277,11 @@ void checkClusters(const std::string &text, const CheckOptions &options) {
     cases.emplace_back(func, *kernel, own);
   }
   auto objects = library.finish(module->getLoc());
-  ASSERT_TRUE(mlir::succeeded(objects));
   std::vector<std::string> expected(cases.size());
+  if (mlir::failed(objects)) {
+    ADD_FAILURE() << "the kernels do not compile";
+    return expected;
+  }
   for (const codegen::CodeObject &object : *objects) {
     if (!cpuHas(object.isa))
       continue;
@@ -285,6 +295,14 @@ void checkClusters(const std::string &text, const CheckOptions &options) {
       EXPECT_TRUE(bytes == expected[i]) << test.name() << ": other bits on " << object.isa;
       EXPECT_TRUE(test.run(loaded, test.randomCuts()) == bytes) << test.name() << ": other bits when the range is cut";
     }
+  }
+  return expected;
+}
+
+void checkClusters(const std::string &text, const CheckOptions &options) {
+  std::vector<std::string> plain = checkOnce(text, options, false);
+  if (options.streams) {
+    EXPECT_TRUE(checkOnce(text, options, true) == plain) << "other bits when results go around the caches";
   }
 }
 

@@ -59,6 +59,7 @@ struct CheckOptions {
   double low = -2, high = 2;   ///< floats
   int64_t wholeLow = -50, wholeHigh = 50;
   unsigned seed = 1;
+  bool streams = false;        ///< also with results written around the caches, which must change no bit
   bool followFirst = false;    ///< all other functions take the form of the first one and count the same range
 };
 

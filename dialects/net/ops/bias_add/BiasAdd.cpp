@@ -69,3 +69,8 @@ LogicalResult BiasAddOp::lowerToLinalg(OpBuilder &builder, ValueRange operands, 
   llvm::append_range(results, buildPointwise(builder, getLoc(), operands, resultTypes, body, maps));
   return success();
 }
+
+EpilogueKind BiasAddOp::epilogueKind() {
+  bool alongLast = channelDimension() == cast<RankedTensorType>(getX().getType()).getRank() - 1;
+  return alongLast ? EpilogueKind::Bias : EpilogueKind::None;
+}

@@ -1,7 +1,7 @@
 //===- BiasAdd.td - a bias along the channel dimension --------------------===//
 
 def Net_BiasAddOp : Net_Operator<"BiasAdd", ["x", "b"], ["output"],
-    [Net_Differentiable, Net_Rule, Net_DefaultCost, Net_Generic]> {
+    [Net_Differentiable, Net_Rule, Net_DefaultCost, Net_GenericOrEpilogue]> {
   let summary = "adds a bias along the channel dimension";
   let description = [{
     `output[..., c, ...] = x[..., c, ...] + b[c]`. The channel dimension is 1 for `data_format` NCHW (the default; the

@@ -109,7 +109,11 @@ LogicalResult SignOp::buildGradient(OpBuilder &, ValueRange, const llvm::SmallBi
   return success(); // piecewise constant
 }
 
-//===-- scalar bodies -----------------------------------------------------===//
+//===-- lowering ----------------------------------------------------------===//
+
+EpilogueKind ReLUOp::epilogueKind() {
+  return EpilogueKind::ReLU;
+}
 
 // Clamps are written so that NaN survives: the comparison fails and the element itself is taken.
 

@@ -4,8 +4,8 @@
 //   (C1) operands have a float element type (Neg, Abs, Square, Sign: any number), all the same.
 // Backward helpers take the gradient of the result and what the forward operator kept; their operands have equal shapes.
 
-class Net_Unary<string mnemonic, string formula, list<Trait> traits = [Net_Differentiable]>
-    : Net_Pointwise<mnemonic, ["x"], traits> {
+class Net_Unary<string mnemonic, string formula, Trait lowering = Net_Generic>
+    : Net_Pointwise<mnemonic, ["x"], [Net_Differentiable], lowering> {
   let summary = formula;
   let description = "`output = " # formula # "`, element by element. Constraints: C1 of the family.";
   let arguments = (ins Net_Tensor:$x);
@@ -18,7 +18,7 @@ class Net_BackwardHelper<string mnemonic, list<string> inputs, string formula> :
                     # "Constraints: C1 of the family.";
 }
 
-def Net_ReLUOp : Net_Unary<"ReLU", "x where x > 0, else 0; NaN stays NaN">;
+def Net_ReLUOp : Net_Unary<"ReLU", "x where x > 0, else 0; NaN stays NaN", Net_GenericOrEpilogue>;
 def Net_SigmoidOp : Net_Unary<"Sigmoid", "1 / (1 + exp(-x))">;
 def Net_TanhOp : Net_Unary<"Tanh", "tanh(x)">;
 def Net_SiLUOp : Net_Unary<"SiLU", "x / (1 + exp(-x))">;
