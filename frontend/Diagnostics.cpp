@@ -97,13 +97,15 @@ void Diagnostics::print(Diagnostic &diagnostic) {
   case DiagnosticSeverity::Remark: kind = "note"; break; // MLIR's notes cannot stand alone, its remarks can
   }
   printOne(diagnostic.getLocation(), kind, withUserNames(textOf(diagnostic)));
+  std::string repairs; // stand last
   for (Diagnostic &note : diagnostic.getNotes()) {
     std::string text = textOf(note);
     if (StringRef(text).starts_with("help: "))
-      os << text << '\n';
+      repairs += text + "\n";
     else
       printOne(note.getLocation(), "note", text);
   }
+  os << repairs;
   os.flush();
 }
 
@@ -117,8 +119,8 @@ void Diagnostics::printOne(Location location, StringRef kind, StringRef text) {
   FileLineColLoc file = findFileLocation(location);
   if (!file || file.getLine() == 0) { // a flag of the command line, or nothing
     StringRef flag = file && file.getFilename().getValue().starts_with("-") ? file.getFilename().getValue() : "";
-    os << (file && flag.empty() ? displayed(file) : "msc") << ": " << kind << ": " << flag
-       << (flag.empty() ? "" : ": ") << text << '\n';
+    os << (file && flag.empty() ? displayed(file) : "msc") << ": " << kind << ": " << flag << (flag.empty() ? "" : ": ")
+       << text << '\n';
     return;
   }
   os << displayed(file) << ':' << file.getLine();
@@ -190,7 +192,8 @@ void Diagnostics::printDumpPlace(StringRef file, unsigned line) {
     } while (!above.empty() && (node.trim().starts_with("#") || node.trim().starts_with(":") || node.trim().empty()));
     unsigned row = above.count('\n') + 1;
     unsigned column = node.size() - node.ltrim().size() + 1;
-    os << displayedPath(sources, buffer->getBufferIdentifier()) << ':' << row << ':' << column << ": note: written here\n";
+    os << displayedPath(sources, buffer->getBufferIdentifier()) << ':' << row << ':' << column
+       << ": note: written here\n";
     printSnippet(buffer->getBufferIdentifier(), row, column);
     return;
   }

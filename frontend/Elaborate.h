@@ -111,6 +111,7 @@ private:
   mlir::Operation *lastParam = nullptr; ///< parameters stand in front of all operators
   llvm::StringMap<llvm::SMLoc> paramPlaces;
   int64_t statementCount = 0;
+  bool reportedDepth = false;
 };
 
 } // namespace msc::frontend

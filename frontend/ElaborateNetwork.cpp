@@ -17,6 +17,8 @@ namespace msc::frontend {
 
 /// Bodies within bodies and cells within cells.
 static constexpr int maximumDepth = 200;
+/// Calls that an error is traced back through, together with its other notes.
+static constexpr size_t maximumNotes = 6;
 /// Rounds of one repeat, and statements of a network with its cells and repeats expanded: more is a mistake.
 static constexpr int64_t maximumRounds = 100000;
 static constexpr int64_t maximumStatements = 1000000;
@@ -294,8 +296,9 @@ void Elaborator::poison(const ast::Assign &assign, Environment &env) {
 bool Elaborator::tooDeep(const Frame &frame, const ast::Place &place) {
   if (frame.depth < maximumDepth)
     return false;
-  error(place) << "cells and bodies nest more than " << maximumDepth << " levels deep";
-  return true;
+  if (!reportedDepth)
+    error(place) << "cells and bodies nest more than " << maximumDepth << " levels deep";
+  return reportedDepth = true;
 }
 
 bool Elaborator::runBody(const ast::Body &body, Frame &frame, std::vector<NamedValue> &results,
@@ -313,6 +316,8 @@ bool Elaborator::runBody(const ast::Body &body, Frame &frame, std::vector<NamedV
       sound = runParam(*param, frame) && sound;
     } else if (const auto *assign = std::get_if<ast::Assign>(&statement.node)) {
       bool fine = runAssign(*assign, frame);
+      if (reportedDepth) // the rest would be as deep
+        return false;
       if (!fine)
         poison(*assign, frame.env);
       sound = sound && fine;
@@ -500,8 +505,21 @@ bool Elaborator::runCell(const ast::Graph &cell, const ast::Call &call, const as
   callee.prefix = frame.prefix + instance + ".";
   callee.scopePath = frame.scopePath + "/" + instance;
   std::vector<NamedValue> results;
-  if (!bindFormals(cell, call, frame, callee) || !runBody(cell.body, callee, results, ast::Return::Kind::Return))
+  if (!bindFormals(cell, call, frame, callee))
     return false;
+  { // what goes wrong in there says how it got there
+    ScopedDiagnosticHandler calls(context, [&](Diagnostic &diagnostic) {
+      Location here = evaluator.location(call.place);
+      size_t notes = std::distance(diagnostic.getNotes().begin(), diagnostic.getNotes().end());
+      bool isKnown = diagnostic.getLocation() == here ||
+                     any_of(diagnostic.getNotes(), [&](Diagnostic &note) { return note.getLocation() == here; });
+      if (diagnostic.getSeverity() == DiagnosticSeverity::Error && notes < maximumNotes && !isKnown)
+        diagnostic.attachNote(here) << "in this call of '" << cell.name << "'";
+      return failure(); // on to the handler that prints
+    });
+    if (!runBody(cell.body, callee, results, ast::Return::Kind::Return))
+      return false;
+  }
   return bindResults(assign, results, "cell '" + cell.name + "'", call.place, frame);
 }
 

@@ -28,6 +28,12 @@ static void collectWords(const CLI::App &app, std::vector<std::string> &flags, s
   }
 }
 
+static int fail(const Arguments &arguments, const std::string &message, const std::string &help) {
+  if (arguments.speaks)
+    printError(arguments.program, message, help);
+  return 2;
+}
+
 /// "'msc compile --help'": the help of the verb that was chosen.
 static std::string helpCommand(const CLI::App &app, const std::string &program) {
   std::string command = program;
@@ -45,20 +51,18 @@ static std::string nearestFlag(const std::string &word, const std::vector<std::s
   return nearest(word, flags);
 }
 
-static int reportStranger(const CLI::App &app, const std::string &program, const std::string &word) {
+static int reportStranger(const CLI::App &app, const Arguments &arguments, const std::string &word) {
   std::vector<std::string> flags, verbs;
   collectWords(app, flags, verbs);
   std::string bare = word.substr(0, word.find('='));
   if (word.rfind("-", 0) == 0) {
     std::string near = nearestFlag(bare, flags);
-    printError(program, "unknown flag '" + bare + "'",
-               near.empty() ? helpCommand(app, program) + " lists the flags" : "did you mean '" + near + "'?");
-  } else {
-    std::string near = nearest(bare, verbs);
-    printError(program, (verbs.empty() ? "unexpected argument '" : "unknown command '") + word + "'",
-               near.empty() ? helpCommand(app, program) + " shows what it takes" : "did you mean '" + near + "'?");
+    return fail(arguments, "unknown flag '" + bare + "'",
+                near.empty() ? helpCommand(app, arguments.program) + " lists the flags" : "did you mean '" + near + "'?");
   }
-  return 2;
+  std::string near = nearest(bare, verbs);
+  return fail(arguments, (verbs.empty() ? "unexpected argument '" : "unknown command '") + word + "'",
+              near.empty() ? helpCommand(app, arguments.program) + " shows what it takes" : "did you mean '" + near + "'?");
 }
 
 /// CLI11 says "--devices: 1 required INT missing" or "Could not convert: --devices = eight"; ours say the same plainly.
@@ -78,20 +82,17 @@ int parseCommandLine(CLI::App &app, const Arguments &arguments) {
   try {
     app.parse(reversed);
   } catch (const CLI::Success &success) {
-    return app.exit(success) == 0 ? 0 : 2;
+    return !arguments.speaks || app.exit(success) == 0 ? 0 : 2;
   } catch (const CLI::ParseError &error) {
     bool lacksVerb = !app.get_subcommands({}).empty() && app.get_subcommands().empty();
     if (lacksVerb && !arguments.words.empty())
-      return reportStranger(app, arguments.program, arguments.words.front());
-    if (lacksVerb) {
-      printError(arguments.program, "a command is missing", "'" + arguments.program + " --help' lists them");
-      return 2;
-    }
-    printError(arguments.program, plainText(error.what()), helpCommand(app, arguments.program) + " shows what it takes");
-    return 2;
+      return reportStranger(app, arguments, arguments.words.front());
+    if (lacksVerb)
+      return fail(arguments, "a command is missing", "'" + arguments.program + " --help' lists them");
+    return fail(arguments, plainText(error.what()), helpCommand(app, arguments.program) + " shows what it takes");
   }
   if (std::vector<std::string> extra = app.remaining(true); !extra.empty())
-    return reportStranger(app, arguments.program, extra.front());
+    return reportStranger(app, arguments, extra.front());
   return -1;
 }
 

@@ -14,6 +14,7 @@ namespace msc::tools {
 struct Arguments {
   std::string program;
   std::vector<std::string> words;
+  bool speaks = true; ///< false: another process says the same
 };
 
 /// Parses into the variables bound to `app`. Returns -1 to go on, else the exit code: 0 after --help or --version (text

@@ -24,6 +24,7 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
+#include <thread>
 #include <unistd.h>
 
 using namespace msc;
@@ -278,7 +279,8 @@ Outcome execute(Flags &flags) {
     return {plan.error()};
   PlanIndex index(*plan);
   if (flags.printPlan) {
-    std::fputs(planText(index, 0).c_str(), stdout);
+    if (rankInEnvironment(processEnvironment) == 0)
+      std::fputs(planText(index, 0).c_str(), stdout);
     return {};
   }
   if (Status status = checkNames(index, flags.options); !status)
@@ -299,7 +301,7 @@ Outcome execute(Flags &flags) {
   flags.options.log.allRanks = printsOnEveryRank(flags.options.log.allRanks, processEnvironment);
   auto kernels = device::KernelLibrary::load(*plan);
   if (!kernels)
-    return {kernels.error(), launch->rank.value_or(0) == 0};
+    return {kernels.error()};
   SharedRun shared;
   shared.index = &index;
   shared.options = flags.options;
@@ -316,6 +318,13 @@ void prepareStandardFiles() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
+/// What is wrong with a command line or a file is wrong for all ranks, as a rule: rank 0 says it and ends, whereupon mpirun
+/// ends the others within a second. This returns if that does not happen: then rank 0 has nothing to say.
+void leaveTheWordToRank0(int64_t rank) {
+  if (rank != 0)
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -325,10 +334,19 @@ int main(int argc, char **argv) {
                                                 plan::planFormat));
   Flags flags;
   flags.addTo(app);
-  if (int code = tools::parseCommandLine(app, {"msrun", {argv + 1, argv + argc}}); code >= 0)
+  int64_t rank = rankInEnvironment(processEnvironment);
+  if (int code = tools::parseCommandLine(app, {"msrun", {argv + 1, argv + argc}, rank == 0}); code >= 0) {
+    if (code > 0)
+      leaveTheWordToRank0(rank);
     return code;
+  }
   Outcome outcome = execute(flags);
-  if (!outcome.status && outcome.prints)
-    printFailure(outcome.status.error());
-  return outcome.status ? 0 : static_cast<int>(outcome.status.error().code);
+  if (outcome.status)
+    return 0;
+  Error error = outcome.status.error();
+  if (outcome.prints) {
+    leaveTheWordToRank0(rank);
+    printFailure(rank == 0 ? error : Error{error.code, fmt::format("rank {}: {}", rank, error.message), error.help});
+  }
+  return static_cast<int>(error.code);
 }

@@ -3,6 +3,7 @@
 #include "runtime/data/DataSource.h"
 #include "runtime/data/Philox.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <numeric>
@@ -66,7 +67,15 @@ private:
     auto length = static_cast<uint64_t>(count) * bytes;
     std::byte *begin = target;
     target += length;
-    return array.file.read(array.header.dataOffset + static_cast<uint64_t>(element) * bytes, begin, length);
+    Status read = array.file.read(array.header.dataOffset + static_cast<uint64_t>(element) * bytes, begin, length);
+    return read && array.header.type == comm::ElementType::Bool ? checkBools(begin, element, count) : read;
+  }
+  Status checkBools(const std::byte *values, int64_t element, int64_t count) const {
+    const std::byte *wrong = std::find_if(values, values + count, [](std::byte value) { return value > std::byte{1}; });
+    if (wrong == values + count)
+      return {};
+    return Error{ExitCode::BadFile, fmt::format("'{}': bool {} is {}, neither 0 nor 1", array.file.path(),
+                                                element + (wrong - values), static_cast<int>(*wrong)), ""};
   }
 
   const OpenArray &array;
@@ -133,7 +142,7 @@ Result<std::unique_ptr<InputColumn>> npyColumn(const plan::Dataset &dataset, con
   if (!array)
     return array.error();
   const std::vector<int64_t> &found = array->header.shape;
-  bool fits = !shape.empty() && found.size() == shape.size() && std::equal(found.begin() + 1, found.end(), shape.begin() + 1);
+  bool fits = !shape.empty() && shape[0] > 0 && found.size() == shape.size() && std::equal(found.begin() + 1, found.end(), shape.begin() + 1);
   if (!fits)
     return Error{ExitCode::BadFile,
                  fmt::format("'{}' has shape {}, column '{}' takes batches of shape {}", *path, text(found),

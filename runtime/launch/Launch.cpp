@@ -116,6 +116,11 @@ Result<Launch> detectLaunch(const std::optional<std::string> &transport, const E
   return launchOf(Transport::Threads, *traces, "no launcher");
 }
 
+int64_t rankInEnvironment(const Environment &environment) {
+  Result<MpiTraces> traces = mpiTraces(environment);
+  return traces ? traces->rank.value_or(0) : 0;
+}
+
 Status checkRankCount(int64_t planRanks, const Launch &launch, int64_t started, const std::string &planPath) {
   if (planRanks == started)
     return Status::ok();

@@ -34,6 +34,9 @@ struct Launch {
 /// variables alone say nothing. Contradictions are errors with the reason.
 Result<Launch> detectLaunch(const std::optional<std::string> &transport, const Environment &environment);
 
+/// This process's rank as mpirun has put it into the environment; 0 without mpirun.
+int64_t rankInEnvironment(const Environment &environment);
+
 /// An error with the right command if the plan was made for another number of ranks than were started.
 Status checkRankCount(int64_t planRanks, const Launch &launch, int64_t started, const std::string &planPath);
 

@@ -505,10 +505,10 @@ network n(%x: f32[2]) {
      R"T(net.mir:3:14: error: 'C' has no argument 'sise'
     3 |   %y = C(%x, sise: 3)
       |              ^~~~
-help: did you mean 'size'?
 net.mir:1:6: note: 'C' is defined here
     1 | cell C(%x, size: int) { return %x }
       |      ^
+help: did you mean 'size'?
 )T"},
     {"CellArgumentKind", R"T(cell C(%x, size: int) { return %x }
 network n(%x: f32[2]) {
@@ -532,6 +532,50 @@ network n(%x: f32[2]) {
      R"T(net.mir:2:8: error: cells and bodies nest more than 200 levels deep
     2 |   %y = C(%x)
       |        ^
+net.mir:6:8: note: in this call of 'C'
+    6 |   %y = C(%x)
+      |        ^
+)T"},
+    {"CellsCallThemselvesTwice", R"T(cell C(%x) {
+  %y = C(%x)
+  %z = C(%x)
+  return %y
+}
+network n(%x: f32[2]) {
+  %y = C(%x)
+  return out: %y
+}
+)T",
+     R"T(net.mir:2:8: error: cells and bodies nest more than 200 levels deep
+    2 |   %y = C(%x)
+      |        ^
+net.mir:7:8: note: in this call of 'C'
+    7 |   %y = C(%x)
+      |        ^
+)T"},
+    {"CellErrorIsTracedToItsCalls", R"T(cell Inner(%x) {
+  %y = RleU(%x)
+  return %y
+}
+cell Outer(%x) {
+  %y = Inner(%x)
+  return %y
+}
+network n(%x: f32[2]) {
+  %y = Outer(%x)
+  return out: %y
+}
+)T",
+     R"T(net.mir:2:8: error: unknown operator 'RleU'
+    2 |   %y = RleU(%x)
+      |        ^~~~
+net.mir:6:8: note: in this call of 'Inner'
+    6 |   %y = Inner(%x)
+      |        ^~~~~
+net.mir:10:8: note: in this call of 'Outer'
+   10 |   %y = Outer(%x)
+      |        ^~~~~
+help: did you mean 'ReLU'?
 )T"},
     {"MissingImport", R"T(import "nowhere/nn.mir"
 network n(%x: f32[2]) { return out: %x }

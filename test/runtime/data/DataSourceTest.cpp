@@ -39,7 +39,10 @@ protected:
       }
       batches = (*source)->batchesPerEpoch();
       note = (*source)->note();
-      EXPECT_TRUE((*source)->load(*device, arena, epoch, number));
+      if (Status loaded = (*source)->load(*device, arena, epoch, number); !loaded) {
+        failure = loaded.error();
+        return {};
+      }
       Box box = index.localBox(0, rank);
       const float *mine = reinterpret_cast<const float *>(arena + index.buffer(0).offset());
       for (int64_t i = box[0].begin; i < box[0].end; ++i)
@@ -159,6 +162,28 @@ TEST_F(DataSourceTest, FilesThatDoNotFitAreRefused) {
   many.plan.mutable_datasets(0)->set_steps(3);
   batch(many, 0, 0);
   EXPECT_EQ(failure.message, "the data set has 2 batches, the plan wants 3 in an epoch");
+}
+
+TEST_F(DataSourceTest, BoolsAreZeroOrOne) {
+  PlanBuilder builder(1);
+  builder.input(builder.buffer("x", {4, 3}, builder.cut(2, -1), plan::Buffer::INPUT, plan::BOOL));
+  std::vector<uint8_t> values(12, 1);
+  values[7] = 3;
+  ASSERT_TRUE(writeNpy(file("mask.npy"), comm::ElementType::Bool, {4, 3}, values.data()));
+  batch(builder, 0, 0, {{"x", file("mask.npy")}});
+  EXPECT_EQ(failure.code, ExitCode::BadFile);
+  EXPECT_EQ(failure.message, "'" + file("mask.npy") + "': bool 7 is 3, neither 0 nor 1");
+}
+
+TEST_F(DataSourceTest, ABatchOfNothingIsRefused) {
+  PlanBuilder builder(1);
+  builder.input(builder.buffer("x", {0, 3}, builder.cut(2, -1), plan::Buffer::INPUT));
+  builder.randomColumn("x", "");
+  builder.plan.mutable_datasets(0)->set_source("Npy");
+  builder.plan.mutable_datasets(0)->mutable_columns(0)->set_path(file("x.npy"));
+  writeFloats(file("x.npy"), {8, 3});
+  batch(builder, 0, 0);
+  EXPECT_EQ(failure.message, "'" + file("x.npy") + "' has shape (8, 3), column 'x' takes batches of shape (0, 3)");
 }
 
 TEST_F(DataSourceTest, InputsFromTheCommandLineReplaceColumns) {

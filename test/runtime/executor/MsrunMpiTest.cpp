@@ -71,6 +71,29 @@ TEST_F(MsrunMpi, AKilledRankIsNamedByOneLine) {
   printCampaign(cases, "ranks killed under mpirun");
 }
 
+TEST_F(MsrunMpi, AMistakeIsSaidOnce) {
+  auto run = [&](const std::string &command) {
+    return finish(startProgram({"env", "OMPI_MCA_orte_execute_quiet=1", MSC_MPIRUN, MSC_ROOT, "8", "sh", "-c", command}));
+  };
+  auto expect = [&](const std::string &command, int code, const std::string &err) {
+    Outcome outcome = run(command);
+    EXPECT_EQ(outcome.code, code) << command;
+    EXPECT_EQ(outcome.err, err);
+  };
+  const std::string msrun = "exec " MSC_MSRUN " ";
+  expect(msrun + "none.plan", 2, "msrun: error: cannot open 'none.plan': No such file or directory\n");
+  expect(msrun + "net.plan --ephocs 3", 2, "msrun: error: unknown flag '--ephocs'\nhelp: did you mean '--epochs'?\n");
+  expect(msrun + "net.plan --report no/r.json", 4,
+         "msrun: error: cannot write 'no/r.json': there is no folder 'no'\nhelp: create it, or choose another one\n");
+  // What is wrong for one rank alone is said by that rank.
+  expect("[ $OMPI_COMM_WORLD_RANK = 5 ] && " + msrun + "none.plan; " + msrun + "net.plan", 2,
+         "msrun: error: rank 5: cannot open 'none.plan': No such file or directory\n");
+  Outcome plan = run(msrun + "net.plan --print-plan");
+  EXPECT_EQ(plan.code, 0);
+  EXPECT_EQ(plan.out.find("plan 'tiny'"), plan.out.rfind("plan 'tiny'"));
+  EXPECT_EQ(plan.out.find("plan 'tiny'"), 0u);
+}
+
 TEST_F(MsrunMpi, AStoppedRankIsNamedAndWaitedFor) {
   pid_t mpirun = startRanks();
   pid_t stopped = processOf(mpirun, 5);

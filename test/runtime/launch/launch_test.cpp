@@ -49,6 +49,14 @@ const Case kCases[] = {
 
 } // namespace
 
+TEST(Launch, TheRankInTheEnvironment) {
+  EXPECT_EQ(rankInEnvironment(with({})), 0);
+  EXPECT_EQ(rankInEnvironment(with({{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}})), 3);
+  EXPECT_EQ(rankInEnvironment(with({{"PMIX_RANK", "2"}})), 2);
+  EXPECT_EQ(rankInEnvironment(with({{"OMPI_COMM_WORLD_RANK", "three"}})), 0);
+  EXPECT_EQ(rankInEnvironment(with({{"SLURM_PROCID", "2"}})), 0);
+}
+
 TEST(Launch, DetectsTheTransportOrSaysWhyNot) {
   for (const Case &c : kCases) {
     SCOPED_TRACE(std::string(c.flag ? c.flag : "no flag") + ", expected: " + c.text);
