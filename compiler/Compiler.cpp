@@ -111,7 +111,8 @@ private:
       if (config->context.parallelMode == "auto_parallel" && config->context.searchMode.empty())
         config->context.searchMode = "sharding_propagation";
       if (!options.saveGraphsRanks.empty() && config->context.saveGraphs == 0)
-        return fail({ExitCode::Usage, "--save-graphs-ranks has no effect: no dumps are written", "add --save-graphs 1, 2 or 3"});
+        return fail({ExitCode::Usage, "--save-graphs-ranks has no effect: no dumps are written",
+                     "add --save-graphs 1, 2 or 3"});
       (*module)->setAttr(passes::datasetPlaceAttributeName, LocationAttr(config->context.datasetStrategy.location));
       Result<DumpFolder> folder = DumpFolder::create(config->context.saveGraphsPath, config->context.saveGraphs,
                                                      options.saveGraphsRanks, config->devices);

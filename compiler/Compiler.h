@@ -37,8 +37,8 @@ struct CompileOutcome {
 /// returned error has an empty message and the exit code to end with.
 Result<CompileOutcome> compile(const CompileOptions &options);
 
-/// An option of the context block that a flag may override: its name in snake case, and one line about it, which is empty
-/// for options that are understood, but not supported.
+/// An option of the context block that a flag may override: its name in snake case, and one line about it, which is
+/// empty for options that are understood, but not supported.
 struct ContextOption {
   std::string name;
   std::string help;

@@ -1,5 +1,6 @@
-// The folder of dumps: `<path>/rank_<r>/<stage>_<NNNN>.ir`, and `.dot` beside it from level 3 on. NNNN counts the stages of a compilation, so a stage has the
-// same name in every compile; dumps of an earlier compile are removed first, other files stay.
+// The folder of dumps: `<path>/rank_<r>/<stage>_<NNNN>.ir`, and `.dot` beside it from level 3 on. NNNN counts the
+// stages of a compilation, so a stage has the same name in every compile; dumps of an earlier compile are removed
+// first, other files stay.
 #pragma once
 
 #include "runtime/Status.h"

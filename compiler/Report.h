@@ -32,7 +32,8 @@ std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan);
 std::string localShapeText(const plan::Plan &plan, const plan::OperatorNote::Value &value, int64_t rank);
 
 /// The JSON text of `msc compile --report`; the schema is compiler/report.schema.json. `op` limits operators and
-/// collectives to those of one operator, by its instance name. Without timing (a plan that was read) the seconds are null.
+/// collectives to those of one operator, by its instance name. Without timing (a plan that was read) the seconds are
+/// null.
 std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, const std::string &op = "");
 
 } // namespace msc::compiler

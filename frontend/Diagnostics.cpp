@@ -119,8 +119,8 @@ void Diagnostics::printOne(Location location, StringRef kind, StringRef text) {
   FileLineColLoc file = findFileLocation(location);
   if (!file || file.getLine() == 0) { // a flag of the command line, or nothing
     StringRef flag = file && file.getFilename().getValue().starts_with("-") ? file.getFilename().getValue() : "";
-    os << (file && flag.empty() ? displayed(file) : "msc") << ": " << kind << ": " << flag
-       << (flag.empty() ? "" : ": ") << text << '\n';
+    os << (file && flag.empty() ? displayed(file) : "msc") << ": " << kind << ": " << flag << (flag.empty() ? "" : ": ")
+       << text << '\n';
     return;
   }
   os << displayed(file) << ':' << file.getLine();
@@ -192,7 +192,8 @@ void Diagnostics::printDumpPlace(StringRef file, unsigned line) {
     } while (!above.empty() && (node.trim().starts_with("#") || node.trim().starts_with(":") || node.trim().empty()));
     unsigned row = above.count('\n') + 1;
     unsigned column = node.size() - node.ltrim().size() + 1;
-    os << displayedPath(sources, buffer->getBufferIdentifier()) << ':' << row << ':' << column << ": note: written here\n";
+    os << displayedPath(sources, buffer->getBufferIdentifier()) << ':' << row << ':' << column
+       << ": note: written here\n";
     printSnippet(buffer->getBufferIdentifier(), row, column);
     return;
   }

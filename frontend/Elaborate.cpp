@@ -240,9 +240,9 @@ bool Elaborator::addMesh(const ast::Mesh &mesh) {
     text += (text.empty() ? "" : ", ") + axis.key + ": " + std::to_string(*size);
   }
   if (product != devices) {
-    InFlightDiagnostic diagnostic = error(mesh.place) << "mesh (" << text << ") needs " << product
-                                                      << " devices, but " << (options.devices ? "--devices" : "'device_num'")
-                                                      << " is " << devices;
+    InFlightDiagnostic diagnostic = error(mesh.place)
+                                    << "mesh (" << text << ") needs " << product << " devices, but "
+                                    << (options.devices ? "--devices" : "'device_num'") << " is " << devices;
     net::addHelp(diagnostic, (options.devices ? "pass --devices " : "write device_num: ") + Twine(product));
     return false;
   }
@@ -277,7 +277,8 @@ bool Elaborator::takeDeviceNum(const ast::Block &block, NamedAttrList &fields) {
     return true;
   InFlightDiagnostic diagnostic = error(field.value.place);
   if (!number || *number < 1 || *number > INT32_MAX) {
-    diagnostic << "'device_num' expects a whole number from 1 to " << INT32_MAX << ", found '" << net::valueText(value) << "'";
+    diagnostic << "'device_num' expects a whole number from 1 to " << INT32_MAX << ", found '" << net::valueText(value)
+               << "'";
     return false;
   }
   diagnostic << "'device_num' is " << *number << ", but --devices is " << devices;

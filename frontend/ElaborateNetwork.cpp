@@ -511,7 +511,8 @@ bool Elaborator::runCell(const ast::Graph &cell, const ast::Call &call, const as
     ScopedDiagnosticHandler calls(context, [&](Diagnostic &diagnostic) {
       Location here = evaluator.location(call.place);
       size_t notes = std::distance(diagnostic.getNotes().begin(), diagnostic.getNotes().end());
-      bool isKnown = diagnostic.getLocation() == here || any_of(diagnostic.getNotes(), [&](Diagnostic &note) { return note.getLocation() == here; });
+      bool isKnown = diagnostic.getLocation() == here ||
+                     any_of(diagnostic.getNotes(), [&](Diagnostic &note) { return note.getLocation() == here; });
       if (diagnostic.getSeverity() == DiagnosticSeverity::Error && notes < maximumNotes && !isKnown)
         diagnostic.attachNote(here) << "in this call of '" << cell.name << "'";
       return failure(); // on to the handler that prints

@@ -106,8 +106,8 @@ bool OperatorBuilder::takePositional(const ast::Arg &arg) {
     if (spec.positional)
       specs.push_back(&spec);
   if (positional >= specs.size()) {
-    InFlightDiagnostic diagnostic = error(arg.value.place)
-                                    << "'" << call.callee << "' does not take '" << net::valueText(*value) << "' without a name";
+    InFlightDiagnostic diagnostic = error(arg.value.place) << "'" << call.callee << "' does not take '"
+                                                           << net::valueText(*value) << "' without a name";
     if (arg.value.kind == ast::Expr::Kind::Word)
       net::addSuggestion(diagnostic, arg.value.text, frame.env.valueNames(), "%");
     return false;

@@ -91,10 +91,14 @@ void DotPrinter::collective(dist::CollectiveOp op, SmallVectorImpl<std::string> 
 }
 
 void DotPrinter::operatorLines(Operation &op, SmallVectorImpl<std::string> &lines) const {
-  StringRef name = isa<dist::SliceOp>(op) ? "StridedSlice" : isa<dist::ReshardOp>(op) ? "Reshard" : op.getName().stripDialect();
+  StringRef name = isa<dist::SliceOp>(op)     ? "StridedSlice"
+                   : isa<dist::ReshardOp>(op) ? "Reshard"
+                                              : op.getName().stripDialect();
   lines.push_back(name.str());
   if (auto constant = dyn_cast<net::ConstantOp>(op))
-    lines.front() = "Fill(" + attributeText(FloatAttr::get(Float64Type::get(op.getContext()), constant.getSplat().convertToDouble())) + ")";
+    lines.front() =
+        "Fill(" +
+        attributeText(FloatAttr::get(Float64Type::get(op.getContext()), constant.getSplat().convertToDouble())) + ")";
   if (StringRef instance = net::getInstanceName(&op); !instance.empty())
     lines.push_back(instance.str());
   if (auto strategy = net::getInStrategy(&op))
@@ -110,7 +114,8 @@ void DotPrinter::edges(Operation &op, StringRef id) {
 }
 
 void DotPrinter::node(Operation &op) {
-  if (isa<net::ConstantOp>(op) && all_of(op.getUsers(), [&](Operation *user) { return !inlineNumber(user, op.getResult(0)).empty(); }))
+  if (isa<net::ConstantOp>(op) &&
+      all_of(op.getUsers(), [&](Operation *user) { return !inlineNumber(user, op.getResult(0)).empty(); }))
     return; // a number in an operand's place
   std::string id = "n" + std::to_string(next++), look;
   SmallVector<std::string> lines;
@@ -122,7 +127,9 @@ void DotPrinter::node(Operation &op) {
     ids[result] = id;
     lines.push_back(shapeText(result));
   }
-  StringRef colour = net::getPhase(&op) == net::Phase::Backward ? "blue" : net::getPhase(&op) == net::Phase::Update ? "darkgreen" : "";
+  StringRef colour = net::getPhase(&op) == net::Phase::Backward ? "blue"
+                     : net::getPhase(&op) == net::Phase::Update ? "darkgreen"
+                                                                : "";
   if (!colour.empty())
     look += (look.empty() ? "color=" : ", color=") + colour.str();
   write(id, lines, look);
@@ -150,7 +157,8 @@ void DotPrinter::run(StringRef title, llvm::function_ref<bool(Operation &)> want
     else if (auto scalar = dyn_cast<net::ScalarOp>(op))
       leaf(op.getResult(0), scalar.getName());
     else if (auto update = dyn_cast<net::UpdateOp>(op); update && wanted(op))
-      os << "  " << ids[update.getNewValue()] << " -> " << ids[update.getParameter()] << " [style=dashed, constraint=false];\n";
+      os << "  " << ids[update.getNewValue()] << " -> " << ids[update.getParameter()]
+         << " [style=dashed, constraint=false];\n";
     else if (auto end = dyn_cast<net::ReturnOp>(op))
       results(end);
     else if (!isa<net::UpdateOp>(op) && wanted(op))

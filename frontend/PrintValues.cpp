@@ -135,7 +135,9 @@ std::string joinOrigin(StringRef origin, StringRef source) {
   return (origin + (origin == "propagated" ? " from '" : " '") + source + "'").str();
 }
 
-bool isForward(Operation &op) { return net::getPhase(&op) == net::Phase::Forward && !isa<net::UpdateOp>(op); }
+bool isForward(Operation &op) {
+  return net::getPhase(&op) == net::Phase::Forward && !isa<net::UpdateOp>(op);
+}
 
 //===----------------------------------------------------------------------===//
 // Parameters and blocks

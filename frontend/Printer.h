@@ -24,8 +24,8 @@ enum class RankDumpKind {
 /// without one are printed whole.
 void printRankDump(mlir::ModuleOp module, int64_t rank, RankDumpKind kind, llvm::raw_ostream &os);
 
-/// The same graphs as Graphviz. A node says operator, instance name, strategy, origin and shape of its results; collectives
-/// are filled, backward operators have a blue frame and updates a green one.
+/// The same graphs as Graphviz. A node says operator, instance name, strategy, origin and shape of its results;
+/// collectives are filled, backward operators have a blue frame and updates a green one.
 void printBeginDot(mlir::ModuleOp module, llvm::raw_ostream &os);
 void printRankDot(mlir::ModuleOp module, int64_t rank, RankDumpKind kind, llvm::raw_ostream &os);
 

@@ -40,8 +40,9 @@ Type elementTypeFromName(StringRef name, MLIRContext *context) {
 }
 
 ArrayRef<StringRef> elementTypeNames() {
-  static const SmallVector<StringRef> names = map_to_vector(
-      make_filter_range(elements(), [](const Element &e) { return e.supported; }), [](const Element &e) { return e.name; });
+  static const SmallVector<StringRef> names =
+      map_to_vector(make_filter_range(elements(), [](const Element &e) { return e.supported; }),
+                    [](const Element &e) { return e.name; });
   return names;
 }
 

@@ -99,7 +99,8 @@ Status writeText(const std::string &path, const std::string &text) {
 }
 
 /// The folder that a file goes to exists, and the file is not the other one, which `what` names.
-Status checkTarget(const std::string &flag, const std::string &path, const std::string &what, const std::string &other) {
+Status checkTarget(const std::string &flag, const std::string &path, const std::string &what,
+                   const std::string &other) {
   std::error_code ignored;
   if (!path.empty() && (path == other || std::filesystem::equivalent(path, other, ignored)))
     return Error{ExitCode::Usage, flag + " " + path + " would overwrite " + what, "choose another name"};

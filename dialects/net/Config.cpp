@@ -45,7 +45,7 @@ static bool readDistribution(Fields &columns, StringRef key, Attribute attribute
     bool required;
   };
   static const Form forms[] = {{"uniform", {0, 1}, false}, {"normal", {0, 1}, false}, {"zeros", {}, false},
-                               {"ones", {}, false},        {"constant", {0}, true}, {"integers", {0, 2}, true}};
+                               {"ones", {}, false},        {"constant", {0}, true},   {"integers", {0, 2}, true}};
   std::optional<CallValue> call = asCall(attribute);
   auto word = dyn_cast<StringAttr>(attribute);
   StringRef name = call ? call->callee : word ? word.getValue() : StringRef();
@@ -61,10 +61,10 @@ static bool readDistribution(Fields &columns, StringRef key, Attribute attribute
   column.values = form->defaults;
   size_t given = call ? call->args.size() : 0;
   if ((call && (!call->named.empty() || given != form->defaults.size())) || (!call && form->required)) {
-    emitError(columns.valueLocation(key)) << "'" << name << "' of column '" << key << "' takes "
-                                          << form->defaults.size()
-                                          << (form->defaults.size() == 1 ? " number, but " : " numbers, but ") << given
-                                          << (given == 1 ? " is given" : " are given");
+    emitError(columns.valueLocation(key))
+        << "'" << name << "' of column '" << key << "' takes " << form->defaults.size()
+        << (form->defaults.size() == 1 ? " number, but " : " numbers, but ") << given
+        << (given == 1 ? " is given" : " are given");
     return false;
   }
   for (size_t i = 0; i < given; ++i) {
@@ -287,7 +287,8 @@ static void readLogEvery(Fields &fields, TrainConfig &train) {
   bool sink = false;
   fields.boolean("dataset_sink_mode", sink);
   if (sink && value)
-    emitWarning(fields.keyLocation("dataset_sink_mode")) << "'dataset_sink_mode' has nothing to do: 'log_every' says what is printed";
+    emitWarning(fields.keyLocation("dataset_sink_mode"))
+        << "'dataset_sink_mode' has nothing to do: 'log_every' says what is printed";
   if (sink && train.logEvery.empty())
     train.logEvery = "epoch";
 }
@@ -419,8 +420,8 @@ bool Reader::checkDatasetName(ConfigOp op) {
     emitWarning(op.getLoc()) << "dataset 'evaluate' has nothing to do: networks are not evaluated yet";
   if (op.getName().empty() || is_contained(purposes, op.getName()))
     return true;
-  InFlightDiagnostic diagnostic = emitError(op.getLoc()) << "unknown dataset '" << op.getName()
-                                                         << "': expected train or evaluate";
+  InFlightDiagnostic diagnostic = emitError(op.getLoc())
+                                  << "unknown dataset '" << op.getName() << "': expected train or evaluate";
   addSuggestion(diagnostic, op.getName(), purposes);
   return false;
 }
@@ -430,8 +431,9 @@ bool Reader::checkBatch(const DatasetConfig &dataset, NetworkOp network) {
     ArrayRef<int64_t> shape = cast<RankedTensorType>(input.getType()).getShape();
     if (!dataset.batch || shape.empty() || shape[0] == *dataset.batch)
       continue;
-    InFlightDiagnostic diagnostic = emitError(dataset.location) << "'batch' is " << *dataset.batch << ", but input '"
-                                                                << getValueName(input) << "' has " << shape[0] << " rows";
+    InFlightDiagnostic diagnostic = emitError(dataset.location)
+                                    << "'batch' is " << *dataset.batch << ", but input '" << getValueName(input)
+                                    << "' has " << shape[0] << " rows";
     diagnostic.attachNote(input.getLoc()) << "the input is here";
     return false;
   }
@@ -446,8 +448,9 @@ bool Reader::checkDistributions(const DatasetConfig &dataset, NetworkOp network)
       if (column.name != getValueName(input) || isa<FloatType>(element) ||
           (column.distribution != "uniform" && column.distribution != "normal"))
         continue;
-      InFlightDiagnostic diagnostic = emitError(dataset.location) << "column '" << column.name << "' is " << column.distribution
-                                                                  << ", but the input holds whole numbers";
+      InFlightDiagnostic diagnostic = emitError(dataset.location)
+                                      << "column '" << column.name << "' is " << column.distribution
+                                      << ", but the input holds whole numbers";
       diagnostic.attachNote(input.getLoc()) << "the input is here";
       addHelp(diagnostic, "write " + column.name + ": integers(0, 10), which draws 0 to 9");
       return false;

@@ -197,8 +197,8 @@ static void readSearchMode(Fields &fields, Config &config) {
   StringRef key = context.searchMode.empty() ? "auto_parallel_search_mode" : "search_mode";
   if (!other.empty() && !context.searchMode.empty() && other != context.searchMode) {
     InFlightDiagnostic diagnostic = emitError(fields.keyLocation("auto_parallel_search_mode"))
-                                    << "'auto_parallel_search_mode: " << other << "' clashes with 'search_mode: "
-                                    << context.searchMode << "'";
+                                    << "'auto_parallel_search_mode: " << other
+                                    << "' clashes with 'search_mode: " << context.searchMode << "'";
     diagnostic.attachNote(fields.keyLocation("search_mode")) << "the search mode is here";
     return fields.markWrong();
   }

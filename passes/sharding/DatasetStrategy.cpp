@@ -105,7 +105,8 @@ std::variant<std::vector<Sharding>, StrategyError> datasetShardings(const std::v
     return StrategyError{"cannot read dataset_strategy '" + strategy + "'",
                          "use data_parallel, full_batch or pieces per dimension per input, e.g. ((2, 1), (2, 1))"};
   if (tuples->size() != inputs.size())
-    return StrategyError{"dataset_strategy has " + std::to_string(tuples->size()) + (tuples->size() == 1 ? " tuple" : " tuples") + ", the network has " +
+    return StrategyError{"dataset_strategy has " + std::to_string(tuples->size()) +
+                             (tuples->size() == 1 ? " tuple" : " tuples") + ", the network has " +
                              std::to_string(inputs.size()) + (inputs.size() == 1 ? " input" : " inputs"),
                          "write one tuple per input"};
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -17,7 +17,8 @@ inline constexpr ElementTypeFacts elementTypes[] = {{"f32", 4},  {"f64", 8}, {"i
 
 /// The facts of a number; {"?", 0} for an unknown one.
 constexpr ElementTypeFacts elementTypeFacts(int number) {
-  return number >= 0 && number < static_cast<int>(std::size(elementTypes)) ? elementTypes[number] : ElementTypeFacts{"?", 0};
+  return number >= 0 && number < static_cast<int>(std::size(elementTypes)) ? elementTypes[number]
+                                                                           : ElementTypeFacts{"?", 0};
 }
 
 } // namespace msc
