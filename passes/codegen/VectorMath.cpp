@@ -142,12 +142,21 @@ Value *VectorMath::exp2(Value *x) {
   return scaledExp(builder.CreateFMul(builder.CreateFSub(x, n), constant(type, M_LN2)), shifted);
 }
 
+// Near 1 the subtraction uncovers what exp has rounded away. There e^x - 1 = 2^n (e^r - 1) + (2^n - 1) with n = 0, 1 or -1.
 Value *VectorMath::expm1(Value *x) {
+  const Format &f = format(x);
   Type *type = x->getType();
   Value *isSmall = builder.CreateFCmpOLT(abs(x), constant(type, 0.3465));
-  Value *large = builder.CreateFSub(exp(x), constant(type, 1.0));
+  Value *isMiddle = builder.CreateFCmpOLT(abs(x), constant(type, 1.0397)); // 3/2 ln(2)
+  Value *one = constant(type, 1.0), *n = copysign(one, x);
+  Value *r = fma(n, constant(type, -f.ln2Low), fma(n, constant(type, -f.ln2High), x));
+  Value *tail = expTail(builder.CreateSelect(isSmall, x, r));
+  Value *isPositive = builder.CreateFCmpOGT(x, constant(type, 0.0));
+  Value *power = builder.CreateSelect(isPositive, constant(type, 2.0), constant(type, 0.5));
+  Value *middle = builder.CreateSelect(isSmall, tail, fma(tail, power, builder.CreateFSub(power, one)));
+  Value *large = builder.CreateFSub(exp(x), one);
   // The sum above gives +0 for -0.
-  return copysign(builder.CreateSelect(isSmall, expTail(x), large), x);
+  return copysign(builder.CreateSelect(isMiddle, middle, large), x);
 }
 
 void VectorMath::split(Value *x, Value *&mantissa, Value *&exponent) {

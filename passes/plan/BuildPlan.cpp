@@ -25,8 +25,9 @@ namespace {
 constexpr int64_t taskBytes = 256 * 1024;
 constexpr int64_t mostTasks = 64;
 /// Bytes of a kernel's traffic from which its results go around the caches. The last level of a processor holds less, so
-/// a result would be evicted before its reader comes; written around, its lines are not fetched first.
-constexpr int64_t streamBytes = 64 * 1024 * 1024;
+/// a result would be evicted before its reader comes; written around, its lines are not fetched first. With 32 MiB of
+/// last level both ways are equally fast at 32 to 40 MiB (test/bench/codegen_bench.cpp).
+constexpr int64_t streamBytes = 48 * 1024 * 1024;
 /// Scalar operations of a product that make one task.
 constexpr int64_t taskFlops = 16 * 1000 * 1000;
 

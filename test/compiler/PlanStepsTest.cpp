@@ -63,9 +63,9 @@ TEST(PlanSteps, LargeResultsHaveTheirOwnKernel) {
     return planOf("%x: f32[" + rows + ", 1024]", "  %y = Exp(%x)\n", "%y").kernels(0).variants(0).symbol();
   };
   std::string small = symbol("8");
-  EXPECT_EQ(symbol("7168"), small);  // 28 MiB in, 28 MiB out
-  EXPECT_NE(symbol("8192"), small);  // 32 MiB in, 32 MiB out
-  EXPECT_EQ(symbol("8192"), symbol("9000"));
+  EXPECT_EQ(symbol("6016"), small); // 23.5 MiB in, 23.5 MiB out
+  EXPECT_NE(symbol("6144"), small); // 24 MiB in, 24 MiB out
+  EXPECT_EQ(symbol("6144"), symbol("9000"));
 }
 
 } // namespace

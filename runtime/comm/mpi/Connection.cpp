@@ -104,6 +104,7 @@ Error Connection::stalled(const OperationRecord &what, milliseconds waited) {
 Status Connection::wait(const OperationRecord &what) {
   WaitingTime time;
   milliseconds nextReport = run.stallAfter;
+  bool slow = false;
   statuses.resize(requests.size());
   for (int64_t poll = 0;; ++poll) {
     int done = 0;
@@ -119,7 +120,9 @@ Status Connection::wait(const OperationRecord &what) {
       break;
     if (run.hasFailed())
       return abandon();
-    if (poll % 64 == 63) {
+    // On a busy machine 64 yields take seconds: who has waited for a millisecond looks every time.
+    bool due = poll % 64 == 63;
+    if (due || slow) {
       spreadFailure();
       milliseconds waited = time.sinceStart();
       if (run.timeout.count() && waited >= run.timeout)
@@ -128,8 +131,9 @@ Status Connection::wait(const OperationRecord &what) {
         fprintf(stderr, "msrun: warning: %s\n", stalled(what, waited).message.c_str());
         nextReport *= 4;
       }
-      // Who has waited for a millisecond leaves the core to those who compute.
-      if (waited.count() >= 1)
+      slow = waited.count() >= 1;
+      // Now and then the core is left to those who compute.
+      if (due && slow)
         std::this_thread::sleep_for(std::chrono::microseconds(waited.count() >= 20 ? 500 : 50));
     }
     sched_yield();
