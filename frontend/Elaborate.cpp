@@ -226,6 +226,11 @@ bool Elaborator::addMesh(const ast::Mesh &mesh) {
       error(axis.value.place) << "an axis of a mesh needs a name, such as 'data: 2'";
       return false;
     }
+    if (const ast::Place *first = shardings.findAxis(axis.key)) {
+      InFlightDiagnostic diagnostic = error(axis.keyPlace) << "axis '" << axis.key << "' is an axis of another mesh already";
+      diagnostic.attachNote(evaluator.location(*first)) << "it is given here";
+      return false;
+    }
     FailureOr<int64_t> size = evaluator.evaluateInteger(axis.value, globals, "the size of axis '" + axis.key + "'");
     if (failed(size))
       return false;
@@ -246,6 +251,8 @@ bool Elaborator::addMesh(const ast::Mesh &mesh) {
     net::addHelp(diagnostic, (options.devices ? "pass --devices " : "write device_num: ") + Twine(product));
     return false;
   }
+  for (auto [axis, size] : zip(mesh.axes, sizes))
+    shardings.addAxis(axis.key, size, mesh.name, axis.keyPlace);
   builder.setInsertionPointToEnd(module->getBody());
   builder.create<net::ConfigOp>(locationOf(mesh.place, mesh.origin), "mesh", mesh.name,
                                 builder.getDictionaryAttr({builder.getNamedAttr("axes", builder.getArrayAttr(names)),
@@ -306,7 +313,7 @@ bool Elaborator::addBlock(const ast::Block &block) {
 
 bool Elaborator::elaborateItems(const ast::File &file) {
   bool sound = true;
-  const ast::Mesh *mesh = nullptr;
+  llvm::StringMap<const ast::Mesh *> meshes;
   for (const ast::Item &item : file.items) {
     if (const auto *graph = std::get_if<ast::Graph>(&item); graph && graph->isNetwork) {
       if (networkItem) {
@@ -317,16 +324,20 @@ bool Elaborator::elaborateItems(const ast::File &file) {
       }
       networkItem = graph;
     } else if (const auto *next = std::get_if<ast::Mesh>(&item)) {
-      if (mesh) {
-        InFlightDiagnostic diagnostic = error(next->place) << "a file holds one mesh";
-        diagnostic.attachNote(evaluator.location(mesh->place)) << "the first one is here";
+      auto [entry, added] = meshes.try_emplace(next->name, next);
+      if (!added) {
+        InFlightDiagnostic diagnostic = error(next->place);
+        if (next->name.empty())
+          diagnostic << "a second mesh needs a name, such as 'mesh inner (x: 2)'";
+        else
+          diagnostic << "mesh '" << next->name << "' is defined twice";
+        diagnostic.attachNote(evaluator.location(entry->second->place)) << "the first one is here";
         return false;
       }
-      mesh = next;
     }
   }
   sound &= importItems(file);
-  if (mesh)
+  for (const ast::Mesh *mesh : itemsOf<ast::Mesh>(file))
     sound &= addMesh(*mesh);
   for (const ast::Block *block : itemsOf<ast::Block>(file))
     if (!isDump || block->kind != "parameters")

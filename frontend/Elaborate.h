@@ -7,6 +7,7 @@
 #include "dialects/net/NetOps.h"
 #include "frontend/Evaluate.h"
 #include "frontend/Frontend.h"
+#include "frontend/Shardings.h"
 
 #include <memory>
 #include <set>
@@ -63,6 +64,7 @@ private:
   bool bindFormals(const ast::Graph &cell, const ast::Call &call, Frame &caller, Frame &callee);
   bool runRepeat(const ast::Repeat &repeat, const ast::Assign &assign, Frame &frame);
   bool runIf(const ast::If &branches, const ast::Assign &assign, Frame &frame);
+  bool takeCellAttributes(const ast::Call &call, llvm::ArrayRef<NamedValue> results);
   bool bindResults(const ast::Assign &assign, llvm::ArrayRef<NamedValue> results, llvm::StringRef what,
                    ast::Place place, Frame &frame);
   bool bind(llvm::StringRef name, mlir::Value value, const ast::Place &place, Environment &env);
@@ -99,6 +101,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   bool isDump = false;
 
+  Shardings shardings{evaluator};
   Environment globals; ///< top-level constants and `devices`
   int64_t devices = 1;
   llvm::StringMap<const ast::Graph *> cells;

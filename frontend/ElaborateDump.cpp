@@ -161,7 +161,7 @@ bool Elaborator::elaborateDump(const ast::File &file) {
     sound = declareDumpParam(*param, *parameters, frame) && sound;
   std::vector<NamedValue> results;
   sound = sound && runDumpBody(*graph, frame, results);
-  return finishNetwork(results, location) && sound;
+  return finishNetwork(results, location) && sound && shardings.pin(network, devices);
 }
 
 } // namespace msc::frontend

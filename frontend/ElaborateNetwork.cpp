@@ -168,6 +168,7 @@ bool Elaborator::runParam(const ast::Param &param, Frame &frame) {
     net::addHelp(diagnostic, "write '= Normal(0.01)' or '= Zeros()' behind the type");
   }
   bool trained = true, sound = succeeded(type) && succeeded(initializer);
+  const ast::Arg *sharding = nullptr;
   for (const ast::Attributes &list : param.attributes)
     for (const ast::Arg &field : list.fields) {
       if (field.key == "requires_grad") {
@@ -176,15 +177,13 @@ bool Elaborator::runParam(const ast::Param &param, Frame &frame) {
         trained = succeeded(value) && *value;
         continue;
       }
-      sound = false;
-      InFlightDiagnostic diagnostic = error(field.keyPlace);
       if (field.key == "sharding") {
-        diagnostic << "'sharding' of a parameter is not supported by this version";
-        net::addHelp(diagnostic, "write in_strategy on the operator that uses it");
-      } else {
-        diagnostic << "unknown attribute '" << field.key << "' of a parameter";
-        net::addSuggestion(diagnostic, field.key, ArrayRef<StringRef>{"requires_grad", "sharding"});
+        sharding = &field;
+        continue;
       }
+      sound = false;
+      InFlightDiagnostic diagnostic = error(field.keyPlace) << "unknown attribute '" << field.key << "' of a parameter";
+      net::addSuggestion(diagnostic, field.key, ArrayRef<StringRef>{"requires_grad", "sharding"});
     }
   std::string drawName;
   if (param.drawName) {
@@ -196,7 +195,7 @@ bool Elaborator::runParam(const ast::Param &param, Frame &frame) {
   if (sound)
     value = addParam(frame.prefix + param.name + frame.suffix, *type, *initializer, trained, drawName,
                      locationOf(param.place, param.origin), param.place);
-  if (value)
+  if (value && (!sharding || shardings.take(*sharding, value)))
     return bind(param.name, value, param.place, frame.env);
   frame.env.values.try_emplace(param.name, Binding{Value(), param.place.begin}); // users stay silent
   return false;
@@ -272,7 +271,7 @@ bool Elaborator::elaborateNetwork(const ast::Graph &item) {
   }
   std::vector<NamedValue> results;
   sound = runBody(item.body, frame, results, ast::Return::Kind::Return) && sound;
-  return finishNetwork(results, evaluator.location(item.place)) && sound;
+  return finishNetwork(results, evaluator.location(item.place)) && sound && shardings.pin(network, devices);
 }
 
 //===----------------------------------------------------------------------===//
@@ -498,10 +497,6 @@ bool Elaborator::runCell(const ast::Graph &cell, const ast::Call &call, const as
       return false;
     }
   }
-  if (!call.attributes.empty()) {
-    error(call.attributes.front().place) << "attributes of a cell are not supported by this version";
-    return false;
-  }
   callee.prefix = frame.prefix + instance + ".";
   callee.scopePath = frame.scopePath + "/" + instance;
   std::vector<NamedValue> results;
@@ -520,7 +515,24 @@ bool Elaborator::runCell(const ast::Graph &cell, const ast::Call &call, const as
     if (!runBody(cell.body, callee, results, ast::Return::Kind::Return))
       return false;
   }
-  return bindResults(assign, results, "cell '" + cell.name + "'", call.place, frame);
+  return takeCellAttributes(call, results) &&
+         bindResults(assign, results, "cell '" + cell.name + "'", call.place, frame);
+}
+
+/// `{sharding: ...}` behind a call of a cell speaks of its first result.
+bool Elaborator::takeCellAttributes(const ast::Call &call, ArrayRef<NamedValue> results) {
+  for (const ast::Attributes &list : call.attributes)
+    for (const ast::Arg &field : list.fields) {
+      if (field.key != "sharding") {
+        InFlightDiagnostic diagnostic = error(field.keyPlace) << "unknown attribute '" << keyText(field.key)
+                                                              << "' of a cell's result";
+        net::addSuggestion(diagnostic, field.key, ArrayRef<StringRef>{"sharding"});
+        return false;
+      }
+      if (results.empty() || !shardings.take(field, results.front().value))
+        return false;
+    }
+  return true;
 }
 
 bool Elaborator::runRepeat(const ast::Repeat &repeat, const ast::Assign &assign, Frame &frame) {

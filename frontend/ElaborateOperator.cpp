@@ -73,6 +73,7 @@ private:
   SmallVector<std::pair<size_t, double>> constants;
   llvm::StringMap<ast::Place> given;
   std::optional<GivenStrategy> inStrategy, outStrategy;
+  const ast::Arg *sharding = nullptr;  ///< of the first result
   std::string origin = "user", source; ///< who decided the strategies
   std::string instance;
   size_t positional = 0; ///< next positional attribute
@@ -266,7 +267,7 @@ bool OperatorBuilder::takeOwnAttribute(StringRef key, const ast::Arg &field) {
   if (!spec) {
     InFlightDiagnostic diagnostic = error(field.keyPlace) << "unknown attribute '" << key << "' of '" << call.callee << "'";
     std::vector<StringRef> names = specNames();
-    names.insert(names.end(), {"in_strategy", "out_strategy"});
+    names.insert(names.end(), {"in_strategy", "out_strategy", "sharding"});
     net::addSuggestion(diagnostic, key, names);
     return false;
   }
@@ -340,10 +341,12 @@ bool OperatorBuilder::takeAttribute(const ast::Arg &field, const ast::Attributes
         text ? text.getValue().str() : net::valueText(*value);
     return true;
   }
-  if (key == "sharding" || key == "recompute") {
-    InFlightDiagnostic diagnostic = error(field.keyPlace) << "'" << key << "' is not supported by this version";
-    if (key == "sharding")
-      net::addHelp(diagnostic, "write in_strategy: pieces per dimension per operand");
+  if (key == "sharding") {
+    sharding = &field;
+    return true;
+  }
+  if (key == "recompute") {
+    error(field.keyPlace) << "'recompute' is not supported by this version";
     return false;
   }
   if (parent.isDump && !findSpec(key) && (list.label == "cnode_attrs" || list.label == "cnode_primal_attrs" || isDumpNoise(key)))
@@ -453,7 +456,8 @@ bool OperatorBuilder::build() {
     return parent.bindResults(assign, results, "'" + call.callee + "'", call.place, frame); // reports the counts
   }
   Operation *op = builder.create(state);
-  if (!finish(op) || failed(mlir::verify(op, /*verifyRecursively=*/false)))
+  if (!finish(op) || failed(mlir::verify(op, /*verifyRecursively=*/false)) ||
+      (sharding && !parent.shardings.take(*sharding, op->getResult(0))))
     return false;
   std::vector<NamedValue> results;
   for (Value value : op->getResults())

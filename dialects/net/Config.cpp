@@ -337,7 +337,8 @@ static void readMesh(ConfigOp op, Config &config) {
     mesh.axes.push_back(cast<StringAttr>(axis).getValue().str());
   auto sizes = op.getFields().getAs<DenseI64ArrayAttr>("sizes").asArrayRef();
   mesh.sizes.assign(sizes.begin(), sizes.end());
-  config.mesh = std::move(mesh);
+  if (!config.mesh) // further meshes name other cuts of the same devices
+    config.mesh = std::move(mesh);
 }
 
 //===----------------------------------------------------------------------===//

@@ -92,7 +92,7 @@ struct ContextConfig {
   mlir::Location location;
 };
 
-/// A mesh, if the file has one: names and sizes in order.
+/// The first mesh of the file, if it has one: names and sizes in order.
 struct MeshConfig {
   std::vector<std::string> axes;
   std::vector<int64_t> sizes;

@@ -217,13 +217,12 @@ help: write ((2, 4))
     2 |   %a = ReLU(%x) {in_strategy: ((2, 0))}
       |                               ^
 )T"},
-    {"ShardingOfOperator", networkOf(R"T(  %a = ReLU(%x) {sharding: (data, None)}
+    {"RecomputeOfOperator", networkOf(R"T(  %a = ReLU(%x) {recompute: true}
   return out: %a
 )T"),
-     R"T(net.mir:2:18: error: 'sharding' is not supported by this version
-    2 |   %a = ReLU(%x) {sharding: (data, None)}
-      |                  ^~~~~~~~
-help: write in_strategy: pieces per dimension per operand
+     R"T(net.mir:2:18: error: 'recompute' is not supported by this version
+    2 |   %a = ReLU(%x) {recompute: true}
+      |                  ^~~~~~~~~
 )T"},
     {"NoInitializer", networkOf(R"T(  param %w: f32[32, 16]
   %a = MatMul(%x, %w)

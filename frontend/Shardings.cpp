@@ -1,0 +1,389 @@
+#include "frontend/Shardings.h"
+
+#include "dialects/net/ConfigFields.h"
+#include "dialects/net/NetAttributes.h"
+#include "dialects/net/Suggest.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+using namespace mlir;
+
+namespace msc::frontend {
+
+using net::DimFactors;
+using net::Factor;
+using net::FactorKind;
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+bool Shardings::addAxis(StringRef name, int64_t size, StringRef mesh, const ast::Place &place) {
+  return axes.try_emplace(name.str(), Axis{size, mesh.str(), place}).second;
+}
+
+const ast::Place *Shardings::findAxis(StringRef name) const {
+  auto found = axes.find(name.str());
+  return found == axes.end() ? nullptr : &found->second.place;
+}
+
+/// The axes of one dimension: `None`, `data`, `data.model`, or a tuple of them.
+bool Shardings::readAxes(const ast::Expr &expr, std::vector<std::string> &result) {
+  if (expr.kind == ast::Expr::Kind::Tuple) {
+    for (const ast::Arg &item : expr.items)
+      if (!readAxes(item.value, result))
+        return false;
+    return true;
+  }
+  if (expr.kind != ast::Expr::Kind::Word) {
+    evaluator.error(expr.place) << "expected an axis of the mesh or None";
+    return false;
+  }
+  if (expr.text == "None")
+    return true;
+  SmallVector<StringRef> names;
+  StringRef(expr.text).split(names, '.');
+  for (StringRef name : names) {
+    if (axes.count(name.str())) {
+      result.push_back(name.str());
+      continue;
+    }
+    InFlightDiagnostic diagnostic = evaluator.error(expr.place);
+    if (axes.empty()) {
+      diagnostic << "'sharding' names the axis '" << name << "', but the file has no mesh";
+      net::addHelp(diagnostic, "add 'mesh (" + name + ": devices)' at the top of the file");
+      return false;
+    }
+    diagnostic << "unknown axis '" << name << "'";
+    net::addSuggestion(diagnostic, name, map_range(axes, [](const auto &axis) { return StringRef(axis.first); }));
+    return false;
+  }
+  return true;
+}
+
+/// `partial: (sum: model)`.
+bool Shardings::readPartial(const ast::Expr &expr, GivenSharding &sharding) {
+  static constexpr std::pair<StringLiteral, ReduceKind> kinds[] = {
+      {"sum", ReduceKind::Sum}, {"max", ReduceKind::Max}, {"min", ReduceKind::Min}};
+  const auto *kind = expr.items.size() == 1 && expr.kind == ast::Expr::Kind::Tuple
+                         ? find_if(kinds, [&](const auto &k) { return k.first == expr.items[0].key; })
+                         : std::end(kinds);
+  if (kind == std::end(kinds)) {
+    evaluator.error(expr.place) << "'partial' expects (sum: axis), (max: axis) or (min: axis)";
+    return false;
+  }
+  sharding.reduce = kind->second;
+  return readAxes(expr.items[0].value, sharding.partial);
+}
+
+/// An axis cuts one dimension, and all axes belong to one mesh.
+bool Shardings::checkAxes(const GivenSharding &sharding) {
+  std::vector<std::string> all = sharding.partial;
+  for (const std::vector<std::string> &dim : sharding.dims)
+    all.insert(all.end(), dim.begin(), dim.end());
+  for (auto [index, name] : enumerate(all)) {
+    if (is_contained(ArrayRef(all).drop_front(index + 1), name)) {
+      evaluator.error(sharding.place) << "axis '" << name << "' stands twice in this sharding";
+      return false;
+    }
+    const Axis &axis = axes.find(name)->second, &first = axes.find(all.front())->second;
+    if (axis.mesh != first.mesh) {
+      evaluator.error(sharding.place) << "'" << all.front() << "' and '" << name << "' are axes of different meshes";
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Shardings::take(const ast::Arg &field, Value value) {
+  const ast::Expr &expr = field.value;
+  GivenSharding sharding;
+  sharding.place = expr.place;
+  if (expr.kind != ast::Expr::Kind::Tuple) {
+    evaluator.error(expr.place) << "'sharding' expects one axis or None per dimension, such as (data, None)";
+    return false;
+  }
+  for (const ast::Arg &item : expr.items) {
+    if (item.key.empty()) {
+      if (!readAxes(item.value, sharding.dims.emplace_back()))
+        return false;
+    } else if (item.key != "partial") {
+      InFlightDiagnostic diagnostic = evaluator.error(item.keyPlace) << "unknown key '" << item.key << "' of a sharding";
+      net::addSuggestion(diagnostic, item.key, ArrayRef<StringRef>{"partial"});
+      return false;
+    } else if (!readPartial(item.value, sharding)) {
+      return false;
+    }
+  }
+  size_t rank = cast<RankedTensorType>(value.getType()).getRank();
+  if (sharding.dims.size() != rank) {
+    evaluator.error(expr.place) << "'sharding' has " << sharding.dims.size()
+                                << (sharding.dims.size() == 1 ? " entry" : " entries") << ", but the tensor, "
+                                << value.getType() << ", has " << rank << (rank == 1 ? " dimension" : " dimensions");
+    return false;
+  }
+  if (!checkAxes(sharding))
+    return false;
+  auto [entry, added] = given.try_emplace(value, sharding);
+  const GivenSharding &first = entry->second;
+  if (added || (first.dims == sharding.dims && first.partial == sharding.partial))
+    return true;
+  InFlightDiagnostic diagnostic = evaluator.error(expr.place) << "this sharding differs from the one that the value already has";
+  diagnostic.attachNote(evaluator.location(first.place)) << "first given here";
+  return false;
+}
+
+int64_t Shardings::piecesOf(ArrayRef<std::string> names) const {
+  int64_t pieces = 1;
+  for (const std::string &name : names)
+    pieces *= axes.find(name)->second.size;
+  return pieces;
+}
+
+//===----------------------------------------------------------------------===//
+// Pinning
+//===----------------------------------------------------------------------===//
+
+/// One operator: collects how its factors are cut.
+class OperatorPin {
+public:
+  OperatorPin(Shardings &all, Operation *op, int64_t devices)
+      : all(all), op(op), devices(devices), rule(cast<net::ShardingRuleInterface>(op).shardingRule()),
+        cuts(rule.factors.size()) {}
+
+  bool run() {
+    if (!takeGiven())
+      return false;
+    std::optional<net::Strategy> own = net::getInStrategy(op), out = net::getOutStrategy(op);
+    if (own && named)
+      return compare(*own);
+    if (out && !own)
+      takeOutStrategy(*out);
+    if (own)
+      takeStrategy(*own);
+    else
+      follow();
+    if (named) {
+      net::setInStrategy(op, strategy());
+      net::setStrategyOrigin(op, "user");
+    }
+    remember();
+    return true;
+  }
+
+private:
+  using Cut = Shardings::Cut;
+  struct FactorCut {
+    std::optional<Cut> cut;
+    const GivenSharding *from = nullptr;
+  };
+
+  InFlightDiagnostic error(const GivenSharding &sharding) { return all.evaluator.error(sharding.place); }
+
+  bool takeGiven() {
+    for (auto [index, result] : enumerate(op->getResults()))
+      if (auto found = all.given.find(result); found != all.given.end())
+        if (!constrain(found->second, rule.results[index]) || !constrainPartial(found->second))
+          return false;
+    for (auto [index, operand] : enumerate(op->getOperands()))
+      if (auto found = all.given.find(operand); found != all.given.end() && operand.getDefiningOp<net::ParamOp>())
+        if (!constrain(found->second, rule.operands[index]))
+          return false;
+    return true;
+  }
+
+  /// The dimensions of one tensor.
+  bool constrain(const GivenSharding &sharding, ArrayRef<DimFactors> dims) {
+    named = true;
+    for (auto [dim, names] : enumerate(sharding.dims)) {
+      if (dims[dim].empty() && all.piecesOf(names) > 1) {
+        error(sharding) << "dimension " << dim << " has one element for '" << op->getName().stripDialect()
+                        << "' and cannot be cut into " << all.piecesOf(names);
+        return false;
+      }
+      if (!dims[dim].empty() && !spread(sharding, dims[dim], names, dim))
+        return false;
+    }
+    return true;
+  }
+
+  /// The axes of one dimension over its factors, most major first: a factor that is not the last takes all its elements.
+  bool spread(const GivenSharding &sharding, const DimFactors &factors, ArrayRef<std::string> names, size_t dim) {
+    size_t next = 0;
+    for (auto [index, factor] : enumerate(factors)) {
+      Cut cut;
+      bool isLast = index + 1 == factors.size();
+      while (next < names.size() && (isLast || cut.pieces < rule.factors[factor].size)) {
+        cut.axes.push_back(names[next]);
+        cut.pieces = all.piecesOf(cut.axes);
+        ++next;
+      }
+      if (!set(sharding, factor, std::move(cut), "dimension " + std::to_string(dim)))
+        return false;
+    }
+    return true;
+  }
+
+  bool constrainPartial(const GivenSharding &sharding) {
+    if (sharding.partial.empty())
+      return true;
+    for (auto [index, factor] : enumerate(rule.factors)) {
+      if (factor.kind != FactorKind::Reduction || factor.reduce != sharding.reduce)
+        continue;
+      Cut cut{all.piecesOf(sharding.partial), sharding.partial};
+      return set(sharding, static_cast<int32_t>(index), std::move(cut), "what '" + name() + "' reduces");
+    }
+    error(sharding) << "'" << name() << "' has no partial result of this kind";
+    return false;
+  }
+
+  bool set(const GivenSharding &sharding, int32_t index, Cut cut, const std::string &what) {
+    const Factor &factor = rule.factors[index];
+    if (cut.pieces > 1 && factor.kind == FactorKind::Replicated) {
+      error(sharding) << "'" << name() << "' cannot cut " << what << ": " << factor.reason;
+      return false;
+    }
+    if (cut.pieces > factor.size) {
+      error(sharding) << "'sharding' cuts " << what << " into " << cut.pieces << " pieces, its size is " << factor.size;
+      return false;
+    }
+    FactorCut &slot = cuts[index];
+    if (slot.cut && slot.cut->axes != cut.axes) {
+      InFlightDiagnostic diagnostic = error(sharding)
+                                      << "'" << name() << "' cannot follow both shardings: they cut " << what
+                                      << " differently";
+      diagnostic.attachNote(all.evaluator.location(slot.from->place)) << "the other one is here";
+      diagnostic.attachNote(op->getLoc()) << "the operator is here";
+      return false;
+    }
+    for (const std::string &axis : cut.axes)
+      for (auto [other, used] : enumerate(cuts))
+        if (other != static_cast<size_t>(index) && used.cut && is_contained(used.cut->axes, axis)) {
+          InFlightDiagnostic diagnostic = error(sharding) << "axis '" << axis << "' would cut two dimensions of '"
+                                                          << name() << "' that do not belong together";
+          diagnostic.attachNote(all.evaluator.location(used.from->place)) << "the other one is named here";
+          return false;
+        }
+    slot = {std::move(cut), &sharding};
+    return true;
+  }
+
+  /// Factors that nothing names are cut as the first operand that knows holds them, where devices and axes are left.
+  void follow() {
+    for (auto [index, operand] : enumerate(op->getOperands())) {
+      auto found = all.known.find(operand);
+      if (found == all.known.end())
+        continue;
+      for (auto [dim, cut] : enumerate(found->second)) {
+        const DimFactors &factors = rule.operands[index][dim];
+        if (factors.size() != 1 || cuts[factors[0]].cut || !mayFollow(factors[0], cut))
+          continue;
+        cuts[factors[0]].cut = cut;
+      }
+    }
+  }
+
+  bool mayFollow(int32_t factor, const Cut &cut) const {
+    int64_t used = cut.pieces;
+    for (const FactorCut &other : cuts) {
+      if (!other.cut)
+        continue;
+      used *= other.cut->pieces;
+      if (any_of(cut.axes, [&](const std::string &axis) { return is_contained(other.cut->axes, axis); }))
+        return false;
+    }
+    return rule.factors[factor].kind != FactorKind::Replicated && cut.pieces <= rule.factors[factor].size &&
+           devices % used == 0;
+  }
+
+  void takeStrategy(const net::Strategy &own) {
+    for (auto [index, dims] : enumerate(rule.operands))
+      for (auto [dim, factors] : enumerate(dims))
+        if (factors.size() == 1 && index < own.size() && dim < own[index].size())
+          cuts[factors[0]].cut = Cut{own[index][dim], {}};
+  }
+
+  /// Pieces of the results alone.
+  void takeOutStrategy(const net::Strategy &out) {
+    named = true;
+    for (auto [index, dims] : enumerate(rule.results))
+      for (auto [dim, factors] : enumerate(dims))
+        if (factors.size() == 1 && !cuts[factors[0]].cut)
+          cuts[factors[0]].cut = Cut{out[index][dim], {}};
+  }
+
+  /// A strategy beside a sharding has to say the same; otherwise one of them would be lost.
+  bool compare(const net::Strategy &own) {
+    for (auto [index, dims] : enumerate(rule.operands))
+      for (auto [dim, factors] : enumerate(dims)) {
+        if (factors.size() != 1 || !cuts[factors[0]].from || index >= own.size() || dim >= own[index].size() ||
+            own[index][dim] == cuts[factors[0]].cut->pieces)
+          continue;
+        InFlightDiagnostic diagnostic = error(*cuts[factors[0]].from)
+                                        << "'in_strategy' of '" << name() << "' cuts dimension " << dim
+                                        << " of operand " << index << " into " << own[index][dim]
+                                        << (own[index][dim] == 1 ? " piece" : " pieces") << ", the sharding into "
+                                        << cuts[factors[0]].cut->pieces;
+        diagnostic.attachNote(op->getLoc()) << "the operator is here";
+        net::addHelp(diagnostic, "leave one of them away");
+        return false;
+      }
+    takeStrategy(own);
+    remember();
+    return true;
+  }
+
+  net::Strategy strategy() const {
+    net::Strategy pieces;
+    for (const std::vector<DimFactors> &dims : rule.operands) {
+      auto &tuple = pieces.emplace_back();
+      for (const DimFactors &factors : dims) {
+        int64_t product = 1;
+        for (int32_t factor : factors)
+          product *= cuts[factor].cut ? cuts[factor].cut->pieces : 1;
+        tuple.push_back(product);
+      }
+    }
+    return pieces;
+  }
+
+  /// What users of the results may follow.
+  void remember() {
+    if (none_of(cuts, [](const FactorCut &cut) { return cut.cut && cut.cut->pieces > 1; }))
+      return;
+    for (auto [index, result] : enumerate(op->getResults())) {
+      std::vector<Cut> dims;
+      for (const DimFactors &factors : rule.results[index])
+        dims.push_back(factors.size() == 1 && cuts[factors[0]].cut ? *cuts[factors[0]].cut : Cut{});
+      all.known[result] = std::move(dims);
+    }
+  }
+
+  std::string name() const { return net::getInstanceName(op).str(); }
+
+  Shardings &all;
+  Operation *op;
+  int64_t devices;
+  net::ShardingRule rule;
+  std::vector<FactorCut> cuts; ///< per factor
+  bool named = false;          ///< a sharding speaks of this operator
+};
+
+bool Shardings::pin(net::NetworkOp network, int64_t devices) {
+  bool sound = true;
+  for (auto &[value, sharding] : given)
+    if (isa<BlockArgument>(value)) {
+      InFlightDiagnostic diagnostic = evaluator.error(sharding.place) << "this value is an input of the network, which the dataset cuts";
+      net::addHelp(diagnostic, "write dataset_strategy in the context block");
+      sound = false;
+    }
+  for (Operation &op : network.getBody().front())
+    if (isa<net::ShardingRuleInterface>(op) &&
+        (!given.empty() || (net::getOutStrategy(&op) && !net::getInStrategy(&op))))
+      sound = OperatorPin(*this, &op, devices).run() && sound;
+  return sound;
+}
+
+} // namespace msc::frontend

@@ -1,0 +1,63 @@
+// `sharding:` of values, parameters and cell results: axes of a mesh per dimension. They become strategies of the
+// operators that make or use those tensors, so everything behind the frontend knows strategies only.
+#pragma once
+
+#include "dialects/net/NetOps.h"
+#include "frontend/Evaluate.h"
+
+#include "llvm/ADT/MapVector.h"
+
+#include <map>
+
+namespace msc::frontend {
+
+/// `sharding: (data, None, a.b)` or `sharding: (data, None, partial: (sum: model))` as written.
+struct GivenSharding {
+  std::vector<std::vector<std::string>> dims; ///< axes per dimension, most major first
+  std::vector<std::string> partial;           ///< axes that cut what the operator reduces
+  msc::ReduceKind reduce = msc::ReduceKind::Sum;
+  ast::Place place;
+};
+
+/// The meshes of a file and the shardings that speak of their axes.
+class Shardings {
+public:
+  explicit Shardings(Evaluator &evaluator) : evaluator(evaluator) {}
+
+  /// Adds an axis of a mesh; false if the name is taken.
+  bool addAxis(llvm::StringRef name, int64_t size, llvm::StringRef mesh, const ast::Place &place);
+  const ast::Place *findAxis(llvm::StringRef name) const;
+
+  /// Reads the value of `sharding:` for a tensor of the given rank and remembers it for the value; a second, different
+  /// one for the same value is an error. Reports what is wrong.
+  bool take(const ast::Arg &field, mlir::Value value);
+
+  /// Gives strategies to the operators of a finished network: where a sharding speaks of their results or parameters, and
+  /// where only out_strategy is given. Factors that neither names follow the operands; what does not fit is reported.
+  bool pin(net::NetworkOp network, int64_t devices);
+
+private:
+  friend class OperatorPin;
+  struct Axis {
+    int64_t size = 1;
+    std::string mesh;
+    ast::Place place;
+  };
+  /// How a value is cut per dimension, as far as pins say: pieces, and the axes where they are known.
+  struct Cut {
+    int64_t pieces = 1;
+    std::vector<std::string> axes;
+  };
+
+  bool readAxes(const ast::Expr &expr, std::vector<std::string> &axes);
+  bool readPartial(const ast::Expr &expr, GivenSharding &sharding);
+  bool checkAxes(const GivenSharding &sharding);
+  int64_t piecesOf(llvm::ArrayRef<std::string> axes) const;
+
+  Evaluator &evaluator;
+  std::map<std::string, Axis> axes;
+  llvm::MapVector<mlir::Value, GivenSharding> given;
+  llvm::DenseMap<mlir::Value, std::vector<Cut>> known;
+};
+
+} // namespace msc::frontend
