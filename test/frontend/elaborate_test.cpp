@@ -1,7 +1,9 @@
 // What networks mean: constants, cells, conditions, repeats, dumps, configs.
 #include "Reading.h"
 
+#include "dialects/net/Documentation.h"
 #include "dialects/net/NetOps.h"
+#include "frontend/ForeignNames.h"
 #include "frontend/Printer.h"
 
 #include <gtest/gtest.h>
@@ -51,6 +53,16 @@ int64_t sizeOf(const std::string &expression, frontend::ParseOptions options = {
   }
   auto network = *reading.module->getOps<net::NetworkOp>().begin();
   return cast<RankedTensorType>(network.getBody().getArgument(0).getType()).getDimSize(0);
+}
+
+TEST(ForeignNames, AreNoneOfOursAndMeanOperatorsOfOurs) {
+  for (const frontend::ForeignName &foreign : frontend::foreignNames()) {
+    EXPECT_FALSE(net::documentationOf(foreign.name)) << foreign.name.str();
+    llvm::SmallVector<llvm::StringRef> operators;
+    foreign.ours.split(operators, " + ", -1, /*KeepEmpty=*/false);
+    for (llvm::StringRef name : operators)
+      EXPECT_TRUE(net::documentationOf(name)) << foreign.name.str() << " -> " << name.str();
+  }
 }
 
 TEST(Constants, Arithmetic) {
