@@ -1,10 +1,11 @@
-// msc: compiles networks, explains plans.
+// msc: compiles networks, explains plans, plans redistributions.
 #include "compiler/Compiler.h"
 #include "compiler/Explain.h"
 #include "compiler/Report.h"
 #include "runtime/plan/PlanFile.h"
 #include "tools/CommandLine.h"
 #include "tools/FileKind.h"
+#include "tools/Redistribute.h"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -205,7 +206,13 @@ int main(int argc, char **argv) {
   explain->add_flag("--json", json, "the report as JSON on stdout");
   explainFlags.addTo(*explain, /*dumps=*/false);
 
+  tools::RedistributeFlags redistributeFlags;
+  CLI::App *redistribute = app.add_subcommand("redistribute", "how a tensor gets from one sharding to another");
+  redistributeFlags.addTo(*redistribute);
+
   if (int code = tools::parseCommandLine(app, {"msc", {argv + 1, argv + argc}}); code >= 0)
     return code;
+  if (redistribute->parsed())
+    return tools::runRedistribute(redistributeFlags);
   return compile->parsed() ? runCompile(compileFlags, output, report) : runExplain(explainFlags, op, json);
 }

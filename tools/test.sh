@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds everything and runs all tests.
 #   tools/test.sh            what every change must pass (under 40 minutes cold on two cores)
-#   tools/test.sh --long     also the campaigns: long fuzzing, large random differential runs, sanitizers on all tests
+#   tools/test.sh --long     also the campaigns: long fuzzing, large random differential runs, sanitizers on all tests (hours)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tools/packages.sh
@@ -20,5 +20,13 @@ install_packages test
 cmake --preset dev -DMSC_BUILD_TESTS=ON > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
 rm -f build-configure.log
 cmake --build --preset dev
-[ $long = 1 ] && export MSC_LONG=1
-ctest --test-dir build --output-on-failure -j "$(nproc)" -LE benchmark
+if [ $long = 0 ]; then
+  ctest --preset dev -j "$(nproc)" -LE benchmark
+  exit
+fi
+MSC_LONG=1 ctest --preset dev --timeout 14400 -j "$(nproc)" -LE benchmark
+for sanitizer in asan tsan; do
+  cmake --preset $sanitizer -DMSC_BUILD_TESTS=ON > /dev/null
+  cmake --build --preset $sanitizer
+  ctest --preset $sanitizer -LE benchmark
+done

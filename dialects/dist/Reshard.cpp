@@ -29,43 +29,11 @@ bool permutes(const Sharding &from, const Sharding &to, const Shape &shape) {
   return sorted(source) == sorted(target);
 }
 
-/// Without a common refinement: one group of all ranks.
-ReshardStep exchangeAmongAll(const Sharding &from, const Sharding &to, const Shape &shape) {
-  return {.kind = permutes(from, to, shape) ? MoveKind::CollectivePermute : MoveKind::Exchange,
-          .after = to,
-          .groupMatrix = {from.devices()},
-          .groupAxes = {0},
-          .receivedElements = receivedElements(from, to, shape)};
-}
-
-/// The same without an exchange: everything is gathered, dimension by dimension, and cut anew.
-void gatherAndSlice(Sharding now, const Sharding &to, const Shape &shape, Steps &steps) {
-  for (size_t dim = 0; dim < shape.size(); ++dim) {
-    if (now.dims[dim].empty())
-      continue;
-    Sharding after = now;
-    after.dims[dim].clear();
-    ReshardStep step{.kind = MoveKind::AllGather,
-                     .after = after,
-                     .groupMatrix = now.axes,
-                     .groupAxes = now.dims[dim],
-                     .dimension = static_cast<int64_t>(dim),
-                     .receivedElements = receivedElements(now, after, shape)};
-    std::sort(step.groupAxes.begin(), step.groupAxes.end());
-    steps.push_back(std::move(step));
-    now = after;
-  }
-  if (!samePlacement(now, to))
-    steps.push_back({.after = to, .groupMatrix = to.axes, .receivedElements = elementCount(to.capacity(shape))});
-}
-
 Steps withoutCommonMatrix(const Sharding &from, const Sharding &to, const Shape &shape, const ReshardOptions &options) {
+  if (!options.exchange)
+    return gatherAndSlice(from, to, shape);
   Steps steps = planCompletion(from.canonical(), shape);
-  Sharding whole = steps.empty() ? from.canonical() : steps.back().after;
-  if (options.exchange)
-    steps.push_back(exchangeAmongAll(whole, to, shape));
-  else
-    gatherAndSlice(whole, to, shape, steps);
+  steps.push_back(exchangeAmongAll(steps.empty() ? from : steps.back().after, to, shape));
   return steps;
 }
 
@@ -162,6 +130,37 @@ std::vector<ReshardStep> planCompletion(const Sharding &from, const std::vector<
     steps.push_back(std::move(step));
   }
   simplify(steps);
+  return steps;
+}
+
+ReshardStep exchangeAmongAll(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape) {
+  return {.kind = permutes(from, to, shape) ? MoveKind::CollectivePermute : MoveKind::Exchange,
+          .after = to,
+          .groupMatrix = {from.devices()},
+          .groupAxes = {0},
+          .receivedElements = receivedElements(from, to, shape)};
+}
+
+std::vector<ReshardStep> gatherAndSlice(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape) {
+  Steps steps = planCompletion(from.canonical(), shape);
+  Sharding now = steps.empty() ? from.canonical() : steps.back().after;
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    if (now.dims[dim].empty())
+      continue;
+    Sharding after = now;
+    after.dims[dim].clear();
+    ReshardStep step{.kind = MoveKind::AllGather,
+                     .after = after,
+                     .groupMatrix = now.axes,
+                     .groupAxes = now.dims[dim],
+                     .dimension = static_cast<int64_t>(dim),
+                     .receivedElements = receivedElements(now, after, shape)};
+    std::sort(step.groupAxes.begin(), step.groupAxes.end());
+    steps.push_back(std::move(step));
+    now = after;
+  }
+  if (!samePlacement(now, to))
+    steps.push_back({.after = to, .groupMatrix = to.axes, .receivedElements = elementCount(to.capacity(shape))});
   return steps;
 }
 

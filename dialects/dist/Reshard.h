@@ -47,6 +47,11 @@ std::vector<ReshardStep> planReshard(const Sharding &from, const Sharding &to, c
 /// Steps that complete a partial value where it lies: one AllReduce per kind of reduction, for the kinds do not commute.
 std::vector<ReshardStep> planCompletion(const Sharding &from, const std::vector<int64_t> &shape);
 
+/// Other ways, to compare with: every rank takes what it lacks in one exchange among all ranks; everything is gathered,
+/// dimension by dimension, and cut anew. Partial axes are completed first.
+ReshardStep exchangeAmongAll(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape);
+std::vector<ReshardStep> gatherAndSlice(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape);
+
 /// planReshard for one machine, each question answered once.
 class ReshardPlanner {
 public:

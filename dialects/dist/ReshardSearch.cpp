@@ -22,8 +22,8 @@ constexpr size_t mostDims = 12;
 /// Up to this many axes every slice, every permutation and every order of reduced axes is tried; with more, those that
 /// bring a dimension closer to what the goal has there.
 constexpr size_t fewAxes = 4;
-/// Expanded states after which the best sequence found so far is taken.
-constexpr size_t mostExpansions = 20000;
+/// Expanded states after which the best sequence found so far is taken; with few axes never reached.
+constexpr size_t mostExpansions = 20000, mostExpansionsOfManyAxes = 1000;
 
 /// The place of one axis.
 constexpr uint8_t repeats = 0xF0;
@@ -94,7 +94,7 @@ public:
         continue; // a cheaper way to the same state came later
       if (nodes[node].state == goal)
         return path(node);
-      if (++expanded > mostExpansions)
+      if (++expanded > (axes.size() <= fewAxes ? mostExpansions : mostExpansionsOfManyAxes))
         return cheapestGoal >= 0 ? std::optional(path(static_cast<size_t>(cheapestGoal))) : std::nullopt;
       expand(node);
     }

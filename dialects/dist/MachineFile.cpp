@@ -1,0 +1,119 @@
+#include "dialects/dist/MachineFile.h"
+
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+
+namespace msc::dist {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+/// Reads members of an object; the first flaw stays.
+class Reader {
+public:
+  explicit Reader(std::string &flaw) : flaw(flaw) {}
+
+  double number(const Json &object, const char *key, double least) {
+    if (!object.is_object() || !object.contains(key) || !object[key].is_number()) {
+      note(std::string("'") + key + "' is missing or no number");
+      return 1;
+    }
+    double value = object[key].get<double>();
+    if (!(value >= least))
+      note(std::string("'") + key + "' is " + object[key].dump() + ", expected at least " + Json(least).dump());
+    return value;
+  }
+
+  std::string text(const Json &object, const char *key) {
+    if (!object.is_object() || !object.contains(key) || !object[key].is_string()) {
+      note(std::string("'") + key + "' is missing or no text");
+      return "";
+    }
+    return object[key].get<std::string>();
+  }
+
+  void note(const std::string &what) {
+    if (flaw.empty())
+      flaw = what;
+  }
+
+private:
+  std::string &flaw;
+};
+
+LinkLevel readLevel(const Json &json, Reader &reader) {
+  LinkLevel level;
+  level.name = reader.text(json, "name");
+  level.ranks = static_cast<int64_t>(reader.number(json, "ranks", 0));
+  if (!json.is_object() || !json.contains("collectives") || !json["collectives"].is_object()) {
+    reader.note("a level has no 'collectives'");
+    return level;
+  }
+  const Json &collectives = json["collectives"];
+  for (size_t kind = 1; kind < moveKinds; ++kind) {
+    const char *name = moveKindName(static_cast<MoveKind>(kind));
+    if (!collectives.contains(name)) {
+      reader.note(std::string("level '") + level.name + "' has no '" + name + "'");
+      continue;
+    }
+    const Json &cost = collectives[name];
+    level.costs[kind] = {reader.number(cost, "alpha_us", 0), reader.number(cost, "hop_us", 0),
+                         reader.number(cost, "beta_us_per_byte", 0)};
+  }
+  return level;
+}
+
+} // namespace
+
+Result<MachineModel> readMachine(const std::string &nameOrPath) {
+  if (nameOrPath == "cpu-local")
+    return MachineModel::cpuLocal();
+  std::ifstream in(nameOrPath, std::ios::binary);
+  if (!in)
+    return Error{ExitCode::Usage, "there is no machine '" + nameOrPath + "' and no file of that name",
+                 "use cpu-local, or the path of a machine file"};
+  Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
+  std::string flaw;
+  Reader reader(flaw);
+  if (!json.is_object())
+    return Error{ExitCode::BadFile, "machine file '" + nameOrPath + "' is no JSON object", ""};
+  MachineModel machine;
+  machine.name = reader.text(json, "name");
+  machine.source = reader.text(json, "source");
+  machine.flopsPerUs = reader.number(json, "flops_per_us", 1e-9);
+  machine.memoryBytesPerUs = reader.number(json, "memory_bytes_per_us", 1e-9);
+  machine.launchUs = reader.number(json, "launch_us", 0);
+  if (!json.contains("levels") || !json["levels"].is_array() || json["levels"].empty())
+    reader.note("'levels' is missing or empty");
+  else
+    for (const Json &level : json["levels"])
+      machine.levels.push_back(readLevel(level, reader));
+  for (size_t i = 1; i < machine.levels.size(); ++i)
+    if (machine.levels[i - 1].ranks == 0)
+      reader.note("only the last level may have 0 ranks, which means any number");
+  if (!flaw.empty())
+    return Error{ExitCode::BadFile, "machine file '" + nameOrPath + "': " + flaw, ""};
+  return machine;
+}
+
+std::string machineJson(const MachineModel &machine) {
+  Json json{{"name", machine.name},
+            {"source", machine.source},
+            {"flops_per_us", machine.flopsPerUs},
+            {"memory_bytes_per_us", machine.memoryBytesPerUs},
+            {"launch_us", machine.launchUs},
+            {"levels", Json::array()}};
+  for (const LinkLevel &level : machine.levels) {
+    Json collectives = Json::object();
+    for (size_t kind = 1; kind < moveKinds; ++kind)
+      collectives[moveKindName(static_cast<MoveKind>(kind))] = {{"alpha_us", level.costs[kind].alphaUs},
+                                                                {"hop_us", level.costs[kind].hopUs},
+                                                                {"beta_us_per_byte", level.costs[kind].betaUsPerByte}};
+    json["levels"].push_back({{"name", level.name}, {"ranks", level.ranks}, {"collectives", collectives}});
+  }
+  return json.dump(2) + "\n";
+}
+
+} // namespace msc::dist
