@@ -12,8 +12,8 @@ namespace msc::frontend {
 ArrayRef<ForeignName> foreignNames() {
   static const ForeignName names[] = {
       // Products.
-      {"Linear", "MatMul + BiasAdd"},
-      {"Dense", "MatMul + BiasAdd"},
+      {"Linear", "MatMul + BiasAdd", "Linear"},
+      {"Dense", "MatMul + BiasAdd", "Dense"},
       {"Gemm", "MatMul + BiasAdd"},
       {"addmm", "MatMul + BiasAdd"},
       {"mm", "MatMul"},
@@ -57,10 +57,10 @@ ArrayRef<ForeignName> foreignNames() {
       {"ReduceMin", "Neg + ReduceMax + Neg"},
       {"var", "ReduceMean + Sub + Square + ReduceMean"},
       {"std", "ReduceMean + Sub + Square + ReduceMean + Sqrt"},
-      {"Softmax", "ReduceMax + Sub + Exp + ReduceSum + RealDiv"},
+      {"Softmax", "ReduceMax + Sub + Exp + ReduceSum + RealDiv", "Softmax"},
       {"LogSoftmax", "ReduceMax + Sub + Exp + ReduceSum + Log + Sub"},
-      {"LayerNorm", "ReduceMean + Sub + Square + ReduceMean + Add + Rsqrt + Mul"},
-      {"RMSNorm", "Square + ReduceMean + Add + Rsqrt + Mul"},
+      {"LayerNorm", "ReduceMean + Sub + Square + ReduceMean + Add + Rsqrt + Mul", "LayerNorm"},
+      {"RMSNorm", "Square + ReduceMean + Add + Rsqrt + Mul", "RMSNorm"},
       {"L1Loss", "Sub + Abs + ReduceMean"},
       {"CrossEntropyLoss", "ReduceMax + Sub + Exp + ReduceSum + Log + Sub + Mul + ReduceSum"},
       {"SoftmaxCrossEntropyWithLogits", "ReduceMax + Sub + Exp + ReduceSum + Log + Sub + Mul + ReduceSum"},
@@ -96,22 +96,29 @@ ArrayRef<ForeignName> foreignNames() {
       {"argmax", ""},
       {"TopK", ""},
       {"Dropout", ""},
-      {"MultiheadAttention", ""},
+      {"MultiheadAttention", "", "MultiHeadAttention"},
       {"ScaledDotProductAttention", ""},
       {"scaled_dot_product_attention", ""},
   };
   return names;
 }
 
+static std::string equivalentOf(const ForeignName &foreign) {
+  std::string layer = foreign.layer.empty() ? "" : ("cell " + foreign.layer + " of import \"nn.mir\"").str();
+  if (foreign.ours.empty() && layer.empty())
+    return "this version has no equivalent; 'msc ops' lists the operators";
+  if (foreign.ours.empty())
+    return "here it is " + layer;
+  return ("here it is " + foreign.ours + (layer.empty() ? "" : ", or " + layer) + "; see 'msc ops " +
+          foreign.ours.split(' ').first + "'")
+      .str();
+}
+
 std::string helpForOperator(StringRef name, const std::vector<std::string> &known) {
   bool isKnown = any_of(known, [&](StringRef other) { return other.equals_insensitive(name); });
   const auto *foreign = find_if(foreignNames(), [&](const ForeignName &f) { return f.name.equals_insensitive(name); });
-  if (!isKnown && foreign != foreignNames().end() && foreign->ours.empty())
-    return "this version has no equivalent; 'msc ops' lists the operators";
   if (!isKnown && foreign != foreignNames().end())
-    return ("here it is " + foreign->ours + "; 'msc ops " + foreign->ours.split(' ').first + "' shows how to write " +
-            (foreign->ours.contains('+') ? "the first" : "it"))
-        .str();
+    return equivalentOf(*foreign);
   if (std::string near = nearest(std::string_view(name), known); !near.empty())
     return "did you mean '" + near + "'?";
   return "'msc ops' lists the operators";

@@ -11,7 +11,8 @@ namespace msc::frontend {
 
 struct ForeignName {
   llvm::StringRef name;
-  llvm::StringRef ours; ///< "MatMul + BiasAdd": operators in order; empty: this version has no equivalent
+  llvm::StringRef ours;       ///< "MatMul + BiasAdd": operators in order; empty: none in this version
+  llvm::StringRef layer = ""; ///< "Linear": the cell of the layer library that does the same
 };
 
 llvm::ArrayRef<ForeignName> foreignNames();

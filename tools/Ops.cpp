@@ -46,6 +46,7 @@ void printAll(const std::vector<OperatorDescription> &ops) {
   printLines(ops, /*differentiable=*/true);
   fmt::print("\noperators that training adds, without a gradient of their own:\n");
   printLines(ops, /*differentiable=*/false);
+  fmt::print("\nlayers such as Linear, LayerNorm, Softmax and MultiHeadAttention are cells: import \"nn.mir\"\n");
 }
 
 void printOne(const OperatorDescription &op) {

@@ -56,12 +56,15 @@ int64_t sizeOf(const std::string &expression, frontend::ParseOptions options = {
 }
 
 TEST(ForeignNames, AreNoneOfOursAndMeanOperatorsOfOurs) {
+  std::string library = fileText(FRONTEND_LIBRARY "/nn.mir");
   for (const frontend::ForeignName &foreign : frontend::foreignNames()) {
     EXPECT_FALSE(net::documentationOf(foreign.name)) << foreign.name.str();
     llvm::SmallVector<llvm::StringRef> operators;
     foreign.ours.split(operators, " + ", -1, /*KeepEmpty=*/false);
     for (llvm::StringRef name : operators)
       EXPECT_TRUE(net::documentationOf(name)) << foreign.name.str() << " -> " << name.str();
+    EXPECT_TRUE(foreign.layer.empty() || library.find("\ncell " + foreign.layer.str() + "(") != std::string::npos)
+        << foreign.name.str() << " -> " << foreign.layer.str();
   }
 }
 

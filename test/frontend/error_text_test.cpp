@@ -79,7 +79,7 @@ help: 'msc ops' lists the operators
      R"T(net.mir:2:8: error: unknown operator 'Linear'
     2 |   %a = Linear(%x)
       |        ^~~~~~
-help: here it is MatMul + BiasAdd; 'msc ops MatMul' shows how to write the first
+help: here it is MatMul + BiasAdd, or cell Linear of import "nn.mir"; see 'msc ops MatMul'
 )T"},
     {"OperatorWithoutEquivalent", networkOf(R"T(  %a = Conv2d(%x)
   return out: %a
