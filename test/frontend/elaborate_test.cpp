@@ -105,6 +105,12 @@ TEST(Constants, AreOverriddenByDefines) {
   EXPECT_EQ(unknown.said, "msc: error: -D bach: the network has no const 'bach'\nhelp: did you mean 'batch'?\n");
   Reading broken("const batch = 3\nnetwork n(%x: f32[batch]) { return out: %x }", {.defines = {{"batch", "4 +"}}});
   EXPECT_EQ(broken.said, "msc: error: -D batch: cannot read '4 +': expected an expression before the end of the file\n");
+  Reading word("const batch = 3\nnetwork n(%x: f32[batch]) { return out: %x }", {.defines = {{"batch", "abc"}}});
+  EXPECT_EQ(word.said, "msc: error: -D batch: 'abc' is no number\n"
+                       "net.mir:1:7: note: the network has 'batch' = 3\n"
+                       "    1 | const batch = 3\n"
+                       "      |       ^~~~~\n");
+  EXPECT_TRUE(Reading("const rate = 1\nnetwork n(%x: f32[3]) { return out: %x }", {.defines = {{"rate", "0.5"}}}).module);
 }
 
 TEST(Cells, AreExpandedWithTheirPaths) {
@@ -200,6 +206,25 @@ TEST(Config, OfTheQuickstart) {
 
 Reading withFlags(std::vector<net::ConfigOverride> flags) {
   return Reading(test::quickstart, {.devices = 8}, "net.mir", true, std::move(flags));
+}
+
+TEST(Config, FlagsWinOverSynonymsInTheFile) {
+  using Kind = net::DatasetStrategy::Kind;
+  auto kindOf = [](const std::string &written, std::vector<net::ConfigOverride> flags) {
+    Reading reading("network n(%x: f32[8]) { return out: %x }\ncontext {" + written + "}", {.devices = 8}, "net.mir", true,
+                    std::move(flags));
+    EXPECT_TRUE(reading.config) << reading.said;
+    return reading.config ? std::optional(reading.config->context.datasetStrategy.kind) : std::nullopt;
+  };
+  EXPECT_EQ(kindOf("dataset_strategy: ((8,),)", {{"full_batch", "true"}}), Kind::FullBatch);
+  EXPECT_EQ(kindOf("dataset_strategy: full_batch", {{"full_batch", "false"}}), Kind::DataParallel);
+  EXPECT_EQ(kindOf("full_batch: true", {{"dataset_strategy", "data_parallel"}}), Kind::DataParallel);
+  EXPECT_EQ(kindOf("full_batch: true", {{"dataset_strategy", "((8,),)"}}), Kind::Given);
+  EXPECT_EQ(kindOf("search_mode: optimal", {{"auto_parallel_search_mode", "sharding_propagation"}}), Kind::DataParallel);
+  EXPECT_EQ(kindOf("auto_parallel_search_mode: optimal", {{"search_mode", "sharding_propagation"}}), Kind::DataParallel);
+  Reading both("network n(%x: f32[8]) { return out: %x }", {.devices = 8}, "net.mir", true,
+               {{"full_batch", "true"}, {"dataset_strategy", "data_parallel"}});
+  EXPECT_NE(both.said.find("clashes"), std::string::npos) << both.said; // two flags
 }
 
 TEST(Config, FlagsWinOverTheFile) {
