@@ -16,6 +16,8 @@
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 
 #include <chrono>
@@ -34,6 +36,14 @@ std::vector<ContextOption> contextOptions() {
   for (StringRef name : net::contextOptionNames())
     options.push_back({name.str(), net::contextOptionHelp(name)});
   return options;
+}
+
+std::string libraryFolder() {
+  llvm::SmallString<128> folder(
+      llvm::sys::path::parent_path(llvm::sys::fs::getMainExecutable(nullptr, reinterpret_cast<void *>(&libraryFolder))));
+  llvm::sys::path::append(folder, "..", "share", "msc");
+  llvm::sys::path::remove_dots(folder, /*remove_dot_dot=*/true);
+  return folder.str().str();
 }
 
 namespace {
@@ -84,6 +94,7 @@ private:
       parseOptions.devices = givenDevices();
       parseOptions.defines = options.defines;
       parseOptions.repropagate = options.repropagate;
+      parseOptions.library = libraryFolder();
       module = frontend::parseFile(options.input, context, parseOptions, sources);
       return static_cast<bool>(module);
     });

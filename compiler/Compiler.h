@@ -46,6 +46,9 @@ struct ContextOption {
 };
 std::vector<ContextOption> contextOptions();
 
+/// Where the layer library lies: ../share/msc from the folder of the program, in the build tree and when installed.
+std::string libraryFolder();
+
 /// "net.plan" for "dir/net.mir": where the plan goes unless -o says otherwise.
 std::string defaultOutput(const std::string &input);
 

@@ -36,7 +36,7 @@ FileLineColLoc findFileLocation(Location location) {
 }
 
 std::string displayedPath(const SourceMgr &sources, StringRef name) {
-  if (sources.getIncludeDirs().empty() || sys::path::is_absolute(name))
+  if (sources.getIncludeDirs().empty() || sys::path::is_absolute(name) || name.starts_with(libraryPrefix))
     return name.str();
   SmallString<128> path(sources.getIncludeDirs().front());
   sys::path::append(path, name);

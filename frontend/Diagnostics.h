@@ -43,6 +43,9 @@ private:
   unsigned warningCount = 0;
 };
 
+/// In front of the names of files of the layer library, so that they are the same wherever msc is installed.
+inline constexpr llvm::StringLiteral libraryPrefix = "<msc>/";
+
 /// What to call a file in messages: the names of sources are relative to the folder of the network, which the source
 /// manager holds as its include folder.
 std::string displayedPath(const llvm::SourceMgr &sources, llvm::StringRef name);

@@ -9,6 +9,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CheckedArithmetic.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
@@ -173,6 +174,13 @@ bool Elaborator::import(const ast::Import &item) {
     sys::path::append(name, *path);
   sys::path::remove_dots(name, /*remove_dot_dot=*/true);
   std::string full = displayedPath(sources, name);
+  if (SmallString<128> shared(options.library); !shared.empty() && !sys::fs::exists(full)) {
+    sys::path::append(shared, *path);
+    if (sys::fs::exists(shared)) {
+      full = shared.str().str();
+      name = (libraryPrefix + *path).str();
+    }
+  }
   if (!importedPaths.insert(name.str().str()).second)
     return true; // imported before; a cycle ends here too
   if (importedPaths.size() > maximumImports) {
@@ -181,7 +189,8 @@ bool Elaborator::import(const ast::Import &item) {
   }
   auto buffer = MemoryBuffer::getFile(full, /*IsText=*/true);
   if (!buffer) {
-    error(item.place) << "cannot read '" << full << "': " << buffer.getError().message();
+    InFlightDiagnostic diagnostic = error(item.place) << "cannot read '" << full << "': " << buffer.getError().message();
+    net::addSuggestion(diagnostic, *path, libraryFiles());
     return false;
   }
   auto named = MemoryBuffer::getMemBufferCopy((*buffer)->getBuffer(), name);
@@ -190,6 +199,26 @@ bool Elaborator::import(const ast::Import &item) {
     return false;
   imported.push_back(std::make_unique<ast::File>(std::move(*file)));
   return importItems(*imported.back());
+}
+
+/// Names of the files that can be imported from everywhere.
+std::vector<std::string> Elaborator::libraryFiles() const {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (sys::fs::directory_iterator file(options.library, failed), end; !failed && file != end; file.increment(failed))
+    names.push_back(sys::path::filename(file->path()).str());
+  llvm::sort(names);
+  return names;
+}
+
+/// The library file that defines a cell, or "".
+std::string Elaborator::findInLibrary(StringRef cell) const {
+  for (const std::string &name : libraryFiles()) {
+    auto buffer = MemoryBuffer::getFile(options.library + "/" + name, /*IsText=*/true);
+    if (buffer && (*buffer)->getBuffer().contains(("\ncell " + cell + "(").str()))
+      return name;
+  }
+  return "";
 }
 
 /// Only cells and constants of an imported file count.

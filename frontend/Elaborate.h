@@ -43,6 +43,8 @@ private:
   bool defineConst(const ast::Const &item, Environment &env, bool isTopLevel);
   bool import(const ast::Import &item);
   bool importItems(const ast::File &file);
+  std::vector<std::string> libraryFiles() const;
+  std::string findInLibrary(llvm::StringRef cell) const;
   bool elaborateItems(const ast::File &file);
   bool addMesh(const ast::Mesh &mesh);
   bool addBlock(const ast::Block &block);
@@ -64,7 +66,7 @@ private:
   bool bindFormals(const ast::Graph &cell, const ast::Call &call, Frame &caller, Frame &callee);
   bool runRepeat(const ast::Repeat &repeat, const ast::Assign &assign, Frame &frame);
   bool runIf(const ast::If &branches, const ast::Assign &assign, Frame &frame);
-  bool takeCellAttributes(const ast::Call &call, llvm::ArrayRef<NamedValue> results);
+  bool takeCellAttributes(const ast::Call &call, llvm::ArrayRef<NamedValue> results, const Frame &frame);
   bool bindResults(const ast::Assign &assign, llvm::ArrayRef<NamedValue> results, llvm::StringRef what,
                    ast::Place place, Frame &frame);
   bool bind(llvm::StringRef name, mlir::Value value, const ast::Place &place, Environment &env);

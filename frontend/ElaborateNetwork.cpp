@@ -195,7 +195,7 @@ bool Elaborator::runParam(const ast::Param &param, Frame &frame) {
   if (sound)
     value = addParam(frame.prefix + param.name + frame.suffix, *type, *initializer, trained, drawName,
                      locationOf(param.place, param.origin), param.place);
-  if (value && (!sharding || shardings.take(*sharding, value)))
+  if (value && (!sharding || shardings.take(*sharding, value, frame.env)))
     return bind(param.name, value, param.place, frame.env);
   frame.env.values.try_emplace(param.name, Binding{Value(), param.place.begin}); // users stay silent
   return false;
@@ -515,12 +515,12 @@ bool Elaborator::runCell(const ast::Graph &cell, const ast::Call &call, const as
     if (!runBody(cell.body, callee, results, ast::Return::Kind::Return))
       return false;
   }
-  return takeCellAttributes(call, results) &&
+  return takeCellAttributes(call, results, frame) &&
          bindResults(assign, results, "cell '" + cell.name + "'", call.place, frame);
 }
 
 /// `{sharding: ...}` behind a call of a cell speaks of its first result.
-bool Elaborator::takeCellAttributes(const ast::Call &call, ArrayRef<NamedValue> results) {
+bool Elaborator::takeCellAttributes(const ast::Call &call, ArrayRef<NamedValue> results, const Frame &frame) {
   for (const ast::Attributes &list : call.attributes)
     for (const ast::Arg &field : list.fields) {
       if (field.key != "sharding") {
@@ -529,7 +529,7 @@ bool Elaborator::takeCellAttributes(const ast::Call &call, ArrayRef<NamedValue> 
         net::addSuggestion(diagnostic, field.key, ArrayRef<StringRef>{"sharding"});
         return false;
       }
-      if (results.empty() || !shardings.take(field, results.front().value))
+      if (results.empty() || !shardings.take(field, results.front().value, frame.env))
         return false;
     }
   return true;

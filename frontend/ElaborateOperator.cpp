@@ -457,7 +457,7 @@ bool OperatorBuilder::build() {
   }
   Operation *op = builder.create(state);
   if (!finish(op) || failed(mlir::verify(op, /*verifyRecursively=*/false)) ||
-      (sharding && !parent.shardings.take(*sharding, op->getResult(0))))
+      (sharding && !parent.shardings.take(*sharding, op->getResult(0), frame.env)))
     return false;
   std::vector<NamedValue> results;
   for (Value value : op->getResults())
@@ -477,6 +477,10 @@ Location Elaborator::locationOf(const ast::Place &place, const ast::Origin &orig
 
 bool Elaborator::unknownOperator(const ast::Call &call) {
   InFlightDiagnostic diagnostic = error(call.place) << "unknown operator '" << call.callee << "'";
+  if (std::string file = findInLibrary(call.callee); !file.empty()) {
+    net::addHelp(diagnostic, "add 'import \"" + file + "\"' at the top of the file");
+    return false;
+  }
   std::vector<std::string> names;
   for (RegisteredOperationName name : context->getRegisteredOperations())
     if (name.getDialectNamespace() == "net" && name.getInterface<net::Operator>())

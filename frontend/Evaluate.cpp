@@ -212,6 +212,10 @@ FailureOr<DictionaryAttr> Evaluator::evaluateFields(const std::vector<Arg> &fiel
 FailureOr<Attribute> Evaluator::evaluateCall(const Expr &expr, const Environment &env) {
   if (expr.text == "dim" || expr.text == "rank")
     return evaluateShape(expr, env);
+  if (expr.text == "sqrt")
+    return evaluateRoot(expr, env);
+  if (expr.text == "fail")
+    return evaluateFail(expr, env);
   SmallVector<Attribute> positional;
   std::vector<Arg> named;
   for (const Arg &arg : expr.items) {
@@ -230,6 +234,31 @@ FailureOr<Attribute> Evaluator::evaluateCall(const Expr &expr, const Environment
   return Attribute(builder.getDictionaryAttr({builder.getNamedAttr("callee", builder.getStringAttr(expr.text)),
                                               builder.getNamedAttr("args", builder.getArrayAttr(positional)),
                                               builder.getNamedAttr("named", *fields)}));
+}
+
+FailureOr<Attribute> Evaluator::evaluateRoot(const Expr &expr, const Environment &env) {
+  if (expr.items.size() != 1 || !expr.items.front().key.empty())
+    return error(expr.place) << "expected sqrt(x)";
+  const Expr &operand = expr.items.front().value;
+  FailureOr<Attribute> value = evaluate(operand, env);
+  if (failed(value))
+    return failure();
+  std::optional<double> number = net::asNumber(*value);
+  if (!number)
+    return notANumber(operand, *value, env);
+  if (*number < 0)
+    return error(operand.place) << "the root of " << *number << " is not a number";
+  return Attribute(builder.getF64FloatAttr(std::sqrt(*number)));
+}
+
+/// `fail("...")`: how a cell refuses an argument.
+FailureOr<Attribute> Evaluator::evaluateFail(const Expr &expr, const Environment &env) {
+  if (expr.items.size() != 1 || expr.items.front().value.kind != Expr::Kind::String)
+    return error(expr.place) << "expected fail(\"what is wrong\")";
+  FailureOr<std::string> text = decode(expr.items.front().value.text, env, expr.place.begin);
+  if (failed(text))
+    return failure();
+  return error(expr.place) << *text;
 }
 
 FailureOr<Attribute> Evaluator::evaluateShape(const Expr &expr, const Environment &env) {

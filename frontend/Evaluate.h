@@ -59,6 +59,8 @@ public:
 private:
   mlir::FailureOr<mlir::Attribute> evaluateCall(const ast::Expr &expr, const Environment &env);
   mlir::FailureOr<mlir::Attribute> evaluateChain(const ast::Expr &expr, const Environment &env);
+  mlir::FailureOr<mlir::Attribute> evaluateRoot(const ast::Expr &expr, const Environment &env);
+  mlir::FailureOr<mlir::Attribute> evaluateFail(const ast::Expr &expr, const Environment &env);
   mlir::FailureOr<mlir::Attribute> evaluateShape(const ast::Expr &expr, const Environment &env);
   mlir::FailureOr<mlir::Attribute> combine(mlir::Attribute left, const ast::Arg &link, mlir::Attribute right,
                                            const ast::Expr &leftExpr, const Environment &env);

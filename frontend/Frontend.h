@@ -20,6 +20,8 @@ struct ParseOptions {
   std::vector<std::pair<std::string, std::string>> defines;
   /// `--repropagate`: of a dump, keep only the strategies that the user wrote.
   bool repropagate = false;
+  /// Folder of the layer library: where imports are looked for that do not lie beside the network. Empty: nowhere.
+  std::string library;
 };
 
 /// Reads a file into a module that holds one `net.network`, a `net.config` per block and the attribute `net.devices`.

@@ -29,22 +29,38 @@ const ast::Place *Shardings::findAxis(StringRef name) const {
   return found == axes.end() ? nullptr : &found->second.place;
 }
 
-/// The axes of one dimension: `None`, `data`, `data.model`, or a tuple of them.
-bool Shardings::readAxes(const ast::Expr &expr, std::vector<std::string> &result) {
+/// A word as written, or the string that a constant of this name holds; axes hide constants.
+StringRef Shardings::wordOf(const ast::Expr &expr, const Environment &env) const {
+  if (expr.kind != ast::Expr::Kind::Word && expr.kind != ast::Expr::Kind::String)
+    return "";
+  std::optional<Attribute> constant = axes.count(expr.text) ? std::nullopt : env.findConstant(expr.text);
+  auto text = dyn_cast_or_null<StringAttr>(constant.value_or(Attribute()));
+  return text ? text.getValue() : StringRef(expr.text);
+}
+
+/// `auto`, or the axes of one dimension.
+bool Shardings::readDimension(const ast::Expr &expr, const Environment &env,
+                              std::optional<std::vector<std::string>> &result) {
+  return wordOf(expr, env) == "auto" || readAxes(expr, env, result.emplace());
+}
+
+/// `None`, `data`, `data.model`, or a tuple of them.
+bool Shardings::readAxes(const ast::Expr &expr, const Environment &env, std::vector<std::string> &result) {
   if (expr.kind == ast::Expr::Kind::Tuple) {
     for (const ast::Arg &item : expr.items)
-      if (!readAxes(item.value, result))
+      if (!readAxes(item.value, env, result))
         return false;
     return true;
   }
-  if (expr.kind != ast::Expr::Kind::Word) {
-    evaluator.error(expr.place) << "expected an axis of the mesh or None";
+  StringRef text = wordOf(expr, env);
+  if (text.empty()) {
+    evaluator.error(expr.place) << "expected an axis of the mesh, None or auto";
     return false;
   }
-  if (expr.text == "None")
+  if (text == "None")
     return true;
   SmallVector<StringRef> names;
-  StringRef(expr.text).split(names, '.');
+  text.split(names, '.');
   for (StringRef name : names) {
     if (axes.count(name.str())) {
       result.push_back(name.str());
@@ -64,7 +80,7 @@ bool Shardings::readAxes(const ast::Expr &expr, std::vector<std::string> &result
 }
 
 /// `partial: (sum: model)`.
-bool Shardings::readPartial(const ast::Expr &expr, GivenSharding &sharding) {
+bool Shardings::readPartial(const ast::Expr &expr, const Environment &env, GivenSharding &sharding) {
   static constexpr std::pair<StringLiteral, ReduceKind> kinds[] = {
       {"sum", ReduceKind::Sum}, {"max", ReduceKind::Max}, {"min", ReduceKind::Min}};
   const auto *kind = expr.items.size() == 1 && expr.kind == ast::Expr::Kind::Tuple
@@ -75,14 +91,15 @@ bool Shardings::readPartial(const ast::Expr &expr, GivenSharding &sharding) {
     return false;
   }
   sharding.reduce = kind->second;
-  return readAxes(expr.items[0].value, sharding.partial);
+  return readAxes(expr.items[0].value, env, sharding.partial);
 }
 
 /// An axis cuts one dimension, and all axes belong to one mesh.
 bool Shardings::checkAxes(const GivenSharding &sharding) {
   std::vector<std::string> all = sharding.partial;
-  for (const std::vector<std::string> &dim : sharding.dims)
-    all.insert(all.end(), dim.begin(), dim.end());
+  for (const auto &dim : sharding.dims)
+    if (dim)
+      all.insert(all.end(), dim->begin(), dim->end());
   for (auto [index, name] : enumerate(all)) {
     if (is_contained(ArrayRef(all).drop_front(index + 1), name)) {
       evaluator.error(sharding.place) << "axis '" << name << "' stands twice in this sharding";
@@ -97,7 +114,7 @@ bool Shardings::checkAxes(const GivenSharding &sharding) {
   return true;
 }
 
-bool Shardings::take(const ast::Arg &field, Value value) {
+bool Shardings::take(const ast::Arg &field, Value value, const Environment &env) {
   const ast::Expr &expr = field.value;
   GivenSharding sharding;
   sharding.place = expr.place;
@@ -107,13 +124,13 @@ bool Shardings::take(const ast::Arg &field, Value value) {
   }
   for (const ast::Arg &item : expr.items) {
     if (item.key.empty()) {
-      if (!readAxes(item.value, sharding.dims.emplace_back()))
+      if (!readDimension(item.value, env, sharding.dims.emplace_back()))
         return false;
     } else if (item.key != "partial") {
       InFlightDiagnostic diagnostic = evaluator.error(item.keyPlace) << "unknown key '" << item.key << "' of a sharding";
       net::addSuggestion(diagnostic, item.key, ArrayRef<StringRef>{"partial"});
       return false;
-    } else if (!readPartial(item.value, sharding)) {
+    } else if (!readPartial(item.value, env, sharding)) {
       return false;
     }
   }
@@ -196,14 +213,16 @@ private:
 
   /// The dimensions of one tensor.
   bool constrain(const GivenSharding &sharding, ArrayRef<DimFactors> dims) {
-    named = true;
     for (auto [dim, names] : enumerate(sharding.dims)) {
-      if (dims[dim].empty() && all.piecesOf(names) > 1) {
+      if (!names)
+        continue;
+      named = true;
+      if (dims[dim].empty() && all.piecesOf(*names) > 1) {
         error(sharding) << "dimension " << dim << " has one element for '" << op->getName().stripDialect()
-                        << "' and cannot be cut into " << all.piecesOf(names);
+                        << "' and cannot be cut into " << all.piecesOf(*names);
         return false;
       }
-      if (!dims[dim].empty() && !spread(sharding, dims[dim], names, dim))
+      if (!dims[dim].empty() && !spread(sharding, dims[dim], *names, dim))
         return false;
     }
     return true;
@@ -229,6 +248,7 @@ private:
   bool constrainPartial(const GivenSharding &sharding) {
     if (sharding.partial.empty())
       return true;
+    named = true;
     for (auto [index, factor] : enumerate(rule.factors)) {
       if (factor.kind != FactorKind::Reduction || factor.reduce != sharding.reduce)
         continue;

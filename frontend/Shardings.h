@@ -11,9 +11,10 @@
 
 namespace msc::frontend {
 
-/// `sharding: (data, None, a.b)` or `sharding: (data, None, partial: (sum: model))` as written.
+/// `sharding: (data, None, a.b)` or `sharding: (data, auto, partial: (sum: model))` as written.
 struct GivenSharding {
-  std::vector<std::vector<std::string>> dims; ///< axes per dimension, most major first
+  /// Axes per dimension, most major first; nothing: `auto`, left to what the operands and the search say.
+  std::vector<std::optional<std::vector<std::string>>> dims;
   std::vector<std::string> partial;           ///< axes that cut what the operator reduces
   msc::ReduceKind reduce = msc::ReduceKind::Sum;
   ast::Place place;
@@ -30,7 +31,7 @@ public:
 
   /// Reads the value of `sharding:` for a tensor of the given rank and remembers it for the value; a second, different
   /// one for the same value is an error. Reports what is wrong.
-  bool take(const ast::Arg &field, mlir::Value value);
+  bool take(const ast::Arg &field, mlir::Value value, const Environment &env);
 
   /// Gives strategies to the operators of a finished network: where a sharding speaks of their results or parameters, and
   /// where only out_strategy is given. Factors that neither names follow the operands; what does not fit is reported.
@@ -49,8 +50,10 @@ private:
     std::vector<std::string> axes;
   };
 
-  bool readAxes(const ast::Expr &expr, std::vector<std::string> &axes);
-  bool readPartial(const ast::Expr &expr, GivenSharding &sharding);
+  bool readAxes(const ast::Expr &expr, const Environment &env, std::vector<std::string> &axes);
+  bool readDimension(const ast::Expr &expr, const Environment &env, std::optional<std::vector<std::string>> &axes);
+  llvm::StringRef wordOf(const ast::Expr &expr, const Environment &env) const;
+  bool readPartial(const ast::Expr &expr, const Environment &env, GivenSharding &sharding);
   bool checkAxes(const GivenSharding &sharding);
   int64_t piecesOf(llvm::ArrayRef<std::string> axes) const;
 

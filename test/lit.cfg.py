@@ -25,6 +25,7 @@ config.environment.update({
 })
 config.substitutions.append(("%examples", os.path.join(config.msc_source, "examples")))
 config.substitutions.append(("%root", config.msc_source))
+config.substitutions.append(("%build", config.msc_build))
 config.substitutions.append(("%refuses", os.path.join(config.msc_source, "test", "cli", "inputs", "refuses.sh")))
 config.substitutions.append(("%python", sys.executable))
 if os.path.exists(os.path.join(config.msc_build, "lib", "msc", "libmsc_comm_mpi.so")):

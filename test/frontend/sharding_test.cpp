@@ -67,6 +67,19 @@ TEST(Sharding, FactorsThatNothingNamesFollowTheOperands) {
             "a=((2, 1), (1, 4)) b=((2, 4), (4)) d=((2, 4), (4, 1))");
 }
 
+TEST(Sharding, AutoLeavesADimensionOpen) {
+  std::string cell = R"(cell C(%x, cut: string = "auto") {
+  param %w: f32[dim(%x, 1), 16] = Zeros() {sharding: (auto, cut)}
+  %y = MatMul(%x, %w)
+  return %y
+}
+)";
+  std::string head = "  %h = ReLU(%x) {sharding: (data, auto)}\n";
+  EXPECT_EQ(strategiesOf(cell + onMesh(head + "  %a = C(%h)\n  return out: %a\n")), "h=((2, 1))");
+  EXPECT_EQ(strategiesOf(cell + onMesh(head + "  %a = C(%h, cut: model)\n  return out: %a\n")),
+            "h=((2, 1)) a.y=((2, 1), (1, 4))");
+}
+
 TEST(Sharding, OfACellIsThatOfItsResult) {
   EXPECT_EQ(strategiesOf("cell C(%x) {\n  %r = ReLU(%x)\n  %y = Tanh(%r)\n  return %y\n}\n" +
                          onMesh("  %a = C(%x) {sharding: (None, model)}\n  return out: %a\n")),
@@ -115,7 +128,7 @@ help: add 'mesh (data: devices)' at the top of the file
 help: did you mean 'data'?
 )T"},
     {"NoAxis", onMesh("  %a = ReLU(%x) {sharding: (2, None)}\n  return out: %a\n"),
-     R"T(net.mir:3:29: error: expected an axis of the mesh or None
+     R"T(net.mir:3:29: error: expected an axis of the mesh, None or auto
     3 |   %a = ReLU(%x) {sharding: (2, None)}
       |                             ^
 )T"},
