@@ -21,6 +21,8 @@ def Net_MatMulOp : Net_Operator<"MatMul", ["x1", "x2"], ["output"],
   let arguments = (ins Net_Tensor:$x1, Net_Tensor:$x2, DefaultValuedAttr<BoolAttr, "false">:$transpose_a,
                        DefaultValuedAttr<BoolAttr, "false">:$transpose_b, OptionalAttr<BoolAttr>:$sum_batch);
   let results = (outs Net_Tensor:$output);
+  let exampleInputs = "%x1: f32[16, 32], %x2: f32[8, 32]";
+  let exampleAttributes = "transpose_b: true";
   let specs = [{
     {.name = "transpose_a", .kind = Bool, .summary = "swap the last two dimensions of x1"},
     {.name = "transpose_b", .kind = Bool, .summary = "swap the last two dimensions of x2"},
