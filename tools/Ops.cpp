@@ -22,7 +22,7 @@ namespace {
 std::string signature(const OperatorDescription &op) {
   std::vector<std::string> parts = op.operands;
   for (const OperatorAttribute &attribute : op.attributes)
-    parts.push_back(fmt::format("{}: {}{}", attribute.name, attribute.type,
+    parts.push_back(fmt::format("{}{}: {}{}", attribute.name, attribute.required || attribute.defaultText ? "" : "?", attribute.type,
                                 attribute.defaultText ? " = " + *attribute.defaultText : ""));
   return fmt::format("{}({}) -> {}", op.name, fmt::join(parts, ", "), fmt::join(op.results, ", "));
 }
@@ -56,7 +56,7 @@ void printOne(const OperatorDescription &op) {
   for (const OperatorAttribute &attribute : op.attributes) {
     std::string type = attribute.words.empty() ? attribute.type : fmt::format("{}", fmt::join(attribute.words, " or "));
     fmt::print("  {}: {}, {}: {}{}\n", attribute.name, type,
-               attribute.defaultText ? "default " + *attribute.defaultText : "has to be given", attribute.summary,
+               attribute.defaultText ? "default " + *attribute.defaultText : attribute.required ? "has to be given" : "optional", attribute.summary,
                attribute.positional ? "; may follow the operands without its name" : "");
   }
   fmt::print("\nelement types: {}\ngradient: {}\n", fmt::join(op.elementTypes, ", "), op.differentiable ? "yes" : "no");
@@ -68,6 +68,7 @@ Json toJson(const OperatorDescription &op) {
   for (const OperatorAttribute &attribute : op.attributes)
     attributes.push_back({{"name", attribute.name},
                           {"type", attribute.type},
+                          {"required", attribute.required},
                           {"default", attribute.defaultText ? Json(*attribute.defaultText) : Json()},
                           {"words", attribute.words},
                           {"positional", attribute.positional},
