@@ -17,7 +17,11 @@ bool Parser::parseBody(Body &body) {
     bool isBlock = is(TokenKind::Ident) && peek(1).kind == TokenKind::LBrace; // the brace of the body is missing
     if (isBlock)
       return expectClosing(TokenKind::RBrace, "'}'", open);
-    if (!parseStatement(body.statements.emplace_back()))
+    Statement &statement = body.statements.emplace_back();
+    if (parseStatement(statement))
+      continue;
+    statement.broken = true;
+    if (!recoverInBody())
       return false;
   }
   body.close = placeOf(peek());
@@ -43,6 +47,12 @@ bool Parser::parseStatement(Statement &statement) {
   if (is(TokenKind::Ident) && (peek(1).kind == TokenKind::Equal || peek(1).kind == TokenKind::Comma)) {
     expected("a statement");
     error.help = ("names of values begin with '%': write %" + peek().text).str();
+    Assign &meant = statement.node.emplace<Assign>();
+    for (; is(TokenKind::Ident); accept(TokenKind::Comma)) {
+      Result &result = meant.results.emplace_back();
+      result.place = placeOf(peek());
+      result.name = take().text.str();
+    }
     return false;
   }
   return expected("a statement");
