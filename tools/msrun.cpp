@@ -2,6 +2,7 @@
 #include "runtime/Nearest.h"
 #include "runtime/checkpoint/File.h"
 #include "runtime/comm/mpi/Loader.h"
+#include "runtime/data/DataSource.h"
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/executor/Fetch.h"
 #include "runtime/executor/Run.h"
@@ -145,17 +146,41 @@ Status checkNames(const PlanIndex &index, const RunOptions &options) {
   return {};
 }
 
-/// Files that are written after the run can be written: it may have taken hours by then.
-Status checkTargets(const RunOptions &options) {
-  std::vector<std::string> targets;
+bool isSameFile(const std::string &a, const std::string &b) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  auto canonical = [&](const std::string &path) { return fs::weakly_canonical(fs::absolute(path, ignored), ignored); };
+  return fs::equivalent(a, b, ignored) || canonical(a) == canonical(b);
+}
+
+/// The files that a run reads, each with what it is.
+std::vector<std::pair<std::string, std::string>> filesRead(const plan::Plan &plan, const RunOptions &options) {
+  std::vector<std::pair<std::string, std::string>> files{{options.planPath, "the plan"}};
+  for (const auto &[name, file] : options.inputs)
+    files.emplace_back(file, fmt::format("input '{}'", name));
+  for (const plan::Dataset &dataset : plan.datasets())
+    for (const plan::Dataset::Column &column : dataset.columns())
+      if (Result<std::string> path = expandPath(column.path()); path && !path->empty())
+        files.emplace_back(*path, fmt::format("column '{}' of the data set", column.name()));
+  return files;
+}
+
+/// Files that are written after the run can be written, it may have taken hours by then, and are not its own input.
+Status checkTargets(const plan::Plan &plan, const RunOptions &options) {
+  std::vector<std::pair<std::string, std::string>> targets; // with the flag
   for (const auto &[name, file] : options.fetches)
-    targets.push_back(file);
+    targets.emplace_back(file, fmt::format("--fetch {}={}", name, file));
   if (!options.report.empty())
-    targets.push_back(options.report);
+    targets.emplace_back(options.report, "--report " + options.report);
   for (size_t i = 0; i < targets.size(); ++i) {
-    if (std::count(targets.begin(), targets.begin() + i, targets[i]) != 0)
-      return Error{ExitCode::Usage, fmt::format("'{}' would be written twice", targets[i]), "give each result a file of its own"};
-    if (Status status = checkWritable(targets[i]); !status)
+    const auto &[target, flag] = targets[i];
+    for (size_t j = 0; j < i; ++j)
+      if (isSameFile(targets[j].first, target))
+        return Error{ExitCode::Usage, fmt::format("'{}' would be written twice", target), "give each result a file of its own"};
+    for (const auto &[file, what] : filesRead(plan, options))
+      if (isSameFile(file, target))
+        return Error{ExitCode::Usage, fmt::format("{} would overwrite {}", flag, what), "choose another name"};
+    if (Status status = checkWritable(target); !status)
       return status;
   }
   return {};
@@ -197,6 +222,9 @@ Status checkEffects(const plan::Plan &plan, const RunOptions &options) {
   };
   const char *noTraining = "the plan does not train", *noBlock = "the network has no checkpoint block";
   bool trains = plan.has_training(), saves = plan.has_checkpointing();
+  if (!saves && checkpoint.resume == "latest" && checkpoint.directory.empty())
+    return Error{ExitCode::Usage, fmt::format("--resume latest does not know the folder: {}", noBlock),
+                 "add --checkpoint-directory DIR"};
   for (Status status : {idle(!trains && options.epochs, "--epochs", noTraining),
                         idle(!trains && options.steps, "--steps", noTraining),
                         idle(!trains && !options.log.every.empty(), "--log-every", noTraining),
@@ -293,7 +321,7 @@ Outcome execute(Flags &flags) {
   if (!launch)
     return {launch.error()};
   if (launch->rank.value_or(0) == 0) { // which writes them
-    if (Status status = checkTargets(flags.options); !status)
+    if (Status status = checkTargets(*plan, flags.options); !status)
       return {status};
     if (Status status = checkCheckpointDirectory(*plan, flags.options.checkpoint); !status)
       return {status};

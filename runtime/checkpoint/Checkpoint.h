@@ -40,7 +40,7 @@ struct TrainingState {
 /// Where checkpoints go; from the plan's `checkpoint` block and the command line.
 struct CheckpointOptions {
   std::string directory;
-  std::string prefix;     ///< may hold {rank}: then every rank has its own folder
+  std::string prefix;     ///< may hold {rank}: then every rank has its own folder; empty: any, for reading
   int64_t keep = 0;       ///< newest checkpoints of this run that stay; 0 = all
   bool perRank = false;
 };
@@ -75,7 +75,7 @@ struct LoadOutcome {
   std::vector<std::string> notes;   ///< e.g. which newer, incomplete checkpoints were passed over
 };
 
-/// Fills the tensors from the checkpoint at `where`: a path (of any rank's folder), or "latest" for the newest complete one
+/// Fills the tensors from the checkpoint at `where`: a path (of any rank's folder or a file in it), or "latest" for the newest complete one
 /// that `options` describes. Called by all ranks, whatever their number; an error on one is an error on all.
 Result<LoadOutcome> loadCheckpoint(const std::string &where, const CheckpointOptions &options,
                                    const std::vector<CheckpointTensor> &tensors, comm::Group &all);

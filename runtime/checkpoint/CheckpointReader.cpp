@@ -218,7 +218,8 @@ Status shareText(std::string &content, comm::Group &all) {
 } // namespace
 
 Result<std::string> findLatestCheckpoint(const CheckpointOptions &options, std::vector<std::string> &notes) {
-  std::string prefix = expandRank(options.prefix, 0) + "-";
+  bool anyPrefix = options.prefix.empty();
+  std::string prefix = anyPrefix ? "" : expandRank(options.prefix, 0) + "-";
   fs::path folder = fs::path(options.directory) / (options.perRank ? "0" : "");
   std::error_code error;
   std::optional<std::pair<int64_t, std::string>> newest;
@@ -227,7 +228,9 @@ Result<std::string> findLatestCheckpoint(const CheckpointOptions &options, std::
     return Error{ExitCode::Usage, "there is no checkpoint directory '" + folder.string() + "'", ""};
   for (const fs::directory_entry &entry : entries) {
     std::string name = entry.path().filename().string();
-    if (name.rfind(prefix, 0) != 0 || !entry.is_directory(error))
+    if (name.rfind(prefix, 0) != 0 || name[0] == '.' || !entry.is_directory(error))
+      continue;
+    if (anyPrefix && !fs::exists(entry.path() / kIndexName, error)) // any other folder
       continue;
     Result<CheckpointIndex> index = readIndex(entry.path().string());
     Status complete = index ? checkComplete(entry.path().string(), *index) : Status(index.error());
@@ -238,7 +241,7 @@ Result<std::string> findLatestCheckpoint(const CheckpointOptions &options, std::
   }
   std::sort(notes.begin(), notes.end());
   if (!newest)
-    return bad("there is no complete checkpoint '" + prefix + "*' in '" + folder.string() + "'");
+    return bad("there is no complete checkpoint" + (anyPrefix ? "" : " '" + prefix + "*'") + " in '" + folder.string() + "'");
   return newest->second;
 }
 
@@ -259,6 +262,11 @@ Result<LoadOutcome> loadCheckpoint(const std::string &where, const CheckpointOpt
     if (Status shared = shareText(path, all); !shared)
       return shared.error();
   }
+  // Each file of a checkpoint stands for it.
+  std::error_code ignored;
+  if (fs::path parent = fs::absolute(path, ignored).parent_path();
+      fs::is_regular_file(path, ignored) && fs::exists(parent / kIndexName, ignored))
+    path = fs::path(path).has_parent_path() ? fs::path(path).parent_path().string() : parent.string();
   Result<LoadOutcome> outcome = Load(path, tensors, all).run();
   if (outcome)
     outcome->notes = std::move(notes);

@@ -182,9 +182,11 @@ private:
 
 Result<CheckpointIndex> readIndex(const std::string &folder) {
   std::string path = (fs::path(folder) / kIndexName).string();
+  std::error_code ignored;
+  if (fs::is_regular_file(folder, ignored))
+    return Error{ExitCode::BadFile, "'" + folder + "' is a file, not the folder of a checkpoint", ""};
   Result<std::string> content = readTextFile(path, kIndexLimit);
   if (!content) {
-    std::error_code ignored;
     if (content.error().code == ExitCode::Usage && fs::is_directory(folder, ignored)) {
       std::string help;
       for (const fs::directory_entry &entry : fs::directory_iterator(folder, ignored))

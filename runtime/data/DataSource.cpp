@@ -2,6 +2,7 @@
 
 #include "runtime/data/Draw.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace msc {
@@ -11,7 +12,6 @@ class RandomColumn final : public InputColumn {
 public:
   RandomColumn(ElementFunction function, plan::DataType type, std::vector<int64_t> shape, uint64_t steps)
       : function(std::move(function)), type(type), shape(std::move(shape)), steps(steps) {}
-  uint64_t batches() const override { return steps; }
   Status fill(std::byte *target, const Box &box, uint64_t epoch, uint64_t batch) override {
     uint64_t number = epoch * steps + batch;
     fillBox(target, type, shape, box, number * static_cast<uint64_t>(elementCount(shape)), function);
@@ -46,6 +46,28 @@ const plan::Dataset::Column *columnOf(const plan::Dataset *dataset, const plan::
   return nullptr;
 }
 
+/// What a column's file holds, and what a batch takes of it.
+struct ColumnLength {
+  std::string name;
+  int64_t samples = 0, batch = 0;
+};
+
+/// Columns whose samples belong together. Batches of different sizes pair up in order, but not once they are shuffled.
+Status checkLengths(const std::vector<ColumnLength> &lengths, bool shuffle) {
+  auto differs = [&](const ColumnLength &other) {
+    const ColumnLength &first = lengths.front();
+    return shuffle ? first.samples != other.samples
+                   : static_cast<__int128>(first.samples) * other.batch != static_cast<__int128>(other.samples) * first.batch;
+  };
+  if (std::none_of(lengths.begin(), lengths.end(), differs))
+    return {};
+  std::vector<std::string> texts;
+  for (const ColumnLength &length : lengths)
+    texts.push_back(fmt::format("{} {}", length.name, length.samples));
+  return Error{ExitCode::BadFile, fmt::format("columns differ in length: {}", fmt::join(texts, ", ")),
+               "a sample is one row of every column"};
+}
+
 } // namespace
 
 Result<std::unique_ptr<InputColumn>> randomColumn(const plan::Dataset &dataset, const plan::Dataset::Column &column,
@@ -60,7 +82,7 @@ Result<std::unique_ptr<DataSource>> DataSource::open(const PlanIndex &index, con
                                                      const std::map<std::string, std::string> &files, int64_t rank) {
   auto source = std::make_unique<DataSource>();
   const plan::Dataset *dataset = datasetOf(index.plan(), program.purpose());
-  uint64_t fewest = 0;
+  std::vector<ColumnLength> lengths;
   source->constant = true;
   for (const plan::Input &input : program.inputs()) {
     plan::DataType type = index.buffer(input.buffer()).dtype();
@@ -76,21 +98,30 @@ Result<std::unique_ptr<DataSource>> DataSource::open(const PlanIndex &index, con
     if (!made)
       return made.error();
     source->constant &= file != files.end();
-    if (uint64_t has = (*made)->batches(); has != 0)
-      fewest = fewest == 0 ? has : std::min(fewest, has);
-    if (int64_t left = (*made)->leftOver(); left != 0)
-      source->remark = fmt::format("{} samples of column '{}' fill no batch of {} and are left out", left,
-                                   column->name(), shape[0]);
+    if ((*made)->samples() != 0)
+      lengths.push_back({column->name(), (*made)->samples(), shape[0]});
+    if (file == files.end() && !shape.empty() && source->batchSize == 0)
+      source->batchSize = shape[0];
     Box box = index.localBox(input.buffer(), rank);
     std::vector<std::byte> staging(static_cast<size_t>(elementCount(box)) * elementBytes(type));
     source->inputs.push_back({std::move(*made), index.buffer(input.buffer()).offset(), box, std::move(staging)});
   }
-  uint64_t wanted = dataset ? dataset->steps() : 0;
-  bool reads = dataset && dataset->source() == "Npy" && !source->constant;
-  if (reads && wanted > fewest)
-    return Error{ExitCode::BadFile, fmt::format("the data set has {} batches, the plan wants {} in an epoch", fewest, wanted),
-                 ""};
-  source->batches = wanted != 0 ? wanted : fewest != 0 ? fewest : 1;
+  uint64_t wanted = dataset ? dataset->steps() : 0, has = 0;
+  if (!lengths.empty()) {
+    if (Status status = checkLengths(lengths, dataset->shuffle()); !status)
+      return status.error();
+    const ColumnLength &column = lengths.front();
+    source->samplesOfFiles = column.samples;
+    source->batchSize = column.batch;
+    has = static_cast<uint64_t>(column.samples / column.batch);
+    if (int64_t left = column.samples % column.batch; left != 0)
+      source->remark = fmt::format("{} samples of column '{}' fill no batch of {} and are left out", left, column.name,
+                                   column.batch);
+    if (wanted > has)
+      return Error{ExitCode::BadFile, fmt::format("the data set has {} batches, the plan wants {} in an epoch", has, wanted),
+                   ""};
+  }
+  source->batches = wanted != 0 ? wanted : has != 0 ? has : 1;
   source->sameBatch = dataset && dataset->same_batch();
   return source;
 }

@@ -17,10 +17,8 @@ namespace msc {
 class InputColumn {
 public:
   virtual ~InputColumn() = default;
-  /// Number of batches; 0 = without end.
-  virtual uint64_t batches() const = 0;
-  /// Samples that fill no batch.
-  virtual int64_t leftOver() const { return 0; }
+  /// Number of samples; 0 = without end.
+  virtual int64_t samples() const { return 0; }
   /// Writes the elements of `box` of batch `batch` of epoch `epoch` (both from 0) densely to `target`.
   virtual Status fill(std::byte *target, const Box &box, uint64_t epoch, uint64_t batch) = 0;
 };
@@ -34,6 +32,10 @@ public:
 
   /// Batches per epoch: what the plan or the files say; 1 if neither does.
   uint64_t batchesPerEpoch() const { return batches; }
+  /// Samples of the data set's files; 0 if nothing is read from it.
+  int64_t samples() const { return samplesOfFiles; }
+  /// Samples of the data set in one batch; 0 if the program takes nothing from it.
+  int64_t samplesPerBatch() const { return batchSize; }
   /// What the user should know, e.g. samples that fill no batch; may be empty.
   const std::string &note() const { return remark; }
   /// Brings the inputs of a batch into the arena.
@@ -49,6 +51,7 @@ private:
 
   std::vector<Bound> inputs;
   uint64_t batches = 1;
+  int64_t samplesOfFiles = 0, batchSize = 0;
   bool sameBatch = false;
   bool constant = false; ///< loaded once, never changes
   bool loaded = false;

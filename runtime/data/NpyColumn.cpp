@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fmt/format.h>
 #include <numeric>
 
@@ -12,6 +13,17 @@ namespace msc {
 namespace {
 
 const char *typeName(comm::ElementType type) { return dataTypeName(static_cast<plan::DataType>(type)); }
+
+/// The name of a type that .npy files hold, in NumPy.
+const char *numpyName(plan::DataType type) {
+  switch (type) {
+  case plan::F64: return "float64";
+  case plan::I32: return "int32";
+  case plan::I64: return "int64";
+  case plan::BOOL: return "bool";
+  default: return "float32";
+  }
+}
 
 /// A file whose elements have the type that an input wants.
 struct OpenArray {
@@ -29,7 +41,7 @@ Result<OpenArray> openArray(const std::string &path, plan::DataType type) {
   if (static_cast<int>(header->type) != static_cast<int>(type))
     return Error{ExitCode::BadFile,
                  fmt::format("'{}' holds {}, the network takes {}", path, typeName(header->type), dataTypeName(type)),
-                 "convert the array with numpy's astype before saving it"};
+                 fmt::format("save array.astype('{}') instead", numpyName(type))};
   return OpenArray{std::move(*file), std::move(*header)};
 }
 
@@ -89,8 +101,7 @@ public:
       : array(std::move(array)), batch(shape[0]), sample(shape.begin() + 1, shape.end()), shuffle(dataset.shuffle()),
         seed(dataset.seed()) {}
 
-  uint64_t batches() const override { return static_cast<uint64_t>(samples() / batch); }
-  int64_t leftOver() const override { return samples() % batch; }
+  int64_t samples() const override { return array.header.shape[0]; }
 
   Status fill(std::byte *target, const Box &box, uint64_t epoch, uint64_t number) override {
     if (shuffle && (order.empty() || epoch != orderedFor)) {
@@ -108,8 +119,6 @@ public:
   }
 
 private:
-  int64_t samples() const { return array.header.shape[0]; }
-
   OpenArray array;
   int64_t batch;
   std::vector<int64_t> sample; ///< shape of one
@@ -122,7 +131,6 @@ private:
 class FixedColumn final : public InputColumn {
 public:
   explicit FixedColumn(OpenArray array) : array(std::move(array)) {}
-  uint64_t batches() const override { return 0; }
   Status fill(std::byte *target, const Box &box, uint64_t, uint64_t) override {
     return SampleReader(array, array.header.shape).read(target, box.data(), 0);
   }
@@ -139,8 +147,14 @@ Result<std::unique_ptr<InputColumn>> npyColumn(const plan::Dataset &dataset, con
   if (!path)
     return path.error();
   Result<OpenArray> array = openArray(*path, type);
-  if (!array)
-    return array.error();
+  if (!array) {
+    std::error_code ignored;
+    Error error = array.error();
+    if (error.code == ExitCode::Usage && (*path)[0] != '/')
+      error.help = fmt::format("paths of columns are relative to where msrun is started, here '{}'",
+                               std::filesystem::current_path(ignored).string());
+    return error;
+  }
   const std::vector<int64_t> &found = array->header.shape;
   bool fits = !shape.empty() && shape[0] > 0 && found.size() == shape.size() && std::equal(found.begin() + 1, found.end(), shape.begin() + 1);
   if (!fits)

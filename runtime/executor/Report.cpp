@@ -10,6 +10,8 @@
 namespace msc {
 
 std::string lossText(double loss, plan::DataType type) {
+  if (std::isnan(loss))
+    return "nan"; // whatever its sign
   char digits[64];
   auto end = type == plan::F64 ? std::to_chars(digits, digits + sizeof(digits), loss)
                                : std::to_chars(digits, digits + sizeof(digits), static_cast<float>(loss));

@@ -50,11 +50,11 @@ struct SharedRun {
   std::atomic<int> stop{0};
 };
 
-/// One training step, for --report.
+/// One step, for --report.
 struct StepRecord {
   uint64_t epoch = 0; ///< from 1
   uint64_t step = 0;  ///< within the epoch, from 1
-  double loss = 0;
+  double loss = 0;    ///< not a number if nothing is trained
   double ms = 0;
 };
 

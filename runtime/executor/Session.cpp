@@ -10,15 +10,24 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
+#include <limits>
 #include <numeric>
 
 namespace msc {
 
 using Clock = std::chrono::steady_clock;
+
+static double millisecondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+/// Keys of TrainingState::extra: how the run that wrote a checkpoint counted.
+constexpr const char *kBatchesPerEpoch = "batches_per_epoch", *kSamplesPerBatch = "samples_per_batch";
 
 Result<std::unique_ptr<Session>> Session::create(SharedRun &shared, comm::World &world) {
   std::unique_ptr<Session> session(new Session(shared, world));
@@ -118,7 +127,9 @@ Status Session::resume() {
   const plan::Checkpointing &wanted = index.plan().checkpointing();
   CheckpointOptions where;
   where.directory = flags.directory.empty() ? wanted.directory() : flags.directory;
-  where.prefix = wanted.prefix().empty() ? index.plan().network() : wanted.prefix();
+  // A network without a checkpoint block takes those of any network in the folder.
+  if (index.plan().has_checkpointing())
+    where.prefix = wanted.prefix().empty() ? index.plan().network() : wanted.prefix();
   where.keep = wanted.keep();
   where.perRank = wanted.per_rank() || flags.perRank;
   if (index.plan().has_checkpointing() && !flags.off)
@@ -130,11 +141,24 @@ Status Session::resume() {
     return loaded.error();
   for (const std::string &remark : loaded->notes)
     note("note: " + remark);
-  for (const std::string &name : loaded->unused)
-    note(fmt::format("note: the network has no '{}', which the checkpoint holds", name));
+  if (const std::vector<std::string> &unused = loaded->unused; !unused.empty())
+    note(fmt::format("note: the network has no '{}'{}, which the checkpoint holds", unused.front(),
+                     unused.size() == 1 ? "" : fmt::format(" and {} other tensors", unused.size() - 1)));
   firstStep = static_cast<uint64_t>(std::max<int64_t>(0, loaded->state.globalStep));
   note(fmt::format("resumed from {} after epoch {} step {}", loaded->path, loaded->state.epoch, loaded->state.step));
+  noteOtherBatches(loaded->state);
   return {};
+}
+
+void Session::noteOtherBatches(const TrainingState &state) const {
+  auto batches = state.extra.find(kBatchesPerEpoch), samples = state.extra.find(kSamplesPerBatch);
+  if (!index.plan().has_training() || batches == state.extra.end() || samples == state.extra.end())
+    return;
+  std::string before = fmt::format("{} batches of {}", batches->second, samples->second);
+  std::string now = fmt::format("{} batches of {}", data->batchesPerEpoch(), data->samplesPerBatch());
+  if (before != now)
+    note(fmt::format("note: an epoch of the checkpoint has {}, here it has {}: the run goes on at epoch {} step {}, and may skip or "
+                     "repeat samples", before, now, epochOf(firstStep) + 1, stepOf(firstStep) + 1));
 }
 
 Status Session::print(const std::string &line) {
@@ -213,11 +237,21 @@ Status Session::train() {
       return status;
   if (firstStep >= lastStep && firstStep != 0)
     note(fmt::format("note: the checkpoint is from step {}, and the run ends at step {}: nothing to train", firstStep, lastStep));
+  if (firstStep >= lastStep)
+    return checkFetchesWithoutStep();
   if (world.rank() == 0 && !options.report.empty())
-    records.reserve(lastStep > firstStep ? std::min<uint64_t>(lastStep - firstStep, 1u << 20) : 0);
+    records.reserve(std::min<uint64_t>(lastStep - firstStep, 1u << 20));
   for (uint64_t step = firstStep; step < lastStep; ++step)
     if (Status status = trainStep(step); !status)
       return status;
+  return {};
+}
+
+Status Session::checkFetchesWithoutStep() const {
+  for (const plan::Output &output : program->outputs())
+    if (shared.options.fetches.count(output.name()) != 0)
+      return Error{ExitCode::Usage, fmt::format("'{}' was not computed: no step ran", output.name()),
+                   "without a step, only param:NAME and state:NAME have values"};
   return {};
 }
 
@@ -232,11 +266,15 @@ Status Session::trainStep(uint64_t step) {
                  status.error().help};
   if (speaks()) {
     double value = scalar(loss->buffer());
-    double ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+    double ms = millisecondsSince(begin);
     std::string text = lossText(value, index.buffer(loss->buffer()).dtype());
     if (logs(step))
       if (Status status = print(fmt::format("epoch: {} step: {}, loss is {}", epochOf(step) + 1, stepOf(step) + 1, text)); !status)
         return status;
+    if (!std::isfinite(value) && !diverged)
+      note(fmt::format("msrun: warning: the loss is {} in epoch {} step {}: the training has diverged; try a smaller learning rate",
+                       text, epochOf(step) + 1, stepOf(step) + 1));
+    diverged |= !std::isfinite(value);
     if (world.rank() == 0 && !shared.options.report.empty())
       records.push_back({epochOf(step) + 1, stepOf(step) + 1, value, ms});
   }
@@ -267,6 +305,8 @@ Status Session::checkpointAfter(uint64_t step) {
   state.globalStep = static_cast<int64_t>(step) + 1;
   state.datasetPosition = state.step;
   state.planDigest = index.plan().digest();
+  state.extra = {{kBatchesPerEpoch, std::to_string(data->batchesPerEpoch())},
+                 {kSamplesPerBatch, std::to_string(data->samplesPerBatch())}};
   Result<SaveOutcome> saved = writer->save(tensors(), state);
   if (!saved)
     return saved.error();
@@ -277,8 +317,12 @@ Status Session::checkpointAfter(uint64_t step) {
 }
 
 Status Session::predict() {
+  if (int64_t rest = data->samples() - data->samplesPerBatch(); data->samples() != 0 && rest != 0)
+    note(fmt::format("note: only the first batch is run: {} of {} samples are not used", rest, data->samples()));
+  Clock::time_point begin = Clock::now();
   if (Status status = computeStep(0); !status)
     return status;
+  records.push_back({1, 1, std::numeric_limits<double>::quiet_NaN(), millisecondsSince(begin)});
   for (const plan::Output &output : program->outputs()) {
     auto value = gather(index, output.buffer(), world, *device, arena);
     if (!value)

@@ -29,7 +29,11 @@ private:
   Status saveGraphs(int threads);
   Status initializeParameters();
   Status resume();
+  /// Where the run goes on if the checkpoint counts other batches.
+  void noteOtherBatches(const TrainingState &state) const;
   Status train();
+  /// Results are values of the last step run: an error if one is to be fetched and no step runs.
+  Status checkFetchesWithoutStep() const;
   Status trainStep(uint64_t step);
   /// Scalars, inputs and the program once.
   Status computeStep(uint64_t step);
@@ -63,6 +67,7 @@ private:
   const plan::Output *loss = nullptr;       ///< null: nothing is trained
   std::string logEvery;
   bool mute = false;                        ///< stdout has failed
+  bool diverged = false;                    ///< a loss was not finite
   uint64_t firstStep = 0, lastStep = 0;     ///< [first, last) of the whole run
   std::vector<StepRecord> records;          ///< kept on rank 0 for the report
 };

@@ -64,10 +64,14 @@ private:
     for (const plan::CodeObject &object : plan.objects())
       line("machine code {}: {} bytes", object.isa(), object.code().size());
     if (plan.has_training())
-      line("training: {} epochs, {} steps, minimize '{}'", plan.training().epochs(), plan.training().steps(),
+      line("training: {}, minimize '{}'",
+           plan.training().steps() != 0 ? fmt::format("{} steps", plan.training().steps())
+                                        : fmt::format("{} epochs", plan.training().epochs()),
            plan.training().loss());
     for (const plan::Dataset &dataset : plan.datasets())
-      line("dataset '{}': {}, seed {}, {} steps", dataset.name(), dataset.source(), dataset.seed(), dataset.steps());
+      line("dataset{}: {}, seed {}, {}", dataset.name().empty() ? "" : fmt::format(" '{}'", dataset.name()),
+           dataset.source(), dataset.seed(),
+           dataset.steps() != 0 ? fmt::format("{} steps per epoch", dataset.steps()) : "all batches of the files");
     for (const plan::OperatorNote &note : plan.operators())
       line("operator '{}' {} in_strategy {} ({})", note.name(), note.op(), note.in_strategy(), note.origin());
     line("rank {}:", rank);
@@ -120,8 +124,8 @@ private:
                          elementCount(sizesOf(step.launch().range())), step.launch().tasks());
     }
     case plan::Step::kMatmul:
-      return fmt::format(" transpose ({}, {}){}{} in {} tasks", step.matmul().transpose_left(),
-                         step.matmul().transpose_right(), step.matmul().bias() ? " bias" : "",
+      return fmt::format(" transpose ({}, {}){}{}{} in {} tasks", step.matmul().transpose_left(),
+                         step.matmul().transpose_right(), step.matmul().sum_batch() ? " sum of batches" : "", step.matmul().bias() ? " bias" : "",
                          step.matmul().activation().empty() ? "" : " " + step.matmul().activation(), step.matmul().tasks());
     case plan::Step::kFill: return fmt::format(" value {}", step.fill().value());
     case plan::Step::kCollective:

@@ -164,6 +164,47 @@ TEST_F(DataSourceTest, FilesThatDoNotFitAreRefused) {
   EXPECT_EQ(failure.message, "the data set has 2 batches, the plan wants 3 in an epoch");
 }
 
+TEST_F(DataSourceTest, TheHelpOfAWrongFileIsWhatWorks) {
+  std::vector<double> doubles(12);
+  ASSERT_TRUE(writeNpy(file("f64.npy"), comm::ElementType::F64, {4, 3}, doubles.data()));
+  batch(npyInput(1, -1, file("f64.npy")), 0, 0);
+  EXPECT_EQ(failure.help, "save array.astype('float32') instead");
+  batch(npyInput(1, -1, "none.npy"), 0, 0);
+  EXPECT_EQ(failure.code, ExitCode::Usage);
+  EXPECT_EQ(failure.help, "paths of columns are relative to where msrun is started, here '" +
+                              std::filesystem::current_path().string() + "'");
+  batch(npyInput(1, -1, file("none.npy")), 0, 0);
+  EXPECT_EQ(failure.help, "");
+}
+
+TEST_F(DataSourceTest, ColumnsOfAnotherLengthAreRefused) {
+  auto make = [&](std::vector<int64_t> batchOfY, bool shuffle) {
+    PlanBuilder builder = npyInput(2, 0, file("x.npy"));
+    builder.input(builder.buffer("y", batchOfY, builder.cut(2, 0), plan::Buffer::INPUT));
+    builder.randomColumn("y", "");
+    builder.plan.mutable_datasets(0)->mutable_columns(1)->set_path(file("y.npy"));
+    builder.plan.mutable_datasets(0)->set_shuffle(shuffle);
+    return builder;
+  };
+  auto refused = [&](const PlanBuilder &builder) {
+    failure = Error{};
+    batch(builder, 0, 0);
+    return failure.message;
+  };
+  writeFloats(file("x.npy"), {9, 3});
+  writeFloats(file("y.npy"), {8, 2});
+  for (bool shuffle : {false, true})
+    EXPECT_EQ(refused(make({4, 2}, shuffle)), "columns differ in length: x 9, y 8");
+  EXPECT_EQ(failure.code, ExitCode::BadFile);
+  writeFloats(file("y.npy"), {9, 2});
+  EXPECT_EQ(refused(make({4, 2}, true)), "");
+  // Two rows of y to each one of x: they pair up in order only.
+  writeFloats(file("y.npy"), {18, 2});
+  EXPECT_EQ(refused(make({8, 2}, false)), "");
+  EXPECT_EQ(note, "1 samples of column 'x' fill no batch of 4 and are left out");
+  EXPECT_EQ(refused(make({8, 2}, true)), "columns differ in length: x 9, y 18");
+}
+
 TEST_F(DataSourceTest, BoolsAreZeroOrOne) {
   PlanBuilder builder(1);
   builder.input(builder.buffer("x", {4, 3}, builder.cut(2, -1), plan::Buffer::INPUT, plan::BOOL));

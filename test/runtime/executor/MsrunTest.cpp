@@ -131,6 +131,141 @@ TEST_F(Msrun, CheckpointsResumeOnOtherRanks) {
   EXPECT_NE(none.code, 0);
 }
 
+TEST_F(Msrun, ResultsNeedAStep) {
+  PlanBuilder builder = regression(2);
+  builder.plan.mutable_checkpointing()->set_directory("ckpt");
+  builder.plan.mutable_checkpointing()->set_every_epochs(1);
+  save(builder);
+  ASSERT_EQ(run({"net.plan"}).code, 0);
+  for (std::vector<std::string> flags : {std::vector<std::string>{"--epochs", "0"}, {"--steps", "0"}, {"--resume", "latest"}}) {
+    flags.insert(flags.begin(), "net.plan");
+    flags.insert(flags.end(), {"--fetch", "param:w=w.npy"});
+    EXPECT_EQ(run(flags).code, 0);
+    EXPECT_TRUE(std::filesystem::remove(folder / "w.npy"));
+    flags.insert(flags.end(), {"--fetch", "predicted=out.npy"});
+    Outcome outcome = run(flags);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find("msrun: error: 'predicted' was not computed: no step ran\n"), std::string::npos) << outcome.err;
+    EXPECT_FALSE(std::filesystem::exists(folder / "out.npy"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "w.npy"));
+  }
+}
+
+TEST_F(Msrun, ItsOwnInputIsNotOverwritten) {
+  PlanBuilder builder = matmulAllReduce(2);
+  builder.plan.mutable_datasets(0)->set_source("Npy");
+  builder.plan.mutable_datasets(0)->set_steps(0);
+  builder.plan.mutable_datasets(0)->mutable_columns(0)->set_path("x.npy");
+  save(builder);
+  std::vector<float> x(48, 1.0f);
+  for (const char *name : {"x.npy", "given.npy"})
+    ASSERT_TRUE(writeNpy(file(name), comm::ElementType::F32, {6, 8}, x.data()));
+  std::filesystem::create_symlink("x.npy", folder / "link.npy");
+  auto expect = [&](const std::vector<std::string> &words, const std::string &message) {
+    Outcome outcome = run(words);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.err, "msrun: error: " + message + "\nhelp: choose another name\n");
+  };
+  std::string plan = contentOf(folder / "net.plan"), array = contentOf(folder / "x.npy");
+  expect({"net.plan", "--fetch", "out=./x.npy"}, "--fetch out=./x.npy would overwrite column 'x' of the data set");
+  expect({"net.plan", "--fetch", "out=link.npy"}, "--fetch out=link.npy would overwrite column 'x' of the data set");
+  expect({"net.plan", "--fetch", "out=net.plan"}, "--fetch out=net.plan would overwrite the plan");
+  expect({"net.plan", "--report", "net.plan"}, "--report net.plan would overwrite the plan");
+  expect({"net.plan", "--input", "x=given.npy", "--fetch", "out=given.npy"}, "--fetch out=given.npy would overwrite input 'x'");
+  EXPECT_EQ(contentOf(folder / "net.plan"), plan);
+  EXPECT_EQ(contentOf(folder / "x.npy"), array);
+  EXPECT_EQ(run({"net.plan", "--fetch", "out=new.npy", "--fetch", "param:w=./new.npy"}).code, 2); // twice
+  EXPECT_EQ(run({"net.plan", "--fetch", "out=new.npy"}).code, 0);
+}
+
+TEST_F(Msrun, ALossThatIsNoNumberIsSaidOnce) {
+  PlanBuilder builder = regression(2, 3);
+  builder.plan.mutable_schedules(0)->set_values(0, 1e30);
+  save(builder);
+  Outcome outcome = run({"net.plan", "--log-all-ranks"});
+  EXPECT_EQ(outcome.code, 0);
+  std::regex form("2 ranks: threads, cpu\nmsrun: warning: the loss is (inf|nan) in epoch 1 step [234]: the training has diverged; "
+                  "try a smaller learning rate\n");
+  EXPECT_TRUE(std::regex_match(outcome.err, form)) << outcome.err;
+  EXPECT_NE(outcome.out.find("loss is nan\n"), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find("-nan"), std::string::npos) << outcome.out;
+}
+
+TEST_F(Msrun, PredictionSaysWhatItLeavesOut) {
+  PlanBuilder builder = matmulAllReduce(2);
+  builder.plan.mutable_datasets(0)->set_source("Npy");
+  builder.plan.mutable_datasets(0)->set_steps(0);
+  builder.plan.mutable_datasets(0)->mutable_columns(0)->set_path("x.npy");
+  save(builder);
+  std::vector<float> x(18 * 8, 1.0f);
+  ASSERT_TRUE(writeNpy(file("x.npy"), comm::ElementType::F32, {18, 8}, x.data()));
+  EXPECT_EQ(run({"net.plan"}).err, "2 ranks: threads, cpu\nnote: only the first batch is run: 12 of 18 samples are not used\n");
+  ASSERT_TRUE(writeNpy(file("x.npy"), comm::ElementType::F32, {6, 8}, x.data()));
+  EXPECT_EQ(run({"net.plan", "--report", "r.json"}).err, "2 ranks: threads, cpu\n");
+  nlohmann::json report = nlohmann::json::parse(contentOf(folder / "r.json"));
+  ASSERT_EQ(report["steps"].size(), 1u);
+  EXPECT_TRUE(report["steps"][0]["loss"].is_null());
+  EXPECT_GT(report["steps"][0]["ms"], 0);
+  EXPECT_NEAR(report["throughput"]["samples_per_second"].get<double>(), 6000 / report["steps"][0]["ms"].get<double>(), 1);
+}
+
+/// The plan without its training loop: the loss of one batch. The weights stay as they are.
+PlanBuilder withoutTraining(PlanBuilder builder) {
+  builder.plan.clear_training();
+  builder.plan.mutable_schedules(0)->set_values(0, 0);
+  return builder;
+}
+
+TEST_F(Msrun, AnyRunReadsTheCheckpointsOfTheFolderItIsTold) {
+  PlanBuilder builder = regression(2);
+  builder.plan.mutable_checkpointing()->set_directory("ckpt");
+  builder.plan.mutable_checkpointing()->set_prefix("mine");
+  builder.plan.mutable_checkpointing()->set_every_epochs(1);
+  for (const char *name : {"moment1", "moment2", "steps"})
+    builder.parameter(builder.buffer(name, {2}, builder.cut(1, -1), plan::Buffer::PARAMETER), "zeros", 0);
+  save(builder);
+  ASSERT_EQ(run({"net.plan", "--fetch", "param:w=w.npy"}).code, 0);
+  save(withoutTraining(regression(3)));
+  Outcome outcome = run({"net.plan", "--resume", "latest"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err, "msrun: error: --resume latest does not know the folder: the network has no checkpoint block\n"
+                         "help: add --checkpoint-directory DIR\n");
+  std::filesystem::create_directory(folder / "ckpt/other");
+  outcome = run({"net.plan", "--resume", "latest", "--checkpoint-directory", "ckpt", "--fetch", "param:w=read.npy"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "3 ranks: threads, cpu\nnote: the network has no 'moment1' and 2 other tensors, which the checkpoint holds\n"
+                         "resumed from ckpt/mine-3_4 after epoch 3 step 4\n");
+  EXPECT_EQ(contentOf(folder / "read.npy"), contentOf(folder / "w.npy"));
+  // A file of a checkpoint stands for it, also in its own folder; another file does not.
+  for (const char *name : {"index.json", "rank_1.safetensors"}) {
+    outcome = run({"net.plan", "--resume", std::string("ckpt/mine-2_4/") + name});
+    EXPECT_NE(outcome.err.find("resumed from ckpt/mine-2_4 after epoch 2 step 4\n"), std::string::npos) << outcome.err;
+  }
+  outcome = finish(startProgram({"sh", "-c", "cd ckpt/mine-2_4 && " MSC_MSRUN " ../../net.plan --resume index.json"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  outcome = run({"net.plan", "--resume", "w.npy"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_NE(outcome.err.find("error: 'w.npy' is a file, not the folder of a checkpoint\n"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Msrun, OtherBatchesThanThoseOfTheCheckpointAreSaid) {
+  PlanBuilder builder = regression(2);
+  builder.plan.mutable_checkpointing()->set_directory("ckpt");
+  builder.plan.mutable_checkpointing()->set_every_steps(6);
+  save(builder);
+  ASSERT_EQ(run({"net.plan", "--steps", "6"}).code, 0);
+  EXPECT_EQ(run({"net.plan", "--resume", "latest", "--no-checkpoint"}).err.find("note: "), std::string::npos);
+  builder.plan.mutable_datasets(0)->set_steps(8);
+  save(builder);
+  Outcome outcome = run({"net.plan", "--resume", "latest"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_NE(outcome.err.find("note: an epoch of the checkpoint has 4 batches of 10, here it has 8 batches of 10: the run goes on at "
+                             "epoch 1 step 7, and may skip or repeat samples\n"),
+            std::string::npos)
+      << outcome.err;
+  EXPECT_NE(outcome.out.find("\nepoch: 1 step: 7, "), std::string::npos);
+}
+
 TEST_F(Msrun, PrintsThePlan) {
   save(regression(4));
   Outcome outcome = run({"net.plan", "--print-plan"});
@@ -138,6 +273,20 @@ TEST_F(Msrun, PrintsThePlan) {
   for (const char *part : {"plan 'tiny' for 4 devices", "%0 'x' input f32[10, 4] local [2, 4] sharding (4) [0, -]",
                            "group 0: nccl_world_group = (0, 1, 2, 3)", "   4 AllReduce 'loss_sum' forward: reads (7) writes (8)"})
     EXPECT_NE(outcome.out.find(part), std::string::npos) << part << "\n" << outcome.out;
+  EXPECT_NE(outcome.out.find("\ntraining: 3 epochs, minimize 'loss'\ndataset: Random, seed 1, 4 steps per epoch\n"), std::string::npos)
+      << outcome.out;
+  PlanBuilder steps = regression(4);
+  steps.plan.mutable_training()->set_steps(7);
+  steps.plan.mutable_datasets(0)->set_name("train");
+  steps.plan.mutable_datasets(0)->set_source("Npy");
+  steps.plan.mutable_datasets(0)->set_steps(0);
+  for (plan::Dataset::Column &column : *steps.plan.mutable_datasets(0)->mutable_columns())
+    column.set_path("x.npy");
+  save(steps);
+  outcome = run({"net.plan", "--print-plan"});
+  EXPECT_NE(outcome.out.find("\ntraining: 7 steps, minimize 'loss'\ndataset 'train': Npy, seed 1, all batches of the files\n"),
+            std::string::npos)
+      << outcome.out;
 }
 
 TEST_F(Msrun, SavesWhatEachRankRuns) {
