@@ -61,11 +61,11 @@ bool Parser::parseStatement(Statement &statement) {
 bool Parser::parseParam(Param &param) {
   take();
   Token name = peek();
-  if (!expect(TokenKind::Value, "the name of a parameter, such as %w") || !expect(TokenKind::Colon, "':' and a type"))
+  if (!expect(TokenKind::Value, "the name of a parameter, such as %w"))
     return false;
   param.name = name.text.drop_front().str();
   param.place = placeOf(name);
-  if (!parseType(param.type))
+  if (!expect(TokenKind::Colon, "':' and a type") || !parseType(param.type))
     return false;
   if (accept(TokenKind::Equal)) {
     if (!is(TokenKind::Ident) || isKeyword(peek().text) || peek(1).kind != TokenKind::LParen)
