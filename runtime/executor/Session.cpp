@@ -143,7 +143,9 @@ Status Session::resume() {
     note("note: " + remark);
   if (const std::vector<std::string> &unused = loaded->unused; !unused.empty())
     note(fmt::format("note: the network has no '{}'{}, which the checkpoint holds", unused.front(),
-                     unused.size() == 1 ? "" : fmt::format(" and {} other tensors", unused.size() - 1)));
+                     unused.size() == 1   ? ""
+                     : unused.size() == 2 ? " and 1 other tensor"
+                                          : fmt::format(" and {} other tensors", unused.size() - 1)));
   firstStep = static_cast<uint64_t>(std::max<int64_t>(0, loaded->state.globalStep));
   note(fmt::format("resumed from {} after epoch {} step {}", loaded->path, loaded->state.epoch, loaded->state.step));
   noteOtherBatches(loaded->state);
@@ -157,8 +159,9 @@ void Session::noteOtherBatches(const TrainingState &state) const {
   std::string before = fmt::format("{} batches of {}", batches->second, samples->second);
   std::string now = fmt::format("{} batches of {}", data->batchesPerEpoch(), data->samplesPerBatch());
   if (before != now)
-    note(fmt::format("note: an epoch of the checkpoint has {}, here it has {}: the run goes on at epoch {} step {}, and may skip or "
-                     "repeat samples", before, now, epochOf(firstStep) + 1, stepOf(firstStep) + 1));
+    note(fmt::format("note: an epoch of the checkpoint has {}, here it has {}: the run goes on at epoch {} step {}, and "
+                     "may skip or repeat samples",
+                     before, now, epochOf(firstStep) + 1, stepOf(firstStep) + 1));
 }
 
 Status Session::print(const std::string &line) {
@@ -272,7 +275,8 @@ Status Session::trainStep(uint64_t step) {
       if (Status status = print(fmt::format("epoch: {} step: {}, loss is {}", epochOf(step) + 1, stepOf(step) + 1, text)); !status)
         return status;
     if (!std::isfinite(value) && !diverged)
-      note(fmt::format("msrun: warning: the loss is {} in epoch {} step {}: the training has diverged; try a smaller learning rate",
+      note(fmt::format("msrun: warning: the loss is {} in epoch {} step {}: the training has diverged; try a smaller "
+                       "learning rate",
                        text, epochOf(step) + 1, stepOf(step) + 1));
     diverged |= !std::isfinite(value);
     if (world.rank() == 0 && !shared.options.report.empty())

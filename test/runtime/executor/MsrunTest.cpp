@@ -367,6 +367,7 @@ TEST_F(Msrun, MistakesHaveTheirCodesAndTexts) {
            Mistake{{"net.plan", "--fetch", "%los=g.npy"}, 2, "msrun: error: there is no result 'los' to fetch\nhelp: did you mean 'loss'? there are loss, predicted, param:w;"},
            Mistake{{"net.plan", "--fetch", "w=g.npy"}, 2, "msrun: error: there is no result 'w' to fetch\nhelp: did you mean 'param:w'?"},
            Mistake{{"net.plan", "--fetch", "loss=g.npy,param:w=g.npy"}, 2, "msrun: error: 'g.npy' would be written twice"},
+           Mistake{{"net.plan", "--report", "-"}, 2, "msrun: error: --report -: stdout has the lines of the run\nhelp: name a file"},
            Mistake{{"net.plan", "--resume", "nowhere"}, 2, "msrun: error: there is no checkpoint 'nowhere'"},
            Mistake{{"net.plan", "--save-graphs-path", "d"}, 2, "msrun: error: --save-graphs-path has no effect without --save-graphs"},
            Mistake{{"net.plan", "--save-graphs", "--save-graphs-path", "plain"}, 4, "msrun: error: cannot make the folder 'plain/rank_"},
