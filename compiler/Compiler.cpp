@@ -92,6 +92,8 @@ private:
         return fail({ExitCode::Usage, "there is no file '" + options.input + "'", ""});
       frontend::ParseOptions parseOptions;
       parseOptions.devices = givenDevices();
+      parseOptions.overridesDeviceNum =
+          llvm::any_of(options.context, [](const auto &option) { return option.first == "device_num"; });
       parseOptions.defines = options.defines;
       parseOptions.repropagate = options.repropagate;
       parseOptions.library = libraryFolder();

@@ -113,13 +113,15 @@ Result<std::string> explainText(const plan::Plan &plan, const std::string &op) {
 
   rows = {{"PHASE", "COLLECTIVE", "PLACE", "GROUPS", "BYTES", "REASON"}};
   uint64_t total = 0;
-  for (const CollectiveFacts &facts : collectivesOf(plan)) {
+  for (const CollectiveFacts &facts : collectivesOf(plan, op)) {
     total += facts.bytes;
-    if (op.empty() || facts.forOperator == op)
-      rows.push_back({facts.phase, facts.kind, facts.location, groupsText(facts.groups), bytesText(facts.bytes), facts.reason});
+    rows.push_back({facts.phase, facts.kind, facts.location, groupsText(facts.groups), bytesText(facts.bytes), facts.reason});
   }
   text += "\ncollectives of one step (bytes received per rank, at most)\n";
   text += rows.size() == 1 ? "  none\n" : table(rows);
+  if (!op.empty())
+    return text + "\nin all " + bytesText(total) + " per rank and step, of " +
+           bytesText(plan.prediction().communication_bytes()) + " in the whole network\n";
   text += "\nin all " + bytesText(total) + " per rank and step; memory per rank " + bytesText(plan.arena_bytes()) +
           ", of which parameters and states " + bytesText(plan.prediction().parameter_bytes()) + "\n";
   return text;

@@ -30,7 +30,16 @@ static std::vector<std::vector<int64_t>> allGroups(const plan::Group &group) {
   return groups;
 }
 
-std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan) {
+/// Reasons name the operator whose result is completed: "MatMul 'matmul' sums ...", "gradient of 'w' (matmul) sums ...".
+static bool isCausedBy(const plan::Collective &collective, const plan::OperatorNote &note) {
+  return collective.for_operator() == note.name() ||
+         collective.reason().find(note.op() + " '" + note.name() + "' ") != std::string::npos ||
+         collective.reason().find("' (" + note.name() + ") ") != std::string::npos;
+}
+
+std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan, const std::string &op) {
+  auto note = std::find_if(plan.operators().begin(), plan.operators().end(),
+                           [&](const plan::OperatorNote &note) { return note.name() == op; });
   std::vector<CollectiveFacts> result;
   for (const plan::Program &program : plan.programs())
     for (const plan::Variant &variant : program.variants())
@@ -38,6 +47,8 @@ std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan) {
         if (!step.has_collective())
           continue;
         const plan::Collective &collective = step.collective();
+        if (!op.empty() && (note == plan.operators().end() || !isCausedBy(collective, *note)))
+          continue;
         result.push_back({collectiveName(collective.kind()), step.name(), allGroups(variant.groups(collective.group())),
                           collective.bytes(), phaseName(step.phase()), collective.for_operator(), collective.reason(),
                           placeOf(plan, step.location()), collective.predicted_us()});
@@ -106,9 +117,7 @@ std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, const s
     if (op.empty() || note.name() == op)
       report["operators"].push_back(operatorJson(plan, note));
   report["collectives"] = Json::array();
-  for (const CollectiveFacts &facts : collectivesOf(plan)) {
-    if (!op.empty() && facts.forOperator != op)
-      continue;
+  for (const CollectiveFacts &facts : collectivesOf(plan, op))
     report["collectives"].push_back({{"kind", facts.kind},
                                      {"name", facts.name},
                                      {"groups", facts.groups},
@@ -118,7 +127,6 @@ std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, const s
                                      {"location", facts.location},
                                      {"reason", facts.reason},
                                      {"predicted_us", facts.predictedUs}});
-  }
   report["memory"] = {{"parameter_bytes", plan.prediction().parameter_bytes()}, {"peak_bytes", plan.arena_bytes()}};
   report["cost"] = {{"compute_us", plan.prediction().compute_us()},
                     {"communication_us", plan.prediction().communication_us()},

@@ -20,13 +20,15 @@ struct CollectiveFacts {
   std::vector<std::vector<int64_t>> groups;  ///< all groups that run at the same time
   uint64_t bytes = 0;                        ///< received per rank, maximum
   std::string phase;                         ///< "forward", "backward", "update"
-  std::string forOperator;
+  std::string forOperator;                   ///< instance name of the operator that needs it
   std::string reason;
   std::string location;                      ///< "net.mir:6"
   double predictedUs = 0;
 };
 
-std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan);
+/// All of one step, or those that one operator causes, given by instance name: it needs the result, or its own result is
+/// partial and completed on the way to somebody else.
+std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan, const std::string &op = "");
 
 /// "(8, 16)" on one rank.
 std::string localShapeText(const plan::Plan &plan, const plan::OperatorNote::Value &value, int64_t rank);

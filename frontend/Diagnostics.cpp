@@ -123,13 +123,17 @@ void Diagnostics::printOne(Location location, StringRef kind, StringRef text) {
        << text << '\n';
     return;
   }
-  os << displayed(file) << ':' << file.getLine();
-  if (file.getColumn())
-    os << ':' << file.getColumn();
+  FileLineColLoc shown = file.getColumn() ? FileLineColLoc() : findInDump(file);
+  bool isInDump = static_cast<bool>(shown);
+  if (!isInDump)
+    shown = file;
+  os << displayed(shown) << ':' << shown.getLine();
+  if (shown.getColumn())
+    os << ':' << shown.getColumn();
   os << ": " << kind << ": " << text << '\n';
-  printSnippet(file.getFilename(), file.getLine(), file.getColumn());
-  if (!file.getColumn())
-    printDumpPlace(file.getFilename(), file.getLine());
+  printSnippet(shown.getFilename(), shown.getLine(), shown.getColumn());
+  if (isInDump && kind != "note")
+    os << displayed(file) << ':' << file.getLine() << ": note: the dumped network has it here\n";
 }
 
 /// Line `line` (from 1) of a text.
@@ -175,8 +179,9 @@ void Diagnostics::printSnippet(StringRef file, unsigned line, unsigned column) {
   os << "      | " << std::string(pad, ' ') << '^' << std::string(tail > 1 ? tail - 1 : 0, '~') << '\n';
 }
 
-void Diagnostics::printDumpPlace(StringRef file, unsigned line) {
-  std::string remark = ("# In file " + file + "(" + Twine(line) + ")").str();
+FileLineColLoc Diagnostics::findInDump(FileLineColLoc original) const {
+  std::string remark =
+      ("# In file " + original.getFilename().getValue() + "(" + Twine(original.getLine()) + ")").str();
   for (unsigned id = 1; id <= sources.getNumBuffers(); ++id) {
     const MemoryBuffer *buffer = sources.getMemoryBuffer(id);
     StringRef text = buffer->getBuffer();
@@ -192,11 +197,9 @@ void Diagnostics::printDumpPlace(StringRef file, unsigned line) {
     } while (!above.empty() && (node.trim().starts_with("#") || node.trim().starts_with(":") || node.trim().empty()));
     unsigned row = above.count('\n') + 1;
     unsigned column = node.size() - node.ltrim().size() + 1;
-    os << displayedPath(sources, buffer->getBufferIdentifier()) << ':' << row << ':' << column
-       << ": note: written here\n";
-    printSnippet(buffer->getBufferIdentifier(), row, column);
-    return;
+    return FileLineColLoc::get(original.getContext(), buffer->getBufferIdentifier(), row, column);
   }
+  return {};
 }
 
 } // namespace msc::frontend

@@ -8,6 +8,7 @@
 // Passes report through MLIR (`emitError`, notes); a note whose text starts with "help: " is a repair.
 #pragma once
 
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/SourceMgr.h"
@@ -32,7 +33,8 @@ private:
   void printOne(mlir::Location location, llvm::StringRef kind, llvm::StringRef text);
   std::string displayed(mlir::FileLineColLoc file) const;
   void printSnippet(llvm::StringRef file, unsigned line, unsigned column);
-  void printDumpPlace(llvm::StringRef file, unsigned line);
+  /// Where a dump has what its remarks place in `original`; null if no dump is read.
+  mlir::FileLineColLoc findInDump(mlir::FileLineColLoc original) const;
 
   mlir::MLIRContext &context;
   llvm::SourceMgr &sources;

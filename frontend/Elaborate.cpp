@@ -136,8 +136,26 @@ bool Elaborator::defineConst(const ast::Const &item, Environment &env, bool isTo
     value = &*defined;
   }
   FailureOr<Attribute> result = evaluator.evaluate(*value, env);
+  if (defined && succeeded(result) && !replaces(*result, item, env))
+    result = failure();
   env.constants[item.name] = failed(result) ? Attribute() : *result;
   return succeeded(result);
+}
+
+/// A number of the file stays a number, so that a mistake is found where it is made.
+bool Elaborator::replaces(Attribute given, const ast::Const &item, Environment &env) {
+  FailureOr<Attribute> written = failure();
+  {
+    ScopedDiagnosticHandler quiet(context, [](Diagnostic &) { return success(); });
+    written = evaluator.evaluate(item.value, env);
+  }
+  if (failed(written) || !net::asNumber(*written) || net::asNumber(given))
+    return true;
+  InFlightDiagnostic diagnostic = emitError(FileLineColLoc::get(context, "-D " + item.name, 0, 0))
+                                  << "'" << net::valueText(given) << "' is no number";
+  diagnostic.attachNote(evaluator.location(item.place)) << "the network has '" << item.name << "' = "
+                                                        << net::valueText(*written);
+  return false;
 }
 
 bool Elaborator::checkDefines() {
@@ -309,7 +327,7 @@ bool Elaborator::takeDeviceNum(const ast::Block &block, NamedAttrList &fields) {
     return true;
   const ast::Arg &field = *find_if(block.fields, [](const ast::Arg &arg) { return keyText(arg.key) == "device_num"; });
   std::optional<int64_t> number = net::asInteger(value);
-  if (number == devices)
+  if (number == devices || (number && options.devices && (isDump || options.overridesDeviceNum)))
     return true;
   InFlightDiagnostic diagnostic = error(field.value.place);
   if (!number || *number < 1 || *number > INT32_MAX) {

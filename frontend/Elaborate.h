@@ -41,6 +41,7 @@ private:
   // Items (Elaborate.cpp).
   int64_t decideDevices(const ast::File &file);
   bool defineConst(const ast::Const &item, Environment &env, bool isTopLevel);
+  bool replaces(mlir::Attribute given, const ast::Const &item, Environment &env);
   bool import(const ast::Import &item);
   bool importItems(const ast::File &file);
   std::vector<std::string> libraryFiles() const;

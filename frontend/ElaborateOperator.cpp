@@ -3,6 +3,7 @@
 
 #include "dialects/net/ConfigFields.h"
 #include "dialects/net/Suggest.h"
+#include "frontend/ForeignNames.h"
 #include "frontend/PrintValues.h"
 #include "frontend/Types.h"
 
@@ -488,7 +489,7 @@ bool Elaborator::unknownOperator(const ast::Call &call) {
   for (const auto &cell : cells)
     names.push_back(cell.getKey().str());
   llvm::sort(names);
-  net::addSuggestion(diagnostic, call.callee, names);
+  net::addHelp(diagnostic, helpForOperator(call.callee, names));
   return false;
 }
 

@@ -16,6 +16,9 @@ namespace msc::frontend {
 struct ParseOptions {
   /// `--devices`; absent: the product of the mesh, else 1.
   std::optional<int64_t> devices;
+  /// True: `devices` overrides `device_num` of the context (`--device-num`); else a network has to say the same number. A
+  /// dump always yields.
+  bool overridesDeviceNum = false;
   /// `-D name=value`: overrides a const of the file; the value is an expression.
   std::vector<std::pair<std::string, std::string>> defines;
   /// `--repropagate`: of a dump, keep only the strategies that the user wrote.

@@ -1,10 +1,11 @@
-// msc: compiles networks, explains plans, plans redistributions.
+// msc: compiles networks, explains plans, plans redistributions, describes operators.
 #include "compiler/Compiler.h"
 #include "compiler/Explain.h"
 #include "compiler/Report.h"
 #include "runtime/plan/PlanFile.h"
 #include "tools/CommandLine.h"
 #include "tools/FileKind.h"
+#include "tools/Ops.h"
 #include "tools/Redistribute.h"
 
 #include <CLI/App.hpp>
@@ -210,9 +211,15 @@ int main(int argc, char **argv) {
   CLI::App *redistribute = app.add_subcommand("redistribute", "how a tensor gets from one sharding to another");
   redistributeFlags.addTo(*redistribute);
 
+  tools::OpsFlags opsFlags;
+  CLI::App *ops = app.add_subcommand("ops", "the operators of networks: operands, attributes, types, formulas");
+  opsFlags.addTo(*ops);
+
   if (int code = tools::parseCommandLine(app, {"msc", {argv + 1, argv + argc}}); code >= 0)
     return code;
   if (redistribute->parsed())
     return tools::runRedistribute(redistributeFlags);
+  if (ops->parsed())
+    return tools::runOps(opsFlags);
   return compile->parsed() ? runCompile(compileFlags, output, report) : runExplain(explainFlags, op, json);
 }

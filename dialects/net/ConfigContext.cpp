@@ -128,13 +128,15 @@ static bool readPieces(Attribute attribute, DatasetStrategy &strategy) {
   return true;
 }
 
+/// True if a flag gives the option, not the file.
+static bool isFlag(const Fields &fields, StringRef key) {
+  auto place = dyn_cast<FileLineColLoc>(fields.keyLocation(key));
+  return place && place.getFilename().getValue().starts_with("--");
+}
+
 /// An option that the mode makes idle is worth a warning, unless the file sets the option and a flag the mode.
 static void warnIdle(Fields &fields, StringRef key, StringRef by, const Twine &reason) {
-  auto isFlag = [&](StringRef name) {
-    auto place = dyn_cast<FileLineColLoc>(fields.keyLocation(name));
-    return place && place.getFilename().getValue().starts_with("--");
-  };
-  if (fields.get(key) && (isFlag(key) || !isFlag(by)))
+  if (fields.get(key) && (isFlag(fields, key) || !isFlag(fields, by)))
     emitWarning(fields.keyLocation(key)) << "'" << key << "' has nothing to do: " << reason;
 }
 
@@ -165,7 +167,14 @@ static void readDatasetStrategy(Fields &fields, Config &config) {
         << valueText(value) << "'";
     return fields.markWrong();
   }
-  if (fields.get("full_batch") && value && fullBatch != (strategy.kind == DatasetStrategy::Kind::FullBatch)) {
+  bool clashes =
+      fields.get("full_batch") && value && fullBatch != (strategy.kind == DatasetStrategy::Kind::FullBatch);
+  if (clashes && isFlag(fields, "full_batch") != isFlag(fields, "dataset_strategy")) {
+    if (isFlag(fields, "full_batch"))
+      strategy = DatasetStrategy{.location = fields.valueLocation("full_batch")};
+    else
+      fullBatch = false;
+  } else if (clashes) {
     InFlightDiagnostic diagnostic = emitError(fields.keyLocation("full_batch"))
                                     << "'full_batch: " << (fullBatch ? "true" : "false")
                                     << "' clashes with 'dataset_strategy: " << valueText(value) << "'";
@@ -195,7 +204,13 @@ static void readSearchMode(Fields &fields, Config &config) {
   fields.word("auto_parallel_search_mode", other, known);
   fields.word("search_mode", context.searchMode, known);
   StringRef key = context.searchMode.empty() ? "auto_parallel_search_mode" : "search_mode";
-  if (!other.empty() && !context.searchMode.empty() && other != context.searchMode) {
+  bool clashes = !other.empty() && !context.searchMode.empty() && other != context.searchMode;
+  if (clashes && isFlag(fields, "search_mode") != isFlag(fields, "auto_parallel_search_mode")) {
+    if (isFlag(fields, "auto_parallel_search_mode")) {
+      context.searchMode = other;
+      key = "auto_parallel_search_mode";
+    }
+  } else if (clashes) {
     InFlightDiagnostic diagnostic = emitError(fields.keyLocation("auto_parallel_search_mode"))
                                     << "'auto_parallel_search_mode: " << other
                                     << "' clashes with 'search_mode: " << context.searchMode << "'";

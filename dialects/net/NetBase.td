@@ -36,12 +36,16 @@ def Net_Tensor : RankedTensorOf<[F16, BF16, F32, F64, I1, I32, I64]>;
 //   - `infer`: constraints and result types; reports through Inference (ops/support/Infer.h);
 //   - `specs`: C++ initialisers of its AttributeSpecs, in positional order;
 //   - the interface methods of its traits.
+// `exampleInputs` and `exampleAttributes` make the example that `msc ops` shows; f32 there stands for any element type
+// that the operator takes.
 class Net_Operator<string mnemonic, list<string> inputs, list<string> outputs, list<Trait> traits = []>
     : Op<Net_Dialect, mnemonic, !listconcat([
         Pure,
         DeclareOpInterfaceMethods<InferTypeOpInterface>,
         DeclareOpInterfaceMethods<Net_OperatorInterface>], traits)> {
   code specs = "";
+  string exampleInputs = !interleave(!foreach(name, inputs, "%" # name # ": f32[16, 32]"), ", ");
+  string exampleAttributes = "";
   code declarations = "";
   code definitions = "";
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
@@ -83,7 +87,14 @@ class Net_Operator<string mnemonic, list<string> inputs, list<string> outputs, l
       using enum ::msc::net::AttributeKind;
       static constexpr ::msc::net::AttributeSpec specs[] = {}] # specs # "};" # [{
       return specs;
-  }]) # "}" # definitions;
+  }]) # [{
+    }
+    template <> ::msc::net::Documentation documentationOf<$cppClass>() {
+      return {R"ods(}] # summary # [{)ods", R"ods(}] # description # [{)ods", R"ods(}] # exampleInputs # [{)ods",
+              R"ods(%}] # !interleave(outputs, ", %") # " = " # mnemonic # "(%" # !interleave(inputs, ", %") #
+                !if(!empty(exampleAttributes), "", ", ") # exampleAttributes # [{))ods"};
+    }
+  }] # definitions;
 }
 
 defvar Net_Differentiable = DeclareOpInterfaceMethods<Net_GradientInterface>;
@@ -102,6 +113,8 @@ class Net_Pointwise<string mnemonic, list<string> inputs, list<Trait> traits = [
     : Net_Operator<mnemonic, inputs, ["output"],
                    !listconcat([Net_Rule, lowering, Net_DefaultCost], traits)> {
   string elements = "Float";
+  string elementsText = !cond(!eq(elements, "Float") : "floats", !eq(elements, "Number") : "numbers",
+                              !eq(elements, "Any") : "numbers or bool");
   string resultElement = "SameElement";
   // Empty where the operator brings its own `infer`.
   code inference = [{

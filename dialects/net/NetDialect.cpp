@@ -1,5 +1,6 @@
 #include "dialects/net/NetDialect.h"
 
+#include "dialects/net/Documentation.h"
 #include "dialects/net/NetOps.h"
 #include "dialects/net/ops/support/Linalg.h"
 #include "dialects/net/ops/support/Rules.h"
@@ -22,6 +23,27 @@ void NetDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/net/NetOps.cpp.inc"
       >();
+}
+
+namespace {
+template <typename Op> void addDocumentation(StringRef mnemonic, std::optional<Documentation> &found) {
+  if constexpr (Op::template hasTrait<Operator::Trait>())
+    if (Op::getOperationName().drop_front(NetDialect::getDialectNamespace().size() + 1) == mnemonic)
+      found = documentationOf<Op>();
+}
+
+template <typename... Ops> std::optional<Documentation> findDocumentation(StringRef mnemonic) {
+  std::optional<Documentation> found;
+  (addDocumentation<Ops>(mnemonic, found), ...);
+  return found;
+}
+} // namespace
+
+std::optional<Documentation> msc::net::documentationOf(StringRef mnemonic) {
+  return findDocumentation<
+#define GET_OP_LIST
+#include "dialects/net/NetOps.cpp.inc"
+      >(mnemonic);
 }
 
 void msc::net::registerNetDialect(DialectRegistry &registry) {

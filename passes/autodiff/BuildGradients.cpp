@@ -113,6 +113,28 @@ static LogicalResult checkOptimizer(const OptimizerConfig &optimizer) {
          << optimizer.momentum << " and " << optimizer.dampening;
 }
 
+/// A train block asks for something to train.
+static LogicalResult checkTrained(NetworkOp network, const TrainConfig &train) {
+  if (llvm::any_of(network.getBody().front().getOps<ParamOp>(), [](ParamOp param) { return param.getTrained(); }))
+    return success();
+  InFlightDiagnostic diagnostic = emitError(train.location)
+                                  << "nothing to train: the network has no trainable parameters";
+  addHelp(diagnostic, "leave out the train block, and the network is evaluated");
+  return diagnostic;
+}
+
+/// Gradients come with a train block only.
+static LogicalResult keepForwardValues(NetworkOp network, ArrayRef<std::string> names) {
+  for (StringRef name : names)
+    if (name.starts_with("grad:")) {
+      InFlightDiagnostic diagnostic = emitError(FileLineColLoc::get(network.getContext(), "--keep", 0, 0))
+                                      << "cannot keep '" << name << "': the network is not trained";
+      addHelp(diagnostic, "add a train block");
+      return diagnostic;
+    }
+  return autodiff::keepValues(network, {}, names);
+}
+
 namespace {
 struct BuildGradientsPass : autodiff::impl::BuildGradientsBase<BuildGradientsPass> {
   using BuildGradientsBase::BuildGradientsBase;
@@ -121,16 +143,19 @@ struct BuildGradientsPass : autodiff::impl::BuildGradientsBase<BuildGradientsPas
     FailureOr<Config> config = readQuietly(getOperation());
     if (failed(config))
       return signalPassFailure();
-    if (!config->train)
-      return;
-    const OptimizerConfig &optimizer = config->train->optimizer;
-    std::string minimised = loss.empty() ? config->train->minimize : loss;
     std::vector<std::string> kept(keep.begin(), keep.end());
-    if (failed(checkOptimizer(optimizer)))
+    if (config->train && failed(checkOptimizer(config->train->optimizer)))
       return signalPassFailure();
     for (NetworkOp network : getOperation().getOps<NetworkOp>())
-      if (failed(autodiff::buildGradients(network, minimised, optimizer, kept)))
+      if (failed(config->train ? train(network, *config->train, kept) : keepForwardValues(network, kept)))
         return signalPassFailure();
+  }
+
+private:
+  LogicalResult train(NetworkOp network, const TrainConfig &config, ArrayRef<std::string> kept) {
+    if (failed(checkTrained(network, config)))
+      return failure();
+    return autodiff::buildGradients(network, loss.empty() ? config.minimize : loss, config.optimizer, kept);
   }
 };
 } // namespace

@@ -121,12 +121,13 @@ private:
     std::vector<Version> versions{{dist::shardingOf(root), root}};
     for (auto [demand, route] : llvm::zip(demands, routes)) {
       OpBuilder builder(demand.last);
-      MoveLabel label = labelOf(demand.last);
-      if (std::string why = completionReason(demand.last); !why.empty() && dist::shardingOf(root).isPartial())
-        label.reason = why + "; " + label.reason;
+      MoveLabel label = labelOf(demand.last), completing = label;
+      if (std::string why = completionReason(demand.last); !why.empty())
+        completing.reason = why + "; " + label.reason;
       Value value = versions[route.source].value;
       for (const dist::ReshardStep &step : route.steps) {
-        value = createSteps(builder, value, step, label);
+        bool completes = step.kind == dist::MoveKind::AllReduce || step.kind == dist::MoveKind::ReduceScatter;
+        value = createSteps(builder, value, step, completes ? completing : label);
         versions.push_back({step.after, value});
       }
       demand.last->getResult(0).replaceUsesWithIf(value, [](OpOperand &use) { return !isMoveStep(use.getOwner()); });

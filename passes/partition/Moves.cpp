@@ -23,8 +23,26 @@ static StringRef reductionText(ReduceKind kind) {
   return "";
 }
 
-std::string completionReason(Operation *op, const OperatorFacts &facts, const Pieces &pieces) {
-  std::string who = (op->getName().stripDialect() + " '" + net::getInstanceName(op) + "' ").str();
+std::string callerOf(Operation *op, Operation *forward) {
+  if (!forward)
+    return ("'" + net::getInstanceName(op) + "'").str();
+  std::string name = net::getInstanceName(forward).str();
+  std::optional<int64_t> operand = net::getGradientOfOperand(op);
+  if (!operand)
+    return "backward of '" + name + "'";
+  return "gradient of '" + nameOfValue(forward->getOperand(*operand)) + "' (" + name + ")";
+}
+
+std::string nameOfValue(Value value) {
+  while (auto move = value.getDefiningOp<dist::ReshardOp>())
+    value = move.getSource();
+  StringRef name = net::getValueName(value);
+  Operation *maker = value.getDefiningOp();
+  return (name.empty() && maker ? net::getInstanceName(maker) : name).str();
+}
+
+std::string completionReason(Operation *op, Operation *forward, const OperatorFacts &facts, const Pieces &pieces) {
+  std::string who = (forward ? "" : op->getName().stripDialect().str() + " ") + callerOf(op, forward) + " ";
   std::vector<std::string> counts;
   ReduceKind kind = ReduceKind::Sum;
   bool keepsOthers = false;
@@ -49,11 +67,11 @@ std::string redistributionReason(const std::string &who, const std::string &what
     int64_t has = from.pieces(dim), wants = to.pieces(dim);
     if (has != wants)
       changes.push_back("dimension " + std::to_string(dim) +
-                        (changes.empty() && !what.empty() ? " of '" + what + "'" : "") +
+                        (changes.empty() && !what.empty() ? " of " + what : "") +
                         (wants == 1 ? " whole" : " cut into " + std::to_string(wants)));
   }
   if (changes.empty())
-    changes.push_back("the pieces" + (what.empty() ? "" : " of '" + what + "'") + " on other ranks");
+    changes.push_back("the pieces" + (what.empty() ? "" : " of " + what) + " on other ranks");
   return who + " wants " + llvm::join(changes, ", ");
 }
 

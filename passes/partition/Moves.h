@@ -7,10 +7,18 @@
 
 namespace msc::passes {
 
-/// Why the results of an operator are partial: "MatMul 'matmul' sums over 4 pieces of its contracted dimension".
-std::string completionReason(mlir::Operation *op, const OperatorFacts &facts, const Pieces &pieces);
+/// What users call an operator: "'relu'"; one of the backward pass, whose forward operator is given, goes by what it
+/// computes: "gradient of 'w2' (matmul2)".
+std::string callerOf(mlir::Operation *op, mlir::Operation *forward);
 
-/// Why a value moves: "'relu' wants dimension 1 of 'h' cut into 4".
+/// The name of a value in front of its moves, else that of the operator that makes it.
+std::string nameOfValue(mlir::Value value);
+
+/// Why the results of an operator are partial: "MatMul 'matmul' sums over 4 pieces of its contracted dimension".
+std::string completionReason(mlir::Operation *op, mlir::Operation *forward, const OperatorFacts &facts,
+                             const Pieces &pieces);
+
+/// Why a value moves: "'relu' wants dimension 1 of 'h' cut into 4"; `what` is the value, in quotes, or empty.
 std::string redistributionReason(const std::string &who, const std::string &what, const Sharding &from,
                                  const Sharding &to);
 

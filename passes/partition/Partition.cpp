@@ -112,13 +112,19 @@ private:
       if (version.sharding == target)
         return version.value;
     const Sharding &from = own[root];
-    StringRef what = net::getValueName(root);
-    if (Operation *maker = root.getDefiningOp(); maker && what.empty())
-      what = net::getInstanceName(maker);
-    std::string reason = redistributionReason(who, what.str(), from, target);
+    std::string reason = redistributionReason(who, described(root), from, target);
     Value moved = moves.redistribute(start, target, user, reason);
     versions[root].push_back({target, moved});
     return moved;
+  }
+
+  /// "'h'"; a gradient without a name of its own goes by what it is the gradient of: "the gradient of 'h'".
+  std::string described(Value root) const {
+    Operation *maker = root.getDefiningOp();
+    Operation *forward = maker && net::getValueName(root).empty() ? forwardOf(maker) : nullptr;
+    std::optional<int64_t> operand = forward ? net::getGradientOfOperand(maker) : std::nullopt;
+    std::string name = nameOfValue(operand ? forward->getOperand(*operand) : root);
+    return name.empty() ? "" : (operand ? "the gradient of '" : "'") + name + "'";
   }
 
   //===-- gradients -------------------------------------------------------===//
@@ -243,14 +249,14 @@ private:
     for (auto [result, sharding] : llvm::zip(op->getResults(), shardings)) {
       place(result, sharding);
       if (isPartial(result))
-        completionReasons[result] = completionReason(op, facts, pieces);
+        completionReasons[result] = completionReason(op, forwardOf(op), facts, pieces);
     }
   }
 
   void bringOperands(Operation *op, const OperatorFacts &facts, const net::Assignment &assignment) {
     Uses record;
     Operation *forward = forwardOf(op);
-    std::string who = "'" + net::getInstanceName(op).str() + "'";
+    std::string who = callerOf(op, forward);
     for (OpOperand &operand : op->getOpOperands()) {
       Value root = operand.get();
       Sharding target = operandSharding(facts.rule, assignment, operand.getOperandNumber()).canonical();

@@ -40,15 +40,36 @@ private:
     Problem problem = problemOf(network, devices, operations);
     if (failed(readInputs(network, problem)) || failed(readStrategies(network, problem, operations)))
       return failure();
-    Choices choices = choose(problem);
-    for (auto [op, entry, choice] : llvm::zip(operations, problem.operators, choices)) {
+    Choices choices = choose(problem), derived = choicesOfUser(problem, operations);
+    for (auto [i, op] : llvm::enumerate(operations)) {
+      const ProblemOperator &entry = problem.operators[i];
+      const Choice &choice = choices[i];
       bool keepsOrigin = entry.configured && !net::getStrategyOrigin(op).empty();
       net::setInStrategy(op, inStrategy(entry.facts.rule, choice.pieces));
       if (!keepsOrigin)
         net::setStrategyOrigin(op, devices == 1 ? "one device" : choice.origin);
+      else if (!isUsers(op) && derived[i].pieces != choice.pieces)
+        net::setStrategyOrigin(op, "dump");
     }
     setDevices(network, devices);
     return storeParameters(network, problem, operations, choices);
+  }
+
+  static bool isUsers(Operation *op) {
+    StringRef origin = net::getStrategyOrigin(op);
+    return origin.empty() || origin == "user";
+  }
+
+  /// What follows from the user's strategies alone; empty if there are no others. A dump pins those of all operators: where
+  /// it pins something else, it was edited.
+  Choices choicesOfUser(Problem problem, ArrayRef<Operation *> operations) const {
+    bool hasOthers = false;
+    for (auto [op, entry] : llvm::zip(operations, problem.operators))
+      if (entry.configured && !isUsers(op)) {
+        entry.configured.reset();
+        hasOthers = true;
+      }
+    return hasOthers ? choose(problem) : Choices();
   }
 
   Choices choose(const Problem &problem) const {

@@ -1,7 +1,9 @@
 // What networks mean: constants, cells, conditions, repeats, dumps, configs.
 #include "Reading.h"
 
+#include "dialects/net/Documentation.h"
 #include "dialects/net/NetOps.h"
+#include "frontend/ForeignNames.h"
 #include "frontend/Printer.h"
 
 #include <gtest/gtest.h>
@@ -53,6 +55,19 @@ int64_t sizeOf(const std::string &expression, frontend::ParseOptions options = {
   return cast<RankedTensorType>(network.getBody().getArgument(0).getType()).getDimSize(0);
 }
 
+TEST(ForeignNames, AreNoneOfOursAndMeanOperatorsOfOurs) {
+  std::string library = fileText(FRONTEND_LIBRARY "/nn.mir");
+  for (const frontend::ForeignName &foreign : frontend::foreignNames()) {
+    EXPECT_FALSE(net::documentationOf(foreign.name)) << foreign.name.str();
+    llvm::SmallVector<llvm::StringRef> operators;
+    foreign.ours.split(operators, " + ", -1, /*KeepEmpty=*/false);
+    for (llvm::StringRef name : operators)
+      EXPECT_TRUE(net::documentationOf(name)) << foreign.name.str() << " -> " << name.str();
+    EXPECT_TRUE(foreign.layer.empty() || library.find("\ncell " + foreign.layer.str() + "(") != std::string::npos)
+        << foreign.name.str() << " -> " << foreign.layer.str();
+  }
+}
+
 TEST(Constants, Arithmetic) {
   EXPECT_EQ(sizeOf("2 + 3 * 4 - 5"), 9);
   EXPECT_EQ(sizeOf("(7 - 1) / 2 % 4"), 3);
@@ -90,6 +105,12 @@ TEST(Constants, AreOverriddenByDefines) {
   EXPECT_EQ(unknown.said, "msc: error: -D bach: the network has no const 'bach'\nhelp: did you mean 'batch'?\n");
   Reading broken("const batch = 3\nnetwork n(%x: f32[batch]) { return out: %x }", {.defines = {{"batch", "4 +"}}});
   EXPECT_EQ(broken.said, "msc: error: -D batch: cannot read '4 +': expected an expression before the end of the file\n");
+  Reading word("const batch = 3\nnetwork n(%x: f32[batch]) { return out: %x }", {.defines = {{"batch", "abc"}}});
+  EXPECT_EQ(word.said, "msc: error: -D batch: 'abc' is no number\n"
+                       "net.mir:1:7: note: the network has 'batch' = 3\n"
+                       "    1 | const batch = 3\n"
+                       "      |       ^~~~~\n");
+  EXPECT_TRUE(Reading("const rate = 1\nnetwork n(%x: f32[3]) { return out: %x }", {.defines = {{"rate", "0.5"}}}).module);
 }
 
 TEST(Cells, AreExpandedWithTheirPaths) {
@@ -185,6 +206,25 @@ TEST(Config, OfTheQuickstart) {
 
 Reading withFlags(std::vector<net::ConfigOverride> flags) {
   return Reading(test::quickstart, {.devices = 8}, "net.mir", true, std::move(flags));
+}
+
+TEST(Config, FlagsWinOverSynonymsInTheFile) {
+  using Kind = net::DatasetStrategy::Kind;
+  auto kindOf = [](const std::string &written, std::vector<net::ConfigOverride> flags) {
+    Reading reading("network n(%x: f32[8]) { return out: %x }\ncontext {" + written + "}", {.devices = 8}, "net.mir", true,
+                    std::move(flags));
+    EXPECT_TRUE(reading.config) << reading.said;
+    return reading.config ? std::optional(reading.config->context.datasetStrategy.kind) : std::nullopt;
+  };
+  EXPECT_EQ(kindOf("dataset_strategy: ((8,),)", {{"full_batch", "true"}}), Kind::FullBatch);
+  EXPECT_EQ(kindOf("dataset_strategy: full_batch", {{"full_batch", "false"}}), Kind::DataParallel);
+  EXPECT_EQ(kindOf("full_batch: true", {{"dataset_strategy", "data_parallel"}}), Kind::DataParallel);
+  EXPECT_EQ(kindOf("full_batch: true", {{"dataset_strategy", "((8,),)"}}), Kind::Given);
+  EXPECT_EQ(kindOf("search_mode: optimal", {{"auto_parallel_search_mode", "sharding_propagation"}}), Kind::DataParallel);
+  EXPECT_EQ(kindOf("auto_parallel_search_mode: optimal", {{"search_mode", "sharding_propagation"}}), Kind::DataParallel);
+  Reading both("network n(%x: f32[8]) { return out: %x }", {.devices = 8}, "net.mir", true,
+               {{"full_batch", "true"}, {"dataset_strategy", "data_parallel"}});
+  EXPECT_NE(both.said.find("clashes"), std::string::npos) << both.said; // two flags
 }
 
 TEST(Config, FlagsWinOverTheFile) {

@@ -71,6 +71,23 @@ net.mir:1:26: note: to close this '{'
      R"T(net.mir:2:8: error: unknown operator 'Zzyzx'
     2 |   %a = Zzyzx(%x)
       |        ^~~~~
+help: 'msc ops' lists the operators
+)T"},
+    {"OperatorOfPyTorch", networkOf(R"T(  %a = Linear(%x)
+  return out: %a
+)T"),
+     R"T(net.mir:2:8: error: unknown operator 'Linear'
+    2 |   %a = Linear(%x)
+      |        ^~~~~~
+help: here it is MatMul + BiasAdd, or cell Linear of import "nn.mir"; see 'msc ops MatMul'
+)T"},
+    {"OperatorWithoutEquivalent", networkOf(R"T(  %a = Conv2d(%x)
+  return out: %a
+)T"),
+     R"T(net.mir:2:8: error: unknown operator 'Conv2d'
+    2 |   %a = Conv2d(%x)
+      |        ^~~~~~
+help: this version has no equivalent; 'msc ops' lists the operators
 )T"},
     {"TooManyOperands", networkOf(R"T(  %a = ReLU(%x, %label)
   return out: %a

@@ -374,6 +374,27 @@ TEST(BuildGradientsPass, ReadsTheTrainBlock) {
   EXPECT_NE(printed.find("Default/optimizer-SGD"), std::string::npos);
 }
 
+TEST(BuildGradientsPass, RefusesATrainBlockWithNothingToTrain) {
+  NetContext context;
+  auto module = parseSourceString<ModuleOp>(R"(
+    net.network @n inputs ["x"] {
+    ^bb0(%x: tensor<3xf32>):
+      %w = net.param "w" = {kind = "Zeros"} {trained = false} : tensor<3xf32>
+      %a = net.Mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+      %l = net.ReduceSum %a : (tensor<3xf32>) -> tensor<f32>
+      net.return %l names ["loss"] : tensor<f32>
+    }
+    net.config "train" "" {optimizer = {callee = "SGD", args = [0.5], named = {}}, minimize = "loss"} at {}
+  )", context.get());
+  ASSERT_TRUE(module);
+  PassManager manager(context.get());
+  manager.addPass(autodiff::createBuildGradients());
+  EXPECT_TRUE(failed(manager.run(*module)));
+  EXPECT_EQ(context.diagnostics,
+            (std::vector<std::string>{"error: nothing to train: the network has no trainable parameters",
+                                      "note: help: leave out the train block, and the network is evaluated"}));
+}
+
 TEST(BuildGradientsPass, RefusesNesterovWithoutMomentum) {
   EXPECT_EQ(runPass(R"({callee = "SGD", args = [0.5], named = {nesterov = true}})"),
             (std::vector<std::string>{"error: nesterov needs a momentum above 0 and no dampening, but they are "

@@ -131,6 +131,10 @@ TEST(QuickstartPartition, MovesHaveNamesReasonsAndScopes) {
   EXPECT_TRUE(has("'relu' wants dimension 1 of 'h' cut into 4"));
   EXPECT_TRUE(has("MSELoss 'loss' sums over 2 x 4 pieces of its reduced dimensions"));
   EXPECT_TRUE(has("'matmul' wants dimension 0 of 'x' cut into 2, dimension 1 cut into 4"));
+  EXPECT_TRUE(has("gradient of 'w2' (matmul2) sums over 2 pieces of its contracted dimension"));
+  EXPECT_TRUE(has("gradient of 'w' (matmul) wants dimension 1 of the gradient of 'h' whole"));
+  for (const std::string &reason : reasons)
+    EXPECT_EQ(reason.find("grad_"), std::string::npos) << reason; // such names are nowhere else
   if (HasFailure())
     for (const std::string &reason : reasons)
       std::cerr << reason << "\n";

@@ -15,6 +15,7 @@ def Net_BiasAddOp : Net_Operator<"BiasAdd", ["x", "b"], ["output"],
   }];
   let arguments = (ins Net_Tensor:$x, Net_Tensor:$b, DefaultValuedStrAttr<StrAttr, "NCHW">:$data_format);
   let results = (outs Net_Tensor:$output);
+  let exampleInputs = "%x: f32[16, 32], %b: f32[32]";
   let specs = [{
     {.name = "data_format", .kind = String, .words = kDataFormats, .summary = "where the channel dimension is"}
   }];

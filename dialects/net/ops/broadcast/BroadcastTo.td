@@ -13,6 +13,8 @@ def Net_BroadcastToOp : Net_Operator<"BroadcastTo", ["x"], ["output"],
   }];
   let arguments = (ins Net_Tensor:$x, DenseI64ArrayAttr:$shape);
   let results = (outs Net_Tensor:$output);
+  let exampleInputs = "%x: f32[32]";
+  let exampleAttributes = "shape: (16, 32)";
   let specs = [{
     {.name = "shape", .kind = IntTuple, .required = true, .positional = true, .summary = "shape of the result"}
   }];

@@ -9,6 +9,7 @@ def Net_CastOp : Net_Pointwise<"Cast", ["x"], [Net_Differentiable]> {
     Constraints: (C1) `dst_type` is one of f16, bf16, f32, f64, i32, i64, bool.
   }];
   let arguments = (ins Net_Tensor:$x, TypeAttr:$dst_type);
+  let exampleAttributes = "dst_type: f64";
   let specs = [{
     {.name = "dst_type", .kind = Type, .required = true, .positional = true, .summary = "element type of the result"}
   }];

@@ -31,6 +31,7 @@ def Net_MSELossGradOp : Net_Operator<"MSELossGrad", ["logits", "labels", "dloss"
   let arguments = (ins Net_Tensor:$logits, Net_Tensor:$labels, Net_Tensor:$dloss,
                        DefaultValuedStrAttr<StrAttr, "mean">:$reduction);
   let results = (outs Net_Tensor:$output);
+  let exampleInputs = "%logits: f32[16, 32], %labels: f32[16, 32], %dloss: f32[]";
   let specs = [{
     {.name = "reduction", .kind = String, .words = kLossReductions, .summary = "as in MSELoss"}
   }];

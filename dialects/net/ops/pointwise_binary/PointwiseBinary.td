@@ -1,14 +1,11 @@
 //===- PointwiseBinary.td - functions of two elements, with broadcasting --===//
-//
-// Every member:
-//   (C1) both operands have the same element type: a number (RealDiv, Pow: a float; Equal, NotEqual: bool too).
-//   (C2) dimensions, aligned at the right, are equal or 1; a size of 1 is repeated.
 
 class Net_Binary<string mnemonic, string formula, list<string> inputs = ["x", "y"]>
     : Net_Pointwise<mnemonic, inputs, [Net_Differentiable]> {
   let summary = formula;
   let description = "`output = " # formula # "`, element by element with NumPy broadcasting. "
-                    # "Constraints: C1, C2 of the family.";
+                    # "Constraints: (C1) both operands hold " # elementsText # " of the same type; (C2) dimensions, "
+                    # "aligned at the right, are equal or 1; a size of 1 is repeated.";
   let arguments = (ins Net_Tensor:$x, Net_Tensor:$y);
   let elements = "Number";
 }

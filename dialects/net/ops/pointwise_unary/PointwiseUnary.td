@@ -1,13 +1,12 @@
 //===- PointwiseUnary.td - functions of one element, and their backward helpers ---===//
 //
-// Formulas speak of one element. Every member has the constraint
-//   (C1) operands have a float element type (Neg, Abs, Square, Sign: any number), all the same.
+// Formulas speak of one element.
 // Backward helpers take the gradient of the result and what the forward operator kept; their operands have equal shapes.
 
 class Net_Unary<string mnemonic, string formula, Trait lowering = Net_Generic>
     : Net_Pointwise<mnemonic, ["x"], [Net_Differentiable], lowering> {
   let summary = formula;
-  let description = "`output = " # formula # "`, element by element. Constraints: C1 of the family.";
+  let description = "`output = " # formula # "`, element by element. Constraints: (C1) `x` holds " # elementsText # ".";
   let arguments = (ins Net_Tensor:$x);
 }
 
@@ -15,7 +14,7 @@ class Net_Unary<string mnemonic, string formula, Trait lowering = Net_Generic>
 class Net_BackwardHelper<string mnemonic, list<string> inputs, string formula> : Net_Pointwise<mnemonic, inputs> {
   let summary = formula;
   let description = "`output = " # formula # "`, element by element: a backward helper without a gradient of its own. "
-                    # "Constraints: C1 of the family.";
+                    # "Constraints: (C1) all operands have the same float element type.";
 }
 
 def Net_ReLUOp : Net_Unary<"ReLU", "x where x > 0, else 0; NaN stays NaN", Net_GenericOrEpilogue>;
@@ -36,10 +35,11 @@ def Net_SignOp : Net_Unary<"Sign", "-1, 0 or 1; NaN stays NaN; the gradient is z
 
 def Net_GeLUOp : Net_Unary<"GeLU", "x * Phi(x), Phi the normal distribution function"> {
   let description = [{
-    `approximate: none`: `output = 0.5 x (1 + erf(x / sqrt(2)))`. `approximate: tanh` (MindSpore's GeLU and the default):
-    `output = 0.5 x (1 + tanh(u))`, `u = sqrt(2 / pi) (x + 0.044715 x^3)`, computed as `x / (1 + exp(-2 u))`.
+    `approximate: tanh` (the default, as in MindSpore; PyTorch's default is none): `output = 0.5 x (1 + tanh(u))`,
+    `u = sqrt(2 / pi) (x + 0.044715 x^3)`, computed as `x / (1 + exp(-2 u))`. `approximate: none`:
+    `output = 0.5 x (1 + erf(x / sqrt(2)))`.
 
-    Constraints: C1 of the family; (C2) `approximate` is none or tanh.
+    Constraints: (C1) `x` holds floats; (C2) `approximate` is none or tanh.
   }];
   let arguments = (ins Net_Tensor:$x, DefaultValuedStrAttr<StrAttr, "tanh">:$approximate);
   let specs = [{ {.name = "approximate", .kind = String, .words = kGeLUForms, .summary = "which formula"} }];

@@ -16,6 +16,7 @@ def Net_ReshapeOp : Net_Operator<"Reshape", ["x"], ["output"],
   }];
   let arguments = (ins Net_Tensor:$x, DenseI64ArrayAttr:$shape);
   let results = (outs Net_Tensor:$output);
+  let exampleAttributes = "shape: (4, -1)";
   let specs = [{
     {.name = "shape", .kind = IntTuple, .required = true, .positional = true, .summary = "new shape; one entry may be -1"}
   }];

@@ -11,5 +11,6 @@ def Net_SelectOp : Net_Pointwise<"Select", ["condition", "x", "y"], [Net_Differe
     - (C3) dimensions, aligned at the right, are equal or 1.
   }];
   let arguments = (ins Net_Tensor:$condition, Net_Tensor:$x, Net_Tensor:$y);
+  let exampleInputs = "%condition: bool[16, 32], %x: f32[16, 32], %y: f32[16, 32]";
   let inference = "";
 }

@@ -10,6 +10,7 @@ def Net_TransposeOp : Net_Operator<"Transpose", ["x"], ["output"],
   }];
   let arguments = (ins Net_Tensor:$x, DenseI64ArrayAttr:$perm);
   let results = (outs Net_Tensor:$output);
+  let exampleAttributes = "perm: (1, 0)";
   let specs = [{
     {.name = "perm", .kind = IntTuple, .required = true, .positional = true, .summary = "which dimension comes where"}
   }];

@@ -1,0 +1,127 @@
+#include "frontend/ForeignNames.h"
+
+#include "runtime/Nearest.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+
+namespace msc::frontend {
+
+ArrayRef<ForeignName> foreignNames() {
+  static const ForeignName names[] = {
+      // Products.
+      {"Linear", "MatMul + BiasAdd", "Linear"},
+      {"Dense", "MatMul + BiasAdd", "Dense"},
+      {"Gemm", "MatMul + BiasAdd"},
+      {"addmm", "MatMul + BiasAdd"},
+      {"mm", "MatMul"},
+      {"bmm", "MatMul"},
+      {"dot", "MatMul"},
+      {"BatchMatMul", "MatMul"},
+      // One element.
+      {"Div", "RealDiv"},
+      {"divide", "RealDiv"},
+      {"true_divide", "RealDiv"},
+      {"reciprocal", "RealDiv"},
+      {"subtract", "Sub"},
+      {"multiply", "Mul"},
+      {"power", "Pow"},
+      {"negative", "Neg"},
+      {"absolute", "Abs"},
+      {"Swish", "SiLU"},
+      {"where", "Select"},
+      {"masked_fill", "Select"},
+      {"astype", "Cast"},
+      {"to", "Cast"},
+      {"gt", "Greater"},
+      {"ge", "GreaterEqual"},
+      {"lt", "Less"},
+      {"le", "LessEqual"},
+      {"eq", "Equal"},
+      {"ne", "NotEqual"},
+      {"clamp", "Maximum + Minimum"},
+      {"clip", "Maximum + Minimum"},
+      {"ReLU6", "Maximum + Minimum"},
+      {"Hardtanh", "Maximum + Minimum"},
+      {"LeakyReLU", "Mul + Maximum"},
+      {"Softplus", "Exp + Add + Log"},
+      // Reductions.
+      {"Mean", "ReduceMean"},
+      {"Sum", "ReduceSum"},
+      {"Max", "ReduceMax"},
+      {"amax", "ReduceMax"},
+      {"Min", "Neg + ReduceMax + Neg"},
+      {"amin", "Neg + ReduceMax + Neg"},
+      {"ReduceMin", "Neg + ReduceMax + Neg"},
+      {"var", "ReduceMean + Sub + Square + ReduceMean"},
+      {"std", "ReduceMean + Sub + Square + ReduceMean + Sqrt"},
+      {"Softmax", "ReduceMax + Sub + Exp + ReduceSum + RealDiv", "Softmax"},
+      {"LogSoftmax", "ReduceMax + Sub + Exp + ReduceSum + Log + Sub"},
+      {"LayerNorm", "ReduceMean + Sub + Square + ReduceMean + Add + Rsqrt + Mul", "LayerNorm"},
+      {"RMSNorm", "Square + ReduceMean + Add + Rsqrt + Mul", "RMSNorm"},
+      {"L1Loss", "Sub + Abs + ReduceMean"},
+      {"CrossEntropyLoss", "ReduceMax + Sub + Exp + ReduceSum + Log + Sub + Mul + ReduceSum"},
+      {"SoftmaxCrossEntropyWithLogits", "ReduceMax + Sub + Exp + ReduceSum + Log + Sub + Mul + ReduceSum"},
+      // Shapes.
+      {"Flatten", "Reshape"},
+      {"view", "Reshape"},
+      {"squeeze", "Reshape"},
+      {"unsqueeze", "Reshape"},
+      {"expand_dims", "Reshape"},
+      {"permute", "Transpose"},
+      {"swapaxes", "Transpose"},
+      {"expand", "BroadcastTo"},
+      {"tile", "Reshape + BroadcastTo + Reshape"},
+      {"repeat_interleave", "Reshape + BroadcastTo + Reshape"},
+      // Nothing yet.
+      {"Conv1d", ""},
+      {"Conv2d", ""},
+      {"Conv3d", ""},
+      {"MaxPool2d", ""},
+      {"MaxPool", ""},
+      {"AvgPool2d", ""},
+      {"AvgPool", ""},
+      {"BatchNorm", ""},
+      {"BatchNorm2d", ""},
+      {"Embedding", ""},
+      {"Gather", ""},
+      {"concat", ""},
+      {"cat", ""},
+      {"stack", ""},
+      {"Split", ""},
+      {"chunk", ""},
+      {"Slice", ""},
+      {"argmax", ""},
+      {"TopK", ""},
+      {"Dropout", ""},
+      {"MultiheadAttention", "", "MultiHeadAttention"},
+      {"ScaledDotProductAttention", ""},
+      {"scaled_dot_product_attention", ""},
+  };
+  return names;
+}
+
+static std::string equivalentOf(const ForeignName &foreign) {
+  std::string layer = foreign.layer.empty() ? "" : ("cell " + foreign.layer + " of import \"nn.mir\"").str();
+  if (foreign.ours.empty() && layer.empty())
+    return "this version has no equivalent; 'msc ops' lists the operators";
+  if (foreign.ours.empty())
+    return "here it is " + layer;
+  return ("here it is " + foreign.ours + (layer.empty() ? "" : ", or " + layer) + "; see 'msc ops " +
+          foreign.ours.split(' ').first + "'")
+      .str();
+}
+
+std::string helpForOperator(StringRef name, const std::vector<std::string> &known) {
+  bool isKnown = any_of(known, [&](StringRef other) { return other.equals_insensitive(name); });
+  const auto *foreign = find_if(foreignNames(), [&](const ForeignName &f) { return f.name.equals_insensitive(name); });
+  if (!isKnown && foreign != foreignNames().end())
+    return equivalentOf(*foreign);
+  if (std::string near = nearest(std::string_view(name), known); !near.empty())
+    return "did you mean '" + near + "'?";
+  return "'msc ops' lists the operators";
+}
+
+} // namespace msc::frontend
