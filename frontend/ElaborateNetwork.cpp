@@ -44,7 +44,7 @@ FailureOr<RankedTensorType> Elaborator::elaborateType(const ast::Type &type, con
   Type element = elementTypeFromName(type.element, context);
   if (!element) {
     InFlightDiagnostic diagnostic = error(type.place) << "unknown element type '" << type.element << "'";
-    net::addSuggestion(diagnostic, type.element, elementTypeNames());
+    net::addSuggestionOrList(diagnostic, type.element, elementTypeNames());
     return diagnostic;
   }
   if (!checkElement(element, type.place))
@@ -94,7 +94,7 @@ FailureOr<DictionaryAttr> Elaborator::elaborateInitializer(const ast::Expr &expr
   auto form = find_if(forms, [&](const InitializerForm &f) { return f.name == expr.text; });
   if (expr.kind != ast::Expr::Kind::Call || form == forms.end()) {
     InFlightDiagnostic diagnostic = error(expr.place) << "unknown initializer '" << expr.text << "'";
-    net::addSuggestion(diagnostic, expr.text, map_range(forms, [](const InitializerForm &f) { return f.name; }));
+    net::addSuggestionOrList(diagnostic, expr.text, map_range(forms, [](const InitializerForm &f) { return f.name; }));
     return diagnostic;
   }
   double values[2] = {0, 0};
@@ -183,7 +183,7 @@ bool Elaborator::runParam(const ast::Param &param, Frame &frame) {
       }
       sound = false;
       InFlightDiagnostic diagnostic = error(field.keyPlace) << "unknown attribute '" << field.key << "' of a parameter";
-      net::addSuggestion(diagnostic, field.key, ArrayRef<StringRef>{"requires_grad", "sharding"});
+      net::addSuggestionOrList(diagnostic, field.key, ArrayRef<StringRef>{"requires_grad", "sharding"});
     }
   std::string drawName;
   if (param.drawName) {

@@ -269,7 +269,7 @@ bool OperatorBuilder::takeOwnAttribute(StringRef key, const ast::Arg &field) {
     InFlightDiagnostic diagnostic = error(field.keyPlace) << "unknown attribute '" << key << "' of '" << call.callee << "'";
     std::vector<StringRef> names = specNames();
     names.insert(names.end(), {"in_strategy", "out_strategy", "sharding"});
-    net::addSuggestion(diagnostic, key, names);
+    net::addSuggestionOrList(diagnostic, key, names);
     return false;
   }
   auto [entry, added] = given.try_emplace(key, field.keyPlace);

@@ -388,7 +388,7 @@ void Reader::read(ConfigOp op) {
     return readMesh(op, config);
   if (!is_contained(blockKinds, kind)) {
     InFlightDiagnostic diagnostic = emitError(op.getLoc()) << "unknown block '" << kind << "'";
-    addSuggestion(diagnostic, kind, blockKinds);
+    addSuggestionOrList(diagnostic, kind, ArrayRef<StringRef>(blockKinds));
     sound = false;
     return;
   }

@@ -280,6 +280,7 @@ help: did you mean 'Normal'?
      R"T(net.mir:2:13: error: unknown element type 'f23'
     2 |   param %w: f23[32, 16] = Zeros()
       |             ^~~
+help: expected one of f32, f64, i32, i64, bool
 )T"},
     {"SizeZero", networkOf(R"T(  param %w: f32[32, 0] = Zeros()
   return out: %x
