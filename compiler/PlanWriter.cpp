@@ -245,6 +245,7 @@ private:
     proto.set_result(indexOf(product.getResult()));
     proto.set_transpose_left(product.getTransposeLeft());
     proto.set_transpose_right(product.getTransposeRight());
+    proto.set_sum_batch(product.getSumBatch());
     if (product.getBias())
       proto.set_bias(1 + indexOf(product.getBias()));
     proto.set_activation(product.getActivation().str());

@@ -91,7 +91,7 @@ def Plan_MatMulOp : Op<Plan_Dialect, "matmul", []> {
   let summary = "result = activation(op(left) op(right) + bias) in f32 by the device's library";
   let arguments = (ins Plan_BufferType:$left, Plan_BufferType:$right, Plan_BufferType:$result,
                        Optional<Plan_BufferType>:$bias, BoolAttr:$transpose_left, BoolAttr:$transpose_right,
-                       StrAttr:$activation, I64Attr:$tasks, StrAttr:$step_op);
+                       BoolAttr:$sum_batch, StrAttr:$activation, I64Attr:$tasks, StrAttr:$step_op);
   let assemblyFormat = "$step_op `(` $left `,` $right `)` `->` $result (`bias` $bias^)? `activation` $activation `tasks` $tasks attr-dict";
 }
 

@@ -253,6 +253,15 @@ private:
     return success();
   }
 
+  /// The first operator that reads a value; who fetches results does not count.
+  static Operation *firstReader(Value value) {
+    Operation *first = nullptr;
+    for (Operation *user : value.getUsers())
+      if (!isa<net::ReturnOp>(user) && (!first || user->isBeforeInBlock(first)))
+        first = user;
+    return first;
+  }
+
   /// Instance name of the operator that needs a move: whose partial result is completed, or who consumes the value.
   /// Gradients count for the forward operator that they belong to.
   std::string operatorServed(dist::CollectiveOp op) {
@@ -263,7 +272,7 @@ private:
         at = at->getOperand(0).getDefiningOp();
     } else {
       while (at && isMove(at))
-        at = at->getResult(0).use_empty() ? nullptr : *at->getResult(0).user_begin();
+        at = firstReader(at->getResult(0));
     }
     if (!at)
       return "";
@@ -288,16 +297,25 @@ private:
     Value target = declare(result, nameOf(result), plan_ir::BufferKind::activation);
     auto step = builder.create<plan_ir::MatMulOp>(
         product.getLoc(), memory[product.getOperand(0)], memory[product.getOperand(1)], target, bias,
-        product.getTransposeAAttr(), product.getTransposeBAttr(), builder.getStringAttr(activation),
+        product.getTransposeAAttr(), product.getTransposeBAttr(), builder.getBoolAttr(sumsBatch(product)), builder.getStringAttr(activation),
         builder.getI64IntegerAttr(tasksOfProduct(product)), builder.getStringAttr(unit.name()));
     label(step, unit.ops.front());
     return success();
   }
 
+  static bool sumsBatch(net::MatMulOp product) { return product.getSumBatch().value_or(false); }
+
+  /// Terms of one element of the result on one rank.
+  static int64_t depthOf(net::MatMulOp product, RankedTensorType left) {
+    if (sumsBatch(product)) // all dimensions but the columns
+      return elementCount(std::vector<int64_t>(left.getShape().drop_back().begin(), left.getShape().drop_back().end()));
+    return left.getDimSize(left.getRank() - (product.getTransposeA() ? 2 : 1));
+  }
+
   int64_t tasksOfProduct(net::MatMulOp product) {
     RankedTensorType left = localType(product.getOperand(0).getType(), devices() - 1);
     RankedTensorType out = localType(product->getResult(0).getType(), devices() - 1);
-    int64_t depth = left.getDimSize(left.getRank() - (product.getTransposeA() ? 2 : 1));
+    int64_t depth = depthOf(product, left);
     int64_t rows = out.getNumElements() / std::max<int64_t>(1, out.getShape().back());
     return std::clamp<int64_t>(2 * out.getNumElements() * depth / taskFlops, 1, tasksOfRows(rows));
   }
@@ -443,7 +461,7 @@ private:
     shape.transposeRight = product.getTransposeB();
     shape.m = out.getDimSize(out.getRank() - 2);
     shape.n = out.getShape().back();
-    shape.k = left.getDimSize(left.getRank() - (shape.transposeLeft ? 2 : 1));
+    shape.k = depthOf(product, left);
     for (int64_t back = out.getRank(); back > 2; --back) { // dimensions are aligned at the right
       auto has = [&](RankedTensorType operand) {
         return operand.getRank() >= back && operand.getDimSize(operand.getRank() - back) == out.getDimSize(out.getRank() - back);

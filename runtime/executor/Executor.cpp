@@ -107,6 +107,9 @@ Result<std::unique_ptr<device::Operation>> Executor::prepareMatMul(const plan::M
   device::MatMulSpec spec;
   spec.rows = result[result.size() - 2];
   spec.columns = result[result.size() - 1];
+  if (matmul.sum_batch()) // shards are dense: batches are further rows of both operands
+    for (std::vector<int64_t> *shape : {&left, &right})
+      *shape = {elementCount(*shape) == 0 ? 0 : elementCount(*shape) / shape->back(), shape->back()};
   spec.depth = left[left.size() - (matmul.transpose_left() ? 2 : 1)];
   spec.transposeLeft = matmul.transpose_left();
   spec.transposeRight = matmul.transpose_right();

@@ -240,7 +240,10 @@ Status checkMatMul(const PlanIndex &index, const plan::Step &step) {
   const plan::MatMul &matmul = step.matmul();
   uint32_t left = matmul.left(), right = matmul.right(), result = matmul.result();
   size_t ranks[] = {index.shape(left).size(), index.shape(right).size(), index.shape(result).size()};
-  if (ranks[0] < 2 || ranks[1] < 2 || ranks[2] != std::max(ranks[0], ranks[1]))
+  bool sums = matmul.sum_batch();
+  if (sums && (!matmul.transpose_left() || matmul.transpose_right() || ranks[0] != ranks[1]))
+    return bad("{} sums batches of operands of another form", at(index, step));
+  if (ranks[0] < 2 || ranks[1] < 2 || ranks[2] != (sums ? 2 : std::max(ranks[0], ranks[1])))
     return bad("{} multiplies {} and {} dimensions to {}", at(index, step), ranks[0], ranks[1], ranks[2]);
   plan::DataType type = index.buffer(result).dtype();
   if (type != plan::F32)
@@ -264,8 +267,11 @@ Status checkMatMul(const PlanIndex &index, const plan::Step &step) {
     return status;
   if (Status status = checkSameRange(index, step, right, columns, result, ranks[2] - 1); !status)
     return status;
+  for (size_t dim = 0; sums && dim + 2 < ranks[0]; ++dim)
+    if (Status status = checkSameRange(index, step, left, dim, right, dim); !status)
+      return status;
   for (uint32_t operand : {left, right})
-    if (Status status = checkBatch(index, step, operand, result); !status)
+    if (Status status = sums ? Status() : checkBatch(index, step, operand, result); !status)
       return status;
   if (matmul.bias() == 0)
     return {};

@@ -124,8 +124,8 @@ private:
                          elementCount(sizesOf(step.launch().range())), step.launch().tasks());
     }
     case plan::Step::kMatmul:
-      return fmt::format(" transpose ({}, {}){}{} in {} tasks", step.matmul().transpose_left(),
-                         step.matmul().transpose_right(), step.matmul().bias() ? " bias" : "",
+      return fmt::format(" transpose ({}, {}){}{}{} in {} tasks", step.matmul().transpose_left(),
+                         step.matmul().transpose_right(), step.matmul().sum_batch() ? " sum of batches" : "", step.matmul().bias() ? " bias" : "",
                          step.matmul().activation().empty() ? "" : " " + step.matmul().activation(), step.matmul().tasks());
     case plan::Step::kFill: return fmt::format(" value {}", step.fill().value());
     case plan::Step::kCollective:

@@ -166,7 +166,7 @@ private:
     static const std::vector<std::pair<int, Step>> steps = {
         {16, &Builder::addUnary},   {18, &Builder::addBinary},    {16, &Builder::addMatMul}, {7, &Builder::addBiasAdd},
         {8, &Builder::addSelect},   {13, &Builder::addReduction}, {9, &Builder::addReshape}, {8, &Builder::addTranspose},
-        {5, &Builder::addBroadcast}, {4, &Builder::addCast},      {2, &Builder::addElementLoss}};
+        {5, &Builder::addBroadcast}, {4, &Builder::addCast},      {2, &Builder::addElementLoss}, {5, &Builder::addTied}};
     int total = 0;
     for (const auto &[weight, step] : steps)
       total += weight;
@@ -276,6 +276,19 @@ private:
     if (network.nodes.size() < 24 && random.chance(8)) // beside the product itself, which gradients go through
       pool.push_back(wholeProduct(x, y, transposed, result, static_cast<double>(depth)));
     return node("MatMul", use(x) + ", " + use(y) + transposed, result, -bound, bound);
+  }
+
+  /// Two products by the same matrix: contributions to its gradient are added.
+  int addTied(int x) {
+    if (shape(x).size() < 2)
+      return addUnary(x);
+    int w = parameter({shape(x).back(), shape(x).back()});
+    double depth = std::sqrt(static_cast<double>(shape(x).back()));
+    double bound = 2 * magnitude(x) * magnitude(w) * depth;
+    int once = node("MatMul", use(x) + ", " + use(w), shape(x), -bound, bound);
+    int bounded = node("Tanh", use(once), shape(x), -1, 1);
+    bound = 2 * magnitude(w) * depth;
+    return node("MatMul", use(bounded) + ", " + use(w), shape(x), -bound, bound);
   }
 
   /// A product of the signs of two values in whole numbers.

@@ -16,6 +16,18 @@ static double element(const Tensor &tensor, std::vector<int64_t> index, int64_t 
   return broadcastAt(tensor, index);
 }
 
+/// result[i, j] = sum over batches b and rows k of left[b, k, i] right[b, k, j].
+static Tensor batchSum(const Tensor &left, const Tensor &right) {
+  int64_t m = left.shape.back(), n = right.shape.back();
+  Tensor result({m, n});
+  int64_t rows = m == 0 ? 0 : static_cast<int64_t>(left.values.size()) / m;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j)
+        result.values[i * n + j] += left.values[row * m + i] * right.values[row * n + j];
+  return result;
+}
+
 static std::vector<Tensor> matMul(mlir::Operation *op, const std::vector<Tensor> &x) {
   auto product = llvm::cast<MatMulOp>(op);
   bool ta = product.getTransposeA(), tb = product.getTransposeB();
@@ -25,6 +37,8 @@ static std::vector<Tensor> matMul(mlir::Operation *op, const std::vector<Tensor>
     int64_t r = back <= right.size() ? right[right.size() - back] : 1;
     batch[batch.size() - back] = l == 1 ? r : l;
   }
+  if (product.getSumBatch().value_or(false))
+    return {batchSum(x[0], x[1])};
   int64_t m = x[0].shape[x[0].rank() - (ta ? 1 : 2)], k = x[0].shape[x[0].rank() - (ta ? 2 : 1)];
   int64_t n = x[1].shape[x[1].rank() - (tb ? 2 : 1)];
   std::vector<int64_t> shape = batch;

@@ -25,6 +25,8 @@ static void addProducts(std::vector<OperatorCase> &cases) {
        "(k m, n k) -> (m n), reduce k"});
   add({"matmul i32", "MatMul", {"2x3xi32", "3x2xi32"}, "", "2x2xi32", "(m k, k n) -> (m n), reduce k"});
   add({"matmul batch", "MatMul", {"2x3x4xf64", "2x4x5xf64"}, "", "2x3x5xf64", "(b m k, b k n) -> (b m n), reduce k"});
+  add({"matmul sum of batches", "MatMul", {"2x3x4xf64", "2x3x5xf64"}, "{transpose_a = true, sum_batch = true}", "4x5xf64",
+       "(b k m, b k n) -> (m n), reduce b, reduce k"});
   add({"matmul batch ab",
        "MatMul",
        {"2x4x3xf64", "2x5x4xf64"},

@@ -56,6 +56,12 @@ LogicalResult MatMulOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<T
   FailureOr<SmallVector<int64_t>> shape = batchShape(at);
   if (failed(shape))
     return failure();
+  if (op.getSumBatch().value_or(false)) {
+    if (!ta || tb || at.shape(0).drop_back(2) != at.shape(1).drop_back(2)) // C5
+      return at.error("'sum_batch' goes with transpose_a: true, transpose_b: false and equal batch dimensions", {},
+                      "leave out sum_batch and sum the result with ReduceSum");
+    shape->clear();
+  }
   shape->append({left[ta], right[!tb]});
   results.push_back(tensorOf(*shape, at.element(0)));
   return success();
@@ -63,19 +69,12 @@ LogicalResult MatMulOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<T
 
 //===-- gradient ----------------------------------------------------------===//
 
-/// The gradient of a matrix `x2` under batched `x1`: batches are further rows, so no batch of gradients is built.
+/// The gradient of a matrix `x2` under batched `x1`: batches are contracted like rows.
 static Value gradientOfMatrix(OpBuilder &builder, MatMulOp op, Value dy) {
-  auto flat = [&](Value value) {
-    ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
-    int64_t rows = 1;
-    for (int64_t size : shape.drop_back())
-      rows *= size;
-    return reshaped(builder, op.getLoc(), value, {rows, shape.back()});
-  };
-  Value x = flat(op.getX1()), y = flat(dy);
+  Value x = op.getX1(), y = dy;
   if (op.getTransposeB())
-    return builder.create<MatMulOp>(op.getLoc(), y, x, true, false);
-  return builder.create<MatMulOp>(op.getLoc(), x, y, true, false);
+    std::swap(x, y);
+  return builder.create<MatMulOp>(op.getLoc(), x, y, true, false, builder.getBoolAttr(true));
 }
 
 LogicalResult MatMulOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
@@ -83,7 +82,7 @@ LogicalResult MatMulOp::buildGradient(OpBuilder &builder, ValueRange resultGradi
   Value dy = resultGradients[0], a = getX1(), b = getX2();
   bool ta = getTransposeA(), tb = getTransposeB();
   auto product = [&](Value x, Value y, bool tx, bool ty, Value like) -> Value {
-    Value full = builder.create<MatMulOp>(getLoc(), x, y, tx, ty);
+    Value full = builder.create<MatMulOp>(getLoc(), x, y, tx, ty, BoolAttr());
     return sumTo(builder, getLoc(), full, like.getType());
   };
   if (wanted[0])
@@ -104,10 +103,14 @@ LogicalResult MatMulOp::buildGradient(OpBuilder &builder, ValueRange resultGradi
 ShardingRule MatMulOp::shardingRule() {
   std::vector<int64_t> left = shapeOf(getX1()), right = shapeOf(getX2()), out = shapeOf(getOutput());
   bool ta = getTransposeA(), tb = getTransposeB();
-  std::vector<int64_t> batch(out.begin(), out.end() - 2);
+  bool sums = getSumBatch().value_or(false);
+  std::vector<int64_t> batch = sums ? std::vector<int64_t>(left.begin(), left.end() - 2)
+                                    : std::vector<int64_t>(out.begin(), out.end() - 2);
   ShardingRule rule;
   for (size_t i = 0; i < batch.size(); ++i)
-    rule.add({.name = batch.size() == 1 ? "b" : "b" + std::to_string(i), .size = batch[i]});
+    rule.add({.name = batch.size() == 1 ? "b" : "b" + std::to_string(i),
+              .size = batch[i],
+              .kind = sums ? FactorKind::Reduction : FactorKind::PassThrough});
   int32_t m = rule.add({.name = "m", .size = out[out.size() - 2]});
   int32_t k = rule.add({.name = "k", .size = left[left.size() - (ta ? 2 : 1)], .kind = FactorKind::Reduction});
   int32_t n = rule.add({.name = "n", .size = out.back()});
@@ -126,6 +129,9 @@ OperatorCost MatMulOp::cost(ArrayRef<std::vector<int64_t>> operandShapes, ArrayR
   OperatorCost cost = defaultCost(*this, operandShapes, resultShapes);
   const std::vector<int64_t> &left = operandShapes[0];
   cost.flops *= 2.0 * static_cast<double>(left[left.size() - (getTransposeA() ? 2 : 1)]);
+  if (getSumBatch().value_or(false))
+    for (int64_t size : ArrayRef(left).drop_back(2))
+      cost.flops *= static_cast<double>(size);
   return cost;
 }
 

@@ -5,24 +5,28 @@ def Net_MatMulOp : Net_Operator<"MatMul", ["x1", "x2"], ["output"],
   let summary = "matrix product of the last two dimensions";
   let description = [{
     `output[b, i, j] = sum_k op(x1)[b, i, k] * op(x2)[b, k, j]`, where op swaps the last two dimensions if `transpose_a`
-    (`transpose_b`) is true. Leading (batch) dimensions broadcast as in NumPy.
+    (`transpose_b`) is true. Leading (batch) dimensions broadcast as in NumPy. With `sum_batch` they are contracted too:
+    `output[i, j] = sum_b,k x1[b, k, i] * x2[b, k, j]`, the gradient of a matrix that a batched product used.
 
     Constraints:
     - (C1) both operands have the same element type: f16, bf16, f32, f64, i32 or i64.
     - (C2) both operands have at least 2 dimensions.
     - (C3) the contracted sizes are equal: columns of op(x1), rows of op(x2).
     - (C4) batch dimensions, aligned at the right, are equal or 1.
+    - (C5) `sum_batch` goes with transpose_a: true, transpose_b: false and equal batch dimensions.
 
     Rule: `(b m k, b k n) -> (b m n), reduce k`, factors in the order batch, m, k, n. A k that is cut leaves a partial
-    sum.
+    sum, and so does, with `sum_batch`, a batch that is cut: `(b k m, b k n) -> (m n), reduce b k`.
   }];
   let arguments = (ins Net_Tensor:$x1, Net_Tensor:$x2, DefaultValuedAttr<BoolAttr, "false">:$transpose_a,
-                       DefaultValuedAttr<BoolAttr, "false">:$transpose_b);
+                       DefaultValuedAttr<BoolAttr, "false">:$transpose_b, OptionalAttr<BoolAttr>:$sum_batch);
   let results = (outs Net_Tensor:$output);
   let exampleInputs = "%x1: f32[16, 32], %x2: f32[8, 32]";
   let exampleAttributes = "transpose_b: true";
   let specs = [{
     {.name = "transpose_a", .kind = Bool, .summary = "swap the last two dimensions of x1"},
-    {.name = "transpose_b", .kind = Bool, .summary = "swap the last two dimensions of x2"}
+    {.name = "transpose_b", .kind = Bool, .summary = "swap the last two dimensions of x2"},
+    {.name = "sum_batch", .kind = Bool, .summary = "contract the batch dimensions too"}
   }];
+
 }
