@@ -305,6 +305,17 @@ void Elaborator::poison(const ast::Assign &assign, Environment &env) {
     env.values.try_emplace(result.name, Binding{Value(), result.place.begin});
 }
 
+/// What the parser reported: users of its names stay silent. False if it ends the body.
+bool Elaborator::runBroken(const ast::Statement &statement, Environment &env) {
+  if (const auto *constant = std::get_if<ast::Const>(&statement.node))
+    env.constants.try_emplace(constant->name, Attribute());
+  else if (const auto *param = std::get_if<ast::Param>(&statement.node))
+    env.values.try_emplace(param->name, Binding{Value(), param->place.begin});
+  else if (const auto *assign = std::get_if<ast::Assign>(&statement.node))
+    poison(*assign, env);
+  return !std::holds_alternative<ast::Return>(statement.node);
+}
+
 bool Elaborator::tooDeep(const Frame &frame, const ast::Place &place) {
   if (frame.depth < maximumDepth)
     return false;
@@ -322,7 +333,11 @@ bool Elaborator::runBody(const ast::Body &body, Frame &frame, std::vector<NamedV
         error(body.close) << "the network has more than " << maximumStatements << " statements after expansion";
       return false;
     }
-    if (const auto *constant = std::get_if<ast::Const>(&statement.node)) {
+    if (statement.broken) {
+      sound = false;
+      if (!runBroken(statement, frame.env))
+        return false;
+    } else if (const auto *constant = std::get_if<ast::Const>(&statement.node)) {
       sound = defineConst(*constant, frame.env, /*isTopLevel=*/false) && sound;
     } else if (const auto *param = std::get_if<ast::Param>(&statement.node)) {
       sound = runParam(*param, frame) && sound;

@@ -485,6 +485,8 @@ Location Elaborator::locationOf(const ast::Place &place, const ast::Origin &orig
 }
 
 bool Elaborator::unknownOperator(const ast::Call &call) {
+  if (evaluator.namesMissing)
+    return false;
   InFlightDiagnostic diagnostic = error(call.place) << "unknown operator '" << call.callee << "'";
   if (std::string file = findInLibrary(call.callee); !file.empty()) {
     net::addHelp(diagnostic, "add 'import \"" + file + "\"' at the top of the file");

@@ -17,7 +17,11 @@ bool Parser::parseBody(Body &body) {
     bool isBlock = is(TokenKind::Ident) && peek(1).kind == TokenKind::LBrace; // the brace of the body is missing
     if (isBlock)
       return expectClosing(TokenKind::RBrace, "'}'", open);
-    if (!parseStatement(body.statements.emplace_back()))
+    Statement &statement = body.statements.emplace_back();
+    if (parseStatement(statement))
+      continue;
+    statement.broken = true;
+    if (!recoverInBody())
       return false;
   }
   body.close = placeOf(peek());
@@ -56,6 +60,12 @@ bool Parser::parseStatement(Statement &statement) {
   if (is(TokenKind::Ident) && (peek(1).kind == TokenKind::Equal || peek(1).kind == TokenKind::Comma)) {
     expected("a statement");
     error.help = ("names of values begin with '%': write %" + peek().text).str();
+    Assign &meant = statement.node.emplace<Assign>();
+    for (; is(TokenKind::Ident); accept(TokenKind::Comma)) {
+      Result &result = meant.results.emplace_back();
+      result.place = placeOf(peek());
+      result.name = take().text.str();
+    }
     return false;
   }
   expected("a statement");
@@ -71,11 +81,11 @@ bool Parser::parseStatement(Statement &statement) {
 bool Parser::parseParam(Param &param) {
   take();
   Token name = peek();
-  if (!expect(TokenKind::Value, "the name of a parameter, such as %w") || !expect(TokenKind::Colon, "':' and a type"))
+  if (!expect(TokenKind::Value, "the name of a parameter, such as %w"))
     return false;
   param.name = name.text.drop_front().str();
   param.place = placeOf(name);
-  if (!parseType(param.type))
+  if (!expect(TokenKind::Colon, "':' and a type") || !parseType(param.type))
     return false;
   if (accept(TokenKind::Equal)) {
     if (!is(TokenKind::Ident) || isKeyword(peek().text) || peek(1).kind != TokenKind::LParen) {

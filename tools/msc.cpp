@@ -5,6 +5,7 @@
 #include "runtime/plan/PlanFile.h"
 #include "tools/CommandLine.h"
 #include "tools/FileKind.h"
+#include "tools/Format.h"
 #include "tools/Ops.h"
 #include "tools/Redistribute.h"
 
@@ -155,6 +156,24 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
   return 0;
 }
 
+/// Every file is checked; the first reason to fail is the exit code.
+int runCheck(CompileFlags &flags, const std::vector<std::string> &files) {
+  if (!flags.finish())
+    return static_cast<int>(ExitCode::Usage);
+  int code = 0;
+  for (const std::string &file : files) {
+    flags.options.input = file;
+    Status status = checkInput(flags.options, "a network");
+    if (status)
+      status = compiler::check(flags.options);
+    if (!status && code == 0)
+      code = static_cast<int>(status.error().code);
+    if (!status)
+      fail(status.error());
+  }
+  return code;
+}
+
 int runExplain(CompileFlags &flags, const std::string &op, bool json) {
   if (!flags.finish())
     return static_cast<int>(ExitCode::Usage);
@@ -211,6 +230,16 @@ int main(int argc, char **argv) {
   explain->add_flag("--json", json, "the report as JSON on stdout");
   explainFlags.addTo(*explain, /*dumps=*/false);
 
+  CompileFlags checkFlags;
+  std::vector<std::string> checked;
+  CLI::App *check = app.add_subcommand("check", "all mistakes of networks");
+  check->add_option("files", checked, "networks, libraries or dumps")->required();
+  checkFlags.addTo(*check, /*dumps=*/false);
+
+  tools::FormatFlags formatFlags;
+  CLI::App *format = app.add_subcommand("fmt", "lays networks out in the one way, in place");
+  formatFlags.addTo(*format);
+
   tools::RedistributeFlags redistributeFlags;
   CLI::App *redistribute = app.add_subcommand("redistribute", "how a tensor gets from one sharding to another");
   redistributeFlags.addTo(*redistribute);
@@ -221,6 +250,10 @@ int main(int argc, char **argv) {
 
   if (int code = tools::parseCommandLine(app, {"msc", {argv + 1, argv + argc}}); code >= 0)
     return code;
+  if (format->parsed())
+    return tools::runFormat(formatFlags);
+  if (check->parsed())
+    return runCheck(checkFlags, checked);
   if (redistribute->parsed())
     return tools::runRedistribute(redistributeFlags);
   if (ops->parsed())
