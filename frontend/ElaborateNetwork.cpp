@@ -135,6 +135,12 @@ FailureOr<DictionaryAttr> Elaborator::elaborateInitializer(const ast::Expr &expr
                                     builder.getNamedAttr("b", builder.getF64FloatAttr(values[1]))});
 }
 
+/// True of what is drawn at random: fractions, of which whole numbers keep nothing.
+static bool drawsFractions(DictionaryAttr initializer) {
+  StringRef kind = initializer.getAs<StringAttr>("kind").getValue();
+  return kind != "zeros" && kind != "ones" && kind != "constant";
+}
+
 Value Elaborator::addParam(StringRef name, RankedTensorType type, DictionaryAttr initializer, bool trained,
                            StringRef drawName, Location location, const ast::Place &place) {
   auto [entry, added] = paramPlaces.try_emplace(name, place.begin);
@@ -163,6 +169,13 @@ bool Elaborator::runParam(const ast::Param &param, Frame &frame) {
   FailureOr<DictionaryAttr> initializer = failure();
   if (param.initializer) {
     initializer = elaborateInitializer(*param.initializer, frame.env);
+    if (succeeded(type) && succeeded(initializer) && !isa<FloatType>(type->getElementType()) && drawsFractions(*initializer)) {
+      InFlightDiagnostic diagnostic = error(param.initializer->place)
+                                      << "'" << param.initializer->text << "' draws fractions, but parameter '"
+                                      << param.name << "' holds whole numbers";
+      net::addHelp(diagnostic, "write Zeros(), Ones() or Constant(3), or make it a parameter of floats");
+      initializer = failure();
+    }
   } else if (succeeded(type)) {
     InFlightDiagnostic diagnostic = error(param.place) << "parameter '" << param.name << "' has no initial values";
     net::addHelp(diagnostic, "write '= Normal(0.01)' or '= Zeros()' behind the type");
