@@ -169,7 +169,8 @@ bool Elaborator::runParam(const ast::Param &param, Frame &frame) {
   FailureOr<DictionaryAttr> initializer = failure();
   if (param.initializer) {
     initializer = elaborateInitializer(*param.initializer, frame.env);
-    if (succeeded(type) && succeeded(initializer) && !isa<FloatType>(type->getElementType()) && drawsFractions(*initializer)) {
+    if (succeeded(type) && succeeded(initializer) && !isa<FloatType>(type->getElementType()) &&
+        drawsFractions(*initializer)) {
       InFlightDiagnostic diagnostic = error(param.initializer->place)
                                       << "'" << param.initializer->text << "' draws fractions, but parameter '"
                                       << param.name << "' holds whole numbers";

@@ -140,8 +140,8 @@ bool Parser::parseCallRhs(Call &call) {
     expected("the name of an operator or cell");
     bool isSum = is(TokenKind::Value) && isSign(peek(1).kind) && peek(2).kind == TokenKind::Value;
     if (isSum)
-      error.help = ("tensors have no signs, such as '" + peek(1).text + "': write %y = " + operatorOf(peek(1).kind) + "(" +
-                    callee.text + ", " + peek(2).text + ")")
+      error.help = ("tensors have no signs, such as '" + peek(1).text + "': write %y = " +
+                    operatorOf(peek(1).kind) + "(" + callee.text + ", " + peek(2).text + ")")
                        .str();
     return false;
   }

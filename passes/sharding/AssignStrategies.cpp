@@ -60,8 +60,8 @@ private:
     return origin.empty() || origin == "user";
   }
 
-  /// What follows from the user's strategies alone; empty if there are no others. A dump pins those of all operators: where
-  /// it pins something else, it was edited.
+  /// What follows from the user's strategies alone; empty if there are no others. A dump pins those of all operators:
+  /// where it pins something else, it was edited.
   Choices choicesOfUser(Problem problem, ArrayRef<Operation *> operations) const {
     bool hasOthers = false;
     for (auto [op, entry] : llvm::zip(operations, problem.operators))
