@@ -27,6 +27,15 @@ using namespace mlir;
 
 namespace msc::compiler {
 
+Result<std::string> format(const std::string &text, const std::string &path) {
+  llvm::SourceMgr sources;
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  frontend::Diagnostics diagnostics(context, sources, llvm::errs());
+  if (std::optional<std::string> formatted = frontend::formatString(text, path, context, sources))
+    return std::move(*formatted);
+  return Error{ExitCode::Failed, "", ""};
+}
+
 std::string defaultOutput(const std::string &input) {
   return std::filesystem::path(input).stem().string() + ".plan";
 }
@@ -61,10 +70,22 @@ public:
     context.printOpOnDiagnostic(false);
   }
 
+  /// The errors of the network and of its blocks, then those of its strategies.
+  Result<CompileOutcome> check() {
+    mayLackNetwork = true;
+    options.context.emplace_back("save_graphs", "0");
+    bool isLibrary = parse() && readConfig() && isSound() && module->getOps<net::NetworkOp>().empty();
+    if (isLibrary || (isSound() && config && runPhases(strategyPhases(*config, options))))
+      return std::move(outcome);
+    return failure;
+  }
+
   Result<CompileOutcome> run() {
-    bool done = parse() && readConfig() && runPhases(strategyPhases(*config, options)) && afterStrategies() &&
+    bool done = parse() && readConfig() && isSound() && runPhases(strategyPhases(*config, options)) && afterStrategies() &&
                 runPhases(partitionPhases(*config, options)) && afterPartition() && runPhases(optimizePhases(options)) &&
                 afterOptimization() && runPhases(planPhases(options)) && finish();
+    if (!done && failure.message.empty() && diagnostics.blamesCommandLine())
+      return Error{ExitCode::Usage, "", ""};
     if (!done)
       return failure;
     return std::move(outcome);
@@ -84,6 +105,9 @@ private:
     return false;
   }
 
+  /// All mistakes of the text are reported before this stops.
+  bool isSound() const { return diagnostics.errors() == 0; }
+
   net::NetworkOp network() { return *module->getOps<net::NetworkOp>().begin(); }
 
   bool parse() {
@@ -97,6 +121,8 @@ private:
       parseOptions.defines = options.defines;
       parseOptions.repropagate = options.repropagate;
       parseOptions.library = libraryFolder();
+      parseOptions.keepBroken = true;
+      parseOptions.mayLackNetwork = mayLackNetwork;
       module = frontend::parseFile(options.input, context, parseOptions, sources);
       return static_cast<bool>(module);
     });
@@ -232,7 +258,7 @@ private:
     prediction->set_parameter_bytes(parameters);
   }
 
-  const CompileOptions &options;
+  CompileOptions options;
   llvm::SourceMgr sources;
   MLIRContext context;
   frontend::Diagnostics diagnostics;
@@ -242,11 +268,17 @@ private:
   CompileOutcome outcome;
   PlanTables tables{outcome.plan};
   double computeUs = 0;
+  bool mayLackNetwork = false;
   Error failure{ExitCode::Failed, "", ""};
 };
 
 } // namespace
 
 Result<CompileOutcome> compile(const CompileOptions &options) { return Compilation(options).run(); }
+
+Status check(const CompileOptions &options) {
+  Result<CompileOutcome> outcome = Compilation(options).check();
+  return outcome ? Status::ok() : Status(outcome.error());
+}
 
 } // namespace msc::compiler

@@ -38,6 +38,12 @@ struct CompileOutcome {
 /// returned error has an empty message and the exit code to end with.
 Result<CompileOutcome> compile(const CompileOptions &options);
 
+/// Reports all mistakes of a network, its blocks and its strategies as `compile` does, and makes nothing of it.
+Status check(const CompileOptions &options);
+
+/// The text of a file in the one layout. Mistakes are printed on stderr; then the error's message is empty.
+Result<std::string> format(const std::string &text, const std::string &path);
+
 /// An option of the context block that a flag may override: its name in snake case, and one line about it, which is
 /// empty for options that are understood, but not supported.
 struct ContextOption {

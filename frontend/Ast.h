@@ -190,6 +190,7 @@ struct Return {
 
 struct Statement {
   std::variant<Const, Param, Assign, Return> node;
+  bool broken = false; ///< holds what was read before a mistake
   bool operator==(const Statement &) const = default;
 };
 

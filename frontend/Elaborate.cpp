@@ -5,6 +5,7 @@
 #include "dialects/net/ConfigFields.h"
 #include "dialects/net/Suggest.h"
 #include "frontend/Diagnostics.h"
+#include "frontend/Formatter.h"
 #include "frontend/Parser.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -20,6 +21,8 @@ namespace msc::frontend {
 
 /// Largest file that is read; trees take a multiple of it.
 static constexpr size_t maximumFile = 64 << 20;
+/// Some editors begin UTF-8 text with this.
+static constexpr StringLiteral byteOrderMark("\xEF\xBB\xBF");
 /// Files import files; a longer chain is a mistake.
 static constexpr size_t maximumImports = 64;
 
@@ -27,24 +30,23 @@ static constexpr size_t maximumImports = 64;
 // Entry points
 //===----------------------------------------------------------------------===//
 
-/// Parses one buffer of the source manager; reports the syntax error.
-static std::optional<ast::File> parseBuffer(unsigned buffer, MLIRContext *context, SourceMgr &sources) {
+/// Parses one buffer of the source manager; reports the syntax errors. Nothing if there is no text to parse.
+static std::optional<Parsed> parseBuffer(unsigned buffer, MLIRContext *context, SourceMgr &sources) {
   StringRef text = sources.getMemoryBuffer(buffer)->getBuffer();
   if (text.size() > maximumFile) {
     emitError(FileLineColLoc::get(context, sources.getMemoryBuffer(buffer)->getBufferIdentifier(), 0, 0))
         << "the file has " << text.size() << " bytes, more than " << maximumFile;
     return std::nullopt;
   }
-  auto parsed = parseText(text);
-  if (auto *file = std::get_if<ast::File>(&parsed))
-    return std::move(*file);
-  const auto &wrong = std::get<SyntaxError>(parsed);
-  InFlightDiagnostic diagnostic = emitError(toLocation(context, sources, wrong.place)) << wrong.message;
-  if (!wrong.note.empty())
-    diagnostic.attachNote(toLocation(context, sources, wrong.notePlace)) << wrong.note;
-  if (!wrong.help.empty())
-    net::addHelp(diagnostic, wrong.help);
-  return std::nullopt;
+  Parsed parsed = parseTolerantly(text);
+  for (const SyntaxError &wrong : parsed.errors) {
+    InFlightDiagnostic diagnostic = emitError(toLocation(context, sources, wrong.place)) << wrong.message;
+    if (!wrong.note.empty())
+      diagnostic.attachNote(toLocation(context, sources, wrong.notePlace)) << wrong.note;
+    if (!wrong.help.empty())
+      net::addHelp(diagnostic, wrong.help);
+  }
+  return parsed;
 }
 
 /// Locations name the file without its folder, so that a plan is the same wherever the network lies; the source manager
@@ -52,12 +54,13 @@ static std::optional<ast::File> parseBuffer(unsigned buffer, MLIRContext *contex
 static OwningOpRef<ModuleOp> parseSource(StringRef text, StringRef path, MLIRContext &context,
                                          const ParseOptions &options, SourceMgr &sources) {
   sources.setIncludeDirs({sys::path::parent_path(path).str()});
+  text.consume_front(byteOrderMark);
   StringRef name = sys::path::filename(path);
   unsigned buffer = sources.AddNewSourceBuffer(MemoryBuffer::getMemBufferCopy(text, name), SMLoc());
-  std::optional<ast::File> file = parseBuffer(buffer, &context, sources);
-  if (!file)
+  std::optional<Parsed> parsed = parseBuffer(buffer, &context, sources);
+  if (!parsed)
     return nullptr;
-  return Elaborator(context, sources, options).run(*file, name);
+  return Elaborator(context, sources, options).run(*parsed, name);
 }
 
 OwningOpRef<ModuleOp> parseFile(StringRef path, MLIRContext &context, const ParseOptions &options, SourceMgr &sources) {
@@ -72,6 +75,15 @@ OwningOpRef<ModuleOp> parseFile(StringRef path, MLIRContext &context, const Pars
 OwningOpRef<ModuleOp> parseString(StringRef text, StringRef name, MLIRContext &context, const ParseOptions &options,
                                   SourceMgr &sources) {
   return parseSource(text, name, context, options, sources);
+}
+
+std::optional<std::string> formatString(StringRef text, StringRef path, MLIRContext &context, SourceMgr &sources) {
+  sources.setIncludeDirs({sys::path::parent_path(path).str()});
+  unsigned buffer = sources.AddNewSourceBuffer(MemoryBuffer::getMemBufferCopy(text, sys::path::filename(path)), SMLoc());
+  std::optional<Parsed> parsed = parseBuffer(buffer, &context, sources);
+  if (!parsed || !parsed->errors.empty())
+    return std::nullopt;
+  return formatParsed(sources.getMemoryBuffer(buffer)->getBuffer(), parsed->file);
 }
 
 //===----------------------------------------------------------------------===//
@@ -201,6 +213,8 @@ bool Elaborator::import(const ast::Import &item) {
   }
   if (!importedPaths.insert(name.str().str()).second)
     return true; // imported before; a cycle ends here too
+  bool missing = evaluator.namesMissing;
+  evaluator.namesMissing = true; // until the file is read
   if (importedPaths.size() > maximumImports) {
     error(item.place) << "more than " << maximumImports << " files are imported";
     return false;
@@ -211,12 +225,15 @@ bool Elaborator::import(const ast::Import &item) {
     net::addSuggestion(diagnostic, *path, libraryFiles());
     return false;
   }
-  auto named = MemoryBuffer::getMemBufferCopy((*buffer)->getBuffer(), name);
-  std::optional<ast::File> file = parseBuffer(sources.AddNewSourceBuffer(std::move(named), SMLoc()), context, sources);
-  if (!file)
+  StringRef text = (*buffer)->getBuffer();
+  text.consume_front(byteOrderMark);
+  auto named = MemoryBuffer::getMemBufferCopy(text, name);
+  std::optional<Parsed> parsed = parseBuffer(sources.AddNewSourceBuffer(std::move(named), SMLoc()), context, sources);
+  if (!parsed)
     return false;
-  imported.push_back(std::make_unique<ast::File>(std::move(*file)));
-  return importItems(*imported.back());
+  evaluator.namesMissing = missing || !parsed->hasAllItems;
+  imported.push_back(std::make_unique<ast::File>(std::move(parsed->file)));
+  return importItems(*imported.back()) && parsed->errors.empty();
 }
 
 /// Names of the files that can be imported from everywhere.
@@ -423,7 +440,9 @@ bool Elaborator::checkMinimize(const ast::File &file) {
   return true;
 }
 
-OwningOpRef<ModuleOp> Elaborator::run(const ast::File &file, StringRef name) {
+OwningOpRef<ModuleOp> Elaborator::run(const Parsed &parsed, StringRef name) {
+  const ast::File &file = parsed.file;
+  evaluator.namesMissing = !parsed.hasAllItems;
   context->getOrLoadDialect<net::NetDialect>();
   isDump = file.isDump;
   Location top = FileLineColLoc::get(context, name, 0, 0);
@@ -431,17 +450,17 @@ OwningOpRef<ModuleOp> Elaborator::run(const ast::File &file, StringRef name) {
   devices = decideDevices(file);
   globals.constants["devices"] = builder.getI64IntegerAttr(devices);
   (*module)->setAttr(net::devicesAttributeName, builder.getI64IntegerAttr(devices));
-  bool sound = elaborateItems(file);
-  if (!isDump && !networkItem && sound) {
+  bool sound = elaborateItems(file) && parsed.errors.empty();
+  if (!isDump && !networkItem && sound && !options.mayLackNetwork) {
     emitError(top) << "the file holds no network";
     return nullptr;
   }
   if (isDump)
-    sound = elaborateDump(file) && sound;
+    sound = parsed.hasAllItems && elaborateDump(file) && sound;
   else if (networkItem)
     sound = elaborateNetwork(*networkItem) && sound;
-  sound = checkDefines() && sound;
-  return sound && checkMinimize(file) ? std::move(module) : nullptr;
+  sound = (evaluator.namesMissing || checkDefines()) && sound && (!network || checkMinimize(file));
+  return sound || options.keepBroken ? std::move(module) : nullptr;
 }
 
 } // namespace msc::frontend

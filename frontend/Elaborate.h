@@ -7,6 +7,7 @@
 #include "dialects/net/NetOps.h"
 #include "frontend/Evaluate.h"
 #include "frontend/Frontend.h"
+#include "frontend/Parser.h"
 #include "frontend/Shardings.h"
 
 #include <memory>
@@ -35,7 +36,7 @@ public:
   Elaborator(mlir::MLIRContext &context, llvm::SourceMgr &sources, const ParseOptions &options)
       : context(&context), sources(sources), options(options), evaluator(&context, sources), builder(&context) {}
 
-  mlir::OwningOpRef<mlir::ModuleOp> run(const ast::File &file, llvm::StringRef name);
+  mlir::OwningOpRef<mlir::ModuleOp> run(const Parsed &parsed, llvm::StringRef name);
 
 private:
   // Items (Elaborate.cpp).
@@ -72,6 +73,7 @@ private:
                    ast::Place place, Frame &frame);
   bool bind(llvm::StringRef name, mlir::Value value, const ast::Place &place, Environment &env);
   void poison(const ast::Assign &assign, Environment &env);
+  bool runBroken(const ast::Statement &statement, Environment &env);
   bool tooDeep(const Frame &frame, const ast::Place &place);
   bool checkElement(mlir::Type element, const ast::Place &place);
   mlir::FailureOr<mlir::RankedTensorType> elaborateType(const ast::Type &type, const Environment &env);

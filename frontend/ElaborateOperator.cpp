@@ -112,6 +112,8 @@ bool OperatorBuilder::takePositional(const ast::Arg &arg) {
                                                            << net::valueText(*value) << "' without a name";
     if (arg.value.kind == ast::Expr::Kind::Word)
       net::addSuggestion(diagnostic, arg.value.text, frame.env.valueNames(), "%");
+    if (arg.value.kind == ast::Expr::Kind::Call)
+      net::addHelp(diagnostic, "calls do not nest: write %y = " + net::valueText(*value) + " and pass %y");
     return false;
   }
   const AttributeSpec &spec = *specs[positional++];
@@ -164,16 +166,23 @@ static bool isExact(double number, Type element) {
   return inside && number == std::floor(number);
 }
 
-/// Numbers become scalars of the first tensor operand's element type.
+/// Numbers become scalars of the first tensor operand's element type; the condition of Select says nothing about what it
+/// selects, and two numbers are f32.
 bool OperatorBuilder::addConstants() {
   if (constants.empty())
     return true;
-  auto tensor = find_if(state.operands, [](Value value) { return static_cast<bool>(value); });
-  if (tensor == state.operands.end()) {
+  auto isTensor = [](Value value) { return static_cast<bool>(value); };
+  auto first = state.operands.begin();
+  if (call.callee == "Select" && !state.operands.empty() && isTensor(state.operands.front()))
+    ++first;
+  auto tensor = std::find_if(first, state.operands.end(), isTensor);
+  if (tensor == state.operands.end() && first == state.operands.begin()) {
     error(call.place) << "'" << call.callee << "' needs at least one value among its operands";
     return false;
   }
-  auto type = RankedTensorType::get({}, cast<RankedTensorType>((*tensor).getType()).getElementType());
+  Type element = tensor == state.operands.end() ? builder.getF32Type()
+                                                : cast<RankedTensorType>((*tensor).getType()).getElementType();
+  auto type = RankedTensorType::get({}, element);
   for (auto [index, number] : constants) {
     if (!isExact(number, type.getElementType())) {
       error(call.place) << "'" << call.callee << "' mixes the number " << number << " with a tensor of "
@@ -269,7 +278,7 @@ bool OperatorBuilder::takeOwnAttribute(StringRef key, const ast::Arg &field) {
     InFlightDiagnostic diagnostic = error(field.keyPlace) << "unknown attribute '" << key << "' of '" << call.callee << "'";
     std::vector<StringRef> names = specNames();
     names.insert(names.end(), {"in_strategy", "out_strategy", "sharding"});
-    net::addSuggestion(diagnostic, key, names);
+    net::addSuggestionOrList(diagnostic, key, names);
     return false;
   }
   auto [entry, added] = given.try_emplace(key, field.keyPlace);
@@ -295,7 +304,7 @@ static std::optional<net::Strategy> readStrategy(Attribute value) {
     auto &pieces = strategy.emplace_back();
     for (Attribute number : numbers) {
       std::optional<int64_t> count = net::asInteger(number);
-      if (!count || *count < 1)
+      if (!count)
         return std::nullopt;
       pieces.push_back(*count);
     }
@@ -319,6 +328,12 @@ bool OperatorBuilder::takeStrategy(StringRef key, const ast::Arg &field) {
       net::addHelp(diagnostic, "write (" + net::valueText(*value) + ")");
     return false;
   }
+  for (const auto &tuple : *strategy)
+    if (auto wrong = find_if(tuple, [](int64_t pieces) { return pieces < 1; }); wrong != tuple.end()) {
+      InFlightDiagnostic diagnostic = error(field.value.place) << "'" << key << "' has " << *wrong << " pieces";
+      net::addHelp(diagnostic, "every number of pieces is 1 or more; 1 leaves the dimension whole");
+      return false;
+    }
   std::optional<GivenStrategy> &slot = key == "in_strategy" ? inStrategy : outStrategy;
   if (slot && slot->pieces != *strategy) { // a dump says it twice; the user edits one of them
     InFlightDiagnostic diagnostic = mlir::emitRemark(parent.evaluator.location(field.value.place));
@@ -347,7 +362,7 @@ bool OperatorBuilder::takeAttribute(const ast::Arg &field, const ast::Attributes
     return true;
   }
   if (key == "recompute") {
-    error(field.keyPlace) << "'recompute' is not supported by this version";
+    error(field.keyPlace) << "'recompute' is not in this version";
     return false;
   }
   if (parent.isDump && !findSpec(key) && (list.label == "cnode_attrs" || list.label == "cnode_primal_attrs" || isDumpNoise(key)))
@@ -477,6 +492,8 @@ Location Elaborator::locationOf(const ast::Place &place, const ast::Origin &orig
 }
 
 bool Elaborator::unknownOperator(const ast::Call &call) {
+  if (evaluator.namesMissing)
+    return false;
   InFlightDiagnostic diagnostic = error(call.place) << "unknown operator '" << call.callee << "'";
   if (std::string file = findInLibrary(call.callee); !file.empty()) {
     net::addHelp(diagnostic, "add 'import \"" + file + "\"' at the top of the file");
@@ -510,7 +527,7 @@ bool Elaborator::runLoad(const ast::Call &call, const ast::Assign &assign, Frame
 
 bool Elaborator::runOperator(const ast::Call &call, const ast::Assign &assign, Frame &frame) {
   if (call.graph) {
-    error(call.place) << "calls of other graphs are not supported by this version";
+    error(call.place) << "calls of other graphs are not in this version";
     return false;
   }
   if (isDump && call.callee == "Load" && !call.args.empty())

@@ -291,6 +291,8 @@ LogicalResult Evaluator::notANumber(const Expr &expr, Attribute value, const Env
     emitError(location(expr.place)) << "expected a number, found '" << net::valueText(value) << "'";
     return failure();
   }
+  if (namesMissing)
+    return failure();
   InFlightDiagnostic diagnostic = error(expr.place);
   if (isDigit(expr.text.front())) {
     diagnostic << "'" << expr.text << "' is one word, not a difference";

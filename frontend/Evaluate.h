@@ -53,6 +53,9 @@ public:
   /// Fields of a map (or named arguments) as a dictionary.
   mlir::FailureOr<mlir::DictionaryAttr> evaluateFields(const std::vector<ast::Arg> &fields, const Environment &env);
 
+  /// A part of the source could not be read: names that nobody knows may be its names, and are not reported.
+  bool namesMissing = false;
+
   mlir::InFlightDiagnostic error(const ast::Place &place) { return mlir::emitError(location(place)); }
   mlir::Location location(const ast::Place &place) { return toLocation(builder.getContext(), sources, place.begin); }
 

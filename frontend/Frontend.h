@@ -25,6 +25,10 @@ struct ParseOptions {
   bool repropagate = false;
   /// Folder of the layer library: where imports are looked for that do not lie beside the network. Empty: nowhere.
   std::string library;
+  /// Return the module in spite of mistakes, so that its blocks can be checked, too; diagnostics say whether it is sound.
+  bool keepBroken = false;
+  /// A file that holds cells, but no network, is sound.
+  bool mayLackNetwork = false;
 };
 
 /// Reads a file into a module that holds one `net.network`, a `net.config` per block and the attribute `net.devices`.
@@ -36,5 +40,9 @@ mlir::OwningOpRef<mlir::ModuleOp> parseFile(llvm::StringRef path, mlir::MLIRCont
 /// The same for text in memory; `name` stands in messages and locations. Imports are relative to the folder of `name`.
 mlir::OwningOpRef<mlir::ModuleOp> parseString(llvm::StringRef text, llvm::StringRef name, mlir::MLIRContext &context,
                                               const ParseOptions &options, llvm::SourceMgr &sources);
+
+/// The text of a file in the one layout (see Formatter.h). Nothing after reporting its mistakes.
+std::optional<std::string> formatString(llvm::StringRef text, llvm::StringRef name, mlir::MLIRContext &context,
+                                        llvm::SourceMgr &sources);
 
 } // namespace msc::frontend

@@ -18,7 +18,7 @@ class Lexer {
 public:
   explicit Lexer(StringRef text) : text(text) {}
   Tokens run();
-  /// Reads one token at the current place; false at an error or the end.
+  /// Reads one token at the current place; false at the end.
   bool next();
   size_t position() const { return at; }
   Tokens out;
@@ -27,10 +27,10 @@ private:
   char peek(size_t ahead = 0) const { return at + ahead < text.size() ? text[at + ahead] : '\0'; }
   bool atLineStart() const { return at == 0 || text[at - 1] == '\n'; }
   StringRef line() const { return text.substr(at).take_until([](char c) { return c == '\n'; }); }
-  bool fail(const Twine &message, size_t where) {
-    out.error = message.str();
-    out.errorAt = text.data() + where;
-    return false;
+  /// What starts here is no token: neither is the rest of the line.
+  bool fail(const Twine &message) {
+    out.errors.push_back(message.str());
+    return add(TokenKind::Bad, std::max<size_t>(1, line().rtrim("\r").size()));
   }
   bool add(TokenKind kind, size_t length) {
     out.tokens.push_back({kind, text.substr(at, length)});
@@ -85,6 +85,7 @@ bool Lexer::takeHeader() {
 void Lexer::takeComment() {
   StringRef whole = line();
   at += whole.size();
+  out.comments.push_back({out.tokens.size(), whole.rtrim("\r")});
   StringRef inside = whole.drop_front().trim();
   if (inside.consume_front("scope:")) {
     inside = inside.trim();
@@ -106,7 +107,7 @@ bool Lexer::takeValue() {
     return true;
   size_t end = closing(at, '(', ')');
   if (end == StringRef::npos)
-    return fail("this '(' behind a value opens a debug name that does not end on this line", at);
+    return fail("this '(' behind a value opens a debug name that does not end on this line");
   return add(TokenKind::DebugName, end - at);
 }
 
@@ -142,7 +143,7 @@ bool Lexer::takeNumber() {
   size_t end = length;
   while (isWordChar(peek(end)))
     ++end;
-  return fail("cannot read the number '" + text.substr(at, end) + "'", at);
+  return fail("cannot read the number '" + text.substr(at, end) + "'");
 }
 
 bool Lexer::takeWord() {
@@ -169,20 +170,20 @@ bool Lexer::takeString() {
     else if (c == '"')
       return add(TokenKind::String, length + 1);
   }
-  return fail("this string does not end on its line", at);
+  return fail("this string does not end on its line");
 }
 
 bool Lexer::takeOuter() {
   size_t end = closing(at + 1, '(', ')');
   if (end == StringRef::npos)
-    return fail("'$(' without ')' on the same line", at);
+    return fail("'$(' without ')' on the same line");
   return add(TokenKind::Outer, end - at);
 }
 
 bool Lexer::takeDumpType() {
   size_t end = closing(at, '<', '>');
   if (end == StringRef::npos)
-    return fail("'<' without '>' on the same line", at);
+    return fail("'<' without '>' on the same line");
   return add(TokenKind::DumpType, end - at);
 }
 
@@ -201,8 +202,8 @@ bool Lexer::takePunctuation() {
     if (text.substr(at).starts_with(mark))
       return add(kind, mark.size());
   if (isPrint(peek()))
-    return fail("unexpected character '" + Twine(peek()) + "'", at);
-  return fail("unexpected byte " + Twine(static_cast<int>(static_cast<unsigned char>(peek()))), at);
+    return fail("unexpected character '" + Twine(peek()) + "'");
+  return fail("unexpected byte " + Twine(static_cast<int>(static_cast<unsigned char>(peek()))));
 }
 
 bool Lexer::next() {
@@ -252,7 +253,7 @@ Tokens lex(StringRef text) { return Lexer(text).run(); }
 
 size_t tokenLength(StringRef text) {
   Lexer lexer(text.take_until([](char c) { return c == '\n'; }));
-  if (text.starts_with("#") || text.starts_with(" ") || !lexer.next())
+  if (text.starts_with("#") || text.starts_with(" ") || !lexer.next() || !lexer.out.errors.empty())
     return 1;
   return std::max<size_t>(1, lexer.out.tokens.front().text.size());
 }
@@ -287,7 +288,7 @@ bool isBareWord(StringRef text) {
     return false;
   Tokens tokens = lex(text);
   TokenKind kind = tokens.tokens.front().kind;
-  return tokens.error.empty() && tokens.tokens.size() == 2 && tokens.tokens.front().text == text &&
+  return tokens.tokens.size() == 2 && tokens.tokens.front().text == text &&
          (kind == TokenKind::Ident || kind == TokenKind::Word);
 }
 

@@ -28,6 +28,7 @@ enum class TokenKind : uint8_t {
   Comma, Colon, Equal, Arrow, DotDot,
   Plus, Minus, Star, Slash, Percent,
   OrOr, AndAnd, EqualEqual, NotEqual, Less, Greater, LessEqual, GreaterEqual,
+  Bad, ///< the rest of a line that is no token; Tokens::errors says why
 };
 
 struct Token {
@@ -42,12 +43,18 @@ struct Remark {
   llvm::StringRef text; ///< the scope without parentheses, or what follows "In file "
 };
 
-/// What was read, or the first place that is no token.
+/// A comment as written, from '#' to the end of its line.
+struct Comment {
+  size_t after = 0; ///< number of tokens before it
+  llvm::StringRef text;
+};
+
+/// What was read.
 struct Tokens {
-  std::vector<Token> tokens;   ///< ends in an End token
-  std::vector<Remark> remarks; ///< ascending by `after`
-  std::string error;           ///< empty: all is well
-  const char *errorAt = nullptr;
+  std::vector<Token> tokens;       ///< ends in an End token
+  std::vector<Remark> remarks;     ///< ascending by `after`
+  std::vector<Comment> comments;   ///< all of them, remarks too, ascending by `after`
+  std::vector<std::string> errors; ///< one per Bad token, in order
 };
 
 Tokens lex(llvm::StringRef text);

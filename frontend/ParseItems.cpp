@@ -8,17 +8,24 @@ using namespace llvm;
 namespace msc::frontend {
 using namespace ast;
 
-bool Parser::parseFile(File &file) {
-  while (!is(TokenKind::End))
-    if (!parseItem(file))
-      return false;
-  if (!tokens.error.empty())
-    return fail("");
+void Parser::parseFile(File &file) {
+  while (!is(TokenKind::End)) {
+    bool isDumpParam = is(TokenKind::Value) && peek(1).kind == TokenKind::Colon && peek(2).kind == TokenKind::DumpType;
+    if (!allItems && !isDumpParam && !startsItem()) { // the rest of an item that was lost
+      take();
+      continue;
+    }
+    size_t items = file.items.size();
+    if (parseItem(file))
+      continue;
+    file.items.resize(items);
+    if (!recoverInFile())
+      break;
+  }
   file.isDump = any_of(file.items, [](const Item &item) {
     const auto *header = std::get_if<Header>(&item);
     return header && StringRef(header->text).starts_with("#IR entry");
   });
-  return true;
 }
 
 bool Parser::parseItem(File &file) {
@@ -60,7 +67,9 @@ bool Parser::parseConst(Const &item) {
   take();
   item.name = name.text.str();
   item.place = placeOf(name);
-  return expect(TokenKind::Equal, "'='") && parseExpr(item.value);
+  if (!expect(TokenKind::Equal, "'='"))
+    return false;
+  return startsStatement() ? expected("an expression") : parseExpr(item.value); // not the value of the next line
 }
 
 bool Parser::parseMesh(Mesh &item) {

@@ -17,12 +17,29 @@ bool Parser::parseBody(Body &body) {
     bool isBlock = is(TokenKind::Ident) && peek(1).kind == TokenKind::LBrace; // the brace of the body is missing
     if (isBlock)
       return expectClosing(TokenKind::RBrace, "'}'", open);
-    if (!parseStatement(body.statements.emplace_back()))
+    Statement &statement = body.statements.emplace_back();
+    if (parseStatement(statement))
+      continue;
+    statement.broken = true;
+    if (!recoverInBody())
       return false;
   }
   body.close = placeOf(peek());
   return expectClosing(TokenKind::RBrace, "'}'", open);
 }
+
+/// Signs that numbers have, and the operators that do the same to tensors.
+static StringRef operatorOf(TokenKind sign) {
+  switch (sign) {
+  case TokenKind::Plus: return "Add";
+  case TokenKind::Minus: return "Sub";
+  case TokenKind::Star: return "Mul";
+  case TokenKind::Slash: return "RealDiv";
+  default: return "";
+  }
+}
+
+static bool isSign(TokenKind kind) { return !operatorOf(kind).empty(); }
 
 bool Parser::parseStatement(Statement &statement) {
   if (isWord("const"))
@@ -43,23 +60,40 @@ bool Parser::parseStatement(Statement &statement) {
   if (is(TokenKind::Ident) && (peek(1).kind == TokenKind::Equal || peek(1).kind == TokenKind::Comma)) {
     expected("a statement");
     error.help = ("names of values begin with '%': write %" + peek().text).str();
+    Assign &meant = statement.node.emplace<Assign>();
+    for (; is(TokenKind::Ident); accept(TokenKind::Comma)) {
+      Result &result = meant.results.emplace_back();
+      result.place = placeOf(peek());
+      result.name = take().text.str();
+    }
     return false;
   }
-  return expected("a statement");
+  expected("a statement");
+  if (is(TokenKind::At))
+    error.help = "the instance name stands in front of the attributes: Op(...) @ \"name\" {...}";
+  else if (isSign(peek().kind))
+    error.help = ("tensors have no signs, such as '" + peek().text + "': write %y = " + operatorOf(peek().kind) +
+                  "(...) of named values")
+                     .str();
+  return false;
 }
 
 bool Parser::parseParam(Param &param) {
   take();
   Token name = peek();
-  if (!expect(TokenKind::Value, "the name of a parameter, such as %w") || !expect(TokenKind::Colon, "':' and a type"))
+  if (!expect(TokenKind::Value, "the name of a parameter, such as %w"))
     return false;
   param.name = name.text.drop_front().str();
   param.place = placeOf(name);
-  if (!parseType(param.type))
+  if (!expect(TokenKind::Colon, "':' and a type") || !parseType(param.type))
     return false;
   if (accept(TokenKind::Equal)) {
-    if (!is(TokenKind::Ident) || isKeyword(peek().text) || peek(1).kind != TokenKind::LParen)
-      return expected("an initializer such as Normal(0.01)");
+    if (!is(TokenKind::Ident) || isKeyword(peek().text) || peek(1).kind != TokenKind::LParen) {
+      expected("an initializer such as Normal(0.01)");
+      if (is(TokenKind::Ident) && !isKeyword(peek().text))
+        error.help = ("add its arguments, or (): write " + peek().text + "()").str();
+      return false;
+    }
     if (!parseCallExpr(param.initializer.emplace()))
       return false;
   }
@@ -102,8 +136,15 @@ bool Parser::parseAssign(Assign &assign) {
 bool Parser::parseCallRhs(Call &call) {
   Token callee = peek();
   call.graph = is(TokenKind::Graph);
-  if (!call.graph && (!is(TokenKind::Ident) || isKeyword(callee.text)))
-    return expected("the name of an operator or cell");
+  if (!call.graph && (!is(TokenKind::Ident) || isKeyword(callee.text))) {
+    expected("the name of an operator or cell");
+    bool isSum = is(TokenKind::Value) && isSign(peek(1).kind) && peek(2).kind == TokenKind::Value;
+    if (isSum)
+      error.help = ("tensors have no signs, such as '" + peek(1).text + "': write %y = " +
+                    operatorOf(peek(1).kind) + "(" + callee.text + ", " + peek(2).text + ")")
+                       .str();
+    return false;
+  }
   take();
   call.callee = callee.text.drop_front(call.graph ? 1 : 0).str();
   call.place = placeOf(callee);

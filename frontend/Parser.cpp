@@ -3,6 +3,8 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <utility>
+
 using namespace llvm;
 
 namespace msc::frontend {
@@ -39,13 +41,14 @@ Place Parser::from(const Token &first) const {
 }
 
 bool Parser::failAt(const Token &token, const Twine &message) {
-  // The end of the tokens is where the lexer gave up, if it did: that is the mistake, not what is missing.
-  if (token.kind == TokenKind::End && !tokens.error.empty()) {
-    error.message = tokens.error;
-    error.place = SMLoc::getFromPointer(tokens.errorAt);
-    return false;
-  }
+  error = {};
   error.message = message.str();
+  if (token.kind == TokenKind::Bad) { // that is the mistake, not what is missing
+    auto isBad = [](const Token &t) { return t.kind == TokenKind::Bad; };
+    size_t index = count_if(make_filter_range(tokens.tokens, isBad),
+                            [&](const Token &t) { return t.text.data() < token.text.data(); });
+    error.message = tokens.errors[index];
+  }
   error.place = SMLoc::getFromPointer(token.text.begin());
   return false;
 }
@@ -64,7 +67,7 @@ bool Parser::expectClosing(TokenKind kind, StringRef what, const Token &open) {
   if (accept(kind))
     return true;
   expected(what);
-  if (tokens.error.empty() || !is(TokenKind::End)) {
+  if (!is(TokenKind::Bad)) {
     error.note = ("to close this '" + open.text + "'").str();
     error.notePlace = SMLoc::getFromPointer(open.text.begin());
   }
@@ -88,6 +91,71 @@ Origin Parser::takeOrigin() {
     }
   }
   return origin;
+}
+
+//===----------------------------------------------------------------------===//
+// Recovery
+//===----------------------------------------------------------------------===//
+
+bool Parser::startsLine(size_t ahead) const {
+  const Token &token = peek(ahead);
+  const char *start = tokens.tokens.front().text.data(); // nothing but blanks and comments stands before it
+  for (const char *c = token.text.data(); c != start && c[-1] != '\n'; --c)
+    if (c[-1] != ' ' && c[-1] != '\t')
+      return false;
+  return true;
+}
+
+bool Parser::startsStatement() const {
+  static const StringRef words[] = {"const", "param", "return", "yield", "Return"};
+  if (!startsLine())
+    return false;
+  if (is(TokenKind::Ident))
+    return is_contained(words, peek().text);
+  return is(TokenKind::Value) && is_contained({TokenKind::Equal, TokenKind::Comma, TokenKind::Colon, TokenKind::DebugName},
+                                              peek(1).kind);
+}
+
+/// Items stand at the very beginning of a line; so do statements of some, but those begin with a value.
+bool Parser::startsItem() const {
+  static const StringRef words[] = {"import", "const", "mesh", "cell", "network", "subgraph"};
+  if (is(TokenKind::Header))
+    return true;
+  bool first = startsLine() && (at == 0 || tokens.tokens[at].text.data()[-1] == '\n');
+  if (!first || !is(TokenKind::Ident))
+    return false;
+  bool isBlock = peek(1).kind == TokenKind::LBrace || (peek(1).kind == TokenKind::Ident && peek(2).kind == TokenKind::LBrace);
+  return is_contained(words, peek().text) || (isBlock && !isKeyword(peek().text));
+}
+
+bool Parser::rememberError() {
+  if (!error.message.empty())
+    errors.push_back(std::exchange(error, {}));
+  return !hopeless && errors.size() < maximumSyntaxErrors;
+}
+
+bool Parser::recoverInBody() {
+  if (startsItem()) // the body does not end
+    return false;
+  if (!rememberError())
+    return false;
+  for (int open = 0; !is(TokenKind::End); take()) {
+    if (open == 0 && (is(TokenKind::RBrace) || startsStatement()))
+      return true;
+    if (startsItem())
+      return false;
+    open += is(TokenKind::LBrace) ? 1 : is(TokenKind::RBrace) ? -1 : 0;
+  }
+  return false;
+}
+
+bool Parser::recoverInFile() {
+  allItems = false;
+  if (!rememberError())
+    return false;
+  while (!is(TokenKind::End) && !startsItem())
+    take();
+  return !is(TokenKind::End);
 }
 
 //===----------------------------------------------------------------------===//
@@ -258,19 +326,27 @@ bool Parser::parseMap(std::vector<Arg> &fields) {
 }
 
 bool Parser::parseLoneExpr(Expr &expr) {
-  return parseExpr(expr) && (is(TokenKind::End) && tokens.error.empty() ? true : expected("the end"));
+  return parseExpr(expr) && (is(TokenKind::End) || expected("the end"));
 }
 
 //===----------------------------------------------------------------------===//
 // Entry points
 //===----------------------------------------------------------------------===//
 
-std::variant<File, SyntaxError> parseText(StringRef text) {
+Parsed parseTolerantly(StringRef text) {
   Parser parser(text);
-  File file;
-  if (parser.parseFile(file))
-    return file;
-  return parser.takeError();
+  Parsed parsed;
+  parser.parseFile(parsed.file);
+  parsed.errors = parser.takeErrors();
+  parsed.hasAllItems = parser.hasAllItems();
+  return parsed;
+}
+
+std::variant<File, SyntaxError> parseText(StringRef text) {
+  Parsed parsed = parseTolerantly(text);
+  if (parsed.errors.empty())
+    return std::move(parsed.file);
+  return std::move(parsed.errors.front());
 }
 
 std::variant<Expr, SyntaxError> parseExpression(StringRef text) {

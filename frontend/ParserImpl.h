@@ -12,10 +12,12 @@ class Parser {
 public:
   explicit Parser(llvm::StringRef text);
 
-  bool parseFile(ast::File &file);
+  void parseFile(ast::File &file);
   /// One expression and nothing behind it.
   bool parseLoneExpr(ast::Expr &expr);
   SyntaxError takeError() { return std::move(error); }
+  std::vector<SyntaxError> takeErrors() { return std::move(errors); }
+  bool hasAllItems() const { return allItems; }
 
 private:
   // Tokens.
@@ -32,6 +34,14 @@ private:
   bool fail(const llvm::Twine &message);
   bool failAt(const Token &token, const llvm::Twine &message);
   bool expected(llvm::StringRef what);
+
+  // Recovery: each remembers the mistake and skips to where the next thing may begin; false if there is no such place.
+  bool startsLine(size_t ahead = 0) const;
+  bool startsStatement() const;
+  bool startsItem() const;
+  bool recoverInBody();
+  bool recoverInFile();
+  bool rememberError();
 
   // Items.
   bool parseItem(ast::File &file);
@@ -80,6 +90,9 @@ private:
   size_t nextRemark = 0;
   int depth = 0;
   SyntaxError error;
+  std::vector<SyntaxError> errors; ///< those that were recovered from
+  bool allItems = true;
+  bool hopeless = false; ///< nested too deeply: no recovery
 };
 
 /// Guards one level of nesting: `Nesting level(*this); if (level.tooDeep()) return false;`.
@@ -88,7 +101,7 @@ struct Parser::Nesting {
   ~Nesting() { --parser.depth; }
   bool tooDeep() {
     return parser.depth > maximumNesting &&
-           !parser.fail("nested too deeply: more than " + llvm::Twine(maximumNesting) + " levels");
+           !(parser.hopeless = true, parser.fail("nested too deeply: more than " + llvm::Twine(maximumNesting) + " levels"));
   }
   Parser &parser;
 };

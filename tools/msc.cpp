@@ -5,6 +5,7 @@
 #include "runtime/plan/PlanFile.h"
 #include "tools/CommandLine.h"
 #include "tools/FileKind.h"
+#include "tools/Format.h"
 #include "tools/Ops.h"
 #include "tools/Redistribute.h"
 
@@ -113,6 +114,10 @@ Status writeText(const std::string &path, const std::string &text) {
 Status checkTarget(const std::string &flag, const std::string &path, const std::string &what,
                    const std::string &other) {
   std::error_code ignored;
+  if (path == "-")
+    return Error{ExitCode::Usage, flag + " - names no file: nothing is written to standard output", "name a file"};
+  if (std::filesystem::is_directory(path, ignored))
+    return Error{ExitCode::Usage, flag + " " + path + " is a folder", "name a file in it"};
   if (!path.empty() && (path == other || std::filesystem::equivalent(path, other, ignored)))
     return Error{ExitCode::Usage, flag + " " + path + " would overwrite " + what, "choose another name"};
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
@@ -155,6 +160,24 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
     if (Status status = writeText(report, compiler::reportJson(outcome->plan, outcome->timing)); !status)
       return fail(status.error());
   return 0;
+}
+
+/// Every file is checked; the first reason to fail is the exit code.
+int runCheck(CompileFlags &flags, const std::vector<std::string> &files) {
+  if (!flags.finish())
+    return static_cast<int>(ExitCode::Usage);
+  int code = 0;
+  for (const std::string &file : files) {
+    flags.options.input = file;
+    Status status = checkInput(flags.options, "a network");
+    if (status)
+      status = compiler::check(flags.options);
+    if (!status && code == 0)
+      code = static_cast<int>(status.error().code);
+    if (!status)
+      fail(status.error());
+  }
+  return code;
 }
 
 int runExplain(CompileFlags &flags, const std::string &op, bool json) {
@@ -212,6 +235,16 @@ int main(int argc, char **argv) {
   explain->add_flag("--json", json, "the report as JSON on stdout");
   explainFlags.addTo(*explain, /*dumps=*/false);
 
+  CompileFlags checkFlags;
+  std::vector<std::string> checked;
+  CLI::App *check = app.add_subcommand("check", "all mistakes of networks");
+  check->add_option("files", checked, "networks, libraries or dumps")->required();
+  checkFlags.addTo(*check, /*dumps=*/false);
+
+  tools::FormatFlags formatFlags;
+  CLI::App *format = app.add_subcommand("fmt", "lays networks out in the one way, in place");
+  formatFlags.addTo(*format);
+
   tools::RedistributeFlags redistributeFlags;
   CLI::App *redistribute = app.add_subcommand("redistribute", "how a tensor gets from one sharding to another");
   redistributeFlags.addTo(*redistribute);
@@ -222,9 +255,12 @@ int main(int argc, char **argv) {
 
   if (int code = tools::parseCommandLine(app, {"msc", {argv + 1, argv + argc}}); code >= 0)
     return code;
-  if (redistribute->parsed() || ops->parsed())
+  if (!compile->parsed() && !explain->parsed())
     try {
-      int code = ops->parsed() ? tools::runOps(opsFlags) : tools::runRedistribute(redistributeFlags);
+      int code = format->parsed()  ? tools::runFormat(formatFlags)
+                 : check->parsed() ? runCheck(checkFlags, checked)
+                 : ops->parsed()   ? tools::runOps(opsFlags)
+                                   : tools::runRedistribute(redistributeFlags);
       return code != 0 ? code : printed("");
     } catch (const std::system_error &error) { // fmt::print throws it
       return fail({ExitCode::NoResource, "cannot write to stdout: " + error.code().message(), ""});

@@ -172,6 +172,8 @@ Status checkTargets(const plan::Plan &plan, const RunOptions &options) {
     targets.emplace_back(options.report, "--report " + options.report);
   for (size_t i = 0; i < targets.size(); ++i) {
     const auto &[target, flag] = targets[i];
+    if (target == "-")
+      return Error{ExitCode::Usage, fmt::format("{}: stdout has the lines of the run", flag), "name a file"};
     for (size_t j = 0; j < i; ++j)
       if (isSameFile(targets[j].first, target))
         return Error{ExitCode::Usage, fmt::format("'{}' would be written twice", target), "give each result a file of its own"};
@@ -277,20 +279,18 @@ Outcome runOn(const Launch &launch, SharedRun &shared, std::chrono::milliseconds
     return {runThreads(shared, timeout, printFailure), false};
   }
   // What mpirun says is enough to refuse a wrong number of ranks before MPI is loaded.
-  bool first = launch.rank.value_or(0) == 0;
   if (launch.size)
     if (Status status = checkRankCount(index.devices(), launch, *launch.size, shared.options.planPath); !status)
-      return {status, first};
+      return {status};
   reserveSignals();
   auto world = comm::loadMpiWorld();
   if (!world)
-    return {world.error(), first};
-  first = (*world)->rank() == 0;
+    return {world.error()};
   if (Status status = checkRankCount(index.devices(), launch, (*world)->size(), shared.options.planPath); !status)
-    return {status, first};
+    return {status};
   if (Status status = device::checkHostMemory(index.plan().arena_bytes(), (*world)->localSize()); !status)
-    return {status, first};
-  if (first)
+    return {status};
+  if ((*world)->rank() == 0)
     announce();
   return {runRank(shared, **world, timeout, printFailure), false};
 }

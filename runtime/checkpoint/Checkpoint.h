@@ -77,8 +77,8 @@ struct LoadOutcome {
   std::vector<std::string> notes;   ///< e.g. which newer, incomplete checkpoints were passed over
 };
 
-/// Fills the tensors from the checkpoint at `where`: a path (of any rank's folder or a file in it), or "latest" for the newest complete one
-/// that `options` describes. Called by all ranks, whatever their number; an error on one is an error on all.
+/// Fills the tensors from the checkpoint at `where`: a path (of any rank's folder, or of a file in it), or "latest" for the
+/// newest complete one that `options` describes. Called by all ranks, whatever their number; an error on one is an error on all.
 Result<LoadOutcome> loadCheckpoint(const std::string &where, const CheckpointOptions &options,
                                    const std::vector<CheckpointTensor> &tensors, comm::Group &all);
 

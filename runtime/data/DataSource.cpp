@@ -115,8 +115,10 @@ Result<std::unique_ptr<DataSource>> DataSource::open(const PlanIndex &index, con
     source->batchSize = column.batch;
     has = static_cast<uint64_t>(column.samples / column.batch);
     if (int64_t left = column.samples % column.batch; left != 0)
-      source->remark = fmt::format("{} samples of column '{}' fill no batch of {} and are left out", left, column.name,
-                                   column.batch);
+      source->remark = left == 1 ? fmt::format("1 sample of column '{}' fills no batch of {} and is left out", column.name,
+                                               column.batch)
+                                 : fmt::format("{} samples of column '{}' fill no batch of {} and are left out", left,
+                                               column.name, column.batch);
     if (wanted > has)
       return Error{ExitCode::BadFile, fmt::format("the data set has {} batches, the plan wants {} in an epoch", has, wanted),
                    ""};

@@ -143,7 +143,9 @@ Status Session::resume() {
     note("note: " + remark);
   if (const std::vector<std::string> &unused = loaded->unused; !unused.empty())
     note(fmt::format("note: the network has no '{}'{}, which the checkpoint holds", unused.front(),
-                     unused.size() == 1 ? "" : fmt::format(" and {} other tensors", unused.size() - 1)));
+                     unused.size() == 1   ? ""
+                     : unused.size() == 2 ? " and 1 other tensor"
+                                          : fmt::format(" and {} other tensors", unused.size() - 1)));
   firstStep = static_cast<uint64_t>(std::max<int64_t>(0, loaded->state.globalStep));
   note(fmt::format("resumed from {} after epoch {} step {}", loaded->path, loaded->state.epoch, loaded->state.step));
   noteOtherBatches(loaded->state);
@@ -157,8 +159,9 @@ void Session::noteOtherBatches(const TrainingState &state) const {
   std::string before = fmt::format("{} batches of {}", batches->second, samples->second);
   std::string now = fmt::format("{} batches of {}", data->batchesPerEpoch(), data->samplesPerBatch());
   if (before != now)
-    note(fmt::format("note: an epoch of the checkpoint has {}, here it has {}: the run goes on at epoch {} step {}, and may skip or "
-                     "repeat samples", before, now, epochOf(firstStep) + 1, stepOf(firstStep) + 1));
+    note(fmt::format("note: an epoch of the checkpoint has {}, here it has {}: the run goes on at epoch {} step {}, and "
+                     "may skip or repeat samples",
+                     before, now, epochOf(firstStep) + 1, stepOf(firstStep) + 1));
 }
 
 Status Session::print(const std::string &line) {
@@ -237,33 +240,28 @@ Status Session::train() {
       return status;
   if (firstStep >= lastStep && firstStep != 0)
     note(fmt::format("note: the checkpoint is from step {}, and the run ends at step {}: nothing to train", firstStep, lastStep));
-  if (firstStep >= lastStep)
-    return checkFetchesWithoutStep();
+  if (firstStep >= lastStep && fetchedResult())
+    return Error{ExitCode::Usage, fmt::format("'{}' was not computed: no step ran", *fetchedResult()),
+                 "without a step, only param:NAME and state:NAME have values"};
   if (world.rank() == 0 && !options.report.empty())
-    records.reserve(std::min<uint64_t>(lastStep - firstStep, 1u << 20));
+    records.reserve(lastStep > firstStep ? std::min<uint64_t>(lastStep - firstStep, 1u << 20) : 0);
   for (uint64_t step = firstStep; step < lastStep; ++step)
     if (Status status = trainStep(step); !status)
       return status;
   return {};
 }
 
-Status Session::checkFetchesWithoutStep() const {
+const std::string *Session::fetchedResult() const {
   for (const plan::Output &output : program->outputs())
     if (shared.options.fetches.count(output.name()) != 0)
-      return Error{ExitCode::Usage, fmt::format("'{}' was not computed: no step ran", output.name()),
-                   "without a step, only param:NAME and state:NAME have values"};
-  return {};
+      return &output.name();
+  return nullptr;
 }
 
 Status Session::trainStep(uint64_t step) {
-  if (int code = shared.stop.load(std::memory_order_relaxed))
-    return Error{static_cast<ExitCode>(code), "interrupted", ""};
   Clock::time_point begin = Clock::now();
-  world.enterStep(epochOf(step) + 1, stepOf(step) + 1);
   if (Status status = computeStep(step); !status)
-    return Error{status.error().code,
-                 fmt::format("epoch {} step {}: {}", epochOf(step) + 1, stepOf(step) + 1, status.error().message),
-                 status.error().help};
+    return status;
   if (speaks()) {
     double value = scalar(loss->buffer());
     double ms = millisecondsSince(begin);
@@ -272,7 +270,8 @@ Status Session::trainStep(uint64_t step) {
       if (Status status = print(fmt::format("epoch: {} step: {}, loss is {}", epochOf(step) + 1, stepOf(step) + 1, text)); !status)
         return status;
     if (!std::isfinite(value) && !diverged)
-      note(fmt::format("msrun: warning: the loss is {} in epoch {} step {}: the training has diverged; try a smaller learning rate",
+      note(fmt::format("msrun: warning: the loss is {} in epoch {} step {}: the training has diverged; try a smaller "
+                       "learning rate",
                        text, epochOf(step) + 1, stepOf(step) + 1));
     diverged |= !std::isfinite(value);
     if (world.rank() == 0 && !shared.options.report.empty())
@@ -282,12 +281,20 @@ Status Session::trainStep(uint64_t step) {
 }
 
 Status Session::computeStep(uint64_t step) {
+  if (int code = shared.stop.load(std::memory_order_relaxed))
+    return Error{static_cast<ExitCode>(code), "interrupted", ""};
+  world.enterStep(epochOf(step) + 1, stepOf(step) + 1);
   setSchedules(step);
-  if (Status status = data->load(*device, arena, epochOf(step), stepOf(step)); !status)
-    return status;
-  if (Status status = executor->runStep(); !status)
-    return status;
-  return device->synchronize();
+  Status status = data->load(*device, arena, epochOf(step), stepOf(step));
+  if (status)
+    status = executor->runStep();
+  if (status)
+    status = device->synchronize();
+  if (!status)
+    return Error{status.error().code,
+                 fmt::format("epoch {} step {}: {}", epochOf(step) + 1, stepOf(step) + 1, status.error().message),
+                 status.error().help};
+  return {};
 }
 
 Status Session::checkpointAfter(uint64_t step) {
@@ -317,18 +324,29 @@ Status Session::checkpointAfter(uint64_t step) {
 }
 
 Status Session::predict() {
-  if (int64_t rest = data->samples() - data->samplesPerBatch(); data->samples() != 0 && rest != 0)
-    note(fmt::format("note: only the first batch is run: {} of {} samples are not used", rest, data->samples()));
+  uint64_t batches = data->samples() == 0 ? 1 : data->batchesPerEpoch();
+  for (uint64_t batch = 0; batch < batches; ++batch)
+    if (Status status = predictBatch(batch, batches); !status)
+      return status;
+  if (batches > 1 && fetchedResult())
+    note(fmt::format("note: fetched results are those of the last of {} batches, {} of {} samples", batches,
+                     data->samplesPerBatch(), data->samples()));
+  return {};
+}
+
+Status Session::predictBatch(uint64_t batch, uint64_t batches) {
   Clock::time_point begin = Clock::now();
-  if (Status status = computeStep(0); !status)
+  if (Status status = computeStep(batch); !status)
     return status;
-  records.push_back({1, 1, std::numeric_limits<double>::quiet_NaN(), millisecondsSince(begin)});
+  if (world.rank() == 0 && !shared.options.report.empty())
+    records.push_back({1, batch + 1, std::numeric_limits<double>::quiet_NaN(), millisecondsSince(begin)});
+  std::string number = batches == 1 ? "" : fmt::format("step: {}, ", batch + 1);
   for (const plan::Output &output : program->outputs()) {
     auto value = gather(index, output.buffer(), world, *device, arena);
     if (!value)
       return value.error();
     if (world.rank() == 0)
-      if (Status status = print(valueText(index, output.buffer(), output.name(), *value)); !status)
+      if (Status status = print(number + valueText(index, output.buffer(), output.name(), *value)); !status)
         return status;
   }
   return {};

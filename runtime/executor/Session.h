@@ -18,7 +18,7 @@ public:
   /// Allocates, binds, initialises or resumes. All ranks call it together.
   static Result<std::unique_ptr<Session>> create(SharedRun &shared, comm::World &world);
 
-  /// Trains, or runs once if the plan does not train; then fetches and reports.
+  /// Trains; or, if the plan does not train, runs the batches of the data set's files, or one batch. Then fetches and reports.
   Status run();
 
 private:
@@ -32,12 +32,14 @@ private:
   /// Where the run goes on if the checkpoint counts other batches.
   void noteOtherBatches(const TrainingState &state) const;
   Status train();
-  /// Results are values of the last step run: an error if one is to be fetched and no step runs.
-  Status checkFetchesWithoutStep() const;
   Status trainStep(uint64_t step);
-  /// Scalars, inputs and the program once.
+  /// Scalars, inputs and the program once. A signal ends the run before that.
   Status computeStep(uint64_t step);
   Status predict();
+  /// Runs one of `batches` batches and prints its results.
+  Status predictBatch(uint64_t batch, uint64_t batches);
+  /// A result that is to be fetched: the value of the last step run. Null: none, or only parameters and states.
+  const std::string *fetchedResult() const;
   Status checkpointAfter(uint64_t step);
   Status fetchAll();
   Status report();

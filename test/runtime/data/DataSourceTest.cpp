@@ -201,7 +201,7 @@ TEST_F(DataSourceTest, ColumnsOfAnotherLengthAreRefused) {
   // Two rows of y to each one of x: they pair up in order only.
   writeFloats(file("y.npy"), {18, 2});
   EXPECT_EQ(refused(make({8, 2}, false)), "");
-  EXPECT_EQ(note, "1 samples of column 'x' fill no batch of 4 and are left out");
+  EXPECT_EQ(note, "1 sample of column 'x' fills no batch of 4 and is left out");
   EXPECT_EQ(refused(make({8, 2}, true)), "columns differ in length: x 9, y 18");
 }
 

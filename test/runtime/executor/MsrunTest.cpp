@@ -192,22 +192,38 @@ TEST_F(Msrun, ALossThatIsNoNumberIsSaidOnce) {
   EXPECT_EQ(outcome.out.find("-nan"), std::string::npos) << outcome.out;
 }
 
-TEST_F(Msrun, PredictionSaysWhatItLeavesOut) {
+TEST_F(Msrun, PredictionRunsAllBatchesOfItsFiles) {
   PlanBuilder builder = matmulAllReduce(2);
   builder.plan.mutable_datasets(0)->set_source("Npy");
   builder.plan.mutable_datasets(0)->set_steps(0);
   builder.plan.mutable_datasets(0)->mutable_columns(0)->set_path("x.npy");
   save(builder);
-  std::vector<float> x(18 * 8, 1.0f);
-  ASSERT_TRUE(writeNpy(file("x.npy"), comm::ElementType::F32, {18, 8}, x.data()));
-  EXPECT_EQ(run({"net.plan"}).err, "2 ranks: threads, cpu\nnote: only the first batch is run: 12 of 18 samples are not used\n");
-  ASSERT_TRUE(writeNpy(file("x.npy"), comm::ElementType::F32, {6, 8}, x.data()));
-  EXPECT_EQ(run({"net.plan", "--report", "r.json"}).err, "2 ranks: threads, cpu\n");
+  std::vector<float> x(19 * 8, 1.0f);
+  std::fill(x.begin() + 12 * 8, x.end(), 0.0f); // of the third batch
+  ASSERT_TRUE(writeNpy(file("x.npy"), comm::ElementType::F32, {19, 8}, x.data()));
+  Outcome outcome = run({"net.plan", "--report", "r.json", "--fetch", "out=out.npy"});
+  EXPECT_EQ(outcome.err, "2 ranks: threads, cpu\nnote: 1 sample of column 'x' fills no batch of 6 and is left out\n"
+                         "note: fetched results are those of the last of 3 batches, 6 of 19 samples\n");
+  std::regex form("rank size: 2, rank id: 0\nstep: 1, (out: f32\\[6, 5\\] = .*)\nstep: 2, \\1\n"
+                  "step: 3, out: f32\\[6, 5\\] = 0 0 0 0 0 0 0 0 \\.\\.\\.\n");
+  EXPECT_TRUE(std::regex_match(outcome.out, form)) << outcome.out;
+  Result<NpyArray> out = readNpy(file("out.npy"));
+  ASSERT_TRUE(out);
+  EXPECT_EQ(out->bytes, std::vector<std::byte>(6 * 5 * 4));
   nlohmann::json report = nlohmann::json::parse(contentOf(folder / "r.json"));
-  ASSERT_EQ(report["steps"].size(), 1u);
-  EXPECT_TRUE(report["steps"][0]["loss"].is_null());
-  EXPECT_GT(report["steps"][0]["ms"], 0);
-  EXPECT_NEAR(report["throughput"]["samples_per_second"].get<double>(), 6000 / report["steps"][0]["ms"].get<double>(), 1);
+  ASSERT_EQ(report["steps"].size(), 3u);
+  double ms = 0;
+  for (const nlohmann::json &step : report["steps"]) {
+    EXPECT_TRUE(step["loss"].is_null());
+    ms += step["ms"].get<double>();
+  }
+  EXPECT_EQ(report["steps"][2]["step"], 3);
+  EXPECT_NEAR(report["throughput"]["samples_per_second"].get<double>() * ms / 18000, 1, 1e-6);
+  // One batch has no number.
+  ASSERT_TRUE(writeNpy(file("x.npy"), comm::ElementType::F32, {6, 8}, x.data()));
+  outcome = run({"net.plan", "--fetch", "out=out.npy"});
+  EXPECT_EQ(outcome.err, "2 ranks: threads, cpu\n");
+  EXPECT_EQ(outcome.out.find("rank size: 2, rank id: 0\nout: f32[6, 5] = "), 0u) << outcome.out;
 }
 
 /// The plan without its training loop: the loss of one batch. The weights stay as they are.
@@ -372,6 +388,7 @@ TEST_F(Msrun, MistakesHaveTheirCodesAndTexts) {
            Mistake{{"net.plan", "--log-every", ""}, 2, "msrun: error: --log-every has an empty value"},
            Mistake{{"net.plan", "--checkpoint-directory", ""}, 2, "msrun: error: --checkpoint-directory has an empty value"},
            Mistake{{"net.plan", "--report", ""}, 2, "msrun: error: --report has an empty value"},
+           Mistake{{"net.plan", "--report", "-"}, 2, "msrun: error: --report -: stdout has the lines of the run\nhelp: name a file"},
            Mistake{{"net.plan", "--resume", "nowhere"}, 2, "msrun: error: there is no checkpoint 'nowhere'"},
            Mistake{{"net.plan", "--save-graphs-path", "d"}, 2, "msrun: error: --save-graphs-path has no effect without --save-graphs"},
            Mistake{{"net.plan", "--save-graphs", "--save-graphs-path", "plain"}, 4, "msrun: error: cannot make the folder 'plain/rank_"},

@@ -1,0 +1,135 @@
+// All mistakes of a file are found at once, and none is reported twice.
+#include "Reading.h"
+
+#include <gtest/gtest.h>
+
+using namespace msc::test;
+
+namespace {
+
+/// The first line of every error, without the place of the file.
+std::string errorsOf(const std::string &text) {
+  Reading reading(text);
+  EXPECT_FALSE(reading.module);
+  std::string all;
+  llvm::SmallVector<llvm::StringRef> lines;
+  llvm::StringRef(reading.said).split(lines, '\n');
+  for (llvm::StringRef line : lines)
+    if (line.consume_front("net.mir:") && line.contains(": error: "))
+      all += line.str() + "\n";
+  return all;
+}
+
+TEST(Recovery, GoesOnWithTheNextStatement) {
+  EXPECT_EQ(errorsOf(networkOf(R"(  %a = MatMul(%x, %x
+  %b = ReLU(%a) @ relu
+  %c = RleU(%x)
+  d = ReLU(%b)
+  %e = ReLU(d)
+  param %w f32[2] = Zeros()
+  const k = 
+  %f = Mul(%w, k)
+  %g = ReLU(%nothing)
+  return out: %e
+)")),
+            "3:3: error: expected ')', found '%b'\n"
+            "3:19: error: expected the instance name in quotes behind '@', found 'relu'\n"
+            "5:3: error: expected a statement, found 'd'\n"
+            "7:12: error: expected ':' and a type, found 'f32'\n"
+            "9:3: error: expected an expression, found '%f'\n"
+            "4:8: error: unknown operator 'RleU'\n"
+            "6:13: error: 'ReLU' does not take 'd' without a name\n"
+            "10:13: error: undefined value '%nothing'\n");
+}
+
+TEST(Recovery, SkipsBodiesOfWhatItDoesNotUnderstand) {
+  EXPECT_EQ(errorsOf(networkOf(R"(  %h = repeat i on 0..3 with %t = %x {
+    %y = Wrong(%t)
+    yield %y
+  }
+  %a = RleU(%h)
+  return out: %a
+)")),
+            "2:17: error: expected 'in', found 'on'\n"
+            "6:8: error: unknown operator 'RleU'\n");
+}
+
+TEST(Recovery, InsideBodies) {
+  EXPECT_EQ(errorsOf(R"(cell C(%x) {
+  %a = ReLU(%x
+  %y = Tanh(%a)
+  return %y
+}
+network n(%x: f32[2]) {
+  %h = repeat i in 0..2 with %t = %x {
+    %a = C(%t
+    yield %a
+  }
+  %b = RleU(%h)
+  return out: %b
+}
+)"),
+            "3:3: error: expected ')', found '%y'\n"
+            "9:5: error: expected ')', found 'yield'\n"
+            "11:8: error: unknown operator 'RleU'\n");
+}
+
+TEST(Recovery, GoesOnWithTheNextItem) {
+  EXPECT_EQ(errorsOf(R"(const a =
+mesh data: 2
+cell C(%x {
+  %y = ReLU(%x)
+  return %y
+}
+network n(%x: f32[a]) {
+  %y = C(%x)
+  return out: %y
+train {minimize: out
+context {parallel_mode: data_parallel}
+)"),
+            "2:1: error: expected an expression, found 'mesh'\n"
+            "2:10: error: expected '(', found ':'\n"
+            "3:11: error: expected ')', found '{'\n"
+            "10:1: error: expected '}', found 'train'\n"
+            "11:1: error: expected '}', found 'context'\n");
+}
+
+TEST(Recovery, NamesOfALostItemAreNotMissed) {
+  EXPECT_EQ(errorsOf(R"(const a = 1 +
+cell C(%x, n: what) {
+  return %x
+}
+import "lost.mir"
+network n(%x: f32[a, b]) {
+  %y = C(%x, n: 3)
+  %z = FromTheFile(%y)
+  %u = ReLU(%undefined)
+  return out: %z
+}
+)"),
+            "2:1: error: expected an expression, found 'cell'\n"
+            "2:15: error: expected int, float, bool or string, found 'what'\n"
+            "5:8: error: cannot read 'lost.mir': No such file or directory\n");
+}
+
+TEST(Recovery, BadCharactersAreMistakesOfTheirLine) {
+  EXPECT_EQ(errorsOf(networkOf("  %a = ReLU(%x) ; %b = ReLU(%a)\n  %c = ReLU(%a) @ \"open\n  %d = RleU(%c)\n  return out: %d\n")),
+            "2:17: error: unexpected character ';'\n"
+            "3:19: error: this string does not end on its line\n"
+            "4:8: error: unknown operator 'RleU'\n");
+}
+
+TEST(Recovery, StopsAfterTwenty) {
+  std::string text;
+  for (int i = 0; i < 50; ++i)
+    text += "  %v" + std::to_string(i) + " = ReLU(%x\n";
+  Reading reading(networkOf(text + "  return out: %v1\n"));
+  EXPECT_EQ(reading.diagnostics->errors(), 20u);
+}
+
+TEST(Recovery, DeepNestingIsOneError) {
+  Reading reading(networkOf("  %a = ReLU(%x, a: " + std::string(2000, '(') + "\n  return out: %a\n"));
+  EXPECT_EQ(reading.diagnostics->errors(), 1u);
+}
+
+} // namespace
