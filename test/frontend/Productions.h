@@ -22,7 +22,7 @@ public:
           "formal: value", "formal: typed value", "formal: int", "formal: float", "formal: bool", "formal: string",
           "formal: default", "stmt: const", "stmt: param", "stmt: param with initializer", "stmt: param with old name",
           "stmt: param with attributes", "stmt: assign", "stmt: several results", "stmt: return", "stmt: yield",
-          "stmt: Return", "ret: named", "result: debug name", "result: type", "rhs: call", "rhs: call of a graph",
+          "stmt: Return", "ret: named", "result: debug name", "result: type", "rhs: call", "rhs: call of a graph", "rhs: call @graph",
           "rhs: instance name", "rhs: attributes", "rhs: labelled attributes", "rhs: repeat", "rhs: several carried values",
           "rhs: if", "rhs: else if", "sig: operands", "sig: results", "type: written", "type: scalar", "type: of a dump",
           "key: word", "key: words", "key: keyword", "key: string", "arg: named", "map: empty", "args: empty",
@@ -112,7 +112,7 @@ private:
     std::visit([&](const auto &alternative) { visit(alternative); }, item.rhs);
   }
   void visit(const frontend::ast::Call &call) {
-    add(call.graph ? "rhs: call of a graph" : "rhs: call");
+    add(call.hasWord ? "rhs: call @graph" : call.graph ? "rhs: call of a graph" : "rhs: call");
     addIf(call.instance.has_value(), "rhs: instance name");
     for (const frontend::ast::Attributes &list : call.attributes)
       add(list.label.empty() ? "rhs: attributes" : "rhs: labelled attributes"), fields(list.fields);
