@@ -108,6 +108,7 @@ static OperatorDescription describe(RegisteredOperationName name, MLIRContext &c
       attribute.defaultText = defaultText(value);
     for (StringRef word : spec.words)
       attribute.words.push_back(word.str());
+    attribute.required = spec.required;
     attribute.positional = spec.positional;
     attribute.summary = spec.summary.str();
   }

@@ -12,9 +12,10 @@ namespace msc::compiler {
 struct OperatorAttribute {
   std::string name;
   std::string type;                       ///< "bool", "int", "float", "word", "ints", "element type"
-  std::optional<std::string> defaultText; ///< as a network writes it; nothing: it has to be given
+  std::optional<std::string> defaultText; ///< as a network writes it; nothing: none
   std::vector<std::string> words;         ///< legal ones of a word; empty: any
-  bool positional = false;                ///< may follow the operands without its name
+  bool required = false;
+  bool positional = false; ///< may follow the operands without its name
   std::string summary;
 };
 

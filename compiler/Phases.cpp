@@ -22,7 +22,9 @@ static std::string datasetStrategyText(const net::DatasetStrategy &strategy) {
 }
 
 std::vector<Phase> strategyPhases(const net::Config &config, const CompileOptions &options) {
-  std::string loss = config.train ? config.train->minimize : "";
+  infer::CheckNetworkOptions check;
+  check.loss = config.train ? config.train->minimize : "";
+  check.keep = options.keep;
   passes::AssignStrategiesPassOptions assign;
   assign.devices = config.devices;
   assign.parallelMode = config.context.parallelMode;
@@ -31,7 +33,7 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
   assign.strict = options.strict;
   return {
       {"check", "the network as a whole makes sense",
-       [loss](PassManager &manager) { manager.addPass(infer::createCheckNetwork({loss})); }},
+       [check](PassManager &manager) { manager.addPass(infer::createCheckNetwork(check)); }},
       {"strategies", "every forward operator has a strategy and its origin",
        [assign](PassManager &manager) { manager.addPass(passes::createAssignStrategiesPass(assign)); }},
   };

@@ -21,6 +21,8 @@ namespace msc::frontend {
 
 /// Largest file that is read; trees take a multiple of it.
 static constexpr size_t maximumFile = 64 << 20;
+/// Some editors begin UTF-8 text with this.
+static constexpr StringLiteral byteOrderMark("\xEF\xBB\xBF");
 /// Files import files; a longer chain is a mistake.
 static constexpr size_t maximumImports = 64;
 
@@ -52,6 +54,7 @@ static std::optional<Parsed> parseBuffer(unsigned buffer, MLIRContext *context, 
 static OwningOpRef<ModuleOp> parseSource(StringRef text, StringRef path, MLIRContext &context,
                                          const ParseOptions &options, SourceMgr &sources) {
   sources.setIncludeDirs({sys::path::parent_path(path).str()});
+  text.consume_front(byteOrderMark);
   StringRef name = sys::path::filename(path);
   unsigned buffer = sources.AddNewSourceBuffer(MemoryBuffer::getMemBufferCopy(text, name), SMLoc());
   std::optional<Parsed> parsed = parseBuffer(buffer, &context, sources);
@@ -222,7 +225,9 @@ bool Elaborator::import(const ast::Import &item) {
     net::addSuggestion(diagnostic, *path, libraryFiles());
     return false;
   }
-  auto named = MemoryBuffer::getMemBufferCopy((*buffer)->getBuffer(), name);
+  StringRef text = (*buffer)->getBuffer();
+  text.consume_front(byteOrderMark);
+  auto named = MemoryBuffer::getMemBufferCopy(text, name);
   std::optional<Parsed> parsed = parseBuffer(sources.AddNewSourceBuffer(std::move(named), SMLoc()), context, sources);
   if (!parsed)
     return false;

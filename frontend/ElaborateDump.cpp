@@ -2,6 +2,7 @@
 #include "frontend/Elaborate.h"
 
 #include "dialects/net/Suggest.h"
+#include "frontend/ForeignNames.h"
 #include "frontend/Types.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -220,7 +221,7 @@ bool Elaborator::reportMissingOperators() {
     InFlightDiagnostic diagnostic = error(uses.first->place) << "unknown operator '" << name << "'";
     if (uses.second > 1)
       diagnostic << " in " << uses.second << " nodes";
-    net::addSuggestion(diagnostic, name, names);
+    net::addHelp(diagnostic, helpForOperator(name, names));
   }
   return missingOperators.empty();
 }

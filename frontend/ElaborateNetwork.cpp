@@ -44,7 +44,7 @@ FailureOr<RankedTensorType> Elaborator::elaborateType(const ast::Type &type, con
   Type element = elementTypeFromName(type.element, context);
   if (!element) {
     InFlightDiagnostic diagnostic = error(type.place) << "unknown element type '" << type.element << "'";
-    net::addSuggestion(diagnostic, type.element, elementTypeNames());
+    net::addSuggestionOrList(diagnostic, type.element, elementTypeNames());
     return diagnostic;
   }
   if (!checkElement(element, type.place))
@@ -94,7 +94,7 @@ FailureOr<DictionaryAttr> Elaborator::elaborateInitializer(const ast::Expr &expr
   auto form = find_if(forms, [&](const InitializerForm &f) { return f.name == expr.text; });
   if (expr.kind != ast::Expr::Kind::Call || form == forms.end()) {
     InFlightDiagnostic diagnostic = error(expr.place) << "unknown initializer '" << expr.text << "'";
-    net::addSuggestion(diagnostic, expr.text, map_range(forms, [](const InitializerForm &f) { return f.name; }));
+    net::addSuggestionOrList(diagnostic, expr.text, map_range(forms, [](const InitializerForm &f) { return f.name; }));
     return diagnostic;
   }
   double values[2] = {0, 0};
@@ -135,6 +135,12 @@ FailureOr<DictionaryAttr> Elaborator::elaborateInitializer(const ast::Expr &expr
                                     builder.getNamedAttr("b", builder.getF64FloatAttr(values[1]))});
 }
 
+/// True of what is drawn at random: fractions, of which whole numbers keep nothing.
+static bool drawsFractions(DictionaryAttr initializer) {
+  StringRef kind = initializer.getAs<StringAttr>("kind").getValue();
+  return kind != "zeros" && kind != "ones" && kind != "constant";
+}
+
 Value Elaborator::addParam(StringRef name, RankedTensorType type, DictionaryAttr initializer, bool trained,
                            StringRef drawName, Location location, const ast::Place &place) {
   auto [entry, added] = paramPlaces.try_emplace(name, place.begin);
@@ -163,6 +169,14 @@ bool Elaborator::runParam(const ast::Param &param, Frame &frame) {
   FailureOr<DictionaryAttr> initializer = failure();
   if (param.initializer) {
     initializer = elaborateInitializer(*param.initializer, frame.env);
+    if (succeeded(type) && succeeded(initializer) && !isa<FloatType>(type->getElementType()) &&
+        drawsFractions(*initializer)) {
+      InFlightDiagnostic diagnostic = error(param.initializer->place)
+                                      << "'" << param.initializer->text << "' draws fractions, but parameter '"
+                                      << param.name << "' holds whole numbers";
+      net::addHelp(diagnostic, "write Zeros(), Ones() or Constant(3), or make it a parameter of floats");
+      initializer = failure();
+    }
   } else if (succeeded(type)) {
     InFlightDiagnostic diagnostic = error(param.place) << "parameter '" << param.name << "' has no initial values";
     net::addHelp(diagnostic, "write '= Normal(0.01)' or '= Zeros()' behind the type");
@@ -183,7 +197,7 @@ bool Elaborator::runParam(const ast::Param &param, Frame &frame) {
       }
       sound = false;
       InFlightDiagnostic diagnostic = error(field.keyPlace) << "unknown attribute '" << field.key << "' of a parameter";
-      net::addSuggestion(diagnostic, field.key, ArrayRef<StringRef>{"requires_grad", "sharding"});
+      net::addSuggestionOrList(diagnostic, field.key, ArrayRef<StringRef>{"requires_grad", "sharding"});
     }
   std::string drawName;
   if (param.drawName) {

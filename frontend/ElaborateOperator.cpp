@@ -117,6 +117,8 @@ bool OperatorBuilder::takePositional(const ast::Arg &arg) {
                                                            << net::valueText(*value) << "' without a name";
     if (arg.value.kind == ast::Expr::Kind::Word)
       net::addSuggestion(diagnostic, arg.value.text, frame.env.valueNames(), "%");
+    if (arg.value.kind == ast::Expr::Kind::Call)
+      net::addHelp(diagnostic, "calls do not nest: write %y = " + net::valueText(*value) + " and pass %y");
     return false;
   }
   const AttributeSpec &spec = *specs[positional++];
@@ -274,7 +276,7 @@ bool OperatorBuilder::takeOwnAttribute(StringRef key, const ast::Arg &field) {
     InFlightDiagnostic diagnostic = error(field.keyPlace) << "unknown attribute '" << key << "' of '" << call.callee << "'";
     std::vector<StringRef> names = specNames();
     names.insert(names.end(), {"in_strategy", "out_strategy", "sharding"});
-    net::addSuggestion(diagnostic, key, names);
+    net::addSuggestionOrList(diagnostic, key, names);
     return false;
   }
   auto [entry, added] = given.try_emplace(key, field.keyPlace);
@@ -300,7 +302,7 @@ static std::optional<net::Strategy> readStrategy(Attribute value) {
     auto &pieces = strategy.emplace_back();
     for (Attribute number : numbers) {
       std::optional<int64_t> count = net::asInteger(number);
-      if (!count || *count < 1)
+      if (!count)
         return std::nullopt;
       pieces.push_back(*count);
     }
@@ -324,6 +326,12 @@ bool OperatorBuilder::takeStrategy(StringRef key, const ast::Arg &field) {
       net::addHelp(diagnostic, "write (" + net::valueText(*value) + ")");
     return false;
   }
+  for (const auto &tuple : *strategy)
+    if (auto wrong = find_if(tuple, [](int64_t pieces) { return pieces < 1; }); wrong != tuple.end()) {
+      InFlightDiagnostic diagnostic = error(field.value.place) << "'" << key << "' has " << *wrong << " pieces";
+      net::addHelp(diagnostic, "every number of pieces is 1 or more; 1 leaves the dimension whole");
+      return false;
+    }
   std::optional<GivenStrategy> &slot = key == "in_strategy" ? inStrategy : outStrategy;
   if (slot && slot->pieces != *strategy) { // a dump says it twice; the user edits one of them
     InFlightDiagnostic diagnostic = mlir::emitRemark(parent.evaluator.location(field.value.place));
@@ -352,7 +360,7 @@ bool OperatorBuilder::takeAttribute(const ast::Arg &field, const ast::Attributes
     return true;
   }
   if (key == "recompute") {
-    error(field.keyPlace) << "'recompute' is not supported by this version";
+    error(field.keyPlace) << "'recompute' is not in this version";
     return false;
   }
   if (parent.isDump && !findSpec(key) && (list.label == "cnode_attrs" || list.label == "cnode_primal_attrs" || isDumpNoise(key)))

@@ -28,6 +28,19 @@ bool Parser::parseBody(Body &body) {
   return expectClosing(TokenKind::RBrace, "'}'", open);
 }
 
+/// Signs that numbers have, and the operators that do the same to tensors.
+static StringRef operatorOf(TokenKind sign) {
+  switch (sign) {
+  case TokenKind::Plus: return "Add";
+  case TokenKind::Minus: return "Sub";
+  case TokenKind::Star: return "Mul";
+  case TokenKind::Slash: return "RealDiv";
+  default: return "";
+  }
+}
+
+static bool isSign(TokenKind kind) { return !operatorOf(kind).empty(); }
+
 bool Parser::parseStatement(Statement &statement) {
   if (isWord("const"))
     return parseConst(statement.node.emplace<Const>());
@@ -55,7 +68,14 @@ bool Parser::parseStatement(Statement &statement) {
     }
     return false;
   }
-  return expected("a statement");
+  expected("a statement");
+  if (is(TokenKind::At))
+    error.help = "the instance name stands in front of the attributes: Op(...) @ \"name\" {...}";
+  else if (isSign(peek().kind))
+    error.help = ("tensors have no signs, such as '" + peek().text + "': write %y = " + operatorOf(peek().kind) +
+                  "(...) of named values")
+                     .str();
+  return false;
 }
 
 bool Parser::parseParam(Param &param) {
@@ -68,8 +88,12 @@ bool Parser::parseParam(Param &param) {
   if (!expect(TokenKind::Colon, "':' and a type") || !parseType(param.type))
     return false;
   if (accept(TokenKind::Equal)) {
-    if (!is(TokenKind::Ident) || isKeyword(peek().text) || peek(1).kind != TokenKind::LParen)
-      return expected("an initializer such as Normal(0.01)");
+    if (!is(TokenKind::Ident) || isKeyword(peek().text) || peek(1).kind != TokenKind::LParen) {
+      expected("an initializer such as Normal(0.01)");
+      if (is(TokenKind::Ident) && !isKeyword(peek().text))
+        error.help = ("add its arguments, or (): write " + peek().text + "()").str();
+      return false;
+    }
     if (!parseCallExpr(param.initializer.emplace()))
       return false;
   }
@@ -115,8 +139,15 @@ bool Parser::parseCallRhs(Call &call) {
     take();
   Token callee = peek();
   call.graph = is(TokenKind::Graph);
-  if (!call.graph && (!is(TokenKind::Ident) || isKeyword(callee.text)))
-    return expected("the name of an operator or cell");
+  if (!call.graph && (!is(TokenKind::Ident) || isKeyword(callee.text))) {
+    expected("the name of an operator or cell");
+    bool isSum = is(TokenKind::Value) && isSign(peek(1).kind) && peek(2).kind == TokenKind::Value;
+    if (isSum)
+      error.help = ("tensors have no signs, such as '" + peek(1).text + "': write %y = " +
+                    operatorOf(peek(1).kind) + "(" + callee.text + ", " + peek(2).text + ")")
+                       .str();
+    return false;
+  }
   take();
   call.callee = callee.text.drop_front(call.graph ? 1 : 0).str();
   call.place = placeOf(callee);

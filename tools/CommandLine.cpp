@@ -6,6 +6,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include <algorithm>
 #include <cstdio>
 
 namespace msc::tools {
@@ -56,12 +57,18 @@ static int reportStranger(const CLI::App &app, const Arguments &arguments, const
   collectWords(app, flags, verbs);
   std::string bare = word.substr(0, word.find('='));
   if (word.rfind("-", 0) == 0) {
+    if (std::find(flags.begin(), flags.end(), bare) != flags.end() && !app.get_subcommands().empty()) {
+      std::string verb = app.get_subcommands().front()->get_name();
+      return fail(arguments, "flag '" + bare + "' stands in front of '" + verb + "'",
+                  "write it behind: " + arguments.program + " " + verb + " ... " + bare);
+    }
     std::string near = nearestFlag(bare, flags);
     return fail(arguments, "unknown flag '" + bare + "'",
                 near.empty() ? helpCommand(app, arguments.program) + " lists the flags" : "did you mean '" + near + "'?");
   }
-  std::string near = nearest(bare, verbs);
-  return fail(arguments, (verbs.empty() ? "unexpected argument '" : "unknown command '") + word + "'",
+  bool hasVerb = verbs.empty() || !app.get_subcommands().empty();
+  std::string near = hasVerb ? "" : nearest(bare, verbs);
+  return fail(arguments, (hasVerb ? "unexpected argument '" : "unknown command '") + word + "'",
               near.empty() ? helpCommand(app, arguments.program) + " shows what it takes" : "did you mean '" + near + "'?");
 }
 

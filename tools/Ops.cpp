@@ -18,12 +18,15 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-/// "ReduceSum(x, axis: ints = (), keep_dims: bool = false) -> output"
+/// "ReduceSum(x, axis: ints = (), keep_dims: bool = false) -> output"; "[a: int]" may be left out and has no default.
 std::string signature(const OperatorDescription &op) {
   std::vector<std::string> parts = op.operands;
-  for (const OperatorAttribute &attribute : op.attributes)
-    parts.push_back(fmt::format("{}: {}{}", attribute.name, attribute.type,
-                                attribute.defaultText ? " = " + *attribute.defaultText : ""));
+  for (const OperatorAttribute &attribute : op.attributes) {
+    std::string part = attribute.name + ": " + attribute.type;
+    if (attribute.defaultText)
+      part += " = " + *attribute.defaultText;
+    parts.push_back(attribute.defaultText || attribute.required ? part : "[" + part + "]");
+  }
   return fmt::format("{}({}) -> {}", op.name, fmt::join(parts, ", "), fmt::join(op.results, ", "));
 }
 
@@ -56,8 +59,10 @@ void printOne(const OperatorDescription &op) {
   for (const OperatorAttribute &attribute : op.attributes) {
     std::string type = attribute.words.empty() ? attribute.type : fmt::format("{}", fmt::join(attribute.words, " or "));
     fmt::print("  {}: {}, {}: {}{}\n", attribute.name, type,
-               attribute.defaultText ? "default " + *attribute.defaultText : "has to be given", attribute.summary,
-               attribute.positional ? "; may follow the operands without its name" : "");
+               attribute.defaultText ? "default " + *attribute.defaultText
+               : attribute.required  ? "has to be given"
+                                     : "may be left out",
+               attribute.summary, attribute.positional ? "; may follow the operands without its name" : "");
   }
   fmt::print("\nelement types: {}\ngradient: {}\n", fmt::join(op.elementTypes, ", "), op.differentiable ? "yes" : "no");
   fmt::print("\nexample, with {}:\n  {}\n", op.exampleInputs, op.exampleCall);
@@ -69,6 +74,7 @@ Json toJson(const OperatorDescription &op) {
     attributes.push_back({{"name", attribute.name},
                           {"type", attribute.type},
                           {"default", attribute.defaultText ? Json(*attribute.defaultText) : Json()},
+                          {"required", attribute.required},
                           {"words", attribute.words},
                           {"positional", attribute.positional},
                           {"summary", attribute.summary}});

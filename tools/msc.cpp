@@ -108,6 +108,10 @@ Status writeText(const std::string &path, const std::string &text) {
 Status checkTarget(const std::string &flag, const std::string &path, const std::string &what,
                    const std::string &other) {
   std::error_code ignored;
+  if (path == "-")
+    return Error{ExitCode::Usage, flag + " - names no file: nothing is written to standard output", "name a file"};
+  if (std::filesystem::is_directory(path, ignored))
+    return Error{ExitCode::Usage, flag + " " + path + " is a folder", "name a file in it"};
   if (!path.empty() && (path == other || std::filesystem::equivalent(path, other, ignored)))
     return Error{ExitCode::Usage, flag + " " + path + " would overwrite " + what, "choose another name"};
   std::filesystem::path folder = std::filesystem::path(path).parent_path();

@@ -92,13 +92,16 @@ static void readSource(Fields &fields, DatasetConfig &dataset, bool &hasSource) 
     fields.markWrong();
     if (is_contained(later, dataset.source)) {
       InFlightDiagnostic diagnostic = emitError(fields.valueLocation("source"))
-                                      << "source '" << dataset.source << "' is not supported here";
+                                      << "source '" << dataset.source << "' is not in this version";
       addHelp(diagnostic, "convert the data to .npy files and use Npy()");
       return;
     }
     InFlightDiagnostic diagnostic = emitError(fields.valueLocation("source"))
                                     << "unknown source '" << dataset.source << "': expected Random or Npy";
-    addSuggestion(diagnostic, dataset.source, sources);
+    if (word && word.getValue().ends_with(".npy"))
+      addHelp(diagnostic, "files are columns: write source: Npy(), columns: {x: \"" + word.getValue() + "\"}");
+    else
+      addSuggestion(diagnostic, dataset.source, sources);
     return;
   }
   hasSource = true;
@@ -162,13 +165,13 @@ bool readDataset(Fields &fields, DatasetConfig &dataset) {
   fields.boolean("shuffle", dataset.shuffle);
   if (Attribute keeps = fields.get("drop_remainder"); keeps && keeps != BoolAttr::get(keeps.getContext(), true)) {
     emitError(fields.valueLocation("drop_remainder"))
-        << "'drop_remainder: " << valueText(keeps) << "' is not supported here: every batch has the size of the inputs";
+        << "'drop_remainder: " << valueText(keeps) << "' is not in this version: every batch has the size of the inputs";
     fields.markWrong();
   }
   uint64_t repeat = 1;
   fields.integer("repeat", repeat, 1);
   if (repeat != 1) {
-    emitError(fields.valueLocation("repeat")) << "'repeat' is not supported here: write 'epochs' in the train block";
+    emitError(fields.valueLocation("repeat")) << "'repeat' is not in this version: write 'epochs' in the train block";
     fields.markWrong();
   }
   fields.unsupported("image", "pipelines of image operators are not built yet");
@@ -223,7 +226,7 @@ static void readOptimizer(Fields &fields, OptimizerConfig &optimizer) {
   }
   if (!is_contained(known, call->callee)) {
     InFlightDiagnostic diagnostic = emitError(fields.valueLocation("optimizer"));
-    diagnostic << (is_contained(later, call->callee) ? "optimizer '" + call->callee.str() + "' is not supported here"
+    diagnostic << (is_contained(later, call->callee) ? "optimizer '" + call->callee.str() + "' is not in this version"
                                                      : "unknown optimizer '" + call->callee.str() + "'")
                << ": expected SGD or Momentum";
     if (!is_contained(later, call->callee))
@@ -238,7 +241,7 @@ static void readOptimizer(Fields &fields, OptimizerConfig &optimizer) {
   Fields arguments = fields.arguments("optimizer", CallValue{call->callee, call->args, named});
   if (Attribute rate = named.get("learning_rate"); rate && asCall(rate)) {
     emitError(arguments.valueLocation("learning_rate"))
-        << "learning rate schedule '" << asCall(rate)->callee << "' is not supported here: expected a number";
+        << "learning rate schedule '" << asCall(rate)->callee << "' is not in this version: expected a number";
     arguments.get("learning_rate");
     arguments.markWrong();
   } else {
@@ -275,12 +278,12 @@ static void readOptimizer(Fields &fields, OptimizerConfig &optimizer) {
 
 static void readLogEvery(Fields &fields, TrainConfig &train) {
   Attribute value = fields.get("log_every");
-  if (std::optional<int64_t> number = value ? asInteger(value) : std::nullopt; number && *number >= 1)
+  if (std::optional<int64_t> number = value ? asInteger(value) : std::nullopt; number && *number >= 0)
     train.logEvery = std::to_string(*number);
   else if (auto word = dyn_cast_or_null<StringAttr>(value); word && word.getValue() == "epoch")
     train.logEvery = "epoch";
   else if (value) {
-    emitError(fields.valueLocation("log_every")) << "'log_every' expects a number of steps or epoch, found '"
+    emitError(fields.valueLocation("log_every")) << "'log_every' expects a number of steps, 0 or epoch, found '"
                                                  << valueText(value) << "'";
     fields.markWrong();
   }
@@ -304,8 +307,10 @@ bool readTrain(Fields &fields, TrainConfig &train) {
   }
   fields.integer("epochs", train.epochs, 1);
   fields.integer("steps", train.steps, 1);
-  if (fields.ok() && fields.get("epochs") && train.steps)
-    emitWarning(fields.keyLocation("epochs")) << "'epochs' has nothing to do: 'steps' says where training ends";
+  if (fields.ok() && fields.get("epochs") && train.steps) {
+    emitError(fields.keyLocation("epochs")) << "'epochs' has no effect: 'steps' says where training ends";
+    fields.markWrong();
+  }
   fields.integer("seed", train.seed);
   readLogEvery(fields, train);
   fields.unsupported("clip_global_norm", "gradients are not clipped yet");
@@ -321,6 +326,13 @@ bool readTrain(Fields &fields, TrainConfig &train) {
 bool readCheckpoint(Fields &fields, CheckpointConfig &checkpoint) {
   fields.word("directory", checkpoint.directory);
   fields.word("prefix", checkpoint.prefix);
+  if (checkpoint.prefix.find('/') != std::string::npos) {
+    InFlightDiagnostic diagnostic = emitError(fields.valueLocation("prefix"))
+                                    << "'prefix' is the beginning of a file name and holds no '/', found '"
+                                    << checkpoint.prefix << "'";
+    addHelp(diagnostic, "folders belong to 'directory'");
+    fields.markWrong();
+  }
   fields.integer("every_epochs", checkpoint.everyEpochs, 1);
   fields.integer("every_steps", checkpoint.everySteps, 1);
   fields.integer("keep", checkpoint.keep);
@@ -388,7 +400,7 @@ void Reader::read(ConfigOp op) {
     return readMesh(op, config);
   if (!is_contained(blockKinds, kind)) {
     InFlightDiagnostic diagnostic = emitError(op.getLoc()) << "unknown block '" << kind << "'";
-    addSuggestion(diagnostic, kind, blockKinds);
+    addSuggestionOrList(diagnostic, kind, ArrayRef<StringRef>(blockKinds));
     sound = false;
     return;
   }

@@ -199,10 +199,11 @@ static void readDatasetStrategy(Fields &fields, Config &config) {
 /// Search modes of a parallel mode that searches.
 static void readSearchMode(Fields &fields, Config &config) {
   ContextConfig &context = config.context;
-  static const StringRef known[] = {"sharding_propagation", "dynamic_programming", "recursive_programming", "optimal"};
+  static const StringRef known[] = {"sharding_propagation"};
+  static const StringRef later[] = {"dynamic_programming", "recursive_programming", "optimal"};
   std::string other;
-  fields.word("auto_parallel_search_mode", other, known);
-  fields.word("search_mode", context.searchMode, known);
+  fields.word("auto_parallel_search_mode", other, known, later);
+  fields.word("search_mode", context.searchMode, known, later);
   StringRef key = context.searchMode.empty() ? "auto_parallel_search_mode" : "search_mode";
   bool clashes = !other.empty() && !context.searchMode.empty() && other != context.searchMode;
   if (clashes && isFlag(fields, "search_mode") != isFlag(fields, "auto_parallel_search_mode")) {
@@ -223,7 +224,7 @@ static void readSearchMode(Fields &fields, Config &config) {
     return;
   if (context.parallelMode == "auto_parallel" && context.searchMode != "sharding_propagation") {
     InFlightDiagnostic diagnostic = emitError(fields.valueLocation(key))
-                                    << "'" << context.searchMode << "' is not supported by this version";
+                                    << "'" << context.searchMode << "' is not in this version";
     addHelp(diagnostic, "use sharding_propagation");
     return fields.markWrong();
   }
@@ -233,10 +234,9 @@ static void readSearchMode(Fields &fields, Config &config) {
 
 static void readModes(Fields &fields, Config &config) {
   ContextConfig &context = config.context;
-  static const StringRef parallelModes[] = {"stand_alone", "data_parallel", "semi_auto_parallel", "auto_parallel",
-                                            "hybrid_parallel"};
+  static const StringRef parallelModes[] = {"stand_alone", "data_parallel", "semi_auto_parallel", "auto_parallel"};
   context.parallelMode = config.devices > 1 ? "auto_parallel" : "stand_alone";
-  fields.word("parallel_mode", context.parallelMode, parallelModes);
+  fields.word("parallel_mode", context.parallelMode, parallelModes, {"hybrid_parallel"});
   if (fields.ok() && context.parallelMode == "hybrid_parallel") {
     InFlightDiagnostic diagnostic = emitError(fields.valueLocation("parallel_mode"))
                                     << "'hybrid_parallel' is known to MindSpore, not supported here: networks do not "
@@ -250,7 +250,7 @@ static void readModes(Fields &fields, Config &config) {
   if (Attribute value = fields.get("mode"); value && (asInteger(value) == 0 || asInteger(value) == 1))
     mode = modes[*asInteger(value)];
   else
-    fields.word("mode", mode, modes);
+    fields.word("mode", mode, {"GRAPH_MODE"}, modes);
   if (mode == "PYNATIVE_MODE") {
     emitError(fields.valueLocation("mode")) << "'PYNATIVE_MODE' is known to MindSpore, not supported here: a network "
                                                "is compiled as a whole";
@@ -268,8 +268,8 @@ static void readDevices(Fields &fields, Config &config) {
     fields.markWrong();
   }
   std::string target = config.context.deviceTarget;
-  static const StringRef targets[] = {"auto", "cpu", "cuda", "gpu", "CPU", "GPU", "Ascend"};
-  fields.word("device_target", target, targets);
+  static const StringRef targets[] = {"auto", "cpu", "cuda", "gpu", "CPU", "GPU"};
+  fields.word("device_target", target, targets, {"Ascend"});
   if (target == "Ascend") {
     emitError(fields.valueLocation("device_target")) << "'Ascend' is known to MindSpore, not supported here: devices "
                                                         "are CPUs and CUDA GPUs";

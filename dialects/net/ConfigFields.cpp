@@ -5,6 +5,7 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <charconv>
@@ -159,14 +160,14 @@ void Fields::boolean(StringRef key, bool &value) {
     wrongKind(key, found, "true or false");
 }
 
-void Fields::word(StringRef key, std::string &value, ArrayRef<StringRef> words) {
+void Fields::word(StringRef key, std::string &value, ArrayRef<StringRef> words, ArrayRef<StringRef> refused) {
   Attribute found = get(key);
   if (!found)
     return;
   auto word = dyn_cast<StringAttr>(found);
   if (!word)
     return wrongKind(key, found, words.empty() ? "a word" : "one of " + join(words, ", "));
-  if (words.empty() || is_contained(words, word.getValue())) {
+  if (words.empty() || is_contained(words, word.getValue()) || is_contained(refused, word.getValue())) {
     value = word.getValue().str();
     return;
   }
@@ -178,10 +179,22 @@ void Fields::word(StringRef key, std::string &value, ArrayRef<StringRef> words) 
 }
 
 void Fields::unsupported(StringRef key, StringRef reason) {
-  if (!get(key))
+  if (!fields.get(key))
     return;
-  emitError(keyLocation(key)) << "'" << key << "' is not supported here: " << reason;
+  known.push_back(key.str());
+  emitError(keyLocation(key)) << "'" << key << "' is not in this version: " << reason;
   sound = false;
+}
+
+/// Other systems' words for our keys, which no letter tells.
+static StringRef ourWord(StringRef name) {
+  return llvm::StringSwitch<StringRef>(name)
+      .Cases("devices", "num_devices", "world_size", "device_num")
+      .Case("lr", "learning_rate")
+      .Case("batch_size", "batch")
+      .Case("max_steps", "steps")
+      .Case("num_epochs", "epochs")
+      .Default("");
 }
 
 void Fields::finish() {
@@ -191,6 +204,10 @@ void Fields::finish() {
       continue;
     InFlightDiagnostic diagnostic = emitError(keyLocation(name)) << "unknown key '" << name << "' in the " << what;
     sound = false;
+    if (StringRef ours = ourWord(name); is_contained(known, ours)) {
+      addHelp(diagnostic, "did you mean '" + ours + "'?");
+      continue;
+    }
     if (std::string near = nearest(name, known); !near.empty()) {
       addHelp(diagnostic, "did you mean '" + near + "'?");
       continue;

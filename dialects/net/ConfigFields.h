@@ -42,9 +42,11 @@ public:
   void integer(llvm::StringRef key, int64_t &value, int64_t minimum, int64_t maximum);
   void number(llvm::StringRef key, double &value, double minimum);
   void boolean(llvm::StringRef key, bool &value);
-  /// A string or word. `words`: the legal ones; empty: any.
-  void word(llvm::StringRef key, std::string &value, llvm::ArrayRef<llvm::StringRef> words = {});
-  /// Keys that are understood but cannot be honoured: an error with the reason.
+  /// A string or word. `words`: the legal ones; empty: any. `refused`: words that are known too, of which the caller says
+  /// why they cannot be had; messages do not offer them.
+  void word(llvm::StringRef key, std::string &value, llvm::ArrayRef<llvm::StringRef> words = {},
+            llvm::ArrayRef<llvm::StringRef> refused = {});
+  /// Keys that are understood but cannot be honoured: an error with the reason. Messages do not offer them.
   void unsupported(llvm::StringRef key, llvm::StringRef reason);
   void finish();
 

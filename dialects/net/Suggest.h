@@ -24,4 +24,11 @@ void addSuggestion(mlir::InFlightDiagnostic &diagnostic, llvm::StringRef word, c
     addHelp(diagnostic, "did you mean '" + prefix + best + "'?");
 }
 
+/// The same; if none is near, "help: expected one of a, b, c".
+template <typename Candidates>
+void addSuggestionOrList(mlir::InFlightDiagnostic &diagnostic, llvm::StringRef word, const Candidates &candidates) {
+  std::string best = nearest(word, candidates);
+  addHelp(diagnostic, best.empty() ? "expected one of " + llvm::join(candidates, ", ") : "did you mean '" + best + "'?");
+}
+
 } // namespace msc::net

@@ -28,9 +28,9 @@ DenseSet<Value> activeValues(Block &block) {
   return active;
 }
 
-/// Values that the loss depends on.
-DenseSet<Value> neededValues(Block &block, Value loss) {
-  DenseSet<Value> needed{loss};
+/// Values that these depend on, and themselves.
+DenseSet<Value> neededValues(Block &block, ValueRange values) {
+  DenseSet<Value> needed(values.begin(), values.end());
   for (Operation &op : llvm::reverse(block))
     if (llvm::any_of(op.getResults(), [&](Value v) { return needed.contains(v); }))
       needed.insert(op.operand_begin(), op.operand_end());
@@ -41,7 +41,7 @@ class Backward {
 public:
   Backward(NetworkOp network, Value loss)
       : block(network.getBody().front()), loss(loss), builder(getReturn(network)), active(activeValues(block)),
-        needed(neededValues(block, loss)) {}
+        needed(neededValues(block, loss)), used(neededValues(block, getReturn(network).getValues())) {}
 
   FailureOr<autodiff::ParameterGradients> run() {
     SmallVector<Operation *> forward;
@@ -128,7 +128,7 @@ private:
         continue;
       if (Value gradient = total(param.getValue()))
         gradients[param.getValue()] = gradient;
-      else
+      else if (used.contains(param.getValue())) // else the check of the network has said so
         param.emitWarning("parameter '") << param.getName() << "' is not trained: the gradient of the loss '"
                                          << getValueName(loss) << "' with respect to it is zero";
     }
@@ -192,7 +192,7 @@ private:
   Block &block;
   Value loss;
   OpBuilder builder;
-  DenseSet<Value> active, needed;
+  DenseSet<Value> active, needed, used;
   DenseMap<Value, SmallVector<Value>> contributions;
   llvm::StringMap<unsigned> nameCounts;
 };

@@ -43,12 +43,15 @@ static LogicalResult reportUnknown(NetworkOp network, const autodiff::ParameterG
     known.push_back("grad:" + parameter.getDefiningOp<ParamOp>().getName().str());
   for (Operation &op : network.getBody().front())
     for (Value result : op.getResults())
-      if (!getValueName(result).empty())
+      if (!getValueName(result).empty() && !getValueName(result).starts_with("grad:"))
         known.push_back("%" + getValueName(result).str());
   InFlightDiagnostic diagnostic = emitError(FileLineColLoc::get(network.getContext(), "--keep", 0, 0));
   diagnostic << "cannot keep '" << name << "': network '" << network.getSymName() << "' has no such "
              << (isGradient ? "gradient" : "value");
-  addSuggestion(diagnostic, isGradient || name.starts_with("%") ? name.str() : "%" + name.str(), known);
+  if (name.starts_with("param:"))
+    addHelp(diagnostic, "parameters need not be kept: msrun PLAN --fetch " + name + "=FILE.npy");
+  else
+    addSuggestion(diagnostic, isGradient || name.starts_with("%") ? name.str() : "%" + name.str(), known);
   return failure();
 }
 

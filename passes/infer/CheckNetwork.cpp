@@ -12,24 +12,46 @@ using namespace mlir;
 using namespace msc;
 using namespace msc::net;
 
-/// Values that a result of the network or an update depends on.
-static DenseSet<Value> usedValues(NetworkOp network) {
+/// Values that a result of the network, a value to keep ("%a" or "a") or an update depends on.
+static DenseSet<Value> usedValues(NetworkOp network, ArrayRef<std::string> keep) {
   DenseSet<Value> used;
+  for (StringRef name : keep) {
+    name.consume_front("%");
+    for (Operation &op : network.getBody().front())
+      for (Value result : op.getResults())
+        if (getValueName(result) == name)
+          used.insert(result);
+  }
   for (Operation &op : llvm::reverse(network.getBody().front()))
     if (isa<ReturnOp, UpdateOp>(op) || llvm::any_of(op.getResults(), [&](Value v) { return used.contains(v); }))
       used.insert(op.operand_begin(), op.operand_end());
   return used;
 }
 
-static void warnOfUnused(NetworkOp network) {
-  DenseSet<Value> used = usedValues(network);
+/// One warning for what is lost together: of operators only the last one counts, and none if it hangs on a parameter or
+/// input that is not used either.
+static void warnOfUnused(NetworkOp network, ArrayRef<std::string> keep) {
+  DenseSet<Value> used = usedValues(network, keep), reported;
   Block &block = network.getBody().front();
   for (Value input : block.getArguments())
-    if (!used.contains(input))
+    if (!used.contains(input)) {
       emitWarning(input.getLoc(), "input '") << getValueName(input) << "' is not used by any result";
+      reported.insert(input);
+    }
   for (ParamOp param : block.getOps<ParamOp>())
-    if (!used.contains(param.getValue()))
+    if (!used.contains(param.getValue())) {
       param.emitWarning("parameter '") << param.getName() << "' is not used by any result";
+      reported.insert(param.getValue());
+    }
+  for (Operation &op : block) {
+    if (!isa<Operator>(op))
+      continue;
+    if (llvm::any_of(op.getOperands(), [&](Value v) { return reported.contains(v); }))
+      reported.insert(op.result_begin(), op.result_end());
+    else if (op.use_empty() && llvm::none_of(op.getResults(), [&](Value v) { return used.contains(v); }))
+      op.emitWarning("'") << (getInstanceName(&op).empty() ? op.getName().stripDialect() : getInstanceName(&op))
+                          << "' is not used by any result";
+  }
 }
 
 namespace {
@@ -41,7 +63,7 @@ struct CheckNetworkPass : infer::impl::CheckNetworkBase<CheckNetworkPass> {
     for (NetworkOp network : getOperation().getOps<NetworkOp>()) {
       if (!minimised.empty() && failed(findLoss(network, minimised)))
         return signalPassFailure();
-      warnOfUnused(network);
+      warnOfUnused(network, std::vector<std::string>(keep.begin(), keep.end()));
     }
     markAllAnalysesPreserved();
   }

@@ -60,8 +60,8 @@ private:
     return origin.empty() || origin == "user";
   }
 
-  /// What follows from the user's strategies alone; empty if there are no others. A dump pins those of all operators: where
-  /// it pins something else, it was edited.
+  /// What follows from the user's strategies alone; empty if there are no others. A dump pins those of all operators:
+  /// where it pins something else, it was edited.
   Choices choicesOfUser(Problem problem, ArrayRef<Operation *> operations) const {
     bool hasOthers = false;
     for (auto [op, entry] : llvm::zip(operations, problem.operators))
@@ -113,12 +113,14 @@ private:
   LogicalResult readStrategies(net::NetworkOp network, Problem &problem, ArrayRef<Operation *> operations) {
     bool sound = true;
     int64_t ignored = 0;
+    Operation *firstIgnored = nullptr;
     for (auto [op, entry] : llvm::zip(operations, problem.operators)) {
       auto strategy = net::getInStrategy(op);
       if (!strategy)
         continue;
       if (ignoresStrategies()) {
-        ++ignored;
+        if (++ignored == 1)
+          firstIgnored = op;
         op->removeAttr("net.in_strategy");
         op->removeAttr("net.strategy_origin");
         continue;
@@ -133,7 +135,7 @@ private:
       sound &= succeeded(checkOutStrategy(op, entry));
     }
     if (ignored > 0)
-      emitRemark(network.getLoc()) << ignored << (ignored == 1 ? " strategy is" : " strategies are") << " ignored "
+      emitRemark(firstIgnored->getLoc()) << ignored << (ignored == 1 ? " strategy is" : " strategies are") << " ignored "
                                    << (devices == 1 ? "on one device" : "in " + parallelMode + " mode");
     return success(sound);
   }

@@ -97,11 +97,23 @@ private:
       if (askers.empty())
         continue;
       auto [pieces, from] = follow(i, askers);
-      made.emplace_back(i, std::move(pieces), "propagated from '" + from + "'");
+      std::string origin = "propagated from '" + from + "'";
+      if (fromInputs && arrivesWhole(i, from))
+        origin = "most pieces, for '" + from + "' arrives whole";
+      made.emplace_back(i, std::move(pieces), std::move(origin));
     }
     for (auto &[op, pieces, origin] : made)
       decide(op, std::move(pieces), std::move(origin));
     return !made.empty();
+  }
+
+  /// True if an operand of this name is an input that every rank gets whole: any split of it is free.
+  bool arrivesWhole(size_t op, const std::string &name) const {
+    return std::ranges::any_of(problem.operators[op].operands, [&](int32_t tensor) {
+      const ProblemTensor &operand = problem.tensors[tensor];
+      return operand.name == name && operand.dataset &&
+             std::ranges::all_of(operand.dataset->dims, [](const auto &axes) { return axes.empty(); });
+    });
   }
 
   /// Decided neighbours of an operator: producers by operand, then users of its results.

@@ -65,7 +65,7 @@ help: did you mean 'Momentum'?
 }
 train {optimizer: AdamW(learning_rate: 0.1), minimize: loss}
 )T",
-     R"T(net.mir:5:19: error: optimizer 'AdamW' is not supported here: expected SGD or Momentum
+     R"T(net.mir:5:19: error: optimizer 'AdamW' is not in this version: expected SGD or Momentum
     5 | train {optimizer: AdamW(learning_rate: 0.1), minimize: loss}
       |                   ^~~~~
 )T"},
@@ -96,7 +96,7 @@ train {optimizer: Momentum(0.1), minimize: loss}
 }
 train {optimizer: SGD(Cosine(0.1, total: 3)), minimize: loss}
 )T",
-     R"T(net.mir:5:19: error: learning rate schedule 'Cosine' is not supported here: expected a number
+     R"T(net.mir:5:19: error: learning rate schedule 'Cosine' is not in this version: expected a number
     5 | train {optimizer: SGD(Cosine(0.1, total: 3)), minimize: loss}
       |                   ^~~
 )T"},
@@ -127,7 +127,7 @@ train {optimizer: SGD(learning_rate: 0.1), minimize: loss, epochs: 0}
 }
 train {optimizer: SGD(learning_rate: 0.1), minimize: loss, metrics: [Accuracy(logits, label)]}
 )T",
-     R"T(net.mir:5:60: error: 'metrics' is not supported here: metrics are not computed yet
+     R"T(net.mir:5:60: error: 'metrics' is not in this version: metrics are not computed yet
     5 | train {optimizer: SGD(learning_rate: 0.1), minimize: loss, metrics: [Accuracy(logits, label)]}
       |                                                            ^~~~~~~
 )T"},
@@ -186,7 +186,7 @@ help: did you mean 'Random'?
 }
 dataset {source: Cifar10(path: env("DATA_PATH")), columns: {x: uniform}}
 )T",
-     R"T(net.mir:5:18: error: source 'Cifar10' is not supported here
+     R"T(net.mir:5:18: error: source 'Cifar10' is not in this version
     5 | dataset {source: Cifar10(path: env("DATA_PATH")), columns: {x: uniform}}
       |                  ^~~~~~~
 help: convert the data to .npy files and use Npy()
@@ -251,7 +251,7 @@ help: did you mean 'parallel_mode'?
 }
 context {parallel_mode: auto_paralel}
 )T",
-     R"T(net.mir:5:25: error: unknown parallel_mode 'auto_paralel': expected stand_alone, data_parallel, semi_auto_parallel, auto_parallel, hybrid_parallel
+     R"T(net.mir:5:25: error: unknown parallel_mode 'auto_paralel': expected stand_alone, data_parallel, semi_auto_parallel, auto_parallel
     5 | context {parallel_mode: auto_paralel}
       |                         ^~~~~~~~~~~~
 help: did you mean 'auto_parallel'?
@@ -302,7 +302,7 @@ context {device_num: many}
 }
 context {parallel_mode: auto_parallel, search_mode: optimal}
 )T",
-     R"T(net.mir:5:53: error: 'optimal' is not supported by this version
+     R"T(net.mir:5:53: error: 'optimal' is not in this version
     5 | context {parallel_mode: auto_parallel, search_mode: optimal}
       |                                                     ^~~~~~~
 help: use sharding_propagation
@@ -384,7 +384,7 @@ context {save_graphs_path: "here"}
     5 | context {save_graphs_path: "here"}
       |          ^~~~~~~~~~~~~~~~
 )T"},
-    {"OptimizerKeyFar", R"T(network n(%x: f32[4, 2]) {
+    {"OptimizerKeyOfAnotherSystem", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)
   return loss: %l, out: %x
 }
@@ -393,7 +393,7 @@ train {optimizer: SGD(lr: 0.1), minimize: loss}
      R"T(net.mir:5:23: error: unknown key 'lr' in the arguments of 'SGD'
     5 | train {optimizer: SGD(lr: 0.1), minimize: loss}
       |                       ^~
-help: it takes dampening, learning_rate, loss_scale, momentum, nesterov, use_nesterov, weight_decay
+help: did you mean 'learning_rate'?
 )T"},
     {"OptimizerWithoutArguments", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)
@@ -479,7 +479,7 @@ train {optimizer: SGD(0.1), minimize: loss, log_every: 2, dataset_sink_mode: tru
 }
 dataset {source: Npy(), columns: {x: "x.npy"}, drop_remainder: false}
 )T",
-     R"T(net.mir:5:64: error: 'drop_remainder: false' is not supported here: every batch has the size of the inputs
+     R"T(net.mir:5:64: error: 'drop_remainder: false' is not in this version: every batch has the size of the inputs
     5 | dataset {source: Npy(), columns: {x: "x.npy"}, drop_remainder: false}
       |                                                                ^~~~~
 )T"},
@@ -540,15 +540,60 @@ dataset {source: Npy(), columns: {x: "x.npy"}, seed: 2}
     5 | dataset {source: Npy(), columns: {x: "x.npy"}, seed: 2}
       |                                                ^~~~
 )T"},
-    {"EpochsIdle", R"T(network n(%x: f32[4, 2]) {
+    {"EpochsAndSteps", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)
   return loss: %l, out: %x
 }
 train {optimizer: SGD(learning_rate: 0.1), minimize: loss, epochs: 2, steps: 3}
 )T",
-     R"T(net.mir:5:60: warning: 'epochs' has nothing to do: 'steps' says where training ends
+     R"T(net.mir:5:60: error: 'epochs' has no effect: 'steps' says where training ends
     5 | train {optimizer: SGD(learning_rate: 0.1), minimize: loss, epochs: 2, steps: 3}
       |                                                            ^~~~~~
+)T"},
+    {"DevicesInTheContext", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+context {devices: 2}
+)T",
+     R"T(net.mir:5:10: error: unknown key 'devices' in the context block
+    5 | context {devices: 2}
+      |          ^~~~~~~
+help: did you mean 'device_num'?
+)T"},
+    {"FileAsSource", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+dataset {source: "x.npy"}
+)T",
+     R"T(net.mir:5:18: error: unknown source 'x.npy': expected Random or Npy
+    5 | dataset {source: "x.npy"}
+      |                  ^~~~~~~
+help: files are columns: write source: Npy(), columns: {x: "x.npy"}
+)T"},
+    {"KeyNearOneThatIsRefused", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(learning_rate: 0.1), minimize: loss, metric: 1}
+)T",
+     R"T(net.mir:5:60: error: unknown key 'metric' in the train block
+    5 | train {optimizer: SGD(learning_rate: 0.1), minimize: loss, metric: 1}
+      |                                                            ^~~~~~
+help: it takes dataset_sink_mode, epochs, log_every, minimize, optimizer, seed, steps
+)T"},
+    {"FolderInPrefix", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(learning_rate: 0.1), minimize: loss}
+checkpoint {prefix: "a/b"}
+)T",
+     R"T(net.mir:6:21: error: 'prefix' is the beginning of a file name and holds no '/', found 'a/b'
+    6 | checkpoint {prefix: "a/b"}
+      |                     ^~~~~
+help: folders belong to 'directory'
 )T"},
     {"CheckpointIdle", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)

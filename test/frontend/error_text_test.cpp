@@ -114,6 +114,62 @@ net.mir:2:3: note: first defined here
     2 |   %a = ReLU(%x)
       |   ^~
 )T"},
+    {"NestedCall", networkOf(R"T(  %y = Add(ReLU(%x), %x)
+  return out: %x
+)T"),
+     R"T(net.mir:2:12: error: 'Add' does not take 'ReLU(...)' without a name
+    2 |   %y = Add(ReLU(%x), %x)
+      |            ^~~~
+help: calls do not nest: write %y = ReLU(...) and pass %y
+)T"},
+    {"SignBetweenTensors", networkOf(R"T(  %y = %x + %x
+  return out: %x
+)T"),
+     R"T(net.mir:2:8: error: expected the name of an operator or cell, found '%x'
+    2 |   %y = %x + %x
+      |        ^~
+help: tensors have no signs, such as '+': write %y = Add(%x, %x)
+)T"},
+    {"SignBehindACall", networkOf(R"T(  %y = ReLU(%x) * %x
+  return out: %x
+)T"),
+     R"T(net.mir:2:17: error: expected a statement, found '*'
+    2 |   %y = ReLU(%x) * %x
+      |                 ^
+help: tensors have no signs, such as '*': write %y = Mul(...) of named values
+)T"},
+    {"NameBehindAttributes", networkOf(R"T(  %y = ReLU(%x) {in_strategy: ((1, 1))} @ "r"
+  return out: %x
+)T"),
+     R"T(net.mir:2:41: error: expected a statement, found '@'
+    2 |   %y = ReLU(%x) {in_strategy: ((1, 1))} @ "r"
+      |                                         ^
+help: the instance name stands in front of the attributes: Op(...) @ "name" {...}
+)T"},
+    {"InitializerWithoutArguments", networkOf(R"T(  param %w: f32[16, 32] = Zeros
+  return out: %x
+)T"),
+     R"T(net.mir:2:27: error: expected an initializer such as Normal(0.01), found 'Zeros'
+    2 |   param %w: f32[16, 32] = Zeros
+      |                           ^~~~~
+help: add its arguments, or (): write Zeros()
+)T"},
+    {"FractionsOfWholeNumbers", networkOf(R"T(  param %w: i32[16, 32] = Normal(0.1)
+  return out: %x
+)T"),
+     R"T(net.mir:2:27: error: 'Normal' draws fractions, but parameter 'w' holds whole numbers
+    2 |   param %w: i32[16, 32] = Normal(0.1)
+      |                           ^~~~~~
+help: write Zeros(), Ones() or Constant(3), or make it a parameter of floats
+)T"},
+    {"NegativePieces", networkOf(R"T(  %y = ReLU(%x) {in_strategy: ((2, -1))}
+  return out: %x
+)T"),
+     R"T(net.mir:2:31: error: 'in_strategy' has -1 pieces
+    2 |   %y = ReLU(%x) {in_strategy: ((2, -1))}
+      |                               ^
+help: every number of pieces is 1 or more; 1 leaves the dimension whole
+)T"},
     {"UndefinedValue", networkOf(R"T(  %hidden = ReLU(%x)
   %b = ReLU(%hiden)
   %c = ReLU(%b)
@@ -230,14 +286,15 @@ help: write ((2, 4))
     {"StrategyZero", networkOf(R"T(  %a = ReLU(%x) {in_strategy: ((2, 0))}
   return out: %a
 )T"),
-     R"T(net.mir:2:31: error: 'in_strategy' expects one tuple of pieces per operand, found '((2, 0))'
+     R"T(net.mir:2:31: error: 'in_strategy' has 0 pieces
     2 |   %a = ReLU(%x) {in_strategy: ((2, 0))}
       |                               ^
+help: every number of pieces is 1 or more; 1 leaves the dimension whole
 )T"},
     {"RecomputeOfOperator", networkOf(R"T(  %a = ReLU(%x) {recompute: true}
   return out: %a
 )T"),
-     R"T(net.mir:2:18: error: 'recompute' is not supported by this version
+     R"T(net.mir:2:18: error: 'recompute' is not in this version
     2 |   %a = ReLU(%x) {recompute: true}
       |                  ^~~~~~~~~
 )T"},
@@ -280,6 +337,7 @@ help: did you mean 'Normal'?
      R"T(net.mir:2:13: error: unknown element type 'f23'
     2 |   param %w: f23[32, 16] = Zeros()
       |             ^~~
+help: expected one of f32, f64, i32, i64, bool
 )T"},
     {"SizeZero", networkOf(R"T(  param %w: f32[32, 0] = Zeros()
   return out: %x

@@ -12,6 +12,7 @@ for number, op in enumerate(json.load(open(sys.argv[1]))):
     assert "family" not in op["description"], f"{op['name']} speaks of a family that the reader does not see"
     for attribute in op["attributes"]:
         assert attribute["summary"] and attribute["type"], f"{op['name']}.{attribute['name']} has no description"
+        assert not attribute["required"] or attribute["default"] is None
         assert attribute["default"] is None or not attribute["words"] or attribute["default"] in attribute["words"]
     for element in op["element_types"]:
         inputs, calls, results = lines[element]

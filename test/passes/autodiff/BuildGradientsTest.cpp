@@ -241,6 +241,16 @@ TEST(BuildGradients, WarnsOfParametersWithoutGradient) {
   EXPECT_EQ(operatorsOf(network.network, Phase::Update).size(), 3u);
 }
 
+TEST(BuildGradients, LeavesUnusedParametersToTheCheckOfTheNetwork) {
+  NetContext context;
+  TestNetwork network(context);
+  Value w = network.param("w", "3xf64");
+  network.value("Exp", {network.param("idle", "3xf64")});
+  network.results(network.value("ReduceSum", {w}, "", "loss"), {"loss"});
+  ASSERT_TRUE(succeeded(autodiff::buildGradients(network.network, "loss", momentum(context))));
+  EXPECT_TRUE(context.diagnostics.empty());
+}
+
 TEST(BuildGradients, NamesTheOperatorWithoutGradient) {
   NetContext context;
   TestNetwork network(context);

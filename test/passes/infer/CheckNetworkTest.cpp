@@ -51,4 +51,24 @@ TEST(CheckNetwork, WarnsOfWhatNoResultUses) {
                                                            "warning: parameter 'idle' is not used by any result"}));
 }
 
+TEST(CheckNetwork, WarnsOnceOfOperatorsThatNobodyUses) {
+  auto warnings = [](std::vector<std::string> keep) {
+    NetContext context;
+    TestNetwork network(context);
+    mlir::Value w = network.param("w", "3xf32");
+    mlir::Value dead = network.value("Exp", {network.value("Neg", {w})}, "", "dead");
+    net::setInstanceName(dead.getDefiningOp(), "last");
+    network.results(network.value("ReduceSum", {w}, "", "loss"), {"loss"});
+    mlir::PassManager manager(context.get());
+    infer::CheckNetworkOptions options;
+    options.loss = "loss";
+    options.keep = keep;
+    manager.addPass(infer::createCheckNetwork(options));
+    EXPECT_TRUE(succeeded(manager.run(*network.module)));
+    return context.diagnostics;
+  };
+  EXPECT_EQ(warnings({}), (std::vector<std::string>{"warning: 'last' is not used by any result"}));
+  EXPECT_TRUE(warnings({"%dead"}).empty());
+}
+
 } // namespace
