@@ -106,7 +106,12 @@ private:
   }
 
   /// All mistakes of the text are reported before this stops.
-  bool isSound() const { return diagnostics.errors() == 0; }
+  bool isSound() {
+    if (diagnostics.errors() == 0 && (*module)->hasAttr(frontend::brokenAttributeName))
+      return fail({ExitCode::Internal, "the network could not be read, and nothing says why",
+                   "please report this with the network"});
+    return diagnostics.errors() == 0;
+  }
 
   net::NetworkOp network() { return *module->getOps<net::NetworkOp>().begin(); }
 

@@ -128,6 +128,7 @@ struct Param {
 struct Call {
   std::string callee;
   bool graph = false; ///< `@name(...)`: a call of another graph of a dump
+  bool hasWord = false; ///< `call @name(...)`: as MindSpore writes it
   std::vector<Arg> args;
   std::optional<std::string> instance; ///< escapes not yet read
   std::vector<Attributes> attributes;

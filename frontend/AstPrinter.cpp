@@ -187,7 +187,7 @@ void Printer::operator()(const Assign &assign) {
 }
 
 void Printer::operator()(const Call &call) {
-  os << (call.graph ? "@" : "") << call.callee << '(';
+  os << (call.hasWord ? "call " : "") << (call.graph ? "@" : "") << call.callee << '(';
   args(call.args);
   os << ')';
   if (call.instance)

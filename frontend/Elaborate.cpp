@@ -460,7 +460,11 @@ OwningOpRef<ModuleOp> Elaborator::run(const Parsed &parsed, StringRef name) {
   else if (networkItem)
     sound = elaborateNetwork(*networkItem) && sound;
   sound = (evaluator.namesMissing || checkDefines()) && sound && (!network || checkMinimize(file));
-  return sound || options.keepBroken ? std::move(module) : nullptr;
+  if (!sound && !options.keepBroken)
+    return nullptr;
+  if (!sound)
+    (*module)->setAttr(brokenAttributeName, builder.getUnitAttr());
+  return std::move(module);
 }
 
 } // namespace msc::frontend

@@ -83,7 +83,6 @@ private:
 
   // Operators (ElaborateOperator.cpp).
   bool runOperator(const ast::Call &call, const ast::Assign &assign, Frame &frame);
-  bool runLoad(const ast::Call &call, const ast::Assign &assign, Frame &frame);
   const ast::Graph *findCell(llvm::StringRef name) const;
   bool unknownOperator(const ast::Call &call);
   mlir::Location locationOf(const ast::Place &place, const ast::Origin &origin);
@@ -93,6 +92,11 @@ private:
   bool checkStage(const ast::File &file);
   bool declareDumpParam(const ast::DumpParam &param, const ast::Block &parameters, Frame &frame);
   bool runDumpBody(const ast::Subgraph &graph, Frame &frame, std::vector<NamedValue> &results);
+  bool runGraph(const ast::Call &call, const ast::Assign &assign, Frame &frame);
+  std::optional<bool> runStructure(const ast::Call &call, const ast::Assign &assign, Frame &frame);
+  bool takeValues(const ast::Expr &expr, Frame &frame, llvm::SmallVectorImpl<mlir::Value> &values);
+  bool bindTuple(const ast::Assign &assign, llvm::ArrayRef<mlir::Value> values, Frame &frame);
+  bool reportMissingOperators();
 
   mlir::InFlightDiagnostic error(const ast::Place &place) { return evaluator.error(place); }
 
@@ -105,6 +109,9 @@ private:
   mlir::OpBuilder builder;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   bool isDump = false;
+  llvm::StringMap<const ast::Subgraph *> subgraphs;
+  /// Operators of a dump that are not there: first place and number of nodes.
+  llvm::MapVector<llvm::StringRef, std::pair<const ast::Call *, int64_t>> missingOperators;
 
   Shardings shardings{evaluator};
   Environment globals; ///< top-level constants and `devices`

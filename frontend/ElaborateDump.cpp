@@ -2,6 +2,7 @@
 #include "frontend/Elaborate.h"
 
 #include "dialects/net/Suggest.h"
+#include "frontend/ForeignNames.h"
 #include "frontend/Types.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -46,6 +47,13 @@ bool Elaborator::declareDumpParam(const ast::DumpParam &param, const ast::Block 
   FailureOr<RankedTensorType> type = elaborateType(param.type, frame.env);
   if (failed(type))
     return false;
+  if (parameters.fields.empty()) {
+    auto normal = builder.getDictionaryAttr({builder.getNamedAttr("kind", builder.getStringAttr("normal")),
+                                             builder.getNamedAttr("a", builder.getF64FloatAttr(0.01)),
+                                             builder.getNamedAttr("b", builder.getF64FloatAttr(0))});
+    Value value = addParam(key, *type, normal, true, "", locationOf(param.place, param.origin), param.place);
+    return bind(param.name, value, param.place, frame.env) && value;
+  }
   const ast::Arg *entry = nullptr;
   for (const ast::Arg &field : parameters.fields)
     if (keyText(field.key) == key)
@@ -97,10 +105,136 @@ bool Elaborator::runDumpBody(const ast::Subgraph &graph, Frame &frame, std::vect
   return runBody(graph.body, frame, results, ast::Return::Kind::Dump);
 }
 
+//===----------------------------------------------------------------------===//
+// Nodes that carry no operator
+//===----------------------------------------------------------------------===//
+
+/// The values of `%x`, of a tuple, or of `$(@g:%x)`, a value of another graph.
+bool Elaborator::takeValues(const ast::Expr &expr, Frame &frame, SmallVectorImpl<Value> &values) {
+  StringRef name = expr.text;
+  if (expr.kind == ast::Expr::Kind::Outer) {
+    name = name.rsplit(':').second;
+    name.consume_front("%");
+  } else if (expr.kind != ast::Expr::Kind::Value) {
+    error(expr.place) << "expected a value such as %x";
+    return false;
+  }
+  if (const Binding *binding = frame.env.findValue(name); binding && !binding->tuple.empty()) {
+    values.append(binding->tuple.begin(), binding->tuple.end());
+    return true;
+  }
+  FailureOr<Value> value = evaluator.findValue(name, expr.place, frame.env);
+  if (succeeded(value))
+    values.push_back(*value);
+  return succeeded(value);
+}
+
+bool Elaborator::bindTuple(const ast::Assign &assign, ArrayRef<Value> values, Frame &frame) {
+  const ast::Result &result = assign.results.front();
+  if (!bind(result.name, {}, result.place, frame.env))
+    return false;
+  frame.env.values[result.name].tuple.assign(values.begin(), values.end());
+  return true;
+}
+
+/// MindSpore's nodes that order or group values: `Load(x, U)` and `Depend(x, U)` read as x, `UpdateState` says nothing,
+/// `MakeTuple` and `TupleGetItem` group values and take one. Nothing for every other operator.
+std::optional<bool> Elaborator::runStructure(const ast::Call &call, const ast::Assign &assign, Frame &frame) {
+  bool passes = call.callee == "Load" || call.callee == "Depend";
+  if (call.args.empty() || (!passes && !is_contained({"UpdateState", "MakeTuple", "TupleGetItem"}, StringRef(call.callee))))
+    return std::nullopt;
+  if (call.callee == "UpdateState") {
+    poison(assign, frame.env);
+    return true;
+  }
+  SmallVector<Value> values;
+  for (const ast::Arg &arg : call.args) {
+    if (!takeValues(arg.value, frame, values))
+      return false;
+    if (call.callee != "MakeTuple")
+      break;
+  }
+  if (call.callee == "MakeTuple" || (passes && values.size() > 1))
+    return bindTuple(assign, values, frame);
+  if (call.callee == "TupleGetItem") {
+    const ast::Expr *index = call.args.size() == 2 ? &call.args[1].value : nullptr;
+    if (index && index->kind == ast::Expr::Kind::Call && index->items.size() == 1) // I64(1)
+      index = &index->items.front().value;
+    FailureOr<int64_t> element = failure();
+    if (index)
+      element = evaluator.evaluateInteger(*index, frame.env, "the element");
+    if (failed(element) || *element < 0 || *element >= static_cast<int64_t>(values.size())) {
+      if (!index || succeeded(element))
+        error(call.place) << "'TupleGetItem' expects a tuple and one of its elements";
+      return false;
+    }
+    values = {values[*element]};
+  }
+  return bindResults(assign, {NamedValue{"", values.front(), call.place}}, "'" + call.callee + "'", call.place, frame);
+}
+
+/// A call of another graph of the dump is expanded.
+bool Elaborator::runGraph(const ast::Call &call, const ast::Assign &assign, Frame &frame) {
+  auto found = subgraphs.find(call.callee);
+  if (found == subgraphs.end()) {
+    InFlightDiagnostic diagnostic = error(call.place) << "the file does not hold the graph '" << call.callee << "'";
+    net::addSuggestion(diagnostic, call.callee, map_range(subgraphs, [](const auto &g) { return g.getKey(); }));
+    return false;
+  }
+  const ast::Subgraph &graph = *found->second;
+  Frame inner{.depth = frame.depth + 1};
+  inner.env.parent = &frame.env; // values of outer graphs are named $(@g:%x)
+  if (tooDeep(inner, call.place))
+    return false;
+  if (graph.params.size() != call.args.size()) {
+    InFlightDiagnostic diagnostic = error(call.place) << "graph '" << call.callee << "' takes " << graph.params.size()
+                                                      << " values, but " << call.args.size() << " are given";
+    diagnostic.attachNote(evaluator.location(graph.place)) << "it is defined here";
+    return false;
+  }
+  for (auto [param, arg] : zip(graph.params, call.args)) {
+    SmallVector<Value> values;
+    const Binding *binding = frame.env.findValue(arg.value.text);
+    bool isToken = arg.value.kind == ast::Expr::Kind::Word || (binding && !binding->value && binding->tuple.empty()); // U, %u
+    if (!isToken && !takeValues(arg.value, frame, values))
+      return false;
+    if (!bind(param.name, values.size() == 1 ? values.front() : Value(), param.place, inner.env))
+      return false;
+    if (values.size() > 1)
+      inner.env.values[param.name].tuple.assign(values.begin(), values.end());
+  }
+  std::vector<NamedValue> results;
+  if (!runBody(graph.body, inner, results, ast::Return::Kind::Dump))
+    return false;
+  if (assign.results.size() == 1 && results.size() > 1)
+    return bindTuple(assign, map_to_vector(results, [](const NamedValue &r) { return r.value; }), frame);
+  return bindResults(assign, results, "graph '" + call.callee + "'", call.place, frame);
+}
+
+bool Elaborator::reportMissingOperators() {
+  std::vector<std::string> names;
+  for (RegisteredOperationName name : context->getRegisteredOperations())
+    if (name.getDialectNamespace() == "net" && name.getInterface<net::Operator>())
+      names.push_back(name.stripDialect().str());
+  llvm::sort(names);
+  for (auto &[name, uses] : missingOperators) {
+    InFlightDiagnostic diagnostic = error(uses.first->place) << "unknown operator '" << name << "'";
+    if (uses.second > 1)
+      diagnostic << " in " << uses.second << " nodes";
+    net::addHelp(diagnostic, helpForOperator(name, names));
+  }
+  return missingOperators.empty();
+}
+
+//===----------------------------------------------------------------------===//
+// The whole dump
+//===----------------------------------------------------------------------===//
+
 bool Elaborator::elaborateDump(const ast::File &file) {
   if (!checkStage(file))
     return false;
   StringRef entry;
+  bool isOurs = false; // our dumps say which stage they show
   SmallVector<const ast::DumpParam *> inputs, params, monads;
   const ast::Subgraph *graph = nullptr;
   const ast::Block *parameters = nullptr;
@@ -110,12 +244,17 @@ bool Elaborator::elaborateDump(const ast::File &file) {
       entry = behindColon(header->text);
       entry.consume_front("@");
       entryPlace = header->place;
+    } else if (header) {
+      isOurs = isOurs || any_of(header->lines, [](StringRef line) { return line.starts_with("stage"); });
     } else if (const auto *param = std::get_if<ast::DumpParam>(&item)) {
       if (isMonad(param->type.dump))
         monads.push_back(param);
       else
         (refKeyFromDump(param->type.dump).empty() ? inputs : params).push_back(param);
-    } else if (const auto *next = std::get_if<ast::Subgraph>(&item); next && next->name == entry) {
+    } else if (const auto *next = std::get_if<ast::Subgraph>(&item)) {
+      subgraphs[next->name] = next;
+      if (next->name != entry)
+        continue;
       if (graph) {
         InFlightDiagnostic diagnostic = error(next->place) << "graph '" << entry << "' is defined twice";
         diagnostic.attachNote(evaluator.location(graph->place)) << "first defined here";
@@ -130,12 +269,17 @@ bool Elaborator::elaborateDump(const ast::File &file) {
     error(entryPlace) << "the dump names the graph '" << entry << "', but does not hold it";
     return false;
   }
+  static const ast::Block none;
   if (!params.empty() && !parameters) {
-    InFlightDiagnostic diagnostic = error(params.front()->place)
-                                    << "the dump has no block 'parameters', which says how parameters begin";
+    Location place = evaluator.location(params.front()->place);
+    InFlightDiagnostic diagnostic = isOurs ? emitError(place) : mlir::emitRemark(place); // MindSpore never says it
+    diagnostic << (isOurs ? "the dump has no block 'parameters', which says how parameters begin"
+                          : "the dump does not say how parameters begin: they are drawn from Normal(0.01)");
     net::addHelp(diagnostic, "add 'parameters {\"" + refKeyFromDump(params.front()->type.dump) +
                                  "\": {init: Normal(0.01)}, ...}' at the end of the dump");
-    return false;
+    if (isOurs)
+      return false;
+    parameters = &none;
   }
   Frame frame;
   frame.env.parent = &globals;
@@ -161,6 +305,7 @@ bool Elaborator::elaborateDump(const ast::File &file) {
     sound = declareDumpParam(*param, *parameters, frame) && sound;
   std::vector<NamedValue> results;
   sound = sound && runDumpBody(*graph, frame, results);
+  sound = reportMissingOperators() && sound;
   return finishNetwork(results, location) && sound && shardings.pin(network, devices);
 }
 

@@ -379,6 +379,11 @@ bool Elaborator::runReturn(const ast::Return &statement, Frame &frame, std::vect
         net::addSuggestion(diagnostic, arg.value.text, frame.env.valueNames(), "%");
       return false;
     }
+    if (const Binding *binding = frame.env.findValue(arg.value.text); binding && !binding->tuple.empty()) {
+      for (Value element : binding->tuple)
+        results.push_back({"output" + (results.empty() ? "" : "_" + std::to_string(results.size())), element, arg.value.place});
+      continue;
+    }
     FailureOr<Value> value = evaluator.findValue(arg.value.text, arg.value.place, frame.env);
     sound = sound && succeeded(value);
     std::string name = arg.key;

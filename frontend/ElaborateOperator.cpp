@@ -22,8 +22,10 @@ using net::AttributeSpec;
 
 /// Attributes that MindSpore's dumps print and that say nothing here: names of operands, internals of collectives.
 static bool isDumpNoise(StringRef key) {
-  static const StringRef noise[] = {"input_names", "output_names", "transpose_x1", "transpose_x2", "comm_reuse",
-                                    "fusion",      "index",        "no_eliminate", "gen_strategy", "primitive_target"};
+  static const StringRef noise[] = {
+      "input_names",  "output_names",     "transpose_x1",          "transpose_x2",    "comm_reuse",         "fusion",
+      "index",        "no_eliminate",     "gen_strategy",          "primitive_target", "primitive_function", "side_effect_mem",
+      "side_effect_io", "side_effect_propagate", "keep_value_node_input", "pri_format",  "IsFeatureMapOutput", "IsFeatureMapInputList"};
   return is_contained(noise, key);
 }
 
@@ -85,16 +87,19 @@ private:
 //===----------------------------------------------------------------------===//
 
 bool OperatorBuilder::takeOperand(const ast::Expr &expr) {
-  FailureOr<Value> value = parent.evaluator.findValue(expr.text, expr.place, frame.env);
-  if (failed(value))
+  SmallVector<Value> values;
+  if (!parent.takeValues(expr, frame, values))
     return false;
-  state.operands.push_back(*value);
+  state.operands.append(values.begin(), values.end());
   return true;
 }
 
 /// A value that is no operand: a number in an operand's place, or the next positional attribute.
 bool OperatorBuilder::takePositional(const ast::Arg &arg) {
-  FailureOr<Attribute> value = parent.evaluator.evaluate(arg.value, frame.env);
+  bool isScalar = parent.isDump && arg.value.kind == ast::Expr::Kind::Call && arg.value.items.size() == 1 &&
+                  elementTypeFromName(arg.value.text, parent.context); // F32(0.5)
+  FailureOr<Attribute> value =
+      parent.evaluator.evaluate(isScalar ? arg.value.items.front().value : arg.value, frame.env);
   if (failed(value))
     return false;
   std::optional<double> number = net::asNumber(*value);
@@ -126,7 +131,7 @@ bool OperatorBuilder::takeArguments() {
     bool fine = true;
     if (!arg.key.empty()) {
       fine = takeOwnAttribute(arg.key, arg);
-    } else if (arg.value.kind == ast::Expr::Kind::Value) {
+    } else if (arg.value.kind == ast::Expr::Kind::Value || arg.value.kind == ast::Expr::Kind::Outer) {
       fine = takeOperand(arg.value);
     } else if (arg.value.kind == ast::Expr::Kind::Tuple && !arg.value.items.empty() &&
                arg.value.items.front().value.kind == ast::Expr::Kind::Value) { // Concat((%a, %b))
@@ -467,7 +472,8 @@ bool OperatorBuilder::build() {
   name.populateDefaultAttrs(state.attributes);
   if (failed(net::inferResultTypes(state)) || !checkSignature())
     return false;
-  if (state.types.size() != assign.results.size()) {
+  bool isTuple = parent.isDump && assign.results.size() == 1 && state.types.size() > 1; // read by TupleGetItem
+  if (state.types.size() != assign.results.size() && !isTuple) {
     std::vector<NamedValue> results(state.types.size());
     return parent.bindResults(assign, results, "'" + call.callee + "'", call.place, frame); // reports the counts
   }
@@ -475,6 +481,8 @@ bool OperatorBuilder::build() {
   if (!finish(op) || failed(mlir::verify(op, /*verifyRecursively=*/false)) ||
       (sharding && !parent.shardings.take(*sharding, op->getResult(0), frame.env)))
     return false;
+  if (isTuple)
+    return parent.bindTuple(assign, SmallVector<Value>(op->getResults()), frame);
   std::vector<NamedValue> results;
   for (Value value : op->getResults())
     results.push_back({"", value, call.place});
@@ -494,6 +502,10 @@ Location Elaborator::locationOf(const ast::Place &place, const ast::Origin &orig
 bool Elaborator::unknownOperator(const ast::Call &call) {
   if (evaluator.namesMissing)
     return false;
+  if (isDump) { // each is reported once, with the number of its nodes
+    ++missingOperators.try_emplace(call.callee, &call, 0).first->second.second;
+    return false;
+  }
   InFlightDiagnostic diagnostic = error(call.place) << "unknown operator '" << call.callee << "'";
   if (std::string file = findInLibrary(call.callee); !file.empty()) {
     net::addHelp(diagnostic, "add 'import \"" + file + "\"' at the top of the file");
@@ -510,28 +522,11 @@ bool Elaborator::unknownOperator(const ast::Call &call) {
   return false;
 }
 
-/// `Load(x, U)` reads as x; x may be a parameter of an outer graph, `$(@g:para4_w)`.
-bool Elaborator::runLoad(const ast::Call &call, const ast::Assign &assign, Frame &frame) {
-  const ast::Expr &source = call.args.front().value;
-  StringRef name = source.text;
-  if (source.kind == ast::Expr::Kind::Outer) {
-    name = name.rsplit(':').second;
-    name.consume_front("%");
-  } else if (source.kind != ast::Expr::Kind::Value) {
-    error(source.place) << "'Load' expects a parameter";
-    return false;
-  }
-  FailureOr<Value> value = evaluator.findValue(name, source.place, frame.env);
-  return succeeded(value) && bindResults(assign, {NamedValue{"", *value, call.place}}, "'Load'", call.place, frame);
-}
-
 bool Elaborator::runOperator(const ast::Call &call, const ast::Assign &assign, Frame &frame) {
-  if (call.graph) {
-    error(call.place) << "calls of other graphs are not in this version";
-    return false;
-  }
-  if (isDump && call.callee == "Load" && !call.args.empty())
-    return runLoad(call, assign, frame);
+  if (call.graph)
+    return runGraph(call, assign, frame);
+  if (std::optional<bool> done = isDump ? runStructure(call, assign, frame) : std::nullopt)
+    return *done;
   std::optional<RegisteredOperationName> name = RegisteredOperationName::lookup("net." + call.callee, context);
   if (!name || !name->getInterface<net::Operator>())
     return unknownOperator(call);

@@ -20,6 +20,7 @@ namespace msc::frontend {
 struct Binding {
   mlir::Value value;
   llvm::SMLoc place;
+  std::vector<mlir::Value> tuple = {}; ///< of a dump: what MakeTuple and operators with several results give
 };
 
 /// Names that an expression can see. Children see their parents.

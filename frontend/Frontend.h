@@ -13,6 +13,9 @@
 
 namespace msc::frontend {
 
+/// Name of the module attribute (unit) that says that the network could not be read.
+inline constexpr llvm::StringLiteral brokenAttributeName = "net.broken";
+
 struct ParseOptions {
   /// `--devices`; absent: the product of the mesh, else 1.
   std::optional<int64_t> devices;
@@ -25,7 +28,7 @@ struct ParseOptions {
   bool repropagate = false;
   /// Folder of the layer library: where imports are looked for that do not lie beside the network. Empty: nowhere.
   std::string library;
-  /// Return the module in spite of mistakes, so that its blocks can be checked, too; diagnostics say whether it is sound.
+  /// Return the module in spite of mistakes, marked with `brokenAttributeName`, so that its blocks can be checked, too.
   bool keepBroken = false;
   /// A file that holds cells, but no network, is sound.
   bool mayLackNetwork = false;

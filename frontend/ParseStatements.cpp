@@ -134,6 +134,9 @@ bool Parser::parseAssign(Assign &assign) {
 }
 
 bool Parser::parseCallRhs(Call &call) {
+  call.hasWord = isWord("call") && peek(1).kind == TokenKind::Graph;
+  if (call.hasWord)
+    take();
   Token callee = peek();
   call.graph = is(TokenKind::Graph);
   if (!call.graph && (!is(TokenKind::Ident) || isKeyword(callee.text))) {

@@ -175,6 +175,7 @@ private:
     frontend::ast::Call call;
     call.callee = ident();
     call.graph = upTo(5) == 0;
+    call.hasWord = call.graph && flip();
     call.args = args(1, true);
     if (flip())
       call.instance = string();

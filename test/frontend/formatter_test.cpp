@@ -1,5 +1,6 @@
 // `msc fmt`: the layout, what stays, and that a second run changes nothing.
 #include "AstGenerator.h"
+#include "Productions.h"
 
 #include "frontend/AstPrinter.h"
 #include "frontend/Formatter.h"
@@ -158,8 +159,15 @@ TEST(Formatter, CommentsAnywhere) {
               "\"r\" # l\n{ # m\na: 1 # n\n, # o\n} # p\n return # q\n %a # r\n } # s\n");
 }
 
+/// No comma may stand here: nothing is in the list, or it is `parent: [subgraph @g]`.
+bool endsBare(const Tokens &tokens, size_t closing) {
+  TokenKind before = tokens.tokens[closing - 1].kind;
+  return before == TokenKind::LParen || before == TokenKind::LBrace || before == TokenKind::LBracket ||
+         before == TokenKind::Graph || tokens.tokens[closing - 1].text == "subgraph";
+}
+
 /// The text with blanks, line breaks, comments and commas put wherever the grammar allows them.
-std::string disturbed(const std::string &text, std::mt19937 &random) {
+std::string disturbed(const std::string &text, std::mt19937 &random, int &commas) {
   Tokens tokens = lex(text);
   std::string out;
   const char *end = text.data();
@@ -169,6 +177,12 @@ std::string disturbed(const std::string &text, std::mt19937 &random) {
     TokenKind before = i ? tokens.tokens[i - 1].kind : TokenKind::End;
     bool isFixed = token.kind == TokenKind::Header || token.kind == TokenKind::AttrLine || token.kind == TokenKind::DebugName ||
                    before == TokenKind::Header || before == TokenKind::AttrLine || gap.contains('#') || gap.empty();
+    bool closesList = (token.kind == TokenKind::RParen || token.kind == TokenKind::RBrace || token.kind == TokenKind::RBracket) &&
+                      !gap.contains('\n') && !endsBare(tokens, i);
+    if (closesList && random() % 4 == 0) {
+      out += random() % 2 ? "," : " # comma\n ,";
+      ++commas;
+    }
     if (isFixed)
       out += gap.str();
     else if (random() % 8 == 0)
@@ -184,8 +198,21 @@ std::string disturbed(const std::string &text, std::mt19937 &random) {
 
 TEST(Formatter, GeneratedFilesKeepTheirMeaningAndSettle) {
   std::mt19937 random(7);
-  for (unsigned seed = 0; seed < 2000 && !testing::Test::HasFailure(); ++seed)
-    expectSound(disturbed(toText(msc::test::AstGenerator(seed).file()), random));
+  msc::test::Productions productions;
+  int commas = 0;
+  for (unsigned seed = 0; seed < 5000 && !testing::Test::HasFailure(); ++seed) {
+    ast::File file = msc::test::AstGenerator(seed).file();
+    std::string text = toText(file);
+    ASSERT_EQ(parsed(text), file) << text;
+    productions.count(file);
+    std::string loose = disturbed(text, random, commas);
+    ASSERT_EQ(parsed(loose), file) << loose;
+    expectSound(loose);
+  }
+  EXPECT_GE(commas, 100);
+  for (const auto &[name, count] : productions.counts)
+    EXPECT_GE(count, 100) << name;
+  EXPECT_EQ(productions.counts.size(), msc::test::Productions().counts.size()) << "a production that the list lacks";
 }
 
 } // namespace
