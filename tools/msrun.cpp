@@ -305,6 +305,10 @@ Outcome execute(Flags &flags) {
     return {plan.error()};
   PlanIndex index(*plan);
   if (flags.printPlan) {
+    if (flags.options.steps || flags.options.epochs)
+      return {Error{ExitCode::Usage,
+                    fmt::format("{} has no effect: --print-plan runs nothing", flags.options.steps ? "--steps" : "--epochs"),
+                    "leave out one of them"}};
     if (rankInEnvironment(processEnvironment) == 0)
       return {tools::printText(planText(index, 0))};
     return {};

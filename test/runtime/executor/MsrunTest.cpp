@@ -384,6 +384,8 @@ TEST_F(Msrun, MistakesHaveTheirCodesAndTexts) {
            Mistake{{"net.plan", "--fetch", "%los=g.npy"}, 2, "msrun: error: there is no result 'los' to fetch\nhelp: did you mean 'loss'? there are loss, predicted, param:w;"},
            Mistake{{"net.plan", "--fetch", "w=g.npy"}, 2, "msrun: error: there is no result 'w' to fetch\nhelp: did you mean 'param:w'?"},
            Mistake{{"net.plan", "--fetch", "loss=g.npy,param:w=g.npy"}, 2, "msrun: error: 'g.npy' would be written twice"},
+           Mistake{{"net.plan", "--print-plan", "--steps", "3"}, 2, "msrun: error: --steps has no effect: --print-plan runs nothing\nhelp: leave out one of them"},
+           Mistake{{"net.plan", "--print-plan", "--epochs", "3"}, 2, "msrun: error: --epochs has no effect: --print-plan runs nothing"},
            Mistake{{"net.plan", "--resume", ""}, 2, "msrun: error: --resume has an empty value\nhelp: give it one, or leave it out"},
            Mistake{{"net.plan", "--log-every", ""}, 2, "msrun: error: --log-every has an empty value"},
            Mistake{{"net.plan", "--checkpoint-directory", ""}, 2, "msrun: error: --checkpoint-directory has an empty value"},
