@@ -84,6 +84,8 @@ public:
     bool done = parse() && readConfig() && isSound() && runPhases(strategyPhases(*config, options)) && afterStrategies() &&
                 runPhases(partitionPhases(*config, options)) && afterPartition() && runPhases(optimizePhases(options)) &&
                 afterOptimization() && runPhases(planPhases(options)) && finish();
+    if (!done && failure.message.empty() && diagnostics.blamesCommandLine())
+      return Error{ExitCode::Usage, "", ""};
     if (!done)
       return failure;
     return std::move(outcome);

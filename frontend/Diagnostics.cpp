@@ -119,6 +119,8 @@ void Diagnostics::printOne(Location location, StringRef kind, StringRef text) {
   FileLineColLoc file = findFileLocation(location);
   if (!file || file.getLine() == 0) { // a flag of the command line, or nothing
     StringRef flag = file && file.getFilename().getValue().starts_with("-") ? file.getFilename().getValue() : "";
+    if (kind == "error" && errorCount <= 1)
+      firstErrorAtFlag = !flag.empty();
     os << (file && flag.empty() ? displayed(file) : "msc") << ": " << kind << ": " << flag << (flag.empty() ? "" : ": ")
        << text << '\n';
     return;

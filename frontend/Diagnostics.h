@@ -27,6 +27,8 @@ public:
 
   unsigned errors() const { return errorCount; }
   unsigned warnings() const { return warningCount; }
+  /// True if the first error is about a flag of the command line.
+  bool blamesCommandLine() const { return firstErrorAtFlag; }
 
 private:
   void print(mlir::Diagnostic &diagnostic);
@@ -43,6 +45,7 @@ private:
   bool printedOperations;
   unsigned errorCount = 0;
   unsigned warningCount = 0;
+  bool firstErrorAtFlag = false;
 };
 
 /// In front of the names of files of the layer library, so that they are the same wherever msc is installed.

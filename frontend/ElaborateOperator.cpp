@@ -171,16 +171,23 @@ static bool isExact(double number, Type element) {
   return inside && number == std::floor(number);
 }
 
-/// Numbers become scalars of the first tensor operand's element type.
+/// Numbers become scalars of the first tensor operand's element type; the condition of Select says nothing about what it
+/// selects, and two numbers are f32.
 bool OperatorBuilder::addConstants() {
   if (constants.empty())
     return true;
-  auto tensor = find_if(state.operands, [](Value value) { return static_cast<bool>(value); });
-  if (tensor == state.operands.end()) {
+  auto isTensor = [](Value value) { return static_cast<bool>(value); };
+  auto first = state.operands.begin();
+  if (call.callee == "Select" && !state.operands.empty() && isTensor(state.operands.front()))
+    ++first;
+  auto tensor = std::find_if(first, state.operands.end(), isTensor);
+  if (tensor == state.operands.end() && first == state.operands.begin()) {
     error(call.place) << "'" << call.callee << "' needs at least one value among its operands";
     return false;
   }
-  auto type = RankedTensorType::get({}, cast<RankedTensorType>((*tensor).getType()).getElementType());
+  Type element = tensor == state.operands.end() ? builder.getF32Type()
+                                                : cast<RankedTensorType>((*tensor).getType()).getElementType();
+  auto type = RankedTensorType::get({}, element);
   for (auto [index, number] : constants) {
     if (!isExact(number, type.getElementType())) {
       error(call.place) << "'" << call.callee << "' mixes the number " << number << " with a tensor of "

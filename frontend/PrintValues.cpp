@@ -113,12 +113,13 @@ std::string inlineNumber(Operation *user, Value value) {
   if (!constant || cast<RankedTensorType>(value.getType()).getRank() != 0)
     return "";
   Type element = cast<RankedTensorType>(value.getType()).getElementType();
-  for (Value other : user->getOperands())
-    if (!other.getDefiningOp<net::ConstantOp>()) // a number takes the type of the first tensor
-      return cast<RankedTensorType>(other.getType()).getElementType() == element
-                 ? net::numberText(constant.getSplat().convertToDouble())
-                 : "";
-  return "";
+  auto text = [&](Type taken) { return taken == element ? net::numberText(constant.getSplat().convertToDouble()) : ""; };
+  // A number takes the type of the first tensor, the condition of Select aside.
+  bool selects = isa<net::SelectOp>(user) && !user->getOperand(0).getDefiningOp<net::ConstantOp>();
+  for (Value other : user->getOperands().drop_front(selects))
+    if (!other.getDefiningOp<net::ConstantOp>())
+      return text(cast<RankedTensorType>(other.getType()).getElementType());
+  return selects ? text(Float32Type::get(user->getContext())) : "";
 }
 
 std::pair<std::string, std::string> splitOrigin(StringRef origin) {

@@ -7,7 +7,13 @@
 #include <CLI/Formatter.hpp>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <sstream>
+#include <unistd.h>
 
 namespace msc::tools {
 
@@ -15,6 +21,30 @@ void printError(const std::string &program, const std::string &message, const st
   std::fprintf(stderr, "%s: error: %s\n", program.c_str(), message.c_str());
   if (!help.empty())
     std::fprintf(stderr, "help: %s\n", help.c_str());
+}
+
+void prepareProcess() {
+  for (int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(file, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+      return;
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+Status printText(const std::string &text) {
+  if ((std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) || errno == EPIPE)
+    return {};
+  return Error{ExitCode::NoResource, std::string("cannot write to stdout: ") + std::strerror(errno), ""};
+}
+
+/// The first option with an empty value: it would be taken for one that was not given. "" if there is none.
+static std::string emptyOption(const CLI::App &app) {
+  for (const CLI::Option *option : app.get_options())
+    if (option->get_items_expected_max() > 0 && std::count(option->results().begin(), option->results().end(), "") != 0)
+      return option->get_name();
+  for (const CLI::App *verb : app.get_subcommands())
+    if (std::string name = emptyOption(*verb); !name.empty())
+      return name;
+  return "";
 }
 
 /// Flags and verbs of an application and of the verbs that were chosen.
@@ -89,7 +119,13 @@ int parseCommandLine(CLI::App &app, const Arguments &arguments) {
   try {
     app.parse(reversed);
   } catch (const CLI::Success &success) {
-    return !arguments.speaks || app.exit(success) == 0 ? 0 : 2;
+    std::ostringstream out;
+    if (!arguments.speaks || app.exit(success, out) != 0)
+      return arguments.speaks ? 2 : 0;
+    Status printed = printText(out.str());
+    if (!printed)
+      printError(arguments.program, printed.error().message, "");
+    return printed ? 0 : static_cast<int>(printed.error().code);
   } catch (const CLI::ParseError &error) {
     bool lacksVerb = !app.get_subcommands({}).empty() && app.get_subcommands().empty();
     if (lacksVerb && !arguments.words.empty())
@@ -98,6 +134,8 @@ int parseCommandLine(CLI::App &app, const Arguments &arguments) {
       return fail(arguments, "a command is missing", "'" + arguments.program + " --help' lists them");
     return fail(arguments, plainText(error.what()), helpCommand(app, arguments.program) + " shows what it takes");
   }
+  if (std::string name = emptyOption(app); !name.empty())
+    return fail(arguments, name + " has an empty value", "give it one, or leave it out");
   if (std::vector<std::string> extra = app.remaining(true); !extra.empty())
     return reportStranger(app, arguments, extra.front());
   return -1;

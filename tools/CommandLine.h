@@ -1,6 +1,8 @@
 // What msc and msrun share on the command line: CLI11 parses, the errors are ours.
 #pragma once
 
+#include "runtime/Status.h"
+
 #include <string>
 #include <vector>
 
@@ -18,8 +20,16 @@ struct Arguments {
 };
 
 /// Parses into the variables bound to `app`. Returns -1 to go on, else the exit code: 0 after --help or --version (text
-/// on stdout), 2 after a wrong word (one `error:` line on stderr and a `help:` line that offers the nearest flag or verb).
+/// on stdout), 2 after a wrong word or an empty value (one `error:` line on stderr and a
+/// `help:` line that offers the nearest flag or verb), 4 if stdout takes no text.
 int parseCommandLine(CLI::App &app, const Arguments &arguments);
+
+/// To be called first: a closed standard file is replaced by /dev/null, lest the first file that is opened gets its lines, and
+/// a write beyond the limit on file sizes (ulimit -f) is an error of that write, not the end of the process.
+void prepareProcess();
+
+/// Brings `text` to stdout. NoResource if it does not get there; a reader that has gone had what it wanted.
+Status printText(const std::string &text);
 
 /// "msc: error: ..." and, unless empty, "help: ..." on stderr.
 void printError(const std::string &program, const std::string &message, const std::string &help);

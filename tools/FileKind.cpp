@@ -25,8 +25,11 @@ FileKind fileKindOf(const std::string &path) {
   if (std::filesystem::is_directory(path, ignored))
     return std::filesystem::exists(std::filesystem::path(path) / "index.json", ignored) ? FileKind::Checkpoint
                                                                                         : FileKind::Folder;
+  // Opening a pipe would wait for its writer.
+  if (std::filesystem::file_status found = std::filesystem::status(path, ignored); !std::filesystem::is_regular_file(found))
+    return std::filesystem::exists(found) ? FileKind::Special : FileKind::Missing;
   std::ifstream in(path, std::ios::binary);
-  if (!in || !std::filesystem::is_regular_file(path, ignored))
+  if (!in)
     return FileKind::Missing;
   std::vector<char> buffer(64 << 10);
   in.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
@@ -65,6 +68,7 @@ Error wrongKind(const std::string &path, FileKind kind, const std::string &wante
   case FileKind::Tensors: return is("a part of a checkpoint", "'msrun PLAN --resume FOLDER' reads the whole checkpoint");
   case FileKind::Checkpoint: return is("a checkpoint", "'msrun PLAN --resume " + path + "' reads it");
   case FileKind::Folder: return is("a folder", "name a file in it");
+  case FileKind::Special: return is("a pipe or a device", "write its content to a file first");
   case FileKind::Json: return is("JSON", "reports are for other programs to read");
   case FileKind::Program: return is("an executable", "");
   case FileKind::Binary: return is("a binary file", "");

@@ -7,9 +7,9 @@
 
 namespace msc::tools {
 
-enum class FileKind { Missing, Empty, Plan, Network, Dump, Array, Tensors, Checkpoint, Folder, Json, Program, Binary, Text };
+enum class FileKind { Missing, Empty, Plan, Network, Dump, Array, Tensors, Checkpoint, Folder, Json, Program, Binary, Special, Text };
 
-/// Reads at most the first 64 KiB of a regular file; what is no file at all is Missing.
+/// Reads at most the first 64 KiB of a regular file, and nothing of pipes and devices, which are Special.
 FileKind fileKindOf(const std::string &path);
 
 /// "x.npy is a NumPy array, not a plan", with the command that reads it. `wanted` says what the command takes: "a plan".

@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <system_error>
 
 using namespace msc;
 
@@ -93,6 +94,11 @@ int fail(const Error &error) {
   if (!error.message.empty())
     tools::printError("msc", error.message, error.help);
   return static_cast<int>(error.code);
+}
+
+int printed(const std::string &text) {
+  Status status = tools::printText(text);
+  return status ? 0 : fail(status.error());
 }
 
 Status writeText(const std::string &path, const std::string &text) {
@@ -198,19 +204,18 @@ int runExplain(CompileFlags &flags, const std::string &op, bool json) {
   if (json) {
     if (Status known = compiler::checkOperator(outcome.plan, op); !known)
       return fail(known.error());
-    std::fputs(compiler::reportJson(outcome.plan, outcome.timing, op).c_str(), stdout);
-    return 0;
+    return printed(compiler::reportJson(outcome.plan, outcome.timing, op));
   }
   Result<std::string> text = compiler::explainText(outcome.plan, op);
   if (!text)
     return fail(text.error());
-  std::fputs(text->c_str(), stdout);
-  return 0;
+  return printed(*text);
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
+  tools::prepareProcess();
   CLI::App app("msc: decides how each operator is split over devices and writes one plan", "msc");
   app.set_version_flag("--version", "msc " MSC_VERSION " (MLIR " MSC_MLIR_VERSION ")");
   app.require_subcommand(1);
@@ -250,13 +255,15 @@ int main(int argc, char **argv) {
 
   if (int code = tools::parseCommandLine(app, {"msc", {argv + 1, argv + argc}}); code >= 0)
     return code;
-  if (format->parsed())
-    return tools::runFormat(formatFlags);
-  if (check->parsed())
-    return runCheck(checkFlags, checked);
-  if (redistribute->parsed())
-    return tools::runRedistribute(redistributeFlags);
-  if (ops->parsed())
-    return tools::runOps(opsFlags);
+  if (!compile->parsed() && !explain->parsed())
+    try {
+      int code = format->parsed()  ? tools::runFormat(formatFlags)
+                 : check->parsed() ? runCheck(checkFlags, checked)
+                 : ops->parsed()   ? tools::runOps(opsFlags)
+                                   : tools::runRedistribute(redistributeFlags);
+      return code != 0 ? code : printed("");
+    } catch (const std::system_error &error) { // fmt::print throws it
+      return fail({ExitCode::NoResource, "cannot write to stdout: " + error.code().message(), ""});
+    }
   return compile->parsed() ? runCompile(compileFlags, output, report) : runExplain(explainFlags, op, json);
 }

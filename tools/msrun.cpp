@@ -23,10 +23,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <fcntl.h>
 #include <filesystem>
 #include <thread>
-#include <unistd.h>
 
 using namespace msc;
 
@@ -308,7 +306,7 @@ Outcome execute(Flags &flags) {
   PlanIndex index(*plan);
   if (flags.printPlan) {
     if (rankInEnvironment(processEnvironment) == 0)
-      std::fputs(planText(index, 0).c_str(), stdout);
+      return {tools::printText(planText(index, 0))};
     return {};
   }
   if (Status status = checkNames(index, flags.options); !status)
@@ -337,15 +335,6 @@ Outcome execute(Flags &flags) {
   return runOn(*launch, shared, std::chrono::milliseconds(std::llround(flags.timeout * 1000)));
 }
 
-/// A closed standard file would be taken by the first file that is opened, and lines would land in it. A pipe whose reader
-/// has gone is an error of the write, not the end of the process.
-void prepareStandardFiles() {
-  for (int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-    if (fcntl(file, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
-      return;
-  std::signal(SIGPIPE, SIG_IGN);
-}
-
 /// What is wrong with a command line or a file is wrong for all ranks, as a rule: rank 0 says it and ends, whereupon mpirun
 /// ends the others within a second. This returns if that does not happen: then rank 0 has nothing to say.
 void leaveTheWordToRank0(int64_t rank) {
@@ -356,7 +345,8 @@ void leaveTheWordToRank0(int64_t rank) {
 } // namespace
 
 int main(int argc, char **argv) {
-  prepareStandardFiles();
+  tools::prepareProcess();
+  std::signal(SIGPIPE, SIG_IGN); // a pipe whose reader has gone is an error of the write, not the end of the process
   CLI::App app("msrun: runs a plan on CPU ranks that are threads or MPI processes", "msrun");
   app.set_version_flag("--version", fmt::format("msrun {} (plan formats {}-{})", MSC_VERSION, plan::oldestPlanFormat,
                                                 plan::planFormat));

@@ -5,7 +5,8 @@
 //     state.json              where the training stands
 //     index.json              what the checkpoint consists of, with sizes and checksums; one without it does not exist
 //
-// A checkpoint is written under a temporary name, brought to the disk, and renamed.
+// A checkpoint is written under a temporary name that no other run has, brought to the disk, and renamed: runs that write to
+// one folder at the same time replace each other's checkpoints as a whole.
 #pragma once
 
 #include "runtime/checkpoint/File.h"
@@ -65,6 +66,7 @@ private:
   comm::Group &all;
   std::vector<std::string> saved; ///< of this run, oldest first, as this rank sees them
   int64_t serial = -1;            ///< of the newest checkpoint in the directory
+  uint64_t run = 0;               ///< the number of this run, the same on all ranks
 };
 
 /// What came of a load.

@@ -20,13 +20,13 @@ const comm::OperationLabel kLabel{"checkpoint", ""};
 class Save {
 public:
   Save(const CheckpointOptions &options, comm::Group &all, const std::vector<CheckpointTensor> &tensors,
-       const TrainingState &state, int64_t serial)
+       const TrainingState &state, int64_t serial, uint64_t run)
       : all(all), tensors(tensors), state(state) {
     index.folder = (options.perRank ? "{rank}/" : "") + options.prefix + "-" + std::to_string(state.epoch) + "_" +
                    std::to_string(state.step);
     index.serial = serial;
     target = (fs::path(options.directory) / expandRank(index.folder, all.rank())).string();
-    temporary = temporaryName(target);
+    temporary = temporaryName(target, run);
   }
 
   Result<SaveOutcome> run() {
@@ -51,7 +51,12 @@ public:
 private:
   /// The first rank does what is done once per folder.
   bool ownsFolder() const { return isSeparate(index) || all.rank() == 0; }
-  Status makeFolder() { return ownsFolder() ? makeEmptyFolder(temporary) : Status::ok(); }
+  Status makeFolder() {
+    if (!ownsFolder())
+      return Status::ok();
+    removeAbandoned(target);
+    return makeTemporaryFolder(temporary, lock);
+  }
   void removeTemporary() {
     std::error_code ignored;
     if (ownsFolder())
@@ -137,6 +142,7 @@ private:
   CheckpointIndex index;
   WrittenFile written;
   std::string target, temporary;
+  FolderLock lock; ///< of the temporary folder
 };
 
 /// The largest serial number among the checkpoints that are there already.
@@ -155,12 +161,18 @@ int64_t newestSerial(const CheckpointOptions &options) {
 
 Result<SaveOutcome> CheckpointWriter::save(const std::vector<CheckpointTensor> &tensors, const TrainingState &state) {
   if (serial < 0) {
-    int64_t found = all.rank() == 0 ? newestSerial(options) : 0;
-    if (Status done = all.broadcast(&found, sizeof(found), 0, kLabel); !done)
+    struct {
+      int64_t serial = 0;
+      uint64_t run = 0;
+    } first;
+    if (all.rank() == 0)
+      first = {newestSerial(options), drawRunNumber()};
+    if (Status done = all.broadcast(&first, sizeof(first), 0, kLabel); !done)
       return done.error();
-    serial = found;
+    serial = first.serial;
+    run = first.run;
   }
-  Result<SaveOutcome> outcome = Save(options, all, tensors, state, ++serial).run();
+  Result<SaveOutcome> outcome = Save(options, all, tensors, state, ++serial, run).run();
   if (!outcome || outcome->skipped)
     return outcome;
   std::erase(saved, outcome->path);
@@ -177,7 +189,7 @@ Status CheckpointWriter::removeOld() {
   bool separate = options.perRank || options.prefix.find("{rank}") != std::string::npos;
   while (options.keep > 0 && static_cast<int64_t>(saved.size()) > options.keep) {
     if (separate || all.rank() == 0)
-      if (Status removed = removeCheckpointFolder(saved.front()); !removed)
+      if (Status removed = removeFolder(saved.front(), temporaryName(saved.front(), run)); !removed)
         result = removed;
     saved.erase(saved.begin());
   }

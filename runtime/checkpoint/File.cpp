@@ -73,7 +73,8 @@ Status checkWritable(const std::string &path) {
 }
 
 Result<InputFile> InputFile::open(const std::string &path) {
-  int handle = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: opening a pipe would wait for its writer.
+  int handle = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (handle < 0) {
     if (errno == ENOENT || errno == ENOTDIR)
       return Error{ExitCode::Usage, "'" + path + "' does not exist", ""};

@@ -1,5 +1,6 @@
 #include "runtime/executor/Run.h"
 
+#include "runtime/Thread.h"
 #include "runtime/comm/thread/ThreadWorld.h"
 #include "runtime/executor/Session.h"
 
@@ -26,7 +27,7 @@ public:
   explicit SignalWatch(std::function<void(int)> onSignal) {
     sigset_t signals = endingSignals();
     pthread_sigmask(SIG_BLOCK, &signals, &before);
-    watcher = std::thread([this, signals, onSignal = std::move(onSignal)] {
+    started = startThread(watcher, [this, signals, onSignal = std::move(onSignal)] {
       while (!done) {
         timespec pause{0, 50'000'000};
         if (int signal = sigtimedwait(&signals, nullptr, &pause); signal > 0)
@@ -36,11 +37,16 @@ public:
   }
   ~SignalWatch() {
     done = true;
-    watcher.join();
+    if (watcher.joinable())
+      watcher.join();
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
+  /// NoResource if nothing watches.
+  const Status &status() const { return started; }
+
 private:
+  Status started;
   sigset_t before;
   std::atomic<bool> done{false};
   std::thread watcher;
@@ -82,15 +88,19 @@ Status runThreads(SharedRun &shared, std::chrono::milliseconds timeout, const Fa
     (*hub)->abort(interrupted(signal));
     shared.stop = static_cast<int>(interrupted(signal).code);
   });
-  std::vector<std::thread> threads;
-  for (int64_t rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&, rank] {
+  Status started = watch.status();
+  std::vector<std::thread> threads(static_cast<size_t>(ranks));
+  for (int64_t rank = 0; rank < ranks && started; ++rank)
+    started = startThread(threads[static_cast<size_t>(rank)], [&, rank] {
       std::unique_ptr<comm::World> world = (*hub)->world(rank);
       world->setTimeout(timeout);
       (void)runToEnd(shared, *world).isOk(); // the hub knows the first of all failures
     });
+  if (!started)
+    (*hub)->abort(started.error());
   for (std::thread &thread : threads)
-    thread.join();
+    if (thread.joinable())
+      thread.join();
   std::optional<Error> failure = (*hub)->firstFailure();
   if (!failure)
     return {};
@@ -116,7 +126,9 @@ Status runRank(SharedRun &shared, comm::World &world, std::chrono::milliseconds 
     shared.stop = static_cast<int>(world.firstFailure()->code);
   });
   world.setTimeout(timeout);
-  Status status = runToEnd(shared, world);
+  if (!watch.status())
+    world.abort(watch.status().error());
+  Status status = watch.status() ? runToEnd(shared, world) : watch.status();
   if (!status)
     report();
   return status;

@@ -47,7 +47,7 @@ TEST(PlanSteps, ProductsOfTheLibraryTakeBiasAndReLUAlong) {
 }
 
 TEST(PlanSteps, ABiasJoinsWhereItLiesAlongTheLastDimension) {
-  std::string inputs = "%x: f32[2, 6, 5], %w: f32[5, 6], %b: f32[6]", product = "  %p = MatMul(%x, %w)\n";
+  std::string inputs = "%x: f32[2, 6, 3, 5], %w: f32[5, 6], %b: f32[6]", product = "  %p = MatMul(%x, %w)\n";
   EXPECT_EQ(kindsOf(planOf(inputs, product + "  %a = BiasAdd(%p, %b, data_format: NHWC)\n", "%a")), (Kinds{"matmul bias"}));
   EXPECT_EQ(kindsOf(planOf(inputs, product + "  %a = BiasAdd(%p, %b)\n", "%a")), (Kinds{"matmul", "launch"}));
 }

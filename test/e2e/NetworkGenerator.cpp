@@ -307,11 +307,11 @@ private:
   int addBiasAdd(int x) {
     if (shape(x).size() < 2)
       return addBinary(x);
-    bool last = shape(x).size() == 2 || random.chance(50);
+    bool last = shape(x).size() < 4 || random.chance(50);
     int64_t channels = last ? shape(x).back() : shape(x)[1];
     int bias = parameter({channels});
     std::string arguments = use(x) + ", " + use(bias);
-    if (last && shape(x).size() > 2)
+    if (last && shape(x).size() > 3)
       arguments += ", data_format: NHWC";
     double bound = magnitude(x) + 1;
     return node("BiasAdd", arguments, shape(x), -bound, bound);

@@ -43,7 +43,8 @@ TEST(Interpreter, MultipliesMatrices) {
 
 TEST(Interpreter, BroadcastsReducesAndMoves) {
   EXPECT_EQ(valuesOf("Sub", {{"2x1xf64", {10, 20}}, {"3xf64", {1, 2, 3}}}), (Numbers{9, 8, 7, 19, 18, 17}));
-  EXPECT_EQ(valuesOf("BiasAdd", {{"1x2x2xf64", {1, 2, 3, 4}}, {"2xf64", {10, 20}}}), (Numbers{11, 12, 23, 24}));
+  EXPECT_EQ(valuesOf("BiasAdd", {{"1x2x2xf64", {1, 2, 3, 4}}, {"2xf64", {10, 20}}}), (Numbers{11, 22, 13, 24}));
+  EXPECT_EQ(valuesOf("BiasAdd", {{"1x2x1x2xf64", {1, 2, 3, 4}}, {"2xf64", {10, 20}}}), (Numbers{11, 12, 23, 24}));
   Numbers x = {1, 5, 3, 4, 2, 6};
   EXPECT_EQ(valuesOf("ReduceSum", {{"2x3xf64", x}}, "{axis = array<i64: 0>}"), (Numbers{5, 7, 9}));
   EXPECT_EQ(valuesOf("ReduceMean", {{"2x3xf64", x}}, "{axis = array<i64: 1>}"), (Numbers{3, 4}));

@@ -57,7 +57,8 @@ static std::vector<Tensor> matMul(mlir::Operation *op, const std::vector<Tensor>
 
 static std::vector<Tensor> biasAdd(mlir::Operation *op, const std::vector<Tensor> &x) {
   Tensor result = x[0];
-  int64_t channel = llvm::cast<BiasAddOp>(op).getDataFormat() == "NHWC" ? result.rank() - 1 : 1;
+  bool last = result.rank() < 4 || llvm::cast<BiasAddOp>(op).getDataFormat() == "NHWC";
+  int64_t channel = last ? result.rank() - 1 : 1;
   forEachIndex(result.shape, [&](const auto &index) { result.at(index) += x[1].at({index[channel]}); });
   return {result};
 }

@@ -1,5 +1,7 @@
 #include "runtime/comm/mpi/PeerWatcher.h"
 
+#include "runtime/Thread.h"
+
 #include <csignal>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -24,16 +26,19 @@ PeerWatcher::PeerWatcher(SharedRun &run) : run(run) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread = std::thread([this] { watch(); });
+  // Without the thread, too, mpirun's own watch is what remains.
+  (void)startThread(thread, [this] { watch(); }).isOk();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 PeerWatcher::~PeerWatcher() {
   uint64_t one = 1;
-  if (write(handles.back(), &one, sizeof(one)) == sizeof(one))
-    thread.join();
-  else
-    thread.detach();
+  if (thread.joinable()) {
+    if (write(handles.back(), &one, sizeof(one)) == sizeof(one))
+      thread.join();
+    else
+      thread.detach();
+  }
   for (int handle : handles)
     close(handle);
 }

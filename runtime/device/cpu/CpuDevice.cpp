@@ -188,6 +188,8 @@ public:
   const char *name() const override { return "cpu"; }
 
   Result<std::byte *> allocateArena(uint64_t bytes) override {
+    if (!pool.status())
+      return pool.status().error();
     arena = Mapping(std::max<uint64_t>(bytes, alignment));
     if (!arena.data())
       return outOfMemory("the arena", bytes);

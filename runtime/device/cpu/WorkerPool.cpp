@@ -1,5 +1,7 @@
 #include "runtime/device/cpu/WorkerPool.h"
 
+#include "runtime/Thread.h"
+
 #include <chrono>
 #include <pthread.h>
 #include <sched.h>
@@ -54,8 +56,12 @@ WorkerPool::WorkerPool(int threads, const std::vector<int> &processors) {
   if (processorOf(0) >= 0)
     pin(processorOf(0));
   useOneLibraryThread();
-  for (int worker = 1; worker < threads; ++worker)
-    helpers.emplace_back([this, worker, processor = processorOf(worker)] { serve(worker, processor); });
+  for (int worker = 1; worker < threads && started; ++worker) {
+    std::thread helper;
+    started = startThread(helper, [this, worker, processor = processorOf(worker)] { serve(worker, processor); });
+    if (started)
+      helpers.push_back(std::move(helper));
+  }
 }
 
 WorkerPool::~WorkerPool() {

@@ -2,6 +2,8 @@
 // a task always finds its data in the same cache.
 #pragma once
 
+#include "runtime/Status.h"
+
 #include <atomic>
 #include <cstdint>
 #include <thread>
@@ -17,6 +19,8 @@ public:
   WorkerPool(const WorkerPool &) = delete;
   WorkerPool &operator=(const WorkerPool &) = delete;
 
+  /// NoResource if not all helpers could be started; then the pool works with those that could.
+  const Status &status() const { return started; }
   int size() const { return static_cast<int>(helpers.size()) + 1; }
 
   using Task = void (*)(void *context, int64_t task, int worker);
@@ -26,6 +30,7 @@ public:
 private:
   void serve(int worker, int processor);
 
+  Status started;
   std::vector<std::thread> helpers;
   std::atomic<uint32_t> generation{0}; ///< one more per run
   std::atomic<int32_t> working{0};     ///< helpers that have not finished the present run

@@ -66,7 +66,7 @@ TEST(Inference, ExplainsProductsThatDoNotFit) {
       {"BiasAdd",
        {{"x", "16x8xf32"}, {"b", "16xf32"}},
        "",
-       {"error: cannot add bias 'b' (16) to 'x' (16x8): dimension 1 (NCHW) has 8 channels, the bias has 16",
+       {"error: cannot add bias 'b' (16) to 'x' (16x8): dimension 1 has 8 channels, the bias has 16",
         "note: 'b' declared here"}},
       {"BiasAdd",
        {{"x", "8xf32"}, {"b", "8xf32"}},

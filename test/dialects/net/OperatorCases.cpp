@@ -70,6 +70,7 @@ static void addProducts(std::vector<OperatorCase> &cases) {
        "2x3x2x5xi64",
        "(b0 b1 m k, b1 k n) -> (b0 b1 m n), reduce k"});
   add({"bias matrix", "BiasAdd", {"3x4xf64", "4xf64"}, "", "3x4xf64", "(a b, b) -> (a b)"});
+  add({"bias of a sequence", "BiasAdd", {"2x3x4xf64", "4xf64"}, "", "2x3x4xf64", "(a b c, c) -> (a b c)"});
   add({"bias nchw", "BiasAdd", {"2x3x2x2xf64", "3xf64"}, "", "2x3x2x2xf64", "(a b c d, b) -> (a b c d)"});
   add({"bias nhwc",
        "BiasAdd",

@@ -1,3 +1,4 @@
+#include "runtime/checkpoint/Folder.h"
 #include "runtime/checkpoint/Index.h"
 #include "test/runtime/checkpoint/Run.h"
 #include "test/runtime/checkpoint/TemporaryFolder.h"
@@ -155,6 +156,43 @@ TEST(Checkpoint, KeepRemovesOnlyThisRunsOldest) {
     names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   EXPECT_EQ(names, (std::vector<std::string>{"net-1_3", "net-1_4", "net-9_1"}));
+}
+
+TEST(Checkpoint, RunsInOneFolderReplaceWholeCheckpoints) {
+  TemporaryFolder folder;
+  CheckpointOptions options{folder.path(), "net", 2, false};
+  std::vector<std::thread> runs;
+  for (int run = 0; run < 3; ++run)
+    runs.emplace_back([&] {
+      onRanks(3, [&](comm::World &world, comm::Group &all) {
+        Memory memory = memoryOf(world.rank(), 3, 0, true);
+        CheckpointWriter writer(options, all);
+        for (int64_t step = 1; step <= 40; ++step) {
+          Result<SaveOutcome> saved = writer.save(memory.tensors, {1, step, step, step, "", {}});
+          ASSERT_FALSE(saved->skipped) << saved->skipped->message;
+        }
+      });
+    });
+  for (std::thread &run : runs)
+    run.join();
+  for (const auto &entry : fs::directory_iterator(folder.path()))
+    expectLoads(2, entry.path().string(), options);
+  std::vector<std::string> notes;
+  EXPECT_TRUE(findLatestCheckpoint(options, notes));
+  EXPECT_TRUE(notes.empty()) << notes[0];
+}
+
+TEST(Checkpoint, WhatDeadRunsLeftIsRemovedAndLivingRunsAreNot) {
+  TemporaryFolder folder;
+  std::string target = folder.file("net-2_3"), dead = temporaryName(target, 1), living = temporaryName(target, 2);
+  FolderLock ended, lock;
+  ASSERT_TRUE(makeTemporaryFolder(dead, ended).isOk());
+  ended = FolderLock();
+  ASSERT_TRUE(makeTemporaryFolder(living, lock).isOk());
+  std::ofstream(dead + "/rank_0.safetensors") << "half";
+  save(2, {folder.path(), "net", 0, false});
+  EXPECT_FALSE(fs::exists(dead));
+  EXPECT_TRUE(fs::exists(living));
 }
 
 TEST(Checkpoint, LatestPassesOverIncompleteOnesAndSaysSo) {

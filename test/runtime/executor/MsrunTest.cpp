@@ -7,6 +7,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <sys/stat.h>
 
 using namespace msc;
 using namespace msc::test;
@@ -383,6 +384,10 @@ TEST_F(Msrun, MistakesHaveTheirCodesAndTexts) {
            Mistake{{"net.plan", "--fetch", "%los=g.npy"}, 2, "msrun: error: there is no result 'los' to fetch\nhelp: did you mean 'loss'? there are loss, predicted, param:w;"},
            Mistake{{"net.plan", "--fetch", "w=g.npy"}, 2, "msrun: error: there is no result 'w' to fetch\nhelp: did you mean 'param:w'?"},
            Mistake{{"net.plan", "--fetch", "loss=g.npy,param:w=g.npy"}, 2, "msrun: error: 'g.npy' would be written twice"},
+           Mistake{{"net.plan", "--resume", ""}, 2, "msrun: error: --resume has an empty value\nhelp: give it one, or leave it out"},
+           Mistake{{"net.plan", "--log-every", ""}, 2, "msrun: error: --log-every has an empty value"},
+           Mistake{{"net.plan", "--checkpoint-directory", ""}, 2, "msrun: error: --checkpoint-directory has an empty value"},
+           Mistake{{"net.plan", "--report", ""}, 2, "msrun: error: --report has an empty value"},
            Mistake{{"net.plan", "--report", "-"}, 2, "msrun: error: --report -: stdout has the lines of the run\nhelp: name a file"},
            Mistake{{"net.plan", "--resume", "nowhere"}, 2, "msrun: error: there is no checkpoint 'nowhere'"},
            Mistake{{"net.plan", "--save-graphs-path", "d"}, 2, "msrun: error: --save-graphs-path has no effect without --save-graphs"},
@@ -465,6 +470,38 @@ TEST_F(Msrun, ALogOnAFullDiskIsOneWarning) {
   EXPECT_EQ(outcome.err, "4 ranks: threads, cpu\nmsrun: warning: cannot write to stdout: No space left on device; the run goes on "
                          "without its lines\n");
   EXPECT_TRUE(readNpy(file("loss.npy")));
+}
+
+TEST_F(Msrun, AThreadThatCannotStartIsOneError) {
+  save(regression(1));
+  // Room for the program, not for the stacks of 64 threads.
+  Outcome outcome = finish(startProgram({"sh", "-c", "ulimit -s 65536; ulimit -v 2000000; exec " MSC_MSRUN " net.plan --threads-per-rank 64"}));
+  EXPECT_EQ(outcome.code, 4) << outcome.err;
+  EXPECT_EQ(outcome.err.find("1 rank: threads, cpu\nmsrun: error: cannot start a thread: "), 0u) << outcome.err;
+}
+
+TEST_F(Msrun, PipesAreNoInputs) {
+  save(regression(2));
+  std::filesystem::create_directory(folder / "d");
+  for (const char *name : {"pipe", "d/index.json"})
+    ASSERT_EQ(::mkfifo(file(name).c_str(), 0600), 0);
+  for (const char *words : {"net.plan --input x=pipe", "net.plan --resume d", "./pipe"}) {
+    Outcome outcome = finish(startProgram({"sh", "-c", std::string("exec timeout 30 " MSC_MSRUN " ") + words}));
+    EXPECT_EQ(outcome.code, 3) << words << ": " << outcome.err;
+  }
+}
+
+TEST_F(Msrun, AFileBeyondTheLimitIsAnError) {
+  save(matmulAllReduce(2));
+  Outcome outcome = finish(startProgram({"sh", "-c", "ulimit -f 0; exec " MSC_MSRUN " net.plan --report r.json > /dev/null 2>&1"}));
+  EXPECT_EQ(outcome.code, 4) << outcome.err;
+}
+
+TEST_F(Msrun, APlanThatCannotBePrintedIsAnError) {
+  save(regression(2));
+  Outcome outcome = finish(startProgram({"sh", "-c", "exec " MSC_MSRUN " net.plan --print-plan > /dev/full"}));
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_EQ(outcome.err, "msrun: error: cannot write to stdout: No space left on device\n");
 }
 
 TEST_F(Msrun, LinesDoNotLandInFilesWhenStandardFilesAreClosed) {

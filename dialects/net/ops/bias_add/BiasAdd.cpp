@@ -9,7 +9,7 @@ using namespace msc::net;
 //===-- constraints and result type ---------------------------------------===//
 
 static int64_t channelOf(StringRef dataFormat, int64_t rank) {
-  return dataFormat == "NHWC" ? rank - 1 : 1;
+  return dataFormat == "NHWC" || rank < 4 ? rank - 1 : 1;
 }
 
 LogicalResult BiasAddOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<Type> &results) {
@@ -22,8 +22,8 @@ LogicalResult BiasAddOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<
                     {at.rank(0) < 2 ? 0u : 1u});
   int64_t channel = channelOf(op.getDataFormat(), at.rank(0));
   if (at.shape(0)[channel] != at.shape(1)[0]) // C3
-    return at.error("cannot add bias " + at.text(1) + " to " + at.text(0) + ": dimension " + Twine(channel) + " (" +
-                        op.getDataFormat() + ") has " + Twine(at.shape(0)[channel]) + " channels, the bias has " +
+    return at.error("cannot add bias " + at.text(1) + " to " + at.text(0) + ": dimension " + Twine(channel) +
+                        (at.rank(0) < 4 ? "" : " (" + op.getDataFormat().str() + ")") + " has " + Twine(at.shape(0)[channel]) + " channels, the bias has " +
                         Twine(at.shape(1)[0]),
                     {1});
   results.push_back(tensorOf(at.shape(0), at.element(0)));

@@ -4,8 +4,8 @@ def Net_BiasAddOp : Net_Operator<"BiasAdd", ["x", "b"], ["output"],
     [Net_Differentiable, Net_Rule, Net_DefaultCost, Net_GenericOrEpilogue]> {
   let summary = "adds a bias along the channel dimension";
   let description = [{
-    `output[..., c, ...] = x[..., c, ...] + b[c]`. The channel dimension is 1 for `data_format` NCHW (the default; the
-    last one of a matrix) and the last one for NHWC.
+    `output[..., c, ...] = x[..., c, ...] + b[c]`. The channel dimension is the last one for `data_format` NHWC and for
+    tensors of 2 or 3 dimensions (batch, sequence, channels), and 1 for NCHW (the default) and NCDHW.
 
     Constraints:
     - (C1) `x` and `b` have the same numeric element type.
