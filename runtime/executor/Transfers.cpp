@@ -28,28 +28,34 @@ std::vector<int64_t> termOf(const Sharding &sharding, int64_t rank) {
   return term;
 }
 
-/// The parts of the value among the members. Terms are compared over the source's axes: the checker has proven that both
-/// ends are partial over the same ones.
+/// The parts of the value among the members that `position` holds or needs some of: few of many, in large groups. Terms are
+/// compared over the source's axes: the checker has proven that both ends are partial over the same ones.
 std::vector<Shard> shardsOf(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape,
-                            const std::vector<int64_t> &members) {
+                            const std::vector<int64_t> &members, size_t position) {
   std::map<int64_t, size_t> indexOfOwner;
   std::vector<Shard> shards;
-  for (size_t position = 0; position < members.size(); ++position) {
-    int64_t owner = from.ownerOf(members[position]);
+  std::vector<Box> targets;
+  std::vector<std::vector<int64_t>> terms;
+  for (size_t member = 0; member < members.size(); ++member) {
+    int64_t owner = from.ownerOf(members[member]);
     auto [at, isNew] = indexOfOwner.try_emplace(owner, shards.size());
     if (isNew)
-      shards.push_back({from.localBox(shape, members[position]), {}, {}});
-    shards[at->second].holders.push_back(position);
+      shards.push_back({from.localBox(shape, members[member]), {}, {}});
+    shards[at->second].holders.push_back(member);
+    targets.push_back(to.localBox(shape, members[member]));
+    terms.push_back(termOf(from, members[member]));
   }
-  for (Shard &shard : shards) {
-    std::vector<int64_t> term = termOf(from, members[shard.holders.front()]);
-    for (size_t position = 0; position < members.size(); ++position) {
-      bool holds = std::binary_search(shard.holders.begin(), shard.holders.end(), position);
-      if (!holds && termOf(from, members[position]) == term &&
-          elementCount(intersect(shard.box, to.localBox(shape, members[position]))) != 0)
-        shard.strangers.push_back(position);
+  std::erase_if(shards, [&](const Shard &shard) {
+    return !std::binary_search(shard.holders.begin(), shard.holders.end(), position) &&
+           elementCount(intersect(shard.box, targets[position])) == 0;
+  });
+  for (Shard &shard : shards)
+    for (size_t member = 0; member < members.size(); ++member) {
+      bool holds = std::binary_search(shard.holders.begin(), shard.holders.end(), member);
+      if (!holds && terms[member] == terms[shard.holders.front()] &&
+          elementCount(intersect(shard.box, targets[member])) != 0)
+        shard.strangers.push_back(member);
     }
-  }
   return shards;
 }
 
@@ -101,7 +107,7 @@ comm::ExchangePlan exchangeBetween(const Sharding &from, const Sharding &to, con
   comm::ExchangePlan plan;
   plan.type = type;
   Box source = from.localBox(shape, members[position]), target = to.localBox(shape, members[position]);
-  for (const Shard &shard : shardsOf(from, to, shape, members)) {
+  for (const Shard &shard : shardsOf(from, to, shape, members, position)) {
     bool mine = std::binary_search(shard.holders.begin(), shard.holders.end(), position);
     bool needed = mine || std::binary_search(shard.strangers.begin(), shard.strangers.end(), position);
     Box common = intersect(shard.box, target);

@@ -194,4 +194,16 @@ TEST(Transfers, GatherTakesEachShardOnce) {
   EXPECT_EQ(gatherToFirst(from, shape, 2, comm::ElementType::F32).sends.size(), 1u);
 }
 
+/// Minutes if each member looked at all pairs of members.
+TEST(Transfers, LargePrimeGroups) {
+  constexpr int64_t devices = 1021;
+  Sharding rows;
+  rows.axes = {devices};
+  rows.dims = {{0}, {}};
+  std::vector<int64_t> shape{4 * devices + 3, 2}, members(devices);
+  std::iota(members.begin(), members.end(), int64_t{0});
+  for (size_t position = 0; position < members.size(); ++position)
+    EXPECT_EQ(exchangeBetween(rows, rows, shape, members, position, comm::ElementType::F32).receives.size(), 1u);
+}
+
 } // namespace
