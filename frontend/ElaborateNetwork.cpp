@@ -107,7 +107,8 @@ FailureOr<DictionaryAttr> Elaborator::elaborateInitializer(const ast::Expr &expr
     if (slot >= form->arguments.size())
       return error(arg.key.empty() ? arg.value.place : arg.keyPlace)
              << "'" << form->name << "' "
-             << (arg.key.empty() ? "takes " + std::to_string(form->arguments.size()) + " numbers, but " +
+             << (arg.key.empty() ? "takes " + std::to_string(form->arguments.size()) +
+                                       (form->arguments.size() == 1 ? " number, but " : " numbers, but ") +
                                        std::to_string(expr.items.size()) + " are given"
                                  : "has no argument '" + arg.key + "'");
     FailureOr<Attribute> value = evaluator.evaluate(arg.value, env);
@@ -463,7 +464,8 @@ bool Elaborator::bindFormals(const ast::Graph &cell, const ast::Call &call, Fram
       if (slot < given.size())
         diagnostic << "'" << cell.formals[slot].name << "' is given twice";
       else if (arg.key.empty())
-        diagnostic << "'" << cell.name << "' takes " << given.size() << " arguments, but more are given";
+        diagnostic << "'" << cell.name << "' takes " << given.size() << (given.size() == 1 ? " argument" : " arguments")
+                   << ", but more are given";
       else
         diagnostic << "'" << cell.name << "' has no argument '" << arg.key << "'";
       if (slot >= given.size() && !arg.key.empty())

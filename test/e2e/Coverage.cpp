@@ -56,7 +56,7 @@ template <typename Key> static void printCounts(std::ostream &out, const char *t
 
 std::string Coverage::text() const {
   std::ostringstream out;
-  out << "cases: " << cases << ", " << fewestNodes << " to " << mostNodes << " operators, " << configured
+  out << "cases: " << cases << " and " << withoutState << " without a smooth state, " << fewestNodes << " to " << mostNodes << " operators, " << configured
       << " strategies by the user\n";
   out << "uneven: " << uneven << " cases, " << empty << " with a rank without elements; " << linear
       << " steps on partial values\n";

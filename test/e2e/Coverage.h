@@ -19,6 +19,7 @@ public:
   std::map<std::string, int> collectives;  ///< steps by kind of collective
   std::map<std::string, int> modes, types; ///< cases
   std::map<int64_t, int> devices;          ///< cases
+  int withoutState = 0;                    ///< networks none of whose drawn states is smooth; not run
   int cases = 0, uneven = 0, empty = 0;    ///< `uneven`: a buffer with unequal pieces; `empty`: a rank without elements
   int linear = 0;                          ///< steps that compute with a value that is still partial
   int fewestNodes = 1 << 20, mostNodes = 0;
