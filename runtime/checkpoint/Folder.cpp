@@ -76,7 +76,9 @@ bool FolderLock::isOfRemoved() const {
 /// Another process may be removing it, too.
 static Status removeTree(const std::string &path) {
   std::error_code error, ignored;
-  fs::remove_all(path, error);
+  do
+    fs::remove_all(path, error);
+  while (error == std::errc::no_such_file_or_directory && fs::exists(path, ignored));
   return error && fs::exists(path, ignored) ? Status(fileError("remove", path, error.value())) : Status::ok();
 }
 
