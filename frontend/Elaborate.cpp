@@ -219,6 +219,10 @@ bool Elaborator::import(const ast::Import &item) {
     error(item.place) << "more than " << maximumImports << " files are imported";
     return false;
   }
+  if (sys::fs::exists(full) && !sys::fs::is_regular_file(full)) { // a pipe would wait for ever, a device never end
+    error(item.place) << "cannot import '" << *path << "': it is no file";
+    return false;
+  }
   auto buffer = MemoryBuffer::getFile(full, /*IsText=*/true);
   if (!buffer) {
     InFlightDiagnostic diagnostic = error(item.place) << "cannot read '" << full << "': " << buffer.getError().message();

@@ -49,6 +49,10 @@ FailureOr<RankedTensorType> Elaborator::elaborateType(const ast::Type &type, con
   }
   if (!checkElement(element, type.place))
     return failure();
+  constexpr size_t mostDimensions = 64;
+  if (type.dims.size() > mostDimensions)
+    return error(type.place) << "a tensor of " << type.dims.size() << " dimensions: at most " << mostDimensions
+                             << " are supported";
   SmallVector<int64_t> shape;
   std::optional<int64_t> elements = 1;
   for (auto [index, dim] : enumerate(type.dims)) {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <dnnl.hpp>
 #include <random>
+#include <unistd.h>
 
 using namespace msc;
 
@@ -89,6 +90,11 @@ void measure(int64_t n, int threads, int64_t tasks) {
 
 /// `matmul_bench [TASKS]`: another cut than the compiler's.
 int main(int argc, char **argv) {
+  // OpenMP's threads spin for milliseconds after a parallel region and would take the cores of what is measured next.
+  if (!std::getenv("OMP_WAIT_POLICY")) {
+    setenv("OMP_WAIT_POLICY", "passive", 1);
+    execv("/proc/self/exe", argv);
+  }
   const int64_t tasks = argc > 1 ? std::atoll(argv[1]) : 0;
   const dnnl_version_t *version = dnnl_version();
   std::printf("oneDNN %d.%d.%d, n x n x n, f32\n", version->major, version->minor, version->patch);
