@@ -102,6 +102,10 @@ FailureOr<std::string> Evaluator::decode(StringRef raw, const Environment &env, 
       continue;
     }
     std::optional<Attribute> value = env.findConstant(name);
+    if (!value && name == "rank") { // msrun fills it in
+      text += c;
+      continue;
+    }
     if (!value) {
       InFlightDiagnostic diagnostic = error({place, place}) << "unknown name '" << name << "' in a string";
       net::addHelp(diagnostic, "write '\\{' for a brace that stands for itself");
