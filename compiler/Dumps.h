@@ -23,7 +23,6 @@ public:
   /// `ranks`: "" (all up to 16 devices, else rank 0), "all" or "0,5". Level 0 writes nothing.
   static Result<DumpFolder> create(std::string path, int level, const std::string &ranks, int64_t devices);
 
-  bool isOn() const { return level > 0; }
   const std::vector<int64_t> &ranks() const { return chosen; }
 
   /// Writes one stage for every chosen rank, unless the level leaves it out.

@@ -96,14 +96,14 @@ template <typename T> void check(mlir::Type element, unsigned seed) {
         x = std::is_floating_point_v<T> ? T(random() % 2001) / 1000 - 1 : T(random());
       std::vector<T> want = reference(shape, left, right);
       Buffer a(left.size() * sizeof(T)), b(right.size() * sizeof(T)), c(want.size() * sizeof(T));
-      std::memcpy(a.data(), left.data(), a.size());
-      std::memcpy(b.data(), right.data(), b.size());
+      std::copy(left.begin(), left.end(), reinterpret_cast<T *>(a.data())); // not memcpy: both may be empty
+      std::copy(right.begin(), right.end(), reinterpret_cast<T *>(b.data()));
       int64_t rows = batchesOf(shape) * shape.m, cut = rows / 2 / kernel.unit * kernel.unit;
       void *symbol = loaded.symbol(kernel.symbol);
       callKernel(symbol, {a.data(), b.data(), c.data()}, cut, rows);
       callKernel(symbol, {a.data(), b.data(), c.data()}, 0, cut);
       EXPECT_TRUE(c.guardIntact());
-      EXPECT_EQ(std::memcmp(c.data(), want.data(), c.size()), 0)
+      EXPECT_TRUE(want.empty() || std::memcmp(c.data(), want.data(), c.size()) == 0)
           << textOf(shape) << ", " << object.isa;
     }
   }
