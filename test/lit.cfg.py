@@ -30,3 +30,5 @@ config.substitutions.append(("%refuses", os.path.join(config.msc_source, "test",
 config.substitutions.append(("%python", sys.executable))
 if os.path.exists(os.path.join(config.msc_build, "lib", "msc", "libmsc_comm_mpi.so")):
     config.available_features.add("mpi")
+if config.msc_sanitize:
+    config.available_features.add("sanitizers")

@@ -1,6 +1,7 @@
 #include "tools/CommandLine.h"
 
 #include "runtime/Nearest.h"
+#include "tools/LastWords.h"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -23,11 +24,12 @@ void printError(const std::string &program, const std::string &message, const st
     std::fprintf(stderr, "help: %s\n", help.c_str());
 }
 
-void prepareProcess() {
+void prepareProcess(const std::string &program) {
   for (int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(file, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
       return;
   std::signal(SIGXFSZ, SIG_IGN);
+  installLastWords(program);
 }
 
 Status printText(const std::string &text) {

@@ -6,8 +6,11 @@
 #include "tools/CommandLine.h"
 #include "tools/FileKind.h"
 #include "tools/Format.h"
+#include "tools/LastWords.h"
 #include "tools/Ops.h"
 #include "tools/Redistribute.h"
+
+#include "llvm/Support/ErrorHandling.h"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -215,7 +218,8 @@ int runExplain(CompileFlags &flags, const std::string &op, bool json) {
 } // namespace
 
 int main(int argc, char **argv) {
-  tools::prepareProcess();
+  tools::prepareProcess("msc");
+  llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { tools::endWithoutMemory(); });
   CLI::App app("msc: decides how each operator is split over devices and writes one plan", "msc");
   app.set_version_flag("--version", "msc " MSC_VERSION " (MLIR " MSC_MLIR_VERSION ")");
   app.require_subcommand(1);

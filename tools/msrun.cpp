@@ -349,7 +349,7 @@ void leaveTheWordToRank0(int64_t rank) {
 } // namespace
 
 int main(int argc, char **argv) {
-  tools::prepareProcess();
+  tools::prepareProcess("msrun");
   std::signal(SIGPIPE, SIG_IGN); // a pipe whose reader has gone is an error of the write, not the end of the process
   CLI::App app("msrun: runs a plan on CPU ranks that are threads or MPI processes", "msrun");
   app.set_version_flag("--version", fmt::format("msrun {} (plan formats {}-{})", MSC_VERSION, plan::oldestPlanFormat,
