@@ -18,6 +18,8 @@ namespace msc::frontend {
 
 /// Longest part of a source line that is shown; dumps have lines of thousands of characters.
 static constexpr size_t shownWidth = 110;
+/// A file that is no network at all has an error per line.
+static constexpr unsigned shownErrors = 200;
 
 FileLineColLoc findFileLocation(Location location) {
   if (auto file = dyn_cast<FileLineColLoc>(location))
@@ -55,6 +57,8 @@ Diagnostics::Diagnostics(MLIRContext &context, SourceMgr &sources, raw_ostream &
 }
 
 Diagnostics::~Diagnostics() {
+  if (errorCount > shownErrors)
+    os << "note: " << errorCount - shownErrors << " more errors are not shown\n";
   context.getDiagEngine().eraseHandler(handler);
   context.printOpOnDiagnostic(printedOperations);
 }
@@ -85,10 +89,22 @@ static std::string withUserNames(StringRef text) {
   return text.str();
 }
 
+bool Diagnostics::admit(Location location, StringRef text) {
+  // Places without a column are those of a dump's remarks, which many nodes may share.
+  if (FileLineColLoc file = findFileLocation(location); file && file.getColumn())
+    if (!seen.emplace(file.getAsOpaquePointer(), hash_value(text)).second)
+      return false;
+  return ++errorCount <= shownErrors;
+}
+
 void Diagnostics::print(Diagnostic &diagnostic) {
   StringRef kind = "error";
+  std::string message = withUserNames(textOf(diagnostic));
   switch (diagnostic.getSeverity()) {
-  case DiagnosticSeverity::Error: ++errorCount; break;
+  case DiagnosticSeverity::Error:
+    if (!admit(diagnostic.getLocation(), message))
+      return;
+    break;
   case DiagnosticSeverity::Warning:
     kind = "warning";
     ++warningCount;
@@ -96,7 +112,7 @@ void Diagnostics::print(Diagnostic &diagnostic) {
   case DiagnosticSeverity::Note:
   case DiagnosticSeverity::Remark: kind = "note"; break; // MLIR's notes cannot stand alone, its remarks can
   }
-  printOne(diagnostic.getLocation(), kind, withUserNames(textOf(diagnostic)));
+  printOne(diagnostic.getLocation(), kind, message);
   std::string repairs; // stand last
   for (Diagnostic &note : diagnostic.getNotes()) {
     std::string text = textOf(note);

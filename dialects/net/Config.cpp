@@ -57,7 +57,18 @@ static bool readDistribution(Fields &columns, StringRef key, Attribute attribute
     }
     column.values[i] = *number;
   }
-  return true;
+  StringRef wrong;
+  if (name == "uniform" && column.values[0] > column.values[1])
+    wrong = "the lower bound first";
+  if (name == "normal" && column.values[1] < 0)
+    wrong = "a standard deviation that is not negative, behind the mean";
+  if (name == "integers" && column.values[0] >= column.values[1])
+    wrong = "the smallest number and one beyond the largest";
+  if (wrong.empty())
+    return true;
+  emitError(columns.valueLocation(key)) << "'" << name << "' of column '" << key << "' expects " << wrong << ", found ("
+                                        << numberText(column.values[0]) << ", " << numberText(column.values[1]) << ")";
+  return false;
 }
 
 static void readSource(Fields &fields, DatasetConfig &dataset, bool &hasSource) {
