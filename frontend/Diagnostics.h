@@ -14,13 +14,19 @@
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <functional>
+#include <string>
+
 namespace msc::frontend {
+
+/// How a text is shown: in the language of the user, and with its code if `isMain` (not a note or a help line).
+using Wording = std::function<std::string(llvm::StringRef text, bool isMain)>;
 
 /// Prints all diagnostics of a context while it lives. The source manager and the stream are the caller's and have to
 /// outlive it. Not thread safe beyond what MLIR's diagnostic engine guarantees (one message at a time).
 class Diagnostics {
 public:
-  Diagnostics(mlir::MLIRContext &context, llvm::SourceMgr &sources, llvm::raw_ostream &os);
+  Diagnostics(mlir::MLIRContext &context, llvm::SourceMgr &sources, llvm::raw_ostream &os, Wording wording = nullptr);
   ~Diagnostics();
   Diagnostics(const Diagnostics &) = delete;
   Diagnostics &operator=(const Diagnostics &) = delete;
@@ -33,6 +39,7 @@ public:
 private:
   void print(mlir::Diagnostic &diagnostic);
   void printOne(mlir::Location location, llvm::StringRef kind, llvm::StringRef text);
+  std::string worded(llvm::StringRef text, bool isMain) const;
   std::string displayed(mlir::FileLineColLoc file) const;
   void printSnippet(llvm::StringRef file, unsigned line, unsigned column);
   /// Where a dump has what its remarks place in `original`; null if no dump is read.
@@ -41,6 +48,7 @@ private:
   mlir::MLIRContext &context;
   llvm::SourceMgr &sources;
   llvm::raw_ostream &os;
+  Wording wording;
   mlir::DiagnosticEngine::HandlerID handler;
   bool printedOperations;
   unsigned errorCount = 0;
