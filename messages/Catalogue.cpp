@@ -183,7 +183,9 @@ std::string translatedLine(const std::string &line) {
   return translated(line);
 }
 
-std::string codeText(int code) { return "MSC" + std::to_string(code); }
+std::string codeText(int code) {
+  return "MSC" + std::to_string(code);
+}
 
 const std::vector<Explanation> &explanations() {
   static const std::vector<Explanation> all = [] {
@@ -234,7 +236,8 @@ static std::string readable(std::string_view form) {
 std::string explanationText(const Explanation &explanation) {
   bool chinese = languageOfEnvironment() == Language::Chinese;
   std::string text = codeText(explanation.code) + ": " +
-                     std::string(chinese ? explanation.chinese : explanation.meaning) + "\n\n" + translated("says:") + "\n";
+                     std::string(chinese ? explanation.chinese : explanation.meaning) + "\n\n" + translated("says:") +
+                     "\n";
   for (const Entry &entry : entries)
     if (entry.code == explanation.code)
       text += indented(readable(chinese ? entry.chinese : entry.english));

@@ -4,9 +4,9 @@
 //   CODE(1101, "what it means", "in Chinese", "a wrong example", "the repair")
 //   SAYS(1101, "unknown operator '{0}'", "...")   an error, a warning or a remark of this code
 //   TEXT("did you mean '{0}'?", "...")            what stands in messages, notes, help lines and --help
-// `{0}` stands for any text, which translations keep as it is; `{0!}` for one that is translated, too, if it is a message
-// itself; `{a|b}` for one of the given texts. Sources write messages in English; whoever prints one asks the catalogue for
-// the message that has this form. So no place in the sources knows codes or languages.
+// `{0}` stands for any text, which translations keep as it is; `{0!}` for one that is translated, too, if it is a
+// message itself; `{a|b}` for one of the given texts. Sources write messages in English; whoever prints one asks the
+// catalogue for the message that has this form. So no place in the sources knows codes or languages.
 #pragma once
 
 #include <optional>
@@ -26,8 +26,8 @@ struct Found {
   std::string chinese; ///< with the values of the text
 };
 
-/// The message that has this form; of several one without placeholders, then one with a code, then the one with the most
-/// fixed letters.
+/// The message that has this form; of several one without placeholders, then one with a code, then the one with the
+/// most fixed letters.
 std::optional<Found> find(std::string_view text);
 
 /// The text in the language of the environment; as it is, if that is English or the catalogue does not have it.
@@ -45,7 +45,8 @@ std::string codeText(int code);
 struct Explanation {
   int code;
   std::string_view meaning, chinese;
-  std::string_view wrong, right; ///< statements, items, a whole file, or "$ command"; empty: nothing to write differently
+  std::string_view wrong,
+      right; ///< statements, items, a whole file, or "$ command"; empty: nothing to write differently
 };
 
 /// All codes in ascending order.
