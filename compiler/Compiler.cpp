@@ -5,13 +5,13 @@
 #include "compiler/PlanHeader.h"
 #include "compiler/PlanWriter.h"
 #include "dialects/dist/DistDialect.h"
-#include "dialects/dist/MachineModel.h"
 #include "dialects/net/NetAttributes.h"
 #include "dialects/net/NetDialect.h"
 #include "frontend/Diagnostics.h"
 #include "frontend/Frontend.h"
 #include "frontend/Printer.h"
 #include "passes/sharding/Decisions.h"
+#include "runtime/machine/MachineFile.h"
 #include "runtime/plan/PlanChecker.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -145,6 +145,10 @@ private:
 
   bool readConfig() {
     return timed("options", [&] {
+      Result<MachineModel> machine = readMachine(options.machine);
+      if (!machine)
+        return fail(machine.error());
+      context.getLoadedDialect<dist::DistDialect>()->setMachine(std::move(*machine));
       std::vector<net::ConfigOverride> overrides;
       for (const auto &[key, text] : options.context)
         overrides.push_back({key, text});
@@ -200,7 +204,7 @@ private:
 
   bool afterPartition() {
     writeOperatorNotes(network(), tables);
-    computeUs = priceOperators(network(), dist::MachineModel::cpuLocal());
+    computeUs = priceOperators(network(), dist::machineOf(network()));
     return dumpRanks("step_parallel_end", frontend::RankDumpKind::ParallelEnd) &&
            dumpRanks("18_execute", frontend::RankDumpKind::Execute);
   }
@@ -211,7 +215,7 @@ private:
 
   bool finish() {
     return timed("write", [&] {
-      outcome.plan.set_machine("cpu-local");
+      outcome.plan.set_machine(dist::machineOf(*module).name);
       for (auto program : module->getOps<plan_ir::ProgramOp>())
         writeProgram(program, tables);
       predict();
@@ -224,7 +228,7 @@ private:
   }
 
   /// Modelled time of all operators on the rank with the largest shards.
-  static double priceOperators(net::NetworkOp network, const dist::MachineModel &machine) {
+  static double priceOperators(net::NetworkOp network, const MachineModel &machine) {
     double microseconds = 0;
     for (Operation &op : network.getBody().front()) {
       auto priced = dyn_cast<net::CostInterface>(op);

@@ -1,6 +1,6 @@
 #include "AllShardings.h"
 
-#include "dialects/dist/MachineFile.h"
+#include "runtime/machine/MachineFile.h"
 #include "dialects/dist/MeshNotation.h"
 #include "runtime/plan/Refinement.h"
 

@@ -1,10 +1,14 @@
-#include "dialects/dist/MachineFile.h"
+#include "runtime/machine/MachineFile.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <utility>
 
-namespace msc::dist {
+namespace msc {
 
 using Json = nlohmann::ordered_json;
 
@@ -24,6 +28,14 @@ public:
     if (!(value >= least))
       note(std::string("'") + key + "' is " + object[key].dump() + ", expected at least " + Json(least).dump());
     return value;
+  }
+
+  int64_t wholeNumber(const Json &object, const char *key) {
+    if (!object.is_object() || !object.contains(key) || !object[key].is_number_unsigned()) {
+      note(std::string("'") + key + "' is missing or no whole number");
+      return 1;
+    }
+    return object[key].get<int64_t>();
   }
 
   std::string text(const Json &object, const char *key) {
@@ -46,7 +58,7 @@ private:
 LinkLevel readLevel(const Json &json, Reader &reader) {
   LinkLevel level;
   level.name = reader.text(json, "name");
-  level.ranks = static_cast<int64_t>(reader.number(json, "ranks", 0));
+  level.ranks = reader.wholeNumber(json, "ranks");
   if (!json.is_object() || !json.contains("collectives") || !json["collectives"].is_object()) {
     reader.note("a level has no 'collectives'");
     return level;
@@ -65,20 +77,13 @@ LinkLevel readLevel(const Json &json, Reader &reader) {
   return level;
 }
 
-} // namespace
-
-Result<MachineModel> readMachine(const std::string &nameOrPath) {
-  if (nameOrPath == "cpu-local")
-    return MachineModel::cpuLocal();
-  std::ifstream in(nameOrPath, std::ios::binary);
-  if (!in)
-    return Error{ExitCode::Usage, "there is no machine '" + nameOrPath + "' and no file of that name",
-                 "use cpu-local, or the path of a machine file"};
-  Json json = Json::parse(in, nullptr, /*allow_exceptions=*/false);
+/// The model that `text` describes; `source` names it in messages.
+Result<MachineModel> parse(const std::string &text, const std::string &source) {
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   std::string flaw;
   Reader reader(flaw);
   if (!json.is_object())
-    return Error{ExitCode::BadFile, "machine file '" + nameOrPath + "' is no JSON object", ""};
+    return Error{ExitCode::BadFile, fmt::format("machine file '{}' is no JSON object", source), ""};
   MachineModel machine;
   machine.name = reader.text(json, "name");
   machine.source = reader.text(json, "source");
@@ -90,12 +95,45 @@ Result<MachineModel> readMachine(const std::string &nameOrPath) {
   else
     for (const Json &level : json["levels"])
       machine.levels.push_back(readLevel(level, reader));
-  for (size_t i = 1; i < machine.levels.size(); ++i)
-    if (machine.levels[i - 1].ranks == 0)
+  for (size_t i = 1; i < machine.levels.size(); ++i) {
+    int64_t inner = machine.levels[i - 1].ranks, outer = machine.levels[i].ranks;
+    if (inner == 0)
       reader.note("only the last level may have 0 ranks, which means any number");
+    else if (outer % inner != 0 || outer == inner)
+      reader.note(fmt::format("units of {} ranks do not consist of units of {}", outer, inner));
+  }
   if (!flaw.empty())
-    return Error{ExitCode::BadFile, "machine file '" + nameOrPath + "': " + flaw, ""};
+    return Error{ExitCode::BadFile, fmt::format("machine file '{}': {}", source, flaw), ""};
   return machine;
+}
+
+const std::pair<const char *, const char *> presets[] = {
+#include "runtime/machine/Presets.inc"
+};
+
+} // namespace
+
+std::vector<std::string> machinePresets() {
+  std::vector<std::string> names;
+  for (const auto &[name, text] : presets)
+    names.push_back(name);
+  return names;
+}
+
+Result<MachineModel> readMachine(const std::string &nameOrPath) {
+  for (const auto &[name, text] : presets)
+    if (nameOrPath == name)
+      return parse(text, name);
+  std::ifstream in(nameOrPath, std::ios::binary);
+  if (!in || !std::filesystem::is_regular_file(nameOrPath))
+    return Error{ExitCode::Usage, fmt::format("there is no machine '{}' and no file of that name", nameOrPath),
+                 fmt::format("use {}, or the path of a machine file", fmt::join(machinePresets(), ", "))};
+  return parse(std::string(std::istreambuf_iterator<char>(in), {}), nameOrPath);
+}
+
+const MachineModel &MachineModel::cpuLocal() {
+  static const MachineModel model = *readMachine("cpu-local");
+  return model;
 }
 
 std::string machineJson(const MachineModel &machine) {
@@ -116,4 +154,4 @@ std::string machineJson(const MachineModel &machine) {
   return json.dump(2) + "\n";
 }
 
-} // namespace msc::dist
+} // namespace msc

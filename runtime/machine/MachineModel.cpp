@@ -1,8 +1,8 @@
-#include "dialects/dist/MachineModel.h"
+#include "runtime/machine/MachineModel.h"
 
 #include <algorithm>
 
-namespace msc::dist {
+namespace msc {
 
 const char *moveKindName(MoveKind kind) {
   static constexpr std::array<const char *, moveKinds> names = {
@@ -38,27 +38,4 @@ double MachineModel::operatorUs(double flops, double bytesRead, double bytesWrit
   return launchUs + std::max(flops / flopsPerUs, (bytesRead + bytesWritten) / memoryBytesPerUs);
 }
 
-MachineModel MachineModel::cpuLocal() {
-  MachineModel model;
-  model.name = "cpu-local";
-  model.source = "estimated";
-  model.flopsPerUs = 20000;      // 20 GFlop/s
-  model.memoryBytesPerUs = 8000; // 8 GB/s
-  model.launchUs = 0.5;
-  LinkLevel memory{.name = "shared memory", .ranks = 0};
-  // 4 GB/s. An AllReduce is a ReduceScatter and an AllGather; an Exchange computes more addresses than the named forms.
-  constexpr double beta = 1.0 / 4000;
-  auto set = [&](MoveKind kind, double alpha, double hop) {
-    memory.costs[static_cast<size_t>(kind)] = {alpha, hop, beta};
-  };
-  set(MoveKind::AllReduce, 8, 0.5);
-  set(MoveKind::ReduceScatter, 5, 0.25);
-  set(MoveKind::AllGather, 4, 0.25);
-  set(MoveKind::AlltoAll, 4, 0.25);
-  set(MoveKind::CollectivePermute, 4, 0);
-  set(MoveKind::Exchange, 5, 0.25);
-  model.levels.push_back(std::move(memory));
-  return model;
-}
-
-} // namespace msc::dist
+} // namespace msc

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace msc::dist {
+namespace msc {
 
 /// What one step of a redistribution does. All but Slice communicate.
 enum class MoveKind : uint8_t { Slice, AllReduce, ReduceScatter, AllGather, AlltoAll, CollectivePermute, Exchange };
@@ -42,7 +42,7 @@ struct LinkLevel {
 /// sheets, measured ones from a calibration run.
 struct MachineModel {
   std::string name;
-  std::string source;            ///< "measured" or "estimated"
+  std::string source;            ///< "measured", "estimated", or the data sheet
   std::vector<LinkLevel> levels; ///< innermost first, never empty
   double flopsPerUs = 1;         ///< of one rank
   double memoryBytesPerUs = 1;   ///< of one rank
@@ -53,8 +53,8 @@ struct MachineModel {
   /// Roofline: the slower of arithmetic and memory traffic, plus the launch.
   double operatorUs(double flops, double bytesRead, double bytesWritten) const;
 
-  /// Ranks are threads of one process on a CPU.
-  static MachineModel cpuLocal();
+  /// The preset "cpu-local": ranks are threads of one process on a CPU.
+  static const MachineModel &cpuLocal();
 };
 
-} // namespace msc::dist
+} // namespace msc
