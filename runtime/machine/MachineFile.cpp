@@ -30,6 +30,10 @@ public:
     return value;
   }
 
+  double numberOrZero(const Json &object, const char *key) {
+    return object.is_object() && object.contains(key) ? number(object, key, 0) : 0;
+  }
+
   int64_t wholeNumber(const Json &object, const char *key) {
     if (!object.is_object() || !object.contains(key) || !object[key].is_number_unsigned()) {
       note(std::string("'") + key + "' is missing or no whole number");
@@ -71,8 +75,12 @@ LinkLevel readLevel(const Json &json, Reader &reader) {
       continue;
     }
     const Json &cost = collectives[name];
-    level.costs[kind] = {reader.number(cost, "alpha_us", 0), reader.number(cost, "hop_us", 0),
-                         reader.number(cost, "beta_us_per_byte", 0)};
+    level.costs[kind] = {.alphaUs = reader.number(cost, "alpha_us", 0),
+                         .hopUs = reader.number(cost, "hop_us", 0),
+                         .betaUsPerByte = reader.number(cost, "beta_us_per_byte", 0),
+                         .ownShare = reader.numberOrZero(cost, "own_share"),
+                         .cacheBytes = reader.numberOrZero(cost, "cache_bytes"),
+                         .beyondCacheUsPerByte = reader.numberOrZero(cost, "beyond_cache_us_per_byte")};
   }
   return level;
 }
@@ -145,10 +153,15 @@ std::string machineJson(const MachineModel &machine) {
             {"levels", Json::array()}};
   for (const LinkLevel &level : machine.levels) {
     Json collectives = Json::object();
-    for (size_t kind = 1; kind < moveKinds; ++kind)
-      collectives[moveKindName(static_cast<MoveKind>(kind))] = {{"alpha_us", level.costs[kind].alphaUs},
-                                                                {"hop_us", level.costs[kind].hopUs},
-                                                                {"beta_us_per_byte", level.costs[kind].betaUsPerByte}};
+    for (size_t kind = 1; kind < moveKinds; ++kind) {
+      const LinkCost &cost = level.costs[kind];
+      Json &entry = collectives[moveKindName(static_cast<MoveKind>(kind))];
+      entry = {{"alpha_us", cost.alphaUs}, {"hop_us", cost.hopUs}, {"beta_us_per_byte", cost.betaUsPerByte}};
+      for (auto [key, value] : {std::pair("own_share", cost.ownShare), std::pair("cache_bytes", cost.cacheBytes),
+                                std::pair("beyond_cache_us_per_byte", cost.beyondCacheUsPerByte)})
+        if (value != 0)
+          entry[key] = value;
+    }
     json["levels"].push_back({{"name", level.name}, {"ranks", level.ranks}, {"collectives", collectives}});
   }
   return json.dump(2) + "\n";

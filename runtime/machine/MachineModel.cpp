@@ -21,6 +21,13 @@ GroupShape groupShape(const std::vector<int64_t> &matrix, const std::vector<int3
   return shape;
 }
 
+double LinkCost::us(int64_t members, double receivedBytes) const {
+  auto others = static_cast<double>(members - 1);
+  double handled = receivedBytes * (1 + ownShare / others);
+  return alphaUs + hopUs * others + betaUsPerByte * handled +
+         beyondCacheUsPerByte * std::max(0.0, handled - cacheBytes);
+}
+
 double MachineModel::moveUs(MoveKind kind, GroupShape group, double bytes) const {
   if (kind == MoveKind::Slice)
     return launchUs + 2 * bytes / memoryBytesPerUs;
@@ -31,7 +38,7 @@ double MachineModel::moveUs(MoveKind kind, GroupShape group, double bytes) const
     return candidate.ranks == 0 || candidate.ranks % group.block == 0;
   });
   const LinkCost &cost = (level == levels.end() ? levels.back() : *level).costs[static_cast<size_t>(kind)];
-  return cost.alphaUs + cost.hopUs * static_cast<double>(group.size - 1) + cost.betaUsPerByte * bytes;
+  return cost.us(group.size, bytes);
 }
 
 double MachineModel::operatorUs(double flops, double bytesRead, double bytesWritten) const {
