@@ -5,7 +5,6 @@
 #include "compiler/PlanHeader.h"
 #include "compiler/PlanWriter.h"
 #include "dialects/dist/DistDialect.h"
-#include "dialects/dist/MachineModel.h"
 #include "dialects/net/NetAttributes.h"
 #include "dialects/net/NetDialect.h"
 #include "frontend/Diagnostics.h"
@@ -13,6 +12,7 @@
 #include "frontend/Printer.h"
 #include "messages/Catalogue.h"
 #include "passes/sharding/Decisions.h"
+#include "runtime/machine/MachineFile.h"
 #include "runtime/plan/PlanChecker.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -151,6 +151,10 @@ private:
 
   bool readConfig() {
     return timed("options", [&] {
+      Result<MachineModel> machine = readMachine(options.machine);
+      if (!machine)
+        return fail(machine.error());
+      context.getLoadedDialect<dist::DistDialect>()->setMachine(std::move(*machine));
       std::vector<net::ConfigOverride> overrides;
       for (const auto &[key, text] : options.context)
         overrides.push_back({key, text});
@@ -206,7 +210,7 @@ private:
 
   bool afterPartition() {
     writeOperatorNotes(network(), tables);
-    computeUs = priceOperators(network(), dist::MachineModel::cpuLocal());
+    computeUs = priceOperators(network(), dist::machineOf(network()));
     return dumpRanks("step_parallel_end", frontend::RankDumpKind::ParallelEnd) &&
            dumpRanks("18_execute", frontend::RankDumpKind::Execute);
   }
@@ -217,7 +221,7 @@ private:
 
   bool finish() {
     return timed("write", [&] {
-      outcome.plan.set_machine("cpu-local");
+      outcome.plan.set_machine(dist::machineOf(*module).name);
       for (auto program : module->getOps<plan_ir::ProgramOp>())
         writeProgram(program, tables);
       predict();
@@ -230,7 +234,7 @@ private:
   }
 
   /// Modelled time of all operators on the rank with the largest shards.
-  static double priceOperators(net::NetworkOp network, const dist::MachineModel &machine) {
+  static double priceOperators(net::NetworkOp network, const MachineModel &machine) {
     double microseconds = 0;
     for (Operation &op : network.getBody().front()) {
       auto priced = dyn_cast<net::CostInterface>(op);

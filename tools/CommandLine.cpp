@@ -116,7 +116,7 @@ static std::string plainText(std::string text) {
 static void translateHelp(CLI::App &app) {
   app.description(messages::translated(app.get_description()));
   app.footer(messages::translated(app.get_footer()));
-  for (const char *label : {"Usage", "OPTIONS", "SUBCOMMAND", "Positionals", "REQUIRED"})
+  for (const char *label : {"Usage", "OPTIONS", "SUBCOMMAND", "Positionals", "REQUIRED", "Needs", "Excludes"})
     app.get_formatter()->label(label, messages::translated(label));
   for (CLI::Option *option : app.get_options()) {
     option->description(messages::translated(option->get_description()));

@@ -4,6 +4,7 @@
 #include "compiler/Report.h"
 #include "messages/Catalogue.h"
 #include "runtime/Nearest.h"
+#include "runtime/machine/MachineFile.h"
 #include "runtime/plan/PlanFile.h"
 #include "tools/CommandLine.h"
 #include "tools/FileKind.h"
@@ -14,6 +15,8 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -44,6 +47,8 @@ struct CompileFlags {
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
     app.add_option("-D,--define", defines, "NAME=VALUE: overrides a const of the network")->allow_extra_args(false);
     app.add_option("--keep", options.keep, "values to keep as results, e.g. %a,grad:w")->delimiter(',');
+    app.add_option("--machine", options.machine,
+                   fmt::format("{}, or a machine file: what it is compiled for", fmt::join(machinePresets(), ", ")));
     app.add_flag("--no-fusion", noFusion, "one kernel per operator");
     app.add_flag("--no-moves", noMoves, "complete and redistribute values as 18_execute shows it, one after the other");
     app.add_flag("--repropagate", options.repropagate, "of a dump, keep only the strategies that the user wrote");
