@@ -47,8 +47,9 @@ std::string displayedPath(const SourceMgr &sources, StringRef name) {
   return path.str().str();
 }
 
-Diagnostics::Diagnostics(MLIRContext &context, SourceMgr &sources, raw_ostream &os)
-    : context(context), sources(sources), os(os), printedOperations(context.shouldPrintOpOnDiagnostic()) {
+Diagnostics::Diagnostics(MLIRContext &context, SourceMgr &sources, raw_ostream &os, Wording wording)
+    : context(context), sources(sources), os(os), wording(std::move(wording)),
+      printedOperations(context.shouldPrintOpOnDiagnostic()) {
   context.printOpOnDiagnostic(false);
   handler = context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     print(diagnostic);
@@ -58,7 +59,7 @@ Diagnostics::Diagnostics(MLIRContext &context, SourceMgr &sources, raw_ostream &
 
 Diagnostics::~Diagnostics() {
   if (errorCount > shownErrors)
-    os << "note: " << errorCount - shownErrors << " more errors are not shown\n";
+    os << "note: " << worded(std::to_string(errorCount - shownErrors) + " more errors are not shown", /*isMain=*/false) << "\n";
   context.getDiagEngine().eraseHandler(handler);
   context.printOpOnDiagnostic(printedOperations);
 }
@@ -97,6 +98,10 @@ bool Diagnostics::admit(Location location, StringRef text) {
   return ++errorCount <= shownErrors;
 }
 
+std::string Diagnostics::worded(StringRef text, bool isMain) const {
+  return wording ? wording(text, isMain) : text.str();
+}
+
 void Diagnostics::print(Diagnostic &diagnostic) {
   StringRef kind = "error";
   std::string message = withUserNames(textOf(diagnostic));
@@ -112,14 +117,14 @@ void Diagnostics::print(Diagnostic &diagnostic) {
   case DiagnosticSeverity::Note:
   case DiagnosticSeverity::Remark: kind = "note"; break; // MLIR's notes cannot stand alone, its remarks can
   }
-  printOne(diagnostic.getLocation(), kind, message);
+  printOne(diagnostic.getLocation(), kind, worded(message, /*isMain=*/true));
   std::string repairs; // stand last
   for (Diagnostic &note : diagnostic.getNotes()) {
     std::string text = textOf(note);
-    if (StringRef(text).starts_with("help: "))
-      repairs += text + "\n";
+    if (StringRef help = text; help.consume_front("help: "))
+      repairs += "help: " + worded(help, /*isMain=*/false) + "\n";
     else
-      printOne(note.getLocation(), "note", text);
+      printOne(note.getLocation(), "note", worded(text, /*isMain=*/false));
   }
   os << repairs;
   os.flush();
@@ -151,7 +156,8 @@ void Diagnostics::printOne(Location location, StringRef kind, StringRef text) {
   os << ": " << kind << ": " << text << '\n';
   printSnippet(shown.getFilename(), shown.getLine(), shown.getColumn());
   if (isInDump && kind != "note")
-    os << displayed(file) << ':' << file.getLine() << ": note: the dumped network has it here\n";
+    os << displayed(file) << ':' << file.getLine() << ": note: "
+       << worded("the dumped network has it here", /*isMain=*/false) << '\n';
 }
 
 /// Line `line` (from 1) of a text.

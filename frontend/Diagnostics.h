@@ -14,16 +14,22 @@
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <functional>
 #include <set>
+#include <string>
 
 namespace msc::frontend {
 
+/// How a text is shown: in the language of the user, and with its code if `isMain` (not a note or a help line).
+using Wording = std::function<std::string(llvm::StringRef text, bool isMain)>;
+
 /// Prints the diagnostics of a context while it lives: an error at one place once, however many instances of a cell or
-/// rounds of a repeat have it, and no more than the first 200 errors, then their number. The source manager and the stream are the caller's and have to
-/// outlive it. Not thread safe beyond what MLIR's diagnostic engine guarantees (one message at a time).
+/// rounds of a repeat have it, and no more than the first 200 errors, then their number. The source manager and the
+/// stream are the caller's and have to outlive it. Not thread safe beyond what MLIR's diagnostic engine guarantees (one
+/// message at a time).
 class Diagnostics {
 public:
-  Diagnostics(mlir::MLIRContext &context, llvm::SourceMgr &sources, llvm::raw_ostream &os);
+  Diagnostics(mlir::MLIRContext &context, llvm::SourceMgr &sources, llvm::raw_ostream &os, Wording wording = nullptr);
   ~Diagnostics();
   Diagnostics(const Diagnostics &) = delete;
   Diagnostics &operator=(const Diagnostics &) = delete;
@@ -37,6 +43,7 @@ public:
 private:
   void print(mlir::Diagnostic &diagnostic);
   void printOne(mlir::Location location, llvm::StringRef kind, llvm::StringRef text);
+  std::string worded(llvm::StringRef text, bool isMain) const;
   std::string displayed(mlir::FileLineColLoc file) const;
   void printSnippet(llvm::StringRef file, unsigned line, unsigned column);
   /// Where a dump has what its remarks place in `original`; null if no dump is read.
@@ -49,6 +56,7 @@ private:
   llvm::SourceMgr &sources;
   llvm::raw_ostream &os;
   std::set<std::pair<const void *, size_t>> seen; ///< places and texts of errors
+  Wording wording;
   mlir::DiagnosticEngine::HandlerID handler;
   bool printedOperations;
   unsigned errorCount = 0;

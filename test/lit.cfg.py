@@ -16,6 +16,7 @@ for name in list(os.environ):
     if name.startswith(("OMPI_", "PRTE_", "PMIX_", "MSC_", "ASAN_", "UBSAN_", "LD_")) or name == "HOME":
         config.environment[name] = os.environ[name]
 config.environment.update({
+    "LC_ALL": "C",
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",

@@ -25,14 +25,15 @@ struct Arguments {
 int parseCommandLine(CLI::App &app, const Arguments &arguments);
 
 /// To be called first: a closed standard file is replaced by /dev/null, lest the first file that is opened gets its lines, and
-/// a write beyond the limit on file sizes (ulimit -f) is an error of that write, not the end of the process. Ends that no
-/// caller can handle get a line of `program` (LastWords.h).
-void prepareProcess(const std::string &program);
+/// a write beyond the limit on file sizes (ulimit -f) is an error of that write, not the end of the process.
+void prepareProcess();
 
 /// Brings `text` to stdout. NoResource if it does not get there; a reader that has gone had what it wanted.
 Status printText(const std::string &text);
 
-/// "msc: error: ..." and, unless empty, "help: ..." on stderr.
+/// "msc: error: ..." and, unless empty, "help: ...", in the language of the user; each ends in a newline.
+std::string errorText(const std::string &program, const std::string &message, const std::string &help);
+/// The same on stderr.
 void printError(const std::string &program, const std::string &message, const std::string &help);
 
 } // namespace msc::tools

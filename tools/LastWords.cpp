@@ -1,29 +1,32 @@
 #include "tools/LastWords.h"
 
 #include "runtime/Status.h"
+#include "tools/CommandLine.h"
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
-#include <initializer_list>
 #include <new>
-#include <string>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 namespace msc::tools {
 
-static char prefix[64] = "";
+static constexpr std::array fatalSignals = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+static constexpr std::array<const char *, fatalSignals.size()> signalNames = {"SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE"};
 
-/// Everything here may run in a signal handler and without memory: system calls on fixed text only.
-static void say(std::initializer_list<const char *> texts) {
-  for (const char *text : texts)
-    if (write(STDERR_FILENO, text, std::strlen(text)) < 0)
-      return;
-}
+/// What there is to say, worded while there is memory.
+struct Texts {
+  std::string program, noMemory, libraryExit;
+  std::array<std::string, fatalSignals.size()> crash;
+};
+static Texts texts;
+static std::atomic<bool> speaking; ///< main has not returned
+
+static const char reportHelp[] = "please report it with the command and its input";
 
 /// The first thread that gets here speaks for the process.
 static void takeTheWord() {
@@ -32,14 +35,17 @@ static void takeTheWord() {
     pause();
 }
 
-void endWithoutMemory() {
+[[noreturn]] static void endWith(const std::string &text, ExitCode code) {
   takeTheWord();
-  say({prefix, "error: out of memory\nhelp: raise the limit that 'ulimit -v' or the container sets, or use fewer ranks\n"});
-  _exit(static_cast<int>(ExitCode::NoResource));
+  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+  _exit(static_cast<int>(code));
 }
 
+void endWithoutMemory() { endWith(texts.noMemory, ExitCode::NoResource); }
+
+/// Much is asked for: another thread may have returned what was lacking.
 static bool memoryIsLeft() {
-  constexpr size_t probe = 16u << 20;
+  constexpr size_t probe = 256u << 20;
   void *memory = mmap(nullptr, probe, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
     return false;
@@ -47,41 +53,50 @@ static bool memoryIsLeft() {
   return true;
 }
 
+/// System calls on text that is ready: there may be no memory, and locks may be held.
 static void onFatalSignal(int signal) {
   if (!memoryIsLeft())
     endWithoutMemory();
-  takeTheWord();
-  const char *name = signal == SIGSEGV ? "SIGSEGV" : signal == SIGBUS ? "SIGBUS" : signal == SIGILL ? "SIGILL" : "SIGFPE";
-  say({prefix, "error: internal error: ", name, "\nhelp: please report it with the command and its input\n"});
+  size_t index = 0;
+  while (fatalSignals[index] != signal)
+    ++index;
   rlimit core{};
-  if (getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_cur > 0) {
-    std::signal(signal, SIG_DFL);
-    raise(signal);
-    return; // delivered once the handler ends
-  }
-  _exit(static_cast<int>(ExitCode::Internal));
+  if (getrlimit(RLIMIT_CORE, &core) != 0 || core.rlim_cur == 0)
+    endWith(texts.crash[index], ExitCode::Internal);
+  takeTheWord();
+  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, texts.crash[index].data(), texts.crash[index].size());
+  std::signal(signal, SIG_DFL);
+  raise(signal); // delivered once the handler ends
 }
 
 [[noreturn]] static void onUncaught() {
-  const char *what = "an unknown exception";
-  std::string text;
+  std::string what = "an unknown exception";
   try {
     if (std::exception_ptr current = std::current_exception())
       std::rethrow_exception(current);
   } catch (const std::bad_alloc &) {
     endWithoutMemory();
   } catch (const std::exception &error) {
-    text = error.what();
-    what = text.c_str();
+    what = error.what();
   } catch (...) {
   }
-  takeTheWord();
-  say({prefix, "error: internal error: ", what, "\nhelp: please report it with the command and its input\n"});
-  _exit(static_cast<int>(ExitCode::Internal));
+  endWith(errorText(texts.program, "internal error: " + what, reportHelp), ExitCode::Internal);
 }
 
-void installLastWords(const std::string &program) {
-  std::strncpy(prefix, (program + ": ").c_str(), sizeof(prefix) - 1);
+static void onExit() {
+  if (speaking)
+    endWith(texts.libraryExit, ExitCode::NoResource);
+}
+
+LastWords::LastWords(const std::string &program) {
+  texts.program = program;
+  texts.noMemory = errorText(program, "out of memory", "raise the limit that 'ulimit -v' or the container sets, or use fewer ranks");
+  texts.libraryExit = errorText(program, "a library ended the process, see above; as a rule memory or threads are short",
+                                "raise the limits that 'ulimit -a' shows, or use fewer ranks");
+  for (size_t i = 0; i < fatalSignals.size(); ++i)
+    texts.crash[i] = errorText(program, std::string("internal error: ") + signalNames[i], reportHelp);
+  speaking = true;
+  std::atexit(onExit);
   std::set_new_handler(endWithoutMemory);
   std::set_terminate(onUncaught);
   // A stack that has run over has no room for the handler.
@@ -90,7 +105,7 @@ void installLastWords(const std::string &program) {
   alternative.ss_sp = stack;
   alternative.ss_size = sizeof(stack);
   sigaltstack(&alternative, nullptr);
-  for (int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE}) {
+  for (int signal : fatalSignals) {
     struct sigaction old {}, action {};
     action.sa_handler = onFatalSignal;
     action.sa_flags = SA_ONSTACK;
@@ -98,5 +113,7 @@ void installLastWords(const std::string &program) {
       sigaction(signal, &action, nullptr);
   }
 }
+
+LastWords::~LastWords() { speaking = false; }
 
 } // namespace msc::tools

@@ -5,13 +5,20 @@
 
 namespace msc::tools {
 
-/// To be called once, before threads start. From then on
+/// One per program, made first in main. While it lives
 /// - an allocation that fails ends the process with "PROGRAM: error: out of memory" and exit code 4;
-/// - a fatal signal (SIGSEGV, SIGBUS, SIGILL, SIGFPE) ends it likewise if no memory can be mapped, libraries fall over where
-///   they do not check, else with "internal error" and exit code 70, or by the signal itself if core dumps are on;
+/// - a fatal signal (SIGSEGV, SIGBUS, SIGILL, SIGFPE) ends it likewise if little memory can be mapped, libraries fall over
+///   where they do not check, else with "internal error" and exit code 70, or by the signal itself if core dumps are on;
+/// - a library that calls exit(), as OpenMP's does where it gets no memory, ends it with exit code 4 and a line that says so;
 /// - an exception that nobody catches ends it with "internal error", what it says, and exit code 70.
-/// Handlers that are there already (a sanitizer's) stay.
-void installLastWords(const std::string &program);
+/// Handlers of signals that are there already (a sanitizer's) stay.
+class LastWords {
+public:
+  explicit LastWords(const std::string &program);
+  ~LastWords();
+  LastWords(const LastWords &) = delete;
+  LastWords &operator=(const LastWords &) = delete;
+};
 
 /// Ends the process as an allocation that fails does; for libraries that ask for a handler of their own.
 [[noreturn]] void endWithoutMemory();

@@ -1,5 +1,7 @@
 #include "passes/sharding/Convert.h"
 
+#include "dialects/dist/DistDialect.h"
+
 using namespace mlir;
 
 namespace msc::passes {
@@ -40,6 +42,7 @@ OperatorFacts factsOf(Operation *op) {
 
 Problem problemOf(net::NetworkOp network, int64_t devices, std::vector<Operation *> &operations) {
   Problem problem{.devices = devices};
+  problem.machine = dist::machineOf(network);
   llvm::DenseMap<Value, int32_t> index;
   auto tensor = [&](Value value) {
     auto [at, isNew] = index.try_emplace(value, static_cast<int32_t>(problem.tensors.size()));

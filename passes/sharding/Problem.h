@@ -33,7 +33,7 @@ struct Problem {
   int64_t devices = 1;
   std::vector<ProblemTensor> tensors;
   std::vector<ProblemOperator> operators;
-  dist::MachineModel machine = dist::MachineModel::cpuLocal();
+  MachineModel machine = MachineModel::cpuLocal();
 };
 
 /// The strategy of one operator and where it came from.
