@@ -84,8 +84,10 @@ static void onFatalSignal(int signal) {
 }
 
 static void onExit() {
-  if (speaking)
-    endWith(texts.libraryExit, ExitCode::NoResource);
+  if (!speaking)
+    return;
+  std::atexit(onExit); // the next thread that calls exit() would pass the handlers that one has called
+  endWith(texts.libraryExit, ExitCode::NoResource);
 }
 
 LastWords::LastWords(const std::string &program) {
