@@ -11,7 +11,7 @@ constexpr StringLiteral kPhase = "net.phase", kInstanceName = "net.instance_name
                         kValueNames = "net.value_names", kInStrategy = "net.in_strategy",
                         kOutStrategy = "net.out_strategy", kOrigin = "net.strategy_origin", kForward = "net.forward",
                         kId = "net.id", kGradientOfResult = "net.gradient_of_result",
-                        kGradientOfOperand = "net.gradient_of_operand";
+                        kGradientOfOperand = "net.gradient_of_operand", kResultFactors = "net.result_factors";
 
 StringRef getString(Operation *op, StringRef key) {
   auto attr = op->getAttrOfType<StringAttr>(key);
@@ -158,6 +158,14 @@ std::optional<int64_t> getGradientOfOperand(Operation *op) {
 }
 void setGradientOfOperand(Operation *op, int64_t operand) {
   setInt(op, kGradientOfOperand, operand);
+}
+
+SmallVector<int64_t> getResultFactors(Operation *op) {
+  auto factors = op->getAttrOfType<DenseI64ArrayAttr>(kResultFactors);
+  return factors ? SmallVector<int64_t>(factors.asArrayRef()) : SmallVector<int64_t>();
+}
+void setResultFactors(Operation *op, ArrayRef<int64_t> factors) {
+  op->setAttr(kResultFactors, DenseI64ArrayAttr::get(op->getContext(), factors));
 }
 
 std::optional<int64_t> getId(Operation *op) {

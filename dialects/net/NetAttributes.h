@@ -48,6 +48,10 @@ void setGradientOfResult(mlir::Operation *op, unsigned operand, int64_t result);
 /// A backward operator whose first result is the gradient of an operand of its forward operator: which operand.
 std::optional<int64_t> getGradientOfOperand(mlir::Operation *op);
 void setGradientOfOperand(mlir::Operation *op, int64_t operand);
+/// Operators within an expansion or a gradient whose operands do not tell how the result is split: per dimension of the
+/// result the factor of the expanded or forward operator's rule that cuts it, or -1. Empty: nothing is said.
+llvm::SmallVector<int64_t> getResultFactors(mlir::Operation *op);
+void setResultFactors(mlir::Operation *op, llvm::ArrayRef<int64_t> factors);
 /// Ordinal of a forward operator, given by `numberOperators` before autodiff.
 std::optional<int64_t> getId(mlir::Operation *op);
 void setId(mlir::Operation *op, int64_t id);
