@@ -81,7 +81,8 @@ public:
   }
 
   Result<CompileOutcome> run() {
-    bool done = parse() && readConfig() && isSound() && runPhases(strategyPhases(*config, options)) && afterStrategies() &&
+    bool done = parse() && readConfig() && isSound() && runPhases(strategyPhases(*config, options)) &&
+                runPhases(unrollPhases()) && afterStrategies() &&
                 runPhases(partitionPhases(*config, options)) && afterPartition() && runPhases(optimizePhases(options)) &&
                 afterOptimization() && runPhases(planPhases(options)) && finish();
     if (!done && failure.message.empty() && diagnostics.blamesCommandLine())
@@ -127,6 +128,7 @@ private:
       parseOptions.repropagate = options.repropagate;
       parseOptions.library = libraryFolder();
       parseOptions.keepBroken = true;
+      parseOptions.keepRepeats = true;
       parseOptions.mayLackNetwork = mayLackNetwork;
       module = frontend::parseFile(options.input, context, parseOptions, sources);
       return static_cast<bool>(module);
@@ -174,7 +176,8 @@ private:
       phase.build(manager);
       if (timed(phase.name, [&] { return mlir::failed(manager.run(*module)); }))
         return false;
-      dumps.skip();
+      if (phase.isStage)
+        dumps.skip();
     }
     return true;
   }

@@ -39,6 +39,11 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
   };
 }
 
+std::vector<Phase> unrollPhases() {
+  return {{"unroll", "the rounds of repeats stand one after the other",
+           [](PassManager &manager) { manager.addPass(passes::createUnrollPass()); }, /*isStage=*/false}};
+}
+
 std::vector<Phase> partitionPhases(const net::Config &config, const CompileOptions &options) {
   autodiff::BuildGradientsOptions gradients;
   gradients.loss = config.train ? config.train->minimize : "";

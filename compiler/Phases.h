@@ -17,10 +17,13 @@ struct Phase {
   std::string name;     ///< key of the report's `timing`
   std::string sentence; ///< what holds afterwards
   std::function<void(mlir::PassManager &)> build;
+  bool isStage = true; ///< counted in the names of dumps
 };
 
 /// From a parsed network to strategies for all of its operators.
 std::vector<Phase> strategyPhases(const net::Config &config, const CompileOptions &options);
+/// From there to a network without repeats.
+std::vector<Phase> unrollPhases();
 /// From there to a partitioned network with explicit collectives.
 std::vector<Phase> partitionPhases(const net::Config &config, const CompileOptions &options);
 /// Communication made fewer, smaller and earlier.
