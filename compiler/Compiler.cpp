@@ -5,13 +5,14 @@
 #include "compiler/PlanHeader.h"
 #include "compiler/PlanWriter.h"
 #include "dialects/dist/DistDialect.h"
-#include "dialects/dist/MachineModel.h"
 #include "dialects/net/NetAttributes.h"
 #include "dialects/net/NetDialect.h"
 #include "frontend/Diagnostics.h"
 #include "frontend/Frontend.h"
 #include "frontend/Printer.h"
+#include "messages/Catalogue.h"
 #include "passes/sharding/Decisions.h"
+#include "runtime/machine/MachineFile.h"
 #include "runtime/plan/PlanChecker.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -27,10 +28,15 @@ using namespace mlir;
 
 namespace msc::compiler {
 
+/// Messages are in the language of the user, errors and warnings with their code.
+static std::string wordingOf(llvm::StringRef text, bool isMain) {
+  return isMain ? messages::withCode(text.str()) : messages::translated(text.str());
+}
+
 Result<std::string> format(const std::string &text, const std::string &path) {
   llvm::SourceMgr sources;
   MLIRContext context(MLIRContext::Threading::DISABLED);
-  frontend::Diagnostics diagnostics(context, sources, llvm::errs());
+  frontend::Diagnostics diagnostics(context, sources, llvm::errs(), wordingOf);
   if (std::optional<std::string> formatted = frontend::formatString(text, path, context, sources))
     return std::move(*formatted);
   return Error{ExitCode::Failed, "", ""};
@@ -61,7 +67,7 @@ namespace {
 class Compilation {
 public:
   explicit Compilation(const CompileOptions &options)
-      : options(options), context(MLIRContext::Threading::DISABLED), diagnostics(context, sources, llvm::errs()) {
+      : options(options), context(MLIRContext::Threading::DISABLED), diagnostics(context, sources, llvm::errs(), wordingOf) {
     DialectRegistry registry;
     registry.insert<dist::DistDialect, plan_ir::PlanDialect>();
     net::registerNetDialect(registry);
@@ -147,6 +153,10 @@ private:
 
   bool readConfig() {
     return timed("options", [&] {
+      Result<MachineModel> machine = readMachine(options.machine);
+      if (!machine)
+        return fail(machine.error());
+      context.getLoadedDialect<dist::DistDialect>()->setMachine(std::move(*machine));
       std::vector<net::ConfigOverride> overrides;
       for (const auto &[key, text] : options.context)
         overrides.push_back({key, text});
@@ -203,7 +213,7 @@ private:
 
   bool afterPartition() {
     writeOperatorNotes(network(), tables);
-    computeUs = priceOperators(network(), dist::MachineModel::cpuLocal());
+    computeUs = priceOperators(network(), dist::machineOf(network()));
     return dumpRanks("step_parallel_end", frontend::RankDumpKind::ParallelEnd) &&
            dumpRanks("18_execute", frontend::RankDumpKind::Execute);
   }
@@ -214,7 +224,7 @@ private:
 
   bool finish() {
     return timed("write", [&] {
-      outcome.plan.set_machine("cpu-local");
+      outcome.plan.set_machine(dist::machineOf(*module).name);
       for (auto program : module->getOps<plan_ir::ProgramOp>())
         writeProgram(program, tables);
       predict();
@@ -227,7 +237,7 @@ private:
   }
 
   /// Modelled time of all operators on the rank with the largest shards.
-  static double priceOperators(net::NetworkOp network, const dist::MachineModel &machine) {
+  static double priceOperators(net::NetworkOp network, const MachineModel &machine) {
     double microseconds = 0;
     for (Operation &op : network.getBody().front()) {
       auto priced = dyn_cast<net::CostInterface>(op);

@@ -22,6 +22,7 @@ struct CompileOptions {
   KeyValues defines;              ///< -D name=value
   std::vector<std::string> keep;  ///< values to keep as results: "%a", "grad:w"
   std::string saveGraphsRanks;    ///< "" (all up to 16 devices, else rank 0), "all" or "0,5"
+  std::string machine = "cpu-local"; ///< preset or file of the machine model that prices all choices
   bool fusion = true;             ///< off: one kernel per operator
   bool moves = true;              ///< off: completions and redistributions run as 18_execute shows them
   bool repropagate = false;       ///< keep only the user's strategies of a dump

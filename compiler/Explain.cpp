@@ -5,6 +5,7 @@
 #include "runtime/plan/PlanIndex.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -111,13 +112,14 @@ Result<std::string> explainText(const plan::Plan &plan, const std::string &op) {
                       localShapes(plan, note)});
   text += table(rows);
 
-  rows = {{"PHASE", "COLLECTIVE", "PLACE", "GROUPS", "BYTES", "REASON"}};
+  rows = {{"PHASE", "COLLECTIVE", "PLACE", "GROUPS", "BYTES", "US", "REASON"}};
   uint64_t total = 0;
   for (const CollectiveFacts &facts : collectivesOf(plan, op)) {
     total += facts.bytes;
-    rows.push_back({facts.phase, facts.kind, facts.location, groupsText(facts.groups), bytesText(facts.bytes), facts.reason});
+    rows.push_back({facts.phase, facts.kind, facts.location, groupsText(facts.groups), bytesText(facts.bytes),
+                    llvm::formatv("{0:F1}", facts.predictedUs), facts.reason});
   }
-  text += "\ncollectives of one step (bytes received per rank, at most)\n";
+  text += "\ncollectives of one step (bytes received per rank, at most; predicted microseconds on " + plan.machine() + ")\n";
   text += rows.size() == 1 ? "  none\n" : table(rows);
   if (!op.empty())
     return text + "\nin all " + bytesText(total) + " per rank and step, of " +

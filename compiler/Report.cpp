@@ -112,6 +112,7 @@ std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, const s
   report["digest"] = plan.digest();
   report["parallel_mode"] = plan.parallel_mode();
   report["search_mode"] = plan.search_mode();
+  report["machine"] = plan.machine();
   report["operators"] = Json::array();
   for (const plan::OperatorNote &note : plan.operators())
     if (op.empty() || note.name() == op)

@@ -372,7 +372,8 @@ bool OperatorBuilder::takeAttribute(const ast::Arg &field, const ast::Attributes
     auto ordinals = failed(value) ? DenseI64ArrayAttr()
                                   : cast_or_null<DenseI64ArrayAttr>(convertAttribute(AttributeKind::IntTuple, *value, builder));
     if (succeeded(value) && !ordinals)
-      error(field.value.place) << "'alike' expects a tuple of whole numbers, found '" << net::valueText(*value) << "'";
+      error(field.value.place) << "'" << key << "' expects " << kindText(AttributeKind::IntTuple) << ", found '"
+                               << net::valueText(*value) << "'";
     if (ordinals)
       alike.assign(ordinals.asArrayRef().begin(), ordinals.asArrayRef().end());
     return static_cast<bool>(ordinals);

@@ -1,9 +1,9 @@
 #include "tools/Redistribute.h"
 
 #include "compiler/Explain.h"
-#include "dialects/dist/MachineFile.h"
 #include "dialects/dist/MeshNotation.h"
 #include "dialects/dist/Reshard.h"
+#include "runtime/machine/MachineFile.h"
 #include "tools/CommandLine.h"
 #include "tools/RedistributeCheck.h"
 
@@ -55,7 +55,7 @@ struct Question {
   std::vector<int64_t> shape;
   std::string dtype;
   size_t elementBytes = 4;
-  dist::MachineModel machine;
+  MachineModel machine;
   std::vector<int64_t> order; ///< the rank at each place of the mesh
 
   std::string text(const Sharding &sharding) const {
@@ -212,7 +212,7 @@ Result<Question> readQuestion(const RedistributeFlags &flags) {
   question.to = *to;
   if (Status status = checkSides(flags, question); !status)
     return status.error();
-  Result<dist::MachineModel> machine = dist::readMachine(flags.machine);
+  Result<MachineModel> machine = readMachine(flags.machine);
   if (!machine)
     return machine.error();
   question.machine = *machine;
@@ -305,8 +305,8 @@ void printSteps(const Question &q, const Steps &steps, int64_t rank) {
     rows[0].insert(rows[0].begin() + 2, "elements of rank " + std::to_string(rank));
   int64_t place = rank < 0 || q.order.empty() ? rank : std::find(q.order.begin(), q.order.end(), rank) - q.order.begin();
   for (const dist::ReshardStep &step : steps) {
-    bool moves = step.kind != dist::MoveKind::Slice;
-    std::vector<std::string> row{dist::moveKindName(step.kind), q.text(step.after),
+    bool moves = step.kind != MoveKind::Slice;
+    std::vector<std::string> row{moveKindName(step.kind), q.text(step.after),
                                  moves ? compiler::bytesText(static_cast<uint64_t>(q.bytes(step.receivedElements))) : "-",
                                  fmt::format("{:.1f}", q.us(step)), groupsText(q.groups(step))};
     if (rank >= 0)
@@ -343,10 +343,10 @@ Json stepsJson(const Question &q, const Steps &steps, int64_t rank) {
   int64_t place = rank < 0 || q.order.empty() ? rank : std::find(q.order.begin(), q.order.end(), rank) - q.order.begin();
   Json list = Json::array();
   for (const dist::ReshardStep &step : steps) {
-    Json json{{"kind", dist::moveKindName(step.kind)},
+    Json json{{"kind", moveKindName(step.kind)},
               {"sharding", q.text(step.after)},
               {"groups", q.groups(step)},
-              {"received_elements", step.kind == dist::MoveKind::Slice ? 0 : step.receivedElements},
+              {"received_elements", step.kind == MoveKind::Slice ? 0 : step.receivedElements},
               {"predicted_us", q.us(step)}};
     if (rank >= 0) {
       Json box = Json::array();
@@ -404,7 +404,7 @@ void RedistributeFlags::addTo(CLI::App &app) {
   app.add_option("--device-order", deviceOrder, "the rank at each place of the mesh: 0,2,1,3");
   app.add_option("--rank", rank, "also shows which elements this rank holds after each step")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20));
-  app.add_option("--machine", machine, "cpu-local, or a machine file (default: cpu-local)");
+  app.add_option("--machine", machine, fmt::format("{}, or a machine file (default: cpu-local)", fmt::join(machinePresets(), ", ")));
   app.add_flag("--all", all, "also shows other ways, and by how much they lose");
   app.add_flag("--json", json, "the answer as JSON");
   app.add_flag("--verify", verify, "runs the steps on data, every rank a thread, and compares with index arithmetic");

@@ -72,14 +72,14 @@ Status runStep(const dist::ReshardStep &step, const Sharding &before, const Shap
     return group.error();
   size_t position = static_cast<size_t>((*group)->rank());
   std::vector<double> after(static_cast<size_t>(elementCount(step.after.localBox(shape, world.rank()))));
-  comm::OperationLabel label{dist::moveKindName(step.kind), ""};
+  comm::OperationLabel label{moveKindName(step.kind), ""};
   Status status;
   switch (step.kind) {
-  case dist::MoveKind::AllReduce:
+  case MoveKind::AllReduce:
     status = (*group)->allReduce(data.data(), after.data(), static_cast<int64_t>(data.size()), comm::ElementType::F64,
                                  step.reduce, label);
     break;
-  case dist::MoveKind::ReduceScatter:
+  case MoveKind::ReduceScatter:
     status = (*group)->reduceScatter(data.data(), after.data(), scatterPieces(before, step.after, shape, members),
                                      comm::ElementType::F64, step.reduce, label);
     break;

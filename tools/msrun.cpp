@@ -1,5 +1,6 @@
 // msrun: runs a plan.
 #include "runtime/Nearest.h"
+#include "runtime/calibrate/Calibrate.h"
 #include "runtime/checkpoint/File.h"
 #include "runtime/comm/mpi/Loader.h"
 #include "runtime/data/DataSource.h"
@@ -7,10 +8,12 @@
 #include "runtime/executor/Fetch.h"
 #include "runtime/executor/Run.h"
 #include "runtime/launch/Launch.h"
+#include "runtime/machine/MachineFile.h"
 #include "runtime/plan/PlanChecker.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanText.h"
 #include "tools/CommandLine.h"
+#include "tools/LastWords.h"
 #include "tools/FileKind.h"
 
 #include <CLI/App.hpp>
@@ -37,6 +40,8 @@ struct Flags {
   std::vector<std::string> inputs, fetches;
   std::string device = "auto";
   bool printPlan = false, saveGraphs = false;
+  std::string machineFile; ///< of --calibrate, which takes the place of a plan; else empty
+  int64_t ranks = 0;       ///< of --calibrate; 0: as it was started
   double timeout = 0; ///< seconds; 0 = none
 
   static std::string wholeNumber(const std::string &text) {
@@ -45,7 +50,7 @@ struct Flags {
   }
 
   void addTo(CLI::App &app) {
-    app.add_option("plan", options.planPath, "a plan that 'msc compile' wrote")->required();
+    CLI::Option *plan = app.add_option("plan", options.planPath, "a plan that 'msc compile' wrote");
     app.add_option("--transport", transport, "threads, mpi or cluster (default: as it was started)");
     app.add_option("--device", device, "cpu or cuda (default: what the plan says)");
     app.add_option("--threads-per-rank", options.threadsPerRank, "(default: processors / ranks of this host)")
@@ -65,6 +70,16 @@ struct Flags {
     app.add_flag("--checkpoint-per-rank", options.checkpoint.perRank, "one folder per rank");
     app.add_flag("--no-checkpoint", options.checkpoint.off, "writes no checkpoints");
     app.add_option("--resume", options.checkpoint.resume, "DIR or latest: goes on from a checkpoint");
+    CLI::Option *calibrate =
+        app.add_option("--calibrate", machineFile,
+                       "measures what computation and communication cost here, in about 20 s, and writes the machine file "
+                       "that 'msc compile --machine' reads (default: machine.json)")
+            ->expected(0, 1)
+            ->default_str("machine.json")
+            ->excludes(plan);
+    app.add_option("--ranks", ranks, "of --calibrate: threads that take part (default: one per processor)")
+        ->check(CLI::Range(int64_t{2}, int64_t{1024}))
+        ->needs(calibrate);
     app.add_option("--timeout", timeout, "seconds without progress after which the run ends (default: no limit)")
         ->check([](const std::string &text) {
           char *end = nullptr;
@@ -295,7 +310,64 @@ Outcome runOn(const Launch &launch, SharedRun &shared, std::chrono::milliseconds
   return {runRank(shared, **world, timeout, printFailure), false};
 }
 
+/// The file of --calibrate is new, or a machine file that is replaced.
+Status checkMachineFile(const std::string &path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && !readMachine(path))
+    return Error{ExitCode::Usage, fmt::format("--calibrate would overwrite '{}', which is no machine file", path),
+                 "choose another name"};
+  return checkWritable(path);
+}
+
+Status writeMachine(const MachineModel &machine, const std::string &path) {
+  auto file = OutputFile::create(path);
+  if (!file)
+    return file.error();
+  std::string text = machineJson(machine);
+  if (Status status = file->write(text.data(), text.size()); !status)
+    return status;
+  if (Status status = file->finish(); !status)
+    return status;
+  return tools::printText(fmt::format("{}: machine '{}', measured\n", path, machine.name));
+}
+
+/// Measures this machine, with the ranks that mpirun has started or with threads.
+Outcome calibrateHere(const Flags &flags) {
+  constexpr double seconds = 18; // with start, memory that is touched first and the fit: 20
+  Result<Launch> launch = detectLaunch(flags.transport, processEnvironment);
+  if (!launch)
+    return {launch.error()};
+  if (Status status = checkMachineFile(flags.machineFile); !status && launch->rank.value_or(0) == 0)
+    return {status};
+  if (launch->transport == Transport::Threads) {
+    int64_t ranks = flags.ranks != 0 ? flags.ranks : std::max<int64_t>(2, std::thread::hardware_concurrency());
+    std::fprintf(stderr, "%s\n", launchLine(ranks, launch->transport, "cpu").c_str());
+    Result<MachineModel> machine = calibrateThreads(ranks, seconds);
+    return {machine ? writeMachine(*machine, flags.machineFile) : Status(machine.error())};
+  }
+  if (flags.ranks != 0)
+    return {Error{ExitCode::Usage, "--ranks has no effect: mpirun says how many ranks there are", "leave out --ranks"}};
+  auto world = comm::loadMpiWorld();
+  if (!world)
+    return {world.error()};
+  if ((*world)->size() < 2)
+    return {Error{ExitCode::Usage, "one rank has nobody to communicate with", "start at least 2 ranks"}};
+  if ((*world)->rank() == 0)
+    std::fprintf(stderr, "%s\n", launchLine((*world)->size(), launch->transport, "cpu").c_str());
+  Result<MachineModel> machine = calibrate(**world, seconds);
+  Status status = machine ? Status() : Status(machine.error());
+  if (status && (*world)->rank() == 0)
+    status = writeMachine(*machine, flags.machineFile);
+  if (!status)
+    (*world)->abort(status.error());
+  return {status};
+}
+
 Outcome execute(Flags &flags) {
+  if (!flags.machineFile.empty())
+    return calibrateHere(flags);
+  if (flags.options.planPath.empty())
+    return {Error{ExitCode::Usage, "plan is required", "'msrun --help' shows what it takes"}};
   if (Status status = checkPlanName(flags.options.planPath); !status)
     return {status};
   if (Status status = checkFlags(flags); !status)
@@ -349,6 +421,7 @@ void leaveTheWordToRank0(int64_t rank) {
 } // namespace
 
 int main(int argc, char **argv) {
+  tools::LastWords lastWords("msrun");
   tools::prepareProcess();
   std::signal(SIGPIPE, SIG_IGN); // a pipe whose reader has gone is an error of the write, not the end of the process
   CLI::App app("msrun: runs a plan on CPU ranks that are threads or MPI processes", "msrun");

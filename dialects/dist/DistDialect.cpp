@@ -25,6 +25,10 @@ void DistDialect::initialize() {
       >();
 }
 
+const msc::MachineModel &msc::dist::machineOf(Operation *op) {
+  return op->getContext()->getLoadedDialect<DistDialect>()->getMachine();
+}
+
 msc::Sharding ShardingAttr::get() const {
   msc::Sharding sharding;
   sharding.axes.assign(getAxes().begin(), getAxes().end());
@@ -151,7 +155,7 @@ msc::ReduceKind msc::dist::reductionOf(CollectiveOp op) {
   return source.partial.empty() ? ReduceKind::Sum : source.partial.back().kind;
 }
 
-msc::dist::MoveKind msc::dist::moveKindOf(Operation *step) {
+msc::MoveKind msc::dist::moveKindOf(Operation *step) {
   auto collective = dyn_cast<CollectiveOp>(step);
   if (!collective)
     return MoveKind::Slice;

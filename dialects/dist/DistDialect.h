@@ -1,7 +1,7 @@
 // The dist dialect: shardings as tensor encodings, and data movement between ranks.
 #pragma once
 
-#include "dialects/dist/MachineModel.h"
+#include "runtime/machine/MachineModel.h"
 #include "runtime/plan/Sharding.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -28,6 +28,8 @@ ReduceKind reductionOf(CollectiveOp op);
 MoveKind moveKindOf(mlir::Operation *step);
 /// Modelled time of a `dist.slice` or `dist.collective`, in microseconds.
 double stepUs(mlir::Operation *step, const MachineModel &machine);
+/// The machine that this compilation is for.
+const MachineModel &machineOf(mlir::Operation *op);
 
 /// The sharding that a tensor type carries; the type must carry one.
 msc::Sharding shardingOf(mlir::Type type);

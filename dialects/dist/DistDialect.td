@@ -18,6 +18,16 @@ def Dist_Dialect : Dialect {
     mean "each rank computes this on its own shards", and the operators of this dialect move data.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = [{
+    /// The machine whose times all passes of a compilation use; the preset cpu-local unless the driver sets another.
+    const ::msc::MachineModel &getMachine() const { return machine; }
+    void setMachine(::msc::MachineModel model) { machine = std::move(model); }
+
+  private:
+    ::msc::MachineModel machine = ::msc::MachineModel::cpuLocal();
+
+  public:
+  }];
   let usePropertiesForAttributes = 0;
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "dialects/dist/Algebra.h"
-#include "dialects/dist/MachineModel.h"
+#include "runtime/machine/MachineModel.h"
 
 #include <string>
 #include <unordered_map>

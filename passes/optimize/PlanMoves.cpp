@@ -126,7 +126,7 @@ private:
         completing.reason = why + "; " + label.reason;
       Value value = versions[route.source].value;
       for (const dist::ReshardStep &step : route.steps) {
-        bool completes = step.kind == dist::MoveKind::AllReduce || step.kind == dist::MoveKind::ReduceScatter;
+        bool completes = step.kind == MoveKind::AllReduce || step.kind == MoveKind::ReduceScatter;
         value = createSteps(builder, value, step, completes ? completing : label);
         versions.push_back({step.after, value});
       }
@@ -149,7 +149,7 @@ private:
 
 struct PlanMoves : impl::PlanMovesPassBase<PlanMoves> {
   void runOnOperation() override {
-    dist::ReshardPlanner planner(dist::MachineModel::cpuLocal());
+    dist::ReshardPlanner planner(dist::machineOf(getOperation()));
     for (auto network : getOperation().getOps<net::NetworkOp>()) {
       SmallVector<Value> roots(network.getBody().getArguments());
       for (Operation &op : network.getBody().front())

@@ -4,15 +4,15 @@ using namespace mlir;
 
 namespace msc::passes {
 
-static dist::CollectiveKind collectiveKind(dist::MoveKind kind) {
+static dist::CollectiveKind collectiveKind(MoveKind kind) {
   switch (kind) {
-  case dist::MoveKind::AllReduce: return dist::CollectiveKind::AllReduce;
-  case dist::MoveKind::ReduceScatter: return dist::CollectiveKind::ReduceScatter;
-  case dist::MoveKind::AllGather: return dist::CollectiveKind::AllGather;
-  case dist::MoveKind::AlltoAll: return dist::CollectiveKind::AlltoAll;
-  case dist::MoveKind::CollectivePermute: return dist::CollectiveKind::CollectivePermute;
-  case dist::MoveKind::Slice:
-  case dist::MoveKind::Exchange: break;
+  case MoveKind::AllReduce: return dist::CollectiveKind::AllReduce;
+  case MoveKind::ReduceScatter: return dist::CollectiveKind::ReduceScatter;
+  case MoveKind::AllGather: return dist::CollectiveKind::AllGather;
+  case MoveKind::AlltoAll: return dist::CollectiveKind::AlltoAll;
+  case MoveKind::CollectivePermute: return dist::CollectiveKind::CollectivePermute;
+  case MoveKind::Slice:
+  case MoveKind::Exchange: break;
   }
   return dist::CollectiveKind::Exchange;
 }
@@ -26,7 +26,7 @@ MoveLabel labelOf(Operation *op) {
                   net::getInstanceName(op).str(), op->getAttrOfType<StringAttr>("move").str(), ""};
   if (auto reason = op->getAttrOfType<StringAttr>("reason"))
     label.reason = reason.str();
-  StringRef name = label.name, kind = dist::moveKindName(dist::moveKindOf(op));
+  StringRef name = label.name, kind = moveKindName(dist::moveKindOf(op));
   if (isMoveStep(op) && label.move == "redistribution" && name.consume_back(kind))
     label.name = name.str();
   return label;
@@ -37,7 +37,7 @@ Value createSteps(OpBuilder &builder, Value source, ArrayRef<dist::ReshardStep> 
     Type type = dist::withSharding(source.getType(), step.after);
     auto move = builder.getStringAttr(label.move), reason = builder.getStringAttr(label.reason);
     Operation *op;
-    if (step.kind == dist::MoveKind::Slice)
+    if (step.kind == MoveKind::Slice)
       op = builder.create<dist::SliceOp>(label.loc, type, source, move, reason);
     else
       op = builder.create<dist::CollectiveOp>(
@@ -49,7 +49,7 @@ Value createSteps(OpBuilder &builder, Value source, ArrayRef<dist::ReshardStep> 
     net::setPhase(op, label.phase);
     if (label.forwardId)
       net::setForwardId(op, *label.forwardId);
-    net::setInstanceName(op, label.move == "redistribution" ? label.name + dist::moveKindName(step.kind) : label.name);
+    net::setInstanceName(op, label.move == "redistribution" ? label.name + moveKindName(step.kind) : label.name);
     source = op->getResult(0);
   }
   return source;

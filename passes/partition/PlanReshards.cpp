@@ -26,7 +26,7 @@ void planOne(dist::ReshardOp op, dist::ReshardPlanner &planner) {
 
 struct PlanReshards : impl::PlanReshardsPassBase<PlanReshards> {
   void runOnOperation() override {
-    dist::ReshardPlanner planner(dist::MachineModel::cpuLocal());
+    dist::ReshardPlanner planner(dist::machineOf(getOperation()));
     for (auto network : getOperation().getOps<net::NetworkOp>()) {
       for (auto op : llvm::make_early_inc_range(network.getBody().getOps<dist::ReshardOp>()))
         planOne(op, planner);

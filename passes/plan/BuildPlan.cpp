@@ -1,6 +1,5 @@
 // From a partitioned network to a plan: one buffer per value, one step per unit, one kernel per cluster.
 #include "dialects/dist/DistDialect.h"
-#include "dialects/dist/MachineModel.h"
 #include "dialects/net/NetAttributes.h"
 #include "dialects/plan/PlanDialect.h"
 #include "passes/codegen/KernelLibrary.h"
@@ -247,7 +246,7 @@ private:
     auto step = builder.create<plan_ir::CollectiveOp>(
         op.getLoc(), builder.getStringAttr(dist::stringifyCollectiveKind(op.getKind())), memory[op.getSource()], target, op.getGroupMatrixAttr(),
         op.getGroupAxesAttr(), builder.getI64IntegerAttr(reduction), builder.getBoolAttr(false), op.getReasonAttr(),
-        builder.getI64IntegerAttr(bytes), builder.getF64FloatAttr(dist::stepUs(op, dist::MachineModel::cpuLocal())),
+        builder.getI64IntegerAttr(bytes), builder.getF64FloatAttr(dist::stepUs(op, dist::machineOf(op))),
         builder.getStringAttr(operatorServed(op)));
     label(step, op);
     return success();

@@ -1,5 +1,6 @@
 #include "passes/sharding/Convert.h"
 
+#include "dialects/dist/DistDialect.h"
 #include "dialects/net/Repeat.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -57,6 +58,7 @@ public:
       : joinAlike(joinAlike), members(members), problem{.devices = devices} {}
 
   Problem build(net::NetworkOp network) {
+    problem.machine = dist::machineOf(network);
     for (BlockArgument input : network.getBody().getArguments())
       tensorOf(input);
     network.walk<WalkOrder::PreOrder>([&](Operation *op) {

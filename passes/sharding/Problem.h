@@ -50,7 +50,7 @@ struct Problem {
   std::vector<ProblemOperator> operators; ///< the body of a repeat stands once: one decision for all rounds
   std::vector<ProblemRepeat> repeats;
   std::vector<ProblemHandover> handovers;
-  dist::MachineModel machine = dist::MachineModel::cpuLocal();
+  MachineModel machine = MachineModel::cpuLocal();
 };
 
 /// The strategy of one operator and where it came from.

@@ -218,7 +218,7 @@ net.mir:2:9: note: first declared here
 net.mir:8:8: note: each round of this repeat declares it
     8 |   %h = repeat i in 0..4 with %t = %x {
       |        ^~~~~~
-help: write {i} into the name of a cell around it, as in @ "layer.{i}"
+help: write the round into the name of a cell around it, as in @ "layer.{i}"
 )T"},
     {"ParameterOfOneRoundExists", layer + networkOf(R"(  param %layer.2.w: f32[32] = Zeros()
   %h = repeat i in 0..4 with %t = %x {

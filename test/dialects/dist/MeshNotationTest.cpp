@@ -1,13 +1,10 @@
 #include "AllShardings.h"
 
-#include "dialects/dist/MachineFile.h"
 #include "dialects/dist/MeshNotation.h"
 #include "runtime/plan/Refinement.h"
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <fstream>
 
 using namespace msc;
 using namespace msc::dist;
@@ -70,46 +67,6 @@ TEST(MeshNotation, RefusesWhatMakesNoSense) {
   EXPECT_EQ(messageOf("[-]", "x=2,x=4", 1), "the mesh has two axes 'x'");
   EXPECT_EQ(messageOf("[-]", "x=0", 1), "'x=0' is no axis of a mesh");
   EXPECT_EQ(messageOf("[-]", "2", 1), "'2' is no axis of a mesh");
-}
-
-/// Reads a machine from a file with this text.
-Result<MachineModel> readText(const std::string &text) {
-  std::string path = testing::TempDir() + "/machine.json";
-  std::ofstream(path) << text;
-  Result<MachineModel> machine = readMachine(path);
-  std::remove(path.c_str());
-  return machine;
-}
-
-TEST(MachineFile, ReadsWhatItWrites) {
-  MachineModel machine = MachineModel::cpuLocal();
-  machine.name = "two levels";
-  machine.levels.insert(machine.levels.begin(), machine.levels[0]);
-  machine.levels[0].ranks = 4;
-  machine.levels[0].costs[1].alphaUs = 0.125;
-  Result<MachineModel> read = readText(machineJson(machine));
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(machineJson(*read), machineJson(machine));
-  EXPECT_EQ(read->levels[0].costs[1].alphaUs, 0.125);
-}
-
-TEST(MachineFile, RefusesWhatIsMissingOrImpossible) {
-  auto flawOf = [](const std::string &text) {
-    Result<MachineModel> machine = readText(text);
-    return machine ? "" : machine.error().message.substr(machine.error().message.find("machine.json") + 13);
-  };
-  std::string good = machineJson(MachineModel::cpuLocal());
-  EXPECT_EQ(flawOf("nonsense"), " is no JSON object");
-  EXPECT_EQ(flawOf("{}"), ": 'name' is missing or no text");
-  auto replaced = [&](const std::string &what, const std::string &with) {
-    std::string text = good;
-    return text.replace(text.find(what), what.size(), with);
-  };
-  EXPECT_EQ(flawOf(replaced("\"AllGather\"", "\"Allgather\"")), ": level 'shared memory' has no 'AllGather'");
-  EXPECT_EQ(flawOf(replaced("\"flops_per_us\": 20000.0", "\"flops_per_us\": -1")),
-            ": 'flops_per_us' is -1, expected at least 1e-09");
-  EXPECT_EQ(flawOf(replaced("\"levels\"", "\"level\"")), ": 'levels' is missing or empty");
-  EXPECT_EQ(readMachine("h9000").error().code, ExitCode::Usage);
 }
 
 } // namespace

@@ -252,38 +252,4 @@ TEST(Reshard, SwapOnASquareMeshIsOnePermute) {
   EXPECT_EQ(steps[0].receivedElements, 16);
 }
 
-TEST(MachineModel, TimeGrowsWithBytesAndGroup) {
-  MachineModel machine = MachineModel::cpuLocal();
-  for (size_t kind = 0; kind < moveKinds; ++kind)
-    for (double bytes = 1; bytes < 1e9; bytes *= 3)
-      EXPECT_LT(machine.moveUs(MoveKind(kind), {4, 4}, bytes), machine.moveUs(MoveKind(kind), {4, 4}, 3 * bytes));
-  EXPECT_LE(machine.moveUs(MoveKind::AllReduce, {2, 2}, 100), machine.moveUs(MoveKind::AllReduce, {8, 8}, 100));
-  EXPECT_EQ(machine.moveUs(MoveKind::AllReduce, {1, 1}, 100), 0);
-}
-
-TEST(MachineModel, ReduceScatterAndAllGatherBoundAllReduce) {
-  MachineModel machine = MachineModel::cpuLocal();
-  for (double full = 64; full < 1e8; full *= 4) {
-    double part = 7.0 / 8 * full;
-    double scatter = machine.moveUs(MoveKind::ReduceScatter, {8, 8}, part);
-    double gather = machine.moveUs(MoveKind::AllGather, {8, 8}, part);
-    double reduce = machine.moveUs(MoveKind::AllReduce, {8, 8}, 2 * part);
-    EXPECT_LE(scatter, reduce);
-    EXPECT_LE(reduce, scatter + gather + 1e-6);
-    EXPECT_LE(machine.moveUs(MoveKind::AlltoAll, {8, 8}, part / 8), gather);
-  }
-}
-
-TEST(MachineModel, GroupsInsideAUnitUseItsLinks) {
-  MachineModel machine = MachineModel::cpuLocal();
-  machine.levels.insert(machine.levels.begin(), machine.levels[0]);
-  machine.levels[0].ranks = 4;
-  for (LinkCost &cost : machine.levels[0].costs)
-    cost.alphaUs /= 10;
-  auto us = [&](std::vector<int32_t> axes) { return machine.moveUs(MoveKind::AllGather, groupShape({2, 4}, axes), 0); };
-  EXPECT_LT(us({1}), us({0}));
-  EXPECT_EQ(groupShape({2, 4}, {0}).block, 8);
-  EXPECT_EQ(groupShape({2, 4}, {1}).block, 4);
-}
-
 } // namespace

@@ -59,7 +59,7 @@ double movesUs(TestNetwork &net) {
   double us = 0;
   for (Operation &op : net.network.getBody().front())
     if (passes::isMoveStep(&op))
-      us += dist::stepUs(&op, dist::MachineModel::cpuLocal());
+      us += dist::stepUs(&op, MachineModel::cpuLocal());
   return us;
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace msc::dist {
+namespace msc {
 
 /// What one step of a redistribution does. All but Slice communicate.
 enum class MoveKind : uint8_t { Slice, AllReduce, ReduceScatter, AllGather, AlltoAll, CollectivePermute, Exchange };
@@ -24,11 +24,19 @@ struct GroupShape {
 /// Shape of the groups along `axes` of the device matrix `matrix`.
 GroupShape groupShape(const std::vector<int64_t> &matrix, const std::vector<int32_t> &axes);
 
-/// Time of one collective = alphaUs + hopUs * (members - 1) + betaUsPerByte * bytes received per rank.
+/// What one kind of collective costs. A rank handles t = received * (1 + ownShare / (members - 1)) bytes: what it receives
+/// and, where that takes time too, a share of its own part, which is about received / (members - 1).
+///   time = alphaUs + hopUs * (members - 1) + betaUsPerByte * t + beyondCacheUsPerByte * max(0, t - cacheBytes)
 struct LinkCost {
   double alphaUs = 0;
   double hopUs = 0;
   double betaUsPerByte = 0;
+  double ownShare = 0;
+  double cacheBytes = 0;
+  double beyondCacheUsPerByte = 0;
+
+  /// Grows with the group and, at equal size, with the bytes.
+  double us(int64_t members, double receivedBytes) const;
 };
 
 /// One level of the topology: groups that lie inside aligned units of `ranks` ranks use its links.
@@ -42,7 +50,7 @@ struct LinkLevel {
 /// sheets, measured ones from a calibration run.
 struct MachineModel {
   std::string name;
-  std::string source;            ///< "measured" or "estimated"
+  std::string source;            ///< "measured", "estimated", or the data sheet
   std::vector<LinkLevel> levels; ///< innermost first, never empty
   double flopsPerUs = 1;         ///< of one rank
   double memoryBytesPerUs = 1;   ///< of one rank
@@ -53,8 +61,8 @@ struct MachineModel {
   /// Roofline: the slower of arithmetic and memory traffic, plus the launch.
   double operatorUs(double flops, double bytesRead, double bytesWritten) const;
 
-  /// Ranks are threads of one process on a CPU.
-  static MachineModel cpuLocal();
+  /// The preset "cpu-local": ranks are threads of one process on a CPU.
+  static const MachineModel &cpuLocal();
 };
 
-} // namespace msc::dist
+} // namespace msc

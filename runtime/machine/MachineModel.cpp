@@ -1,8 +1,8 @@
-#include "dialects/dist/MachineModel.h"
+#include "runtime/machine/MachineModel.h"
 
 #include <algorithm>
 
-namespace msc::dist {
+namespace msc {
 
 const char *moveKindName(MoveKind kind) {
   static constexpr std::array<const char *, moveKinds> names = {
@@ -21,6 +21,13 @@ GroupShape groupShape(const std::vector<int64_t> &matrix, const std::vector<int3
   return shape;
 }
 
+double LinkCost::us(int64_t members, double receivedBytes) const {
+  auto others = static_cast<double>(members - 1);
+  double handled = receivedBytes * (1 + ownShare / others);
+  return alphaUs + hopUs * others + betaUsPerByte * handled +
+         beyondCacheUsPerByte * std::max(0.0, handled - cacheBytes);
+}
+
 double MachineModel::moveUs(MoveKind kind, GroupShape group, double bytes) const {
   if (kind == MoveKind::Slice)
     return launchUs + 2 * bytes / memoryBytesPerUs;
@@ -31,34 +38,11 @@ double MachineModel::moveUs(MoveKind kind, GroupShape group, double bytes) const
     return candidate.ranks == 0 || candidate.ranks % group.block == 0;
   });
   const LinkCost &cost = (level == levels.end() ? levels.back() : *level).costs[static_cast<size_t>(kind)];
-  return cost.alphaUs + cost.hopUs * static_cast<double>(group.size - 1) + cost.betaUsPerByte * bytes;
+  return cost.us(group.size, bytes);
 }
 
 double MachineModel::operatorUs(double flops, double bytesRead, double bytesWritten) const {
   return launchUs + std::max(flops / flopsPerUs, (bytesRead + bytesWritten) / memoryBytesPerUs);
 }
 
-MachineModel MachineModel::cpuLocal() {
-  MachineModel model;
-  model.name = "cpu-local";
-  model.source = "estimated";
-  model.flopsPerUs = 20000;      // 20 GFlop/s
-  model.memoryBytesPerUs = 8000; // 8 GB/s
-  model.launchUs = 0.5;
-  LinkLevel memory{.name = "shared memory", .ranks = 0};
-  // 4 GB/s. An AllReduce is a ReduceScatter and an AllGather; an Exchange computes more addresses than the named forms.
-  constexpr double beta = 1.0 / 4000;
-  auto set = [&](MoveKind kind, double alpha, double hop) {
-    memory.costs[static_cast<size_t>(kind)] = {alpha, hop, beta};
-  };
-  set(MoveKind::AllReduce, 8, 0.5);
-  set(MoveKind::ReduceScatter, 5, 0.25);
-  set(MoveKind::AllGather, 4, 0.25);
-  set(MoveKind::AlltoAll, 4, 0.25);
-  set(MoveKind::CollectivePermute, 4, 0);
-  set(MoveKind::Exchange, 5, 0.25);
-  model.levels.push_back(std::move(memory));
-  return model;
-}
-
-} // namespace msc::dist
+} // namespace msc

@@ -1,0 +1,170 @@
+#include "runtime/machine/MachineFile.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+namespace msc {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+/// Reads members of an object; the first flaw stays.
+class Reader {
+public:
+  explicit Reader(std::string &flaw) : flaw(flaw) {}
+
+  double number(const Json &object, const char *key, double least) {
+    if (!object.is_object() || !object.contains(key) || !object[key].is_number()) {
+      note(std::string("'") + key + "' is missing or no number");
+      return 1;
+    }
+    double value = object[key].get<double>();
+    if (!(value >= least))
+      note(std::string("'") + key + "' is " + object[key].dump() + ", expected at least " + Json(least).dump());
+    return value;
+  }
+
+  double numberOrZero(const Json &object, const char *key) {
+    return object.is_object() && object.contains(key) ? number(object, key, 0) : 0;
+  }
+
+  int64_t wholeNumber(const Json &object, const char *key) {
+    if (!object.is_object() || !object.contains(key) || !object[key].is_number_unsigned()) {
+      note(std::string("'") + key + "' is missing or no whole number");
+      return 1;
+    }
+    return object[key].get<int64_t>();
+  }
+
+  std::string text(const Json &object, const char *key) {
+    if (!object.is_object() || !object.contains(key) || !object[key].is_string()) {
+      note(std::string("'") + key + "' is missing or no text");
+      return "";
+    }
+    return object[key].get<std::string>();
+  }
+
+  void note(const std::string &what) {
+    if (flaw.empty())
+      flaw = what;
+  }
+
+private:
+  std::string &flaw;
+};
+
+LinkLevel readLevel(const Json &json, Reader &reader) {
+  LinkLevel level;
+  level.name = reader.text(json, "name");
+  level.ranks = reader.wholeNumber(json, "ranks");
+  if (!json.is_object() || !json.contains("collectives") || !json["collectives"].is_object()) {
+    reader.note("a level has no 'collectives'");
+    return level;
+  }
+  const Json &collectives = json["collectives"];
+  for (size_t kind = 1; kind < moveKinds; ++kind) {
+    const char *name = moveKindName(static_cast<MoveKind>(kind));
+    if (!collectives.contains(name)) {
+      reader.note(std::string("level '") + level.name + "' has no '" + name + "'");
+      continue;
+    }
+    const Json &cost = collectives[name];
+    level.costs[kind] = {.alphaUs = reader.number(cost, "alpha_us", 0),
+                         .hopUs = reader.number(cost, "hop_us", 0),
+                         .betaUsPerByte = reader.number(cost, "beta_us_per_byte", 0),
+                         .ownShare = reader.numberOrZero(cost, "own_share"),
+                         .cacheBytes = reader.numberOrZero(cost, "cache_bytes"),
+                         .beyondCacheUsPerByte = reader.numberOrZero(cost, "beyond_cache_us_per_byte")};
+  }
+  return level;
+}
+
+/// The model that `text` describes; `source` names it in messages.
+Result<MachineModel> parse(const std::string &text, const std::string &source) {
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  std::string flaw;
+  Reader reader(flaw);
+  if (!json.is_object())
+    return Error{ExitCode::BadFile, fmt::format("machine file '{}' is no JSON object", source), ""};
+  MachineModel machine;
+  machine.name = reader.text(json, "name");
+  machine.source = reader.text(json, "source");
+  machine.flopsPerUs = reader.number(json, "flops_per_us", 1e-9);
+  machine.memoryBytesPerUs = reader.number(json, "memory_bytes_per_us", 1e-9);
+  machine.launchUs = reader.number(json, "launch_us", 0);
+  if (!json.contains("levels") || !json["levels"].is_array() || json["levels"].empty())
+    reader.note("'levels' is missing or empty");
+  else
+    for (const Json &level : json["levels"])
+      machine.levels.push_back(readLevel(level, reader));
+  for (size_t i = 1; i < machine.levels.size(); ++i) {
+    int64_t inner = machine.levels[i - 1].ranks, outer = machine.levels[i].ranks;
+    if (inner == 0)
+      reader.note("only the last level may have 0 ranks, which means any number");
+    else if (outer % inner != 0 || outer == inner)
+      reader.note(fmt::format("units of {} ranks do not consist of units of {}", outer, inner));
+  }
+  if (!flaw.empty())
+    return Error{ExitCode::BadFile, fmt::format("machine file '{}': {}", source, flaw), ""};
+  return machine;
+}
+
+const std::pair<const char *, const char *> presets[] = {
+#include "runtime/machine/Presets.inc"
+};
+
+} // namespace
+
+std::vector<std::string> machinePresets() {
+  std::vector<std::string> names;
+  for (const auto &[name, text] : presets)
+    names.push_back(name);
+  return names;
+}
+
+Result<MachineModel> readMachine(const std::string &nameOrPath) {
+  for (const auto &[name, text] : presets)
+    if (nameOrPath == name)
+      return parse(text, name);
+  std::ifstream in(nameOrPath, std::ios::binary);
+  if (!in || !std::filesystem::is_regular_file(nameOrPath))
+    return Error{ExitCode::Usage, fmt::format("there is no machine '{}' and no file of that name", nameOrPath),
+                 fmt::format("use {}, or the path of a machine file", fmt::join(machinePresets(), ", "))};
+  return parse(std::string(std::istreambuf_iterator<char>(in), {}), nameOrPath);
+}
+
+const MachineModel &MachineModel::cpuLocal() {
+  static const MachineModel model = *readMachine("cpu-local");
+  return model;
+}
+
+std::string machineJson(const MachineModel &machine) {
+  Json json{{"name", machine.name},
+            {"source", machine.source},
+            {"flops_per_us", machine.flopsPerUs},
+            {"memory_bytes_per_us", machine.memoryBytesPerUs},
+            {"launch_us", machine.launchUs},
+            {"levels", Json::array()}};
+  for (const LinkLevel &level : machine.levels) {
+    Json collectives = Json::object();
+    for (size_t kind = 1; kind < moveKinds; ++kind) {
+      const LinkCost &cost = level.costs[kind];
+      Json &entry = collectives[moveKindName(static_cast<MoveKind>(kind))];
+      entry = {{"alpha_us", cost.alphaUs}, {"hop_us", cost.hopUs}, {"beta_us_per_byte", cost.betaUsPerByte}};
+      for (auto [key, value] : {std::pair("own_share", cost.ownShare), std::pair("cache_bytes", cost.cacheBytes),
+                                std::pair("beyond_cache_us_per_byte", cost.beyondCacheUsPerByte)})
+        if (value != 0)
+          entry[key] = value;
+    }
+    json["levels"].push_back({{"name", level.name}, {"ranks", level.ranks}, {"collectives", collectives}});
+  }
+  return json.dump(2) + "\n";
+}
+
+} // namespace msc
