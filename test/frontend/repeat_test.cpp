@@ -39,12 +39,14 @@ std::string outlineOf(const std::string &text) {
   return outline.substr(0, outline.size() - 1);
 }
 
-/// The network without its places.
+/// The network without its places and without what is remembered of repeats.
 std::string irOf(const std::string &text) {
   Reading reading(text);
   EXPECT_TRUE(reading.module) << reading.said;
   std::string ir;
   llvm::raw_string_ostream os(ir);
+  if (reading.module)
+    reading.module->walk([](Operation *op) { op->removeAttr("net.alike"); });
   if (reading.module)
     networkIn(reading)->print(os, OpPrintingFlags().printGenericOpForm());
   return ir;

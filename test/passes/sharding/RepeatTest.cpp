@@ -51,6 +51,8 @@ size_t operatorsSeen(int64_t layers) {
 std::map<std::string, std::string> strategiesIn(const std::string &text, const std::string &mode, bool isFolded = true) {
   Reading reading(text, folded(isFolded));
   EXPECT_TRUE(reading.module) << reading.said;
+  if (!isFolded) // and nothing remembers that it was
+    reading.module->walk([](mlir::Operation *op) { op->removeAttr("net.alike"); });
   std::map<std::string, std::string> strategies;
   mlir::PassManager manager(&reading.context);
   AssignStrategiesPassOptions options;
