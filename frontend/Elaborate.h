@@ -1,7 +1,7 @@
 // Syntax tree -> `net` dialect. Private to the frontend; the entry points are in Frontend.h.
 //
-// Cells are expanded where they are called, `if` is decided, rounds of a `repeat` that are alike become one `net.repeat`. A mistake is reported once: a value
-// whose definition failed is bound to null, and statements that use it fail silently.
+// Cells are expanded where they are called, `if` is decided, rounds of a `repeat` that are alike become one `net.repeat`. A
+// mistake is reported once: a value whose definition failed is bound to null, and statements that use it fail silently.
 #pragma once
 
 #include "dialects/net/Repeat.h"
@@ -9,8 +9,6 @@
 #include "frontend/Frontend.h"
 #include "frontend/Parser.h"
 #include "frontend/Shardings.h"
-
-#include "llvm/ADT/StringSet.h"
 
 #include <memory>
 #include <set>
@@ -136,9 +134,12 @@ private:
   net::NetworkOp network;
   const ast::Graph *networkItem = nullptr;
   mlir::Operation *lastParam = nullptr; ///< behind which the next parameter stands; null: at the start of the body
-  llvm::StringMap<mlir::Location> paramNames;      ///< within a round: of this round
-  llvm::StringMap<net::ParamOp> foldedParams;      ///< whose names are not in paramNames, by their kind
-  llvm::StringSet<> nameKinds;                     ///< of all parameters
+  llvm::StringMap<mlir::Location> paramNames; ///< within a round: of this round
+  struct NamesOfKind {
+    std::vector<net::ParamOp> folded; ///< whose names are not in paramNames
+    std::vector<std::string> written;
+  };
+  llvm::StringMap<NamesOfKind> namesOfKinds; ///< of parameters that differ in numbers and rounds only
   /// Variables of the repeats that are being expanded, with their rounds; the outermost first.
   llvm::SmallVector<std::pair<std::string, int64_t>> rounds;
   int64_t statementCount = 0;

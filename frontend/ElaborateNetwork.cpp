@@ -150,30 +150,58 @@ static bool drawsFractions(DictionaryAttr initializer) {
   return kind != "zeros" && kind != "ones" && kind != "constant";
 }
 
+/// Takes the numbers and variables of repeats that a name begins with.
+static StringRef takeNumber(StringRef &name) {
+  StringRef rest = name;
+  for (size_t length = 1; length > 0; rest = rest.drop_front(length)) {
+    length = rest.find_first_not_of("-0123456789");
+    if (length == StringRef::npos)
+      length = rest.size();
+    else if (length == 0 && rest.starts_with("{"))
+      length = rest.find('}') + 1; // none: 0
+  }
+  StringRef number = name.drop_back(rest.size());
+  name = rest;
+  return number;
+}
+
 /// The name without its numbers and rounds: only names of one kind can be the same in some round.
 static std::string kindOfName(StringRef name) {
   std::string kind;
-  while (!name.empty()) {
-    size_t length = name.front() == '{' ? name.find('}') + 1 : isDigit(name.front()) || name.front() == '-';
-    if (!length)
+  while (!name.empty())
+    if (takeNumber(name).empty()) {
       kind += name.front();
-    else if (!StringRef(kind).ends_with("#"))
+      name = name.drop_front();
+    } else {
       kind += '#';
-    name = name.drop_front(std::max<size_t>(length, 1));
-  }
+    }
   return kind;
+}
+
+/// Of two names of one kind: false if a number tells them apart in all rounds.
+static bool mayBeSame(StringRef a, StringRef b) {
+  while (!a.empty() && !b.empty()) {
+    StringRef left = takeNumber(a), right = takeNumber(b);
+    if (left != right && !left.contains('{') && !right.contains('{'))
+      return false;
+    a = a.drop_front(left.empty());
+    b = b.drop_front(right.empty());
+  }
+  return true;
 }
 
 /// False after reporting that a parameter has this name already; `repeat` is one whose rounds all give it this name.
 bool Elaborator::claimName(StringRef name, Location place, net::RepeatOp repeat) {
   if (rounds.empty()) { // else it is claimed for all rounds where the repeat ends
-    std::string kind = kindOfName(name);
-    nameKinds.insert(kind);
-    if (net::ParamOp folded = foldedParams.lookup(kind)) {
-      foldedParams.erase(kind);
+    NamesOfKind &kind = namesOfKinds[kindOfName(name)];
+    llvm::erase_if(kind.folded, [&](net::ParamOp folded) {
+      if (!mayBeSame(name, folded.getName()))
+        return false;
       for (const std::string &other : net::namesInRounds(folded, folded.getName()))
         paramNames.try_emplace(other, folded.getLoc());
-    }
+      return true;
+    });
+    kind.written.push_back(name.str());
   }
   auto [entry, added] = paramNames.try_emplace(name, place);
   if (added)
@@ -188,8 +216,8 @@ bool Elaborator::claimName(StringRef name, Location place, net::RepeatOp repeat)
   return false;
 }
 
-/// Claims the names of a parameter in all rounds of the repeats around it; they are written out only where others of
-/// their kind exist.
+/// Claims the names of a parameter in all rounds of the repeats around it; they are written out only where another name
+/// may be one of them.
 bool Elaborator::claimNames(net::ParamOp param) {
   auto repeat = param->getParentOfType<net::RepeatOp>();
   if (!repeat)
@@ -198,9 +226,12 @@ bool Elaborator::claimNames(net::ParamOp param) {
   for (auto around = repeat; around; around = around->getParentOfType<net::RepeatOp>())
     if (!param.getName().contains(("{" + around.getVariable() + "}").str()))
       unnamed = around;
-  std::string kind = kindOfName(param.getName());
-  if (!unnamed && !repeat->getParentOfType<net::RepeatOp>() && nameKinds.insert(kind).second) {
-    foldedParams[kind] = param;
+  NamesOfKind &kind = namesOfKinds[kindOfName(param.getName())];
+  bool isNested = static_cast<bool>(repeat->getParentOfType<net::RepeatOp>());
+  auto isSame = [&](StringRef other) { return mayBeSame(param.getName(), other); };
+  if (!unnamed && !isNested && none_of(kind.written, isSame) &&
+      none_of(kind.folded, [&](net::ParamOp other) { return isSame(other.getName()); })) {
+    kind.folded.push_back(param);
     return true;
   }
   for (const std::string &name : net::namesInRounds(param, param.getName()))
