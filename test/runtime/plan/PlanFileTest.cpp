@@ -51,7 +51,7 @@ TEST(PlanFile, AnotherFormatIsNamed) {
   Result<plan::Plan> read = plan::decodePlan(bytes, "net.plan");
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ExitCode::BadFile);
-  EXPECT_EQ(read.error().message, "net.plan has format 3, this msrun reads formats 1-1");
+  EXPECT_EQ(read.error().message, "net.plan has format 3, this msrun reads formats 1-2");
 }
 
 TEST(PlanFile, OtherFilesAreNoPlans) {
