@@ -10,6 +10,7 @@
 #include "frontend/Diagnostics.h"
 #include "frontend/Frontend.h"
 #include "frontend/Printer.h"
+#include "messages/Catalogue.h"
 #include "passes/optimize/Passes.h"
 #include "passes/sharding/Decisions.h"
 #include "runtime/machine/MachineFile.h"
@@ -28,10 +29,15 @@ using namespace mlir;
 
 namespace msc::compiler {
 
+/// Messages are in the language of the user, errors and warnings with their code.
+static std::string wordingOf(llvm::StringRef text, bool isMain) {
+  return isMain ? messages::withCode(text.str()) : messages::translated(text.str());
+}
+
 Result<std::string> format(const std::string &text, const std::string &path) {
   llvm::SourceMgr sources;
   MLIRContext context(MLIRContext::Threading::DISABLED);
-  frontend::Diagnostics diagnostics(context, sources, llvm::errs());
+  frontend::Diagnostics diagnostics(context, sources, llvm::errs(), wordingOf);
   if (std::optional<std::string> formatted = frontend::formatString(text, path, context, sources))
     return std::move(*formatted);
   return Error{ExitCode::Failed, "", ""};
@@ -62,7 +68,7 @@ namespace {
 class Compilation {
 public:
   explicit Compilation(const CompileOptions &options)
-      : options(options), context(MLIRContext::Threading::DISABLED), diagnostics(context, sources, llvm::errs()) {
+      : options(options), context(MLIRContext::Threading::DISABLED), diagnostics(context, sources, llvm::errs(), wordingOf) {
     DialectRegistry registry;
     registry.insert<dist::DistDialect, plan_ir::PlanDialect>();
     net::registerNetDialect(registry);

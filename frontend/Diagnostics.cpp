@@ -18,6 +18,8 @@ namespace msc::frontend {
 
 /// Longest part of a source line that is shown; dumps have lines of thousands of characters.
 static constexpr size_t shownWidth = 110;
+/// A file that is no network at all has an error per line.
+static constexpr unsigned shownErrors = 200;
 
 FileLineColLoc findFileLocation(Location location) {
   if (auto file = dyn_cast<FileLineColLoc>(location))
@@ -45,8 +47,9 @@ std::string displayedPath(const SourceMgr &sources, StringRef name) {
   return path.str().str();
 }
 
-Diagnostics::Diagnostics(MLIRContext &context, SourceMgr &sources, raw_ostream &os)
-    : context(context), sources(sources), os(os), printedOperations(context.shouldPrintOpOnDiagnostic()) {
+Diagnostics::Diagnostics(MLIRContext &context, SourceMgr &sources, raw_ostream &os, Wording wording)
+    : context(context), sources(sources), os(os), wording(std::move(wording)),
+      printedOperations(context.shouldPrintOpOnDiagnostic()) {
   context.printOpOnDiagnostic(false);
   handler = context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     print(diagnostic);
@@ -55,6 +58,8 @@ Diagnostics::Diagnostics(MLIRContext &context, SourceMgr &sources, raw_ostream &
 }
 
 Diagnostics::~Diagnostics() {
+  if (errorCount > shownErrors)
+    os << "note: " << worded(std::to_string(errorCount - shownErrors) + " more errors are not shown", /*isMain=*/false) << "\n";
   context.getDiagEngine().eraseHandler(handler);
   context.printOpOnDiagnostic(printedOperations);
 }
@@ -85,10 +90,26 @@ static std::string withUserNames(StringRef text) {
   return text.str();
 }
 
+bool Diagnostics::admit(Location location, StringRef text) {
+  // Places without a column are those of a dump's remarks, which many nodes may share.
+  if (FileLineColLoc file = findFileLocation(location); file && file.getColumn())
+    if (!seen.emplace(file.getAsOpaquePointer(), hash_value(text)).second)
+      return false;
+  return ++errorCount <= shownErrors;
+}
+
+std::string Diagnostics::worded(StringRef text, bool isMain) const {
+  return wording ? wording(text, isMain) : text.str();
+}
+
 void Diagnostics::print(Diagnostic &diagnostic) {
   StringRef kind = "error";
+  std::string message = withUserNames(textOf(diagnostic));
   switch (diagnostic.getSeverity()) {
-  case DiagnosticSeverity::Error: ++errorCount; break;
+  case DiagnosticSeverity::Error:
+    if (!admit(diagnostic.getLocation(), message))
+      return;
+    break;
   case DiagnosticSeverity::Warning:
     kind = "warning";
     ++warningCount;
@@ -96,14 +117,14 @@ void Diagnostics::print(Diagnostic &diagnostic) {
   case DiagnosticSeverity::Note:
   case DiagnosticSeverity::Remark: kind = "note"; break; // MLIR's notes cannot stand alone, its remarks can
   }
-  printOne(diagnostic.getLocation(), kind, withUserNames(textOf(diagnostic)));
+  printOne(diagnostic.getLocation(), kind, worded(message, /*isMain=*/true));
   std::string repairs; // stand last
   for (Diagnostic &note : diagnostic.getNotes()) {
     std::string text = textOf(note);
-    if (StringRef(text).starts_with("help: "))
-      repairs += text + "\n";
+    if (StringRef help = text; help.consume_front("help: "))
+      repairs += "help: " + worded(help, /*isMain=*/false) + "\n";
     else
-      printOne(note.getLocation(), "note", text);
+      printOne(note.getLocation(), "note", worded(text, /*isMain=*/false));
   }
   os << repairs;
   os.flush();
@@ -135,7 +156,8 @@ void Diagnostics::printOne(Location location, StringRef kind, StringRef text) {
   os << ": " << kind << ": " << text << '\n';
   printSnippet(shown.getFilename(), shown.getLine(), shown.getColumn());
   if (isInDump && kind != "note")
-    os << displayed(file) << ':' << file.getLine() << ": note: the dumped network has it here\n";
+    os << displayed(file) << ':' << file.getLine() << ": note: "
+       << worded("the dumped network has it here", /*isMain=*/false) << '\n';
 }
 
 /// Line `line` (from 1) of a text.

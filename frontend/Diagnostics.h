@@ -14,17 +14,27 @@
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <functional>
+#include <set>
+#include <string>
+
 namespace msc::frontend {
 
-/// Prints all diagnostics of a context while it lives. The source manager and the stream are the caller's and have to
-/// outlive it. Not thread safe beyond what MLIR's diagnostic engine guarantees (one message at a time).
+/// How a text is shown: in the language of the user, and with its code if `isMain` (not a note or a help line).
+using Wording = std::function<std::string(llvm::StringRef text, bool isMain)>;
+
+/// Prints the diagnostics of a context while it lives: an error at one place once, however many instances of a cell or
+/// rounds of a repeat have it, and no more than the first 200 errors, then their number. The source manager and the
+/// stream are the caller's and have to outlive it. Not thread safe beyond what MLIR's diagnostic engine guarantees (one
+/// message at a time).
 class Diagnostics {
 public:
-  Diagnostics(mlir::MLIRContext &context, llvm::SourceMgr &sources, llvm::raw_ostream &os);
+  Diagnostics(mlir::MLIRContext &context, llvm::SourceMgr &sources, llvm::raw_ostream &os, Wording wording = nullptr);
   ~Diagnostics();
   Diagnostics(const Diagnostics &) = delete;
   Diagnostics &operator=(const Diagnostics &) = delete;
 
+  /// Errors at different places; those beyond the limit count too.
   unsigned errors() const { return errorCount; }
   unsigned warnings() const { return warningCount; }
   /// True if the first error is about a flag of the command line.
@@ -33,14 +43,20 @@ public:
 private:
   void print(mlir::Diagnostic &diagnostic);
   void printOne(mlir::Location location, llvm::StringRef kind, llvm::StringRef text);
+  std::string worded(llvm::StringRef text, bool isMain) const;
   std::string displayed(mlir::FileLineColLoc file) const;
   void printSnippet(llvm::StringRef file, unsigned line, unsigned column);
   /// Where a dump has what its remarks place in `original`; null if no dump is read.
   mlir::FileLineColLoc findInDump(mlir::FileLineColLoc original) const;
 
+  /// True if an error is to be printed; counts it.
+  bool admit(mlir::Location location, llvm::StringRef text);
+
   mlir::MLIRContext &context;
   llvm::SourceMgr &sources;
   llvm::raw_ostream &os;
+  std::set<std::pair<const void *, size_t>> seen; ///< places and texts of errors
+  Wording wording;
   mlir::DiagnosticEngine::HandlerID handler;
   bool printedOperations;
   unsigned errorCount = 0;

@@ -16,6 +16,7 @@ for name in list(os.environ):
     if name.startswith(("OMPI_", "PRTE_", "PMIX_", "MSC_", "ASAN_", "UBSAN_", "LD_")) or name == "HOME":
         config.environment[name] = os.environ[name]
 config.environment.update({
+    "LC_ALL": "C",
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
@@ -30,3 +31,5 @@ config.substitutions.append(("%refuses", os.path.join(config.msc_source, "test",
 config.substitutions.append(("%python", sys.executable))
 if os.path.exists(os.path.join(config.msc_build, "lib", "msc", "libmsc_comm_mpi.so")):
     config.available_features.add("mpi")
+if config.msc_sanitize:
+    config.available_features.add("sanitizers")

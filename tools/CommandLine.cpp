@@ -1,5 +1,6 @@
 #include "tools/CommandLine.h"
 
+#include "messages/Catalogue.h"
 #include "runtime/Nearest.h"
 
 #include <CLI/App.hpp>
@@ -17,10 +18,13 @@
 
 namespace msc::tools {
 
+std::string errorText(const std::string &program, const std::string &message, const std::string &help) {
+  return program + ": error: " + messages::withCode(message) + "\n" +
+         (help.empty() ? "" : "help: " + messages::translated(help) + "\n");
+}
+
 void printError(const std::string &program, const std::string &message, const std::string &help) {
-  std::fprintf(stderr, "%s: error: %s\n", program.c_str(), message.c_str());
-  if (!help.empty())
-    std::fprintf(stderr, "help: %s\n", help.c_str());
+  std::fputs(errorText(program, message, help).c_str(), stderr);
 }
 
 void prepareProcess() {
@@ -111,7 +115,25 @@ static std::string plainText(std::string text) {
   return text;
 }
 
+/// The help of an application and of its verbs in the language of the user.
+static void translateHelp(CLI::App &app) {
+  app.description(messages::translated(app.get_description()));
+  app.footer(messages::translated(app.get_footer()));
+  for (const char *label : {"Usage", "OPTIONS", "SUBCOMMAND", "Positionals", "REQUIRED", "Needs", "Excludes"})
+    app.get_formatter()->label(label, messages::translated(label));
+  for (CLI::Option *option : app.get_options()) {
+    option->description(messages::translated(option->get_description()));
+    option->group(messages::translated(option->get_group()));
+  }
+  for (CLI::App *verb : app.get_subcommands({})) {
+    verb->group(messages::translated(verb->get_group()));
+    translateHelp(*verb);
+  }
+}
+
 int parseCommandLine(CLI::App &app, const Arguments &arguments) {
+  if (messages::languageOfEnvironment() != messages::Language::English)
+    translateHelp(app);
   std::vector<std::string> reversed(arguments.words.rbegin(), arguments.words.rend());
   app.allow_extras(true);
   for (CLI::App *verb : app.get_subcommands({}))

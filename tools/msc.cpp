@@ -2,13 +2,18 @@
 #include "compiler/Compiler.h"
 #include "compiler/Explain.h"
 #include "compiler/Report.h"
+#include "messages/Catalogue.h"
+#include "runtime/Nearest.h"
 #include "runtime/machine/MachineFile.h"
 #include "runtime/plan/PlanFile.h"
 #include "tools/CommandLine.h"
 #include "tools/FileKind.h"
 #include "tools/Format.h"
+#include "tools/LastWords.h"
 #include "tools/Ops.h"
 #include "tools/Redistribute.h"
+
+#include "llvm/Support/ErrorHandling.h"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -17,6 +22,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -188,9 +194,31 @@ int runCheck(CompileFlags &flags, const std::vector<std::string> &files) {
   return code;
 }
 
+/// `msc explain MSC1101`.
+int explainCode(const std::string &word, const std::string &flag) {
+  std::vector<std::string> codes;
+  for (const messages::Explanation &explanation : messages::explanations())
+    codes.push_back(messages::codeText(explanation.code));
+  std::string code = word;
+  std::transform(code.begin(), code.end(), code.begin(), [](unsigned char c) { return std::toupper(c); });
+  auto found = std::find(codes.begin(), codes.end(), code);
+  if (found == codes.end()) {
+    std::string near = nearest(code, codes);
+    return fail({ExitCode::Usage, "there is no message with the code '" + word + "'",
+                 near.empty() ? "codes stand in brackets at the end of messages, e.g. " + codes.front()
+                              : "did you mean '" + near + "'?"});
+  }
+  if (!flag.empty())
+    return fail({ExitCode::Usage, flag + " has no effect: " + code + " is the code of a message", "leave out " + flag});
+  return printed(messages::explanationText(messages::explanations()[static_cast<size_t>(found - codes.begin())]));
+}
+
 int runExplain(CompileFlags &flags, const std::string &op, bool json) {
   if (!flags.finish())
     return static_cast<int>(ExitCode::Usage);
+  const std::string &input = flags.options.input;
+  if (messages::looksLikeCode(input) && !std::filesystem::exists(input))
+    return explainCode(input, !op.empty() ? "--op" : json ? "--json" : flags.given());
   compiler::CompileOutcome outcome;
   if (tools::fileKindOf(flags.options.input) == tools::FileKind::Plan) {
     if (std::string flag = flags.given(); !flag.empty())
@@ -223,7 +251,9 @@ int runExplain(CompileFlags &flags, const std::string &op, bool json) {
 } // namespace
 
 int main(int argc, char **argv) {
+  tools::LastWords lastWords("msc");
   tools::prepareProcess();
+  llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { tools::endWithoutMemory(); });
   CLI::App app("msc: decides how each operator is split over devices and writes one plan", "msc");
   app.set_version_flag("--version", "msc " MSC_VERSION " (MLIR " MSC_MLIR_VERSION ")");
   app.require_subcommand(1);
@@ -237,8 +267,8 @@ int main(int argc, char **argv) {
   compile->add_option("--report", report, "writes what was decided as JSON");
   compileFlags.addTo(*compile, /*dumps=*/true);
 
-  CLI::App *explain = app.add_subcommand("explain", "who decided what, and why each collective is there");
-  explain->add_option("input", explainFlags.options.input, "a plan, or a network with --devices")->required();
+  CLI::App *explain = app.add_subcommand("explain", "who decided what, and why each collective is there; or what a message means");
+  explain->add_option("input", explainFlags.options.input, "a plan, a network with --devices, or the code of a message, e.g. MSC1101")->required();
   explain->add_option("--op", op, "one operator by its instance name");
   explain->add_flag("--json", json, "the report as JSON on stdout");
   explainFlags.addTo(*explain, /*dumps=*/false);

@@ -1,5 +1,6 @@
 #include "runtime/executor/Session.h"
 
+#include "messages/Catalogue.h"
 #include "runtime/checkpoint/Npy.h"
 #include "runtime/data/Draw.h"
 #include "runtime/device/cpu/CpuDevice.h"
@@ -126,7 +127,13 @@ Status Session::resume() {
   const CheckpointFlags &flags = shared.options.checkpoint;
   const plan::Checkpointing &wanted = index.plan().checkpointing();
   CheckpointOptions where;
-  where.directory = flags.directory.empty() ? wanted.directory() : flags.directory;
+  where.directory = flags.directory;
+  if (flags.directory.empty() && ((index.plan().has_checkpointing() && !flags.off) || flags.resume == "latest")) {
+    Result<std::string> directory = expandPath(wanted.directory());
+    if (!directory)
+      return directory.error();
+    where.directory = *directory;
+  }
   // A network without a checkpoint block takes those of any network in the folder.
   if (index.plan().has_checkpointing())
     where.prefix = wanted.prefix().empty() ? index.plan().network() : wanted.prefix();
@@ -172,13 +179,14 @@ Status Session::print(const std::string &line) {
     return Error{ExitCode::NoResource, "nobody reads what rank " + std::to_string(world.rank()) + " prints: the pipe at stdout is closed",
                  "write to a file: msrun net.plan > log.txt"};
   mute = true;
-  std::fprintf(stderr, "msrun: warning: cannot write to stdout: %s; the run goes on without its lines\n", std::strerror(errno));
+  std::string lost = fmt::format("msrun: warning: cannot write to stdout: {}; the run goes on without its lines", std::strerror(errno));
+  std::fprintf(stderr, "%s\n", messages::translatedLine(lost).c_str());
   return {};
 }
 
 void Session::note(const std::string &line) const {
   if (world.rank() == 0)
-    std::fprintf(stderr, "%s\n", line.c_str());
+    std::fprintf(stderr, "%s\n", messages::translatedLine(line).c_str());
 }
 
 double Session::scalar(uint32_t buffer) {

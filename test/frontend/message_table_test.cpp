@@ -300,6 +300,7 @@ TEST_P(MessageTable, IsExact) {
   Reading reading(GetParam().text, {}, "net.mir", /*withConfig=*/false);
   EXPECT_EQ(reading.diagnostics->errors(), 1u) << reading.said;
   EXPECT_EQ(reading.said.substr(0, reading.said.find('\n')), GetParam().said);
+  expectInCatalogue(reading.said);
 }
 
 INSTANTIATE_TEST_SUITE_P(Frontend, MessageTable, testing::ValuesIn(mistakes), mistakeName);

@@ -1,5 +1,7 @@
 #include "runtime/comm/mpi/Connection.h"
 
+#include "messages/Catalogue.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -128,7 +130,7 @@ Status Connection::wait(const OperationRecord &what) {
       if (run.timeout.count() && waited >= run.timeout)
         run.fail(-1, stalled(what, waited));
       if (waited >= nextReport) {
-        fprintf(stderr, "msrun: warning: %s\n", stalled(what, waited).message.c_str());
+        fprintf(stderr, "%s\n", messages::translatedLine("msrun: warning: " + stalled(what, waited).message).c_str());
         nextReport *= 4;
       }
       slow = waited.count() >= 1;

@@ -1,5 +1,7 @@
 #include "runtime/comm/shared/Rendezvous.h"
 
+#include "messages/Catalogue.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <emmintrin.h>
@@ -160,7 +162,7 @@ void Rendezvous::reportStall(milliseconds waited) {
     if (slots[m].arrivals.load(std::memory_order_relaxed) >= arrivals)
       return;
   if (!missing().empty())
-    fprintf(stderr, "msrun: warning: %s\n", stallText(waited).c_str());
+    fprintf(stderr, "%s\n", messages::translatedLine("msrun: warning: " + stallText(waited)).c_str());
 }
 
 } // namespace msc::comm
