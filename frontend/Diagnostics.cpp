@@ -60,7 +60,6 @@ Diagnostics::~Diagnostics() {
   context.printOpOnDiagnostic(printedOperations);
 }
 
-/// The text of a message, with types and numbers as dumps spell them.
 static std::string textOf(Diagnostic &diagnostic) {
   std::string text;
   raw_string_ostream os(text);
@@ -86,6 +85,14 @@ static std::string withUserNames(StringRef text) {
   return text.str();
 }
 
+std::string messageText(Diagnostic &diagnostic) { return withUserNames(textOf(diagnostic)); }
+
+FileLineColLoc Diagnostics::shownPlace(Location location) const {
+  FileLineColLoc file = findFileLocation(location);
+  FileLineColLoc inDump = file && file.getLine() && !file.getColumn() ? findInDump(file) : FileLineColLoc();
+  return inDump ? inDump : file;
+}
+
 std::string Diagnostics::worded(StringRef text, bool isMain) const {
   return wording ? wording(text, isMain) : text.str();
 }
@@ -101,7 +108,7 @@ void Diagnostics::print(Diagnostic &diagnostic) {
   case DiagnosticSeverity::Note:
   case DiagnosticSeverity::Remark: kind = "note"; break; // MLIR's notes cannot stand alone, its remarks can
   }
-  printOne(diagnostic.getLocation(), kind, worded(withUserNames(textOf(diagnostic)), /*isMain=*/true));
+  printOne(diagnostic.getLocation(), kind, worded(messageText(diagnostic), /*isMain=*/true));
   std::string repairs; // stand last
   for (Diagnostic &note : diagnostic.getNotes()) {
     std::string text = textOf(note);
@@ -130,10 +137,8 @@ void Diagnostics::printOne(Location location, StringRef kind, StringRef text) {
        << text << '\n';
     return;
   }
-  FileLineColLoc shown = file.getColumn() ? FileLineColLoc() : findInDump(file);
-  bool isInDump = static_cast<bool>(shown);
-  if (!isInDump)
-    shown = file;
+  FileLineColLoc shown = shownPlace(location);
+  bool isInDump = shown != file;
   os << displayed(shown) << ':' << shown.getLine();
   if (shown.getColumn())
     os << ':' << shown.getColumn();
