@@ -44,7 +44,13 @@ public:
     context.appendDialectRegistry(registry);
     context.loadAllAvailableDialects();
     handler = context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
-      analysis.findings.push_back(findingOf(diagnostic));
+      Finding finding = findingOf(diagnostic);
+      bool isNew = llvm::none_of(analysis.findings, [&](const Finding &other) {
+        return other.text == finding.text && other.place.line == finding.place.line && other.place.column == finding.place.column &&
+               other.place.file == finding.place.file;
+      });
+      if (isNew && analysis.findings.size() < frontend::shownErrors)
+        analysis.findings.push_back(std::move(finding));
       return failure(); // `diagnostics` counts it
     });
   }

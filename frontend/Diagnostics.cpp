@@ -18,7 +18,6 @@ namespace msc::frontend {
 
 /// Longest part of a source line that is shown; dumps have lines of thousands of characters.
 static constexpr size_t shownWidth = 110;
-
 FileLineColLoc findFileLocation(Location location) {
   if (auto file = dyn_cast<FileLineColLoc>(location))
     return file;
@@ -56,6 +55,8 @@ Diagnostics::Diagnostics(MLIRContext &context, SourceMgr &sources, raw_ostream &
 }
 
 Diagnostics::~Diagnostics() {
+  if (errorCount > shownErrors)
+    os << "note: " << worded(std::to_string(errorCount - shownErrors) + " more errors are not shown", /*isMain=*/false) << "\n";
   context.getDiagEngine().eraseHandler(handler);
   context.printOpOnDiagnostic(printedOperations);
 }
@@ -93,14 +94,26 @@ FileLineColLoc Diagnostics::shownPlace(Location location) const {
   return inDump ? inDump : file;
 }
 
+bool Diagnostics::admit(Location location, StringRef text) {
+  // Places without a column are those of a dump's remarks, which many nodes may share.
+  if (FileLineColLoc file = findFileLocation(location); file && file.getColumn())
+    if (!seen.emplace(file.getAsOpaquePointer(), hash_value(text)).second)
+      return false;
+  return ++errorCount <= shownErrors;
+}
+
 std::string Diagnostics::worded(StringRef text, bool isMain) const {
   return wording ? wording(text, isMain) : text.str();
 }
 
 void Diagnostics::print(Diagnostic &diagnostic) {
   StringRef kind = "error";
+  std::string message = withUserNames(textOf(diagnostic));
   switch (diagnostic.getSeverity()) {
-  case DiagnosticSeverity::Error: ++errorCount; break;
+  case DiagnosticSeverity::Error:
+    if (!admit(diagnostic.getLocation(), message))
+      return;
+    break;
   case DiagnosticSeverity::Warning:
     kind = "warning";
     ++warningCount;
@@ -108,7 +121,7 @@ void Diagnostics::print(Diagnostic &diagnostic) {
   case DiagnosticSeverity::Note:
   case DiagnosticSeverity::Remark: kind = "note"; break; // MLIR's notes cannot stand alone, its remarks can
   }
-  printOne(diagnostic.getLocation(), kind, worded(messageText(diagnostic), /*isMain=*/true));
+  printOne(diagnostic.getLocation(), kind, worded(message, /*isMain=*/true));
   std::string repairs; // stand last
   for (Diagnostic &note : diagnostic.getNotes()) {
     std::string text = textOf(note);

@@ -15,15 +15,21 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <functional>
+#include <set>
 #include <string>
 
 namespace msc::frontend {
 
+/// A file that is no network at all has an error per line.
+inline constexpr unsigned shownErrors = 200;
+
 /// How a text is shown: in the language of the user, and with its code if `isMain` (not a note or a help line).
 using Wording = std::function<std::string(llvm::StringRef text, bool isMain)>;
 
-/// Prints all diagnostics of a context while it lives. The source manager and the stream are the caller's and have to
-/// outlive it. Not thread safe beyond what MLIR's diagnostic engine guarantees (one message at a time).
+/// Prints the diagnostics of a context while it lives: an error at one place once, however many instances of a cell or
+/// rounds of a repeat have it, and no more than the first 200 errors, then their number. The source manager and the
+/// stream are the caller's and have to outlive it. Not thread safe beyond what MLIR's diagnostic engine guarantees (one
+/// message at a time).
 class Diagnostics {
 public:
   Diagnostics(mlir::MLIRContext &context, llvm::SourceMgr &sources, llvm::raw_ostream &os, Wording wording = nullptr);
@@ -31,6 +37,7 @@ public:
   Diagnostics(const Diagnostics &) = delete;
   Diagnostics &operator=(const Diagnostics &) = delete;
 
+  /// Errors at different places; those beyond the limit count too.
   unsigned errors() const { return errorCount; }
   unsigned warnings() const { return warningCount; }
   /// True if the first error is about a flag of the command line.
@@ -48,9 +55,13 @@ private:
   /// Where a dump has what its remarks place in `original`; null if no dump is read.
   mlir::FileLineColLoc findInDump(mlir::FileLineColLoc original) const;
 
+  /// True if an error is to be printed; counts it.
+  bool admit(mlir::Location location, llvm::StringRef text);
+
   mlir::MLIRContext &context;
   llvm::SourceMgr &sources;
   llvm::raw_ostream &os;
+  std::set<std::pair<const void *, size_t>> seen; ///< places and texts of errors
   Wording wording;
   mlir::DiagnosticEngine::HandlerID handler;
   bool printedOperations;

@@ -131,6 +131,10 @@ FailureOr<DictionaryAttr> Elaborator::elaborateInitializer(const ast::Expr &expr
       return error(expr.place) << "'" << form->name << "' needs '" << argument.first << "'";
     values[slot] = *argument.second;
   }
+  if (StringRef first = form->arguments.empty() ? "" : form->arguments.front().first;
+      values[0] < 0 && (first == "sigma" || first == "scale"))
+    return error(expr.place) << "'" << first << "' of '" << form->name << "' is a width and not negative, found "
+                             << net::numberText(values[0]);
   if (form->kind == "uniform") { // plans hold the bounds
     values[1] = values[0];
     values[0] = -values[0];

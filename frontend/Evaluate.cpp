@@ -29,6 +29,13 @@ const Binding *Environment::findValue(StringRef name) const {
   return nullptr;
 }
 
+bool Environment::missesFirst(StringRef name) const {
+  for (const Environment *env = parent; env; env = env->parent)
+    if (env->unknown.contains(name))
+      return false;
+  return unknown.insert(name).second;
+}
+
 std::optional<Attribute> Environment::findConstant(StringRef name) const {
   for (const Environment *env = this; env; env = env->parent)
     if (auto found = env->constants.find(name); found != env->constants.end())
@@ -75,6 +82,8 @@ FailureOr<Value> Evaluator::findValue(StringRef name, const ast::Place &place, c
       return failure();
     return binding->value;
   }
+  if (!env.missesFirst(("%" + name).str()))
+    return failure();
   InFlightDiagnostic diagnostic = error(place) << "undefined value '%" << name << "'";
   net::addSuggestion(diagnostic, name, env.valueNames(), "%");
   return failure();
@@ -295,10 +304,11 @@ LogicalResult Evaluator::notANumber(const Expr &expr, Attribute value, const Env
     emitError(location(expr.place)) << "expected a number, found '" << net::valueText(value) << "'";
     return failure();
   }
-  if (namesMissing)
+  bool isDifference = isDigit(expr.text.front());
+  if (namesMissing || (!isDifference && !env.missesFirst(expr.text)))
     return failure();
   InFlightDiagnostic diagnostic = error(expr.place);
-  if (isDigit(expr.text.front())) {
+  if (isDifference) {
     diagnostic << "'" << expr.text << "' is one word, not a difference";
     net::addHelp(diagnostic, "put blanks around '-'");
     return failure();

@@ -10,6 +10,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/SourceMgr.h"
 
 #include <optional>
@@ -28,10 +29,13 @@ struct Environment {
   const Environment *parent = nullptr;
   llvm::StringMap<mlir::Attribute> constants; ///< null: reported already
   llvm::StringMap<Binding> values;
+  mutable llvm::StringSet<> unknown; ///< names that are reported as such
 
   const Binding *findValue(llvm::StringRef name) const;
   /// Nothing if unknown.
   std::optional<mlir::Attribute> findConstant(llvm::StringRef name) const;
+  /// True if nobody said yet that `name` is unknown here: one missing name is one mistake, however often it is used.
+  bool missesFirst(llvm::StringRef name) const;
   std::vector<std::string> valueNames() const;
   std::vector<std::string> constantNames() const;
 };

@@ -34,3 +34,5 @@ if os.path.exists(os.path.join(config.msc_build, "lib", "msc", "libmsc_comm_mpi.
     config.available_features.add("mpi")
 if shutil.which("node"):
     config.available_features.add("node")
+if config.msc_sanitize:
+    config.available_features.add("sanitizers")

@@ -18,10 +18,13 @@
 
 namespace msc::tools {
 
+std::string errorText(const std::string &program, const std::string &message, const std::string &help) {
+  return program + ": error: " + messages::withCode(message) + "\n" +
+         (help.empty() ? "" : "help: " + messages::translated(help) + "\n");
+}
+
 void printError(const std::string &program, const std::string &message, const std::string &help) {
-  std::fprintf(stderr, "%s: error: %s\n", program.c_str(), messages::withCode(message).c_str());
-  if (!help.empty())
-    std::fprintf(stderr, "help: %s\n", messages::translated(help).c_str());
+  std::fputs(errorText(program, message, help).c_str(), stderr);
 }
 
 void prepareProcess() {

@@ -31,7 +31,9 @@ void prepareProcess();
 /// Brings `text` to stdout. NoResource if it does not get there; a reader that has gone had what it wanted.
 Status printText(const std::string &text);
 
-/// "msc: error: ..." and, unless empty, "help: ..." on stderr.
+/// "msc: error: ..." and, unless empty, "help: ...", in the language of the user; each ends in a newline.
+std::string errorText(const std::string &program, const std::string &message, const std::string &help);
+/// The same on stderr.
 void printError(const std::string &program, const std::string &message, const std::string &help);
 
 } // namespace msc::tools

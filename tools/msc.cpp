@@ -9,9 +9,12 @@
 #include "tools/CommandLine.h"
 #include "tools/FileKind.h"
 #include "tools/Format.h"
+#include "tools/LastWords.h"
 #include "tools/Ops.h"
 #include "tools/Redistribute.h"
 #include "tools/lsp/Server.h"
+
+#include "llvm/Support/ErrorHandling.h"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -258,7 +261,9 @@ int runExplain(CompileFlags &flags, const std::string &op, bool json) {
 } // namespace
 
 int main(int argc, char **argv) {
+  tools::LastWords lastWords("msc");
   tools::prepareProcess();
+  llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { tools::endWithoutMemory(); });
   CLI::App app("msc: decides how each operator is split over devices and writes one plan", "msc");
   app.set_version_flag("--version", "msc " MSC_VERSION " (MLIR " MSC_MLIR_VERSION ")");
   app.require_subcommand(1);

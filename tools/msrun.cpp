@@ -13,6 +13,7 @@
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanText.h"
 #include "tools/CommandLine.h"
+#include "tools/LastWords.h"
 #include "tools/FileKind.h"
 
 #include <CLI/App.hpp>
@@ -420,6 +421,7 @@ void leaveTheWordToRank0(int64_t rank) {
 } // namespace
 
 int main(int argc, char **argv) {
+  tools::LastWords lastWords("msrun");
   tools::prepareProcess();
   std::signal(SIGPIPE, SIG_IGN); // a pipe whose reader has gone is an error of the write, not the end of the process
   CLI::App app("msrun: runs a plan on CPU ranks that are threads or MPI processes", "msrun");

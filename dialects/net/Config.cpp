@@ -18,25 +18,6 @@ static const StringRef blockKinds[] = {"dataset", "train", "checkpoint", "contex
 // dataset
 //===----------------------------------------------------------------------===//
 
-/// Words of Random's columns; as a path of Npy's they are a mix-up.
-static const StringRef distributions[] = {"uniform", "normal", "zeros", "ones", "constant", "integers"};
-
-/// A path: text, or env("NAME"), which the plan writes as ${NAME}.
-static bool readPath(Attribute attribute, Location location, std::string &path) {
-  if (auto text = dyn_cast<StringAttr>(attribute); text && !is_contained(distributions, text.getValue())) {
-    path = text.getValue().str();
-    return true;
-  }
-  std::optional<CallValue> call = asCall(attribute);
-  if (call && call->callee == "env" && call->args.size() == 1 && call->named.empty())
-    if (auto name = dyn_cast<StringAttr>(call->args[0])) {
-      path = ("${" + name.getValue() + "}").str();
-      return true;
-    }
-  emitError(location) << "expected a path in quotes or env(\"NAME\"), found '" << valueText(attribute) << "'";
-  return false;
-}
-
 /// The words of Random's columns and how many numbers each takes.
 static bool readDistribution(Fields &columns, StringRef key, Attribute attribute, ColumnConfig &column) {
   struct Form {
@@ -76,7 +57,18 @@ static bool readDistribution(Fields &columns, StringRef key, Attribute attribute
     }
     column.values[i] = *number;
   }
-  return true;
+  StringRef wrong;
+  if (name == "uniform" && column.values[0] > column.values[1])
+    wrong = "the lower bound first";
+  if (name == "normal" && column.values[1] < 0)
+    wrong = "a standard deviation that is not negative, behind the mean";
+  if (name == "integers" && column.values[0] >= column.values[1])
+    wrong = "the smallest number and one beyond the largest";
+  if (wrong.empty())
+    return true;
+  emitError(columns.valueLocation(key)) << "'" << name << "' of column '" << key << "' expects " << wrong << ", found ("
+                                        << numberText(column.values[0]) << ", " << numberText(column.values[1]) << ")";
+  return false;
 }
 
 static void readSource(Fields &fields, DatasetConfig &dataset, bool &hasSource) {
@@ -123,6 +115,16 @@ static void readSource(Fields &fields, DatasetConfig &dataset, bool &hasSource) 
     fields.markWrong();
 }
 
+/// The file of one of Npy's columns; a word of Random's in its place is a mix-up.
+static void readPath(Fields &columns, ColumnConfig &column) {
+  static const StringRef distributions[] = {"uniform", "normal", "zeros", "ones", "constant", "integers"};
+  columns.filePath(column.name, column.path);
+  if (!columns.ok() || !is_contained(distributions, column.path))
+    return;
+  emitError(columns.valueLocation(column.name)) << "expected a path in quotes or env(\"NAME\"), found '" << column.path << "'";
+  columns.markWrong();
+}
+
 static void readColumns(Fields &fields, DatasetConfig &dataset) {
   Attribute value = fields.get("columns");
   auto map = dyn_cast_or_null<DictionaryAttr>(value);
@@ -135,13 +137,14 @@ static void readColumns(Fields &fields, DatasetConfig &dataset) {
   for (NamedAttribute field : map) {
     ColumnConfig column;
     column.name = field.getName().str();
-    bool sound = dataset.source == "Npy"
-                     ? readPath(field.getValue(), columns.valueLocation(column.name), column.path)
-                     : readDistribution(columns, column.name, field.getValue(), column);
-    if (!sound)
+    if (dataset.source == "Npy")
+      readPath(columns, column);
+    else if (!readDistribution(columns, column.name, field.getValue(), column))
       fields.markWrong();
     dataset.columns.push_back(std::move(column));
   }
+  if (!columns.ok())
+    fields.markWrong();
 }
 
 bool readDataset(Fields &fields, DatasetConfig &dataset) {
@@ -324,7 +327,7 @@ bool readTrain(Fields &fields, TrainConfig &train) {
 //===----------------------------------------------------------------------===//
 
 bool readCheckpoint(Fields &fields, CheckpointConfig &checkpoint) {
-  fields.word("directory", checkpoint.directory);
+  fields.filePath("directory", checkpoint.directory);
   fields.word("prefix", checkpoint.prefix);
   if (checkpoint.prefix.find('/') != std::string::npos) {
     InFlightDiagnostic diagnostic = emitError(fields.valueLocation("prefix"))

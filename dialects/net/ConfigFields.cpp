@@ -178,6 +178,24 @@ void Fields::word(StringRef key, std::string &value, ArrayRef<StringRef> words, 
   sound = false;
 }
 
+void Fields::filePath(StringRef key, std::string &value) {
+  Attribute found = get(key);
+  if (!found)
+    return;
+  if (auto text = dyn_cast<StringAttr>(found)) {
+    value = text.getValue().str();
+    return;
+  }
+  std::optional<CallValue> call = asCall(found);
+  if (call && call->callee == "env" && call->args.size() == 1 && call->named.empty())
+    if (auto name = dyn_cast<StringAttr>(call->args[0])) {
+      value = ("${" + name.getValue() + "}").str();
+      return;
+    }
+  emitError(valueLocation(key)) << "expected a path in quotes or env(\"NAME\"), found '" << valueText(found) << "'";
+  sound = false;
+}
+
 void Fields::unsupported(StringRef key, StringRef reason) {
   if (!fields.get(key))
     return;

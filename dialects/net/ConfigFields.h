@@ -46,6 +46,8 @@ public:
   /// why they cannot be had; messages do not offer them.
   void word(llvm::StringRef key, std::string &value, llvm::ArrayRef<llvm::StringRef> words = {},
             llvm::ArrayRef<llvm::StringRef> refused = {});
+  /// A path: text in quotes or env("NAME"), which is written as ${NAME}: msrun puts in what NAME says when it runs.
+  void filePath(llvm::StringRef key, std::string &value);
   /// Keys that are understood but cannot be honoured: an error with the reason. Messages do not offer them.
   void unsupported(llvm::StringRef key, llvm::StringRef reason);
   void finish();

@@ -127,7 +127,13 @@ Status Session::resume() {
   const CheckpointFlags &flags = shared.options.checkpoint;
   const plan::Checkpointing &wanted = index.plan().checkpointing();
   CheckpointOptions where;
-  where.directory = flags.directory.empty() ? wanted.directory() : flags.directory;
+  where.directory = flags.directory;
+  if (flags.directory.empty() && ((index.plan().has_checkpointing() && !flags.off) || flags.resume == "latest")) {
+    Result<std::string> directory = expandPath(wanted.directory());
+    if (!directory)
+      return directory.error();
+    where.directory = *directory;
+  }
   // A network without a checkpoint block takes those of any network in the folder.
   if (index.plan().has_checkpointing())
     where.prefix = wanted.prefix().empty() ? index.plan().network() : wanted.prefix();

@@ -212,6 +212,36 @@ dataset {source: Random(seed: 1), columns: {x: unifrm}, steps: 3}
       |                                                ^~~~~~
 help: did you mean 'uniform'?
 )T"},
+    {"DistributionBounds", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+dataset {source: Random(seed: 1), columns: {x: uniform(5, 1)}, steps: 3}
+)T",
+     R"T(net.mir:5:48: error: 'uniform' of column 'x' expects the lower bound first, found (5.0, 1.0)
+    5 | dataset {source: Random(seed: 1), columns: {x: uniform(5, 1)}, steps: 3}
+      |                                                ^~~~~~~
+)T"},
+    {"DistributionDeviation", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+dataset {source: Random(seed: 1), columns: {x: normal(0, -1)}, steps: 3}
+)T",
+     R"T(net.mir:5:48: error: 'normal' of column 'x' expects a standard deviation that is not negative, behind the mean, found (0.0, -1.0)
+    5 | dataset {source: Random(seed: 1), columns: {x: normal(0, -1)}, steps: 3}
+      |                                                ^~~~~~
+)T"},
+    {"DistributionIntegers", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+dataset {source: Random(seed: 1), columns: {x: integers(3, 3)}, steps: 3}
+)T",
+     R"T(net.mir:5:48: error: 'integers' of column 'x' expects the smallest number and one beyond the largest, found (3.0, 3.0)
+    5 | dataset {source: Random(seed: 1), columns: {x: integers(3, 3)}, steps: 3}
+      |                                                ^~~~~~~~
+)T"},
     {"DatasetColumnUnknown", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)
   return loss: %l, out: %x

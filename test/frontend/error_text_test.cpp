@@ -331,6 +331,39 @@ help: did you mean 'Normal'?
     2 |   param %w: f32[32, 16] = Normal(0.1, median: 2)
       |                                       ^~~~~~
 )T"},
+    {"InitializerWidth", networkOf(R"T(  param %w: f32[32, 16] = Normal(-1)
+  return out: %x
+)T"),
+     R"T(net.mir:2:27: error: 'sigma' of 'Normal' is a width and not negative, found -1.0
+    2 |   param %w: f32[32, 16] = Normal(-1)
+      |                           ^~~~~~
+)T"},
+    {"UndefinedValueUsedTwice", networkOf(R"T(  %a = Add(%x, %nothing)
+  %b = Mul(%nothing, %a)
+  return out: %b
+)T"),
+     R"T(net.mir:2:16: error: undefined value '%nothing'
+    2 |   %a = Add(%x, %nothing)
+      |                ^~~~~~~~
+)T"},
+    {"MistakeInACellUsedTwice", R"T(cell Twice(%x) {
+  %y = Adde(%x, %x)
+  return %y
+}
+network n(%x: f32[4, 2]) {
+  %a = Twice(%x) @ "first"
+  %b = Twice(%a) @ "second"
+  return out: %b
+}
+)T",
+     R"T(net.mir:2:8: error: unknown operator 'Adde'
+    2 |   %y = Adde(%x, %x)
+      |        ^~~~
+net.mir:6:8: note: in this call of 'Twice'
+    6 |   %a = Twice(%x) @ "first"
+      |        ^~~~~
+help: did you mean 'Add'?
+)T"},
     {"UnknownElementType", networkOf(R"T(  param %w: f23[32, 16] = Zeros()
   return out: %x
 )T"),

@@ -18,8 +18,12 @@ namespace msc::test {
 
 struct Outcome {
   int code = -1;
-  std::string out, err;
+  std::string out, err; ///< `err` without the codes of messages, which the catalogue's tests check
 };
+
+inline std::string withoutCodes(const std::string &text) {
+  return std::regex_replace(text, std::regex(" \\[MSC[0-9]{4}\\](?=\n)"), "");
+}
 
 inline std::string contentOf(const std::filesystem::path &path) {
   std::ifstream file(path, std::ios::binary);
@@ -75,7 +79,7 @@ protected:
     ::waitpid(child, &status, 0);
     running.erase(child);
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), contentOf(folder / "stdout"),
-            contentOf(folder / "stderr")};
+            withoutCodes(contentOf(folder / "stderr"))};
   }
   Outcome run(std::vector<std::string> words) { return finish(start(std::move(words))); }
 
