@@ -126,28 +126,11 @@ private:
     return timed("parse", [&] {
       if (!std::filesystem::is_regular_file(options.input))
         return fail({ExitCode::Usage, "there is no file '" + options.input + "'", ""});
-      frontend::ParseOptions parseOptions;
-      parseOptions.devices = givenDevices();
-      parseOptions.overridesDeviceNum =
-          llvm::any_of(options.context, [](const auto &option) { return option.first == "device_num"; });
-      parseOptions.defines = options.defines;
-      parseOptions.repropagate = options.repropagate;
-      parseOptions.library = libraryFolder();
-      parseOptions.keepBroken = true;
+      frontend::ParseOptions parseOptions = parseOptionsOf(options);
       parseOptions.mayLackNetwork = mayLackNetwork;
       module = frontend::parseFile(options.input, context, parseOptions, sources);
       return static_cast<bool>(module);
     });
-  }
-
-  /// `--devices`, else the flag `--device-num`; a number that makes no sense is reported with the other options.
-  std::optional<int64_t> givenDevices() const {
-    if (options.devices > 0)
-      return options.devices;
-    for (const auto &[key, text] : options.context)
-      if (int64_t number = 0; key == "device_num" && !StringRef(text).getAsInteger(10, number) && number > 0)
-        return number;
-    return std::nullopt;
   }
 
   bool readConfig() {
@@ -156,10 +139,7 @@ private:
       if (!machine)
         return fail(machine.error());
       context.getLoadedDialect<dist::DistDialect>()->setMachine(std::move(*machine));
-      std::vector<net::ConfigOverride> overrides;
-      for (const auto &[key, text] : options.context)
-        overrides.push_back({key, text});
-      FailureOr<net::Config> read = net::readConfig(*module, overrides);
+      FailureOr<net::Config> read = net::readConfig(*module, overridesOf(options));
       if (failed(read))
         return false;
       config = std::move(*read);

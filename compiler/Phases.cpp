@@ -21,6 +21,31 @@ static std::string datasetStrategyText(const net::DatasetStrategy &strategy) {
   return net::strategyText(strategy.pieces);
 }
 
+frontend::ParseOptions parseOptionsOf(const CompileOptions &options) {
+  frontend::ParseOptions parse;
+  if (options.devices > 0)
+    parse.devices = options.devices;
+  for (const auto &[key, text] : options.context)
+    if (key == "device_num") {
+      parse.overridesDeviceNum = true;
+      int64_t number = 0;
+      if (!parse.devices && !llvm::StringRef(text).getAsInteger(10, number) && number > 0)
+        parse.devices = number;
+    }
+  parse.defines = options.defines;
+  parse.repropagate = options.repropagate;
+  parse.library = libraryFolder();
+  parse.keepBroken = true;
+  return parse;
+}
+
+std::vector<net::ConfigOverride> overridesOf(const CompileOptions &options) {
+  std::vector<net::ConfigOverride> overrides;
+  for (const auto &[key, text] : options.context)
+    overrides.push_back({key, text});
+  return overrides;
+}
+
 std::vector<Phase> strategyPhases(const net::Config &config, const CompileOptions &options) {
   infer::CheckNetworkOptions check;
   check.loss = config.train ? config.train->minimize : "";

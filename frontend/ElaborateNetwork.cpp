@@ -303,6 +303,8 @@ bool Elaborator::elaborateNetwork(const ast::Graph &item) {
 
 bool Elaborator::bind(StringRef name, Value value, const ast::Place &place, Environment &env) {
   auto [entry, added] = env.values.try_emplace(name, Binding{value, place.begin});
+  if (added && value && options.onBinding)
+    options.onBinding(place.begin, value);
   if (added)
     return true;
   InFlightDiagnostic diagnostic = error(place) << "redefinition of '%" << name << "'";

@@ -12,6 +12,7 @@
 #include "tools/LastWords.h"
 #include "tools/Ops.h"
 #include "tools/Redistribute.h"
+#include "tools/lsp/Server.h"
 
 #include "llvm/Support/ErrorHandling.h"
 
@@ -28,6 +29,7 @@
 #include <fstream>
 #include <optional>
 #include <system_error>
+#include <unistd.h>
 
 using namespace msc;
 
@@ -213,6 +215,17 @@ int explainCode(const std::string &word, const std::string &flag) {
   return printed(messages::explanationText(messages::explanations()[static_cast<size_t>(found - codes.begin())]));
 }
 
+int runServer(CompileFlags &flags) {
+  if (!flags.finish())
+    return static_cast<int>(ExitCode::Usage);
+  lsp::Transport transport(STDIN_FILENO, stdout);
+  Error failure;
+  int code = lsp::Server(transport, flags.options).run(failure);
+  if (!failure.message.empty())
+    tools::printError("msc", failure.message, failure.help);
+  return code;
+}
+
 int runExplain(CompileFlags &flags, const std::string &op, bool json) {
   if (!flags.finish())
     return static_cast<int>(ExitCode::Usage);
@@ -291,12 +304,17 @@ int main(int argc, char **argv) {
   CLI::App *ops = app.add_subcommand("ops", "the operators of networks: operands, attributes, types, formulas");
   opsFlags.addTo(*ops);
 
+  CompileFlags serverFlags;
+  CLI::App *server = app.add_subcommand("lsp", "answers an editor by the Language Server Protocol on stdin and stdout");
+  serverFlags.addTo(*server, /*dumps=*/false);
+
   if (int code = tools::parseCommandLine(app, {"msc", {argv + 1, argv + argc}}); code >= 0)
     return code;
   if (!compile->parsed() && !explain->parsed())
     try {
       int code = format->parsed()  ? tools::runFormat(formatFlags)
                  : check->parsed() ? runCheck(checkFlags, checked)
+                 : server->parsed() ? runServer(serverFlags)
                  : ops->parsed()   ? tools::runOps(opsFlags)
                                    : tools::runRedistribute(redistributeFlags);
       return code != 0 ? code : printed("");
