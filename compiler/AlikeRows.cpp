@@ -153,7 +153,8 @@ private:
     while (end > 0 && (text[end - 1] == '.' || text[end - 1] == '_'))
       --end;
     size_t begin = end;
-    while (begin > 0 && (std::isalnum(static_cast<unsigned char>(text[begin - 1])) || text[begin - 1] == '.' || text[begin - 1] == '_'))
+    auto isOfName = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_'; };
+    while (begin > 0 && isOfName(text[begin - 1]))
       --begin;
     return text.substr(begin, end - begin);
   }

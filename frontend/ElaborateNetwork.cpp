@@ -396,6 +396,8 @@ bool Elaborator::elaborateNetwork(const ast::Graph &item) {
 
 bool Elaborator::bind(StringRef name, Value value, const ast::Place &place, Environment &env) {
   auto [entry, added] = env.values.try_emplace(name, Binding{value, place.begin});
+  if (added && value && options.onBinding)
+    options.onBinding(place.begin, value);
   if (added)
     return true;
   InFlightDiagnostic diagnostic = error(place) << "redefinition of '%" << name << "'";
@@ -751,7 +753,8 @@ SmallVector<Value> Elaborator::inlineRepeat(net::RepeatOp repeat) {
 
 /// True if both are the same but for the rounds: operators, names, attributes, places.
 static bool areAlike(net::RepeatOp a, net::RepeatOp b) {
-  return a.getVariable() == b.getVariable() && a.endRound() == b.firstRound() && ValueRange(a.getResults()) == b.getInitial() &&
+  return a.getVariable() == b.getVariable() && a.endRound() == b.firstRound() &&
+         ValueRange(a.getResults()) == b.getInitial() &&
          OperationEquivalence::isRegionEquivalentTo(&a.getBody(), &b.getBody(), OperationEquivalence::None);
 }
 
@@ -826,7 +829,8 @@ bool Elaborator::runRepeat(const ast::Repeat &repeat, const ast::Assign &assign,
   }
   finishLast();
   lastParam = block->empty() ? nullptr : &block->back();
-  return (!rounds.empty() || claimNamesBehind(before, block)) && bindResults(assign, carried, "repeat", repeat.place, frame);
+  return (!rounds.empty() || claimNamesBehind(before, block)) &&
+         bindResults(assign, carried, "repeat", repeat.place, frame);
 }
 
 bool Elaborator::runIf(const ast::If &branches, const ast::Assign &assign, Frame &frame) {

@@ -6,6 +6,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/SourceMgr.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -34,6 +35,8 @@ struct ParseOptions {
   bool keepRepeats = false;
   /// A file that holds cells, but no network, is sound.
   bool mayLackNetwork = false;
+  /// Called for each value that gets a name, with the place of the name; in cells and repeats once per expansion.
+  std::function<void(llvm::SMLoc place, mlir::Value value)> onBinding;
 };
 
 /// Reads a file into a module that holds one `net.network`, a `net.config` per block and the attribute `net.devices`.

@@ -431,7 +431,8 @@ bool Shardings::moveIntoLastRounds() {
           given.try_emplace(copy, sharding);
       yielded = mapping.lookupOrDefault(yielded);
     } else {
-      if (auto argument = dyn_cast<BlockArgument>(yielded); argument && argument.getOwner() == &repeat.getBody().front())
+      auto argument = dyn_cast<BlockArgument>(yielded);
+      if (argument && argument.getOwner() == &repeat.getBody().front())
         yielded = repeat.getInitial()[argument.getArgNumber()];
       net::unroll(repeat);
     }

@@ -45,7 +45,9 @@ private:
     if (failed(readInputs(network, problem)) || failed(readStrategies(network, problem, members)))
       return failure();
     Choices choices = choose(problem);
-    llvm::DenseMap<Operation *, Pieces> derived = isDump ? piecesOfUser(network) : llvm::DenseMap<Operation *, Pieces>();
+    llvm::DenseMap<Operation *, Pieces> derived;
+    if (isDump)
+      derived = piecesOfUser(network);
     for (auto [ops, entry, choice] : llvm::zip(members, problem.operators, choices))
       for (auto [round, op] : llvm::enumerate(ops)) {
         bool keepsOrigin = entry.configured && !net::getStrategyOrigin(op).empty();
@@ -67,8 +69,8 @@ private:
       return choice.origin;
     const Members &askers = members[choice.asker];
     bool isSameRepeat = problem.operators[choice.asker].repeats == op.repeats && round < askers.size();
-    return propagatedFrom(
-        net::getInstanceName(isSameRepeat ? askers[round] : choice.followsProducer ? askers.back() : askers.front()).str());
+    Operation *asker = isSameRepeat ? askers[round] : choice.followsProducer ? askers.back() : askers.front();
+    return propagatedFrom(net::getInstanceName(asker).str());
   }
 
   /// What follows from the user's strategies alone, which have been checked. Where a dump pins something else, it was
