@@ -11,6 +11,7 @@
 #include "frontend/Frontend.h"
 #include "frontend/Printer.h"
 #include "messages/Catalogue.h"
+#include "passes/optimize/Passes.h"
 #include "passes/sharding/Decisions.h"
 #include "runtime/machine/MachineFile.h"
 #include "runtime/plan/PlanChecker.h"
@@ -88,7 +89,7 @@ public:
 
   Result<CompileOutcome> run() {
     bool done = parse() && readConfig() && isSound() && runPhases(strategyPhases(*config, options)) && afterStrategies() &&
-                runPhases(partitionPhases(*config, options)) && afterPartition() && runPhases(optimizePhases(options)) &&
+                runPhases(partitionPhases(*config, options)) && afterPartition() && optimize() &&
                 afterOptimization() && runPhases(planPhases(options)) && finish();
     if (!done && failure.message.empty() && diagnostics.blamesCommandLine())
       return Error{ExitCode::Usage, "", ""};
@@ -157,15 +158,31 @@ private:
     });
   }
 
-  bool runPhases(const std::vector<Phase> &phases) {
+  /// `counts`: dumps count every phase as a stage.
+  bool runPhases(const std::vector<Phase> &phases, bool counts = true) {
     for (const Phase &phase : phases) {
       PassManager manager(&context);
       manager.enableVerifier(false); // the phases end in verifiers of their own contracts
       phase.build(manager);
       if (timed(phase.name, [&] { return mlir::failed(manager.run(*module)); }))
         return false;
-      dumps.skip();
+      if (counts)
+        dumps.skip();
     }
+    return true;
+  }
+
+  /// Communication passes, one by one, and what each of them saves.
+  bool optimize() {
+    passes::Communication before = passes::communicationOf(network());
+    for (const Phase &phase : optimizePhases(*config, options)) {
+      if (!runPhases({phase}, /*counts=*/false))
+        return false;
+      passes::Communication after = passes::communicationOf(network());
+      outcome.savings.push_back({phase.name, before.bytes - after.bytes, before.us - after.us});
+      before = after;
+    }
+    dumps.skip(); // one stage, however many passes there are
     return true;
   }
 

@@ -24,6 +24,7 @@ struct CompileOptions {
   std::string saveGraphsRanks;    ///< "" (all up to 16 devices, else rank 0), "all" or "0,5"
   std::string machine = "cpu-local"; ///< preset or file of the machine model that prices all choices
   bool fusion = true;             ///< off: one kernel per operator
+  bool commFusion = true;         ///< off: every collective on its own, whatever comm_fusion says
   bool moves = true;              ///< off: completions and redistributions run as 18_execute shows them
   bool repropagate = false;       ///< keep only the user's strategies of a dump
   bool strict = false;            ///< surprises become errors, e.g. a parameter used under two strategies
@@ -33,6 +34,7 @@ struct CompileOptions {
 struct CompileOutcome {
   plan::Plan plan;
   PhaseTimes timing;
+  Savings savings;
 };
 
 /// Compiles. Mistakes in the network are printed on stderr where they are found (file, line, caret, repair); then the

@@ -97,7 +97,7 @@ Status checkOperator(const plan::Plan &plan, const std::string &name) {
                near.empty() ? "its operators are " + listText(names) : "did you mean '" + near + "'?"};
 }
 
-Result<std::string> explainText(const plan::Plan &plan, const std::string &op) {
+Result<std::string> explainText(const plan::Plan &plan, const Savings &savings, const std::string &op) {
   if (Status known = checkOperator(plan, op); !known)
     return known.error();
   std::string text = plan.network() + " on " + std::to_string(plan.devices()) +
@@ -117,13 +117,17 @@ Result<std::string> explainText(const plan::Plan &plan, const std::string &op) {
   for (const CollectiveFacts &facts : collectivesOf(plan, op)) {
     total += facts.bytes;
     rows.push_back({facts.phase, facts.kind, facts.location, groupsText(facts.groups), bytesText(facts.bytes),
-                    llvm::formatv("{0:F1}", facts.predictedUs), facts.reason});
+                    llvm::formatv("{0:F1}", facts.predictedUs),
+                    (facts.tensors > 1 ? std::to_string(facts.tensors) + " tensors at once: " : "") + facts.reason});
   }
   text += "\ncollectives of one step (bytes received per rank, at most; predicted microseconds on " + plan.machine() + ")\n";
   text += rows.size() == 1 ? "  none\n" : table(rows);
   if (!op.empty())
     return text + "\nin all " + bytesText(total) + " per rank and step, of " +
            bytesText(plan.prediction().communication_bytes()) + " in the whole network\n";
+  for (const Saving &saving : savings)
+    if (saving.us != 0 || saving.bytes != 0)
+      text += llvm::formatv("\n{0} saved {1} and {2:F1} us", saving.pass, bytesText(static_cast<uint64_t>(saving.bytes)), saving.us);
   text += "\nin all " + bytesText(total) + " per rank and step; memory per rank " + bytesText(plan.arena_bytes()) +
           ", of which parameters and states " + bytesText(plan.prediction().parameter_bytes()) + "\n";
   return text;

@@ -78,12 +78,26 @@ std::vector<Phase> partitionPhases(const net::Config &config, const CompileOptio
   };
 }
 
-std::vector<Phase> optimizePhases(const CompileOptions &options) {
+static passes::FusionRule fusionRule(const net::FusionConfig &config) {
+  using Mode = passes::FusionRule::Mode;
+  Mode mode = config.mode == "size" ? Mode::Size : config.mode == "index" ? Mode::Index : Mode::Auto;
+  return {mode, config.megabytes, config.indices};
+}
+
+std::vector<Phase> optimizePhases(const net::Config &config, const CompileOptions &options) {
+  const net::ContextConfig &context = config.context;
+  passes::CommFusion fusion{fusionRule(context.fuseAllReduce), fusionRule(context.fuseAllGather),
+                            fusionRule(context.fuseReduceScatter)};
   return {
       {"moves", "all moves of a value are planned together",
        [on = options.moves](PassManager &manager) {
          if (on)
            manager.addPass(passes::createPlanMovesPass());
+       }},
+      {"comm_fusion", "gradient collectives of one group run together",
+       [fusion, on = options.commFusion && context.commFusion](PassManager &manager) {
+         if (on)
+           manager.addPass(passes::createFuseCollectivesPass(fusion));
        }},
   };
 }

@@ -31,7 +31,7 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
 /// From there to a partitioned network with explicit collectives.
 std::vector<Phase> partitionPhases(const net::Config &config, const CompileOptions &options);
 /// Communication made fewer, smaller and earlier.
-std::vector<Phase> optimizePhases(const CompileOptions &options);
+std::vector<Phase> optimizePhases(const net::Config &config, const CompileOptions &options);
 /// From there to buffers, steps, kernels and memory.
 std::vector<Phase> planPhases(const CompileOptions &options);
 

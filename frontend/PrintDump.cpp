@@ -236,6 +236,8 @@ void DumpPrinter::printCollective(dist::CollectiveOp op) {
   case dist::CollectiveKind::CollectivePermute:
   case dist::CollectiveKind::Exchange: break;
   }
+  if (std::optional<int64_t> fusion = dist::fusionOf(op))
+    number("fusion", *fusion);
   os << ", rank_list: " << tupleText(ranks) << '}';
   printTail(*op);
 }

@@ -43,6 +43,7 @@ struct CompileFlags {
   std::vector<std::optional<std::string>> context; ///< one text per option
   bool noFusion = false;
   bool noMoves = false;
+  bool noCommFusion = false;
   std::vector<CLI::Option *> own;
 
   /// `dumps`: with the flags that write dumps.
@@ -56,6 +57,7 @@ struct CompileFlags {
                    fmt::format("{}, or a machine file: what it is compiled for", fmt::join(machinePresets(), ", ")));
     app.add_flag("--no-fusion", noFusion, "one kernel per operator");
     app.add_flag("--no-moves", noMoves, "complete and redistribute values as 18_execute shows it, one after the other");
+    app.add_flag("--no-comm-fusion", noCommFusion, "every collective on its own, as comm_fusion {openstate: false}");
     app.add_flag("--repropagate", options.repropagate, "of a dump, keep only the strategies that the user wrote");
     app.add_flag("--strict", options.strict, "surprises become errors, e.g. a parameter used under two strategies");
     if (dumps)
@@ -88,6 +90,7 @@ struct CompileFlags {
   bool finish() {
     options.fusion = !noFusion;
     options.moves = !noMoves;
+    options.commFusion = !noCommFusion;
     for (const std::string &define : defines) {
       size_t equals = define.find('=');
       if (equals == std::string::npos || equals == 0) {
@@ -170,7 +173,7 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
   if (Status status = plan::writePlan(output, outcome->plan); !status)
     return fail(status.error());
   if (!report.empty())
-    if (Status status = writeText(report, compiler::reportJson(outcome->plan, outcome->timing)); !status)
+    if (Status status = writeText(report, compiler::reportJson(outcome->plan, outcome->timing, outcome->savings)); !status)
       return fail(status.error());
   return 0;
 }
@@ -250,9 +253,9 @@ int runExplain(CompileFlags &flags, const std::string &op, bool json) {
   if (json) {
     if (Status known = compiler::checkOperator(outcome.plan, op); !known)
       return fail(known.error());
-    return printed(compiler::reportJson(outcome.plan, outcome.timing, op));
+    return printed(compiler::reportJson(outcome.plan, outcome.timing, outcome.savings, op));
   }
-  Result<std::string> text = compiler::explainText(outcome.plan, op);
+  Result<std::string> text = compiler::explainText(outcome.plan, outcome.savings, op);
   if (!text)
     return fail(text.error());
   return printed(*text);

@@ -21,5 +21,7 @@ bool partitionAssigned(TestNetwork &network);
 
 /// Plans the moves of each value together.
 bool optimizeMoves(TestNetwork &network);
+/// Puts gradient collectives into buckets, as 19_backend shows it.
+bool fuseCollectives(TestNetwork &network);
 
 } // namespace msc::test
