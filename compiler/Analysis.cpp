@@ -46,8 +46,8 @@ public:
     handler = context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
       Finding finding = findingOf(diagnostic);
       bool isNew = llvm::none_of(analysis.findings, [&](const Finding &other) {
-        return other.text == finding.text && other.place.line == finding.place.line && other.place.column == finding.place.column &&
-               other.place.file == finding.place.file;
+        return other.text == finding.text && other.place.line == finding.place.line &&
+               other.place.column == finding.place.column && other.place.file == finding.place.file;
       });
       if (isNew && analysis.findings.size() < frontend::shownErrors)
         analysis.findings.push_back(std::move(finding));
@@ -153,6 +153,8 @@ private:
 
 } // namespace
 
-Analysis analyse(const std::string &text, const CompileOptions &options) { return Analyser(options).run(text); }
+Analysis analyse(const std::string &text, const CompileOptions &options) {
+  return Analyser(options).run(text);
+}
 
 } // namespace msc::compiler

@@ -30,8 +30,8 @@ struct Finding {
 /// What became of a value. Cells and repeats may make many of one name: `types` has each type once, in order, the other
 /// fields are those of the first.
 struct ValueFacts {
-  std::vector<std::string> types; ///< "f32[16, 32]"
-  std::string op, instance;       ///< "MatMul", "layer1.matmul"; empty: an input or a parameter
+  std::vector<std::string> types;              ///< "f32[16, 32]"
+  std::string op, instance;                    ///< "MatMul", "layer1.matmul"; empty: an input or a parameter
   std::string inStrategy, outStrategy, origin; ///< empty: not decided, for the text has mistakes
   int64_t copies = 0;
 };

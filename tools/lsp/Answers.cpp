@@ -19,8 +19,8 @@ using Kind = Symbol::Kind;
 namespace {
 
 // Kinds of the protocol.
-constexpr int completesFunction = 3, completesVariable = 6, completesProperty = 10, completesValue = 12, completesKeyword = 14,
-              completesConstant = 21, completesClass = 7;
+constexpr int completesFunction = 3, completesVariable = 6, completesProperty = 10, completesValue = 12,
+              completesKeyword = 14, completesConstant = 21, completesClass = 7;
 
 /// Attributes that msc gives a meaning everywhere.
 struct CommonAttribute {
@@ -50,9 +50,13 @@ std::string headOf(llvm::StringRef text, const Symbol &symbol) {
   return text.drop_front(symbol.span.begin).take_until([](char c) { return c == '{' || c == '\n'; }).trim().str();
 }
 
-Json markdown(const std::string &text) { return {{"kind", "markdown"}, {"value", text}}; }
+Json markdown(const std::string &text) {
+  return {{"kind", "markdown"}, {"value", text}};
+}
 
-std::string fenced(const std::string &code) { return "```mir\n" + code + "\n```\n"; }
+std::string fenced(const std::string &code) {
+  return "```mir\n" + code + "\n```\n";
+}
 
 std::string describe(const compiler::OperatorDescription &op) {
   std::string text = fenced(tools::signature(op)) + op.description + "\n";
@@ -63,7 +67,8 @@ std::string describe(const compiler::OperatorDescription &op) {
 
 std::string describe(const compiler::OperatorAttribute &attribute) {
   std::string type = attribute.words.empty() ? attribute.type : llvm::join(attribute.words, " | ");
-  return fenced(attribute.name + ": " + type + (attribute.defaultText ? " = " + *attribute.defaultText : "")) + attribute.summary;
+  return fenced(attribute.name + ": " + type + (attribute.defaultText ? " = " + *attribute.defaultText : "")) +
+         attribute.summary;
 }
 
 } // namespace
@@ -141,7 +146,11 @@ Server::Answer Server::hover(const Document &document, const std::string &path, 
   if (const auto *op = isCallee ? operatorOf(name) : nullptr)
     return shown(describe(*op));
   if (const Symbol *symbol = outline.resolve(name, /*isValue=*/false, offset))
-    return shown(fenced(llvm::StringRef(content).drop_front(symbol->span.begin).take_until([](char c) { return c == '\n'; }).rtrim(" {").str()));
+    return shown(fenced(llvm::StringRef(content)
+                            .drop_front(symbol->span.begin)
+                            .take_until([](char c) { return c == '\n'; })
+                            .rtrim(" {")
+                            .str()));
   if (isCallee)
     for (const Library &library : readImports(outline, path, compiler::libraryFolder())) {
       Outline other(library.content);
@@ -151,7 +160,8 @@ Server::Answer Server::hover(const Document &document, const std::string &path, 
   return Json();
 }
 
-Server::Answer Server::definition(const Document &document, const std::string &uri, const std::string &path, size_t offset) {
+Server::Answer Server::definition(const Document &document, const std::string &uri, const std::string &path,
+                                  size_t offset) {
   Outline outline(document.text.content());
   const Token *token = tokenAt(outline, offset);
   if (!token)
@@ -180,7 +190,8 @@ Server::Answer Server::definition(const Document &document, const std::string &u
 Server::Answer Server::completion(const Document &document, const std::string &path, size_t offset) {
   llvm::StringRef content = document.text.content();
   size_t begin = offset; // of the word that is being typed
-  while (begin > 0 && (std::isalnum(static_cast<unsigned char>(content[begin - 1])) || llvm::StringRef("_.%").contains(content[begin - 1])))
+  while (begin > 0 && (std::isalnum(static_cast<unsigned char>(content[begin - 1])) ||
+                       llvm::StringRef("_.%").contains(content[begin - 1])))
     --begin;
   bool isValue = begin < content.size() && content[begin] == '%';
   Outline before(content, begin);
@@ -191,13 +202,15 @@ Server::Answer Server::completion(const Document &document, const std::string &p
   };
   Outline outline(content);
   Json items = Json::array();
-  auto add = [&](const std::string &label, int kind, const std::string &detail, const std::string &text, const std::string &insert) {
+  auto add = [&](const std::string &label, int kind, const std::string &detail, const std::string &text,
+                 const std::string &insert) {
     Json item = {{"label", label}, {"kind", kind}};
     if (!detail.empty())
       item["detail"] = detail;
     if (!text.empty())
       item["documentation"] = markdown(text);
-    item["textEdit"] = {{"range", rangeOf(document.text, {begin, offset})}, {"newText", insert.empty() ? label : insert}};
+    item["textEdit"] = {{"range", rangeOf(document.text, {begin, offset})},
+                        {"newText", insert.empty() ? label : insert}};
     items.push_back(std::move(item));
   };
   auto addVisible = [&](bool values) {
@@ -259,11 +272,16 @@ Server::Answer Server::symbols(const Document &document) const {
   auto kindOf = [](Kind kind) {
     switch (kind) {
     case Kind::Network:
-    case Kind::Cell: return 5; // class
-    case Kind::Constant: return 14;
-    case Kind::Parameter: return 8; // field
-    case Kind::Block: return 3;     // namespace
-    default: return 13;             // variable
+    case Kind::Cell:
+      return 5; // class
+    case Kind::Constant:
+      return 14;
+    case Kind::Parameter:
+      return 8; // field
+    case Kind::Block:
+      return 3; // namespace
+    default:
+      return 13; // variable
     }
   };
   // Networks and cells hold their values; inner scopes belong to them.

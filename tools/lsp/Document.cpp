@@ -55,7 +55,10 @@ size_t Text::offsetOf(unsigned number, unsigned column) const {
 }
 
 static int hexDigit(char c) {
-  return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+  return c >= '0' && c <= '9'   ? c - '0'
+         : c >= 'a' && c <= 'f' ? c - 'a' + 10
+         : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                : -1;
 }
 
 std::string pathOf(const std::string &uri) {
@@ -77,7 +80,8 @@ std::string uriOf(const std::string &path) {
   std::error_code ignored;
   std::string uri = "file://";
   for (char c : fs::absolute(path, ignored).lexically_normal().string()) {
-    bool isPlain = std::isalnum(static_cast<unsigned char>(c)) || std::string_view("-._~/").find(c) != std::string_view::npos;
+    bool isPlain =
+        std::isalnum(static_cast<unsigned char>(c)) || std::string_view("-._~/").find(c) != std::string_view::npos;
     constexpr char digits[] = "0123456789ABCDEF";
     auto byte = static_cast<unsigned char>(c);
     if (isPlain)

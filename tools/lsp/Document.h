@@ -44,7 +44,8 @@ struct Library {
   std::string content;
 };
 
-/// The files that a text imports, and they in turn, as far as they can be read: beside the importing file, else in `library`.
+/// The files that a text imports, and they in turn, as far as they can be read: beside the importing file, else in
+/// `library`.
 std::vector<Library> readImports(const Outline &outline, const std::string &path, const std::string &library);
 
 } // namespace msc::lsp

@@ -178,9 +178,12 @@ private:
   void step() {
     const Token &now = token(at);
     switch (now.kind) {
-    case TokenKind::LParen: return openParen();
-    case TokenKind::LBrace: return openBrace();
-    case TokenKind::LBracket: return open(Role::Other, "");
+    case TokenKind::LParen:
+      return openParen();
+    case TokenKind::LBrace:
+      return openBrace();
+    case TokenKind::LBracket:
+      return open(Role::Other, "");
     case TokenKind::RParen:
     case TokenKind::RBracket:
       if (!stack.empty() && !stack.back().isBrace)
@@ -192,9 +195,12 @@ private:
       if (!stack.empty())
         close();
       return;
-    case TokenKind::Value: return value(now);
-    case TokenKind::Ident: return word(now);
-    default: return;
+    case TokenKind::Value:
+      return value(now);
+    case TokenKind::Ident:
+      return word(now);
+    default:
+      return;
     }
   }
 
@@ -250,8 +256,8 @@ private:
   size_t at = 0;
   size_t scope = 0;
   std::vector<Open> stack;
-  std::vector<size_t> ahead;            ///< symbols of the body that comes next
-  std::optional<size_t> graph, block;   ///< whose body comes next
+  std::vector<size_t> ahead;          ///< symbols of the body that comes next
+  std::optional<size_t> graph, block; ///< whose body comes next
   bool bodyComes = false, isWith = false, isParam = false;
   std::string callee; ///< of the statement
 };
@@ -270,8 +276,8 @@ Outline::Outline(StringRef text, size_t limit) : text(text), lexed(frontend::lex
 const Symbol *Outline::resolve(StringRef name, bool isValue, size_t offset) const {
   const Symbol *best = nullptr;
   for (const Symbol &symbol : found)
-    if (symbol.name == name && symbol.isValue() == isValue && symbol.kind != Kind::Import && symbol.kind != Kind::Block &&
-        all[symbol.scope].span.contains(offset) &&
+    if (symbol.name == name && symbol.isValue() == isValue && symbol.kind != Kind::Import &&
+        symbol.kind != Kind::Block && all[symbol.scope].span.contains(offset) &&
         (!best || all[symbol.scope].span.begin > all[best->scope].span.begin))
       best = &symbol;
   return best;

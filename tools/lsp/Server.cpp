@@ -55,10 +55,11 @@ int Server::run(Error &failure) {
     if (!*read)
       break;
     Result<Json> message = parseJsonObject(**read, "the message");
-    Status status = message ? handle(*message)
-                            : transport.write({{"jsonrpc", "2.0"},
-                                               {"id", nullptr},
-                                               {"error", {{"code", parseError}, {"message", message.error().message}}}});
+    Status status = message
+                        ? handle(*message)
+                        : transport.write({{"jsonrpc", "2.0"},
+                                           {"id", nullptr},
+                                           {"error", {{"code", parseError}, {"message", message.error().message}}}});
     if (!status) {
       failure = status.error();
       return static_cast<int>(failure.code);
@@ -75,7 +76,7 @@ Status Server::handle(const Json &message) {
     return {}; // the server asks nothing
   if (method && !isRequest)
     return notice(*method, params ? *params : Json::object());
-  Answer given = !method           ? Answer(Refusal{invalidRequest, "the message has no method"})
+  Answer given = !method                   ? Answer(Refusal{invalidRequest, "the message has no method"})
                  : idOf(message).is_null() ? Answer(Refusal{invalidRequest, "the id is neither a number nor a text"})
                                            : answer(*method, params ? *params : Json::object());
   Json reply = {{"jsonrpc", "2.0"}, {"id", idOf(message)}};
@@ -97,7 +98,8 @@ Server::Answer Server::answer(const std::string &method, const Json &params) {
     isShutDown = true;
     return Json();
   }
-  bool hasPosition = method == "textDocument/hover" || method == "textDocument/definition" || method == "textDocument/completion";
+  bool hasPosition =
+      method == "textDocument/hover" || method == "textDocument/definition" || method == "textDocument/completion";
   if (!hasPosition && method != "textDocument/documentSymbol" && method != "textDocument/formatting")
     return Refusal{methodNotFound, "unknown method '" + method + "'"};
   std::optional<std::string> uri = textIn(params, "textDocument", "uri");
@@ -215,9 +217,11 @@ Json Server::findingJson(const compiler::Finding &finding, const std::string &ur
   // What is wrong in an imported file is shown at the top, with its place beside it.
   Json related = Json::array();
   auto relate = [&](const compiler::TextPlace &place, const std::string &text) {
-    Json start = {{"line", place.line == 0 ? 0 : place.line - 1}, {"character", place.column == 0 ? 0 : place.column - 1}};
+    Json start = {{"line", place.line == 0 ? 0 : place.line - 1},
+                  {"character", place.column == 0 ? 0 : place.column - 1}};
     Json range = place.file.empty() ? rangeOf(document.text, spanOf(place)) : Json{{"start", start}, {"end", start}};
-    related.push_back({{"location", {{"uri", place.file.empty() ? uri : uriOf(place.file)}, {"range", range}}}, {"message", text}});
+    related.push_back(
+        {{"location", {{"uri", place.file.empty() ? uri : uriOf(place.file)}, {"range", range}}}, {"message", text}});
   };
   if (!finding.place.file.empty())
     relate(finding.place, finding.text);

@@ -13,8 +13,8 @@
 
 namespace msc::lsp {
 
-/// One editor, one thread: messages are answered in their order. Mistakes are sought when no further message waits, so that
-/// typing is not held up.
+/// One editor, one thread: messages are answered in their order. Mistakes are sought when no further message waits, so
+/// that typing is not held up.
 class Server {
 public:
   /// How networks are compiled: number of devices, -D.

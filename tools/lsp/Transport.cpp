@@ -10,7 +10,9 @@
 
 namespace msc::lsp {
 
-static Error bad(const std::string &why) { return {ExitCode::BadFile, "the input is no language server protocol: " + why, ""}; }
+static Error bad(const std::string &why) {
+  return {ExitCode::BadFile, "the input is no language server protocol: " + why, ""};
+}
 
 bool Transport::fill() {
   char bytes[1 << 16];
@@ -70,7 +72,8 @@ Result<std::optional<std::string>> Transport::read() {
   buffer.erase(0, end + 4);
   while (buffer.size() < *length)
     if (!fill())
-      return bad("it ends after " + std::to_string(buffer.size()) + " of " + std::to_string(*length) + " bytes of a message");
+      return bad("it ends after " + std::to_string(buffer.size()) + " of " + std::to_string(*length) +
+                 " bytes of a message");
   std::string message = buffer.substr(0, *length);
   buffer.erase(0, *length);
   return std::optional<std::string>(std::move(message));
