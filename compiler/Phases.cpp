@@ -64,6 +64,11 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
   };
 }
 
+Phase unrollPhase() {
+  return {"unroll", "the rounds of repeats stand one after the other",
+          [](PassManager &manager) { manager.addPass(passes::createUnrollPass()); }};
+}
+
 std::vector<Phase> partitionPhases(const net::Config &config, const CompileOptions &options) {
   autodiff::BuildGradientsOptions gradients;
   gradients.loss = config.train ? config.train->minimize : "";
