@@ -2,9 +2,8 @@
 
 #include "compiler/Phases.h"
 #include "dialects/dist/DistDialect.h"
-#include "dialects/net/NetAttributes.h"
 #include "dialects/net/NetDialect.h"
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Repeat.h"
 #include "frontend/Diagnostics.h"
 #include "frontend/Frontend.h"
 #include "frontend/Types.h"
@@ -16,6 +15,7 @@
 #include "llvm/Support/SourceMgr.h"
 
 #include <algorithm>
+#include <map>
 
 using namespace mlir;
 
@@ -61,6 +61,7 @@ public:
     size_t mark = llvm::StringRef(text).starts_with("\xEF\xBB\xBF") ? 3 : 0;
     frontend::ParseOptions parse = parseOptionsOf(options);
     parse.mayLackNetwork = true;
+    parse.keepRepeats = true;
     parse.onBinding = [&](llvm::SMLoc place, Value value) { addBinding(place, value, mark); };
     OwningOpRef<ModuleOp> module = frontend::parseString(text, options.input, context, parse, sources);
     if (module)
@@ -127,12 +128,14 @@ private:
       if (failed(manager.run(module)))
         return;
     }
+    std::map<size_t, int64_t> rounds; // of what is bound at an offset; the parser has seen the body of a repeat once
     module.walk([&](Operation *op) {
       auto found = places.find(op->getLoc());
       for (size_t offset : found == places.end() ? std::vector<size_t>() : found->second) {
         ValueFacts &facts = analysis.values[offset];
         if (facts.op != op->getName().stripDialect())
           continue;
+        facts.copies = std::max(facts.copies, rounds[offset] += net::roundsAround(op));
         if (auto strategy = net::getInStrategy(op))
           facts.inStrategy = net::strategyText(*strategy);
         if (auto strategy = net::getOutStrategy(op))

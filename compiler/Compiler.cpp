@@ -88,7 +88,8 @@ public:
   }
 
   Result<CompileOutcome> run() {
-    bool done = parse() && readConfig() && isSound() && runPhases(strategyPhases(*config, options)) && afterStrategies() &&
+    bool done = parse() && readConfig() && isSound() && runPhases(strategyPhases(*config, options)) &&
+                runPhases({unrollPhase()}, /*counts=*/false) && afterStrategies() &&
                 runPhases(partitionPhases(*config, options)) && afterPartition() && optimize() &&
                 afterOptimization() && runPhases(planPhases(options)) && finish();
     if (!done && failure.message.empty() && diagnostics.blamesCommandLine())
@@ -127,6 +128,7 @@ private:
       if (!std::filesystem::is_regular_file(options.input))
         return fail({ExitCode::Usage, "there is no file '" + options.input + "'", ""});
       frontend::ParseOptions parseOptions = parseOptionsOf(options);
+      parseOptions.keepRepeats = true;
       parseOptions.mayLackNetwork = mayLackNetwork;
       module = frontend::parseFile(options.input, context, parseOptions, sources);
       return static_cast<bool>(module);

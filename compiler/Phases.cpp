@@ -64,6 +64,11 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
   };
 }
 
+Phase unrollPhase() {
+  return {"unroll", "the rounds of repeats stand one after the other",
+          [](PassManager &manager) { manager.addPass(passes::createUnrollPass()); }};
+}
+
 std::vector<Phase> partitionPhases(const net::Config &config, const CompileOptions &options) {
   autodiff::BuildGradientsOptions gradients;
   gradients.loss = config.train ? config.train->minimize : "";
@@ -89,6 +94,11 @@ std::vector<Phase> optimizePhases(const net::Config &config, const CompileOption
   passes::CommFusion fusion{fusionRule(context.fuseAllReduce), fusionRule(context.fuseAllGather),
                             fusionRule(context.fuseReduceScatter)};
   return {
+      {"partial_sums", "linear operators compute with the terms of sums where that is cheaper",
+       [on = options.partialSums](PassManager &manager) {
+         if (on)
+           manager.addPass(passes::createKeepPartialsPass());
+       }},
       {"moves", "all moves of a value are planned together",
        [on = options.moves](PassManager &manager) {
          if (on)

@@ -28,6 +28,8 @@ struct Phase {
 
 /// From a parsed network to strategies for all of its operators.
 std::vector<Phase> strategyPhases(const net::Config &config, const CompileOptions &options);
+/// From there to a network without repeats.
+Phase unrollPhase();
 /// From there to a partitioned network with explicit collectives.
 std::vector<Phase> partitionPhases(const net::Config &config, const CompileOptions &options);
 /// Communication made fewer, smaller and earlier.

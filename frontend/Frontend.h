@@ -31,6 +31,8 @@ struct ParseOptions {
   std::string library;
   /// Return the module in spite of mistakes, marked with `brokenAttributeName`, so that its blocks can be checked, too.
   bool keepBroken = false;
+  /// Keep rounds that are alike in one `net.repeat`; otherwise all are put one after the other.
+  bool keepRepeats = false;
   /// A file that holds cells, but no network, is sound.
   bool mayLackNetwork = false;
   /// Called for each value that gets a name, with the place of the name; in cells and repeats once per expansion.

@@ -81,6 +81,10 @@ bool optimizeMoves(TestNetwork &test) {
   return run(test, [](PassManager &manager) { manager.addPass(passes::createPlanMovesPass()); });
 }
 
+bool keepPartials(TestNetwork &test) {
+  return run(test, [](PassManager &manager) { manager.addPass(passes::createKeepPartialsPass()); });
+}
+
 bool fuseCollectives(TestNetwork &test) {
   return run(test, [](PassManager &manager) { manager.addPass(passes::createFuseCollectivesPass({})); });
 }
