@@ -11,6 +11,7 @@
 #include "frontend/Frontend.h"
 #include "frontend/Printer.h"
 #include "messages/Catalogue.h"
+#include "passes/optimize/Passes.h"
 #include "passes/sharding/Decisions.h"
 #include "runtime/machine/MachineFile.h"
 #include "runtime/plan/PlanChecker.h"
@@ -87,8 +88,9 @@ public:
   }
 
   Result<CompileOutcome> run() {
-    bool done = parse() && readConfig() && isSound() && runPhases(strategyPhases(*config, options)) && afterStrategies() &&
-                runPhases(partitionPhases(*config, options)) && afterPartition() && runPhases(optimizePhases(options)) &&
+    bool done = parse() && readConfig() && isSound() && runPhases(strategyPhases(*config, options)) &&
+                runPhases({unrollPhase()}, /*counts=*/false) && afterStrategies() &&
+                runPhases(partitionPhases(*config, options)) && afterPartition() && optimize() &&
                 afterOptimization() && runPhases(planPhases(options)) && finish();
     if (!done && failure.message.empty() && diagnostics.blamesCommandLine())
       return Error{ExitCode::Usage, "", ""};
@@ -125,28 +127,12 @@ private:
     return timed("parse", [&] {
       if (!std::filesystem::is_regular_file(options.input))
         return fail({ExitCode::Usage, "there is no file '" + options.input + "'", ""});
-      frontend::ParseOptions parseOptions;
-      parseOptions.devices = givenDevices();
-      parseOptions.overridesDeviceNum =
-          llvm::any_of(options.context, [](const auto &option) { return option.first == "device_num"; });
-      parseOptions.defines = options.defines;
-      parseOptions.repropagate = options.repropagate;
-      parseOptions.library = libraryFolder();
-      parseOptions.keepBroken = true;
+      frontend::ParseOptions parseOptions = parseOptionsOf(options);
+      parseOptions.keepRepeats = true;
       parseOptions.mayLackNetwork = mayLackNetwork;
       module = frontend::parseFile(options.input, context, parseOptions, sources);
       return static_cast<bool>(module);
     });
-  }
-
-  /// `--devices`, else the flag `--device-num`; a number that makes no sense is reported with the other options.
-  std::optional<int64_t> givenDevices() const {
-    if (options.devices > 0)
-      return options.devices;
-    for (const auto &[key, text] : options.context)
-      if (int64_t number = 0; key == "device_num" && !StringRef(text).getAsInteger(10, number) && number > 0)
-        return number;
-    return std::nullopt;
   }
 
   bool readConfig() {
@@ -155,10 +141,7 @@ private:
       if (!machine)
         return fail(machine.error());
       context.getLoadedDialect<dist::DistDialect>()->setMachine(std::move(*machine));
-      std::vector<net::ConfigOverride> overrides;
-      for (const auto &[key, text] : options.context)
-        overrides.push_back({key, text});
-      FailureOr<net::Config> read = net::readConfig(*module, overrides);
+      FailureOr<net::Config> read = net::readConfig(*module, overridesOf(options));
       if (failed(read))
         return false;
       config = std::move(*read);
@@ -177,15 +160,31 @@ private:
     });
   }
 
-  bool runPhases(const std::vector<Phase> &phases) {
+  /// `counts`: dumps count every phase as a stage.
+  bool runPhases(const std::vector<Phase> &phases, bool counts = true) {
     for (const Phase &phase : phases) {
       PassManager manager(&context);
       manager.enableVerifier(false); // the phases end in verifiers of their own contracts
       phase.build(manager);
       if (timed(phase.name, [&] { return mlir::failed(manager.run(*module)); }))
         return false;
-      dumps.skip();
+      if (counts)
+        dumps.skip();
     }
+    return true;
+  }
+
+  /// Communication passes, one by one, and what each of them saves.
+  bool optimize() {
+    passes::Communication before = passes::communicationOf(network());
+    for (const Phase &phase : optimizePhases(*config, options)) {
+      if (!runPhases({phase}, /*counts=*/false))
+        return false;
+      passes::Communication after = passes::communicationOf(network());
+      outcome.savings.push_back({phase.name, before.bytes - after.bytes, before.us - after.us});
+      before = after;
+    }
+    dumps.skip(); // one stage, however many passes there are
     return true;
   }
 

@@ -24,6 +24,8 @@ struct CompileOptions {
   std::string saveGraphsRanks;    ///< "" (all up to 16 devices, else rank 0), "all" or "0,5"
   std::string machine = "cpu-local"; ///< preset or file of the machine model that prices all choices
   bool fusion = true;             ///< off: one kernel per operator
+  bool commFusion = true;         ///< off: every collective on its own, whatever comm_fusion says
+  bool partialSums = true;        ///< off: sums are completed before linear operators, as 18_execute shows it
   bool moves = true;              ///< off: completions and redistributions run as 18_execute shows them
   bool repropagate = false;       ///< keep only the user's strategies of a dump
   bool strict = false;            ///< surprises become errors, e.g. a parameter used under two strategies
@@ -33,6 +35,7 @@ struct CompileOptions {
 struct CompileOutcome {
   plan::Plan plan;
   PhaseTimes timing;
+  Savings savings;
 };
 
 /// Compiles. Mistakes in the network are printed on stderr where they are found (file, line, caret, repair); then the

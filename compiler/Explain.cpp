@@ -1,5 +1,6 @@
 #include "compiler/Explain.h"
 
+#include "compiler/AlikeRows.h"
 #include "compiler/Report.h"
 #include "runtime/Nearest.h"
 #include "runtime/plan/PlanIndex.h"
@@ -26,16 +27,21 @@ std::string bytesText(uint64_t bytes) {
   return text;
 }
 
-/// Lines of cells, columns padded to the same width; two spaces between columns.
+/// Lines of cells, columns padded to the same width; two spaces between columns. A single cell is a remark about the lines
+/// above it.
 static std::string table(const std::vector<std::vector<std::string>> &rows) {
   std::vector<size_t> widths;
   for (const auto &row : rows)
-    for (size_t i = 0; i < row.size(); ++i) {
+    for (size_t i = 0; i < row.size() && row.size() > 1; ++i) {
       widths.resize(std::max(widths.size(), row.size()), 0);
       widths[i] = std::max(widths[i], row[i].size());
     }
   std::string text;
   for (const auto &row : rows) {
+    if (row.size() == 1) {
+      text += "    ... " + row.front() + "\n";
+      continue;
+    }
     std::string line = " ";
     for (size_t i = 0; i < row.size(); ++i)
       line += " " + row[i] + std::string(i + 1 < row.size() ? widths[i] - row[i].size() + 1 : 0, ' ');
@@ -97,7 +103,7 @@ Status checkOperator(const plan::Plan &plan, const std::string &name) {
                near.empty() ? "its operators are " + listText(names) : "did you mean '" + near + "'?"};
 }
 
-Result<std::string> explainText(const plan::Plan &plan, const std::string &op) {
+Result<std::string> explainText(const plan::Plan &plan, const Savings &savings, const std::string &op) {
   if (Status known = checkOperator(plan, op); !known)
     return known.error();
   std::string text = plan.network() + " on " + std::to_string(plan.devices()) +
@@ -110,20 +116,24 @@ Result<std::string> explainText(const plan::Plan &plan, const std::string &op) {
     if (op.empty() || note.name() == op)
       rows.push_back({note.name(), note.op(), note.in_strategy(), note.origin(), placeOf(plan, note.location()),
                       localShapes(plan, note)});
-  text += table(rows);
+  text += table(foldAlikeRows(rows, {0, 3}));
 
   rows = {{"PHASE", "COLLECTIVE", "PLACE", "GROUPS", "BYTES", "US", "REASON"}};
   uint64_t total = 0;
   for (const CollectiveFacts &facts : collectivesOf(plan, op)) {
     total += facts.bytes;
     rows.push_back({facts.phase, facts.kind, facts.location, groupsText(facts.groups), bytesText(facts.bytes),
-                    llvm::formatv("{0:F1}", facts.predictedUs), facts.reason});
+                    llvm::formatv("{0:F1}", facts.predictedUs),
+                    (facts.tensors > 1 ? std::to_string(facts.tensors) + " tensors at once: " : "") + facts.reason});
   }
   text += "\ncollectives of one step (bytes received per rank, at most; predicted microseconds on " + plan.machine() + ")\n";
-  text += rows.size() == 1 ? "  none\n" : table(rows);
+  text += rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {6}));
   if (!op.empty())
     return text + "\nin all " + bytesText(total) + " per rank and step, of " +
            bytesText(plan.prediction().communication_bytes()) + " in the whole network\n";
+  for (const Saving &saving : savings)
+    if (saving.us != 0 || saving.bytes != 0)
+      text += llvm::formatv("\n{0} saved {1} and {2:F1} us", saving.pass, bytesText(static_cast<uint64_t>(saving.bytes)), saving.us);
   text += "\nin all " + bytesText(total) + " per rank and step; memory per rank " + bytesText(plan.arena_bytes()) +
           ", of which parameters and states " + bytesText(plan.prediction().parameter_bytes()) + "\n";
   return text;

@@ -1,6 +1,7 @@
 // `msc explain`: what was decided, for people.
 #pragma once
 
+#include "compiler/Report.h"
 #include "runtime/Status.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -12,8 +13,9 @@ namespace msc::compiler {
 Status checkOperator(const plan::Plan &plan, const std::string &op);
 
 /// The text of `msc explain`: operators with strategy, origin and place, collectives with groups, bytes and reason, memory.
-/// `op` limits it to one operator by instance name; an unknown name is an error that offers the nearest one.
-Result<std::string> explainText(const plan::Plan &plan, const std::string &op);
+/// `op` limits it to one operator by instance name; an unknown name is an error that offers the nearest one. What the
+/// communication passes saved is told of a network that was just compiled.
+Result<std::string> explainText(const plan::Plan &plan, const Savings &savings, const std::string &op);
 
 /// "1.5 KiB".
 std::string bytesText(uint64_t bytes);

@@ -21,6 +21,31 @@ static std::string datasetStrategyText(const net::DatasetStrategy &strategy) {
   return net::strategyText(strategy.pieces);
 }
 
+frontend::ParseOptions parseOptionsOf(const CompileOptions &options) {
+  frontend::ParseOptions parse;
+  if (options.devices > 0)
+    parse.devices = options.devices;
+  for (const auto &[key, text] : options.context)
+    if (key == "device_num") {
+      parse.overridesDeviceNum = true;
+      int64_t number = 0;
+      if (!parse.devices && !llvm::StringRef(text).getAsInteger(10, number) && number > 0)
+        parse.devices = number;
+    }
+  parse.defines = options.defines;
+  parse.repropagate = options.repropagate;
+  parse.library = libraryFolder();
+  parse.keepBroken = true;
+  return parse;
+}
+
+std::vector<net::ConfigOverride> overridesOf(const CompileOptions &options) {
+  std::vector<net::ConfigOverride> overrides;
+  for (const auto &[key, text] : options.context)
+    overrides.push_back({key, text});
+  return overrides;
+}
+
 std::vector<Phase> strategyPhases(const net::Config &config, const CompileOptions &options) {
   infer::CheckNetworkOptions check;
   check.loss = config.train ? config.train->minimize : "";
@@ -39,6 +64,11 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
   };
 }
 
+Phase unrollPhase() {
+  return {"unroll", "the rounds of repeats stand one after the other",
+          [](PassManager &manager) { manager.addPass(passes::createUnrollPass()); }};
+}
+
 std::vector<Phase> partitionPhases(const net::Config &config, const CompileOptions &options) {
   autodiff::BuildGradientsOptions gradients;
   gradients.loss = config.train ? config.train->minimize : "";
@@ -53,12 +83,31 @@ std::vector<Phase> partitionPhases(const net::Config &config, const CompileOptio
   };
 }
 
-std::vector<Phase> optimizePhases(const CompileOptions &options) {
+static passes::FusionRule fusionRule(const net::FusionConfig &config) {
+  using Mode = passes::FusionRule::Mode;
+  Mode mode = config.mode == "size" ? Mode::Size : config.mode == "index" ? Mode::Index : Mode::Auto;
+  return {mode, config.megabytes, config.indices};
+}
+
+std::vector<Phase> optimizePhases(const net::Config &config, const CompileOptions &options) {
+  const net::ContextConfig &context = config.context;
+  passes::CommFusion fusion{fusionRule(context.fuseAllReduce), fusionRule(context.fuseAllGather),
+                            fusionRule(context.fuseReduceScatter)};
   return {
+      {"partial_sums", "linear operators compute with the terms of sums where that is cheaper",
+       [on = options.partialSums](PassManager &manager) {
+         if (on)
+           manager.addPass(passes::createKeepPartialsPass());
+       }},
       {"moves", "all moves of a value are planned together",
        [on = options.moves](PassManager &manager) {
          if (on)
            manager.addPass(passes::createPlanMovesPass());
+       }},
+      {"comm_fusion", "gradient collectives of one group run together",
+       [fusion, on = options.commFusion && context.commFusion](PassManager &manager) {
+         if (on)
+           manager.addPass(passes::createFuseCollectivesPass(fusion));
        }},
   };
 }

@@ -119,7 +119,7 @@ std::string digestOf(net::NetworkOp network, const net::Config &config) {
   OwningOpRef<net::NetworkOp> copy = cast<net::NetworkOp>(network->clone());
   copy->setSymName("network");
   copy->walk([](Operation *op) {
-    for (StringRef name : {"net.value_names", "net.instance_name", "net.scope", "net.strategy_origin", "net.id", "net.kept"})
+    for (StringRef name : {"net.value_names", "net.instance_name", "net.scope", "net.strategy_origin", "net.alike", "net.id", "net.kept"})
       op->removeAttr(name);
   });
   std::string text;

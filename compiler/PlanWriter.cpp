@@ -8,6 +8,7 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <map>
+#include <numeric>
 
 using namespace mlir;
 
@@ -255,15 +256,23 @@ private:
   void writeCollective(plan_ir::CollectiveOp op, plan::Step &step) {
     plan::Collective &proto = *step.mutable_collective();
     proto.set_kind(collectiveKind(op.getStepOp()));
-    proto.set_source(indexOf(op.getSource()));
-    proto.set_target(indexOf(op.getTarget()));
+    auto reasons = op.getReasons().getAsValueRange<StringAttr>(), operators = op.getForOperators().getAsValueRange<StringAttr>();
+    for (auto [source, target, reason, user, bytes] :
+         llvm::zip_equal(op.getSources(), op.getTargets(), reasons, operators, op.getBytes())) {
+      auto fill = [&, source = source, target = target, reason = reason, user = user, bytes = bytes](auto &tensor) {
+        tensor.set_source(indexOf(source));
+        tensor.set_target(indexOf(target));
+        tensor.set_reason(reason.str());
+        tensor.set_for_operator(user.str());
+        tensor.set_bytes(bytes);
+      };
+      source == op.getSources().front() ? fill(proto) : fill(*proto.add_also());
+    }
     proto.set_group(groupIndex(op.getGroupMatrix(), op.getGroupAxes()));
     proto.set_reduction(static_cast<plan::Reduction>(op.getReduction()));
     proto.set_asynchronous(op.getAsynchronous());
-    proto.set_reason(op.getReason().str());
-    proto.set_bytes(op.getBytes());
+    proto.set_bytes(std::accumulate(op.getBytes().begin(), op.getBytes().end(), int64_t{0}));
     proto.set_predicted_us(op.getPredictedUs().convertToDouble());
-    proto.set_for_operator(op.getForOperator().str());
   }
 
   plan_ir::ProgramOp program;

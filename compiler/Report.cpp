@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <optional>
 
 namespace msc::compiler {
 
@@ -31,10 +32,32 @@ static std::vector<std::vector<int64_t>> allGroups(const plan::Group &group) {
 }
 
 /// Reasons name the operator whose result is completed: "MatMul 'matmul' sums ...", "gradient of 'w' (matmul) sums ...".
-static bool isCausedBy(const plan::Collective &collective, const plan::OperatorNote &note) {
-  return collective.for_operator() == note.name() ||
-         collective.reason().find(note.op() + " '" + note.name() + "' ") != std::string::npos ||
-         collective.reason().find("' (" + note.name() + ") ") != std::string::npos;
+static bool isCausedBy(const std::string &user, const std::string &reason, const plan::OperatorNote &note) {
+  return user == note.name() || reason.find(note.op() + " '" + note.name() + "' ") != std::string::npos ||
+         reason.find("' (" + note.name() + ") ") != std::string::npos;
+}
+
+/// Of the tensors that a collective moves, those that an operator causes (null: all): their bytes, and what the first of
+/// them says. Nothing if there are none.
+struct Cause {
+  uint64_t bytes = 0;
+  std::string user, reason;
+};
+static std::optional<Cause> causeOf(const plan::Collective &collective, const plan::OperatorNote *note) {
+  std::vector<Cause> tensors{{collective.bytes(), collective.for_operator(), collective.reason()}};
+  for (const plan::Collective::Part &part : collective.also()) {
+    tensors[0].bytes -= part.bytes();
+    tensors.push_back({part.bytes(), part.for_operator(), part.reason()});
+  }
+  std::optional<Cause> found;
+  for (const Cause &tensor : tensors) {
+    if (note && !isCausedBy(tensor.user, tensor.reason, *note))
+      continue;
+    if (!found)
+      found = Cause{0, tensor.user, tensor.reason};
+    found->bytes += tensor.bytes;
+  }
+  return found;
 }
 
 std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan, const std::string &op) {
@@ -47,11 +70,15 @@ std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan, const std::st
         if (!step.has_collective())
           continue;
         const plan::Collective &collective = step.collective();
-        if (!op.empty() && (note == plan.operators().end() || !isCausedBy(collective, *note)))
+        if (!op.empty() && note == plan.operators().end())
+          continue;
+        std::optional<Cause> cause = causeOf(collective, op.empty() ? nullptr : &*note);
+        if (!cause)
           continue;
         result.push_back({collectiveName(collective.kind()), step.name(), allGroups(variant.groups(collective.group())),
-                          collective.bytes(), phaseName(step.phase()), collective.for_operator(), collective.reason(),
-                          placeOf(plan, step.location()), collective.predicted_us()});
+                          cause->bytes, phaseName(step.phase()), cause->user, cause->reason,
+                          placeOf(plan, step.location()), collective.predicted_us(),
+                          static_cast<size_t>(collective.also_size()) + 1});
       }
   return result;
 }
@@ -102,7 +129,7 @@ static Json operatorJson(const plan::Plan &plan, const plan::OperatorNote &note)
           {"results", results}};
 }
 
-std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, const std::string &op) {
+std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, const Savings &savings, const std::string &op) {
   Json report;
   report["network"] = plan.network();
   report["devices"] = plan.devices();
@@ -127,12 +154,16 @@ std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, const s
                                      {"for", facts.forOperator},
                                      {"location", facts.location},
                                      {"reason", facts.reason},
-                                     {"predicted_us", facts.predictedUs}});
+                                     {"predicted_us", facts.predictedUs},
+                                     {"tensors", facts.tensors}});
   report["memory"] = {{"parameter_bytes", plan.prediction().parameter_bytes()}, {"peak_bytes", plan.arena_bytes()}};
   report["cost"] = {{"compute_us", plan.prediction().compute_us()},
                     {"communication_us", plan.prediction().communication_us()},
                     {"communication_bytes", plan.prediction().communication_bytes()},
                     {"step_us", plan.prediction().step_us()}};
+  report["savings"] = timing.empty() ? Json() : Json::array();
+  for (const Saving &saving : savings)
+    report["savings"].push_back({{"pass", saving.pass}, {"bytes", saving.bytes}, {"us", saving.us}});
   Json seconds;
   for (const auto &[phase, value] : timing)
     seconds[phase] = value;

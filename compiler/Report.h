@@ -13,17 +13,26 @@ namespace msc::compiler {
 /// Seconds per phase in order of execution.
 using PhaseTimes = std::vector<std::pair<std::string, double>>;
 
+/// What a communication pass saved in one step, by the machine model.
+struct Saving {
+  std::string pass;  ///< "moves", "comm_fusion", ...
+  int64_t bytes = 0; ///< received per rank, maximum
+  double us = 0;
+};
+using Savings = std::vector<Saving>;
+
 /// One collective of the plan, with what a reader wants to know.
 struct CollectiveFacts {
   std::string kind;                          ///< "AllReduce", "AllGather", ...
   std::string name;                          ///< instance name of the step
   std::vector<std::vector<int64_t>> groups;  ///< all groups that run at the same time
-  uint64_t bytes = 0;                        ///< received per rank, maximum
+  uint64_t bytes = 0;                        ///< received per rank, maximum; for one operator: of its tensors
   std::string phase;                         ///< "forward", "backward", "update"
   std::string forOperator;                   ///< instance name of the operator that needs it
   std::string reason;
   std::string location;                      ///< "net.mir:6"
   double predictedUs = 0;
+  size_t tensors = 1;                        ///< that it moves; name, operator and reason are of the first (for one operator: of its first)
 };
 
 /// All of one step, or those that one operator causes, given by instance name: it needs the result, or its own result is
@@ -34,8 +43,8 @@ std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan, const std::st
 std::string localShapeText(const plan::Plan &plan, const plan::OperatorNote::Value &value, int64_t rank);
 
 /// The JSON text of `msc compile --report`; the schema is compiler/report.schema.json. `op` limits operators and
-/// collectives to those of one operator, by its instance name. Without timing (a plan that was read) the seconds are
-/// null.
-std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, const std::string &op = "");
+/// collectives to those of one operator, by its instance name. Without timing (a plan that was read) the seconds and the
+/// savings are null.
+std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, const Savings &savings, const std::string &op = "");
 
 } // namespace msc::compiler

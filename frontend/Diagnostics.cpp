@@ -18,9 +18,6 @@ namespace msc::frontend {
 
 /// Longest part of a source line that is shown; dumps have lines of thousands of characters.
 static constexpr size_t shownWidth = 110;
-/// A file that is no network at all has an error per line.
-static constexpr unsigned shownErrors = 200;
-
 FileLineColLoc findFileLocation(Location location) {
   if (auto file = dyn_cast<FileLineColLoc>(location))
     return file;
@@ -64,7 +61,6 @@ Diagnostics::~Diagnostics() {
   context.printOpOnDiagnostic(printedOperations);
 }
 
-/// The text of a message, with types and numbers as dumps spell them.
 static std::string textOf(Diagnostic &diagnostic) {
   std::string text;
   raw_string_ostream os(text);
@@ -88,6 +84,14 @@ static std::string withUserNames(StringRef text) {
       return ("'" + name + "' " + rest).str();
   }
   return text.str();
+}
+
+std::string messageText(Diagnostic &diagnostic) { return withUserNames(textOf(diagnostic)); }
+
+FileLineColLoc Diagnostics::shownPlace(Location location) const {
+  FileLineColLoc file = findFileLocation(location);
+  FileLineColLoc inDump = file && file.getLine() && !file.getColumn() ? findInDump(file) : FileLineColLoc();
+  return inDump ? inDump : file;
 }
 
 bool Diagnostics::admit(Location location, StringRef text) {
@@ -146,10 +150,8 @@ void Diagnostics::printOne(Location location, StringRef kind, StringRef text) {
        << text << '\n';
     return;
   }
-  FileLineColLoc shown = file.getColumn() ? FileLineColLoc() : findInDump(file);
-  bool isInDump = static_cast<bool>(shown);
-  if (!isInDump)
-    shown = file;
+  FileLineColLoc shown = shownPlace(location);
+  bool isInDump = shown != file;
   os << displayed(shown) << ':' << shown.getLine();
   if (shown.getColumn())
     os << ':' << shown.getColumn();

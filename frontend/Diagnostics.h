@@ -20,6 +20,9 @@
 
 namespace msc::frontend {
 
+/// A file that is no network at all has an error per line.
+inline constexpr unsigned shownErrors = 200;
+
 /// How a text is shown: in the language of the user, and with its code if `isMain` (not a note or a help line).
 using Wording = std::function<std::string(llvm::StringRef text, bool isMain)>;
 
@@ -39,6 +42,9 @@ public:
   unsigned warnings() const { return warningCount; }
   /// True if the first error is about a flag of the command line.
   bool blamesCommandLine() const { return firstErrorAtFlag; }
+
+  /// Where a message is shown: in a dump at the node, not at what the node's remark names. Null if unknown.
+  mlir::FileLineColLoc shownPlace(mlir::Location location) const;
 
 private:
   void print(mlir::Diagnostic &diagnostic);
@@ -70,6 +76,9 @@ inline constexpr llvm::StringLiteral libraryPrefix = "<msc>/";
 /// What to call a file in messages: the names of sources are relative to the folder of the network, which the source
 /// manager holds as its include folder.
 std::string displayedPath(const llvm::SourceMgr &sources, llvm::StringRef name);
+
+/// The text of a message, with types and numbers as dumps spell them and operators as users know them.
+std::string messageText(mlir::Diagnostic &diagnostic);
 
 /// The file and line that a location stands for, looking through fused, named and call-site locations; null if unknown.
 mlir::FileLineColLoc findFileLocation(mlir::Location location);

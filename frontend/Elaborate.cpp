@@ -8,6 +8,7 @@
 #include "frontend/Formatter.h"
 #include "frontend/Parser.h"
 
+#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CheckedArithmetic.h"
 #include "llvm/Support/FileSystem.h"
@@ -422,10 +423,19 @@ bool Elaborator::checkMinimize(const ast::File &file) {
     auto place = config.getLocations().getAs<LocationAttr>("minimize#value");
     net::ReturnOp results = net::getReturn(network);
     std::vector<std::string> names;
-    for (auto [value, name] : zip(results.getValues(), results.getNames().getAsValueRange<StringAttr>())) {
+    for (auto [index, name] : enumerate(results.getNames().getAsValueRange<StringAttr>())) {
+      Value value = results.getValues()[index];
       names.push_back(name.str());
       if (name != minimize.getValue())
         continue;
+      while (auto repeat = value.getDefiningOp<net::RepeatOp>()) { // the operator of its last round is the loss
+        IRMapping mapping;
+        if (repeat.rounds() > 1)
+          net::peelLast(repeat, mapping);
+        else
+          net::unroll(repeat);
+        value = results.getValues()[index];
+      }
       auto type = cast<RankedTensorType>(value.getType());
       if (type.getRank() != 0 || !isa<FloatType>(type.getElementType())) {
         emitError(Location(place)) << "cannot minimize '" << name << "': expected a single number, found " << type;
@@ -466,6 +476,8 @@ OwningOpRef<ModuleOp> Elaborator::run(const Parsed &parsed, StringRef name) {
   sound = (evaluator.namesMissing || checkDefines()) && sound && (!network || checkMinimize(file));
   if (!sound && !options.keepBroken)
     return nullptr;
+  if (sound && network && !options.keepRepeats)
+    net::unrollAll(network);
   if (!sound)
     (*module)->setAttr(brokenAttributeName, builder.getUnitAttr());
   return std::move(module);

@@ -1,10 +1,10 @@
 // Syntax tree -> `net` dialect. Private to the frontend; the entry points are in Frontend.h.
 //
-// Cells are expanded where they are called, `if` is decided, `repeat` is unrolled. A mistake is reported once: a value
-// whose definition failed is bound to null, and statements that use it fail silently.
+// Cells are expanded where they are called, `if` is decided, rounds of a `repeat` that are alike become one `net.repeat`. A
+// mistake is reported once: a value whose definition failed is bound to null, and statements that use it fail silently.
 #pragma once
 
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Repeat.h"
 #include "frontend/Evaluate.h"
 #include "frontend/Frontend.h"
 #include "frontend/Parser.h"
@@ -20,7 +20,7 @@ struct Frame {
   Environment env;
   std::string prefix;    ///< in front of parameters and instance names: "layer1.0."
   std::string scopePath; ///< behind the backbone in scopes: "/layer1.0"
-  std::string suffix;    ///< behind names inside a repeat: ".2"
+  std::string suffix;    ///< behind names inside a repeat: ".{i}"
   int depth = 0;         ///< nesting of calls and bodies
 };
 
@@ -67,6 +67,13 @@ private:
   bool runCell(const ast::Graph &cell, const ast::Call &call, const ast::Assign &assign, Frame &frame);
   bool bindFormals(const ast::Graph &cell, const ast::Call &call, Frame &caller, Frame &callee);
   bool runRepeat(const ast::Repeat &repeat, const ast::Assign &assign, Frame &frame);
+  net::RepeatOp expandRound(const ast::Repeat &repeat, int64_t round, llvm::ArrayRef<NamedValue> carried, Frame &frame,
+                            RoundVariable &variable, std::vector<NamedValue> &next);
+  llvm::SmallVector<mlir::Value> inlineRepeat(net::RepeatOp repeat);
+  std::string nameInThisRound(llvm::StringRef name) const;
+  /// A name as it was written, in the form in which this body holds names.
+  std::string nameHere(llvm::StringRef name) const { return rounds.empty() ? name.str() : net::escapedName(name); }
+  std::string freshVariable(llvm::StringRef name) const;
   bool runIf(const ast::If &branches, const ast::Assign &assign, Frame &frame);
   bool takeCellAttributes(const ast::Call &call, llvm::ArrayRef<NamedValue> results, const Frame &frame);
   bool bindResults(const ast::Assign &assign, llvm::ArrayRef<NamedValue> results, llvm::StringRef what,
@@ -78,6 +85,9 @@ private:
   bool checkElement(mlir::Type element, const ast::Place &place);
   mlir::FailureOr<mlir::RankedTensorType> elaborateType(const ast::Type &type, const Environment &env);
   mlir::FailureOr<mlir::DictionaryAttr> elaborateInitializer(const ast::Expr &expr, const Environment &env);
+  bool claimName(llvm::StringRef name, mlir::Location place, net::RepeatOp repeat = nullptr);
+  bool claimNames(net::ParamOp param);
+  bool claimNamesBehind(mlir::Operation *before, mlir::Block *block);
   mlir::Value addParam(llvm::StringRef name, mlir::RankedTensorType type, mlir::DictionaryAttr initializer,
                        bool trained, llvm::StringRef drawName, mlir::Location location, const ast::Place &place);
 
@@ -123,8 +133,15 @@ private:
 
   net::NetworkOp network;
   const ast::Graph *networkItem = nullptr;
-  mlir::Operation *lastParam = nullptr; ///< parameters stand in front of all operators
-  llvm::StringMap<llvm::SMLoc> paramPlaces;
+  mlir::Operation *lastParam = nullptr; ///< behind which the next parameter stands; null: at the start of the body
+  llvm::StringMap<mlir::Location> paramNames; ///< within a round: of this round
+  struct NamesOfKind {
+    std::vector<net::ParamOp> folded; ///< whose names are not in paramNames
+    std::vector<std::string> written;
+  };
+  llvm::StringMap<NamesOfKind> namesOfKinds; ///< of parameters that differ in numbers and rounds only
+  /// Variables of the repeats that are being expanded, with their rounds; the outermost first.
+  llvm::SmallVector<std::pair<std::string, int64_t>> rounds;
   int64_t statementCount = 0;
   bool reportedDepth = false;
 };

@@ -150,19 +150,112 @@ static bool drawsFractions(DictionaryAttr initializer) {
   return kind != "zeros" && kind != "ones" && kind != "constant";
 }
 
+/// Takes the numbers and variables of repeats that a name begins with.
+static StringRef takeNumber(StringRef &name) {
+  StringRef rest = name;
+  for (size_t length = 1; length > 0; rest = rest.drop_front(length)) {
+    length = rest.find_first_not_of("-0123456789");
+    if (length == StringRef::npos)
+      length = rest.size();
+    else if (length == 0 && rest.starts_with("{"))
+      length = rest.find('}') + 1; // none: 0
+  }
+  StringRef number = name.drop_back(rest.size());
+  name = rest;
+  return number;
+}
+
+/// The name without its numbers and rounds: only names of one kind can be the same in some round.
+static std::string kindOfName(StringRef name) {
+  std::string kind;
+  while (!name.empty())
+    if (takeNumber(name).empty()) {
+      kind += name.front();
+      name = name.drop_front();
+    } else {
+      kind += '#';
+    }
+  return kind;
+}
+
+/// Of two names of one kind: false if a number tells them apart in all rounds.
+static bool mayBeSame(StringRef a, StringRef b) {
+  while (!a.empty() && !b.empty()) {
+    StringRef left = takeNumber(a), right = takeNumber(b);
+    if (left != right && !left.contains('{') && !right.contains('{'))
+      return false;
+    a = a.drop_front(left.empty());
+    b = b.drop_front(right.empty());
+  }
+  return true;
+}
+
+/// False after reporting that a parameter has this name already; `repeat` is one whose rounds all give it this name.
+bool Elaborator::claimName(StringRef name, Location place, net::RepeatOp repeat) {
+  if (rounds.empty()) { // else it is claimed for all rounds where the repeat ends
+    NamesOfKind &kind = namesOfKinds[kindOfName(name)];
+    llvm::erase_if(kind.folded, [&](net::ParamOp folded) {
+      if (!mayBeSame(name, folded.getName()))
+        return false;
+      for (const std::string &other : net::namesInRounds(folded, folded.getName()))
+        paramNames.try_emplace(other, folded.getLoc());
+      return true;
+    });
+    kind.written.push_back(name.str());
+  }
+  auto [entry, added] = paramNames.try_emplace(name, place);
+  if (added)
+    return true;
+  InFlightDiagnostic diagnostic = emitError(place) << "parameter '" << name << "' is declared twice";
+  diagnostic.attachNote(entry->second) << "first declared here";
+  if (!repeat)
+    return false;
+  diagnostic.attachNote(repeat.getLoc()) << "each round of this repeat declares it";
+  std::string example = ("layer.{" + repeat.getVariable() + "}").str();
+  net::addHelp(diagnostic, "write the round into the name of a cell around it, as in @ \"" + example + "\"");
+  return false;
+}
+
+/// Claims the names of a parameter in all rounds of the repeats around it; they are written out only where another name
+/// may be one of them.
+bool Elaborator::claimNames(net::ParamOp param) {
+  auto repeat = param->getParentOfType<net::RepeatOp>();
+  if (!repeat)
+    return claimName(param.getName(), param.getLoc());
+  net::RepeatOp unnamed; // whose round the name does not say
+  for (auto around = repeat; around; around = around->getParentOfType<net::RepeatOp>())
+    if (!param.getName().contains(("{" + around.getVariable() + "}").str()))
+      unnamed = around;
+  NamesOfKind &kind = namesOfKinds[kindOfName(param.getName())];
+  bool isNested = static_cast<bool>(repeat->getParentOfType<net::RepeatOp>());
+  auto isSame = [&](StringRef other) { return mayBeSame(param.getName(), other); };
+  if (!unnamed && !isNested && none_of(kind.written, isSame) &&
+      none_of(kind.folded, [&](net::ParamOp other) { return isSame(other.getName()); })) {
+    kind.folded.push_back(param);
+    return true;
+  }
+  for (const std::string &name : net::namesInRounds(param, param.getName()))
+    if (!claimName(name, param.getLoc(), unnamed))
+      return false;
+  return true;
+}
+
+bool Elaborator::claimNamesBehind(Operation *before, Block *block) {
+  bool sound = true;
+  for (Operation &op : make_range(before ? std::next(before->getIterator()) : block->begin(), block->end()))
+    op.walk([&](net::ParamOp param) { sound = claimNames(param) && sound; });
+  return sound;
+}
+
 Value Elaborator::addParam(StringRef name, RankedTensorType type, DictionaryAttr initializer, bool trained,
                            StringRef drawName, Location location, const ast::Place &place) {
-  auto [entry, added] = paramPlaces.try_emplace(name, place.begin);
-  if (!added) {
-    InFlightDiagnostic diagnostic = error(place) << "parameter '" << name << "' is declared twice";
-    diagnostic.attachNote(toLocation(context, sources, entry->second)) << "first declared here";
+  if (!claimName(nameInThisRound(name), evaluator.location(place)))
     return {};
-  }
   OpBuilder::InsertionGuard guard(builder);
   if (lastParam)
     builder.setInsertionPointAfter(lastParam);
   else
-    builder.setInsertionPointToStart(&network.getBody().front());
+    builder.setInsertionPointToStart(builder.getInsertionBlock());
   OperationState state(location, net::ParamOp::getOperationName());
   state.addTypes(type);
   state.addAttribute("name", builder.getStringAttr(name));
@@ -210,7 +303,7 @@ bool Elaborator::runParam(const ast::Param &param, Frame &frame) {
     }
   std::string drawName;
   if (param.drawName) {
-    FailureOr<std::string> decoded = evaluator.decode(*param.drawName, frame.env, param.place.begin);
+    FailureOr<std::string> decoded = evaluator.decodeName(*param.drawName, frame.env, param.place.begin);
     sound = sound && succeeded(decoded);
     drawName = succeeded(decoded) ? *decoded : "";
   }
@@ -303,6 +396,8 @@ bool Elaborator::elaborateNetwork(const ast::Graph &item) {
 
 bool Elaborator::bind(StringRef name, Value value, const ast::Place &place, Environment &env) {
   auto [entry, added] = env.values.try_emplace(name, Binding{value, place.begin});
+  if (added && value && options.onBinding)
+    options.onBinding(place.begin, value);
   if (added)
     return true;
   InFlightDiagnostic diagnostic = error(place) << "redefinition of '%" << name << "'";
@@ -531,12 +626,12 @@ bool Elaborator::runCell(const ast::Graph &cell, const ast::Call &call, const as
   callee.depth = frame.depth + 1;
   std::string instance = assign.results.front().name + frame.suffix;
   if (call.instance) {
-    FailureOr<std::string> decoded = evaluator.decode(*call.instance, frame.env, call.instancePlace.begin);
+    FailureOr<std::string> decoded = evaluator.decodeName(*call.instance, frame.env, call.instancePlace.begin);
     if (failed(decoded))
       return false;
     instance = *decoded;
-    if (!isValueName(instance)) { // it becomes part of the names of parameters and values
-      error(call.instancePlace) << "the instance name '" << instance
+    if (std::string name = nameInThisRound(instance); !isValueName(name)) { // it becomes part of other names
+      error(call.instancePlace) << "the instance name '" << name
                                 << "' of a cell may hold letters, digits, '_' and dots between them";
       return false;
     }
@@ -579,13 +674,99 @@ bool Elaborator::takeCellAttributes(const ast::Call &call, ArrayRef<NamedValue> 
   return true;
 }
 
+/// A name within the bodies of repeats as the rounds that are being expanded have it.
+std::string Elaborator::nameInThisRound(StringRef name) const {
+  std::string text = name.str();
+  for (const auto &[variable, round] : reverse(rounds))
+    text = net::nameInRound(text, variable, round, variable == rounds.front().first);
+  return text;
+}
+
+/// A variable for a repeat that no repeat around it has.
+std::string Elaborator::freshVariable(StringRef name) const {
+  std::string fresh = name.str();
+  for (int next = 2; any_of(rounds, [&](const auto &round) { return round.first == fresh; }); ++next)
+    fresh = (name + "_" + Twine(next)).str();
+  return fresh;
+}
+
+/// Expands a body once, as the round `*variable.round`, into the region of a new repeat; null after reporting.
+net::RepeatOp Elaborator::expandRound(const ast::Repeat &repeat, int64_t round, ArrayRef<NamedValue> carried,
+                                      Frame &frame, RoundVariable &variable, std::vector<NamedValue> &next) {
+  std::string fresh = freshVariable(repeat.variable);
+  variable = {repeat.variable, "{" + fresh + "}"};
+  SmallVector<Value> initial = map_to_vector(carried, [](const NamedValue &value) { return value.value; });
+  OperationState state(evaluator.location(repeat.place), net::RepeatOp::getOperationName());
+  state.addOperands(initial);
+  state.addTypes(TypeRange(ValueRange(initial)));
+  state.addAttribute("variable", builder.getStringAttr(fresh));
+  state.addAttribute("from", builder.getI64IntegerAttr(round));
+  state.addAttribute("to", builder.getI64IntegerAttr(round + 1));
+  state.addRegion();
+  auto op = cast<net::RepeatOp>(builder.create(state));
+  Block &body = op.getBody().emplaceBlock();
+  for (auto [value, source] : zip(initial, repeat.carried))
+    body.addArgument(value.getType(), evaluator.location(source.place));
+
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(&body);
+  Frame inner{.prefix = frame.prefix, .scopePath = frame.scopePath,
+              .suffix = frame.suffix + "." + variable.placeholder, .depth = frame.depth + 1};
+  inner.env.parent = &frame.env;
+  inner.env.round = &variable;
+  inner.env.constants[repeat.variable] = builder.getI64IntegerAttr(round);
+  for (auto [source, argument] : zip(repeat.carried, body.getArguments()))
+    if (!bind(source.name, argument, source.place, inner.env))
+      return nullptr;
+  Operation *outerParam = std::exchange(lastParam, nullptr);
+  llvm::StringMap<Location> outerNames = std::exchange(paramNames, {});
+  rounds.emplace_back(fresh, round);
+  bool wasInRepeat = std::exchange(evaluator.isInRepeat, true);
+  bool sound = runBody(repeat.body, inner, next, ast::Return::Kind::Yield);
+  evaluator.isInRepeat = wasInRepeat;
+  rounds.pop_back();
+  paramNames = std::move(outerNames);
+  lastParam = outerParam;
+  if (!sound)
+    return nullptr;
+  if (next.size() != carried.size()) {
+    error(repeat.place) << "repeat carries " << carried.size() << (carried.size() == 1 ? " value" : " values")
+                        << ", but its body yields " << next.size();
+    return nullptr;
+  }
+  OperationState yield(evaluator.location(repeat.place), net::YieldOp::getOperationName());
+  yield.addOperands(map_to_vector(next, [](const NamedValue &value) { return value.value; }));
+  builder.create(yield);
+  return op;
+}
+
+/// The rounds of a repeat that is one round of the source: into the body around it; gives what they yield.
+SmallVector<Value> Elaborator::inlineRepeat(net::RepeatOp repeat) {
+  SmallVector<Value> results(repeat.yielded());
+  for (auto [argument, initial] : zip(repeat.getBody().getArguments(), repeat.getInitial()))
+    for (Value &result : results)
+      if (result == argument)
+        result = initial;
+  net::unroll(repeat);
+  return results;
+}
+
+/// True if both are the same but for the rounds: operators, names, attributes, places.
+static bool areAlike(net::RepeatOp a, net::RepeatOp b) {
+  return a.getVariable() == b.getVariable() && a.endRound() == b.firstRound() &&
+         ValueRange(a.getResults()) == b.getInitial() &&
+         OperationEquivalence::isRegionEquivalentTo(&a.getBody(), &b.getBody(), OperationEquivalence::None);
+}
+
+/// Rounds that are alike stay folded in one `net.repeat`: all, where nothing but names depends on the variable; otherwise
+/// each is expanded and compared with the one before. A round that changes the type of a carried value stands alone.
 bool Elaborator::runRepeat(const ast::Repeat &repeat, const ast::Assign &assign, Frame &frame) {
   FailureOr<int64_t> from = evaluator.evaluateInteger(repeat.from, frame.env, "the first round");
   FailureOr<int64_t> to = evaluator.evaluateInteger(repeat.to, frame.env, "the last round");
   if (failed(from) || failed(to))
     return false;
-  std::optional<int64_t> rounds = checkedSub(*to, *from);
-  if (!rounds || *rounds > maximumRounds) {
+  std::optional<int64_t> count = checkedSub(*to, *from);
+  if (!count || *count > maximumRounds) {
     error(repeat.place) << "repeat has more than " << maximumRounds << " rounds";
     return false;
   }
@@ -596,24 +777,60 @@ bool Elaborator::runRepeat(const ast::Repeat &repeat, const ast::Assign &assign,
       return false;
     carried.push_back({value.name, *initial, value.place});
   }
-  for (int64_t round = *from; round < *to; ++round) {
-    Frame inner{.prefix = frame.prefix, .scopePath = frame.scopePath,
-                .suffix = frame.suffix + "." + std::to_string(round), .depth = frame.depth + 1};
-    inner.env.parent = &frame.env;
-    inner.env.constants[repeat.variable] = builder.getI64IntegerAttr(round);
-    for (auto [value, source] : zip(carried, repeat.carried))
-      if (!bind(source.name, value.value, source.place, inner.env))
-        return false;
+  Block *block = builder.getInsertionBlock();
+  Operation *before = block->empty() ? nullptr : &block->back();
+  net::RepeatOp last; // rounds that are alike, right before this one
+  auto carry = [&](ValueRange values) {
+    for (auto [value, next] : zip(carried, values))
+      value.value = next;
+  };
+  auto finishLast = [&] {
+    if (last && last.rounds() == 1)
+      carry(inlineRepeat(last));
+    last = nullptr;
+  };
+  for (int64_t round = *from; round < *to;) {
+    RoundVariable variable;
     std::vector<NamedValue> next;
-    if (!runBody(repeat.body, inner, next, ast::Return::Kind::Yield))
+    int64_t counted = statementCount;
+    size_t pinned = shardings.count();
+    net::RepeatOp op = expandRound(repeat, round, carried, frame, variable, next);
+    if (!op)
       return false;
-    if (next.size() != carried.size()) {
-      error(repeat.place) << "repeat carries " << carried.size() << (carried.size() == 1 ? " value" : " values") << ", but its body yields " << next.size();
-      return false;
+    bool isPinned = shardings.count() > pinned;
+    bool mayFold = TypeRange(op.yielded()) == op.getResultTypes() && !(isPinned && variable.isUsed) &&
+                   !shardings.speakOfAny(op.getBody().getArguments());
+    if (!mayFold) {
+      finishLast();
+      for (auto [argument, initial] : zip(op.getBody().getArguments(), op.getInitial()))
+        if (!shardings.move(argument, initial))
+          return false;
+      carry(inlineRepeat(op));
+      ++round;
+      continue;
     }
-    carried = std::move(next);
+    if (!variable.isUsed) {
+      op.setTo(*to);
+      statementCount += (statementCount - counted) * (*to - round - 1);
+      if (statementCount > maximumStatements) {
+        error(repeat.body.close) << "the network has more than " << maximumStatements << " statements after expansion";
+        return false;
+      }
+    }
+    if (last && areAlike(last, op)) {
+      last.setTo(op.endRound());
+      op.erase();
+    } else {
+      finishLast();
+      last = op;
+    }
+    carry(last.getResults());
+    round = last.endRound();
   }
-  return bindResults(assign, carried, "repeat", repeat.place, frame);
+  finishLast();
+  lastParam = block->empty() ? nullptr : &block->back();
+  return (!rounds.empty() || claimNamesBehind(before, block)) &&
+         bindResults(assign, carried, "repeat", repeat.place, frame);
 }
 
 bool Elaborator::runIf(const ast::If &branches, const ast::Assign &assign, Frame &frame) {

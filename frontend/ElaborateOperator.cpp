@@ -79,6 +79,7 @@ private:
   const ast::Arg *sharding = nullptr;  ///< of the first result
   std::string origin = "user", source; ///< who decided the strategies
   std::string instance;
+  SmallVector<int64_t> alike; ///< see net::getAlike
   size_t positional = 0; ///< next positional attribute
 };
 
@@ -357,14 +358,25 @@ bool OperatorBuilder::takeAttribute(const ast::Arg &field, const ast::Attributes
     FailureOr<Attribute> value = parent.evaluator.evaluate(field.value, frame.env);
     if (failed(value))
       return false;
-    auto text = dyn_cast<StringAttr>(*value);
-    (key == "instance name" ? instance : key == "strategy_origin" ? origin : source) =
-        text ? text.getValue().str() : net::valueText(*value);
+    auto word = dyn_cast<StringAttr>(*value);
+    std::string text = word ? word.getValue().str() : net::valueText(*value);
+    (key == "instance name" ? instance : key == "strategy_origin" ? origin : source) = parent.nameHere(text);
     return true;
   }
   if (key == "sharding") {
     sharding = &field;
     return true;
+  }
+  if (key == "alike" && parent.isDump) {
+    FailureOr<Attribute> value = parent.evaluator.evaluate(field.value, frame.env);
+    auto ordinals = failed(value) ? DenseI64ArrayAttr()
+                                  : cast_or_null<DenseI64ArrayAttr>(convertAttribute(AttributeKind::IntTuple, *value, builder));
+    if (succeeded(value) && !ordinals)
+      error(field.value.place) << "'" << key << "' expects " << kindText(AttributeKind::IntTuple) << ", found '"
+                               << net::valueText(*value) << "'";
+    if (ordinals)
+      alike.assign(ordinals.asArrayRef().begin(), ordinals.asArrayRef().end());
+    return static_cast<bool>(ordinals);
   }
   if (key == "recompute") {
     error(field.keyPlace) << "'recompute' is not in this version";
@@ -443,11 +455,13 @@ bool OperatorBuilder::finish(Operation *op) {
     net::setOutStrategy(op, outStrategy->pieces);
   if ((inStrategy || outStrategy) && keep)
     net::setStrategyOrigin(op, joinOrigin(origin, source));
+  if (!alike.empty())
+    net::setAlike(op, alike);
   if (!instance.empty())
     net::setInstanceName(op, frame.prefix + instance);
   StringRef scope = call.origin.scope;
   std::string own = ("Default/network-WithLossCell/_backbone-" + parent.network.getSymName() + frame.scopePath).str();
-  net::setScope(op, scope.empty() ? own : scope);
+  net::setScope(op, scope.empty() ? own : parent.nameHere(scope));
   SmallVector<std::string> names;
   for (const ast::Result &result : assign.results) {
     StringRef source = result.debugName && isPlainName(*result.debugName) ? StringRef(*result.debugName) : StringRef(result.name);
@@ -460,7 +474,7 @@ bool OperatorBuilder::finish(Operation *op) {
 
 bool OperatorBuilder::build() {
   if (call.instance) {
-    FailureOr<std::string> decoded = parent.evaluator.decode(*call.instance, frame.env, call.instancePlace.begin);
+    FailureOr<std::string> decoded = parent.evaluator.decodeName(*call.instance, frame.env, call.instancePlace.begin);
     if (failed(decoded))
       return false;
     instance = *decoded;

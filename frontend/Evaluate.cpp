@@ -1,6 +1,7 @@
 #include "frontend/Evaluate.h"
 
 #include "dialects/net/ConfigFields.h"
+#include "dialects/net/Repeat.h"
 #include "dialects/net/Suggest.h"
 #include "frontend/Lexer.h"
 
@@ -38,9 +39,19 @@ bool Environment::missesFirst(StringRef name) const {
 
 std::optional<Attribute> Environment::findConstant(StringRef name) const {
   for (const Environment *env = this; env; env = env->parent)
-    if (auto found = env->constants.find(name); found != env->constants.end())
+    if (auto found = env->constants.find(name); found != env->constants.end()) {
+      if (env->round && env->round->name == name)
+        env->round->isUsed = true;
       return found->second;
+    }
   return std::nullopt;
+}
+
+const RoundVariable *Environment::findRound(StringRef name) const {
+  for (const Environment *env = this; env; env = env->parent)
+    if (env->constants.count(name))
+      return env->round && env->round->name == name ? env->round : nullptr;
+  return nullptr;
 }
 
 template <typename Map> static std::vector<std::string> sortedKeys(const Environment *env, Map Environment::*map) {
@@ -97,22 +108,36 @@ FailureOr<Value> Evaluator::findValue(StringRef name, const ast::Place &place, c
 static constexpr size_t maximumString = 1 << 16;
 
 FailureOr<std::string> Evaluator::decode(StringRef raw, const Environment &env, SMLoc place) {
+  return decode(raw, env, place, /*isName=*/false);
+}
+
+FailureOr<std::string> Evaluator::decodeName(StringRef raw, const Environment &env, SMLoc place) {
+  return decode(raw, env, place, isInRepeat);
+}
+
+FailureOr<std::string> Evaluator::decode(StringRef raw, const Environment &env, SMLoc place, bool isName) {
   std::string text;
+  auto add = [&](char c) { text.append(isName && c == '{' ? 2 : 1, c); };
   for (size_t i = 0; i < raw.size(); ++i) {
     char c = raw[i];
     if (c == '\\' && i + 1 < raw.size()) {
       c = raw[++i];
-      text += c == 'n' ? '\n' : c == 't' ? '\t' : c;
+      add(c == 'n' ? '\n' : c == 't' ? '\t' : c);
       continue;
     }
     StringRef name = c == '{' ? raw.substr(i + 1).take_until([](char b) { return b == '}'; }) : StringRef();
     if (!isIdent(name) || i + 1 + name.size() == raw.size()) {
-      text += c;
+      add(c);
+      continue;
+    }
+    if (const RoundVariable *round = isName ? env.findRound(name) : nullptr) {
+      text += round->placeholder;
+      i += name.size() + 1;
       continue;
     }
     std::optional<Attribute> value = env.findConstant(name);
     if (!value && name == "rank") { // msrun fills it in
-      text += c;
+      add(c);
       continue;
     }
     if (!value) {
@@ -123,7 +148,8 @@ FailureOr<std::string> Evaluator::decode(StringRef raw, const Environment &env, 
     if (!*value)
       return failure();
     auto inner = dyn_cast<StringAttr>(*value);
-    text += inner ? inner.getValue().str() : net::valueText(*value);
+    std::string filled = inner ? inner.getValue().str() : net::valueText(*value);
+    text += isName ? net::escapedName(filled) : filled;
     i += name.size() + 1;
     if (text.size() > maximumString)
       return error({place, place}) << "this string is longer than " << maximumString << " bytes";

@@ -24,16 +24,26 @@ struct Binding {
   std::vector<mlir::Value> tuple = {}; ///< of a dump: what MakeTuple and operators with several results give
 };
 
+/// The variable of a repeat whose body is expanded once for all rounds where nothing but names depends on it.
+struct RoundVariable {
+  std::string name;
+  std::string placeholder; ///< what stands for it in names: "{i}"
+  bool isUsed = false;     ///< by something else than a name: the round that was expanded is one of its own
+};
+
 /// Names that an expression can see. Children see their parents.
 struct Environment {
   const Environment *parent = nullptr;
+  RoundVariable *round = nullptr; ///< set where its constant is defined
   llvm::StringMap<mlir::Attribute> constants; ///< null: reported already
   llvm::StringMap<Binding> values;
   mutable llvm::StringSet<> unknown; ///< names that are reported as such
 
   const Binding *findValue(llvm::StringRef name) const;
-  /// Nothing if unknown.
+  /// Nothing if unknown. Marks the variable of a repeat as used.
   std::optional<mlir::Attribute> findConstant(llvm::StringRef name) const;
+  /// The variable of a repeat that is called so here, or null.
+  const RoundVariable *findRound(llvm::StringRef name) const;
   /// True if nobody said yet that `name` is unknown here: one missing name is one mistake, however often it is used.
   bool missesFirst(llvm::StringRef name) const;
   std::vector<std::string> valueNames() const;
@@ -53,6 +63,9 @@ public:
   mlir::FailureOr<bool> evaluateBool(const ast::Expr &expr, const Environment &env, llvm::StringRef what);
   /// The text of a string literal: escapes read, `{name}` filled in.
   mlir::FailureOr<std::string> decode(llvm::StringRef raw, const Environment &env, llvm::SMLoc place);
+  /// The same for the name of an operator, cell or parameter, in the form in which bodies of repeats hold names (see
+  /// dialects/net/Repeat.h): variables of repeats keep their places, other braces are doubled.
+  mlir::FailureOr<std::string> decodeName(llvm::StringRef raw, const Environment &env, llvm::SMLoc place);
   /// The value of a name; reports names that are not defined.
   mlir::FailureOr<mlir::Value> findValue(llvm::StringRef name, const ast::Place &place, const Environment &env);
   /// Fields of a map (or named arguments) as a dictionary.
@@ -60,11 +73,14 @@ public:
 
   /// A part of the source could not be read: names that nobody knows may be its names, and are not reported.
   bool namesMissing = false;
+  /// The body of a repeat is being expanded.
+  bool isInRepeat = false;
 
   mlir::InFlightDiagnostic error(const ast::Place &place) { return mlir::emitError(location(place)); }
   mlir::Location location(const ast::Place &place) { return toLocation(builder.getContext(), sources, place.begin); }
 
 private:
+  mlir::FailureOr<std::string> decode(llvm::StringRef raw, const Environment &env, llvm::SMLoc place, bool isName);
   mlir::FailureOr<mlir::Attribute> evaluateCall(const ast::Expr &expr, const Environment &env);
   mlir::FailureOr<mlir::Attribute> evaluateChain(const ast::Expr &expr, const Environment &env);
   mlir::FailureOr<mlir::Attribute> evaluateRoot(const ast::Expr &expr, const Environment &env);

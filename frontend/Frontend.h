@@ -6,6 +6,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/SourceMgr.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,8 +31,12 @@ struct ParseOptions {
   std::string library;
   /// Return the module in spite of mistakes, marked with `brokenAttributeName`, so that its blocks can be checked, too.
   bool keepBroken = false;
+  /// Keep rounds that are alike in one `net.repeat`; otherwise all are put one after the other.
+  bool keepRepeats = false;
   /// A file that holds cells, but no network, is sound.
   bool mayLackNetwork = false;
+  /// Called for each value that gets a name, with the place of the name; in cells and repeats once per expansion.
+  std::function<void(llvm::SMLoc place, mlir::Value value)> onBinding;
 };
 
 /// Reads a file into a module that holds one `net.network`, a `net.config` per block and the attribute `net.devices`.

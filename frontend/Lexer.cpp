@@ -3,12 +3,22 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <array>
+
 using namespace llvm;
 
 namespace msc::frontend {
 
 static bool isWordStart(char c) { return isAlpha(c) || c == '_'; }
-static bool isWordChar(char c) { return isAlnum(c) || c == '_'; }
+
+/// Letters, digits and '_', looked up: most characters of a dump ask.
+static constexpr std::array<bool, 256> wordChars = [] {
+  std::array<bool, 256> table{};
+  for (int c = 0; c < 256; ++c)
+    table[static_cast<size_t>(c)] = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  return table;
+}();
+static bool isWordChar(char c) { return wordChars[static_cast<unsigned char>(c)]; }
 
 static const StringRef headers[] = {"#IR entry",   "#attrs",           "#Total params",
                                     "#Total subgraph", "subgraph attr:", "subgraph instance:"};
@@ -26,7 +36,7 @@ public:
 private:
   char peek(size_t ahead = 0) const { return at + ahead < text.size() ? text[at + ahead] : '\0'; }
   bool atLineStart() const { return at == 0 || text[at - 1] == '\n'; }
-  StringRef line() const { return text.substr(at).take_until([](char c) { return c == '\n'; }); }
+  StringRef line() const { return text.slice(at, text.find('\n', at)); }
   /// What starts here is no token: neither is the rest of the line.
   bool fail(const Twine &message) {
     out.errors.push_back(message.str());
@@ -188,17 +198,34 @@ bool Lexer::takeDumpType() {
 }
 
 bool Lexer::takePunctuation() {
-  static const std::pair<StringRef, TokenKind> marks[] = {
-      {"->", TokenKind::Arrow},     {"..", TokenKind::DotDot},      {"||", TokenKind::OrOr},
-      {"&&", TokenKind::AndAnd},    {"==", TokenKind::EqualEqual},  {"!=", TokenKind::NotEqual},
-      {"<=", TokenKind::LessEqual}, {">=", TokenKind::GreaterEqual}, {"(", TokenKind::LParen},
-      {")", TokenKind::RParen},     {"{", TokenKind::LBrace},       {"}", TokenKind::RBrace},
-      {"[", TokenKind::LBracket},   {"]", TokenKind::RBracket},     {",", TokenKind::Comma},
-      {":", TokenKind::Colon},      {"=", TokenKind::Equal},        {"+", TokenKind::Plus},
-      {"-", TokenKind::Minus},      {"*", TokenKind::Star},         {"/", TokenKind::Slash},
-      {"%", TokenKind::Percent},    {"<", TokenKind::Less},         {">", TokenKind::Greater},
-      {"@", TokenKind::At}};
-  for (auto [mark, kind] : marks)
+  /// One of two characters, if the second one follows, else of one.
+  auto addLonger = [&](char second, TokenKind longer, TokenKind shorter) {
+    bool isLonger = peek(1) == second;
+    return add(isLonger ? longer : shorter, isLonger ? 2 : 1);
+  };
+  switch (peek()) {
+  case '(': return add(TokenKind::LParen, 1);
+  case ')': return add(TokenKind::RParen, 1);
+  case '{': return add(TokenKind::LBrace, 1);
+  case '}': return add(TokenKind::RBrace, 1);
+  case '[': return add(TokenKind::LBracket, 1);
+  case ']': return add(TokenKind::RBracket, 1);
+  case ',': return add(TokenKind::Comma, 1);
+  case ':': return add(TokenKind::Colon, 1);
+  case '+': return add(TokenKind::Plus, 1);
+  case '*': return add(TokenKind::Star, 1);
+  case '/': return add(TokenKind::Slash, 1);
+  case '%': return add(TokenKind::Percent, 1);
+  case '@': return add(TokenKind::At, 1);
+  case '-': return addLonger('>', TokenKind::Arrow, TokenKind::Minus);
+  case '=': return addLonger('=', TokenKind::EqualEqual, TokenKind::Equal);
+  case '<': return addLonger('=', TokenKind::LessEqual, TokenKind::Less);
+  case '>': return addLonger('=', TokenKind::GreaterEqual, TokenKind::Greater);
+  default: break;
+  }
+  static const std::pair<StringRef, TokenKind> pairs[] = {
+      {"..", TokenKind::DotDot}, {"||", TokenKind::OrOr}, {"&&", TokenKind::AndAnd}, {"!=", TokenKind::NotEqual}};
+  for (auto [mark, kind] : pairs)
     if (text.substr(at).starts_with(mark))
       return add(kind, mark.size());
   if (isPrint(peek()))
@@ -209,14 +236,14 @@ bool Lexer::takePunctuation() {
 bool Lexer::next() {
   while (at < text.size()) {
     char c = peek();
-    if (atLineStart() && any_of(headers, [&](StringRef h) { return text.substr(at).starts_with(h); }))
+    if (c == ' ' || c == '\t' || c == '\r' || c == '\n') {
+      ++at;
+      continue;
+    }
+    if ((c == '#' || c == 's') && atLineStart() && any_of(headers, [&](StringRef h) { return text.substr(at).starts_with(h); }))
       return takeHeader();
     if (c == '#') {
       takeComment();
-      continue;
-    }
-    if (c == ' ' || c == '\t' || c == '\r' || c == '\n') {
-      ++at;
       continue;
     }
     if (c == '%' && isWordChar(peek(1)))
@@ -243,6 +270,7 @@ bool Lexer::next() {
 }
 
 Tokens Lexer::run() {
+  out.tokens.reserve(text.size() / 6 + 1); // as in dumps
   while (next())
     ;
   out.tokens.push_back({TokenKind::End, text.substr(text.size())});
@@ -276,7 +304,7 @@ std::pair<StringRef, int64_t> splitFileRemark(StringRef text) {
 bool isKeyword(StringRef word) {
   static const StringRef keywords[] = {"import", "const",  "mesh", "cell", "network", "param", "return",
                                        "yield",  "Return", "repeat", "in", "with",    "if",    "else", "subgraph"};
-  return is_contained(keywords, word);
+  return !word.empty() && any_of(keywords, [&](StringRef k) { return k.front() == word.front() && k == word; });
 }
 
 bool isIdent(StringRef text) {

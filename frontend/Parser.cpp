@@ -162,44 +162,51 @@ bool Parser::recoverInFile() {
 // Expressions
 //===----------------------------------------------------------------------===//
 
-/// Binary operators by precedence, weakest first.
-static const std::vector<std::vector<TokenKind>> &binaryOperators() {
-  static const std::vector<std::vector<TokenKind>> levels = {
-      {TokenKind::OrOr},
-      {TokenKind::AndAnd},
-      {TokenKind::EqualEqual, TokenKind::NotEqual, TokenKind::Less, TokenKind::Greater, TokenKind::LessEqual,
-       TokenKind::GreaterEqual},
-      {TokenKind::Plus, TokenKind::Minus},
-      {TokenKind::Star, TokenKind::Slash, TokenKind::Percent}};
-  return levels;
+/// Precedence of a binary operator, 1 is the weakest; 0: it is none.
+static unsigned precedenceOf(TokenKind kind) {
+  switch (kind) {
+  case TokenKind::OrOr: return 1;
+  case TokenKind::AndAnd: return 2;
+  case TokenKind::EqualEqual:
+  case TokenKind::NotEqual:
+  case TokenKind::Less:
+  case TokenKind::Greater:
+  case TokenKind::LessEqual:
+  case TokenKind::GreaterEqual: return 3;
+  case TokenKind::Plus:
+  case TokenKind::Minus: return 4;
+  case TokenKind::Star:
+  case TokenKind::Slash:
+  case TokenKind::Percent: return 5;
+  default: return 0;
+  }
 }
 
 bool Parser::parseExpr(Expr &expr) {
   Nesting level(*this);
-  return !level.tooDeep() && parseChain(expr, 0);
+  return !level.tooDeep() && parseChain(expr, 1);
 }
 
-bool Parser::parseChain(Expr &expr, unsigned level) {
-  if (level == binaryOperators().size())
-    return parseUnary(expr);
+/// An operand and the operators behind it that bind at least as tightly as `weakest`: those of one precedence are one chain.
+bool Parser::parseChain(Expr &expr, unsigned weakest) {
   Token first = peek();
-  if (!parseChain(expr, level + 1))
+  if (!parseUnary(expr))
     return false;
-  if (!is_contained(binaryOperators()[level], peek().kind))
-    return true;
-  Expr chain;
-  chain.kind = Expr::Kind::Chain;
-  chain.items.push_back({"", std::move(expr), {}});
-  while (is_contained(binaryOperators()[level], peek().kind)) {
-    Token op = take();
-    Arg &link = chain.items.emplace_back();
-    link.key = op.text.str();
-    link.keyPlace = placeOf(op);
-    if (!parseChain(link.value, level + 1))
-      return false;
+  for (unsigned level = precedenceOf(peek().kind); level >= weakest && level != 0; level = precedenceOf(peek().kind)) {
+    Expr chain;
+    chain.kind = Expr::Kind::Chain;
+    chain.items.push_back({"", std::move(expr), {}});
+    while (precedenceOf(peek().kind) == level) {
+      Token op = take();
+      Arg &link = chain.items.emplace_back();
+      link.key = op.text.str();
+      link.keyPlace = placeOf(op);
+      if (!parseChain(link.value, level + 1))
+        return false;
+    }
+    chain.place = from(first);
+    expr = std::move(chain);
   }
-  chain.place = from(first);
-  expr = std::move(chain);
   return true;
 }
 

@@ -73,7 +73,7 @@ private:
 
   // Expressions.
   bool parseExpr(ast::Expr &expr);
-  bool parseChain(ast::Expr &expr, unsigned level);
+  bool parseChain(ast::Expr &expr, unsigned weakest);
   bool parseUnary(ast::Expr &expr);
   bool parsePrimary(ast::Expr &expr);
   bool parseCallExpr(ast::Expr &expr);

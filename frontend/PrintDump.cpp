@@ -168,6 +168,13 @@ void DumpPrinter::printTail(Operation &op) {
 // Nodes
 //===----------------------------------------------------------------------===//
 
+static std::string tupleText(ArrayRef<int64_t> numbers) {
+  std::string text = "(";
+  for (auto [index, number] : enumerate(numbers))
+    text += (index ? ", " : "") + std::to_string(number);
+  return text + ")";
+}
+
 void DumpPrinter::printNetOperator(Operation &op) {
   std::optional<net::Strategy> in = net::getInStrategy(&op), out = net::getOutStrategy(&op);
   StringRef origin = net::getStrategyOrigin(&op);
@@ -189,23 +196,20 @@ void DumpPrinter::printNetOperator(Operation &op) {
   printInstance(op);
   if (!attributes.empty())
     os << " primitive_attrs: {" << join(attributes, ", ") << '}';
+  std::vector<std::string> decided;
   if (!byUser && !strategies.empty()) {
     auto [word, source] = splitOrigin(origin);
-    os << " cnode_attrs: {strategy_origin: " << wordText(word);
+    decided.push_back("strategy_origin: " + wordText(word));
     if (!source.empty())
-      os << ", strategy_source: " << wordText(source);
-    os << '}';
+      decided.push_back("strategy_source: " + wordText(source));
   }
+  if (ArrayRef<int64_t> alike = net::getAlike(&op); !alike.empty() && !rank)
+    decided.push_back("alike: " + tupleText(alike));
+  if (!decided.empty())
+    os << " cnode_attrs: {" << join(decided, ", ") << '}';
   if (!strategies.empty())
     os << " {" << join(strategies, ", ") << '}';
   printTail(op);
-}
-
-static std::string tupleText(ArrayRef<int64_t> numbers) {
-  std::string text = "(";
-  for (auto [index, number] : enumerate(numbers))
-    text += (index ? ", " : "") + std::to_string(number);
-  return text + ")";
 }
 
 void DumpPrinter::printCollective(dist::CollectiveOp op) {
@@ -236,6 +240,8 @@ void DumpPrinter::printCollective(dist::CollectiveOp op) {
   case dist::CollectiveKind::CollectivePermute:
   case dist::CollectiveKind::Exchange: break;
   }
+  if (std::optional<int64_t> fusion = dist::fusionOf(op))
+    number("fusion", *fusion);
   os << ", rank_list: " << tupleText(ranks) << '}';
   printTail(*op);
 }

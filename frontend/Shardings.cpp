@@ -1,9 +1,10 @@
 #include "frontend/Shardings.h"
 
 #include "dialects/net/ConfigFields.h"
-#include "dialects/net/NetAttributes.h"
+#include "dialects/net/Repeat.h"
 #include "dialects/net/Suggest.h"
 
+#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -143,13 +144,31 @@ bool Shardings::take(const ast::Arg &field, Value value, const Environment &env)
   }
   if (!checkAxes(sharding))
     return false;
+  return remember(value, std::move(sharding));
+}
+
+bool Shardings::remember(Value value, GivenSharding sharding) {
+  namesAxes |= !sharding.partial.empty() || any_of(sharding.dims, [](const auto &dim) { return dim.has_value(); });
   auto [entry, added] = given.try_emplace(value, sharding);
   const GivenSharding &first = entry->second;
   if (added || (first.dims == sharding.dims && first.partial == sharding.partial))
     return true;
-  InFlightDiagnostic diagnostic = evaluator.error(expr.place) << "this sharding differs from the one that the value already has";
+  InFlightDiagnostic diagnostic = evaluator.error(sharding.place) << "this sharding differs from the one that the value already has";
   diagnostic.attachNote(evaluator.location(first.place)) << "first given here";
   return false;
+}
+
+bool Shardings::speakOfAny(ValueRange values) const {
+  return any_of(values, [&](Value value) { return given.count(value); });
+}
+
+bool Shardings::move(Value from, Value to) {
+  auto found = given.find(from);
+  if (found == given.end())
+    return true;
+  GivenSharding sharding = found->second;
+  given.erase(found);
+  return remember(to, std::move(sharding));
 }
 
 int64_t Shardings::piecesOf(ArrayRef<std::string> names) const {
@@ -381,7 +400,12 @@ private:
     }
   }
 
-  std::string name() const { return net::getInstanceName(op).str(); }
+  /// In the round that is being pinned; repeats within repeats are unrolled by then.
+  std::string name() const {
+    std::string name = net::getInstanceName(op).str();
+    auto repeat = op->getParentOfType<net::RepeatOp>();
+    return repeat ? net::nameInRound(name, repeat.getVariable(), all.round, /*isLast=*/true) : name;
+  }
 
   Shardings &all;
   Operation *op;
@@ -391,7 +415,126 @@ private:
   bool named = false;          ///< a sharding speaks of this operator
 };
 
+/// What is said of the values of a body holds in the round that is peeled, too.
+void Shardings::peelLast(net::RepeatOp repeat, IRMapping &mapping) {
+  net::peelLast(repeat, mapping);
+  repeat.getBody().walk([&](Operation *op) {
+    for (Value result : op->getResults())
+      if (auto found = given.find(result); found != given.end()) {
+        GivenSharding sharding = found->second;
+        given.try_emplace(mapping.lookup(result), std::move(sharding));
+      }
+  });
+}
+
+/// A sharding of a result of a repeat speaks of the operator in its last round alone, which is peeled.
+bool Shardings::moveIntoLastRounds() {
+  for (;;) {
+    auto found = find_if(given, [](const auto &entry) { return entry.first.template getDefiningOp<net::RepeatOp>(); });
+    if (found == given.end())
+      return true;
+    auto result = cast<OpResult>(found->first);
+    auto repeat = cast<net::RepeatOp>(result.getOwner());
+    IRMapping mapping;
+    Value yielded = repeat.yielded()[result.getResultNumber()];
+    if (repeat.rounds() > 1) {
+      peelLast(repeat, mapping);
+      yielded = mapping.lookupOrDefault(yielded);
+    } else {
+      auto argument = dyn_cast<BlockArgument>(yielded);
+      if (argument && argument.getOwner() == &repeat.getBody().front())
+        yielded = repeat.getInitial()[argument.getArgNumber()];
+      net::unroll(repeat);
+    }
+    if (!move(result, yielded))
+      return false;
+  }
+}
+
+bool Shardings::speaksOf(Operation *op) const {
+  return isa<net::ShardingRuleInterface>(op) &&
+         (namesAxes || (net::getOutStrategy(op) && !net::getInStrategy(op)));
+}
+
+/// Expands the body's strategies round by round until what is known of the carried values stays the same: then all later
+/// rounds are alike. Earlier ones with other strategies are peeled.
+bool Shardings::pinRepeat(net::RepeatOp repeat, int64_t devices) {
+  if (!repeat.walk([&](Operation *op) { return speaksOf(op) ? WalkResult::interrupt() : WalkResult::advance(); })
+           .wasInterrupted())
+    return true;
+  repeat.getBody().walk([&](net::RepeatOp inner) {
+    while (inner.rounds() > 1) {
+      IRMapping mapping;
+      peelLast(inner, mapping);
+    }
+    net::unroll(inner);
+  });
+  Block &body = repeat.getBody().front();
+  SmallVector<Operation *> open; // that get their strategies here
+  for (Operation &op : body)
+    if (speaksOf(&op) && !net::getInStrategy(&op))
+      open.push_back(&op);
+  auto knownOf = [&](ValueRange values) {
+    return map_to_vector(values, [&](Value value) { return known.lookup(value); });
+  };
+  auto know = [&](ValueRange values, ArrayRef<std::vector<Cut>> cuts) {
+    for (auto [value, cut] : zip(values, cuts)) {
+      known.erase(value);
+      if (!cut.empty())
+        known[value] = cut;
+    }
+  };
+  auto strategies = [&] {
+    return map_to_vector(open, [](Operation *op) { return net::getInStrategy(op); });
+  };
+  auto assign = [&](ArrayRef<std::optional<net::Strategy>> chosen) {
+    for (auto [op, strategy] : zip(open, chosen)) {
+      net::clearStrategy(op);
+      if (!strategy)
+        continue;
+      net::setInStrategy(op, *strategy);
+      net::setStrategyOrigin(op, "user");
+    }
+  };
+  SmallVector<SmallVector<std::optional<net::Strategy>>> perRound;
+  auto carried = knownOf(repeat.getInitial());
+  for (round = repeat.firstRound(); round < repeat.endRound(); ++round) {
+    know(body.getArguments(), carried);
+    assign(SmallVector<std::optional<net::Strategy>>(open.size()));
+    if (!pinBlock(body, devices))
+      return false;
+    perRound.push_back(strategies());
+    auto next = knownOf(repeat.yielded());
+    if (next == carried)
+      break;
+    carried = std::move(next);
+  }
+  know(repeat.getResults(), carried);
+  size_t first = perRound.size() - 1; // of the rounds that are alike
+  while (first > 0 && perRound[first - 1] == perRound.back())
+    --first;
+  for (size_t i = 0; i < first; ++i) {
+    assign(perRound[i]);
+    net::peelFirst(repeat);
+  }
+  assign(perRound.back());
+  return true;
+}
+
+bool Shardings::pinBlock(Block &block, int64_t devices) {
+  bool sound = true;
+  for (Operation &op : make_early_inc_range(block)) {
+    if (auto repeat = dyn_cast<net::RepeatOp>(op))
+      sound = pinRepeat(repeat, devices) && sound;
+    else if (speaksOf(&op))
+      sound = OperatorPin(*this, &op, devices).run() && sound;
+  }
+  return sound;
+}
+
 bool Shardings::pin(net::NetworkOp network, int64_t devices) {
+  if (!moveIntoLastRounds())
+    return false;
   bool sound = true;
   for (auto &[value, sharding] : given)
     if (isa<BlockArgument>(value)) {
@@ -399,11 +542,7 @@ bool Shardings::pin(net::NetworkOp network, int64_t devices) {
       net::addHelp(diagnostic, "write dataset_strategy in the context block");
       sound = false;
     }
-  for (Operation &op : network.getBody().front())
-    if (isa<net::ShardingRuleInterface>(op) &&
-        (!given.empty() || (net::getOutStrategy(&op) && !net::getInStrategy(&op))))
-      sound = OperatorPin(*this, &op, devices).run() && sound;
-  return sound;
+  return pinBlock(network.getBody().front(), devices) && sound;
 }
 
 } // namespace msc::frontend

@@ -33,8 +33,15 @@ public:
   /// one for the same value is an error. Reports what is wrong.
   bool take(const ast::Arg &field, mlir::Value value, const Environment &env);
 
+  /// Number of values that a sharding speaks of.
+  size_t count() const { return given.size(); }
+  bool speakOfAny(mlir::ValueRange values) const;
+  /// What is said of `from` is said of `to`; reports it if something else was.
+  bool move(mlir::Value from, mlir::Value to);
+
   /// Gives strategies to the operators of a finished network: where a sharding speaks of their results or parameters, and
   /// where only out_strategy is given. Factors that neither names follow the operands; what does not fit is reported.
+  /// First rounds of a repeat whose strategies differ from those of the later ones are peeled.
   bool pin(net::NetworkOp network, int64_t devices);
 
 private:
@@ -48,6 +55,7 @@ private:
   struct Cut {
     int64_t pieces = 1;
     std::vector<std::string> axes;
+    bool operator==(const Cut &) const = default;
   };
 
   bool readAxes(const ast::Expr &expr, const Environment &env, std::vector<std::string> &axes);
@@ -55,12 +63,20 @@ private:
   llvm::StringRef wordOf(const ast::Expr &expr, const Environment &env) const;
   bool readPartial(const ast::Expr &expr, const Environment &env, GivenSharding &sharding);
   bool checkAxes(const GivenSharding &sharding);
+  bool remember(mlir::Value value, GivenSharding sharding);
+  bool moveIntoLastRounds();
+  void peelLast(net::RepeatOp repeat, mlir::IRMapping &mapping);
+  bool speaksOf(mlir::Operation *op) const;
+  bool pinBlock(mlir::Block &block, int64_t devices);
+  bool pinRepeat(net::RepeatOp repeat, int64_t devices);
   int64_t piecesOf(llvm::ArrayRef<std::string> axes) const;
 
   Evaluator &evaluator;
   std::map<std::string, Axis> axes;
   llvm::MapVector<mlir::Value, GivenSharding> given;
+  bool namesAxes = false; ///< some of them says more than `auto`
   llvm::DenseMap<mlir::Value, std::vector<Cut>> known;
+  int64_t round = 0; ///< of the repeat whose body is being pinned
 };
 
 } // namespace msc::frontend

@@ -1,5 +1,6 @@
 # Command-line tests: `RUN:` lines in *.test and *.mir files under test/.
 import os
+import shutil
 import sys
 import lit.formats
 
@@ -31,5 +32,7 @@ config.substitutions.append(("%refuses", os.path.join(config.msc_source, "test",
 config.substitutions.append(("%python", sys.executable))
 if os.path.exists(os.path.join(config.msc_build, "lib", "msc", "libmsc_comm_mpi.so")):
     config.available_features.add("mpi")
+if shutil.which("node"):
+    config.available_features.add("node")
 if config.msc_sanitize:
     config.available_features.add("sanitizers")

@@ -16,9 +16,6 @@ using compiler::OperatorAttribute;
 using compiler::OperatorDescription;
 using Json = nlohmann::ordered_json;
 
-namespace {
-
-/// "ReduceSum(x, axis: ints = (), keep_dims: bool = false) -> output"; "[a: int]" may be left out and has no default.
 std::string signature(const OperatorDescription &op) {
   std::vector<std::string> parts = op.operands;
   for (const OperatorAttribute &attribute : op.attributes) {
@@ -29,6 +26,8 @@ std::string signature(const OperatorDescription &op) {
   }
   return fmt::format("{}({}) -> {}", op.name, fmt::join(parts, ", "), fmt::join(op.results, ", "));
 }
+
+namespace {
 
 void printLines(const std::vector<OperatorDescription> &ops, bool differentiable) {
   for (const OperatorDescription &op : ops) {

@@ -7,6 +7,10 @@ namespace CLI {
 class App;
 }
 
+namespace msc::compiler {
+struct OperatorDescription;
+}
+
 namespace msc::tools {
 
 struct OpsFlags {
@@ -15,6 +19,9 @@ struct OpsFlags {
 
   void addTo(CLI::App &app);
 };
+
+/// "ReduceSum(x, axis: ints = (), keep_dims: bool = false) -> output"; "[a: int]" may be left out and has no default.
+std::string signature(const compiler::OperatorDescription &op);
 
 /// Prints the operators; returns the exit code.
 int runOps(const OpsFlags &flags);

@@ -12,6 +12,7 @@
 #include "tools/LastWords.h"
 #include "tools/Ops.h"
 #include "tools/Redistribute.h"
+#include "tools/lsp/Server.h"
 
 #include "llvm/Support/ErrorHandling.h"
 
@@ -28,6 +29,7 @@
 #include <fstream>
 #include <optional>
 #include <system_error>
+#include <unistd.h>
 
 using namespace msc;
 
@@ -41,6 +43,8 @@ struct CompileFlags {
   std::vector<std::optional<std::string>> context; ///< one text per option
   bool noFusion = false;
   bool noMoves = false;
+  bool noPartialSums = false;
+  bool noCommFusion = false;
   std::vector<CLI::Option *> own;
 
   /// `dumps`: with the flags that write dumps.
@@ -54,6 +58,8 @@ struct CompileFlags {
                    fmt::format("{}, or a machine file: what it is compiled for", fmt::join(machinePresets(), ", ")));
     app.add_flag("--no-fusion", noFusion, "one kernel per operator");
     app.add_flag("--no-moves", noMoves, "complete and redistribute values as 18_execute shows it, one after the other");
+    app.add_flag("--no-partial-sums", noPartialSums, "complete every sum before it is used, as 18_execute shows it");
+    app.add_flag("--no-comm-fusion", noCommFusion, "every collective on its own, as comm_fusion {openstate: false}");
     app.add_flag("--repropagate", options.repropagate, "of a dump, keep only the strategies that the user wrote");
     app.add_flag("--strict", options.strict, "surprises become errors, e.g. a parameter used under two strategies");
     if (dumps)
@@ -86,6 +92,8 @@ struct CompileFlags {
   bool finish() {
     options.fusion = !noFusion;
     options.moves = !noMoves;
+    options.partialSums = !noPartialSums;
+    options.commFusion = !noCommFusion;
     for (const std::string &define : defines) {
       size_t equals = define.find('=');
       if (equals == std::string::npos || equals == 0) {
@@ -168,7 +176,7 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
   if (Status status = plan::writePlan(output, outcome->plan); !status)
     return fail(status.error());
   if (!report.empty())
-    if (Status status = writeText(report, compiler::reportJson(outcome->plan, outcome->timing)); !status)
+    if (Status status = writeText(report, compiler::reportJson(outcome->plan, outcome->timing, outcome->savings)); !status)
       return fail(status.error());
   return 0;
 }
@@ -210,6 +218,17 @@ int explainCode(const std::string &word, const std::string &flag) {
   return printed(messages::explanationText(messages::explanations()[static_cast<size_t>(found - codes.begin())]));
 }
 
+int runServer(CompileFlags &flags) {
+  if (!flags.finish())
+    return static_cast<int>(ExitCode::Usage);
+  lsp::Transport transport(STDIN_FILENO, stdout);
+  Error failure;
+  int code = lsp::Server(transport, flags.options).run(failure);
+  if (!failure.message.empty())
+    tools::printError("msc", failure.message, failure.help);
+  return code;
+}
+
 int runExplain(CompileFlags &flags, const std::string &op, bool json) {
   if (!flags.finish())
     return static_cast<int>(ExitCode::Usage);
@@ -237,9 +256,9 @@ int runExplain(CompileFlags &flags, const std::string &op, bool json) {
   if (json) {
     if (Status known = compiler::checkOperator(outcome.plan, op); !known)
       return fail(known.error());
-    return printed(compiler::reportJson(outcome.plan, outcome.timing, op));
+    return printed(compiler::reportJson(outcome.plan, outcome.timing, outcome.savings, op));
   }
-  Result<std::string> text = compiler::explainText(outcome.plan, op);
+  Result<std::string> text = compiler::explainText(outcome.plan, outcome.savings, op);
   if (!text)
     return fail(text.error());
   return printed(*text);
@@ -288,12 +307,17 @@ int main(int argc, char **argv) {
   CLI::App *ops = app.add_subcommand("ops", "the operators of networks: operands, attributes, types, formulas");
   opsFlags.addTo(*ops);
 
+  CompileFlags serverFlags;
+  CLI::App *server = app.add_subcommand("lsp", "answers an editor by the Language Server Protocol on stdin and stdout");
+  serverFlags.addTo(*server, /*dumps=*/false);
+
   if (int code = tools::parseCommandLine(app, {"msc", {argv + 1, argv + argc}}); code >= 0)
     return code;
   if (!compile->parsed() && !explain->parsed())
     try {
       int code = format->parsed()  ? tools::runFormat(formatFlags)
                  : check->parsed() ? runCheck(checkFlags, checked)
+                 : server->parsed() ? runServer(serverFlags)
                  : ops->parsed()   ? tools::runOps(opsFlags)
                                    : tools::runRedistribute(redistributeFlags);
       return code != 0 ? code : printed("");

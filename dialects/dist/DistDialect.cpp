@@ -170,14 +170,39 @@ msc::MoveKind msc::dist::moveKindOf(Operation *step) {
   return MoveKind::Exchange;
 }
 
+int64_t msc::dist::receivedBytes(CollectiveOp op) {
+  Type element = op.getResult().getType().getElementType();
+  int64_t bytes = element.isInteger(1) ? 1 : element.getIntOrFloatBitWidth() / 8;
+  return static_cast<int64_t>(op.getReceivedElements()) * bytes;
+}
+
+double msc::dist::stepsUs(ArrayRef<Operation *> steps, const MachineModel &machine) {
+  auto first = cast<CollectiveOp>(steps.front());
+  int64_t bytes = 0;
+  for (Operation *step : steps)
+    bytes += receivedBytes(cast<CollectiveOp>(step));
+  return machine.moveUs(moveKindOf(first), groupShape(first.getGroupMatrix().vec(), first.getGroupAxes().vec()),
+                        static_cast<double>(bytes));
+}
+
 double msc::dist::stepUs(Operation *step, const MachineModel &machine) {
+  if (isa<CollectiveOp>(step))
+    return stepsUs(step, machine);
   auto type = cast<RankedTensorType>(step->getResult(0).getType());
   double bytes = type.getElementType().isInteger(1) ? 1.0 : type.getElementTypeBitWidth() / 8.0;
-  if (auto collective = dyn_cast<CollectiveOp>(step))
-    return machine.moveUs(moveKindOf(step), groupShape(collective.getGroupMatrix().vec(), collective.getGroupAxes().vec()),
-                          static_cast<double>(collective.getReceivedElements()) * bytes);
   int64_t kept = msc::elementCount(shardingOf(type).capacity(globalShape(type)));
   return machine.moveUs(MoveKind::Slice, {}, static_cast<double>(kept) * bytes);
+}
+
+static constexpr llvm::StringLiteral fusionAttributeName = "dist.fusion";
+
+std::optional<int64_t> msc::dist::fusionOf(Operation *op) {
+  auto number = op->getAttrOfType<IntegerAttr>(fusionAttributeName);
+  return number ? std::optional<int64_t>(number.getInt()) : std::nullopt;
+}
+
+void msc::dist::setFusion(Operation *op, int64_t number) {
+  op->setAttr(fusionAttributeName, IntegerAttr::get(IntegerType::get(op->getContext(), 64), number));
 }
 
 LogicalResult ReshardOp::verify() { return verifyMove(*this, getSource().getType(), getResult().getType()); }

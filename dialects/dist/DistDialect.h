@@ -28,6 +28,13 @@ ReduceKind reductionOf(CollectiveOp op);
 MoveKind moveKindOf(mlir::Operation *step);
 /// Modelled time of a `dist.slice` or `dist.collective`, in microseconds.
 double stepUs(mlir::Operation *step, const MachineModel &machine);
+/// Bytes that the busiest rank receives in a collective.
+int64_t receivedBytes(CollectiveOp op);
+/// Modelled time of collectives that run as one: `steps` are of one kind and group.
+double stepsUs(llvm::ArrayRef<mlir::Operation *> steps, const MachineModel &machine);
+/// Collectives with the same number run as one, `dist.fusion` of the operator; absent: on its own.
+std::optional<int64_t> fusionOf(mlir::Operation *op);
+void setFusion(mlir::Operation *op, int64_t number);
 /// The machine that this compilation is for.
 const MachineModel &machineOf(mlir::Operation *op);
 

@@ -119,11 +119,9 @@ std::vector<ReshardStep> planCompletion(const Sharding &from, const std::vector<
   while (!now.partial.empty()) {
     ReduceKind kind = now.partial.back().kind;
     ReshardStep step{.kind = MoveKind::AllReduce, .groupMatrix = now.axes, .reduce = kind};
-    std::erase_if(now.partial, [&](const PartialAxis &p) {
-      if (p.kind == kind)
-        step.groupAxes.push_back(p.axis);
-      return p.kind == kind;
-    });
+    // Axes of the same kind in front of another kind wait for it.
+    for (; !now.partial.empty() && now.partial.back().kind == kind; now.partial.pop_back())
+      step.groupAxes.insert(step.groupAxes.begin(), now.partial.back().axis);
     step.after = now;
     step.receivedElements = allReduceElements(elementCount(now.capacity(shape)),
                                               groupShape(step.groupMatrix, step.groupAxes).size);

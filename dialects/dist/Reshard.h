@@ -44,7 +44,8 @@ std::vector<ReshardStep> planReshard(const Sharding &from, const Sharding &to, c
                                      size_t elementBytes, const MachineModel &machine,
                                      const ReshardOptions &options = {});
 
-/// Steps that complete a partial value where it lies: one AllReduce per kind of reduction, for the kinds do not commute.
+/// Steps that complete a partial value where it lies: one AllReduce per run of axes of one kind, the most
+/// minor first, for kinds do not commute.
 std::vector<ReshardStep> planCompletion(const Sharding &from, const std::vector<int64_t> &shape);
 
 /// Other ways, to compare with: every rank takes what it lacks in one exchange among all ranks; everything is gathered,

@@ -79,6 +79,13 @@ struct DatasetStrategy {
   mlir::Location location;    ///< where it was written, in the file or as a flag; unknown if nowhere
 };
 
+/// How collectives of one kind that bring gradients together are put into buckets: MindSpore's `comm_fusion`.
+struct FusionConfig {
+  std::string mode = "auto";    ///< "auto", "size", "index"
+  int64_t megabytes = 64;       ///< of a bucket, in modes auto and size
+  std::vector<int64_t> indices; ///< mode index: numbers of the collectives that begin a bucket, ascending
+};
+
 /// `context {...}` with the flags that override it: how the network is spread over the devices, and what is dumped.
 struct ContextConfig {
   std::string parallelMode;   ///< "stand_alone", "data_parallel", "semi_auto_parallel", "auto_parallel", "hybrid_parallel"
@@ -88,6 +95,8 @@ struct ContextConfig {
   std::string deviceTarget = "auto"; ///< "auto", "cpu", "cuda"
   int64_t saveGraphs = 0;     ///< 0 none, 1 step_parallel_begin and 18_execute, 2 all dumps, 3 Graphviz too
   std::string saveGraphsPath = ".";
+  bool commFusion = true;     ///< false: every collective on its own
+  FusionConfig fuseAllReduce, fuseAllGather, fuseReduceScatter;
   std::optional<bool> gradientsMean; ///< what the user wrote; losses and gradients are global means either way
   mlir::Location location;
 };

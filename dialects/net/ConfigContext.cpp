@@ -22,7 +22,7 @@ std::vector<StringRef> contextOptionNames() {
 // The text of a flag
 //===----------------------------------------------------------------------===//
 
-/// Reads "2", "0.5", "true", "((2, 1), (2, 1))", or else a word.
+/// Reads "2", "0.5", "true", "((2, 1), (2, 1))", "{mode: size}", or else a word.
 static Attribute parseFlagText(StringRef &text, Builder &builder, int depth) {
   text = text.ltrim();
   if (text.consume_front("(")) {
@@ -38,7 +38,23 @@ static Attribute parseFlagText(StringRef &text, Builder &builder, int depth) {
     }
     return text.consume_front(")") ? builder.getArrayAttr(elements) : Attribute();
   }
-  StringRef word = depth == 0 ? text.rtrim() : text.take_while([](char c) { return c != ',' && c != ')'; });
+  if (text.consume_front("{")) {
+    NamedAttrList entries;
+    while (depth < 8 && !(text = text.ltrim()).starts_with("}")) {
+      auto [key, rest] = text.split(':');
+      text = rest;
+      Attribute value = parseFlagText(text, builder, depth + 1);
+      if (key.trim().empty() || !value)
+        return {};
+      entries.set(key.trim(), value);
+      text = text.ltrim();
+      if (!text.consume_front(",") && !text.starts_with("}"))
+        return {};
+    }
+    return text.consume_front("}") ? builder.getDictionaryAttr(entries) : Attribute();
+  }
+  StringRef word =
+      depth == 0 ? text.rtrim() : text.take_while([](char c) { return c != ',' && c != ')' && c != '}'; });
   text = text.drop_front(depth == 0 ? text.size() : word.size());
   word = word.trim();
   int64_t integer;
@@ -294,6 +310,71 @@ static void readGradientsMean(Fields &fields, Config &config) {
                             " ranks multiply the learning rate by " + std::to_string(config.devices));
 }
 
+/// `{mode: size, config: 32}` of one kind of collective.
+static void readFusionRule(Fields &rules, StringRef kind, ArrayRef<StringRef> modes, FusionConfig &config) {
+  Attribute value = rules.get(kind);
+  if (!value)
+    return;
+  auto map = dyn_cast<DictionaryAttr>(value);
+  if (!map) {
+    emitError(rules.valueLocation(kind)) << "'" << kind << "' expects {mode: ..., config: ...}, found '" << valueText(value) << "'";
+    return rules.markWrong();
+  }
+  Fields fields = rules.inside(kind, map);
+  if (!fields.get("mode")) {
+    emitError(rules.valueLocation(kind)) << "'" << kind << "' has no 'mode': expected " << join(modes, ", ");
+    return rules.markWrong();
+  }
+  fields.word("mode", config.mode, modes);
+  Attribute detail = fields.get("config");
+  auto none = dyn_cast_or_null<StringAttr>(detail);
+  if (none && (none.getValue() == "None" || none.getValue() == "none"))
+    detail = {};
+  if (fields.ok() && config.mode == "size") {
+    if (!detail) {
+      emitError(fields.valueLocation("mode")) << "'" << kind << "' in mode size has no 'config': the MB of a bucket";
+      return rules.markWrong();
+    }
+    fields.integer("config", config.megabytes, 0, int64_t{1} << 20);
+  } else if (fields.ok() && config.mode == "index") {
+    auto list = dyn_cast_or_null<ArrayAttr>(detail);
+    for (Attribute element : list ? list.getValue() : ArrayRef<Attribute>())
+      config.indices.push_back(asInteger(element).value_or(-1));
+    if (config.indices.empty() || llvm::any_of(config.indices, [](int64_t index) { return index < 1; }) ||
+        !llvm::is_sorted(config.indices)) {
+      emitError(fields.valueLocation(detail ? "config" : "mode"))
+          << "'" << kind << "' in mode index expects ascending numbers from 1 up in 'config', such as (20, 35)";
+      return rules.markWrong();
+    }
+  } else if (fields.ok() && detail) {
+    emitWarning(fields.keyLocation("config")) << "'config' has nothing to do: mode auto makes buckets of 64 MB";
+  }
+  fields.finish();
+  if (!fields.ok())
+    rules.markWrong();
+}
+
+static void readCommFusion(Fields &fields, ContextConfig &context) {
+  Attribute value = fields.get("comm_fusion");
+  if (!value)
+    return;
+  auto map = dyn_cast<DictionaryAttr>(value);
+  if (!map) {
+    InFlightDiagnostic diagnostic = emitError(fields.valueLocation("comm_fusion"))
+                                    << "'comm_fusion' expects a map, found '" << valueText(value) << "'";
+    addHelp(diagnostic, "write {allreduce: {mode: size, config: 32}}");
+    return fields.markWrong();
+  }
+  Fields rules = fields.inside("comm_fusion", map);
+  rules.boolean("openstate", context.commFusion);
+  readFusionRule(rules, "allreduce", {"auto", "size", "index"}, context.fuseAllReduce);
+  readFusionRule(rules, "allgather", {"auto", "size"}, context.fuseAllGather);
+  readFusionRule(rules, "reducescatter", {"auto", "size"}, context.fuseReduceScatter);
+  rules.finish();
+  if (!rules.ok())
+    fields.markWrong();
+}
+
 static void readSaveGraphs(Fields &fields, ContextConfig &context) {
   if (auto onOff = dyn_cast_or_null<BoolAttr>(fields.get("save_graphs")))
     context.saveGraphs = onOff.getValue() ? 1 : 0;
@@ -318,6 +399,7 @@ bool readContext(ConfigOp op, MLIRContext *context, ArrayRef<ConfigOverride> ove
   readDevices(fields, config);
   readDatasetStrategy(fields, config);
   readGradientsMean(fields, config);
+  readCommFusion(fields, config.context);
   readSaveGraphs(fields, config.context);
   checkFixedOptions(fields);
   fields.finish();

@@ -10,7 +10,7 @@ namespace {
 constexpr StringLiteral kPhase = "net.phase", kInstanceName = "net.instance_name", kScope = "net.scope",
                         kValueNames = "net.value_names", kInStrategy = "net.in_strategy",
                         kOutStrategy = "net.out_strategy", kOrigin = "net.strategy_origin", kForward = "net.forward",
-                        kId = "net.id", kGradientOfResult = "net.gradient_of_result",
+                        kId = "net.id", kAlike = "net.alike", kGradientOfResult = "net.gradient_of_result",
                         kGradientOfOperand = "net.gradient_of_operand", kResultFactors = "net.result_factors";
 
 StringRef getString(Operation *op, StringRef key) {
@@ -93,6 +93,8 @@ void setScope(Operation *op, StringRef scope) {
 
 StringRef getValueName(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (auto repeat = dyn_cast_or_null<RepeatOp>(argument.getOwner()->getParentOp()))
+      return getValueName(repeat.getInitial()[argument.getArgNumber()]);
     auto network = dyn_cast_or_null<NetworkOp>(argument.getOwner()->getParentOp());
     if (!network || argument.getArgNumber() >= network.getInputNames().size())
       return {};
@@ -106,11 +108,31 @@ StringRef getValueName(Value value) {
     return param.getName();
   if (auto scalar = dyn_cast<ScalarOp>(result.getOwner()))
     return scalar.getName();
+  if (auto repeat = dyn_cast<RepeatOp>(result.getOwner()))
+    if (Value last = repeat.yielded()[result.getResultNumber()]; !isa<BlockArgument>(last))
+      return getValueName(last);
   return {};
 }
 
 void setValueNames(Operation *op, ArrayRef<StringRef> names) {
   op->setAttr(kValueNames, Builder(op->getContext()).getStrArrayAttr(names));
+}
+
+void renameAll(Operation *op, llvm::function_ref<std::string(StringRef)> rename) {
+  Builder builder(op->getContext());
+  for (StringRef key : {StringRef(kInstanceName), StringRef(kScope), StringRef(kOrigin)})
+    if (StringRef text = getString(op, key); !text.empty())
+      setString(op, key, rename(text));
+  if (auto names = op->getAttrOfType<ArrayAttr>(kValueNames)) {
+    SmallVector<Attribute> renamed;
+    for (StringRef name : names.getAsValueRange<StringAttr>())
+      renamed.push_back(builder.getStringAttr(rename(name)));
+    op->setAttr(kValueNames, builder.getArrayAttr(renamed));
+  }
+  if (auto param = dyn_cast<ParamOp>(op)) {
+    param.setName(rename(param.getName()));
+    param.setDrawName(rename(param.getDrawName()));
+  }
 }
 
 std::optional<Strategy> getInStrategy(Operation *op) {
@@ -126,11 +148,24 @@ void setOutStrategy(Operation *op, const Strategy &strategy) {
   setStrategy(op, kOutStrategy, strategy);
 }
 
+ArrayRef<int64_t> getAlike(Operation *op) {
+  auto ordinals = op->getAttrOfType<DenseI64ArrayAttr>(kAlike);
+  return ordinals ? ordinals.asArrayRef() : ArrayRef<int64_t>();
+}
+void setAlike(Operation *op, ArrayRef<int64_t> ordinals) {
+  op->setAttr(kAlike, DenseI64ArrayAttr::get(op->getContext(), ordinals));
+}
+
 StringRef getStrategyOrigin(Operation *op) {
   return getString(op, kOrigin);
 }
 void setStrategyOrigin(Operation *op, StringRef origin) {
   setString(op, kOrigin, origin);
+}
+
+void clearStrategy(Operation *op) {
+  op->removeAttr(kInStrategy);
+  op->removeAttr(kOrigin);
 }
 
 std::optional<int64_t> getForwardId(Operation *op) {

@@ -25,9 +25,13 @@ void setInstanceName(mlir::Operation *op, llvm::StringRef name);
 llvm::StringRef getScope(mlir::Operation *op);
 void setScope(mlir::Operation *op, llvm::StringRef scope);
 
-/// Source names of the results ("h" for %h), one per result; empty where the value has none.
+/// Source names of the results ("h" for %h), one per result; empty where the value has none. Carried values of a repeat
+/// have the names of what they carry first; its results, of what its rounds yield.
 llvm::StringRef getValueName(mlir::Value value);
 void setValueNames(mlir::Operation *op, llvm::ArrayRef<llvm::StringRef> names);
+
+/// Replaces every name that an operation carries: of itself, its results, its scope, and of whom its strategy follows.
+void renameAll(mlir::Operation *op, llvm::function_ref<std::string(llvm::StringRef)> rename);
 
 /// Pieces per dimension per operand. Absent: not decided yet.
 std::optional<Strategy> getInStrategy(mlir::Operation *op);
@@ -35,9 +39,16 @@ void setInStrategy(mlir::Operation *op, const Strategy &strategy);
 std::optional<Strategy> getOutStrategy(mlir::Operation *op);
 void setOutStrategy(mlir::Operation *op, const Strategy &strategy);
 
+/// Operators that were one operator of a repeat: the ordinals of the repeats around it, then its own. Empty: of none. Set
+/// by `unrollAll`.
+llvm::ArrayRef<int64_t> getAlike(mlir::Operation *op);
+void setAlike(mlir::Operation *op, llvm::ArrayRef<int64_t> ordinals);
+
 /// Who decided the strategy: "user", "propagated from 'matmul'", "searched", "data_parallel", "follows 'x'".
 llvm::StringRef getStrategyOrigin(mlir::Operation *op);
 void setStrategyOrigin(mlir::Operation *op, llvm::StringRef origin);
+/// Takes back in_strategy and its origin.
+void clearStrategy(mlir::Operation *op);
 
 /// Backward and update operators: the forward operator whose gradient they belong to, by its ordinal `net.id`.
 std::optional<int64_t> getForwardId(mlir::Operation *op);

@@ -19,7 +19,7 @@ def Net_Dialect : Dialect {
     on its own shards.
 
     Attributes that every operator may carry, besides its own (see NetAttributes.h): `net.instance_name`, `net.scope`,
-    `net.value_names`, `net.in_strategy`, `net.out_strategy`, `net.strategy_origin`, `net.phase`, `net.forward`,
+    `net.value_names`, `net.in_strategy`, `net.out_strategy`, `net.strategy_origin`, `net.alike`, `net.phase`, `net.forward`,
     `net.gradient_of_result`, `net.gradient_of_operand`.
   }];
   let usePropertiesForAttributes = 0;

@@ -33,6 +33,22 @@ LogicalResult ReturnOp::verify() {
   return success();
 }
 
+LogicalResult RepeatOp::verify() {
+  if (firstRound() >= endRound())
+    return emitOpError("has no round: it goes from ") << firstRound() << " to " << endRound();
+  for (auto outer = (*this)->getParentOfType<RepeatOp>(); outer; outer = outer->getParentOfType<RepeatOp>())
+    if (outer.getVariable() == getVariable())
+      return emitOpError("has the variable '") << getVariable() << "' of a repeat around it";
+  Block &block = getBody().front();
+  if (block.empty() || !isa<YieldOp>(block.back()))
+    return emitOpError("does not end in net.yield");
+  TypeRange carried = getInitial().getTypes();
+  if (block.getArgumentTypes() != carried || getResultTypes() != carried ||
+      block.back().getOperandTypes() != carried)
+    return emitOpError("has initial values, block arguments, yielded values and results of different types");
+  return success();
+}
+
 LogicalResult UpdateOp::verify() {
   if (!getParameter().getDefiningOp<ParamOp>())
     return emitOpError("writes a value that is not a parameter");

@@ -32,7 +32,51 @@ def Net_ReturnOp : Op<Net_Dialect, "return", [Terminator, HasParent<"NetworkOp">
   let hasVerifier = 1;
 }
 
-def Net_ParamOp : Op<Net_Dialect, "param", [HasParent<"NetworkOp">]> {
+// What may stand in a network and in the rounds of a repeat.
+defvar Net_InBody = ParentOneOf<["NetworkOp", "RepeatOp"]>;
+
+def Net_RepeatOp : Op<Net_Dialect, "repeat", [Net_InBody, SingleBlock]> {
+  let summary = "the same operators again and again, each round with parameters of its own";
+  let description = [{
+    Rounds `from` to `to` - 1, at least one. The block arguments are the carried values: `initial` in the first round,
+    then what the round before yields; the results are what the last round yields. Types stay the same. The body may use
+    values from outside. A `net.param` in the body is one parameter per round.
+
+    Names in the body hold for all rounds: `{i}` stands for the round where `variable` is "i", `{{` for a brace. No
+    repeat within has the same variable. Strategies in the body hold for all rounds. `msc-unroll` puts the rounds one
+    after the other.
+    ```mlir
+    %h = net.repeat "i" from 0 to 96 (%x) : (tensor<8x4xf32>) -> tensor<8x4xf32> {
+    ^bb0(%t: tensor<8x4xf32>):
+      %w = net.param "layers.{i}.weight" = {kind = "zeros"} : tensor<4x4xf32>
+      %y = net.MatMul %t, %w : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+      net.yield %y : tensor<8x4xf32>
+    }
+    ```
+  }];
+  let arguments = (ins StrAttr:$variable, I64Attr:$from, I64Attr:$to, Variadic<Net_Tensor>:$initial);
+  let results = (outs Variadic<Net_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $variable `from` $from `to` $to `(` $initial `)` attr-dict `:` functional-type($initial, $results) $body
+  }];
+  let extraClassDeclaration = [{
+    int64_t firstRound() { return static_cast<int64_t>(getFrom()); }
+    /// Behind the last round.
+    int64_t endRound() { return static_cast<int64_t>(getTo()); }
+    int64_t rounds() { return endRound() - firstRound(); }
+    ::mlir::Operation::operand_range yielded() { return getBody().front().back().getOperands(); }
+  }];
+  let hasVerifier = 1;
+}
+
+def Net_YieldOp : Op<Net_Dialect, "yield", [Terminator, HasParent<"RepeatOp">]> {
+  let summary = "what a round gives to the next one";
+  let arguments = (ins Variadic<Net_Tensor>:$values);
+  let assemblyFormat = "($values^)? attr-dict (`:` type($values)^)?";
+}
+
+def Net_ParamOp : Op<Net_Dialect, "param", [Net_InBody]> {
   let summary = "a parameter, or a state that is not trained";
   let description = [{
     `initializer` is a dictionary {kind, a, b} as in plan.proto. `trained = false` marks state (optimizer moments,
@@ -52,7 +96,7 @@ def Net_ScalarOp : Op<Net_Dialect, "scalar", [HasParent<"NetworkOp">, Pure]> {
   let assemblyFormat = "$name `=` $schedule attr-dict `:` type($value)";
 }
 
-def Net_ConstantOp : Op<Net_Dialect, "constant", [HasParent<"NetworkOp">, Pure]> {
+def Net_ConstantOp : Op<Net_Dialect, "constant", [Net_InBody, Pure]> {
   let summary = "a tensor whose elements all have one value";
   let arguments = (ins F64Attr:$splat);
   let results = (outs Net_Tensor:$value);

@@ -61,6 +61,12 @@ LogicalResult LaunchOp::verify() {
   return success();
 }
 
+LogicalResult CollectiveOp::verify() {
+  if (getSources().empty() || getReasons().size() != getSources().size() || getBytes().size() != getSources().size() || getForOperators().size() != getSources().size())
+    return emitOpError("needs a reason, bytes and an operator for each of its ") << getSources().size() << " tensors";
+  return success();
+}
+
 bool msc::plan_ir::isStep(Operation *op) {
   return isa<LaunchOp, MatMulOp, CopyOp, FillOp, CollectiveOp, WaitOp>(op);
 }
@@ -84,9 +90,13 @@ Access msc::plan_ir::accessOf(Operation *step) {
           access.reads.push_back(op.getBias());
         access.writes = {op.getResult()};
       })
-      .Case<CopyOp, CollectiveOp>([&](auto op) {
+      .Case([&](CopyOp op) {
         access.reads = {op.getSource()};
         access.writes = {op.getTarget()};
+      })
+      .Case([&](CollectiveOp op) {
+        access.reads.append(op.getSources().begin(), op.getSources().end());
+        access.writes.append(op.getTargets().begin(), op.getTargets().end());
       })
       .Case([&](FillOp op) { access.writes = {op.getTarget()}; })
       .Case([&](WaitOp op) { access.reads = {op.getTarget()}; });

@@ -107,14 +107,16 @@ def Plan_FillOp : Op<Plan_Dialect, "fill", []> {
   let assemblyFormat = "$step_op `(` $value `)` `->` $target attr-dict";
 }
 
-def Plan_CollectiveOp : Op<Plan_Dialect, "collective", []> {
-  let summary = "one collective; complete when the step ends unless `asynchronous`";
-  let arguments = (ins StrAttr:$step_op, Plan_BufferType:$source, Plan_BufferType:$target,
+def Plan_CollectiveOp : Op<Plan_Dialect, "collective", [SameVariadicOperandSize]> {
+  let summary = "one collective of one or more tensors; complete when the step ends unless `asynchronous`";
+  let description = [{ Sources, targets, reasons, bytes and the operators that need them go together; the time is of all. }];
+  let arguments = (ins StrAttr:$step_op, Variadic<Plan_BufferType>:$sources, Variadic<Plan_BufferType>:$targets,
                        DenseI64ArrayAttr:$group_matrix, DenseI32ArrayAttr:$group_axes, I64Attr:$reduction,
-                       BoolAttr:$asynchronous, StrAttr:$reason, I64Attr:$bytes, F64Attr:$predicted_us,
-                       StrAttr:$for_operator);
-  let assemblyFormat = [{ $step_op `(` $source `)` `->` $target `group` $group_matrix `axes` $group_axes `reduction` $reduction
-    `asynchronous` $asynchronous `reason` $reason `bytes` $bytes `predicted_us` $predicted_us `for` $for_operator attr-dict }];
+                       BoolAttr:$asynchronous, StrArrayAttr:$reasons, DenseI64ArrayAttr:$bytes, F64Attr:$predicted_us,
+                       StrArrayAttr:$for_operators);
+  let assemblyFormat = [{ $step_op `(` $sources `)` `->` $targets `group` $group_matrix `axes` $group_axes `reduction` $reduction
+    `asynchronous` $asynchronous `reasons` $reasons `bytes` $bytes `predicted_us` $predicted_us `for` $for_operators attr-dict }];
+  let hasVerifier = 1;
 }
 
 def Plan_WaitOp : Op<Plan_Dialect, "wait", []> {

@@ -5,6 +5,19 @@
 
 include "mlir/Pass/PassBase.td"
 
+def KeepPartialsPass : Pass<"msc-keep-partials", "::mlir::ModuleOp"> {
+  let summary = "lets linear operators compute with the terms of a sum, and completes the result instead";
+  let description = [{
+    AllReduce(a) + AllReduce(b) becomes AllReduce(a + b), f(AllReduce(a)) of a linear f becomes AllReduce(f(a)) where that
+    takes less modelled time, such as a product or a sum with a smaller result. Only sums that nobody else reads. Ends in the
+    check of `msc-verify-partition`.
+  }];
+  let dependentDialects = ["::msc::dist::DistDialect"];
+  let statistics = [
+    Statistic<"operatorsMoved", "operators-moved", "operators that compute with terms now">
+  ];
+}
+
 def PlanMovesPass : Pass<"msc-plan-moves", "::mlir::ModuleOp"> {
   let summary = "plans all moves of a value together, from the sharding in which it was computed";
   let description = [{

@@ -1,5 +1,6 @@
 // The contract of partitioned networks, and the pass `msc-verify-partition` that states it.
 #include "passes/partition/Inherit.h"
+#include "passes/partition/Linear.h"
 #include "passes/partition/Passes.h"
 #include "passes/sharding/Convert.h"
 #include "passes/sharding/Decisions.h"
@@ -35,23 +36,39 @@ LogicalResult verifyRule(Operation *op, int64_t devices) {
     return success();
   OperatorFacts facts = factsOf(op);
   std::vector<ShardingHint> hints;
+  std::optional<size_t> terms; // operand of which a linear operator gets the terms
   for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
-    if (dist::shardingOf(operand).isPartial())
-      return op->emitError("takes the partial value '") << facts.operandNames[i] << "', which is not completed";
-    hints.push_back({false, i, dist::shardingOf(operand)});
+    if (dist::shardingOf(operand).isPartial()) {
+      if (terms || !isLinearIn(op, i))
+        return op->emitError("takes the partial value '") << facts.operandNames[i] << "', which is not completed";
+      terms = i;
+    }
+    hints.push_back({false, i, completed(dist::shardingOf(operand))});
   }
   for (auto [i, result] : llvm::enumerate(op->getResults()))
     hints.push_back({true, i, completed(dist::shardingOf(result))});
   net::Assignment assignment = inheritAssignment(facts, hints, devices);
   for (auto [i, operand] : llvm::enumerate(op->getOperands()))
-    if (Sharding wanted = operandSharding(facts.rule, assignment, i).canonical(); wanted != dist::shardingOf(operand))
+    if (Sharding wanted = operandSharding(facts.rule, assignment, i).canonical(); wanted != completed(dist::shardingOf(operand)))
       return op->emitError("does not agree with its sharding rule: '")
              << facts.operandNames[i] << "' is " << dist::shardingOf(operand).str() << ", the others ask for "
              << wanted.str();
-  for (auto [i, result] : llvm::enumerate(op->getResults()))
-    if (Sharding left = resultSharding(facts.rule, assignment, i).canonical(); left != dist::shardingOf(result))
+  for (auto [i, result] : llvm::enumerate(op->getResults())) {
+    Sharding left = resultSharding(facts.rule, assignment, i).canonical();
+    if (terms) {
+      std::vector<Sharding> others;
+      for (auto [j, operand] : llvm::enumerate(op->getOperands()))
+        if (j != *terms)
+          others.push_back(dist::shardingOf(operand));
+      std::optional<Sharding> partial = partialResult(left, dist::shardingOf(op->getOperand(*terms)), others);
+      if (!partial)
+        return op->emitError("gets the terms of '") << facts.operandNames[*terms] << "' for different pieces of its result";
+      left = *partial;
+    }
+    if (left != dist::shardingOf(result))
       return op->emitError("does not agree with its sharding rule: result ")
              << i << " is " << dist::shardingOf(result).str() << ", the operands leave " << left.str();
+  }
   return success();
 }
 

@@ -230,25 +230,34 @@ private:
       label(builder.create<plan_ir::CopyOp>(op->getLoc(), memory[op->getOperand(0)], target, "StridedSlice"), op);
       return success();
     }
-    case Unit::Kind::Collective: return emitCollective(cast<dist::CollectiveOp>(op));
+    case Unit::Kind::Collective: return emitCollective(unit);
     case Unit::Kind::MatMul: return emitMatMul(unit);
     case Unit::Kind::Cluster: return emitCluster(unit);
     }
     return failure();
   }
 
-  LogicalResult emitCollective(dist::CollectiveOp op) {
-    bool reduces = op.getKind() == dist::CollectiveKind::AllReduce || op.getKind() == dist::CollectiveKind::ReduceScatter;
-    int64_t bytes = static_cast<int64_t>(op.getReceivedElements()) *
-                    static_cast<int64_t>(net::elementBytes(op.getSource().getType()));
-    auto reduction = reduces ? static_cast<int64_t>(dist::reductionOf(op)) : 0;
-    Value target = declare(op.getResult(), nameOf(op.getResult()), plan_ir::BufferKind::activation);
+  LogicalResult emitCollective(const Unit &unit) {
+    auto first = cast<dist::CollectiveOp>(unit.ops.front());
+    bool reduces = first.getKind() == dist::CollectiveKind::AllReduce || first.getKind() == dist::CollectiveKind::ReduceScatter;
+    auto reduction = reduces ? static_cast<int64_t>(dist::reductionOf(first)) : 0;
+    SmallVector<Value> sources, targets;
+    SmallVector<Attribute> reasons, operators;
+    SmallVector<int64_t> bytes;
+    for (Operation *member : unit.ops) {
+      auto op = cast<dist::CollectiveOp>(member);
+      sources.push_back(memory[op.getSource()]);
+      targets.push_back(declare(op.getResult(), nameOf(op.getResult()), plan_ir::BufferKind::activation));
+      reasons.push_back(op.getReasonAttr());
+      operators.push_back(builder.getStringAttr(operatorServed(op)));
+      bytes.push_back(dist::receivedBytes(op));
+    }
     auto step = builder.create<plan_ir::CollectiveOp>(
-        op.getLoc(), builder.getStringAttr(dist::stringifyCollectiveKind(op.getKind())), memory[op.getSource()], target, op.getGroupMatrixAttr(),
-        op.getGroupAxesAttr(), builder.getI64IntegerAttr(reduction), builder.getBoolAttr(false), op.getReasonAttr(),
-        builder.getI64IntegerAttr(bytes), builder.getF64FloatAttr(dist::stepUs(op, dist::machineOf(op))),
-        builder.getStringAttr(operatorServed(op)));
-    label(step, op);
+        first.getLoc(), builder.getStringAttr(dist::stringifyCollectiveKind(first.getKind())), sources, targets,
+        first.getGroupMatrixAttr(), first.getGroupAxesAttr(), builder.getI64IntegerAttr(reduction), builder.getBoolAttr(false),
+        builder.getArrayAttr(reasons), builder.getDenseI64ArrayAttr(bytes),
+        builder.getF64FloatAttr(dist::stepsUs(unit.ops, dist::machineOf(first))), builder.getArrayAttr(operators));
+    label(step, first);
     return success();
   }
 

@@ -8,6 +8,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"
 
+#include <map>
 #include <queue>
 
 using namespace mlir;
@@ -65,8 +66,15 @@ public:
 
 private:
   void place(Operation *op) {
-    if (isa<dist::CollectiveOp>(op))
+    if (isa<dist::CollectiveOp>(op)) {
+      std::optional<int64_t> fusion = dist::fusionOf(op);
+      auto together = fusion ? unitOfFusion.find(*fusion) : unitOfFusion.end();
+      if (together != unitOfFusion.end())
+        return append(together->second, op);
+      if (fusion)
+        unitOfFusion[*fusion] = units.size();
       return start(Unit::Kind::Collective, op);
+    }
     if (isa<dist::SliceOp>(op))
       return start(Unit::Kind::Slice, op);
     if (isa<net::ConstantOp>(op))
@@ -260,6 +268,7 @@ private:
   std::vector<Unit> units;
   std::vector<llvm::BitVector> ancestors; ///< of each unit: the units that have to run before it
   llvm::DenseMap<Operation *, size_t> unitOf;
+  std::map<int64_t, size_t> unitOfFusion; ///< of the collectives that run as one
 };
 
 } // namespace

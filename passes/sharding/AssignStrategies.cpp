@@ -36,40 +36,58 @@ private:
   }
 
   LogicalResult assign(net::NetworkOp network) {
-    std::vector<Operation *> operations;
-    Problem problem = problemOf(network, devices, operations);
-    if (failed(readInputs(network, problem)) || failed(readStrategies(network, problem, operations)))
+    // A dump pins all operators, each on its own.
+    bool isDump = network.walk([](net::Operator op) {
+                           return isByUser(op) ? WalkResult::advance() : WalkResult::interrupt();
+                         }).wasInterrupted();
+    std::vector<Members> members;
+    Problem problem = problemOf(network, devices, /*joinAlike=*/!isDump, members);
+    if (failed(readInputs(network, problem)) || failed(readStrategies(network, problem, members)))
       return failure();
-    Choices choices = choose(problem), derived = choicesOfUser(problem, operations);
-    for (auto [i, op] : llvm::enumerate(operations)) {
-      const ProblemOperator &entry = problem.operators[i];
-      const Choice &choice = choices[i];
-      bool keepsOrigin = entry.configured && !net::getStrategyOrigin(op).empty();
-      net::setInStrategy(op, inStrategy(entry.facts.rule, choice.pieces));
-      if (!keepsOrigin)
-        net::setStrategyOrigin(op, devices == 1 ? "one device" : choice.origin);
-      else if (!isUsers(op) && derived[i].pieces != choice.pieces)
-        net::setStrategyOrigin(op, "dump");
-    }
-    setDevices(network, devices);
-    return storeParameters(network, problem, operations, choices);
-  }
-
-  static bool isUsers(Operation *op) {
-    StringRef origin = net::getStrategyOrigin(op);
-    return origin.empty() || origin == "user";
-  }
-
-  /// What follows from the user's strategies alone; empty if there are no others. A dump pins those of all operators:
-  /// where it pins something else, it was edited.
-  Choices choicesOfUser(Problem problem, ArrayRef<Operation *> operations) const {
-    bool hasOthers = false;
-    for (auto [op, entry] : llvm::zip(operations, problem.operators))
-      if (entry.configured && !isUsers(op)) {
-        entry.configured.reset();
-        hasOthers = true;
+    Choices choices = choose(problem);
+    llvm::DenseMap<Operation *, Pieces> derived;
+    if (isDump)
+      derived = piecesOfUser(network);
+    for (auto [ops, entry, choice] : llvm::zip(members, problem.operators, choices))
+      for (auto [round, op] : llvm::enumerate(ops)) {
+        bool keepsOrigin = entry.configured && !net::getStrategyOrigin(op).empty();
+        net::setInStrategy(op, inStrategy(entry.facts.rule, choice.pieces));
+        if (!keepsOrigin)
+          net::setStrategyOrigin(op, devices == 1 ? "one device" : originOf(problem, members, choice, entry, round));
+        else if (!isByUser(op) && derived.lookup(op) != choice.pieces)
+          net::setStrategyOrigin(op, "dump");
       }
-    return hasOthers ? choose(problem) : Choices();
+    setDevices(network, devices);
+    return storeParameters(network, problem, members, choices);
+  }
+
+  /// Rounds of a dump have names of their own: an operator follows its neighbour in the same round, or the last round of
+  /// another repeat where that produces its operand, or the first one where that uses its result.
+  static std::string originOf(const Problem &problem, ArrayRef<Members> members, const Choice &choice,
+                              const ProblemOperator &op, size_t round) {
+    if (choice.asker < 0 || members[choice.asker].size() == 1)
+      return choice.origin;
+    const Members &askers = members[choice.asker];
+    bool isSameRepeat = problem.operators[choice.asker].repeats == op.repeats && round < askers.size();
+    Operation *asker = isSameRepeat ? askers[round] : choice.followsProducer ? askers.back() : askers.front();
+    return propagatedFrom(net::getInstanceName(asker).str());
+  }
+
+  /// What follows from the user's strategies alone, which have been checked. Where a dump pins something else, it was
+  /// edited.
+  llvm::DenseMap<Operation *, Pieces> piecesOfUser(net::NetworkOp network) {
+    std::vector<Members> members;
+    Problem problem = problemOf(network, devices, /*joinAlike=*/true, members);
+    llvm::DenseMap<Operation *, Pieces> pieces;
+    if (failed(readInputs(network, problem)))
+      return pieces;
+    for (auto [ops, entry] : llvm::zip(members, problem.operators))
+      if (auto strategy = net::getInStrategy(ops.front()); strategy && isByUser(ops.front()))
+        entry.configured = std::get<Pieces>(piecesOfStrategy(entry.facts, *strategy, devices));
+    for (auto [ops, choice] : llvm::zip(members, choose(problem)))
+      for (Operation *op : ops)
+        pieces[op] = choice.pieces;
+    return pieces;
   }
 
   Choices choose(const Problem &problem) const {
@@ -110,19 +128,20 @@ private:
     return success();
   }
 
-  LogicalResult readStrategies(net::NetworkOp network, Problem &problem, ArrayRef<Operation *> operations) {
+  LogicalResult readStrategies(net::NetworkOp network, Problem &problem, ArrayRef<Members> members) {
     bool sound = true;
     int64_t ignored = 0;
     Operation *firstIgnored = nullptr;
-    for (auto [op, entry] : llvm::zip(operations, problem.operators)) {
+    for (auto [ops, entry] : llvm::zip(members, problem.operators)) {
+      Operation *op = ops.front(); // all have the same strategy
       auto strategy = net::getInStrategy(op);
       if (!strategy)
         continue;
       if (ignoresStrategies()) {
-        if (++ignored == 1)
+        if (ignored == 0)
           firstIgnored = op;
-        op->removeAttr("net.in_strategy");
-        op->removeAttr("net.strategy_origin");
+        ignored += entry.rounds;
+        llvm::for_each(ops, net::clearStrategy);
         continue;
       }
       auto checked = piecesOfStrategy(entry.facts, *strategy, devices);
@@ -163,13 +182,16 @@ private:
 
   /// Parameters are stored as their first configured user (else their first user) wants them; whole where the mode says
   /// so.
-  LogicalResult storeParameters(net::NetworkOp network, const Problem &problem, ArrayRef<Operation *> operations,
+  LogicalResult storeParameters(net::NetworkOp network, const Problem &problem, ArrayRef<Members> members,
                                 const Choices &choices) {
     llvm::DenseMap<Operation *, size_t> index;
-    for (auto [i, op] : llvm::enumerate(operations))
-      index[op] = i;
+    for (auto [i, ops] : llvm::enumerate(members))
+      for (Operation *op : ops)
+        index[op] = i;
     bool whole = ignoresStrategies();
-    for (auto param : network.getBody().getOps<net::ParamOp>()) {
+    SmallVector<net::ParamOp> params;
+    network.walk([&](net::ParamOp param) { params.push_back(param); });
+    for (net::ParamOp param : params) {
       Shape shape = shapeOf(param.getValue());
       std::optional<Sharding> stored;
       const ProblemOperator *first = nullptr;

@@ -1,6 +1,11 @@
 #include "passes/sharding/Convert.h"
 
 #include "dialects/dist/DistDialect.h"
+#include "dialects/net/Repeat.h"
+
+#include "llvm/ADT/MapVector.h"
+
+#include <map>
 
 using namespace mlir;
 
@@ -13,6 +18,11 @@ Shape shapeOf(Value value) {
 
 size_t elementBytesOf(Value value) {
   return static_cast<size_t>(net::elementBytes(value.getType()));
+}
+
+bool isByUser(Operation *op) {
+  StringRef origin = net::getStrategyOrigin(op);
+  return origin.empty() || origin == "user";
 }
 
 std::string operandName(Operation *op, unsigned operand) {
@@ -40,26 +50,67 @@ OperatorFacts factsOf(Operation *op) {
   return facts;
 }
 
-Problem problemOf(net::NetworkOp network, int64_t devices, std::vector<Operation *> &operations) {
-  Problem problem{.devices = devices};
-  problem.machine = dist::machineOf(network);
-  llvm::DenseMap<Value, int32_t> index;
-  auto tensor = [&](Value value) {
-    auto [at, isNew] = index.try_emplace(value, static_cast<int32_t>(problem.tensors.size()));
-    if (isNew)
-      problem.tensors.push_back({net::getValueName(value).str(), shapeOf(value), elementBytesOf(value), std::nullopt});
-    return at->second;
-  };
-  for (BlockArgument input : network.getBody().getArguments())
-    tensor(input);
-  for (Operation &op : network.getBody().front()) {
-    if (!hasRule(&op) || net::getPhase(&op) != net::Phase::Forward)
-      continue;
-    ProblemOperator entry{.name = net::getInstanceName(&op).str(), .facts = factsOf(&op)};
-    for (Value operand : op.getOperands())
-      entry.operands.push_back(tensor(operand));
-    for (Value result : op.getResults())
-      entry.results.push_back(tensor(result));
+namespace {
+
+class ProblemBuilder {
+public:
+  ProblemBuilder(int64_t devices, bool joinAlike, std::vector<Members> &members)
+      : joinAlike(joinAlike), members(members), problem{.devices = devices} {}
+
+  Problem build(net::NetworkOp network) {
+    problem.machine = dist::machineOf(network);
+    for (BlockArgument input : network.getBody().getArguments())
+      tensorOf(input);
+    network.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (auto repeat = dyn_cast<net::RepeatOp>(op))
+        addRepeat(repeat);
+      else if (hasRule(op) && net::getPhase(op) == net::Phase::Forward && !joins(op))
+        addOperator(op);
+    });
+    for (size_t i = 0; i < members.size(); ++i)
+      if (members[i].size() > 1)
+        linkRounds(i);
+    return std::move(problem);
+  }
+
+private:
+  int32_t addTensor(Value value) {
+    problem.tensors.push_back({net::getValueName(value).str(), shapeOf(value), elementBytesOf(value), std::nullopt});
+    return static_cast<int32_t>(problem.tensors.size() - 1);
+  }
+
+  int32_t tensorOf(Value value) {
+    auto found = tensors.find(value);
+    return found == tensors.end() ? tensors[value] = addTensor(value) : found->second;
+  }
+
+  void addRepeat(net::RepeatOp repeat) {
+    std::vector<int32_t> repeats = around.lookup(repeat->getParentOp());
+    repeats.push_back(static_cast<int32_t>(problem.repeats.size()));
+    around[repeat] = std::move(repeats);
+    problem.repeats.push_back({repeat.getVariable().str(), repeat.firstRound(), repeat.endRound() - 1});
+    int64_t times = net::roundsAround(repeat);
+    for (auto [initial, argument, yielded, result] :
+         llvm::zip(repeat.getInitial(), repeat.getBody().getArguments(), repeat.yielded(), repeat.getResults())) {
+      problem.handovers.push_back({tensorOf(initial), tensorOf(argument), times, true});
+      if (repeat.rounds() > 1)
+        problem.handovers.push_back({tensorOf(yielded), tensorOf(argument), times * (repeat.rounds() - 1), false});
+      problem.handovers.push_back({tensorOf(yielded), tensorOf(result), times, true});
+    }
+  }
+
+  void addOperator(Operation *op) {
+    ProblemOperator entry{.name = net::getInstanceName(op).str(),
+                          .facts = factsOf(op),
+                          .repeats = around.lookup(op->getParentOp()),
+                          .rounds = net::roundsAround(op)};
+    if (ArrayRef<int64_t> alike = net::getAlike(op); joinAlike && !alike.empty())
+      for (int64_t ordinal : alike.drop_back())
+        entry.repeats.push_back(repeatOfDump(ordinal));
+    for (Value operand : op->getOperands())
+      entry.operands.push_back(tensorOf(operand));
+    for (Value result : op->getResults())
+      entry.results.push_back(tensorOf(result));
     if (auto cost = dyn_cast<net::CostInterface>(op))
       entry.localUs = [cost, machine = problem.machine](const std::vector<Shape> &operands,
                                                         const std::vector<Shape> &results) mutable {
@@ -67,9 +118,73 @@ Problem problemOf(net::NetworkOp network, int64_t devices, std::vector<Operation
         return machine.operatorUs(work.flops, work.bytesRead, work.bytesWritten);
       };
     problem.operators.push_back(std::move(entry));
-    operations.push_back(&op);
+    members.push_back({op});
   }
-  return problem;
+
+  /// The repeat that had this ordinal when the dump was written; its rounds have names of their own.
+  int32_t repeatOfDump(int64_t ordinal) {
+    auto [found, isNew] = dumpRepeats.try_emplace(ordinal, static_cast<int32_t>(problem.repeats.size()));
+    if (isNew)
+      problem.repeats.emplace_back();
+    return found->second;
+  }
+
+  /// Adds the operation to the operator whose rounds it belongs to.
+  bool joins(Operation *op) {
+    ArrayRef<int64_t> alike = net::getAlike(op);
+    if (!joinAlike || alike.empty())
+      return false;
+    auto [found, isNew] = firstOfDump.try_emplace(alike.vec(), problem.operators.size());
+    if (isNew)
+      return false;
+    Operation *first = members[found->second].front();
+    auto strategyOf = [](Operation *op) { return isByUser(op) ? net::getInStrategy(op) : std::nullopt; };
+    if (op->getName() != first->getName() || op->getOperandTypes() != first->getOperandTypes() ||
+        op->getResultTypes() != first->getResultTypes() || strategyOf(op) != strategyOf(first))
+      return false;
+    members[found->second].push_back(op);
+    ++problem.operators[found->second].rounds;
+    for (auto [result, tensor] : llvm::zip(op->getResults(), problem.operators[found->second].results))
+      tensors[result] = tensor;
+    return true;
+  }
+
+  /// Operands that rounds take from different places: from in front of the first one, then from the round before.
+  void linkRounds(size_t index) {
+    ProblemOperator &entry = problem.operators[index];
+    for (unsigned i = 0; i < entry.operands.size(); ++i) {
+      llvm::MapVector<int32_t, int64_t> sources; // and number of rounds
+      for (Operation *op : members[index])
+        if (Value value = op->getOperand(i); !value.getDefiningOp<net::ParamOp>() || op == members[index].front())
+          ++sources[tensorOf(value)];
+      if (sources.size() < 2)
+        continue;
+      int32_t operand = addTensor(members[index].front()->getOperand(i));
+      for (auto [source, rounds] : sources)
+        problem.handovers.push_back({source, operand, rounds, !isMadeIn(source, entry.repeats)});
+      entry.operands[i] = operand;
+    }
+  }
+
+  bool isMadeIn(int32_t tensor, const std::vector<int32_t> &repeats) const {
+    return llvm::any_of(problem.operators, [&](const ProblemOperator &op) {
+      return op.repeats == repeats && llvm::is_contained(op.results, tensor);
+    });
+  }
+
+  bool joinAlike;
+  std::vector<Members> &members;
+  Problem problem;
+  llvm::DenseMap<Value, int32_t> tensors;
+  llvm::DenseMap<Operation *, std::vector<int32_t>> around; ///< repeats of the problem: a repeat and those around it
+  llvm::DenseMap<int64_t, int32_t> dumpRepeats;
+  std::map<std::vector<int64_t>, size_t> firstOfDump; ///< operators of the problem
+};
+
+} // namespace
+
+Problem problemOf(net::NetworkOp network, int64_t devices, bool joinAlike, std::vector<Members> &members) {
+  return ProblemBuilder(devices, joinAlike, members).build(network);
 }
 
 } // namespace msc::passes

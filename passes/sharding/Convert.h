@@ -18,11 +18,18 @@ std::string operandName(mlir::Operation *op, unsigned operand);
 /// True for operators that have a sharding rule.
 bool hasRule(mlir::Operation *op);
 
+/// True if the strategy of an operator, if it has one, is the user's.
+bool isByUser(mlir::Operation *op);
+
 /// Rule, shapes and names of an operator that has a sharding rule.
 OperatorFacts factsOf(mlir::Operation *op);
 
-/// The forward graph of a network. `operations` receives the operation of each operator of the problem. Strategies that
-/// are already there are not read.
-Problem problemOf(net::NetworkOp network, int64_t devices, std::vector<mlir::Operation *> &operations);
+/// The operations that one operator of a problem stands for.
+using Members = std::vector<mlir::Operation *>;
+
+/// The forward graph of a network. `members` receives the operations of each operator of the problem. The body of a
+/// repeat stands once; so do rounds of a dump (`net::getAlike`) whose operators have the same strategies from the user, if
+/// `joinAlike`. Strategies that are already there are not read otherwise.
+Problem problemOf(net::NetworkOp network, int64_t devices, bool joinAlike, std::vector<Members> &members);
 
 } // namespace msc::passes

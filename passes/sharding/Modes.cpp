@@ -36,20 +36,21 @@ Choices standAlone(const Problem &problem) {
 
 /// Cuts one factor into all devices: the one behind the first dimension of an operand that arrives cut. Where the batch
 /// is smaller than the number of devices some ranks have no rows.
-static Pieces followOperands(const ProblemOperator &op, const std::vector<std::optional<Sharding>> &arrives,
-                             int64_t devices) {
-  for (size_t i = 0; i < op.operands.size(); ++i) {
-    const std::optional<Sharding> &sharding = arrives[op.operands[i]];
-    if (!sharding)
-      continue;
-    for (size_t dim = 0; dim < sharding->dims.size(); ++dim)
-      for (int32_t factor : op.facts.rule.operands[i][dim]) {
-        Pieces pieces = allWhole(op);
-        pieces[factor] = sharding->pieces(dim);
-        if (pieces[factor] == devices && piecesPass(op.facts, pieces, /*mayBeEmpty=*/true))
-          return pieces;
-      }
-  }
+static Pieces followOperands(const ProblemOperator &op, const ValueFlow &flow,
+                             const std::vector<std::optional<Sharding>> &arrives, int64_t devices) {
+  for (size_t i = 0; i < op.operands.size(); ++i)
+    for (const Handover &source : flow.sourcesOf(op.operands[i])) {
+      const std::optional<Sharding> &sharding = arrives[source.tensor];
+      if (!sharding)
+        continue;
+      for (size_t dim = 0; dim < sharding->dims.size(); ++dim)
+        for (int32_t factor : op.facts.rule.operands[i][dim]) {
+          Pieces pieces = allWhole(op);
+          pieces[factor] = sharding->pieces(dim);
+          if (pieces[factor] == devices && piecesPass(op.facts, pieces, /*mayBeEmpty=*/true))
+            return pieces;
+        }
+    }
   return allWhole(op);
 }
 
@@ -57,13 +58,17 @@ Choices dataParallel(const Problem &problem) {
   std::vector<std::optional<Sharding>> arrives; // parameters stay without: they are whole and ask for nothing
   for (const ProblemTensor &tensor : problem.tensors)
     arrives.push_back(tensor.dataset);
-  Choices choices;
-  for (const ProblemOperator &op : problem.operators) {
-    choices.push_back({followOperands(op, arrives, problem.devices), "data_parallel"});
-    Placement placement = placementOf(op.facts, choices.back().pieces, problem.devices);
-    for (size_t i = 0; i < op.results.size(); ++i)
-      arrives[op.results[i]] = placement.results[i];
-  }
+  ValueFlow flow(problem);
+  Choices choices(problem.operators.size());
+  // What later rounds carry is known when the first one is done.
+  for (int pass = 0; pass < (problem.handovers.empty() ? 1 : 2); ++pass)
+    for (size_t at = 0; at < choices.size(); ++at) {
+      const ProblemOperator &op = problem.operators[at];
+      choices[at] = {followOperands(op, flow, arrives, problem.devices), "data_parallel"};
+      Placement placement = placementOf(op.facts, choices[at].pieces, problem.devices);
+      for (size_t i = 0; i < op.results.size(); ++i)
+        arrives[op.results[i]] = placement.results[i];
+    }
   return choices;
 }
 

@@ -25,4 +25,12 @@ def AssignStrategiesPass : Pass<"msc-assign-strategies", "::mlir::ModuleOp"> {
   ];
 }
 
+def UnrollPass : Pass<"msc-unroll", "::mlir::ModuleOp"> {
+  let summary = "puts the rounds of every repeat one after the other";
+  let description = [{
+    Runs when strategies are chosen: those of a body hold for all of its rounds. Names get the numbers of their rounds,
+    parameters come first in the order of their declaration.
+  }];
+}
+
 #endif // MSC_PASSES_SHARDING

@@ -19,20 +19,37 @@ struct ProblemTensor {
 
 /// An operator of the forward graph; numbers are indices into Problem::tensors.
 struct ProblemOperator {
-  std::string name; ///< instance name
+  std::string name; ///< instance name; within repeats that of all rounds, see dialects/net/Repeat.h
   OperatorFacts facts;
   std::vector<int32_t> operands; ///< tensors
   std::vector<int32_t> results;
   std::optional<Pieces> configured; ///< what the user decided
+  std::vector<int32_t> repeats; ///< around it, the outermost first: indices into Problem::repeats
+  int64_t rounds = 1;           ///< how often a step runs it: the product of their rounds
   /// Modelled time of the operator alone on the largest shards, in us; absent: not priced.
   std::function<double(const std::vector<Shape> &operands, const std::vector<Shape> &results)> localUs;
+};
+
+/// A repeat of which the body stands once.
+struct ProblemRepeat {
+  std::string variable;
+  int64_t firstRound = 0, lastRound = 0;
+};
+
+/// A value that a repeat hands on: into its first round, from round to round, or out of its last one.
+struct ProblemHandover {
+  int32_t from = 0, to = 0;   ///< tensors
+  int64_t times = 1;          ///< how often in a step
+  bool crossesBorder = false; ///< into the repeat or out of it
 };
 
 /// A network of which every operator needs a strategy. Operators are in topological order.
 struct Problem {
   int64_t devices = 1;
   std::vector<ProblemTensor> tensors;
-  std::vector<ProblemOperator> operators;
+  std::vector<ProblemOperator> operators; ///< the body of a repeat stands once: one decision for all rounds
+  std::vector<ProblemRepeat> repeats;
+  std::vector<ProblemHandover> handovers;
   MachineModel machine = MachineModel::cpuLocal();
 };
 
@@ -40,6 +57,8 @@ struct Problem {
 struct Choice {
   Pieces pieces;
   std::string origin;
+  int32_t asker = -1;          ///< the operator that it follows, which `origin` names; -1: none
+  bool followsProducer = true; ///< of an operand, else a user of a result
 };
 using Choices = std::vector<Choice>; ///< one per operator
 
@@ -51,13 +70,39 @@ struct Placement {
 };
 Placement placementOf(const OperatorFacts &facts, const Pieces &pieces, int64_t devices);
 
+/// A tensor from or to which repeats hand a value.
+struct Handover {
+  int32_t tensor = 0;
+  int64_t times = 1;         ///< how often they do in a step; no limit where no repeat does
+  bool crossesBorder = false; ///< of a repeat on the way
+};
+
+/// Where the values of tensors come from and go to, through what repeats carry.
+class ValueFlow {
+public:
+  explicit ValueFlow(const Problem &problem);
+  /// Tensors whose value `tensor` takes in some round, itself first; then from the first round to later ones.
+  std::vector<Handover> sourcesOf(int32_t tensor) const { return reach(tensor, before); }
+  /// Tensors that take the value of `tensor` in some round, itself first.
+  std::vector<Handover> readersOf(int32_t tensor) const { return reach(tensor, behind); }
+
+private:
+  using Edges = std::vector<std::vector<Handover>>; ///< per tensor
+  std::vector<Handover> reach(int32_t tensor, const Edges &edges) const;
+  Edges before, behind;
+};
+
 /// The sharding without its partial axes, in canonical form.
 Sharding completed(const Sharding &sharding);
+
+/// The origin of a strategy that follows an operator or input.
+inline std::string propagatedFrom(const std::string &name) { return "propagated from '" + name + "'"; }
 
 /// Every rank computes everything.
 Choices standAlone(const Problem &problem);
 
-/// Dataset inputs are cut, parameters are whole, the rest follows by rule.
+/// Dataset inputs are cut, parameters are whole, the rest follows by rule. What a repeat carries is cut if it is in some
+/// round.
 Choices dataParallel(const Problem &problem);
 
 /// Operators that nobody configured split dimension 0 of their first operand.

@@ -1,5 +1,6 @@
 // sharding_propagation: rounds outward from what is decided. No names, no hash order: every choice is a comparison of
 // numbers, and ties end in the position of an operand.
+#include "dialects/net/Repeat.h"
 #include "passes/sharding/Problem.h"
 
 #include <algorithm>
@@ -18,11 +19,13 @@ struct SharedTensor {
   Sharding decided;       ///< how the decided side holds it (completed) or wants it
   bool isOperand = false; ///< of the operator being decided, else its result
   size_t position = 0;    ///< operand or result number
+  int64_t times = 1;      ///< how often a step hands it over
 };
 
 /// A decided neighbour, or a dataset input, that asks an operator to follow.
 struct Asker {
   std::string name;
+  int32_t op = -1; ///< -1: an input
   std::vector<SharedTensor> shared;
 };
 
@@ -47,7 +50,8 @@ struct Candidate {
 
 class Propagation {
 public:
-  explicit Propagation(const Problem &problem) : problem(problem), decided(problem.operators.size()) {
+  explicit Propagation(const Problem &problem)
+      : problem(problem), flow(problem), decided(problem.operators.size()) {
     producer.assign(problem.tensors.size(), -1);
     for (size_t i = 0; i < problem.operators.size(); ++i)
       for (int32_t tensor : problem.operators[i].results)
@@ -62,87 +66,124 @@ public:
   Choices run() {
     for (size_t i = 0; i < problem.operators.size(); ++i)
       if (problem.operators[i].configured)
-        decide(i, *problem.operators[i].configured, "user");
-    while (round(false))
-      ;
+        decide(i, {*problem.operators[i].configured, "user"});
+    spread();
     // Operators that no configured one reaches: the inputs ask once, then rounds go on.
-    if (round(true))
-      while (round(false))
-        ;
+    if (round(Askers::Inputs))
+      spread();
     for (size_t i = 0; i < problem.operators.size(); ++i)
       if (!decided[i])
-        decide(i, Pieces(problem.operators[i].facts.rule.factors.size(), 1), "default");
+        decide(i, {Pieces(problem.operators[i].facts.rule.factors.size(), 1), "default"});
     return std::move(choices);
   }
 
 private:
   const Problem &problem;
+  ValueFlow flow;
   std::vector<std::optional<Placement>> decided; // before the current round
   Choices choices = Choices(problem.operators.size());
   std::vector<int32_t> producer;               // of each tensor; -1: input or parameter
   std::vector<std::vector<int32_t>> consumers; // of each tensor, ascending
 
-  void decide(size_t op, Pieces pieces, std::string origin) {
-    decided[op] = placementOf(problem.operators[op].facts, pieces, problem.devices);
-    choices[op] = {std::move(pieces), std::move(origin)};
+  void decide(size_t op, Choice choice) {
+    decided[op] = placementOf(problem.operators[op].facts, choice.pieces, problem.devices);
+    choices[op] = std::move(choice);
+  }
+
+  /// Who may ask an operator: what is decided, but nothing behind the border of the repeat around it; that, too; inputs,
+  /// too.
+  enum class Askers { Near, Outside, Inputs };
+
+  /// Within a repeat its own rounds decide, which are many; what is around it asks where they do not reach.
+  void spread() {
+    while (round(Askers::Near) || round(Askers::Outside))
+      ;
   }
 
   /// One round: all operators next to a decided one (or to an input), at once.
-  bool round(bool fromInputs) {
-    std::vector<std::tuple<size_t, Pieces, std::string>> made;
+  bool round(Askers who) {
+    std::vector<std::pair<size_t, Choice>> made;
     for (size_t i = 0; i < problem.operators.size(); ++i) {
       if (decided[i])
         continue;
-      std::vector<Asker> askers = askersOf(i, fromInputs);
+      std::vector<Asker> askers = askersOf(i, who);
       if (askers.empty())
         continue;
       auto [pieces, from] = follow(i, askers);
-      std::string origin = "propagated from '" + from + "'";
-      if (fromInputs && arrivesWhole(i, from))
-        origin = "most pieces, for '" + from + "' arrives whole";
-      made.emplace_back(i, std::move(pieces), std::move(origin));
+      Choice choice{std::move(pieces), propagatedFrom(from->name), from->op, from->shared.front().isOperand};
+      if (from->op < 0 && arrivesWhole(i, from->name))
+        choice.origin = "most pieces, for '" + from->name + "' arrives whole";
+      made.emplace_back(i, std::move(choice));
     }
-    for (auto &[op, pieces, origin] : made)
-      decide(op, std::move(pieces), std::move(origin));
+    for (auto &[op, choice] : made)
+      decide(op, std::move(choice));
     return !made.empty();
   }
 
   /// True if an operand of this name is an input that every rank gets whole: any split of it is free.
   bool arrivesWhole(size_t op, const std::string &name) const {
-    return std::ranges::any_of(problem.operators[op].operands, [&](int32_t tensor) {
-      const ProblemTensor &operand = problem.tensors[tensor];
-      return operand.name == name && operand.dataset &&
-             std::ranges::all_of(operand.dataset->dims, [](const auto &axes) { return axes.empty(); });
+    return std::ranges::any_of(problem.operators[op].operands, [&](int32_t operand) {
+      return std::ranges::any_of(flow.sourcesOf(operand), [&](const Handover &source) {
+        const ProblemTensor &input = problem.tensors[source.tensor];
+        return input.name == name && input.dataset &&
+               std::ranges::all_of(input.dataset->dims, [](const auto &axes) { return axes.empty(); });
+      });
     });
   }
 
-  /// Decided neighbours of an operator: producers by operand, then users of its results.
-  std::vector<Asker> askersOf(size_t op, bool fromInputs) const {
+  /// Number of repeats around both operators.
+  size_t sharedRepeats(size_t a, size_t b) const {
+    const auto &left = problem.operators[a].repeats, &right = problem.operators[b].repeats;
+    return static_cast<size_t>(std::ranges::mismatch(left, right).in1 - left.begin());
+  }
+
+  /// What a producer or user of the values of `op` is called where `op` is: of repeats around `other` alone the last round
+  /// hands out values, the first one takes them.
+  std::string nameFor(size_t op, size_t other, bool isProducer) const {
+    std::string name = problem.operators[other].name;
+    const auto &repeats = problem.operators[other].repeats;
+    for (size_t i = repeats.size(), shared = sharedRepeats(op, other); i-- > shared;) {
+      const ProblemRepeat &repeat = problem.repeats[repeats[i]];
+      name = net::nameInRound(name, repeat.variable, isProducer ? repeat.lastRound : repeat.firstRound, i == 0);
+    }
+    return name;
+  }
+
+  /// Decided neighbours of an operator: producers by operand, then users of its results; across the rounds of a repeat,
+  /// too.
+  std::vector<Asker> askersOf(size_t op, Askers who) const {
     const ProblemOperator &self = problem.operators[op];
     std::vector<Asker> askers;
     std::vector<int64_t> ids;
+    auto mayAsk = [&](int32_t other, bool crosses) {
+      return who != Askers::Near || !crosses || sharedRepeats(op, other) == self.repeats.size();
+    };
     auto ask = [&](int64_t id, const std::string &name, SharedTensor shared) {
       auto at = std::find(ids.begin(), ids.end(), id);
       if (at == ids.end()) {
         ids.push_back(id);
-        askers.push_back({name, {}});
+        askers.push_back({name, static_cast<int32_t>(std::max<int64_t>(id, -1)), {}});
         at = ids.end() - 1;
       }
       askers[at - ids.begin()].shared.push_back(std::move(shared));
     };
-    for (size_t i = 0; i < self.operands.size(); ++i) {
-      int32_t tensor = self.operands[i], from = producer[tensor];
-      if (from >= 0 && decided[from])
-        ask(from, problem.operators[from].name, {tensor, resultOf(from, tensor), true, i});
-      if (fromInputs && problem.tensors[tensor].dataset)
-        ask(-1 - tensor, problem.tensors[tensor].name, {tensor, *problem.tensors[tensor].dataset, true, i});
-    }
+    for (size_t i = 0; i < self.operands.size(); ++i)
+      for (auto [tensor, times, crosses] : flow.sourcesOf(self.operands[i])) {
+        int32_t from = producer[tensor];
+        if (from >= 0 && decided[from] && mayAsk(from, crosses))
+          ask(from, nameFor(op, from, true),
+              {tensor, resultOf(from, tensor), true, i, std::min(times, problem.operators[from].rounds)});
+        if (who == Askers::Inputs && problem.tensors[tensor].dataset)
+          ask(-1 - tensor, problem.tensors[tensor].name, {tensor, *problem.tensors[tensor].dataset, true, i});
+      }
     for (size_t i = 0; i < self.results.size(); ++i)
-      for (int32_t user : consumers[self.results[i]])
-        if (decided[user])
-          for (size_t at = 0; at < problem.operators[user].operands.size(); ++at)
-            if (problem.operators[user].operands[at] == self.results[i])
-              ask(user, problem.operators[user].name, {self.results[i], decided[user]->operands[at], false, i});
+      for (auto [tensor, times, crosses] : flow.readersOf(self.results[i]))
+        for (int32_t user : consumers[tensor])
+          if (decided[user] && mayAsk(user, crosses))
+            for (size_t at = 0; at < problem.operators[user].operands.size(); ++at)
+              if (problem.operators[user].operands[at] == tensor)
+                ask(user, nameFor(op, user, false),
+                    {self.results[i], decided[user]->operands[at], false, i, std::min(times, self.rounds)});
     return askers;
   }
 
@@ -178,8 +219,8 @@ private:
       if (std::find(moved.begin(), moved.end(), move) != moved.end())
         continue;
       moved.push_back(move);
-      fit.received +=
-          dist::receivedElements(shared.isOperand ? shared.decided : own, target, problem.tensors[shared.tensor].shape);
+      fit.received += shared.times * dist::receivedElements(shared.isOperand ? shared.decided : own, target,
+                                                            problem.tensors[shared.tensor].shape);
     }
     const SharedTensor &first = asker.shared.front();
     const Sharding &own = sideOf(candidate, first);
@@ -201,8 +242,8 @@ private:
                             : candidate.placement.results[shared.position];
   }
 
-  /// The pieces that an operator takes and the name of the asker it follows.
-  std::pair<Pieces, std::string> follow(size_t op, const std::vector<Asker> &askers) const {
+  /// The pieces that an operator takes and the asker it follows.
+  std::pair<Pieces, const Asker *> follow(size_t op, const std::vector<Asker> &askers) const {
     const ProblemOperator &self = problem.operators[op];
     std::vector<Candidate> list = candidatesOf(self);
     const Candidate *best = nullptr;
@@ -222,10 +263,11 @@ private:
         bestUs = us;
       }
     }
-    return {best->pieces, from->name};
+    return {best->pieces, from};
   }
 
-  /// Modelled time of the operator, of completing its results and of all moves to and from decided neighbours.
+  /// Modelled time of the operator, of completing its results and of all moves to and from decided neighbours, in all
+  /// rounds.
   double priceUs(const ProblemOperator &op, const Candidate &candidate, const std::vector<Asker> &askers) const {
     auto moveUs = [&](const Sharding &from, const Sharding &to, int32_t tensor) {
       const ProblemTensor &what = problem.tensors[tensor];
@@ -239,10 +281,11 @@ private:
         operands.push_back(candidate.placement.operands[i].capacity(op.facts.operandShapes[i]));
       for (size_t i = 0; i < op.results.size(); ++i)
         results.push_back(candidate.placement.results[i].capacity(op.facts.resultShapes[i]));
-      us += op.localUs(operands, results);
+      us += static_cast<double>(op.rounds) * op.localUs(operands, results);
     }
     for (size_t i = 0; i < op.results.size(); ++i)
-      us += moveUs(candidate.placement.partialResults[i], candidate.placement.results[i], op.results[i]);
+      us += static_cast<double>(op.rounds) *
+            moveUs(candidate.placement.partialResults[i], candidate.placement.results[i], op.results[i]);
     std::vector<std::pair<int32_t, Sharding>> moved;
     for (const Asker &asker : askers)
       for (const SharedTensor &shared : asker.shared) {
@@ -251,7 +294,8 @@ private:
         if (std::find(moved.begin(), moved.end(), move) != moved.end())
           continue;
         moved.push_back(move);
-        us += moveUs(shared.isOperand ? shared.decided : own, move.second, shared.tensor);
+        us += static_cast<double>(shared.times) *
+              moveUs(shared.isOperand ? shared.decided : own, move.second, shared.tensor);
       }
     return us;
   }

@@ -103,7 +103,7 @@ static Status measureSeries(comm::Group &group, MoveKind kind, Stopwatch &watch,
   double endUs = watch.left() - seriesUs, lastUs = 0;
   for (int64_t bytes = smallestBytes; bytes <= largestBytes; bytes *= sizeFactor) {
     double share = watch.left() - endUs;
-    if (sizeFactor * lastUs * Stopwatch::fewestRuns > share)
+    if (lastUs > 0 && sizeFactor * lastUs * Stopwatch::fewestRuns > share) // the smallest is always measured
       break;
     Trial trial(group, kind, bytes);
     // What small sizes leave of the time is for the large ones.

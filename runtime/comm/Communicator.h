@@ -48,6 +48,20 @@ struct ExchangePlan {
   ElementType type = ElementType::F32;
 };
 
+/// One tensor of an AllReduce over several: `count` elements.
+struct ReducePart {
+  const void *source = nullptr;
+  void *target = nullptr;
+  int64_t count = 0;
+};
+
+/// One tensor of a ReduceScatter over several: member m keeps the region `pieces[m]` of `source`.
+struct ScatterPart {
+  const void *source = nullptr;
+  void *target = nullptr;
+  std::span<const Region> pieces;
+};
+
 /// What an operation is called in messages; owned by the caller for the lifetime of the group.
 struct OperationLabel {
   std::string name;     ///< instance name of the step
@@ -70,13 +84,22 @@ public:
   virtual Status allReduce(const void *source, void *target, int64_t count, ElementType type, ReduceKind kind,
                            const OperationLabel &label) = 0;
 
+  /// allReduce of several tensors in one operation: the same bits as one after the other. All members name the same counts.
+  /// Packs them into memory of its own unless the communicator knows better.
+  virtual Status allReduceMany(std::span<const ReducePart> parts, ElementType type, ReduceKind kind,
+                               const OperationLabel &label);
+
   /// target = reduction over members of the region `pieces[rank()]` of their sources, same order as allReduce. `pieces[m]`
   /// is the region of `source` (equal on all members) that member m keeps; targets are dense. (ncclReduceScatter)
   virtual Status reduceScatter(const void *source, void *target, std::span<const Region> pieces, ElementType type,
                                ReduceKind kind, const OperationLabel &label) = 0;
 
+  /// reduceScatter of several tensors, one after the other unless the communicator knows better.
+  virtual Status reduceScatterMany(std::span<const ScatterPart> parts, ElementType type, ReduceKind kind,
+                                   const OperationLabel &label);
+
   /// Moves regions between members: AllGather, AlltoAll, CollectivePermute and Exchange are all of this form; local copies
-  /// included. `source` and `target` do not overlap. (MPI_Alltoallv, grouped ncclSend/ncclRecv)
+  /// included. Regions of `source` and `target` do not overlap. (MPI_Alltoallv, grouped ncclSend/ncclRecv)
   virtual Status exchange(const void *source, void *target, const ExchangePlan &plan, const OperationLabel &label) = 0;
 
   /// All members have arrived. (MPI_Barrier)
@@ -84,6 +107,9 @@ public:
 
   /// Bytes from member `root` to all. Host memory. (MPI_Bcast)
   virtual Status broadcast(void *data, size_t bytes, int root, const OperationLabel &label) = 0;
+
+private:
+  std::vector<char> packed; ///< of allReduceMany; grows to the largest call
 };
 
 /// All ranks of a run, seen from one of them.

@@ -138,6 +138,23 @@ Result<std::unique_ptr<device::Operation>> Executor::prepareFill(const plan::Fil
                              index.buffer(fill.target()).dtype(), fill.value()});
 }
 
+void Executor::bindTensor(BoundCollective &bound, uint32_t source, uint32_t target, const std::vector<int64_t> &members) {
+  const Sharding &from = index.sharding(source), &to = index.sharding(target);
+  const std::vector<int64_t> &shape = index.shape(source);
+  if (bound.kind == plan::Collective::ALL_REDUCE) {
+    bound.reduces.push_back({address(source), address(target), index.localCount(source, rank)});
+  } else if (bound.kind == plan::Collective::REDUCE_SCATTER) {
+    bound.pieces.push_back(scatterPieces(from, to, shape, members));
+    bound.scatters.push_back({address(source), address(target), {}});
+  } else {
+    size_t position = std::lower_bound(members.begin(), members.end(), rank) - members.begin();
+    auto size = static_cast<int64_t>(comm::elementSize(bound.type));
+    // Offsets count from where the first tensor is, here and on the peers: offsets in the arena are the same everywhere.
+    appendExchange(bound.exchange, exchangeBetween(from, to, shape, members, position, bound.type),
+                   (address(source) - bound.source) / size, (address(target) - bound.target) / size);
+  }
+}
+
 Status Executor::bindCollective(const plan::Variant &variant, const plan::Step &step, std::vector<BoundStep> &list) {
   const plan::Collective &collective = step.collective();
   std::vector<int64_t> members = membersOf(variant.groups(static_cast<int>(collective.group())), rank);
@@ -150,32 +167,29 @@ Status Executor::bindCollective(const plan::Variant &variant, const plan::Step &
   bound->source = address(collective.source());
   bound->target = address(collective.target());
   bound->type = elementTypeOf(index.buffer(collective.source()));
+  bound->exchange.type = bound->type;
   bound->reduction = static_cast<ReduceKind>(collective.reduction());
   bound->label = {step.name(), index.place(step.location())};
-  const Sharding &from = index.sharding(collective.source()), &to = index.sharding(collective.target());
-  const std::vector<int64_t> &shape = index.shape(collective.source());
-  size_t position = std::lower_bound(members.begin(), members.end(), rank) - members.begin();
-  if (bound->kind == plan::Collective::ALL_REDUCE)
-    bound->count = index.localCount(collective.source(), rank);
-  else if (bound->kind == plan::Collective::REDUCE_SCATTER)
-    bound->pieces = scatterPieces(from, to, shape, members);
-  else
-    bound->exchange = exchangeBetween(from, to, shape, members, position, bound->type);
+  for (auto [source, target] : tensorsOf(collective))
+    bindTensor(*bound, source, target, members);
+  for (size_t i = 0; i < bound->scatters.size(); ++i)
+    bound->scatters[i].pieces = bound->pieces[i];
   collectives.push_back(std::move(bound));
   list.push_back({nullptr, collectives.back().get(), &step});
   return {};
 }
 
-Status Executor::runCollective(BoundCollective &collective) {
-  switch (collective.kind) {
+Status Executor::runCollective(BoundCollective &c) {
+  switch (c.kind) {
   case plan::Collective::ALL_REDUCE:
-    return collective.group->allReduce(collective.source, collective.target, collective.count, collective.type,
-                                       collective.reduction, collective.label);
+    if (c.reduces.size() > 1)
+      return c.group->allReduceMany(c.reduces, c.type, c.reduction, c.label);
+    return c.group->allReduce(c.source, c.target, c.reduces[0].count, c.type, c.reduction, c.label);
   case plan::Collective::REDUCE_SCATTER:
-    return collective.group->reduceScatter(collective.source, collective.target, collective.pieces, collective.type,
-                                           collective.reduction, collective.label);
-  default:
-    return collective.group->exchange(collective.source, collective.target, collective.exchange, collective.label);
+    if (c.scatters.size() > 1)
+      return c.group->reduceScatterMany(c.scatters, c.type, c.reduction, c.label);
+    return c.group->reduceScatter(c.source, c.target, c.pieces[0], c.type, c.reduction, c.label);
+  default: return c.group->exchange(c.source, c.target, c.exchange, c.label);
   }
 }
 

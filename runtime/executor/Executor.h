@@ -34,9 +34,10 @@ private:
     std::byte *source = nullptr, *target = nullptr;
     comm::ElementType type = comm::ElementType::F32;
     ReduceKind reduction = ReduceKind::Sum;
-    int64_t count = 0;                 ///< ALL_REDUCE
-    std::vector<comm::Region> pieces;  ///< REDUCE_SCATTER
-    comm::ExchangePlan exchange;       ///< the others
+    std::vector<comm::ReducePart> reduces;          ///< ALL_REDUCE
+    std::vector<std::vector<comm::Region>> pieces;  ///< REDUCE_SCATTER, of every tensor
+    std::vector<comm::ScatterPart> scatters;        ///< REDUCE_SCATTER; they show `pieces`
+    comm::ExchangePlan exchange;                    ///< the others, all tensors in one
     comm::OperationLabel label;
   };
   /// One step: a device operation or a collective. Waits are gone: on the CPU a start is complete when it returns.
@@ -51,6 +52,8 @@ private:
 
   Status bind(const plan::Variant &variant);
   Status bindStep(const plan::Variant &variant, const plan::Step &step, std::vector<BoundStep> &list);
+  /// Adds what one more tensor moves.
+  void bindTensor(BoundCollective &bound, uint32_t source, uint32_t target, const std::vector<int64_t> &members);
   Status bindCollective(const plan::Variant &variant, const plan::Step &step, std::vector<BoundStep> &list);
   Result<std::unique_ptr<device::Operation>> prepare(const plan::Step &step);
   Result<std::unique_ptr<device::Operation>> prepareLaunch(const plan::Launch &launch);

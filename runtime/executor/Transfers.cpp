@@ -1,6 +1,7 @@
 #include "runtime/executor/Transfers.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 namespace msc {
@@ -127,6 +128,22 @@ comm::ExchangePlan exchangeBetween(const Sharding &from, const Sharding &to, con
   std::sort(plan.receives.begin(), plan.receives.end(), byPeer);
   std::sort(plan.sends.begin(), plan.sends.end(), byPeer);
   return plan;
+}
+
+void appendExchange(comm::ExchangePlan &plan, const comm::ExchangePlan &more, int64_t sourceOffset,
+                    int64_t targetOffset) {
+  auto append = [&](std::vector<comm::Transfer> &list, std::vector<comm::Transfer> added) {
+    for (comm::Transfer &transfer : added) {
+      transfer.source.offset += sourceOffset;
+      transfer.target.offset += targetOffset;
+    }
+    std::vector<comm::Transfer> merged;
+    std::merge(list.begin(), list.end(), added.begin(), added.end(), std::back_inserter(merged),
+               [](const comm::Transfer &a, const comm::Transfer &b) { return a.peer < b.peer; });
+    list = std::move(merged);
+  };
+  append(plan.receives, more.receives);
+  append(plan.sends, more.sends);
 }
 
 std::vector<comm::Region> scatterPieces(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape,

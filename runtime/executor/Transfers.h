@@ -21,6 +21,10 @@ RegionPair regionsOf(const Box &box, const Box &inFirst, const Box &inSecond);
 comm::ExchangePlan exchangeBetween(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape,
                                    const std::vector<int64_t> &members, size_t position, comm::ElementType type);
 
+/// Adds the transfers of another tensor, which lies `sourceOffset` and `targetOffset` elements from where the plan's offsets
+/// count, on all members alike.
+void appendExchange(comm::ExchangePlan &plan, const comm::ExchangePlan &more, int64_t sourceOffset, int64_t targetOffset);
+
 /// The region of the common source that each member keeps after a reduce-scatter to `to`.
 std::vector<comm::Region> scatterPieces(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape,
                                         const std::vector<int64_t> &members);

@@ -2,6 +2,7 @@
 #include "runtime/plan/PlanChecks.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace msc::check {
@@ -10,7 +11,9 @@ namespace {
 /// Most (rank, collective, member) triples that the simulation of several variants looks at.
 constexpr int64_t simulationLimit = int64_t{1} << 26;
 
+/// What one tensor of a collective does.
 struct Ends {
+  uint32_t source = 0, target = 0;
   std::vector<int64_t> matrix; ///< of the group
   std::vector<int32_t> axes;   ///< of the group, in `matrix`
   const Sharding *from = nullptr;
@@ -18,17 +21,17 @@ struct Ends {
   const std::vector<int64_t> *shape = nullptr;
 };
 
-Status proven(const PlanIndex &index, const plan::Step &step, Proof proof, const std::string &what) {
+Status proven(const PlanIndex &index, const plan::Step &step, const Ends &ends, Proof proof, const std::string &what) {
   if (proof == Proof::Yes)
     return {};
   return bad("{}: {} from {} to {}: {}{}", at(index, step), collectiveName(step.collective().kind()),
-             index.bufferTitle(step.collective().source()), index.bufferTitle(step.collective().target()), what,
+             index.bufferTitle(ends.source), index.bufferTitle(ends.target), what,
              proof == Proof::Unknown ? " (cannot be proven within bounded work)" : "");
 }
 
 /// The axes that are partial in the source and not in the target are exactly those of the group, all of one kind.
 Status checkReducedAxes(const PlanIndex &index, const plan::Step &step, const Ends &ends) {
-  auto fail = [&](const std::string &what) { return proven(index, step, Proof::No, what); };
+  auto fail = [&](const std::string &what) { return proven(index, step, ends, Proof::No, what); };
   auto refined = commonRefinement({&ends.from->axes, &ends.to->axes, &ends.matrix});
   if (!refined)
     return fail("source, target and group factorise the ranks in ways that do not fit");
@@ -56,44 +59,74 @@ Status checkReducedAxes(const PlanIndex &index, const plan::Step &step, const En
 Status checkReduction(const PlanIndex &index, const plan::Step &step, const Ends &ends) {
   if (Status status = checkReducedAxes(index, step, ends); !status)
     return status;
-  plan::DataType type = index.buffer(step.collective().source()).dtype();
+  plan::DataType type = index.buffer(ends.source).dtype();
   if (type == plan::BOOL)
-    return proven(index, step, Proof::No, "values of type bool cannot be reduced");
+    return proven(index, step, ends, Proof::No, "values of type bool cannot be reduced");
   Proof within = boxWithin(*ends.to, *ends.from, *ends.shape);
-  if (Status status = proven(index, step, within, "a rank does not hold all terms of its part of the target"); !status)
+  if (Status status = proven(index, step, ends, within, "a rank does not hold all terms of its part of the target"); !status)
     return status;
   if (step.collective().kind() == plan::Collective::REDUCE_SCATTER)
     return {};
-  return proven(index, step, boxWithin(*ends.from, *ends.to, *ends.shape), "source and target are cut differently");
+  return proven(index, step, ends, boxWithin(*ends.from, *ends.to, *ends.shape), "source and target are cut differently");
 }
 
-Status checkCollective(const PlanIndex &index, const plan::Variant &variant, const plan::Step &step) {
+Status checkTensor(const PlanIndex &index, const plan::Step &step, const Ends &ends) {
   const plan::Collective &collective = step.collective();
-  uint32_t source = collective.source(), target = collective.target();
-  const plan::Group &group = variant.groups(static_cast<int>(collective.group()));
-  Ends ends{{group.matrix().begin(), group.matrix().end()},
-            {group.axes().begin(), group.axes().end()},
-            &index.sharding(source),
-            &index.sharding(target),
-            &index.shape(source)};
-  if (index.shape(source) != index.shape(target) || index.buffer(source).dtype() != index.buffer(target).dtype())
-    return proven(index, step, Proof::No, "source and target are different tensors");
+  if (index.shape(ends.source) != index.shape(ends.target) ||
+      index.buffer(ends.source).dtype() != index.buffer(ends.target).dtype())
+    return proven(index, step, ends, Proof::No, "source and target are different tensors");
   // An AllReduce may work in place: its target is then a view of its source, with another sharding.
-  if (index.root(source) == index.root(target) && collective.kind() != plan::Collective::ALL_REDUCE)
-    return proven(index, step, Proof::No, "source and target share memory");
+  if (index.root(ends.source) == index.root(ends.target) && collective.kind() != plan::Collective::ALL_REDUCE)
+    return proven(index, step, ends, Proof::No, "source and target share memory");
   if (collective.kind() == plan::Collective::ALL_REDUCE || collective.kind() == plan::Collective::REDUCE_SCATTER)
     return checkReduction(index, step, ends);
   Proof covered = coveredByGroup(*ends.to, *ends.from, *ends.shape, ends.matrix, ends.axes);
-  return proven(index, step, covered, "a rank needs elements that no member of its group holds");
+  return proven(index, step, ends, covered, "a rank needs elements that no member of its group holds");
+}
+
+/// Several tensors: all of one type, and what one writes no other one reads or writes.
+Status checkTogether(const PlanIndex &index, const plan::Step &step) {
+  auto tensors = tensorsOf(step.collective());
+  std::map<uint32_t, size_t> users; // tensors that touch a root
+  for (auto [source, target] : tensors) {
+    if (index.buffer(source).dtype() != index.buffer(tensors[0].first).dtype())
+      return bad("{} moves {} and {}, which differ in type", at(index, step), index.bufferTitle(tensors[0].first),
+                 index.bufferTitle(source));
+    ++users[index.root(target)];
+    if (index.root(source) != index.root(target))
+      ++users[index.root(source)];
+  }
+  for (auto [source, target] : tensors)
+    if (users[index.root(target)] > 1)
+      return bad("{} uses the memory of {} for two tensors", at(index, step), index.bufferTitle(target));
+  return {};
+}
+
+Status checkCollective(const PlanIndex &index, const plan::Variant &variant, const plan::Step &step) {
+  const plan::Group &group = variant.groups(static_cast<int>(step.collective().group()));
+  for (auto [source, target] : tensorsOf(step.collective())) {
+    Ends ends{source,
+              target,
+              {group.matrix().begin(), group.matrix().end()},
+              {group.axes().begin(), group.axes().end()},
+              &index.sharding(source),
+              &index.sharding(target),
+              &index.shape(source)};
+    if (Status status = checkTensor(index, step, ends); !status)
+      return status;
+  }
+  return step.collective().also_size() == 0 ? Status() : checkTogether(index, step);
 }
 
 /// What members of a group must agree on besides the group itself.
 std::string signatureOf(const PlanIndex &index, const plan::Collective &collective) {
-  const plan::Buffer &buffer = index.buffer(collective.source());
-  return fmt::format("{} {} {}[{}] {} -> {}", collectiveName(collective.kind()),
-                     static_cast<int>(collective.reduction()), dataTypeName(buffer.dtype()),
-                     fmt::join(buffer.shape(), ", "), index.sharding(collective.source()).str(),
-                     index.sharding(collective.target()).str());
+  std::string text = fmt::format("{} {}", collectiveName(collective.kind()), static_cast<int>(collective.reduction()));
+  for (auto [source, target] : tensorsOf(collective)) {
+    const plan::Buffer &buffer = index.buffer(source);
+    text += fmt::format(" {}[{}] {} -> {}", dataTypeName(buffer.dtype()), fmt::join(buffer.shape(), ", "),
+                        index.sharding(source).str(), index.sharding(target).str());
+  }
+  return text;
 }
 
 /// One rank in the simulation: the collectives that it still has to run.
@@ -157,7 +190,7 @@ Status checkCollectives(const PlanIndex &index, const plan::Variant &variant) {
     const plan::Collective &collective = step.collective();
     std::string key = fmt::format("{} {} {}", collective.group(), signatureOf(index, collective),
                                   index.root(collective.source()) == index.root(collective.target()));
-    if (!proven.insert(key).second)
+    if (!proven.insert(key).second && collective.also_size() == 0)
       continue;
     if (Status status = checkCollective(index, variant, step); !status)
       return status;

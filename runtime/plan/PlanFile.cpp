@@ -69,6 +69,15 @@ void syncFolderOf(const std::string &path) {
 
 } // namespace
 
+uint32_t formatOf(const Plan &plan) {
+  for (const Program &program : plan.programs())
+    for (const Variant &variant : program.variants())
+      for (const Step &step : variant.steps())
+        if (step.collective().also_size() != 0)
+          return 2;
+  return oldestPlanFormat;
+}
+
 std::string encodePlan(const Plan &plan, uint32_t format) {
   std::string bytes(magic);
   for (size_t i = 0; i < formatBytes; ++i)

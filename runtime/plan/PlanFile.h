@@ -9,12 +9,16 @@
 
 namespace msc::plan {
 
-/// The format that writePlan writes, and the range of formats that readPlan understands.
-inline constexpr uint32_t planFormat = 1;
+/// The newest format, and the oldest that readPlan understands. Format 2: collectives that move several tensors.
+inline constexpr uint32_t planFormat = 2;
 inline constexpr uint32_t oldestPlanFormat = 1;
 
+/// The oldest format that can say what this plan says.
+uint32_t formatOf(const Plan &plan);
+
 /// The bytes of a plan file. Equal plans give equal bytes.
-std::string encodePlan(const Plan &plan, uint32_t format = planFormat);
+std::string encodePlan(const Plan &plan, uint32_t format);
+inline std::string encodePlan(const Plan &plan) { return encodePlan(plan, formatOf(plan)); }
 
 /// The plan in `bytes`; `name` is what messages call the file. ExitCode::BadFile for anything but an undamaged plan.
 Result<Plan> decodePlan(std::string_view bytes, const std::string &name);

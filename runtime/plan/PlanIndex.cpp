@@ -68,6 +68,13 @@ std::string titleOf(const plan::Plan &plan, const plan::Step &step) {
   return place.empty() ? fmt::format("step '{}'", step.name()) : fmt::format("step '{}' ({})", step.name(), place);
 }
 
+std::vector<std::pair<uint32_t, uint32_t>> tensorsOf(const plan::Collective &collective) {
+  std::vector<std::pair<uint32_t, uint32_t>> tensors{{collective.source(), collective.target()}};
+  for (const plan::Collective::Part &part : collective.also())
+    tensors.emplace_back(part.source(), part.target());
+  return tensors;
+}
+
 BodyAccess accessOf(const plan::Step &step) {
   BodyAccess access;
   switch (step.body_case()) {
@@ -81,7 +88,12 @@ BodyAccess accessOf(const plan::Step &step) {
   }
   case plan::Step::kCopy: access = {{step.copy().source()}, {step.copy().target()}}; break;
   case plan::Step::kFill: access = {{}, {step.fill().target()}}; break;
-  case plan::Step::kCollective: access = {{step.collective().source()}, {step.collective().target()}}; break;
+  case plan::Step::kCollective:
+    for (const auto &[source, target] : tensorsOf(step.collective())) {
+      access.reads.push_back(source);
+      access.writes.push_back(target);
+    }
+    break;
   default: break;
   }
   return access;

@@ -5,6 +5,7 @@
 #include "runtime/plan/plan.pb.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace msc {
@@ -25,6 +26,9 @@ const char *collectiveName(plan::Collective::Kind kind);
 std::string placeOf(const plan::Plan &plan, uint32_t location);
 /// "step 'matmul' (net.mir:14)".
 std::string titleOf(const plan::Plan &plan, const plan::Step &step);
+
+/// Source and target of every tensor that a collective moves: its own, then those of `also`.
+std::vector<std::pair<uint32_t, uint32_t>> tensorsOf(const plan::Collective &collective);
 
 /// Buffers that a step body reads and writes, without what a launch says of itself in Step.reads and Step.writes.
 struct BodyAccess {

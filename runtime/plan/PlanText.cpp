@@ -129,8 +129,11 @@ private:
                          step.matmul().activation().empty() ? "" : " " + step.matmul().activation(), step.matmul().tasks());
     case plan::Step::kFill: return fmt::format(" value {}", step.fill().value());
     case plan::Step::kCollective:
-      return fmt::format(" {} group {} {} bytes{}{}", collectiveName(step.collective().kind()), step.collective().group(),
-                         step.collective().bytes(), step.collective().asynchronous() ? " started" : "",
+      return fmt::format(" {} group {} {} bytes{}{}{}", collectiveName(step.collective().kind()), step.collective().group(),
+                         step.collective().bytes(),
+                         step.collective().also_size() == 0 ? ""
+                                                            : fmt::format(" of {} tensors", step.collective().also_size() + 1),
+                         step.collective().asynchronous() ? " started" : "",
                          step.collective().reason().empty() ? "" : ", " + step.collective().reason());
     case plan::Step::kWait: return fmt::format(" for step {}", step.wait().step());
     default: return "";

@@ -38,6 +38,7 @@ void Coverage::add(const Case &test, const ReferenceStep &reference, const plan:
   for (const plan::Step &step : plan.programs(0).variants(0).steps()) {
     if (step.has_collective()) {
       ++collectives[collectiveName(step.collective().kind())];
+      buckets += step.collective().also_size() != 0;
       continue;
     }
     BodyAccess access = accessOf(step);
@@ -58,7 +59,7 @@ std::string Coverage::text() const {
   std::ostringstream out;
   out << "cases: " << cases << " and " << withoutState << " without a smooth state, " << fewestNodes << " to " << mostNodes << " operators, " << configured
       << " strategies by the user\n";
-  out << "uneven: " << uneven << " cases, " << empty << " with a rank without elements; " << linear
+  out << "uneven: " << uneven << " cases, " << empty << " with a rank without elements; " << buckets << " buckets of gradients, " << linear
       << " steps on partial values\n";
   printCounts(out, "devices", devices);
   printCounts(out, "modes", modes);

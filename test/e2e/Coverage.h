@@ -21,6 +21,7 @@ public:
   std::map<int64_t, int> devices;          ///< cases
   int withoutState = 0;                    ///< networks none of whose drawn states is smooth; not run
   int cases = 0, uneven = 0, empty = 0;    ///< `uneven`: a buffer with unequal pieces; `empty`: a rank without elements
+  int buckets = 0;                         ///< collectives that move several gradients at once
   int linear = 0;                          ///< steps that compute with a value that is still partial
   int fewestNodes = 1 << 20, mostNodes = 0;
   int configured = 0;                      ///< operators with a strategy of the user

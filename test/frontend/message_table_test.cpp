@@ -28,6 +28,14 @@ subgraph @g(%para1_x) {
 }
 )T",
      R"T(net.mir:4:13: error: expected a value such as %x)T"},
+    {"AlikeOfNoNumbers", R"T(#IR entry : @g
+%para1_x : <Tensor[Float32], (2)>
+subgraph @g(%para1_x) {
+  %0 = ReLU(%para1_x) cnode_attrs: {alike: first}
+  Return(%0)
+}
+)T",
+     R"T(net.mir:4:44: error: 'alike' expects a tuple of whole numbers, found 'first')T"},
     {"EntryMissing", R"T(#IR entry : @g
 %para1_x : <Tensor[Float32], (2)>
 )T",

@@ -123,6 +123,14 @@ public:
     body->set_group(group >= 0 ? static_cast<uint32_t>(group) : this->group({plan.devices()}, {0}));
     return added;
   }
+  /// One more tensor of a collective.
+  void also(plan::Step *step, uint32_t source, uint32_t target) {
+    step->add_reads(source);
+    step->add_writes(target);
+    plan::Collective::Part *part = step->mutable_collective()->add_also();
+    part->set_source(source);
+    part->set_target(target);
+  }
   plan::Step *wait(const std::string &name, uint32_t start) {
     plan::Step *added = step(name, "Wait", {}, {});
     added->mutable_wait()->set_step(start);

@@ -2,6 +2,8 @@
 #include "runtime/comm/Reduce.h"
 #include "runtime/comm/Region.h"
 
+#include <algorithm>
+
 namespace msc::comm {
 
 std::span<const void *const> DirectGroup::sources() {
@@ -30,6 +32,67 @@ Status DirectGroup::allReduce(const void *source, void *target, int64_t count, E
   Range piece = pieceOf(count, rank(), size());
   bool stream = bytes >= kStreamBytes;
   reduceOrdered(sources(), targetList, piece.begin, piece.end, type, kind, stream);
+  if (stream)
+    streamFence();
+  return meeting.part();
+}
+
+Status DirectGroup::allReduceMany(std::span<const ReducePart> parts, ElementType type, ReduceKind kind,
+                                  const OperationLabel &label) {
+  if (Status valid = checkReducible(type, label); !valid)
+    return valid;
+  int64_t count = 0, size = static_cast<int64_t>(elementSize(type));
+  for (const ReducePart &part : parts)
+    count += part.count;
+  if (fitsInline(count * size))
+    return Group::allReduceMany(parts, type, kind, label);
+  Publication &own = meeting.prepare(Operation::AllReduce, count, type, kind, label);
+  own.source = parts.data();
+  if (Status met = meeting.meet(true); !met)
+    return met;
+  // This rank owns one piece of all elements in a row.
+  Range piece = pieceOf(count, rank(), this->size());
+  bool stream = count * size >= kStreamBytes;
+  int64_t start = 0;
+  for (size_t i = 0; i < parts.size(); start += parts[i++].count) {
+    int64_t begin = std::max<int64_t>(piece.begin - start, 0), end = std::min(piece.end - start, parts[i].count);
+    if (begin >= end)
+      continue;
+    sourceList.clear();
+    targetList.clear();
+    for (int m = 0; m < this->size(); ++m) {
+      sourceList.push_back(partOf<ReducePart>(m, i).source);
+      targetList.push_back(partOf<ReducePart>(m, i).target);
+    }
+    reduceOrdered(sourceList, targetList, begin, end, type, kind, stream);
+  }
+  if (stream)
+    streamFence();
+  return meeting.part();
+}
+
+Status DirectGroup::reduceScatterMany(std::span<const ScatterPart> parts, ElementType type, ReduceKind kind,
+                                      const OperationLabel &label) {
+  if (Status valid = checkReducible(type, label); !valid)
+    return valid;
+  int64_t count = 0, kept = 0;
+  for (const ScatterPart &part : parts) {
+    kept += part.pieces[rank()].count();
+    for (const Region &piece : part.pieces)
+      count += piece.count();
+  }
+  Publication &own = meeting.prepare(Operation::ReduceScatter, count, type, kind, label);
+  own.source = parts.data();
+  if (Status met = meeting.meet(true); !met)
+    return met;
+  bool stream = kept * static_cast<int64_t>(elementSize(type)) >= kStreamBytes;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    sourceList.clear();
+    for (int m = 0; m < size(); ++m)
+      sourceList.push_back(partOf<ScatterPart>(m, i).source);
+    const Region &piece = parts[i].pieces[rank()];
+    reduceRegions(sourceList, piece, 0, piece.count(), parts[i].target, type, kind, stream);
+  }
   if (stream)
     streamFence();
   return meeting.part();

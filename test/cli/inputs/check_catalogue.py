@@ -105,7 +105,7 @@ for folder in ("frontend", "dialects", "passes", "compiler", "messages", "runtim
 
 # What stands like a message, but is printed on stdout, or into files.
 NO_MESSAGE = re.compile(r"Explain\.cpp|Operators\.cpp|Types\.cpp|Operation\.cpp|epoch: |, loss is |^run: rank|^rank size|^train dataset|fortran_order|"
-                        r"^--transport cluster|^--device cuda$")
+                        r"^--transport cluster|^--device cuda$|^the message$")
 regexes = []
 for _, _, english, _ in forms:
     for form in expanded(english):

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 failures = 0
-commands = [["msc"], ["msrun"]] + [["msc", verb] for verb in ("compile", "explain", "check", "fmt", "redistribute", "ops")]
+commands = [["msc"], ["msrun"]] + [["msc", verb] for verb in ("compile", "explain", "check", "fmt", "redistribute", "ops", "lsp")]
 for command in commands:
     english, chinese = (subprocess.run(command + ["--help"], env=dict(os.environ, LC_ALL=language), capture_output=True, text=True,
                                        check=True).stdout for language in ("C", "zh_CN.UTF-8"))

@@ -2,10 +2,19 @@
 #include "AllShardings.h"
 
 #include "dialects/dist/Reshard.h"
+#include "runtime/machine/MachineFile.h"
+#include "runtime/plan/Refinement.h"
+#include "test/Campaign.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iostream>
 #include <map>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <utility>
 
 using namespace msc;
 using namespace msc::dist;
@@ -62,7 +71,7 @@ int64_t termOf(const Sharding &s, int64_t rank, const Shape &at) {
   for (int64_t i : at)
     term = term * 31 + i;
   for (const PartialAxis &p : s.partial)
-    term = term * 7 + coordinates[p.axis] + 1;
+    term = (term * 7 + coordinates[p.axis] + 1) * 40503 % 9973; // no order in which a minimum or maximum would be obvious
   return term;
 }
 
@@ -76,15 +85,27 @@ std::vector<Shard> initial(const Sharding &s, const Shape &shape) {
   return ranks;
 }
 
-/// The sum over the partial axes of an element.
-int64_t definition(const Sharding &s, const Shape &at) {
-  std::vector<int32_t> axes;
-  for (const PartialAxis &p : s.partial)
-    axes.push_back(p.axis);
-  int64_t sum = 0;
-  for (int64_t rank : groupOf(s.axes, axes, 0))
-    sum += termOf(s, rank, at);
-  return sum;
+int64_t combine(int64_t a, int64_t b, ReduceKind kind) {
+  switch (kind) {
+  case ReduceKind::Sum: return a + b;
+  case ReduceKind::Prod: return a * b;
+  case ReduceKind::Min: return std::min(a, b);
+  case ReduceKind::Max: return std::max(a, b);
+  }
+  return a;
+}
+
+/// An element with its terms brought together along the partial axes from number `next` on, which lie inside those before:
+/// the most minor axis goes first.
+int64_t definition(const Sharding &s, const Shape &at, int64_t rank = 0, size_t next = 0) {
+  if (next == s.partial.size())
+    return termOf(s, rank, at);
+  std::optional<int64_t> value;
+  for (int64_t member : groupOf(s.axes, {s.partial[next].axis}, rank)) {
+    int64_t term = definition(s, at, member, next + 1);
+    value = value ? combine(*value, term, s.partial[next].kind) : term;
+  }
+  return *value;
 }
 
 /// What is wrong with a step, or empty; `ranks` becomes the state after it.
@@ -107,10 +128,10 @@ std::string execute(const ReshardStep &step, const Shape &shape, std::vector<Sha
       if (sums) {
         if (holders != group)
           wrong = "a member of the group lacks a term";
-        int64_t sum = 0;
-        for (int64_t member : holders)
-          sum += valueIn(ranks[member], at);
-        shard.data.push_back(sum);
+        int64_t value = holders.empty() ? 0 : valueIn(ranks[holders.front()], at);
+        for (size_t i = 1; i < holders.size(); ++i)
+          value = combine(value, valueIn(ranks[holders[i]], at), step.reduce);
+        shard.data.push_back(value);
         return;
       }
       bool local = contains(own, at);
@@ -155,38 +176,41 @@ std::string execute(const ReshardStep &step, const Shape &shape, std::vector<Sha
 
 class ReshardAll : public testing::TestWithParam<int64_t> {};
 
+/// Runs the planned steps of one pair from `start` and compares with the definition; counts the kinds of steps.
+void runPair(const Sharding &from, const Sharding &to, const Shape &shape, const std::vector<Shard> &start,
+             std::map<MoveKind, int64_t> &seen) {
+  std::vector<Shard> ranks = start;
+  std::vector<ReshardStep> steps = planReshard(from, to, shape, 4, MachineModel::cpuLocal());
+  std::string name = from.str() + " -> " + to.str();
+  for (const ReshardStep &step : steps) {
+    ++seen[step.kind];
+    std::string wrong = execute(step, shape, ranks);
+    ASSERT_EQ(wrong, "") << name << " " << moveKindName(step.kind);
+  }
+  // Nobody passes through full replication who does not start or end there.
+  Sharding completed = from;
+  completed.partial.clear();
+  if (!to.isReplicated() && !completed.isReplicated())
+    for (const ReshardStep &step : steps)
+      EXPECT_FALSE(step.after.isReplicated()) << name;
+  for (int64_t rank = 0; rank < from.devices(); ++rank) {
+    size_t next = 0;
+    EXPECT_EQ(ranks[rank].box, to.localBox(shape, rank)) << name;
+    forEach(ranks[rank].box, [&](const Shape &at) {
+      if (ranks[rank].data[next++] != definition(from, at))
+        ADD_FAILURE() << name << " rank " << rank << " element " << next - 1;
+    });
+  }
+}
+
 /// Runs all ordered pairs; returns how often each kind of step occurred.
 std::map<MoveKind, int64_t> runAllPairs(int64_t devices, const Shape &shape) {
   std::map<MoveKind, int64_t> seen;
-  MachineModel machine = MachineModel::cpuLocal();
   std::vector<Sharding> targets = test::allShardings(devices, shape.size(), false);
   for (const Sharding &from : test::allShardings(devices, shape.size(), true)) {
     std::vector<Shard> start = initial(from, shape);
     for (const Sharding &to : targets) {
-      std::vector<Shard> ranks = start;
-      std::vector<ReshardStep> steps = planReshard(from, to, shape, 4, machine);
-      std::string name = from.str() + " -> " + to.str();
-      for (const ReshardStep &step : steps) {
-        ++seen[step.kind];
-        std::string wrong = execute(step, shape, ranks);
-        EXPECT_EQ(wrong, "") << name << " " << moveKindName(step.kind);
-        if (!wrong.empty())
-          return seen;
-      }
-      // Nobody passes through full replication who does not start or end there.
-      Sharding completed = from;
-      completed.partial.clear();
-      if (!to.isReplicated() && !completed.isReplicated())
-        for (const ReshardStep &step : steps)
-          EXPECT_FALSE(step.after.isReplicated()) << name;
-      for (int64_t rank = 0; rank < devices; ++rank) {
-        size_t next = 0;
-        EXPECT_EQ(ranks[rank].box, to.localBox(shape, rank)) << name;
-        forEach(ranks[rank].box, [&](const Shape &at) {
-          if (ranks[rank].data[next++] != definition(from, at))
-            ADD_FAILURE() << name << " rank " << rank << " element " << next - 1;
-        });
-      }
+      runPair(from, to, shape, start, seen);
       if (testing::Test::HasFailure())
         return seen;
     }
@@ -250,6 +274,138 @@ TEST(Reshard, SwapOnASquareMeshIsOnePermute) {
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].kind, MoveKind::CollectivePermute);
   EXPECT_EQ(steps[0].receivedElements, 16);
+}
+
+//===-- random larger cases ------------------------------------------------===//
+
+/// A device matrix of at most `most` devices; several axes, not only of 2.
+std::vector<int64_t> randomMatrix(std::mt19937_64 &random, int64_t most) {
+  std::vector<int64_t> matrix;
+  int64_t devices = 1;
+  for (int64_t axis : {2, 3, 2, 5, 4, 2, 7, 2}) // as they come, some left out
+    if (random() % 2 == 0 && devices * axis <= most) {
+      matrix.push_back(axis);
+      devices *= axis;
+    }
+  if (matrix.empty())
+    matrix.push_back(most);
+  std::shuffle(matrix.begin(), matrix.end(), random);
+  return matrix;
+}
+
+/// Axes on random dimensions, on none, or partial by any kind of reduction.
+Sharding randomSharding(std::mt19937_64 &random, const std::vector<int64_t> &matrix, size_t dims, bool partial) {
+  Sharding sharding{.axes = matrix, .dims = std::vector<std::vector<int32_t>>(dims)};
+  std::vector<int32_t> order(matrix.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), random);
+  const ReduceKind kinds[] = {ReduceKind::Sum, ReduceKind::Sum, ReduceKind::Min, ReduceKind::Max};
+  ReduceKind kind = kinds[random() % 4];
+  for (int32_t axis : order) {
+    size_t place = random() % (dims + 2);
+    if (place < dims)
+      sharding.dims[place].push_back(axis);
+    else if (place == dims && partial)
+      sharding.partial.push_back({axis, random() % 4 ? kind : kinds[random() % 4]});
+  }
+  std::sort(sharding.partial.begin(), sharding.partial.end(),
+            [](const PartialAxis &a, const PartialAxis &b) { return a.axis < b.axis; });
+  return sharding.canonical();
+}
+
+TEST(Reshard, RandomLargerCasesGiveTheDefinition) {
+  const auto rounds = static_cast<int64_t>(test::campaignCases(1000));
+  std::map<MoveKind, int64_t> seen;
+  int64_t uneven = 0, partial = 0, other = 0;
+  for (int64_t round = 0; round < rounds && !testing::Test::HasFailure(); ++round) {
+    std::mt19937_64 random(round);
+    std::vector<int64_t> matrix = randomMatrix(random, 64), target = matrix;
+    if (random() % 3 == 0)
+      std::shuffle(target.begin(), target.end(), random); // another factorisation of the same devices
+    Shape shape(1 + random() % 6);
+    int64_t elements = 1;
+    for (int64_t &size : shape) {
+      size = 1 + static_cast<int64_t>(random() % 9);
+      elements *= size;
+      if (elements > 400)
+        elements /= std::exchange(size, 1);
+    }
+    Sharding from = randomSharding(random, matrix, shape.size(), true);
+    Sharding to = randomSharding(random, target, shape.size(), false);
+    uneven += !from.isEven(shape) || !to.isEven(shape);
+    partial += from.isPartial();
+    other += matrix != target;
+    SCOPED_TRACE("round " + std::to_string(round));
+    runPair(from, to, shape, initial(from, shape), seen);
+  }
+  std::cout << rounds << " cases, " << uneven << " uneven, " << partial << " partial, " << other << " between factorisations\n";
+  EXPECT_GT(uneven * 10, rounds * 6);
+  EXPECT_GT(partial * 10, rounds * 4);
+  for (size_t kind = 0; kind < moveKinds; ++kind)
+    EXPECT_GT(seen[static_cast<MoveKind>(kind)], 4) << moveKindName(static_cast<MoveKind>(kind));
+}
+
+//===-- properties of planned times -----------------------------------------===//
+
+/// Least modelled time of one pair.
+double plannedUs(const Sharding &from, const Sharding &to, const Shape &shape, const MachineModel &machine) {
+  return reshardUs(planReshard(from, to, shape, 4, machine), 4, machine);
+}
+
+TEST(Reshard, TimesGrowWithSizeAndNeverFallWithoutALevel) {
+  MachineModel hierarchy = *readMachine("dgx-h100"), flat = hierarchy;
+  flat.levels.erase(flat.levels.begin());
+  MachineModel cached = MachineModel::cpuLocal(); // with the terms that a calibration finds
+  for (LinkCost &cost : cached.levels[0].costs) {
+    cost.ownShare = 1;
+    cost.cacheBytes = 1 << 16;
+    cost.beyondCacheUsPerByte = 2 * cost.betaUsPerByte;
+  }
+  for (int round = 0; round < 150; ++round) {
+    std::mt19937_64 random(round);
+    std::vector<int64_t> matrix = randomMatrix(random, 32);
+    size_t dims = 1 + random() % 3;
+    Sharding from = randomSharding(random, matrix, dims, true), to = randomSharding(random, matrix, dims, false);
+    Shape shape(dims, int64_t{2} * 2 * 3 * 5 * 7 * 4), larger = shape;
+    larger[random() % dims] *= 2;
+    std::string name = from.str() + " -> " + to.str();
+    for (const MachineModel &machine : {MachineModel::cpuLocal(), hierarchy, cached})
+      EXPECT_LE(plannedUs(from, to, shape, machine), plannedUs(from, to, larger, machine) * (1 + 1e-12)) << name;
+    EXPECT_LE(plannedUs(from, to, shape, hierarchy), plannedUs(from, to, shape, flat) * (1 + 1e-12)) << name;
+  }
+}
+
+TEST(Reshard, RelabellingTheRanksChangesNoTime) {
+  for (int round = 0; round < 150; ++round) {
+    std::mt19937_64 random(round);
+    std::vector<int64_t> matrix = randomMatrix(random, 32);
+    size_t dims = 1 + random() % 3;
+    Sharding from = randomSharding(random, matrix, dims, true), to = randomSharding(random, matrix, dims, false);
+    // Sums commute; other axes first is the same distribution with other numbers for the ranks.
+    for (PartialAxis &partial : from.partial)
+      partial.kind = ReduceKind::Sum;
+    from = refine(from, matrix);
+    to = refine(to, matrix);
+    std::vector<int32_t> place(matrix.size());
+    std::iota(place.begin(), place.end(), 0);
+    std::shuffle(place.begin(), place.end(), random);
+    auto relabelled = [&](Sharding sharding) {
+      for (size_t axis = 0; axis < matrix.size(); ++axis)
+        sharding.axes[place[axis]] = matrix[axis];
+      for (auto &dim : sharding.dims)
+        for (int32_t &axis : dim)
+          axis = place[axis];
+      for (PartialAxis &partial : sharding.partial)
+        partial.axis = place[partial.axis];
+      std::sort(sharding.partial.begin(), sharding.partial.end(),
+                [](const PartialAxis &a, const PartialAxis &b) { return a.axis < b.axis; });
+      return sharding;
+    };
+    Shape shape(dims, int64_t{2} * 2 * 3 * 5 * 7 * 4);
+    double us = plannedUs(from, to, shape, MachineModel::cpuLocal());
+    EXPECT_NEAR(plannedUs(relabelled(from), relabelled(to), shape, MachineModel::cpuLocal()), us, 1e-9 * us)
+        << from.str() << " -> " << to.str();
+  }
 }
 
 } // namespace

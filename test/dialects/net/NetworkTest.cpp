@@ -174,4 +174,24 @@ TEST(Network, RefusesWrongStructure) {
             "error: 'net.update' op writes a value that is not a parameter");
 }
 
+TEST(Repeat, RefusesWrongStructure) {
+  auto repeat = [](const std::string &rounds, const std::string &body) {
+    std::vector<std::string> said = verified("net.network @n inputs [\"x\"] {\n^bb0(%x: tensor<2xf32>):\n  %y = net.repeat \"i\" " +
+                                             rounds + " (%x) : (tensor<2xf32>) -> tensor<2xf32> {\n  ^bb0(%t: tensor<2xf32>):\n" +
+                                             body + "  }\n  net.return %y names [\"y\"] : tensor<2xf32>\n}\n");
+    return said.empty() ? "" : said.front();
+  };
+  const std::string yield = "    net.yield %t : tensor<2xf32>\n";
+  EXPECT_EQ(repeat("from -2 to 1", yield), "");
+  EXPECT_EQ(repeat("from 1 to -2", yield), "error: 'net.repeat' op has no round: it goes from 1 to -2");
+  EXPECT_EQ(repeat("from 0 to 2", "    net.constant 1.0 : tensor<f32>\n"), "error: 'net.repeat' op does not end in net.yield");
+  EXPECT_EQ(repeat("from 0 to 2", "    net.yield %t, %t : tensor<2xf32>, tensor<2xf32>\n"),
+            "error: 'net.repeat' op has initial values, block arguments, yielded values and results of different types");
+  EXPECT_EQ(repeat("from 0 to 2", R"(    net.repeat "i" from 0 to 2 () : () -> () {
+      net.yield
+    }
+)" + yield),
+            "error: 'net.repeat' op has the variable 'i' of a repeat around it");
+}
+
 } // namespace

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <set>
 
 using namespace mlir;
 using namespace msc;
@@ -20,7 +21,9 @@ namespace {
 /// What the networks of one run contained.
 struct Coverage {
   int64_t networks = 0, uneven = 0, partialSums = 0;
-  double us = 0, optimizedUs = 0; ///< modelled time of moves as 18_execute and as 19_backend shows them
+  int64_t buckets = 0, linear = 0;
+  /// Modelled time of moves as 18_execute shows it, with all moves of a value planned together, with buckets.
+  double us = 0, optimizedUs = 0, fusedUs = 0;
   std::map<std::string, int64_t> operators, moves;
 };
 
@@ -52,6 +55,24 @@ void count(TestNetwork &net, Coverage &coverage) {
 void countScatters(TestNetwork &net, Coverage &coverage) {
   for (auto move : net.network.getBody().front().getOps<dist::CollectiveOp>())
     coverage.moves["ReduceScatter"] += move.getKind() == dist::CollectiveKind::ReduceScatter;
+}
+
+void countFused(TestNetwork &net, Coverage &coverage) {
+  std::set<int64_t> buckets;
+  for (auto move : net.network.getBody().front().getOps<dist::CollectiveOp>())
+    if (std::optional<int64_t> fusion = dist::fusionOf(move))
+      buckets.insert(*fusion);
+  coverage.buckets += static_cast<int64_t>(buckets.size());
+}
+
+/// Operands that are partial where operators compute with them.
+int64_t partialOperands(TestNetwork &net) {
+  int64_t count = 0;
+  for (Operation &op : net.network.getBody().front())
+    if (passes::hasRule(&op))
+      for (Value operand : op.getOperands())
+        count += dist::shardingOf(operand).isPartial();
+  return count;
 }
 
 /// Modelled time of all collectives and slices.
@@ -123,12 +144,24 @@ std::string runOne(uint64_t seed, int64_t devices, const char *mode, Coverage &c
   if (std::string wrong = checkRanks(net, given, *expected, checked); !wrong.empty())
     return wrong;
   coverage.us += movesUs(net);
+  int64_t before = partialOperands(net);
+  if (!keepPartials(net))
+    return "terms of sums: " + joined(context.diagnostics);
+  coverage.linear += partialOperands(net) - before;
+  if (std::string wrong = checkRanks(net, given, *expected, checked); !wrong.empty())
+    return "with linear operators on terms: " + wrong;
   if (!optimizeMoves(net))
     return "moves: " + joined(context.diagnostics);
   coverage.optimizedUs += movesUs(net);
   countScatters(net, coverage);
   if (std::string wrong = checkRanks(net, given, *expected, checked); !wrong.empty())
     return "with moves planned together: " + wrong;
+  if (!fuseCollectives(net))
+    return "fusion: " + joined(context.diagnostics);
+  countFused(net, coverage);
+  coverage.fusedUs += passes::communicationOf(net.network).us;
+  if (std::string wrong = checkRanks(net, given, *expected, checked); !wrong.empty())
+    return "with gradient collectives in buckets: " + wrong;
   return "";
 }
 
@@ -143,10 +176,14 @@ TEST(RandomPartition, GivesTheNumbersOfOneDevice) {
   }
   std::cout << coverage.networks << " networks, " << coverage.uneven << " with uneven pieces, " << coverage.partialSums
             << " additions of partial values; moves planned together take " << coverage.optimizedUs / coverage.us
-            << " of the modelled time\n";
+            << " of the modelled time, " << coverage.buckets << " buckets of gradient collectives bring it to "
+            << coverage.fusedUs / coverage.us << "; " << coverage.linear << " operands were left partial\n";
   for (const auto *table : {&coverage.operators, &coverage.moves})
     for (const auto &[name, times] : *table)
       std::cout << "  " << name << " " << times << "\n";
+  EXPECT_GE(coverage.buckets, 50);
+  EXPECT_GE(coverage.linear, 10);
+  EXPECT_LT(coverage.fusedUs, coverage.optimizedUs);
   EXPECT_GT(coverage.uneven * 10, coverage.networks * 3);
   EXPECT_GE(coverage.partialSums, 20);
   EXPECT_LT(coverage.optimizedUs, coverage.us);

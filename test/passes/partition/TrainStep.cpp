@@ -81,6 +81,14 @@ bool optimizeMoves(TestNetwork &test) {
   return run(test, [](PassManager &manager) { manager.addPass(passes::createPlanMovesPass()); });
 }
 
+bool keepPartials(TestNetwork &test) {
+  return run(test, [](PassManager &manager) { manager.addPass(passes::createKeepPartialsPass()); });
+}
+
+bool fuseCollectives(TestNetwork &test) {
+  return run(test, [](PassManager &manager) { manager.addPass(passes::createFuseCollectivesPass({})); });
+}
+
 bool partitionNetwork(TestNetwork &test, const passes::AssignStrategiesPassOptions &options) {
   return assignStrategies(test, options) && addTraining(test) && partitionAssigned(test);
 }

@@ -21,5 +21,9 @@ bool partitionAssigned(TestNetwork &network);
 
 /// Plans the moves of each value together.
 bool optimizeMoves(TestNetwork &network);
+/// Lets linear operators compute with terms, as 19_backend shows it.
+bool keepPartials(TestNetwork &network);
+/// Puts gradient collectives into buckets, as 19_backend shows it.
+bool fuseCollectives(TestNetwork &network);
 
 } // namespace msc::test

@@ -185,6 +185,56 @@ TEST_P(Conformance, HalfPrecisionIsNotReducedButMoved) {
   });
 }
 
+TEST_P(Conformance, AllReduceOfManyTensorsGivesTheBitsOfOneAfterTheOther) {
+  run([](World &, Group &group) {
+    int64_t own = group.members()[group.rank()];
+    for (const std::vector<int64_t> &counts : std::vector<std::vector<int64_t>>{
+             {1}, {3, 0, 5}, {257, 1, 70001, 7}, {1 << 20, 3, 1 << 21}, std::vector<int64_t>(100, 13)}) {
+      std::vector<std::vector<float>> sources, targets;
+      std::vector<ReducePart> parts;
+      for (size_t i = 0; i < counts.size(); ++i) {
+        sources.push_back(dataOf<float>(own, counts[i]));
+        targets.emplace_back(counts[i]);
+      }
+      for (size_t i = 0; i < counts.size(); ++i) // every other one in place
+        parts.push_back({sources[i].data(), i % 2 ? sources[i].data() : targets[i].data(), counts[i]});
+      Status done = group.allReduceMany(parts, ElementType::F32, ReduceKind::Sum, kLabel);
+      ASSERT_TRUE(done.isOk()) << done.error().message;
+      for (size_t i = 0; i < counts.size(); ++i)
+        EXPECT_TRUE(sameBits(i % 2 ? sources[i] : targets[i], reduced<float>(group.members(), counts[i], ReduceKind::Sum)))
+            << "tensor " << i << " of " << counts.size();
+    }
+  });
+}
+
+TEST_P(Conformance, ReduceScatterOfManyTensorsGivesTheBitsOfOneAfterTheOther) {
+  run([](World &, Group &group) {
+    int64_t own = group.members()[group.rank()];
+    std::vector<int64_t> counts{5, 1000, 3, 70001};
+    std::vector<std::vector<float>> sources, targets;
+    std::vector<std::vector<Region>> pieces;
+    for (int64_t count : counts) {
+      sources.push_back(dataOf<float>(own, count));
+      pieces.emplace_back();
+      for (int m = 0; m < group.size(); ++m) {
+        Range part = pieceOf(count, m, group.size());
+        pieces.back().push_back({part.begin, {part.size()}, {1}});
+      }
+      targets.emplace_back(pieces.back()[group.rank()].count());
+    }
+    std::vector<ScatterPart> parts;
+    for (size_t i = 0; i < counts.size(); ++i)
+      parts.push_back({sources[i].data(), targets[i].data(), pieces[i]});
+    Status done = group.reduceScatterMany(parts, ElementType::F32, ReduceKind::Sum, kLabel);
+    ASSERT_TRUE(done.isOk()) << done.error().message;
+    for (size_t i = 0; i < counts.size(); ++i) {
+      std::vector<float> sum = reduced<float>(group.members(), counts[i], ReduceKind::Sum);
+      const Region &piece = pieces[i][group.rank()];
+      EXPECT_TRUE(sameBits(targets[i], {sum.begin() + piece.offset, sum.begin() + piece.offset + piece.count()})) << i;
+    }
+  });
+}
+
 TEST_P(Conformance, ReduceScatterGivesTheBitsOfAllReduce) {
   run([](World &, Group &group) {
     // Columns of a matrix, uneven, so that pieces are strided; some are empty when there are more members than columns.

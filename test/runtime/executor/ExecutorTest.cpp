@@ -97,6 +97,49 @@ TEST(Executor, ReduceScatterAndAsynchronousReduceInPlace) {
   });
 }
 
+TEST(Executor, CollectivesMoveSeveralTensorsAtOnce) {
+  PlanBuilder builder(4, plan::Program::PREDICT);
+  using C = plan::Collective;
+  struct Move {
+    C::Kind kind;
+    Sharding from, to;
+  };
+  const Move list[] = {{C::ALL_REDUCE, builder.partial(2), builder.cut(2, -1)},
+                       {C::REDUCE_SCATTER, builder.partial(2), builder.cut(2, 0)},
+                       {C::ALL_GATHER, builder.cut(2, 0), builder.cut(2, -1)},
+                       {C::ALL_TO_ALL, builder.cut(2, 0), builder.cut(2, 1)}};
+  const std::vector<std::vector<int64_t>> shapes{{10, 3}, {1, 1}, {7, 129}}; // uneven, some parts are empty
+  struct Result {
+    uint32_t buffer;
+    float value;
+    int64_t count;
+  };
+  std::vector<Result> results;
+  for (const Move &move : list) {
+    std::vector<uint32_t> sources, targets;
+    for (const auto &shape : shapes) {
+      sources.push_back(builder.buffer("source" + std::to_string(results.size()), shape, move.from));
+      builder.fill("fill", sources.back(), 1.25 + static_cast<double>(results.size()));
+      targets.push_back(builder.buffer("target" + std::to_string(results.size()), shape, move.to));
+      results.push_back({targets.back(), (1.25f + static_cast<float>(results.size())) * (move.from.isPartial() ? 4 : 1),
+                         elementCount(shape)});
+    }
+    plan::Step *step = builder.collective("move", move.kind, sources[0], targets[0]);
+    for (size_t i = 1; i < sources.size(); ++i)
+      builder.also(step, sources[i], targets[i]);
+    for (uint32_t target : targets)
+      builder.output(target);
+  }
+  onAllRanks(builder, [&](Bound &rank) {
+    ASSERT_TRUE(rank.executor.runStep());
+    for (const Result &result : results) {
+      std::vector<float> whole = rank.get(result.buffer);
+      if (rank.world.rank() == 0)
+        EXPECT_EQ(whole, std::vector<float>(static_cast<size_t>(result.count), result.value)) << result.buffer;
+    }
+  });
+}
+
 TEST(Executor, BatchesAreBroadcast) {
   // [2, 1, 3, 4] times [5, 4, 2]: every left batch entry meets every right one.
   PlanBuilder builder(1, plan::Program::PREDICT);

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <vector>
 
 using namespace msc;
 
@@ -49,25 +50,70 @@ TEST(MachineFile, RefusesWhatIsMissingOrImpossible) {
   EXPECT_EQ(readMachine("h9000").error().code, ExitCode::Usage);
 }
 
+/// All presets, and one with the terms that a calibration finds.
+std::vector<MachineModel> machines() {
+  std::vector<MachineModel> list;
+  for (const std::string &name : machinePresets())
+    list.push_back(*readMachine(name));
+  list.push_back(MachineModel::cpuLocal());
+  for (LinkCost &cost : list.back().levels[0].costs) {
+    cost.ownShare = 1;
+    cost.cacheBytes = 1 << 20;
+    cost.beyondCacheUsPerByte = 2 * cost.betaUsPerByte;
+  }
+  return list;
+}
+
+TEST(MachineModel, PresetsAreTheFilesAndSayWhereTheirNumbersComeFrom) {
+  EXPECT_EQ(machinePresets().front(), "cpu-local");
+  for (const std::string &name : machinePresets()) {
+    Result<MachineModel> machine = readMachine(name);
+    ASSERT_TRUE(machine) << machine.error().message;
+    EXPECT_EQ(machine->name, name);
+    EXPECT_NE(machine->source, "");
+  }
+}
+
 TEST(MachineModel, TimeGrowsWithBytesAndGroup) {
-  MachineModel machine = MachineModel::cpuLocal();
-  for (size_t kind = 0; kind < moveKinds; ++kind)
-    for (double bytes = 1; bytes < 1e9; bytes *= 3)
-      EXPECT_LT(machine.moveUs(MoveKind(kind), {4, 4}, bytes), machine.moveUs(MoveKind(kind), {4, 4}, 3 * bytes));
-  EXPECT_LE(machine.moveUs(MoveKind::AllReduce, {2, 2}, 100), machine.moveUs(MoveKind::AllReduce, {8, 8}, 100));
-  EXPECT_EQ(machine.moveUs(MoveKind::AllReduce, {1, 1}, 100), 0);
+  for (const MachineModel &machine : machines())
+    for (size_t kind = 0; kind < moveKinds; ++kind) {
+      auto us = [&](GroupShape group, double bytes) { return machine.moveUs(MoveKind(kind), group, bytes); };
+      for (double bytes = 1; bytes < 1e9; bytes *= 3)
+        EXPECT_LT(us({4, 4}, bytes), us({4, 4}, 3 * bytes)) << machine.name;
+      // Of one tensor every rank receives (g - 1) / g.
+      for (int64_t group = 2; group < 64; group *= 2)
+        for (double tensor = 64; tensor < 1e9; tensor *= 8)
+          EXPECT_LE(us({group, group}, tensor * static_cast<double>(group - 1) / static_cast<double>(group)),
+                    us({2 * group, 2 * group}, tensor * static_cast<double>(2 * group - 1) / static_cast<double>(2 * group)) + 1e-9)
+              << machine.name;
+      EXPECT_EQ(MoveKind(kind) == MoveKind::Slice || us({1, 1}, 100) == 0, true);
+    }
 }
 
 TEST(MachineModel, ReduceScatterAndAllGatherBoundAllReduce) {
-  MachineModel machine = MachineModel::cpuLocal();
-  for (double full = 64; full < 1e8; full *= 4) {
-    double part = 7.0 / 8 * full;
-    double scatter = machine.moveUs(MoveKind::ReduceScatter, {8, 8}, part);
-    double gather = machine.moveUs(MoveKind::AllGather, {8, 8}, part);
-    double reduce = machine.moveUs(MoveKind::AllReduce, {8, 8}, 2 * part);
-    EXPECT_LE(scatter, reduce);
-    EXPECT_LE(reduce, scatter + gather + 1e-6);
-    EXPECT_LE(machine.moveUs(MoveKind::AlltoAll, {8, 8}, part / 8), gather);
+  for (const MachineModel &machine : machines())
+    for (double full = 64; full < 1e8; full *= 4) {
+      double part = 7.0 / 8 * full;
+      double scatter = machine.moveUs(MoveKind::ReduceScatter, {8, 8}, part);
+      double gather = machine.moveUs(MoveKind::AllGather, {8, 8}, part);
+      double reduce = machine.moveUs(MoveKind::AllReduce, {8, 8}, 2 * part);
+      EXPECT_LE(scatter, reduce) << machine.name;
+      // The cache holds both halves of an AllReduce together: only there it may take longer.
+      if (machine.levels[0].costs[1].beyondCacheUsPerByte == 0) {
+        EXPECT_LE(reduce, scatter + gather + 1e-6) << machine.name;
+      }
+      EXPECT_LE(machine.moveUs(MoveKind::AlltoAll, {8, 8}, part / 8), gather) << machine.name;
+    }
+}
+
+TEST(MachineModel, AHierarchyIsNeverWorseThanItsOutermostLevel) {
+  for (const MachineModel &machine : machines()) {
+    MachineModel flat = machine;
+    flat.levels.erase(flat.levels.begin(), flat.levels.end() - 1);
+    for (size_t kind = 1; kind < moveKinds; ++kind)
+      for (int64_t block : {2, 4, 8, 16, 32})
+        for (double bytes = 1; bytes < 1e9; bytes *= 9)
+          EXPECT_LE(machine.moveUs(MoveKind(kind), {2, block}, bytes), flat.moveUs(MoveKind(kind), {2, block}, bytes));
   }
 }
 

@@ -240,6 +240,39 @@ TEST(PlanChecker, AllReduceInPlaceIsAView) {
   EXPECT_NE(whyRefused(builder.plan).find("source and target share memory"), std::string::npos);
 }
 
+TEST(PlanChecker, EveryTensorOfACollectiveIsProven) {
+  auto two = [](const Sharding &secondFrom, const Sharding &secondTo, plan::DataType type, bool shared) {
+    PlanBuilder builder(4, plan::Program::PREDICT);
+    uint32_t a = builder.buffer("a", {8}, builder.partial(1)), x = builder.buffer("x", {8}, builder.cut(1, -1));
+    uint32_t b = builder.buffer("b", {6}, secondFrom, plan::Buffer::ACTIVATION, type);
+    uint32_t y = shared ? builder.viewOf(a, "y", {8}, builder.cut(1, -1))
+                        : builder.buffer("y", {6}, secondTo, plan::Buffer::ACTIVATION, type);
+    builder.fill("a", a, 1);
+    builder.fill("b", b, 1);
+    plan::Step *step = builder.collective("reduce", plan::Collective::ALL_REDUCE, a, x);
+    shared ? builder.also(step, a, y) : builder.also(step, b, y);
+    return whyRefused(builder.plan);
+  };
+  PlanBuilder of(4, plan::Program::PREDICT);
+  EXPECT_EQ(two(of.partial(1), of.cut(1, -1), plan::F32, false), "");
+  EXPECT_NE(two(of.partial(1), of.cut(1, 0), plan::F32, false).find("cut differently"), std::string::npos);
+  EXPECT_NE(two(of.cut(1, -1), of.cut(1, -1), plan::F32, false).find("the group is not the one"), std::string::npos);
+  EXPECT_NE(two(of.partial(1), of.cut(1, -1), plan::F64, false).find("which differ in type"), std::string::npos);
+  EXPECT_NE(two(of.partial(1), of.cut(1, -1), plan::F32, true).find("for two tensors"), std::string::npos);
+  // What it does not say that it reads.
+  PlanBuilder builder(4, plan::Program::PREDICT);
+  uint32_t a = builder.buffer("a", {8}, builder.partial(1)), x = builder.buffer("x", {8}, builder.cut(1, -1));
+  uint32_t b = builder.buffer("b", {8}, builder.partial(1)), y = builder.buffer("y", {8}, builder.cut(1, -1));
+  builder.fill("a", a, 1);
+  builder.fill("b", b, 1);
+  plan::Step *step = builder.collective("reduce", plan::Collective::ALL_REDUCE, a, x);
+  builder.also(step, b, y);
+  step->mutable_reads()->RemoveLast();
+  EXPECT_NE(whyRefused(builder.plan).find("reads 'b' "), std::string::npos);
+  step->mutable_collective()->mutable_also(0)->set_target(99);
+  EXPECT_NE(whyRefused(builder.plan).find("does not exist"), std::string::npos);
+}
+
 TEST(PlanChecker, ViewsShowTheSameElements) {
   PlanBuilder builder(2, plan::Program::PREDICT);
   uint32_t a = builder.buffer("a", {4, 6}, builder.cut(2, 0));

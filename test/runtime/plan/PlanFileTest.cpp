@@ -51,7 +51,17 @@ TEST(PlanFile, AnotherFormatIsNamed) {
   Result<plan::Plan> read = plan::decodePlan(bytes, "net.plan");
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ExitCode::BadFile);
-  EXPECT_EQ(read.error().message, "net.plan has format 3, this msrun reads formats 1-1");
+  EXPECT_EQ(read.error().message, "net.plan has format 3, this msrun reads formats 1-2");
+}
+
+TEST(PlanFile, FormatIsTheOldestThatSaysIt) {
+  PlanBuilder builder = matmulAllReduce(2);
+  EXPECT_EQ(plan::formatOf(builder.plan), 1u);
+  for (plan::Step &step : *builder.plan.mutable_programs(0)->mutable_variants(0)->mutable_steps())
+    if (step.has_collective())
+      step.mutable_collective()->add_also();
+  EXPECT_EQ(plan::formatOf(builder.plan), 2u);
+  EXPECT_TRUE(plan::decodePlan(plan::encodePlan(builder.plan), "net.plan"));
 }
 
 TEST(PlanFile, OtherFilesAreNoPlans) {

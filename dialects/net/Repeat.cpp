@@ -1,0 +1,151 @@
+#include "dialects/net/Repeat.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace msc::net {
+
+int64_t roundsAround(Operation *op) {
+  int64_t rounds = 1;
+  for (auto repeat = op->getParentOfType<RepeatOp>(); repeat; repeat = repeat->getParentOfType<RepeatOp>())
+    rounds *= repeat.rounds();
+  return rounds;
+}
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+std::string nameInRound(StringRef name, StringRef variable, int64_t round, bool isLast) {
+  std::string text;
+  while (!name.empty()) {
+    StringRef rest = name;
+    if (name.consume_front("{{")) {
+      text += isLast ? "{" : "{{";
+    } else if (rest.consume_front("{") && rest.consume_front(variable) && rest.consume_front("}")) {
+      text += std::to_string(round);
+      name = rest;
+    } else {
+      text += name.front();
+      name = name.drop_front();
+    }
+  }
+  return text;
+}
+
+std::string escapedName(StringRef name) {
+  std::string text;
+  for (char c : name)
+    text += c == '{' ? "{{" : std::string(1, c);
+  return text;
+}
+
+static void addNames(RepeatOp repeat, const std::string &carried, std::vector<std::string> &names) {
+  if (!repeat) {
+    names.push_back(carried);
+    return;
+  }
+  auto outer = repeat->getParentOfType<RepeatOp>();
+  for (int64_t round = repeat.firstRound(); round < repeat.endRound(); ++round)
+    addNames(outer, nameInRound(carried, repeat.getVariable(), round, !outer), names);
+}
+
+std::vector<std::string> namesInRounds(Operation *op, StringRef carried) {
+  std::vector<std::string> names;
+  addNames(op->getParentOfType<RepeatOp>(), carried.str(), names);
+  return names;
+}
+
+static void renameForRound(Operation *op, RepeatOp repeat, int64_t round) {
+  op->walk([&](Operation *inner) {
+    auto around = inner->getParentOfType<RepeatOp>();
+    bool isLast = !around || (around == repeat && !repeat->getParentOfType<RepeatOp>());
+    renameAll(inner, [&](StringRef name) {
+      return name.contains('{') ? nameInRound(name, repeat.getVariable(), round, isLast) : name.str();
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Rounds
+//===----------------------------------------------------------------------===//
+
+/// A copy of one round where the builder stands; gives what it yields.
+static SmallVector<Value> copyRound(RepeatOp repeat, int64_t round, ValueRange carried, OpBuilder &builder,
+                                    IRMapping &mapping) {
+  Block &body = repeat.getBody().front();
+  mapping.map(body.getArguments(), carried);
+  for (Operation &op : body.without_terminator())
+    renameForRound(builder.clone(op, mapping), repeat, round);
+  return llvm::map_to_vector(repeat.yielded(), [&](Value value) { return mapping.lookupOrDefault(value); });
+}
+
+void peelFirst(RepeatOp repeat) {
+  OpBuilder builder(repeat);
+  IRMapping mapping;
+  repeat.getInitialMutable().assign(copyRound(repeat, repeat.firstRound(), repeat.getInitial(), builder, mapping));
+  repeat.setFrom(repeat.firstRound() + 1);
+}
+
+void peelLast(RepeatOp repeat, IRMapping &mapping) {
+  SmallVector<OpOperand *> uses;
+  for (OpResult result : repeat.getResults())
+    for (OpOperand &use : result.getUses())
+      uses.push_back(&use);
+  OpBuilder builder(repeat->getContext());
+  builder.setInsertionPointAfter(repeat);
+  SmallVector<Value> last = copyRound(repeat, repeat.endRound() - 1, repeat.getResults(), builder, mapping);
+  for (OpOperand *use : uses)
+    use->set(last[cast<OpResult>(use->get()).getResultNumber()]);
+  repeat.setTo(repeat.endRound() - 1);
+}
+
+void unroll(RepeatOp repeat) {
+  while (repeat.rounds() > 1)
+    peelFirst(repeat);
+  Block &body = repeat.getBody().front();
+  for (Operation &op : body.without_terminator())
+    renameForRound(&op, repeat, repeat.firstRound());
+  for (auto [argument, initial] : llvm::zip(body.getArguments(), repeat.getInitial()))
+    argument.replaceAllUsesWith(initial);
+  Operation *yield = &body.back();
+  repeat->getBlock()->getOperations().splice(repeat->getIterator(), body.getOperations(), body.begin(),
+                                             yield->getIterator());
+  repeat.getResults().replaceAllUsesWith(yield->getOperands());
+  repeat.erase();
+}
+
+/// Operators of a body keep in mind that their rounds are one operator.
+static void numberBodies(NetworkOp network) {
+  llvm::DenseMap<Operation *, SmallVector<int64_t>> around; // ordinals of a repeat and of those around it
+  int64_t repeats = 0, operators = 0;
+  network.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    auto outer = around.find(op->getParentOp());
+    SmallVector<int64_t> ordinals = outer == around.end() ? SmallVector<int64_t>() : outer->second;
+    if (isa<RepeatOp>(op)) {
+      ordinals.push_back(repeats++);
+      around[op] = ordinals;
+    } else if (isa<Operator>(op) && !ordinals.empty()) {
+      ordinals.push_back(operators++);
+      setAlike(op, ordinals);
+    }
+  });
+}
+
+void unrollAll(NetworkOp network) {
+  numberBodies(network);
+  network.walk([](RepeatOp repeat) { unroll(repeat); });
+  Operation *last = nullptr;
+  for (Operation &op : llvm::make_early_inc_range(network.getBody().front())) {
+    if (!isa<ParamOp>(op))
+      continue;
+    if (last)
+      op.moveAfter(last);
+    else
+      op.moveBefore(op.getBlock(), op.getBlock()->begin());
+    last = &op;
+  }
+}
+
+} // namespace msc::net

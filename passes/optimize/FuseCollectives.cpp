@@ -1,0 +1,173 @@
+// The pass `msc-fuse-collectives`: gradient collectives of one group run together, in buckets.
+#include "passes/optimize/FuseCollectives.h"
+
+#include "passes/optimize/Passes.h"
+#include "passes/partition/MoveSteps.h"
+#include "passes/partition/Passes.h"
+#include "passes/sharding/Convert.h"
+
+#include "llvm/ADT/SetVector.h"
+
+#include <map>
+#include <string>
+#include <tuple>
+
+using namespace mlir;
+
+namespace msc::passes {
+namespace {
+
+/// What collectives that run as one share.
+using BucketKey = std::tuple<dist::CollectiveKind, std::vector<int64_t>, std::vector<int32_t>, int64_t, std::string>;
+
+BucketKey keyOf(dist::CollectiveOp op) {
+  bool reduces = op.getKind() == dist::CollectiveKind::AllReduce || op.getKind() == dist::CollectiveKind::ReduceScatter;
+  std::string element;
+  llvm::raw_string_ostream(element) << op.getResult().getType().getElementType();
+  return {op.getKind(), op.getGroupMatrix().vec(), op.getGroupAxes().vec(),
+          reduces ? static_cast<int64_t>(dist::reductionOf(op)) : 0,
+          element};
+}
+
+/// Bytes of the larger side on the rank with the largest part: what a limit of a bucket counts.
+int64_t tensorBytes(dist::CollectiveOp op) {
+  auto bytesOf = [](Value value) {
+    return elementCount(dist::shardingOf(value).capacity(shapeOf(value))) * static_cast<int64_t>(elementBytesOf(value));
+  };
+  return std::max(bytesOf(op.getSource()), bytesOf(op.getResult()));
+}
+
+/// Moves and views compute nothing.
+bool onlyMoves(Operation *op) {
+  auto lower = dyn_cast<net::Lower>(op);
+  return isMoveStep(op) || (lower && lower.loweringKind() == net::LoweringKind::View);
+}
+
+/// Moves and views of the backward pass that only the update reads, directly or through others of this kind.
+llvm::DenseSet<Operation *> gradientsOfParameters(Block &block) {
+  llvm::DenseSet<Operation *> found;
+  for (Operation &op : llvm::reverse(block)) {
+    bool only = onlyMoves(&op) && net::getPhase(&op) == net::Phase::Backward && !op.use_empty();
+    for (Operation *user : op.getUsers())
+      only &= found.contains(user) || isa<net::UpdateOp, net::ReturnOp>(user) || net::getPhase(user) == net::Phase::Update;
+    if (only)
+      found.insert(&op);
+  }
+  return found;
+}
+
+/// Collectives of one kind, in the order in which they become ready.
+class Buckets {
+public:
+  Buckets(Block &block, const FusionRule &rule, const MachineModel &machine, int64_t &number)
+      : block(block), rule(rule), machine(machine), number(number) {}
+
+  void fill(llvm::function_ref<bool(dist::CollectiveKind)> isKind) {
+    llvm::DenseSet<Operation *> gradients = gradientsOfParameters(block);
+    SmallVector<dist::CollectiveOp> ready;
+    for (auto op : block.getOps<dist::CollectiveOp>())
+      if (isKind(op.getKind()) && gradients.contains(op) && !dist::fusionOf(op))
+        ready.push_back(op);
+    for (auto [index, op] : llvm::enumerate(ready)) {
+      Bucket &bucket = open[keyOf(op)];
+      if (!bucket.ops.empty() && !fits(bucket, op, static_cast<int64_t>(index))) {
+        close(bucket);
+        bucket = {};
+      }
+      if (bucket.ops.empty())
+        bucket.first = static_cast<int64_t>(index);
+      bucket.ops.push_back(op);
+      bucket.bytes += tensorBytes(op);
+    }
+    for (auto &[key, bucket] : open)
+      close(bucket);
+  }
+
+private:
+  struct Bucket {
+    SmallVector<Operation *> ops;
+    int64_t bytes = 0;
+    int64_t first = 0; ///< number of the first collective among all of the kind
+  };
+
+  bool fits(const Bucket &bucket, dist::CollectiveOp op, int64_t index) const {
+    for (Operation *at = op.getSource().getDefiningOp(); at && onlyMoves(at); at = at->getOperand(0).getDefiningOp())
+      if (llvm::is_contained(bucket.ops, at))
+        return false;
+    switch (rule.mode) {
+    case FusionRule::Mode::Off: return false;
+    case FusionRule::Mode::Index:
+      return llvm::none_of(rule.indices, [&](int64_t cut) { return bucket.first < cut && cut <= index; });
+    case FusionRule::Mode::Size: return bucket.bytes + tensorBytes(op) <= rule.megabytes << 20;
+    case FusionRule::Mode::Auto: break;
+    }
+    SmallVector<Operation *> together(bucket.ops);
+    together.push_back(op);
+    return bucket.bytes + tensorBytes(op) <= rule.megabytes << 20 &&
+           dist::stepsUs(together, machine) < dist::stepsUs(bucket.ops, machine) + dist::stepUs(op, machine);
+  }
+
+  /// All members stand in front of the last one, and what reads them behind it.
+  void close(const Bucket &bucket) {
+    if (bucket.ops.size() < 2)
+      return;
+    Operation *last = bucket.ops.back();
+    llvm::SetVector<Operation *> readers;
+    for (Operation *op : bucket.ops) {
+      dist::setFusion(op, number);
+      for (Operation *user : op->getUsers())
+        readers.insert(user);
+    }
+    for (size_t i = 0; i < readers.size(); ++i) // grows
+      for (Operation *user : readers[i]->getUsers())
+        readers.insert(user);
+    SmallVector<Operation *> early;
+    for (Operation *reader : readers)
+      if (reader->isBeforeInBlock(last))
+        early.push_back(reader);
+    llvm::sort(early, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+    for (Operation *op : ArrayRef(bucket.ops).drop_back())
+      op->moveBefore(last);
+    for (Operation *reader : llvm::reverse(early))
+      reader->moveAfter(last);
+    ++number;
+  }
+
+  Block &block;
+  const FusionRule &rule;
+  const MachineModel &machine;
+  int64_t &number;
+  std::map<BucketKey, Bucket> open;
+};
+
+struct FuseCollectives : PassWrapper<FuseCollectives, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FuseCollectives)
+  explicit FuseCollectives(const CommFusion &rules) : rules(rules) {}
+  StringRef getArgument() const override { return "msc-fuse-collectives"; }
+  StringRef getDescription() const override { return "runs gradient collectives of one group together, in buckets"; }
+
+  void runOnOperation() override {
+    const MachineModel &machine = dist::machineOf(getOperation());
+    for (auto network : getOperation().getOps<net::NetworkOp>()) {
+      Block &block = network.getBody().front();
+      int64_t number = 1;
+      auto fuse = [&](const FusionRule &rule, llvm::function_ref<bool(dist::CollectiveKind)> isKind) {
+        Buckets(block, rule, machine, number).fill(isKind);
+      };
+      using Kind = dist::CollectiveKind;
+      fuse(rules.allReduce, [](Kind kind) { return kind == Kind::AllReduce; });
+      fuse(rules.reduceScatter, [](Kind kind) { return kind == Kind::ReduceScatter; });
+      fuse(rules.allGather, [](Kind kind) { return kind == Kind::AllGather; });
+      if (failed(verifyPartition(network)))
+        return signalPassFailure();
+    }
+  }
+
+  CommFusion rules;
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createFuseCollectivesPass(const CommFusion &rules) { return std::make_unique<FuseCollectives>(rules); }
+
+} // namespace msc::passes
