@@ -3,6 +3,7 @@
 #include "compiler/PlanWriter.h"
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetAttributes.h"
+#include "passes/sharding/Decisions.h"
 
 #include "mlir/IR/AsmState.h"
 #include "llvm/ADT/StringExtras.h"
@@ -85,19 +86,47 @@ static StringRef valueName(Value value) {
   return net::getValueName(value);
 }
 
-static void writeValue(Value value, PlanTables &tables, plan::OperatorNote::Value *note) {
-  note->set_name(valueName(value).str());
-  auto type = cast<RankedTensorType>(value.getType());
+static void writeValue(StringRef name, Type tensor, PlanTables &tables, plan::OperatorNote::Value *note) {
+  note->set_name(name.str());
+  auto type = cast<RankedTensorType>(tensor);
   note->set_dtype(dataTypeOf(type.getElementType()));
   for (int64_t size : type.getShape())
     note->add_shape(size);
   note->set_sharding(tables.sharding(dist::shardingOf(type)));
 }
 
+/// The note of an operator in whose place others stand.
+static void writeExpansion(DictionaryAttr record, PlanTables &tables) {
+  auto text = [&](StringRef key) { return record.getAs<StringAttr>(key).str(); };
+  auto values = [&](StringRef kind) {
+    auto types = record.getAs<ArrayAttr>((kind + "_types").str()).getAsValueRange<TypeAttr>();
+    return llvm::zip(record.getAs<ArrayAttr>((kind + "_names").str()).getAsValueRange<StringAttr>(), types);
+  };
+  plan::OperatorNote *note = tables.plan.add_operators();
+  note->set_name(text("name"));
+  note->set_op(text("op"));
+  note->set_scope(text("scope"));
+  note->set_location(tables.location(Location(record.getAs<LocationAttr>("location"))));
+  note->set_in_strategy(text("in_strategy"));
+  note->set_out_strategy(text("out_strategy"));
+  note->set_origin(text("origin"));
+  for (auto [name, type] : values("operand"))
+    writeValue(name, type, tables, note->add_operands());
+  for (auto [name, type] : values("result"))
+    writeValue(name, type, tables, note->add_results());
+}
+
 void writeOperatorNotes(net::NetworkOp network, PlanTables &tables) {
+  auto expansions = network->getAttrOfType<ArrayAttr>(passes::expansionsAttributeName);
+  int64_t told = -1; // expansion
   for (Operation &op : network.getBody().front()) {
     if (!isa<net::Operator>(op) || net::getPhase(&op) != net::Phase::Forward)
       continue;
+    if (std::optional<net::Whole> whole = net::getWhole(&op)) {
+      if (whole->index > told)
+        writeExpansion(cast<DictionaryAttr>(expansions[told = whole->index]), tables);
+      continue;
+    }
     plan::OperatorNote *note = tables.plan.add_operators();
     note->set_name(net::getInstanceName(&op).str());
     note->set_op(op.getName().stripDialect().str());
@@ -109,9 +138,9 @@ void writeOperatorNotes(net::NetworkOp network, PlanTables &tables) {
       note->set_out_strategy(net::strategyText(*strategy));
     note->set_origin(net::getStrategyOrigin(&op).str());
     for (Value operand : op.getOperands())
-      writeValue(operand, tables, note->add_operands());
+      writeValue(valueName(operand), operand.getType(), tables, note->add_operands());
     for (Value result : op.getResults())
-      writeValue(result, tables, note->add_results());
+      writeValue(valueName(result), result.getType(), tables, note->add_results());
   }
 }
 

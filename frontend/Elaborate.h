@@ -127,6 +127,7 @@ private:
   Environment globals; ///< top-level constants and `devices`
   int64_t devices = 1;
   llvm::StringMap<const ast::Graph *> cells;
+  llvm::SmallVector<llvm::StringRef> openCells; ///< whose bodies are being elaborated, outermost first
   std::vector<std::unique_ptr<ast::File>> imported;
   std::set<std::string> importedPaths;
   std::set<std::string> usedDefines;

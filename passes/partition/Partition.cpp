@@ -45,6 +45,8 @@ public:
         return failure();
     for (Operation *op : llvm::reverse(expanded))
       op->erase();
+    if (!expansions.empty())
+      network->setAttr(expansionsAttributeName, ArrayAttr::get(network.getContext(), expansions));
     return success();
   }
 
@@ -68,6 +70,7 @@ private:
   DenseMap<Operation *, Uses> uses;               // of forward operators
   DenseMap<int64_t, Operation *> forwardById;
   llvm::StringMap<net::ParamOp> paramByName;
+  SmallVector<Attribute> expansions; // a record of each of those
   SmallVector<Operation *> expanded; // others stand in their places; their gradients still ask for them
   MoveBuilder moves;
 
@@ -257,11 +260,15 @@ private:
     SmallVector<Operation *> parts;
     for (Operation *part = last ? last->getNextNode() : &op->getBlock()->front(); part != op; part = part->getNextNode())
       parts.push_back(part);
+    if (auto id = net::getId(op)) // the gradient belongs to the parts now
+      net::setId(results.front().getDefiningOp(), *id);
     for (Operation *part : parts) {
       net::setPhase(part, net::getPhase(op));
       net::setScope(part, net::getScope(op));
-      if (isa<net::Operator>(part))
+      if (isa<net::Operator>(part)) {
         net::setInstanceName(part, partName(op, part));
+        net::setWhole(part, op, expansions.size());
+      }
       uses[part].assignment = *assignment; // for parts that name its factors
       if (failed(partition(part)))
         return failure();
@@ -270,9 +277,39 @@ private:
       net::setValueNames(value.getDefiningOp(), {net::getValueName(result)});
       Sharding sharding = own[value]; // a copy: the map may grow
       own[result] = sharding;
+      result.setType(dist::withSharding(result.getType(), sharding));
       result.replaceAllUsesWith(value);
     }
+    expansions.push_back(recordOf(op));
     return success();
+  }
+
+  /// What reports say of an operator that is not there any more.
+  DictionaryAttr recordOf(Operation *op) {
+    Builder builder(op->getContext());
+    NamedAttrList record;
+    auto strategy = [](std::optional<net::Strategy> pieces) { return pieces ? net::strategyText(*pieces) : ""; };
+    record.set("name", builder.getStringAttr(net::getInstanceName(op)));
+    record.set("op", builder.getStringAttr(op->getName().stripDialect()));
+    record.set("scope", builder.getStringAttr(net::getScope(op)));
+    record.set("location", LocationAttr(op->getLoc()));
+    record.set("in_strategy", builder.getStringAttr(strategy(net::getInStrategy(op))));
+    record.set("out_strategy", builder.getStringAttr(strategy(net::getOutStrategy(op))));
+    record.set("origin", builder.getStringAttr(net::getStrategyOrigin(op)));
+    auto typesOf = [&](ValueRange values) {
+      return builder.getTypeArrayAttr(llvm::to_vector(values.getTypes()));
+    };
+    auto namesOf = [&](ValueRange values) {
+      SmallVector<Attribute> names;
+      for (Value value : values)
+        names.push_back(builder.getStringAttr(nameOfValue(value)));
+      return builder.getArrayAttr(names);
+    };
+    record.set("operand_types", typesOf(op->getOperands()));
+    record.set("result_types", typesOf(op->getResults()));
+    record.set("operand_names", namesOf(op->getOperands()));
+    record.set("result_names", namesOf(op->getResults()));
+    return record.getDictionary(op->getContext());
   }
 
   /// "softmax.ReduceMax": what dumps call a part of an expanded operator.
