@@ -449,7 +449,7 @@ bool OperatorBuilder::finish(Operation *op) {
     return false;
   if (outStrategy && !checkStrategy(outStrategy->pieces, op->getResults(), "out_strategy", "result"))
     return false;
-  bool keep = !parent.options.repropagate || origin == "user";
+  bool keep = !parent.options.repropagate || origin == "user" || origin == "dump"; // dump: edited in an earlier one
   if (inStrategy && keep)
     net::setInStrategy(op, inStrategy->pieces);
   if (outStrategy && keep)
