@@ -76,9 +76,12 @@ private:
     std::string kind;
     for (size_t column = 0; column < row.size(); ++column) {
       for (size_t at = 0; at < row[column].size();) {
-        bool isNumber = isNamed(column) && isDigit(row[column][at]);
-        kind += isNumber ? '#' : row[column][at];
-        isNumber ? static_cast<void>(takeNumber(row[column], at)) : static_cast<void>(++at);
+        if (!isNamed(column) || !isDigit(row[column][at])) {
+          kind += row[column][at++];
+          continue;
+        }
+        takeNumber(row[column], at);
+        kind += '#';
       }
       kind += '\n';
     }

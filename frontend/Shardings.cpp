@@ -148,6 +148,7 @@ bool Shardings::take(const ast::Arg &field, Value value, const Environment &env)
 }
 
 bool Shardings::remember(Value value, GivenSharding sharding) {
+  namesAxes |= !sharding.partial.empty() || any_of(sharding.dims, [](const auto &dim) { return dim.has_value(); });
   auto [entry, added] = given.try_emplace(value, sharding);
   const GivenSharding &first = entry->second;
   if (added || (first.dims == sharding.dims && first.partial == sharding.partial))
@@ -414,6 +415,18 @@ private:
   bool named = false;          ///< a sharding speaks of this operator
 };
 
+/// What is said of the values of a body holds in the round that is peeled, too.
+void Shardings::peelLast(net::RepeatOp repeat, IRMapping &mapping) {
+  net::peelLast(repeat, mapping);
+  repeat.getBody().walk([&](Operation *op) {
+    for (Value result : op->getResults())
+      if (auto found = given.find(result); found != given.end()) {
+        GivenSharding sharding = found->second;
+        given.try_emplace(mapping.lookup(result), std::move(sharding));
+      }
+  });
+}
+
 /// A sharding of a result of a repeat speaks of the operator in its last round alone, which is peeled.
 bool Shardings::moveIntoLastRounds() {
   for (;;) {
@@ -425,10 +438,7 @@ bool Shardings::moveIntoLastRounds() {
     IRMapping mapping;
     Value yielded = repeat.yielded()[result.getResultNumber()];
     if (repeat.rounds() > 1) {
-      net::peelLast(repeat, mapping);
-      for (auto &[value, sharding] : SmallVector<std::pair<Value, GivenSharding>>(given.begin(), given.end()))
-        if (Value copy = mapping.lookupOrNull(value); copy && copy != value && !isa<BlockArgument>(value))
-          given.try_emplace(copy, sharding);
+      peelLast(repeat, mapping);
       yielded = mapping.lookupOrDefault(yielded);
     } else {
       auto argument = dyn_cast<BlockArgument>(yielded);
@@ -443,7 +453,7 @@ bool Shardings::moveIntoLastRounds() {
 
 bool Shardings::speaksOf(Operation *op) const {
   return isa<net::ShardingRuleInterface>(op) &&
-         (!given.empty() || (net::getOutStrategy(op) && !net::getInStrategy(op)));
+         (namesAxes || (net::getOutStrategy(op) && !net::getInStrategy(op)));
 }
 
 /// Expands the body's strategies round by round until what is known of the carried values stays the same: then all later
@@ -452,7 +462,13 @@ bool Shardings::pinRepeat(net::RepeatOp repeat, int64_t devices) {
   if (!repeat.walk([&](Operation *op) { return speaksOf(op) ? WalkResult::interrupt() : WalkResult::advance(); })
            .wasInterrupted())
     return true;
-  repeat.getBody().walk([](net::RepeatOp inner) { net::unroll(inner); });
+  repeat.getBody().walk([&](net::RepeatOp inner) {
+    while (inner.rounds() > 1) {
+      IRMapping mapping;
+      peelLast(inner, mapping);
+    }
+    net::unroll(inner);
+  });
   Block &body = repeat.getBody().front();
   SmallVector<Operation *> open; // that get their strategies here
   for (Operation &op : body)

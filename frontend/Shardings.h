@@ -65,6 +65,7 @@ private:
   bool checkAxes(const GivenSharding &sharding);
   bool remember(mlir::Value value, GivenSharding sharding);
   bool moveIntoLastRounds();
+  void peelLast(net::RepeatOp repeat, mlir::IRMapping &mapping);
   bool speaksOf(mlir::Operation *op) const;
   bool pinBlock(mlir::Block &block, int64_t devices);
   bool pinRepeat(net::RepeatOp repeat, int64_t devices);
@@ -73,6 +74,7 @@ private:
   Evaluator &evaluator;
   std::map<std::string, Axis> axes;
   llvm::MapVector<mlir::Value, GivenSharding> given;
+  bool namesAxes = false; ///< some of them says more than `auto`
   llvm::DenseMap<mlir::Value, std::vector<Cut>> known;
   int64_t round = 0; ///< of the repeat whose body is being pinned
 };

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cassert>
+#include <initializer_list>
 #include <limits>
 #include <queue>
 #include <tuple>
@@ -80,7 +81,8 @@ public:
     goalElements = localElements(goalLists);
     startElements = localElements(listsOf(start));
     mayReplicate = isWhole(start) || isWhole(goal);
-    leastLink = cheapestLink();
+    leastReduce = cheapestOf({MoveKind::AllReduce, MoveKind::ReduceScatter});
+    leastMove = cheapestOf({MoveKind::AllGather, MoveKind::AlltoAll, MoveKind::CollectivePermute, MoveKind::Exchange});
   }
 
   std::optional<std::vector<ReshardStep>> run() {
@@ -129,7 +131,7 @@ private:
   Lists goalLists;
   int64_t startElements = 0, goalElements = 0;
   bool mayReplicate = false;
-  LinkCost leastLink;
+  LinkCost leastReduce, leastMove;
 
   std::vector<Node> nodes;
   std::priority_queue<Entry> open;
@@ -255,27 +257,29 @@ private:
 
   //===-- lower bound -----------------------------------------------------===//
 
-  LinkCost cheapestLink() const {
+  /// The least of every term over the given kinds and all levels.
+  LinkCost cheapestOf(std::initializer_list<MoveKind> kinds) const {
     LinkCost least{1e300, 1e300, 1e300};
     for (const LinkLevel &level : machine.levels)
-      for (size_t kind = 1; kind < moveKinds; ++kind) {
-        least.alphaUs = std::min(least.alphaUs, level.costs[kind].alphaUs);
-        least.hopUs = std::min(least.hopUs, level.costs[kind].hopUs);
-        least.betaUsPerByte = std::min(least.betaUsPerByte, level.costs[kind].betaUsPerByte);
+      for (MoveKind kind : kinds) {
+        const LinkCost &cost = level.costs[static_cast<size_t>(kind)];
+        least.alphaUs = std::min(least.alphaUs, cost.alphaUs);
+        least.hopUs = std::min(least.hopUs, cost.hopUs);
+        least.betaUsPerByte = std::min(least.betaUsPerByte, cost.betaUsPerByte);
       }
     return least;
   }
 
-  /// Axes along which ranks have to talk: partial ones that the goal completes, and those that cut a dimension where the
-  /// goal does not cut it by the same axis behind as many pieces.
-  AxisSet mustTalk(const State &state, const Lists &lists) const {
+  /// Partial axes that the goal completes.
+  AxisSet reducedAxes(const State &state) const {
     AxisSet set = 0;
     for (size_t axis = 0; axis < axes.size(); ++axis)
       if (isPartial(state.place[axis]) && state.place[axis] != goal.place[axis])
         set |= AxisSet(1) << axis;
-    return set | movedAxes(lists, goalLists);
+    return set;
   }
 
+  /// Axes that cut a dimension where the goal does not cut it by the same axis behind as many pieces.
   AxisSet movedAxes(const Lists &from, const Lists &to) const {
     AxisSet set = 0;
     for (size_t dim = 0; dim < shape.size(); ++dim) {
@@ -300,24 +304,40 @@ private:
     return false;
   }
 
-  double bound(const State &state) const {
-    if (state == goal)
-      return 0;
-    Lists lists = listsOf(state);
-    AxisSet talk = mustTalk(state, lists);
-    if (talk == 0)
-      return 0;
-    int64_t hops = 0; // a group over several axes has at least as many members as groups over each have together
+  /// Least time of starting steps whose groups take up all of `talk`: a group over several axes has at least as many members
+  /// as groups over each have together.
+  double startUs(AxisSet talk, const LinkCost &least) const {
+    int64_t hops = 0;
     for (AxisSet left = talk; left != 0; left &= left - 1)
       hops += axes[std::countr_zero(left)] - 1;
-    bool reduces = false;
-    for (size_t axis = 0; axis < axes.size(); ++axis)
-      reduces |= isPartial(state.place[axis]) && state.place[axis] != goal.place[axis];
-    int64_t elements = reduces ? goalElements : lacking(lists, goalLists);
-    if (elements == 0)
+    return least.alphaUs + least.hopUs * static_cast<double>(hops);
+  }
+
+  /// No way to the goal takes less. A reduction brings no rank an element outside of its shard, and no other move reduces:
+  /// both have to start, and each has its own bytes.
+  double bound(const State &state) const {
+    if (state == goal || goalElements == 0)
       return 0;
-    return leastLink.alphaUs + leastLink.hopUs * static_cast<double>(hops) +
-           leastLink.betaUsPerByte * static_cast<double>(elements) * static_cast<double>(elementBytes);
+    Lists lists = listsOf(state);
+    AxisSet reduced = reducedAxes(state), moved = movedAxes(lists, goalLists);
+    int64_t lacks = moved != 0 ? lacking(lists, goalLists) : 0;
+    double us = reduced != 0 ? startUs(reduced, leastReduce) : 0.0, bytes = static_cast<double>(elementBytes);
+    us += leastReduce.betaUsPerByte * bytes * reducedElements(reduced);
+    if (lacks > 0)
+      us += startUs(moved, leastMove) + leastMove.betaUsPerByte * bytes * static_cast<double>(lacks);
+    return us;
+  }
+
+  /// Elements that a rank receives at least while the axes in `reduced` (m ranks) are reduced. A shard is never smaller than
+  /// the tensor cut by all n other ranks; a ReduceScatter among k of m receives (1 - 1 / k) of it and leaves 1 / k, so all
+  /// of them together receive tensor / n * (1 - 1 / m), and an AllReduce more.
+  double reducedElements(AxisSet reduced) const {
+    double members = 1, tensor = 1;
+    for (AxisSet left = reduced; left != 0; left &= left - 1)
+      members *= static_cast<double>(axes[std::countr_zero(left)]);
+    for (int64_t size : shape)
+      tensor *= static_cast<double>(size);
+    return tensor * (members - 1) / static_cast<double>(devices);
   }
 
   //===-- the queue -------------------------------------------------------===//

@@ -190,6 +190,23 @@ TEST(Repeat, WithinRepeatsHasAVariableOfItsOwn) {
             "i=0..5[ i_2=0..2[ c{i}.r{i_2} ] ]");
 }
 
+TEST(Repeat, WithinRepeatsStaysFoldedWhereNoShardingSpeaks) {
+  std::string nested = R"(  %h = repeat i in 0..5 with %t = %x {
+    %u = repeat j in 0..3 with %v = %t {
+      param %w: f32[32] = Zeros() {sharding: (CUT)}
+      %s = Mul(%v, %w)
+      yield %s
+    }
+    yield %u
+  }
+  return out: %h
+)";
+  auto cut = [&](const std::string &axis) { return onMesh(std::string(nested).replace(nested.find("CUT"), 3, axis)); };
+  EXPECT_EQ(outlineOf(cut("auto")), "i=0..5[ j=0..3[ %w.{i}.{j} s.{i}.{j} ] ]");
+  EXPECT_EQ(outlineOf(cut("model")), "i=0..5[ %w.{i}.0 s.{i}.0((1, 4), (4)) %w.{i}.1 s.{i}.1((1, 4), (4)) "
+                                     "%w.{i}.2 s.{i}.2((1, 4), (4)) ]");
+}
+
 TEST(Repeat, OfOneRoundIsUnrolled) {
   EXPECT_EQ(outlineOf(networkOf("  %h = repeat i in 7..8 with %t = %x {\n    %r = ReLU(%t)\n    yield %r\n  }\n  return out: %h\n")),
             "r.7");

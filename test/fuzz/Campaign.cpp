@@ -25,6 +25,16 @@ static void runOne(std::string input) {
   LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t *>(current.data()), current.size());
 }
 
+/// What the fuzzer calls a change, else changed bytes.
+static void change(std::string &input, Random &random) {
+  if (!LLVMFuzzerCustomMutator)
+    return mutate(input, random);
+  constexpr size_t growth = 4096;
+  size_t size = input.size();
+  input.resize(size + growth);
+  input.resize(LLVMFuzzerCustomMutator(reinterpret_cast<uint8_t *>(input.data()), size, input.size(), static_cast<unsigned>(random())));
+}
+
 int main(int argc, char **argv) {
   std::vector<std::string> seeds = fuzzSeeds();
   if (argc == 2 && std::filesystem::is_directory(argv[1])) {
@@ -45,9 +55,9 @@ int main(int argc, char **argv) {
     Random random(i);
     std::string input = seeds[random() % seeds.size()];
     for (uint64_t changes = 1 + random() % 4; changes > 0; --changes)
-      mutate(input, random);
+      change(input, random);
     runOne(std::move(input));
   }
-  printCampaign(cases, "changed inputs");
+  printCampaign(cases, campaignSummary ? campaignSummary(cases) : "changed inputs");
   return 0;
 }

@@ -1,17 +1,19 @@
-// Plans with fields changed at random, as if re-sealed: the checker refuses them, or they run inside their arena. The plan
-// holds no generated code, which is trusted.
+// Plans that are changed and sealed again: the reader or the checker refuses them, or they run inside their arena. The input is
+// a serialised plan. Generated kernels, which are trusted, are found and bound, but not called.
 #include "runtime/comm/thread/ThreadWorld.h"
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/plan/PlanChecker.h"
 #include "runtime/plan/PlanFile.h"
-#include "test/Campaign.h"
+#include "test/fuzz/Fuzzer.h"
+#include "test/fuzz/Mutation.h"
 #include "test/runtime/PlanBuilder.h"
 
 #include <cstring>
+#include <fmt/format.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/stubs/logging.h>
-#include <random>
+#include <openssl/evp.h>
 #include <thread>
 
 using namespace msc;
@@ -21,7 +23,6 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
-using Random = std::mt19937_64;
 
 /// All messages inside a message, itself included.
 void collect(Message *message, std::vector<Message *> &all) {
@@ -52,7 +53,7 @@ uint64_t number(Random &random) {
 }
 
 /// Changes one field of one message: another number, one element more or less, two elements swapped.
-void mutate(plan::Plan &plan, Random &random) {
+void changeField(plan::Plan &plan, Random &random) {
   std::vector<Message *> all;
   collect(&plan, all);
   Message *message = all[random() % all.size()];
@@ -121,13 +122,67 @@ PlanBuilder everything() {
   return builder;
 }
 
-constexpr size_t guard = 4096;
+/// A CPU whose launches do nothing.
+class KernellessDevice : public device::Device {
+public:
+  explicit KernellessDevice(std::shared_ptr<device::KernelLibrary> kernels)
+      : cpu(device::createCpuDevice(std::move(kernels), {1, {}})) {}
+  const char *name() const override { return cpu->name(); }
+  Result<std::byte *> allocateArena(uint64_t bytes) override { return cpu->allocateArena(bytes); }
+  Result<std::unique_ptr<device::Operation>> prepareLaunch(const device::LaunchSpec &spec) override {
+    struct Nothing : device::Operation {
+      Status run() override { return {}; }
+    };
+    auto launch = cpu->prepareLaunch(spec);
+    if (!launch)
+      return launch;
+    return std::unique_ptr<device::Operation>(new Nothing);
+  }
+  Result<std::unique_ptr<device::Operation>> prepareMatMul(const device::MatMulSpec &spec) override { return cpu->prepareMatMul(spec); }
+  Result<std::unique_ptr<device::Operation>> prepareCopy(const device::CopySpec &spec) override { return cpu->prepareCopy(spec); }
+  Result<std::unique_ptr<device::Operation>> prepareFill(const device::FillSpec &spec) override { return cpu->prepareFill(spec); }
+  Status finishPreparation() override { return cpu->finishPreparation(); }
+  Status upload(std::byte *target, const void *source, size_t bytes) override { return cpu->upload(target, source, bytes); }
+  Status download(void *target, const std::byte *source, size_t bytes) override { return cpu->download(target, source, bytes); }
+  Status synchronize() override { return cpu->synchronize(); }
+  uint64_t allocatedBytes() const override { return cpu->allocatedBytes(); }
 
-/// Runs a plan that the checker accepted; an arena between guards that must stay as they were.
+private:
+  std::unique_ptr<device::Device> cpu;
+};
+
+/// An arena of its own allocation, so that AddressSanitizer sees its ends; libraries without instrumentation meet the guards.
+class GuardedArena {
+public:
+  explicit GuardedArena(uint64_t bytes) : bytes(bytes), memory(new(alignment) std::byte[bytes + 2 * guard]) {
+    std::memset(memory.get(), 0x5a, guard);
+    std::memset(begin(), 0, bytes);
+    std::memset(begin() + bytes, 0x5a, guard);
+  }
+  std::byte *begin() const { return memory.get() + guard; }
+  bool guardsHold() const {
+    for (size_t i = 0; i < guard; ++i)
+      if (memory[i] != std::byte{0x5a} || memory[guard + bytes + i] != std::byte{0x5a})
+        return false;
+    return true;
+  }
+
+private:
+  static constexpr size_t guard = 4096;
+  static constexpr std::align_val_t alignment{64};
+  struct Delete {
+    void operator()(std::byte *pointer) const { ::operator delete[](pointer, alignment); }
+  };
+  uint64_t bytes;
+  std::unique_ptr<std::byte[], Delete> memory;
+};
+
+/// Constants and one step of a plan that the checker accepted, unless it is large.
 void runGuarded(const plan::Plan &plan, const plan::Program &program) {
+  constexpr uint64_t mostDevices = 16, mostBytes = 1 << 22;
   PlanIndex index(plan);
   auto kernels = device::KernelLibrary::load(plan);
-  if (!kernels || index.devices() > 16 || plan.arena_bytes() > (1 << 24))
+  if (!kernels || plan.devices() > mostDevices || plan.arena_bytes() > mostBytes)
     return;
   auto hub = *comm::ThreadHub::create(index.devices());
   std::vector<std::thread> ranks;
@@ -135,75 +190,82 @@ void runGuarded(const plan::Plan &plan, const plan::Program &program) {
     ranks.emplace_back([&, rank] {
       auto world = hub->world(rank);
       world->setTimeout(std::chrono::seconds(20));
-      auto device = device::createCpuDevice(*kernels, {1, {}});
-      std::vector<std::byte> memory(plan.arena_bytes() + 2 * guard + 64, std::byte{0x5a});
-      std::byte *arena = memory.data() + guard;
-      arena += 64 - reinterpret_cast<uintptr_t>(arena) % 64;
-      std::memset(arena, 0, plan.arena_bytes());
-      auto executor = Executor::create(index, program, *world, *device, arena);
-      if (!executor) {
-        world->abort(executor.error());
-        return;
-      }
-      Status status = (*executor)->runConstants();
+      KernellessDevice device(*kernels);
+      GuardedArena arena(plan.arena_bytes());
+      auto executor = Executor::create(index, program, *world, device, arena.begin());
+      Status status = executor ? (*executor)->runConstants() : Status(executor.error());
       if (status)
         status = (*executor)->runStep();
       if (!status)
         world->abort(status.error());
-      for (std::byte *byte = memory.data(); byte < arena; ++byte)
-        ASSERT_EQ(*byte, std::byte{0x5a}) << "wrote before the arena";
-      for (std::byte *byte = arena + plan.arena_bytes(); byte < memory.data() + memory.size(); ++byte)
-        ASSERT_EQ(*byte, std::byte{0x5a}) << "wrote behind the arena";
+      require(arena.guardsHold(), "wrote beside the arena");
     });
   for (std::thread &rank : ranks)
     rank.join();
 }
 
-TEST(PlanFuzz, ChangedPlansAreRefusedOrRunInsideTheirArena) {
-  plan::Plan original = everything().plan;
-  Status sound = plan::checkPlan(original);
-  ASSERT_TRUE(sound) << sound.error().message;
-  runGuarded(original, original.programs(0));
-  const uint64_t cases = campaignCases(2000);
-  uint64_t refused = 0, ran = 0;
-  for (uint64_t seed = 0; seed < cases; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    Random random(seed);
-    plan::Plan plan = original;
-    for (uint64_t i = 0; i <= seed % 3; ++i)
-      mutate(plan, random);
-    // Through the file format: what is run is what a re-sealed file would hold.
-    Result<plan::Plan> read = plan::decodePlan(plan::encodePlan(plan), "net.plan");
-    ASSERT_TRUE(read) << read.error().message;
-    if (Status status = plan::checkPlan(*read); !status) {
-      EXPECT_EQ(status.error().code, ExitCode::BadFile);
-      EXPECT_FALSE(status.error().message.empty());
-      ++refused;
-      continue;
-    }
-    ++ran;
-    for (const plan::Program &program : read->programs())
-      runGuarded(*read, program);
-  }
-  printCampaign(cases, "changed plans, " + std::to_string(refused) + " refused, " + std::to_string(ran) + " ran");
-  EXPECT_GT(refused, cases / 4);
-  EXPECT_GT(ran, cases * 3 / 20);
+/// A plan file of any content, with a checksum that is right.
+std::string sealed(const std::string &content) {
+  std::string bytes = "msc-plan";
+  bytes += {static_cast<char>(plan::planFormat), 0, 0, 0};
+  bytes += content;
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned length = 0;
+  EVP_Digest(bytes.data(), bytes.size(), digest, &length, EVP_sha256(), nullptr);
+  return bytes.append(reinterpret_cast<char *>(digest), length);
 }
 
-TEST(PlanFuzz, ChangedBytesAreDecodedOrRefused) {
-  google::protobuf::LogSilencer silent;
-  std::string bytes = everything().plan.SerializeAsString();
-  const uint64_t cases = campaignCases(2000);
-  for (uint64_t seed = 0; seed < cases; ++seed) {
-    Random random(seed);
-    std::string changed = bytes;
-    for (int i = 0; i < 3; ++i)
-      changed[random() % changed.size()] = static_cast<char>(random());
-    plan::Plan plan;
-    if (plan.ParseFromString(changed))
-      (void)plan::checkPlan(plan).isOk(); // must return
-  }
-  printCampaign(cases, "plans with changed bytes");
-}
+struct {
+  uint64_t unreadable = 0, refused = 0, ran = 0;
+} tally;
 
 } // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  google::protobuf::LogSilencer silent;
+  Result<plan::Plan> read = plan::decodePlan(sealed({reinterpret_cast<const char *>(data), size}), "net.plan");
+  Status status = read ? plan::checkPlan(*read) : Status(read.error());
+  if (!status) {
+    require(status.error().code == ExitCode::BadFile, "refused with another code");
+    require(!status.error().message.empty(), "refused without a reason");
+    ++(read ? tally.refused : tally.unreadable);
+    return 0;
+  }
+  ++tally.ran;
+  for (const plan::Program &program : read->programs())
+    runGuarded(*read, program);
+  return 0;
+}
+
+/// Fields are changed as a rule, bytes now and then: these are seldom a plan.
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t limit, unsigned seed) {
+  google::protobuf::LogSilencer silent;
+  Random random(seed);
+  std::string bytes(reinterpret_cast<const char *>(data), size);
+  plan::Plan plan;
+  if (random() % 4 != 0 && plan.ParseFromString(bytes)) {
+    changeField(plan, random);
+    bytes = plan.SerializeAsString();
+  } else {
+    mutate(bytes, random);
+  }
+  bytes.resize(std::min(bytes.size(), limit));
+  std::copy(bytes.begin(), bytes.end(), data);
+  return bytes.size();
+}
+
+std::string msc::test::campaignSummary(uint64_t cases) {
+  require(tally.refused > cases / 4, "too few plans reached the checker and were refused");
+  require(tally.ran > cases / 10, "too few plans ran");
+  return fmt::format("changed plans, {} no plan any more, {} refused, {} ran", tally.unreadable, tally.refused, tally.ran);
+}
+
+std::vector<std::string> msc::test::fuzzSeeds() {
+  std::vector<std::string> seeds{everything().plan.SerializeAsString()};
+#ifdef MSC_COMPILED_PLAN
+  Result<plan::Plan> compiled = plan::readPlan(MSC_COMPILED_PLAN);
+  require(compiled.isOk(), "there is no compiled plan");
+  seeds.push_back(compiled->SerializeAsString());
+#endif
+  return seeds;
+}
