@@ -188,13 +188,13 @@ Status DumpFolder::write(llvm::StringRef stage, Print text, Print graph) {
 Status DumpFolder::finish(const std::string &input) {
   if (!waiting)
     return Status::ok();
+  std::error_code error;
+  for (int64_t rank : chosen)
+    if (fs::create_directories(fs::path(path) / folderOf(rank), error); error) // before anything is replaced
+      return cannotCreate(fs::path(path) / folderOf(rank), error);
   std::set<fs::path> written;
   for (int64_t rank : chosen) {
-    std::error_code error;
     fs::path folder = fs::path(path) / folderOf(rank);
-    fs::create_directories(folder, error);
-    if (error)
-      return cannotCreate(folder, error);
     for (const fs::directory_entry &file : fs::directory_iterator(fs::path(*waiting) / folderOf(rank), error)) {
       fs::path target = folder / file.path().filename();
       if (!isSameFile(target, input))
