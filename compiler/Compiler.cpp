@@ -50,7 +50,7 @@ std::string defaultOutput(const std::string &input) {
 std::vector<ContextOption> contextOptions() {
   std::vector<ContextOption> options;
   for (StringRef name : net::contextOptionNames())
-    options.push_back({name.str(), net::contextOptionHelp(name)});
+    options.push_back({name.str(), net::contextOptionHelp(name), net::contextOptionValues(name)});
   return options;
 }
 
