@@ -8,6 +8,8 @@ namespace msc {
 namespace {
 
 constexpr size_t terms = 4; ///< alpha, hop, beta, beyond the cache
+/// No collective is free: alpha is at least this share of the shortest sample, whose few bytes take less time than its start.
+constexpr double latencyShare = 0.5;
 using Row = std::array<double, terms>;
 
 /// Least squares over the terms in `subset` by normal equations; false where they are not independent.
@@ -84,6 +86,9 @@ LinkCost fitShape(const std::vector<CollectiveSample> &samples, double ownShare,
   constexpr int rounds = 4;
   constexpr double smallestError = 0.02;
   LinkCost cost{.ownShare = ownShare, .cacheBytes = cacheBytes};
+  double leastAlpha = latencyShare * std::min_element(samples.begin(), samples.end(), [](const auto &a, const auto &b) {
+                                       return a.us < b.us;
+                                     })->us;
   std::vector<double> weights;
   for (const CollectiveSample &sample : samples)
     weights.push_back(1 / sample.us);
@@ -94,10 +99,10 @@ LinkCost fitShape(const std::vector<CollectiveSample> &samples, double ownShare,
       auto others = static_cast<double>(samples[i].groupSize - 1);
       double handled = static_cast<double>(samples[i].bytes) * (1 + ownShare / others), w = weights[i];
       rows.push_back({w, w * others, w * handled, w * std::max(0.0, handled - cacheBytes)});
-      values.push_back(w * samples[i].us);
+      values.push_back(w * (samples[i].us - leastAlpha));
     }
     Row solution = solveNonNegative(rows, values);
-    cost.alphaUs = solution[0];
+    cost.alphaUs = leastAlpha + solution[0];
     cost.hopUs = solution[1];
     cost.betaUsPerByte = solution[2];
     cost.beyondCacheUsPerByte = solution[3];

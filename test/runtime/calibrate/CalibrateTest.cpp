@@ -61,6 +61,21 @@ TEST(FitLinkCost, NeverFallsWithSizeOrGroup) {
   }
 }
 
+TEST(FitLinkCost, FindsALatencyInNoise) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 50; ++round) {
+    // A busy machine leaves the time for few sizes, and single samples that took many times as long.
+    std::vector<CollectiveSample> samples;
+    double shortest = INFINITY;
+    for (int64_t bytes = 512; bytes <= 512 << 2 * (round % 5); bytes *= 4) {
+      double us = (4 + 1e-4 * static_cast<double>(bytes)) * std::exp(std::normal_distribution<double>(0, 1)(random));
+      samples.push_back({MoveKind::AlltoAll, 2, bytes, us});
+      shortest = std::min(shortest, us);
+    }
+    EXPECT_GE(fitLinkCost(samples).us(2, 0), 0.499 * shortest); // rounded to six digits
+  }
+}
+
 TEST(FitLinkCost, TakesOneSample) {
   LinkCost cost = fitLinkCost({{MoveKind::AllReduce, 2, 1024, 10}});
   EXPECT_NEAR(cost.us(2, 1024), 10, 1e-3);
