@@ -228,6 +228,8 @@ private:
   bool afterPartition() {
     writeOperatorNotes(network(), tables);
     computeUs = priceOperators(network(), dist::machineOf(network()));
+    if (Status status = dumps.chooseRanks(*module); !status)
+      return fail(status.error());
     return dumpRanks("step_parallel_end", frontend::RankDumpKind::ParallelEnd) &&
            dumpRanks("18_execute", frontend::RankDumpKind::Execute);
   }
@@ -246,7 +248,8 @@ private:
       if (!sound)
         return fail({ExitCode::Internal, "the compiled plan does not pass its own check: " + sound.error().message,
                      "please report this with the network"});
-      return true;
+      Status dumped = dumps.finish(options.input);
+      return dumped ? true : fail(dumped.error());
     });
   }
 

@@ -98,6 +98,8 @@ private:
   mlir::Location locationOf(const ast::Place &place, const ast::Origin &origin);
 
   // Dumps (ElaborateDump.cpp).
+  bool checkOperandTypes(const std::optional<ast::Signature> &signature, llvm::ArrayRef<ast::Arg> args,
+                         const Frame &frame);
   bool elaborateDump(const ast::File &file);
   bool checkStage(const ast::File &file);
   bool declareDumpParam(const ast::DumpParam &param, const ast::Block &parameters, Frame &frame);

@@ -497,7 +497,7 @@ bool Elaborator::runReturn(const ast::Return &statement, Frame &frame, std::vect
       name = "output" + (results.empty() ? "" : "_" + std::to_string(results.size()));
     results.push_back({name, succeeded(value) ? *value : Value(), arg.key.empty() ? arg.value.place : arg.keyPlace});
   }
-  return sound;
+  return sound && checkOperandTypes(statement.signature, statement.args, frame);
 }
 
 bool Elaborator::runAssign(const ast::Assign &assign, Frame &frame) {

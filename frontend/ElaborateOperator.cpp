@@ -452,8 +452,9 @@ bool OperatorBuilder::checkStrategy(const net::Strategy &strategy, ValueRange va
   return true;
 }
 
-/// The types that a dump prints below a node; an edit that contradicts them is a mistake.
 bool OperatorBuilder::checkSignature() {
+  if (!parent.checkOperandTypes(call.signature, call.args, frame))
+    return false;
   if (!call.signature || !call.signature->results)
     return true;
   for (auto [written, type] : zip(*call.signature->results, state.types)) {
@@ -472,7 +473,7 @@ bool OperatorBuilder::finish(Operation *op) {
     return false;
   if (outStrategy && !checkStrategy(outStrategy->pieces, op->getResults(), "out_strategy", "result"))
     return false;
-  bool keep = !parent.options.repropagate || origin == "user";
+  bool keep = !parent.options.repropagate || origin == "user" || origin == "dump"; // dump: edited in an earlier one
   if (inStrategy && keep)
     net::setInStrategy(op, inStrategy->pieces);
   if (outStrategy && keep)

@@ -60,11 +60,11 @@ struct CompileFlags {
     app.add_flag("--no-moves", noMoves, "complete and redistribute values as 18_execute shows it, one after the other");
     app.add_flag("--no-partial-sums", noPartialSums, "complete every sum before it is used, as 18_execute shows it");
     app.add_flag("--no-comm-fusion", noCommFusion, "every collective on its own, as comm_fusion {openstate: false}");
-    app.add_flag("--repropagate", options.repropagate, "of a dump, keep only the strategies that the user wrote");
+    app.add_flag("--repropagate", options.repropagate, "of a dump, keep only the strategies that the user wrote or edited");
     app.add_flag("--strict", options.strict, "surprises become errors, e.g. a parameter used under two strategies");
     if (dumps)
       app.add_option("--save-graphs-ranks", options.saveGraphsRanks,
-                     "ranks that are dumped: all, or 0,5 (default: all up to 16 devices, else rank 0)");
+                     "ranks that are dumped: all, or 0,5 (default: all up to 16 devices, else one per local shapes)");
     for (const compiler::ContextOption &option : compiler::contextOptions())
       if (dumps || option.name.rfind("save_graphs", 0) != 0)
         contextOptions.push_back(option);
