@@ -48,11 +48,12 @@ Status check(const CompileOptions &options);
 /// The text of a file in the one layout. Mistakes are printed on stderr; then the error's message is empty.
 Result<std::string> format(const std::string &text, const std::string &path);
 
-/// An option of the context block that a flag may override: its name in snake case, and one line about it, which is
-/// empty for options that are understood, but not supported.
+/// An option of the context block that a flag may override: its name in snake case, one line about it, which is empty for
+/// options that are understood, but not supported, and its values if they are few: "BOOL", "0..3".
 struct ContextOption {
   std::string name;
   std::string help;
+  std::string values;
 };
 std::vector<ContextOption> contextOptions();
 

@@ -66,6 +66,21 @@ void writeHeader(StringRef network, const net::Config &config, plan::Plan &plan)
   }
 }
 
+/// "allreduce size 32" and so on: the buckets of collectives that are not those of the defaults.
+static std::string unusualBuckets(const net::ContextConfig &context) {
+  std::string text;
+  for (auto [kind, fusion] : {std::pair("allreduce", &context.fuseAllReduce), std::pair("allgather", &context.fuseAllGather),
+                              std::pair("reducescatter", &context.fuseReduceScatter)}) {
+    net::FusionConfig usual;
+    if (fusion->mode == usual.mode && fusion->megabytes == usual.megabytes && fusion->indices == usual.indices)
+      continue;
+    text += (llvm::Twine(" ") + kind + " " + fusion->mode + " " + llvm::Twine(fusion->megabytes)).str();
+    for (int64_t index : fusion->indices)
+      text += " " + std::to_string(index);
+  }
+  return text;
+}
+
 /// The value before redistributions: what the operator's author would recognise.
 static Value sourceOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
@@ -144,7 +159,7 @@ void writeOperatorNotes(net::NetworkOp network, PlanTables &tables) {
   }
 }
 
-std::string digestOf(net::NetworkOp network, const net::Config &config) {
+std::string digestOf(net::NetworkOp network, const net::Config &config, const std::string &unusual) {
   OwningOpRef<net::NetworkOp> copy = cast<net::NetworkOp>(network->clone());
   copy->setSymName("network");
   copy->walk([](Operation *op) {
@@ -167,6 +182,7 @@ std::string digestOf(net::NetworkOp network, const net::Config &config) {
                           optimizer.lossScale})
       stream << " " << llvm::bit_cast<uint64_t>(number);
   }
+  stream << unusual << unusualBuckets(config.context);
   std::array<uint8_t, 32> hash = llvm::SHA256::hash(llvm::arrayRefFromStringRef(stream.str()));
   return llvm::toHex(hash, /*LowerCase=*/true);
 }

@@ -50,8 +50,8 @@ struct CompileFlags {
   /// `dumps`: with the flags that write dumps.
   void addTo(CLI::App &app, bool dumps) {
     size_t first = app.get_options().size();
-    app.add_option("--devices", options.devices, "number of devices (default: what the network says, else 1)")
-        ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+    tools::takesNumber(*app.add_option("--devices", options.devices, "number of devices (default: what the network says, else 1)"), 1,
+                       int64_t{1} << 20);
     app.add_option("-D,--define", defines, "NAME=VALUE: overrides a const of the network")->allow_extra_args(false);
     app.add_option("--keep", options.keep, "values to keep as results, e.g. %a,grad:w")->delimiter(',');
     app.add_option("--machine", options.machine,
@@ -72,8 +72,10 @@ struct CompileFlags {
     for (size_t i = 0; i < contextOptions.size(); ++i) {
       std::string flag = contextOptions[i].name;
       std::replace(flag.begin(), flag.end(), '_', '-');
-      app.add_option("--" + flag, context[i], contextOptions[i].help)
-          ->group(contextOptions[i].help.empty() ? "" : "Options of the context block, which they override");
+      CLI::Option *option = app.add_option("--" + flag, context[i], contextOptions[i].help);
+      option->group(contextOptions[i].help.empty() ? "" : "Options of the context block, which they override");
+      if (!contextOptions[i].values.empty())
+        option->type_name(contextOptions[i].values);
     }
     app.footer("Other options of MindSpore's contexts are understood; a message says why they are not here.");
     std::vector<CLI::Option *> all = app.get_options();

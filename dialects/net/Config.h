@@ -135,5 +135,7 @@ llvm::FailureOr<Config> readConfig(mlir::ModuleOp module, llvm::ArrayRef<ConfigO
 std::vector<llvm::StringRef> contextOptionNames();
 /// One line about an option that works; empty for those that are only understood.
 std::string contextOptionHelp(llvm::StringRef name);
+/// Its values if they are "BOOL" or "0..3", else empty.
+std::string contextOptionValues(llvm::StringRef name);
 
 } // namespace msc::net

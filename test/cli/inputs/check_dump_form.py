@@ -1,6 +1,10 @@
 """check_dump_form.py FILE...: the lines of a dump have the form of MindSpore's IR dumps: header, attributes, parameters,
-subgraph, nodes with their signature, scope and place. Ours says more in three places: the place of a parameter, the names of
-results in Return, and the blocks behind the subgraph."""
+subgraph, nodes with their signature, scope and place.
+
+Ours says more: the place of a parameter, the names of results in Return, the blocks behind the subgraph, and, in front of the
+header of rank dumps, which graph runs. It says less: there is no pointer behind `subgraph instance`, since equal networks give equal
+bytes; a node that the network gives no name has no debug name such as `([CNode]61)`; no source line behind a place, and no
+`# order:` at the end. A node with two results has both in front of `=`, where MindSpore has a tuple and TupleGetItem."""
 import re
 import sys
 
