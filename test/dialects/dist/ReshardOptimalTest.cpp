@@ -154,18 +154,16 @@ private:
       add(MoveKind::AllReduce, gone, allReduceElements(kept, members));
       return;
     }
-    Sharding scattered = to;
-    for (Axes &dim : scattered.dims)
-      if (dim.size() >= gone.size()) {
-        Axes end(dim.end() - static_cast<long>(gone.size()), dim.end()), wanted = gone;
-        std::sort(end.begin(), end.end());
-        if (end != wanted)
-          continue;
-        dim.resize(dim.size() - gone.size());
-        if (scattered.dims == from.dims)
-          add(MoveKind::ReduceScatter, gone, (members - 1) * kept);
+    Axes come; // at the minor ends of any dimensions
+    for (size_t dim = 0; dim < shape.size(); ++dim) {
+      const Axes &a = from.dims[dim], &b = to.dims[dim];
+      if (a.size() > b.size() || !std::equal(a.begin(), a.end(), b.begin()))
         return;
-      }
+      come.insert(come.end(), b.begin() + static_cast<long>(a.size()), b.end());
+    }
+    std::sort(come.begin(), come.end());
+    if (come == gone)
+      add(MoveKind::ReduceScatter, gone, (members - 1) * kept);
   }
 
   /// The fewest members that together hold all that each of them wants.
