@@ -296,6 +296,28 @@ TEST(Reshard, ReceivesTheLowerBoundWhereBytesAreAllThatCounts) {
               << from.str() << " -> " << to.str();
 }
 
+TEST(Reshard, NeverReceivesLessThanTheLowerBoundOfSumsAndOneReductionJustThat) {
+  MachineModel machine = withoutLatency();
+  int64_t reductions = 0;
+  for (int64_t devices : {2, 3, 4, 6})
+    for (const Shape &shape : {Shape{24, 48}, Shape{7, 5}})
+      for (const Sharding &from : test::allShardings(devices, 2, true))
+        for (const Sharding &to : test::allShardings(devices, 2, false)) {
+          if (!from.isPartial())
+            continue;
+          std::vector<ReshardStep> steps = planReshard(from, to, shape, 4, machine);
+          int64_t received = reshardElements(steps), bound = leastReceived(from, to, shape);
+          ASSERT_GE(received, bound) << from.str() << " -> " << to.str();
+          // Where every rank has a part or a term of its own, the classic (g - 1) / g and 2 (g - 1) / g.
+          int64_t members = groupShape(steps[0].groupMatrix, steps[0].groupAxes).size, held = elementCount(from.capacity(shape));
+          if (shape[0] == 24 && steps.size() == 1 && held * devices == elementCount(shape) * members) {
+            ++reductions;
+            EXPECT_EQ(received, bound) << from.str() << " -> " << to.str();
+          }
+        }
+  EXPECT_GT(reductions, 50);
+}
+
 /// What kind of pair it is, for the figures by class.
 std::string classOf(const Sharding &from, const Sharding &to) {
   auto common = *overCommonMatrix(from, to);
