@@ -25,6 +25,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <set>
 
 using namespace mlir;
 
@@ -51,7 +52,7 @@ std::string defaultOutput(const std::string &input) {
 std::vector<ContextOption> contextOptions() {
   std::vector<ContextOption> options;
   for (StringRef name : net::contextOptionNames())
-    options.push_back({name.str(), net::contextOptionHelp(name)});
+    options.push_back({name.str(), net::contextOptionHelp(name), net::contextOptionValues(name)});
   return options;
 }
 
@@ -210,9 +211,26 @@ private:
         [&](int64_t rank, llvm::raw_ostream &out) { frontend::printRankDot(*module, rank, kind, out); });
   }
 
+  /// What of the options changes what runs: "" for the defaults.
+  std::string unusualOptions() {
+    std::string text;
+    for (auto [isOn, name] : {std::pair(options.fusion, " no-fusion"), std::pair(options.moves, " no-moves"),
+                              std::pair(options.partialSums, " no-partial-sums"),
+                              std::pair(options.commFusion && config->context.commFusion, " no-comm-fusion")})
+      if (!isOn)
+        text += name;
+    std::set<std::string> kept(options.keep.begin(), options.keep.end());
+    for (const std::string &value : kept)
+      text += " keep " + value;
+    std::string machine = machineJson(dist::machineOf(network()));
+    if (Result<MachineModel> usual = readMachine(CompileOptions().machine); usual && machineJson(*usual) != machine)
+      text += " " + machine;
+    return text;
+  }
+
   bool afterStrategies() {
     writeHeader(network().getSymName(), *config, outcome.plan);
-    outcome.plan.set_digest(digestOf(network(), *config));
+    outcome.plan.set_digest(digestOf(network(), *config, unusualOptions()));
     return dump(
         "step_parallel_begin", [&](int64_t, llvm::raw_ostream &out) { frontend::printBeginDump(*module, out); },
         [&](int64_t, llvm::raw_ostream &out) { frontend::printBeginDot(*module, out); });
@@ -221,6 +239,8 @@ private:
   bool afterPartition() {
     writeOperatorNotes(network(), tables);
     computeUs = priceOperators(network(), dist::machineOf(network()));
+    if (Status status = dumps.chooseRanks(*module); !status)
+      return fail(status.error());
     return dumpRanks("step_parallel_end", frontend::RankDumpKind::ParallelEnd) &&
            dumpRanks("18_execute", frontend::RankDumpKind::Execute);
   }
@@ -239,7 +259,8 @@ private:
       if (!sound)
         return fail({ExitCode::Internal, "the compiled plan does not pass its own check: " + sound.error().message,
                      "please report this with the network"});
-      return true;
+      Status dumped = dumps.finish(options.input);
+      return dumped ? true : fail(dumped.error());
     });
   }
 

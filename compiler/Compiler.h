@@ -21,14 +21,14 @@ struct CompileOptions {
   KeyValues context;              ///< flags that override the context block: option name (snake case) and text
   KeyValues defines;              ///< -D name=value
   std::vector<std::string> keep;  ///< values to keep as results: "%a", "grad:w"
-  std::string saveGraphsRanks;    ///< "" (all up to 16 devices, else rank 0), "all" or "0,5"
+  std::string saveGraphsRanks;    ///< "" (all up to 16 devices, else one per local shapes), "all" or "0,5"
   std::string machine = "cpu-local"; ///< preset or file of the machine model that prices all choices
   bool fusion = true;             ///< off: one kernel per operator
   bool commFusion = true;         ///< off: every collective on its own, whatever comm_fusion says
   bool partialSums = true;        ///< off: sums are completed before linear operators, as 18_execute shows it
   bool moves = true;              ///< off: completions and redistributions run as 18_execute shows them
   bool overlap = true;            ///< off: a collective is complete when its step ends
-  bool repropagate = false;       ///< keep only the user's strategies of a dump
+  bool repropagate = false;       ///< of a dump, keep only the strategies that the user wrote or edited
   bool strict = false;            ///< surprises become errors, e.g. a parameter used under two strategies
 };
 
@@ -49,11 +49,12 @@ Status check(const CompileOptions &options);
 /// The text of a file in the one layout. Mistakes are printed on stderr; then the error's message is empty.
 Result<std::string> format(const std::string &text, const std::string &path);
 
-/// An option of the context block that a flag may override: its name in snake case, and one line about it, which is
-/// empty for options that are understood, but not supported.
+/// An option of the context block that a flag may override: its name in snake case, one line about it, which is empty for
+/// options that are understood, but not supported, and its values if they are few: "BOOL", "0..3".
 struct ContextOption {
   std::string name;
   std::string help;
+  std::string values;
 };
 std::vector<ContextOption> contextOptions();
 

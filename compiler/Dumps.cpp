@@ -1,28 +1,78 @@
 #include "compiler/Dumps.h"
 
+#include "dialects/dist/DistDialect.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <regex>
+#include <set>
 
 namespace fs = std::filesystem;
 
 namespace msc::compiler {
 
-/// Files that an earlier compile left in a rank's folder.
-static void removeOldDumps(const fs::path &folder) {
-  static const std::regex ours("(step_parallel_begin|step_parallel_end|18_execute|19_backend)_[0-9]{4}\\.(ir|dot)");
+static std::string folderOf(int64_t rank) { return "rank_" + std::to_string(rank); }
+
+static Error cannotCreate(const fs::path &folder, const std::error_code &error) {
+  return Error{ExitCode::NoResource, "cannot create folder '" + folder.string() + "': " + error.message(),
+               "choose another folder with --save-graphs-path"};
+}
+
+static Error cannotWrite(const fs::path &file, const std::error_code &error) {
+  return Error{ExitCode::NoResource, "cannot write '" + file.string() + "': " + error.message(),
+               "choose another folder with --save-graphs-path"};
+}
+
+/// True for files that begin as a dump of this name does.
+static bool isDump(const fs::path &file) {
+  static const std::regex names("(step_parallel_begin|step_parallel_end|18_execute|19_backend)_[0-9]{4}\\.(ir|dot)");
+  std::smatch parts;
+  std::string name = file.filename().string(), start(4096, '\0');
+  std::error_code ignored;
+  if (!std::regex_match(name, parts, names) || !fs::is_regular_file(file, ignored))
+    return false;
+  std::ifstream in(file, std::ios::binary);
+  in.read(start.data(), static_cast<std::streamsize>(start.size()));
+  start.resize(static_cast<size_t>(in.gcount()));
+  llvm::StringRef text = start;
+  if (parts[2] == "dot")
+    return text.starts_with("digraph ");
+  return (text.starts_with("#IR entry") || text.starts_with("# rank ")) &&
+         text.contains("\nstage : " + parts[1].str() + "\n");
+}
+
+static bool isSameFile(const fs::path &a, const fs::path &b) {
+  std::error_code ignored;
+  return fs::equivalent(a, b, ignored);
+}
+
+/// Removes what an earlier compile left, and the folders that this empties.
+static void removeOldDumps(const fs::path &folder, const std::set<fs::path> &written, const std::string &input) {
   std::error_code ignored;
   for (const fs::directory_entry &rank : fs::directory_iterator(folder, ignored)) {
-    if (!rank.is_directory() || rank.path().filename().string().rfind("rank_", 0) != 0)
+    int64_t number;
+    llvm::StringRef name = rank.path().filename().native();
+    if (!name.consume_front("rank_") || name.getAsInteger(10, number) || !rank.is_directory(ignored))
       continue;
+    std::vector<fs::path> old;
     for (const fs::directory_entry &file : fs::directory_iterator(rank.path(), ignored))
-      if (std::regex_match(file.path().filename().string(), ours))
-        fs::remove(file.path(), ignored);
-    if (fs::is_empty(rank.path(), ignored))
+      if (!written.count(file.path()) && isDump(file.path()) && !isSameFile(file.path(), input))
+        old.push_back(file.path());
+    for (const fs::path &file : old)
+      fs::remove(file, ignored);
+    if (!old.empty() && fs::is_empty(rank.path(), ignored))
       fs::remove(rank.path(), ignored);
   }
+}
+
+void DumpFolder::RemoveFolder::operator()(std::string *folder) const {
+  std::error_code ignored;
+  fs::remove_all(*folder, ignored);
+  delete folder;
 }
 
 Result<DumpFolder> DumpFolder::create(std::string path, int level, const std::string &ranks, int64_t devices) {
@@ -36,6 +86,7 @@ Result<DumpFolder> DumpFolder::create(std::string path, int level, const std::st
       folder.chosen.push_back(rank);
   } else if (ranks.empty()) {
     folder.chosen = {0};
+    folder.onePerProgram = true;
   } else {
     llvm::SmallVector<llvm::StringRef> parts;
     llvm::StringRef(ranks).split(parts, ',');
@@ -49,28 +100,74 @@ Result<DumpFolder> DumpFolder::create(std::string path, int level, const std::st
       folder.chosen.push_back(rank);
     }
   }
-  removeOldDumps(folder.path);
   return folder;
 }
 
-Status DumpFolder::writeFile(int64_t rank, const std::string &name, Print print) const {
-  fs::path folder = fs::path(path) / ("rank_" + std::to_string(rank));
+/// The first rank of every combination of local shapes that occurs.
+static std::vector<int64_t> ranksThatDiffer(mlir::ModuleOp module) {
+  std::vector<std::pair<Sharding, std::vector<int64_t>>> uneven; // with the global shape
+  int64_t devices = 1;
+  module.walk([&](mlir::Operation *op) {
+    for (mlir::Value value : op->getResults()) {
+      if (!dist::hasSharding(value.getType()))
+        continue;
+      std::pair held(dist::shardingOf(value).canonical(), dist::globalShape(value.getType()));
+      devices = held.first.devices();
+      if (!held.first.isEven(held.second) && std::find(uneven.begin(), uneven.end(), held) == uneven.end())
+        uneven.push_back(std::move(held));
+    }
+  });
+  std::set<std::vector<int64_t>> seen;
+  std::vector<int64_t> ranks;
+  for (int64_t rank = 0; rank < devices; ++rank) {
+    std::vector<int64_t> sizes;
+    for (const auto &[sharding, shape] : uneven)
+      for (int64_t size : sharding.localShape(shape, rank))
+        sizes.push_back(size);
+    if (seen.insert(std::move(sizes)).second)
+      ranks.push_back(rank);
+    if (uneven.empty())
+      break;
+  }
+  return ranks;
+}
+
+Status DumpFolder::chooseRanks(mlir::ModuleOp module) {
+  if (!onePerProgram)
+    return Status::ok();
+  chosen = ranksThatDiffer(module);
+  for (int64_t rank : chosen) {
+    std::error_code error;
+    if (rank > 0)
+      fs::copy(fs::path(*waiting) / folderOf(0), fs::path(*waiting) / folderOf(rank), error);
+    if (error)
+      return cannotCreate(fs::path(path) / folderOf(rank), error);
+  }
+  return Status::ok();
+}
+
+Status DumpFolder::writeFile(int64_t rank, const std::string &name, Print print) {
   std::error_code error;
-  fs::create_directories(folder, error);
+  fs::create_directories(path, error);
+  if (!error && !waiting) {
+    llvm::SmallString<128> made;
+    error = llvm::sys::fs::createUniqueDirectory((fs::absolute(path) / ".dumps").string(), made);
+    if (!error)
+      waiting.reset(new std::string(made.str()));
+  }
+  if (!error)
+    fs::create_directories(fs::path(*waiting) / folderOf(rank), error);
   if (error)
-    return Error{ExitCode::NoResource, "cannot create folder '" + folder.string() + "': " + error.message(),
-                 "choose another folder with --save-graphs-path"};
-  llvm::raw_fd_ostream out((folder / name).string(), error, llvm::sys::fs::OF_None);
+    return cannotCreate(fs::path(path) / folderOf(rank), error);
+  llvm::raw_fd_ostream out((fs::path(*waiting) / folderOf(rank) / name).string(), error, llvm::sys::fs::OF_None);
   if (!error)
     print(rank, out);
   out.close();
-  if (error || out.has_error()) {
-    std::string reason = error ? error.message() : out.error().message();
+  if (!error && out.has_error()) {
+    error = out.error();
     out.clear_error();
-    return Error{ExitCode::NoResource, "cannot write '" + (folder / name).string() + "': " + reason,
-                 "choose another folder with --save-graphs-path"};
   }
-  return Status::ok();
+  return error ? Status(cannotWrite(fs::path(path) / folderOf(rank) / name, error)) : Status::ok();
 }
 
 Status DumpFolder::write(llvm::StringRef stage, Print text, Print graph) {
@@ -85,6 +182,30 @@ Status DumpFolder::write(llvm::StringRef stage, Print text, Print graph) {
       if (Status status = writeFile(rank, name + ".dot", graph); !status)
         return status;
   }
+  return Status::ok();
+}
+
+Status DumpFolder::finish(const std::string &input) {
+  if (!waiting)
+    return Status::ok();
+  std::error_code error;
+  for (int64_t rank : chosen)
+    if (fs::create_directories(fs::path(path) / folderOf(rank), error); error) // before anything is replaced
+      return cannotCreate(fs::path(path) / folderOf(rank), error);
+  std::set<fs::path> written;
+  for (int64_t rank : chosen) {
+    fs::path folder = fs::path(path) / folderOf(rank);
+    for (const fs::directory_entry &file : fs::directory_iterator(fs::path(*waiting) / folderOf(rank), error)) {
+      fs::path target = folder / file.path().filename();
+      if (!isSameFile(target, input))
+        fs::rename(file.path(), target, error);
+      if (error)
+        return cannotWrite(target, error);
+      written.insert(target);
+    }
+  }
+  removeOldDumps(path, written, input);
+  waiting.reset();
   return Status::ok();
 }
 

@@ -74,6 +74,8 @@ static std::vector<std::string> formulasOf(StringRef description) {
 static std::vector<std::string> elementTypesOf(const net::Documentation &documentation, const std::string &results,
                                                MLIRContext &context) {
   std::vector<std::string> types;
+  if (documentation.exampleInputs.empty())
+    return types;
   for (StringRef type : frontend::elementTypeNames()) {
     std::string inputs = join(split(documentation.exampleInputs, "f32["), (type + "[").str());
     std::string text =

@@ -26,7 +26,7 @@ struct OperatorDescription {
   std::vector<std::string> formulas; ///< "output[..., c, ...] = x[..., c, ...] + b[c]"
   std::vector<std::string> operands, results;
   std::vector<OperatorAttribute> attributes;
-  std::vector<std::string> elementTypes; ///< what f32 may be replaced by in the example
+  std::vector<std::string> elementTypes; ///< what f32 may be replaced by in the example; none without inputs
   bool differentiable = true;            ///< false: a backward helper or the step of an optimizer
   std::string exampleInputs;             ///< "%x: f32[16, 32], %b: f32[32]"
   std::string exampleCall;               ///< "%output = BiasAdd(%x, %b)"

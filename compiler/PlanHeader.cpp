@@ -3,6 +3,7 @@
 #include "compiler/PlanWriter.h"
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetAttributes.h"
+#include "passes/sharding/Decisions.h"
 
 #include "mlir/IR/AsmState.h"
 #include "llvm/ADT/StringExtras.h"
@@ -65,6 +66,21 @@ void writeHeader(StringRef network, const net::Config &config, plan::Plan &plan)
   }
 }
 
+/// "allreduce size 32" and so on: the buckets of collectives that are not those of the defaults.
+static std::string unusualBuckets(const net::ContextConfig &context) {
+  std::string text;
+  for (auto [kind, fusion] : {std::pair("allreduce", &context.fuseAllReduce), std::pair("allgather", &context.fuseAllGather),
+                              std::pair("reducescatter", &context.fuseReduceScatter)}) {
+    net::FusionConfig usual;
+    if (fusion->mode == usual.mode && fusion->megabytes == usual.megabytes && fusion->indices == usual.indices)
+      continue;
+    text += (llvm::Twine(" ") + kind + " " + fusion->mode + " " + llvm::Twine(fusion->megabytes)).str();
+    for (int64_t index : fusion->indices)
+      text += " " + std::to_string(index);
+  }
+  return text;
+}
+
 /// The value before redistributions: what the operator's author would recognise.
 static Value sourceOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
@@ -85,19 +101,47 @@ static StringRef valueName(Value value) {
   return net::getValueName(value);
 }
 
-static void writeValue(Value value, PlanTables &tables, plan::OperatorNote::Value *note) {
-  note->set_name(valueName(value).str());
-  auto type = cast<RankedTensorType>(value.getType());
+static void writeValue(StringRef name, Type tensor, PlanTables &tables, plan::OperatorNote::Value *note) {
+  note->set_name(name.str());
+  auto type = cast<RankedTensorType>(tensor);
   note->set_dtype(dataTypeOf(type.getElementType()));
   for (int64_t size : type.getShape())
     note->add_shape(size);
   note->set_sharding(tables.sharding(dist::shardingOf(type)));
 }
 
+/// The note of an operator in whose place others stand.
+static void writeExpansion(DictionaryAttr record, PlanTables &tables) {
+  auto text = [&](StringRef key) { return record.getAs<StringAttr>(key).str(); };
+  auto values = [&](StringRef kind) {
+    auto types = record.getAs<ArrayAttr>((kind + "_types").str()).getAsValueRange<TypeAttr>();
+    return llvm::zip(record.getAs<ArrayAttr>((kind + "_names").str()).getAsValueRange<StringAttr>(), types);
+  };
+  plan::OperatorNote *note = tables.plan.add_operators();
+  note->set_name(text("name"));
+  note->set_op(text("op"));
+  note->set_scope(text("scope"));
+  note->set_location(tables.location(Location(record.getAs<LocationAttr>("location"))));
+  note->set_in_strategy(text("in_strategy"));
+  note->set_out_strategy(text("out_strategy"));
+  note->set_origin(text("origin"));
+  for (auto [name, type] : values("operand"))
+    writeValue(name, type, tables, note->add_operands());
+  for (auto [name, type] : values("result"))
+    writeValue(name, type, tables, note->add_results());
+}
+
 void writeOperatorNotes(net::NetworkOp network, PlanTables &tables) {
+  auto expansions = network->getAttrOfType<ArrayAttr>(passes::expansionsAttributeName);
+  int64_t told = -1; // expansion
   for (Operation &op : network.getBody().front()) {
     if (!isa<net::Operator>(op) || net::getPhase(&op) != net::Phase::Forward)
       continue;
+    if (std::optional<net::Whole> whole = net::getWhole(&op)) {
+      if (whole->index > told)
+        writeExpansion(cast<DictionaryAttr>(expansions[told = whole->index]), tables);
+      continue;
+    }
     plan::OperatorNote *note = tables.plan.add_operators();
     note->set_name(net::getInstanceName(&op).str());
     note->set_op(op.getName().stripDialect().str());
@@ -109,13 +153,13 @@ void writeOperatorNotes(net::NetworkOp network, PlanTables &tables) {
       note->set_out_strategy(net::strategyText(*strategy));
     note->set_origin(net::getStrategyOrigin(&op).str());
     for (Value operand : op.getOperands())
-      writeValue(operand, tables, note->add_operands());
+      writeValue(valueName(operand), operand.getType(), tables, note->add_operands());
     for (Value result : op.getResults())
-      writeValue(result, tables, note->add_results());
+      writeValue(valueName(result), result.getType(), tables, note->add_results());
   }
 }
 
-std::string digestOf(net::NetworkOp network, const net::Config &config) {
+std::string digestOf(net::NetworkOp network, const net::Config &config, const std::string &unusual) {
   OwningOpRef<net::NetworkOp> copy = cast<net::NetworkOp>(network->clone());
   copy->setSymName("network");
   copy->walk([](Operation *op) {
@@ -138,6 +182,7 @@ std::string digestOf(net::NetworkOp network, const net::Config &config) {
                           optimizer.lossScale})
       stream << " " << llvm::bit_cast<uint64_t>(number);
   }
+  stream << unusual << unusualBuckets(config.context);
   std::array<uint8_t, 32> hash = llvm::SHA256::hash(llvm::arrayRefFromStringRef(stream.str()));
   return llvm::toHex(hash, /*LowerCase=*/true);
 }

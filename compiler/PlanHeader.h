@@ -15,7 +15,8 @@ void writeHeader(llvm::StringRef network, const net::Config &config, plan::Plan 
 void writeOperatorNotes(net::NetworkOp network, PlanTables &tables);
 
 /// SHA-256 over the meaning of a network whose strategies are decided: operators, attributes, shapes, strategies,
-/// initializers, results, loop and options that change numbers or distribution; not names, origins or locations. Hex.
-std::string digestOf(net::NetworkOp network, const net::Config &config);
+/// initializers, results, loop and options that change what runs; not names, origins or locations. `unusual`: the options of
+/// the command line that do so, and the machine, empty if they are the defaults. Hex.
+std::string digestOf(net::NetworkOp network, const net::Config &config, const std::string &unusual);
 
 } // namespace msc::compiler

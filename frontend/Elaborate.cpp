@@ -349,7 +349,7 @@ bool Elaborator::takeDeviceNum(const ast::Block &block, NamedAttrList &fields) {
     return true;
   const ast::Arg &field = *find_if(block.fields, [](const ast::Arg &arg) { return keyText(arg.key) == "device_num"; });
   std::optional<int64_t> number = net::asInteger(value);
-  if (number == devices || (number && options.devices && (isDump || options.overridesDeviceNum)))
+  if (number == devices || (number && options.devices && options.overridesDeviceNum))
     return true;
   InFlightDiagnostic diagnostic = error(field.value.place);
   if (!number || *number < 1 || *number > INT32_MAX) {

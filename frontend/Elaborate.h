@@ -98,6 +98,8 @@ private:
   mlir::Location locationOf(const ast::Place &place, const ast::Origin &origin);
 
   // Dumps (ElaborateDump.cpp).
+  bool checkOperandTypes(const std::optional<ast::Signature> &signature, llvm::ArrayRef<ast::Arg> args,
+                         const Frame &frame);
   bool elaborateDump(const ast::File &file);
   bool checkStage(const ast::File &file);
   bool declareDumpParam(const ast::DumpParam &param, const ast::Block &parameters, Frame &frame);
@@ -127,6 +129,7 @@ private:
   Environment globals; ///< top-level constants and `devices`
   int64_t devices = 1;
   llvm::StringMap<const ast::Graph *> cells;
+  llvm::SmallVector<llvm::StringRef> openCells; ///< whose bodies are being elaborated, outermost first
   std::vector<std::unique_ptr<ast::File>> imported;
   std::set<std::string> importedPaths;
   std::set<std::string> usedDefines;

@@ -105,6 +105,25 @@ bool Elaborator::runDumpBody(const ast::Subgraph &graph, Frame &frame, std::vect
   return runBody(graph.body, frame, results, ast::Return::Kind::Dump);
 }
 
+/// The types of operands that a dump prints below a node; an edit that contradicts them is a mistake.
+bool Elaborator::checkOperandTypes(const std::optional<ast::Signature> &signature, ArrayRef<ast::Arg> args,
+                                   const Frame &frame) {
+  if (!signature)
+    return true;
+  for (auto [written, arg] : zip(signature->operands, args)) {
+    const Binding *binding = arg.value.kind == ast::Expr::Kind::Value ? frame.env.findValue(arg.value.text) : nullptr;
+    RankedTensorType expected = tensorTypeFromDump(written.dump, context);
+    if (!binding || !binding->value || !expected || expected == binding->value.getType())
+      continue;
+    InFlightDiagnostic diagnostic = error(written.place) << "'%" << arg.value.text << "' is " << binding->value.getType()
+                                                         << ", not " << expected;
+    auto type = cast<RankedTensorType>(binding->value.getType());
+    net::addHelp(diagnostic, "write " + dumpTypeText(type, refKeyFromDump(written.dump)));
+    return false;
+  }
+  return true;
+}
+
 //===----------------------------------------------------------------------===//
 // Nodes that carry no operator
 //===----------------------------------------------------------------------===//

@@ -497,7 +497,7 @@ bool Elaborator::runReturn(const ast::Return &statement, Frame &frame, std::vect
       name = "output" + (results.empty() ? "" : "_" + std::to_string(results.size()));
     results.push_back({name, succeeded(value) ? *value : Value(), arg.key.empty() ? arg.value.place : arg.keyPlace});
   }
-  return sound;
+  return sound && checkOperandTypes(statement.signature, statement.args, frame);
 }
 
 bool Elaborator::runAssign(const ast::Assign &assign, Frame &frame) {
@@ -539,7 +539,10 @@ bool Elaborator::bindResults(const ast::Assign &assign, ArrayRef<NamedValue> res
 // Cells, repeat, if
 //===----------------------------------------------------------------------===//
 
+/// Within a cell its own name means the operator of that name: a cell may wrap one.
 const ast::Graph *Elaborator::findCell(StringRef name) const {
+  if (!openCells.empty() && openCells.back() == name && RegisteredOperationName::lookup(("net." + name).str(), context))
+    return nullptr;
   auto found = cells.find(name);
   return found == cells.end() ? nullptr : found->second;
 }
@@ -651,7 +654,10 @@ bool Elaborator::runCell(const ast::Graph &cell, const ast::Call &call, const as
         diagnostic.attachNote(here) << "in this call of '" << cell.name << "'";
       return failure(); // on to the handler that prints
     });
-    if (!runBody(cell.body, callee, results, ast::Return::Kind::Return))
+    openCells.push_back(cell.name);
+    bool sound = runBody(cell.body, callee, results, ast::Return::Kind::Return);
+    openCells.pop_back();
+    if (!sound)
       return false;
   }
   return takeCellAttributes(call, results, frame) &&

@@ -318,6 +318,25 @@ static std::optional<net::Strategy> readStrategy(Attribute value) {
   return strategy;
 }
 
+namespace {
+/// A number of pieces that is no integer, and where it stands.
+struct FractionalPieces {
+  Attribute count;
+  size_t tuple, dim;
+};
+} // namespace
+
+/// The first one of a strategy whose tuples are flat.
+static std::optional<FractionalPieces> findFraction(Attribute value) {
+  if (auto tuples = dyn_cast<ArrayAttr>(value))
+    for (auto [tuple, element] : enumerate(tuples))
+      if (auto numbers = dyn_cast<ArrayAttr>(element))
+        for (auto [dim, number] : enumerate(numbers))
+          if (isa<FloatAttr>(number))
+            return FractionalPieces{number, tuple, dim};
+  return std::nullopt;
+}
+
 bool OperatorBuilder::takeStrategy(StringRef key, const ast::Arg &field) {
   FailureOr<Attribute> value = parent.evaluator.evaluate(field.value, frame.env);
   if (failed(value))
@@ -326,20 +345,18 @@ bool OperatorBuilder::takeStrategy(StringRef key, const ast::Arg &field) {
     return true;
   std::optional<net::Strategy> strategy = readStrategy(*value);
   if (!strategy) {
-    InFlightDiagnostic diagnostic = error(field.value.place)
-                                    << "'" << key << "' expects one tuple of pieces per "
-                                    << (key == "in_strategy" ? "operand" : "result") << ", found '"
-                                    << net::valueText(*value) << "'";
+    StringRef what = key == "in_strategy" ? "operand" : "result";
+    if (std::optional<FractionalPieces> wrong = findFraction(*value)) {
+      error(field.value.place) << "'" << key << "' expects whole numbers of pieces, found '" << net::valueText(wrong->count)
+                               << "' for dimension " << wrong->dim << " of " << what << " " << wrong->tuple;
+      return false;
+    }
+    InFlightDiagnostic diagnostic = error(field.value.place) << "'" << key << "' expects one tuple of pieces per " << what
+                                                             << ", found '" << net::valueText(*value) << "'";
     if (auto flat = dyn_cast<ArrayAttr>(*value); flat && all_of(flat, [](Attribute a) { return isa<IntegerAttr>(a); }))
       net::addHelp(diagnostic, "write (" + net::valueText(*value) + ")");
     return false;
   }
-  for (const auto &tuple : *strategy)
-    if (auto wrong = find_if(tuple, [](int64_t pieces) { return pieces < 1; }); wrong != tuple.end()) {
-      InFlightDiagnostic diagnostic = error(field.value.place) << "'" << key << "' has " << *wrong << " pieces";
-      net::addHelp(diagnostic, "every number of pieces is 1 or more; 1 leaves the dimension whole");
-      return false;
-    }
   std::optional<GivenStrategy> &slot = key == "in_strategy" ? inStrategy : outStrategy;
   if (slot && slot->pieces != *strategy) { // a dump says it twice; the user edits one of them
     InFlightDiagnostic diagnostic = mlir::emitRemark(parent.evaluator.location(field.value.place));
@@ -418,8 +435,15 @@ bool OperatorBuilder::checkStrategy(const net::Strategy &strategy, ValueRange va
   }
   for (auto [index, pieces] : enumerate(strategy)) {
     size_t rank = cast<RankedTensorType>(values[index].getType()).getRank();
-    if (pieces.size() == rank)
+    auto wrong = find_if(pieces, [](int64_t count) { return count < 1; });
+    if (pieces.size() == rank && wrong == pieces.end())
       continue;
+    if (pieces.size() == rank) {
+      InFlightDiagnostic diagnostic = error(place) << "'" << key << "' cuts dimension " << (wrong - pieces.begin()) << " of " << what
+                                                   << " " << index << " into " << *wrong << " pieces";
+      net::addHelp(diagnostic, "every number of pieces is 1 or more; 1 leaves the dimension whole");
+      return false;
+    }
     error(place) << "tuple " << index << " of '" << key << "' " << net::strategyText(strategy) << " has "
                  << pieces.size() << " numbers, but " << what << " " << index << ", " << values[index].getType()
                  << ", has " << rank << " dimensions";
@@ -428,8 +452,9 @@ bool OperatorBuilder::checkStrategy(const net::Strategy &strategy, ValueRange va
   return true;
 }
 
-/// The types that a dump prints below a node; an edit that contradicts them is a mistake.
 bool OperatorBuilder::checkSignature() {
+  if (!parent.checkOperandTypes(call.signature, call.args, frame))
+    return false;
   if (!call.signature || !call.signature->results)
     return true;
   for (auto [written, type] : zip(*call.signature->results, state.types)) {
@@ -448,7 +473,7 @@ bool OperatorBuilder::finish(Operation *op) {
     return false;
   if (outStrategy && !checkStrategy(outStrategy->pieces, op->getResults(), "out_strategy", "result"))
     return false;
-  bool keep = !parent.options.repropagate || origin == "user";
+  bool keep = !parent.options.repropagate || origin == "user" || origin == "dump"; // dump: edited in an earlier one
   if (inStrategy && keep)
     net::setInStrategy(op, inStrategy->pieces);
   if (outStrategy && keep)

@@ -20,12 +20,11 @@ inline constexpr llvm::StringLiteral brokenAttributeName = "net.broken";
 struct ParseOptions {
   /// `--devices`; absent: the product of the mesh, else 1.
   std::optional<int64_t> devices;
-  /// True: `devices` overrides `device_num` of the context (`--device-num`); else a network has to say the same number. A
-  /// dump always yields.
+  /// True: `devices` overrides `device_num` of the context (`--device-num`); else the file has to say the same number.
   bool overridesDeviceNum = false;
   /// `-D name=value`: overrides a const of the file; the value is an expression.
   std::vector<std::pair<std::string, std::string>> defines;
-  /// `--repropagate`: of a dump, keep only the strategies that the user wrote.
+  /// `--repropagate`: of a dump, keep only the strategies that the user wrote or edited.
   bool repropagate = false;
   /// Folder of the layer library: where imports are looked for that do not lie beside the network. Empty: nowhere.
   std::string library;

@@ -6,9 +6,11 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -77,9 +79,10 @@ static std::string helpCommand(const CLI::App &app, const std::string &program) 
   return "'" + command + " --help'";
 }
 
-/// The nearest flag; the beginning of a flag is near to it, however long the rest.
-static std::string nearestFlag(const std::string &word, const std::vector<std::string> &flags) {
+/// The nearest flag; the beginning of a flag is near to it, however long the rest. Nobody who errs means --help.
+static std::string nearestFlag(const std::string &word, std::vector<std::string> flags) {
   constexpr size_t shortest = 5; // "--" and three letters
+  std::erase_if(flags, [](const std::string &flag) { return flag == "--help" || flag == "--version"; });
   for (const std::string &flag : flags)
     if (word.size() >= shortest && flag.rfind(word, 0) == 0)
       return flag;
@@ -106,12 +109,78 @@ static int reportStranger(const CLI::App &app, const Arguments &arguments, const
               near.empty() ? helpCommand(app, arguments.program) + " shows what it takes" : "did you mean '" + near + "'?");
 }
 
-/// CLI11 says "--devices: 1 required INT missing" or "Could not convert: --devices = eight"; ours say the same plainly.
-static std::string plainText(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == '.'))
-    text.pop_back();
-  if (!text.empty() && text.size() > 1 && std::islower(static_cast<unsigned char>(text[1])))
-    text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+static bool isBoolean(const CLI::Option &option) { return option.get_type_name() == kBoolean; }
+
+/// "--devices needs a number from 1 to 8", "--machine needs a value".
+static std::string lackOfValue(const CLI::Option &option) {
+  std::string type = option.get_type_name();
+  size_t dots = type.find("..");
+  return option.get_name() + (dots == std::string::npos ? " needs a value"
+                                                        : " needs a number from " + type.substr(0, dots) + " to " + type.substr(dots + 2));
+}
+
+/// The option of `app` or of `verb`, which may be null, that is called like this; else null.
+static const CLI::Option *findOption(const CLI::App &app, const CLI::App *verb, const std::string &word) {
+  if (word.size() > 1 && word[0] == '-')
+    for (const CLI::App *level : {&app, verb})
+      for (const CLI::Option *option : level ? level->get_options() : std::vector<const CLI::Option *>())
+        if (option->check_name(word))
+          return option;
+  return nullptr;
+}
+
+/// CLI11 takes the next word for the value of an option, whatever it is. Here, a flag is none: a boolean option then stands
+/// for true, also in front of a file; another one lacks its value.
+static Status completeValues(const CLI::App &app, const std::string &program, std::vector<std::string> &words) {
+  const CLI::App *verb = nullptr;
+  for (size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+    for (const CLI::App *candidate : app.get_subcommands({}))
+      if (!verb && candidate->get_name() == words[i])
+        verb = candidate;
+    const CLI::Option *option = findOption(app, verb, words[i]);
+    if (!option || option->get_items_expected_min() == 0)
+      continue;
+    std::string next = i + 1 < words.size() ? words[i + 1] : "--";
+    bool lacks = next.rfind("--", 0) == 0 || findOption(app, verb, next);
+    if (isBoolean(*option) && (lacks || next.find_first_of("./") != std::string::npos))
+      words[i] += "=true";
+    else if (lacks)
+      return Error{ExitCode::Usage, lackOfValue(*option),
+                   "'" + program + (verb ? " " + verb->get_name() : "") + " --help' shows what it takes"};
+    else
+      ++i;
+  }
+  return {};
+}
+
+void takesNumber(CLI::Option &option, int64_t least, int64_t most) {
+  option.type_name(fmt::format("{}..{}", least, most));
+  option.check([=](const std::string &text) {
+    int64_t value = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    bool good = error == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
+    return good ? std::string() : fmt::format("'{}' is no number from {} to {}", text, least, most);
+  });
+}
+
+/// What CLI11 says, in plain words.
+static std::string plainText(const CLI::ParseError &error) {
+  std::string text = error.what();
+  auto cut = [&](const std::string &separator) {
+    size_t at = text.find(separator);
+    return std::pair(text.substr(0, at), at == std::string::npos ? "" : text.substr(at + separator.size()));
+  };
+  if (dynamic_cast<const CLI::RequiredError *>(&error)) {
+    std::string name = cut(" is required").first;
+    return (name[0] == '-' ? "option '" : "argument '") + name + "' is missing";
+  }
+  if (dynamic_cast<const CLI::ArgumentMismatch *>(&error))
+    return cut(": ").first + " is given more than once";
+  if (dynamic_cast<const CLI::ConversionError *>(&error)) { // of a flag: numbers have their checks
+    text = cut(": ").second;
+    auto [name, value] = cut(" = ");
+    return name + " is true or false, not '" + value + "'";
+  }
   return text;
 }
 
@@ -134,7 +203,10 @@ static void translateHelp(CLI::App &app) {
 int parseCommandLine(CLI::App &app, const Arguments &arguments) {
   if (messages::languageOfEnvironment() != messages::Language::English)
     translateHelp(app);
-  std::vector<std::string> reversed(arguments.words.rbegin(), arguments.words.rend());
+  std::vector<std::string> words = arguments.words;
+  if (Status status = completeValues(app, arguments.program, words); !status)
+    return fail(arguments, status.error().message, status.error().help);
+  std::vector<std::string> reversed(words.rbegin(), words.rend());
   app.allow_extras(true);
   for (CLI::App *verb : app.get_subcommands({}))
     verb->allow_extras(true);
@@ -154,11 +226,13 @@ int parseCommandLine(CLI::App &app, const Arguments &arguments) {
       return reportStranger(app, arguments, arguments.words.front());
     if (lacksVerb)
       return fail(arguments, "a command is missing", "'" + arguments.program + " --help' lists them");
-    return fail(arguments, plainText(error.what()), helpCommand(app, arguments.program) + " shows what it takes");
+    return fail(arguments, plainText(error), helpCommand(app, arguments.program) + " shows what it takes");
   }
   if (std::string name = emptyOption(app); !name.empty())
     return fail(arguments, name + " has an empty value", "give it one, or leave it out");
-  if (std::vector<std::string> extra = app.remaining(true); !extra.empty())
+  std::vector<std::string> extra = app.remaining(true);
+  std::erase(extra, "--"); // words behind it are no flags
+  if (!extra.empty())
     return reportStranger(app, arguments, extra.front());
   return -1;
 }

@@ -3,11 +3,13 @@
 
 #include "runtime/Status.h"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace CLI {
 class App;
+class Option;
 }
 
 namespace msc::tools {
@@ -18,6 +20,12 @@ struct Arguments {
   std::vector<std::string> words;
   bool speaks = true; ///< false: another process says the same
 };
+
+/// The type name of options that are true or false; without a value they are true.
+inline constexpr const char *kBoolean = "BOOL";
+
+/// The option takes whole numbers from `least` to `most`, both included.
+void takesNumber(CLI::Option &option, int64_t least, int64_t most);
 
 /// Parses into the variables bound to `app`. Returns -1 to go on, else the exit code: 0 after --help or --version (text
 /// on stdout), 2 after a wrong word or an empty value (one `error:` line on stderr and a

@@ -74,7 +74,7 @@ Error wrongKind(const std::string &path, FileKind kind, const std::string &wante
   case FileKind::Binary: return is("a binary file", "");
   case FileKind::Text: break;
   }
-  return is("some text", "networks begin with 'network name(...)'");
+  return is("some text", wanted == "a plan" ? "plans are written by 'msc compile net.mir'" : "networks begin with 'network name(...)'");
 }
 
 } // namespace msc::tools

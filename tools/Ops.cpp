@@ -63,8 +63,10 @@ void printOne(const OperatorDescription &op) {
                                      : "may be left out",
                attribute.summary, attribute.positional ? "; may follow the operands without its name" : "");
   }
-  fmt::print("\nelement types: {}\ngradient: {}\n", fmt::join(op.elementTypes, ", "), op.differentiable ? "yes" : "no");
-  fmt::print("\nexample, with {}:\n  {}\n", op.exampleInputs, op.exampleCall);
+  if (!op.elementTypes.empty())
+    fmt::print("\nelement types: {}", fmt::join(op.elementTypes, ", "));
+  fmt::print("\ngradient: {}\n", op.differentiable ? "yes" : "no");
+  fmt::print("\nexample{}{}:\n  {}\n", op.exampleInputs.empty() ? "" : ", with ", op.exampleInputs, op.exampleCall);
 }
 
 Json toJson(const OperatorDescription &op) {

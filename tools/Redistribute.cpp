@@ -399,11 +399,9 @@ void RedistributeFlags::addTo(CLI::App &app) {
   app.add_option("--from-tensor-map", from.tensorMap, "per dimension its axis counted from the right, or -1: '(1, 0)'");
   app.add_option("--to-device-matrix", to.deviceMatrix, "MindSpore's form of the end");
   app.add_option("--to-tensor-map", to.tensorMap, "MindSpore's form of the end");
-  app.add_option("--devices", devices, "number of devices, if it is to be checked")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  takesNumber(*app.add_option("--devices", devices, "number of devices, if it is to be checked"), 1, int64_t{1} << 20);
   app.add_option("--device-order", deviceOrder, "the rank at each place of the mesh: 0,2,1,3");
-  app.add_option("--rank", rank, "also shows which elements this rank holds after each step")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 20));
+  takesNumber(*app.add_option("--rank", rank, "also shows which elements this rank holds after each step"), 0, int64_t{1} << 20);
   app.add_option("--machine", machine, fmt::format("{}, or a machine file (default: cpu-local)", fmt::join(machinePresets(), ", ")));
   app.add_flag("--all", all, "also shows other ways, and by how much they lose");
   app.add_flag("--json", json, "the answer as JSON");

@@ -51,8 +51,8 @@ struct CompileFlags {
   /// `dumps`: with the flags that write dumps.
   void addTo(CLI::App &app, bool dumps) {
     size_t first = app.get_options().size();
-    app.add_option("--devices", options.devices, "number of devices (default: what the network says, else 1)")
-        ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+    tools::takesNumber(*app.add_option("--devices", options.devices, "number of devices (default: what the network says, else 1)"), 1,
+                       int64_t{1} << 20);
     app.add_option("-D,--define", defines, "NAME=VALUE: overrides a const of the network")->allow_extra_args(false);
     app.add_option("--keep", options.keep, "values to keep as results, e.g. %a,grad:w")->delimiter(',');
     app.add_option("--machine", options.machine,
@@ -62,11 +62,11 @@ struct CompileFlags {
     app.add_flag("--no-partial-sums", noPartialSums, "complete every sum before it is used, as 18_execute shows it");
     app.add_flag("--no-comm-fusion", noCommFusion, "every collective on its own, as comm_fusion {openstate: false}");
     app.add_flag("--no-overlap", noOverlap, "every collective is awaited at once, as 19_backend shows it");
-    app.add_flag("--repropagate", options.repropagate, "of a dump, keep only the strategies that the user wrote");
+    app.add_flag("--repropagate", options.repropagate, "of a dump, keep only the strategies that the user wrote or edited");
     app.add_flag("--strict", options.strict, "surprises become errors, e.g. a parameter used under two strategies");
     if (dumps)
       app.add_option("--save-graphs-ranks", options.saveGraphsRanks,
-                     "ranks that are dumped: all, or 0,5 (default: all up to 16 devices, else rank 0)");
+                     "ranks that are dumped: all, or 0,5 (default: all up to 16 devices, else one per local shapes)");
     for (const compiler::ContextOption &option : compiler::contextOptions())
       if (dumps || option.name.rfind("save_graphs", 0) != 0)
         contextOptions.push_back(option);
@@ -74,8 +74,10 @@ struct CompileFlags {
     for (size_t i = 0; i < contextOptions.size(); ++i) {
       std::string flag = contextOptions[i].name;
       std::replace(flag.begin(), flag.end(), '_', '-');
-      app.add_option("--" + flag, context[i], contextOptions[i].help)
-          ->group(contextOptions[i].help.empty() ? "" : "Options of the context block, which they override");
+      CLI::Option *option = app.add_option("--" + flag, context[i], contextOptions[i].help);
+      option->group(contextOptions[i].help.empty() ? "" : "Options of the context block, which they override");
+      if (!contextOptions[i].values.empty())
+        option->type_name(contextOptions[i].values);
     }
     app.footer("Other options of MindSpore's contexts are understood; a message says why they are not here.");
     std::vector<CLI::Option *> all = app.get_options();

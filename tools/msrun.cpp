@@ -53,8 +53,7 @@ struct Flags {
     CLI::Option *plan = app.add_option("plan", options.planPath, "a plan that 'msc compile' wrote");
     app.add_option("--transport", transport, "threads, mpi or cluster (default: as it was started)");
     app.add_option("--device", device, "cpu or cuda (default: what the plan says)");
-    app.add_option("--threads-per-rank", options.threadsPerRank, "(default: processors / ranks of this host)")
-        ->check(CLI::Range(1, 4096));
+    tools::takesNumber(*app.add_option("--threads-per-rank", options.threadsPerRank, "(default: processors / ranks of this host)"), 1, 4096);
     app.add_option("--epochs", options.epochs, "overrides the plan's epochs")->check(wholeNumber);
     app.add_option("--steps", options.steps, "overrides the plan's total number of steps")->check(wholeNumber);
     app.add_option("--log-every", options.log.every, "N or epoch: which steps print their loss; 0: none");
@@ -77,9 +76,8 @@ struct Flags {
             ->expected(0, 1)
             ->default_str("machine.json")
             ->excludes(plan);
-    app.add_option("--ranks", ranks, "of --calibrate: threads that take part (default: one per processor)")
-        ->check(CLI::Range(int64_t{2}, int64_t{1024}))
-        ->needs(calibrate);
+    CLI::Option *ranksOption = app.add_option("--ranks", ranks, "of --calibrate: threads that take part (default: one per processor)");
+    tools::takesNumber(*ranksOption->needs(calibrate), 2, 1024);
     app.add_option("--timeout", timeout, "seconds without progress after which the run ends (default: no limit)")
         ->check([](const std::string &text) {
           char *end = nullptr;
@@ -367,7 +365,7 @@ Outcome execute(Flags &flags) {
   if (!flags.machineFile.empty())
     return calibrateHere(flags);
   if (flags.options.planPath.empty())
-    return {Error{ExitCode::Usage, "plan is required", "'msrun --help' shows what it takes"}};
+    return {Error{ExitCode::Usage, "argument 'plan' is missing", "'msrun --help' shows what it takes"}};
   if (Status status = checkPlanName(flags.options.planPath); !status)
     return {status};
   if (Status status = checkFlags(flags); !status)

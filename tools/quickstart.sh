@@ -14,7 +14,6 @@ cmake --build --preset dev --target msc msrun msc_comm_mpi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export PATH="$PWD/build/bin:$PATH"
 network="$PWD/examples/quickstart/net.mir"
 cd "$work"
 show() { echo; echo "\$ $*"; "$@"; }

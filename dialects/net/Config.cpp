@@ -506,7 +506,7 @@ FailureOr<Config> Reader::run() {
     config.devices = devices.getInt();
   for (ConfigOp op : module.getOps<ConfigOp>())
     read(op);
-  sound &= readContext(context, module.getContext(), overrides, config);
+  sound &= readContext(context, module, overrides, config);
   sound = sound && checkColumns();
   if (sound && config.checkpoint && !config.train)
     emitWarning(config.checkpoint->location) << "the checkpoint block has nothing to do: the network is not trained";

@@ -127,12 +127,15 @@ struct ConfigOverride {
 /// Name of the module attribute (i64) that holds the number of devices; the frontend sets it.
 inline constexpr llvm::StringLiteral devicesAttributeName = "net.devices";
 
-/// Reads all `net.config` operators of the module. Reports every mistake, then fails.
+/// Reads all `net.config` operators of the module. Reports every mistake, then fails; else the context block holds the
+/// overrides, so that a dump says what it was compiled with.
 llvm::FailureOr<Config> readConfig(mlir::ModuleOp module, llvm::ArrayRef<ConfigOverride> overrides = {});
 
 /// The options of `context` that may be overridden by a flag, in snake case.
 std::vector<llvm::StringRef> contextOptionNames();
 /// One line about an option that works; empty for those that are only understood.
 std::string contextOptionHelp(llvm::StringRef name);
+/// Its values if they are "BOOL" or "0..3", else empty.
+std::string contextOptionValues(llvm::StringRef name);
 
 } // namespace msc::net

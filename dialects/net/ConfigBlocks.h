@@ -10,7 +10,7 @@ namespace msc::net {
 bool readDataset(Fields &fields, DatasetConfig &dataset);
 bool readTrain(Fields &fields, TrainConfig &train);
 bool readCheckpoint(Fields &fields, CheckpointConfig &checkpoint);
-/// `op` is null if the file has no context block. `config.devices` is known already.
-bool readContext(ConfigOp op, mlir::MLIRContext *context, llvm::ArrayRef<ConfigOverride> overrides, Config &config);
+/// `op` is null if the file has no context block. `config.devices` is known already. The block then holds the overrides.
+bool readContext(ConfigOp op, mlir::ModuleOp module, llvm::ArrayRef<ConfigOverride> overrides, Config &config);
 
 } // namespace msc::net

@@ -70,15 +70,19 @@ static Attribute parseFlagText(StringRef &text, Builder &builder, int depth) {
   return builder.getStringAttr(word);
 }
 
+static std::string snakeCase(std::string key) {
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
 /// Puts the flags over the fields of the block. False after reporting flags that nobody knows.
 static bool applyOverrides(ArrayRef<ConfigOverride> overrides, MLIRContext *context, NamedAttrList &fields,
                            NamedAttrList &locations) {
   Builder builder(context);
   bool sound = true;
   for (const ConfigOverride &given : overrides) {
-    std::string flag = "--" + given.key, key = given.key;
+    std::string flag = "--" + given.key, key = snakeCase(given.key);
     std::replace(flag.begin() + 2, flag.end(), '_', '-');
-    std::replace(key.begin(), key.end(), '-', '_');
     // The flag is the place of its value: messages start with it.
     auto location = FileLineColLoc::get(context, flag, 0, 0);
     std::vector<StringRef> names = contextOptionNames();
@@ -152,7 +156,9 @@ static bool isFlag(const Fields &fields, StringRef key) {
 
 /// An option that the mode makes idle is worth a warning, unless the file sets the option and a flag the mode.
 static void warnIdle(Fields &fields, StringRef key, StringRef by, const Twine &reason) {
-  if (fields.get(key) && (isFlag(fields, key) || !isFlag(fields, by)))
+  if (!isFlag(fields, key) && isFlag(fields, by))
+    fields.setAside(key);
+  else if (fields.get(key))
     emitWarning(fields.keyLocation(key)) << "'" << key << "' has nothing to do: " << reason;
 }
 
@@ -186,10 +192,12 @@ static void readDatasetStrategy(Fields &fields, Config &config) {
   bool clashes =
       fields.get("full_batch") && value && fullBatch != (strategy.kind == DatasetStrategy::Kind::FullBatch);
   if (clashes && isFlag(fields, "full_batch") != isFlag(fields, "dataset_strategy")) {
-    if (isFlag(fields, "full_batch"))
+    bool byFullBatch = isFlag(fields, "full_batch");
+    if (byFullBatch)
       strategy = DatasetStrategy{.location = fields.valueLocation("full_batch")};
     else
       fullBatch = false;
+    fields.setAside(byFullBatch ? "dataset_strategy" : "full_batch");
   } else if (clashes) {
     InFlightDiagnostic diagnostic = emitError(fields.keyLocation("full_batch"))
                                     << "'full_batch: " << (fullBatch ? "true" : "false")
@@ -227,6 +235,7 @@ static void readSearchMode(Fields &fields, Config &config) {
       context.searchMode = other;
       key = "auto_parallel_search_mode";
     }
+    fields.setAside(key == "search_mode" ? "auto_parallel_search_mode" : "search_mode");
   } else if (clashes) {
     InFlightDiagnostic diagnostic = emitError(fields.keyLocation("auto_parallel_search_mode"))
                                     << "'auto_parallel_search_mode: " << other
@@ -244,7 +253,10 @@ static void readSearchMode(Fields &fields, Config &config) {
     addHelp(diagnostic, "use sharding_propagation");
     return fields.markWrong();
   }
-  if (context.parallelMode != "auto_parallel" && config.devices > 1)
+  if (context.parallelMode == "auto_parallel")
+    return;
+  context.searchMode.clear();
+  if (config.devices > 1)
     warnIdle(fields, key, "parallel_mode", context.parallelMode + " mode does not search");
 }
 
@@ -385,7 +397,39 @@ static void readSaveGraphs(Fields &fields, ContextConfig &context) {
     warnIdle(fields, "save_graphs_path", "save_graphs", "'save_graphs' is 0");
 }
 
-bool readContext(ConfigOp op, MLIRContext *context, ArrayRef<ConfigOverride> overrides, Config &config) {
+/// Puts the flags into the block, which then says what counts: dumps print it. How many devices there are the module
+/// says; where dumps go is a matter of one compile.
+static void keepFlags(ConfigOp op, ModuleOp module, ArrayRef<ConfigOverride> overrides, const NamedAttrList &fields,
+                      const NamedAttrList &locations, ArrayRef<std::string> aside) {
+  NamedAttrList keptFields, keptLocations;
+  if (op) {
+    keptFields = NamedAttrList(op.getFields());
+    keptLocations = NamedAttrList(op.getLocations());
+  }
+  for (const ConfigOverride &given : overrides) {
+    std::string key = snakeCase(given.key);
+    if (is_contained({"device_num", "save_graphs", "save_graphs_path"}, StringRef(key)))
+      continue;
+    keptFields.set(key, fields.get(key));
+    for (const std::string &place : {key, key + "#value"})
+      keptLocations.set(place, locations.get(place));
+  }
+  for (const std::string &key : aside)
+    keptFields.erase(key);
+  MLIRContext *context = module.getContext();
+  if (!op && !keptFields.empty()) {
+    auto builder = OpBuilder::atBlockEnd(module.getBody());
+    op = builder.create<ConfigOp>(UnknownLoc::get(context), "context", "", builder.getDictionaryAttr({}),
+                                  builder.getDictionaryAttr({}));
+  }
+  if (op) {
+    op.setFieldsAttr(keptFields.getDictionary(context));
+    op.setLocationsAttr(keptLocations.getDictionary(context));
+  }
+}
+
+bool readContext(ConfigOp op, ModuleOp module, ArrayRef<ConfigOverride> overrides, Config &config) {
+  MLIRContext *context = module.getContext();
   NamedAttrList fieldList, locationList;
   if (op) {
     fieldList = NamedAttrList(op.getFields());
@@ -403,7 +447,11 @@ bool readContext(ConfigOp op, MLIRContext *context, ArrayRef<ConfigOverride> ove
   readSaveGraphs(fields, config.context);
   checkFixedOptions(fields);
   fields.finish();
-  return sound && fields.ok();
+  if (!sound || !fields.ok())
+    return false;
+  if (!overrides.empty())
+    keepFlags(op, module, overrides, fieldList, locationList, fields.setAsides());
+  return true;
 }
 
 } // namespace msc::net

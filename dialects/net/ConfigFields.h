@@ -51,6 +51,9 @@ public:
   /// Keys that are understood but cannot be honoured: an error with the reason. Messages do not offer them.
   void unsupported(llvm::StringRef key, llvm::StringRef reason);
   void finish();
+  /// Remembers a field that a flag over another one sets aside; it is not part of what counts.
+  void setAside(llvm::StringRef key) { aside.push_back(key.str()); }
+  llvm::ArrayRef<std::string> setAsides() const { return aside; }
 
   bool ok() const { return sound; }
   /// Remembers a mistake that the caller reported.
@@ -72,6 +75,7 @@ private:
   std::string what;
   mlir::Location whole;
   llvm::SmallVector<std::string> known;
+  llvm::SmallVector<std::string> aside;
   bool sound = true;
 };
 

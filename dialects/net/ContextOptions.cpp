@@ -21,6 +21,15 @@ std::string contextOptionHelp(llvm::StringRef name) {
   return "";
 }
 
+std::string contextOptionValues(llvm::StringRef name) {
+  if (name == "save_graphs")
+    return "0..3";
+  for (const ContextOption &option : contextOptions())
+    if (option.name == name && (option.value == "true" || option.value == "false"))
+      return "BOOL";
+  return "";
+}
+
 llvm::ArrayRef<ContextOption> contextOptions() {
   static const ContextOption options[] = {
       {"mode", Effect::Works, "GRAPH_MODE", "networks are compiled as a whole"},

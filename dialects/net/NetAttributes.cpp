@@ -11,7 +11,7 @@ constexpr StringLiteral kPhase = "net.phase", kInstanceName = "net.instance_name
                         kValueNames = "net.value_names", kInStrategy = "net.in_strategy",
                         kOutStrategy = "net.out_strategy", kOrigin = "net.strategy_origin", kForward = "net.forward",
                         kId = "net.id", kAlike = "net.alike", kGradientOfResult = "net.gradient_of_result",
-                        kGradientOfOperand = "net.gradient_of_operand";
+                        kGradientOfOperand = "net.gradient_of_operand", kResultFactors = "net.result_factors", kWhole = "net.whole";
 
 StringRef getString(Operation *op, StringRef key) {
   auto attr = op->getAttrOfType<StringAttr>(key);
@@ -193,6 +193,36 @@ std::optional<int64_t> getGradientOfOperand(Operation *op) {
 }
 void setGradientOfOperand(Operation *op, int64_t operand) {
   setInt(op, kGradientOfOperand, operand);
+}
+
+SmallVector<int64_t> getResultFactors(Operation *op) {
+  auto factors = op->getAttrOfType<DenseI64ArrayAttr>(kResultFactors);
+  return factors ? SmallVector<int64_t>(factors.asArrayRef()) : SmallVector<int64_t>();
+}
+void setResultFactors(Operation *op, ArrayRef<int64_t> factors) {
+  op->setAttr(kResultFactors, DenseI64ArrayAttr::get(op->getContext(), factors));
+}
+
+std::optional<Whole> getWhole(Operation *part) {
+  auto whole = part->getAttrOfType<ArrayAttr>(kWhole);
+  if (!whole)
+    return std::nullopt;
+  return Whole{cast<StringAttr>(whole[0]).getValue(), cast<StringAttr>(whole[1]).getValue(),
+               cast<IntegerAttr>(whole[2]).getInt()};
+}
+void setWhole(Operation *part, Operation *whole, int64_t index) {
+  Builder builder(part->getContext());
+  part->setAttr(kWhole, builder.getArrayAttr({builder.getStringAttr(getInstanceName(whole)),
+                                              builder.getStringAttr(whole->getName().stripDialect()),
+                                              builder.getI64IntegerAttr(index)}));
+}
+StringRef getUserName(Operation *op) {
+  std::optional<Whole> whole = getWhole(op);
+  return whole ? whole->name : getInstanceName(op);
+}
+StringRef getUserOp(Operation *op) {
+  std::optional<Whole> whole = getWhole(op);
+  return whole ? whole->op : op->getName().stripDialect();
 }
 
 std::optional<int64_t> getId(Operation *op) {

@@ -59,6 +59,22 @@ void setGradientOfResult(mlir::Operation *op, unsigned operand, int64_t result);
 /// A backward operator whose first result is the gradient of an operand of its forward operator: which operand.
 std::optional<int64_t> getGradientOfOperand(mlir::Operation *op);
 void setGradientOfOperand(mlir::Operation *op, int64_t operand);
+/// Operators within an expansion or a gradient whose operands do not tell how the result is split: per dimension of the
+/// result the factor of the expanded or forward operator's rule that cuts it, or -1. Empty: nothing is said.
+llvm::SmallVector<int64_t> getResultFactors(mlir::Operation *op);
+void setResultFactors(mlir::Operation *op, llvm::ArrayRef<int64_t> factors);
+/// Operators that stand for another one: what users know. `name` is its instance name, `op` its mnemonic, `index` counts
+/// the expanded operators of a network.
+struct Whole {
+  llvm::StringRef name, op;
+  int64_t index;
+};
+std::optional<Whole> getWhole(mlir::Operation *part);
+void setWhole(mlir::Operation *part, mlir::Operation *whole, int64_t index);
+/// What users call an operator: the instance name of the whole that it is part of, else its own.
+llvm::StringRef getUserName(mlir::Operation *op);
+/// The same for its mnemonic.
+llvm::StringRef getUserOp(mlir::Operation *op);
 /// Ordinal of a forward operator, given by `numberOperators` before autodiff.
 std::optional<int64_t> getId(mlir::Operation *op);
 void setId(mlir::Operation *op, int64_t id);

@@ -75,8 +75,10 @@ class Net_Operator<string mnemonic, list<string> inputs, list<string> outputs, l
       return ::msc::net::sameTensors(left, right);
     }
     ::llvm::ArrayRef<::llvm::StringRef> $cppClass::inputNames() {
+  }] # !if(!empty(inputs), "return {};", [{
       static constexpr ::llvm::StringRef names[] = {"}] # !interleave(inputs, "\", \"") # [{"};
       return names;
+  }]) # [{
     }
     ::llvm::ArrayRef<::llvm::StringRef> $cppClass::outputNames() {
       static constexpr ::llvm::StringRef names[] = {"}] # !interleave(outputs, "\", \"") # [{"};
@@ -91,8 +93,8 @@ class Net_Operator<string mnemonic, list<string> inputs, list<string> outputs, l
     }
     template <> ::msc::net::Documentation documentationOf<$cppClass>() {
       return {R"ods(}] # summary # [{)ods", R"ods(}] # description # [{)ods", R"ods(}] # exampleInputs # [{)ods",
-              R"ods(%}] # !interleave(outputs, ", %") # " = " # mnemonic # "(%" # !interleave(inputs, ", %") #
-                !if(!empty(exampleAttributes), "", ", ") # exampleAttributes # [{))ods"};
+              R"ods(%}] # !interleave(outputs, ", %") # " = " # mnemonic # "(" # !interleave(!foreach(name, inputs, "%" # name), ", ") #
+                !if(!or(!empty(exampleAttributes), !empty(inputs)), "", ", ") # exampleAttributes # [{))ods"};
     }
   }] # definitions;
 }
@@ -104,6 +106,7 @@ defvar Net_OwnCost = DeclareOpInterfaceMethods<Net_CostInterface, ["cost"]>;
 defvar Net_Generic = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg"]>;
 defvar Net_GenericOrEpilogue = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg", "epilogueKind"]>;
 defvar Net_NotGeneric = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind"]>;
+defvar Net_Expanded = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind", "expand"]>;
 defvar Net_InPlace = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg", "inPlaceResults"]>;
 
 // An operator that treats every element alike, with NumPy broadcasting of its operands. It brings `scalarBody`, one

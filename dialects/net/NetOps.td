@@ -15,6 +15,10 @@ include "dialects/net/ops/reshape/Reshape.td"
 include "dialects/net/ops/transpose/Transpose.td"
 include "dialects/net/ops/broadcast/BroadcastTo.td"
 include "dialects/net/ops/mse_loss/MSELoss.td"
+include "dialects/net/ops/range/Range.td"
+include "dialects/net/ops/softmax/Softmax.td"
+include "dialects/net/ops/norm/Norm.td"
+include "dialects/net/ops/cross_entropy/CrossEntropy.td"
 include "dialects/net/ops/optimizer/Optimizer.td"
 
 #endif // MSC_DIALECTS_NET_OPS

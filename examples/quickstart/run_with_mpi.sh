@@ -14,7 +14,6 @@ if ! [[ $ranks =~ ^[1-9][0-9]*$ ]] || [ $# -gt 1 ]; then
 fi
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
-export PATH="$root/build/bin:$PATH"
 . "$root/tools/env.sh"
 
 mode=()

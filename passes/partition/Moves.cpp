@@ -25,7 +25,7 @@ static StringRef reductionText(ReduceKind kind) {
 
 std::string callerOf(Operation *op, Operation *forward) {
   if (!forward)
-    return ("'" + net::getInstanceName(op) + "'").str();
+    return ("'" + net::getUserName(op) + "'").str();
   std::string name = net::getInstanceName(forward).str();
   std::optional<int64_t> operand = net::getGradientOfOperand(op);
   if (!operand)
@@ -38,11 +38,11 @@ std::string nameOfValue(Value value) {
     value = move.getSource();
   StringRef name = net::getValueName(value);
   Operation *maker = value.getDefiningOp();
-  return (name.empty() && maker ? net::getInstanceName(maker) : name).str();
+  return (name.empty() && maker ? net::getUserName(maker) : name).str();
 }
 
 std::string completionReason(Operation *op, Operation *forward, const OperatorFacts &facts, const Pieces &pieces) {
-  std::string who = (forward ? "" : op->getName().stripDialect().str() + " ") + callerOf(op, forward) + " ";
+  std::string who = (forward ? "" : net::getUserOp(op).str() + " ") + callerOf(op, forward) + " ";
   std::vector<std::string> counts;
   ReduceKind kind = ReduceKind::Sum;
   bool keepsOthers = false;

@@ -43,6 +43,10 @@ public:
     for (Operation *op : operations)
       if (failed(partition(op)))
         return failure();
+    for (Operation *op : llvm::reverse(expanded))
+      op->erase();
+    if (!expansions.empty())
+      network->setAttr(expansionsAttributeName, ArrayAttr::get(network.getContext(), expansions));
     return success();
   }
 
@@ -55,6 +59,7 @@ private:
   struct Uses {
     SmallVector<Value> roots;
     std::vector<Sharding> shardings;
+    net::Assignment assignment;
   };
 
   net::NetworkOp network;
@@ -65,6 +70,8 @@ private:
   DenseMap<Operation *, Uses> uses;               // of forward operators
   DenseMap<int64_t, Operation *> forwardById;
   llvm::StringMap<net::ParamOp> paramByName;
+  SmallVector<Attribute> expansions; // a record of each of those
+  SmallVector<Operation *> expanded; // others stand in their places; their gradients still ask for them
   MoveBuilder moves;
 
   //===-- values ----------------------------------------------------------===//
@@ -182,6 +189,8 @@ private:
   //===-- operators -------------------------------------------------------===//
 
   LogicalResult partition(Operation *op) {
+    if (auto lower = dyn_cast<net::Lower>(op); lower && lower.loweringKind() == net::LoweringKind::Expanded)
+      return expand(op);
     if (hasRule(op))
       return partitionOperator(op);
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
@@ -214,22 +223,99 @@ private:
       placeResults(op, facts, Pieces(facts.rule.factors.size(), 1), {dist::shardingOf(op->getOperand(0))});
       return success();
     }
-    net::Assignment assignment;
-    auto strategy = net::getInStrategy(op);
-    if (strategy && net::getPhase(op) == net::Phase::Forward) {
-      auto pieces = piecesOfStrategy(facts, *strategy, devices, /*mayBeEmpty=*/true); // checked when it was chosen
-      if (auto *error = std::get_if<StrategyError>(&pieces))
-        return op->emitError(error->text);
-      assignment = assignmentOf(facts.rule, std::get<Pieces>(pieces), devices);
-    } else {
-      assignment = inheritAssignment(facts, hintsOf(op), devices);
-    }
-    bringOperands(op, facts, assignment);
+    FailureOr<net::Assignment> assignment = assignmentFor(op, facts);
+    if (failed(assignment))
+      return failure();
+    bringOperands(op, facts, *assignment);
     std::vector<Sharding> results;
     for (size_t i = 0; i < op->getNumResults(); ++i)
-      results.push_back(resultSharding(facts.rule, assignment, i));
-    placeResults(op, facts, piecesOf(assignment), results);
+      results.push_back(resultSharding(facts.rule, *assignment, i));
+    placeResults(op, facts, piecesOf(*assignment), results);
     return success();
+  }
+
+  FailureOr<net::Assignment> assignmentFor(Operation *op, const OperatorFacts &facts) {
+    auto strategy = net::getInStrategy(op);
+    if (!strategy || net::getPhase(op) != net::Phase::Forward)
+      return inheritAssignment(facts, hintsOf(op), devices);
+    auto pieces = piecesOfStrategy(facts, *strategy, devices, /*mayBeEmpty=*/true); // checked when it was chosen
+    if (auto *error = std::get_if<StrategyError>(&pieces))
+      return op->emitError(error->text);
+    return assignmentOf(facts.rule, std::get<Pieces>(pieces), devices);
+  }
+
+  /// Other operators in the place of one: its operands are brought to where its strategy wants them, the others inherit.
+  LogicalResult expand(Operation *op) {
+    OperatorFacts facts = factsOf(op);
+    FailureOr<net::Assignment> assignment = assignmentFor(op, facts);
+    if (failed(assignment))
+      return failure();
+    Uses record = bringOperands(op, facts, *assignment);
+    for (auto [operand, sharding] : llvm::zip(op->getOperands(), record.shardings))
+      own.try_emplace(operand, sharding);
+    expanded.push_back(op);
+    Operation *last = op->getPrevNode();
+    OpBuilder builder(op);
+    SmallVector<Value> results = cast<net::Lower>(op).expand(builder, op->getOperands());
+    SmallVector<Operation *> parts;
+    for (Operation *part = last ? last->getNextNode() : &op->getBlock()->front(); part != op; part = part->getNextNode())
+      parts.push_back(part);
+    if (auto id = net::getId(op)) // the gradient belongs to the parts now
+      net::setId(results.front().getDefiningOp(), *id);
+    for (Operation *part : parts) {
+      net::setPhase(part, net::getPhase(op));
+      net::setScope(part, net::getScope(op));
+      if (isa<net::Operator>(part)) {
+        net::setInstanceName(part, partName(op, part));
+        net::setWhole(part, op, expansions.size());
+      }
+      uses[part].assignment = *assignment; // for parts that name its factors
+      if (failed(partition(part)))
+        return failure();
+    }
+    for (auto [result, value] : llvm::zip(op->getResults(), results)) {
+      net::setValueNames(value.getDefiningOp(), {net::getValueName(result)});
+      Sharding sharding = own[value]; // a copy: the map may grow
+      own[result] = sharding;
+      result.setType(dist::withSharding(result.getType(), sharding));
+      result.replaceAllUsesWith(value);
+    }
+    expansions.push_back(recordOf(op));
+    return success();
+  }
+
+  /// What reports say of an operator that is not there any more.
+  DictionaryAttr recordOf(Operation *op) {
+    Builder builder(op->getContext());
+    NamedAttrList record;
+    auto strategy = [](std::optional<net::Strategy> pieces) { return pieces ? net::strategyText(*pieces) : ""; };
+    record.set("name", builder.getStringAttr(net::getInstanceName(op)));
+    record.set("op", builder.getStringAttr(op->getName().stripDialect()));
+    record.set("scope", builder.getStringAttr(net::getScope(op)));
+    record.set("location", LocationAttr(op->getLoc()));
+    record.set("in_strategy", builder.getStringAttr(strategy(net::getInStrategy(op))));
+    record.set("out_strategy", builder.getStringAttr(strategy(net::getOutStrategy(op))));
+    record.set("origin", builder.getStringAttr(net::getStrategyOrigin(op)));
+    auto typesOf = [&](ValueRange values) {
+      return builder.getTypeArrayAttr(llvm::to_vector(values.getTypes()));
+    };
+    auto namesOf = [&](ValueRange values) {
+      SmallVector<Attribute> names;
+      for (Value value : values)
+        names.push_back(builder.getStringAttr(nameOfValue(value)));
+      return builder.getArrayAttr(names);
+    };
+    record.set("operand_types", typesOf(op->getOperands()));
+    record.set("result_types", typesOf(op->getResults()));
+    record.set("operand_names", namesOf(op->getOperands()));
+    record.set("result_names", namesOf(op->getResults()));
+    return record.getDictionary(op->getContext());
+  }
+
+  /// "softmax.ReduceMax": what dumps call a part of an expanded operator.
+  static std::string partName(Operation *whole, Operation *part) {
+    StringRef name = net::getInstanceName(whole);
+    return ((name.empty() ? whole->getName().stripDialect() : name) + "." + part->getName().stripDialect()).str();
   }
 
   /// Terms that are partial over the same axes are added while partial and completed once.
@@ -253,8 +339,8 @@ private:
     }
   }
 
-  void bringOperands(Operation *op, const OperatorFacts &facts, const net::Assignment &assignment) {
-    Uses record;
+  Uses bringOperands(Operation *op, const OperatorFacts &facts, const net::Assignment &assignment) {
+    Uses record{.assignment = assignment};
     Operation *forward = forwardOf(op);
     std::string who = callerOf(op, forward);
     for (OpOperand &operand : op->getOpOperands()) {
@@ -265,7 +351,8 @@ private:
       operand.set(versionOf(root, target, op, who));
     }
     if (!forward && net::getPhase(op) == net::Phase::Forward)
-      uses[op] = std::move(record);
+      uses[op] = record;
+    return record;
   }
 
   //===-- hints -----------------------------------------------------------===//
@@ -275,6 +362,8 @@ private:
       return updateHints(op);
     Operation *forward = forwardOf(op);
     std::vector<ShardingHint> hints;
+    if (auto factors = net::getResultFactors(op); !factors.empty())
+      hints.push_back({true, 0, shardingBy(factors, uses[forward ? forward : op].assignment)});
     if (isAccumulation(op))
       if (auto target = gradientTarget(op->getResult(0)))
         hints.push_back({true, 0, *target});
@@ -285,6 +374,14 @@ private:
     if (std::optional<int64_t> operand = net::getGradientOfOperand(op); forward && operand)
       hints.push_back({true, 0, uses[forward].shardings[*operand]});
     return hints;
+  }
+
+  /// The sharding of a value whose dimensions carry these factors; -1: none.
+  static Sharding shardingBy(ArrayRef<int64_t> factors, const net::Assignment &assignment) {
+    Sharding sharding{.axes = assignment.matrix};
+    for (int64_t factor : factors)
+      sharding.dims.push_back(factor < 0 ? std::vector<int32_t>() : assignment.factors[factor]);
+    return sharding;
   }
 
   /// Parameters and states decide, gradients follow.

@@ -299,7 +299,7 @@ private:
       return "";
     std::optional<int64_t> id = net::getForwardId(at);
     Operation *forward = id ? forwardById.lookup(*id) : nullptr;
-    return net::getInstanceName(forward ? forward : at).str();
+    return net::getUserName(forward ? forward : at).str();
   }
 
   LogicalResult emitMatMul(const Unit &unit) {

@@ -85,6 +85,7 @@ private:
     switch (lower.loweringKind()) {
     case net::LoweringKind::View: return start(Unit::Kind::View, op);
     case net::LoweringKind::MatMul: return start(Unit::Kind::MatMul, op);
+    case net::LoweringKind::Expanded: llvm_unreachable("the partition expands these");
     case net::LoweringKind::Generic: break;
     }
     if (options.fusion && (joinEpilogue(op) || joinCluster(op)))
@@ -139,8 +140,8 @@ private:
 
   /// Bias and activation of an f32 product, where the product itself is used nowhere else.
   bool joinEpilogue(Operation *op) {
-    Value product = op->getOperand(0);
-    Operation *producer = product.getDefiningOp();
+    Value product = op->getNumOperands() == 0 ? Value() : op->getOperand(0);
+    Operation *producer = product ? product.getDefiningOp() : nullptr;
     if (!producer || !product.hasOneUse() || !unitOf.contains(producer))
       return false;
     size_t unit = unitOf[producer];

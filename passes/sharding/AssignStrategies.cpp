@@ -42,52 +42,114 @@ private:
                          }).wasInterrupted();
     std::vector<Members> members;
     Problem problem = problemOf(network, devices, /*joinAlike=*/!isDump, members);
-    if (failed(readInputs(network, problem)) || failed(readStrategies(network, problem, members)))
+    std::vector<net::Strategy> ignored(problem.operators.size());
+    if (failed(readInputs(network, problem)) || failed(readStrategies(network, problem, members, ignored)))
       return failure();
     Choices choices = choose(problem);
-    llvm::DenseMap<Operation *, Pieces> derived;
+    noteIgnored(problem, members, choices, ignored);
+    llvm::DenseMap<Operation *, std::string> pinned;
     if (isDump)
-      derived = piecesOfUser(network);
+      pinned = originsOfPins(network, problem, members, choices);
     for (auto [ops, entry, choice] : llvm::zip(members, problem.operators, choices))
       for (auto [round, op] : llvm::enumerate(ops)) {
         bool keepsOrigin = entry.configured && !net::getStrategyOrigin(op).empty();
         net::setInStrategy(op, inStrategy(entry.facts.rule, choice.pieces));
         if (!keepsOrigin)
           net::setStrategyOrigin(op, devices == 1 ? "one device" : originOf(problem, members, choice, entry, round));
-        else if (!isByUser(op) && derived.lookup(op) != choice.pieces)
-          net::setStrategyOrigin(op, "dump");
+        else if (!isByUser(op))
+          net::setStrategyOrigin(op, pinned.lookup(op));
       }
     setDevices(network, devices);
     return storeParameters(network, problem, members, choices);
   }
 
-  /// Rounds of a dump have names of their own: an operator follows its neighbour in the same round, or the last round of
-  /// another repeat where that produces its operand, or the first one where that uses its result.
+  /// The operation that the operator `op` follows in this round, or null. Rounds of a dump have operations of their own:
+  /// an operator follows its neighbour in the same round, or the last round of another repeat where that produces its
+  /// operand, or the first one where that uses its result.
+  static Operation *askerOf(const Problem &problem, ArrayRef<Members> members, const Choice &choice,
+                            const ProblemOperator &op, size_t round) {
+    if (choice.asker < 0)
+      return nullptr;
+    const Members &askers = members[choice.asker];
+    bool isSameRepeat = problem.operators[choice.asker].repeats == op.repeats && round < askers.size();
+    return isSameRepeat ? askers[round] : choice.followsProducer ? askers.back() : askers.front();
+  }
+
   static std::string originOf(const Problem &problem, ArrayRef<Members> members, const Choice &choice,
                               const ProblemOperator &op, size_t round) {
     if (choice.asker < 0 || members[choice.asker].size() == 1)
       return choice.origin;
-    const Members &askers = members[choice.asker];
-    bool isSameRepeat = problem.operators[choice.asker].repeats == op.repeats && round < askers.size();
-    Operation *asker = isSameRepeat ? askers[round] : choice.followsProducer ? askers.back() : askers.front();
-    return propagatedFrom(net::getInstanceName(asker).str());
+    return propagatedFrom(net::getInstanceName(askerOf(problem, members, choice, op, round)).str());
   }
 
-  /// What follows from the user's strategies alone, which have been checked. Where a dump pins something else, it was
-  /// edited.
-  llvm::DenseMap<Operation *, Pieces> piecesOfUser(net::NetworkOp network) {
+  /// What an operation would have if nothing but some pins were given.
+  struct Derived {
+    Pieces pieces;
+    std::string origin;
+    Operation *asker = nullptr; ///< whom it follows
+  };
+
+  /// What follows from the strategies of `pins`, which have been checked.
+  llvm::DenseMap<Operation *, Derived> derive(net::NetworkOp network, const llvm::DenseSet<Operation *> &pins,
+                                              bool joinAlike) {
     std::vector<Members> members;
-    Problem problem = problemOf(network, devices, /*joinAlike=*/true, members);
-    llvm::DenseMap<Operation *, Pieces> pieces;
+    Problem problem = problemOf(network, devices, joinAlike, members);
+    llvm::DenseMap<Operation *, Derived> derived;
     if (failed(readInputs(network, problem)))
-      return pieces;
+      return derived;
     for (auto [ops, entry] : llvm::zip(members, problem.operators))
-      if (auto strategy = net::getInStrategy(ops.front()); strategy && isByUser(ops.front()))
-        entry.configured = std::get<Pieces>(piecesOfStrategy(entry.facts, *strategy, devices));
-    for (auto [ops, choice] : llvm::zip(members, choose(problem)))
-      for (Operation *op : ops)
-        pieces[op] = choice.pieces;
-    return pieces;
+      if (pins.contains(ops.front()))
+        entry.configured = std::get<Pieces>(piecesOfStrategy(entry.facts, *net::getInStrategy(ops.front()), devices));
+    for (auto [ops, entry, choice] : llvm::zip(members, problem.operators, choose(problem)))
+      for (auto [round, op] : llvm::enumerate(ops))
+        derived[op] = {choice.pieces, originOf(problem, members, choice, entry, round),
+                       askerOf(problem, members, choice, entry, round)};
+    return derived;
+  }
+
+  /// Where the strategies that a dump pins come from: what does not follow from pins that are settled was edited. Whether
+  /// an operator follows one that is not settled itself is seen once that one is.
+  llvm::DenseMap<Operation *, std::string> originsOfPins(net::NetworkOp network, const Problem &problem,
+                                                         ArrayRef<Members> members, const Choices &choices) {
+    llvm::DenseMap<Operation *, Pieces> chosen;
+    SmallVector<Operation *> open;
+    llvm::DenseSet<Operation *> settled;
+    for (auto [ops, entry, choice] : llvm::zip(members, problem.operators, choices))
+      for (Operation *op : ops) {
+        chosen[op] = choice.pieces;
+        if (entry.configured && isByUser(op))
+          settled.insert(op);
+        else if (entry.configured)
+          open.push_back(op);
+      }
+    llvm::DenseMap<Operation *, std::string> origins;
+    for (bool joinAlike = true; !open.empty(); joinAlike = false) {
+      auto derived = derive(network, settled, joinAlike);
+      llvm::DenseMap<Operation *, bool> follows; // from settled pins alone
+      auto isSound = [&](Operation *op) {
+        SmallVector<Operation *> chain;
+        for (; op && !settled.contains(op) && !follows.count(op); op = derived[op].asker)
+          chain.push_back(op);
+        bool sound = !op || settled.contains(op) || follows[op];
+        for (Operation *link : llvm::reverse(chain))
+          follows[link] = sound = sound && derived[link].pieces == chosen[link];
+        return sound;
+      };
+      SmallVector<Operation *> seen;
+      for (Operation *op : open) {
+        const Derived &wants = derived[op];
+        if (!isSound(wants.asker))
+          continue;
+        origins[op] = wants.pieces == chosen[op] ? wants.origin : "dump";
+        seen.push_back(op);
+      }
+      if (seen.empty()) // behind an operator without a strategy, which follows them
+        for (Operation *op : seen = open)
+          origins[op] = "dump";
+      settled.insert(seen.begin(), seen.end());
+      llvm::erase_if(open, [&](Operation *op) { return settled.contains(op); });
+    }
+    return origins;
   }
 
   Choices choose(const Problem &problem) const {
@@ -128,19 +190,17 @@ private:
     return success();
   }
 
-  LogicalResult readStrategies(net::NetworkOp network, Problem &problem, ArrayRef<Members> members) {
+  /// `ignored` receives the strategies of operators that the mode gives others.
+  LogicalResult readStrategies(net::NetworkOp network, Problem &problem, ArrayRef<Members> members,
+                               std::vector<net::Strategy> &ignored) {
     bool sound = true;
-    int64_t ignored = 0;
-    Operation *firstIgnored = nullptr;
-    for (auto [ops, entry] : llvm::zip(members, problem.operators)) {
+    for (auto [ops, entry, aside] : llvm::zip(members, problem.operators, ignored)) {
       Operation *op = ops.front(); // all have the same strategy
       auto strategy = net::getInStrategy(op);
       if (!strategy)
         continue;
       if (ignoresStrategies()) {
-        if (ignored == 0)
-          firstIgnored = op;
-        ignored += entry.rounds;
+        aside = *strategy;
         llvm::for_each(ops, net::clearStrategy);
         continue;
       }
@@ -153,10 +213,23 @@ private:
       entry.configured = std::get<Pieces>(checked);
       sound &= succeeded(checkOutStrategy(op, entry));
     }
-    if (ignored > 0)
-      emitRemark(firstIgnored->getLoc()) << ignored << (ignored == 1 ? " strategy is" : " strategies are") << " ignored "
-                                   << (devices == 1 ? "on one device" : "in " + parallelMode + " mode");
     return success(sound);
+  }
+
+  /// One note, unless the mode decides as the strategies say: its own dumps compile in silence.
+  void noteIgnored(const Problem &problem, ArrayRef<Members> members, const Choices &choices,
+                   ArrayRef<net::Strategy> ignored) const {
+    int64_t count = 0;
+    Operation *first = nullptr;
+    for (auto [ops, entry, choice, strategy] : llvm::zip(members, problem.operators, choices, ignored)) {
+      if (strategy.empty() || strategy == inStrategy(entry.facts.rule, choice.pieces))
+        continue;
+      first = first ? first : ops.front();
+      count += entry.rounds;
+    }
+    if (count > 0)
+      emitRemark(first->getLoc()) << count << (count == 1 ? " strategy is" : " strategies are") << " ignored "
+                                  << (devices == 1 ? "on one device" : "in " + parallelMode + " mode");
   }
 
   static void report(Operation *op, const StrategyError &error) {

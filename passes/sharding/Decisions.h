@@ -8,6 +8,11 @@
 
 namespace msc::passes {
 
+/// Name of the attribute of a partitioned network with what is to be told of the forward operators in whose place others
+/// stand, in their order: dictionaries of name, op, scope, location, in_strategy, out_strategy, origin (texts),
+/// operand_types, operand_names, result_types, result_names. Absent if there are none.
+inline constexpr llvm::StringLiteral expansionsAttributeName = "net.expansions";
+
 /// Number of devices that the network is split over; 1 if nothing was decided.
 int64_t getDevices(net::NetworkOp network);
 void setDevices(net::NetworkOp network, int64_t devices);

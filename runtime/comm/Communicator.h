@@ -64,8 +64,9 @@ struct ScatterPart {
 
 /// What an operation is called in messages; owned by the caller for the lifetime of the group.
 struct OperationLabel {
-  std::string name;     ///< instance name of the step
-  std::string place;    ///< "net.mir:14"
+  std::string name;  ///< instance name of the step
+  std::string place; ///< "net.mir:14"
+  std::string forOperator = {}; ///< the operator of the user that needs it
 };
 
 /// A communicator over some ranks, in ascending order of global rank.

@@ -45,10 +45,21 @@ bool OperationRecord::agreesWith(const OperationRecord &other) const {
          kind == other.kind && root == other.root;
 }
 
+template <size_t N> static std::string textOf(const char (&field)[N]) { return {field, strnlen(field, N)}; }
+
+template <size_t N> static void store(const std::string &text, char (&field)[N]) {
+  size_t kept = std::min(text.size(), N);
+  memcpy(field, text.data() + (text.size() - kept), kept);
+  if (kept < text.size())
+    memcpy(field, "...", 3);
+}
+
 std::string OperationRecord::str() const {
   std::string text = operationName(operation);
   if (name[0])
-    text += " '" + std::string(name, strnlen(name, sizeof(name))) + "'";
+    text += " '" + textOf(name) + "'";
+  if (forOperator[0])
+    text += " for '" + textOf(forOperator) + "'";
   if (operation == Operation::AllReduce || operation == Operation::ReduceScatter)
     text += " of " + std::to_string(count) + " " + elementTypeName(type) + " (" + reduceKindName(kind) + ")";
   else if (operation == Operation::Exchange)
@@ -56,7 +67,7 @@ std::string OperationRecord::str() const {
   else if (operation == Operation::Broadcast)
     text += " of " + std::to_string(count) + " bytes from member " + std::to_string(root);
   if (place[0])
-    text += " at " + std::string(place, strnlen(place, sizeof(place)));
+    text += " at " + textOf(place);
   return text;
 }
 
@@ -69,10 +80,9 @@ OperationRecord makeRecord(Operation operation, uint64_t sequence, int64_t count
   record.type = type;
   record.kind = kind;
   record.root = static_cast<int16_t>(root);
-  memcpy(record.name, label.name.data(), std::min(label.name.size(), sizeof(record.name) - 1));
-  // The end of a place, file and line, says more than the folders before it.
-  size_t kept = std::min(label.place.size(), sizeof(record.place) - 1);
-  memcpy(record.place, label.place.data() + (label.place.size() - kept), kept);
+  store(label.name, record.name);
+  store(label.forOperator, record.forOperator);
+  store(label.place, record.place);
   return record;
 }
 

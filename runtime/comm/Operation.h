@@ -26,12 +26,15 @@ struct OperationRecord {
   ElementType type = ElementType::F32;
   ReduceKind kind = ReduceKind::Sum;
   int16_t root = 0;
-  char name[48] = {};  ///< of the step, cut to fit, zero-terminated
-  char place[32] = {}; ///< "net.mir:14", cut at the front to fit
+  // Zero-terminated where they are shorter. The names that the compiler gives fit; others are cut at the front: their end, the
+  // operator within its cells, the file without its folders, says more.
+  char name[72] = {};        ///< of the step
+  char forOperator[56] = {}; ///< of the user
+  char place[48] = {};       ///< "net.mir:14"
 
   /// The members must agree on everything but the texts.
   bool agreesWith(const OperationRecord &other) const;
-  /// "AllReduce 'grad' of 1024 f32 (sum) at net.mir:14".
+  /// "AllReduce 'grad' for 'matmul' of 1024 f32 (sum) at net.mir:14".
   std::string str() const;
 };
 static_assert(std::is_trivially_copyable_v<OperationRecord> && sizeof(OperationRecord) % 8 == 0);

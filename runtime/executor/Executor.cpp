@@ -169,7 +169,7 @@ Status Executor::bindCollective(const plan::Variant &variant, const plan::Step &
   bound->type = elementTypeOf(index.buffer(collective.source()));
   bound->exchange.type = bound->type;
   bound->reduction = static_cast<ReduceKind>(collective.reduction());
-  bound->label = {step.name(), index.place(step.location())};
+  bound->label = {step.name(), index.place(step.location()), collective.for_operator()};
   for (auto [source, target] : tensorsOf(collective))
     bindTensor(*bound, source, target, members);
   for (size_t i = 0; i < bound->scatters.size(); ++i)
@@ -207,7 +207,9 @@ Status Executor::runConstants() { return run(constants); }
 Status Executor::runStep() { return run(steps); }
 
 Error Executor::failed(const plan::Step &step, const Error &error) const {
-  return {error.code, fmt::format("rank {} of {}: {} {}: {}", rank, world.size(), index.title(step), step.op(), error.message),
+  const std::string &user = step.collective().for_operator();
+  std::string what = user.empty() ? step.op() : fmt::format("{} for '{}'", step.op(), user);
+  return {error.code, fmt::format("rank {} of {}: {} {}: {}", rank, world.size(), index.title(step), what, error.message),
           error.help};
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/executor/Session.h"
 
 #include "messages/Catalogue.h"
+#include "runtime/checkpoint/Agreement.h"
 #include "runtime/checkpoint/Npy.h"
 #include "runtime/data/Draw.h"
 #include "runtime/device/cpu/CpuDevice.h"
@@ -64,6 +65,10 @@ Status Session::prepare() {
   if (!bound)
     return bound.error();
   executor = std::move(*bound);
+  // Workspaces are known now, and no rank has touched its arena: the last moment for this question.
+  Status fits = device::checkHostMemory(device->allocatedBytes(), world.localSize());
+  if (Status status = agree(*everyone, fits, {"memory check", ""}).status(); !status)
+    return status;
   if (Status status = saveGraphs(share.threads); !status)
     return status;
   if (Status status = initializeParameters(); !status)

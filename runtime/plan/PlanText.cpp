@@ -58,8 +58,8 @@ private:
 
   void header() {
     line("plan '{}' for {} devices, digest {}", plan.network(), plan.devices(), plan.digest());
-    line("parallel_mode {}, search_mode {}, device_target {}, seed {}", plan.parallel_mode(), plan.search_mode(),
-         plan.device_target(), plan.seed());
+    line("parallel_mode {}{}, device_target {}, seed {}", plan.parallel_mode(),
+         plan.search_mode().empty() ? "" : ", search_mode " + plan.search_mode(), plan.device_target(), plan.seed());
     line("arena {} bytes per rank", plan.arena_bytes());
     for (const plan::CodeObject &object : plan.objects())
       line("machine code {}: {} bytes", object.isa(), object.code().size());

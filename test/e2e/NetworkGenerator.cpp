@@ -34,7 +34,10 @@ std::string Network::text(const std::map<std::string, std::string> &strategies, 
   for (const Value &parameter : parameters)
     out << "  param %" << parameter.name << ": " << typeText(parameter) << " = Normal(0.5)\n";
   for (const Node &node : nodes) {
-    out << "  %" << node.name << " = " << node.op << "(" << node.arguments << ")";
+    out << "  %" << node.name;
+    for (int more = 1; more < (node.op == "LayerNorm" ? 3 : node.op == "RmsNorm" ? 2 : 1); ++more)
+      out << ", %" << node.name << "_" << more;
+    out << " = " << node.op << "(" << node.arguments << ")";
     if (auto strategy = strategies.find(node.name); strategy != strategies.end())
       out << " {in_strategy: " << strategy->second << "}";
     out << "\n";
@@ -166,7 +169,8 @@ private:
     static const std::vector<std::pair<int, Step>> steps = {
         {16, &Builder::addUnary},   {18, &Builder::addBinary},    {16, &Builder::addMatMul}, {7, &Builder::addBiasAdd},
         {8, &Builder::addSelect},   {13, &Builder::addReduction}, {9, &Builder::addReshape}, {8, &Builder::addTranspose},
-        {5, &Builder::addBroadcast}, {4, &Builder::addCast},      {2, &Builder::addElementLoss}, {5, &Builder::addTied}};
+        {5, &Builder::addBroadcast}, {4, &Builder::addCast},      {4, &Builder::addElementLoss}, {5, &Builder::addTied},
+        {10, &Builder::addNormalised}, {3, &Builder::addRange}};
     int total = 0;
     for (const auto &[weight, step] : steps)
       total += weight;
@@ -440,7 +444,64 @@ private:
     return node("Cast", use(wide) + ", " + network.type, shape(x), values[wide].low, values[wide].high);
   }
 
+  int addNormalised(int x) {
+    if (shape(x).empty() || countOf(shape(x)) == 0)
+      return addUnary(x);
+    auto rank = static_cast<int64_t>(shape(x).size());
+    if (random.chance(50)) {
+      int64_t axis = random.between(-rank, rank - 1);
+      std::string arguments = use(x) + (axis == -1 ? "" : ", axis: " + std::to_string(axis));
+      if (random.chance(50))
+        return node("Softmax", arguments, shape(x), 0, 1);
+      return node("LogSoftmax", arguments, shape(x), -2 * magnitude(x) - 4, 0);
+    }
+    int64_t first = random.below(rank), params = random.below(rank);
+    bool layer = random.chance(50);
+    if (!layer)
+      params = first;
+    int gamma = parameter(Shape(shape(x).begin() + params, shape(x).end()));
+    double bound = std::sqrt(static_cast<double>(countOf(Shape(shape(x).begin() + first, shape(x).end())))) + 1;
+    if (!layer)
+      return node("RmsNorm", use(x) + ", " + use(gamma) + ", epsilon: 0.125", shape(x), -bound, bound);
+    int beta = parameter(shape(gamma));
+    std::string axes = ", begin_norm_axis: " + std::to_string(random.chance(50) ? first : first - rank) +
+                       ", begin_params_axis: " + std::to_string(params);
+    return node("LayerNorm", use(x) + ", " + use(gamma) + ", " + use(beta) + axes + ", epsilon: 0.125", shape(x), -bound,
+                bound);
+  }
+
+  /// Numbers in order, as floats up to 1.
+  int addRange(int x) {
+    if (shape(x).empty())
+      return addUnary(x);
+    int64_t size = shape(x).back(), delta = random.pick<int64_t>({-3, -1, 1, 2}), start = random.between(-4, 4);
+    double bound = 4 + 3 * static_cast<double>(size);
+    int whole = node("Range", "start: " + std::to_string(start) + ", limit: " + std::to_string(start + delta * size) +
+                                  ", delta: " + std::to_string(delta), {size}, -bound, bound, "i32");
+    int numbers = node("Cast", use(whole) + ", " + network.type, {size}, -bound, bound, network.type);
+    int scaled = node("Mul", use(numbers) + ", " + std::to_string(1 / bound), {size}, -1, 1);
+    return node("Add", use(x) + ", " + use(scaled), shape(x), values[x].low - 1, values[x].high + 1);
+  }
+
+  /// Cross entropy between a value and classes, or probabilities, that are computed from another; of each row.
+  int crossEntropy(int x, const std::string &reduction, const Shape &result) {
+    double most = 2 * magnitude(x) + 4;
+    std::string target;
+    bool sparse = random.chance(60);
+    if (sparse) { // classes -1, which is none, 0 and 1
+      int rows = parameter(Shape(shape(x).begin(), shape(x).end() - 1));
+      int sign = node("Sign", use(rows), shape(rows), -1, 1);
+      target = use(node("Cast", use(sign) + ", " + (random.chance(50) ? "i32" : "i64"), shape(rows), -1, 1, "i32"));
+    } else {
+      int other = valueOfShape(shape(x), x);
+      target = use(node("Softmax", use(other), shape(x), 0, 1));
+    }
+    return node("SoftmaxCrossEntropyWithLogits", use(x) + ", " + target + (sparse ? ", sparse: true" : "") + reduction, result, 0, most);
+  }
+
   int addElementLoss(int x) {
+    if (!shape(x).empty() && countOf(shape(x)) > 0 && random.chance(50))
+      return crossEntropy(x, ", reduction: none", Shape(shape(x).begin(), shape(x).end() - 1));
     int y = valueOfShape(shape(x), x);
     double most = magnitude(x) + magnitude(y);
     return node("MSELoss", use(x) + ", " + use(y) + ", reduction: none", shape(x), 0, most * most);
@@ -450,6 +511,8 @@ private:
 
   /// A scalar that depends on a value.
   int toScalar(int value) {
+    if (!shape(value).empty() && countOf(shape(value)) > 0 && random.chance(20))
+      return crossEntropy(value, random.chance(25) ? ", reduction: sum" : "", {});
     int64_t kind = random.below(4);
     if (kind == 0 && countOf(shape(value)) > 0) {
       Value label{"label" + std::to_string(network.inputs.size()), network.type, shape(value)};

@@ -24,7 +24,7 @@ struct Value {
   bool used = false;
 };
 
-/// One operator: `%name = op(arguments) {strategy}`.
+/// One operator: `%name = op(arguments) {strategy}`; results behind the first are %name_1, ... and not used.
 struct Node {
   std::string name, op, arguments;
 };

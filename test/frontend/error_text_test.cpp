@@ -165,7 +165,7 @@ help: write Zeros(), Ones() or Constant(3), or make it a parameter of floats
     {"NegativePieces", networkOf(R"T(  %y = ReLU(%x) {in_strategy: ((2, -1))}
   return out: %x
 )T"),
-     R"T(net.mir:2:31: error: 'in_strategy' has -1 pieces
+     R"T(net.mir:2:31: error: 'in_strategy' cuts dimension 1 of operand 0 into -1 pieces
     2 |   %y = ReLU(%x) {in_strategy: ((2, -1))}
       |                               ^
 help: every number of pieces is 1 or more; 1 leaves the dimension whole
@@ -286,10 +286,17 @@ help: write ((2, 4))
     {"StrategyZero", networkOf(R"T(  %a = ReLU(%x) {in_strategy: ((2, 0))}
   return out: %a
 )T"),
-     R"T(net.mir:2:31: error: 'in_strategy' has 0 pieces
+     R"T(net.mir:2:31: error: 'in_strategy' cuts dimension 1 of operand 0 into 0 pieces
     2 |   %a = ReLU(%x) {in_strategy: ((2, 0))}
       |                               ^
 help: every number of pieces is 1 or more; 1 leaves the dimension whole
+)T"},
+    {"StrategyFraction", networkOf(R"T(  %a = ReLU(%x) {in_strategy: ((2, 4.0))}
+  return out: %a
+)T"),
+     R"T(net.mir:2:31: error: 'in_strategy' expects whole numbers of pieces, found '4.0' for dimension 1 of operand 0
+    2 |   %a = ReLU(%x) {in_strategy: ((2, 4.0))}
+      |                               ^
 )T"},
     {"RecomputeOfOperator", networkOf(R"T(  %a = ReLU(%x) {recompute: true}
   return out: %a

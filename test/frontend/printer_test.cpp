@@ -188,6 +188,13 @@ TEST(BeginDump, EditedTypesThatContradictAreErrors) {
   Reading read(edited(quickstartDump, "-> (<Tensor[Float32], (16, 16)>)", "-> (<Tensor[Float32], (16, 17)>)"), {}, "dump.ir");
   EXPECT_FALSE(read.module);
   EXPECT_NE(read.said.find("'MatMul' gives (16, 16) Float32, not (16, 17) Float32\n"), std::string::npos) << read.said;
+  Reading operand(edited(quickstartDump, "(32, 16)>) ->", "(32, 17)>) ->"), {}, "dump.ir");
+  EXPECT_FALSE(operand.module);
+  EXPECT_NE(operand.said.find("error: '%para3_w' is (32, 16) Float32, not (32, 17) Float32\n"), std::string::npos) << operand.said;
+  EXPECT_NE(operand.said.find("help: write <Tensor[Float32], (32, 16)>\n"), std::string::npos) << operand.said;
+  Reading result(edited(quickstartDump, "(<Tensor[Float32], ()>, <", "(<Tensor[Float64], ()>, <"), {}, "dump.ir");
+  EXPECT_FALSE(result.module);
+  EXPECT_NE(result.said.find("error: '%3' is () Float32, not () Float64\n"), std::string::npos) << result.said;
 }
 
 TEST(NetworkText, OfTheQuickstartReadsBack) {

@@ -69,6 +69,7 @@ Interpreter::Interpreter() {
   addReductions(table);
   addMovement(table);
   addLosses(table);
+  addNormalisations(table);
   addOptimizers(table);
 }
 

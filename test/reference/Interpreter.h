@@ -35,6 +35,7 @@ void addPointwise(Table &table);
 void addReductions(Table &table);
 void addMovement(Table &table);
 void addLosses(Table &table);
+void addNormalisations(Table &table);
 void addOptimizers(Table &table);
 
 class Interpreter {

@@ -98,6 +98,7 @@ llvm::StringMap<Function> scalarFunctions() {
   addScalar<arith::ExtSIOp>(t, same);
   addScalar<arith::TruncIOp>(t, same);
   addScalar<arith::ExtUIOp>(t, same);
+  addScalar<arith::IndexCastOp>(t, same);
   addScalar<arith::SIToFPOp>(t, same);
   addScalar<arith::UIToFPOp>(t, same);
   addScalar<arith::FPToSIOp>(t, [](double x) { return std::trunc(x); });
@@ -168,6 +169,10 @@ private:
     for (auto [i, argument] : llvm::enumerate(op.getRegion().getArguments()))
       scalars[argument] = i < inputs ? tensors[op.getInputs()[i]].at(place(i)) : targets[i - inputs].at(place(i));
     for (Operation &inner : op.getRegion().front().without_terminator()) {
+      if (auto position = dyn_cast<linalg::IndexOp>(inner)) {
+        scalars[position] = static_cast<double>(index[position.getDim()]);
+        continue;
+      }
       auto function = functions.find(inner.getName().getStringRef());
       if (function == functions.end())
         return inner.emitError("not known to the interpreter of lowerings");

@@ -75,7 +75,9 @@ def Net_LowerInterface : OpInterface<"Lower"> {
   let cppNamespace = "::msc::net";
   let description = [{
     How the operator becomes code on one rank. `Generic`: a scalar body as `linalg.generic`, fused with its neighbours
-    and compiled. `MatMul`: a library call. `View`: the same elements under another shape, no code.
+    and compiled. `MatMul`: a library call. `View`: the same elements under another shape, no code. `Expanded`: other
+    operators in its place, which are split and completed like any others; so a factor that the operator reduces on the
+    way (the axis of a softmax) may be cut.
   }];
   let methods = [
     InterfaceMethod<"Which of the ways this operator takes.", "::msc::net::LoweringKind", "loweringKind", (ins),
@@ -90,6 +92,13 @@ def Net_LowerInterface : OpInterface<"Lower"> {
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands, "::mlir::TypeRange":$resultTypes,
            "::llvm::SmallVectorImpl<::mlir::Value> &":$results),
       /*methodBody=*/"", /*defaultImplementation=*/"return $_op->emitOpError(\"has no generic lowering\");">,
+    InterfaceMethod<[{
+        Only for `Expanded`. Builds the results out of other operators on global tensors, for operands that are split as
+        the rule says. Where no operand tells how a result is split, `setResultFactors` does.
+      }],
+      "::llvm::SmallVector<::mlir::Value>", "expand",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands),
+      /*methodBody=*/"", /*defaultImplementation=*/"return {};">,
     InterfaceMethod<[{
         What the operator may be within the library call that computes its operand 0 as a matrix product. The fused and
         the separate operator give the same bits, so that a strategy decides about speed alone.

@@ -15,7 +15,7 @@ INTERNAL = re.compile(r"dialects/(dist/DistDialect|plan/|net/Structure)|passes/(
                       r"partition/Partition\.cpp|optimize/)|tools/msc-opt|runtime/plan/PlanText|Print[A-Z]\w*\.cpp|AstPrinter|Formatter")
 # What CLI11 says, and what it calls things.
 FROM_CLI11 = re.compile(r"^(Usage|OPTIONS|SUBCOMMAND|Positionals|Options|Subcommands|REQUIRED|Needs|Excludes|Print this help|Display program)|"
-                        r"is required|^\{0\} (requires|excludes) \{1\}$|required \{2\} missing|could not convert|not in range")
+                        r"^\{0\} (requires|excludes) \{1\}$")
 
 
 def unquote(text):

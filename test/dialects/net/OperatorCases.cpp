@@ -167,6 +167,31 @@ static void addMovement(std::vector<OperatorCase> &cases) {
   cases.push_back({"broadcast scalar", "BroadcastTo", {"f64"}, "{shape = array<i64: 5>}", "5xf64", "(()) -> (a)"});
 }
 
+static void addExpanded(std::vector<OperatorCase> &cases) {
+  auto add = [&](const char *op, std::vector<const char *> operands, const char *attributes, const char *result,
+                 const char *rule) { cases.push_back({op, op, operands, attributes, result, rule}); };
+  for (const char *op : {"Softmax", "LogSoftmax"}) {
+    add(op, {"3x4xf64"}, "", "3x4xf64", "(a b) -> (a b)");
+    add(op, {"3x4x2xf64"}, "{axis = 1}", "3x4x2xf64", "(a b c) -> (a b c)");
+    add(op, {"5xf64"}, "{axis = 0}", "5xf64", "(a) -> (a)");
+  }
+  add("LayerNorm", {"3x4xf64", "4xf64", "4xf64"}, "", "3x4xf64", "(a b, b, b) -> (a b, a 1, a 1)");
+  add("LayerNorm", {"2x3x4xf64", "4xf64", "4xf64"}, "{begin_norm_axis = -1, begin_params_axis = -1, epsilon = 0.001}",
+      "2x3x4xf64", "(a b c, c, c) -> (a b c, a b 1, a b 1)");
+  add("LayerNorm", {"2x3x4xf64", "4xf64", "4xf64"}, "{begin_norm_axis = 1, begin_params_axis = 2}", "2x3x4xf64",
+      "(a b c, c, c) -> (a b c, a 1 1, a 1 1)");
+  add("RmsNorm", {"3x4xf64", "4xf64"}, "", "3x4xf64", "(a b, b) -> (a b, a 1)");
+  add("RmsNorm", {"2x3x4xf64", "3x4xf64"}, "{epsilon = 0.001}", "2x3x4xf64", "(a b c, b c) -> (a b c, a 1 1)");
+  const char *loss = "SoftmaxCrossEntropyWithLogits";
+  add(loss, {"3x4xf64", "3x4xf64"}, "", "f64", "(a b, a b) -> (()), reduce a");
+  add(loss, {"3x4xf64", "3x4xf64"}, "{reduction = \"none\"}", "3xf64", "(a b, a b) -> (a)");
+  add(loss, {"2x3x4xf64", "2x3xi32"}, "{sparse = true}", "f64", "(a b c, a b) -> (()), reduce a, reduce b");
+  add(loss, {"3x4xf64", "3xi64"}, "{sparse = true, reduction = \"sum\"}", "f64", "(a b, a) -> (()), reduce a");
+  add(loss, {"3x4xf64", "3xi32"}, "{sparse = true, reduction = \"none\"}", "3xf64", "(a b, a) -> (a)");
+  cases.push_back({"Range", "Range", {}, "{limit = 5}", "5xi32", "() -> (a), whole a"});
+  cases.push_back({"Range", "Range", {}, "{start = 7, limit = -2, delta = -3}", "3xi32", "() -> (a), whole a"});
+}
+
 static void addTraining(std::vector<OperatorCase> &cases) {
   cases.push_back({"mse", "MSELoss", {"3x4xf64", "3x4xf64"}, "", "f64", "(a b, a b) -> (()), reduce a, reduce b"});
   cases.push_back({"mse sum",
@@ -215,6 +240,7 @@ const std::vector<OperatorCase> &operatorCases() {
     addBinary(cases);
     addReductions(cases);
     addMovement(cases);
+    addExpanded(cases);
     addTraining(cases);
     return cases;
   }();
@@ -228,6 +254,7 @@ const std::map<std::string, std::string> &withoutGradient() {
       {"TanhGrad", "backward helper: second derivatives are not built"},
       {"SiLUGrad", "backward helper: second derivatives are not built"},
       {"GeLUGrad", "backward helper: second derivatives are not built"},
+      {"Range", "constant"},
       {"MSELossGrad", "backward helper: second derivatives are not built"},
       {"ApplyMomentum", "a step of the optimizer is not part of the loss"},
       {"SGD", "a step of the optimizer is not part of the loss"},

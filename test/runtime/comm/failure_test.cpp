@@ -1,4 +1,5 @@
 // Threads that disagree, fail, leave or stall: nobody hangs, and everybody learns the first cause.
+#include "runtime/comm/Operation.h"
 #include "runtime/comm/shared/SharedRun.h"
 #include "runtime/comm/thread/ThreadWorld.h"
 #include "test/Campaign.h"
@@ -277,4 +278,13 @@ TEST(ThreadFailure, AnyFaultAnywhereReachesAllRanks) {
   }
   test::printCampaign(cases, "runs with a fault at a random place, " + std::to_string(failed) + " failed as they should");
   EXPECT_GT(failed, cases / 3);
+}
+
+TEST(OperationRecord, NamesTheOperatorOfTheUserAndCutsNoGeneratedName) {
+  const std::string name = "redistribution_op_18446744073709551615CollectivePermute";
+  OperationRecord record = makeRecord(Operation::ReduceScatter, 1, 64, ElementType::F32, ReduceKind::Sum,
+                                      {name, "net.mir:14", "encoder.layer1.matmul"});
+  EXPECT_EQ(record.str(), "ReduceScatter '" + name + "' for 'encoder.layer1.matmul' of 64 f32 (sum) at net.mir:14");
+  record = makeRecord(Operation::Barrier, 1, 0, ElementType::F32, ReduceKind::Sum, {"", "", std::string(100, 'a') + ".matmul"});
+  EXPECT_EQ(record.str(), "Barrier for '..." + std::string(46, 'a') + ".matmul'");
 }

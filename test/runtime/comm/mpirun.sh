@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # mpirun.sh ROOT RANKS COMMAND...: runs a test under mpirun as tools/env.sh wants it; 77 (skipped) where there is none.
 root=$1 ranks=$2
 shift 2

@@ -32,3 +32,8 @@ Value msc::net::scalarLike(OpBuilder &builder, Location loc, double splat, Value
 Value msc::net::scaled(OpBuilder &builder, Location loc, Value value, double factor) {
   return builder.create<MulOp>(loc, value, scalarLike(builder, loc, factor, value));
 }
+
+Value msc::net::shiftedByMaximum(OpBuilder &builder, Location loc, Value value, int64_t dim) {
+  Value maximum = builder.create<ReduceMaxOp>(loc, value, dim, /*keep_dims=*/true);
+  return builder.create<SubOp>(loc, value, maximum);
+}

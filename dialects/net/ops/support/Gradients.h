@@ -1,4 +1,4 @@
-// What the operators' gradients share. All functions build `net` operators on global tensors.
+// What gradients and expansions of operators share. All functions build `net` operators on global tensors.
 #pragma once
 
 #include "mlir/IR/Builders.h"
@@ -18,5 +18,8 @@ mlir::Value scaled(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value val
 
 /// The value under another shape with as many elements; the value itself if the shape is its own.
 mlir::Value reshaped(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, llvm::ArrayRef<int64_t> shape);
+
+/// value minus its maximum along `dim`: exponentials of it do not overflow.
+mlir::Value shiftedByMaximum(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, int64_t dim);
 
 } // namespace msc::net

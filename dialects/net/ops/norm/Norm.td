@@ -1,0 +1,50 @@
+//===- Norm.td - normalisation over the last dimensions -------------------===//
+//
+// Expanded: cut normalised dimensions cost a sum of one number per row and statistic.
+
+def Net_LayerNormOp : Net_Operator<"LayerNorm", ["input_x", "gamma", "beta"], ["output_x", "mean", "variance"],
+    [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Expanded]> {
+  let summary = "normalises to mean 0 and variance 1, then scales and shifts";
+  let description = [{
+    `output_x = (input_x - mean) / sqrt(variance + epsilon) * gamma + beta`. Mean and variance (of the population) run
+    over the dimensions from `begin_norm_axis` on and keep them with size 1; `gamma` and `beta` have the dimensions from
+    `begin_params_axis` on.
+
+    Constraints:
+    - (C1) all operands have the same float element type.
+    - (C2) both axes lie in [-rank, rank), and the normalised dimensions have elements.
+    - (C3) `gamma` and `beta` have the shape of `input_x` from `begin_params_axis` on.
+    - (C4) `epsilon` is not negative.
+  }];
+  let arguments = (ins Net_Tensor:$input_x, Net_Tensor:$gamma, Net_Tensor:$beta,
+                       DefaultValuedAttr<I64Attr, "1">:$begin_norm_axis,
+                       DefaultValuedAttr<I64Attr, "1">:$begin_params_axis, DefaultValuedAttr<F64Attr, "1e-7">:$epsilon);
+  let results = (outs Net_Tensor:$output_x, Net_Tensor:$mean, Net_Tensor:$variance);
+  let exampleInputs = "%input_x: f32[16, 32], %gamma: f32[32], %beta: f32[32]";
+  let exampleAttributes = "begin_norm_axis: -1, begin_params_axis: -1, epsilon: 1e-5";
+  let specs = [{
+    {.name = "begin_norm_axis", .kind = Int, .summary = "the first dimension that is normalised"},
+    {.name = "begin_params_axis", .kind = Int, .summary = "the first dimension that gamma and beta have"},
+    {.name = "epsilon", .kind = Float, .summary = "added to the variance"}
+  }];
+}
+
+def Net_RmsNormOp : Net_Operator<"RmsNorm", ["x", "gamma"], ["y", "rstd"],
+    [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Expanded]> {
+  let summary = "divides by the root mean square over the last dimensions, then scales";
+  let description = [{
+    `rstd = 1 / sqrt(mean x^2 + epsilon)`, the mean over the dimensions of `gamma`, which are kept with size 1;
+    `y = x * rstd * gamma`.
+
+    Constraints:
+    - (C1) both operands have the same float element type.
+    - (C2) `gamma` has the shape of the last dimensions of `x`, at least one, with elements.
+    - (C3) `epsilon` is not negative.
+  }];
+  let arguments = (ins Net_Tensor:$x, Net_Tensor:$gamma, DefaultValuedAttr<F64Attr, "1e-6">:$epsilon);
+  let results = (outs Net_Tensor:$y, Net_Tensor:$rstd);
+  let exampleInputs = "%x: f32[16, 32], %gamma: f32[32]";
+  let specs = [{
+    {.name = "epsilon", .kind = Float, .summary = "added to the mean square"}
+  }];
+}

@@ -1,0 +1,129 @@
+// Softmax, normalisations and cross entropy, row by row.
+#include "test/reference/Interpreter.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace msc::net;
+
+namespace msc::reference {
+
+/// The index with 0 in the dimensions from `first` to `last`, which are folded into one element.
+static std::vector<int64_t> folded(std::vector<int64_t> index, int64_t first, int64_t last) {
+  std::fill(index.begin() + first, index.begin() + last + 1, 0);
+  return index;
+}
+
+/// The shape with size 1 in the dimensions from `first` to `last`.
+static std::vector<int64_t> keptShape(std::vector<int64_t> shape, int64_t first, int64_t last) {
+  std::fill(shape.begin() + first, shape.begin() + last + 1, 1);
+  return shape;
+}
+
+/// sum over the dimensions from `first` to `last` of f(x), kept with size 1.
+static Tensor sumOf(const Tensor &x, int64_t first, int64_t last, const std::function<double(double)> &f) {
+  Tensor sum(keptShape(x.shape, first, last));
+  forEachIndex(x.shape, [&](const auto &index) { sum.at(folded(index, first, last)) += f(x.at(index)); });
+  return sum;
+}
+
+/// log of the sum of exponentials along a dimension, kept with size 1.
+static Tensor logSumExp(const Tensor &x, int64_t dim) {
+  Tensor largest(keptShape(x.shape, dim, dim), -std::numeric_limits<double>::infinity());
+  forEachIndex(x.shape, [&](const auto &index) {
+    double &sofar = largest.at(folded(index, dim, dim));
+    sofar = std::max(sofar, x.at(index));
+  });
+  Tensor sum(largest.shape);
+  forEachIndex(x.shape, [&](const auto &index) {
+    std::vector<int64_t> row = folded(index, dim, dim);
+    sum.at(row) += std::exp(x.at(index) - largest.at(row));
+  });
+  for (size_t i = 0; i < sum.values.size(); ++i)
+    sum.values[i] = largest.values[i] + std::log(sum.values[i]);
+  return sum;
+}
+
+static Tensor logSoftmax(Tensor x, int64_t dim) {
+  Tensor total = logSumExp(x, dim);
+  Tensor result = x;
+  forEachIndex(x.shape, [&](const auto &index) { result.at(index) = x.at(index) - total.at(folded(index, dim, dim)); });
+  return result;
+}
+
+static std::vector<Tensor> layerNorm(LayerNormOp op, const std::vector<Tensor> &x) {
+  auto axis = static_cast<int64_t>(op.getBeginNormAxis());
+  int64_t rank = x[0].rank(), first = axis < 0 ? axis + rank : axis;
+  auto count = static_cast<double>(x[0].values.size());
+  Tensor mean = sumOf(x[0], first, rank - 1, [](double v) { return v; });
+  count /= static_cast<double>(mean.values.size());
+  for (double &value : mean.values)
+    value /= count;
+  Tensor variance(mean.shape), y(x[0].shape);
+  forEachIndex(x[0].shape, [&](const auto &index) {
+    std::vector<int64_t> row = folded(index, first, rank - 1);
+    variance.at(row) += std::pow(x[0].at(index) - mean.at(row), 2) / count;
+  });
+  forEachIndex(x[0].shape, [&](const auto &index) {
+    std::vector<int64_t> row = folded(index, first, rank - 1);
+    double normalised = (x[0].at(index) - mean.at(row)) / std::sqrt(variance.at(row) + op.getEpsilon().convertToDouble());
+    y.at(index) = normalised * broadcastAt(x[1], index) + broadcastAt(x[2], index);
+  });
+  return {y, mean, variance};
+}
+
+static std::vector<Tensor> rmsNorm(RmsNormOp op, const std::vector<Tensor> &x) {
+  int64_t rank = x[0].rank(), first = rank - x[1].rank();
+  Tensor rstd = sumOf(x[0], first, rank - 1, [](double v) { return v * v; }), y(x[0].shape);
+  auto count = static_cast<double>(x[1].values.size());
+  for (double &value : rstd.values)
+    value = 1 / std::sqrt(value / count + op.getEpsilon().convertToDouble());
+  forEachIndex(x[0].shape, [&](const auto &index) {
+    y.at(index) = x[0].at(index) * rstd.at(folded(index, first, rank - 1)) * broadcastAt(x[1], index);
+  });
+  return {y, rstd};
+}
+
+static Tensor crossEntropy(SoftmaxCrossEntropyWithLogitsOp op, const std::vector<Tensor> &x) {
+  int64_t classes = x[0].rank() - 1;
+  Tensor logs = logSoftmax(x[0], classes);
+  Tensor rows(std::vector<int64_t>(x[0].shape.begin(), x[0].shape.end() - 1));
+  forEachIndex(logs.shape, [&](const auto &index) {
+    std::vector<int64_t> row(index.begin(), index.end() - 1);
+    double label = op.getSparse() ? (x[1].at(row) == static_cast<double>(index.back()) ? 1 : 0) : x[1].at(index);
+    rows.at(row) -= label * logs.at(index);
+  });
+  if (op.getReduction() == "none")
+    return rows;
+  double sum = 0;
+  for (double value : rows.values)
+    sum += value;
+  return Tensor(std::vector<int64_t>{}, op.getReduction() == "mean" ? sum / static_cast<double>(rows.values.size()) : sum);
+}
+
+void addNormalisations(Table &table) {
+  table["Softmax"] = [](mlir::Operation *op, const std::vector<Tensor> &x) -> std::vector<Tensor> {
+    Tensor result = logSoftmax(x[0], llvm::cast<SoftmaxOp>(op).dimension());
+    for (double &value : result.values)
+      value = std::exp(value);
+    return {result};
+  };
+  table["LogSoftmax"] = [](mlir::Operation *op, const std::vector<Tensor> &x) -> std::vector<Tensor> {
+    return {logSoftmax(x[0], llvm::cast<LogSoftmaxOp>(op).dimension())};
+  };
+  table["LayerNorm"] = [](mlir::Operation *op, const std::vector<Tensor> &x) { return layerNorm(llvm::cast<LayerNormOp>(op), x); };
+  table["RmsNorm"] = [](mlir::Operation *op, const std::vector<Tensor> &x) { return rmsNorm(llvm::cast<RmsNormOp>(op), x); };
+  table["SoftmaxCrossEntropyWithLogits"] = [](mlir::Operation *op, const std::vector<Tensor> &x) -> std::vector<Tensor> {
+    return {crossEntropy(llvm::cast<SoftmaxCrossEntropyWithLogitsOp>(op), x)};
+  };
+  table["Range"] = [](mlir::Operation *op, const std::vector<Tensor> &) -> std::vector<Tensor> {
+    auto range = llvm::cast<RangeOp>(op);
+    std::vector<double> values;
+    for (int64_t at = range.getStart(), limit = range.getLimit(), delta = range.getDelta(); delta > 0 ? at < limit : at > limit; at += delta)
+      values.push_back(static_cast<double>(at));
+    auto count = static_cast<int64_t>(values.size());
+    return {Tensor({count}, std::move(values))};
+  };
+}
+
+} // namespace msc::reference
