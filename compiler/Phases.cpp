@@ -123,6 +123,11 @@ std::vector<Phase> planPhases(const CompileOptions &options) {
   return {
       {"kernels", "steps in order, kernels as machine code",
        [build](PassManager &manager) { manager.addPass(passes::createBuildPlanPass(build)); }},
+      {"overlap", "collectives run while the rank computes",
+       [on = options.overlap](PassManager &manager) {
+         if (on)
+           manager.nest<plan_ir::ProgramOp>().addPass(passes::createOverlapCollectivesPass());
+       }},
       {"memory", "every buffer has its offset in the arena",
        [](PassManager &manager) { manager.nest<plan_ir::ProgramOp>().addPass(passes::createAssignMemoryPass()); }},
   };

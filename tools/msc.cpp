@@ -45,6 +45,7 @@ struct CompileFlags {
   bool noMoves = false;
   bool noPartialSums = false, noReuse = false;
   bool noCommFusion = false;
+  bool noOverlap = false;
   std::vector<CLI::Option *> own;
 
   /// `dumps`: with the flags that write dumps.
@@ -61,6 +62,7 @@ struct CompileFlags {
     app.add_flag("--no-reuse", noReuse, "compute statistics again in the backward pass, as 18_execute shows it");
     app.add_flag("--no-partial-sums", noPartialSums, "complete every sum before it is used, as 18_execute shows it");
     app.add_flag("--no-comm-fusion", noCommFusion, "every collective on its own, as comm_fusion {openstate: false}");
+    app.add_flag("--no-overlap", noOverlap, "every collective is awaited at once, as 19_backend shows it");
     app.add_flag("--repropagate", options.repropagate, "of a dump, keep only the strategies that the user wrote or edited");
     app.add_flag("--strict", options.strict, "surprises become errors, e.g. a parameter used under two strategies");
     if (dumps)
@@ -98,6 +100,7 @@ struct CompileFlags {
     options.reuse = !noReuse;
     options.partialSums = !noPartialSums;
     options.commFusion = !noCommFusion;
+    options.overlap = !noOverlap;
     for (const std::string &define : defines) {
       size_t equals = define.find('=');
       if (equals == std::string::npos || equals == 0) {
