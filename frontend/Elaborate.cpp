@@ -133,6 +133,10 @@ bool Elaborator::defineConst(const ast::Const &item, Environment &env, bool isTo
                                                  : "const '" + item.name + "' is defined twice");
     return false;
   }
+  if (!isTopLevel && !checkFunction(item.value)) {
+    env.constants[item.name] = {};
+    return false;
+  }
   const ast::Expr *value = &item.value;
   std::optional<ast::Expr> defined;
   for (const auto &[name, text] : options.defines) {
@@ -153,6 +157,16 @@ bool Elaborator::defineConst(const ast::Const &item, Environment &env, bool isTo
     result = failure();
   env.constants[item.name] = failed(result) ? Attribute() : *result;
   return succeeded(result);
+}
+
+/// In a body a call is one of the functions; blocks have others.
+bool Elaborator::checkFunction(const ast::Expr &value) {
+  static const StringRef functions[] = {"dim", "rank", "sqrt", "fail"};
+  if (value.kind != ast::Expr::Kind::Call || is_contained(functions, StringRef(value.text)))
+    return true;
+  InFlightDiagnostic diagnostic = error(value.place) << "unknown function '" << value.text << "'";
+  net::addSuggestionOrList(diagnostic, value.text, ArrayRef(functions));
+  return false;
 }
 
 /// A number of the file stays a number, so that a mistake is found where it is made.
@@ -269,7 +283,11 @@ bool Elaborator::importItems(const ast::File &file) {
       sound &= import(*other);
     } else if (const auto *constant = std::get_if<ast::Const>(&item)) {
       sound &= defineConst(*constant, globals, /*isTopLevel=*/true);
-    } else if (const auto *graph = std::get_if<ast::Graph>(&item); graph && !graph->isNetwork) {
+    } else if (const auto *graph = std::get_if<ast::Graph>(&item)) {
+      if (!graph->isNetwork || graph == networkItem)
+        graphs.push_back(graph);
+      if (graph->isNetwork)
+        continue;
       auto [entry, added] = cells.try_emplace(graph->name, graph);
       if (!added) {
         InFlightDiagnostic diagnostic = error(graph->place) << "cell '" << graph->name << "' is defined twice";
@@ -414,18 +432,36 @@ bool Elaborator::elaborateItems(const ast::File &file) {
   return sound;
 }
 
-/// `train {minimize: loss}` has to name a scalar result; its operator is the loss in scopes.
-bool Elaborator::checkMinimize(const ast::File &file) {
+/// `train {minimize: loss}` has to name a result of the network.
+bool Elaborator::checkMinimizedName(ArrayRef<std::string> results) {
+  for (net::ConfigOp config : module->getOps<net::ConfigOp>()) {
+    auto minimize = config.getFields().getAs<StringAttr>("minimize");
+    if (config.getKind() != "train" || !minimize || is_contained(results, minimize.getValue()))
+      continue;
+    auto place = config.getLocations().getAs<LocationAttr>("minimize#value");
+    InFlightDiagnostic diagnostic = emitError(Location(place))
+                                    << "'" << minimize.getValue() << "' is no result of the network";
+    net::addSuggestion(diagnostic, minimize.getValue(), results);
+    return false;
+  }
+  return true;
+}
+
+/// The result that is minimized has to be a scalar; its operator is the loss in scopes.
+bool Elaborator::checkMinimize() {
+  std::vector<std::string> names;
+  for (StringRef name : net::getReturn(network).getNames().getAsValueRange<StringAttr>())
+    names.push_back(name.str());
+  if (isDump && !checkMinimizedName(names))
+    return false;
   for (net::ConfigOp config : module->getOps<net::ConfigOp>()) {
     auto minimize = config.getFields().getAs<StringAttr>("minimize");
     if (config.getKind() != "train" || !minimize)
       continue;
     auto place = config.getLocations().getAs<LocationAttr>("minimize#value");
     net::ReturnOp results = net::getReturn(network);
-    std::vector<std::string> names;
     for (auto [index, name] : enumerate(results.getNames().getAsValueRange<StringAttr>())) {
       Value value = results.getValues()[index];
-      names.push_back(name.str());
       if (name != minimize.getValue())
         continue;
       while (auto repeat = value.getDefiningOp<net::RepeatOp>()) { // the operator of its last round is the loss
@@ -446,10 +482,6 @@ bool Elaborator::checkMinimize(const ast::File &file) {
         net::setScope(loss, ("Default/network-WithLossCell/_loss_fn-" + loss->getName().stripDialect()).str());
       return true;
     }
-    InFlightDiagnostic diagnostic = emitError(Location(place))
-                                    << "'" << minimize.getValue() << "' is no result of the network";
-    net::addSuggestion(diagnostic, minimize.getValue(), names);
-    return false;
   }
   return true;
 }
@@ -469,11 +501,15 @@ OwningOpRef<ModuleOp> Elaborator::run(const Parsed &parsed, StringRef name) {
     emitError(top) << "the file holds no network";
     return nullptr;
   }
+  sound = (isDump || checkNames()) && sound;
+  ScopedDiagnosticHandler known(context, [&](Diagnostic &diagnostic) { // what the check of names said is not repeated
+    return success(reported.count({diagnostic.getLocation().getAsOpaquePointer(), diagnostic.str()}) > 0);
+  });
   if (isDump)
     sound = parsed.hasAllItems && elaborateDump(file) && sound;
   else if (networkItem)
     sound = elaborateNetwork(*networkItem) && sound;
-  sound = (evaluator.namesMissing || checkDefines()) && sound && (!network || checkMinimize(file));
+  sound = (evaluator.namesMissing || checkDefines()) && sound && (!network || checkMinimize());
   if (!sound && !options.keepBroken)
     return nullptr;
   if (sound && network && !options.keepRepeats)
