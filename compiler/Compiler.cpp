@@ -12,6 +12,7 @@
 #include "frontend/Printer.h"
 #include "messages/Catalogue.h"
 #include "passes/optimize/Passes.h"
+#include "passes/plan/Passes.h"
 #include "passes/sharding/Decisions.h"
 #include "runtime/machine/MachineFile.h"
 #include "runtime/plan/PlanChecker.h"
@@ -91,8 +92,8 @@ public:
   Result<CompileOutcome> run() {
     bool done = parse() && readConfig() && isSound() && runPhases(strategyPhases(*config, options)) &&
                 runPhases({unrollPhase()}, /*counts=*/false) && afterStrategies() &&
-                runPhases(partitionPhases(*config, options)) && afterPartition() && optimize() &&
-                afterOptimization() && runPhases(planPhases(options)) && finish();
+                runPhases(partitionPhases(*config, options)) && afterPartition() && optimize() && afterOptimization() &&
+                buildPlan() && finish();
     if (!done && failure.message.empty() && diagnostics.blamesCommandLine())
       return Error{ExitCode::Usage, "", ""};
     if (!done)
@@ -189,6 +190,16 @@ private:
     return true;
   }
 
+  bool buildPlan() {
+    if (!runPhases(planPhases(options)))
+      return false;
+    double hidden = 0;
+    for (auto program : module->getOps<plan_ir::ProgramOp>())
+      hidden += passes::hiddenUs(program);
+    outcome.savings.push_back({"overlap", 0, hidden});
+    return true;
+  }
+
   bool dump(StringRef stage, DumpFolder::Print text, DumpFolder::Print graph) {
     Status status = dumps.write(stage, text, graph);
     return status ? true : fail(status.error());
@@ -204,6 +215,7 @@ private:
   std::string unusualOptions() {
     std::string text;
     for (auto [isOn, name] : {std::pair(options.fusion, " no-fusion"), std::pair(options.moves, " no-moves"),
+                              std::pair(options.reuse, " no-reuse"),
                               std::pair(options.partialSums, " no-partial-sums"),
                               std::pair(options.commFusion && config->context.commFusion, " no-comm-fusion")})
       if (!isOn)
@@ -256,19 +268,8 @@ private:
   /// Modelled time of all operators on the rank with the largest shards.
   static double priceOperators(net::NetworkOp network, const MachineModel &machine) {
     double microseconds = 0;
-    for (Operation &op : network.getBody().front()) {
-      auto priced = dyn_cast<net::CostInterface>(op);
-      if (!priced)
-        continue;
-      auto shapes = [&](ValueRange values) {
-        SmallVector<std::vector<int64_t>> result;
-        for (Value value : values)
-          result.push_back(dist::shardingOf(value).capacity(dist::globalShape(value.getType())));
-        return result;
-      };
-      net::OperatorCost cost = priced.cost(shapes(op.getOperands()), shapes(op.getResults()));
-      microseconds += machine.operatorUs(cost.flops, cost.bytesRead, cost.bytesWritten);
-    }
+    for (Operation &op : network.getBody().front())
+      microseconds += passes::operatorUs(&op, machine);
     return microseconds;
   }
 

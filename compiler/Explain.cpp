@@ -132,7 +132,9 @@ Result<std::string> explainText(const plan::Plan &plan, const Savings &savings, 
     return text + "\nin all " + bytesText(total) + " per rank and step, of " +
            bytesText(plan.prediction().communication_bytes()) + " in the whole network\n";
   for (const Saving &saving : savings)
-    if (saving.us != 0 || saving.bytes != 0)
+    if (saving.pass == "overlap" && saving.us != 0)
+      text += llvm::formatv("\noverlap hides {0:F1} us behind computation, where collectives run beside it", saving.us);
+    else if (saving.us != 0 || saving.bytes != 0)
       text += llvm::formatv("\n{0} saved {1} and {2:F1} us", saving.pass, bytesText(static_cast<uint64_t>(saving.bytes)), saving.us);
   text += "\nin all " + bytesText(total) + " per rank and step; memory per rank " + bytesText(plan.arena_bytes()) +
           ", of which parameters and states " + bytesText(plan.prediction().parameter_bytes()) + "\n";

@@ -94,6 +94,11 @@ std::vector<Phase> optimizePhases(const net::Config &config, const CompileOption
   passes::CommFusion fusion{fusionRule(context.fuseAllReduce), fusionRule(context.fuseAllGather),
                             fusionRule(context.fuseReduceScatter)};
   return {
+      {"reuse", "statistics of the forward pass are not computed again",
+       [on = options.reuse](PassManager &manager) {
+         if (on)
+           manager.addPass(passes::createReuseStatisticsPass());
+       }},
       {"partial_sums", "linear operators compute with the terms of sums where that is cheaper",
        [on = options.partialSums](PassManager &manager) {
          if (on)
@@ -118,6 +123,11 @@ std::vector<Phase> planPhases(const CompileOptions &options) {
   return {
       {"kernels", "steps in order, kernels as machine code",
        [build](PassManager &manager) { manager.addPass(passes::createBuildPlanPass(build)); }},
+      {"overlap", "collectives run while the rank computes",
+       [on = options.overlap](PassManager &manager) {
+         if (on)
+           manager.nest<plan_ir::ProgramOp>().addPass(passes::createOverlapCollectivesPass());
+       }},
       {"memory", "every buffer has its offset in the arena",
        [](PassManager &manager) { manager.nest<plan_ir::ProgramOp>().addPass(passes::createAssignMemoryPass()); }},
   };

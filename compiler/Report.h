@@ -17,7 +17,7 @@ using PhaseTimes = std::vector<std::pair<std::string, double>>;
 struct Saving {
   std::string pass;  ///< "moves", "comm_fusion", ...
   int64_t bytes = 0; ///< received per rank, maximum
-  double us = 0;
+  double us = 0;     ///< of "overlap": what computation hides, where collectives run beside it
 };
 using Savings = std::vector<Saving>;
 

@@ -98,9 +98,27 @@ Access msc::plan_ir::accessOf(Operation *step) {
         access.reads.append(op.getSources().begin(), op.getSources().end());
         access.writes.append(op.getTargets().begin(), op.getTargets().end());
       })
-      .Case([&](FillOp op) { access.writes = {op.getTarget()}; })
-      .Case([&](WaitOp op) { access.reads = {op.getTarget()}; });
+      .Case([&](FillOp op) { access.writes = {op.getTarget()}; });
   return access;
+}
+
+CollectiveOp msc::plan_ir::startOf(WaitOp wait) {
+  for (Operation *user : wait.getTarget().getUsers())
+    if (auto collective = dyn_cast<CollectiveOp>(user);
+        collective && collective.getTargets().front() == wait.getTarget())
+      return collective;
+  return {};
+}
+
+static constexpr llvm::StringLiteral computeUsName = "plan.compute_us";
+
+double msc::plan_ir::computeUs(Operation *step) {
+  auto us = step->getAttrOfType<FloatAttr>(computeUsName);
+  return us ? us.getValueAsDouble() : 0;
+}
+
+void msc::plan_ir::setComputeUs(Operation *step, double us) {
+  step->setAttr(computeUsName, Builder(step->getContext()).getF64FloatAttr(us));
 }
 
 BufferOp msc::plan_ir::rootBuffer(Value memory) {

@@ -120,7 +120,7 @@ def Plan_CollectiveOp : Op<Plan_Dialect, "collective", [SameVariadicOperandSize]
 }
 
 def Plan_WaitOp : Op<Plan_Dialect, "wait", []> {
-  let summary = "waits for the asynchronous collective that writes `target`";
+  let summary = "waits for the asynchronous collective whose first target is `target`";
   let arguments = (ins Plan_BufferType:$target, StrAttr:$step_op);
   let assemblyFormat = "$step_op `(` $target `)` attr-dict";
 }

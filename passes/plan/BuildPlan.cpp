@@ -212,9 +212,22 @@ private:
   void label(Operation *step, Operation *op) {
     net::setInstanceName(step, net::getInstanceName(op));
     net::setPhase(step, net::getPhase(op));
+    lastStep = step;
   }
 
   LogicalResult emit(const Unit &unit) {
+    lastStep = nullptr;
+    if (failed(emitStep(unit)))
+      return failure();
+    double us = 0;
+    for (Operation *op : unit.ops)
+      us += operatorUs(op, dist::machineOf(op));
+    if (lastStep && us > 0)
+      plan_ir::setComputeUs(lastStep, us);
+    return success();
+  }
+
+  LogicalResult emitStep(const Unit &unit) {
     Operation *op = unit.ops.front();
     switch (unit.kind) {
     case Unit::Kind::View:
@@ -535,6 +548,7 @@ private:
   plan_ir::ProgramOp program;
   llvm::DenseMap<Value, Value> memory;
   llvm::DenseMap<int64_t, Operation *> forwardById;
+  Operation *lastStep = nullptr; ///< that was labelled last
   unsigned kernelCount = 0;
 };
 

@@ -1,6 +1,7 @@
 // Passes that turn a partitioned network into a plan: units in order, kernels, static memory.
 #pragma once
 
+#include "dialects/plan/PlanDialect.h"
 #include "passes/plan/Units.h"
 
 #include "mlir/Pass/Pass.h"
@@ -15,6 +16,14 @@ struct BuildPlanOptions {
 
 /// `msc-build-plan`: net.network on sharded tensors -> plan.program with buffers, steps, kernels and machine code.
 std::unique_ptr<mlir::Pass> createBuildPlanPass(const BuildPlanOptions &options = {});
+
+/// `msc-overlap-collectives`: collectives start as early and are awaited as late as they can without more memory, where
+/// the rank computes in between.
+std::unique_ptr<mlir::Pass> createOverlapCollectivesPass();
+
+/// Modelled microseconds by which a step is shorter if asynchronous collectives run, one after the other, beside the
+/// steps that compute.
+double hiddenUs(plan_ir::ProgramOp program);
 
 /// `msc-assign-memory`: offsets of all buffers in one arena, by live ranges.
 std::unique_ptr<mlir::Pass> createAssignMemoryPass();

@@ -278,4 +278,18 @@ std::vector<Unit> formUnits(net::NetworkOp network, const UnitOptions &options,
   return UnitBuilder(network, options, fits).run();
 }
 
+double operatorUs(Operation *op, const MachineModel &machine) {
+  auto priced = dyn_cast<net::CostInterface>(op);
+  if (!priced)
+    return 0;
+  auto shapes = [](ValueRange values) {
+    SmallVector<std::vector<int64_t>> result;
+    for (Value value : values)
+      result.push_back(dist::shardingOf(value).capacity(dist::globalShape(value.getType())));
+    return result;
+  };
+  net::OperatorCost cost = priced.cost(shapes(op->getOperands()), shapes(op->getResults()));
+  return machine.operatorUs(cost.flops, cost.bytesRead, cost.bytesWritten);
+}
+
 } // namespace msc::passes

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "dialects/net/NetOps.h"
+#include "runtime/machine/MachineModel.h"
 
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -42,6 +43,9 @@ struct UnitOptions {
 /// its last reader. `fits` says whether the operators can be one kernel; it is asked for growing candidates.
 std::vector<Unit> formUnits(net::NetworkOp network, const UnitOptions &options,
                             llvm::function_ref<bool(const Unit &)> fits);
+
+/// Modelled time of an operator on the rank with the largest shards; 0 for one that computes nothing.
+double operatorUs(mlir::Operation *op, const MachineModel &machine);
 
 /// The net.update that writes `value` back into a parameter, if there is one.
 net::UpdateOp updateOf(mlir::Value value);

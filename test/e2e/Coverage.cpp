@@ -39,6 +39,7 @@ void Coverage::add(const Case &test, const ReferenceStep &reference, const plan:
     if (step.has_collective()) {
       ++collectives[collectiveName(step.collective().kind())];
       buckets += step.collective().also_size() != 0;
+      overlapped += step.collective().asynchronous();
       continue;
     }
     BodyAccess access = accessOf(step);
@@ -59,8 +60,9 @@ std::string Coverage::text() const {
   std::ostringstream out;
   out << "cases: " << cases << " and " << withoutState << " without a smooth state, " << fewestNodes << " to " << mostNodes << " operators, " << configured
       << " strategies by the user\n";
-  out << "uneven: " << uneven << " cases, " << empty << " with a rank without elements; " << buckets << " buckets of gradients, " << linear
-      << " steps on partial values\n";
+  out << "uneven: " << uneven << " cases, " << empty << " with a rank without elements; " << buckets
+      << " buckets of gradients, " << linear << " steps on partial values, " << overlapped
+      << " collectives in flight\n";
   printCounts(out, "devices", devices);
   printCounts(out, "modes", modes);
   printCounts(out, "types", types);

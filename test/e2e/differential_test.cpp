@@ -60,6 +60,7 @@ TEST(Differential, randomNetworksUnderRandomStrategiesGiveTheReferencesNumbers) 
   EXPECT_GE(coverage.collectives.size(), 6u);
   EXPECT_LE(coverage.withoutState * 100, coverage.cases);
   EXPECT_GE(coverage.buckets, 50) << "buckets of gradients";
+  EXPECT_GE(coverage.overlapped, 100) << "collectives in flight";
   EXPECT_GE(coverage.linear, 20) << "steps on partial values";
   EXPECT_GE(coverage.uneven * 10, coverage.cases * 3);
   EXPECT_GE(coverage.fewestNodes, 5);

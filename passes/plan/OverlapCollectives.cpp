@@ -1,0 +1,277 @@
+// Collectives run while the rank computes: each is started right behind the last step that it depends on and awaited in
+// front of the first step that depends on it, as far as memory allows. Starts keep their order, on all ranks alike.
+//
+// Time is counted in slots between steps: slot k lies right before step k, the last slot behind all steps. In a slot,
+// waits come before starts. A start early needs its targets early, a wait late needs its sources long: both only where
+// the memory that is live does not become more than it was at its peak, and only if the arena does not grow.
+#include "dialects/net/NetAttributes.h"
+#include "passes/plan/LiveRanges.h"
+#include "passes/plan/Passes.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace msc::plan_ir;
+
+namespace msc::passes {
+namespace {
+
+/// A collective that runs from slot `start` to slot `wait`; it is step `step`.
+struct Flight {
+  CollectiveOp collective;
+  int64_t step = 0, start = 0, wait = 0;
+};
+
+class Overlap {
+public:
+  explicit Overlap(ProgramOp program) : body(program.getBody().front()) {
+    for (Operation &op : body)
+      if (isStep(&op))
+        steps.push_back(&op);
+    initialRanges = ranges = rangesOfSlots();
+    live.assign(2 * steps.size() + 3, 0);
+    for (const auto &[buffer, block] : ranges)
+      if (!livesForTheRun(cast<BufferOp>(buffer)))
+        hold(block.first, block.last, sizeOf(block));
+    initiallyLive = live;
+  }
+
+  void run() {
+    int64_t before = arenaBytes({}), peak = *std::max_element(live.begin(), live.end());
+    // Packing may need more than what is live: then that much is left free.
+    constexpr int attempts = 4;
+    for (int64_t attempt = 0, budget = peak; attempt < attempts && budget > 0; ++attempt) {
+      std::vector<Flight> flights = chooseFlights(budget);
+      int64_t after = arenaBytes(flights);
+      if (after <= before)
+        return apply(flights);
+      budget -= after - before;
+    }
+  }
+
+private:
+  // Time and memory --------------------------------------------------------------------------------------------------
+
+  // On the line of time, slots and steps alternate; liveRanges counts from 1.
+  static int64_t timeOfSlot(int64_t slot) { return 2 * slot + 1; }
+  static int64_t timeOfStep(int64_t step) { return 2 * step + 2; }
+  int64_t count() const { return static_cast<int64_t>(steps.size()); }
+
+  LiveRanges rangesOfSlots() {
+    SmallVector<SmallVector<Value>> line(1);
+    for (Operation *step : steps) {
+      line.push_back(memoryOf(step));
+      line.emplace_back();
+    }
+    return liveRanges(body, line);
+  }
+
+  static int64_t sizeOf(const MemoryBlock &block) { return (block.bytes + 63) / 64 * 64; }
+
+  void hold(int64_t first, int64_t last, int64_t bytes) {
+    for (int64_t time = first; time <= last; ++time)
+      live[static_cast<size_t>(time)] += bytes;
+  }
+
+  /// Bytes of those buffers that are not needed at `time` so far.
+  int64_t notYetHeld(ArrayRef<Operation *> buffers, int64_t time) {
+    int64_t bytes = 0;
+    for (Operation *buffer : buffers) {
+      const MemoryBlock &block = ranges.find(buffer)->second;
+      if (!livesForTheRun(cast<BufferOp>(buffer)) && (time < block.first || time > block.last))
+        bytes += sizeOf(block);
+    }
+    return bytes;
+  }
+
+  bool fits(ArrayRef<Operation *> buffers, int64_t time, int64_t budget) {
+    return live[static_cast<size_t>(time)] + notYetHeld(buffers, time) <= budget;
+  }
+
+  /// The buffers are needed from one time to the other, too.
+  void extend(ArrayRef<Operation *> buffers, int64_t first, int64_t last) {
+    for (Operation *buffer : buffers) {
+      MemoryBlock &block = ranges.find(buffer)->second;
+      if (!livesForTheRun(cast<BufferOp>(buffer))) {
+        hold(first, block.first - 1, sizeOf(block));
+        hold(block.last + 1, last, sizeOf(block));
+      }
+      block.first = std::min(block.first, first);
+      block.last = std::max(block.last, last);
+    }
+  }
+
+  // Choice -----------------------------------------------------------------------------------------------------------
+
+  static SmallVector<Operation *> rootsOf(ValueRange memories) {
+    llvm::SetVector<Operation *> roots;
+    for (Value memory : memories)
+      roots.insert(rootBuffer(memory));
+    return roots.takeVector();
+  }
+
+  std::vector<Flight> chooseFlights(int64_t budget) {
+    ranges = initialRanges;
+    live = initiallyLive;
+    std::vector<Flight> flights;
+    llvm::DenseMap<Operation *, int64_t> written, touched; // by root: the first slot behind
+    int64_t started = 0;                                   // the first slot for the next start
+    for (int64_t step = 0; step < count(); ++step) {
+      int64_t done = step + 1;
+      if (auto collective = dyn_cast<CollectiveOp>(steps[step])) {
+        Flight flight{collective, step, started, step + 1};
+        for (Operation *root : rootsOf(collective.getSources()))
+          flight.start = std::max(flight.start, written.lookup(root));
+        for (Operation *root : rootsOf(collective.getTargets()))
+          flight.start = std::max(flight.start, touched.lookup(root));
+        bool flies = choose(flight, budget);
+        if (flies)
+          flights.push_back(flight);
+        started = flies ? flight.start : step + 1;
+        done = flies ? flight.wait : step + 1;
+      }
+      Access access = accessOf(steps[step]);
+      for (Value memory : access.writes)
+        written[rootBuffer(memory)] = std::max(written.lookup(rootBuffer(memory)), done);
+      for (Value memory : llvm::concat<Value>(access.reads, access.writes))
+        touched[rootBuffer(memory)] = std::max(touched.lookup(rootBuffer(memory)), done);
+    }
+    return flights;
+  }
+
+  /// Start and wait of a flight, `start` the first slot where data and order allow it; false where nothing is computed
+  /// between them.
+  bool choose(Flight &flight, int64_t budget) {
+    SmallVector<Operation *> sources = rootsOf(flight.collective.getSources()),
+                             targets = rootsOf(flight.collective.getTargets());
+    int64_t first = flight.start, step = flight.step;
+    if (!fits(targets, timeOfSlot(step), budget) || !fits(sources, timeOfSlot(step + 1), budget))
+      return false;
+    flight.start = step;
+    while (flight.start > first && fits(targets, timeOfStep(flight.start - 1), budget) &&
+           fits(targets, timeOfSlot(flight.start - 1), budget))
+      --flight.start;
+    while (flight.wait < count() && !dependsOn(steps[flight.wait], sources, targets) &&
+           fits(sources, timeOfStep(flight.wait), budget) && fits(sources, timeOfSlot(flight.wait + 1), budget))
+      ++flight.wait;
+    auto computes = [](Operation *other) { return isa<LaunchOp, MatMulOp, CopyOp>(other); };
+    // Slots in which there is nothing to hide behind hold memory for nothing.
+    while (flight.start < step && !computes(steps[flight.start]))
+      ++flight.start;
+    while (flight.wait > step + 1 && !computes(steps[flight.wait - 1]))
+      --flight.wait;
+    if (flight.start == step && flight.wait == step + 1)
+      return false;
+    extend(targets, timeOfSlot(flight.start), timeOfStep(step));
+    extend(sources, timeOfStep(step), timeOfSlot(flight.wait));
+    return true;
+  }
+
+  /// Does a step need the targets, or overwrite the sources, of a collective?
+  static bool dependsOn(Operation *step, ArrayRef<Operation *> sources, ArrayRef<Operation *> targets) {
+    Access access = accessOf(step);
+    auto in = [](ArrayRef<Operation *> roots) {
+      return [roots](Value memory) { return llvm::is_contained(roots, rootBuffer(memory)); };
+    };
+    return llvm::any_of(access.reads, in(targets)) || llvm::any_of(access.writes, in(targets)) ||
+           llvm::any_of(access.writes, in(sources));
+  }
+
+  // Result -----------------------------------------------------------------------------------------------------------
+
+  /// Calls `visit(step, isWait)` for all steps and waits in their new order.
+  void inOrder(ArrayRef<Flight> flights, llvm::function_ref<void(Operation *, bool)> visit) {
+    std::vector<SmallVector<Operation *, 1>> starts(steps.size() + 1), waits(steps.size() + 1);
+    llvm::DenseSet<Operation *> flying;
+    for (const Flight &flight : flights) {
+      starts[static_cast<size_t>(flight.start)].push_back(flight.collective);
+      waits[static_cast<size_t>(flight.wait)].push_back(flight.collective);
+      flying.insert(flight.collective);
+    }
+    for (size_t slot = 0; slot <= steps.size(); ++slot) {
+      for (Operation *collective : waits[slot])
+        visit(collective, true);
+      for (Operation *collective : starts[slot])
+        visit(collective, false);
+      if (slot < steps.size() && !flying.contains(steps[slot]))
+        visit(steps[slot], false);
+    }
+  }
+
+  /// As AssignMemory will need.
+  int64_t arenaBytes(ArrayRef<Flight> flights) {
+    SmallVector<SmallVector<Value>> line;
+    inOrder(flights, [&](Operation *step, bool) { line.push_back(memoryOf(step)); });
+    return packMemory(packedBlocks(liveRanges(body, line))).bytes;
+  }
+
+  void apply(ArrayRef<Flight> flights) {
+    if (flights.empty())
+      return;
+    Operation *at = steps.back(); // all buffers that steps use stand before it
+    OpBuilder builder(at->getContext());
+    inOrder(flights, [&](Operation *step, bool isWait) {
+      if (isWait) {
+        auto collective = cast<CollectiveOp>(step);
+        builder.setInsertionPointAfter(at);
+        auto wait =
+            builder.create<WaitOp>(step->getLoc(), collective.getTargets().front(), builder.getStringAttr("Wait"));
+        net::setInstanceName(wait, net::getInstanceName(step));
+        net::setPhase(wait, net::getPhase(step));
+        at = wait;
+        return;
+      }
+      if (step != at)
+        step->moveAfter(at);
+      at = step;
+    });
+    for (const Flight &flight : flights)
+      CollectiveOp(flight.collective).setAsynchronous(true);
+  }
+
+  Block &body;
+  SmallVector<Operation *> steps;
+  LiveRanges ranges, initialRanges;         ///< on the line of slots and steps
+  std::vector<int64_t> live, initiallyLive; ///< bytes by time
+};
+
+class OverlapCollectives : public PassWrapper<OverlapCollectives, OperationPass<ProgramOp>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(OverlapCollectives)
+  StringRef getArgument() const override { return "msc-overlap-collectives"; }
+  StringRef getDescription() const override {
+    return "starts collectives early and awaits them late, in no more memory";
+  }
+  void runOnOperation() override { Overlap(getOperation()).run(); }
+};
+
+} // namespace
+
+double hiddenUs(ProgramOp program) {
+  double computing = 0, communicating = 0, all = 0; // clocks
+  llvm::DenseMap<Operation *, double> done;
+  for (Operation &op : program.getBody().front()) {
+    if (auto wait = dyn_cast<WaitOp>(op)) {
+      computing = std::max(computing, done.lookup(startOf(wait)));
+    } else if (auto collective = dyn_cast<CollectiveOp>(op)) {
+      double us = collective.getPredictedUs().convertToDouble();
+      all += us;
+      communicating = std::max(communicating, computing) + us;
+      done[collective] = communicating;
+      if (!collective.getAsynchronous())
+        computing = communicating;
+    } else {
+      all += computeUs(&op);
+      computing += computeUs(&op);
+    }
+  }
+  return all - computing;
+}
+
+std::unique_ptr<Pass> createOverlapCollectivesPass() {
+  return std::make_unique<OverlapCollectives>();
+}
+
+} // namespace msc::passes
