@@ -102,6 +102,7 @@ template <typename T> static std::vector<const T *> itemsOf(const ast::File &fil
 /// `--devices`, else the context's `device_num`, else the product of the mesh, else 1. These may themselves speak of
 /// `devices`, which is then 1, and of constants; mistakes are reported later, when they are evaluated for good.
 int64_t Elaborator::decideDevices(const ast::File &file) {
+  devicesAreGiven = true;
   if (options.devices)
     return *options.devices;
   ScopedDiagnosticHandler quiet(context, [](Diagnostic &) { return success(); });
@@ -115,6 +116,7 @@ int64_t Elaborator::decideDevices(const ast::File &file) {
         FailureOr<int64_t> number = evaluator.evaluateInteger(field.value, env, "'device_num'");
         return succeeded(number) && *number > 0 ? *number : 1;
       }
+  devicesAreGiven = false;
   auto meshes = itemsOf<ast::Mesh>(file);
   int64_t product = 1;
   for (const ast::Arg &axis : meshes.empty() ? ArrayRef<ast::Arg>() : ArrayRef<ast::Arg>(meshes.front()->axes)) {
@@ -125,6 +127,24 @@ int64_t Elaborator::decideDevices(const ast::File &file) {
     product = *next;
   }
   return product;
+}
+
+/// Why no mesh has to fit: how operators are cut is decided without strategies. Empty: it has to.
+std::string Elaborator::whyMeshesAreAside(const ast::File &file) {
+  std::string mode = options.parallelMode;
+  for (const ast::Block *block : itemsOf<ast::Block>(file))
+    for (const ast::Arg &field : block->fields)
+      if (mode.empty() && block->kind == "context" && keyText(field.key) == "parallel_mode")
+        mode = keyText(field.value.text);
+  if (devices == 1 && devicesAreGiven)
+    return "on one device";
+  return mode == "stand_alone" || mode == "data_parallel" ? "in " + mode + " mode" : "";
+}
+
+/// True if the number of devices has a part in it.
+static bool namesDevices(const ast::Expr &expr) {
+  return (expr.kind == ast::Expr::Kind::Word && expr.text == "devices") ||
+         any_of(expr.items, [](const ast::Arg &item) { return namesDevices(item.value); });
 }
 
 bool Elaborator::defineConst(const ast::Const &item, Environment &env, bool isTopLevel) {
@@ -299,7 +319,7 @@ bool Elaborator::importItems(const ast::File &file) {
   return sound;
 }
 
-bool Elaborator::addMesh(const ast::Mesh &mesh) {
+bool Elaborator::addMesh(const ast::Mesh &mesh, StringRef whyAside) {
   SmallVector<Attribute> names;
   SmallVector<int64_t> sizes;
   int64_t product = 1;
@@ -322,14 +342,26 @@ bool Elaborator::addMesh(const ast::Mesh &mesh) {
     if (failed(size))
       return false;
     std::optional<int64_t> next = checkedMul(product, *size);
-    if (*size < 1 || !next) {
-      error(axis.value.place) << "axis '" << axis.key << "' cannot have size " << *size;
+    bool mayBeZero = *size == 0 && !whyAside.empty() && namesDevices(axis.value);
+    if ((*size < 1 && !mayBeZero) || !next) {
+      InFlightDiagnostic diagnostic = error(axis.value.place)
+                                      << "axis '" << axis.key << "' cannot have size " << *size;
+      if (!devicesAreGiven && namesDevices(axis.value))
+        net::addHelp(diagnostic, "pass --devices: without it 'devices' is 1");
       return false;
     }
     product = *next;
     names.push_back(builder.getStringAttr(axis.key));
     sizes.push_back(*size);
     text += (text.empty() ? "" : ", ") + axis.key + ": " + std::to_string(*size);
+  }
+  if (product != devices && !whyAside.empty()) {
+    if (!shardings.areAside())
+      emitRemark(evaluator.location(mesh.place)) << "the mesh is ignored " << whyAside;
+    shardings.setAside();
+    for (auto [axis, size] : zip(mesh.axes, sizes))
+      shardings.addAxis(axis.key, std::max<int64_t>(size, 1), mesh.name, axis.keyPlace);
+    return true;
   }
   if (product != devices) {
     InFlightDiagnostic diagnostic = error(mesh.place)
@@ -424,8 +456,12 @@ bool Elaborator::elaborateItems(const ast::File &file) {
     }
   }
   sound &= importItems(file);
+  std::string whyAside = whyMeshesAreAside(file);
   for (const ast::Mesh *mesh : itemsOf<ast::Mesh>(file))
-    sound &= addMesh(*mesh);
+    if (!addMesh(*mesh, whyAside)) {
+      shardings.giveUp();
+      sound = false;
+    }
   for (const ast::Block *block : itemsOf<ast::Block>(file))
     if (!isDump || block->kind != "parameters")
       sound &= addBlock(*block);

@@ -41,6 +41,7 @@ public:
 private:
   // Items (Elaborate.cpp).
   int64_t decideDevices(const ast::File &file);
+  std::string whyMeshesAreAside(const ast::File &file);
   bool defineConst(const ast::Const &item, Environment &env, bool isTopLevel);
   bool checkFunction(const ast::Expr &value);
   bool replaces(mlir::Attribute given, const ast::Const &item, Environment &env);
@@ -49,7 +50,7 @@ private:
   std::vector<std::string> libraryFiles() const;
   std::string findInLibrary(llvm::StringRef cell) const;
   bool elaborateItems(const ast::File &file);
-  bool addMesh(const ast::Mesh &mesh);
+  bool addMesh(const ast::Mesh &mesh, llvm::StringRef whyAside);
   bool addBlock(const ast::Block &block);
   bool takeDeviceNum(const ast::Block &block, mlir::NamedAttrList &fields);
   void addLocations(const ast::Arg &field, const std::string &path, mlir::NamedAttrList &locations);
@@ -140,6 +141,7 @@ private:
   Shardings shardings{evaluator};
   Environment globals; ///< top-level constants and `devices`
   int64_t devices = 1;
+  bool devicesAreGiven = false; ///< by the command line or the context
   llvm::StringMap<const ast::Graph *> cells;
   llvm::SmallVector<llvm::StringRef> openCells; ///< whose bodies are being elaborated, outermost first
   std::vector<const ast::Graph *> graphs; ///< the network and all cells, in the order in which they are read

@@ -65,6 +65,37 @@ net.mir:1:26: note: to close this '{'
     1 | mesh (data: 2, data: 2)
       |                ^~~~
 )T"},
+    {"NothingIsSaidBehindABadMesh", R"T(mesh (data: 2, data: 2)
+network n(%x: f32[4, 2]) {
+  %y = ReLU(%x) {sharding: (data, model)}
+  return out: %y
+}
+)T",
+     R"T(net.mir:1:16: error: axis 'data' is given twice
+    1 | mesh (data: 2, data: 2)
+      |                ^~~~
+)T"},
+    {"MeshOfHalfADevice", R"T(mesh (data: 2.5)
+network n(%x: f32[4, 2]) {
+  %y = ReLU(%x) {sharding: (data, None)}
+  return out: %y
+}
+)T",
+     R"T(net.mir:1:13: error: the size of axis 'data' has to be a whole number, found '2.5'
+    1 | mesh (data: 2.5)
+      |             ^~~
+)T"},
+    {"MeshWithoutDevices", R"T(mesh (data: devices / 4, model: 4)
+network n(%x: f32[4, 2]) {
+  %y = ReLU(%x) {sharding: (data, None)}
+  return out: %y
+}
+)T",
+     R"T(net.mir:1:13: error: axis 'data' cannot have size 0
+    1 | mesh (data: devices / 4, model: 4)
+      |             ^~~~~~~
+help: pass --devices: without it 'devices' is 1
+)T"},
     {"FarFromEveryOperator", networkOf(R"T(  %a = Zzyzx(%x)
   return out: %a
 )T"),
@@ -698,6 +729,23 @@ net.mir:10:8: note: in this call of 'Outer'
     2 |   const half = ceil(7 / 2)
       |                ^~~~
 help: did you mean 'fail'?
+)T"},
+    {"EmptyImport", R"T(import ""
+network n(%x: f32[2]) { return out: %x }
+)T",
+     R"T(net.mir:1:8: error: cannot import '': it is no file
+    1 | import ""
+      |        ^~
+)T"},
+    {"EmptyInstanceOfACell", R"T(cell C(%x) { return %x }
+network n(%x: f32[2]) {
+  %y = C(%x) @ ""
+  return out: %y
+}
+)T",
+     R"T(net.mir:3:16: error: the instance name '' of a cell may hold letters, digits, '_' and dots between them
+    3 |   %y = C(%x) @ ""
+      |                ^~
 )T"},
     {"MissingImport", R"T(import "nowhere/nn.mir"
 network n(%x: f32[2]) { return out: %x }
