@@ -733,7 +733,7 @@ help: did you mean 'fail'?
     {"EmptyImport", R"T(import ""
 network n(%x: f32[2]) { return out: %x }
 )T",
-     R"T(net.mir:1:8: error: cannot import '': it is no file
+     R"T(net.mir:1:8: error: cannot read '': No such file or directory
     1 | import ""
       |        ^~
 )T"},
