@@ -21,8 +21,9 @@ def ReuseStatisticsPass : Pass<"msc-reuse-statistics", "::mlir::ModuleOp"> {
 def KeepPartialsPass : Pass<"msc-keep-partials", "::mlir::ModuleOp"> {
   let summary = "lets linear operators compute with the terms of a sum, and completes the result instead";
   let description = [{
-    AllReduce(a) + AllReduce(b) becomes AllReduce(a + b), f(AllReduce(a)) of a linear f becomes AllReduce(f(a)) where that
-    takes less modelled time, such as a product or a sum with a smaller result. Only sums that nobody else reads. Ends in the
+    AllReduce(a) + AllReduce(b) becomes AllReduce(a + b), also where the addition wants shards of both sums, and f(AllReduce(a))
+    of a linear f becomes AllReduce(f(a)), such as a product or a sum with a smaller result: where that takes less modelled time,
+    and only sums that nobody else reads. Ends in the
     check of `msc-verify-partition`.
   }];
   let dependentDialects = ["::msc::dist::DistDialect"];
