@@ -215,6 +215,7 @@ private:
   std::string unusualOptions() {
     std::string text;
     for (auto [isOn, name] : {std::pair(options.fusion, " no-fusion"), std::pair(options.moves, " no-moves"),
+                              std::pair(options.reuse, " no-reuse"),
                               std::pair(options.partialSums, " no-partial-sums"),
                               std::pair(options.commFusion && config->context.commFusion, " no-comm-fusion")})
       if (!isOn)

@@ -25,6 +25,7 @@ struct CompileOptions {
   std::string machine = "cpu-local"; ///< preset or file of the machine model that prices all choices
   bool fusion = true;             ///< off: one kernel per operator
   bool commFusion = true;         ///< off: every collective on its own, whatever comm_fusion says
+  bool reuse = true;              ///< off: the backward pass computes its statistics again, as 18_execute shows it
   bool partialSums = true;        ///< off: sums are completed before linear operators, as 18_execute shows it
   bool moves = true;              ///< off: completions and redistributions run as 18_execute shows them
   bool overlap = true;            ///< off: a collective is complete when its step ends

@@ -94,6 +94,11 @@ std::vector<Phase> optimizePhases(const net::Config &config, const CompileOption
   passes::CommFusion fusion{fusionRule(context.fuseAllReduce), fusionRule(context.fuseAllGather),
                             fusionRule(context.fuseReduceScatter)};
   return {
+      {"reuse", "statistics of the forward pass are not computed again",
+       [on = options.reuse](PassManager &manager) {
+         if (on)
+           manager.addPass(passes::createReuseStatisticsPass());
+       }},
       {"partial_sums", "linear operators compute with the terms of sums where that is cheaper",
        [on = options.partialSums](PassManager &manager) {
          if (on)

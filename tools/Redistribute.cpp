@@ -95,11 +95,7 @@ struct Question {
     return {all.begin(), all.end()};
   }
 
-  /// No sequence can make the busiest rank receive less: what it lacks; of a partial value, one term of all it wants.
-  int64_t lowerBound() const {
-    bool completes = from.partial.size() != to.partial.size();
-    return completes ? elementCount(to.capacity(shape)) : dist::receivedElements(from, to, shape);
-  }
+  int64_t lowerBound() const { return dist::leastReceived(from, to, shape); }
 };
 
 Result<size_t> bytesOfType(const std::string &dtype) {

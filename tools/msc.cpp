@@ -43,7 +43,7 @@ struct CompileFlags {
   std::vector<std::optional<std::string>> context; ///< one text per option
   bool noFusion = false;
   bool noMoves = false;
-  bool noPartialSums = false;
+  bool noPartialSums = false, noReuse = false;
   bool noCommFusion = false;
   bool noOverlap = false;
   std::vector<CLI::Option *> own;
@@ -59,6 +59,7 @@ struct CompileFlags {
                    fmt::format("{}, or a machine file: what it is compiled for", fmt::join(machinePresets(), ", ")));
     app.add_flag("--no-fusion", noFusion, "one kernel per operator");
     app.add_flag("--no-moves", noMoves, "complete and redistribute values as 18_execute shows it, one after the other");
+    app.add_flag("--no-reuse", noReuse, "compute statistics again in the backward pass, as 18_execute shows it");
     app.add_flag("--no-partial-sums", noPartialSums, "complete every sum before it is used, as 18_execute shows it");
     app.add_flag("--no-comm-fusion", noCommFusion, "every collective on its own, as comm_fusion {openstate: false}");
     app.add_flag("--no-overlap", noOverlap, "every collective is awaited at once, as 19_backend shows it");
@@ -96,6 +97,7 @@ struct CompileFlags {
   bool finish() {
     options.fusion = !noFusion;
     options.moves = !noMoves;
+    options.reuse = !noReuse;
     options.partialSums = !noPartialSums;
     options.commFusion = !noCommFusion;
     options.overlap = !noOverlap;

@@ -72,6 +72,24 @@ bool slicesLocally(const Sharding &from, const Sharding &to, const std::vector<i
   return receivedElements(from, to, shape) == 0;
 }
 
+static int64_t termsOf(const Sharding &sharding) {
+  int64_t terms = 1;
+  for (const PartialAxis &p : sharding.partial)
+    terms *= sharding.axes[p.axis];
+  return terms;
+}
+
+int64_t leastReceived(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape) {
+  int64_t kept = termsOf(to), terms = termsOf(from) / kept;
+  if (terms == 1)
+    return receivedElements(from, to, shape);
+  int64_t places = to.devices() / kept; // of each term that is kept
+  for (size_t dim = 0; dim < shape.size(); ++dim)
+    places /= to.pieces(dim);
+  int64_t receipts = elementCount(shape) * kept * (terms - 1 + places - 1);
+  return std::max(elementCount(to.capacity(shape)), (receipts + to.devices() - 1) / to.devices());
+}
+
 int64_t allReduceElements(int64_t local, int64_t members) {
   if (members <= 1)
     return 0;

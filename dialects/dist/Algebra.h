@@ -43,8 +43,14 @@ int64_t commonElements(const LocalBoxes &a, int64_t rankOfA, const LocalBoxes &b
 bool slicesLocally(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape);
 
 /// Elements that the busiest rank lacks: the lower bound of any move between the placements. Partial axes are not
-/// looked at.
+/// looked at; leastReceived counts them.
 int64_t receivedElements(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape);
+
+/// Elements that the busiest rank receives at least, whatever the steps. Where terms are brought together: each element has
+/// m terms and k ranks that want the whole, the first of which has it after m - 1 receipts, the others after one more each; no
+/// rank receives less than the mean, (m - 1) + (k - 1) for each element of the tensor over all ranks, nor less than it wants.
+/// Partial axes of `to` are partial in `from`.
+int64_t leastReceived(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape);
 
 /// Elements that the busiest rank receives when `local` elements are reduced among `members` ranks and every rank keeps
 /// the result: owner r of g has elements [floor(r n / g), floor((r + 1) n / g)), receives its part of the others and

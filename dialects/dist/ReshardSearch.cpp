@@ -535,7 +535,7 @@ private:
   }
 
   /// Partial axes of the kind that is brought together last: AllReduce leaves them repeating, ReduceScatter puts them
-  /// at the minor end of a dimension.
+  /// at the minor ends of dimensions.
   void reduce(const Here &here) {
     auto [open, kind] = reducible(here.state);
     bool all = static_cast<size_t>(std::popcount(open)) <= fewAxes;
@@ -572,6 +572,10 @@ private:
   }
 
   void scatter(const Here &here, AxisSet set, ReduceKind kind) {
+    Move move{.kind = MoveKind::ReduceScatter, .after = here.state, .group = set, .reduce = kind};
+    if (axes.size() <= fewAxes)
+      return scatterAll(here, move, set, 0, 0);
+    scatterTowardsGoal(here, move);
     std::vector<size_t> run;
     for (AxisSet left = set; left != 0; left &= left - 1)
       run.push_back(std::countr_zero(left));
@@ -582,16 +586,47 @@ private:
       for (size_t dim = 0; dim < shape.size(); ++dim) {
         if (!isFirstOfAlike(here.lists, dim) || (!all && !continuesGoal(here.lists, dim, run)))
           continue;
-        Move move{.kind = MoveKind::ReduceScatter,
-                  .after = here.state,
-                  .group = set,
-                  .dimension = static_cast<int64_t>(dim),
-                  .reduce = kind};
+        move.dimension = static_cast<int64_t>(dim);
         for (size_t i = 0; i < run.size(); ++i)
           move.after.place[run[i]] = placeIn(dim, here.lists.length[dim] + i);
         offer(here, move);
       }
     } while (all && std::next_permutation(run.begin(), run.end()));
+  }
+
+  /// Puts the axes in `left` at the minor ends of dimension `dim`, which has got `added` of them, and those behind it.
+  void scatterAll(const Here &here, const Move &move, AxisSet left, size_t dim, size_t added) {
+    if (left == 0)
+      return offer(here, move);
+    if (dim == shape.size())
+      return;
+    scatterAll(here, move, left, dim + 1, 0);
+    for (AxisSet rest = left; rest != 0; rest &= rest - 1) {
+      auto axis = static_cast<size_t>(std::countr_zero(rest));
+      Move next = move;
+      next.after.place[axis] = placeIn(dim, here.lists.length[dim] + added);
+      bool only = left == move.group || move.dimension == static_cast<int64_t>(dim);
+      next.dimension = only ? static_cast<int64_t>(dim) : -1;
+      scatterAll(here, next, left & ~(AxisSet(1) << axis), dim, added + 1);
+    }
+  }
+
+  /// Onto several dimensions, each axis where the goal has it.
+  void scatterTowardsGoal(const Here &here, Move move) {
+    AxisSet left = move.group;
+    size_t dims = 0;
+    for (size_t dim = 0; dim < shape.size(); ++dim) {
+      size_t length = here.lists.length[dim], i = length;
+      if (commonPrefix(here.lists, goalLists, dim) < length)
+        continue;
+      for (; i < goalLists.length[dim] && (left >> goalLists.axis[dim][i] & 1); ++i) {
+        move.after.place[goalLists.axis[dim][i]] = placeIn(dim, i);
+        left &= ~(AxisSet(1) << goalLists.axis[dim][i]);
+      }
+      dims += i > length;
+    }
+    if (left == 0 && dims > 1)
+      offer(here, move);
   }
 
   /// Would the run, put at the end of a dimension, be what the goal has there?

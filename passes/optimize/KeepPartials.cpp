@@ -27,35 +27,82 @@ dist::CollectiveOp completionFor(OpOperand &use) {
   return op;
 }
 
-/// Lets `op` compute with the terms, and completes its result instead.
-void completeBehind(Operation *op, ArrayRef<dist::CollectiveOp> completions, const Sharding &partial) {
-  Value result = op->getResult(0);
-  MoveLabel label = labelOf(completions.back());
-  label.reason.clear();
-  for (dist::CollectiveOp completion : completions) {
-    label.reason += (label.reason.empty() ? "" : "; ") + labelOf(completion).reason;
-    op->replaceUsesOfWith(completion.getResult(), completion.getSource());
-    completion.erase();
+/// A sum that is completed, and brought to where one use wants it, for this use alone: its steps, first to last. None if there
+/// are others.
+SmallVector<Operation *> movesFor(OpOperand &use) {
+  SmallVector<Operation *> steps;
+  Value value = use.get();
+  for (Operation *op = value.getDefiningOp(); op && isMoveStep(op); op = value.getDefiningOp()) {
+    if (!value.hasOneUse())
+      return {};
+    steps.insert(steps.begin(), op);
+    value = op->getOperand(0);
   }
+  bool sums = llvm::all_of(dist::shardingOf(value).partial,
+                           [](const PartialAxis &partial) { return partial.kind == ReduceKind::Sum; });
+  if (!sums || !dist::shardingOf(value).isPartial() || dist::shardingOf(use.get()).isPartial())
+    return {};
+  return steps;
+}
+
+/// Time of adding `terms` values of this sharding, element by element.
+double addUs(const Sharding &sharding, const Shape &shape, size_t elementBytes, size_t terms, const MachineModel &machine) {
+  auto elements = static_cast<double>(elementCount(sharding.capacity(shape)));
+  auto bytes = elements * static_cast<double>(elementBytes), count = static_cast<double>(terms);
+  return machine.operatorUs(elements * (count - 1), bytes * count, bytes);
+}
+
+/// AllReduce(a) + AllReduce(b) = AllReduce(a + b), also where both sums go on to the shards that the addition wants. The terms may
+/// be larger than those shards, so adding them takes longer: done where it takes less time in all.
+bool addTerms(Operation *op, dist::ReshardPlanner &planner) {
+  Value result = op->getResult(0);
+  Shape shape = shapeOf(result);
+  size_t bytes = elementBytesOf(result), count = op->getNumOperands();
+  Sharding wanted = dist::shardingOf(result);
+  SmallVector<SmallVector<Operation *>> moves;
+  for (OpOperand &use : op->getOpOperands()) {
+    moves.push_back(movesFor(use));
+    if (moves.back().empty() || use.get().getType() != result.getType() ||
+        moves.back().front()->getOperand(0).getType() != moves.front().front()->getOperand(0).getType())
+      return false;
+  }
+  Sharding partial = dist::shardingOf(moves.front().front()->getOperand(0));
+  const MachineModel &machine = planner.machine();
+  double moveUs = planner.us(partial, wanted, shape, bytes);
+  double before = static_cast<double>(count) * moveUs + addUs(wanted, shape, bytes, count, machine);
+  if (moveUs + addUs(partial, shape, bytes, count, machine) >= before * (1 - 1e-9))
+    return false;
+  MoveLabel completing = labelOf(moves.back().front()), moving = labelOf(moves.back().back());
+  completing.reason.clear();
+  for (auto [use, steps] : llvm::zip(op->getOpOperands(), moves)) {
+    completing.reason += (completing.reason.empty() ? "" : "; ") + labelOf(steps.front()).reason;
+    use.set(steps.front()->getOperand(0));
+    for (Operation *step : llvm::reverse(steps))
+      step->erase();
+  }
+  OpBuilder builder(op->getContext());
+  builder.setInsertionPointAfter(op);
+  result.setType(dist::withSharding(result.getType(), partial));
+  SmallVector<OpOperand *> readers = llvm::map_to_vector(result.getUses(), [](OpOperand &use) { return &use; });
+  std::vector<dist::ReshardStep> completion = dist::planCompletion(partial, shape);
+  Value moved = createSteps(builder, result, completion, completing);
+  moved = createSteps(builder, moved, planner.plan(completion.back().after, wanted, shape, bytes), moving);
+  for (OpOperand *reader : readers)
+    reader->set(moved);
+  return true;
+}
+
+/// Lets `op` compute with the terms, and completes its result instead.
+void completeBehind(Operation *op, dist::CollectiveOp completion, const Sharding &partial) {
+  Value result = op->getResult(0);
+  MoveLabel label = labelOf(completion);
+  op->replaceUsesOfWith(completion.getResult(), completion.getSource());
+  completion.erase();
   OpBuilder builder(op->getContext());
   builder.setInsertionPointAfter(op);
   result.setType(dist::withSharding(result.getType(), partial));
   Value completed = createSteps(builder, result, dist::planCompletion(partial, shapeOf(result)), label);
   result.replaceAllUsesExcept(completed, completed.getDefiningOp());
-}
-
-/// AllReduce(a) + AllReduce(b) = AllReduce(a + b).
-bool addTerms(Operation *op) {
-  SmallVector<dist::CollectiveOp> completions;
-  for (OpOperand &use : op->getOpOperands()) {
-    completions.push_back(completionFor(use));
-    if (!completions.back() || completions.back().getSource().getType() != completions.front().getSource().getType())
-      return false;
-  }
-  if (shapeOf(op->getResult(0)) != shapeOf(op->getOperand(0)))
-    return false;
-  completeBehind(op, completions, dist::shardingOf(completions.front().getSource()));
-  return true;
 }
 
 /// f(AllReduce(a)) = AllReduce(f(a)) where f is linear, if completing the result takes less time.
@@ -82,13 +129,14 @@ bool applyToTerms(Operation *op, OpOperand &use) {
 
 struct KeepPartials : impl::KeepPartialsPassBase<KeepPartials> {
   void runOnOperation() override {
+    dist::ReshardPlanner planner(dist::machineOf(getOperation()));
     for (auto network : getOperation().getOps<net::NetworkOp>()) {
       SmallVector<Operation *> operations;
       for (Operation &op : network.getBody().front())
         if (hasRule(&op) && op.getNumResults() == 1)
           operations.push_back(&op);
       for (Operation *op : operations) {
-        bool kept = addsPartials(op) && addTerms(op);
+        bool kept = addsPartials(op) && addTerms(op, planner);
         for (OpOperand &use : op->getOpOperands())
           kept = kept || applyToTerms(op, use);
         operatorsMoved += kept;

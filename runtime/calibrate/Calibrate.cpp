@@ -1,6 +1,7 @@
 #include "runtime/calibrate/Calibrate.h"
 
 #include "runtime/Thread.h"
+#include "runtime/calibrate/Bounds.h"
 #include "runtime/calibrate/Fit.h"
 #include "runtime/calibrate/Stopwatch.h"
 #include "runtime/comm/thread/ThreadWorld.h"
@@ -77,6 +78,7 @@ Result<MachineModel> calibrate(comm::World &world, double seconds) {
                  [&](const CollectiveSample &sample) { return static_cast<size_t>(sample.kind) == kind; });
     level.costs[kind] = fitLinkCost(ofKind);
   }
+  keepBounds(level.costs);
   machine.levels = {level};
   return machine;
 }

@@ -221,12 +221,17 @@ TEST(Library, LSTMCellIsThatOfPyTorch) {
 }
 
 TEST(Library, ActivationsByName) {
-  for (const char *kind : {"relu", "gelu", "silu", "tanh", "sigmoid", "none"})
+  for (const char *kind : {"relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid", "none"})
     Layer("%x: f32[2, 4]", std::string("Activation(%x, kind: ") + kind + ")");
+  Layer exact("%x: f32[2, 4]", "Activation(%x, kind: gelu)");
+  Tensor y = exact.run(), expected = exact.given["x"];
+  for (double &x : expected.values)
+    x *= 0.5 * (1 + std::erf(x / std::sqrt(2.0)));
+  expectNear(y, expected);
   Reading wrong("import \"nn.mir\"\nnetwork n(%x: f32[2, 4]) {\n  %y = MLP(%x, hidden: 8, activation: gelo)\n  return y: %y\n}\n",
                 withLibrary());
   EXPECT_EQ(wrong.said.substr(wrong.said.find("error: "), wrong.said.find('\n') - wrong.said.find("error: ")),
-            "error: unknown activation 'gelo': expected relu, gelu, silu, tanh, sigmoid or none");
+            "error: unknown activation 'gelo': expected relu, gelu, gelu_tanh, silu, tanh, sigmoid or none");
   EXPECT_NE(wrong.said.find("net.mir:3:8: note: in this call of 'MLP'"), std::string::npos) << wrong.said;
 }
 

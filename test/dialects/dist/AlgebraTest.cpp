@@ -47,6 +47,18 @@ TEST(ReceivedElements, CountsWhatIsMissing) {
   EXPECT_EQ(receivedElements(Sharding{{3}, {{0}}, {}}, Sharding::replicated(3, 1), {7}), 5);
 }
 
+TEST(LeastReceived, CountsTermsAndWhoeverWantsTheWhole) {
+  std::vector<int64_t> shape = {16, 32};
+  Sharding sum{{2, 4}, {{0}, {}}, {{1, ReduceKind::Sum}}};
+  EXPECT_EQ(leastReceived(sum, {{2, 4}, {{0}, {1}}, {}}, shape), 192);    // (g - 1) / g of the shard: a ReduceScatter
+  EXPECT_EQ(leastReceived(sum, {{2, 4}, {{0}, {}}, {}}, shape), 384);     // 2 (g - 1) / g: an AllReduce
+  EXPECT_EQ(leastReceived(sum, Sharding::replicated(8, 2), shape), 640);  // 512 * (3 + 7) / 8
+  EXPECT_EQ(leastReceived(sum, sum, shape), 0);
+  Sharding sums{{2, 4}, {{}, {}}, {{0, ReduceKind::Sum}, {1, ReduceKind::Sum}}}, rest = sums;
+  rest.partial.erase(rest.partial.begin());
+  EXPECT_EQ(leastReceived(sums, rest, shape), 512); // an AllReduce among two
+}
+
 TEST(AllReduceElements, MatchTheClosedFormAndCountUnevenPieces) {
   EXPECT_EQ(allReduceElements(128, 4), 192); // 2 (g - 1) / g n
   EXPECT_EQ(allReduceElements(128, 1), 0);

@@ -262,6 +262,24 @@ TEST(Reshard, PartialThatIsCutByItsAxesIsOneReduceScatter) {
   EXPECT_EQ(steps[0].receivedElements, 96); // 3 / 4 of 8 x 16
 }
 
+TEST(Reshard, PartialThatIsCutInSeveralDimensionsIsOneReduceScatter) {
+  // With more axes than are searched in full, too.
+  for (std::vector<int64_t> matrix : {std::vector<int64_t>{2, 4}, {2, 4, 2, 3, 2}}) {
+    Sharding partial{matrix, {{}, {}}, {{0, ReduceKind::Sum}, {1, ReduceKind::Sum}}};
+    Sharding wanted{matrix, {{0}, {1}}, {}};
+    for (size_t axis = 2; axis < matrix.size(); ++axis)
+      for (Sharding *sharding : {&partial, &wanted})
+        sharding->dims.insert(sharding->dims.begin(), {static_cast<int32_t>(axis)});
+    std::vector<int64_t> shape(matrix.size(), 24);
+    auto steps = planReshard(partial, wanted, shape, 4, MachineModel::cpuLocal());
+    ASSERT_EQ(steps.size(), 1u);
+    EXPECT_EQ(steps[0].kind, MoveKind::ReduceScatter);
+    EXPECT_EQ(steps[0].dimension, -1);
+    EXPECT_EQ(groupOf(steps[0].groupMatrix, steps[0].groupAxes, 0).size(), 8u);
+    EXPECT_EQ(steps[0].receivedElements, 7 * elementCount(wanted.capacity(shape)));
+  }
+}
+
 TEST(Reshard, FactorisationsWithoutRefinementExchangeDirectly) {
   auto steps = planReshard({{2, 3}, {{0}, {1}}, {}}, {{3, 2}, {{0}, {1}}, {}}, {6, 6}, 4, MachineModel::cpuLocal());
   ASSERT_EQ(steps.size(), 1u);

@@ -1,3 +1,4 @@
+#include "runtime/calibrate/Bounds.h"
 #include "runtime/calibrate/Calibrate.h"
 #include "runtime/calibrate/Fit.h"
 #include "runtime/comm/thread/ThreadWorld.h"
@@ -79,6 +80,70 @@ TEST(FitLinkCost, FindsALatencyInNoise) {
 TEST(FitLinkCost, TakesOneSample) {
   LinkCost cost = fitLinkCost({{MoveKind::AllReduce, 2, 1024, 10}});
   EXPECT_NEAR(cost.us(2, 1024), 10, 1e-3);
+}
+
+/// The first property that costs break, or empty.
+std::string brokenBound(const std::array<LinkCost, moveKinds> &costs) {
+  constexpr double rounding = 1 + 1e-9;
+  for (int64_t group : {2, 3, 4, 6, 8, 16, 60, 64, 1000, 1024})
+    for (double tensor = 1; tensor < 1e12; tensor *= 1.7) {
+      double part = tensor * static_cast<double>(group - 1) / static_cast<double>(group);
+      auto us = [&](MoveKind kind, double bytes) { return costs[static_cast<size_t>(kind)].us(group, bytes); };
+      double scatter = us(MoveKind::ReduceScatter, part), gather = us(MoveKind::AllGather, part);
+      double reduce = us(MoveKind::AllReduce, 2 * part);
+      std::string where = " of " + std::to_string(tensor) + " bytes among " + std::to_string(group);
+      if (scatter > reduce * rounding)
+        return "ReduceScatter > AllReduce" + where;
+      if (reduce > (scatter + gather) * rounding)
+        return "AllReduce > ReduceScatter + AllGather" + where;
+      if (us(MoveKind::AlltoAll, part / static_cast<double>(group)) > gather * rounding)
+        return "AlltoAll > AllGather" + where;
+    }
+  return "";
+}
+
+TEST(KeepBounds, HoldsForWhateverWasMeasured) {
+  std::mt19937 random(4);
+  std::lognormal_distribution<double> spread(0, 1.5);
+  int broken = 0;
+  for (int round = 0; round < 200; ++round) {
+    std::array<LinkCost, moveKinds> costs;
+    for (LinkCost &cost : costs) {
+      cost = {.alphaUs = spread(random), .hopUs = 0.3 * spread(random), .betaUsPerByte = 1e-4 * spread(random),
+              .ownShare = 0.25 * static_cast<double>(random() % 9)};
+      if (random() % 2) {
+        cost.cacheBytes = static_cast<double>(int64_t{1} << (14 + random() % 11));
+        cost.beyondCacheUsPerByte = 1e-4 * spread(random);
+      }
+      if (random() % 4 == 0)
+        cost.betaUsPerByte = 0;
+    }
+    broken += !brokenBound(costs).empty();
+    keepBounds(costs);
+    ASSERT_EQ(brokenBound(costs), "") << "round " << round;
+  }
+  EXPECT_GT(broken, 100);
+}
+
+TEST(KeepBounds, LeavesWhatHolds) {
+  const auto &kept = MachineModel::cpuLocal().levels[0].costs;
+  std::array<LinkCost, moveKinds> costs = kept;
+  keepBounds(costs);
+  for (size_t kind = 1; kind < moveKinds; ++kind)
+    for (double bytes = 1; bytes < 1e9; bytes *= 3)
+      EXPECT_EQ(costs[kind].us(8, bytes), kept[kind].us(8, bytes)) << moveKindName(static_cast<MoveKind>(kind));
+}
+
+TEST(KeepBounds, AReduceScatterThatStartsSlowlyTakesTheStartOfAnAllReduce) {
+  std::array<LinkCost, moveKinds> costs;
+  costs.fill({.alphaUs = 2, .hopUs = 0.5, .betaUsPerByte = 1e-4});
+  costs[static_cast<size_t>(MoveKind::AllReduce)] = {.alphaUs = 1.47, .hopUs = 0.465, .betaUsPerByte = 1e-4};
+  costs[static_cast<size_t>(MoveKind::ReduceScatter)] = {.alphaUs = 1.8, .hopUs = 0.597, .betaUsPerByte = 1.1e-4};
+  keepBounds(costs);
+  const LinkCost &scatter = costs[static_cast<size_t>(MoveKind::ReduceScatter)];
+  EXPECT_EQ(scatter.alphaUs, 1.47);
+  EXPECT_EQ(scatter.hopUs, 0.465);
+  EXPECT_EQ(scatter.betaUsPerByte, 1.1e-4); // of half the bytes
 }
 
 TEST(MeasureCollectives, CoversEveryKindAndGroupAlikeOnAllRanks) {

@@ -1,0 +1,123 @@
+// The pass `msc-reuse-statistics`.
+#include "passes/optimize/Passes.h"
+
+#include "passes/partition/Passes.h"
+#include "passes/sharding/Convert.h"
+
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include <map>
+
+using namespace mlir;
+
+namespace msc::passes {
+
+#define GEN_PASS_DEF_REUSESTATISTICSPASS
+#include "passes/optimize/Passes.h.inc"
+
+namespace {
+
+/// A statistic is so much smaller than what it was computed from.
+constexpr int64_t least = 4;
+
+/// Numbers values by how they are computed: values with one number are equal, whether one of them is kept or not.
+class Reuse {
+public:
+  explicit Reuse(net::NetworkOp network) : network(network) {}
+
+  int64_t run() {
+    int64_t reused = 0;
+    for (Operation &op : llvm::make_early_inc_range(network.getBody().front())) {
+      if (op.getNumResults() == 0 || !isPure(&op)) {
+        number(op.getResults(), nextNumber);
+        nextNumber += op.getNumResults();
+        continue;
+      }
+      auto [known, isNew] = seen.try_emplace(keyOf(&op), Entry{&op, nextNumber});
+      if (isNew)
+        nextNumber += op.getNumResults();
+      number(op.getResults(), known->second.first);
+      bool isStatistic = llvm::all_of(op.getResults(), [&](Value result) { return isSmall(&op, result); });
+      if (isStatistic)
+        small.insert(op.getResults().begin(), op.getResults().end());
+      if (isNew || !isStatistic || isa<net::ConstantOp>(op) || hasName(&op))
+        continue;
+      op.replaceAllUsesWith(known->second.op->getResults());
+      op.erase();
+      ++reused;
+    }
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(network.getBody().front())))
+      if (isPure(&op) && op.getNumResults() > 0 && op.use_empty() && reused > 0)
+        op.erase(); // what only led to statistics that are there already
+    return reused;
+  }
+
+private:
+  struct Entry {
+    Operation *op;
+    int64_t first; ///< number of its first result
+  };
+  using Key = std::vector<const void *>;
+
+  net::NetworkOp network;
+  DenseMap<Value, int64_t> numbers;
+  DenseSet<Value> small;
+  std::map<Key, Entry> seen;
+  int64_t nextNumber = 1;
+
+  void number(ValueRange values, int64_t first) {
+    for (auto [i, value] : llvm::enumerate(values))
+      numbers[value] = first + static_cast<int64_t>(i);
+  }
+
+  /// Inputs have no number yet.
+  int64_t numberOf(Value value) {
+    auto [at, isNew] = numbers.try_emplace(value, nextNumber);
+    nextNumber += isNew;
+    return at->second;
+  }
+
+  /// What the operator computes: its name, attributes that say what (not why, where or for whom), types and operands.
+  Key keyOf(Operation *op) {
+    Key key{op->getName().getAsOpaquePointer()};
+    for (StringAttr name : op->getName().getAttributeNames())
+      if (Attribute value = op->getAttr(name); value && name != "move" && name != "reason")
+        key.insert(key.end(), {name.getAsOpaquePointer(), value.getAsOpaquePointer()});
+    for (Type type : op->getResultTypes())
+      key.push_back(type.getAsOpaquePointer());
+    for (Value operand : op->getOperands())
+      key.push_back(reinterpret_cast<const void *>(numberOf(operand)));
+    return key;
+  }
+
+  /// Results that users named stay what they are.
+  static bool hasName(Operation *op) {
+    return llvm::any_of(op->getResults(), [](Value result) { return !net::getValueName(result).empty(); });
+  }
+
+  /// Made of much more, or of statistics only.
+  bool isSmall(Operation *op, Value result) const {
+    int64_t size = elementCount(shapeOf(result));
+    bool isFromStatistics = op->getNumOperands() > 0;
+    for (Value operand : op->getOperands()) {
+      int64_t from = elementCount(shapeOf(operand));
+      if (from >= least * size && from > 1)
+        return true;
+      isFromStatistics &= from == 1 || small.contains(operand);
+    }
+    return isFromStatistics;
+  }
+};
+
+struct ReuseStatistics : impl::ReuseStatisticsPassBase<ReuseStatistics> {
+  void runOnOperation() override {
+    for (auto network : getOperation().getOps<net::NetworkOp>()) {
+      statisticsReused += Reuse(network).run();
+      if (failed(verifyPartition(network)))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace
+} // namespace msc::passes
