@@ -313,8 +313,9 @@ void printSteps(const Question &q, const Steps &steps, int64_t rank) {
 }
 
 void printText(const Question &q, const Steps &steps, const RedistributeFlags &flags) {
-  fmt::print("{} -> {}: ({}) {} on {} ranks, machine {} ({})\n\n", q.text(q.from), q.text(q.to), fmt::join(q.shape, ", "),
-             q.dtype, q.devices(), q.machine.name, q.machine.source);
+  fmt::print("{} -> {}: ({}) {} on {} ranks, machine {} ({}{})\n\n", q.text(q.from), q.text(q.to), fmt::join(q.shape, ", "),
+             q.dtype, q.devices(), q.machine.name, q.machine.source,
+             q.machine.measuredRanks != 0 ? fmt::format(" on {} ranks", q.machine.measuredRanks) : "");
   if (steps.empty()) {
     fmt::print("nothing moves: both place all elements alike\n");
     return;
