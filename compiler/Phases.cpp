@@ -26,7 +26,9 @@ frontend::ParseOptions parseOptionsOf(const CompileOptions &options) {
   if (options.devices > 0)
     parse.devices = options.devices;
   for (const auto &[key, text] : options.context)
-    if (key == "device_num") {
+    if (key == "parallel_mode") {
+      parse.parallelMode = text;
+    } else if (key == "device_num") {
       parse.overridesDeviceNum = true;
       int64_t number = 0;
       if (!parse.devices && !llvm::StringRef(text).getAsInteger(10, number) && number > 0)

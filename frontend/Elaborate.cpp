@@ -102,6 +102,7 @@ template <typename T> static std::vector<const T *> itemsOf(const ast::File &fil
 /// `--devices`, else the context's `device_num`, else the product of the mesh, else 1. These may themselves speak of
 /// `devices`, which is then 1, and of constants; mistakes are reported later, when they are evaluated for good.
 int64_t Elaborator::decideDevices(const ast::File &file) {
+  devicesAreGiven = true;
   if (options.devices)
     return *options.devices;
   ScopedDiagnosticHandler quiet(context, [](Diagnostic &) { return success(); });
@@ -115,6 +116,7 @@ int64_t Elaborator::decideDevices(const ast::File &file) {
         FailureOr<int64_t> number = evaluator.evaluateInteger(field.value, env, "'device_num'");
         return succeeded(number) && *number > 0 ? *number : 1;
       }
+  devicesAreGiven = false;
   auto meshes = itemsOf<ast::Mesh>(file);
   int64_t product = 1;
   for (const ast::Arg &axis : meshes.empty() ? ArrayRef<ast::Arg>() : ArrayRef<ast::Arg>(meshes.front()->axes)) {
@@ -127,10 +129,32 @@ int64_t Elaborator::decideDevices(const ast::File &file) {
   return product;
 }
 
+/// Why no mesh has to fit: how operators are cut is decided without strategies. Empty: it has to.
+std::string Elaborator::whyMeshesAreAside(const ast::File &file) {
+  std::string mode = options.parallelMode;
+  for (const ast::Block *block : itemsOf<ast::Block>(file))
+    for (const ast::Arg &field : block->fields)
+      if (mode.empty() && block->kind == "context" && keyText(field.key) == "parallel_mode")
+        mode = keyText(field.value.text);
+  if (devices == 1 && devicesAreGiven)
+    return "on one device";
+  return mode == "stand_alone" || mode == "data_parallel" ? "in " + mode + " mode" : "";
+}
+
+/// True if the number of devices has a part in it.
+static bool namesDevices(const ast::Expr &expr) {
+  return (expr.kind == ast::Expr::Kind::Word && expr.text == "devices") ||
+         any_of(expr.items, [](const ast::Arg &item) { return namesDevices(item.value); });
+}
+
 bool Elaborator::defineConst(const ast::Const &item, Environment &env, bool isTopLevel) {
   if (env.constants.count(item.name)) {
     error(item.place) << (item.name == "devices" ? "'devices' is the number of devices and cannot be redefined"
                                                  : "const '" + item.name + "' is defined twice");
+    return false;
+  }
+  if (!isTopLevel && !checkFunction(item.value)) {
+    env.constants[item.name] = {};
     return false;
   }
   const ast::Expr *value = &item.value;
@@ -153,6 +177,16 @@ bool Elaborator::defineConst(const ast::Const &item, Environment &env, bool isTo
     result = failure();
   env.constants[item.name] = failed(result) ? Attribute() : *result;
   return succeeded(result);
+}
+
+/// In a body a call is one of the functions; blocks have others.
+bool Elaborator::checkFunction(const ast::Expr &value) {
+  static const StringRef functions[] = {"dim", "rank", "sqrt", "fail"};
+  if (value.kind != ast::Expr::Kind::Call || is_contained(functions, StringRef(value.text)))
+    return true;
+  InFlightDiagnostic diagnostic = error(value.place) << "unknown function '" << value.text << "'";
+  net::addSuggestionOrList(diagnostic, value.text, ArrayRef(functions));
+  return false;
 }
 
 /// A number of the file stays a number, so that a mistake is found where it is made.
@@ -269,7 +303,11 @@ bool Elaborator::importItems(const ast::File &file) {
       sound &= import(*other);
     } else if (const auto *constant = std::get_if<ast::Const>(&item)) {
       sound &= defineConst(*constant, globals, /*isTopLevel=*/true);
-    } else if (const auto *graph = std::get_if<ast::Graph>(&item); graph && !graph->isNetwork) {
+    } else if (const auto *graph = std::get_if<ast::Graph>(&item)) {
+      if (!graph->isNetwork || graph == networkItem)
+        graphs.push_back(graph);
+      if (graph->isNetwork)
+        continue;
       auto [entry, added] = cells.try_emplace(graph->name, graph);
       if (!added) {
         InFlightDiagnostic diagnostic = error(graph->place) << "cell '" << graph->name << "' is defined twice";
@@ -281,7 +319,7 @@ bool Elaborator::importItems(const ast::File &file) {
   return sound;
 }
 
-bool Elaborator::addMesh(const ast::Mesh &mesh) {
+bool Elaborator::addMesh(const ast::Mesh &mesh, StringRef whyAside) {
   SmallVector<Attribute> names;
   SmallVector<int64_t> sizes;
   int64_t product = 1;
@@ -304,14 +342,26 @@ bool Elaborator::addMesh(const ast::Mesh &mesh) {
     if (failed(size))
       return false;
     std::optional<int64_t> next = checkedMul(product, *size);
-    if (*size < 1 || !next) {
-      error(axis.value.place) << "axis '" << axis.key << "' cannot have size " << *size;
+    bool mayBeZero = *size == 0 && !whyAside.empty() && namesDevices(axis.value);
+    if ((*size < 1 && !mayBeZero) || !next) {
+      InFlightDiagnostic diagnostic = error(axis.value.place)
+                                      << "axis '" << axis.key << "' cannot have size " << *size;
+      if (!devicesAreGiven && namesDevices(axis.value))
+        net::addHelp(diagnostic, "pass --devices: without it 'devices' is 1");
       return false;
     }
     product = *next;
     names.push_back(builder.getStringAttr(axis.key));
     sizes.push_back(*size);
     text += (text.empty() ? "" : ", ") + axis.key + ": " + std::to_string(*size);
+  }
+  if (product != devices && !whyAside.empty()) {
+    if (!shardings.areAside())
+      emitRemark(evaluator.location(mesh.place)) << "the mesh is ignored " << whyAside;
+    shardings.setAside();
+    for (auto [axis, size] : zip(mesh.axes, sizes))
+      shardings.addAxis(axis.key, std::max<int64_t>(size, 1), mesh.name, axis.keyPlace);
+    return true;
   }
   if (product != devices) {
     InFlightDiagnostic diagnostic = error(mesh.place)
@@ -406,26 +456,48 @@ bool Elaborator::elaborateItems(const ast::File &file) {
     }
   }
   sound &= importItems(file);
+  std::string whyAside = whyMeshesAreAside(file);
   for (const ast::Mesh *mesh : itemsOf<ast::Mesh>(file))
-    sound &= addMesh(*mesh);
+    if (!addMesh(*mesh, whyAside)) {
+      shardings.giveUp();
+      sound = false;
+    }
   for (const ast::Block *block : itemsOf<ast::Block>(file))
     if (!isDump || block->kind != "parameters")
       sound &= addBlock(*block);
   return sound;
 }
 
-/// `train {minimize: loss}` has to name a scalar result; its operator is the loss in scopes.
-bool Elaborator::checkMinimize(const ast::File &file) {
+/// `train {minimize: loss}` has to name a result of the network.
+bool Elaborator::checkMinimizedName(ArrayRef<std::string> results) {
+  for (net::ConfigOp config : module->getOps<net::ConfigOp>()) {
+    auto minimize = config.getFields().getAs<StringAttr>("minimize");
+    if (config.getKind() != "train" || !minimize || is_contained(results, minimize.getValue()))
+      continue;
+    auto place = config.getLocations().getAs<LocationAttr>("minimize#value");
+    InFlightDiagnostic diagnostic = emitError(Location(place))
+                                    << "'" << minimize.getValue() << "' is no result of the network";
+    net::addSuggestion(diagnostic, minimize.getValue(), results);
+    return false;
+  }
+  return true;
+}
+
+/// The result that is minimized has to be a scalar; its operator is the loss in scopes.
+bool Elaborator::checkMinimize() {
+  std::vector<std::string> names;
+  for (StringRef name : net::getReturn(network).getNames().getAsValueRange<StringAttr>())
+    names.push_back(name.str());
+  if (isDump && !checkMinimizedName(names))
+    return false;
   for (net::ConfigOp config : module->getOps<net::ConfigOp>()) {
     auto minimize = config.getFields().getAs<StringAttr>("minimize");
     if (config.getKind() != "train" || !minimize)
       continue;
     auto place = config.getLocations().getAs<LocationAttr>("minimize#value");
     net::ReturnOp results = net::getReturn(network);
-    std::vector<std::string> names;
     for (auto [index, name] : enumerate(results.getNames().getAsValueRange<StringAttr>())) {
       Value value = results.getValues()[index];
-      names.push_back(name.str());
       if (name != minimize.getValue())
         continue;
       while (auto repeat = value.getDefiningOp<net::RepeatOp>()) { // the operator of its last round is the loss
@@ -446,10 +518,6 @@ bool Elaborator::checkMinimize(const ast::File &file) {
         net::setScope(loss, ("Default/network-WithLossCell/_loss_fn-" + loss->getName().stripDialect()).str());
       return true;
     }
-    InFlightDiagnostic diagnostic = emitError(Location(place))
-                                    << "'" << minimize.getValue() << "' is no result of the network";
-    net::addSuggestion(diagnostic, minimize.getValue(), names);
-    return false;
   }
   return true;
 }
@@ -469,11 +537,15 @@ OwningOpRef<ModuleOp> Elaborator::run(const Parsed &parsed, StringRef name) {
     emitError(top) << "the file holds no network";
     return nullptr;
   }
+  sound = (isDump || checkNames()) && sound;
+  ScopedDiagnosticHandler known(context, [&](Diagnostic &diagnostic) { // what the check of names said is not repeated
+    return success(reported.count({diagnostic.getLocation().getAsOpaquePointer(), diagnostic.str()}) > 0);
+  });
   if (isDump)
     sound = parsed.hasAllItems && elaborateDump(file) && sound;
   else if (networkItem)
     sound = elaborateNetwork(*networkItem) && sound;
-  sound = (evaluator.namesMissing || checkDefines()) && sound && (!network || checkMinimize(file));
+  sound = (evaluator.namesMissing || checkDefines()) && sound && (!network || checkMinimize());
   if (!sound && !options.keepBroken)
     return nullptr;
   if (sound && network && !options.keepRepeats)

@@ -41,19 +41,31 @@ public:
 private:
   // Items (Elaborate.cpp).
   int64_t decideDevices(const ast::File &file);
+  std::string whyMeshesAreAside(const ast::File &file);
   bool defineConst(const ast::Const &item, Environment &env, bool isTopLevel);
+  bool checkFunction(const ast::Expr &value);
   bool replaces(mlir::Attribute given, const ast::Const &item, Environment &env);
   bool import(const ast::Import &item);
   bool importItems(const ast::File &file);
   std::vector<std::string> libraryFiles() const;
   std::string findInLibrary(llvm::StringRef cell) const;
   bool elaborateItems(const ast::File &file);
-  bool addMesh(const ast::Mesh &mesh);
+  bool addMesh(const ast::Mesh &mesh, llvm::StringRef whyAside);
   bool addBlock(const ast::Block &block);
   bool takeDeviceNum(const ast::Block &block, mlir::NamedAttrList &fields);
   void addLocations(const ast::Arg &field, const std::string &path, mlir::NamedAttrList &locations);
   bool checkDefines();
-  bool checkMinimize(const ast::File &file);
+  bool checkMinimize();
+  bool checkMinimizedName(llvm::ArrayRef<std::string> results);
+
+  // Names (CheckNames.cpp).
+  bool checkNames();
+  void checkNames(const ast::Graph &graph);
+  void checkValues(llvm::ArrayRef<ast::Arg> args, Frame &frame);
+  bool checkCall(const ast::Graph &cell, const ast::Call &call, const ast::Assign &assign, Frame &frame);
+  bool checkRepeat(const ast::Repeat &repeat, const ast::Assign &assign, Frame &frame);
+  bool checkIf(const ast::If &branches, const ast::Assign &assign, Frame &frame);
+  bool bindUnknown(const ast::Assign &assign, Frame &frame);
 
   // Networks and bodies (ElaborateNetwork.cpp).
   bool elaborateNetwork(const ast::Graph &network);
@@ -80,6 +92,7 @@ private:
                    ast::Place place, Frame &frame);
   bool bind(llvm::StringRef name, mlir::Value value, const ast::Place &place, Environment &env);
   void poison(const ast::Assign &assign, Environment &env);
+  void poison(const ast::Formal &formal, Environment &env);
   bool runBroken(const ast::Statement &statement, Environment &env);
   bool tooDeep(const Frame &frame, const ast::Place &place);
   bool checkElement(mlir::Type element, const ast::Place &place);
@@ -128,8 +141,11 @@ private:
   Shardings shardings{evaluator};
   Environment globals; ///< top-level constants and `devices`
   int64_t devices = 1;
+  bool devicesAreGiven = false; ///< by the command line or the context
   llvm::StringMap<const ast::Graph *> cells;
   llvm::SmallVector<llvm::StringRef> openCells; ///< whose bodies are being elaborated, outermost first
+  std::vector<const ast::Graph *> graphs; ///< the network and all cells, in the order in which they are read
+  std::set<std::pair<const void *, std::string>> reported; ///< places and errors of the check of names
   std::vector<std::unique_ptr<ast::File>> imported;
   std::set<std::string> importedPaths;
   std::set<std::string> usedDefines;

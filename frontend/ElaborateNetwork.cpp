@@ -57,6 +57,8 @@ FailureOr<RankedTensorType> Elaborator::elaborateType(const ast::Type &type, con
   std::optional<int64_t> elements = 1;
   for (auto [index, dim] : enumerate(type.dims)) {
     FailureOr<int64_t> size = evaluator.evaluateInteger(dim, env, "dimension " + std::to_string(index));
+    if (evaluator.namesOnly)
+      continue;
     if (failed(size))
       return failure();
     if (*size < 1)
@@ -308,7 +310,7 @@ bool Elaborator::runParam(const ast::Param &param, Frame &frame) {
     drawName = succeeded(decoded) ? *decoded : "";
   }
   Value value;
-  if (sound)
+  if (sound && !evaluator.namesOnly)
     value = addParam(frame.prefix + param.name + frame.suffix, *type, *initializer, trained, drawName,
                      locationOf(param.place, param.origin), param.place);
   if (value && (!sharding || shardings.take(*sharding, value, frame.env)))
@@ -372,14 +374,16 @@ bool Elaborator::elaborateNetwork(const ast::Graph &item) {
   for (const ast::Formal &formal : item.formals) {
     if (!formal.isValue || !formal.type) {
       error(formal.place) << "an input of a network needs a type, such as '%" << formal.name << ": f32[16, 32]'";
-      return false;
+      sound = false;
+      continue;
     }
     FailureOr<RankedTensorType> type = elaborateType(*formal.type, frame.env);
-    if (failed(type))
-      return false;
+    sound = sound && succeeded(type);
     names.push_back(formal.name);
-    types.push_back(*type);
+    types.push_back(succeeded(type) ? *type : RankedTensorType());
   }
+  if (!sound)
+    return false;
   startNetwork(item.name, locationOf(item.place, item.origin), names, types);
   for (auto [formal, argument] : zip(item.formals, network.getBody().front().getArguments())) {
     argument.setLoc(evaluator.location(formal.place));
@@ -410,6 +414,14 @@ void Elaborator::poison(const ast::Assign &assign, Environment &env) {
     env.values.try_emplace(result.name, Binding{Value(), result.place.begin});
 }
 
+/// Users of an argument of which nothing is known stay silent.
+void Elaborator::poison(const ast::Formal &formal, Environment &env) {
+  if (formal.isValue)
+    env.values.try_emplace(formal.name, Binding{Value(), formal.place.begin});
+  else
+    env.constants[formal.name] = {};
+}
+
 /// What the parser reported: users of its names stay silent. False if it ends the body.
 bool Elaborator::runBroken(const ast::Statement &statement, Environment &env) {
   if (const auto *constant = std::get_if<ast::Const>(&statement.node))
@@ -432,6 +444,7 @@ bool Elaborator::tooDeep(const Frame &frame, const ast::Place &place) {
 bool Elaborator::runBody(const ast::Body &body, Frame &frame, std::vector<NamedValue> &results,
                          ast::Return::Kind end) {
   bool sound = true;
+  bool isRead = true; // no statement is broken
   for (const ast::Statement &statement : body.statements) {
     if (++statementCount > maximumStatements) {
       if (statementCount == maximumStatements + 1)
@@ -439,7 +452,7 @@ bool Elaborator::runBody(const ast::Body &body, Frame &frame, std::vector<NamedV
       return false;
     }
     if (statement.broken) {
-      sound = false;
+      sound = isRead = false;
       if (!runBroken(statement, frame.env))
         return false;
     } else if (const auto *constant = std::get_if<ast::Const>(&statement.node)) {
@@ -463,7 +476,7 @@ bool Elaborator::runBody(const ast::Body &body, Frame &frame, std::vector<NamedV
       return runReturn(last, frame, results, end) && sound;
     }
   }
-  if (sound)
+  if (evaluator.namesOnly ? isRead : sound)
     error(body.close) << "this body does not end in '" << (end == ast::Return::Kind::Yield ? "yield" : "return") << "'";
   return false;
 }
@@ -492,7 +505,7 @@ bool Elaborator::runReturn(const ast::Return &statement, Frame &frame, std::vect
     sound = sound && succeeded(value);
     std::string name = arg.key;
     if (name.empty()) // MindSpore's results have no names
-      name = isIdent(arg.value.text) ? arg.value.text : succeeded(value) ? net::getValueName(*value).str() : "";
+      name = isIdent(arg.value.text) ? arg.value.text : succeeded(value) && *value ? net::getValueName(*value).str() : "";
     if (!isIdent(name))
       name = "output" + (results.empty() ? "" : "_" + std::to_string(results.size()));
     results.push_back({name, succeeded(value) ? *value : Value(), arg.key.empty() ? arg.value.place : arg.keyPlace});
@@ -501,13 +514,22 @@ bool Elaborator::runReturn(const ast::Return &statement, Frame &frame, std::vect
 }
 
 bool Elaborator::runAssign(const ast::Assign &assign, Frame &frame) {
-  if (const auto *repeat = std::get_if<ast::Repeat>(&assign.rhs))
+  if (const auto *repeat = std::get_if<ast::Repeat>(&assign.rhs)) {
+    if (evaluator.namesOnly)
+      return checkRepeat(*repeat, assign, frame);
     return !tooDeep(frame, repeat->place) && runRepeat(*repeat, assign, frame);
-  if (const auto *branches = std::get_if<ast::If>(&assign.rhs))
+  }
+  if (const auto *branches = std::get_if<ast::If>(&assign.rhs)) {
+    if (evaluator.namesOnly)
+      return checkIf(*branches, assign, frame);
     return !tooDeep(frame, branches->place) && runIf(*branches, assign, frame);
+  }
   const auto &call = std::get<ast::Call>(assign.rhs);
-  if (const ast::Graph *cell = call.graph ? nullptr : findCell(call.callee))
+  if (const ast::Graph *cell = call.graph ? nullptr : findCell(call.callee)) {
+    if (evaluator.namesOnly)
+      return checkCall(*cell, call, assign, frame);
     return !tooDeep(frame, call.place) && runCell(*cell, call, assign, frame);
+  }
   return runOperator(call, assign, frame);
 }
 
@@ -559,6 +581,7 @@ static Attribute convertFormal(Attribute value, const ast::Formal &formal, Build
 }
 
 bool Elaborator::bindFormals(const ast::Graph &cell, const ast::Call &call, Frame &caller, Frame &callee) {
+  bool sound = true;
   std::vector<const ast::Arg *> given(cell.formals.size(), nullptr);
   for (auto [index, arg] : enumerate(call.args)) {
     size_t slot = index;
@@ -577,26 +600,34 @@ bool Elaborator::bindFormals(const ast::Graph &cell, const ast::Call &call, Fram
       if (slot >= given.size() && !arg.key.empty())
         net::addSuggestion(diagnostic, arg.key, map_range(cell.formals, [](const auto &f) { return StringRef(f.name); }));
       diagnostic.attachNote(evaluator.location(cell.place)) << "'" << cell.name << "' is defined here";
-      return false;
+      sound = false;
+      continue;
     }
     given[slot] = &arg;
   }
   for (auto [formal, arg] : zip(cell.formals, given)) {
     const ast::Expr *expr = arg ? &arg->value : formal.defaultValue ? &*formal.defaultValue : nullptr;
-    if (!expr) {
+    if (!expr && sound) {
       InFlightDiagnostic diagnostic = error(call.place) << "'" << cell.name << "' needs '" << formal.name << "'";
       diagnostic.attachNote(evaluator.location(formal.place)) << "it is declared here";
-      return false;
+    }
+    if (!expr) { // without a message where it may be what another argument was meant to be
+      poison(formal, callee.env);
+      sound = false;
+      continue;
     }
     if (formal.isValue) {
-      if (expr->kind != ast::Expr::Kind::Value) {
+      FailureOr<Value> value = failure();
+      if (expr->kind == ast::Expr::Kind::Value)
+        value = evaluator.findValue(expr->text, expr->place, caller.env);
+      else
         error(expr->place) << "'" << formal.name << "' of '" << cell.name << "' expects a value such as %x";
-        return false;
+      if (failed(value) || !bind(formal.name, *value, formal.place, callee.env)) {
+        poison(formal, callee.env);
+        sound = false;
+        continue;
       }
-      FailureOr<Value> value = evaluator.findValue(expr->text, expr->place, caller.env);
-      if (failed(value) || !bind(formal.name, *value, formal.place, callee.env))
-        return false;
-      if (!formal.type)
+      if (!formal.type || !*value)
         continue;
       FailureOr<RankedTensorType> type = elaborateType(*formal.type, callee.env);
       if (failed(type))
@@ -605,22 +636,18 @@ bool Elaborator::bindFormals(const ast::Graph &cell, const ast::Call &call, Fram
         InFlightDiagnostic diagnostic = error(expr->place) << "'%" << formal.name << "' of '" << cell.name
                                                            << "' has to be " << *type << ", found " << value->getType();
         diagnostic.attachNote(evaluator.location(formal.place)) << "it is declared here";
-        return false;
+        sound = false;
       }
       continue;
     }
     FailureOr<Attribute> value = evaluator.evaluate(*expr, arg ? caller.env : callee.env);
-    if (failed(value))
-      return false;
-    Attribute converted = convertFormal(*value, formal, builder);
-    if (!converted) {
+    Attribute &converted = callee.env.constants[formal.name];
+    if (succeeded(value) && !(converted = convertFormal(*value, formal, builder)))
       error(expr->place) << "'" << formal.name << "' of '" << cell.name << "' has to be of kind " << formal.kind
                          << ", found '" << net::valueText(*value) << "'";
-      return false;
-    }
-    callee.env.constants[formal.name] = converted;
+    sound = sound && converted;
   }
-  return true;
+  return sound;
 }
 
 bool Elaborator::runCell(const ast::Graph &cell, const ast::Call &call, const ast::Assign &assign, Frame &frame) {

@@ -81,6 +81,7 @@ private:
   std::string instance;
   SmallVector<int64_t> alike; ///< see net::getAlike
   size_t positional = 0; ///< next positional attribute
+  bool isArityKnown = true; ///< false: an argument that nobody knows yet may be an operand or an attribute
 };
 
 //===----------------------------------------------------------------------===//
@@ -89,8 +90,10 @@ private:
 
 bool OperatorBuilder::takeOperand(const ast::Expr &expr) {
   SmallVector<Value> values;
-  if (!parent.takeValues(expr, frame, values))
+  if (!parent.takeValues(expr, frame, values)) {
+    state.operands.push_back({}); // so that the operands are counted
     return false;
+  }
   state.operands.append(values.begin(), values.end());
   return true;
 }
@@ -102,7 +105,7 @@ bool OperatorBuilder::takePositional(const ast::Arg &arg) {
   FailureOr<Attribute> value =
       parent.evaluator.evaluate(isScalar ? arg.value.items.front().value : arg.value, frame.env);
   if (failed(value))
-    return false;
+    return isArityKnown = false;
   std::optional<double> number = net::asNumber(*value);
   if (number && state.operands.size() < interface.inputNames().size()) {
     constants.push_back({state.operands.size(), *number});
@@ -114,6 +117,7 @@ bool OperatorBuilder::takePositional(const ast::Arg &arg) {
     if (spec.positional)
       specs.push_back(&spec);
   if (positional >= specs.size()) {
+    isArityKnown = false; // meant as an operand
     InFlightDiagnostic diagnostic = error(arg.value.place) << "'" << call.callee << "' does not take '"
                                                            << net::valueText(*value) << "' without a name";
     if (arg.value.kind == ast::Expr::Kind::Word)
@@ -128,10 +132,12 @@ bool OperatorBuilder::takePositional(const ast::Arg &arg) {
 }
 
 bool OperatorBuilder::takeArguments() {
+  bool sound = true;
   for (const ast::Arg &arg : call.args) {
     bool fine = true;
     if (!arg.key.empty()) {
       fine = takeOwnAttribute(arg.key, arg);
+      isArityKnown = isArityKnown && arg.value.kind != ast::Expr::Kind::Value;
     } else if (arg.value.kind == ast::Expr::Kind::Value || arg.value.kind == ast::Expr::Kind::Outer) {
       fine = takeOperand(arg.value);
     } else if (arg.value.kind == ast::Expr::Kind::Tuple && !arg.value.items.empty() &&
@@ -139,17 +145,16 @@ bool OperatorBuilder::takeArguments() {
       for (const ast::Arg &item : arg.value.items) {
         if (item.value.kind != ast::Expr::Kind::Value) {
           error(item.value.place) << "expected a value such as %x";
-          return false;
+          return isArityKnown = false;
         }
         fine = takeOperand(item.value) && fine;
       }
     } else {
       fine = takePositional(arg);
     }
-    if (!fine)
-      return false;
+    sound = sound && fine;
   }
-  return true;
+  return sound;
 }
 
 bool OperatorBuilder::checkArity() {
@@ -506,6 +511,10 @@ bool OperatorBuilder::build() {
   }
   bool sound = takeArguments();
   sound = takeAttributeLists() && sound;
+  if (parent.evaluator.namesOnly) {
+    (void)(isArityKnown && checkArity() && sound && checkRequired());
+    return parent.bindUnknown(assign, frame);
+  }
   if (!sound || !checkArity() || !checkRequired() || !addConstants())
     return false;
   name.populateDefaultAttrs(state.attributes);
@@ -567,8 +576,12 @@ bool Elaborator::runOperator(const ast::Call &call, const ast::Assign &assign, F
   if (std::optional<bool> done = isDump ? runStructure(call, assign, frame) : std::nullopt)
     return *done;
   std::optional<RegisteredOperationName> name = RegisteredOperationName::lookup("net." + call.callee, context);
-  if (!name || !name->getInterface<net::Operator>())
-    return unknownOperator(call);
+  if (!name || !name->getInterface<net::Operator>()) {
+    bool known = unknownOperator(call);
+    if (evaluator.namesOnly)
+      checkValues(call.args, frame);
+    return known;
+  }
   return OperatorBuilder(*this, call, assign, frame, *name).build();
 }
 

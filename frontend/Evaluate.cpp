@@ -89,12 +89,17 @@ Attribute unwrapTuple(Attribute attribute) {
 
 FailureOr<Value> Evaluator::findValue(StringRef name, const ast::Place &place, const Environment &env) {
   if (const Binding *binding = env.findValue(name)) {
-    if (!binding->value)
+    if (!binding->value && !namesOnly)
       return failure();
     return binding->value;
   }
-  if (!env.missesFirst(("%" + name).str()))
+  std::string text = ("%" + name).str();
+  if (reportedNames.contains(text) && !namesOnly)
     return failure();
+  if (!env.missesFirst(text))
+    return failure();
+  if (namesOnly)
+    reportedNames.insert(text);
   InFlightDiagnostic diagnostic = error(place) << "undefined value '%" << name << "'";
   net::addSuggestion(diagnostic, name, env.valueNames(), "%");
   return failure();
@@ -117,6 +122,7 @@ FailureOr<std::string> Evaluator::decodeName(StringRef raw, const Environment &e
 
 FailureOr<std::string> Evaluator::decode(StringRef raw, const Environment &env, SMLoc place, bool isName) {
   std::string text;
+  bool sound = true;
   auto add = [&](char c) { text.append(isName && c == '{' ? 2 : 1, c); };
   for (size_t i = 0; i < raw.size(); ++i) {
     char c = raw[i];
@@ -143,10 +149,11 @@ FailureOr<std::string> Evaluator::decode(StringRef raw, const Environment &env, 
     if (!value) {
       InFlightDiagnostic diagnostic = error({place, place}) << "unknown name '" << name << "' in a string";
       net::addHelp(diagnostic, "write '\\{' for a brace that stands for itself");
-      return failure();
     }
-    if (!*value)
-      return failure();
+    if (!value || !*value) {
+      sound = false;
+      continue;
+    }
     auto inner = dyn_cast<StringAttr>(*value);
     std::string filled = inner ? inner.getValue().str() : net::valueText(*value);
     text += isName ? net::escapedName(filled) : filled;
@@ -154,6 +161,8 @@ FailureOr<std::string> Evaluator::decode(StringRef raw, const Environment &env, 
     if (text.size() > maximumString)
       return error({place, place}) << "this string is longer than " << maximumString << " bytes";
   }
+  if (!sound)
+    return failure();
   return text;
 }
 
@@ -201,14 +210,16 @@ FailureOr<Attribute> Evaluator::evaluate(const Expr &expr, const Environment &en
   case Expr::Kind::Tuple:
   case Expr::Kind::List: {
     SmallVector<Attribute> elements;
+    bool sound = true;
     for (const Arg &item : expr.items) {
       if (!item.key.empty())
         return error(item.keyPlace) << "an element of a tuple has no name, found '" << item.key << "'";
       FailureOr<Attribute> element = evaluate(item.value, env);
-      if (failed(element))
-        return failure();
-      elements.push_back(*element);
+      sound = sound && succeeded(element);
+      elements.push_back(succeeded(element) ? *element : Attribute());
     }
+    if (!sound)
+      return failure();
     return Attribute(builder.getArrayAttr(elements));
   }
   case Expr::Kind::Call: return evaluateCall(expr, env);
@@ -230,6 +241,7 @@ FailureOr<Attribute> Evaluator::evaluate(const Expr &expr, const Environment &en
 FailureOr<DictionaryAttr> Evaluator::evaluateFields(const std::vector<Arg> &fields, const Environment &env) {
   NamedAttrList list;
   llvm::StringMap<SMLoc> seen;
+  bool sound = true;
   for (const Arg &field : fields) {
     std::string key = keyText(field.key);
     if (key.empty())
@@ -241,10 +253,12 @@ FailureOr<DictionaryAttr> Evaluator::evaluateFields(const std::vector<Arg> &fiel
       return diagnostic;
     }
     FailureOr<Attribute> value = evaluate(field.value, env);
-    if (failed(value))
-      return failure();
-    list.append(key, *value);
+    sound = sound && succeeded(value);
+    if (succeeded(value))
+      list.append(key, *value);
   }
+  if (!sound)
+    return failure();
   return list.getDictionary(builder.getContext());
 }
 
@@ -285,6 +299,8 @@ FailureOr<Attribute> Evaluator::evaluateRoot(const Expr &expr, const Environment
   std::optional<double> number = net::asNumber(*value);
   if (!number)
     return notANumber(operand, *value, env);
+  if (namesOnly)
+    return failure();
   if (*number < 0)
     return error(operand.place) << "the root of " << *number << " is not a number";
   return Attribute(builder.getF64FloatAttr(std::sqrt(*number)));
@@ -295,7 +311,7 @@ FailureOr<Attribute> Evaluator::evaluateFail(const Expr &expr, const Environment
   if (expr.items.size() != 1 || expr.items.front().value.kind != Expr::Kind::String)
     return error(expr.place) << "expected fail(\"what is wrong\")";
   FailureOr<std::string> text = decode(expr.items.front().value.text, env, expr.place.begin);
-  if (failed(text))
+  if (failed(text) || namesOnly)
     return failure();
   return error(expr.place) << *text;
 }
@@ -306,7 +322,7 @@ FailureOr<Attribute> Evaluator::evaluateShape(const Expr &expr, const Environmen
     return error(expr.place) << "expected " << (isDim ? "dim(%x, k)" : "rank(%x)");
   const Expr &operand = expr.items.front().value;
   FailureOr<Value> value = findValue(operand.text, operand.place, env);
-  if (failed(value))
+  if (failed(value) || !*value)
     return failure();
   ArrayRef<int64_t> shape = cast<RankedTensorType>(value->getType()).getShape();
   int64_t rank = static_cast<int64_t>(shape.size());
@@ -331,7 +347,8 @@ LogicalResult Evaluator::notANumber(const Expr &expr, Attribute value, const Env
     return failure();
   }
   bool isDifference = isDigit(expr.text.front());
-  if (namesMissing || (!isDifference && !env.missesFirst(expr.text)))
+  bool isReported = !namesOnly && reportedNames.contains(expr.text);
+  if (namesMissing || (!isDifference && (isReported || !env.missesFirst(expr.text))))
     return failure();
   InFlightDiagnostic diagnostic = error(expr.place);
   if (isDifference) {
@@ -339,6 +356,8 @@ LogicalResult Evaluator::notANumber(const Expr &expr, Attribute value, const Env
     net::addHelp(diagnostic, "put blanks around '-'");
     return failure();
   }
+  if (namesOnly)
+    reportedNames.insert(expr.text);
   diagnostic << "unknown name '" << expr.text << "'";
   net::addSuggestion(diagnostic, expr.text, env.constantNames());
   return failure();
@@ -376,7 +395,21 @@ FailureOr<Attribute> Evaluator::logic(const Expr &expr, const Environment &env) 
   return Attribute(builder.getBoolAttr(!isOr));
 }
 
+void Evaluator::checkNames(const Expr &chain, const Environment &env) {
+  StringRef op = chain.items[1].key;
+  bool takesWords = op == "==" || op == "!=" || op == "&&" || op == "||";
+  for (const Arg &link : chain.items) {
+    FailureOr<Attribute> value = evaluate(link.value, env);
+    if (succeeded(value) && !takesWords && !net::asNumber(unwrapTuple(*value)))
+      (void)notANumber(link.value, *value, env);
+  }
+}
+
 FailureOr<Attribute> Evaluator::evaluateChain(const Expr &expr, const Environment &env) {
+  if (namesOnly) {
+    checkNames(expr, env);
+    return failure();
+  }
   if (expr.items[1].key == "||" || expr.items[1].key == "&&")
     return logic(expr, env);
   FailureOr<Attribute> result = evaluate(expr.items.front().value, env);

@@ -66,7 +66,7 @@ public:
   /// The same for the name of an operator, cell or parameter, in the form in which bodies of repeats hold names (see
   /// dialects/net/Repeat.h): variables of repeats keep their places, other braces are doubled.
   mlir::FailureOr<std::string> decodeName(llvm::StringRef raw, const Environment &env, llvm::SMLoc place);
-  /// The value of a name; reports names that are not defined.
+  /// The value of a name, null where only names are checked; reports names that are not defined.
   mlir::FailureOr<mlir::Value> findValue(llvm::StringRef name, const ast::Place &place, const Environment &env);
   /// Fields of a map (or named arguments) as a dictionary.
   mlir::FailureOr<mlir::DictionaryAttr> evaluateFields(const std::vector<ast::Arg> &fields, const Environment &env);
@@ -75,6 +75,8 @@ public:
   bool namesMissing = false;
   /// The body of a repeat is being expanded.
   bool isInRepeat = false;
+  /// Only names are checked: values are null, and what depends on one, or is calculated, fails silently.
+  bool namesOnly = false;
 
   mlir::InFlightDiagnostic error(const ast::Place &place) { return mlir::emitError(location(place)); }
   mlir::Location location(const ast::Place &place) { return toLocation(builder.getContext(), sources, place.begin); }
@@ -93,7 +95,10 @@ private:
   mlir::FailureOr<mlir::Attribute> combineFloats(double a, const ast::Arg &link, double b);
   /// Reports an operand that arithmetic cannot use; names the nearest constant for a word that is none.
   mlir::LogicalResult notANumber(const ast::Expr &expr, mlir::Attribute value, const Environment &env);
+  /// The names of a chain of which nothing is calculated.
+  void checkNames(const ast::Expr &chain, const Environment &env);
 
+  llvm::StringSet<> reportedNames; ///< by the check of names; with '%' if they are values
   mlir::Builder builder;
   const llvm::SourceMgr &sources;
 };

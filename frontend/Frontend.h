@@ -22,6 +22,8 @@ struct ParseOptions {
   std::optional<int64_t> devices;
   /// True: `devices` overrides `device_num` of the context (`--device-num`); else the file has to say the same number.
   bool overridesDeviceNum = false;
+  /// `--parallel-mode`; empty: what the context says.
+  std::string parallelMode;
   /// `-D name=value`: overrides a const of the file; the value is an expression.
   std::vector<std::pair<std::string, std::string>> defines;
   /// `--repropagate`: of a dump, keep only the strategies that the user wrote or edited.

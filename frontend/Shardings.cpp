@@ -117,6 +117,8 @@ bool Shardings::checkAxes(const GivenSharding &sharding) {
 
 bool Shardings::take(const ast::Arg &field, Value value, const Environment &env) {
   const ast::Expr &expr = field.value;
+  if (!hasMesh)
+    return true;
   GivenSharding sharding;
   sharding.place = expr.place;
   if (expr.kind != ast::Expr::Kind::Tuple) {
@@ -533,6 +535,10 @@ bool Shardings::pinBlock(Block &block, int64_t devices) {
 }
 
 bool Shardings::pin(net::NetworkOp network, int64_t devices) {
+  if (isAside) {
+    given.clear();
+    namesAxes = false;
+  }
   if (!moveIntoLastRounds())
     return false;
   bool sound = true;

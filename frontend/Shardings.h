@@ -33,6 +33,12 @@ public:
   /// one for the same value is an error. Reports what is wrong.
   bool take(const ast::Arg &field, mlir::Value value, const Environment &env);
 
+  /// From now on shardings are read, but nothing follows from them.
+  void setAside() { isAside = true; }
+  bool areAside() const { return isAside; }
+  /// The mesh is wrong: shardings are not even read.
+  void giveUp() { hasMesh = false; }
+
   /// Number of values that a sharding speaks of.
   size_t count() const { return given.size(); }
   bool speakOfAny(mlir::ValueRange values) const;
@@ -74,6 +80,7 @@ private:
   Evaluator &evaluator;
   std::map<std::string, Axis> axes;
   llvm::MapVector<mlir::Value, GivenSharding> given;
+  bool isAside = false, hasMesh = true;
   bool namesAxes = false; ///< some of them says more than `auto`
   llvm::DenseMap<mlir::Value, std::vector<Cut>> known;
   int64_t round = 0; ///< of the repeat whose body is being pinned

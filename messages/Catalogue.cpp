@@ -102,24 +102,36 @@ std::array<size_t, 3> rankOf(const Pattern &pattern) {
   return {pattern.placeholders.empty(), pattern.entry->code != 0, pattern.letters};
 }
 
-/// Every placeholder takes at least one letter and as few as possible.
-bool match(const Pattern &pattern, std::string_view text, Values &values) {
+/// Every placeholder takes at least `least` letters and as few as possible.
+bool match(const Pattern &pattern, std::string_view text, size_t least, Values &values) {
   const std::string &first = pattern.fixed.front(), &last = pattern.fixed.back();
   if (pattern.placeholders.empty())
     return text == first;
-  if (text.size() < pattern.letters + pattern.placeholders.size() || text.substr(0, first.size()) != first ||
+  if (text.size() < pattern.letters + least * pattern.placeholders.size() || text.substr(0, first.size()) != first ||
       text.substr(text.size() - last.size()) != last)
     return false;
   size_t at = first.size(), end = text.size() - last.size();
   for (size_t i = 0; i < pattern.placeholders.size(); ++i) {
     bool isLast = i + 1 == pattern.placeholders.size();
-    size_t next = isLast ? end : text.substr(0, end).find(pattern.fixed[i + 1], at + 1);
-    if (next == std::string_view::npos || next <= at)
+    size_t next = isLast ? end : text.substr(0, end).find(pattern.fixed[i + 1], at + least);
+    if (next == std::string_view::npos || next < at + least)
       return false;
     values[pattern.placeholders[i]] = text.substr(at, next - at);
     at = next + (isLast ? 0 : pattern.fixed[i + 1].size());
   }
   return true;
+}
+
+/// The pattern of the highest rank that fits; null if none does.
+const Pattern *bestMatch(std::string_view text, size_t least, Values &values) {
+  const Pattern *best = nullptr;
+  Values found;
+  for (const Pattern &pattern : patterns())
+    if ((!best || rankOf(pattern) > rankOf(*best)) && match(pattern, text, least, found)) {
+      best = &pattern;
+      values = found;
+    }
+  return best;
 }
 
 std::string filled(const Pattern &pattern, const Values &values) {
@@ -142,15 +154,12 @@ std::string filled(const Pattern &pattern, const Values &values) {
 } // namespace
 
 std::optional<Found> find(std::string_view text) {
-  const Pattern *best = nullptr;
-  Values values, found;
-  if (text.size() > longestText)
+  if (text.empty() || text.size() > longestText)
     return std::nullopt;
-  for (const Pattern &pattern : patterns())
-    if ((!best || rankOf(pattern) > rankOf(*best)) && match(pattern, text, found)) {
-      best = &pattern;
-      values = found;
-    }
+  Values values;
+  const Pattern *best = bestMatch(text, 1, values);
+  if (!best)
+    best = bestMatch(text, 0, values); // a name may be empty: "there is no file ''"
   if (!best)
     return std::nullopt;
   return Found{best->entry->code, filled(*best, values)};

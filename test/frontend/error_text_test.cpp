@@ -65,6 +65,37 @@ net.mir:1:26: note: to close this '{'
     1 | mesh (data: 2, data: 2)
       |                ^~~~
 )T"},
+    {"NothingIsSaidBehindABadMesh", R"T(mesh (data: 2, data: 2)
+network n(%x: f32[4, 2]) {
+  %y = ReLU(%x) {sharding: (data, model)}
+  return out: %y
+}
+)T",
+     R"T(net.mir:1:16: error: axis 'data' is given twice
+    1 | mesh (data: 2, data: 2)
+      |                ^~~~
+)T"},
+    {"MeshOfHalfADevice", R"T(mesh (data: 2.5)
+network n(%x: f32[4, 2]) {
+  %y = ReLU(%x) {sharding: (data, None)}
+  return out: %y
+}
+)T",
+     R"T(net.mir:1:13: error: the size of axis 'data' has to be a whole number, found '2.5'
+    1 | mesh (data: 2.5)
+      |             ^~~
+)T"},
+    {"MeshWithoutDevices", R"T(mesh (data: devices / 4, model: 4)
+network n(%x: f32[4, 2]) {
+  %y = ReLU(%x) {sharding: (data, None)}
+  return out: %y
+}
+)T",
+     R"T(net.mir:1:13: error: axis 'data' cannot have size 0
+    1 | mesh (data: devices / 4, model: 4)
+      |             ^~~~~~~
+help: pass --devices: without it 'devices' is 1
+)T"},
     {"FarFromEveryOperator", networkOf(R"T(  %a = Zzyzx(%x)
   return out: %a
 )T"),
@@ -354,7 +385,7 @@ help: did you mean 'Normal'?
       |                ^~~~~~~~
 )T"},
     {"MistakeInACellUsedTwice", R"T(cell Twice(%x) {
-  %y = Adde(%x, %x)
+  %y = Add(%x, %x, deep: true)
   return %y
 }
 network n(%x: f32[4, 2]) {
@@ -363,13 +394,10 @@ network n(%x: f32[4, 2]) {
   return out: %b
 }
 )T",
-     R"T(net.mir:2:8: error: unknown operator 'Adde'
-    2 |   %y = Adde(%x, %x)
-      |        ^~~~
-net.mir:6:8: note: in this call of 'Twice'
-    6 |   %a = Twice(%x) @ "first"
-      |        ^~~~~
-help: did you mean 'Add'?
+     R"T(net.mir:2:20: error: unknown attribute 'deep' of 'Add'
+    2 |   %y = Add(%x, %x, deep: true)
+      |                    ^~~~
+help: expected one of in_strategy, out_strategy, sharding
 )T"},
     {"UnknownElementType", networkOf(R"T(  param %w: f23[32, 16] = Zeros()
   return out: %x
@@ -668,7 +696,7 @@ net.mir:7:8: note: in this call of 'C'
       |        ^
 )T"},
     {"CellErrorIsTracedToItsCalls", R"T(cell Inner(%x) {
-  %y = RleU(%x)
+  %y = Reshape(%x, shape: (3))
   return %y
 }
 cell Outer(%x) {
@@ -680,16 +708,44 @@ network n(%x: f32[2]) {
   return out: %y
 }
 )T",
-     R"T(net.mir:2:8: error: unknown operator 'RleU'
-    2 |   %y = RleU(%x)
-      |        ^~~~
+     R"T(net.mir:2:8: error: cannot reshape 'x' (2) to 3: 2 elements do not fill 3
+    2 |   %y = Reshape(%x, shape: (3))
+      |        ^~~~~~~
+net.mir:9:11: note: 'x' declared here
+    9 | network n(%x: f32[2]) {
+      |           ^~
 net.mir:6:8: note: in this call of 'Inner'
     6 |   %y = Inner(%x)
       |        ^~~~~
 net.mir:10:8: note: in this call of 'Outer'
    10 |   %y = Outer(%x)
       |        ^~~~~
-help: did you mean 'ReLU'?
+)T"},
+    {"FunctionInABody", networkOf(R"T(  const half = ceil(7 / 2)
+  %y = Mul(%x, half)
+  return out: %y
+)T"),
+     R"T(net.mir:2:16: error: unknown function 'ceil'
+    2 |   const half = ceil(7 / 2)
+      |                ^~~~
+help: did you mean 'fail'?
+)T"},
+    {"EmptyImport", R"T(import ""
+network n(%x: f32[2]) { return out: %x }
+)T",
+     R"T(net.mir:1:8: error: cannot read '': No such file or directory
+    1 | import ""
+      |        ^~
+)T"},
+    {"EmptyInstanceOfACell", R"T(cell C(%x) { return %x }
+network n(%x: f32[2]) {
+  %y = C(%x) @ ""
+  return out: %y
+}
+)T",
+     R"T(net.mir:3:16: error: the instance name '' of a cell may hold letters, digits, '_' and dots between them
+    3 |   %y = C(%x) @ ""
+      |                ^~
 )T"},
     {"MissingImport", R"T(import "nowhere/nn.mir"
 network n(%x: f32[2]) { return out: %x }

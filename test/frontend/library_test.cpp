@@ -220,6 +220,16 @@ TEST(Library, LSTMCellIsThatOfPyTorch) {
   expectNear(c, nextC);
 }
 
+TEST(Library, HeadsDivideTheWidth) {
+  for (const char *heads : {"3", "0"}) {
+    Reading wrong(std::string("import \"nn.mir\"\nnetwork n(%x: f32[2, 3, 8]) {\n  %y = MultiHeadAttention(%x, heads: ") + heads +
+                      ")\n  return y: %y\n}\n",
+                  withLibrary());
+    EXPECT_NE(wrong.said.find(std::string("error: heads ") + heads + " does not divide width 8\n"), std::string::npos) << wrong.said;
+    EXPECT_EQ(wrong.diagnostics->errors(), 1u) << wrong.said;
+  }
+}
+
 TEST(Library, ActivationsByName) {
   for (const char *kind : {"relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid", "none"})
     Layer("%x: f32[2, 4]", std::string("Activation(%x, kind: ") + kind + ")");

@@ -109,7 +109,90 @@ network n(%x: f32[a, b]) {
 )"),
             "2:1: error: expected an expression, found 'cell'\n"
             "2:15: error: expected int, float, bool or string, found 'what'\n"
-            "5:8: error: cannot read 'lost.mir': No such file or directory\n");
+            "5:8: error: cannot read 'lost.mir': No such file or directory\n"
+            "9:13: error: undefined value '%undefined'\n");
+}
+
+TEST(Recovery, CellsThatNothingCalls) {
+  EXPECT_EQ(errorsOf(R"(cell A(%x, n: int) {
+  %s = MatMull(%x, %nope)
+  %t = ReLU(%x, foo: n, bar: 2)
+  %u = Reshape(%t, shape: (n, dim(%x, 0) * m))
+  %v = if n > 2 { %w = Add(%t) yield %w } else { const stop = fail("n is {n} of {k}") yield %t }
+  const half = Dense(3)
+  return %zz
+}
+network n(%x: f32[4, 2]) { return out: %x }
+)"),
+            "2:8: error: unknown operator 'MatMull'\n"
+            "2:20: error: undefined value '%nope'\n"
+            "3:17: error: unknown attribute 'foo' of 'ReLU'\n"
+            "3:25: error: unknown attribute 'bar' of 'ReLU'\n"
+            "4:44: error: unknown name 'm'\n"
+            "5:24: error: 'Add' takes 2 operands (x, y), but 1 is given\n"
+            "5:63: error: unknown name 'k' in a string\n"
+            "6:16: error: unknown function 'Dense'\n"
+            "7:10: error: undefined value '%zz'\n");
+}
+
+TEST(Recovery, BehindValuesThatNobodyKnows) {
+  EXPECT_EQ(errorsOf(R"(cell Called(%x, n: int = dim(%x, 1)) {
+  %a = First(%x)
+  %b = Second(%a)
+  return %b
+}
+network n(%x: f32[8, 4]) {
+  %p = Third(%x)
+  %q = Called(%p)
+  %s = MatMul(%q, %nope)
+  %r = repeat i in 0..2 with %y = %s {
+    %z = Fourth(%p)
+    %w = Add(%z, %y)
+    yield %w
+  }
+  %a = ReLU(%r)
+  %c = MatMul(%a, %undefined)
+  %d, %e = Called(%nope, m: 3, k: 4)
+  %f = Reshape(%x, shape: (5))
+  %g = Add(%f, %d)
+  return loss: %g, nope: %nope
+}
+train {optimizer: SGD(0.1), minimize: losss, epochs: 1}
+)"),
+            "2:8: error: unknown operator 'First'\n"
+            "3:8: error: unknown operator 'Second'\n"
+            "7:8: error: unknown operator 'Third'\n"
+            "9:19: error: undefined value '%nope'\n"
+            "11:10: error: unknown operator 'Fourth'\n"
+            "16:19: error: undefined value '%undefined'\n"
+            "17:26: error: 'Called' has no argument 'm'\n"
+            "17:32: error: 'Called' has no argument 'k'\n"
+            "17:12: error: cell 'Called' gives 1 result, but 2 names stand on the left\n"
+            "22:39: error: 'losss' is no result of the network\n"
+            "18:8: error: cannot reshape 'x' (8x4) to 5: 32 elements do not fill 5\n");
+}
+
+/// What a condition keeps from being calculated is no mistake; names in it are.
+TEST(Recovery, BranchesThatAreNotTaken) {
+  Reading reading(R"(const depth = 0
+network n(%x: f32[4, 2]) {
+  %y = if depth > 0 {
+    const share = 4 / depth
+    param %w: f32[depth, 4] = Normal(sqrt(depth - 1))
+    %a = Reshape(%x, shape: (share, 3))
+    yield %a
+  } else { yield %x }
+  return out: %y
+}
+)");
+  EXPECT_EQ(reading.said, "");
+  EXPECT_EQ(errorsOf(R"(const depth = 0
+network n(%x: f32[4, 2]) {
+  %y = if depth > 0 { %a = ReLU(%none) yield %a } else { yield %x }
+  return out: %y
+}
+)"),
+            "3:33: error: undefined value '%none'\n");
 }
 
 TEST(Recovery, BadCharactersAreMistakesOfTheirLine) {

@@ -33,6 +33,21 @@ TEST(Sharding, OfAResultCutsTheFactorsOfItsDimensions) {
             "a=((2, 1), (1, 4))");
 }
 
+TEST(Sharding, MeshesThatDoNotFitAreIgnoredWhereStrategiesAre) {
+  std::string text = "mesh (d: 2, m: devices / 2)\nmesh inner (k: 4)\n" +
+                     networkOf("  %a = ReLU(%x) {sharding: (d, m)}\n  return out: %a\n");
+  auto notes = [&](frontend::ParseOptions options, const std::string &block = "") {
+    Reading reading(text + block, options);
+    EXPECT_TRUE(reading.module);
+    return reading.said.substr(0, reading.said.find('\n'));
+  };
+  EXPECT_EQ(notes({.devices = 1}), "net.mir:1:1: note: the mesh is ignored on one device");
+  EXPECT_EQ(notes({.devices = 6, .parallelMode = "data_parallel"}), "net.mir:2:1: note: the mesh is ignored in data_parallel mode");
+  EXPECT_EQ(notes({.devices = 3}, "context {parallel_mode: stand_alone}\n"),
+            "net.mir:1:1: note: the mesh is ignored in stand_alone mode");
+  EXPECT_EQ(notes({.devices = 4}), "");
+}
+
 TEST(Sharding, OfAParameterCutsItsUsers) {
   EXPECT_EQ(strategiesOf(onMesh(R"(  param %w: f32[32, 16] = Zeros() {sharding: (model, None)}
   %a = MatMul(%x, %w)
