@@ -137,6 +137,15 @@ private:
     });
   }
 
+  /// How collectives among more ranks than were measured behave is a guess.
+  void noteExtrapolation() {
+    const MachineModel &machine = dist::machineOf(network());
+    if (machine.measuredRanks != 0 && config->devices > machine.measuredRanks)
+      emitRemark(FileLineColLoc::get(&context, "--machine", 0, 0))
+          << "'" << machine.name << "' was measured on " << machine.measuredRanks << " ranks, its times for "
+          << config->devices << " are extrapolated";
+  }
+
   bool readConfig() {
     return timed("options", [&] {
       Result<MachineModel> machine = readMachine(options.machine);
@@ -147,6 +156,7 @@ private:
       if (failed(read))
         return false;
       config = std::move(*read);
+      noteExtrapolation();
       if (config->context.parallelMode == "auto_parallel" && config->context.searchMode.empty())
         config->context.searchMode = "sharding_propagation";
       if (!options.saveGraphsRanks.empty() && config->context.saveGraphs == 0)

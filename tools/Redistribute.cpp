@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <set>
 
 namespace msc::tools {
@@ -58,8 +59,16 @@ struct Question {
   MachineModel machine;
   std::vector<int64_t> order; ///< the rank at each place of the mesh
 
+  bool fromIsLayout = false, toIsLayout = false; ///< given in MindSpore's form
+
+  /// As it was given; what lies between, over the mesh.
   std::string text(const Sharding &sharding) const {
-    return mesh.empty() ? layoutText(sharding) : dist::meshText(sharding, mesh);
+    bool layout = (fromIsLayout && sharding == from) || (toIsLayout && sharding == to);
+    if (mesh.empty() || layout)
+      return layoutText(sharding);
+    std::string text = dist::meshText(sharding, mesh);
+    bool isOverMesh = text != sharding.str();
+    return isOverMesh || sharding.isPartial() ? text : layoutText(sharding);
   }
 
   static std::string layoutText(const Sharding &sharding) {
@@ -73,25 +82,33 @@ struct Question {
   }
 
   int64_t devices() const { return from.devices(); }
+  int64_t placeOf(int64_t rank) const {
+    return rank < 0 || order.empty() ? rank : std::find(order.begin(), order.end(), rank) - order.begin();
+  }
   int64_t rankAt(int64_t place) const { return order.empty() ? place : order[static_cast<size_t>(place)]; }
   int64_t bytes(int64_t elements) const { return elements * static_cast<int64_t>(elementBytes); }
 
   double us(const Steps &steps) const { return dist::reshardUs(steps, elementBytes, machine); }
   double us(const dist::ReshardStep &step) const { return us(Steps{step}); }
 
+  /// The group of one rank, ascending; empty for a slice.
+  std::vector<int64_t> group(const dist::ReshardStep &step, int64_t place) const {
+    if (step.groupAxes.empty())
+      return {};
+    std::vector<int64_t> ranks = groupOf(step.groupMatrix, step.groupAxes, place);
+    for (int64_t &member : ranks)
+      member = rankAt(member);
+    std::sort(ranks.begin(), ranks.end());
+    return ranks;
+  }
+
   /// All groups of a step, each ascending by rank, in order of their first rank.
   std::vector<std::vector<int64_t>> groups(const dist::ReshardStep &step) const {
     std::set<std::vector<int64_t>> all;
     if (!step.groupAxes.empty())
-      for (int64_t place = 0; place < devices(); ++place) {
-        std::vector<int64_t> group = groupOf(step.groupMatrix, step.groupAxes, place);
-        if (group.front() != place)
-          continue;
-        for (int64_t &member : group)
-          member = rankAt(member);
-        std::sort(group.begin(), group.end());
-        all.insert(std::move(group));
-      }
+      for (int64_t place = 0; place < devices(); ++place)
+        if (groupOf(step.groupMatrix, step.groupAxes, place).front() == place)
+          all.insert(group(step, place));
     return {all.begin(), all.end()};
   }
 
@@ -167,6 +184,13 @@ Status checkSides(const RedistributeFlags &flags, const Question &question) {
         kept &= std::find(common->first.partial.begin(), common->first.partial.end(), p) != common->first.partial.end();
     if (!kept)
       return usage("the target is partial where the source is not", "only an operator makes a value partial");
+    // Kinds do not commute: what is completed lies behind what is kept, or is of the same kind.
+    for (const PartialAxis &p : common->first.partial)
+      for (const PartialAxis &k : common->second.partial)
+        if (p.axis < k.axis && p.kind != k.kind &&
+            std::find(common->second.partial.begin(), common->second.partial.end(), p) == common->second.partial.end())
+          return usage(fmt::format("'{}' cannot be completed before '{}'", reduceKindName(p.kind), reduceKindName(k.kind)),
+                       "kinds are completed one after the other, the most minor axis first");
   }
   return Status::ok();
 }
@@ -206,6 +230,8 @@ Result<Question> readQuestion(const RedistributeFlags &flags) {
     return to.error();
   question.from = *from;
   question.to = *to;
+  question.fromIsLayout = !flags.from.deviceMatrix.empty();
+  question.toIsLayout = !flags.to.deviceMatrix.empty();
   if (Status status = checkSides(flags, question); !status)
     return status.error();
   Result<MachineModel> machine = readMachine(flags.machine);
@@ -229,16 +255,24 @@ Result<Question> readQuestion(const RedistributeFlags &flags) {
   return question;
 }
 
-/// Another way that lost, or tied.
+/// Another way, which lost.
 struct Alternative {
   std::string name;
   Steps steps;
 };
 
-std::vector<Alternative> alternativesTo(const Question &q) {
+bool areAlike(const Steps &a, const Steps &b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const dist::ReshardStep &x, const dist::ReshardStep &y) {
+    return x.kind == y.kind && x.groupMatrix == y.groupMatrix && x.groupAxes == y.groupAxes && dist::samePlacement(x.after, y.after);
+  });
+}
+
+/// The ways that take longer than `winner`, each once.
+std::vector<Alternative> losersAgainst(const Steps &winner, const Question &q) {
   std::vector<Alternative> list;
   auto add = [&](const std::string &name, Steps steps) {
-    if (!steps.empty())
+    bool isKnown = std::any_of(list.begin(), list.end(), [&](const Alternative &other) { return areAlike(other.steps, steps); });
+    if (!isKnown && q.us(steps) > q.us(winner) * (1 + 1e-9))
       list.push_back({name, std::move(steps)});
   };
   auto plan = [&](const Sharding &from, const dist::ReshardOptions &options) {
@@ -297,14 +331,17 @@ void printTable(const std::vector<std::vector<std::string>> &rows) {
 
 void printSteps(const Question &q, const Steps &steps, int64_t rank) {
   std::vector<std::vector<std::string>> rows{{"step", "sharding after", "received", "us", "groups"}};
-  if (rank >= 0)
+  if (rank >= 0) {
+    rows[0].back() = "its group";
     rows[0].insert(rows[0].begin() + 2, "elements of rank " + std::to_string(rank));
-  int64_t place = rank < 0 || q.order.empty() ? rank : std::find(q.order.begin(), q.order.end(), rank) - q.order.begin();
+  }
+  int64_t place = q.placeOf(rank);
   for (const dist::ReshardStep &step : steps) {
     bool moves = step.kind != MoveKind::Slice;
     std::vector<std::string> row{moveKindName(step.kind), q.text(step.after),
                                  moves ? compiler::bytesText(static_cast<uint64_t>(q.bytes(step.receivedElements))) : "-",
-                                 fmt::format("{:.1f}", q.us(step)), groupsText(q.groups(step))};
+                                 fmt::format("{:.1f}", q.us(step)),
+                                 rank >= 0 ? fmt::format("{}", fmt::join(q.group(step, place), "-")) : groupsText(q.groups(step))};
     if (rank >= 0)
       row.insert(row.begin() + 2, boxText(step.after.localBox(q.shape, place)));
     rows.push_back(std::move(row));
@@ -313,8 +350,9 @@ void printSteps(const Question &q, const Steps &steps, int64_t rank) {
 }
 
 void printText(const Question &q, const Steps &steps, const RedistributeFlags &flags) {
-  fmt::print("{} -> {}: ({}) {} on {} ranks, machine {} ({})\n\n", q.text(q.from), q.text(q.to), fmt::join(q.shape, ", "),
-             q.dtype, q.devices(), q.machine.name, q.machine.source);
+  fmt::print("{} -> {}: ({}) {} on {} ranks, machine {} ({}{})\n\n", q.text(q.from), q.text(q.to), fmt::join(q.shape, ", "),
+             q.dtype, q.devices(), q.machine.name, q.machine.source,
+             q.machine.measuredRanks != 0 ? fmt::format(" on {} ranks", q.machine.measuredRanks) : "");
   if (steps.empty()) {
     fmt::print("nothing moves: both place all elements alike\n");
     return;
@@ -326,29 +364,35 @@ void printText(const Question &q, const Steps &steps, const RedistributeFlags &f
              compiler::bytesText(static_cast<uint64_t>(q.bytes(q.lowerBound()))), q.us(steps));
   if (!flags.all)
     return;
-  for (const Alternative &other : alternativesTo(q)) {
-    double us = q.us(other.steps), own = q.us(steps);
-    fmt::print("\n{}: {} received, {:.1f} us{}\n", other.name,
-               compiler::bytesText(static_cast<uint64_t>(q.bytes(dist::reshardElements(other.steps)))), us,
-               us > own ? fmt::format(", {:.2f} times as long", us / own) : ", as fast");
+  std::vector<Alternative> losers = losersAgainst(steps, q);
+  if (losers.empty())
+    fmt::print("\nno other way takes longer\n");
+  for (const Alternative &other : losers) {
+    double us = q.us(other.steps);
+    fmt::print("\n{}: {} received, {:.1f} us, {:.2f} times as long\n", other.name,
+               compiler::bytesText(static_cast<uint64_t>(q.bytes(dist::reshardElements(other.steps)))), us, us / q.us(steps));
     printSteps(q, other.steps, -1);
   }
 }
 
+/// Microseconds for people: what double arithmetic leaves behind the sixth digit after the point is dropped.
+double shownUs(double us) { return std::round(us * 1e6) / 1e6; }
+
 Json stepsJson(const Question &q, const Steps &steps, int64_t rank) {
-  int64_t place = rank < 0 || q.order.empty() ? rank : std::find(q.order.begin(), q.order.end(), rank) - q.order.begin();
+  int64_t place = q.placeOf(rank);
   Json list = Json::array();
   for (const dist::ReshardStep &step : steps) {
     Json json{{"kind", moveKindName(step.kind)},
               {"sharding", q.text(step.after)},
               {"groups", q.groups(step)},
               {"received_elements", step.kind == MoveKind::Slice ? 0 : step.receivedElements},
-              {"predicted_us", q.us(step)}};
+              {"predicted_us", shownUs(q.us(step))}};
     if (rank >= 0) {
       Json box = Json::array();
       for (const Range &range : step.after.localBox(q.shape, place))
         box.push_back({range.begin, range.end});
       json["rank_slice"] = box;
+      json["rank_group"] = q.group(step, place);
     }
     list.push_back(std::move(json));
   }
@@ -366,14 +410,15 @@ void printJson(const Question &q, const Steps &steps, const RedistributeFlags &f
             {"received_elements", dist::reshardElements(steps)},
             {"received_bytes", q.bytes(dist::reshardElements(steps))},
             {"lower_bound_elements", q.lowerBound()},
-            {"predicted_us", q.us(steps)}};
+            {"predicted_us", shownUs(q.us(steps))}};
   if (flags.all) {
     json["alternatives"] = Json::array();
-    for (const Alternative &other : alternativesTo(q))
+    for (const Alternative &other : losersAgainst(steps, q))
       json["alternatives"].push_back({{"name", other.name},
                                       {"steps", stepsJson(q, other.steps, -1)},
                                       {"received_elements", dist::reshardElements(other.steps)},
-                                      {"predicted_us", q.us(other.steps)}});
+                                      {"received_bytes", q.bytes(dist::reshardElements(other.steps))},
+                                      {"predicted_us", shownUs(q.us(other.steps))}});
   }
   fmt::print("{}\n", json.dump(2));
 }
@@ -389,7 +434,7 @@ void RedistributeFlags::addTo(CLI::App &app) {
   app.add_option("--mesh", mesh, "named axes of the devices, most major first: x=2,y=4");
   app.add_option("--shape", shape, "sizes of the tensor: 16x32")->required();
   app.add_option("--dtype", dtype, "element type (default: f32)");
-  app.add_option("--from", from.axes, "sharding at the start: '[x, y.z, -] +{w}', axes per dimension, partial sums");
+  app.add_option("--from", from.axes, "sharding at the start: '[x, y.z, -] +{w}', axes per dimension, partial sums; '+{v} +max{w}': sums of maxima, if v is the more major axis");
   app.add_option("--to", to.axes, "sharding at the end");
   app.add_option("--from-device-matrix", from.deviceMatrix, "MindSpore's form of the start: '(2, 4)'");
   app.add_option("--from-tensor-map", from.tensorMap, "per dimension its axis counted from the right, or -1: '(1, 0)'");
@@ -397,9 +442,9 @@ void RedistributeFlags::addTo(CLI::App &app) {
   app.add_option("--to-tensor-map", to.tensorMap, "MindSpore's form of the end");
   takesNumber(*app.add_option("--devices", devices, "number of devices, if it is to be checked"), 1, int64_t{1} << 20);
   app.add_option("--device-order", deviceOrder, "the rank at each place of the mesh: 0,2,1,3");
-  takesNumber(*app.add_option("--rank", rank, "also shows which elements this rank holds after each step"), 0, int64_t{1} << 20);
+  takesNumber(*app.add_option("--rank", rank, "shows which elements this rank holds after each step, and its groups"), 0, int64_t{1} << 20);
   app.add_option("--machine", machine, fmt::format("{}, or a machine file (default: cpu-local)", fmt::join(machinePresets(), ", ")));
-  app.add_flag("--all", all, "also shows other ways, and by how much they lose");
+  app.add_flag("--all", all, "also shows the other ways that lost, and by how much");
   app.add_flag("--json", json, "the answer as JSON");
   app.add_flag("--verify", verify, "runs the steps on data, every rank a thread, and compares with index arithmetic");
 }

@@ -27,6 +27,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <thread>
 
 using namespace msc;
@@ -51,7 +52,7 @@ struct Flags {
 
   void addTo(CLI::App &app) {
     CLI::Option *plan = app.add_option("plan", options.planPath, "a plan that 'msc compile' wrote");
-    app.add_option("--transport", transport, "threads, mpi or cluster (default: as it was started)");
+    CLI::Option *transportOption = app.add_option("--transport", transport, "threads, mpi or cluster (default: as it was started)");
     app.add_option("--device", device, "cpu or cuda (default: what the plan says)");
     tools::takesNumber(*app.add_option("--threads-per-rank", options.threadsPerRank, "(default: processors / ranks of this host)"), 1, 4096);
     app.add_option("--epochs", options.epochs, "overrides the plan's epochs")->check(wholeNumber);
@@ -76,7 +77,7 @@ struct Flags {
             ->expected(0, 1)
             ->default_str("machine.json")
             ->excludes(plan);
-    CLI::Option *ranksOption = app.add_option("--ranks", ranks, "of --calibrate: threads that take part (default: one per processor)");
+    CLI::Option *ranksOption = app.add_option("--ranks", ranks, "of --calibrate: threads that take part (default: one per processor, at least 8)");
     tools::takesNumber(*ranksOption->needs(calibrate), 2, 1024);
     app.add_option("--timeout", timeout, "seconds without progress after which the run ends (default: no limit)")
         ->check([](const std::string &text) {
@@ -85,6 +86,12 @@ struct Flags {
           bool good = !text.empty() && *end == '\0' && seconds >= 0 && seconds <= 1e9;
           return good ? std::string() : fmt::format("'{}' is no number of seconds", text);
         });
+    // Whatever else is said is about the run of a plan.
+    app.callback([&app, calibrate, allowed = std::set{calibrate, ranksOption, transportOption}] {
+      for (CLI::Option *option : app.get_options())
+        if (!calibrate->empty() && !option->empty() && !allowed.contains(option))
+          throw CLI::ExcludesError(option->get_name(), calibrate->get_name());
+    });
   }
 };
 
@@ -338,7 +345,8 @@ Outcome calibrateHere(const Flags &flags) {
   if (Status status = checkMachineFile(flags.machineFile); !status && launch->rank.value_or(0) == 0)
     return {status};
   if (launch->transport == Transport::Threads) {
-    int64_t ranks = flags.ranks != 0 ? flags.ranks : std::max<int64_t>(2, std::thread::hardware_concurrency());
+    // Groups of 2, 4 and 8 tell what each further member costs, also where threads share a processor.
+    int64_t ranks = flags.ranks != 0 ? flags.ranks : std::max<int64_t>(8, std::thread::hardware_concurrency());
     std::fprintf(stderr, "%s\n", launchLine(ranks, launch->transport, "cpu").c_str());
     Result<MachineModel> machine = calibrateThreads(ranks, seconds);
     return {machine ? writeMachine(*machine, flags.machineFile) : Status(machine.error())};

@@ -2,7 +2,8 @@
 //
 // Per dimension the axes that cut it, joined by dots, most major first; '-' for a dimension that is whole. "x(2)2" is a part
 // of axis x: the product of the more major parts, and its own size. "+{z}" partial sums over z, "+max{z}" partial maxima
-// ("min", "prod" alike).
+// ("min", "prod" alike). Kinds are completed one after the other, the most minor axis first, in whatever order they are written:
+// "+{x} +max{y}" over x=2,y=4 are sums of maxima.
 #pragma once
 
 #include "runtime/Status.h"

@@ -23,8 +23,10 @@ constexpr size_t mostDims = 12;
 /// Up to this many axes every slice, every permutation and every order of reduced axes is tried; with more, those that
 /// bring a dimension closer to what the goal has there.
 constexpr size_t fewAxes = 4;
-/// Expanded states after which the best sequence found so far is taken; with few axes never reached.
-constexpr size_t mostExpansions = 20000, mostExpansionsOfManyAxes = 1000;
+/// Work, in moves that are priced, after which the best sequence found so far is taken; with few axes never reached.
+constexpr int64_t mostWork = 100'000'000, mostWorkOfManyAxes = 8000;
+/// Ranks that can be looked at, where their pieces differ in size, in the time of pricing a move.
+constexpr int64_t ranksPerMove = 16;
 
 /// The place of one axis.
 constexpr uint8_t repeats = 0xF0;
@@ -75,6 +77,8 @@ public:
     for (size_t i = axes.size(); i-- > 0; stride *= axes[i])
       strides[i] = stride;
     devices = stride;
+    for (size_t i = 0; i < axes.size(); ++i)
+      levels.push_back(levelOf(i));
     start = stateOf(from);
     goal = stateOf(to);
     goalLists = listsOf(goal);
@@ -87,7 +91,8 @@ public:
 
   std::optional<std::vector<ReshardStep>> run() {
     push(start, 0, -1, {});
-    size_t expanded = 0;
+    const int64_t limit = axes.size() <= fewAxes ? mostWork : mostWorkOfManyAxes;
+    bool narrowed = false;
     while (!open.empty()) {
       Entry entry = open.top();
       open.pop();
@@ -96,11 +101,15 @@ public:
         continue; // a cheaper way to the same state came later
       if (nodes[node].state == goal)
         return path(node);
-      if (++expanded > (axes.size() <= fewAxes ? mostExpansions : mostExpansionsOfManyAxes))
+      if (work > limit)
         return cheapestGoal >= 0 ? std::optional(path(static_cast<size_t>(cheapestGoal))) : std::nullopt;
       expand(node);
+      if (!narrowed && work > limit / 2 && cheapestGoal >= 0) {
+        narrow();
+        narrowed = true;
+      }
     }
-    return std::nullopt;
+    return cheapestGoal >= 0 ? std::optional(path(static_cast<size_t>(cheapestGoal))) : std::nullopt;
   }
 
 private:
@@ -121,6 +130,7 @@ private:
   };
 
   std::vector<int64_t> axes, strides;
+  std::vector<size_t> levels; ///< of the topology, by axis
   const Shape &shape;
   size_t elementBytes;
   const MachineModel &machine;
@@ -138,6 +148,7 @@ private:
   std::unordered_map<State, double, StateHash> best;
   double goalUs = std::numeric_limits<double>::infinity();
   int64_t cheapestGoal = -1;
+  mutable int64_t work = 0; ///< moves that were priced, by what they cost
 
   //===-- states ----------------------------------------------------------===//
 
@@ -232,6 +243,7 @@ private:
   }
 
   int64_t lackingOnSomeRank(const Lists &from, const Lists &to) const {
+    work += devices / ranksPerMove;
     int64_t most = 0;
     for (int64_t rank = 0; rank < devices; ++rank) {
       int64_t wanted = 1, held = 1;
@@ -340,6 +352,55 @@ private:
     return tensor * (members - 1) / static_cast<double>(devices);
   }
 
+  //===-- what is alike ---------------------------------------------------===//
+
+  // Two states take equally long to the goal if renaming axes of one size and topology level, or dimensions of one
+  // size, makes one the other and leaves the goal as it is. Of moves to such states only the first is offered.
+
+  /// The first level that holds the groups of an axis.
+  size_t levelOf(size_t axis) const {
+    size_t level = 0;
+    while (level + 1 < machine.levels.size() && machine.levels[level].ranks != 0 &&
+           machine.levels[level].ranks % (strides[axis] * axes[axis]) != 0)
+      ++level;
+    return level;
+  }
+
+  /// Two axes that are alike here: both repeat, or both are partial of one kind.
+  bool areAlike(const State &state, size_t a, size_t b) const {
+    return axes[a] == axes[b] && state.place[a] == state.place[b] && goal.place[a] == goal.place[b] &&
+           levels[a] == levels[b];
+  }
+
+  /// Has a set of axes that are alike the first ones only?
+  bool isFirstOfAlike(const State &state, AxisSet among, AxisSet set) const {
+    for (AxisSet left = set; left != 0; left &= left - 1)
+      for (AxisSet skipped = among & ~set & ((left & -left) - 1); skipped != 0; skipped &= skipped - 1)
+        if (areAlike(state, std::countr_zero(skipped), std::countr_zero(left)))
+          return false;
+    return true;
+  }
+
+  /// Do axes that are alike stand in ascending order?
+  bool isFirstOfAlike(const State &state, const std::vector<size_t> &run) const {
+    for (size_t i = 0; i < run.size(); ++i)
+      for (size_t j = 0; j < i; ++j)
+        if (run[j] > run[i] && areAlike(state, run[j], run[i]))
+          return false;
+    return true;
+  }
+
+  /// Is no dimension before this one alike: neither is cut, here or in the goal?
+  bool isFirstOfAlike(const Lists &lists, size_t dim) const {
+    auto isFree = [&](size_t other) { return lists.length[other] == 0 && goalLists.length[other] == 0; };
+    if (!isFree(dim))
+      return true;
+    for (size_t other = 0; other < dim; ++other)
+      if (shape[other] == shape[dim] && isFree(other))
+        return false;
+    return true;
+  }
+
   //===-- the queue -------------------------------------------------------===//
 
   void push(const State &state, double us, int64_t parent, const Move &move) {
@@ -358,6 +419,9 @@ private:
       cheapestGoal = node;
     }
     open.push({reach, steps, node});
+    // A way to the end, known early, spares all that cannot be better.
+    if (options.exchange && state != goal)
+      finish(hereAt(static_cast<size_t>(node)));
   }
 
   std::vector<ReshardStep> path(size_t node) const {
@@ -377,6 +441,23 @@ private:
     return steps;
   }
 
+  /// The rest of the work goes to what begins like the cheapest way that is known, or reduces everything first.
+  void narrow() {
+    open = {};
+    auto keep = [&](int64_t node) {
+      const Node &kept = nodes[static_cast<size_t>(node)];
+      open.push({kept.us + bound(kept.state), kept.steps, node});
+    };
+    for (int64_t node = cheapestGoal; node >= 0; node = nodes[static_cast<size_t>(node)].parent)
+      keep(node);
+    State reduced = start;
+    for (AxisSet left = reducedAxes(start); left != 0; left &= left - 1)
+      reduced.place[std::countr_zero(left)] = repeats;
+    for (size_t node = 0; node < nodes.size(); ++node)
+      if (nodes[node].state == reduced)
+        keep(static_cast<int64_t>(node));
+  }
+
   //===-- moves -----------------------------------------------------------===//
 
   struct Here {
@@ -387,12 +468,24 @@ private:
     bool afterSlice;
   };
 
-  void expand(size_t node) {
+  Here hereAt(size_t node) const {
     Here here{node, nodes[node].state, listsOf(nodes[node].state), 0,
               nodes[node].parent >= 0 && nodes[node].move.kind == MoveKind::Slice};
     here.elements = localElements(here.lists);
-    if (options.exchange)
-      exchange(here);
+    return here;
+  }
+
+  /// Offers the plainest way on: all that is to be reduced, one kind after the other, then straight to the goal.
+  void finish(const Here &here) {
+    auto [open, kind] = reducible(here.state);
+    if (open == 0)
+      return exchange(here);
+    if (axes.size() > fewAxes)
+      allReduce(here, open, kind);
+  }
+
+  void expand(size_t node) {
+    Here here = hereAt(node);
     reduce(here);
     gather(here);
     allToAll(here);
@@ -402,6 +495,7 @@ private:
   }
 
   void offer(const Here &here, Move move) {
+    ++work;
     Lists after = listsOf(move.after);
     int64_t elements = localElements(after);
     bool first = nodes[here.node].parent < 0;
@@ -443,29 +537,38 @@ private:
   /// Partial axes of the kind that is brought together last: AllReduce leaves them repeating, ReduceScatter puts them
   /// at the minor ends of dimensions.
   void reduce(const Here &here) {
-    AxisSet open = 0;
-    uint8_t last = 0;
-    for (size_t axis = 0; axis < axes.size(); ++axis)
-      if (isPartial(here.state.place[axis])) {
-        if (here.state.place[axis] != last)
-          open = 0; // kinds do not commute: the most minor one goes first
-        last = here.state.place[axis];
-        if (here.state.place[axis] != goal.place[axis])
-          open |= AxisSet(1) << axis;
-      }
-    if (open == 0)
-      return;
-    auto kind = static_cast<ReduceKind>(last - partialBase);
+    auto [open, kind] = reducible(here.state);
     bool all = static_cast<size_t>(std::popcount(open)) <= fewAxes;
     for (AxisSet set = open; set != 0; set = (set - 1) & open) {
+      if (!isFirstOfAlike(here.state, open, set))
+        continue;
       if (!all && set != open && std::popcount(set) != 1)
         continue;
-      Move move{.kind = MoveKind::AllReduce, .after = here.state, .group = set, .reduce = kind};
-      for (AxisSet left = set; left != 0; left &= left - 1)
-        move.after.place[std::countr_zero(left)] = repeats;
-      offer(here, move);
+      allReduce(here, set, kind);
       scatter(here, set, kind);
     }
+  }
+
+  /// The partial axes that can be reduced next, if the goal completes any, and how.
+  std::pair<AxisSet, ReduceKind> reducible(const State &state) const {
+    AxisSet open = 0;
+    uint8_t last = partialBase;
+    for (size_t axis = 0; axis < axes.size(); ++axis)
+      if (isPartial(state.place[axis])) {
+        if (state.place[axis] != last)
+          open = 0; // kinds do not commute: the most minor one goes first
+        last = state.place[axis];
+        if (state.place[axis] != goal.place[axis])
+          open |= AxisSet(1) << axis;
+      }
+    return {open, static_cast<ReduceKind>(last - partialBase)};
+  }
+
+  void allReduce(const Here &here, AxisSet set, ReduceKind kind) {
+    Move move{.kind = MoveKind::AllReduce, .after = here.state, .group = set, .reduce = kind};
+    for (AxisSet left = set; left != 0; left &= left - 1)
+      move.after.place[std::countr_zero(left)] = repeats;
+    offer(here, move);
   }
 
   void scatter(const Here &here, AxisSet set, ReduceKind kind) {
@@ -477,16 +580,18 @@ private:
     for (AxisSet left = set; left != 0; left &= left - 1)
       run.push_back(std::countr_zero(left));
     bool all = run.size() <= fewAxes;
-    do
+    do {
+      if (!isFirstOfAlike(here.state, run))
+        continue;
       for (size_t dim = 0; dim < shape.size(); ++dim) {
-        if (!all && !continuesGoal(here.lists, dim, run))
+        if (!isFirstOfAlike(here.lists, dim) || (!all && !continuesGoal(here.lists, dim, run)))
           continue;
         move.dimension = static_cast<int64_t>(dim);
         for (size_t i = 0; i < run.size(); ++i)
           move.after.place[run[i]] = placeIn(dim, here.lists.length[dim] + i);
         offer(here, move);
       }
-    while (all && std::next_permutation(run.begin(), run.end()));
+    } while (all && std::next_permutation(run.begin(), run.end()));
   }
 
   /// Puts the axes in `left` at the minor ends of dimension `dim`, which has got `added` of them, and those behind it.
@@ -548,7 +653,7 @@ private:
   void allToAll(const Here &here) {
     for (size_t source = 0; source < shape.size(); ++source)
       for (size_t target = 0; target < shape.size(); ++target) {
-        if (source == target)
+        if (source == target || !isFirstOfAlike(here.lists, target))
           continue;
         for (size_t length = 1; length <= here.lists.length[source]; ++length) {
           Move move{.kind = MoveKind::AlltoAll,

@@ -60,6 +60,7 @@ Result<MachineModel> calibrate(comm::World &world, double seconds) {
   MachineModel machine;
   machine.name = fmt::format("{}-{}", world.transport(), world.size());
   machine.source = "measured";
+  machine.measuredRanks = world.size();
   std::vector<int64_t> all(static_cast<size_t>(world.size()));
   std::iota(all.begin(), all.end(), 0);
   Result<comm::Group *> everybody = world.group(all);

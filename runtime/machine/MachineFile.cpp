@@ -95,6 +95,7 @@ Result<MachineModel> parse(const std::string &text, const std::string &source) {
   MachineModel machine;
   machine.name = reader.text(json, "name");
   machine.source = reader.text(json, "source");
+  machine.measuredRanks = json.contains("measured_ranks") ? reader.wholeNumber(json, "measured_ranks") : 0;
   machine.flopsPerUs = reader.number(json, "flops_per_us", 1e-9);
   machine.memoryBytesPerUs = reader.number(json, "memory_bytes_per_us", 1e-9);
   machine.launchUs = reader.number(json, "launch_us", 0);
@@ -146,11 +147,13 @@ const MachineModel &MachineModel::cpuLocal() {
 
 std::string machineJson(const MachineModel &machine) {
   Json json{{"name", machine.name},
-            {"source", machine.source},
-            {"flops_per_us", machine.flopsPerUs},
-            {"memory_bytes_per_us", machine.memoryBytesPerUs},
-            {"launch_us", machine.launchUs},
-            {"levels", Json::array()}};
+            {"source", machine.source}};
+  if (machine.measuredRanks != 0)
+    json["measured_ranks"] = machine.measuredRanks;
+  json.update({{"flops_per_us", machine.flopsPerUs},
+               {"memory_bytes_per_us", machine.memoryBytesPerUs},
+               {"launch_us", machine.launchUs},
+               {"levels", Json::array()}});
   for (const LinkLevel &level : machine.levels) {
     Json collectives = Json::object();
     for (size_t kind = 1; kind < moveKinds; ++kind) {

@@ -51,6 +51,7 @@ struct LinkLevel {
 struct MachineModel {
   std::string name;
   std::string source;            ///< "measured", "estimated", or the data sheet
+  int64_t measuredRanks = 0;     ///< ranks that took part in the measurement; 0: none
   std::vector<LinkLevel> levels; ///< innermost first, never empty
   double flopsPerUs = 1;         ///< of one rank
   double memoryBytesPerUs = 1;   ///< of one rank

@@ -46,7 +46,10 @@ std::vector<int64_t> sizes(const Box &box) {
 }
 
 Range pieceOf(int64_t size, int64_t piece, int64_t pieces) {
-  // 128-bit products: size and pieces come from files.
+  // 128-bit products where 64 bits do not do: size and pieces come from files. They are slow, and this is asked per rank.
+  int64_t product;
+  if (!__builtin_mul_overflow(size, pieces, &product))
+    return {piece * size / pieces, (piece + 1) * size / pieces};
   auto bound = [&](int64_t p) { return static_cast<int64_t>(static_cast<__int128>(p) * size / pieces); };
   return {bound(piece), bound(piece + 1)};
 }

@@ -261,6 +261,20 @@ TEST_P(AgainstExhaustiveSearch, TimeIsLeast) {
   compareAll(devices, shape, MachineModel::cpuLocal(), false, 4000);
 }
 
+// Axes of equal size differ where only the inner ones stay within a node. Nodes that every factorisation of the devices
+// respects: where one does not, another one may have faster ways.
+TEST_P(AgainstExhaustiveSearch, TimeIsLeastOnTwoLevels) {
+  auto [devices, shape] = GetParam();
+  if (devices % 2 == 0 && devices % 3 == 0)
+    return;
+  MachineModel machine = MachineModel::cpuLocal();
+  machine.levels.insert(machine.levels.begin(), machine.levels[0]);
+  machine.levels[0].ranks = 2;
+  for (LinkCost &cost : machine.levels[1].costs)
+    cost.betaUsPerByte *= 8;
+  compareAll(devices, shape, machine, true, 1000);
+}
+
 TEST_P(AgainstExhaustiveSearch, BytesAreLeastWithoutLatency) {
   auto [devices, shape] = GetParam();
   compareAll(devices, shape, withoutLatency(), true, 4000);
