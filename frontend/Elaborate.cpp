@@ -526,7 +526,7 @@ OwningOpRef<ModuleOp> Elaborator::run(const Parsed &parsed, StringRef name) {
   const ast::File &file = parsed.file;
   evaluator.namesMissing = !parsed.hasAllItems;
   context->getOrLoadDialect<net::NetDialect>();
-  isDump = file.isDump;
+  isDump = evaluator.readsTypedNumbers = file.isDump;
   Location top = FileLineColLoc::get(context, name, 0, 0);
   module = ModuleOp::create(top);
   devices = decideDevices(file);

@@ -177,8 +177,6 @@ std::optional<bool> Elaborator::runStructure(const ast::Call &call, const ast::A
     return bindTuple(assign, values, frame);
   if (call.callee == "TupleGetItem") {
     const ast::Expr *index = call.args.size() == 2 ? &call.args[1].value : nullptr;
-    if (index && index->kind == ast::Expr::Kind::Call && index->items.size() == 1) // I64(1)
-      index = &index->items.front().value;
     FailureOr<int64_t> element = failure();
     if (index)
       element = evaluator.evaluateInteger(*index, frame.env, "the element");
@@ -256,7 +254,7 @@ bool Elaborator::elaborateDump(const ast::File &file) {
   bool isOurs = false; // our dumps say which stage they show
   SmallVector<const ast::DumpParam *> inputs, params, monads;
   const ast::Subgraph *graph = nullptr;
-  const ast::Block *parameters = nullptr;
+  const ast::Block *parameters = nullptr, *misspelt = nullptr;
   ast::Place entryPlace;
   for (const ast::Item &item : file.items) {
     if (const auto *header = std::get_if<ast::Header>(&item); header && StringRef(header->text).starts_with("#IR entry")) {
@@ -282,7 +280,14 @@ bool Elaborator::elaborateDump(const ast::File &file) {
       graph = next;
     } else if (const auto *block = std::get_if<ast::Block>(&item); block && block->kind == "parameters") {
       parameters = block;
+    } else if (block && nearest(block->kind, std::vector<StringRef>{"parameters"}) == "parameters") {
+      misspelt = block;
     }
+  }
+  if (!parameters && misspelt) {
+    InFlightDiagnostic diagnostic = error(misspelt->place) << "unknown block '" << misspelt->kind << "'";
+    net::addHelp(diagnostic, "did you mean 'parameters'?");
+    return false;
   }
   if (!graph) {
     error(entryPlace) << "the dump names the graph '" << entry << "', but does not hold it";

@@ -100,10 +100,7 @@ bool OperatorBuilder::takeOperand(const ast::Expr &expr) {
 
 /// A value that is no operand: a number in an operand's place, or the next positional attribute.
 bool OperatorBuilder::takePositional(const ast::Arg &arg) {
-  bool isScalar = parent.isDump && arg.value.kind == ast::Expr::Kind::Call && arg.value.items.size() == 1 &&
-                  elementTypeFromName(arg.value.text, parent.context); // F32(0.5)
-  FailureOr<Attribute> value =
-      parent.evaluator.evaluate(isScalar ? arg.value.items.front().value : arg.value, frame.env);
+  FailureOr<Attribute> value = parent.evaluator.evaluate(arg.value, frame.env);
   if (failed(value))
     return isArityKnown = false;
   std::optional<double> number = net::asNumber(*value);

@@ -4,6 +4,7 @@
 #include "dialects/net/Repeat.h"
 #include "dialects/net/Suggest.h"
 #include "frontend/Lexer.h"
+#include "frontend/Types.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/STLExtras.h"
@@ -269,6 +270,12 @@ FailureOr<Attribute> Evaluator::evaluateCall(const Expr &expr, const Environment
     return evaluateRoot(expr, env);
   if (expr.text == "fail")
     return evaluateFail(expr, env);
+  Type type = readsTypedNumbers && expr.items.size() == 1 ? elementTypeFromName(expr.text, builder.getContext()) : Type();
+  if (type) {
+    FailureOr<Attribute> value = evaluate(expr.items.front().value, env);
+    std::optional<int64_t> integer = succeeded(value) ? net::asInteger(*value) : std::nullopt;
+    return type.isInteger(1) && integer ? Attribute(builder.getBoolAttr(*integer != 0)) : value;
+  }
   SmallVector<Attribute> positional;
   std::vector<Arg> named;
   for (const Arg &arg : expr.items) {

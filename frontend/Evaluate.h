@@ -73,6 +73,8 @@ public:
 
   /// A part of the source could not be read: names that nobody knows may be its names, and are not reported.
   bool namesMissing = false;
+  /// Numbers may have types in front, as in MindSpore's dumps: F32(0.5), Bool(0).
+  bool readsTypedNumbers = false;
   /// The body of a repeat is being expanded.
   bool isInRepeat = false;
   /// Only names are checked: values are null, and what depends on one, or is calculated, fails silently.

@@ -133,8 +133,8 @@ Result<Sharding> layoutSide(const std::string &side, const RedistributeFlags::Si
   if (std::any_of(matrix->begin(), matrix->end(), [](int64_t size) { return size < 1; }))
     return usage("--" + side + "-device-matrix: '" + flags.deviceMatrix + "' has an axis below 1", "write it as (2, 4)");
   if (map->size() != rank)
-    return usage(fmt::format("--{}-tensor-map: '{}' has {} dimensions, the shape has {}", side, flags.tensorMap,
-                             map->size(), rank),
+    return usage(fmt::format("--{}-tensor-map: '{}' has {} {}, the shape has {}", side, flags.tensorMap,
+                             map->size(), map->size() == 1 ? "dimension" : "dimensions", rank),
                  "one number per dimension: the axis that splits it, counted from the right, or -1");
   std::set<int64_t> used;
   for (int64_t axis : *map) {

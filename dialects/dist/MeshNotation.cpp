@@ -112,7 +112,8 @@ Result<Notation> parseNotation(const std::string &text, const Mesh &mesh, size_t
     }
   }
   if (notation.dims.size() != rank)
-    return wrong("'" + text + "' has " + std::to_string(notation.dims.size()) + " dimensions, the shape has " +
+    return wrong("'" + text + "' has " + std::to_string(notation.dims.size()) +
+                     (notation.dims.size() == 1 ? " dimension" : " dimensions") + ", the shape has " +
                      std::to_string(rank),
                  form);
   rest = trim(rest.substr(close + 1));

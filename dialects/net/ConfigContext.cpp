@@ -22,21 +22,31 @@ std::vector<StringRef> contextOptionNames() {
 // The text of a flag
 //===----------------------------------------------------------------------===//
 
-/// Reads "2", "0.5", "true", "((2, 1), (2, 1))", "{mode: size}", or else a word.
+/// A key or a word as MindSpore's dictionaries have it, in quotes, too.
+static StringRef withoutQuotes(StringRef word) {
+  word = word.trim();
+  for (char quote : {'"', '\''})
+    if (word.size() >= 2 && word.front() == quote && word.back() == quote)
+      return word.drop_front().drop_back();
+  return word;
+}
+
+/// Reads "2", "0.5", "true", "((2, 1), (2, 1))", "[2, 1]", "{mode: size}", or else a word.
 static Attribute parseFlagText(StringRef &text, Builder &builder, int depth) {
   text = text.ltrim();
-  if (text.consume_front("(")) {
+  if (StringRef close = text.starts_with("(") ? ")" : text.starts_with("[") ? "]" : ""; !close.empty()) {
+    text = text.drop_front();
     SmallVector<Attribute> elements;
-    while (depth < 8 && !(text = text.ltrim()).starts_with(")")) {
+    while (depth < 8 && !(text = text.ltrim()).starts_with(close)) {
       Attribute element = parseFlagText(text, builder, depth + 1);
       if (!element)
         return {};
       elements.push_back(element);
       text = text.ltrim();
-      if (!text.consume_front(",") && !text.starts_with(")"))
+      if (!text.consume_front(",") && !text.starts_with(close))
         return {};
     }
-    return text.consume_front(")") ? builder.getArrayAttr(elements) : Attribute();
+    return text.consume_front(close) ? builder.getArrayAttr(elements) : Attribute();
   }
   if (text.consume_front("{")) {
     NamedAttrList entries;
@@ -44,9 +54,9 @@ static Attribute parseFlagText(StringRef &text, Builder &builder, int depth) {
       auto [key, rest] = text.split(':');
       text = rest;
       Attribute value = parseFlagText(text, builder, depth + 1);
-      if (key.trim().empty() || !value)
+      if (withoutQuotes(key).empty() || !value)
         return {};
-      entries.set(key.trim(), value);
+      entries.set(withoutQuotes(key), value);
       text = text.ltrim();
       if (!text.consume_front(",") && !text.starts_with("}"))
         return {};
@@ -54,7 +64,7 @@ static Attribute parseFlagText(StringRef &text, Builder &builder, int depth) {
     return text.consume_front("}") ? builder.getDictionaryAttr(entries) : Attribute();
   }
   StringRef word =
-      depth == 0 ? text.rtrim() : text.take_while([](char c) { return c != ',' && c != ')' && c != '}'; });
+      depth == 0 ? text.rtrim() : text.take_while([](char c) { return c != ',' && c != ')' && c != ']' && c != '}'; });
   text = text.drop_front(depth == 0 ? text.size() : word.size());
   word = word.trim();
   int64_t integer;
@@ -67,7 +77,7 @@ static Attribute parseFlagText(StringRef &text, Builder &builder, int depth) {
     return builder.getI64IntegerAttr(integer);
   if (!word.getAsDouble(real))
     return builder.getF64FloatAttr(real);
-  return builder.getStringAttr(word);
+  return builder.getStringAttr(depth == 0 ? word : withoutQuotes(word));
 }
 
 static std::string snakeCase(std::string key) {
@@ -333,7 +343,11 @@ static void readFusionRule(Fields &rules, StringRef kind, ArrayRef<StringRef> mo
     return rules.markWrong();
   }
   Fields fields = rules.inside(kind, map);
+  fields.get("config");
   if (!fields.get("mode")) {
+    fields.finish();
+    if (!fields.ok()) // a misspelt one
+      return rules.markWrong();
     emitError(rules.valueLocation(kind)) << "'" << kind << "' has no 'mode': expected " << join(modes, ", ");
     return rules.markWrong();
   }

@@ -36,6 +36,16 @@ subgraph @g(%para1_x) {
 }
 )T",
      R"T(net.mir:4:44: error: 'alike' expects a tuple of whole numbers, found 'first')T"},
+    {"ParametersMisspelt", R"T(#IR entry : @g
+#attrs :
+stage : step_parallel_begin
+%para1_w : <Ref[Tensor[Float32]], (2), ref_key=:w>
+subgraph @g(%para1_w) {
+  Return(%para1_w)
+}
+parameterz {"w": {init: Zeros()}}
+)T",
+     R"T(net.mir:8:1: error: unknown block 'parameterz')T"},
     {"EntryMissing", R"T(#IR entry : @g
 %para1_x : <Tensor[Float32], (2)>
 )T",

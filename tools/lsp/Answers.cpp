@@ -71,6 +71,18 @@ std::string describe(const compiler::OperatorAttribute &attribute) {
          attribute.summary;
 }
 
+/// `text` begins with a formal: that, up to the comma or the parenthesis behind it.
+std::string formalText(llvm::StringRef text) {
+  int depth = 0;
+  return text
+      .take_until([&](char c) {
+        depth += (c == '(') - (c == ')');
+        return c == '\n' || depth < 0 || (c == ',' && depth == 0);
+      })
+      .rtrim()
+      .str();
+}
+
 } // namespace
 
 const std::vector<compiler::OperatorDescription> &Server::operators() {
@@ -145,7 +157,9 @@ Server::Answer Server::hover(const Document &document, const std::string &path, 
         return shown(fenced(name) + option.help);
   if (const auto *op = isCallee ? operatorOf(name) : nullptr)
     return shown(describe(*op));
-  if (const Symbol *symbol = outline.resolve(name, /*isValue=*/false, offset))
+  if (const Symbol *symbol = outline.resolve(name, /*isValue=*/false, offset); symbol && symbol->kind == Kind::Formal)
+    return shown(fenced(formalText(llvm::StringRef(content).drop_front(symbol->span.begin))));
+  else if (symbol)
     return shown(fenced(llvm::StringRef(content)
                             .drop_front(symbol->span.begin)
                             .take_until([](char c) { return c == '\n'; })

@@ -60,6 +60,7 @@ text = shown(client.at("hover", uri, *place(NET, "%h)", 1)))  # its use
 assert "%h: f32[16, 16]" in text, text
 text = shown(client.at("hover", uri, *place(NET, "%a = ")))
 assert "propagated" in text, text
+assert shown(client.at("hover", uri, *place(NET, "scale) @"))) == "```mir\nscale: float = 2.0\n```\n", "a formal"
 assert "param %w: f32[32, 16]" in shown(client.at("hover", uri, *place(NET, "%w:")))
 assert "%x: f32[16, 32]" in shown(client.at("hover", uri, *place(NET, "%x, %w")))
 assert "%l: f32[16, 16]" in shown(client.at("hover", uri, *place(NET, "%l)")))

@@ -55,7 +55,7 @@ TEST(MeshNotation, FallsBackWhereTheMeshDoesNotFit) {
 TEST(MeshNotation, RefusesWhatMakesNoSense) {
   EXPECT_EQ(messageOf("[x, x]", "x=2,y=4", 2), "'[x, x]' uses an axis twice");
   EXPECT_EQ(messageOf("[x, z]", "x=2,y=4", 2), "the mesh has no axis 'z'");
-  EXPECT_EQ(messageOf("[x]", "x=2,y=4", 2), "'[x]' has 1 dimensions, the shape has 2");
+  EXPECT_EQ(messageOf("[x]", "x=2,y=4", 2), "'[x]' has 1 dimension, the shape has 2");
   EXPECT_EQ(messageOf("x, y", "x=2,y=4", 2), "'x, y' is no sharding");
   EXPECT_EQ(messageOf("[x, ]", "x=2,y=4", 2), "'[x, ]' names no axis for dimension 1");
   EXPECT_EQ(messageOf("[y(1)3, -]", "x=2,y=4", 2), "axis 'y' of size 4 has no part 'y(1)3'");
