@@ -601,8 +601,12 @@ private:
     if (dim == shape.size())
       return;
     scatterAll(here, move, left, dim + 1, 0);
+    if (added == 0 && !isFirstOfAlike(listsOf(move.after), dim))
+      return;
     for (AxisSet rest = left; rest != 0; rest &= rest - 1) {
       auto axis = static_cast<size_t>(std::countr_zero(rest));
+      if (!isFirstOfAlike(here.state, left, AxisSet(1) << axis))
+        continue;
       Move next = move;
       next.after.place[axis] = placeIn(dim, here.lists.length[dim] + added);
       bool only = left == move.group || move.dimension == static_cast<int64_t>(dim);
