@@ -139,9 +139,7 @@ private:
 
   /// How collectives among more ranks than were measured behave is a guess.
   void noteExtrapolation() {
-    if (module->getOps<net::NetworkOp>().empty()) // a library, or a dump that does not compile
-      return;
-    const MachineModel &machine = dist::machineOf(network());
+    const MachineModel &machine = dist::machineOf(*module);
     if (machine.measuredRanks != 0 && config->devices > machine.measuredRanks)
       emitRemark(FileLineColLoc::get(&context, "--machine", 0, 0))
           << "'" << machine.name << "' was measured on " << machine.measuredRanks << " ranks, its times for "

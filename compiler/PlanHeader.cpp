@@ -113,9 +113,10 @@ static void writeValue(StringRef name, Type tensor, PlanTables &tables, plan::Op
 /// The note of an operator in whose place others stand.
 static void writeExpansion(DictionaryAttr record, PlanTables &tables) {
   auto text = [&](StringRef key) { return record.getAs<StringAttr>(key).str(); };
-  auto values = [&](StringRef kind) {
-    auto types = record.getAs<ArrayAttr>((kind + "_types").str()).getAsValueRange<TypeAttr>();
-    return llvm::zip(record.getAs<ArrayAttr>((kind + "_names").str()).getAsValueRange<StringAttr>(), types);
+  auto write = [&](StringRef kind, auto add) {
+    auto types = record.getAs<ArrayAttr>((kind + "_types").str()), names = record.getAs<ArrayAttr>((kind + "_names").str());
+    for (auto [type, name] : llvm::zip_equal(types, names))
+      writeValue(cast<StringAttr>(name).getValue(), cast<TypeAttr>(type).getValue(), tables, add());
   };
   plan::OperatorNote *note = tables.plan.add_operators();
   note->set_name(text("name"));
@@ -125,10 +126,8 @@ static void writeExpansion(DictionaryAttr record, PlanTables &tables) {
   note->set_in_strategy(text("in_strategy"));
   note->set_out_strategy(text("out_strategy"));
   note->set_origin(text("origin"));
-  for (auto [name, type] : values("operand"))
-    writeValue(name, type, tables, note->add_operands());
-  for (auto [name, type] : values("result"))
-    writeValue(name, type, tables, note->add_results());
+  write("operand", [&] { return note->add_operands(); });
+  write("result", [&] { return note->add_results(); });
 }
 
 void writeOperatorNotes(net::NetworkOp network, PlanTables &tables) {
