@@ -798,6 +798,10 @@ bool Elaborator::runRepeat(const ast::Repeat &repeat, const ast::Assign &assign,
   FailureOr<int64_t> to = evaluator.evaluateInteger(repeat.to, frame.env, "the last round");
   if (failed(from) || failed(to))
     return false;
+  if (*to < *from) {
+    error(repeat.place) << "repeat ends at " << *to << ", before it begins at " << *from;
+    return false;
+  }
   std::optional<int64_t> count = checkedSub(*to, *from);
   if (!count || *count > maximumRounds) {
     error(repeat.place) << "repeat has more than " << maximumRounds << " rounds";

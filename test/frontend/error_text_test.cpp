@@ -747,6 +747,13 @@ network n(%x: f32[2]) {
     3 |   %y = C(%x) @ ""
       |                ^~
 )T"},
+    {"RepeatBackwards", networkOf(R"T(  %y = repeat i in 3..1 with %t = %x { yield %t }
+  return out: %y
+)T"),
+     R"T(net.mir:2:8: error: repeat ends at 1, before it begins at 3
+    2 |   %y = repeat i in 3..1 with %t = %x { yield %t }
+      |        ^~~~~~
+)T"},
     {"MissingImport", R"T(import "nowhere/nn.mir"
 network n(%x: f32[2]) { return out: %x }
 )T",
