@@ -7,7 +7,7 @@
 #include "frontend/Diagnostics.h"
 #include "frontend/Frontend.h"
 #include "frontend/Types.h"
-#include "messages/Catalogue.h"
+#include "runtime/messages/Catalogue.h"
 #include "runtime/machine/MachineFile.h"
 
 #include "mlir/IR/MLIRContext.h"

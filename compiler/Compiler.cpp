@@ -10,7 +10,7 @@
 #include "frontend/Diagnostics.h"
 #include "frontend/Frontend.h"
 #include "frontend/Printer.h"
-#include "messages/Catalogue.h"
+#include "runtime/messages/Catalogue.h"
 #include "passes/optimize/Passes.h"
 #include "passes/plan/Passes.h"
 #include "passes/sharding/Decisions.h"

@@ -1,6 +1,6 @@
 #include "tools/CommandLine.h"
 
-#include "messages/Catalogue.h"
+#include "runtime/messages/Catalogue.h"
 #include "runtime/Nearest.h"
 
 #include <CLI/App.hpp>

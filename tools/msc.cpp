@@ -2,7 +2,7 @@
 #include "compiler/Compiler.h"
 #include "compiler/Explain.h"
 #include "compiler/Report.h"
-#include "messages/Catalogue.h"
+#include "runtime/messages/Catalogue.h"
 #include "runtime/Nearest.h"
 #include "runtime/machine/MachineFile.h"
 #include "runtime/plan/PlanFile.h"

@@ -1,6 +1,6 @@
 #include "runtime/executor/Session.h"
 
-#include "messages/Catalogue.h"
+#include "runtime/messages/Catalogue.h"
 #include "runtime/checkpoint/Agreement.h"
 #include "runtime/checkpoint/Npy.h"
 #include "runtime/data/Draw.h"

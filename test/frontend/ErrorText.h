@@ -2,7 +2,7 @@
 #pragma once
 
 #include "Reading.h"
-#include "messages/Catalogue.h"
+#include "runtime/messages/Catalogue.h"
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ inline void expectInCatalogue(llvm::StringRef said) {
         continue;
       std::string text = line.drop_front(at + kind.size()).str();
       std::optional<messages::Found> found = messages::find(text);
-      EXPECT_TRUE(found) << "messages/*.def lack: " << text;
+      EXPECT_TRUE(found) << "runtime/messages/*.def lack: " << text;
       if (found) {
         EXPECT_NE(found->chinese, text);
         EXPECT_TRUE(found->code != 0 || kind.starts_with("note") || kind.starts_with("help")) << "no code: " << text;

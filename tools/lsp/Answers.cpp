@@ -2,7 +2,7 @@
 #include "tools/lsp/Server.h"
 
 #include "frontend/Formatter.h"
-#include "messages/Catalogue.h"
+#include "runtime/messages/Catalogue.h"
 #include "tools/Ops.h"
 
 #include "llvm/ADT/STLExtras.h"

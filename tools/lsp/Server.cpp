@@ -1,7 +1,7 @@
 // The protocol: what comes in, what goes out. What is answered is in Answers.cpp.
 #include "tools/lsp/Server.h"
 
-#include "messages/Catalogue.h"
+#include "runtime/messages/Catalogue.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "runtime/comm/mpi/Connection.h"
 
-#include "messages/Catalogue.h"
+#include "runtime/messages/Catalogue.h"
 
 #include <algorithm>
 #include <cstdio>

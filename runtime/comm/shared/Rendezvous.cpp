@@ -1,6 +1,6 @@
 #include "runtime/comm/shared/Rendezvous.h"
 
-#include "messages/Catalogue.h"
+#include "runtime/messages/Catalogue.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,4 @@
-"""The catalogue of messages (messages/*.def) and the sources say the same, and every message has a sound translation.
+"""The catalogue of messages (runtime/messages/*.def) and the sources say the same, and every message has a sound translation.
 
 Sources -> catalogue: every piece of text in a statement that makes a message stands in some form of the catalogue.
 Catalogue -> sources: the fixed pieces of every form stand in the sources.
@@ -29,7 +29,7 @@ def joined(literals):
 errors = []
 codes, forms = {}, []  # forms: (file, code, English, Chinese)
 LITERALS = rf"({STRING}(?:\s*{STRING})*)"
-for path in sorted((root / "messages").glob("*.def")):
+for path in sorted((root / "runtime/messages").glob("*.def")):
     text = re.sub(r"^\s*//.*", "", path.read_text(), flags=re.M)
     entry = re.compile(rf"^(?:CODE\((\d+),\s*{LITERALS},\s*{LITERALS},\s*{LITERALS},\s*{LITERALS}\)"
                        rf"|(?:SAYS\((\d+),\s*|TEXT\(){LITERALS},\s*{LITERALS}\)|#include .*)$", re.M)
@@ -86,7 +86,7 @@ MAKES = re.compile(r"\b(emitError|emitWarning|emitRemark|emitOpError|error|fail|
                    r"note|proven|printError|StrategyError|damaged|missing|complain|unsupported|warnIdle|wrongKind|trouble|addHelp|is|"
                    r"add_option|add_flag|add_subcommand|attachNote|refused|report|idle|noCluster)\b\s*[({]|\b(help|error|reason|why|text|what|message|said)\b\s*(=|<<|\+=)|<< \"|return StrategyError")
 pieces, sources = set(), []
-for folder in ("frontend", "dialects", "passes", "compiler", "messages", "runtime", "tools"):
+for folder in ("frontend", "dialects", "passes", "compiler", "runtime", "tools"):
     for path in sorted((root / folder).rglob("*")):
         if path.suffix not in (".cpp", ".h", ".mir"):
             continue
@@ -131,7 +131,7 @@ for name, piece in sorted(pieces):
     if all(half.strip() in catalogue for half in bare.split(": ", 1)) or any(isMessage(before + bare + behind)
                                         for before in ("", "x", "'x") for behind in ("", "x", "x'", "x x")):
         continue
-    errors.append(f"{name}: messages/*.def lack: {piece}")
+    errors.append(f"{name}: runtime/messages/*.def lack: {piece}")
 
 whole = {piece.strip() for s in sources for piece in re.split(r"\{[^{}' ]*\}", s)}
 every = "\n".join(sources)

@@ -57,7 +57,7 @@ def fail(*what):
     print(*what, sep="\n")
 
 
-codes = [m for p in sorted((pathlib.Path(sys.argv[1]) / "messages").glob("*.def")) for m in re.findall(r"^CODE\((\d+)", p.read_text(), re.M)]
+codes = [m for p in sorted((pathlib.Path(sys.argv[1]) / "runtime/messages").glob("*.def")) for m in re.findall(r"^CODE\((\d+)", p.read_text(), re.M)]
 for code in ["MSC" + c for c in codes]:
     text, parts = explained(code, "C")
     chinese, translated = explained(code, "zh_CN.UTF-8")

@@ -1,4 +1,4 @@
-#include "messages/Catalogue.h"
+#include "runtime/messages/Catalogue.h"
 
 #include <algorithm>
 #include <array>
@@ -18,7 +18,7 @@ constexpr Entry entries[] = {
 #define CODE(number, meaning, chinese, wrong, right)
 #define SAYS(number, english, chinese) {number, english, chinese},
 #define TEXT(english, chinese) {0, english, chinese},
-#include "messages/All.def"
+#include "runtime/messages/All.def"
 #undef CODE
 #undef SAYS
 #undef TEXT
@@ -202,7 +202,7 @@ const std::vector<Explanation> &explanations() {
 #define CODE(number, meaning, chinese, wrong, right) {number, meaning, chinese, wrong, right},
 #define SAYS(number, english, chinese)
 #define TEXT(english, chinese)
-#include "messages/All.def"
+#include "runtime/messages/All.def"
 #undef CODE
 #undef SAYS
 #undef TEXT
