@@ -176,12 +176,22 @@ TEST(BeginDump, ErrorsShowTheLineOfTheDump) {
 }
 
 TEST(BeginDump, WithoutParametersIsOneError) {
-  Reading read(edited(quickstartDump, "\nparameters {", "\nparametrs {"), {}, "dump.ir");
+  std::string without = quickstartDump;
+  size_t begin = without.find("\nparameters {"), end = without.find("\n}", begin);
+  without.erase(begin, end + 2 - begin);
+  Reading read(without, {}, "dump.ir");
   EXPECT_FALSE(read.module);
   EXPECT_EQ(read.said, "dump.ir:13:1: error: the dump has no block 'parameters', which says how parameters begin\n"
                        "   13 | %para3_w : <Ref[Tensor[Float32]], (32, 16), ref_key=:w>  :  has_default\n"
                        "      | ^~~~~~~~\n"
                        "help: add 'parameters {\"w\": {init: Normal(0.01)}, ...}' at the end of the dump\n");
+  // A misspelt block is the mistake, not that the right one is missing.
+  Reading misspelt(edited(quickstartDump, "\nparameters {", "\nparametrs {"), {}, "dump.ir");
+  EXPECT_FALSE(misspelt.module);
+  EXPECT_EQ(misspelt.said, "dump.ir:42:1: error: unknown block 'parametrs'\n"
+                           "   42 | parametrs {\n"
+                           "      | ^~~~~~~~~\n"
+                           "help: did you mean 'parameters'?\n");
 }
 
 TEST(BeginDump, EditedTypesThatContradictAreErrors) {
