@@ -16,6 +16,20 @@
 
 namespace msc::test {
 
+/// ThreadSanitizer needs more address space than limits leave, and writes a file before main.
+inline constexpr bool underThreadSanitizer =
+#if defined(__SANITIZE_THREAD__)
+    true;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+    true;
+#else
+    false;
+#endif
+#else
+    false;
+#endif
+
 struct Outcome {
   int code = -1;
   std::string out, err; ///< `err` without the codes of messages, which the catalogue's tests check

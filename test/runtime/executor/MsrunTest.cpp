@@ -475,6 +475,8 @@ TEST_F(Msrun, ALogOnAFullDiskIsOneWarning) {
 }
 
 TEST_F(Msrun, AThreadThatCannotStartIsOneError) {
+  if (underThreadSanitizer)
+    GTEST_SKIP() << "ThreadSanitizer does not start under this limit";
   save(regression(1));
   // Room for the program, not for the stacks of 64 threads.
   Outcome outcome = finish(startProgram({"sh", "-c", "ulimit -s 65536; ulimit -v 2000000; exec " MSC_MSRUN " net.plan --threads-per-rank 64"}));
@@ -494,6 +496,8 @@ TEST_F(Msrun, PipesAreNoInputs) {
 }
 
 TEST_F(Msrun, AFileBeyondTheLimitIsAnError) {
+  if (underThreadSanitizer)
+    GTEST_SKIP() << "ThreadSanitizer does not start under this limit";
   save(matmulAllReduce(2));
   Outcome outcome = finish(startProgram({"sh", "-c", "ulimit -f 0; exec " MSC_MSRUN " net.plan --report r.json > /dev/null 2>&1"}));
   EXPECT_EQ(outcome.code, 4) << outcome.err;
