@@ -1,4 +1,4 @@
-// Items: constants, imports, the mesh, blocks. Bodies are in ElaborateNetwork.cpp.
+// Items: constants, imports, the mesh, blocks. Bodies are in ElaborateNetwork.cpp, ElaborateParams.cpp and ElaborateCells.cpp.
 #include "frontend/Elaborate.h"
 
 #include "dialects/net/Config.h"

@@ -39,6 +39,9 @@ public:
   mlir::OwningOpRef<mlir::ModuleOp> run(const Parsed &parsed, llvm::StringRef name);
 
 private:
+  /// Statements of a network with its cells and repeats expanded: more is a mistake.
+  static constexpr int64_t maximumStatements = 1000000;
+
   // Items (Elaborate.cpp).
   int64_t decideDevices(const ast::File &file);
   std::string whyMeshesAreAside(const ast::File &file);
@@ -74,8 +77,27 @@ private:
   bool finishNetwork(llvm::ArrayRef<NamedValue> results, mlir::Location location);
   bool runBody(const ast::Body &body, Frame &frame, std::vector<NamedValue> &results, ast::Return::Kind end);
   bool runReturn(const ast::Return &statement, Frame &frame, std::vector<NamedValue> &results, ast::Return::Kind end);
-  bool runParam(const ast::Param &param, Frame &frame);
   bool runAssign(const ast::Assign &assign, Frame &frame);
+  bool bindResults(const ast::Assign &assign, llvm::ArrayRef<NamedValue> results, llvm::StringRef what,
+                   ast::Place place, Frame &frame);
+  bool bind(llvm::StringRef name, mlir::Value value, const ast::Place &place, Environment &env);
+  void poison(const ast::Assign &assign, Environment &env);
+  void poison(const ast::Formal &formal, Environment &env);
+  bool runBroken(const ast::Statement &statement, Environment &env);
+  bool tooDeep(const Frame &frame, const ast::Place &place);
+
+  // Types, initializers, parameters (ElaborateParams.cpp).
+  bool runParam(const ast::Param &param, Frame &frame);
+  bool checkElement(mlir::Type element, const ast::Place &place);
+  mlir::FailureOr<mlir::RankedTensorType> elaborateType(const ast::Type &type, const Environment &env);
+  mlir::FailureOr<mlir::DictionaryAttr> elaborateInitializer(const ast::Expr &expr, const Environment &env);
+  bool claimName(llvm::StringRef name, mlir::Location place, net::RepeatOp repeat = nullptr);
+  bool claimNames(net::ParamOp param);
+  bool claimNamesBehind(mlir::Operation *before, mlir::Block *block);
+  mlir::Value addParam(llvm::StringRef name, mlir::RankedTensorType type, mlir::DictionaryAttr initializer,
+                       bool trained, llvm::StringRef drawName, mlir::Location location, const ast::Place &place);
+
+  // Cells, repeat, if (ElaborateCells.cpp).
   bool runCell(const ast::Graph &cell, const ast::Call &call, const ast::Assign &assign, Frame &frame);
   bool bindFormals(const ast::Graph &cell, const ast::Call &call, Frame &caller, Frame &callee);
   bool runRepeat(const ast::Repeat &repeat, const ast::Assign &assign, Frame &frame);
@@ -88,25 +110,10 @@ private:
   std::string freshVariable(llvm::StringRef name) const;
   bool runIf(const ast::If &branches, const ast::Assign &assign, Frame &frame);
   bool takeCellAttributes(const ast::Call &call, llvm::ArrayRef<NamedValue> results, const Frame &frame);
-  bool bindResults(const ast::Assign &assign, llvm::ArrayRef<NamedValue> results, llvm::StringRef what,
-                   ast::Place place, Frame &frame);
-  bool bind(llvm::StringRef name, mlir::Value value, const ast::Place &place, Environment &env);
-  void poison(const ast::Assign &assign, Environment &env);
-  void poison(const ast::Formal &formal, Environment &env);
-  bool runBroken(const ast::Statement &statement, Environment &env);
-  bool tooDeep(const Frame &frame, const ast::Place &place);
-  bool checkElement(mlir::Type element, const ast::Place &place);
-  mlir::FailureOr<mlir::RankedTensorType> elaborateType(const ast::Type &type, const Environment &env);
-  mlir::FailureOr<mlir::DictionaryAttr> elaborateInitializer(const ast::Expr &expr, const Environment &env);
-  bool claimName(llvm::StringRef name, mlir::Location place, net::RepeatOp repeat = nullptr);
-  bool claimNames(net::ParamOp param);
-  bool claimNamesBehind(mlir::Operation *before, mlir::Block *block);
-  mlir::Value addParam(llvm::StringRef name, mlir::RankedTensorType type, mlir::DictionaryAttr initializer,
-                       bool trained, llvm::StringRef drawName, mlir::Location location, const ast::Place &place);
+  const ast::Graph *findCell(llvm::StringRef name) const;
 
   // Operators (ElaborateOperator.cpp).
   bool runOperator(const ast::Call &call, const ast::Assign &assign, Frame &frame);
-  const ast::Graph *findCell(llvm::StringRef name) const;
   bool unknownOperator(const ast::Call &call);
   mlir::Location locationOf(const ast::Place &place, const ast::Origin &origin);
 
