@@ -88,7 +88,6 @@ private:
 
   // Types, initializers, parameters (ElaborateParams.cpp).
   bool runParam(const ast::Param &param, Frame &frame);
-  bool checkElement(mlir::Type element, const ast::Place &place);
   mlir::FailureOr<mlir::RankedTensorType> elaborateType(const ast::Type &type, const Environment &env);
   mlir::FailureOr<mlir::DictionaryAttr> elaborateInitializer(const ast::Expr &expr, const Environment &env);
   bool claimName(llvm::StringRef name, mlir::Location place, net::RepeatOp repeat = nullptr);

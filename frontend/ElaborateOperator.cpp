@@ -267,8 +267,6 @@ bool OperatorBuilder::convert(const AttributeSpec &spec, Attribute value, const 
                       << net::valueText(value) << "'";
     return false;
   }
-  if (auto type = dyn_cast<TypeAttr>(converted); type && !parent.checkElement(type.getValue(), expr.place))
-    return false;
   auto word = dyn_cast<StringAttr>(converted);
   if (word && !spec.words.empty() && !is_contained(spec.words, word.getValue())) {
     InFlightDiagnostic diagnostic = error(expr.place) << "unknown " << spec.name << " '" << word.getValue() << "' of '"

@@ -3,9 +3,11 @@
 #include "passes/partition/Inherit.h"
 #include "passes/partition/Moves.h"
 #include "passes/partition/Passes.h"
+#include "passes/partition/Widen.h"
 #include "passes/sharding/Convert.h"
 #include "passes/sharding/Decisions.h"
 
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -68,6 +70,7 @@ private:
   DenseMap<Value, SmallVector<Version>> versions; // of each root: what already exists, completed one first
   DenseMap<Value, std::string> completionReasons; // of each root that is partial
   DenseMap<Operation *, Uses> uses;               // of forward operators
+  DenseMap<Value, Value> unrounded;               // of each root that was rounded to a narrow type: what it was
   DenseMap<int64_t, Operation *> forwardById;
   llvm::StringMap<net::ParamOp> paramByName;
   SmallVector<Attribute> expansions; // a record of each of those
@@ -112,15 +115,20 @@ private:
     return list.front().value;
   }
 
-  /// The root in a given sharding; made in front of the first operator that wants it, shared by all.
+  /// The root in a given sharding; made in front of the first operator that wants it, shared by all. One that was rounded
+  /// from terms is rounded behind the move, so that completion and move can be planned as one.
   Value versionOf(Value root, const Sharding &target, Operation *user, const std::string &who) {
     Value start = completedValue(root);
     for (const Version &version : versions[root])
       if (version.sharding == target)
         return version.value;
-    const Sharding &from = own[root];
-    std::string reason = redistributionReason(who, described(root), from, target);
-    Value moved = moves.redistribute(start, target, user, reason);
+    Value moved;
+    if (Value wide = unrounded.lookup(root); wide && isPartial(wide)) {
+      moved = roundTo(getElementTypeOrSelf(root.getType()), versionOf(wide, target, user, who), wide);
+    } else {
+      std::string reason = redistributionReason(who, described(root), own[root], target);
+      moved = moves.redistribute(start, target, user, reason);
+    }
     versions[root].push_back({target, moved});
     return moved;
   }
@@ -227,11 +235,34 @@ private:
     if (failed(assignment))
       return failure();
     bringOperands(op, facts, *assignment);
+    SmallVector<Type> rounded = computesNarrow(op) ? widen(op) : SmallVector<Type>();
     std::vector<Sharding> results;
     for (size_t i = 0; i < op->getNumResults(); ++i)
       results.push_back(resultSharding(facts.rule, *assignment, i));
     placeResults(op, facts, piecesOf(*assignment), results);
+    roundResults(op, rounded);
     return success();
+  }
+
+  /// Whoever reads a result that was computed in f32 for a narrow type reads the rounded one.
+  void roundResults(Operation *op, ArrayRef<Type> elements) {
+    for (auto [result, element] : llvm::zip(op->getResults(), elements)) {
+      if (!element)
+        continue;
+      Value narrow = roundResult(result, element);
+      result.replaceUsesWithIf(narrow, [&](OpOperand &use) {
+        return !isa<dist::ReshardOp>(use.getOwner()) && use.getOwner() != narrow.getDefiningOp();
+      });
+    }
+  }
+
+  /// The root rounded to a narrow type, a root of its own.
+  Value roundResult(Value root, Type element) {
+    Value narrow = roundTo(element, completedValue(root), root);
+    Sharding sharding = own[root]; // a copy: the map may grow
+    place(narrow, sharding);
+    unrounded[narrow] = root;
+    return narrow;
   }
 
   FailureOr<net::Assignment> assignmentFor(Operation *op, const OperatorFacts &facts) {
@@ -253,6 +284,11 @@ private:
     Uses record = bringOperands(op, facts, *assignment);
     for (auto [operand, sharding] : llvm::zip(op->getOperands(), record.shardings))
       own.try_emplace(operand, sharding);
+    SmallVector<Value> brought(op->getOperands());
+    SmallVector<Type> rounded = computesNarrow(op) ? widen(op) : SmallVector<Type>(op->getNumResults());
+    for (Value operand : op->getOperands()) // what widening put in front
+      if (!own.contains(operand))
+        place(operand, dist::shardingOf(operand));
     expanded.push_back(op);
     Operation *last = op->getPrevNode();
     OpBuilder builder(op);
@@ -273,19 +309,20 @@ private:
       if (failed(partition(part)))
         return failure();
     }
-    for (auto [result, value] : llvm::zip(op->getResults(), results)) {
+    for (auto [result, value, element] : llvm::zip(op->getResults(), results, rounded)) {
       net::setValueNames(value.getDefiningOp(), {net::getValueName(result)});
-      Sharding sharding = own[value]; // a copy: the map may grow
+      Value shown = element ? roundResult(value, element) : value;
+      Sharding sharding = own[shown]; // a copy: the map may grow
       own[result] = sharding;
-      result.setType(dist::withSharding(result.getType(), sharding));
-      result.replaceAllUsesWith(value);
+      result.setType(dist::withSharding((element ? shown : result).getType(), sharding));
+      result.replaceAllUsesWith(shown);
     }
-    expansions.push_back(recordOf(op));
+    expansions.push_back(recordOf(op, brought));
     return success();
   }
 
   /// What reports say of an operator that is not there any more.
-  DictionaryAttr recordOf(Operation *op) {
+  DictionaryAttr recordOf(Operation *op, ValueRange operands) {
     Builder builder(op->getContext());
     NamedAttrList record;
     auto strategy = [](std::optional<net::Strategy> pieces) { return pieces ? net::strategyText(*pieces) : ""; };
@@ -305,9 +342,9 @@ private:
         names.push_back(builder.getStringAttr(nameOfValue(value)));
       return builder.getArrayAttr(names);
     };
-    record.set("operand_types", typesOf(op->getOperands()));
+    record.set("operand_types", typesOf(operands));
     record.set("result_types", typesOf(op->getResults()));
-    record.set("operand_names", namesOf(op->getOperands()));
+    record.set("operand_names", namesOf(operands));
     record.set("result_names", namesOf(op->getResults()));
     return record.getDictionary(op->getContext());
   }

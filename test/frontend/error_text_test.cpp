@@ -286,21 +286,6 @@ net.mir:2:9: note: 'w' declared here
     2 |   %a = ReLU(%x) {in_strategy: ((2, 4, 1))}
       |                               ^
 )T"},
-    {"ElementNotSupported", networkOf(R"T(  param %w: bf16[32, 16] = Zeros()
-  %a = MatMul(%x, %w)
-  return out: %a
-)T"),
-     R"T(net.mir:2:13: error: no operator computes with bf16 in this version: expected f32, f64, i32, i64, bool
-    2 |   param %w: bf16[32, 16] = Zeros()
-      |             ^~~~
-)T"},
-    {"CastToElementNotSupported", networkOf(R"T(  %a = Cast(%x, f16)
-  return out: %a
-)T"),
-     R"T(net.mir:2:17: error: no operator computes with f16 in this version: expected f32, f64, i32, i64, bool
-    2 |   %a = Cast(%x, f16)
-      |                 ^~~
-)T"},
     {"NumberOfAnotherType", "network n(%i: i32[4]) {\n  %a = Greater(%i, 0.5)\n  return out: %a\n}\n",
      R"T(net.mir:2:8: error: 'Greater' mixes the number 0.5 with a tensor of i32, which cannot hold it
     2 |   %a = Greater(%i, 0.5)

@@ -1,5 +1,7 @@
 #include "runtime/device/cpu/CpuDevice.h"
 
+#include "runtime/plan/Bfloat16.h"
+
 #include "runtime/device/cpu/MatMul.h"
 #include "runtime/device/cpu/WorkerPool.h"
 #include "runtime/plan/PlanIndex.h"
@@ -140,9 +142,7 @@ private:
 uint64_t elementOf(plan::DataType type, double value) {
   uint64_t bits = 0;
   auto store = [&](auto element) { std::memcpy(&bits, &element, sizeof(element)); };
-  uint32_t single = 0;
   auto narrow = static_cast<float>(value);
-  std::memcpy(&single, &narrow, sizeof(single));
   switch (type) {
   case plan::F64: store(value); break;
   case plan::F32: store(narrow); break;
@@ -150,7 +150,7 @@ uint64_t elementOf(plan::DataType type, double value) {
   case plan::I64: store(static_cast<int64_t>(value)); break;
   case plan::BOOL: store(static_cast<uint8_t>(value != 0)); break;
   case plan::F16: store(static_cast<_Float16>(narrow)); break;
-  case plan::BF16: store(static_cast<uint16_t>((single + 0x7fff + (single >> 16 & 1)) >> 16)); break;
+  case plan::BF16: store(Bfloat16(narrow)); break;
   default: break;
   }
   return bits;
