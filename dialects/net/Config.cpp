@@ -299,6 +299,16 @@ static void readLogEvery(Fields &fields, TrainConfig &train) {
     train.logEvery = "epoch";
 }
 
+static void readPrecision(Fields &fields, TrainConfig &train) {
+  fields.word("amp_level", train.ampLevel, {"O0", "O1", "O2", "O3"});
+  std::string type;
+  fields.word("amp_dtype", type, {"f16", "bf16", "float16", "bfloat16"});
+  if (!type.empty())
+    train.ampType = StringRef(type).starts_with("b") ? "bf16" : "f16";
+  if (!type.empty() && train.ampLevel == "O0")
+    emitWarning(fields.keyLocation("amp_dtype")) << "'amp_dtype' has nothing to do: 'amp_level' is O0";
+}
+
 bool readTrain(Fields &fields, TrainConfig &train) {
   train.optimizer.location = train.location;
   readOptimizer(fields, train.optimizer);
@@ -316,6 +326,7 @@ bool readTrain(Fields &fields, TrainConfig &train) {
   }
   fields.integer("seed", train.seed);
   readLogEvery(fields, train);
+  readPrecision(fields, train);
   fields.unsupported("clip_global_norm", "gradients are not clipped yet");
   fields.unsupported("metrics", "metrics are not computed yet");
   fields.finish();

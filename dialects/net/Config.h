@@ -57,6 +57,8 @@ struct TrainConfig {
   uint64_t steps = 0;         ///< total; 0: epochs times the steps of the dataset
   uint64_t seed = 1;          ///< of initial values
   std::string logEvery;       ///< "", "epoch" or a number of steps
+  std::string ampLevel = "O0"; ///< of mixed precision: "O0" to "O3"
+  std::string ampType = "f16"; ///< "f16" or "bf16"
   mlir::Location location;
 };
 

@@ -109,6 +109,13 @@ defvar Net_NotGeneric = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowering
 defvar Net_Expanded = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind", "expand"]>;
 defvar Net_InPlace = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg", "inPlaceResults"]>;
 
+// What mixed precision does with an operator: the first kind gains from narrow operands (products), norms keep f32 below
+// level O3, losses at every level. All others follow their operands.
+class Net_PrecisionTrait<string name> : NativeOpTrait<name> { let cppNamespace = "::msc::net"; }
+def Net_NarrowOperands : Net_PrecisionTrait<"NarrowOperands">;
+def Net_IsNorm : Net_PrecisionTrait<"IsNorm">;
+def Net_IsLoss : Net_PrecisionTrait<"IsLoss">;
+
 // An operator that treats every element alike, with NumPy broadcasting of its operands. It brings `scalarBody`, one
 // scalar operation in `arith` and `math`; rule and lowering follow. `elements` is the ElementSet of the operands,
 // `resultElement` the C++ name of the way to find the element type of the result: "SameElement" or "BoolElement".

@@ -48,6 +48,13 @@ double elementBytes(mlir::Type tensor);
 OperatorCost defaultCost(mlir::Operation *op, llvm::ArrayRef<std::vector<int64_t>> operandShapes,
                          llvm::ArrayRef<std::vector<int64_t>> resultShapes);
 
+/// Mixed precision gives the operator bf16 or f16 operands from level O1 on.
+template <typename Operator> class NarrowOperands : public mlir::OpTrait::TraitBase<Operator, NarrowOperands> {};
+/// A norm: mixed precision keeps it in f32 below level O3.
+template <typename Operator> class IsNorm : public mlir::OpTrait::TraitBase<Operator, IsNorm> {};
+/// A loss: mixed precision keeps it in f32 at every level.
+template <typename Operator> class IsLoss : public mlir::OpTrait::TraitBase<Operator, IsLoss> {};
+
 enum class LoweringKind { Generic, MatMul, View, Expanded };
 
 enum class EpilogueKind {
