@@ -1,7 +1,7 @@
 // Dumps in MindSpore's grammar: step_parallel_begin (global) and the graphs of one rank (local).
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/ConfigFields.h"
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 #include "frontend/PrintValues.h"
 #include "frontend/Printer.h"
 #include "frontend/Types.h"

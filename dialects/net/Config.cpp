@@ -1,7 +1,7 @@
 // readConfig and the blocks dataset, train and checkpoint. The context block is in ConfigContext.cpp.
 #include "dialects/net/ConfigBlocks.h"
 
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 #include "dialects/net/Suggest.h"
 
 #include "llvm/ADT/STLExtras.h"

@@ -3,7 +3,7 @@
 
 #include "dialects/net/Config.h"
 #include "dialects/net/ConfigFields.h"
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 
 namespace msc::net {
 

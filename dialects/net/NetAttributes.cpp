@@ -1,6 +1,6 @@
 #include "dialects/net/NetAttributes.h"
 
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 
 using namespace mlir;
 

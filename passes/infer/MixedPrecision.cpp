@@ -1,6 +1,7 @@
 // The pass `msc-mixed-precision`.
 #include "passes/infer/Passes.h"
 
+#include "dialects/net/NetOps.h"
 #include "dialects/net/Repeat.h"
 
 #include "mlir/IR/TypeUtilities.h"

@@ -2,6 +2,7 @@
 
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetAttributes.h"
+#include "dialects/net/NetOps.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
@@ -58,13 +59,13 @@ SmallVector<Type> widen(Operation *op) {
   return elements;
 }
 
-net::CastOp roundTo(Type element, Value wide, Value result) {
+Value roundTo(Type element, Value wide, Value result) {
   Operation *op = result.getDefiningOp();
   OpBuilder builder(op->getContext());
   builder.setInsertionPointAfterValue(wide);
   net::CastOp rounded = castFor(op, builder, wide, element);
   net::setValueNames(rounded, {net::getValueName(result)});
-  return rounded;
+  return rounded.getResult();
 }
 
 } // namespace msc::passes

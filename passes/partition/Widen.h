@@ -2,7 +2,7 @@
 // bits whether its operator was fused with others or not, and what is partial is summed in f32, on any number of devices.
 #pragma once
 
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 
 namespace msc::passes {
 
@@ -14,6 +14,6 @@ bool computesNarrow(mlir::Operation *op);
 llvm::SmallVector<mlir::Type> widen(mlir::Operation *op);
 
 /// Behind `wide` (completed, in f32): the same value rounded to `element`, under the names that `result` carries.
-net::CastOp roundTo(mlir::Type element, mlir::Value wide, mlir::Value result);
+mlir::Value roundTo(mlir::Type element, mlir::Value wide, mlir::Value result);
 
 } // namespace msc::passes

@@ -1,6 +1,7 @@
 // From a partitioned network to a plan: one buffer per value, one step per unit, one kernel per cluster.
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetAttributes.h"
+#include "dialects/net/NetOps.h"
 #include "dialects/plan/PlanDialect.h"
 #include "passes/codegen/KernelLibrary.h"
 #include "passes/plan/ClusterFunction.h"

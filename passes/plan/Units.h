@@ -5,7 +5,7 @@
 // can make one kernel of both and no path leads from the cluster through another unit back to the operator.
 #pragma once
 
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 #include "runtime/machine/MachineModel.h"
 
 #include "mlir/IR/Operation.h"

@@ -1,5 +1,7 @@
 #include "test/e2e/ReferenceStep.h"
 
+#include "dialects/net/NetOps.h"
+
 #include "passes/autodiff/Passes.h"
 #include "test/e2e/Reading.h"
 #include "test/reference/Interpreter.h"

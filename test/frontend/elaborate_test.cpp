@@ -2,7 +2,7 @@
 #include "Reading.h"
 
 #include "dialects/net/Documentation.h"
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 #include "frontend/ForeignNames.h"
 #include "frontend/Printer.h"
 

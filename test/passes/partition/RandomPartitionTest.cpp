@@ -1,6 +1,7 @@
 // Random networks under random strategies: the partitioned training step, run on all ranks, gives the numbers of the
 // same step on global tensors. Prints what it covered.
 #include "passes/optimize/Passes.h"
+#include "dialects/net/NetOps.h"
 #include "passes/partition/MoveSteps.h"
 #include "passes/sharding/Convert.h"
 #include "test/passes/partition/RandomNetwork.h"

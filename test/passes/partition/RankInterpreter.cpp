@@ -1,5 +1,7 @@
 #include "test/passes/partition/RankInterpreter.h"
 
+#include "dialects/net/NetOps.h"
+
 #include "passes/sharding/Convert.h"
 #include "passes/sharding/Decisions.h"
 
