@@ -29,6 +29,8 @@ static std::string typeName(net::AttributeKind kind) {
     return "word";
   case net::AttributeKind::IntTuple:
     return "ints";
+  case net::AttributeKind::IntPairs:
+    return "pairs of ints";
   case net::AttributeKind::Type:
     return "element type";
   }

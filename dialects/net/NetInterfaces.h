@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dialects/net/ShardingRule.h"
+#include "runtime/plan/CopyRegion.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -19,6 +20,7 @@ enum class AttributeKind {
   Float,    ///< 0.1 or 1 -> FloatAttr f64
   String,   ///< word or "text" -> StringAttr
   IntTuple, ///< 3 or (0, 1) -> DenseI64ArrayAttr
+  IntPairs, ///< ((1, 2), (0, 0)) -> DenseI64ArrayAttr of all numbers, an even count
   Type,     ///< f32, float32, Float32 -> TypeAttr
 };
 
@@ -48,7 +50,7 @@ double elementBytes(mlir::Type tensor);
 OperatorCost defaultCost(mlir::Operation *op, llvm::ArrayRef<std::vector<int64_t>> operandShapes,
                          llvm::ArrayRef<std::vector<int64_t>> resultShapes);
 
-enum class LoweringKind { Generic, MatMul, View, Expanded };
+enum class LoweringKind { Generic, MatMul, View, Regions, Expanded };
 
 enum class EpilogueKind {
   None,

@@ -6,6 +6,7 @@
 #include "dialects/net/NetInterfaces.h"
 #include "dialects/net/ops/support/Gradients.h"
 #include "dialects/net/ops/support/Infer.h"
+#include "dialects/net/ops/support/Regions.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinAttributes.h"

@@ -85,6 +85,7 @@ private:
     switch (lower.loweringKind()) {
     case net::LoweringKind::View: return start(Unit::Kind::View, op);
     case net::LoweringKind::MatMul: return start(Unit::Kind::MatMul, op);
+    case net::LoweringKind::Regions: return start(Unit::Kind::Regions, op);
     case net::LoweringKind::Expanded: llvm_unreachable("the partition expands these");
     case net::LoweringKind::Generic: break;
     }

@@ -18,13 +18,6 @@ std::string pair(const PlanIndex &index, uint32_t a, uint32_t b) {
   return fmt::format("{} and {}", index.bufferTitle(a), index.bufferTitle(b));
 }
 
-/// Do two buffers occupy a common byte?
-bool overlaps(const PlanIndex &index, uint32_t a, uint32_t b) {
-  const plan::Buffer &x = index.buffer(a), &y = index.buffer(b);
-  return index.root(a) == index.root(b) ||
-         (x.offset() < y.offset() + y.bytes() && y.offset() < x.offset() + x.bytes());
-}
-
 /// A failed or unfinished proof as an error.
 Status proven(Proof proof, const std::string &statement) {
   if (proof == Proof::Yes)
@@ -278,24 +271,6 @@ Status checkMatMul(const PlanIndex &index, const plan::Step &step) {
   if (index.shape(matmul.bias() - 1).size() != 1)
     return bad("{} adds a bias of {} dimensions, expected 1", at(index, step), index.shape(matmul.bias() - 1).size());
   return checkSameRange(index, step, matmul.bias() - 1, 0, result, ranks[2] - 1);
-}
-
-Status checkCopy(const PlanIndex &index, const plan::Step &step) {
-  uint32_t source = step.copy().source(), target = step.copy().target();
-  if (index.shape(source) != index.shape(target) || index.buffer(source).dtype() != index.buffer(target).dtype())
-    return bad("{} copies between different tensors {}", at(index, step), pair(index, source, target));
-  if (overlaps(index, source, target))
-    return bad("{} copies within the same memory: {}", at(index, step), pair(index, source, target));
-  const Sharding &from = index.sharding(source), &to = index.sharding(target);
-  if (from.isPartial() || to.isPartial()) {
-    auto refined = commonRefinement({&from.axes, &to.axes});
-    if (!refined || refine(from, *refined).partial != refine(to, *refined).partial)
-      return bad("{} copies between values that are partial in different ways: {}", at(index, step),
-                 pair(index, source, target));
-  }
-  return proven(boxWithin(to, from, index.shape(source)),
-                fmt::format("{} copies what {} holds from {} on the same rank", at(index, step),
-                            index.bufferTitle(target), index.bufferTitle(source)));
 }
 
 } // namespace

@@ -24,9 +24,10 @@ struct Value {
   bool used = false;
 };
 
-/// One operator: `%name = op(arguments) {strategy}`; results behind the first are %name_1, ... and not used.
+/// One operator: `%name = op(arguments) {strategy}`; results behind the first are %name_1, ...
 struct Node {
   std::string name, op, arguments;
+  size_t results = 1;
 };
 
 struct Network {

@@ -107,7 +107,11 @@ void disturb(Tensor &tensor, Type element, Random &random) {
 
 /// Operators that move or choose elements and round nothing; what they repeat must stay equal.
 bool isExact(Operation *op) {
-  return isa<net::ReduceMaxOp, net::MaximumOp, net::MinimumOp, net::SelectOp, net::ReshapeOp, net::TransposeOp,
+  if (auto lower = dyn_cast<net::Lower>(op);
+      lower && llvm::is_contained({net::LoweringKind::View, net::LoweringKind::Regions}, lower.loweringKind()))
+    return true;
+  return isa<net::ReduceMaxOp, net::MaximumOp, net::MinimumOp, net::SelectOp, net::TransposeOp, net::StridedSliceOp, net::TileOp,
+             net::StackOp, net::UnstackOp, net::TriuOp, net::TrilOp,
              net::BroadcastToOp, net::NegOp, net::AbsOp, net::ReLUOp, net::SignOp>(op);
 }
 

@@ -68,6 +68,7 @@ Interpreter::Interpreter() {
   addPointwise(table);
   addReductions(table);
   addMovement(table);
+  addSelections(table);
   addLosses(table);
   addNormalisations(table);
   addOptimizers(table);

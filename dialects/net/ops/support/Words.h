@@ -7,6 +7,7 @@ namespace msc::net {
 
 inline constexpr llvm::StringRef kDataFormats[] = {"NCHW", "NCDHW", "NHWC"};
 inline constexpr llvm::StringRef kGeLUForms[] = {"none", "tanh"};
+inline constexpr llvm::StringRef kMirrorModes[] = {"REFLECT", "SYMMETRIC"};
 inline constexpr llvm::StringRef kLossReductions[] = {"mean", "sum", "none"};
 
 } // namespace msc::net
