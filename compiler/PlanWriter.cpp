@@ -211,6 +211,7 @@ private:
         .Case([&](plan_ir::LaunchOp launch) { writeLaunch(launch, *step->mutable_launch()); })
         .Case([&](plan_ir::MatMulOp product) { writeMatMul(product, *step->mutable_matmul()); })
         .Case([&](plan_ir::CopyOp copy) { writeCopy(copy, *step->mutable_copy()); })
+        .Case([&](plan_ir::CallOp call) { writeCall(call, *step->mutable_call()); })
         .Case([&](plan_ir::FillOp fill) {
           step->mutable_fill()->set_target(indexOf(fill.getTarget()));
           step->mutable_fill()->set_value(fill.getValue().convertToDouble());
@@ -271,6 +272,30 @@ private:
     auto type = cast<RankedTensorType>(target.getDefiningOp<plan_ir::BufferOp>().getTensor());
     ArrayRef<int64_t> numbers = cast<DenseI64ArrayAttr>((*regions)[index]).asArrayRef();
     *tensor.mutable_regions() = fromRegions(regionsFrom({numbers.data(), numbers.size()}, type.getRank()));
+  }
+
+  void writeCall(plan_ir::CallOp call, plan::Call &proto) {
+    proto.set_kernel(call.getKernel().str());
+    for (Value input : call.getInputs())
+      proto.add_operands(indexOf(input));
+    for (Value target : call.getTargets())
+      proto.add_results(indexOf(target));
+    for (NamedAttribute attribute : call.getOperatorAttributes())
+      writeAttribute(attribute, *proto.add_attributes());
+    proto.set_tasks(call.getTasks());
+  }
+
+  static void writeAttribute(NamedAttribute attribute, plan::Call::Attribute &proto) {
+    proto.set_name(attribute.getName().str());
+    llvm::TypeSwitch<Attribute>(attribute.getValue())
+        .Case([&](BoolAttr flag) { proto.add_ints(flag.getValue() ? 1 : 0); })
+        .Case([&](IntegerAttr number) { proto.add_ints(number.getInt()); })
+        .Case([&](FloatAttr number) { proto.add_floats(number.getValueAsDouble()); })
+        .Case([&](StringAttr word) { proto.set_text(word.str()); })
+        .Case([&](DenseI64ArrayAttr list) {
+          for (int64_t number : list.asArrayRef())
+            proto.add_ints(number);
+        });
   }
 
   void writeCollective(plan_ir::CollectiveOp op, plan::Step &step) {

@@ -102,6 +102,7 @@ class Net_Operator<string mnemonic, list<string> inputs, list<string> outputs, l
 
 defvar Net_Differentiable = DeclareOpInterfaceMethods<Net_GradientInterface>;
 defvar Net_Rule = DeclareOpInterfaceMethods<Net_ShardingRuleInterface>;
+defvar Net_State = DeclareOpInterfaceMethods<Net_StateInterface>;
 defvar Net_DefaultCost = Net_CostInterface;
 defvar Net_OwnCost = DeclareOpInterfaceMethods<Net_CostInterface, ["cost"]>;
 defvar Net_Generic = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg"]>;
@@ -110,6 +111,8 @@ defvar Net_NotGeneric = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowering
 defvar Net_Expanded = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind", "expand"]>;
 defvar Net_CopiesRegions = DeclareOpInterfaceMethods<Net_RegionsInterface, ["copyRegions"]>;
 defvar Net_CopiesAndFills = DeclareOpInterfaceMethods<Net_RegionsInterface, ["copyRegions", "fillValue"]>;
+// A kernel of the runtime registered under the operator's name: runtime/plan/calls, runtime/device/cpu/calls.
+defvar Net_Library = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind"]>;
 defvar Net_InPlace = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg", "inPlaceResults"]>;
 
 // An operator that treats every element alike, with NumPy broadcasting of its operands. It brings `scalarBody`, one

@@ -50,7 +50,7 @@ double elementBytes(mlir::Type tensor);
 OperatorCost defaultCost(mlir::Operation *op, llvm::ArrayRef<std::vector<int64_t>> operandShapes,
                          llvm::ArrayRef<std::vector<int64_t>> resultShapes);
 
-enum class LoweringKind { Generic, MatMul, View, Regions, Expanded };
+enum class LoweringKind { Generic, MatMul, View, Regions, Expanded, Library };
 
 enum class EpilogueKind {
   None,

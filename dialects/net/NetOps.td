@@ -27,6 +27,9 @@ include "dialects/net/ops/range/Range.td"
 include "dialects/net/ops/softmax/Softmax.td"
 include "dialects/net/ops/norm/Norm.td"
 include "dialects/net/ops/cross_entropy/CrossEntropy.td"
+include "dialects/net/ops/conv/Conv.td"
+include "dialects/net/ops/pool/Pool.td"
+include "dialects/net/ops/batch_norm/BatchNorm.td"
 include "dialects/net/ops/optimizer/Optimizer.td"
 
 #endif // MSC_DIALECTS_NET_OPS

@@ -64,6 +64,7 @@ private:
   Result<std::unique_ptr<device::Operation>> prepare(const plan::Step &step);
   Result<std::unique_ptr<device::Operation>> prepareLaunch(const plan::Launch &launch);
   Result<std::unique_ptr<device::Operation>> prepareMatMul(const plan::MatMul &matmul);
+  Result<std::unique_ptr<device::Operation>> prepareCall(const plan::Call &call);
   Result<std::unique_ptr<device::Operation>> prepareCopy(uint32_t source, uint32_t target, RegionPair pair);
   Result<std::unique_ptr<device::Operation>> prepareFill(uint32_t target, double value);
   /// Keeps an operation, or names the step in the error.

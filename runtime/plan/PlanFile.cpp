@@ -74,7 +74,7 @@ uint32_t formatOf(const Plan &plan) {
   for (const Program &program : plan.programs())
     for (const Variant &variant : program.variants())
       for (const Step &step : variant.steps())
-        if (step.collective().has_regions() || step.copy().has_regions())
+        if (step.collective().has_regions() || step.copy().has_regions() || step.has_call())
           return 3;
         else if (step.collective().also_size() != 0)
           format = 2;

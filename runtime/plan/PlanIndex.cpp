@@ -131,6 +131,10 @@ BodyAccess accessOf(const plan::Step &step) {
     access.writes = {matmul.result()};
     break;
   }
+  case plan::Step::kCall:
+    access.reads.assign(step.call().operands().begin(), step.call().operands().end());
+    access.writes.assign(step.call().results().begin(), step.call().results().end());
+    break;
   case plan::Step::kCopy:
     for (const MovedTensor &tensor : tensorsOf(step.copy()))
       access.reads.push_back(tensor.source);

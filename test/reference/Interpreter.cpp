@@ -71,6 +71,8 @@ Interpreter::Interpreter() {
   addSelections(table);
   addLosses(table);
   addNormalisations(table);
+  addPooling(table);
+  addConvolutions(table);
   addOptimizers(table);
 }
 
