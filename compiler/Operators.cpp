@@ -29,6 +29,8 @@ static std::string typeName(net::AttributeKind kind) {
     return "word";
   case net::AttributeKind::IntTuple:
     return "ints";
+  case net::AttributeKind::IntPairs:
+    return "pairs of ints";
   case net::AttributeKind::Type:
     return "element type";
   }
@@ -85,7 +87,9 @@ static StringRef loweringText(net::LoweringKind kind) {
   switch (kind) {
   case net::LoweringKind::Generic: return "generated, fused";
   case net::LoweringKind::MatMul: return "library";
+  case net::LoweringKind::Library: return "library";
   case net::LoweringKind::View: return "view";
+  case net::LoweringKind::Regions: return "copies";
   case net::LoweringKind::Expanded: return "other operators";
   }
   return "";

@@ -226,6 +226,7 @@ static StringRef kindText(AttributeKind kind) {
   case AttributeKind::Float: return "a number";
   case AttributeKind::String: return "a word";
   case AttributeKind::IntTuple: return "a tuple of whole numbers";
+  case AttributeKind::IntPairs: return "a tuple of pairs of whole numbers";
   case AttributeKind::Type: return "an element type (f32, f64, i32, i64, bool)";
   }
   return "";
@@ -255,6 +256,17 @@ static Attribute convertAttribute(AttributeKind kind, Attribute value, Builder &
       numbers.push_back(*net::asInteger(element));
     }
     return builder.getDenseI64ArrayAttr(numbers);
+  }
+  case AttributeKind::IntPairs: {
+    SmallVector<int64_t> numbers;
+    auto pairs = dyn_cast<ArrayAttr>(value);
+    for (Attribute element : pairs ? pairs.getValue() : ArrayRef<Attribute>()) {
+      auto pair = dyn_cast<ArrayAttr>(element);
+      if (!pair || pair.size() != 2 || !net::asInteger(pair[0]) || !net::asInteger(pair[1]))
+        return {};
+      numbers.append({*net::asInteger(pair[0]), *net::asInteger(pair[1])});
+    }
+    return pairs ? builder.getDenseI64ArrayAttr(numbers) : Attribute();
   }
   }
   return {};

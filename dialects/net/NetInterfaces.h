@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dialects/net/ShardingRule.h"
+#include "runtime/plan/CopyRegion.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -19,6 +20,7 @@ enum class AttributeKind {
   Float,    ///< 0.1 or 1 -> FloatAttr f64
   String,   ///< word or "text" -> StringAttr
   IntTuple, ///< 3 or (0, 1) -> DenseI64ArrayAttr
+  IntPairs, ///< ((1, 2), (0, 0)) -> DenseI64ArrayAttr of all numbers, an even count
   Type,     ///< f32, float32, Float32 -> TypeAttr
 };
 
@@ -55,7 +57,7 @@ template <typename Operator> class IsNorm : public mlir::OpTrait::TraitBase<Oper
 /// A loss: mixed precision keeps it in f32 at every level.
 template <typename Operator> class IsLoss : public mlir::OpTrait::TraitBase<Operator, IsLoss> {};
 
-enum class LoweringKind { Generic, MatMul, View, Expanded };
+enum class LoweringKind { Generic, MatMul, View, Regions, Expanded, Library };
 
 enum class EpilogueKind {
   None,

@@ -61,14 +61,32 @@ LogicalResult LaunchOp::verify() {
   return success();
 }
 
-LogicalResult CollectiveOp::verify() {
-  if (getSources().empty() || getReasons().size() != getSources().size() || getBytes().size() != getSources().size() || getForOperators().size() != getSources().size())
-    return emitOpError("needs a reason, bytes and an operator for each of its ") << getSources().size() << " tensors";
+static LogicalResult verifyRegions(Operation *op, std::optional<ArrayAttr> regions, size_t sources) {
+  if (regions && regions->size() != sources)
+    return op->emitOpError() << "has " << regions->size() << " lists of regions for " << sources << " sources";
   return success();
 }
 
+LogicalResult CopyOp::verify() {
+  if (getSources().size() != 1 && !getRegions())
+    return emitOpError("copies ") << getSources().size() << " sources without regions";
+  return verifyRegions(*this, getRegions(), getSources().size());
+}
+
+LogicalResult CallOp::verify() {
+  if (getTargets().empty() || getTasks() < 1)
+    return emitOpError("needs a result and at least 1 task");
+  return success();
+}
+
+LogicalResult CollectiveOp::verify() {
+  if (getSources().empty() || getReasons().size() != getSources().size() || getBytes().size() != getSources().size() || getForOperators().size() != getSources().size())
+    return emitOpError("needs a reason, bytes and an operator for each of its ") << getSources().size() << " tensors";
+  return verifyRegions(*this, getRegions(), getSources().size());
+}
+
 bool msc::plan_ir::isStep(Operation *op) {
-  return isa<LaunchOp, MatMulOp, CopyOp, FillOp, CollectiveOp, WaitOp>(op);
+  return isa<LaunchOp, MatMulOp, CallOp, CopyOp, FillOp, CollectiveOp, WaitOp>(op);
 }
 
 Access msc::plan_ir::accessOf(Operation *step) {
@@ -90,8 +108,12 @@ Access msc::plan_ir::accessOf(Operation *step) {
           access.reads.push_back(op.getBias());
         access.writes = {op.getResult()};
       })
+      .Case([&](CallOp op) {
+        access.reads.append(op.getInputs().begin(), op.getInputs().end());
+        access.writes.append(op.getTargets().begin(), op.getTargets().end());
+      })
       .Case([&](CopyOp op) {
-        access.reads = {op.getSource()};
+        access.reads.append(op.getSources().begin(), op.getSources().end());
         access.writes = {op.getTarget()};
       })
       .Case([&](CollectiveOp op) {

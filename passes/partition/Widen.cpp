@@ -15,7 +15,10 @@ static bool isNarrow(Value value) { return isNarrow(getElementTypeOrSelf(value.g
 
 bool computesNarrow(Operation *op) {
   auto lower = dyn_cast<net::Lower>(op);
-  if (!lower || isa<net::CastOp>(op) || lower.loweringKind() == net::LoweringKind::View)
+  if (!lower || isa<net::CastOp>(op))
+    return false;
+  net::LoweringKind kind = lower.loweringKind();
+  if (kind == net::LoweringKind::View || kind == net::LoweringKind::Regions)
     return false;
   auto narrow = [](Value value) { return isNarrow(value); };
   return llvm::any_of(op->getOperands(), narrow) || llvm::any_of(op->getResults(), narrow);

@@ -6,6 +6,7 @@
 #include "passes/codegen/KernelLibrary.h"
 #include "passes/plan/ClusterFunction.h"
 #include "passes/plan/Passes.h"
+#include "passes/plan/RegionReason.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -166,7 +167,7 @@ private:
       Value target = memory[update.getParameter()], source = memory[update.getNewValue()];
       if (plan_ir::rootBuffer(source) == plan_ir::rootBuffer(target))
         continue;
-      auto copy = builder.create<plan_ir::CopyOp>(update.getLoc(), source, target, "Assign");
+      auto copy = createCopy(update.getLoc(), source, target, "Assign");
       label(copy, update);
       net::setPhase(copy, net::Phase::Update);
     }
@@ -197,7 +198,7 @@ private:
       view->moveBefore(&body, builder.getInsertionPoint());
     Value copy = declare(value, nameOf(value), plan_ir::BufferKind::activation);
     memory[value] = shown;
-    builder.create<plan_ir::CopyOp>(value.getLoc(), shown, copy, "Copy");
+    createCopy(value.getLoc(), shown, copy, "Copy");
     return copy;
   }
 
@@ -205,6 +206,11 @@ private:
     return llvm::any_of(network.getBody().front().getOps<net::UpdateOp>(), [&](net::UpdateOp update) {
       return plan_ir::rootBuffer(memory[update.getParameter()]) == plan_ir::rootBuffer(shown);
     });
+  }
+
+  plan_ir::CopyOp createCopy(Location location, ValueRange sources, Value target, StringRef what, ArrayAttr regions = {},
+                             FloatAttr fill = {}) {
+    return builder.create<plan_ir::CopyOp>(location, sources, target, builder.getStringAttr(what), regions, fill);
   }
 
   // Steps ------------------------------------------------------------------------------------------------------------
@@ -241,11 +247,13 @@ private:
     }
     case Unit::Kind::Slice: {
       Value target = declare(op->getResult(0), nameOf(op->getResult(0)), plan_ir::BufferKind::activation);
-      label(builder.create<plan_ir::CopyOp>(op->getLoc(), memory[op->getOperand(0)], target, "StridedSlice"), op);
+      label(createCopy(op->getLoc(), memory[op->getOperand(0)], target, "StridedSlice"), op);
       return success();
     }
+    case Unit::Kind::Regions: return emitRegions(op);
     case Unit::Kind::Collective: return emitCollective(unit);
     case Unit::Kind::MatMul: return emitMatMul(unit);
+    case Unit::Kind::Call: return emitCall(op);
     case Unit::Kind::Cluster: return emitCluster(unit);
     }
     return failure();
@@ -270,9 +278,80 @@ private:
         first.getLoc(), builder.getStringAttr(dist::stringifyCollectiveKind(first.getKind())), sources, targets,
         first.getGroupMatrixAttr(), first.getGroupAxesAttr(), builder.getI64IntegerAttr(reduction), builder.getBoolAttr(false),
         builder.getArrayAttr(reasons), builder.getDenseI64ArrayAttr(bytes),
-        builder.getF64FloatAttr(dist::stepsUs(unit.ops, dist::machineOf(first))), builder.getArrayAttr(operators));
+        builder.getF64FloatAttr(dist::stepsUs(unit.ops, dist::machineOf(first))), builder.getArrayAttr(operators), ArrayAttr(),
+        FloatAttr());
     label(step, first);
     return success();
+  }
+
+  //===-- regions ---------------------------------------------------------===//
+
+  LogicalResult emitRegions(Operation *op) {
+    std::vector<Sharding> operands, results;
+    for (Value operand : op->getOperands())
+      operands.push_back(dist::shardingOf(operand));
+    for (Value result : op->getResults()) {
+      results.push_back(dist::shardingOf(result));
+      declare(result, nameOf(result), plan_ir::BufferKind::activation);
+    }
+    net::RegionExchange exchange = net::regionExchange(net::regionCopyOf(op), operands, results);
+    if (exchange.communicates())
+      emitExchange(op, exchange);
+    else
+      for (unsigned result = 0; result < op->getNumResults(); ++result)
+        emitRegionCopy(op, exchange, result);
+    return success();
+  }
+
+  Attribute numbersOf(const CopyRegions &regions) { return builder.getDenseI64ArrayAttr(flattened(regions)); }
+
+  /// The value of what no region writes; null if there is nothing.
+  FloatAttr fillOf(Operation *op, bool fills) {
+    return fills ? builder.getF64FloatAttr(cast<net::RegionsInterface>(op).fillValue()) : FloatAttr();
+  }
+
+  void emitRegionCopy(Operation *op, const net::RegionExchange &exchange, unsigned result) {
+    SmallVector<Value> sources;
+    SmallVector<Attribute> regions;
+    for (const net::RegionTensor &tensor : exchange.tensors)
+      if (tensor.result == result) {
+        sources.push_back(memory[op->getOperand(tensor.operand)]);
+        regions.push_back(numbersOf(tensor.ends.regions));
+      }
+    label(createCopy(op->getLoc(), sources, memory[op->getResult(result)], op->getName().stripDialect(),
+                     builder.getArrayAttr(regions), fillOf(op, exchange.fills[result])),
+          op);
+  }
+
+  void emitExchange(Operation *op, const net::RegionExchange &exchange) {
+    SmallVector<Value> sources, targets;
+    SmallVector<Attribute> regions, reasons, operators;
+    SmallVector<int64_t> bytes;
+    Operation *forward = forwardOf(op);
+    size_t elementBytes = static_cast<size_t>(net::elementBytes(op->getResult(0).getType()));
+    for (const net::RegionTensor &tensor : exchange.tensors) {
+      sources.push_back(memory[op->getOperand(tensor.operand)]);
+      targets.push_back(memory[op->getResult(tensor.result)]);
+      regions.push_back(numbersOf(tensor.ends.regions));
+      reasons.push_back(builder.getStringAttr(exchangeReason(op, forward, tensor)));
+      operators.push_back(builder.getStringAttr(net::getUserName(forward ? forward : op)));
+      bytes.push_back(tensor.received * static_cast<int64_t>(elementBytes));
+    }
+    bool fills = llvm::is_contained(exchange.fills, true);
+    auto step = builder.create<plan_ir::CollectiveOp>(
+        op->getLoc(), builder.getStringAttr("Exchange"), sources, targets, builder.getDenseI64ArrayAttr(exchange.groupMatrix),
+        builder.getDenseI32ArrayAttr(exchange.groupAxes), builder.getI64IntegerAttr(0), builder.getBoolAttr(false),
+        builder.getArrayAttr(reasons), builder.getDenseI64ArrayAttr(bytes),
+        builder.getF64FloatAttr(net::exchangeUs(exchange, elementBytes, dist::machineOf(op))), builder.getArrayAttr(operators),
+        builder.getArrayAttr(regions), fillOf(op, fills));
+    label(step, op);
+    lastStep = nullptr; // its time is that of the exchange
+  }
+
+  /// The forward operator whose gradient an operator belongs to, or null.
+  Operation *forwardOf(Operation *op) {
+    std::optional<int64_t> id = net::getPhase(op) == net::Phase::Forward ? std::nullopt : net::getForwardId(op);
+    return id ? forwardById.lookup(*id) : nullptr;
   }
 
   /// The first operator that reads a value; who fetches results does not count.
@@ -323,6 +402,32 @@ private:
         builder.getI64IntegerAttr(tasksOfProduct(product)), builder.getStringAttr(unit.name()));
     label(step, unit.ops.front());
     return success();
+  }
+
+  /// A kernel of the runtime under the operator's name, with the operator's own attributes.
+  LogicalResult emitCall(Operation *op) {
+    SmallVector<Value> inputs, targets;
+    for (Value operand : op->getOperands())
+      inputs.push_back(memory[operand]);
+    for (Value result : op->getResults())
+      targets.push_back(declare(result, nameOf(result), plan_ir::BufferKind::activation));
+    NamedAttrList attributes;
+    for (const net::AttributeSpec &spec : cast<net::Operator>(op).attributeSpecs())
+      if (Attribute value = op->getAttr(spec.name); value && !isa<TypeAttr>(value)) // types: the buffers tell
+        attributes.set(spec.name, value);
+    StringAttr name = builder.getStringAttr(op->getName().stripDialect());
+    label(builder.create<plan_ir::CallOp>(op->getLoc(), name, inputs, targets, attributes.getDictionary(builder.getContext()),
+                                          builder.getI64IntegerAttr(tasksOfCall(op)), name),
+          op);
+    return success();
+  }
+
+  /// From the work on the rank with the largest shards, so that all ranks cut it alike.
+  static int64_t tasksOfCall(Operation *op) {
+    net::OperatorCost cost = costOf(op);
+    double tasks = std::max(cost.flops / static_cast<double>(taskFlops),
+                            (cost.bytesRead + cost.bytesWritten) / static_cast<double>(taskBytes));
+    return std::clamp<int64_t>(static_cast<int64_t>(tasks), 1, mostTasks);
   }
 
   static bool sumsBatch(net::MatMulOp product) { return product.getSumBatch().value_or(false); }

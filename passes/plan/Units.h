@@ -1,7 +1,7 @@
 // From a partitioned network to units of execution in order.
 //
 // A unit is what becomes one step: a cluster of fused operators, a library call with its epilogue, a collective, a local
-// slice, a view, a constant. Units are formed greedily: an operator joins the cluster of a producer if the kernel compiler
+// slice, a view, a constant; or one operator that copies regions, in an exchange or in one step per result. Units are formed greedily: an operator joins the cluster of a producer if the kernel compiler
 // can make one kernel of both and no path leads from the cluster through another unit back to the operator.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace msc::passes {
 
 /// Operators that become one step of the plan.
 struct Unit {
-  enum class Kind { Cluster, MatMul, View, Collective, Slice, Constant };
+  enum class Kind { Cluster, MatMul, Call, View, Collective, Slice, Regions, Constant };
   Kind kind = Kind::Cluster;
   /// In program order. MatMul: the product, then the epilogue (BiasAdd, activation).
   llvm::SmallVector<mlir::Operation *> ops;
@@ -43,6 +43,9 @@ struct UnitOptions {
 /// its last reader. `fits` says whether the operators can be one kernel; it is asked for growing candidates.
 std::vector<Unit> formUnits(net::NetworkOp network, const UnitOptions &options,
                             llvm::function_ref<bool(const Unit &)> fits);
+
+/// Work of an operator that has a cost, on the rank with the largest shards.
+net::OperatorCost costOf(mlir::Operation *op);
 
 /// Modelled time of an operator on the rank with the largest shards; 0 for one that computes nothing.
 double operatorUs(mlir::Operation *op, const MachineModel &machine);

@@ -31,7 +31,7 @@ struct Asker {
 
 /// How well a candidate follows an asker; the least is taken.
 struct Fit {
-  int64_t received = 0; // elements on the shared tensors, maximum over ranks
+  int64_t received = 0; // elements on the shared tensors, maximum over ranks, and within the operator
   int64_t idle = 0;     // devices over pieces
   bool uneven = false;
   int64_t changed = 0;         // split dimensions of the shared tensor whose piece count is not kept
@@ -46,6 +46,7 @@ struct Candidate {
   Placement placement;
   Strategy strategy;
   bool uneven = false;
+  OwnExchange exchange;
 };
 
 class Propagation {
@@ -198,6 +199,8 @@ private:
       Candidate &made = list.emplace_back();
       made.placement = placementOf(op.facts, pieces, problem.devices);
       made.strategy = inStrategy(op.facts.rule, pieces);
+      if (op.exchange)
+        made.exchange = op.exchange(made.placement);
       made.pieces = std::move(pieces);
       for (size_t i = 0; i < op.operands.size(); ++i)
         made.uneven |= !made.placement.operands[i].isEven(op.facts.operandShapes[i]);
@@ -208,7 +211,8 @@ private:
   }
 
   Fit fitOf(const ProblemOperator &op, const Candidate &candidate, const Asker &asker) const {
-    Fit fit{.idle = problem.devices / devicesUsed(candidate.pieces),
+    Fit fit{.received = op.rounds * candidate.exchange.received,
+            .idle = problem.devices / devicesUsed(candidate.pieces),
             .uneven = candidate.uneven,
             .strategy = candidate.strategy};
     std::vector<std::pair<int32_t, Sharding>> moved; // one redistribution per tensor and target
@@ -283,6 +287,7 @@ private:
         results.push_back(candidate.placement.results[i].capacity(op.facts.resultShapes[i]));
       us += static_cast<double>(op.rounds) * op.localUs(operands, results);
     }
+    us += static_cast<double>(op.rounds) * candidate.exchange.us;
     for (size_t i = 0; i < op.results.size(); ++i)
       us += static_cast<double>(op.rounds) *
             moveUs(candidate.placement.partialResults[i], candidate.placement.results[i], op.results[i]);

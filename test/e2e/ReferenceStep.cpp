@@ -4,6 +4,7 @@
 
 #include "passes/autodiff/Passes.h"
 #include "test/e2e/Reading.h"
+#include "test/reference/Images.h"
 #include "test/reference/Interpreter.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -63,6 +64,23 @@ double gapOfMaximum(net::ReduceMaxOp op, const Tensor &x, const Tensor &most) {
   return gapBetween(x, Tensor(kept, most.values), x.shape);
 }
 
+/// Distance of the maximum of each window to the next smaller element in it.
+double gapOfWindows(net::MaxPoolOp op, const Tensor &x, const Tensor &most) {
+  double scale = std::max(largest(x), 1e-30), gap = 1;
+  reference::forEachIndex(most.shape, [&](const std::vector<int64_t> &at) {
+    Box box{{at[0], at[0] + 1}, {at[1], at[1] + 1}};
+    for (int d : {0, 1}) {
+      reference::Slide slide = reference::slideOf(d, x.shape[2 + d], op.getKernelSize(), op.getStrides(), {1}, op.getPadMode(), op.getPad());
+      int64_t begin = slide.under(at[2 + d], 0);
+      box.push_back({std::max<int64_t>(begin, 0), std::min(begin + slide.kernel, x.shape[2 + d])});
+    }
+    for (double value : reference::slice(x, box).values)
+      if (double distance = (most.at(at) - value) / scale; distance > 0)
+        gap = std::min(gap, distance);
+  });
+  return gap;
+}
+
 /// How far a step is from another side of any kink; 1 at most.
 double kinkDistance(net::NetworkOp network, const reference::Step &step) {
   double gap = 1;
@@ -75,12 +93,19 @@ double kinkDistance(net::NetworkOp network, const reference::Step &step) {
       gap = std::min(gap, gapBetween(operand(0), operand(1), shapeOf(op.getResult(0))));
     else if (auto reduce = dyn_cast<net::ReduceMaxOp>(op))
       gap = std::min(gap, gapOfMaximum(reduce, operand(0), step.values.find(op.getResult(0))->second));
+    else if (auto pool = dyn_cast<net::MaxPoolOp>(op))
+      gap = std::min(gap, gapOfWindows(pool, operand(0), step.values.find(op.getResult(0))->second));
   }
   return gap;
 }
 
 /// Bound of the elements of a parameter: products with it keep the size of the other factor.
 double boundOf(mlir::Value parameter) {
+  for (Operation *user : parameter.getUsers())
+    if (isa<net::Conv2DOp, net::Conv2DTransposeOp>(user) && user->getOperand(1) == parameter) {
+      std::vector<int64_t> shape = shapeOf(parameter);
+      return 1.5 / std::sqrt(static_cast<double>(std::max<int64_t>(1, shape[1] * shape[2] * shape[3])));
+    }
   for (Operation *user : parameter.getUsers())
     if (auto product = dyn_cast<net::MatMulOp>(user); product && product.getX2() == parameter) {
       std::vector<int64_t> shape = shapeOf(parameter);
@@ -109,14 +134,19 @@ void disturb(Tensor &tensor, Type element, Random &random) {
 
 /// Operators that move or choose elements and round nothing; what they repeat must stay equal.
 bool isExact(Operation *op) {
-  return isa<net::ReduceMaxOp, net::MaximumOp, net::MinimumOp, net::SelectOp, net::ReshapeOp, net::TransposeOp,
+  if (auto lower = dyn_cast<net::Lower>(op);
+      lower && llvm::is_contained({net::LoweringKind::View, net::LoweringKind::Regions}, lower.loweringKind()))
+    return true;
+  return isa<net::ReduceMaxOp, net::MaxPoolOp, net::MaximumOp, net::MinimumOp, net::SelectOp, net::TransposeOp, net::StridedSliceOp, net::TileOp,
+             net::StackOp, net::UnstackOp, net::TriuOp, net::TrilOp,
              net::BroadcastToOp, net::NegOp, net::AbsOp, net::ReLUOp, net::SignOp>(op);
 }
 
 /// Operators that add up terms: the sum of terms that cancel is as wrong as the terms are large, so rounding moves each
 /// term, not only the sum.
 bool addsTerms(Operation *op) {
-  return isa<net::MatMulOp, net::ReduceSumOp, net::ReduceMeanOp, net::MSELossOp>(op);
+  return isa<net::MatMulOp, net::ReduceSumOp, net::ReduceMeanOp, net::MSELossOp, net::AvgPoolOp, net::AdaptiveAvgPool2DOp, net::Conv2DOp,
+             net::Conv2DTransposeOp, net::Conv2DBackpropInputOp, net::Conv2DBackpropFilterOp, net::BatchNormOp>(op);
 }
 
 /// The step again, with rounding noise on every result.

@@ -68,8 +68,11 @@ Interpreter::Interpreter() {
   addPointwise(table);
   addReductions(table);
   addMovement(table);
+  addSelections(table);
   addLosses(table);
   addNormalisations(table);
+  addPooling(table);
+  addConvolutions(table);
   addOptimizers(table);
 }
 

@@ -34,8 +34,11 @@ void addProducts(Table &table);
 void addPointwise(Table &table);
 void addReductions(Table &table);
 void addMovement(Table &table);
+void addSelections(Table &table);
 void addLosses(Table &table);
 void addNormalisations(Table &table);
+void addPooling(Table &table);
+void addConvolutions(Table &table);
 void addOptimizers(Table &table);
 
 class Interpreter {

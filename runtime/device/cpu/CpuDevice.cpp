@@ -1,9 +1,10 @@
 #include "runtime/device/cpu/CpuDevice.h"
 
-#include "runtime/plan/Bfloat16.h"
-
+#include "runtime/comm/Region.h"
 #include "runtime/device/cpu/MatMul.h"
+#include "runtime/device/cpu/calls/Kernels.h"
 #include "runtime/device/cpu/WorkerPool.h"
+#include "runtime/plan/Bfloat16.h"
 #include "runtime/plan/PlanIndex.h"
 
 #include <algorithm>
@@ -20,6 +21,10 @@ namespace {
 constexpr size_t alignment = 64;
 /// Kernels take at most so many pointers; the plan checker knows the same number.
 constexpr size_t mostArguments = 48;
+
+/// Bytes read and written that make one task of a copy: small enough to balance, large enough to hide the hand-over.
+constexpr int64_t copyTaskBytes = 256 * 1024;
+constexpr int64_t mostCopyTasks = 64;
 
 /// Anonymous zeroed memory.
 class Mapping {
@@ -99,43 +104,30 @@ private:
   WorkerPool &pool;
 };
 
-/// Rows of contiguous bytes between two strided regions.
+/// Elements from one strided region to another, cut into tasks of equal length.
 class Copy final : public Operation {
 public:
-  explicit Copy(const CopySpec &spec) : spec(spec) {
-    std::vector<int64_t> at(spec.from.sizes.size(), 0);
-    bool contiguous = !at.empty() && spec.from.strides.back() == 1 && spec.to.strides.back() == 1;
-    outer = at.size() - (contiguous ? 1 : 0);
-    rowBytes = (contiguous ? spec.from.sizes.back() : 1) * spec.elementBytes;
-    for (size_t i = 0; i < outer; ++i)
-      rows *= spec.from.sizes[i];
-    counter.assign(outer, 0);
+  Copy(const CopySpec &spec, WorkerPool &pool) : spec(spec), count(spec.from.count()), pool(pool) {
+    int64_t bytes = 2 * count * static_cast<int64_t>(spec.elementBytes); // read and written
+    tasks = std::clamp<int64_t>(bytes / copyTaskBytes, 1, mostCopyTasks);
   }
   Status run() override {
-    std::fill(counter.begin(), counter.end(), 0);
-    int64_t from = spec.from.offset, to = spec.to.offset;
-    for (int64_t row = 0; row < rows; ++row) {
-      auto bytes = static_cast<int64_t>(spec.elementBytes);
-      std::memcpy(spec.target + to * bytes, spec.source + from * bytes, rowBytes);
-      for (size_t i = outer; i-- > 0;) {
-        from += spec.from.strides[i];
-        to += spec.to.strides[i];
-        if (++counter[i] < spec.from.sizes[i])
-          break;
-        from -= spec.from.strides[i] * spec.from.sizes[i];
-        to -= spec.to.strides[i] * spec.to.sizes[i];
-        counter[i] = 0;
-      }
-    }
+    pool.run(
+        tasks,
+        [](void *self, int64_t task, int) {
+          auto *copy = static_cast<Copy *>(self);
+          const CopySpec &spec = copy->spec;
+          Range piece = pieceOf(copy->count, task, copy->tasks);
+          comm::copyPart(spec.target, spec.to, spec.source, spec.from, piece.begin, piece.end, spec.elementBytes, false);
+        },
+        this);
     return {};
   }
 
 private:
   CopySpec spec;
-  size_t outer = 0;
-  size_t rowBytes = 0;
-  int64_t rows = 1;
-  std::vector<int64_t> counter;
+  int64_t count, tasks = 1;
+  WorkerPool &pool;
 };
 
 /// `value` as one element of `type`, in the low bytes.
@@ -209,29 +201,45 @@ public:
     auto made = device::prepareMatMul(spec, pool);
     if (!made)
       return made.error();
-    matmuls.push_back(made->get());
+    sharing.push_back(made->get());
+    return std::unique_ptr<Operation>(std::move(*made));
+  }
+  Result<std::unique_ptr<Operation>> prepareCall(const CallSpec &spec) override {
+    if (Status status = checkCall(spec); !status)
+      return status.error();
+    auto prepare = calls::table().find(spec.kernel);
+    if (prepare == calls::table().end())
+      return Error{ExitCode::BadFile, fmt::format("the device {} has no kernel '{}'", name(), spec.kernel), ""};
+    auto made = prepare->second(spec, pool);
+    if (!made)
+      return made.error();
+    sharing.push_back(made->get());
     return std::unique_ptr<Operation>(std::move(*made));
   }
   Result<std::unique_ptr<Operation>> prepareCopy(const CopySpec &spec) override {
-    return std::unique_ptr<Operation>(new Copy(spec));
+    return std::unique_ptr<Operation>(new Copy(spec, pool));
   }
   Result<std::unique_ptr<Operation>> prepareFill(const FillSpec &spec) override {
     return std::unique_ptr<Operation>(new Fill(spec));
   }
 
   Status finishPreparation() override {
-    size_t bytes = 0;
-    for (MatMulOperation *matmul : matmuls)
-      bytes = std::max(bytes, matmul->scratchBytes());
-    bytes = (bytes + alignment) / alignment * alignment;
-    scratch = Mapping(bytes * pool.size());
-    if (!scratch.data())
-      return outOfMemory("the workspace of matrix products", bytes * pool.size());
-    std::vector<std::byte *> blocks;
-    for (int worker = 0; worker < pool.size(); ++worker)
-      blocks.push_back(scratch.data() + worker * bytes);
-    for (MatMulOperation *matmul : matmuls)
-      matmul->setScratch(blocks);
+    ScratchSize most;
+    for (ScratchOperation *operation : sharing) {
+      most.worker = std::max(most.worker, operation->scratchSize().worker);
+      most.shared = std::max(most.shared, operation->scratchSize().shared);
+    }
+    auto aligned = [](size_t bytes) { return (bytes + alignment) / alignment * alignment; };
+    size_t worker = aligned(most.worker), bytes = worker * pool.size() + aligned(most.shared);
+    memory = Mapping(bytes);
+    if (!memory.data())
+      return outOfMemory("the workspace of library kernels", bytes);
+    Scratch scratch;
+    for (int i = 0; i < pool.size(); ++i)
+      scratch.workers.push_back(memory.data() + i * worker);
+    scratch.shared = memory.data() + worker * pool.size();
+    for (ScratchOperation *operation : sharing)
+      operation->setScratch(scratch);
     return {};
   }
 
@@ -246,14 +254,14 @@ public:
     return {};
   }
   Status synchronize() override { return {}; }
-  uint64_t allocatedBytes() const override { return arena.bytes() + scratch.bytes(); }
+  uint64_t allocatedBytes() const override { return arena.bytes() + memory.bytes(); }
 
 private:
   std::shared_ptr<KernelLibrary> kernels;
   WorkerPool pool;
   std::array<Caller, mostArguments + 1> callers;
-  Mapping arena, scratch;
-  std::vector<MatMulOperation *> matmuls; ///< owned by whoever prepared them; used only until finishPreparation
+  Mapping arena, memory; ///< of buffers, of operations at work
+  std::vector<ScratchOperation *> sharing; ///< owned by whoever prepared them; used only until finishPreparation
 };
 
 /// First number in the line of `path` that starts with `key` ("" = first line); none if there is no such file or number.

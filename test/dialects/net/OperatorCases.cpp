@@ -167,6 +167,60 @@ static void addMovement(std::vector<OperatorCase> &cases) {
   cases.push_back({"broadcast scalar", "BroadcastTo", {"f64"}, "{shape = array<i64: 5>}", "5xf64", "(()) -> (a)"});
 }
 
+static void addViews(std::vector<OperatorCase> &cases) {
+  auto add = [&](const char *op, const char *operand, const char *attributes, const char *result, const char *rule) {
+    cases.push_back({op, op, {operand}, attributes, result, rule});
+  };
+  add("ExpandDims", "3x4xf64", "{axis = 1}", "3x1x4xf64", "(a b) -> (a 1 b)");
+  add("ExpandDims", "3xf64", "{axis = -1}", "3x1xf64", "(a) -> (a 1)");
+  add("ExpandDims", "f64", "{axis = 0}", "1xf64", "(()) -> (1)");
+  add("Squeeze", "3x1x4x1xf64", "", "3x4xf64", "(a 1 b 1) -> (a b)");
+  add("Squeeze", "3x1x4x1xf64", "{axis = array<i64: -1>}", "3x1x4xf64", "(a 1 b 1) -> (a 1 b)");
+  add("Flatten", "3x4x2xf64", "", "3x8xf64", "(a b c) -> (a b), b by 2, whole c");
+  add("Flatten", "3xf64", "", "3x1xf64", "(a) -> (a 1)");
+}
+
+static void addRegions(std::vector<OperatorCase> &cases) {
+  auto add = [&](const char *op, std::vector<const char *> operands, const char *attributes, const char *result,
+                 const char *rule) { cases.push_back({op, op, operands, attributes, result, rule}); };
+  add("Slice", {"3x5xf64"}, "{begin = array<i64: 0, 1>, size = array<i64: -1, 3>}", "3x3xf64", "(a b) -> (a b), exchange b");
+  add("Slice", {"4x5x2xf64"}, "{begin = array<i64: 1, 0, 0>, size = array<i64: 1, 5, 2>}", "1x5x2xf64",
+      "(a b c) -> (1 b c), exchange a");
+  add("StridedSlice", {"3x5xf64"}, "{begin = array<i64: 0, -2>, end = array<i64: 3, -6>, strides = array<i64: 1, -2>}",
+      "3x2xf64", "(a b) -> (a b), exchange b");
+  add("StridedSlice", {"4x5x3xf64"},
+      "{begin = array<i64: 1, 0, 9, 0>, end = array<i64: 2, 0, 0, 3>, begin_mask = 8, ellipsis_mask = 2, "
+      "new_axis_mask = 4, shrink_axis_mask = 1}",
+      "5x1x3xf64", "(a b c) -> (b 1 c), exchange a");
+  add("StridedSlice", {"6x5xf64"}, "{begin = array<i64: 5>, end = array<i64: 0>, strides = array<i64: -2>, end_mask = 1}",
+      "3x5xf64", "(a b) -> (a b), exchange a");
+  add("Split", {"3x6xf64"}, "{axis = -1, output_num = 3}", "3x2xf64", "(a b) -> (a b, a b, a b), exchange b");
+  add("Split", {"4xf64"}, "", "4xf64", "(a) -> (a)");
+  add("SplitV", {"5x2xf64"}, "{size_splits = array<i64: 1, -1>}", "1x2xf64", "(a b) -> (1 b, a b), exchange a");
+  add("Unstack", {"3x2xf64"}, "{axis = 1}", "3xf64", "(a b) -> (a, a), exchange b");
+  add("Concat", {"3x2xf64", "3x4xf64", "3x1xf64"}, "{axis = 1}", "3x7xf64", "(a b, a b, a 1) -> (a b), exchange b");
+  add("Concat", {"2x3xi32", "1x3xi32"}, "", "3x3xi32", "(a b, 1 b) -> (a b), exchange a");
+  add("Stack", {"3x2xf64", "3x2xf64"}, "{axis = 1}", "3x2x2xf64", "(a b, a b) -> (a c b), whole c");
+  add("Stack", {"f64", "f64"}, "", "2xf64", "((), ()) -> (a), whole a");
+  add("Pad", {"3x2xf64"}, "{paddings = array<i64: 0, 0, 1, 2>}", "3x5xf64", "(a b) -> (a b), exchange b");
+  add("Pad", {"3x1xf64"}, "{paddings = array<i64: 1, 0, 0, 2>}", "4x3xf64", "(a 1) -> (a b), exchange a, exchange b");
+  add("MirrorPad", {"3x4xf64"}, "{paddings = array<i64: 2, 1, 0, 3>}", "6x7xf64", "(a b) -> (a b), exchange a, exchange b");
+  add("MirrorPad", {"3x2xf64"}, "{paddings = array<i64: 3, 3, 0, 0>, mode = \"SYMMETRIC\"}", "9x2xf64",
+      "(a b) -> (a b), exchange a");
+  add("Roll", {"3x5xf64"}, "{shift = array<i64: -2, 4>, axis = array<i64: 1, 0>}", "3x5xf64",
+      "(a b) -> (a b), exchange a, exchange b");
+  add("ReverseV2", {"3x5xf64"}, "{axis = array<i64: -1>}", "3x5xf64", "(a b) -> (a b), exchange b");
+  add("Tile", {"3x4xf64"}, "{multiples = array<i64: 2, 1>}", "6x4xf64", "(a b) -> (a b), exchange a");
+  add("Tile", {"3x1xf64"}, "{multiples = array<i64: 2, 3, 4>}", "2x9x4xf64", "(b 1) -> (a b c), exchange b");
+  add("Tile", {"3x1xf64"}, "{multiples = array<i64: 1, 4>}", "3x4xf64", "(a 1) -> (a b)");
+  add("Triu", {"3x4xf64"}, "", "3x4xf64", "(a b) -> (a b)");
+  add("Tril", {"2x4x3xf64"}, "{diagonal = -1}", "2x4x3xf64", "(a b c) -> (a b c)");
+  // y[1], y[3] = x[4], x[2]; y[0] = z[1]; y[2] and y[4] are filled.
+  add("CopyRegions", {"5xf64", "2xf64"},
+      "{shape = array<i64: 5>, regions = array<i64: 0, 4, 1, 2, -2, 2, 1, 1, 0, 1, 1, 1>, fill = 0.5}", "5xf64",
+      "(a, a) -> (a), exchange a");
+}
+
 static void addExpanded(std::vector<OperatorCase> &cases) {
   auto add = [&](const char *op, std::vector<const char *> operands, const char *attributes, const char *result,
                  const char *rule) { cases.push_back({op, op, operands, attributes, result, rule}); };
@@ -190,6 +244,74 @@ static void addExpanded(std::vector<OperatorCase> &cases) {
   add(loss, {"3x4xf64", "3xi32"}, "{sparse = true, reduction = \"none\"}", "3xf64", "(a b, a) -> (a)");
   cases.push_back({"Range", "Range", {}, "{limit = 5}", "5xi32", "() -> (a), whole a"});
   cases.push_back({"Range", "Range", {}, "{start = 7, limit = -2, delta = -3}", "3xi32", "() -> (a), whole a"});
+}
+
+static void addPooling(std::vector<OperatorCase> &cases) {
+  auto add = [&](const char *op, std::vector<const char *> operands, const char *attributes, const char *result,
+                 const char *rule) { cases.push_back({op, op, operands, attributes, result, rule}); };
+  const char *rule = "(n c h w) -> (n c i j), whole h, whole w, whole i, whole j";
+  for (const char *op : {"MaxPool", "AvgPool"}) {
+    add(op, {"2x3x4x6xf64"}, "{kernel_size = array<i64: 2>, strides = array<i64: 2>}", "2x3x2x3xf64", rule);
+    add(op, {"2x1x5x4xf64"}, "{kernel_size = array<i64: 3, 2>, strides = array<i64: 2, 1>, pad_mode = \"same\"}", "2x1x3x4xf64", rule);
+    add(op, {"1x2x5x5xf64"},
+        "{kernel_size = array<i64: 3>, strides = array<i64: 2>, pad_mode = \"pad\", pad = array<i64: 1, 0, 2, 1>}", "1x2x2x3xf64", rule);
+  }
+  add("AvgPool", {"1x2x5x5xf64"},
+      "{kernel_size = array<i64: 3>, pad_mode = \"pad\", pad = array<i64: 1>, count_include_pad = true}", "1x2x5x5xf64", rule);
+  add("MaxPoolGrad", {"2x3x4x6xf64", "2x3x2x3xf64"}, "{kernel_size = array<i64: 2>, strides = array<i64: 2>}", "2x3x4x6xf64",
+      "(n c h w, n c i j) -> (n c h w), whole h, whole w, whole i, whole j");
+  add("AvgPoolGrad", {"2x3x2x3xf64"},
+      "{input_size = array<i64: 2, 3, 4, 6>, kernel_size = array<i64: 2>, strides = array<i64: 2>}", "2x3x4x6xf64",
+      "(n c i j) -> (n c h w), whole h, whole w, whole i, whole j");
+  add("AdaptiveAvgPool2D", {"2x3x5x4xf64"}, "{output_size = array<i64: 2, 3>}", "2x3x2x3xf64", rule);
+  add("AdaptiveAvgPool2D", {"2x3x5x4xf64"}, "{output_size = array<i64: 1>}", "2x3x1x1xf64", rule);
+  add("AdaptiveAvgPool2DGrad", {"2x3x2x3xf64"}, "{input_size = array<i64: 2, 3, 5, 4>}", "2x3x5x4xf64",
+      "(n c i j) -> (n c h w), whole h, whole w, whole i, whole j");
+}
+
+static void addConvolutions(std::vector<OperatorCase> &cases) {
+  auto add = [&](const char *op, std::vector<const char *> operands, const char *attributes, const char *result,
+                 const char *rule) { cases.push_back({op, op, operands, attributes, result, rule}); };
+  const char *whole = ", whole h, whole w, whole s, whole t, whole i, whole j";
+  static std::vector<std::unique_ptr<std::string>> texts; // lives as long as the table
+  auto rule = [&](std::string text, const char *more = "") {
+    texts.push_back(std::make_unique<std::string>(text + more));
+    return texts.back()->c_str();
+  };
+  const char *forward = rule("(n c h w, o c s t) -> (n o i j), reduce c", whole);
+  add("Conv2D", {"2x3x5x6xf64", "4x3x3x2xf64"}, "", "2x4x3x5xf64", forward);
+  add("Conv2D", {"2x2x5x6xf64", "3x2x3x3xf64"}, "{pad_mode = \"same\", stride = array<i64: 2>}", "2x3x3x3xf64", forward);
+  add("Conv2D", {"1x2x6x5xf64", "2x2x2x3xf64"},
+      "{pad_mode = \"pad\", pad = array<i64: 1, 0, 2, 1>, stride = array<i64: 2, 1>, dilation = array<i64: 2, 1>, mode = 1, out_channel = 2}",
+      "1x2x3x6xf64", forward);
+  add("Conv2D", {"2x3x4x4xf64", "3x1x3x3xf64"}, "{pad_mode = \"same\", group = 3}", "2x3x4x4xf64",
+      rule("(n c h w, c 1 s t) -> (n c i j)", whole));
+  add("Conv2D", {"2x4x4x3xf64", "6x2x2x2xf64"}, "{group = 2, kernel_size = array<i64: 2>}", "2x6x3x2xf64",
+      rule("(n g h w, g c s t) -> (n g i j), g by 6, whole c", whole));
+  add("Conv2D", {"1x2x4x3xf64", "4x1x2x2xf64"}, "{group = 2}", "1x4x3x2xf64", rule("(n g h w, g 1 s t) -> (n g i j), g by 2", whole));
+  const char *backward = rule("(n o i j, o c s t) -> (n c h w)", ", whole h, whole w, reduce o, whole s, whole t, whole i, whole j");
+  add("Conv2DBackpropInput", {"2x4x3x5xf64", "4x3x3x2xf64"}, "{input_size = array<i64: 2, 3, 5, 6>}", "2x3x5x6xf64", backward);
+  add("Conv2DBackpropInput", {"2x6x3x2xf64", "6x2x2x2xf64"}, "{input_size = array<i64: 2, 4, 4, 3>, group = 2}", "2x4x4x3xf64",
+      rule("(n g i j, g c s t) -> (n g h w), g by 6, whole c", whole));
+  add("Conv2DTranspose", {"2x4x3x5xf64", "4x3x3x2xf64"}, "{stride = array<i64: 2>}", "2x3x7x10xf64", backward);
+  add("Conv2DTranspose", {"1x2x3x2xf64", "2x3x3x3xf64"}, "{stride = array<i64: 2>, pad_mode = \"same\"}", "1x3x6x4xf64", backward);
+  add("Conv2DTranspose", {"1x2x3x2xf64", "2x1x3x3xf64"},
+      "{group = 2, stride = array<i64: 2>, pad_mode = \"pad\", pad = array<i64: 1>, input_size = array<i64: 1, 2, 6, 4>}", "1x2x6x4xf64",
+      rule("(n c i j, c 1 s t) -> (n c h w)", whole));
+  add("Conv2DBackpropFilter", {"2x4x3x5xf64", "2x3x5x6xf64"}, "{filter_size = array<i64: 4, 3, 3, 2>}", "4x3x3x2xf64",
+      rule("(n o i j, n c h w) -> (o c s t), reduce n", whole));
+  add("Conv2DBackpropFilter", {"2x6x3x2xf64", "2x4x4x3xf64"}, "{filter_size = array<i64: 6, 2, 2, 2>, group = 2}", "6x2x2x2xf64",
+      rule("(n g i j, n g h w) -> (g c s t), reduce n, g by 6, whole c", whole));
+}
+
+static void addBatchNorm(std::vector<OperatorCase> &cases) {
+  auto add = [&](std::vector<const char *> operands, const char *attributes, const char *result, const char *rule,
+                 Domain domain = Domain::Any) { cases.push_back({"BatchNorm", "BatchNorm", operands, attributes, result, rule, domain}); };
+  const char *image = "(a b c d, b, b, b, b) -> (a b c d, b, b)";
+  add({"3x2x2x3xf64", "2xf64", "2xf64", "2xf64", "2xf64"}, "{is_training = true}", "3x2x2x3xf64", image);
+  add({"4x3xf64", "3xf64", "3xf64", "3xf64", "3xf64"}, "{is_training = true, epsilon = 0.01, momentum = 0.9}", "4x3xf64",
+      "(a b, b, b, b, b) -> (a b, b, b)");
+  add({"3x2x2x3xf64", "2xf64", "2xf64", "2xf64", "2xf64"}, "{is_training = false, epsilon = 0.1}", "3x2x2x3xf64", image, Domain::Positive);
 }
 
 static void addTraining(std::vector<OperatorCase> &cases) {
@@ -240,7 +362,12 @@ const std::vector<OperatorCase> &operatorCases() {
     addBinary(cases);
     addReductions(cases);
     addMovement(cases);
+    addViews(cases);
+    addRegions(cases);
     addExpanded(cases);
+    addPooling(cases);
+    addConvolutions(cases);
+    addBatchNorm(cases);
     addTraining(cases);
     return cases;
   }();
@@ -254,6 +381,11 @@ const std::map<std::string, std::string> &withoutGradient() {
       {"TanhGrad", "backward helper: second derivatives are not built"},
       {"SiLUGrad", "backward helper: second derivatives are not built"},
       {"GeLUGrad", "backward helper: second derivatives are not built"},
+      {"Conv2DBackpropInput", "backward helper: second derivatives are not built"},
+      {"Conv2DBackpropFilter", "backward helper: second derivatives are not built"},
+      {"MaxPoolGrad", "backward helper: second derivatives are not built"},
+      {"AvgPoolGrad", "backward helper: second derivatives are not built"},
+      {"AdaptiveAvgPool2DGrad", "backward helper: second derivatives are not built"},
       {"Range", "constant"},
       {"MSELossGrad", "backward helper: second derivatives are not built"},
       {"ApplyMomentum", "a step of the optimizer is not part of the loss"},
