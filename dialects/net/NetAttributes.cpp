@@ -165,6 +165,7 @@ void setStrategyOrigin(Operation *op, StringRef origin) {
 
 void clearStrategy(Operation *op) {
   op->removeAttr(kInStrategy);
+  op->removeAttr(kOutStrategy);
   op->removeAttr(kOrigin);
 }
 

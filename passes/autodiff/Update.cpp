@@ -1,4 +1,5 @@
 // From gradients to new parameters: one step of the optimizer per parameter.
+#include "dialects/net/NetOps.h"
 #include "passes/autodiff/Passes.h"
 
 using namespace mlir;

@@ -7,6 +7,7 @@
 #include "passes/partition/Widen.h"
 #include "passes/sharding/Convert.h"
 #include "passes/sharding/Decisions.h"
+#include "passes/sharding/OutStrategy.h"
 
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -108,11 +109,14 @@ private:
 
   bool isPartial(Value root) const { return dist::shardingOf(root).isPartial(); }
 
-  /// The root with its partial axes completed.
+  /// The operator leaves its result as it shall be: nothing is partial, and no out_strategy wants it otherwise.
+  bool isPlaced(Value root) const { return !isPartial(root) && dist::shardingOf(root) == own.lookup(root); }
+
+  /// The root with its partial axes completed, and as its operator's out_strategy wants it.
   Value completedValue(Value root) {
     auto &list = versions[root];
     if (list.empty())
-      list.push_back({own[root], isPartial(root) ? moves.complete(root, own[root], completionReasons[root]) : root});
+      list.push_back({own[root], isPlaced(root) ? root : moves.complete(root, own[root], completionReasons[root])});
     return list.front().value;
   }
 
@@ -241,8 +245,30 @@ private:
     for (size_t i = 0; i < op->getNumResults(); ++i)
       results.push_back(resultSharding(facts.rule, *assignment, i));
     placeResults(op, facts, piecesOf(*assignment), results);
+    leaveAsWanted(op, results);
     roundResults(op, rounded);
     return success();
+  }
+
+  /// How the user wants result `i` of an operator that leaves it as `left`; nothing where it stays so.
+  std::optional<Sharding> wantedResult(Operation *op, size_t i, const Sharding &left) const {
+    auto wanted = net::getOutStrategy(op);
+    if (!wanted || net::getPhase(op) != net::Phase::Forward)
+      return std::nullopt;
+    bool agrees = true;
+    for (auto [dim, count] : llvm::enumerate((*wanted)[i]))
+      agrees &= left.pieces(dim) == count;
+    return agrees ? std::nullopt : std::optional(outSharding(left.canonical(), (*wanted)[i]));
+  }
+
+  /// Results are completed to what out_strategy says at once.
+  void leaveAsWanted(Operation *op, const std::vector<Sharding> &left) {
+    for (auto [i, result] : llvm::enumerate(op->getResults()))
+      if (auto wanted = wantedResult(op, i, left[i])) {
+        own[result] = *wanted;
+        if (!isPartial(result))
+          completionReasons[result] = "out_strategy of '" + net::getUserName(op).str() + "'";
+      }
   }
 
   /// Whoever reads a result that was computed in f32 for a narrow type reads the rounded one.
@@ -313,6 +339,10 @@ private:
     for (auto [result, value, element] : llvm::zip(op->getResults(), results, rounded)) {
       net::setValueNames(value.getDefiningOp(), {net::getValueName(result)});
       Value shown = element ? roundResult(value, element) : value;
+      if (auto wanted = wantedResult(op, result.getResultNumber(), own[shown])) {
+        shown = versionOf(shown, *wanted, op, "out_strategy of '" + net::getInstanceName(op).str() + "'");
+        place(shown, *wanted);
+      }
       Sharding sharding = own[shown]; // a copy: the map may grow
       own[result] = sharding;
       result.setType(dist::withSharding((element ? shown : result).getType(), sharding));

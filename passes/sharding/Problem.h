@@ -32,6 +32,7 @@ struct ProblemOperator {
   std::vector<int32_t> operands; ///< tensors
   std::vector<int32_t> results;
   std::optional<Pieces> configured; ///< what the user decided
+  std::vector<Sharding> out;        ///< of its results, where the user decided that too; else empty
   std::vector<int32_t> repeats; ///< around it, the outermost first: indices into Problem::repeats
   int64_t rounds = 1;           ///< how often a step runs it: the product of their rounds
   /// Modelled time of the operator alone on the largest shards, in us; absent: not priced.
@@ -79,6 +80,8 @@ struct Placement {
   std::vector<Sharding> results;        ///< completed
 };
 Placement placementOf(const OperatorFacts &facts, const Pieces &pieces, int64_t devices);
+/// The same with the results as the user wants them.
+Placement placementOf(const ProblemOperator &op, const Pieces &pieces, int64_t devices);
 
 /// A tensor from or to which repeats hand a value.
 struct Handover {

@@ -87,7 +87,7 @@ private:
   std::vector<std::vector<int32_t>> consumers; // of each tensor, ascending
 
   void decide(size_t op, Choice choice) {
-    decided[op] = placementOf(problem.operators[op].facts, choice.pieces, problem.devices);
+    decided[op] = placementOf(problem.operators[op], choice.pieces, problem.devices);
     choices[op] = std::move(choice);
   }
 
