@@ -79,7 +79,7 @@ public:
   }
 
   Network build() {
-    int64_t wanted = random.between(3, 30);
+    int64_t wanted = random.between(5, 31);
     pool.push_back(addMatMul(0));
     while (static_cast<int64_t>(network.nodes.size()) < wanted)
       grow();
@@ -175,11 +175,11 @@ private:
   void grow() {
     using Step = int (Builder::*)(int);
     static const std::vector<std::pair<int, Step>> steps = {
-        {16, &Builder::addUnary},   {18, &Builder::addBinary},    {16, &Builder::addMatMul}, {7, &Builder::addBiasAdd},
+        {24, &Builder::addUnary},   {18, &Builder::addBinary},    {16, &Builder::addMatMul}, {7, &Builder::addBiasAdd},
         {8, &Builder::addSelect},   {13, &Builder::addReduction}, {9, &Builder::addReshape}, {8, &Builder::addTranspose},
         {5, &Builder::addBroadcast}, {4, &Builder::addCast},      {4, &Builder::addElementLoss}, {5, &Builder::addTied},
         {10, &Builder::addNormalised}, {3, &Builder::addRange},
-        {26, &Builder::addFunction}, {14, &Builder::addQuotient}, {14, &Builder::addLogical}, {11, &Builder::addChoice},
+        {46, &Builder::addFunction}, {16, &Builder::addQuotient}, {20, &Builder::addLogical}, {12, &Builder::addChoice},
         {14, &Builder::addTermLoss}};
     int total = 0;
     for (const auto &[weight, step] : steps)
@@ -234,9 +234,13 @@ private:
         {"Mish", {-0.4, most}}, {"SeLU", {-1.8, 1.1 * most}}, {"Elu", {-1, most}}, {"LeakyReLU", {-most, most}},
         {"ZerosLike", {0, 0}}, {"OnesLike", {1, 1}}};
     auto bound = bounds.find(op);
-    if (bound == bounds.end()) // to whole numbers
-      return node(op, arguments, shape(x), -most - 1, most + 1);
-    return node(op, arguments, shape(x), bound->second.first, bound->second.second);
+    bool isWhole = bound == bounds.end();
+    int result = isWhole ? node(op, arguments, shape(x), -most - 1, most + 1)
+                         : node(op, arguments, shape(x), bound->second.first, bound->second.second);
+    if (!isWhole && !op.ends_with("Like"))
+      return result;
+    // Gradients have to reach what is below.
+    return node("Add", use(result) + ", " + use(x), shape(x), values[result].low + values[x].low, values[result].high + values[x].high);
   }
 
   /// The less common functions of two elements; the second operand of quotients is away from 0.
@@ -620,7 +624,7 @@ private:
   }
 
   /// A loss of terms: one per element, their sum or their mean.
-  int termLoss(int x, const std::string &reduction, const Shape &result) {
+  int termLoss(int x, const std::string &reduction, Shape result) {
     static const std::vector<std::string> ops = {"L1Loss", "SmoothL1Loss", "BinaryCrossEntropy", "BCEWithLogitsLoss", "KLDivLoss"};
     std::string op = random.pick(ops);
     int y = valueOfShape(shape(x), x);

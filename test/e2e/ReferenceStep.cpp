@@ -98,7 +98,8 @@ double gapOfQuotients(const Tensor &x, const Tensor &y, const std::vector<int64_
   double gap = 1;
   reference::forEachIndex(shape, [&](const std::vector<int64_t> &index) {
     double quotient = reference::broadcastAt(x, index) / reference::broadcastAt(y, index);
-    gap = std::min(gap, std::abs(quotient - std::round(quotient)) / std::max(1.0, std::abs(quotient)));
+    if (double distance = std::abs(quotient - std::round(quotient)); distance > 0)
+      gap = std::min(gap, distance / std::max(1.0, std::abs(quotient)));
   });
   return gap;
 }
@@ -114,7 +115,8 @@ double kinkDistance(net::NetworkOp network, const reference::Step &step) {
     if (isa<net::MaximumOp, net::MinimumOp, net::L1LossOp, net::GreaterOp, net::GreaterEqualOp, net::LessOp, net::LessEqualOp,
                  net::EqualOp, net::NotEqualOp>(op))
       gap = std::min(gap, gapBetween(operand(0), operand(1), isa<net::L1LossOp>(op) ? operand(0).shape : shapeOf(op.getResult(0))));
-    else if (isa<net::FloorDivOp, net::FloorModOp, net::ModOp>(op))
+    else if (isa<net::FloorDivOp, net::FloorModOp, net::ModOp>(op) &&
+             isa<FloatType>(cast<RankedTensorType>(op.getResult(0).getType()).getElementType()))
       gap = std::min(gap, gapOfQuotients(operand(0), operand(1), shapeOf(op.getResult(0))));
     else if (auto most = dyn_cast<net::ReduceMaxOp>(op))
       gap = std::min(gap, gapOfExtremum(most, operand(0), result(0)));
