@@ -77,6 +77,7 @@ private:
   llvm::StringMap<net::ParamOp> paramByName;
   SmallVector<Attribute> expansions; // a record of each of those
   SmallVector<Operation *> expanded; // others stand in their places; their gradients still ask for them
+  DenseMap<Value, Value> standIns;   // of results of expanded operators
   MoveBuilder moves;
 
   //===-- values ----------------------------------------------------------===//
@@ -337,6 +338,8 @@ private:
         return failure();
     }
     for (auto [result, value, element] : llvm::zip(op->getResults(), results, rounded)) {
+      if (Value standIn = standIns.lookup(value)) // a part may be expanded itself
+        value = standIn;
       net::setValueNames(value.getDefiningOp(), {net::getValueName(result)});
       Value shown = element ? roundResult(value, element) : value;
       if (auto wanted = wantedResult(op, result.getResultNumber(), own[shown])) {
@@ -347,8 +350,10 @@ private:
       own[result] = sharding;
       result.setType(dist::withSharding((element ? shown : result).getType(), sharding));
       result.replaceAllUsesWith(shown);
+      standIns[result] = shown;
     }
-    expansions.push_back(recordOf(op, brought));
+    if (!net::getWhole(op))
+      expansions.push_back(recordOf(op, brought));
     return success();
   }
 
