@@ -61,7 +61,7 @@ LogicalResult LaunchOp::verify() {
   return success();
 }
 
-static LogicalResult verifyRegions(Operation *op, std::optional<ArrayAttr> regions, size_t sources) {
+static LogicalResult verifyRegionLists(Operation *op, std::optional<ArrayAttr> regions, size_t sources) {
   if (regions && regions->size() != sources)
     return op->emitOpError() << "has " << regions->size() << " lists of regions for " << sources << " sources";
   return success();
@@ -70,7 +70,7 @@ static LogicalResult verifyRegions(Operation *op, std::optional<ArrayAttr> regio
 LogicalResult CopyOp::verify() {
   if (getSources().size() != 1 && !getRegions())
     return emitOpError("copies ") << getSources().size() << " sources without regions";
-  return verifyRegions(*this, getRegions(), getSources().size());
+  return verifyRegionLists(*this, getRegions(), getSources().size());
 }
 
 LogicalResult CallOp::verify() {
@@ -82,7 +82,7 @@ LogicalResult CallOp::verify() {
 LogicalResult CollectiveOp::verify() {
   if (getSources().empty() || getReasons().size() != getSources().size() || getBytes().size() != getSources().size() || getForOperators().size() != getSources().size())
     return emitOpError("needs a reason, bytes and an operator for each of its ") << getSources().size() << " tensors";
-  return verifyRegions(*this, getRegions(), getSources().size());
+  return verifyRegionLists(*this, getRegions(), getSources().size());
 }
 
 bool msc::plan_ir::isStep(Operation *op) {
