@@ -131,6 +131,7 @@ LogicalResult msc::autodiff::buildStateUpdates(NetworkOp network) {
       }
       auto update = builder.create<UpdateOp>(op->getLoc(), param.getValue(), op->getResult(from));
       setPhase(update, Phase::Update);
+      setInstanceName(update, ("update." + param.getName()).str());
     }
   });
   return result;
