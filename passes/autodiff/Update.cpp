@@ -132,6 +132,7 @@ LogicalResult msc::autodiff::buildStateUpdates(NetworkOp network) {
       }
       auto update = builder.create<UpdateOp>(op->getLoc(), param.getValue(), op->getResult(from));
       setPhase(update, Phase::Update);
+      setInstanceName(update, ("update." + param.getName()).str());
     }
   });
   return result;

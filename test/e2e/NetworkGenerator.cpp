@@ -28,7 +28,7 @@ static std::string typeText(const Value &value) {
 /// Number of results of an operator.
 static int resultsOf(const std::string &op) {
   static const std::map<std::string, int> several = {
-      {"LayerNorm", 3}, {"RmsNorm", 2}, {"NLLLoss", 2}, {"ArgMaxWithValue", 2}, {"ArgMinWithValue", 2}};
+      {"LayerNorm", 3}, {"BatchNorm", 3}, {"RmsNorm", 2}, {"NLLLoss", 2}, {"ArgMaxWithValue", 2}, {"ArgMinWithValue", 2}};
   auto found = several.find(op);
   return found == several.end() ? 1 : found->second;
 }
@@ -43,7 +43,7 @@ std::string Network::text(const std::map<std::string, std::string> &strategies, 
     out << "  param %" << parameter.name << ": " << typeText(parameter) << " = Normal(0.5)" << (parameter.state ? " {requires_grad: false}\n" : "\n");
   for (const Node &node : nodes) {
     out << "  %" << node.name;
-    for (size_t more = 1; more < std::max<size_t>(node.results, resultsOf(node.op)); ++more)
+    for (size_t more = 1; more < node.results; ++more)
       out << ", %" << node.name << "_" << more;
     out << " = " << node.op << "(" << node.arguments << ")";
     if (auto strategy = strategies.find(node.name); strategy != strategies.end())
@@ -134,7 +134,7 @@ private:
   int node(const std::string &op, const std::string &arguments, const Shape &shape, double low, double high,
            const std::string &type = "") {
     std::string name = "v" + std::to_string(network.nodes.size());
-    size_t results = op == "LayerNorm" || op == "BatchNorm" ? 3 : op == "RmsNorm" ? 2 : 1; // the further ones are not used
+    auto results = static_cast<size_t>(resultsOf(op)); // the further ones are not used
     network.nodes.push_back({name, op, arguments, results});
     int result = add({name, type.empty() ? network.type : type, shape, low, high});
     return magnitude(result) > mostMagnitude && type.empty() ? squash(result) : result;
@@ -187,11 +187,10 @@ private:
         {8, &Builder::addSelect},   {13, &Builder::addReduction}, {9, &Builder::addReshape}, {8, &Builder::addTranspose},
         {5, &Builder::addBroadcast}, {4, &Builder::addCast},      {4, &Builder::addElementLoss}, {5, &Builder::addTied},
         {10, &Builder::addNormalised}, {3, &Builder::addRange},
-        {7, &Builder::addView},     {6, &Builder::addSlice},      {7, &Builder::addParts},   {7, &Builder::addJoin},
-        {7, &Builder::addAround},   {4, &Builder::addTriangle},  {6, &Builder::addPool},     {8, &Builder::addConvolution},
-        {4, &Builder::addBatchNorm},
         {46, &Builder::addFunction}, {16, &Builder::addQuotient}, {20, &Builder::addLogical}, {12, &Builder::addChoice},
-        {14, &Builder::addTermLoss}};
+        {14, &Builder::addTermLoss}, {14, &Builder::addPool}, {18, &Builder::addConvolution}, {9, &Builder::addBatchNorm},
+        {18, &Builder::addView}, {16, &Builder::addSlice}, {20, &Builder::addParts}, {18, &Builder::addJoin},
+        {34, &Builder::addAround}, {14, &Builder::addTriangle}};
     int total = 0;
     for (const auto &[weight, step] : steps)
       total += weight;

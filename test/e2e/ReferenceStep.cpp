@@ -140,10 +140,10 @@ double kinkDistance(net::NetworkOp network, const reference::Step &step) {
       gap = std::min(gap, gapOfQuotients(operand(0), operand(1), shapeOf(op.getResult(0))));
     else if (auto most = dyn_cast<net::ReduceMaxOp>(op))
       gap = std::min(gap, gapOfExtremum(most, operand(0), result(0)));
-    else if (auto pool = dyn_cast<net::MaxPoolOp>(op))
-      gap = std::min(gap, gapOfWindows(pool, operand(0), result(0)));
     else if (auto least = dyn_cast<net::ReduceMinOp>(op))
       gap = std::min(gap, gapOfExtremum(least, operand(0), result(0)));
+    else if (auto pool = dyn_cast<net::MaxPoolOp>(op))
+      gap = std::min(gap, gapOfWindows(pool, operand(0), result(0)));
     else
       TypeSwitch<Operation *>(&op).Case<net::ArgMaxWithValueOp, net::ArgMinWithValueOp, net::ArgmaxOp, net::ArgminOp>(
           [&](auto search) { gap = std::min(gap, gapOfChoice(operand(0), result(0), search.dimension())); });
@@ -189,19 +189,20 @@ bool isExact(Operation *op) {
   if (auto lower = dyn_cast<net::Lower>(op);
       lower && llvm::is_contained({net::LoweringKind::View, net::LoweringKind::Regions}, lower.loweringKind()))
     return true;
-  return isa<net::ReduceMaxOp, net::MaxPoolOp, net::MaximumOp, net::MinimumOp, net::SelectOp, net::TransposeOp, net::StridedSliceOp, net::TileOp,
-             net::StackOp, net::UnstackOp, net::TriuOp, net::TrilOp,
-             net::ReduceMinOp, net::ArgMaxWithValueOp, net::ArgMinWithValueOp, net::FloorOp, net::CeilOp, net::RoundOp, net::TruncOp,
-             net::FloorDivOp, net::MaskedFillOp, net::ReLU6Op, net::ZerosLikeOp, net::OnesLikeOp, net::OneHotOp,
+  return isa<net::ReduceMaxOp, net::ReduceMinOp, net::ArgMaxWithValueOp, net::ArgMinWithValueOp, net::FloorOp, net::CeilOp,
+             net::RoundOp, net::TruncOp, net::FloorDivOp, net::MaskedFillOp, net::ReLU6Op, net::ZerosLikeOp, net::OnesLikeOp,
+             net::OneHotOp, net::MaxPoolOp, net::MaximumOp, net::MinimumOp, net::SelectOp, net::TransposeOp, net::StridedSliceOp,
+             net::TileOp, net::StackOp, net::UnstackOp, net::TriuOp, net::TrilOp,
              net::BroadcastToOp, net::NegOp, net::AbsOp, net::ReLUOp, net::SignOp>(op);
 }
 
 /// Operators that add up terms: the sum of terms that cancel is as wrong as the terms are large, so rounding moves each
 /// term, not only the sum.
 bool addsTerms(Operation *op) {
-  return isa<net::MatMulOp, net::ReduceSumOp, net::ReduceMeanOp, net::MSELossOp, net::AvgPoolOp, net::AdaptiveAvgPool2DOp, net::Conv2DOp,
-             net::Conv2DTransposeOp, net::Conv2DBackpropInputOp, net::Conv2DBackpropFilterOp, net::BatchNormOp, net::L1LossOp, net::SmoothL1LossOp,
-             net::KLDivLossOp, net::NLLLossOp, net::BCEWithLogitsLossOp, net::BinaryCrossEntropyOp>(op);
+  return isa<net::MatMulOp, net::ReduceSumOp, net::ReduceMeanOp, net::MSELossOp, net::L1LossOp, net::SmoothL1LossOp,
+             net::KLDivLossOp, net::NLLLossOp, net::BCEWithLogitsLossOp, net::BinaryCrossEntropyOp,
+             net::AvgPoolOp, net::AdaptiveAvgPool2DOp, net::Conv2DOp, net::Conv2DTransposeOp, net::Conv2DBackpropInputOp,
+             net::Conv2DBackpropFilterOp, net::BatchNormOp>(op);
 }
 
 /// The step again, with rounding noise on every result.

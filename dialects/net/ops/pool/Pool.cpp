@@ -140,7 +140,7 @@ static ShardingRule poolRule(Operation *op, Value large, Value small) {
   rule.add({.name = "c", .size = shape[1]});
   int32_t rows = addWholeImage(rule, shape, "h", "w"), windows = addWholeImage(rule, shapeOf(small), "i", "j");
   auto dims = [&](Value value) -> std::vector<DimFactors> {
-    int32_t first = shapeOf(value) == shape ? rows : windows;
+    int32_t first = value == small ? windows : rows;
     return {{0}, {1}, {first}, {first + 1}};
   };
   for (Value operand : op->getOperands())
