@@ -1,5 +1,7 @@
 #include "dialects/dist/Algebra.h"
 
+#include "dialects/dist/Lacking.h"
+#include "runtime/plan/RankClasses.h"
 #include "runtime/plan/Refinement.h"
 
 #include <algorithm>
@@ -18,54 +20,24 @@ bool samePlacement(const Sharding &a, const Sharding &b) {
   return a.canonical() == b.canonical();
 }
 
-LocalBoxes::LocalBoxes(const Sharding &sharding, const std::vector<int64_t> &shape)
-    : count(sharding.devices()), piece(shape.size(), std::vector<int32_t>(count)), boundaries(shape.size()) {
-  for (size_t dim = 0; dim < shape.size(); ++dim) {
-    int64_t pieces = sharding.pieces(dim);
-    for (int64_t p = 0; p < pieces; ++p)
-      boundaries[dim].push_back(pieceOf(shape[dim], p, pieces));
-    if (pieces == 1)
-      continue;
-    for (int32_t axis : sharding.dims[dim]) {
-      int64_t stride = 1;
-      for (size_t i = axis + 1; i < sharding.axes.size(); ++i)
-        stride *= sharding.axes[i];
-      int64_t size = sharding.axes[axis];
-      for (int64_t rank = 0; rank < count; ++rank)
-        piece[dim][rank] = static_cast<int32_t>(piece[dim][rank] * size + rank / stride % size);
-    }
+/// By classes of ranks: where the two have no common refinement, or more axes or dimensions than can be packed.
+static int64_t receivedByRank(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape) {
+  RankClasses classes(to.devices());
+  classes.addPieces(from);
+  classes.addPieces(to);
+  int64_t most = 0;
+  for (int64_t rank : classes.ranks()) {
+    Box wanted = to.localBox(shape, rank);
+    most = std::max(most, elementCount(wanted) - elementCount(intersect(from.localBox(shape, rank), wanted)));
   }
-}
-
-int64_t LocalBoxes::elements(int64_t rank) const {
-  int64_t product = 1;
-  for (size_t dim = 0; dim < piece.size(); ++dim)
-    product *= range(dim, rank).size();
-  return product;
-}
-
-Box LocalBoxes::box(int64_t rank) const {
-  Box result;
-  for (size_t dim = 0; dim < piece.size(); ++dim)
-    result.push_back(range(dim, rank));
-  return result;
-}
-
-int64_t commonElements(const LocalBoxes &a, int64_t rankOfA, const LocalBoxes &b, int64_t rankOfB) {
-  int64_t product = 1;
-  for (size_t dim = 0; dim < a.dims(); ++dim) {
-    const Range &left = a.range(dim, rankOfA), &right = b.range(dim, rankOfB);
-    product *= std::max<int64_t>(0, std::min(left.end, right.end) - std::max(left.begin, right.begin));
-  }
-  return product;
+  return most;
 }
 
 int64_t receivedElements(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape) {
-  LocalBoxes source(from, shape), target(to, shape);
-  int64_t most = 0;
-  for (int64_t rank = 0; rank < target.devices(); ++rank)
-    most = std::max(most, target.elements(rank) - commonElements(source, rank, target, rank));
-  return most;
+  auto common = overCommonMatrix(from, to);
+  if (!common || common->first.axes.size() > mostAxes || shape.size() > mostDims)
+    return receivedByRank(from, to, shape);
+  return Lacking(common->first.axes, shape).most(listsOf(common->first), listsOf(common->second));
 }
 
 bool slicesLocally(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape) {

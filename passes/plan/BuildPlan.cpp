@@ -7,6 +7,7 @@
 #include "passes/plan/ClusterFunction.h"
 #include "passes/plan/Passes.h"
 #include "passes/plan/RegionReason.h"
+#include "runtime/plan/RankClasses.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -116,7 +117,8 @@ private:
       return true;
     std::vector<SizeReference> shown = varyingSizes(pointers);
     std::map<std::vector<int64_t>, std::vector<int64_t>> sizes;
-    for (int64_t rank = 0; rank < devices(); ++rank) {
+    llvm::append_range(pointers, inside);
+    for (int64_t rank : ranksOfOwnSizes(pointers)) {
       std::vector<int64_t> own = localSizes(inside, varying, rank);
       if (sizes.try_emplace(localSizes(pointers, shown, rank), own).first->second != own)
         return false;
@@ -618,6 +620,14 @@ private:
     return sizes;
   }
 
+  /// Ranks, ascending, among which all combinations of the values' local sizes occur.
+  std::vector<int64_t> ranksOfOwnSizes(ArrayRef<Value> values) {
+    RankClasses classes(devices());
+    for (Value value : values)
+      classes.addSizes(dist::shardingOf(value), dist::globalShape(value.getType()));
+    return classes.ranks();
+  }
+
   /// One rank for each combination of local sizes that occurs with something to compute. The last rank comes first: its
   /// pieces are never the smaller ones.
   std::vector<int64_t> ranksWithOwnSizes(const ClusterSignature &signature) {
@@ -625,7 +635,7 @@ private:
     std::vector<SizeReference> varying = varyingSizes(pointers);
     std::set<std::vector<int64_t>> seen;
     std::vector<int64_t> ranks;
-    for (int64_t rank = devices() - 1; rank >= 0 && (ranks.empty() || !varying.empty()); --rank)
+    for (int64_t rank : llvm::reverse(ranksOfOwnSizes(pointers)))
       if (!isIdle(signature, rank) && seen.insert(localSizes(pointers, varying, rank)).second)
         ranks.push_back(rank);
     return ranks;

@@ -1,5 +1,6 @@
 // Programs and the bodies of their local steps.
 #include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/RankClasses.h"
 #include "runtime/plan/calls/Call.h"
 
 #include <algorithm>
@@ -154,10 +155,12 @@ Status checkVariants(const PlanIndex &index, const plan::Step &step) {
   std::set<std::vector<int64_t>> variants;
   for (const plan::Kernel::Variant &variant : kernel.variants())
     variants.insert({variant.inner().begin(), variant.inner().end()});
-  bool even = true;
+  RankClasses classes(index.devices());
   for (const plan::SizeOf &size : launch.inner())
-    even &= index.sharding(size.buffer()).isEven(index.shape(size.buffer()));
-  for (int64_t rank = 0; rank < (even ? 1 : index.devices()); ++rank) {
+    classes.addSizes(index.sharding(size.buffer()), index.shape(size.buffer()));
+  for (uint32_t buffer : step.writes())
+    classes.addSizes(index.sharding(buffer), index.shape(buffer));
+  for (int64_t rank : classes.ranks()) {
     std::vector<int64_t> inner;
     for (const plan::SizeOf &size : launch.inner())
       inner.push_back(index.localShape(size.buffer(), rank)[size.dim()]);

@@ -1,6 +1,7 @@
 // Tables of a plan: indices, shapes, names, machine code, memory.
 #include "runtime/plan/ElfImage.h"
 #include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/RankClasses.h"
 
 #include <algorithm>
 #include <cmath>
@@ -253,10 +254,10 @@ Status checkView(const PlanIndex &index, uint32_t view) {
   if (elementBytes(buffer.dtype()) != elementBytes(root.dtype()))
     return bad("view {} has type {}, the buffer '{}' that it shows {}", index.bufferTitle(view),
                dataTypeName(buffer.dtype()), root.name(), dataTypeName(root.dtype()));
-  auto even = [&](uint32_t which) { return index.sharding(which).isEven(index.shape(which)); };
-  // Even cuts give every rank the same count.
-  int64_t last = even(view) && even(index.root(view)) ? 1 : index.devices();
-  for (int64_t rank = 0; rank < last; ++rank)
+  RankClasses classes(index.devices());
+  for (uint32_t which : {view, index.root(view)})
+    classes.addSizes(index.sharding(which), index.shape(which));
+  for (int64_t rank : classes.ranks())
     if (index.localCount(view, rank) != index.localCount(index.root(view), rank))
       return bad("view {} has {} elements on rank {}, the buffer '{}' that it shows {}", index.bufferTitle(view),
                  index.localCount(view, rank), rank, root.name(), index.localCount(index.root(view), rank));
