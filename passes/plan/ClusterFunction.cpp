@@ -36,6 +36,17 @@ static bool worksInPlace(Operation *op, Type type) {
   return true;
 }
 
+/// Whether the loops of the cluster visit each element of the parameter once: nothing in it is larger, or shaped otherwise.
+static bool visitsOnce(const Unit &cluster, Value parameter) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(parameter.getType()).getShape();
+  return llvm::all_of(cluster.ops, [&](Operation *op) {
+    return llvm::all_of(op->getResults(), [&](Value result) {
+      auto type = cast<RankedTensorType>(result.getType());
+      return type.getNumElements() == 1 || type.getShape() == shape;
+    });
+  });
+}
+
 /// Whether only the operator that computes `output` reads the parameter inside the cluster; or all of the cluster runs over
 /// the elements of the parameter, and reads each before it writes it.
 static bool readsBeforeWriting(const Unit &cluster, net::UpdateOp update, Operation *writer) {
@@ -46,7 +57,7 @@ static bool readsBeforeWriting(const Unit &cluster, net::UpdateOp update, Operat
   bool mayShare = llvm::any_of(lower.inPlaceResults(), [&](auto pair) {
     return update.getNewValue() == writer->getResult(pair.first) && writer->getOperand(pair.second) == parameter;
   });
-  return mayShare && llvm::none_of(parameter.getUsers(), [&](Operation *user) {
+  return mayShare && visitsOnce(cluster, parameter) && llvm::none_of(parameter.getUsers(), [&](Operation *user) {
            return user != writer && llvm::is_contained(cluster.ops, user);
          });
 }

@@ -40,6 +40,8 @@ std::string Network::text(const std::map<std::string, std::string> &strategies, 
     out << " = " << node.op << "(" << node.arguments << ")";
     if (auto strategy = strategies.find(node.name); strategy != strategies.end())
       out << " {in_strategy: " << strategy->second << "}";
+    if (node.recompute)
+      out << " {recompute: true}";
     out << "\n";
   }
   out << "  return loss: %loss";
@@ -119,7 +121,7 @@ private:
   int node(const std::string &op, const std::string &arguments, const Shape &shape, double low, double high,
            const std::string &type = "") {
     std::string name = "v" + std::to_string(network.nodes.size());
-    network.nodes.push_back({name, op, arguments});
+    network.nodes.push_back({name, op, arguments, random.chance(10)});
     int result = add({name, type.empty() ? network.type : type, shape, low, high});
     return magnitude(result) > mostMagnitude && type.empty() ? squash(result) : result;
   }

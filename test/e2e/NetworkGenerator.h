@@ -27,6 +27,7 @@ struct Value {
 /// One operator: `%name = op(arguments) {strategy}`; results behind the first are %name_1, ... and not used.
 struct Node {
   std::string name, op, arguments;
+  bool recompute = false; ///< computed again in the backward pass
 };
 
 struct Network {

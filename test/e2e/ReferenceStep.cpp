@@ -99,8 +99,9 @@ Tensor drawParameter(net::ParamOp param, Random &random) {
   if (!holdsSquares(param))
     return draw(param.getValue(), param.getStateOf().empty() ? boundOf(param.getValue()) : 0.5, random);
   Tensor tensor = draw(param.getValue(), 0.125, random);
+  bool narrow = cast<RankedTensorType>(param.getValue().getType()).getElementType().isF32();
   for (double &value : tensor.values)
-    value += 0.375;
+    value = narrow ? static_cast<float>(value + 0.375) : value + 0.375;
   return tensor;
 }
 

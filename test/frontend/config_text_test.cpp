@@ -146,11 +146,11 @@ train {optimizer: SGD(learning_rate: Piecewise(rates: (0.1, 0.01), milestones: (
   %l = ReduceSum(%x)
   return loss: %l, out: %x
 }
-train {optimizer: SGD(learning_rate: Piecewise(rates: (0.1, 0.01, 0.1), milestones: (20, 10))), minimize: loss}
+train {optimizer: SGD(learning_rate: Piecewise(rates: (1, 2, 3), milestones: (20, 10))), minimize: loss}
 )T",
-     R"T(net.mir:5:85: error: 'milestones' expects ascending numbers of steps from 1 up, found '(20, 10)'
-    5 | train {optimizer: SGD(learning_rate: Piecewise(rates: (0.1, 0.01, 0.1), milestones: (20, 10))), minimize: loss}
-      |                                                                                     ^
+     R"T(net.mir:5:78: error: 'milestones' expects ascending numbers of steps from 1 up, found '(20, 10)'
+    5 | train {optimizer: SGD(learning_rate: Piecewise(rates: (1, 2, 3), milestones: (20, 10))), minimize: loss}
+      |                                                                              ^
 )T"},
     {"BetaIsOne", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)
