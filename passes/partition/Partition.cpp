@@ -74,6 +74,7 @@ private:
   DenseMap<Value, Value> replacedBy; // results of expanded operators: what stands in their place
   SmallVector<Attribute> expansions; // a record of each of those
   SmallVector<Operation *> expanded; // others stand in their places; their gradients still ask for them
+  DenseMap<Value, Value> standIns;   // of results of expanded operators
   MoveBuilder moves;
 
   //===-- values ----------------------------------------------------------===//
@@ -294,6 +295,9 @@ private:
         return failure();
     }
     for (auto [result, value] : llvm::zip(op->getResults(), results)) {
+      if (Value standIn = standIns.lookup(value)) // a part may be expanded itself
+        value = standIn;
+      standIns[result] = value;
       net::setValueNames(value.getDefiningOp(), {net::getValueName(result)});
       Sharding sharding = own[value]; // a copy: the map may grow
       own[result] = sharding;
@@ -301,7 +305,8 @@ private:
       replacedBy[result] = value;
       result.replaceAllUsesWith(value);
     }
-    expansions.push_back(recordOf(op));
+    if (!net::getWhole(op))
+      expansions.push_back(recordOf(op));
     return success();
   }
 
