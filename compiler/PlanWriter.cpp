@@ -179,6 +179,10 @@ private:
     if (auto values = schedule.getSchedule().getAs<ArrayAttr>("values"))
       for (Attribute value : values)
         entry->add_values(cast<FloatAttr>(value).getValueAsDouble());
+    if (auto warmup = schedule.getSchedule().getAs<IntegerAttr>("warmup"))
+      entry->set_warmup(warmup.getInt());
+    if (auto every = schedule.getSchedule().getAs<IntegerAttr>("every"))
+      entry->set_every(every.getInt());
   }
 
   uint32_t groupIndex(ArrayRef<int64_t> matrix, ArrayRef<int32_t> axes) {

@@ -108,7 +108,10 @@ private:
   std::string nameHere(llvm::StringRef name) const { return rounds.empty() ? name.str() : net::escapedName(name); }
   std::string freshVariable(llvm::StringRef name) const;
   bool runIf(const ast::If &branches, const ast::Assign &assign, Frame &frame);
-  bool takeCellAttributes(const ast::Call &call, llvm::ArrayRef<NamedValue> results, const Frame &frame);
+  bool takeCellAttributes(const ast::Call &call, llvm::ArrayRef<NamedValue> results, mlir::Operation *before,
+                          const Frame &frame);
+  /// The value of `recompute: ...`; nothing after reporting.
+  std::optional<bool> takeRecompute(const ast::Arg &field, const Environment &env);
   const ast::Graph *findCell(llvm::StringRef name) const;
 
   // Operators (ElaborateOperator.cpp).

@@ -2,6 +2,7 @@
 #include "frontend/Elaborate.h"
 
 #include "dialects/net/ConfigFields.h"
+#include "dialects/net/Recompute.h"
 #include "dialects/net/Suggest.h"
 #include "frontend/ForeignNames.h"
 #include "frontend/PrintValues.h"
@@ -80,6 +81,7 @@ private:
   std::string origin = "user", source; ///< who decided the strategies
   std::string instance;
   SmallVector<int64_t> alike; ///< see net::getAlike
+  bool recompute = false;
   size_t positional = 0; ///< next positional attribute
   bool isArityKnown = true; ///< false: an argument that nobody knows yet may be an operand or an attribute
 };
@@ -379,6 +381,17 @@ bool OperatorBuilder::takeStrategy(StringRef key, const ast::Arg &field) {
   return true;
 }
 
+std::optional<bool> Elaborator::takeRecompute(const ast::Arg &field, const Environment &env) {
+  FailureOr<Attribute> value = evaluator.evaluate(field.value, env);
+  if (failed(value))
+    return std::nullopt;
+  if (auto wanted = cast_or_null<BoolAttr>(convertAttribute(net::AttributeKind::Bool, *value, builder)))
+    return wanted.getValue();
+  error(field.value.place) << "'" << field.key << "' expects " << kindText(net::AttributeKind::Bool) << ", found '"
+                           << net::valueText(*value) << "'";
+  return std::nullopt;
+}
+
 bool OperatorBuilder::takeAttribute(const ast::Arg &field, const ast::Attributes &list) {
   std::string key = keyText(field.key);
   if (key == "in_strategy" || key == "out_strategy")
@@ -408,8 +421,9 @@ bool OperatorBuilder::takeAttribute(const ast::Arg &field, const ast::Attributes
     return static_cast<bool>(ordinals);
   }
   if (key == "recompute") {
-    error(field.keyPlace) << "'recompute' is not in this version";
-    return false;
+    std::optional<bool> wanted = parent.takeRecompute(field, frame.env);
+    recompute = wanted.value_or(false);
+    return wanted.has_value();
   }
   if (parent.isDump && !findSpec(key) && (list.label == "cnode_attrs" || list.label == "cnode_primal_attrs" || isDumpNoise(key)))
     return true;
@@ -494,6 +508,8 @@ bool OperatorBuilder::finish(Operation *op) {
     net::setStrategyOrigin(op, joinOrigin(origin, source));
   if (!alike.empty())
     net::setAlike(op, alike);
+  if (recompute)
+    net::setRecomputed(op);
   if (!instance.empty())
     net::setInstanceName(op, frame.prefix + instance);
   StringRef scope = call.origin.scope;

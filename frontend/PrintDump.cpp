@@ -2,6 +2,7 @@
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/ConfigFields.h"
 #include "dialects/net/Network.h"
+#include "dialects/net/Recompute.h"
 #include "dialects/net/RegionExchange.h"
 #include "frontend/PrintValues.h"
 #include "frontend/Printer.h"
@@ -207,6 +208,8 @@ void DumpPrinter::printNetOperator(Operation &op) {
   std::vector<std::string> attributes;
   for (const auto &[name, value] : userAttributes(&op))
     attributes.push_back(name + ": " + attributeText(value));
+  if (net::isRecomputed(&op))
+    attributes.push_back("recompute: true");
   if (byUser)
     attributes.insert(attributes.end(), strategies.begin(), strategies.end());
   addExchange(op, attributes);

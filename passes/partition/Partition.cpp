@@ -1,6 +1,7 @@
 // The pass `msc-partition`. One walk in order: every operator gets an axis assignment, its operands are brought to the
 // shardings that the assignment asks for, its results get theirs.
 #include "dialects/net/NetOps.h"
+#include "dialects/net/Recompute.h"
 #include "passes/partition/Inherit.h"
 #include "passes/partition/Moves.h"
 #include "passes/partition/Passes.h"
@@ -167,7 +168,7 @@ private:
 
   /// An addition of contributions to one gradient: terms that come from other forward operators.
   bool isAccumulation(Operation *op) const {
-    if (!addsPartials(op) || net::getPhase(op) != net::Phase::Backward)
+    if (!addsPartials(op) || net::getPhase(op) != net::Phase::Backward || net::isCopy(op))
       return false;
     return llvm::any_of(op->getOperands(), [&](Value term) {
       Operation *producer = rootOf(term).getDefiningOp();
@@ -191,12 +192,25 @@ private:
         if (auto target = gradientTarget(user->getResult(0)))
           return target;
       if (net::getPhase(user) == net::Phase::Update)
-        for (Value operand : user->getOperands())
-          if (rootOf(operand).getDefiningOp<net::ParamOp>() && shapeOf(operand) == shapeOf(gradient))
-            return own[rootOf(operand)];
+        if (auto target = storedTarget(gradient, user))
+          return target;
       if (Value result = resultBehind(use))
         return own[result];
     }
+    return std::nullopt;
+  }
+
+  /// The sharding of the parameter or state that an operator of the update brings together with a value; what becomes of
+  /// the value first (clipping, accumulation) is looked through.
+  std::optional<Sharding> storedTarget(Value value, Operation *user) {
+    for (Value operand : user->getOperands())
+      if (rootOf(operand).getDefiningOp<net::ParamOp>() && shapeOf(operand) == shapeOf(value))
+        return own[rootOf(operand)];
+    for (Value result : user->getResults())
+      if (shapeOf(result) == shapeOf(value))
+        for (Operation *next : result.getUsers())
+          if (auto target = storedTarget(result, next))
+            return target;
     return std::nullopt;
   }
 
@@ -294,6 +308,9 @@ private:
   }
 
   FailureOr<net::Assignment> assignmentFor(Operation *op, const OperatorFacts &facts) {
+    if (net::isCopy(op))
+      if (Operation *forward = forwardOf(op))
+        return uses[forward].assignment;
     auto strategy = net::getInStrategy(op);
     if (!strategy || net::getPhase(op) != net::Phase::Forward)
       return inheritAssignment(facts, hintsOf(op), devices);
@@ -328,6 +345,8 @@ private:
       net::setId(results.front().getDefiningOp(), *id);
     for (Operation *part : parts) {
       net::setPhase(part, net::getPhase(op));
+      if (net::isCopy(op))
+        net::setCopy(part);
       net::setScope(part, net::getScope(op));
       if (isa<net::Operator>(part)) {
         net::setInstanceName(part, partName(op, part));
@@ -393,7 +412,7 @@ private:
 
   /// Terms that are partial over the same axes are added while partial and completed once.
   bool addsPartialTerms(Operation *op) const {
-    if (!addsPartials(op) || net::getPhase(op) != net::Phase::Backward)
+    if (!addsPartials(op) || net::getPhase(op) == net::Phase::Forward || net::isCopy(op))
       return false;
     Type first = op->getOperand(0).getType();
     bool sums =
@@ -457,15 +476,27 @@ private:
     return sharding;
   }
 
-  /// Parameters and states decide, gradients follow.
+  /// Parameters and states decide, gradients follow; where no parameter is at hand, the one that a gradient is for.
   std::vector<ShardingHint> updateHints(Operation *op) {
     std::vector<ShardingHint> stored, others;
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       bool isStored = operand.getDefiningOp<net::ParamOp>() != nullptr;
-      (isStored ? stored : others).push_back({false, i, own[operand]});
+      auto target = isStored ? std::nullopt : gradientTarget(operand);
+      (isStored ? stored : others).push_back({false, i, target ? *target : own[operand]});
     }
     stored.insert(stored.end(), others.begin(), others.end());
     return stored;
+  }
+
+  /// The value of the forward pass that this one is computed again from; null for all others.
+  Value copiedFrom(Value root) {
+    Operation *copy = root.getDefiningOp();
+    Operation *forward = copy && net::isCopy(copy) ? forwardOf(copy) : nullptr;
+    if (!forward)
+      return {};
+    Value original = forward->getResult(cast<OpResult>(root).getResultNumber());
+    Value inPlace = standIns.lookup(original);
+    return inPlace ? inPlace : original;
   }
 
   /// How an operand is at hand in the context of the forward operator: as that one used it, as the value whose gradient
@@ -478,7 +509,7 @@ private:
     if (forward) {
       const Uses &record = uses[forward];
       for (auto [used, sharding] : llvm::zip(record.roots, record.shardings))
-        if (used == root)
+        if (used == root || used == copiedFrom(root))
           return sharding;
       if (Value result = resultBehind(operand))
         return own[result];

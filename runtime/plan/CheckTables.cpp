@@ -131,12 +131,14 @@ Status checkParameters(const plan::Plan &plan) {
 
 /// Number of values that a schedule of this kind takes: at least `least`, at most `most`.
 std::tuple<int, int> scheduleValues(const std::string &kind) {
-  if (kind == "constant" || kind == "power")
+  if (kind == "constant" || kind == "power" || kind == "correction" || kind == "cycle")
     return {1, 1};
   if (kind == "step")
     return {0, 0};
-  if (kind == "exponential" || kind == "cosine")
+  if (kind == "exponential" || kind == "decay" || kind == "cosine")
     return {3, 3};
+  if (kind == "polynomial")
+    return {4, 4};
   if (kind == "piecewise")
     return {1, 4095};
   return {1, 0};

@@ -38,8 +38,10 @@ public:
            parameter.trained() ? "trained" : "state", parameter.initializer().kind(), parameter.initializer().a(),
            parameter.initializer().b(), parameter.state_of().empty() ? "" : " of '" + parameter.state_of() + "'");
     for (const plan::Schedule &schedule : plan.schedules())
-      line("schedule '{}' in %{}: {}({})", schedule.name(), schedule.buffer(), schedule.kind(),
-           fmt::join(schedule.values(), ", "));
+      line("schedule '{}' in %{}: {}({}){}{}", schedule.name(), schedule.buffer(), schedule.kind(),
+           fmt::join(schedule.values(), ", "),
+           schedule.warmup() == 0 ? "" : fmt::format(", {} steps of warm-up", schedule.warmup()),
+           schedule.every() <= 1 ? "" : fmt::format(", every {} steps", schedule.every()));
     for (const plan::Kernel &kernel : plan.kernels()) {
       line("kernel '{}': {} arguments", kernel.name(), kernel.arguments());
       for (const plan::Kernel::Variant &variant : kernel.variants())

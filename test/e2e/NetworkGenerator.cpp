@@ -48,6 +48,8 @@ std::string Network::text(const std::map<std::string, std::string> &strategies, 
     out << " = " << node.op << "(" << node.arguments << ")";
     if (auto strategy = strategies.find(node.name); strategy != strategies.end())
       out << " {in_strategy: " << strategy->second << "}";
+    if (node.recompute)
+      out << " {recompute: true}";
     out << "\n";
   }
   out << "  return loss: %loss";
@@ -135,7 +137,7 @@ private:
            const std::string &type = "") {
     std::string name = "v" + std::to_string(network.nodes.size());
     auto results = static_cast<size_t>(resultsOf(op)); // the further ones are not used
-    network.nodes.push_back({name, op, arguments, results});
+    network.nodes.push_back({name, op, arguments, results, random.chance(10)});
     int result = add({name, type.empty() ? network.type : type, shape, low, high});
     return magnitude(result) > mostMagnitude && type.empty() ? squash(result) : result;
   }
@@ -1059,7 +1061,7 @@ private:
     while (network.nodes.size() < 5)
       loss = node("Mul", use(loss) + ", 0.75", {}, values[loss].low, values[loss].high);
     network.nodes.back().name == values[loss].name ? rename(loss) : rename(node("Neg", use(loss), {}, -1, 1));
-    network.optimizer = optimizer();
+    network.optimizer = optimizer() + treatment();
     dropUnusedInputs();
   }
 
@@ -1075,18 +1077,37 @@ private:
     });
   }
 
+  /// What becomes of gradients before the optimizer takes them.
+  std::string treatment() {
+    std::string text;
+    if (random.chance(15))
+      text += random.chance(50) ? ", loss_scale: FixedLossScale(4)" : ", loss_scale: DynamicLossScale(4, scale_window: 1)";
+    if (random.chance(10))
+      text += ", accumulate_steps: 2";
+    if (random.chance(15))
+      text += ", clip_value: 0.5";
+    if (random.chance(25))
+      text += ", clip_global_norm: 0.25";
+    return text;
+  }
+
   std::string optimizer() {
     std::string rest;
     if (random.chance(40))
       rest += ", weight_decay: 0.01";
     if (random.chance(30))
       rest += ", loss_scale: 2.0";
-    if (random.chance(50))
-      return "Momentum(learning_rate: 0.1, momentum: 0.9" + rest + (random.chance(40) ? ", use_nesterov: true)" : ")");
-    if (random.chance(50))
-      return "SGD(learning_rate: 0.05" + rest + ")";
-    bool nesterov = random.chance(50);
-    return "SGD(learning_rate: 0.05, momentum: 0.5" + rest + (nesterov ? ", nesterov: true)" : ", dampening: 0.25)");
+    switch (random.below(10)) {
+    case 0: return "Adam(0.01" + rest + (random.chance(40) ? ", use_nesterov: true)" : ")");
+    case 1: return "AdamW(0.01" + rest + ")";
+    case 2: return "AdamWeightDecay(0.01" + rest + ")";
+    case 3: return "Lamb(0.01" + rest + ")";
+    case 4: return "RMSProp(0.01" + rest + (random.chance(50) ? ", momentum: 0.5, centered: true)" : ")");
+    case 5: return "Adagrad(0.01" + rest + ")";
+    case 6: return "SGD(learning_rate: 0.05" + rest + ")";
+    case 7: return "SGD(learning_rate: 0.05, momentum: 0.5" + rest + (random.chance(50) ? ", nesterov: true)" : ", dampening: 0.25)");
+    default: return "Momentum(learning_rate: 0.1, momentum: 0.9" + rest + (random.chance(40) ? ", use_nesterov: true)" : ")");
+    }
   }
 
   Random &random;

@@ -314,12 +314,12 @@ help: every number of pieces is 1 or more; 1 leaves the dimension whole
     2 |   %a = ReLU(%x) {in_strategy: ((2, 4.0))}
       |                               ^
 )T"},
-    {"RecomputeOfOperator", networkOf(R"T(  %a = ReLU(%x) {recompute: true}
+    {"RecomputeOfOperator", networkOf(R"T(  %a = ReLU(%x) {recompute: 3}
   return out: %a
 )T"),
-     R"T(net.mir:2:18: error: 'recompute' is not in this version
-    2 |   %a = ReLU(%x) {recompute: true}
-      |                  ^~~~~~~~~
+     R"T(net.mir:2:29: error: 'recompute' expects true or false, found '3'
+    2 |   %a = ReLU(%x) {recompute: 3}
+      |                             ^
 )T"},
     {"NoInitializer", networkOf(R"T(  param %w: f32[32, 16]
   %a = MatMul(%x, %w)

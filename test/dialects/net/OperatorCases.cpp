@@ -425,6 +425,33 @@ static void addTraining(std::vector<OperatorCase> &cases) {
                    "(a, (), a) -> (a)"});
 }
 
+/// Optimizers that keep means of squares.
+static void addAdaptive(std::vector<OperatorCase> &cases) {
+  auto add = [&](const char *name, const char *op, std::vector<const char *> operands, const char *attributes, const char *rule) {
+    cases.push_back({name, op, std::move(operands), attributes, "3x4xf64", rule, Domain::Positive});
+  };
+  const char *t = "3x4xf64", *s = "f64";
+  const char *adamRule = "(a b, a b, a b, (), (), (), a b) -> (a b, a b, a b)";
+  add("adam", "Adam", {t, t, t, s, s, s, t}, "{beta1 = 0.9, beta2 = 0.99, epsilon = 0.125}", adamRule);
+  add("adam nesterov", "Adam", {t, t, t, s, s, s, t},
+      "{beta1 = 0.9, beta2 = 0.99, epsilon = 0.0, use_nesterov = true, weight_decay = 0.5, loss_scale = 2.0}", adamRule);
+  add("adamw", "Adam", {t, t, t, s, s, s, t},
+      "{beta1 = 0.9, beta2 = 0.99, epsilon = 0.125, decoupled = true, weight_decay = 0.5, loss_scale = 2.0}", adamRule);
+  add("adam weight decay", "AdamWeightDecay", {t, t, t, s, t},
+      "{beta1 = 0.9, beta2 = 0.99, epsilon = 0.125, weight_decay = 0.5, loss_scale = 2.0}",
+      "(a b, a b, a b, (), a b) -> (a b, a b, a b)");
+  add("lamb direction", "LambNextMV", {t, t, t, s, s, t},
+      "{beta1 = 0.9, beta2 = 0.99, epsilon = 0.125, weight_decay = 0.5, loss_scale = 2.0}",
+      "(a b, a b, a b, (), (), a b) -> (a b, a b, a b)");
+  add("lamb step", "LambUpdateWithLR", {t, s, s, s, t}, "", "(a b, (), (), (), a b) -> (a b)");
+  add("rmsprop", "ApplyRMSProp", {t, t, t, s, t},
+      "{decay = 0.9, momentum = 0.5, epsilon = 0.125, weight_decay = 0.5, loss_scale = 2.0}",
+      "(a b, a b, a b, (), a b) -> (a b, a b, a b)");
+  add("centered rmsprop", "ApplyCenteredRMSProp", {t, t, t, t, s, t}, "{decay = 0.9, momentum = 0.5, epsilon = 16.0}",
+      "(a b, a b, a b, a b, (), a b) -> (a b, a b, a b, a b)");
+  add("adagrad", "ApplyAdagrad", {t, t, s, t}, "{weight_decay = 0.5, loss_scale = 2.0}", "(a b, a b, (), a b) -> (a b, a b)");
+}
+
 const std::vector<OperatorCase> &operatorCases() {
   static const std::vector<OperatorCase> all = [] {
     std::vector<OperatorCase> cases;
@@ -443,6 +470,7 @@ const std::vector<OperatorCase> &operatorCases() {
     addBatchNorm(cases);
     addLosses(cases);
     addTraining(cases);
+    addAdaptive(cases);
     return cases;
   }();
   return all;
@@ -467,6 +495,13 @@ const std::map<std::string, std::string> &withoutGradient() {
       {"MSELossGrad", "backward helper: second derivatives are not built"},
       {"ApplyMomentum", "a step of the optimizer is not part of the loss"},
       {"SGD", "a step of the optimizer is not part of the loss"},
+      {"Adam", "a step of the optimizer is not part of the loss"},
+      {"AdamWeightDecay", "a step of the optimizer is not part of the loss"},
+      {"LambNextMV", "a step of the optimizer is not part of the loss"},
+      {"LambUpdateWithLR", "a step of the optimizer is not part of the loss"},
+      {"ApplyRMSProp", "a step of the optimizer is not part of the loss"},
+      {"ApplyCenteredRMSProp", "a step of the optimizer is not part of the loss"},
+      {"ApplyAdagrad", "a step of the optimizer is not part of the loss"},
   };
   return reasons;
 }
