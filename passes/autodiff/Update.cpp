@@ -1,6 +1,7 @@
 // From gradients to new parameters: what becomes of the gradients, then one step of the optimizer per parameter.
 #include "passes/autodiff/UpdateBuilder.h"
 
+using namespace mlir;
 using namespace msc;
 using namespace msc::net;
 

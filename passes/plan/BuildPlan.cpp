@@ -30,6 +30,8 @@ constexpr int64_t mostTasks = 64;
 /// a result would be evicted before its reader comes; written around, its lines are not fetched first. With 32 MiB of
 /// last level both ways are equally fast at 32 to 40 MiB (test/bench/codegen_bench.cpp).
 constexpr int64_t streamBytes = 48 * 1024 * 1024;
+/// Pointers that a kernel may take; plan checks know the same bound.
+constexpr size_t mostPointers = 48;
 /// Scalar operations of a product that make one task.
 constexpr int64_t taskFlops = 16 * 1000 * 1000;
 
@@ -89,7 +91,7 @@ private:
   /// A kernel is tried with all sizes that occur: operators that share no value may run together by their sizes alone.
   bool fits(const Unit &unit) {
     ClusterSignature signature = signatureOf(unit);
-    if (!pointersShowSizes(unit, signature))
+    if (signature.pointers().size() > mostPointers || !pointersShowSizes(unit, signature))
       return false;
     SmallVector<func::FuncOp> functions;
     bool built = true;
@@ -635,7 +637,8 @@ private:
     std::vector<SizeReference> varying = varyingSizes(pointers);
     std::set<std::vector<int64_t>> seen;
     std::vector<int64_t> ranks;
-    for (int64_t rank : llvm::reverse(ranksOfOwnSizes(pointers)))
+    std::vector<int64_t> candidates = ranksOfOwnSizes(pointers); // outlives the loop over it
+    for (int64_t rank : llvm::reverse(candidates))
       if (!isIdle(signature, rank) && seen.insert(localSizes(pointers, varying, rank)).second)
         ranks.push_back(rank);
     return ranks;

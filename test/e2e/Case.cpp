@@ -127,6 +127,8 @@ Result<Case> makeCase(uint64_t seed) {
                                         "semi_auto_parallel", "semi_auto_parallel", "semi_auto_parallel",
                                         "data_parallel", "data_parallel", "stand_alone"});
   Network network = generateNetwork(random);
+  while (std::ranges::all_of(network.parameters, [](const Value &parameter) { return parameter.state; })) // nothing to train
+    network = generateNetwork(random);
   test.type = network.type;
   if (test.mode == "data_parallel" && !takesDataParallel(network, test.devices))
     test.mode = random.chance(50) ? "auto_parallel" : "semi_auto_parallel";

@@ -743,7 +743,7 @@ train {optimizer: SGD(learning_rate: 0.1), minimize: loss, metric: 1}
      R"T(net.mir:5:60: error: unknown key 'metric' in the train block
     5 | train {optimizer: SGD(learning_rate: 0.1), minimize: loss, metric: 1}
       |                                                            ^~~~~~
-help: it takes accumulate_steps, clip_global_norm, clip_value, dataset_sink_mode, epochs, log_every, loss_scale, minimize, optimizer, seed, steps
+help: it takes accumulate_steps, amp_dtype, amp_level, clip_global_norm, clip_value, dataset_sink_mode, epochs, log_every, loss_scale, minimize, optimizer, seed, steps
 )T"},
     {"FolderInPrefix", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)

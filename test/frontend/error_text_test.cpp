@@ -390,7 +390,7 @@ help: expected one of in_strategy, out_strategy, sharding
      R"T(net.mir:2:13: error: unknown element type 'f23'
     2 |   param %w: f23[32, 16] = Zeros()
       |             ^~~
-help: expected one of f32, f64, i32, i64, bool
+help: did you mean 'f32'?
 )T"},
     {"SizeZero", networkOf(R"T(  param %w: f32[32, 0] = Zeros()
   return out: %x
@@ -718,7 +718,7 @@ help: did you mean 'fail'?
     {"EmptyImport", R"T(import ""
 network n(%x: f32[2]) { return out: %x }
 )T",
-     R"T(net.mir:1:8: error: cannot read '': No such file or directory
+     R"T(net.mir:1:8: error: this import names no file
     1 | import ""
       |        ^~
 )T"},

@@ -5,7 +5,7 @@
 // f64 as well; only integers and bools are whole numbers.
 #pragma once
 
-#include "dialects/net/Network.h"
+#include "dialects/net/NetOps.h"
 #include "test/reference/Tensor.h"
 
 #include "llvm/ADT/StringMap.h"

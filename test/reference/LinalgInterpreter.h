@@ -4,7 +4,7 @@
 
 #include "test/reference/Tensor.h"
 
-#include "dialects/net/Network.h"
+#include "dialects/net/NetOps.h"
 
 namespace msc::reference {
 

@@ -119,7 +119,7 @@ Value RandomNetwork::step() {
   Sizes shape = passes::shapeOf(x);
   auto rank = static_cast<int64_t>(shape.size());
   std::string name = "v" + std::to_string(names++);
-  switch (below(14)) {
+  switch (below(12)) {
   case 0:
   case 1: { // columns of a new or used parameter
     if (rank < 2)
@@ -184,8 +184,6 @@ Value RandomNetwork::step() {
     return {};
   }
   case 10:
-  case 11:
-  case 12:
     return movement(x, name);
   default: {
     const char *ops[] = {"ReLU", "Tanh", "Sigmoid", "Square", "Neg"};

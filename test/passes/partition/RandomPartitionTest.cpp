@@ -1,7 +1,7 @@
 // Random networks under random strategies: the partitioned training step, run on all ranks, gives the numbers of the
 // same step on global tensors. Prints what it covered.
-#include "passes/optimize/Passes.h"
 #include "dialects/net/NetOps.h"
+#include "passes/optimize/Passes.h"
 #include "passes/partition/MoveSteps.h"
 #include "passes/sharding/Convert.h"
 #include "test/passes/partition/RandomNetwork.h"
@@ -112,6 +112,12 @@ std::string checkRanks(TestNetwork &net, const reference::Tensors &given, const 
   return "";
 }
 
+/// Results of operators that others stand for are those of others then.
+bool staysItself(Value value) {
+  auto lower = value.getDefiningOp() ? dyn_cast<net::Lower>(value.getDefiningOp()) : net::Lower();
+  return !lower || lower.loweringKind() != net::LoweringKind::Expanded;
+}
+
 /// One network; returns what is wrong.
 std::string runOne(uint64_t seed, int64_t devices, const char *mode, Coverage &coverage) {
   NetContext context;
@@ -139,7 +145,7 @@ std::string runOne(uint64_t seed, int64_t devices, const char *mode, Coverage &c
   SmallVector<Value> checked; // values stay the same objects in the partitioned network
   for (Operation &op : net.network.getBody().front())
     if (isa<net::UpdateOp, net::ReturnOp>(op) || net::getPhase(&op) == net::Phase::Forward)
-      checked.append(op.operand_begin(), op.operand_end());
+      llvm::copy_if(op.getOperands(), std::back_inserter(checked), staysItself);
   if (!partitionAssigned(net))
     return "partition: " + joined(context.diagnostics);
   count(net, coverage);
@@ -169,7 +175,7 @@ std::string runOne(uint64_t seed, int64_t devices, const char *mode, Coverage &c
 
 TEST(RandomPartition, GivesTheNumbersOfOneDevice) {
   Coverage coverage;
-  uint64_t networks = std::getenv("MSC_LONG") ? 20000 : 1300;
+  uint64_t networks = std::getenv("MSC_LONG") ? 20000 : 1700;
   const int64_t devices[] = {1, 2, 3, 4, 6, 8};
   const char *modes[] = {"auto_parallel", "auto_parallel", "semi_auto_parallel", "data_parallel"};
   for (uint64_t seed = 1; seed <= networks; ++seed) {

@@ -327,11 +327,11 @@ TEST(PlanChecker, RegionsStayWithinTensorsAndRanks) {
   for (bool exchanges : {false, true}) {
     RegionPlan far(exchanges, whole, whole), twice(exchanges, whole, whole), open(exchanges, whole, whole);
     far.regions->mutable_regions(0)->set_source(0, 4);
-    EXPECT_NE(far.wrong().find("into 'y' (net.mir:2): a region does not lie within dimension 0"), std::string::npos);
+    EXPECT_NE(far.wrong().find("into 'y' (net.mir:3): a region does not lie within dimension 0"), std::string::npos);
     *twice.regions->add_regions() = twice.regions->regions(0);
     EXPECT_NE(twice.wrong().find("regions 0 and 1 write the same elements"), std::string::npos);
     open.regions->mutable_regions(0)->set_size(0, 4);
-    EXPECT_NE(open.wrong().find("leaves elements of 'y' (net.mir:2) without a value"), std::string::npos);
+    EXPECT_NE(open.wrong().find("leaves elements of 'y' (net.mir:3) without a value"), std::string::npos);
     if (exchanges)
       open.step->mutable_collective()->mutable_fill()->set_value(1);
     else
