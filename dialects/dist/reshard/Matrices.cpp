@@ -6,8 +6,9 @@ namespace msc::dist {
 
 namespace {
 
-/// Device counts with at most this many prime factors are searched over prime axes.
-constexpr size_t fewPrimes = 4;
+/// Device counts with at most this many prime factors are searched over prime axes, and with at most this many over all orders
+/// of them: 24 ranks in nodes of 8 would take several milliseconds.
+constexpr size_t fewPrimes = 4, fewestPrimes = 3;
 
 std::vector<int64_t> primeFactors(int64_t n) {
   std::vector<int64_t> factors;
@@ -54,11 +55,13 @@ std::vector<Matrix> searchedMatrices(const Matrix &common, const MachineModel &m
   int64_t devices = 1;
   for (int64_t axis : common)
     devices *= axis;
-  if (primeFactors(devices).size() > fewPrimes)
+  size_t primes = primeFactors(devices).size();
+  if (primes > fewPrimes)
     return {common};
   std::vector<Matrix> matrices = primeMatrices(common);
-  if (targetIsPartial || std::all_of(matrices.begin(), matrices.end(),
-                                     [&](const Matrix &matrix) { return alignsWithUnits(matrix, machine); }))
+  if (primes > fewestPrimes || targetIsPartial ||
+      std::all_of(matrices.begin(), matrices.end(),
+                  [&](const Matrix &matrix) { return alignsWithUnits(matrix, machine); }))
     return matrices;
   for (Matrix &matrix : primeMatrices({devices}))
     if (std::find(matrices.begin(), matrices.end(), matrix) == matrices.end())
