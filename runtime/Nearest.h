@@ -10,18 +10,21 @@
 
 namespace msc {
 
-/// Letters that have to be inserted, removed or replaced to turn `a` into `b`; upper and lower case count as equal.
+/// Letters that have to be inserted, removed, replaced or exchanged with their neighbour to turn `a` into `b`; upper and
+/// lower case count as equal.
 inline size_t editDistance(std::string_view a, std::string_view b) {
   auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
-  std::vector<size_t> row(b.size() + 1);
+  auto same = [&](size_t i, size_t j) { return lower(a[i]) == lower(b[j]); };
+  std::vector<size_t> before, last, row(b.size() + 1); // of the last two letters of `a`, and of this one
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
+    before = std::move(last);
+    last = row;
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (lower(a[i - 1]) != lower(b[j - 1]))});
-      diagonal = above;
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + !same(i - 1, j - 1)});
+      if (i > 1 && j > 1 && same(i - 1, j - 2) && same(i - 2, j - 1))
+        row[j] = std::min(row[j], before[j - 2] + 1);
     }
   }
   return row.back();

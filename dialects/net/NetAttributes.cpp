@@ -211,6 +211,8 @@ std::optional<Whole> getWhole(Operation *part) {
                cast<IntegerAttr>(whole[2]).getInt()};
 }
 void setWhole(Operation *part, Operation *whole, int64_t index) {
+  if (Attribute outer = whole->getAttr(kWhole))
+    return part->setAttr(kWhole, outer);
   Builder builder(part->getContext());
   part->setAttr(kWhole, builder.getArrayAttr({builder.getStringAttr(getInstanceName(whole)),
                                               builder.getStringAttr(whole->getName().stripDialect()),

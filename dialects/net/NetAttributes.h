@@ -64,7 +64,7 @@ void setGradientOfOperand(mlir::Operation *op, int64_t operand);
 llvm::SmallVector<int64_t> getResultFactors(mlir::Operation *op);
 void setResultFactors(mlir::Operation *op, llvm::ArrayRef<int64_t> factors);
 /// Operators that stand for another one: what users know. `name` is its instance name, `op` its mnemonic, `index` counts
-/// the expanded operators of a network.
+/// the expanded operators of a network. Parts of a part belong to the outermost one.
 struct Whole {
   llvm::StringRef name, op;
   int64_t index;

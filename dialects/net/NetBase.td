@@ -109,6 +109,15 @@ defvar Net_NotGeneric = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowering
 defvar Net_Expanded = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind", "expand"]>;
 defvar Net_InPlace = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg", "inPlaceResults"]>;
 
+// For `gradient` of piecewise constant operators: every gradient is zero.
+defvar Net_ZeroGradient = [{
+  ::llvm::LogicalResult $cppClass::buildGradient(::mlir::OpBuilder &, ::mlir::ValueRange,
+                                                 const ::llvm::SmallBitVector &,
+                                                 ::llvm::MutableArrayRef<::mlir::Value>) {
+    return ::llvm::success();
+  }
+}];
+
 // An operator that treats every element alike, with NumPy broadcasting of its operands. It brings `scalarBody`, one
 // scalar operation in `arith` and `math`; rule and lowering follow. `elements` is the ElementSet of the operands,
 // `resultElement` the C++ name of the way to find the element type of the result: "SameElement" or "BoolElement".
@@ -117,7 +126,7 @@ class Net_Pointwise<string mnemonic, list<string> inputs, list<Trait> traits = [
                    !listconcat([Net_Rule, lowering, Net_DefaultCost], traits)> {
   string elements = "Float";
   string elementsText = !cond(!eq(elements, "Float") : "floats", !eq(elements, "Number") : "numbers",
-                              !eq(elements, "Any") : "numbers or bool");
+                              !eq(elements, "Any") : "numbers or bool", !eq(elements, "Bool") : "bool");
   string resultElement = "SameElement";
   // Empty where the operator brings its own `infer`.
   code inference = [{
@@ -127,12 +136,14 @@ class Net_Pointwise<string mnemonic, list<string> inputs, list<Trait> traits = [
                                         ::msc::net::ResultElement::}] # resultElement # [{, results);
     }
   }];
+  // Empty where the operator's .cpp brings `buildGradient`, or has none.
+  code gradient = "";
   let results = (outs Net_Tensor:$output);
   let declarations = [{
     /// The operation on one element; `x` are the operands' elements.
     ::mlir::Value scalarBody(::mlir::ImplicitLocOpBuilder &b, ::mlir::ValueRange x);
   }];
-  let definitions = inference # [{
+  let definitions = inference # gradient # [{
     ::msc::net::ShardingRule $cppClass::shardingRule() { return ::msc::net::pointwiseRule(*this); }
     ::llvm::LogicalResult $cppClass::lowerToLinalg(
         ::mlir::OpBuilder &builder, ::mlir::ValueRange operands, ::mlir::TypeRange resultTypes,

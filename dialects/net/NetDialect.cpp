@@ -3,6 +3,7 @@
 #include "dialects/net/Documentation.h"
 #include "dialects/net/NetOps.h"
 #include "dialects/net/ops/support/Linalg.h"
+#include "dialects/net/ops/support/Losses.h"
 #include "dialects/net/ops/support/Rules.h"
 #include "dialects/net/ops/support/Words.h"
 

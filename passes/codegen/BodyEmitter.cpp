@@ -31,7 +31,8 @@ bool isSupportedInBody(mlir::Operation &op) {
                    arith::TruncIOp, arith::SIToFPOp, arith::UIToFPOp, arith::FPToSIOp, arith::FPToUIOp,
                    arith::IndexCastOp, arith::IndexCastUIOp, arith::BitcastOp>(op) ||
          mlir::isa<math_::ExpOp, math_::Exp2Op, math_::ExpM1Op, math_::LogOp, math_::Log2Op, math_::Log10Op,
-                   math_::Log1pOp, math_::TanhOp, math_::ErfOp, math_::SqrtOp, math_::RsqrtOp, math_::AbsFOp,
+                   math_::Log1pOp, math_::SinOp, math_::CosOp, math_::TanOp, math_::TanhOp, math_::ErfOp, math_::SqrtOp,
+                   math_::RsqrtOp, math_::AbsFOp,
                    math_::AbsIOp, math_::PowFOp, math_::FmaOp, math_::CeilOp, math_::FloorOp, math_::RoundOp,
                    math_::RoundEvenOp, math_::TruncOp, math_::CopySignOp>(op) ||
          mlir::isa<mlir::linalg::IndexOp, mlir::linalg::YieldOp>(op);
@@ -40,6 +41,8 @@ bool isSupportedInBody(mlir::Operation &op) {
 unsigned bodyCost(mlir::Operation &op) {
   if (mlir::isa<math_::PowFOp>(op))
     return 120;
+  if (mlir::isa<math_::SinOp, math_::CosOp, math_::TanOp>(op))
+    return 60;
   if (mlir::isa<math_::TanhOp, math_::ErfOp, math_::Log1pOp, math_::ExpM1Op>(op))
     return 35;
   if (mlir::isa<math_::ExpOp, math_::Exp2Op, math_::LogOp, math_::Log2Op, math_::Log10Op>(op))
@@ -255,6 +258,9 @@ Value *BodyEmitter::emitMath(mlir::Operation &op, ArrayRef<Value *> v) {
       .Case<math_::Log2Op>([&](auto) { return math.log2(v[0]); })
       .Case<math_::Log10Op>([&](auto) { return math.log10(v[0]); })
       .Case<math_::Log1pOp>([&](auto) { return math.log1p(v[0]); })
+      .Case<math_::SinOp>([&](auto) { return math.sin(v[0]); })
+      .Case<math_::CosOp>([&](auto) { return math.cos(v[0]); })
+      .Case<math_::TanOp>([&](auto) { return math.tan(v[0]); })
       .Case<math_::TanhOp>([&](auto) { return math.tanh(v[0]); })
       .Case<math_::ErfOp>([&](auto) { return math.erf(v[0]); })
       .Case<math_::SqrtOp>([&](auto) { return math.sqrt(v[0]); })

@@ -234,6 +234,69 @@ Value *VectorMath::log1p(Value *x) {
   return builder.CreateSelect(builder.CreateFCmpOEQ(x, constant(type, 0.0)), x, result);
 }
 
+Value *VectorMath::throughDouble(Value *x, Value *(VectorMath::*f)(Value *)) {
+  Type *type = x->getType(), *wide = builder.getDoubleTy();
+  if (auto *vector = llvm::dyn_cast<llvm::VectorType>(type))
+    wide = llvm::VectorType::get(wide, vector->getElementCount());
+  return builder.CreateFPTrunc((this->*f)(builder.CreateFPExt(x, wide)), type);
+}
+
+// pi / 2 in three parts. The first product is subtracted without rounding, the second in two doubles, so that an argument
+// near a multiple of pi / 2 keeps all digits.
+VectorMath::Turned VectorMath::turned(Value *x) {
+  Type *type = x->getType();
+  auto number = [&](double value) { return constant(type, value); };
+  Value *shifted = fma(x, number(0x1.45f306dc9c883p-1), number(doubled.magic));
+  Value *n = builder.CreateFSub(shifted, number(doubled.magic)), *minusN = builder.CreateFNeg(n);
+  Value *first = fma(minusN, number(0x1.921fb54442d18p0), x);
+  Value *product = builder.CreateFMul(minusN, number(0x1.1a62633145c07p-54));
+  Value *productLow = fma(minusN, number(0x1.1a62633145c07p-54), builder.CreateFNeg(product));
+  Value *r = builder.CreateFAdd(first, product);
+  Value *taken = builder.CreateFSub(r, first); // the sum of two: what rounding lost
+  Value *lost = builder.CreateFAdd(builder.CreateFSub(first, builder.CreateFSub(r, taken)), builder.CreateFSub(product, taken));
+  Value *low = fma(minusN, number(-0x1.f1976b7ed8fbcp-110), builder.CreateFAdd(lost, productLow));
+  r = atLeast(atMost(r, 0.8), -0.8); // arguments that are too large
+  low = atLeast(atMost(low, 0x1p-30), -0x1p-30);
+  Value *z = builder.CreateFMul(r, r);
+  Value *half = builder.CreateFMul(z, number(0.5)), *most = builder.CreateFSub(number(1.0), half);
+  // cos(r + low) = 1 - z / 2 + (z^2 Q(z) - r low), the rounding of 1 - z / 2 put back.
+  Value *rest = builder.CreateFSub(builder.CreateFSub(number(1.0), most), half);
+  Value *series = fma(builder.CreateFMul(z, z), horner(cosF64, z), builder.CreateFNeg(builder.CreateFMul(r, low)));
+  Value *cosine = builder.CreateFAdd(most, builder.CreateFAdd(rest, series));
+  Value *sine = builder.CreateFAdd(r, fma(builder.CreateFMul(r, z), horner(sinF64, z), low));
+  Value *quadrant = builder.CreateBitCast(shifted, integerType(type));
+  auto isSet = [&](uint64_t bit) {
+    return builder.CreateICmpNE(builder.CreateAnd(quadrant, bits(type, bit)), bits(type, 0));
+  };
+  return {sine, cosine, isSet(1), isSet(2)};
+}
+
+Value *VectorMath::sin(Value *x) {
+  if (!isDouble(x))
+    return throughDouble(x, &VectorMath::sin);
+  Turned t = turned(x);
+  Value *size = builder.CreateSelect(t.isOdd, t.cosine, t.sine);
+  Value *result = builder.CreateSelect(t.isHalf, builder.CreateFNeg(size), size);
+  return builder.CreateSelect(builder.CreateFCmpOEQ(x, constant(x->getType(), 0.0)), x, result); // -0 stays -0
+}
+
+Value *VectorMath::cos(Value *x) {
+  if (!isDouble(x))
+    return throughDouble(x, &VectorMath::cos);
+  Turned t = turned(x);
+  Value *size = builder.CreateSelect(t.isOdd, t.sine, t.cosine);
+  return builder.CreateSelect(builder.CreateXor(t.isOdd, t.isHalf), builder.CreateFNeg(size), size);
+}
+
+Value *VectorMath::tan(Value *x) {
+  if (!isDouble(x))
+    return throughDouble(x, &VectorMath::tan);
+  Turned t = turned(x);
+  Value *above = builder.CreateSelect(t.isOdd, builder.CreateFNeg(t.cosine), t.sine);
+  Value *result = builder.CreateFDiv(above, builder.CreateSelect(t.isOdd, t.sine, t.cosine));
+  return builder.CreateSelect(builder.CreateFCmpOEQ(x, constant(x->getType(), 0.0)), x, result);
+}
+
 Value *VectorMath::tanh(Value *x) {
   Type *type = x->getType();
   Value *a = abs(x);

@@ -1,9 +1,11 @@
-// exp, log, tanh, erf, pow and friends as straight-line LLVM IR on scalars or vectors of f32 and f64.
+// exp, log, sin, tanh, erf, pow and friends as straight-line LLVM IR on scalars or vectors of f32 and f64.
 //
 // No library is called and no estimate instruction is used, so every CPU with FMA computes the same bits. NaN survives
 // everywhere. Errors in units in the last place (the test VectorMathTest holds them):
 //   f32: exp 1.3, log 1.0, tanh 1.5, erf 2, pow 0.6 (computed in f64), expm1 4, log1p 2, rsqrt 1.5
 //   f64: exp 1.1, log 1, tanh 1.5, erf 2, pow 4 (2 for |y log x| < 10), expm1 4, log1p 2
+//   for |x| <= 2^31 f32: sin, cos, tan 0.6 (computed in f64); f64: sin, cos 1, tan 3. Beyond, sin and cos are some number
+//   in [-1, 1].
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
@@ -23,6 +25,9 @@ public:
   llvm::Value *log2(llvm::Value *x);
   llvm::Value *log10(llvm::Value *x);
   llvm::Value *log1p(llvm::Value *x);
+  llvm::Value *sin(llvm::Value *x);
+  llvm::Value *cos(llvm::Value *x);
+  llvm::Value *tan(llvm::Value *x);
   llvm::Value *tanh(llvm::Value *x);
   llvm::Value *erf(llvm::Value *x);
   llvm::Value *sqrt(llvm::Value *x);
@@ -56,6 +61,13 @@ private:
   void split(llvm::Value *x, llvm::Value *&mantissa, llvm::Value *&exponent);
   llvm::Value *normalised(llvm::Value *x, llvm::Value *&exponentOffset);
   llvm::Value *logSpecial(llvm::Value *x, llvm::Value *result);
+  /// x = n pi / 2 + angle; both for the angle, and n.
+  struct Turned {
+    llvm::Value *sine, *cosine, *isOdd, *isHalf; ///< n is odd; n mod 4 is 2 or 3
+  };
+  Turned turned(llvm::Value *x);
+  /// f(x) in f64, rounded to the type of x.
+  llvm::Value *throughDouble(llvm::Value *x, llvm::Value *(VectorMath::*f)(llvm::Value *));
   llvm::Value *powFinite(llvm::Value *positiveBase, llvm::Value *exponent);
 
   llvm::IRBuilderBase &builder;

@@ -51,6 +51,16 @@ def fit(function, weight, low, high, degree, rounds=12):
     return coefficients, worst
 
 
+def series(x, first, n):
+    """The Taylor series of a sine or cosine: the term x^n / n! and every second one behind it, with changing signs."""
+    term = total = first
+    while abs(term) > D("1e-58"):
+        n += 2
+        term = -term * x * x / (n * (n - 1))
+        total += term
+    return total
+
+
 def erf(x):
     term = total = x
     n = 0
@@ -107,6 +117,18 @@ def main():
         x = z.sqrt()
         return erf(x) / x - 1
 
+    def sin_p(z):
+        z = max(z, D("1e-6"))
+        x = z.sqrt()
+        return (series(x, x, 1) - x) / (x * z)
+
+    def cos_p(z):
+        z = max(z, D("1e-6"))
+        return (series(z.sqrt(), D(1), 0) - 1 + z / 2) / (z * z)
+
+    quarter = (PI / 4 + D("0.0005")) ** 2
+    show("sinF64", "double", *fit(sin_p, lambda z: z + D("1e-3"), D(0), quarter, 5))
+    show("cosF64", "double", *fit(cos_p, lambda z: z * z + D("1e-3"), D(0), quarter, 5))
     ln2 = D(2).ln()
     root = D(2).sqrt()
     s_max = (root - 1) / (root + 1)

@@ -72,6 +72,7 @@ private:
   llvm::StringMap<net::ParamOp> paramByName;
   SmallVector<Attribute> expansions; // a record of each of those
   SmallVector<Operation *> expanded; // others stand in their places; their gradients still ask for them
+  DenseMap<Value, Value> standIns;   // of results of expanded operators
   MoveBuilder moves;
 
   //===-- values ----------------------------------------------------------===//
@@ -274,13 +275,17 @@ private:
         return failure();
     }
     for (auto [result, value] : llvm::zip(op->getResults(), results)) {
+      if (Value standIn = standIns.lookup(value)) // a part may be expanded itself
+        value = standIn;
+      standIns[result] = value;
       net::setValueNames(value.getDefiningOp(), {net::getValueName(result)});
       Sharding sharding = own[value]; // a copy: the map may grow
       own[result] = sharding;
       result.setType(dist::withSharding(result.getType(), sharding));
       result.replaceAllUsesWith(value);
     }
-    expansions.push_back(recordOf(op));
+    if (!net::getWhole(op))
+      expansions.push_back(recordOf(op));
     return success();
   }
 

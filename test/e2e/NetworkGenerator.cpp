@@ -25,6 +25,14 @@ static std::string typeText(const Value &value) {
   return value.type + "[" + text.substr(1, text.size() - 2) + "]";
 }
 
+/// Number of results of an operator.
+static int resultsOf(const std::string &op) {
+  static const std::map<std::string, int> several = {
+      {"LayerNorm", 3}, {"RmsNorm", 2}, {"NLLLoss", 2}, {"ArgMaxWithValue", 2}, {"ArgMinWithValue", 2}};
+  auto found = several.find(op);
+  return found == several.end() ? 1 : found->second;
+}
+
 std::string Network::text(const std::map<std::string, std::string> &strategies, const std::string &context) const {
   std::ostringstream out;
   out << "network random(";
@@ -35,7 +43,7 @@ std::string Network::text(const std::map<std::string, std::string> &strategies, 
     out << "  param %" << parameter.name << ": " << typeText(parameter) << " = Normal(0.5)\n";
   for (const Node &node : nodes) {
     out << "  %" << node.name;
-    for (int more = 1; more < (node.op == "LayerNorm" ? 3 : node.op == "RmsNorm" ? 2 : 1); ++more)
+    for (int more = 1; more < resultsOf(node.op); ++more)
       out << ", %" << node.name << "_" << more;
     out << " = " << node.op << "(" << node.arguments << ")";
     if (auto strategy = strategies.find(node.name); strategy != strategies.end())
@@ -71,7 +79,7 @@ public:
   }
 
   Network build() {
-    int64_t wanted = random.between(3, 30);
+    int64_t wanted = random.between(5, 31);
     pool.push_back(addMatMul(0));
     while (static_cast<int64_t>(network.nodes.size()) < wanted)
       grow();
@@ -167,10 +175,12 @@ private:
   void grow() {
     using Step = int (Builder::*)(int);
     static const std::vector<std::pair<int, Step>> steps = {
-        {16, &Builder::addUnary},   {18, &Builder::addBinary},    {16, &Builder::addMatMul}, {7, &Builder::addBiasAdd},
+        {24, &Builder::addUnary},   {18, &Builder::addBinary},    {16, &Builder::addMatMul}, {7, &Builder::addBiasAdd},
         {8, &Builder::addSelect},   {13, &Builder::addReduction}, {9, &Builder::addReshape}, {8, &Builder::addTranspose},
         {5, &Builder::addBroadcast}, {4, &Builder::addCast},      {4, &Builder::addElementLoss}, {5, &Builder::addTied},
-        {10, &Builder::addNormalised}, {3, &Builder::addRange}};
+        {10, &Builder::addNormalised}, {3, &Builder::addRange},
+        {46, &Builder::addFunction}, {16, &Builder::addQuotient}, {20, &Builder::addLogical}, {12, &Builder::addChoice},
+        {14, &Builder::addTermLoss}};
     int total = 0;
     for (const auto &[weight, step] : steps)
       total += weight;
@@ -203,6 +213,118 @@ private:
         {"Rsqrt", {1 / std::sqrt(most), 1 / std::sqrt(std::max(low, 0.01))}}, {"Neg", {-high, -low}},
         {"Abs", {std::max(low, 0.0), most}}, {"Sign", {-1, 1}}, {"Square", {0, most * most}}};
     return node(op, arguments, shape(x), bounds.at(op).first, bounds.at(op).second);
+  }
+
+  /// The less common functions of one element.
+  int addFunction(int x) {
+    static const std::vector<std::string> ops = {
+        "Sin", "Cos", "Tan", "Erf", "Expm1", "Log1p", "Reciprocal", "ReLU6", "HSigmoid", "HSwish", "Softplus", "Softsign",
+        "Mish", "SeLU", "Elu", "LeakyReLU", "Floor", "Ceil", "Round", "Trunc", "ZerosLike", "OnesLike"};
+    std::string op = random.pick(ops);
+    if (op == "Log1p" || op == "Reciprocal")
+      x = positive(x);
+    if ((op == "Expm1" || op == "Tan") && magnitude(x) > 1)
+      x = node("Tanh", use(x), shape(x), -1, 1);
+    double most = magnitude(x), low = values[x].low;
+    std::string arguments = use(x) + (op == "Elu" && random.chance(50) ? ", alpha: 0.5" : "");
+    const std::map<std::string, std::pair<double, double>> bounds = {
+        {"Sin", {-1, 1}}, {"Cos", {-1, 1}}, {"Tan", {-1.6, 1.6}}, {"Erf", {-1, 1}}, {"Expm1", {-1, 1.72}},
+        {"Log1p", {0.09, most}}, {"Reciprocal", {1 / most, 1 / std::max(low, 0.01)}}, {"ReLU6", {0, most}},
+        {"HSigmoid", {0, 1}}, {"HSwish", {-0.4, most}}, {"Softplus", {0, most + 0.7}}, {"Softsign", {-1, 1}},
+        {"Mish", {-0.4, most}}, {"SeLU", {-1.8, 1.1 * most}}, {"Elu", {-1, most}}, {"LeakyReLU", {-most, most}},
+        {"ZerosLike", {0, 0}}, {"OnesLike", {1, 1}}};
+    auto bound = bounds.find(op);
+    bool isWhole = bound == bounds.end();
+    int result = isWhole ? node(op, arguments, shape(x), -most - 1, most + 1)
+                         : node(op, arguments, shape(x), bound->second.first, bound->second.second);
+    if (!isWhole && !op.ends_with("Like"))
+      return result;
+    // Gradients have to reach what is below.
+    return node("Add", use(result) + ", " + use(x), shape(x), values[result].low + values[x].low, values[result].high + values[x].high);
+  }
+
+  /// The less common functions of two elements; the second operand of quotients is away from 0.
+  int addQuotient(int x) {
+    static const std::vector<std::string> ops = {"FloorDiv", "FloorMod", "Mod", "DivNoNan", "Xlogy", "SquaredDifference",
+                                                 "SigmoidCrossEntropyWithLogits"};
+    std::string op = random.pick(ops);
+    bool whole = op.ends_with("Mod") && random.chance(25);
+    int y = partner(x);
+    if (op != "SquaredDifference" && op != "SigmoidCrossEntropyWithLogits")
+      y = positive(y);
+    double a = magnitude(x), b = magnitude(y), ratio = a / std::max(values[y].low, 0.1);
+    const std::map<std::string, double> bounds = {
+        {"FloorDiv", ratio + 1}, {"FloorMod", b}, {"Mod", b}, {"DivNoNan", ratio}, {"Xlogy", 3 * a},
+        {"SquaredDifference", (a + b) * (a + b)}, {"SigmoidCrossEntropyWithLogits", a + a * b + 0.7}};
+    if (whole) { // quotients of small whole numbers
+      int sign = node("Sign", use(x), shape(x), -1, 1);
+      int number = node("Cast", use(sign) + ", i32", shape(x), -1, 1, "i32");
+      int rest = node(op, use(number) + ", 3", shape(x), 0, 2, "i32");
+      return node("Cast", use(rest) + ", " + network.type, shape(x), -1, 2);
+    }
+    return node(op, use(x) + ", " + use(y), shape(x), -bounds.at(op), bounds.at(op));
+  }
+
+  /// Conditions joined, negated, counted; then a value that depends on one.
+  int addLogical(int x) {
+    int condition = addCondition(x);
+    int64_t kind = random.below(4);
+    if (kind == 0) {
+      condition = node("LogicalNot", use(condition), shape(x), 0, 1, "bool");
+    } else if (kind == 1) {
+      std::string op = random.pick<std::string>({"IsFinite", "IsInf", "IsNan"});
+      condition = node(op, use(x), shape(x), 0, 1, "bool");
+    } else if (kind == 2) {
+      int other = addCondition(valueOfShape(shape(x), x));
+      std::string op = random.pick<std::string>({"LogicalAnd", "LogicalOr", "LogicalXor"});
+      condition = node(op, use(condition) + ", " + use(other), shape(x), 0, 1, "bool");
+    } else if (!shape(x).empty()) {
+      auto rank = static_cast<int64_t>(shape(x).size());
+      int64_t axis = random.between(-rank, rank - 1);
+      Shape kept = shape(x);
+      kept[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = 1;
+      std::string op = random.chance(50) ? "ReduceAll" : "ReduceAny";
+      condition = node(op, use(condition) + ", " + std::to_string(axis) + ", keep_dims: true", kept, 0, 1, "bool");
+    }
+    if (random.chance(40))
+      return node("MaskedFill", use(x) + ", " + use(condition) + ", 0.25", shape(x), -magnitude(x) - 0.25, magnitude(x) + 0.25);
+    Shape own = shape(condition);
+    int number = node("Cast", use(condition) + ", " + network.type, own, 0, 1);
+    return node("Mul", use(x) + ", " + use(number), shape(x), -magnitude(x), magnitude(x));
+  }
+
+  /// Where extrema stand, and places named by whole numbers.
+  int addChoice(int x) {
+    if (shape(x).empty() || countOf(shape(x)) == 0)
+      return addUnary(x);
+    auto rank = static_cast<int64_t>(shape(x).size());
+    int64_t axis = random.between(-rank, rank - 1), dim = axis < 0 ? axis + rank : axis;
+    std::string along = ", " + std::to_string(axis);
+    if (random.chance(35)) { // classes -1, which is none, 0 and 1
+      int sign = node("Sign", use(x), shape(x), -1, 1);
+      int whole = node("Cast", use(sign) + ", " + (random.chance(50) ? "i32" : "i64"), shape(x), -1, 1, "i32");
+      Shape hot = shape(x);
+      int64_t depth = random.between(2, 4), place = random.between(-1, rank);
+      hot.insert(hot.begin() + (place < 0 ? rank : place), depth);
+      return node("OneHot", use(whole) + ", " + std::to_string(depth) + ", 0.75, -0.25, axis: " + std::to_string(place) +
+                                ", dtype: " + network.type, hot, -0.25, 0.75);
+    }
+    Shape rows = shape(x);
+    bool withValue = random.chance(60), largest = random.chance(50), keep = withValue && random.chance(50);
+    if (keep)
+      rows[static_cast<size_t>(dim)] = 1;
+    else
+      rows.erase(rows.begin() + dim);
+    double bound = static_cast<double>(shape(x)[static_cast<size_t>(dim)]);
+    std::string op = withValue ? largest ? "ArgMaxWithValue" : "ArgMinWithValue" : largest ? "Argmax" : "Argmin";
+    int index = node(op, use(x) + along + (keep ? ", keep_dims: true" : ""), rows, 0, bound, "i32");
+    std::string second = values[index].name + "_1";
+    int number = node("Cast", use(index) + ", " + network.type, rows, 0, bound, network.type);
+    int scaled = node("Mul", use(number) + ", " + std::to_string(1 / bound), rows, 0, 1);
+    if (!withValue)
+      return scaled;
+    int value = add({second, network.type, rows, values[x].low, values[x].high});
+    return node("Add", use(scaled) + ", " + use(value), rows, -magnitude(x), magnitude(x) + 1);
   }
 
   /// A partner for a pointwise operator: of the same shape, or smaller and broadcast.
@@ -348,8 +470,10 @@ private:
   int addReduction(int x) {
     if (shape(x).empty())
       return addUnary(x);
-    static const std::vector<std::string> ops = {"ReduceSum", "ReduceMean", "ReduceMax"};
+    static const std::vector<std::string> ops = {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"};
     std::string op = random.pick(ops);
+    if (op == "ReduceProd" && magnitude(x) > 1)
+      x = node("Tanh", use(x), shape(x), -1, 1);
     bool keep = random.chance(40);
     int64_t rank = static_cast<int64_t>(shape(x).size());
     Shape axes, result;
@@ -499,6 +623,44 @@ private:
     return node("SoftmaxCrossEntropyWithLogits", use(x) + ", " + target + (sparse ? ", sparse: true" : "") + reduction, result, 0, most);
   }
 
+  /// A loss of terms: one per element, their sum or their mean.
+  int termLoss(int x, const std::string &reduction, Shape result) {
+    static const std::vector<std::string> ops = {"L1Loss", "SmoothL1Loss", "BinaryCrossEntropy", "BCEWithLogitsLoss", "KLDivLoss"};
+    std::string op = random.pick(ops);
+    int y = valueOfShape(shape(x), x);
+    if (op == "BinaryCrossEntropy")
+      x = node("Sigmoid", use(x), shape(x), 0, 1);
+    if (op != "L1Loss" && op != "SmoothL1Loss")
+      y = node("Sigmoid", use(y), shape(y), 0, 1);
+    std::string arguments = use(x) + ", " + use(y);
+    if (op == "BinaryCrossEntropy" || op == "BCEWithLogitsLoss")
+      arguments += ", " + use(parameter(Shape(shape(x).end() - std::min<long>(1, static_cast<long>(shape(x).size())), shape(x).end())));
+    if (op == "BCEWithLogitsLoss")
+      arguments += ", 2.0";
+    if (op == "SmoothL1Loss" && random.chance(50))
+      arguments += ", beta: 0.25";
+    double bound = 3 * (magnitude(x) + magnitude(y) + 1);
+    return node(op, arguments + reduction, result, -bound, bound);
+  }
+
+  int addTermLoss(int x) {
+    if (shape(x).empty() || countOf(shape(x)) == 0 || random.chance(45))
+      return termLoss(x, ", reduction: none", shape(x));
+    if (shape(x).back() < 2)
+      return addReduction(x);
+    // Classes 0 and 1.
+    int sign = node("Sign", use(parameter(Shape(shape(x).begin(), shape(x).end() - 1))), Shape(shape(x).begin(), shape(x).end() - 1), -1, 1);
+    int size = node("Abs", use(sign), shape(sign), 0, 1);
+    int labels = node("Cast", use(size) + ", i32", shape(sign), 0, 1, "i32");
+    if (random.chance(45))
+      return node("SparseSoftmaxCrossEntropyWithLogits", use(x) + ", " + use(labels), {}, 0, 2 * magnitude(x) + 4);
+    int weight = positive(parameter({shape(x).back()}));
+    std::string word = random.pick<std::string>({"mean", "sum", "none"});
+    double bound = 3 * magnitude(x);
+    return node("NLLLoss", use(x) + ", " + use(labels) + ", " + use(weight) + ", reduction: " + word,
+                word == "none" ? shape(sign) : Shape(), -bound, bound);
+  }
+
   int addElementLoss(int x) {
     if (!shape(x).empty() && countOf(shape(x)) > 0 && random.chance(50))
       return crossEntropy(x, ", reduction: none", Shape(shape(x).begin(), shape(x).end() - 1));
@@ -514,6 +676,8 @@ private:
     if (!shape(value).empty() && countOf(shape(value)) > 0 && random.chance(20))
       return crossEntropy(value, random.chance(25) ? ", reduction: sum" : "", {});
     int64_t kind = random.below(4);
+    if (countOf(shape(value)) > 0 && random.chance(15))
+      return termLoss(value, random.chance(50) ? ", reduction: mean" : ", reduction: sum", {});
     if (kind == 0 && countOf(shape(value)) > 0) {
       Value label{"label" + std::to_string(network.inputs.size()), network.type, shape(value)};
       network.inputs.push_back(label);

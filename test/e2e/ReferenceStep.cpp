@@ -5,6 +5,7 @@
 #include "test/reference/Interpreter.h"
 
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 #include <algorithm>
 #include <cmath>
@@ -51,8 +52,8 @@ double gapBetween(const Tensor &x, const Tensor &y, const std::vector<int64_t> &
   return gap;
 }
 
-/// Distance of the maximum of each group to the next smaller element.
-double gapOfMaximum(net::ReduceMaxOp op, const Tensor &x, const Tensor &most) {
+/// Distance of the extremum of each group to the next element.
+template <typename Op> double gapOfExtremum(Op op, const Tensor &x, const Tensor &most) {
   std::vector<int64_t> kept = x.shape;
   if (op.getAxis().empty())
     std::fill(kept.begin(), kept.end(), 1);
@@ -61,18 +62,69 @@ double gapOfMaximum(net::ReduceMaxOp op, const Tensor &x, const Tensor &most) {
   return gapBetween(x, Tensor(kept, most.values), x.shape);
 }
 
+/// Distance of the chosen elements along a dimension to the others.
+double gapOfChoice(const Tensor &x, const Tensor &index, int64_t dim) {
+  std::vector<int64_t> kept = x.shape;
+  kept[static_cast<size_t>(dim)] = 1;
+  Tensor places(kept, index.values), chosen(kept);
+  reference::forEachIndex(kept, [&](const std::vector<int64_t> &at) {
+    std::vector<int64_t> from = at;
+    from[static_cast<size_t>(dim)] = static_cast<int64_t>(places.at(at));
+    chosen.at(at) = x.at(from);
+  });
+  return gapBetween(x, chosen, x.shape);
+}
+
+/// Distance to the places where a function of one element has a kink or a step; 1 for all others.
+double gapOfPieces(Operation *op, const Tensor &x) {
+  std::vector<double> kinks;
+  if (isa<net::ReLUOp, net::AbsOp, net::SignOp, net::EluOp, net::SeLUOp, net::LeakyReLUOp>(op))
+    kinks = {0};
+  else if (isa<net::ReLU6Op>(op))
+    kinks = {0, 6};
+  else if (isa<net::HSigmoidOp, net::HSwishOp>(op))
+    kinks = {-3, 3};
+  else if (isa<net::FloorOp, net::CeilOp, net::TruncOp, net::RoundOp>(op))
+    for (double at = -16; at <= 16; ++at)
+      kinks.push_back(isa<net::RoundOp>(op) ? at + 0.5 : at);
+  double gap = 1;
+  for (double kink : kinks)
+    gap = std::min(gap, gapBetween(x, Tensor({}, kink), x.shape));
+  return gap;
+}
+
+/// Distance of quotients to whole numbers.
+double gapOfQuotients(const Tensor &x, const Tensor &y, const std::vector<int64_t> &shape) {
+  double gap = 1;
+  reference::forEachIndex(shape, [&](const std::vector<int64_t> &index) {
+    double quotient = reference::broadcastAt(x, index) / reference::broadcastAt(y, index);
+    if (double distance = std::abs(quotient - std::round(quotient)); distance > 0)
+      gap = std::min(gap, distance / std::max(1.0, std::abs(quotient)));
+  });
+  return gap;
+}
+
 /// How far a step is from another side of any kink; 1 at most.
 double kinkDistance(net::NetworkOp network, const reference::Step &step) {
   double gap = 1;
   for (Operation &op : network.getBody().front()) {
     auto operand = [&](unsigned i) -> const Tensor & { return step.values.find(op.getOperand(i))->second; };
-    if (isa<net::ReLUOp, net::AbsOp, net::SignOp>(op))
-      gap = std::min(gap, gapBetween(operand(0), Tensor({}, 0.0), operand(0).shape));
-    else if (isa<net::MaximumOp, net::MinimumOp, net::GreaterOp, net::GreaterEqualOp, net::LessOp, net::LessEqualOp,
+    auto result = [&](unsigned i) -> const Tensor & { return step.values.find(op.getResult(i))->second; };
+    if (op.getNumOperands() > 0 && op.getNumResults() > 0)
+      gap = std::min(gap, gapOfPieces(&op, operand(0)));
+    if (isa<net::MaximumOp, net::MinimumOp, net::L1LossOp, net::GreaterOp, net::GreaterEqualOp, net::LessOp, net::LessEqualOp,
                  net::EqualOp, net::NotEqualOp>(op))
-      gap = std::min(gap, gapBetween(operand(0), operand(1), shapeOf(op.getResult(0))));
-    else if (auto reduce = dyn_cast<net::ReduceMaxOp>(op))
-      gap = std::min(gap, gapOfMaximum(reduce, operand(0), step.values.find(op.getResult(0))->second));
+      gap = std::min(gap, gapBetween(operand(0), operand(1), isa<net::L1LossOp>(op) ? operand(0).shape : shapeOf(op.getResult(0))));
+    else if (isa<net::FloorDivOp, net::FloorModOp, net::ModOp>(op) &&
+             isa<FloatType>(cast<RankedTensorType>(op.getResult(0).getType()).getElementType()))
+      gap = std::min(gap, gapOfQuotients(operand(0), operand(1), shapeOf(op.getResult(0))));
+    else if (auto most = dyn_cast<net::ReduceMaxOp>(op))
+      gap = std::min(gap, gapOfExtremum(most, operand(0), result(0)));
+    else if (auto least = dyn_cast<net::ReduceMinOp>(op))
+      gap = std::min(gap, gapOfExtremum(least, operand(0), result(0)));
+    else
+      TypeSwitch<Operation *>(&op).Case<net::ArgMaxWithValueOp, net::ArgMinWithValueOp, net::ArgmaxOp, net::ArgminOp>(
+          [&](auto search) { gap = std::min(gap, gapOfChoice(operand(0), result(0), search.dimension())); });
   }
   return gap;
 }
@@ -107,14 +159,17 @@ void disturb(Tensor &tensor, Type element, Random &random) {
 
 /// Operators that move or choose elements and round nothing; what they repeat must stay equal.
 bool isExact(Operation *op) {
-  return isa<net::ReduceMaxOp, net::MaximumOp, net::MinimumOp, net::SelectOp, net::ReshapeOp, net::TransposeOp,
+  return isa<net::ReduceMaxOp, net::ReduceMinOp, net::ArgMaxWithValueOp, net::ArgMinWithValueOp, net::FloorOp, net::CeilOp,
+             net::RoundOp, net::TruncOp, net::FloorDivOp, net::MaskedFillOp, net::ReLU6Op, net::ZerosLikeOp, net::OnesLikeOp,
+             net::OneHotOp, net::MaximumOp, net::MinimumOp, net::SelectOp, net::ReshapeOp, net::TransposeOp,
              net::BroadcastToOp, net::NegOp, net::AbsOp, net::ReLUOp, net::SignOp>(op);
 }
 
 /// Operators that add up terms: the sum of terms that cancel is as wrong as the terms are large, so rounding moves each
 /// term, not only the sum.
 bool addsTerms(Operation *op) {
-  return isa<net::MatMulOp, net::ReduceSumOp, net::ReduceMeanOp, net::MSELossOp>(op);
+  return isa<net::MatMulOp, net::ReduceSumOp, net::ReduceMeanOp, net::MSELossOp, net::L1LossOp, net::SmoothL1LossOp,
+             net::KLDivLossOp, net::NLLLossOp, net::BCEWithLogitsLossOp, net::BinaryCrossEntropyOp>(op);
 }
 
 /// The step again, with rounding noise on every result.

@@ -14,7 +14,7 @@ using namespace msc::e2e;
 
 namespace {
 
-int64_t caseCount = 360;
+int64_t caseCount = 480;
 
 /// Runs seeds 1..count on all processors.
 struct Campaign {
@@ -79,7 +79,7 @@ int runOne(uint64_t seed) {
 int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
   if (const char *isLong = std::getenv("MSC_LONG"); isLong && *isLong && std::string(isLong) != "0")
-    caseCount = 3000;
+    caseCount = 4000;
   for (int i = 1; i + 1 < argc; ++i) {
     if (std::string(argv[i]) == "--seed")
       return runOne(std::strtoull(argv[i + 1], nullptr, 10));

@@ -66,7 +66,8 @@ double constantValue(Operation *op, const std::vector<double> &) {
   Attribute value = cast<arith::ConstantOp>(op).getValue();
   if (auto number = dyn_cast<FloatAttr>(value))
     return number.getValueAsDouble();
-  return static_cast<double>(cast<IntegerAttr>(value).getValue().getSExtValue());
+  APInt bits = cast<IntegerAttr>(value).getValue();
+  return bits.getBitWidth() == 1 ? static_cast<double>(bits.getZExtValue()) : static_cast<double>(bits.getSExtValue());
 }
 
 double nanMax(double x, double y) {
@@ -88,6 +89,12 @@ llvm::StringMap<Function> scalarFunctions() {
   addScalar<arith::MulFOp>(t, [](double x, double y) { return x * y; });
   addScalar<arith::MulIOp>(t, [](double x, double y) { return x * y; });
   addScalar<arith::DivFOp>(t, [](double x, double y) { return x / y; });
+  addScalar<arith::RemFOp>(t, [](double x, double y) { return std::fmod(x, y); });
+  addScalar<arith::RemSIOp>(t, [](double x, double y) { return std::fmod(x, y == 0 ? 1 : y); });
+  addScalar<arith::FloorDivSIOp>(t, [](double x, double y) { return y == 0 ? 0 : std::floor(x / y); });
+  addScalar<arith::AndIOp>(t, [](double x, double y) { return double(x != 0 && y != 0); });
+  addScalar<arith::OrIOp>(t, [](double x, double y) { return double(x != 0 || y != 0); });
+  addScalar<arith::XOrIOp>(t, [](double x, double y) { return double((x != 0) != (y != 0)); });
   addScalar<arith::NegFOp>(t, [](double x) { return -x; });
   addScalar<arith::MaximumFOp>(t, nanMax);
   addScalar<arith::MinimumFOp>(t, nanMin);
@@ -107,6 +114,15 @@ llvm::StringMap<Function> scalarFunctions() {
   addScalar<math::SqrtOp>(t, [](double x) { return std::sqrt(x); });
   addScalar<math::TanhOp>(t, [](double x) { return std::tanh(x); });
   addScalar<math::ErfOp>(t, [](double x) { return std::erf(x); });
+  addScalar<math::SinOp>(t, [](double x) { return std::sin(x); });
+  addScalar<math::CosOp>(t, [](double x) { return std::cos(x); });
+  addScalar<math::TanOp>(t, [](double x) { return std::tan(x); });
+  addScalar<math::ExpM1Op>(t, [](double x) { return std::expm1(x); });
+  addScalar<math::Log1pOp>(t, [](double x) { return std::log1p(x); });
+  addScalar<math::FloorOp>(t, [](double x) { return std::floor(x); });
+  addScalar<math::CeilOp>(t, [](double x) { return std::ceil(x); });
+  addScalar<math::RoundEvenOp>(t, [](double x) { return std::nearbyint(x); });
+  addScalar<math::TruncOp>(t, [](double x) { return std::trunc(x); });
   addScalar<math::AbsFOp>(t, [](double x) { return std::fabs(x); });
   addScalar<math::AbsIOp>(t, [](double x) { return std::fabs(x); });
   addScalar<math::PowFOp>(t, [](double x, double y) { return std::pow(x, y); });

@@ -13,6 +13,17 @@ void addMovement(Table &table) {
   table["Reshape"] = [](mlir::Operation *op, const std::vector<Tensor> &x) -> std::vector<Tensor> {
     return {Tensor(resultShape(op), x[0].values)};
   };
+  table["OneHot"] = [](mlir::Operation *op, const std::vector<Tensor> &x) -> std::vector<Tensor> {
+    auto hot = llvm::cast<OneHotOp>(op);
+    Tensor result(resultShape(op), hot.getOffValue().convertToDouble());
+    forEachIndex(result.shape, [&](const auto &index) {
+      std::vector<int64_t> from = index;
+      from.erase(from.begin() + hot.dimension());
+      if (x[0].at(from) == static_cast<double>(index[hot.dimension()]))
+        result.at(index) = hot.getOnValue().convertToDouble();
+    });
+    return {result};
+  };
   table["BroadcastTo"] = [](mlir::Operation *op, const std::vector<Tensor> &x) -> std::vector<Tensor> {
     Tensor result(resultShape(op));
     forEachIndex(result.shape, [&](const auto &index) { result.at(index) = broadcastAt(x[0], index); });

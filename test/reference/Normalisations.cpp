@@ -84,21 +84,21 @@ static std::vector<Tensor> rmsNorm(RmsNormOp op, const std::vector<Tensor> &x) {
   return {y, rstd};
 }
 
-static Tensor crossEntropy(SoftmaxCrossEntropyWithLogitsOp op, const std::vector<Tensor> &x) {
+static Tensor crossEntropy(bool sparse, llvm::StringRef reduction, const std::vector<Tensor> &x) {
   int64_t classes = x[0].rank() - 1;
   Tensor logs = logSoftmax(x[0], classes);
   Tensor rows(std::vector<int64_t>(x[0].shape.begin(), x[0].shape.end() - 1));
   forEachIndex(logs.shape, [&](const auto &index) {
     std::vector<int64_t> row(index.begin(), index.end() - 1);
-    double label = op.getSparse() ? (x[1].at(row) == static_cast<double>(index.back()) ? 1 : 0) : x[1].at(index);
+    double label = sparse ? (x[1].at(row) == static_cast<double>(index.back()) ? 1 : 0) : x[1].at(index);
     rows.at(row) -= label * logs.at(index);
   });
-  if (op.getReduction() == "none")
+  if (reduction == "none")
     return rows;
   double sum = 0;
   for (double value : rows.values)
     sum += value;
-  return Tensor(std::vector<int64_t>{}, op.getReduction() == "mean" ? sum / static_cast<double>(rows.values.size()) : sum);
+  return Tensor(std::vector<int64_t>{}, reduction == "mean" ? sum / static_cast<double>(rows.values.size()) : sum);
 }
 
 void addNormalisations(Table &table) {
@@ -114,7 +114,11 @@ void addNormalisations(Table &table) {
   table["LayerNorm"] = [](mlir::Operation *op, const std::vector<Tensor> &x) { return layerNorm(llvm::cast<LayerNormOp>(op), x); };
   table["RmsNorm"] = [](mlir::Operation *op, const std::vector<Tensor> &x) { return rmsNorm(llvm::cast<RmsNormOp>(op), x); };
   table["SoftmaxCrossEntropyWithLogits"] = [](mlir::Operation *op, const std::vector<Tensor> &x) -> std::vector<Tensor> {
-    return {crossEntropy(llvm::cast<SoftmaxCrossEntropyWithLogitsOp>(op), x)};
+    auto loss = llvm::cast<SoftmaxCrossEntropyWithLogitsOp>(op);
+    return {crossEntropy(loss.getSparse(), loss.getReduction(), x)};
+  };
+  table["SparseSoftmaxCrossEntropyWithLogits"] = [](mlir::Operation *, const std::vector<Tensor> &x) -> std::vector<Tensor> {
+    return {crossEntropy(true, "mean", x)};
   };
   table["Range"] = [](mlir::Operation *op, const std::vector<Tensor> &) -> std::vector<Tensor> {
     auto range = llvm::cast<RangeOp>(op);

@@ -89,6 +89,83 @@ static void addFunctions(Table &table) {
   };
 }
 
+static double alphaOf(Operation *op) {
+  if (auto elu = llvm::dyn_cast<EluOp>(op))
+    return elu.getAlpha().convertToDouble();
+  return llvm::cast<LeakyReLUOp>(op).getAlpha().convertToDouble();
+}
+
+static double hardSigmoid(double x) {
+  return x <= -3 ? 0 : x >= 3 ? 1 : (x + 3) / 6;
+}
+
+static double softplus(double x) {
+  return x > 30 ? x + std::exp(-x) : std::log1p(std::exp(x));
+}
+
+static void addMoreFunctions(Table &table) {
+  addUnary(table, "Sin", [](double x) { return std::sin(x); });
+  addUnary(table, "Cos", [](double x) { return std::cos(x); });
+  addUnary(table, "Tan", [](double x) { return std::tan(x); });
+  addUnary(table, "Erf", [](double x) { return std::erf(x); });
+  addUnary(table, "Expm1", [](double x) { return std::expm1(x); });
+  addUnary(table, "Log1p", [](double x) { return std::log1p(x); });
+  addUnary(table, "Reciprocal", [](double x) { return 1 / x; });
+  addUnary(table, "ReLU6", [](double x) { return x < 0 ? 0 : x > 6 ? 6 : x; });
+  addUnary(table, "HSigmoid", hardSigmoid);
+  addUnary(table, "HSwish", [](double x) { return x * hardSigmoid(x); });
+  addUnary(table, "Softplus", softplus);
+  addUnary(table, "Softsign", [](double x) { return x / (1 + std::fabs(x)); });
+  addUnary(table, "Mish", [](double x) { return x * std::tanh(softplus(x)); });
+  addUnary(table, "SeLU", [](double x) { return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * std::expm1(x)); });
+  table["Elu"] = [](Operation *op, const std::vector<Tensor> &x) -> std::vector<Tensor> {
+    return {mapped(x, [a = alphaOf(op)](const auto &e) { return e[0] > 0 ? e[0] : a * std::expm1(e[0]); })};
+  };
+  table["LeakyReLU"] = [](Operation *op, const std::vector<Tensor> &x) -> std::vector<Tensor> {
+    return {mapped(x, [a = alphaOf(op)](const auto &e) { return e[0] > 0 ? e[0] : a * e[0]; })};
+  };
+}
+
+static void addSteps(Table &table) {
+  addUnary(table, "Floor", [](double x) { return std::floor(x); });
+  addUnary(table, "Ceil", [](double x) { return std::ceil(x); });
+  addUnary(table, "Round", [](double x) { return std::nearbyint(x); });
+  addUnary(table, "Trunc", [](double x) { return std::trunc(x); });
+  addUnary(table, "IsFinite", [](double x) { return double(std::isfinite(x)); });
+  addUnary(table, "IsInf", [](double x) { return double(std::isinf(x)); });
+  addUnary(table, "IsNan", [](double x) { return double(std::isnan(x)); });
+  addUnary(table, "LogicalNot", [](double x) { return double(x == 0); });
+  addUnary(table, "ZerosLike", [](double) { return 0.0; });
+  addUnary(table, "OnesLike", [](double) { return 1.0; });
+}
+
+/// x - y * floor(x / y), exactly; an integer divided by 0 leaves x.
+static double floorRest(double x, double y) {
+  double rest = std::fmod(x, y);
+  return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+}
+
+/// Integers divided by 0 give 0 and leave 0.
+static void addDivision(Table &table, StringRef name, double (*f)(double, double)) {
+  table[name] = [f](Operation *op, const std::vector<Tensor> &x) -> std::vector<Tensor> {
+    bool whole = llvm::isa<IntegerType>(llvm::cast<RankedTensorType>(op->getOperand(0).getType()).getElementType());
+    return {mapped(x, [=](const auto &e) { return whole && e[1] == 0 ? 0.0 : f(e[0], e[1]); })};
+  };
+}
+
+static void addMoreArithmetic(Table &table) {
+  addDivision(table, "FloorDiv", [](double x, double y) { return std::floor(x / y); });
+  addDivision(table, "FloorMod", floorRest);
+  addDivision(table, "Mod", [](double x, double y) { return std::fmod(x, y); });
+  addBinary(table, "DivNoNan", [](double x, double y) { return y == 0 ? 0 : x / y; });
+  addBinary(table, "SquaredDifference", [](double x, double y) { return (x - y) * (x - y); });
+  addBinary(table, "Xlogy", [](double x, double y) { return x == 0 ? 0 : x * std::log(y); });
+  addBinary(table, "SigmoidCrossEntropyWithLogits", [](double x, double y) { return softplus(x) - x * y; });
+  addBinary(table, "LogicalAnd", [](double x, double y) { return double(x != 0 && y != 0); });
+  addBinary(table, "LogicalOr", [](double x, double y) { return double(x != 0 || y != 0); });
+  addBinary(table, "LogicalXor", [](double x, double y) { return double((x != 0) != (y != 0)); });
+}
+
 static void addBackwardHelpers(Table &table) {
   addBinary(table, "ReluGrad", [](double dy, double y) { return y <= 0 ? 0 : dy; });
   addBinary(table, "SigmoidGrad", [](double y, double dy) { return dy * y * (1 - y); });
@@ -131,10 +208,16 @@ static void addComparisons(Table &table) {
 
 void addPointwise(Table &table) {
   addFunctions(table);
+  addMoreFunctions(table);
+  addSteps(table);
+  addMoreArithmetic(table);
   addBackwardHelpers(table);
   addArithmetic(table);
   addComparisons(table);
   table["Cast"] = cast;
+  table["MaskedFill"] = [](Operation *, const std::vector<Tensor> &x) -> std::vector<Tensor> {
+    return {mapped(x, [](const auto &e) { return e[1] != 0 ? e[2] : e[0]; })};
+  };
   table["Select"] = [](Operation *, const std::vector<Tensor> &x) -> std::vector<Tensor> {
     return {mapped(x, [](const auto &e) { return e[0] != 0 ? e[1] : e[2]; })};
   };

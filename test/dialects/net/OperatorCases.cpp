@@ -95,6 +95,35 @@ static void addUnary(std::vector<OperatorCase> &cases) {
       {"gelugrad exact", "GeLUGrad", {"4xf64", "4xf64"}, "{approximate = \"none\"}", "4xf64", "(a, a) -> (a)"});
 }
 
+static void addMoreUnary(std::vector<OperatorCase> &cases) {
+  for (const char *op : {"Sin", "Cos", "Tan", "Erf", "Expm1", "Reciprocal", "ReLU6", "HSigmoid", "HSwish", "Softplus", "Softsign",
+                         "Mish", "SeLU", "Elu", "LeakyReLU", "Floor", "Ceil", "Round", "Trunc", "ZerosLike", "OnesLike"})
+    cases.push_back({op, op, {"3x4xf64"}, "", "3x4xf64", "(a b) -> (a b)"});
+  cases.push_back({"log1p", "Log1p", {"3x4xf64"}, "", "3x4xf64", "(a b) -> (a b)", Domain::Positive});
+  for (const char *op : {"Elu", "LeakyReLU"})
+    cases.push_back({op, op, {"5xf64"}, "{alpha = 0.5}", "5xf64", "(a) -> (a)"});
+  for (const char *op : {"IsFinite", "IsInf", "IsNan"})
+    cases.push_back({op, op, {"3x4xf64"}, "", "3x4xi1", "(a b) -> (a b)"});
+  for (const char *op : {"LogicalNot", "ZerosLike", "OnesLike"})
+    cases.push_back({op, op, {"6xi1"}, "", "6xi1", "(a) -> (a)"});
+  for (const char *op : {"ZerosLike", "OnesLike"})
+    cases.push_back({op, op, {"6xi32"}, "", "6xi32", "(a) -> (a)"});
+}
+
+static void addMoreBinary(std::vector<OperatorCase> &cases) {
+  for (const char *op : {"SquaredDifference", "SigmoidCrossEntropyWithLogits", "FloorDiv", "FloorMod", "Mod", "DivNoNan", "Xlogy"}) {
+    Domain domain = std::string(op) == "Xlogy" ? Domain::Positive : Domain::Any;
+    cases.push_back({op, op, {"3x4xf64", "3x4xf64"}, "", "3x4xf64", "(a b, a b) -> (a b)", domain});
+    cases.push_back({op, op, {"3x1xf64", "2x1x4xf64"}, "", "2x3x4xf64", "(b 1, a 1 c) -> (a b c)", domain});
+  }
+  for (const char *op : {"SquaredDifference", "FloorDiv", "FloorMod", "Mod"})
+    cases.push_back({op, op, {"5x4xi64", "4xi64"}, "", "5x4xi64", "(a b, b) -> (a b)"});
+  for (const char *op : {"LogicalAnd", "LogicalOr", "LogicalXor"})
+    cases.push_back({op, op, {"3x4xi1", "4xi1"}, "", "3x4xi1", "(a b, b) -> (a b)"});
+  cases.push_back({"masked fill", "MaskedFill", {"3x4xf64", "4xi1", "f64"}, "", "3x4xf64", "(a b, b, ()) -> (a b)"});
+  cases.push_back({"masked fill broadcast", "MaskedFill", {"4xf64", "3x1xi1", "4xf64"}, "", "3x4xf64", "(b, a 1, b) -> (a b)"});
+}
+
 static void addBinary(std::vector<OperatorCase> &cases) {
   for (const char *op : {"Add", "Sub", "Mul", "RealDiv", "Pow", "Maximum", "Minimum"}) {
     Domain domain = std::string(op) == "Pow" ? Domain::Positive : Domain::Any;
@@ -141,6 +170,8 @@ static void addReductions(std::vector<OperatorCase> &cases) {
   add("ReduceSum", "reduce");
   add("ReduceMean", "reduce");
   add("ReduceMax", "max");
+  add("ReduceMin", "min");
+  add("ReduceProd", "prod");
   cases.push_back({"sum i64", "ReduceSum", {"3x4xi64"}, "", "i64", "(a b) -> (()), reduce a, reduce b"});
   cases.push_back({"max i32", "ReduceMax", {"3x4xi32"}, "{axis = array<i64: 1>}", "3xi32", "(a b) -> (a), max b"});
 }
@@ -192,6 +223,46 @@ static void addExpanded(std::vector<OperatorCase> &cases) {
   cases.push_back({"Range", "Range", {}, "{start = 7, limit = -2, delta = -3}", "3xi32", "() -> (a), whole a"});
 }
 
+static void addLosses(std::vector<OperatorCase> &cases) {
+  auto add = [&](const char *op, std::vector<const char *> operands, const char *attributes, const char *result,
+                 const char *rule, Domain domain = Domain::Any) { cases.push_back({op, op, operands, attributes, result, rule, domain}); };
+  for (const char *op : {"L1Loss", "SmoothL1Loss", "KLDivLoss"}) {
+    Domain domain = std::string(op) == "KLDivLoss" ? Domain::Positive : Domain::Any;
+    add(op, {"3x4xf64", "3x4xf64"}, "{reduction = \"mean\"}", "f64", "(a b, a b) -> (()), reduce a, reduce b", domain);
+    add(op, {"3x4xf64", "3x4xf64"}, "{reduction = \"none\"}", "3x4xf64", "(a b, a b) -> (a b)", domain);
+    add(op, {"5xf64", "5xf64"}, "{reduction = \"sum\"}", "f64", "(a, a) -> (()), reduce a", domain);
+  }
+  add("L1Loss", {"3x4xf64", "3x4xf64"}, "", "f64", "(a b, a b) -> (()), reduce a, reduce b");
+  add("SmoothL1Loss", {"3x4xf64", "3x4xf64"}, "{beta = 0.5}", "3x4xf64", "(a b, a b) -> (a b)");
+  add("KLDivLoss", {"3x4xf64", "3x4xf64"}, "{reduction = \"batchmean\"}", "f64", "(a b, a b) -> (()), reduce a, reduce b", Domain::Positive);
+  add("BinaryCrossEntropy", {"3x4xf64", "3x4xf64", "4xf64"}, "", "f64", "(a b, a b, b) -> (()), reduce a, reduce b", Domain::Unit);
+  add("BinaryCrossEntropy", {"3x4xf64", "3x4xf64", "f64"}, "{reduction = \"none\"}", "3x4xf64", "(a b, a b, ()) -> (a b)", Domain::Unit);
+  add("BCEWithLogitsLoss", {"3x4xf64", "3x4xf64", "4xf64", "f64"}, "", "f64", "(a b, a b, b, ()) -> (()), reduce a, reduce b");
+  add("BCEWithLogitsLoss", {"3x4xf64", "3x4xf64", "3x1xf64", "4xf64"}, "{reduction = \"none\"}", "3x4xf64", "(a b, a b, a 1, b) -> (a b)");
+  add("NLLLoss", {"3x4xf64", "3xi32", "4xf64"}, "", "f64", "(a b, a, b) -> ((), ()), reduce a", Domain::Positive);
+  add("NLLLoss", {"2x3x4xf64", "2x3xi64", "4xf64"}, "{reduction = \"sum\", ignore_index = 1}", "f64",
+      "(a b c, a b, c) -> ((), ()), reduce a, reduce b", Domain::Positive);
+  add("NLLLoss", {"5x4xf64", "5xi32", "4xf64"}, "{reduction = \"none\"}", "5xf64", "(a b, a, b) -> (a, ())", Domain::Positive);
+  add("SparseSoftmaxCrossEntropyWithLogits", {"3x4xf64", "3xi32"}, "", "f64", "(a b, a) -> (()), reduce a");
+  add("OneHot", {"3x2xi32"}, "{depth = 4, dtype = f64}", "3x2x4xf64", "(a b) -> (a b c)");
+  add("OneHot", {"3x2xi64"}, "{depth = 3, on_value = 2.0, off_value = -1.0, axis = 1, dtype = f64}", "3x3x2xf64", "(a c) -> (a b c)");
+  add("OneHot", {"5xi32"}, "{depth = 2, axis = 0}", "2x5xf32", "(b) -> (a b)");
+  for (const char *op : {"ReduceAll", "ReduceAny"}) {
+    add(op, {"3x4xi1"}, "", "i1", "(a b) -> (())");
+    add(op, {"3x2xi1"}, "{axis = array<i64: 1>, keep_dims = true}", "3x1xi1", "(a b) -> (a 1)");
+    add(op, {"3x0xi1"}, "{axis = array<i64: 1>}", "3xi1", "(a b) -> (a)");
+  }
+  for (const char *op : {"ArgMaxWithValue", "ArgMinWithValue"}) {
+    add(op, {"3x4xf64"}, "", "4xi32", "(a b) -> (b, b)");
+    add(op, {"3x4x2xf64"}, "{axis = -2, keep_dims = true}", "3x1x2xi32", "(a b c) -> (a 1 c, a 1 c)");
+    add(op, {"3x5xi32"}, "{axis = 1}", "3xi32", "(a b) -> (a, a)");
+  }
+  for (const char *op : {"Argmax", "Argmin"}) {
+    add(op, {"3x4xf64"}, "", "3xi32", "(a b) -> (a)");
+    add(op, {"3x9xi32"}, "{axis = 0, output_type = i64}", "9xi64", "(a b) -> (b)");
+  }
+}
+
 static void addTraining(std::vector<OperatorCase> &cases) {
   cases.push_back({"mse", "MSELoss", {"3x4xf64", "3x4xf64"}, "", "f64", "(a b, a b) -> (()), reduce a, reduce b"});
   cases.push_back({"mse sum",
@@ -237,10 +308,13 @@ const std::vector<OperatorCase> &operatorCases() {
     std::vector<OperatorCase> cases;
     addProducts(cases);
     addUnary(cases);
+    addMoreUnary(cases);
     addBinary(cases);
+    addMoreBinary(cases);
     addReductions(cases);
     addMovement(cases);
     addExpanded(cases);
+    addLosses(cases);
     addTraining(cases);
     return cases;
   }();
@@ -255,6 +329,9 @@ const std::map<std::string, std::string> &withoutGradient() {
       {"SiLUGrad", "backward helper: second derivatives are not built"},
       {"GeLUGrad", "backward helper: second derivatives are not built"},
       {"Range", "constant"},
+      {"OneHot", "its operand is whole numbers"},
+      {"Argmax", "its result is whole numbers"},
+      {"Argmin", "its result is whole numbers"},
       {"MSELossGrad", "backward helper: second derivatives are not built"},
       {"ApplyMomentum", "a step of the optimizer is not part of the loss"},
       {"SGD", "a step of the optimizer is not part of the loss"},

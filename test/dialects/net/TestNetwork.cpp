@@ -88,6 +88,8 @@ reference::Tensor randomTensor(Type type, Domain domain, std::mt19937_64 &random
       value = std::floor(u * 7) - 3;
     else if (domain == Domain::Positive)
       value = 0.5 + 1.5 * u;
+    else if (domain == Domain::Unit)
+      value = 0.1 + 0.8 * u;
     else
       value = (u < 0.5 ? -1 : 1) * (0.1 + 0.9 * unit(random));
   }

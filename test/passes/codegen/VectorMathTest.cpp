@@ -94,8 +94,9 @@ template <typename T> const std::vector<T> &specials() {
   return list;
 }
 
-/// Random numbers: half in [low, high], half with random bits (all exponents).
-template <typename T> std::vector<T> samples(double low, double high, size_t count, unsigned seed) {
+/// Random numbers: half in [low, high], half with random bits (all exponents). Finite ones beyond `most` are taken again.
+template <typename T>
+std::vector<T> samples(double low, double high, size_t count, unsigned seed, double most = INFINITY) {
   std::mt19937_64 random(seed);
   std::vector<T> values = specials<T>();
   std::uniform_real_distribution<double> real(low, high);
@@ -106,19 +107,23 @@ template <typename T> std::vector<T> samples(double low, double high, size_t cou
     std::memcpy(&any, &bits, sizeof(any));
     values.push_back(any);
   }
+  for (T &value : values)
+    if (std::isfinite(value) && std::fabs(value) > most)
+      value = std::fmod(value, T(most));
   values.resize(count);
   return values;
 }
 
 template <typename T> using Reference = typename Wide<T>::Type (*)(typename Wide<T>::Type);
 
-template <typename T> void checkUnary(const std::string &operation, Reference<T> reference, double low, double high, double limit) {
+template <typename T>
+void checkUnary(const std::string &operation, Reference<T> reference, double low, double high, double limit, double most = INFINITY) {
   constexpr size_t count = 1 << 16;
   Function<T> function(operation, 1, count);
   double worst = 0;
   T worstAt = 0;
   for (unsigned round = 0; round < rounds(16); ++round) {
-    std::vector<T> x = samples<T>(low, high, count, round + 1), y = function({x});
+    std::vector<T> x = samples<T>(low, high, count, round + 1, most), y = function({x});
     for (size_t i = 0; i < count; ++i) {
       double error = ulps<T>(y[i], reference(x[i]));
       if (!(error <= worst))
@@ -144,6 +149,9 @@ TEST(VectorMath, SingleStaysWithinItsUlps) {
   checkUnary<float>("math.log1p", [](W x) -> W { return std::log1p(x); }, -1, 3, 2);
   checkUnary<float>("math.tanh", [](W x) -> W { return std::tanh(x); }, -10, 10, 1.5);
   checkUnary<float>("math.erf", [](W x) -> W { return std::erf(x); }, -4.5, 4.5, 2);
+  checkUnary<float>("math.sin", [](W x) -> W { return std::sin(x); }, -50, 50, 0.6, 0x1p31);
+  checkUnary<float>("math.cos", [](W x) -> W { return std::cos(x); }, -50, 50, 0.6, 0x1p31);
+  checkUnary<float>("math.tan", [](W x) -> W { return std::tan(x); }, -50, 50, 0.6, 0x1p31);
   checkUnary<float>("math.sqrt", [](W x) -> W { return std::sqrt(x); }, 0, 100, 0.5);
   checkUnary<float>("math.rsqrt", rsqrtOf<float>, 0, 100, 1.5);
   checkUnary<float>("math.round", [](W x) -> W { return std::round(x); }, -9, 9, 0);
@@ -159,9 +167,23 @@ TEST(VectorMath, DoubleStaysWithinItsUlps) {
   checkUnary<double>("math.log1p", [](W x) -> W { return std::log1p(x); }, -1, 3, 2);
   checkUnary<double>("math.tanh", [](W x) -> W { return std::tanh(x); }, -20, 20, 1.5);
   checkUnary<double>("math.erf", [](W x) -> W { return std::erf(x); }, -6.5, 6.5, 2);
+  checkUnary<double>("math.sin", [](W x) -> W { return std::sin(x); }, -50, 50, 1, 0x1p31);
+  checkUnary<double>("math.cos", [](W x) -> W { return std::cos(x); }, -50, 50, 1, 0x1p31);
+  checkUnary<double>("math.tan", [](W x) -> W { return std::tan(x); }, -50, 50, 3, 0x1p31);
   checkUnary<double>("math.sqrt", [](W x) -> W { return std::sqrt(x); }, 0, 100, 0.5);
   checkUnary<double>("math.rsqrt", rsqrtOf<double>, 0, 100, 1.5);
   checkUnary<double>("math.round", [](W x) -> W { return std::round(x); }, -9, 9, 0);
+}
+
+TEST(VectorMath, SinesOfHugeNumbersStayBounded) {
+  for (const char *operation : {"math.sin", "math.cos"}) {
+    Function<double> function(operation, 1, 64);
+    std::vector<double> x(64);
+    for (size_t i = 0; i < x.size(); ++i)
+      x[i] = std::ldexp(i % 2 ? -1.7 : 1.3, 31 + 15 * static_cast<int>(i));
+    for (double y : function({x}))
+      EXPECT_LE(std::fabs(y), 1 + 1e-6) << operation;
+  }
 }
 
 template <typename T> void checkPow(double limit) {

@@ -1,5 +1,6 @@
 #include "dialects/net/NetOps.h"
 #include "dialects/net/ops/support/Gradients.h"
+#include "dialects/net/ops/support/Losses.h"
 #include "dialects/net/ops/support/Rules.h"
 #include "dialects/net/ops/support/Words.h"
 
@@ -17,13 +18,8 @@ LogicalResult CrossEntropyOp::infer(const Inference &at, Adaptor op, SmallVector
     return at.error("'" + at.opName + "' of " + at.text(0) + " has no classes", {0});
   ArrayRef<int64_t> rows = at.shape(0).drop_back();
   if (op.getSparse()) { // C2
-    if (!at.element(1).isInteger(32) && !at.element(1).isInteger(64))
-      return at.error("sparse labels are i32 or i64, but " + at.text(1) + " is " + elementText(at.element(1)), {1},
-                      "leave out 'sparse' for labels that are probabilities");
-    if (at.shape(1) != rows)
-      return at.error("sparse labels of " + at.text(0) + " are " + shapeText(rows) + ", one class per row, but " +
-                          at.text(1) + " is given",
-                      {1});
+    if (failed(checkSparseLabels(at, 0, 1, "leave out 'sparse' for labels that are probabilities")))
+      return failure();
   } else if (at.element(1) != at.element(0) || at.shape(1) != at.shape(0)) {
     return at.error("labels of " + at.text(0) + " are of its shape and type, but " + at.text(1) + " is " +
                         elementText(at.element(1)),
@@ -41,19 +37,6 @@ LogicalResult CrossEntropyOp::infer(const Inference &at, Adaptor op, SmallVector
 
 static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
-}
-
-/// True at the class of each row; of the shape of the logits, and cut as they are.
-static Value isClass(CrossEntropyOp op, OpBuilder &builder, Value labels) {
-  ArrayRef<int64_t> shape = typeOf(op.getLogits()).getShape();
-  SmallVector<int64_t> column(shape);
-  column.back() = 1;
-  Value classes = builder.create<RangeOp>(op.getLoc(), 0, shape.back(), 1);
-  if (typeOf(labels).getElementType().isInteger(64))
-    classes = builder.create<CastOp>(op.getLoc(), classes, builder.getI64Type());
-  Value hot = builder.create<EqualOp>(op.getLoc(), reshaped(builder, op.getLoc(), labels, column), classes);
-  setResultFactors(hot.getDefiningOp(), llvm::to_vector(llvm::seq<int64_t>(0, shape.size())));
-  return hot;
 }
 
 /// Weights of the rows, 0 where the label is no class.
@@ -89,7 +72,7 @@ LogicalResult CrossEntropyOp::buildGradient(OpBuilder &builder, ValueRange dy, c
     Value softmax = builder.create<RealDivOp>(loc, terms, sum), labels = getLabels();
     if (getSparse()) {
       weight = whereClass(*this, builder, labels, weight);
-      labels = builder.create<CastOp>(loc, isClass(*this, builder, labels), typeOf(terms).getElementType());
+      labels = builder.create<CastOp>(loc, hotClasses(builder, loc, labels, shape), typeOf(terms).getElementType());
     } else {
       Value total = builder.create<ReduceSumOp>(loc, labels, classes, /*keep_dims=*/true);
       softmax = builder.create<MulOp>(loc, softmax, total);
@@ -136,7 +119,7 @@ SmallVector<Value> CrossEntropyOp::expand(OpBuilder &builder, ValueRange operand
   Value logSum = builder.create<LogOp>(loc, builder.create<ReduceSumOp>(loc, terms, classes, /*keep_dims=*/true));
   Value surprise = builder.create<SubOp>(loc, logSum, shifted);
   if (getSparse())
-    surprise = builder.create<SelectOp>(loc, isClass(*this, builder, operands[1]), surprise,
+    surprise = builder.create<SelectOp>(loc, hotClasses(builder, loc, operands[1], typeOf(getLogits()).getShape()), surprise,
                                         scalarLike(builder, loc, 0, surprise));
   else
     surprise = builder.create<MulOp>(loc, operands[1], surprise);

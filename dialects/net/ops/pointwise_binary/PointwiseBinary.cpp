@@ -9,23 +9,16 @@ using namespace msc::net;
 
 //===-- gradients ---------------------------------------------------------===//
 
-/// Gives operand `i` the gradient that `make` builds, summed over what broadcasting repeated.
-static void give(OpBuilder &builder, Operation *op, const llvm::SmallBitVector &wanted,
-                 MutableArrayRef<Value> gradients, unsigned i, llvm::function_ref<Value()> make) {
-  if (wanted[i])
-    gradients[i] = sumTo(builder, op->getLoc(), make(), op->getOperand(i).getType());
-}
-
 LogicalResult AddOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &wanted,
                                    MutableArrayRef<Value> gradients) {
   for (unsigned i : {0u, 1u})
-    give(builder, *this, wanted, gradients, i, [&] { return dy[0]; });
+    giveSummed(builder, *this, wanted, gradients, i, [&] { return dy[0]; });
   return success();
 }
 
 LogicalResult SubOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &wanted,
                                    MutableArrayRef<Value> gradients) {
-  give(builder, *this, wanted, gradients, 0, [&] { return dy[0]; });
+  giveSummed(builder, *this, wanted, gradients, 0, [&] { return dy[0]; });
   if (wanted[1]) // the sum is smaller than what it sums: negate last
     gradients[1] = builder.create<NegOp>(getLoc(), sumTo(builder, getLoc(), dy[0], getY().getType()));
   return success();
@@ -33,8 +26,8 @@ LogicalResult SubOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm
 
 LogicalResult MulOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &wanted,
                                    MutableArrayRef<Value> gradients) {
-  give(builder, *this, wanted, gradients, 0, [&] { return builder.create<MulOp>(getLoc(), dy[0], getY()); });
-  give(builder, *this, wanted, gradients, 1, [&] { return builder.create<MulOp>(getLoc(), dy[0], getX()); });
+  giveSummed(builder, *this, wanted, gradients, 0, [&] { return builder.create<MulOp>(getLoc(), dy[0], getY()); });
+  giveSummed(builder, *this, wanted, gradients, 1, [&] { return builder.create<MulOp>(getLoc(), dy[0], getX()); });
   return success();
 }
 
@@ -42,8 +35,8 @@ LogicalResult RealDivOp::buildGradient(OpBuilder &builder, ValueRange dy, const 
                                        MutableArrayRef<Value> gradients) {
   // d(x / y) = dx / y - (x / y) dy / y.
   Value quotient = builder.create<RealDivOp>(getLoc(), dy[0], getY());
-  give(builder, *this, wanted, gradients, 0, [&] { return quotient; });
-  give(builder, *this, wanted, gradients, 1, [&] {
+  giveSummed(builder, *this, wanted, gradients, 0, [&] { return quotient; });
+  giveSummed(builder, *this, wanted, gradients, 1, [&] {
     Value product = builder.create<MulOp>(getLoc(), quotient, getOutput());
     return builder.create<NegOp>(getLoc(), product);
   });
@@ -54,7 +47,7 @@ LogicalResult PowOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm
                                    MutableArrayRef<Value> gradients) {
   Location loc = getLoc();
   Value zero = scalarLike(builder, loc, 0, getX());
-  give(builder, *this, wanted, gradients, 0, [&]() -> Value {
+  giveSummed(builder, *this, wanted, gradients, 0, [&]() -> Value {
     // y x^(y-1), and 0 for y = 0 even where x is 0.
     Value lower = builder.create<SubOp>(loc, getY(), scalarLike(builder, loc, 1, getY()));
     Value slope = builder.create<MulOp>(loc, getY(), builder.create<PowOp>(loc, getX(), lower));
@@ -62,7 +55,7 @@ LogicalResult PowOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm
     slope = builder.create<SelectOp>(loc, flat, zero, slope);
     return builder.create<MulOp>(loc, dy[0], slope);
   });
-  give(builder, *this, wanted, gradients, 1, [&]() -> Value {
+  giveSummed(builder, *this, wanted, gradients, 1, [&]() -> Value {
     Value positive = builder.create<GreaterOp>(loc, getX(), zero);
     Value log = builder.create<SelectOp>(loc, positive, builder.create<LogOp>(loc, getX()), zero);
     Value slope = builder.create<MulOp>(loc, getOutput(), log);
@@ -77,7 +70,7 @@ static LogicalResult extremumGradient(OpBuilder &builder, Operation *op, Value d
   Location loc = op->getLoc();
   Value x = op->getOperand(0), y = op->getOperand(1);
   for (unsigned i : {0u, 1u})
-    give(builder, op, wanted, gradients, i, [&]() -> Value {
+    giveSummed(builder, op, wanted, gradients, i, [&]() -> Value {
       bool isGreater = larger == (i == 0);
       Value wins = isGreater ? builder.create<GreaterOp>(loc, x, y).getResult() : builder.create<LessOp>(loc, x, y);
       Value zero = scalarLike(builder, loc, 0, dy), half = scaled(builder, loc, dy, 0.5);
@@ -97,25 +90,43 @@ LogicalResult MinimumOp::buildGradient(OpBuilder &builder, ValueRange dy, const 
   return extremumGradient(builder, *this, dy[0], wanted, gradients, false);
 }
 
-// Comparisons are piecewise constant.
-LogicalResult GreaterOp::buildGradient(OpBuilder &, ValueRange, const llvm::SmallBitVector &, MutableArrayRef<Value>) {
+LogicalResult SquaredDifferenceOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &wanted,
+                                                 MutableArrayRef<Value> gradients) {
+  Value difference = builder.create<SubOp>(getLoc(), getX(), getY());
+  Value slope = builder.create<MulOp>(getLoc(), scaled(builder, getLoc(), dy[0], 2), difference);
+  giveSummed(builder, *this, wanted, gradients, 0, [&] { return slope; });
+  if (wanted[1]) // the sum is smaller than what it sums: negate last
+    gradients[1] = builder.create<NegOp>(getLoc(), sumTo(builder, getLoc(), slope, getY().getType()));
   return success();
 }
-LogicalResult GreaterEqualOp::buildGradient(OpBuilder &, ValueRange, const llvm::SmallBitVector &,
-                                            MutableArrayRef<Value>) {
+
+LogicalResult XlogyOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &wanted,
+                                     MutableArrayRef<Value> gradients) {
+  Location loc = getLoc();
+  giveSummed(builder, *this, wanted, gradients, 0, [&]() -> Value { // log(y), and 0 where x is 0
+    Value zero = scalarLike(builder, loc, 0, getX());
+    Value slope = builder.create<SelectOp>(loc, builder.create<EqualOp>(loc, getX(), zero), zero,
+                                           builder.create<LogOp>(loc, getY()));
+    return builder.create<MulOp>(loc, dy[0], slope);
+  });
+  giveSummed(builder, *this, wanted, gradients, 1, [&] {
+    Value slope = builder.create<DivNoNanOp>(loc, getX(), getY());
+    return builder.create<MulOp>(loc, dy[0], slope);
+  });
   return success();
 }
-LogicalResult LessOp::buildGradient(OpBuilder &, ValueRange, const llvm::SmallBitVector &, MutableArrayRef<Value>) {
-  return success();
-}
-LogicalResult LessEqualOp::buildGradient(OpBuilder &, ValueRange, const llvm::SmallBitVector &,
-                                         MutableArrayRef<Value>) {
-  return success();
-}
-LogicalResult EqualOp::buildGradient(OpBuilder &, ValueRange, const llvm::SmallBitVector &, MutableArrayRef<Value>) {
-  return success();
-}
-LogicalResult NotEqualOp::buildGradient(OpBuilder &, ValueRange, const llvm::SmallBitVector &, MutableArrayRef<Value>) {
+
+LogicalResult SigmoidCrossEntropyWithLogitsOp::buildGradient(OpBuilder &builder, ValueRange dy,
+                                                             const llvm::SmallBitVector &wanted,
+                                                             MutableArrayRef<Value> gradients) {
+  giveSummed(builder, *this, wanted, gradients, 0, [&] {
+    Value error = builder.create<SubOp>(getLoc(), builder.create<SigmoidOp>(getLoc(), getLogits()), getLabel());
+    return builder.create<MulOp>(getLoc(), dy[0], error);
+  });
+  giveSummed(builder, *this, wanted, gradients, 1, [&] {
+    Value product = builder.create<MulOp>(getLoc(), dy[0], getLogits());
+    return builder.create<NegOp>(getLoc(), product);
+  });
   return success();
 }
 
@@ -140,9 +151,7 @@ Value MaximumOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
   return maximum(b, x[0], x[1]);
 }
 Value MinimumOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
-  if (isa<FloatType>(x[0].getType()))
-    return b.create<arith::MinimumFOp>(x[0], x[1]);
-  return b.create<arith::MinSIOp>(x[0], x[1]);
+  return minimum(b, x[0], x[1]);
 }
 
 static Value compare(ImplicitLocOpBuilder &b, ValueRange x, arith::CmpFPredicate floats,
@@ -169,4 +178,32 @@ Value EqualOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
 }
 Value NotEqualOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
   return compare(b, x, arith::CmpFPredicate::UNE, arith::CmpIPredicate::ne);
+}
+
+Value SquaredDifferenceOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
+  Value difference = sub(b, x[0], x[1]);
+  return mul(b, difference, difference);
+}
+
+Value XlogyOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
+  Value zero = number(b, 0, x[0].getType());
+  Value isZero = b.create<arith::CmpFOp>(arith::CmpFPredicate::OEQ, x[0], zero);
+  return b.create<arith::SelectOp>(isZero, zero, mul(b, x[0], b.create<math::LogOp>(x[1])));
+}
+
+Value SigmoidCrossEntropyWithLogitsOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
+  Value zero = number(b, 0, x[0].getType());
+  Value positive = b.create<arith::SelectOp>(greater(b, zero, x[0]), zero, x[0]);
+  Value decay = b.create<math::ExpOp>(b.create<arith::NegFOp>(b.create<math::AbsFOp>(x[0])));
+  return add(b, sub(b, positive, mul(b, x[0], x[1])), b.create<math::Log1pOp>(decay));
+}
+
+Value LogicalAndOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
+  return b.create<arith::AndIOp>(x[0], x[1]);
+}
+Value LogicalOrOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
+  return b.create<arith::OrIOp>(x[0], x[1]);
+}
+Value LogicalXorOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
+  return b.create<arith::XOrIOp>(x[0], x[1]);
 }

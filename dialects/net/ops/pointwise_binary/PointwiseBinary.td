@@ -13,16 +13,24 @@ class Net_Binary<string mnemonic, string formula, list<string> inputs = ["x", "y
 def Net_AddOp : Net_Binary<"Add", "x + y">;
 def Net_SubOp : Net_Binary<"Sub", "x - y">;
 def Net_MulOp : Net_Binary<"Mul", "x * y">;
+def Net_SquaredDifferenceOp : Net_Binary<"SquaredDifference", "(x - y) * (x - y)">;
 def Net_MaximumOp : Net_Binary<"Maximum", "the larger of x and y; NaN if one is NaN; equal ones share the gradient">;
 def Net_MinimumOp : Net_Binary<"Minimum", "the smaller of x and y; NaN if one is NaN; equal ones share the gradient">;
 let elements = "Float" in {
 def Net_RealDivOp : Net_Binary<"RealDiv", "x / y">;
 def Net_PowOp : Net_Binary<"Pow", "x to the power y; the gradient of y is 0 where x <= 0">;
+def Net_XlogyOp : Net_Binary<"Xlogy", "x * log(y); 0 where x is 0">;
+def Net_SigmoidCrossEntropyWithLogitsOp : Net_Binary<"SigmoidCrossEntropyWithLogits",
+    "cross entropy between label and sigmoid(logits): max(logits, 0) - logits * label + log(1 + exp(-|logits|))",
+    ["logits", "label"]> {
+  let arguments = (ins Net_Tensor:$logits, Net_Tensor:$label);
+}
 }
 
 // Results are bool and piecewise constant: every gradient is zero.
 class Net_Comparison<string mnemonic, string formula> : Net_Binary<mnemonic, formula> {
   let resultElement = "BoolElement";
+  let gradient = Net_ZeroGradient;
 }
 def Net_GreaterOp : Net_Comparison<"Greater", "x > y">;
 def Net_GreaterEqualOp : Net_Comparison<"GreaterEqual", "x >= y">;
@@ -31,4 +39,9 @@ def Net_LessEqualOp : Net_Comparison<"LessEqual", "x <= y">;
 let elements = "Any" in {
 def Net_EqualOp : Net_Comparison<"Equal", "x == y">;
 def Net_NotEqualOp : Net_Comparison<"NotEqual", "x != y">;
+}
+let elements = "Bool" in {
+def Net_LogicalAndOp : Net_Comparison<"LogicalAnd", "x and y">;
+def Net_LogicalOrOp : Net_Comparison<"LogicalOr", "x or y">;
+def Net_LogicalXorOp : Net_Comparison<"LogicalXor", "x or y, but not both">;
 }

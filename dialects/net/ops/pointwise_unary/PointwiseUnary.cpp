@@ -105,10 +105,6 @@ LogicalResult SquareOp::buildGradient(OpBuilder &builder, ValueRange dy, const l
   return success();
 }
 
-LogicalResult SignOp::buildGradient(OpBuilder &, ValueRange, const llvm::SmallBitVector &, MutableArrayRef<Value>) {
-  return success(); // piecewise constant
-}
-
 //===-- lowering ----------------------------------------------------------===//
 
 EpilogueKind ReLUOp::epilogueKind() {

@@ -30,7 +30,9 @@ let elements = "Number" in {
 def Net_NegOp : Net_Unary<"Neg", "-x">;
 def Net_AbsOp : Net_Unary<"Abs", "|x|; gradient 0 at 0">;
 def Net_SquareOp : Net_Unary<"Square", "x * x">;
-def Net_SignOp : Net_Unary<"Sign", "-1, 0 or 1; NaN stays NaN; the gradient is zero">;
+def Net_SignOp : Net_Unary<"Sign", "-1, 0 or 1; NaN stays NaN; the gradient is zero"> {
+  let gradient = Net_ZeroGradient;
+}
 }
 
 def Net_GeLUOp : Net_Unary<"GeLU", "x * Phi(x), Phi the normal distribution function"> {

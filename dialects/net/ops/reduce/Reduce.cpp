@@ -58,6 +58,19 @@ LogicalResult ReduceMaxOp::infer(const Inference &at, Adaptor op, SmallVectorImp
   return inferReduce(at, ElementSet::Number, true, op.getAxis(), op.getKeepDims(), results);
 }
 
+LogicalResult ReduceMinOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<Type> &results) {
+  return inferReduce(at, ElementSet::Number, true, op.getAxis(), op.getKeepDims(), results);
+}
+LogicalResult ReduceProdOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<Type> &results) {
+  return inferReduce(at, ElementSet::Number, false, op.getAxis(), op.getKeepDims(), results);
+}
+LogicalResult ReduceAllOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<Type> &results) {
+  return inferReduce(at, ElementSet::Bool, false, op.getAxis(), op.getKeepDims(), results);
+}
+LogicalResult ReduceAnyOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<Type> &results) {
+  return inferReduce(at, ElementSet::Bool, false, op.getAxis(), op.getKeepDims(), results);
+}
+
 //===-- gradients ---------------------------------------------------------===//
 
 template <typename Op> static SmallVector<int64_t> dimsOf(Op op) {
@@ -91,28 +104,67 @@ LogicalResult ReduceMeanOp::buildGradient(OpBuilder &builder, ValueRange dy, con
   return success();
 }
 
+/// dy, in equal shares, where x is the extremum.
+template <typename Op> static Value sharedByWinners(OpBuilder &builder, Op op, Value dy) {
+  Location loc = op.getLoc();
+  Type element = cast<RankedTensorType>(op.getX().getType()).getElementType();
+  Value wins = builder.create<EqualOp>(loc, op.getX(), keptDims(builder, op, op.getOutput()));
+  Value mask = builder.create<CastOp>(loc, wins, element);
+  Value winners = builder.create<ReduceSumOp>(loc, mask, dimsOf(op), op.getKeepDims());
+  Value share = keptDims(builder, op, builder.create<RealDivOp>(loc, dy, winners));
+  return builder.create<MulOp>(loc, mask, share);
+}
+
 LogicalResult ReduceMaxOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &,
                                          MutableArrayRef<Value> gradients) {
+  gradients[0] = sharedByWinners(builder, *this, dy[0]);
+  return success();
+}
+
+LogicalResult ReduceMinOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &,
+                                         MutableArrayRef<Value> gradients) {
+  gradients[0] = sharedByWinners(builder, *this, dy[0]);
+  return success();
+}
+
+LogicalResult ReduceProdOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &,
+                                          MutableArrayRef<Value> gradients) {
+  // The product of the others: output / x without zeros; with one zero it is not 0 only there; with two it is 0.
   Location loc = getLoc();
-  Type element = cast<RankedTensorType>(getX().getType()).getElementType();
-  Value isMax = builder.create<EqualOp>(loc, getX(), keptDims(builder, *this, getOutput()));
-  Value mask = builder.create<CastOp>(loc, isMax, element);
-  Value winners = builder.create<ReduceSumOp>(loc, mask, dimsOf(*this), getKeepDims());
-  Value share = keptDims(builder, *this, builder.create<RealDivOp>(loc, dy[0], winners));
-  gradients[0] = builder.create<MulOp>(loc, mask, share);
+  Value zero = scalarLike(builder, loc, 0, getX()), one = scalarLike(builder, loc, 1, getX());
+  Value isZero = builder.create<EqualOp>(loc, getX(), zero);
+  Value mask = builder.create<CastOp>(loc, isZero, cast<RankedTensorType>(getX().getType()).getElementType());
+  Value zeros = builder.create<ReduceSumOp>(loc, mask, dimsOf(*this), /*keep_dims=*/true);
+  Value filled = builder.create<SelectOp>(loc, isZero, one, getX());
+  Value rest = builder.create<ReduceProdOp>(loc, filled, dimsOf(*this), /*keep_dims=*/true);
+  Value among = builder.create<SelectOp>(loc, builder.create<EqualOp>(loc, zeros, zero), rest, zero);
+  Value only = builder.create<SelectOp>(loc, builder.create<EqualOp>(loc, zeros, one), rest, zero);
+  Value others = builder.create<SelectOp>(loc, isZero, only, builder.create<RealDivOp>(loc, among, filled));
+  gradients[0] = builder.create<MulOp>(loc, others, keptDims(builder, *this, dy[0]));
+  return success();
+}
+
+LogicalResult ReduceAllOp::buildGradient(OpBuilder &, ValueRange, const llvm::SmallBitVector &,
+                                         MutableArrayRef<Value>) {
+  return success();
+}
+LogicalResult ReduceAnyOp::buildGradient(OpBuilder &, ValueRange, const llvm::SmallBitVector &,
+                                         MutableArrayRef<Value>) {
   return success();
 }
 
 //===-- rules -------------------------------------------------------------===//
 
-template <typename Op> static ShardingRule reduceRule(Op op, msc::ReduceKind reduce) {
+/// Without `reduce` the reduced dimensions are completed on the way.
+template <typename Op> static ShardingRule reduceRule(Op op, std::optional<msc::ReduceKind> reduce) {
   std::vector<int64_t> shape = shapeOf(op.getX());
   ShardingRule rule = ruleWithFactors(shape);
   SmallVector<int64_t> dims = dimsOf(op);
-  for (int64_t dim : dims) {
-    rule.factors[dim].kind = FactorKind::Reduction;
-    rule.factors[dim].reduce = reduce;
-  }
+  for (int64_t dim : dims)
+    if (reduce) {
+      rule.factors[dim].kind = FactorKind::Reduction;
+      rule.factors[dim].reduce = *reduce;
+    }
   std::vector<DimFactors> result;
   for (int32_t dim = 0; dim < static_cast<int32_t>(shape.size()); ++dim)
     if (!llvm::is_contained(dims, dim))
@@ -133,6 +185,18 @@ ShardingRule ReduceMeanOp::shardingRule() {
 ShardingRule ReduceMaxOp::shardingRule() {
   return reduceRule(*this, msc::ReduceKind::Max);
 }
+ShardingRule ReduceMinOp::shardingRule() {
+  return reduceRule(*this, msc::ReduceKind::Min);
+}
+ShardingRule ReduceProdOp::shardingRule() {
+  return reduceRule(*this, msc::ReduceKind::Prod);
+}
+ShardingRule ReduceAllOp::shardingRule() {
+  return reduceRule(*this, std::nullopt);
+}
+ShardingRule ReduceAnyOp::shardingRule() {
+  return reduceRule(*this, std::nullopt);
+}
 
 //===-- costs -------------------------------------------------------------===//
 
@@ -150,6 +214,18 @@ OperatorCost ReduceMeanOp::cost(ArrayRef<std::vector<int64_t>> operands, ArrayRe
   return reduceCost(*this, operands, results);
 }
 OperatorCost ReduceMaxOp::cost(ArrayRef<std::vector<int64_t>> operands, ArrayRef<std::vector<int64_t>> results) {
+  return reduceCost(*this, operands, results);
+}
+OperatorCost ReduceMinOp::cost(ArrayRef<std::vector<int64_t>> operands, ArrayRef<std::vector<int64_t>> results) {
+  return reduceCost(*this, operands, results);
+}
+OperatorCost ReduceProdOp::cost(ArrayRef<std::vector<int64_t>> operands, ArrayRef<std::vector<int64_t>> results) {
+  return reduceCost(*this, operands, results);
+}
+OperatorCost ReduceAllOp::cost(ArrayRef<std::vector<int64_t>> operands, ArrayRef<std::vector<int64_t>> results) {
+  return reduceCost(*this, operands, results);
+}
+OperatorCost ReduceAnyOp::cost(ArrayRef<std::vector<int64_t>> operands, ArrayRef<std::vector<int64_t>> results) {
   return reduceCost(*this, operands, results);
 }
 
@@ -180,17 +256,58 @@ LogicalResult ReduceMeanOp::lowerToLinalg(OpBuilder &builder, ValueRange operand
   return success();
 }
 
-/// -inf, or the smallest integer.
-static TypedAttr lowest(Type element) {
-  if (auto integer = dyn_cast<IntegerType>(element))
-    return IntegerAttr::get(element, APInt::getSignedMinValue(integer.getWidth()));
-  return FloatAttr::get(element, -std::numeric_limits<double>::infinity());
+/// -inf or inf; the smallest or largest integer.
+static TypedAttr extremeOf(Type element, bool largest) {
+  if (auto integer = dyn_cast<IntegerType>(element)) {
+    unsigned width = integer.getWidth();
+    return IntegerAttr::get(element, largest ? APInt::getSignedMaxValue(width) : APInt::getSignedMinValue(width));
+  }
+  double infinity = std::numeric_limits<double>::infinity();
+  return FloatAttr::get(element, largest ? infinity : -infinity);
 }
 
 LogicalResult ReduceMaxOp::lowerToLinalg(OpBuilder &builder, ValueRange operands, TypeRange resultTypes,
                                          SmallVectorImpl<Value> &results) {
   auto type = cast<RankedTensorType>(resultTypes[0]);
-  results.push_back(buildReduction(builder, getLoc(), operands, type, dimsOf(*this), lowest(type.getElementType()),
-                                   theElement, maximum));
+  results.push_back(buildReduction(builder, getLoc(), operands, type, dimsOf(*this),
+                                   extremeOf(type.getElementType(), /*largest=*/false), theElement, maximum));
   return success();
+}
+
+LogicalResult ReduceMinOp::lowerToLinalg(OpBuilder &builder, ValueRange operands, TypeRange resultTypes,
+                                         SmallVectorImpl<Value> &results) {
+  auto type = cast<RankedTensorType>(resultTypes[0]);
+  results.push_back(buildReduction(builder, getLoc(), operands, type, dimsOf(*this),
+                                   extremeOf(type.getElementType(), /*largest=*/true), theElement, minimum));
+  return success();
+}
+
+LogicalResult ReduceProdOp::lowerToLinalg(OpBuilder &builder, ValueRange operands, TypeRange resultTypes,
+                                          SmallVectorImpl<Value> &results) {
+  auto type = cast<RankedTensorType>(resultTypes[0]);
+  results.push_back(buildReduction(builder, getLoc(), operands, type, dimsOf(*this),
+                                   numberAttr(type.getElementType(), 1), theElement, mul));
+  return success();
+}
+
+/// The number of elements that are true, or of those that are not, compared with 0.
+template <typename Op> static Value countIs(OpBuilder &builder, Op op, Value x, bool isZero) {
+  Location loc = op.getLoc();
+  Value ones = builder.create<CastOp>(loc, x, builder.getI32Type());
+  Value count = builder.create<ReduceSumOp>(loc, ones, dimsOf(op), op.getKeepDims());
+  Value zero = scalarLike(builder, loc, 0, count);
+  return isZero ? builder.create<EqualOp>(loc, count, zero).getResult() : builder.create<GreaterOp>(loc, count, zero);
+}
+
+LoweringKind ReduceAllOp::loweringKind() {
+  return LoweringKind::Expanded;
+}
+SmallVector<Value> ReduceAllOp::expand(OpBuilder &builder, ValueRange operands) {
+  return {countIs(builder, *this, builder.create<LogicalNotOp>(getLoc(), operands[0]), /*isZero=*/true)};
+}
+LoweringKind ReduceAnyOp::loweringKind() {
+  return LoweringKind::Expanded;
+}
+SmallVector<Value> ReduceAnyOp::expand(OpBuilder &builder, ValueRange operands) {
+  return {countIs(builder, *this, operands[0], /*isZero=*/false)};
 }

@@ -16,6 +16,20 @@ LogicalResult SelectOp::infer(const Inference &at, Adaptor, SmallVectorImpl<Type
   return success();
 }
 
+LogicalResult MaskedFillOp::infer(const Inference &at, Adaptor, SmallVectorImpl<Type> &results) {
+  if (failed(at.checkElement(1, ElementSet::Bool))) // C1
+    return failure();
+  if (at.element(0) != at.element(2)) // C2
+    return at.error("'" + at.opName + "' takes tensors of one element type, but " + at.name(0) + " is " +
+                        elementText(at.element(0)) + " and " + at.name(2) + " is " + elementText(at.element(2)),
+                    {2}, "bring one to the type of the other with Cast");
+  FailureOr<SmallVector<int64_t>> shape = at.broadcastShape(); // C3
+  if (failed(shape))
+    return failure();
+  results.push_back(tensorOf(*shape, at.element(0)));
+  return success();
+}
+
 LogicalResult SelectOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
                                       const llvm::SmallBitVector &wanted, MutableArrayRef<Value> gradients) {
   Value dy = resultGradients[0], zero = scalarLike(builder, getLoc(), 0, dy);
@@ -28,6 +42,20 @@ LogicalResult SelectOp::buildGradient(OpBuilder &builder, ValueRange resultGradi
   give(1, dy, zero);
   give(2, zero, dy);
   return success();
+}
+
+LogicalResult MaskedFillOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &wanted,
+                                          MutableArrayRef<Value> gradients) {
+  Value zero = scalarLike(builder, getLoc(), 0, dy[0]);
+  giveSummed(builder, *this, wanted, gradients, 0,
+             [&] { return builder.create<SelectOp>(getLoc(), getMask(), zero, dy[0]); });
+  giveSummed(builder, *this, wanted, gradients, 2,
+             [&] { return builder.create<SelectOp>(getLoc(), getMask(), dy[0], zero); });
+  return success();
+}
+
+Value MaskedFillOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
+  return b.create<arith::SelectOp>(x[1], x[2], x[0]);
 }
 
 Value SelectOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {

@@ -14,3 +14,18 @@ def Net_SelectOp : Net_Pointwise<"Select", ["condition", "x", "y"], [Net_Differe
   let exampleInputs = "%condition: bool[16, 32], %x: f32[16, 32], %y: f32[16, 32]";
   let inference = "";
 }
+
+def Net_MaskedFillOp : Net_Pointwise<"MaskedFill", ["input_x", "mask", "value"], [Net_Differentiable]> {
+  let summary = "value where the mask holds, else the input";
+  let description = [{
+    `output = mask ? value : input_x`, element by element with NumPy broadcasting of all three.
+
+    Constraints:
+    - (C1) `mask` is bool.
+    - (C2) `input_x` and `value` have the same element type.
+    - (C3) dimensions, aligned at the right, are equal or 1.
+  }];
+  let arguments = (ins Net_Tensor:$input_x, Net_Tensor:$mask, Net_Tensor:$value);
+  let exampleInputs = "%input_x: f32[16, 32], %mask: bool[16, 32], %value: f32[]";
+  let inference = "";
+}

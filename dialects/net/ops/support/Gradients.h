@@ -3,12 +3,24 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 namespace msc::net {
 
 /// Sums `value` over the dimensions that broadcasting from `target` added or repeated; the result has the shape of
 /// `target`.
 mlir::Value sumTo(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Type target);
+
+/// Gives operand `i`, if its gradient is wanted, the one that `make` builds, summed over what broadcasting repeated.
+void giveSummed(mlir::OpBuilder &builder, mlir::Operation *op, const llvm::SmallBitVector &wanted,
+                llvm::MutableArrayRef<mlir::Value> gradients, unsigned i, llvm::function_ref<mlir::Value()> make);
+
+/// Gradients of an operator that is `Expanded`: those of its parts, which are computed again. What is computed again and
+/// not needed is dead. For operators whose parts cost little.
+llvm::LogicalResult expansionGradient(mlir::OpBuilder &builder, mlir::Operation *op, mlir::ValueRange resultGradients,
+                                      const llvm::SmallBitVector &wanted,
+                                      llvm::MutableArrayRef<mlir::Value> gradients);
 
 /// A scalar tensor of `like`'s element type.
 mlir::Value scalarLike(mlir::OpBuilder &builder, mlir::Location loc, double splat, mlir::Value like);

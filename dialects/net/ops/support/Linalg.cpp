@@ -111,6 +111,10 @@ Value msc::net::maximum(ImplicitLocOpBuilder &b, Value x, Value y) {
   return isa<FloatType>(x.getType()) ? b.create<arith::MaximumFOp>(x, y).getResult() : b.create<arith::MaxSIOp>(x, y);
 }
 
+Value msc::net::minimum(ImplicitLocOpBuilder &b, Value x, Value y) {
+  return isa<FloatType>(x.getType()) ? b.create<arith::MinimumFOp>(x, y).getResult() : b.create<arith::MinSIOp>(x, y);
+}
+
 Value msc::net::logistic(ImplicitLocOpBuilder &b, Value x) {
   Value one = number(b, 1, x.getType());
   Value exponential = b.create<math::ExpOp>(b.create<arith::NegFOp>(x));

@@ -41,6 +41,8 @@ mlir::Value div(mlir::ImplicitLocOpBuilder &b, mlir::Value x, mlir::Value y);
 mlir::Value greater(mlir::ImplicitLocOpBuilder &b, mlir::Value x, mlir::Value y);
 /// The larger of both; NaN if one is NaN.
 mlir::Value maximum(mlir::ImplicitLocOpBuilder &b, mlir::Value x, mlir::Value y);
+/// The smaller of both; NaN if one is NaN.
+mlir::Value minimum(mlir::ImplicitLocOpBuilder &b, mlir::Value x, mlir::Value y);
 /// 1 / (1 + exp(-x)).
 mlir::Value logistic(mlir::ImplicitLocOpBuilder &b, mlir::Value x);
 

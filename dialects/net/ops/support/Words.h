@@ -6,6 +6,7 @@
 namespace msc::net {
 
 inline constexpr llvm::StringRef kDataFormats[] = {"NCHW", "NCDHW", "NHWC"};
+inline constexpr llvm::StringRef kDivergenceReductions[] = {"mean", "batchmean", "sum", "none"};
 inline constexpr llvm::StringRef kGeLUForms[] = {"none", "tanh"};
 inline constexpr llvm::StringRef kLossReductions[] = {"mean", "sum", "none"};
 
