@@ -210,6 +210,7 @@ private:
     llvm::TypeSwitch<Operation *>(op)
         .Case([&](plan_ir::LaunchOp launch) { writeLaunch(launch, *step->mutable_launch()); })
         .Case([&](plan_ir::MatMulOp product) { writeMatMul(product, *step->mutable_matmul()); })
+        .Case([&](plan_ir::CallOp call) { writeCall(call, *step->mutable_call()); })
         .Case([&](plan_ir::CopyOp copy) {
           step->mutable_copy()->set_source(indexOf(copy.getSource()));
           step->mutable_copy()->set_target(indexOf(copy.getTarget()));
@@ -251,6 +252,30 @@ private:
       proto.set_bias(1 + indexOf(product.getBias()));
     proto.set_activation(product.getActivation().str());
     proto.set_tasks(product.getTasks());
+  }
+
+  void writeCall(plan_ir::CallOp call, plan::Call &proto) {
+    proto.set_kernel(call.getKernel().str());
+    for (Value input : call.getInputs())
+      proto.add_operands(indexOf(input));
+    for (Value target : call.getTargets())
+      proto.add_results(indexOf(target));
+    for (NamedAttribute attribute : call.getOperatorAttributes())
+      writeAttribute(attribute, *proto.add_attributes());
+    proto.set_tasks(call.getTasks());
+  }
+
+  static void writeAttribute(NamedAttribute attribute, plan::Call::Attribute &proto) {
+    proto.set_name(attribute.getName().str());
+    llvm::TypeSwitch<Attribute>(attribute.getValue())
+        .Case([&](BoolAttr flag) { proto.add_ints(flag.getValue() ? 1 : 0); })
+        .Case([&](IntegerAttr number) { proto.add_ints(number.getInt()); })
+        .Case([&](FloatAttr number) { proto.add_floats(number.getValueAsDouble()); })
+        .Case([&](StringAttr word) { proto.set_text(word.str()); })
+        .Case([&](DenseI64ArrayAttr list) {
+          for (int64_t number : list.asArrayRef())
+            proto.add_ints(number);
+        });
   }
 
   void writeCollective(plan_ir::CollectiveOp op, plan::Step &step) {

@@ -101,12 +101,15 @@ class Net_Operator<string mnemonic, list<string> inputs, list<string> outputs, l
 
 defvar Net_Differentiable = DeclareOpInterfaceMethods<Net_GradientInterface>;
 defvar Net_Rule = DeclareOpInterfaceMethods<Net_ShardingRuleInterface>;
+defvar Net_State = DeclareOpInterfaceMethods<Net_StateInterface>;
 defvar Net_DefaultCost = Net_CostInterface;
 defvar Net_OwnCost = DeclareOpInterfaceMethods<Net_CostInterface, ["cost"]>;
 defvar Net_Generic = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg"]>;
 defvar Net_GenericOrEpilogue = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg", "epilogueKind"]>;
 defvar Net_NotGeneric = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind"]>;
 defvar Net_Expanded = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind", "expand"]>;
+// A kernel of the runtime registered under the operator's name: runtime/plan/calls, runtime/device/cpu/calls.
+defvar Net_Library = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind"]>;
 defvar Net_InPlace = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg", "inPlaceResults"]>;
 
 // For `gradient` of piecewise constant operators: every gradient is zero.

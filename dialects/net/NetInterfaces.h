@@ -48,7 +48,7 @@ double elementBytes(mlir::Type tensor);
 OperatorCost defaultCost(mlir::Operation *op, llvm::ArrayRef<std::vector<int64_t>> operandShapes,
                          llvm::ArrayRef<std::vector<int64_t>> resultShapes);
 
-enum class LoweringKind { Generic, MatMul, View, Expanded };
+enum class LoweringKind { Generic, MatMul, View, Expanded, Library };
 
 enum class EpilogueKind {
   None,

@@ -61,6 +61,12 @@ LogicalResult LaunchOp::verify() {
   return success();
 }
 
+LogicalResult CallOp::verify() {
+  if (getTargets().empty() || getTasks() < 1)
+    return emitOpError("needs a result and at least 1 task");
+  return success();
+}
+
 LogicalResult CollectiveOp::verify() {
   if (getSources().empty() || getReasons().size() != getSources().size() || getBytes().size() != getSources().size() || getForOperators().size() != getSources().size())
     return emitOpError("needs a reason, bytes and an operator for each of its ") << getSources().size() << " tensors";
@@ -68,7 +74,7 @@ LogicalResult CollectiveOp::verify() {
 }
 
 bool msc::plan_ir::isStep(Operation *op) {
-  return isa<LaunchOp, MatMulOp, CopyOp, FillOp, CollectiveOp, WaitOp>(op);
+  return isa<LaunchOp, MatMulOp, CallOp, CopyOp, FillOp, CollectiveOp, WaitOp>(op);
 }
 
 Access msc::plan_ir::accessOf(Operation *step) {
@@ -89,6 +95,10 @@ Access msc::plan_ir::accessOf(Operation *step) {
         if (op.getBias())
           access.reads.push_back(op.getBias());
         access.writes = {op.getResult()};
+      })
+      .Case([&](CallOp op) {
+        access.reads.append(op.getInputs().begin(), op.getInputs().end());
+        access.writes.append(op.getTargets().begin(), op.getTargets().end());
       })
       .Case([&](CopyOp op) {
         access.reads = {op.getSource()};

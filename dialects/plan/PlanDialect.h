@@ -18,7 +18,7 @@
 
 namespace msc::plan_ir {
 
-/// True for the operators that are steps: launch, matmul, copy, fill, collective, wait.
+/// True for the operators that are steps: launch, matmul, call, copy, fill, collective, wait.
 bool isStep(mlir::Operation *op);
 
 /// Buffers that a step reads and writes. An argument updated in place is in both. A wait has none: until it, those of

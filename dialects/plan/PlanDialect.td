@@ -95,6 +95,18 @@ def Plan_MatMulOp : Op<Plan_Dialect, "matmul", []> {
   let assemblyFormat = "$step_op `(` $left `,` $right `)` `->` $result (`bias` $bias^)? `activation` $activation `tasks` $tasks attr-dict";
 }
 
+def Plan_CallOp : Op<Plan_Dialect, "call", [AttrSizedOperandSegments]> {
+  let summary = "results = kernel(operands) by a kernel of the runtime";
+  let description = [{
+    `operator_attributes` are those of the operator that the step comes from, by name: integers, lists of integers, floats, bools
+    and words.
+  }];
+  let arguments = (ins StrAttr:$kernel, Variadic<Plan_BufferType>:$inputs, Variadic<Plan_BufferType>:$targets,
+                       DictionaryAttr:$operator_attributes, I64Attr:$tasks, StrAttr:$step_op);
+  let assemblyFormat = "$step_op $kernel `(` $inputs `)` `->` $targets $operator_attributes `tasks` $tasks attr-dict";
+  let hasVerifier = 1;
+}
+
 def Plan_CopyOp : Op<Plan_Dialect, "copy", []> {
   let summary = "copies what the target holds out of this rank's source";
   let arguments = (ins Plan_BufferType:$source, Plan_BufferType:$target, StrAttr:$step_op);

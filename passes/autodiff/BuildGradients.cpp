@@ -94,6 +94,8 @@ LogicalResult msc::autodiff::buildGradients(NetworkOp network, StringRef loss, c
     return failure();
   nameGradients(*gradients);
   buildUpdate(network, *gradients, optimizer);
+  if (failed(buildStateUpdates(network)))
+    return failure();
   if (failed(keepValues(network, *gradients, keep)))
     return failure();
   removeDeadOperators(network);
@@ -158,6 +160,7 @@ private:
   LogicalResult train(NetworkOp network, const TrainConfig &config, ArrayRef<std::string> kept) {
     if (failed(checkTrained(network, config)))
       return failure();
+    network.walk([](StateInterface op) { op.beginTraining(); });
     return autodiff::buildGradients(network, loss.empty() ? config.minimize : loss, config.optimizer, kept);
   }
 };

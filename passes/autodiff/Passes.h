@@ -29,6 +29,9 @@ llvm::FailureOr<ParameterGradients> buildBackward(net::NetworkOp network, llvm::
 /// called alike. As in MindSpore, weight decay spares parameters whose name contains "beta" or "gamma".
 void buildUpdate(net::NetworkOp network, const ParameterGradients &gradients, const net::OptimizerConfig &optimizer);
 
+/// Appends a `net.update` for every state that an operator of the forward network computes anew.
+llvm::LogicalResult buildStateUpdates(net::NetworkOp network);
+
 /// Appends the values called "%name" and the gradients called "grad:name" to the results of the network.
 llvm::LogicalResult keepValues(net::NetworkOp network, const ParameterGradients &gradients,
                                llvm::ArrayRef<std::string> names);

@@ -113,3 +113,26 @@ void msc::autodiff::buildUpdate(NetworkOp network, const ParameterGradients &gra
   for (auto [parameter, gradient] : gradients)
     update.add(parameter.getDefiningOp<ParamOp>(), gradient);
 }
+
+LogicalResult msc::autodiff::buildStateUpdates(NetworkOp network) {
+  OpBuilder builder(getReturn(network));
+  llvm::DenseMap<Value, Operation *> writers;
+  LogicalResult result = success();
+  network.walk([&](StateInterface op) {
+    for (auto [from, to] : op.newStates()) {
+      auto param = op->getOperand(to).getDefiningOp<ParamOp>();
+      if (!param || param.getTrained())
+        continue;
+      if (!writers.try_emplace(param.getValue(), op).second) {
+        result = op->emitError("state '") << param.getName() << "' gets a new value twice in one step: '"
+                                          << getInstanceName(writers[param.getValue()]) << "' and '" << getInstanceName(op)
+                                          << "' share it";
+        continue;
+      }
+      auto update = builder.create<UpdateOp>(op->getLoc(), param.getValue(), op->getResult(from));
+      setPhase(update, Phase::Update);
+      setInstanceName(update, ("update." + param.getName()).str());
+    }
+  });
+  return result;
+}

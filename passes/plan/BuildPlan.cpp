@@ -247,6 +247,7 @@ private:
     }
     case Unit::Kind::Collective: return emitCollective(unit);
     case Unit::Kind::MatMul: return emitMatMul(unit);
+    case Unit::Kind::Call: return emitCall(op);
     case Unit::Kind::Cluster: return emitCluster(unit);
     }
     return failure();
@@ -324,6 +325,32 @@ private:
         builder.getI64IntegerAttr(tasksOfProduct(product)), builder.getStringAttr(unit.name()));
     label(step, unit.ops.front());
     return success();
+  }
+
+  /// A kernel of the runtime under the operator's name, with the operator's own attributes.
+  LogicalResult emitCall(Operation *op) {
+    SmallVector<Value> inputs, targets;
+    for (Value operand : op->getOperands())
+      inputs.push_back(memory[operand]);
+    for (Value result : op->getResults())
+      targets.push_back(declare(result, nameOf(result), plan_ir::BufferKind::activation));
+    NamedAttrList attributes;
+    for (const net::AttributeSpec &spec : cast<net::Operator>(op).attributeSpecs())
+      if (Attribute value = op->getAttr(spec.name); value && !isa<TypeAttr>(value)) // types: the buffers tell
+        attributes.set(spec.name, value);
+    StringAttr name = builder.getStringAttr(op->getName().stripDialect());
+    label(builder.create<plan_ir::CallOp>(op->getLoc(), name, inputs, targets, attributes.getDictionary(builder.getContext()),
+                                          builder.getI64IntegerAttr(tasksOfCall(op)), name),
+          op);
+    return success();
+  }
+
+  /// From the work on the rank with the largest shards, so that all ranks cut it alike.
+  static int64_t tasksOfCall(Operation *op) {
+    net::OperatorCost cost = costOf(op);
+    double tasks = std::max(cost.flops / static_cast<double>(taskFlops),
+                            (cost.bytesRead + cost.bytesWritten) / static_cast<double>(taskBytes));
+    return std::clamp<int64_t>(static_cast<int64_t>(tasks), 1, mostTasks);
   }
 
   static bool sumsBatch(net::MatMulOp product) { return product.getSumBatch().value_or(false); }

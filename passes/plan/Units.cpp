@@ -85,6 +85,7 @@ private:
     switch (lower.loweringKind()) {
     case net::LoweringKind::View: return start(Unit::Kind::View, op);
     case net::LoweringKind::MatMul: return start(Unit::Kind::MatMul, op);
+    case net::LoweringKind::Library: return start(Unit::Kind::Call, op);
     case net::LoweringKind::Expanded: llvm_unreachable("the partition expands these");
     case net::LoweringKind::Generic: break;
     }
@@ -278,17 +279,20 @@ std::vector<Unit> formUnits(net::NetworkOp network, const UnitOptions &options,
   return UnitBuilder(network, options, fits).run();
 }
 
-double operatorUs(Operation *op, const MachineModel &machine) {
-  auto priced = dyn_cast<net::CostInterface>(op);
-  if (!priced)
-    return 0;
+net::OperatorCost costOf(Operation *op) {
   auto shapes = [](ValueRange values) {
     SmallVector<std::vector<int64_t>> result;
     for (Value value : values)
       result.push_back(dist::shardingOf(value).capacity(dist::globalShape(value.getType())));
     return result;
   };
-  net::OperatorCost cost = priced.cost(shapes(op->getOperands()), shapes(op->getResults()));
+  return cast<net::CostInterface>(op).cost(shapes(op->getOperands()), shapes(op->getResults()));
+}
+
+double operatorUs(Operation *op, const MachineModel &machine) {
+  if (!isa<net::CostInterface>(op))
+    return 0;
+  net::OperatorCost cost = costOf(op);
   return machine.operatorUs(cost.flops, cost.bytesRead, cost.bytesWritten);
 }
 

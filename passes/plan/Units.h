@@ -19,7 +19,7 @@ namespace msc::passes {
 
 /// Operators that become one step of the plan.
 struct Unit {
-  enum class Kind { Cluster, MatMul, View, Collective, Slice, Constant };
+  enum class Kind { Cluster, MatMul, Call, View, Collective, Slice, Constant };
   Kind kind = Kind::Cluster;
   /// In program order. MatMul: the product, then the epilogue (BiasAdd, activation).
   llvm::SmallVector<mlir::Operation *> ops;
@@ -43,6 +43,9 @@ struct UnitOptions {
 /// its last reader. `fits` says whether the operators can be one kernel; it is asked for growing candidates.
 std::vector<Unit> formUnits(net::NetworkOp network, const UnitOptions &options,
                             llvm::function_ref<bool(const Unit &)> fits);
+
+/// Work of an operator that has a cost, on the rank with the largest shards.
+net::OperatorCost costOf(mlir::Operation *op);
 
 /// Modelled time of an operator on the rank with the largest shards; 0 for one that computes nothing.
 double operatorUs(mlir::Operation *op, const MachineModel &machine);

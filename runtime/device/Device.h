@@ -4,6 +4,7 @@
 
 #include "runtime/Status.h"
 #include "runtime/comm/Communicator.h"
+#include "runtime/plan/calls/Call.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
@@ -70,6 +71,8 @@ public:
 
   virtual Result<std::unique_ptr<Operation>> prepareLaunch(const LaunchSpec &spec) = 0;
   virtual Result<std::unique_ptr<Operation>> prepareMatMul(const MatMulSpec &spec) = 0;
+  /// A kernel of the runtime by name. Fails if `checkCall` refuses the call or the device lacks the kernel.
+  virtual Result<std::unique_ptr<Operation>> prepareCall(const CallSpec &spec) = 0;
   virtual Result<std::unique_ptr<Operation>> prepareCopy(const CopySpec &spec) = 0;
   virtual Result<std::unique_ptr<Operation>> prepareFill(const FillSpec &spec) = 0;
   /// Called once after everything is prepared: allocates what operations share.

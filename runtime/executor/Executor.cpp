@@ -73,6 +73,7 @@ Result<std::unique_ptr<device::Operation>> Executor::prepare(const plan::Step &s
   switch (step.body_case()) {
   case plan::Step::kLaunch: return prepareLaunch(step.launch());
   case plan::Step::kMatmul: return prepareMatMul(step.matmul());
+  case plan::Step::kCall: return prepareCall(step.call());
   case plan::Step::kCopy: return prepareCopy(step.copy());
   case plan::Step::kFill: return prepareFill(step.fill());
   default: return Error{ExitCode::Internal, "the step has no body", ""};
@@ -123,6 +124,15 @@ Result<std::unique_ptr<device::Operation>> Executor::prepareMatMul(const plan::M
   for (size_t i = 0; i < lefts.size(); ++i)
     spec.batches.push_back({lefts[i], rights[i], static_cast<int64_t>(i) * spec.rows * spec.columns});
   return device.prepareMatMul(spec);
+}
+
+Result<std::unique_ptr<device::Operation>> Executor::prepareCall(const plan::Call &call) {
+  CallSpec spec = callOn(index, call, rank);
+  for (int i = 0; i < call.operands_size(); ++i)
+    spec.operands[i].data = address(call.operands(i));
+  for (int i = 0; i < call.results_size(); ++i)
+    spec.results[i].data = address(call.results(i));
+  return device.prepareCall(spec);
 }
 
 Result<std::unique_ptr<device::Operation>> Executor::prepareCopy(const plan::Copy &copy) {

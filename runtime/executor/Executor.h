@@ -58,6 +58,7 @@ private:
   Result<std::unique_ptr<device::Operation>> prepare(const plan::Step &step);
   Result<std::unique_ptr<device::Operation>> prepareLaunch(const plan::Launch &launch);
   Result<std::unique_ptr<device::Operation>> prepareMatMul(const plan::MatMul &matmul);
+  Result<std::unique_ptr<device::Operation>> prepareCall(const plan::Call &call);
   Result<std::unique_ptr<device::Operation>> prepareCopy(const plan::Copy &copy);
   Result<std::unique_ptr<device::Operation>> prepareFill(const plan::Fill &fill);
   std::byte *address(uint32_t buffer) const { return arena + index.buffer(buffer).offset(); }

@@ -1,6 +1,7 @@
 // Programs and the bodies of their local steps.
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/RankClasses.h"
+#include "runtime/plan/calls/Call.h"
 
 #include <algorithm>
 #include <set>
@@ -283,6 +284,49 @@ Status checkMatMul(const PlanIndex &index, const plan::Step &step) {
   return checkSameRange(index, step, matmul.bias() - 1, 0, result, ranks[2] - 1);
 }
 
+/// Ranks whose boxes tell whether the tensors of a call fit on all ranks. With equal pieces a box is linear in the digits
+/// of the rank: rank 0 and one step along every axis decide. Otherwise every rank may differ.
+std::set<int64_t> decidingRanks(const PlanIndex &index, const plan::Call &call) {
+  std::set<int64_t> ranks{0, index.devices() - 1};
+  bool even = true;
+  auto visit = [&](uint32_t buffer) {
+    const Sharding &sharding = index.sharding(buffer);
+    even &= sharding.isEven(index.shape(buffer));
+    for (int64_t axis = static_cast<int64_t>(sharding.axes.size()) - 1, stride = 1; axis >= 0; --axis) {
+      if (sharding.axes[axis] > 1)
+        ranks.insert(stride);
+      stride *= sharding.axes[axis];
+    }
+  };
+  std::for_each(call.operands().begin(), call.operands().end(), visit);
+  std::for_each(call.results().begin(), call.results().end(), visit);
+  for (int64_t rank = 0; !even && rank < index.devices(); ++rank)
+    ranks.insert(rank);
+  return ranks;
+}
+
+Status checkCallStep(const PlanIndex &index, const plan::Step &step) {
+  const plan::Call &call = step.call();
+  if (call.tasks() < 1 || call.tasks() > mostTasks)
+    return bad("{} has {} tasks, expected 1-{}", at(index, step), call.tasks(), mostTasks);
+  if (call.results().empty())
+    return bad("{} has nothing to do", at(index, step));
+  for (int i = 0; i < call.results_size(); ++i) {
+    for (uint32_t operand : call.operands())
+      if (overlaps(index, operand, call.results(i)))
+        return bad("{} reads and writes the same memory: {}", at(index, step), pair(index, operand, call.results(i)));
+    for (int k = 0; k < i; ++k)
+      if (overlaps(index, call.results(k), call.results(i)))
+        return bad("{} passes the same memory twice as {}, and writes it", at(index, step),
+                   pair(index, call.results(k), call.results(i)));
+  }
+  for (int64_t rank : decidingRanks(index, call))
+    if (!index.isIdle(step, rank))
+      if (Status status = checkCall(callOn(index, call, rank)); !status)
+        return bad("{}: {}", at(index, step), status.error().message);
+  return {};
+}
+
 Status checkCopy(const PlanIndex &index, const plan::Step &step) {
   uint32_t source = step.copy().source(), target = step.copy().target();
   if (index.shape(source) != index.shape(target) || index.buffer(source).dtype() != index.buffer(target).dtype())
@@ -331,6 +375,8 @@ Status checkBodies(const PlanIndex &index, const plan::Variant &variant) {
       status = checkLaunch(index, step);
     if (status && step.has_matmul())
       status = checkMatMul(index, step);
+    if (status && step.has_call())
+      status = checkCallStep(index, step);
     if (status && step.has_copy())
       status = checkCopy(index, step);
     if (!status)

@@ -86,6 +86,10 @@ BodyAccess accessOf(const plan::Step &step) {
     access.writes = {matmul.result()};
     break;
   }
+  case plan::Step::kCall:
+    access.reads.assign(step.call().operands().begin(), step.call().operands().end());
+    access.writes.assign(step.call().results().begin(), step.call().results().end());
+    break;
   case plan::Step::kCopy: access = {{step.copy().source()}, {step.copy().target()}}; break;
   case plan::Step::kFill: access = {{}, {step.fill().target()}}; break;
   case plan::Step::kCollective:

@@ -127,6 +127,7 @@ private:
       return fmt::format(" transpose ({}, {}){}{}{} in {} tasks", step.matmul().transpose_left(),
                          step.matmul().transpose_right(), step.matmul().sum_batch() ? " sum of batches" : "", step.matmul().bias() ? " bias" : "",
                          step.matmul().activation().empty() ? "" : " " + step.matmul().activation(), step.matmul().tasks());
+    case plan::Step::kCall: return attributesOf(step.call()) + fmt::format(" in {} tasks", step.call().tasks());
     case plan::Step::kFill: return fmt::format(" value {}", step.fill().value());
     case plan::Step::kCollective:
       return fmt::format(" {} group {} {} bytes{}{}{}", collectiveName(step.collective().kind()), step.collective().group(),
@@ -138,6 +139,22 @@ private:
     case plan::Step::kWait: return fmt::format(" for step {}", step.wait().step());
     default: return "";
     }
+  }
+
+  /// " kernel_size (3, 3) pad_mode same".
+  static std::string attributesOf(const plan::Call &call) {
+    std::string text;
+    for (const plan::Call::Attribute &attribute : call.attributes()) {
+      std::string value = attribute.text();
+      if (attribute.ints_size() == 1)
+        value = fmt::format("{}", attribute.ints(0));
+      else if (!attribute.ints().empty())
+        value = fmt::format("({})", fmt::join(attribute.ints(), ", "));
+      else if (!attribute.floats().empty())
+        value = fmt::format("{}", fmt::join(attribute.floats(), ", "));
+      text += fmt::format(" {} {}", attribute.name(), value.empty() ? "()" : value);
+    }
+    return text;
   }
 
   /// On this rank.

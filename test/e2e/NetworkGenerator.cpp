@@ -28,7 +28,7 @@ static std::string typeText(const Value &value) {
 /// Number of results of an operator.
 static int resultsOf(const std::string &op) {
   static const std::map<std::string, int> several = {
-      {"LayerNorm", 3}, {"RmsNorm", 2}, {"NLLLoss", 2}, {"ArgMaxWithValue", 2}, {"ArgMinWithValue", 2}};
+      {"LayerNorm", 3}, {"BatchNorm", 3}, {"RmsNorm", 2}, {"NLLLoss", 2}, {"ArgMaxWithValue", 2}, {"ArgMinWithValue", 2}};
   auto found = several.find(op);
   return found == several.end() ? 1 : found->second;
 }
@@ -40,7 +40,7 @@ std::string Network::text(const std::map<std::string, std::string> &strategies, 
     out << (i ? ", " : "") << "%" << inputs[i].name << ": " << typeText(inputs[i]);
   out << ") {\n";
   for (const Value &parameter : parameters)
-    out << "  param %" << parameter.name << ": " << typeText(parameter) << " = Normal(0.5)\n";
+    out << "  param %" << parameter.name << ": " << typeText(parameter) << " = Normal(0.5)" << (parameter.state ? " {requires_grad: false}\n" : "\n");
   for (const Node &node : nodes) {
     out << "  %" << node.name;
     for (int more = 1; more < resultsOf(node.op); ++more)
@@ -116,6 +116,13 @@ private:
     return add(value);
   }
 
+  /// A parameter that is not trained.
+  int state(const Shape &shape) {
+    int index = parameter(shape);
+    network.parameters.back().state = true;
+    return index;
+  }
+
   std::string use(int index) {
     values[index].used = true;
     return "%" + values[index].name;
@@ -180,7 +187,7 @@ private:
         {5, &Builder::addBroadcast}, {4, &Builder::addCast},      {4, &Builder::addElementLoss}, {5, &Builder::addTied},
         {10, &Builder::addNormalised}, {3, &Builder::addRange},
         {46, &Builder::addFunction}, {16, &Builder::addQuotient}, {20, &Builder::addLogical}, {12, &Builder::addChoice},
-        {14, &Builder::addTermLoss}};
+        {14, &Builder::addTermLoss}, {14, &Builder::addPool}, {18, &Builder::addConvolution}, {9, &Builder::addBatchNorm}};
     int total = 0;
     for (const auto &[weight, step] : steps)
       total += weight;
@@ -594,6 +601,116 @@ private:
                 bound);
   }
 
+  /// The value itself if it has four dimensions, else its elements as images; -1 if they cannot be.
+  int image(int x) {
+    if (shape(x).size() == 4)
+      return x;
+    Shape parts{1, 1, 1, 1};
+    int64_t rest = countOf(shape(x));
+    for (int64_t divisor = 2; divisor <= rest && rest > 1; ++divisor)
+      for (; rest % divisor == 0; rest /= divisor)
+        *std::min_element(parts.begin(), parts.end()) *= divisor;
+    std::sort(parts.begin(), parts.end());
+    if (countOf(parts) == 0 || parts.back() > 40)
+      return -1;
+    if (random.chance(60)) // many images, small or large ones
+      std::swap(parts[0], parts[2]);
+    return node("Reshape", use(x) + ", " + tuple(parts), parts, values[x].low, values[x].high);
+  }
+
+  /// Windows over `shape` as attributes; `kernel` gets their sizes and `result` how many there are, in both directions.
+  std::string windows(const Shape &shape, const char *stride, bool dilated, Shape &kernel, Shape &result) {
+    kernel = {random.between(1, std::min<int64_t>(3, shape[2])), random.between(1, std::min<int64_t>(3, shape[3]))};
+    Shape strides{random.between(1, 2), random.between(1, 3)}, pad(4, 0), dilation{1, 1};
+    std::string mode = random.pick<std::string>({"valid", "same", "pad"});
+    for (size_t side = 0; side < 4; ++side)
+      pad[side] = random.below(kernel[side / 2]);
+    result.clear();
+    for (size_t d : {0, 1}) {
+      if (dilated && random.chance(25) && 2 * kernel[d] - 1 <= shape[2 + d])
+        dilation[d] = 2;
+      int64_t room = shape[2 + d] - (kernel[d] - 1) * dilation[d] - 1 + (mode == "pad" ? pad[2 * d] + pad[2 * d + 1] : 0);
+      result.push_back(mode == "same" ? (shape[2 + d] + strides[d] - 1) / strides[d] : room / strides[d] + 1);
+    }
+    return ", kernel_size: " + tuple(kernel) + ", " + stride + ": " + tuple(strides) + ", pad_mode: " + mode +
+           (mode == "pad" ? ", pad: " + tuple(pad) : "") + (dilation != Shape{1, 1} ? ", dilation: " + tuple(dilation) : "");
+  }
+
+  /// A divisor of the channels, often 1 or all of them.
+  int64_t groupOf(int64_t channels) {
+    std::vector<int64_t> divisors{1, 1, channels};
+    for (int64_t d = 2; d < channels; ++d)
+      if (channels % d == 0)
+        divisors.push_back(d);
+    return random.pick(divisors);
+  }
+
+  int addConvolution(int value) {
+    int x = image(value);
+    if (x < 0)
+      return addUnary(value);
+    if (random.chance(25))
+      return addTransposed(x);
+    Shape kernel, result, in = shape(x);
+    int64_t group = groupOf(in[1]), outputs = group * random.between(1, std::max<int64_t>(1, 6 / group));
+    std::string attributes = windows(in, "stride", true, kernel, result);
+    int w = parameter({outputs, in[1] / group, kernel[0], kernel[1]});
+    result.insert(result.begin(), {in[0], outputs});
+    double bound = 2 * magnitude(x) * std::sqrt(static_cast<double>(countOf(shape(w)) / outputs));
+    return node("Conv2D", use(x) + ", " + use(w) + attributes + (group == 1 ? "" : ", group: " + std::to_string(group)), result,
+                -bound, bound);
+  }
+
+  int addTransposed(int x) {
+    Shape in = shape(x), kernel{random.between(1, 3), random.between(1, 3)}, stride{random.between(1, 2), random.between(1, 2)};
+    int64_t group = groupOf(in[1]), perGroup = random.between(1, std::max<int64_t>(1, 4 / group));
+    bool same = random.chance(40);
+    Shape result{in[0], group * perGroup};
+    for (size_t d : {0, 1})
+      result.push_back(same ? in[2 + d] * stride[d] : (in[2 + d] - 1) * stride[d] + kernel[d]);
+    int w = parameter({in[1], perGroup, kernel[0], kernel[1]});
+    double bound = 2 * magnitude(x) * std::sqrt(static_cast<double>(kernel[0] * kernel[1] * in[1]));
+    return node("Conv2DTranspose", use(x) + ", " + use(w) + ", stride: " + tuple(stride) + (same ? ", pad_mode: same" : "") +
+                                       (group == 1 ? "" : ", group: " + std::to_string(group)), result, -bound, bound);
+  }
+
+  int addBatchNorm(int x) {
+    if (shape(x).size() < 2 || countOf(shape(x)) == 0)
+      return addUnary(x);
+    Shape channels{shape(x)[1]};
+    int gamma = parameter(channels), beta = parameter(channels);
+    double bound = std::sqrt(static_cast<double>(countOf(shape(x)) / channels[0])) + 1;
+    std::string arguments = use(x) + ", " + use(gamma) + ", " + use(beta) + ", ";
+    if (random.chance(75)) {
+      int mean = state(channels), variance = state(channels);
+      return node("BatchNorm", arguments + use(mean) + ", " + use(variance) + (random.chance(50) ? "" : ", is_training: true") +
+                                   ", epsilon: 0.125, momentum: 0.25", shape(x), -bound, bound);
+    }
+    int mean = parameter(channels), variance = positive(parameter(channels));
+    bound = 4 * magnitude(x) + 8;
+    return node("BatchNorm", arguments + use(mean) + ", " + use(variance) + ", is_training: false, epsilon: 0.125", shape(x), -bound, bound);
+  }
+
+  int addPool(int value) {
+    int x = image(value);
+    if (x < 0)
+      return addUnary(value);
+    int64_t kind = random.below(3);
+    Shape result, kernel;
+    if (kind == 0) {
+      result = {random.between(1, std::min<int64_t>(3, shape(x)[2])), random.between(1, std::min<int64_t>(3, shape(x)[3]))};
+      std::string size = tuple(result);
+      result.insert(result.begin(), {shape(x)[0], shape(x)[1]});
+      return node("AdaptiveAvgPool2D", use(x) + ", output_size: " + size, result, values[x].low, values[x].high);
+    }
+    std::string attributes = windows(shape(x), "strides", false, kernel, result);
+    result.insert(result.begin(), {shape(x)[0], shape(x)[1]});
+    if (kind == 1)
+      return node("MaxPool", use(x) + attributes, result, values[x].low, values[x].high);
+    attributes += random.chance(30) ? ", count_include_pad: true" : "";
+    return node("AvgPool", use(x) + attributes, result, std::min(values[x].low, 0.0), std::max(values[x].high, 0.0));
+  }
+
   /// Numbers in order, as floats up to 1.
   int addRange(int x) {
     if (shape(x).empty())
@@ -696,6 +813,10 @@ private:
 
   void finish() {
     int loss = toScalar(pool.back());
+    if (std::all_of(network.parameters.begin(), network.parameters.end(), [](const Value &value) { return value.state; })) {
+      int w = parameter({}); // something has to be trained
+      loss = node("Mul", use(loss) + ", " + use(w), {}, -magnitude(loss), magnitude(loss));
+    }
     for (int value : std::vector<int>(pool)) {
       bool isInput = std::any_of(network.inputs.begin(), network.inputs.end(),
                                  [&](const Value &input) { return input.name == values[value].name; });

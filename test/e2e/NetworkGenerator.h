@@ -22,6 +22,7 @@ struct Value {
   Shape shape;
   double low = -1, high = 1; ///< likely bounds of the elements
   bool used = false;
+  bool state = false; ///< a parameter that is not trained
 };
 
 /// One operator: `%name = op(arguments) {strategy}`; results behind the first are %name_1, ... and not used.

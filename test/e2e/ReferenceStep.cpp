@@ -2,6 +2,7 @@
 
 #include "passes/autodiff/Passes.h"
 #include "test/e2e/Reading.h"
+#include "test/reference/Images.h"
 #include "test/reference/Interpreter.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -60,6 +61,23 @@ template <typename Op> double gapOfExtremum(Op op, const Tensor &x, const Tensor
   for (int64_t axis : op.getAxis())
     kept[static_cast<size_t>(axis < 0 ? axis + x.rank() : axis)] = 1;
   return gapBetween(x, Tensor(kept, most.values), x.shape);
+}
+
+/// Distance of the maximum of each window to the next smaller element in it.
+double gapOfWindows(net::MaxPoolOp op, const Tensor &x, const Tensor &most) {
+  double scale = std::max(largest(x), 1e-30), gap = 1;
+  reference::forEachIndex(most.shape, [&](const std::vector<int64_t> &at) {
+    Box box{{at[0], at[0] + 1}, {at[1], at[1] + 1}};
+    for (int d : {0, 1}) {
+      reference::Slide slide = reference::slideOf(d, x.shape[2 + d], op.getKernelSize(), op.getStrides(), {1}, op.getPadMode(), op.getPad());
+      int64_t begin = slide.under(at[2 + d], 0);
+      box.push_back({std::max<int64_t>(begin, 0), std::min(begin + slide.kernel, x.shape[2 + d])});
+    }
+    for (double value : reference::slice(x, box).values)
+      if (double distance = (most.at(at) - value) / scale; distance > 0)
+        gap = std::min(gap, distance);
+  });
+  return gap;
 }
 
 /// Distance of the chosen elements along a dimension to the others.
@@ -122,6 +140,8 @@ double kinkDistance(net::NetworkOp network, const reference::Step &step) {
       gap = std::min(gap, gapOfExtremum(most, operand(0), result(0)));
     else if (auto least = dyn_cast<net::ReduceMinOp>(op))
       gap = std::min(gap, gapOfExtremum(least, operand(0), result(0)));
+    else if (auto pool = dyn_cast<net::MaxPoolOp>(op))
+      gap = std::min(gap, gapOfWindows(pool, operand(0), result(0)));
     else
       TypeSwitch<Operation *>(&op).Case<net::ArgMaxWithValueOp, net::ArgMinWithValueOp, net::ArgmaxOp, net::ArgminOp>(
           [&](auto search) { gap = std::min(gap, gapOfChoice(operand(0), result(0), search.dimension())); });
@@ -131,6 +151,11 @@ double kinkDistance(net::NetworkOp network, const reference::Step &step) {
 
 /// Bound of the elements of a parameter: products with it keep the size of the other factor.
 double boundOf(mlir::Value parameter) {
+  for (Operation *user : parameter.getUsers())
+    if (isa<net::Conv2DOp, net::Conv2DTransposeOp>(user) && user->getOperand(1) == parameter) {
+      std::vector<int64_t> shape = shapeOf(parameter);
+      return 1.5 / std::sqrt(static_cast<double>(std::max<int64_t>(1, shape[1] * shape[2] * shape[3])));
+    }
   for (Operation *user : parameter.getUsers())
     if (auto product = dyn_cast<net::MatMulOp>(user); product && product.getX2() == parameter) {
       std::vector<int64_t> shape = shapeOf(parameter);
@@ -161,7 +186,7 @@ void disturb(Tensor &tensor, Type element, Random &random) {
 bool isExact(Operation *op) {
   return isa<net::ReduceMaxOp, net::ReduceMinOp, net::ArgMaxWithValueOp, net::ArgMinWithValueOp, net::FloorOp, net::CeilOp,
              net::RoundOp, net::TruncOp, net::FloorDivOp, net::MaskedFillOp, net::ReLU6Op, net::ZerosLikeOp, net::OnesLikeOp,
-             net::OneHotOp, net::MaximumOp, net::MinimumOp, net::SelectOp, net::ReshapeOp, net::TransposeOp,
+             net::OneHotOp, net::MaxPoolOp, net::MaximumOp, net::MinimumOp, net::SelectOp, net::ReshapeOp, net::TransposeOp,
              net::BroadcastToOp, net::NegOp, net::AbsOp, net::ReLUOp, net::SignOp>(op);
 }
 
@@ -169,7 +194,9 @@ bool isExact(Operation *op) {
 /// term, not only the sum.
 bool addsTerms(Operation *op) {
   return isa<net::MatMulOp, net::ReduceSumOp, net::ReduceMeanOp, net::MSELossOp, net::L1LossOp, net::SmoothL1LossOp,
-             net::KLDivLossOp, net::NLLLossOp, net::BCEWithLogitsLossOp, net::BinaryCrossEntropyOp>(op);
+             net::KLDivLossOp, net::NLLLossOp, net::BCEWithLogitsLossOp, net::BinaryCrossEntropyOp,
+             net::AvgPoolOp, net::AdaptiveAvgPool2DOp, net::Conv2DOp, net::Conv2DTransposeOp, net::Conv2DBackpropInputOp,
+             net::Conv2DBackpropFilterOp, net::BatchNormOp>(op);
 }
 
 /// The step again, with rounding noise on every result.

@@ -112,11 +112,11 @@ help: 'msc ops' lists the operators
       |        ^~~~~~
 help: here it is MatMul + BiasAdd, or cell Linear of import "nn.mir"; see 'msc ops MatMul'
 )T"},
-    {"OperatorWithoutEquivalent", networkOf(R"T(  %a = Conv2d(%x)
+    {"OperatorWithoutEquivalent", networkOf(R"T(  %a = Conv3d(%x)
   return out: %a
 )T"),
-     R"T(net.mir:2:8: error: unknown operator 'Conv2d'
-    2 |   %a = Conv2d(%x)
+     R"T(net.mir:2:8: error: unknown operator 'Conv3d'
+    2 |   %a = Conv3d(%x)
       |        ^~~~~~
 help: this version has no equivalent; 'msc ops' lists the operators
 )T"},

@@ -99,6 +99,9 @@ PlanBuilder everything() {
   uint32_t h = builder.buffer("h", {6, 4}, builder.cut(2, 0)), flat = builder.viewOf(h, "flat", {24}, builder.cut(1, 0));
   uint32_t columns = builder.buffer("columns", {6, 4}, builder.cut(2, 1)), all = builder.buffer("all", {24}, builder.cut(1, -1));
   uint32_t terms = builder.buffer("terms", {4, 4}, builder.partial(2)), sum = builder.buffer("sum", {4, 4}, builder.cut(2, -1));
+  uint32_t image = builder.buffer("image", {4, 1, 5, 6}, builder.cut(4, 0), plan::Buffer::INPUT);
+  uint32_t most = builder.buffer("most", {4, 1, 2, 3}, builder.cut(4, 0)), slope = builder.buffer("slope", {4, 1, 5, 6}, builder.cut(4, 0));
+  uint32_t average = builder.buffer("average", {4, 1, 2, 4}, builder.cut(4, 0));
   uint32_t rows = builder.buffer("rows", {4, 4}, builder.cut(2, 0)), out = builder.buffer("out", {4, 4}, builder.cut(2, 0), plan::Buffer::OUTPUT);
   builder.input(x);
   builder.parameter(w, "ones", 0);
@@ -117,8 +120,22 @@ PlanBuilder everything() {
   builder.wait("wait", 5);
   builder.copy("slice", sum, rows);
   builder.collective("scatter", plan::Collective::REDUCE_SCATTER, terms, out);
+  std::vector<std::pair<std::string, std::vector<int64_t>>> windows{{"kernel_size", {3, 2}}, {"strides", {2}}};
+  builder.call("most", "MaxPool", {image}, {most}, windows, 2);
+  builder.call("slope", "MaxPoolGrad", {image, most}, {slope}, windows, 3);
+  builder.call("average", "AdaptiveAvgPool2D", {slope}, {average}, {});
+  uint32_t filter = builder.buffer("filter", {4, 1, 3, 2}, builder.cut(4, -1), plan::Buffer::CONSTANT);
+  uint32_t convolved = builder.buffer("convolved", {4, 4, 2, 3}, builder.cut(4, 0)), back = builder.buffer("back", {4, 1, 5, 6}, builder.cut(4, 0));
+  uint32_t filters = builder.buffer("filters", {4, 1, 3, 2}, builder.partial(4));
+  builder.constant("filter", filter, 0.25);
+  std::vector<std::pair<std::string, std::vector<int64_t>>> strides{{"stride", {2}}, {"group", {1}}, {"dilation", {1}}};
+  builder.call("convolved", "Conv2D", {image, filter}, {convolved}, strides, 2);
+  builder.call("back", "Conv2DBackpropInput", {convolved, filter}, {back}, strides, 2);
+  builder.call("filters", "Conv2DBackpropFilter", {convolved, image}, {filters}, strides, 2);
+  builder.input(image);
   builder.output(out);
   builder.randomColumn("x", "uniform");
+  builder.randomColumn("image", "uniform");
   return builder;
 }
 
@@ -139,6 +156,7 @@ public:
     return std::unique_ptr<device::Operation>(new Nothing);
   }
   Result<std::unique_ptr<device::Operation>> prepareMatMul(const device::MatMulSpec &spec) override { return cpu->prepareMatMul(spec); }
+  Result<std::unique_ptr<device::Operation>> prepareCall(const CallSpec &spec) override { return cpu->prepareCall(spec); }
   Result<std::unique_ptr<device::Operation>> prepareCopy(const device::CopySpec &spec) override { return cpu->prepareCopy(spec); }
   Result<std::unique_ptr<device::Operation>> prepareFill(const device::FillSpec &spec) override { return cpu->prepareFill(spec); }
   Status finishPreparation() override { return cpu->finishPreparation(); }

@@ -70,6 +70,8 @@ Interpreter::Interpreter() {
   addMovement(table);
   addLosses(table);
   addNormalisations(table);
+  addPooling(table);
+  addConvolutions(table);
   addOptimizers(table);
 }
 

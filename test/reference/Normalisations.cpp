@@ -84,6 +84,30 @@ static std::vector<Tensor> rmsNorm(RmsNormOp op, const std::vector<Tensor> &x) {
   return {y, rstd};
 }
 
+static std::vector<Tensor> batchNorm(BatchNormOp op, const std::vector<Tensor> &x) {
+  auto channel = [](const std::vector<int64_t> &index) { return std::vector<int64_t>{index[1]}; };
+  double channels = static_cast<double>(x[1].values.size()), count = static_cast<double>(x[0].values.size()) / channels;
+  Tensor mean = x[3], variance = x[4], y(x[0].shape), newMean = x[3], newVariance = x[4];
+  if (op.getIsTraining().value_or(false)) {
+    mean = variance = Tensor(x[3].shape);
+    forEachIndex(x[0].shape, [&](const auto &index) { mean.at(channel(index)) += x[0].at(index) / count; });
+    forEachIndex(x[0].shape, [&](const auto &index) {
+      variance.at(channel(index)) += std::pow(x[0].at(index) - mean.at(channel(index)), 2) / count;
+    });
+    double momentum = op.getMomentum().convertToDouble(), sample = count > 1 ? count / (count - 1) : 1;
+    for (size_t c = 0; c < mean.values.size(); ++c) {
+      newMean.values[c] += momentum * (mean.values[c] - newMean.values[c]);
+      newVariance.values[c] += momentum * (variance.values[c] * sample - newVariance.values[c]);
+    }
+  }
+  forEachIndex(x[0].shape, [&](const auto &index) {
+    auto c = channel(index);
+    double normalised = (x[0].at(index) - mean.at(c)) / std::sqrt(variance.at(c) + op.getEpsilon().convertToDouble());
+    y.at(index) = normalised * x[1].at(c) + x[2].at(c);
+  });
+  return {y, newMean, newVariance};
+}
+
 static Tensor crossEntropy(bool sparse, llvm::StringRef reduction, const std::vector<Tensor> &x) {
   int64_t classes = x[0].rank() - 1;
   Tensor logs = logSoftmax(x[0], classes);
@@ -113,6 +137,7 @@ void addNormalisations(Table &table) {
   };
   table["LayerNorm"] = [](mlir::Operation *op, const std::vector<Tensor> &x) { return layerNorm(llvm::cast<LayerNormOp>(op), x); };
   table["RmsNorm"] = [](mlir::Operation *op, const std::vector<Tensor> &x) { return rmsNorm(llvm::cast<RmsNormOp>(op), x); };
+  table["BatchNorm"] = [](mlir::Operation *op, const std::vector<Tensor> &x) { return batchNorm(llvm::cast<BatchNormOp>(op), x); };
   table["SoftmaxCrossEntropyWithLogits"] = [](mlir::Operation *op, const std::vector<Tensor> &x) -> std::vector<Tensor> {
     auto loss = llvm::cast<SoftmaxCrossEntropyWithLogitsOp>(op);
     return {crossEntropy(loss.getSparse(), loss.getReduction(), x)};

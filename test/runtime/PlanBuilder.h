@@ -90,6 +90,22 @@ public:
     added->mutable_matmul()->set_tasks(1);
     return added;
   }
+  /// A kernel of the runtime with attributes that are whole numbers.
+  plan::Step *call(const std::string &name, const std::string &kernel, const std::vector<uint32_t> &operands,
+                   const std::vector<uint32_t> &results,
+                   const std::vector<std::pair<std::string, std::vector<int64_t>>> &attributes, uint32_t tasks = 1) {
+    plan::Step *added = step(name, kernel, operands, results);
+    added->mutable_call()->set_kernel(kernel);
+    added->mutable_call()->mutable_operands()->Add(operands.begin(), operands.end());
+    added->mutable_call()->mutable_results()->Add(results.begin(), results.end());
+    added->mutable_call()->set_tasks(tasks);
+    for (const auto &[key, ints] : attributes) {
+      plan::Call::Attribute *attribute = added->mutable_call()->add_attributes();
+      attribute->set_name(key);
+      attribute->mutable_ints()->Add(ints.begin(), ints.end());
+    }
+    return added;
+  }
   plan::Step *copy(const std::string &name, uint32_t source, uint32_t target) {
     plan::Step *added = step(name, "StridedSlice", {source}, {target});
     added->mutable_copy()->set_source(source);

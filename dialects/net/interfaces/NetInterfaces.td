@@ -71,13 +71,28 @@ def Net_CostInterface : OpInterface<"CostInterface"> {
   ];
 }
 
+def Net_StateInterface : OpInterface<"StateInterface"> {
+  let cppNamespace = "::msc::net";
+  let description = [{
+    An operator with state that training does not learn by gradients: running statistics. States are operands; their new
+    values are extra results.
+  }];
+  let methods = [
+    InterfaceMethod<"The network is going to be trained: attributes that depend on it and were left out are set.",
+      "void", "beginTraining", (ins)>,
+    InterfaceMethod<"(result, operand): the result is the operand's value for the next step.",
+      "::llvm::SmallVector<::std::pair<unsigned, unsigned>>", "newStates", (ins)>,
+  ];
+}
+
 def Net_LowerInterface : OpInterface<"Lower"> {
   let cppNamespace = "::msc::net";
   let description = [{
     How the operator becomes code on one rank. `Generic`: a scalar body as `linalg.generic`, fused with its neighbours
     and compiled. `MatMul`: a library call. `View`: the same elements under another shape, no code. `Expanded`: other
     operators in its place, which are split and completed like any others; so a factor that the operator reduces on the
-    way (the axis of a softmax) may be cut.
+    way (the axis of a softmax) may be cut. `Library`: a kernel of the runtime (runtime/device/cpu/calls), which takes the
+    operator's name, its attributes, and every tensor with the rank's own box of it.
   }];
   let methods = [
     InterfaceMethod<"Which of the ways this operator takes.", "::msc::net::LoweringKind", "loweringKind", (ins),

@@ -1,6 +1,7 @@
 #include "runtime/device/cpu/CpuDevice.h"
 
 #include "runtime/device/cpu/MatMul.h"
+#include "runtime/device/cpu/calls/Kernels.h"
 #include "runtime/device/cpu/WorkerPool.h"
 #include "runtime/plan/PlanIndex.h"
 
@@ -209,7 +210,19 @@ public:
     auto made = device::prepareMatMul(spec, pool);
     if (!made)
       return made.error();
-    matmuls.push_back(made->get());
+    sharing.push_back(made->get());
+    return std::unique_ptr<Operation>(std::move(*made));
+  }
+  Result<std::unique_ptr<Operation>> prepareCall(const CallSpec &spec) override {
+    if (Status status = checkCall(spec); !status)
+      return status.error();
+    auto prepare = calls::table().find(spec.kernel);
+    if (prepare == calls::table().end())
+      return Error{ExitCode::BadFile, fmt::format("the device {} has no kernel '{}'", name(), spec.kernel), ""};
+    auto made = prepare->second(spec, pool);
+    if (!made)
+      return made.error();
+    sharing.push_back(made->get());
     return std::unique_ptr<Operation>(std::move(*made));
   }
   Result<std::unique_ptr<Operation>> prepareCopy(const CopySpec &spec) override {
@@ -220,18 +233,22 @@ public:
   }
 
   Status finishPreparation() override {
-    size_t bytes = 0;
-    for (MatMulOperation *matmul : matmuls)
-      bytes = std::max(bytes, matmul->scratchBytes());
-    bytes = (bytes + alignment) / alignment * alignment;
-    scratch = Mapping(bytes * pool.size());
-    if (!scratch.data())
-      return outOfMemory("the workspace of matrix products", bytes * pool.size());
-    std::vector<std::byte *> blocks;
-    for (int worker = 0; worker < pool.size(); ++worker)
-      blocks.push_back(scratch.data() + worker * bytes);
-    for (MatMulOperation *matmul : matmuls)
-      matmul->setScratch(blocks);
+    ScratchSize most;
+    for (ScratchOperation *operation : sharing) {
+      most.worker = std::max(most.worker, operation->scratchSize().worker);
+      most.shared = std::max(most.shared, operation->scratchSize().shared);
+    }
+    auto aligned = [](size_t bytes) { return (bytes + alignment) / alignment * alignment; };
+    size_t worker = aligned(most.worker), bytes = worker * pool.size() + aligned(most.shared);
+    memory = Mapping(bytes);
+    if (!memory.data())
+      return outOfMemory("the workspace of library kernels", bytes);
+    Scratch scratch;
+    for (int i = 0; i < pool.size(); ++i)
+      scratch.workers.push_back(memory.data() + i * worker);
+    scratch.shared = memory.data() + worker * pool.size();
+    for (ScratchOperation *operation : sharing)
+      operation->setScratch(scratch);
     return {};
   }
 
@@ -246,14 +263,14 @@ public:
     return {};
   }
   Status synchronize() override { return {}; }
-  uint64_t allocatedBytes() const override { return arena.bytes() + scratch.bytes(); }
+  uint64_t allocatedBytes() const override { return arena.bytes() + memory.bytes(); }
 
 private:
   std::shared_ptr<KernelLibrary> kernels;
   WorkerPool pool;
   std::array<Caller, mostArguments + 1> callers;
-  Mapping arena, scratch;
-  std::vector<MatMulOperation *> matmuls; ///< owned by whoever prepared them; used only until finishPreparation
+  Mapping arena, memory; ///< of buffers, of operations at work
+  std::vector<ScratchOperation *> sharing; ///< owned by whoever prepared them; used only until finishPreparation
 };
 
 /// First number in the line of `path` that starts with `key` ("" = first line); none if there is no such file or number.

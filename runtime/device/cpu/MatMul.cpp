@@ -15,7 +15,7 @@ void applyReLU(float *elements, int64_t count) {
 }
 
 /// Sums of nothing: every row is the epilogue of zero.
-class EmptyMatMul final : public MatMulOperation {
+class EmptyMatMul final : public ScratchOperation {
 public:
   explicit EmptyMatMul(const MatMulSpec &spec) : spec(spec) {}
 
@@ -30,14 +30,14 @@ public:
     }
     return {};
   }
-  size_t scratchBytes() const override { return 0; }
-  void setScratch(const std::vector<std::byte *> &) override {}
+  ScratchSize scratchSize() const override { return {}; }
+  void setScratch(const Scratch &) override {}
 
 private:
   MatMulSpec spec;
 };
 
-class LibraryMatMul final : public MatMulOperation {
+class LibraryMatMul final : public ScratchOperation {
 public:
   /// Throws dnnl::error.
   LibraryMatMul(const MatMulSpec &spec, WorkerPool &pool) : spec(spec), pool(pool), engine(dnnl::engine::kind::cpu, 0) {
@@ -61,11 +61,11 @@ public:
         return Error{ExitCode::Internal, fmt::format("oneDNN matmul returned status {}", static_cast<int>(failure)), ""};
     return {};
   }
-  size_t scratchBytes() const override { return largestScratch; }
-  void setScratch(const std::vector<std::byte *> &scratch) override {
+  ScratchSize scratchSize() const override { return {.worker = largestScratch}; }
+  void setScratch(const Scratch &scratch) override {
     for (size_t task = 0; task < tasks.size(); ++task)
       for (Call &call : tasks[task])
-        call.scratch.set_data_handle(scratch[task % streams.size()]);
+        call.scratch.set_data_handle(scratch.workers[task % streams.size()]);
   }
 
 private:
@@ -167,11 +167,11 @@ std::vector<std::vector<RowBlock>> splitRows(size_t batches, int64_t rows, int64
   return result;
 }
 
-Result<std::unique_ptr<MatMulOperation>> prepareMatMul(const MatMulSpec &spec, WorkerPool &pool) {
+Result<std::unique_ptr<ScratchOperation>> prepareMatMul(const MatMulSpec &spec, WorkerPool &pool) {
   if (spec.depth == 0)
-    return std::unique_ptr<MatMulOperation>(new EmptyMatMul(spec));
+    return std::unique_ptr<ScratchOperation>(new EmptyMatMul(spec));
   try {
-    return std::unique_ptr<MatMulOperation>(new LibraryMatMul(spec, pool));
+    return std::unique_ptr<ScratchOperation>(new LibraryMatMul(spec, pool));
   } catch (const dnnl::error &error) {
     return Error{error.status == dnnl_out_of_memory ? ExitCode::NoResource : ExitCode::Internal,
                  fmt::format("oneDNN cannot multiply {}x{} by {}x{}: {}", spec.rows, spec.depth, spec.depth,

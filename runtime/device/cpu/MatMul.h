@@ -1,21 +1,11 @@
 // Matrix products in f32 on the CPU, by oneDNN. Other types run as generated kernels.
 #pragma once
 
-#include "runtime/device/Device.h"
-#include "runtime/device/cpu/WorkerPool.h"
+#include "runtime/device/cpu/ScratchOperation.h"
 
 #include <memory>
 
 namespace msc::device {
-
-/// A matrix product whose scratch memory is given later, one block per worker.
-class MatMulOperation : public Operation {
-public:
-  /// Bytes of scratch memory that each worker needs.
-  virtual size_t scratchBytes() const = 0;
-  /// `scratch` holds one block of at least scratchBytes() per worker.
-  virtual void setScratch(const std::vector<std::byte *> &scratch) = 0;
-};
 
 /// The rows of one batch entry that one task computes.
 struct RowBlock {
@@ -28,6 +18,6 @@ struct RowBlock {
 std::vector<std::vector<RowBlock>> splitRows(size_t batches, int64_t rows, int64_t tasks);
 
 /// Creates the primitives for `spec`, whose result is not empty.
-Result<std::unique_ptr<MatMulOperation>> prepareMatMul(const MatMulSpec &spec, WorkerPool &pool);
+Result<std::unique_ptr<ScratchOperation>> prepareMatMul(const MatMulSpec &spec, WorkerPool &pool);
 
 } // namespace msc::device

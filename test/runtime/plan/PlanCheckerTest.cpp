@@ -349,6 +349,44 @@ TEST(PlanChecker, SwappedCollectivesWouldHang) {
             "step 'all' (net.mir:4): rank 0 would wait for ever, because the members of its group run other collectives");
 }
 
+/// One pooling step over an image whose batch is cut over all devices.
+PlanBuilder pooling(int64_t devices, int64_t batch) {
+  PlanBuilder builder(devices, plan::Program::PREDICT);
+  uint32_t x = builder.buffer("x", {batch, 2, 5, 6}, builder.cut(4, 0), plan::Buffer::INPUT);
+  uint32_t y = builder.buffer("y", {batch, 2, 2, 3}, builder.cut(4, 0));
+  builder.input(x);
+  builder.call("pool", "MaxPool", {x}, {y}, {{"kernel_size", {3, 2}}, {"strides", {2}}});
+  builder.output(y);
+  return builder;
+}
+
+TEST(PlanChecker, SoundCallsPass) {
+  for (int64_t devices : {1, 2, 3, 4, 8})
+    for (int64_t batch : {2, 7, 8})
+      EXPECT_EQ(whyRefused(pooling(devices, batch).plan), "") << devices << " " << batch;
+}
+
+TEST(PlanChecker, CallsThatDoNotFitAreRefused) {
+  auto why = [](auto plant) {
+    PlanBuilder builder = pooling(4, 7);
+    plant(builder, builder.variant->mutable_steps(0)->mutable_call());
+    return whyRefused(builder.plan);
+  };
+  auto expect = [&](auto plant, const std::string &message) { EXPECT_EQ(why(plant), "step 'pool' (net.mir:2)" + message); };
+  expect([](auto &, auto *call) { call->set_kernel("Magic"); }, ": there is no kernel 'Magic'");
+  expect([](auto &, auto *call) { call->set_tasks(0); }, " has 0 tasks, expected 1-65536");
+  expect([](auto &, auto *call) { call->set_operands(0, 9); }, " names a buffer, kernel, dimension or group that does not exist");
+  expect([](auto &b, auto *call) { call->set_operands(0, 1), b.variant->mutable_steps(0)->set_reads(0, 1); },
+         " reads and writes the same memory: 'y' (net.mir:3) and 'y' (net.mir:3)");
+  expect([](auto &, auto *call) { call->mutable_attributes(0)->set_ints(0, 5); }, ": MaxPool: dimension 2 has 1 windows, found 2");
+  auto whole = [](auto &b, auto *) {
+    b.plan.mutable_shardings(1)->mutable_dims(0)->clear_axes();
+    b.plan.mutable_buffers(1)->set_bytes(336);
+    b.plan.set_arena_bytes(b.plan.arena_bytes() + 384);
+  };
+  expect(whole, ": MaxPool: batch or channels differ between its tensors");
+}
+
 TEST(PlanChecker, ManyDevicesAreCheckedQuickly) {
   PlanBuilder large(1 << 16, plan::Program::PREDICT);
   Sharding rows{{256, 256}, {{0, 1}, {}}, {}}, columns{{256, 256}, {{0}, {1}}, {}};

@@ -6,6 +6,8 @@
 namespace msc::net {
 
 inline constexpr llvm::StringRef kDataFormats[] = {"NCHW", "NCDHW", "NHWC"};
+inline constexpr llvm::StringRef kImageFormats[] = {"NCHW"};
+inline constexpr llvm::StringRef kPadModes[] = {"valid", "same", "pad"};
 inline constexpr llvm::StringRef kDivergenceReductions[] = {"mean", "batchmean", "sum", "none"};
 inline constexpr llvm::StringRef kGeLUForms[] = {"none", "tanh"};
 inline constexpr llvm::StringRef kLossReductions[] = {"mean", "sum", "none"};

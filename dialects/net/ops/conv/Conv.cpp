@@ -1,0 +1,275 @@
+#include "dialects/net/NetOps.h"
+#include "dialects/net/ops/support/Images.h"
+#include "dialects/net/ops/support/Rules.h"
+
+using namespace mlir;
+using namespace msc;
+using namespace msc::net;
+
+using Sizes = ArrayRef<int64_t>;
+
+//===-- constraints and result types --------------------------------------===//
+
+/// Attributes of windows with the kernel of weights of shape (O, C / group, rows, columns).
+template <typename Conv> static WindowAttributes attributesOf(Conv op, Sizes filter) {
+  WindowAttributes attributes;
+  attributes.kernel = {filter[2], filter[3]};
+  attributes.stride.assign(op.getStride().begin(), op.getStride().end());
+  attributes.dilation.assign(op.getDilation().begin(), op.getDilation().end());
+  attributes.pad.assign(op.getPad().begin(), op.getPad().end());
+  attributes.padMode = op.getPadMode().str();
+  return attributes;
+}
+
+/// Attributes that repeat what the weights say, and groups of channels that fit them (C4, C5).
+template <typename Adaptor>
+static LogicalResult checkFilter(const Inference &at, Adaptor op, Sizes filter, int64_t channels) {
+  int64_t group = op.getGroup();
+  if (static_cast<int64_t>(op.getMode()) != 1)
+    return at.error("'mode' of '" + at.opName + "' is " + Twine(static_cast<int64_t>(op.getMode())) +
+                    ", but only 1, the cross correlation, exists");
+  if (group < 1 || filter[0] % group != 0 || channels != filter[1] * group)
+    return at.error("'" + at.opName + "': " + Twine(channels) + " channels in " + Twine(group) +
+                    (group == 1 ? " group" : " groups") + " do not fit weights of " + shapeText(filter));
+  if (auto out = op.getOutChannel(); out && static_cast<int64_t>(*out) != filter[0])
+    return at.error("'out_channel' of '" + at.opName + "' is " + Twine(static_cast<int64_t>(*out)) + ", the weights have " + Twine(filter[0]));
+  if (auto size = op.getKernelSize()) {
+    auto both = bothDirections({size->begin(), size->end()});
+    if (!both || (*both)[0] != filter[2] || (*both)[1] != filter[3])
+      return at.error("'kernel_size' of '" + at.opName + "' is another than that of the weights, " + shapeText(filter.drop_front(2)));
+  }
+  return success();
+}
+
+/// The shape of the output for an input and weights; reports at operand `operand`.
+template <typename Adaptor>
+static FailureOr<SmallVector<int64_t>> outputShape(const Inference &at, Adaptor op, unsigned operand, Sizes input, Sizes filter) {
+  if (failed(checkFilter(at, op, filter, input[1])))
+    return failure();
+  FailureOr<std::array<Window, 2>> windows = windowsOf(at, operand, input, attributesOf(op, filter)); // C2, C3
+  if (failed(windows))
+    return failure();
+  return SmallVector<int64_t>{input[0], filter[0], (*windows)[0].output, (*windows)[1].output};
+}
+
+template <typename Adaptor> static LogicalResult checkTensors(const Inference &at, Adaptor op) {
+  if (failed(at.checkSameElement(ElementSet::Float))) // C1
+    return failure();
+  return failed(checkImage(at, 0, op.getDataFormat())) ? failure() : checkImage(at, 1, op.getDataFormat());
+}
+
+LogicalResult Conv2DOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<Type> &results) {
+  if (failed(checkTensors(at, op)))
+    return failure();
+  FailureOr<SmallVector<int64_t>> shape = outputShape(at, op, 0, at.shape(0), at.shape(1));
+  if (failed(shape))
+    return failure();
+  results.push_back(tensorOf(*shape, at.element(0)));
+  return success();
+}
+
+/// The fewest rows and columns that have as many windows as `small`; with padding `same`, as many as its windows cover.
+template <typename Adaptor>
+static FailureOr<SmallVector<int64_t>> smallestInput(const Inference &at, Adaptor op, Sizes small, Sizes filter) {
+  WindowAttributes attributes = attributesOf(op, filter);
+  auto stride = bothDirections(attributes.stride), dilation = bothDirections(attributes.dilation);
+  std::vector<int64_t> pad = attributes.pad;
+  pad.resize(4, pad.empty() ? 0 : pad[0]);
+  if (!stride || !dilation) {
+    (void)windowsOf(at, 0, small, attributes); // says what is wrong
+    return failure();
+  }
+  SmallVector<int64_t> shape{small[0], filter[1] * static_cast<int64_t>(op.getGroup())};
+  for (size_t d : {0, 1}) {
+    int64_t reach = (filter[2 + d] - 1) * (*dilation)[d] + 1;
+    int64_t padding = attributes.padMode == "pad" ? pad[2 * d] + pad[2 * d + 1] : 0;
+    shape.push_back(attributes.padMode == "same" ? small[2 + d] * (*stride)[d]
+                                                 : std::max<int64_t>(0, (small[2 + d] - 1) * (*stride)[d] + reach - padding));
+  }
+  return shape;
+}
+
+template <typename Adaptor>
+static LogicalResult inferToInput(const Inference &at, Adaptor op, SmallVectorImpl<Type> &results) {
+  if (failed(checkTensors(at, op)))
+    return failure();
+  SmallVector<int64_t> input;
+  if (auto size = op.getInputSize()) {
+    input.assign(size->begin(), size->end());
+  } else {
+    FailureOr<SmallVector<int64_t>> smallest = smallestInput(at, op, at.shape(0), at.shape(1));
+    if (failed(smallest))
+      return failure();
+    input = *smallest;
+  }
+  if (input.size() != 4)
+    return at.error("'input_size' of '" + at.opName + "' has " + Twine(input.size()) + " numbers, expected 4");
+  FailureOr<SmallVector<int64_t>> shape = outputShape(at, op, 0, input, at.shape(1));
+  if (failed(shape))
+    return failure();
+  if (at.shape(0) != ArrayRef(*shape))
+    return at.error("'" + at.opName + "' to " + shapeText(input) + " takes " + shapeText(*shape) + ", but " + at.text(0) + " is given", {0});
+  results.push_back(tensorOf(input, at.element(0)));
+  return success();
+}
+
+LogicalResult Conv2DTransposeOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<Type> &results) {
+  return inferToInput(at, op, results);
+}
+LogicalResult Conv2DBackpropInputOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<Type> &results) {
+  return inferToInput(at, op, results);
+}
+
+LogicalResult Conv2DBackpropFilterOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<Type> &results) {
+  if (failed(checkTensors(at, op)))
+    return failure();
+  if (op.getFilterSize().size() != 4)
+    return at.error("'filter_size' of '" + at.opName + "' has " + Twine(op.getFilterSize().size()) + " numbers, expected 4");
+  FailureOr<SmallVector<int64_t>> shape = outputShape(at, op, 1, at.shape(1), op.getFilterSize());
+  if (failed(shape))
+    return failure();
+  if (at.shape(0) != ArrayRef(*shape))
+    return at.error("'" + at.opName + "' takes a 'dout' of " + shapeText(*shape) + ", but " + at.text(0) + " is given", {0});
+  results.push_back(tensorOf(op.getFilterSize(), at.element(0)));
+  return success();
+}
+
+//===-- gradients ---------------------------------------------------------===//
+
+static DenseI64ArrayAttr shapeAttr(OpBuilder &builder, Value value) {
+  return builder.getDenseI64ArrayAttr(cast<RankedTensorType>(value.getType()).getShape());
+}
+
+/// The sum over windows that belongs to weights `w`: of slopes `dout` with the shape of the output, and the input.
+template <typename Conv> static Value filterGradient(OpBuilder &builder, Conv op, Value dout, Value x, Value w) {
+  return builder.create<Conv2DBackpropFilterOp>(op.getLoc(), dout, x, shapeAttr(builder, w), op.getOutChannelAttr(), op.getKernelSizeAttr(),
+                                                op.getModeAttr(), op.getPadModeAttr(), op.getPadAttr(), op.getStrideAttr(),
+                                                op.getDilationAttr(), op.getGroupAttr(), op.getDataFormatAttr());
+}
+
+LogicalResult Conv2DOp::buildGradient(OpBuilder &builder, ValueRange resultGradients, const llvm::SmallBitVector &wanted,
+                                      MutableArrayRef<Value> gradients) {
+  Value dout = resultGradients[0];
+  if (wanted[0])
+    gradients[0] = builder.create<Conv2DBackpropInputOp>(getLoc(), dout, getW(), shapeAttr(builder, getX()), getOutChannelAttr(),
+                                                         getKernelSizeAttr(), getModeAttr(), getPadModeAttr(), getPadAttr(),
+                                                         getStrideAttr(), getDilationAttr(), getGroupAttr(), getDataFormatAttr());
+  if (wanted[1])
+    gradients[1] = filterGradient(builder, *this, dout, getX(), getW());
+  return success();
+}
+
+LogicalResult Conv2DTransposeOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
+                                               const llvm::SmallBitVector &wanted, MutableArrayRef<Value> gradients) {
+  Value slopes = resultGradients[0]; // with the shape of the input of the convolution that this one transposes
+  if (wanted[0])
+    gradients[0] = builder.create<Conv2DOp>(getLoc(), slopes, getW(), getOutChannelAttr(), getKernelSizeAttr(), getModeAttr(),
+                                            getPadModeAttr(), getPadAttr(), getStrideAttr(), getDilationAttr(), getGroupAttr(),
+                                            getDataFormatAttr());
+  if (wanted[1])
+    gradients[1] = filterGradient(builder, *this, getX(), slopes, getW());
+  return success();
+}
+
+//===-- rules -------------------------------------------------------------===//
+
+namespace {
+
+/// The three tensors of a convolution: input, weights, output. One of them is the result, the others are operands.
+struct Tensors {
+  Value x, w, y;
+  int64_t group;
+};
+
+} // namespace
+
+/// Factors in MindSpore's order: those of the input, then of the weights; then those of the output alone.
+static ShardingRule convRule(Operation *op, const Tensors &t) {
+  std::vector<int64_t> x = shapeOf(t.x), w = shapeOf(t.w), y = shapeOf(t.y);
+  Value result = op->getResult(0);
+  auto kindUnless = [&](Value carrier) { // a factor that the result does not carry is summed over
+    return carrier == result ? FactorKind::Reduction : FactorKind::PassThrough;
+  };
+  constexpr const char *apart = "the channels of a group stay together", *kernel = "every rank needs all of the kernel";
+  ShardingRule rule;
+  int32_t n = rule.add({.name = "n", .size = x[0], .kind = kindUnless(t.w)});
+  std::vector<DimFactors> channels(4); // of x, of the weights in and out, of y
+  bool depthwise = t.group > 1 && x[1] == t.group && y[1] == t.group;
+  if (depthwise) {
+    int32_t c = rule.add({.name = "c", .size = x[1]});
+    channels = {{c}, {}, {c}, {c}};
+  } else if (t.group > 1) {
+    int64_t block = w[1] * (w[0] / t.group);
+    int32_t g = rule.add({.name = "g", .size = t.group * block, .kind = FactorKind::Blocked, .block = block});
+    int32_t c = w[1] == 1 ? -1 : rule.add({.name = "c", .size = w[1], .kind = FactorKind::Replicated, .reason = apart});
+    channels = {{g}, c < 0 ? DimFactors() : DimFactors{c}, {g}, {g}};
+  }
+  int32_t c = t.group == 1 ? rule.add({.name = "c", .size = x[1], .kind = kindUnless(t.y)}) : -1;
+  int32_t h = addWholeImage(rule, x, "h", "w");
+  if (t.group == 1) {
+    int32_t o = rule.add({.name = "o", .size = w[0], .kind = kindUnless(t.x)});
+    channels = {{c}, {c}, {o}, {o}};
+  }
+  int32_t s = addWholeImage(rule, w, "s", "t", kernel), i = addWholeImage(rule, y, "i", "j");
+  auto dims = [&](Value value) -> std::vector<DimFactors> {
+    if (value == t.w)
+      return {channels[2], channels[1], {s}, {s + 1}};
+    if (value == t.x)
+      return {{n}, channels[0], {h}, {h + 1}};
+    return {{n}, channels[3], {i}, {i + 1}};
+  };
+  for (Value operand : op->getOperands())
+    rule.operands.push_back(dims(operand));
+  rule.results = {dims(result)};
+  return rule;
+}
+
+ShardingRule Conv2DOp::shardingRule() {
+  return convRule(*this, {getX(), getW(), getOutput(), static_cast<int64_t>(getGroup())});
+}
+ShardingRule Conv2DTransposeOp::shardingRule() {
+  return convRule(*this, {getOutput(), getW(), getX(), static_cast<int64_t>(getGroup())});
+}
+ShardingRule Conv2DBackpropInputOp::shardingRule() {
+  return convRule(*this, {getOutput(), getW(), getDout(), static_cast<int64_t>(getGroup())});
+}
+ShardingRule Conv2DBackpropFilterOp::shardingRule() {
+  return convRule(*this, {getX(), getOutput(), getDout(), static_cast<int64_t>(getGroup())});
+}
+
+//===-- costs -------------------------------------------------------------===//
+
+/// Two operations per element of the output, input channel of its group and element of the kernel.
+static OperatorCost convCost(Operation *op, const std::vector<int64_t> &y, const std::vector<int64_t> &w,
+                             ArrayRef<std::vector<int64_t>> operands, ArrayRef<std::vector<int64_t>> results) {
+  OperatorCost cost = defaultCost(op, operands, results);
+  cost.flops = 2.0 * static_cast<double>(elementCount(y)) * static_cast<double>(w[1] * w[2] * w[3]);
+  return cost;
+}
+OperatorCost Conv2DOp::cost(ArrayRef<std::vector<int64_t>> operands, ArrayRef<std::vector<int64_t>> results) {
+  return convCost(*this, results[0], operands[1], operands, results);
+}
+OperatorCost Conv2DTransposeOp::cost(ArrayRef<std::vector<int64_t>> operands, ArrayRef<std::vector<int64_t>> results) {
+  return convCost(*this, operands[0], operands[1], operands, results);
+}
+OperatorCost Conv2DBackpropInputOp::cost(ArrayRef<std::vector<int64_t>> operands, ArrayRef<std::vector<int64_t>> results) {
+  return convCost(*this, operands[0], operands[1], operands, results);
+}
+OperatorCost Conv2DBackpropFilterOp::cost(ArrayRef<std::vector<int64_t>> operands, ArrayRef<std::vector<int64_t>> results) {
+  return convCost(*this, operands[0], results[0], operands, results);
+}
+
+//===-- lowering ----------------------------------------------------------===//
+
+LoweringKind Conv2DOp::loweringKind() {
+  return LoweringKind::Library;
+}
+LoweringKind Conv2DTransposeOp::loweringKind() {
+  return LoweringKind::Library;
+}
+LoweringKind Conv2DBackpropInputOp::loweringKind() {
+  return LoweringKind::Library;
+}
+LoweringKind Conv2DBackpropFilterOp::loweringKind() {
+  return LoweringKind::Library;
+}

@@ -1,0 +1,24 @@
+// Convolutions on the CPU: plain loops for every element type, oneDNN for f32.
+#pragma once
+
+#include "runtime/device/cpu/calls/Kernels.h"
+#include "runtime/plan/calls/Convolution.h"
+
+namespace msc::device::calls {
+
+/// Which of the three tensors of a convolution is computed from the others.
+enum class ConvolutionResult { Output, Input, Filter };
+
+/// A convolution with the addresses of its tensors.
+struct ConvolutionCall {
+  Convolution shape;
+  ConvolutionResult result = ConvolutionResult::Output;
+  std::byte *x = nullptr, *w = nullptr, *y = nullptr;
+  plan::DataType type = plan::F32;
+  int64_t tasks = 1;
+};
+
+/// By oneDNN, in f32, for operands that have elements.
+Result<std::unique_ptr<ScratchOperation>> prepareLibraryConvolution(const ConvolutionCall &call, WorkerPool &pool);
+
+} // namespace msc::device::calls

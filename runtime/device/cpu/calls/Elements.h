@@ -1,0 +1,43 @@
+// Elements of tensors in memory, and the type in which kernels compute with them.
+#pragma once
+
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <cstring>
+
+namespace msc::device::calls {
+
+/// The upper half of an f32; converted with rounding to nearest, ties to even.
+struct BFloat16 {
+  uint16_t bits = 0;
+  BFloat16() = default;
+  explicit BFloat16(float value) {
+    uint32_t whole = 0;
+    std::memcpy(&whole, &value, sizeof(whole));
+    bits = static_cast<uint16_t>(value != value ? whole >> 16 | 0x40 : (whole + 0x7fff + (whole >> 16 & 1)) >> 16);
+  }
+  explicit operator float() const {
+    uint32_t whole = static_cast<uint32_t>(bits) << 16;
+    float value = 0;
+    std::memcpy(&value, &whole, sizeof(value));
+    return value;
+  }
+};
+
+/// f64 computes in f64, all others in f32.
+template <typename Element> struct ComputeTypeOf { using Type = float; };
+template <> struct ComputeTypeOf<double> { using Type = double; };
+template <typename Element> using ComputeType = typename ComputeTypeOf<Element>::Type;
+
+/// Calls f(Element()) with the C++ type of a float element type.
+template <typename Function> auto withFloat(plan::DataType type, Function f) {
+  switch (type) {
+  case plan::F64: return f(double());
+  case plan::F16: return f(_Float16());
+  case plan::BF16: return f(BFloat16());
+  default: return f(float());
+  }
+}
+
+} // namespace msc::device::calls

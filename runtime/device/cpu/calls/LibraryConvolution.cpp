@@ -1,0 +1,404 @@
+// Convolutions in f32 by oneDNN, every call on one thread.
+//
+// Tensors of a plan are dense (N, C, H, W). oneDNN's kernels for windows want channels in blocks of 16: the images of a
+// task are brought into that order, a few at a time so that they stay in the cache, and the result back; weights once per
+// run for all tasks. A kernel of 1 x 1 is a matrix product on the dense order and needs none of that.
+//
+// A task is a run of images. Weight gradients are sums over images: every task sums its own into a block of the shared
+// scratch memory, and the blocks are added in the order of the tasks. All of it follows from the plan and the local
+// sizes, so the number of threads changes no bit.
+#include "runtime/device/cpu/calls/Convolution.h"
+
+#include <algorithm>
+#include <deque>
+#include <dnnl.hpp>
+#include <fmt/format.h>
+#include <map>
+#include <optional>
+
+namespace msc::device::calls {
+namespace {
+
+using Desc = dnnl::memory::desc;
+using Tag = dnnl::memory::format_tag;
+using Dims = dnnl::memory::dims;
+constexpr auto f32 = dnnl::memory::data_type::f32;
+
+/// Where a piece of memory lies: in the tensors, or at an offset of a block of scratch memory.
+struct Place {
+  enum class Area { Tensor, Worker, Shared } area = Area::Tensor;
+  std::byte *address = nullptr;
+  size_t offset = 0;
+};
+
+/// Consecutive pieces of one block of scratch memory.
+class Layout {
+public:
+  explicit Layout(Place::Area area) : area(area) {}
+  Place take(size_t bytes) {
+    Place place{area, nullptr, size};
+    size += (bytes + 63) / 64 * 64;
+    return place;
+  }
+  size_t bytes() const { return size; }
+
+private:
+  Place::Area area;
+  size_t size = 0;
+};
+
+dnnl::primitive_attr userScratch() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+/// Is a kernel of 1 x 1 at least as fast on the dense order? Measured: with fewer elements per plane the blocked order
+/// wins although it moves the images.
+bool prefersDense(const Convolution &shape) {
+  const auto &[rows, columns] = shape.windows;
+  bool pointwise = rows.kernel * columns.kernel == 1 && rows.before + rows.after + columns.before + columns.after == 0;
+  return pointwise && shape.groups == 1 && rows.output * columns.output >= 128;
+}
+
+/// The primitive for one number of images, and the orders that it wants.
+struct Shape {
+  dnnl::primitive primitive;
+  Desc x, w, y, scratch;         ///< as the primitive takes them
+  Desc denseX, denseW, denseY;   ///< as the plan has them
+};
+
+class LibraryConvolution final : public ScratchOperation {
+public:
+  /// Throws dnnl::error.
+  LibraryConvolution(const ConvolutionCall &call, WorkerPool &pool)
+      : call(call), shape(call.shape), pool(pool), engine(dnnl::engine::kind::cpu, 0) {
+    for (int i = 0; i < pool.size(); ++i)
+      streams.emplace_back(engine);
+    chooseTasks();
+    call.result == ConvolutionResult::Filter ? bindFilter() : bindImages();
+    failures.assign(tasks.size() + 2, dnnl_success);
+  }
+
+  Status run() override {
+    for (Call &first : before)
+      execute(first, 0, failures.size() - 1);
+    pool.run(
+        static_cast<int64_t>(tasks.size()),
+        [](void *self, int64_t task, int worker) {
+          auto *own = static_cast<LibraryConvolution *>(self);
+          for (Call &step : own->tasks[task])
+            own->execute(step, worker, task);
+        },
+        this);
+    if (partials > 1)
+      pool.run(sumTasks, [](void *self, int64_t task, int) { static_cast<LibraryConvolution *>(self)->sumPartials(task); }, this);
+    for (Call &last : after)
+      execute(last, 0, failures.size() - 2);
+    for (dnnl_status_t failure : failures)
+      if (failure != dnnl_success)
+        return Error{ExitCode::Internal, fmt::format("oneDNN convolution returned status {}", static_cast<int>(failure)), ""};
+    return {};
+  }
+
+  ScratchSize scratchSize() const override { return {.worker = workerBytes, .shared = shared.bytes()}; }
+
+  void setScratch(const Scratch &scratch) override {
+    auto bind = [&](Call &step, size_t worker) {
+      for (auto &[memory, place] : step.places)
+        memory.set_data_handle(addressOf(place, scratch, worker));
+      if (step.count != 0) {
+        step.sum = reinterpret_cast<float *>(addressOf(step.addTo, scratch, worker));
+        step.term = reinterpret_cast<const float *>(addressOf(step.addFrom, scratch, worker));
+      }
+    };
+    for (size_t task = 0; task < tasks.size(); ++task)
+      for (Call &step : tasks[task])
+        bind(step, task % streams.size());
+    for (std::vector<Call> *list : {&before, &after})
+      for (Call &step : *list)
+        bind(step, 0);
+    sharedScratch = scratch.shared;
+  }
+
+private:
+  /// One call of the library with bound memory, or the addition of one block of weight gradients to another.
+  struct Call {
+    dnnl::primitive primitive;
+    std::vector<std::pair<dnnl::memory, Place>> places;
+    std::vector<dnnl_exec_arg_t> arguments;
+    Place addTo, addFrom;
+    float *sum = nullptr;
+    const float *term = nullptr;
+    int64_t count = 0; ///< elements to add; 0: a call of the library
+  };
+
+  static std::byte *addressOf(const Place &place, const Scratch &scratch, size_t worker) {
+    switch (place.area) {
+    case Place::Area::Worker: return scratch.workers[worker] + place.offset;
+    case Place::Area::Shared: return scratch.shared + place.offset;
+    default: return place.address;
+    }
+  }
+
+  static Place tensor(std::byte *address) { return {Place::Area::Tensor, address, 0}; }
+
+  //===-- what is computed by which task ----------------------------------===//
+
+  /// Every task reads all weights, or adds a block of them: large weights are worth fewer tasks.
+  void chooseTasks() {
+    constexpr int64_t manyTasks = 32, someTasks = 8, largeWeights = 1 << 20, mostPartials = 16 << 20;
+    int64_t bytes = static_cast<int64_t>(sizeof(float)) * shape.outputs * shape.inputsPerGroup() * shape.windows[0].kernel * shape.windows[1].kernel;
+    int64_t most = bytes > largeWeights ? someTasks : manyTasks;
+    if (call.result == ConvolutionResult::Filter)
+      most = std::clamp<int64_t>(mostPartials / std::max<int64_t>(bytes, 1), 2, someTasks);
+    taskCount = std::max<int64_t>(1, std::min({call.tasks, shape.images, most}));
+  }
+
+  /// Images of one call: all that a task has, or as many as fit the cache in the order of the library.
+  int64_t imagesAtOnce(int64_t images) const {
+    constexpr int64_t cacheBytes = 4 << 20;
+    if (prefersDense(shape))
+      return images;
+    const auto &[rows, columns] = shape.windows;
+    int64_t bytes = static_cast<int64_t>(sizeof(float)) *
+                    (shape.inputs * rows.input * columns.input + shape.outputs * rows.output * columns.output);
+    return std::clamp<int64_t>(cacheBytes / std::max<int64_t>(bytes, 1), 1, images);
+  }
+
+  /// Calls f(first image, number of images) for the blocks of a task.
+  template <typename Function> void forBlocks(int64_t task, Function f) const {
+    Range range = pieceOf(shape.images, task, taskCount);
+    int64_t blocks = range.size() == 0 ? 0 : (range.size() + imagesAtOnce(range.size()) - 1) / imagesAtOnce(range.size());
+    for (int64_t block = 0; block < blocks; ++block) {
+      Range piece = pieceOf(range.size(), block, blocks);
+      f(range.begin + piece.begin, piece.size());
+    }
+  }
+
+  std::byte *imagesOf(std::byte *base, int64_t first, int64_t channels, int64_t Window::*size) const {
+    return base + first * channels * (shape.windows[0].*size) * (shape.windows[1].*size) * static_cast<int64_t>(sizeof(float));
+  }
+  std::byte *xFrom(int64_t image) const { return imagesOf(call.x, image, shape.inputs, &Window::input); }
+  std::byte *yFrom(int64_t image) const { return imagesOf(call.y, image, shape.outputs, &Window::output); }
+
+  //===-- primitives ------------------------------------------------------===//
+
+  Dims weightDims() const {
+    const auto &[rows, columns] = shape.windows;
+    if (shape.groups == 1)
+      return {shape.outputs, shape.inputs, rows.kernel, columns.kernel};
+    return {shape.groups, shape.outputsPerGroup(), shape.inputsPerGroup(), rows.kernel, columns.kernel};
+  }
+
+  /// All numbers of images share one order of the weights: that of the first.
+  const Shape &shapeFor(int64_t images) {
+    if (auto it = shapes.find(images); it != shapes.end())
+      return it->second;
+    const auto &[rows, columns] = shape.windows;
+    Dims x{images, shape.inputs, rows.input, columns.input}, y{images, shape.outputs, rows.output, columns.output}, w = weightDims();
+    Tag tag = prefersDense(shape) ? Tag::nchw : Tag::any;
+    Shape made;
+    made.denseX = Desc(x, f32, Tag::nchw);
+    made.denseY = Desc(y, f32, Tag::nchw);
+    made.denseW = Desc(w, f32, shape.groups == 1 ? Tag::oihw : Tag::goihw);
+    Desc wantedX(x, f32, tag), wantedY(y, f32, tag), wantedW = weights ? *weights : Desc(w, f32, Tag::any);
+    Dims strides{rows.stride, columns.stride}, dilates{rows.dilation - 1, columns.dilation - 1};
+    Dims before{rows.before, columns.before}, after{rows.after, columns.after};
+    constexpr auto direct = dnnl::algorithm::convolution_direct;
+    auto forward = [&](dnnl::prop_kind kind) {
+      return dnnl::convolution_forward::primitive_desc({kind, direct, wantedX, wantedW, wantedY, strides, dilates, before, after},
+                                                       userScratch(), engine);
+    };
+    auto take = [&](const auto &chosen, const Desc &ofX, const Desc &ofW, const Desc &ofY, auto primitive) {
+      made.x = ofX, made.w = ofW, made.y = ofY;
+      made.scratch = chosen.scratchpad_desc();
+      made.primitive = primitive;
+    };
+    if (call.result == ConvolutionResult::Output) {
+      auto chosen = forward(dnnl::prop_kind::forward_training);
+      take(chosen, chosen.src_desc(), chosen.weights_desc(), chosen.dst_desc(), dnnl::convolution_forward(chosen));
+    } else if (call.result == ConvolutionResult::Input) {
+      dnnl::convolution_backward_data::primitive_desc chosen({direct, wantedX, wantedW, wantedY, strides, dilates, before, after},
+                                                             userScratch(), engine, hint(x, y, w));
+      take(chosen, chosen.diff_src_desc(), chosen.weights_desc(), chosen.diff_dst_desc(), dnnl::convolution_backward_data(chosen));
+    } else {
+      dnnl::convolution_backward_weights::primitive_desc chosen({direct, wantedX, wantedW, wantedY, strides, dilates, before, after},
+                                                                userScratch(), engine, hint(x, y, w));
+      take(chosen, chosen.src_desc(), chosen.diff_weights_desc(), chosen.diff_dst_desc(), dnnl::convolution_backward_weights(chosen));
+    }
+    weights = made.w;
+    return shapes.emplace(images, made).first->second;
+  }
+
+  /// The forward convolution that a gradient belongs to, in any order.
+  dnnl::convolution_forward::primitive_desc hint(const Dims &x, const Dims &y, const Dims &w) {
+    const auto &[rows, columns] = shape.windows;
+    return {{dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, Desc(x, f32, Tag::any), Desc(w, f32, Tag::any),
+             Desc(y, f32, Tag::any), Dims{rows.stride, columns.stride}, Dims{rows.dilation - 1, columns.dilation - 1},
+             Dims{rows.before, columns.before}, Dims{rows.after, columns.after}},
+            engine};
+  }
+
+  //===-- calls -----------------------------------------------------------===//
+
+  void addArgument(Call &step, int argument, const Desc &desc, const Place &place) {
+    dnnl::memory memory(desc, engine, place.address ? place.address : DNNL_MEMORY_NONE);
+    step.arguments.push_back({argument, memory.get()});
+    step.places.emplace_back(std::move(memory), place);
+  }
+
+  Call reorder(const Desc &from, const Place &source, const Desc &to, const Place &target, Layout &layout) {
+    dnnl::reorder::primitive_desc chosen(engine, from, engine, to, userScratch());
+    Call step{dnnl::reorder(chosen)};
+    addArgument(step, DNNL_ARG_FROM, from, source);
+    addArgument(step, DNNL_ARG_TO, to, target);
+    addArgument(step, DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc(), layout.take(chosen.scratchpad_desc().get_size()));
+    return step;
+  }
+
+  /// The tensor itself where the library takes the dense order, else scratch memory into which a call brings it.
+  Place brought(std::vector<Call> &steps, const Desc &dense, const Place &source, const Desc &wanted, Layout &layout) {
+    if (wanted == dense)
+      return source;
+    Place place = layout.take(wanted.get_size());
+    steps.push_back(reorder(dense, source, wanted, place, layout));
+    return place;
+  }
+
+  void grow(const Layout &layout) { workerBytes = std::max(workerBytes, layout.bytes()); }
+
+  /// Forward, or towards the input: images in, images out, weights in one order for all.
+  void bindImages() {
+    bool forward = call.result == ConvolutionResult::Output;
+    Place filter = tensor(call.w);
+    for (int64_t task = 0; task < taskCount; ++task) {
+      std::vector<Call> steps;
+      forBlocks(task, [&](int64_t first, int64_t images) {
+        const Shape &s = shapeFor(images);
+        if (task == 0 && steps.empty()) {
+          Layout once(Place::Area::Worker);
+          if (s.w != s.denseW) {
+            filter = shared.take(s.w.get_size());
+            before.push_back(reorder(s.denseW, tensor(call.w), s.w, filter, once));
+          }
+          grow(once);
+        }
+        Layout layout(Place::Area::Worker);
+        const Desc &dense = forward ? s.denseX : s.denseY, &wanted = forward ? s.x : s.y;
+        const Desc &denseResult = forward ? s.denseY : s.denseX, &result = forward ? s.y : s.x;
+        Place source = brought(steps, dense, tensor(forward ? xFrom(first) : yFrom(first)), wanted, layout);
+        Place target = tensor(forward ? yFrom(first) : xFrom(first)), computed = target;
+        if (result != denseResult)
+          computed = layout.take(result.get_size());
+        Call step{s.primitive};
+        addArgument(step, forward ? DNNL_ARG_SRC : DNNL_ARG_DIFF_DST, wanted, source);
+        addArgument(step, DNNL_ARG_WEIGHTS, s.w, filter);
+        addArgument(step, forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_SRC, result, computed);
+        addArgument(step, DNNL_ARG_SCRATCHPAD, s.scratch, layout.take(s.scratch.get_size()));
+        steps.push_back(std::move(step));
+        if (result != denseResult)
+          steps.push_back(reorder(result, computed, denseResult, target, layout));
+        grow(layout);
+      });
+      tasks.push_back(std::move(steps));
+    }
+  }
+
+  /// Towards the weights: every task sums its images, then the sums of all tasks are added.
+  void bindFilter() {
+    partials = taskCount;
+    for (int64_t task = 0; task < taskCount; ++task) {
+      std::vector<Call> steps;
+      Place own;
+      bool isFirst = true;
+      forBlocks(task, [&](int64_t first, int64_t images) {
+        const Shape &s = shapeFor(images);
+        if (isFirst)
+          own = partials == 1 && s.w == s.denseW ? tensor(call.w) : shared.take(s.w.get_size());
+        Layout layout(Place::Area::Worker);
+        Place x = brought(steps, s.denseX, tensor(xFrom(first)), s.x, layout);
+        Place y = brought(steps, s.denseY, tensor(yFrom(first)), s.y, layout);
+        Place sum = isFirst ? own : layout.take(s.w.get_size());
+        Call step{s.primitive};
+        addArgument(step, DNNL_ARG_SRC, s.x, x);
+        addArgument(step, DNNL_ARG_DIFF_DST, s.y, y);
+        addArgument(step, DNNL_ARG_DIFF_WEIGHTS, s.w, sum);
+        addArgument(step, DNNL_ARG_SCRATCHPAD, s.scratch, layout.take(s.scratch.get_size()));
+        steps.push_back(std::move(step));
+        partialCount = static_cast<int64_t>(s.w.get_size() / sizeof(float));
+        if (!isFirst) {
+          Call more;
+          more.addTo = own, more.addFrom = sum, more.count = partialCount;
+          steps.push_back(std::move(more));
+        }
+        isFirst = false;
+        grow(layout);
+      });
+      tasks.push_back(std::move(steps));
+    }
+    const Shape &s = shapes.begin()->second;
+    partialStride = static_cast<int64_t>((s.w.get_size() + 63) / 64 * 64 / sizeof(float));
+    if (partials == 1 && s.w == s.denseW)
+      return;
+    Layout layout(Place::Area::Worker);
+    after.push_back(reorder(s.w, {Place::Area::Shared, nullptr, 0}, s.denseW, tensor(call.w), layout));
+    grow(layout);
+  }
+
+  /// The blocks of all tasks, which lie one after the other in the shared scratch memory, into the first.
+  void sumPartials(int64_t task) const {
+    auto *base = reinterpret_cast<float *>(sharedScratch);
+    Range range = pieceOf(partialCount, task, sumTasks);
+    for (int64_t partial = 1; partial < partials; ++partial)
+      addTo(base + range.begin, base + partial * partialStride + range.begin, range.size());
+  }
+
+  static void addTo(float *sum, const float *term, int64_t count) {
+    for (int64_t i = 0; i < count; ++i)
+      sum[i] += term[i];
+  }
+
+  void execute(Call &step, int worker, size_t failure) {
+    if (step.count != 0)
+      return addTo(step.sum, step.term, step.count);
+    dnnl_status_t status = dnnl_primitive_execute(step.primitive.get(), streams[worker].get(),
+                                                  static_cast<int>(step.arguments.size()), step.arguments.data());
+    if (status != dnnl_success)
+      failures[failure] = status;
+  }
+
+  static constexpr int64_t sumTasks = 16;
+
+  ConvolutionCall call;
+  Convolution shape;
+  WorkerPool &pool;
+  dnnl::engine engine;
+  std::vector<dnnl::stream> streams; ///< one per worker
+  int64_t taskCount = 1;
+  std::map<int64_t, Shape> shapes; ///< by number of images; used while binding
+  std::optional<Desc> weights;     ///< their order
+  std::vector<std::vector<Call>> tasks;
+  std::vector<Call> before, after; ///< by the first worker alone
+  Layout shared{Place::Area::Shared};
+  std::byte *sharedScratch = nullptr;
+  int64_t partials = 1, partialCount = 0, partialStride = 0; ///< weight gradients of tasks, in elements
+  std::vector<dnnl_status_t> failures; ///< by task, then of `after` and `before`
+  size_t workerBytes = 0;
+};
+
+} // namespace
+
+Result<std::unique_ptr<ScratchOperation>> prepareLibraryConvolution(const ConvolutionCall &call, WorkerPool &pool) {
+  try {
+    return std::unique_ptr<ScratchOperation>(new LibraryConvolution(call, pool));
+  } catch (const dnnl::error &error) {
+    const auto &[rows, columns] = call.shape.windows;
+    return Error{error.status == dnnl_out_of_memory ? ExitCode::NoResource : ExitCode::Internal,
+                 fmt::format("oneDNN cannot convolve {} images of {}x{}x{} with {}x{} windows: {}", call.shape.images,
+                             call.shape.inputs, rows.input, columns.input, rows.kernel, columns.kernel, error.what()),
+                 ""};
+  }
+}
+
+} // namespace msc::device::calls

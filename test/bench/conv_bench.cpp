@@ -1,0 +1,146 @@
+// The convolutions of ResNet-50 through msrun's CPU device against bare oneDNN, one thread each, in the same run. The bare
+// library gets its tensors in the order that it wants and keeps them so; ours come and go as dense (N, C, H, W).
+#include "test/bench/Timing.h"
+
+#include "runtime/device/cpu/CpuDevice.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <dnnl.hpp>
+#include <random>
+
+using namespace msc;
+
+/// Of the OpenMP library that oneDNN uses; clang 19 brings no header for it here.
+extern "C" void omp_set_num_threads(int count);
+
+namespace {
+
+struct Shape {
+  int64_t channels, size, outputs, kernel, stride;
+  int64_t padding() const { return kernel / 2; }
+  int64_t outputSize() const { return (size + 2 * padding() - kernel) / stride + 1; }
+};
+
+constexpr Shape shapes[] = {
+    {3, 224, 64, 7, 2},    {64, 56, 64, 1, 1},    {64, 56, 64, 3, 1},    {64, 56, 256, 1, 1},  {256, 56, 64, 1, 1},  {256, 56, 128, 1, 1},
+    {128, 56, 128, 3, 2},  {256, 56, 512, 1, 2},  {128, 28, 512, 1, 1},  {512, 28, 128, 1, 1}, {128, 28, 128, 3, 1}, {512, 28, 256, 1, 1},
+    {256, 28, 256, 3, 2},  {512, 28, 1024, 1, 2}, {256, 14, 1024, 1, 1}, {1024, 14, 256, 1, 1}, {256, 14, 256, 3, 1}, {1024, 14, 512, 1, 1},
+    {512, 14, 512, 3, 2},  {1024, 14, 2048, 1, 2}, {512, 7, 2048, 1, 1}, {2048, 7, 512, 1, 1}, {512, 7, 512, 3, 1},
+};
+
+enum class Direction { Forward, ToInput, ToFilter };
+
+/// oneDNN alone with the orders of its choice.
+class Bare {
+public:
+  Bare(const Shape &s, int64_t images, Direction direction) : engine(dnnl::engine::kind::cpu, 0), stream(engine) {
+    using Desc = dnnl::memory::desc;
+    constexpr auto f32 = dnnl::memory::data_type::f32;
+    constexpr auto any = dnnl::memory::format_tag::any;
+    constexpr auto direct = dnnl::algorithm::convolution_direct;
+    Desc x({images, s.channels, s.size, s.size}, f32, any), w({s.outputs, s.channels, s.kernel, s.kernel}, f32, any);
+    Desc y({images, s.outputs, s.outputSize(), s.outputSize()}, f32, any);
+    dnnl::memory::dims strides{s.stride, s.stride}, pad{s.padding(), s.padding()};
+    dnnl::convolution_forward::primitive_desc forward({dnnl::prop_kind::forward_training, direct, x, w, y, strides, pad, pad}, engine);
+    if (direction == Direction::Forward) {
+      primitive = dnnl::convolution_forward(forward);
+      arguments = {{DNNL_ARG_SRC, memory(forward.src_desc())}, {DNNL_ARG_WEIGHTS, memory(forward.weights_desc())}, {DNNL_ARG_DST, memory(forward.dst_desc())}};
+    } else if (direction == Direction::ToInput) {
+      dnnl::convolution_backward_data::primitive_desc chosen({direct, x, w, y, strides, pad, pad}, engine, forward);
+      primitive = dnnl::convolution_backward_data(chosen);
+      arguments = {{DNNL_ARG_DIFF_SRC, memory(chosen.diff_src_desc())}, {DNNL_ARG_WEIGHTS, memory(chosen.weights_desc())},
+                   {DNNL_ARG_DIFF_DST, memory(chosen.diff_dst_desc())}};
+    } else {
+      dnnl::convolution_backward_weights::primitive_desc chosen({direct, x, w, y, strides, pad, pad}, engine, forward);
+      primitive = dnnl::convolution_backward_weights(chosen);
+      arguments = {{DNNL_ARG_SRC, memory(chosen.src_desc())}, {DNNL_ARG_DIFF_WEIGHTS, memory(chosen.diff_weights_desc())},
+                   {DNNL_ARG_DIFF_DST, memory(chosen.diff_dst_desc())}};
+    }
+  }
+  void run() {
+    primitive.execute(stream, arguments);
+    stream.wait();
+  }
+
+private:
+  dnnl::memory memory(const dnnl::memory::desc &desc) {
+    dnnl::memory memory(desc, engine);
+    std::fill_n(static_cast<float *>(memory.get_data_handle()), desc.get_size() / sizeof(float), 0.5f);
+    return memory;
+  }
+  dnnl::engine engine;
+  dnnl::stream stream;
+  dnnl::primitive primitive;
+  std::unordered_map<int, dnnl::memory> arguments;
+};
+
+/// A convolution as a plan calls it.
+class Ours {
+public:
+  Ours(const Shape &s, int64_t images, Direction direction) {
+    CallTensor x = tensor({images, s.channels, s.size, s.size}), w = tensor({s.outputs, s.channels, s.kernel, s.kernel});
+    CallTensor y = tensor({images, s.outputs, s.outputSize(), s.outputSize()});
+    CallSpec spec;
+    spec.kernel = direction == Direction::Forward ? "Conv2D" : direction == Direction::ToInput ? "Conv2DBackpropInput" : "Conv2DBackpropFilter";
+    spec.operands = direction == Direction::Forward   ? std::vector{x, w}
+                    : direction == Direction::ToInput ? std::vector{y, w}
+                                                      : std::vector{y, x};
+    spec.results = {direction == Direction::Forward ? y : direction == Direction::ToInput ? x : w};
+    spec.attributes.set("stride", {s.stride});
+    spec.attributes.set("pad", {s.padding()});
+    spec.attributes.setText("pad_mode", "pad");
+    spec.tasks = 64;
+    auto made = device->prepareCall(spec);
+    if (!made || !device->finishPreparation())
+      std::exit(1);
+    operation = std::move(*made);
+  }
+  void run() { (void)operation->run().isOk(); }
+
+private:
+  CallTensor tensor(const std::vector<int64_t> &shape) {
+    memory.emplace_back(static_cast<size_t>(elementCount(shape)), 0.5f);
+    CallTensor result{plan::F32, shape, {}, reinterpret_cast<std::byte *>(memory.back().data())};
+    for (int64_t size : shape)
+      result.box.push_back({0, size});
+    return result;
+  }
+  std::unique_ptr<device::Device> device = device::createCpuDevice(*device::KernelLibrary::load(plan::Plan()), {1, {}});
+  std::vector<std::vector<float>> memory;
+  std::unique_ptr<device::Operation> operation;
+};
+
+} // namespace
+
+/// `conv_bench [IMAGES]`: 16 unless given.
+int main(int argc, char **argv) {
+  const int64_t images = argc > 1 ? std::atoll(argv[1]) : 16;
+  omp_set_num_threads(1);
+  const dnnl_version_t *version = dnnl_version();
+  std::printf("oneDNN %d.%d.%d, convolutions of ResNet-50, %ld images, f32, one thread; GFLOP/s, best of 5\n", version->major,
+              version->minor, version->patch, images);
+  double ours = 0, theirs = 0;
+  for (const Shape &s : shapes) {
+    std::printf("%4ld x %3ld x %3ld -> %4ld, kernel %ld, stride %ld", s.channels, s.size, s.size, s.outputs, s.kernel, s.stride);
+    double flops = 2.0 * static_cast<double>(images * s.outputs * s.outputSize() * s.outputSize() * s.channels * s.kernel * s.kernel);
+    for (Direction direction : {Direction::Forward, Direction::ToInput, Direction::ToFilter}) {
+      if (direction == Direction::ToInput && s.channels == 3)
+        continue; // no gradient flows to the images
+      Ours own(s, images, direction);
+      Bare bare(s, images, direction);
+      double mine = 1e9, other = 1e9;
+      for (int i = 0; i < 5; ++i) {
+        other = std::min(other, bench::secondsOf([&] { bare.run(); }));
+        mine = std::min(mine, bench::secondsOf([&] { own.run(); }));
+      }
+      ours += mine, theirs += other;
+      std::printf("  %s %5.1f / %5.1f = %3.0f %%", direction == Direction::Forward ? "forward" : direction == Direction::ToInput ? "input" : "filter",
+                  flops / mine / 1e9, flops / other / 1e9, 100 * other / mine);
+    }
+    std::printf("\n");
+  }
+  std::printf("all of them: ratio %.1f %%\n", 100 * theirs / ours);
+  return 0;
+}

@@ -1,0 +1,220 @@
+// Kernels that plans call by name: numbers in every element type, the same bits with any number of threads, refusals.
+#include "runtime/device/cpu/CpuDevice.h"
+#include "runtime/device/cpu/calls/Elements.h"
+#include "runtime/device/cpu/calls/Kernels.h"
+#include "runtime/plan/calls/Window.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace msc;
+using namespace msc::device;
+
+namespace {
+
+/// A tensor that a rank holds whole, with its own memory.
+template <typename Element> struct Whole {
+  std::vector<int64_t> shape;
+  std::vector<Element> elements;
+
+  explicit Whole(std::vector<int64_t> shape) : shape(std::move(shape)), elements(elementCount(this->shape)) {}
+  CallTensor tensor(plan::DataType type) {
+    CallTensor result{type, shape, {}, reinterpret_cast<std::byte *>(elements.data())};
+    for (int64_t size : shape)
+      result.box.push_back({0, size});
+    return result;
+  }
+  void draw() {
+    std::mt19937 random(1);
+    std::uniform_int_distribution<int> uniform(-40, 40); // eighths: exact in every type
+    for (Element &element : elements)
+      element = static_cast<Element>(static_cast<float>(uniform(random)) / 8);
+  }
+};
+
+Status runCall(const CallSpec &spec, int threads) {
+  std::unique_ptr<Device> device = createCpuDevice(*KernelLibrary::load(plan::Plan()), {threads, {}});
+  auto operation = device->prepareCall(spec);
+  if (!operation)
+    return operation.error();
+  if (Status status = device->finishPreparation(); !status)
+    return status;
+  if (Status status = (*operation)->run(); !status)
+    return status;
+  return (*operation)->run(); // overwrites, does not accumulate
+}
+
+CallSpec pool(const char *kernel, std::vector<CallTensor> operands, CallTensor result) {
+  CallSpec spec{kernel, std::move(operands), {std::move(result)}};
+  spec.attributes.set("kernel_size", {3, 2});
+  spec.attributes.set("strides", {2});
+  spec.attributes.setText("pad_mode", "same");
+  spec.tasks = 5;
+  return spec;
+}
+
+template <typename Element> void poolingIsRight(plan::DataType type) {
+  Whole<Element> x({2, 3, 5, 6}), most({2, 3, 3, 3}), mean({2, 3, 3, 3}), slope({2, 3, 5, 6});
+  x.draw();
+  EXPECT_TRUE(runCall(pool("MaxPool", {x.tensor(type)}, most.tensor(type)), 2));
+  EXPECT_TRUE(runCall(pool("AvgPool", {x.tensor(type)}, mean.tensor(type)), 2));
+  EXPECT_TRUE(runCall(pool("MaxPoolGrad", {x.tensor(type), most.tensor(type)}, slope.tensor(type)), 2));
+  double sumOfSlopes = 0, sumOfMost = 0;
+  for (int64_t plane = 0; plane < 6; ++plane)
+    for (int64_t i = 0; i < 3; ++i)
+      for (int64_t j = 0; j < 3; ++j) {
+        float largest = -INFINITY, sum = 0, count = 0;
+        for (int64_t row = std::max<int64_t>(0, 2 * i - 1); row < std::min<int64_t>(5, 2 * i + 2); ++row)
+          for (int64_t column = 2 * j; column < 2 * j + 2; ++column, ++count) {
+            auto value = static_cast<float>(x.elements[plane * 30 + row * 6 + column]);
+            largest = std::max(largest, value);
+            sum += value;
+          }
+        int64_t at = plane * 9 + i * 3 + j;
+        EXPECT_EQ(static_cast<float>(most.elements[at]), largest) << at;
+        double tolerance = type == plan::BF16 ? 0.03 : type == plan::F16 ? 0.004 : 1e-6;
+        EXPECT_NEAR(static_cast<float>(mean.elements[at]), sum / count, tolerance) << at;
+        sumOfMost += static_cast<double>(largest);
+      }
+  for (Element value : slope.elements)
+    sumOfSlopes += static_cast<double>(static_cast<float>(value));
+  EXPECT_NEAR(sumOfSlopes, sumOfMost, type == plan::BF16 ? 0.5 : 1e-3);
+}
+
+TEST(Calls, PoolingIsRightInEveryType) {
+  poolingIsRight<float>(plan::F32);
+  poolingIsRight<double>(plan::F64);
+  poolingIsRight<_Float16>(plan::F16);
+  poolingIsRight<device::calls::BFloat16>(plan::BF16);
+}
+
+TEST(Calls, NanIsTheLargest) {
+  Whole<float> x({1, 1, 2, 2}), y({1, 1, 1, 1}), dx({1, 1, 2, 2});
+  x.elements = {1, NAN, 3, INFINITY};
+  CallSpec spec{"MaxPool", {x.tensor(plan::F32)}, {y.tensor(plan::F32)}};
+  spec.attributes.set("kernel_size", {2});
+  spec.attributes.set("strides", {2});
+  EXPECT_TRUE(runCall(spec, 1));
+  EXPECT_TRUE(std::isnan(y.elements[0]));
+  y.elements = {5};
+  spec.kernel = "MaxPoolGrad";
+  spec.operands.push_back(y.tensor(plan::F32));
+  spec.results = {dx.tensor(plan::F32)};
+  EXPECT_TRUE(runCall(spec, 1));
+  EXPECT_EQ(dx.elements, (std::vector<float>{0, 5, 0, 0}));
+}
+
+/// One convolution in some form: sizes, window, groups.
+struct ConvolutionCase {
+  std::vector<int64_t> x, w;
+  std::vector<int64_t> stride = {1}, dilation = {1}, pad = {0};
+  std::string mode = "valid";
+  int64_t group = 1;
+};
+
+/// The three tensors of a case, with numbers that f32 adds exactly.
+template <typename Element> struct ConvolutionTensors {
+  Whole<Element> x, w, y;
+  CallAttributes attributes;
+
+  explicit ConvolutionTensors(const ConvolutionCase &c) : x(c.x), w(c.w), y(shapeOf(c)) {
+    x.draw(), w.draw(), y.draw();
+    attributes.set("stride", c.stride);
+    attributes.set("dilation", c.dilation);
+    attributes.set("pad", c.pad);
+    attributes.setText("pad_mode", c.mode);
+    attributes.set("group", {c.group});
+  }
+  static std::vector<int64_t> shapeOf(const ConvolutionCase &c) {
+    std::string why;
+    auto windows = *windowsOver({{c.w[2], c.w[3]}, c.stride, c.dilation, "stride", c.mode, c.pad}, c.x[2], c.x[3], why);
+    return {c.x[0], c.w[0], windows[0].output, windows[1].output};
+  }
+  /// Computes one of the tensors from the others.
+  std::vector<Element> compute(const std::string &kernel, plan::DataType type, int threads, int64_t tasks) {
+    Whole<Element> &target = kernel == "Conv2D" ? y : kernel == "Conv2DBackpropInput" ? x : w;
+    Whole<Element> result(target.shape);
+    CallSpec spec{kernel, {}, {result.tensor(type)}, attributes, tasks};
+    if (kernel == "Conv2D")
+      spec.operands = {x.tensor(type), w.tensor(type)};
+    else if (kernel == "Conv2DBackpropInput")
+      spec.operands = {y.tensor(type), w.tensor(type)};
+    else
+      spec.operands = {y.tensor(type), x.tensor(type)};
+    Status status = runCall(spec, threads);
+    EXPECT_TRUE(status) << status.error().message;
+    return result.elements;
+  }
+};
+
+TEST(Calls, ConvolutionByTheLibraryIsTheDefinition) {
+  const ConvolutionCase cases[] = {
+      {{3, 5, 9, 8}, {7, 5, 3, 3}, {1}, {1}, {1}, "pad"},
+      {{5, 16, 16, 16}, {32, 16, 1, 1}},
+      {{2, 16, 17, 16}, {33, 16, 1, 1}, {2}},
+      {{4, 3, 13, 12}, {16, 3, 7, 7}, {2}, {1}, {3}, "pad"},
+      {{2, 6, 9, 9}, {6, 1, 3, 3}, {2, 1}, {1}, {0}, "same", 6},
+      {{2, 6, 9, 9}, {4, 3, 2, 3}, {1}, {2}, {1, 0, 2, 1}, "pad", 2},
+      {{9, 20, 4, 4}, {12, 20, 3, 3}, {1}, {1}, {0}, "same"},
+      {{1, 1, 1, 1}, {1, 1, 1, 1}},
+  };
+  for (const ConvolutionCase &c : cases)
+    for (const char *kernel : {"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"}) {
+      ConvolutionTensors<float> single(c);
+      ConvolutionTensors<double> exact(c);
+      std::vector<double> expected = exact.compute(kernel, plan::F64, 1, 3);
+      for (int64_t tasks : {1, 4, 64}) {
+        std::vector<float> one = single.compute(kernel, plan::F32, 1, tasks), three = single.compute(kernel, plan::F32, 3, tasks);
+        EXPECT_EQ(one, three) << kernel << ": threads change bits";
+        double largest = 0, worst = 0;
+        for (size_t i = 0; i < expected.size(); ++i) {
+          largest = std::max(largest, std::fabs(expected[i]));
+          worst = std::max(worst, std::fabs(expected[i] - static_cast<double>(one[i])));
+        }
+        EXPECT_LE(worst, 1e-6 * largest) << kernel << " " << c.x[0] << "x" << c.x[1] << " in " << tasks << " tasks";
+      }
+    }
+}
+
+TEST(Calls, ConvolutionsInNarrowTypesSumInF32) {
+  ConvolutionCase c{{2, 4, 5, 6}, {3, 4, 3, 3}, {1}, {1}, {0}, "same"};
+  std::vector<double> expected = ConvolutionTensors<double>(c).compute("Conv2D", plan::F64, 1, 1);
+  std::vector<device::calls::BFloat16> found = ConvolutionTensors<device::calls::BFloat16>(c).compute("Conv2D", plan::BF16, 2, 4);
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(static_cast<float>(found[i]), expected[i], 0.01 * std::max(1.0, std::fabs(expected[i]))) << i;
+}
+
+TEST(Calls, EveryKernelOfTheTableIsOnTheDevice) {
+  for (const std::string &kernel : kernelNames())
+    EXPECT_TRUE(device::calls::table().count(kernel)) << kernel;
+  EXPECT_EQ(kernelNames().size(), device::calls::table().size());
+}
+
+TEST(Calls, WhatDoesNotFitIsRefused) {
+  Whole<float> x({2, 3, 5, 6}), y({2, 3, 3, 3}), wide({2, 3, 3, 4});
+  auto why = [&](const CallSpec &spec) {
+    Status status = runCall(spec, 1);
+    return status ? "" : status.error().message;
+  };
+  CallSpec good = pool("MaxPool", {x.tensor(plan::F32)}, y.tensor(plan::F32));
+  EXPECT_EQ(why(good), "");
+  auto changed = [&](auto change) {
+    CallSpec spec = good;
+    change(spec);
+    return why(spec);
+  };
+  EXPECT_EQ(changed([](auto &s) { s.kernel = "Magic"; }), "there is no kernel 'Magic'");
+  EXPECT_EQ(changed([](auto &s) { s.operands.clear(); }), "kernel 'MaxPool' takes 1 operands and gives 1 results, found 0 and 1");
+  EXPECT_EQ(changed([](auto &s) { s.operands[0].type = plan::F64; }), "MaxPool takes tensors of one float type");
+  EXPECT_EQ(changed([&](auto &s) { s.results = {wide.tensor(plan::F32)}; }), "MaxPool: dimension 3 has 3 windows, found 4");
+  EXPECT_EQ(changed([](auto &s) { s.operands[0].box[0].end = 1; }), "MaxPool: batch or channels differ between its tensors");
+  EXPECT_EQ(changed([](auto &s) { s.operands[0].box[2].end = 4; }), "MaxPool takes dimension 2 whole on every rank");
+  EXPECT_EQ(changed([](auto &s) { s.attributes.set("strides", {0}); }), "MaxPool: 'strides' (0, 0) is outside 1 to 1048576");
+  EXPECT_EQ(changed([](auto &s) { s.attributes.set("kernel_size", {7, 7, 7}); }),
+            "MaxPool: 'kernel_size' is one number, (rows, columns) or (1, 1, rows, columns)");
+  EXPECT_EQ(changed([](auto &s) { s.attributes.setText("pad_mode", "full"); }),
+            "MaxPool: 'pad_mode' is 'full', but it is one of valid, same, pad");
+}
+
+} // namespace
