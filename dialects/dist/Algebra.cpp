@@ -20,18 +20,59 @@ bool samePlacement(const Sharding &a, const Sharding &b) {
   return a.canonical() == b.canonical();
 }
 
+namespace {
+
+/// The pieces of one dimension, found by rank without allocations.
+class PiecesOfRanks {
+public:
+  PiecesOfRanks(const Sharding &sharding, size_t dim, int64_t size) {
+    for (int32_t axis : sharding.dims[dim]) {
+      int64_t inner = 1;
+      for (size_t i = static_cast<size_t>(axis) + 1; i < sharding.axes.size(); ++i)
+        inner *= sharding.axes[i];
+      axes.push_back({inner, sharding.axes[axis]});
+    }
+    int64_t count = sharding.pieces(dim);
+    for (int64_t piece = 0; piece < count; ++piece)
+      ranges.push_back(pieceOf(size, piece, count));
+  }
+
+  const Range &at(int64_t rank) const {
+    int64_t piece = 0;
+    for (const Axis &axis : axes)
+      piece = piece * axis.size + rank / axis.inner % axis.size;
+    return ranges[static_cast<size_t>(piece)];
+  }
+
+private:
+  struct Axis {
+    int64_t inner, size;
+  };
+  std::vector<Axis> axes;
+  std::vector<Range> ranges;
+};
+
 /// By classes of ranks: where the two have no common refinement, or more axes or dimensions than can be packed.
-static int64_t receivedByRank(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape) {
+int64_t receivedByRank(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape) {
   RankClasses classes(to.devices());
   classes.addPieces(from);
   classes.addPieces(to);
-  int64_t most = 0;
-  for (int64_t rank : classes.ranks()) {
-    Box wanted = to.localBox(shape, rank);
-    most = std::max(most, elementCount(wanted) - elementCount(intersect(from.localBox(shape, rank), wanted)));
+  std::vector<int64_t> ranks = classes.ranks(), wanted(ranks.size(), 1), common(ranks.size(), 1);
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    PiecesOfRanks source(from, dim, shape[dim]), target(to, dim, shape[dim]);
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      const Range &have = source.at(ranks[i]), &want = target.at(ranks[i]);
+      wanted[i] *= want.size();
+      common[i] *= std::max<int64_t>(0, std::min(have.end, want.end) - std::max(have.begin, want.begin));
+    }
   }
+  int64_t most = 0;
+  for (size_t i = 0; i < ranks.size(); ++i)
+    most = std::max(most, wanted[i] - common[i]);
   return most;
 }
+
+} // namespace
 
 int64_t receivedElements(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape) {
   auto common = overCommonMatrix(from, to);

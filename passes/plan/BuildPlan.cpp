@@ -636,8 +636,7 @@ private:
     SmallVector<Value> pointers = signature.pointers();
     std::vector<SizeReference> varying = varyingSizes(pointers);
     std::set<std::vector<int64_t>> seen;
-    std::vector<int64_t> ranks;
-    std::vector<int64_t> candidates = ranksOfOwnSizes(pointers); // outlives the loop over it
+    std::vector<int64_t> ranks, candidates = ranksOfOwnSizes(pointers);
     for (int64_t rank : llvm::reverse(candidates))
       if (!isIdle(signature, rank) && seen.insert(localSizes(pointers, varying, rank)).second)
         ranks.push_back(rank);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <unordered_map>
 
 namespace msc::passes {
 
@@ -80,6 +81,8 @@ public:
 
 private:
   const Problem &problem;
+  mutable dist::ReshardPlanner planner{problem.machine};
+  mutable std::unordered_map<std::string, int64_t> received;
   ValueFlow flow;
   std::vector<std::optional<Placement>> decided; // before the current round
   Choices choices = Choices(problem.operators.size());
@@ -223,8 +226,8 @@ private:
       if (std::find(moved.begin(), moved.end(), move) != moved.end())
         continue;
       moved.push_back(move);
-      fit.received += shared.times * dist::receivedElements(shared.isOperand ? shared.decided : own, target,
-                                                            problem.tensors[shared.tensor].shape);
+      fit.received += shared.times * receivedElements(shared.isOperand ? shared.decided : own, target,
+                                                      problem.tensors[shared.tensor].shape);
     }
     const SharedTensor &first = asker.shared.front();
     const Sharding &own = sideOf(candidate, first);
@@ -239,6 +242,17 @@ private:
       if (op.facts.rule.factors[f].kind == FactorKind::Reduction)
         fit.reduced *= candidate.pieces[f];
     return fit;
+  }
+
+  /// Layers repeat, and so do the questions.
+  int64_t receivedElements(const Sharding &from, const Sharding &to, const Shape &shape) const {
+    std::string key = from.str() + to.str();
+    for (int64_t size : shape)
+      key += " " + std::to_string(size);
+    auto [known, added] = received.try_emplace(std::move(key));
+    if (added)
+      known->second = dist::receivedElements(from, to, shape);
+    return known->second;
   }
 
   static const Sharding &sideOf(const Candidate &candidate, const SharedTensor &shared) {
@@ -275,8 +289,7 @@ private:
   double priceUs(const ProblemOperator &op, const Candidate &candidate, const std::vector<Asker> &askers) const {
     auto moveUs = [&](const Sharding &from, const Sharding &to, int32_t tensor) {
       const ProblemTensor &what = problem.tensors[tensor];
-      return dist::reshardUs(dist::planReshard(from, to, what.shape, what.elementBytes, problem.machine),
-                             what.elementBytes, problem.machine);
+      return planner.us(from, to, what.shape, what.elementBytes);
     };
     double us = 0;
     if (op.localUs) {

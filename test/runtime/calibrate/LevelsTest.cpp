@@ -102,7 +102,7 @@ std::vector<LinkLevel> levelsOf(int64_t ranks, int64_t node, int64_t given) {
     threads.emplace_back([&, rank] {
       double now = 0;
       ModelWorld world(hub->world(rank), node, now);
-      Result<std::vector<LinkLevel>> levels = calibrateLevels(world, 2, given, [&] { return now; });
+      Result<std::vector<LinkLevel>> levels = calibrateLevels(world, 0.3, given, [&] { return now; });
       ASSERT_TRUE(levels) << levels.error().message;
       found[static_cast<size_t>(rank)] = *levels;
     });
