@@ -175,7 +175,7 @@ std::string runOne(uint64_t seed, int64_t devices, const char *mode, Coverage &c
 
 TEST(RandomPartition, GivesTheNumbersOfOneDevice) {
   Coverage coverage;
-  uint64_t networks = std::getenv("MSC_LONG") ? 20000 : 1700;
+  uint64_t networks = std::getenv("MSC_LONG") ? 20000 : 2000;
   const int64_t devices[] = {1, 2, 3, 4, 6, 8};
   const char *modes[] = {"auto_parallel", "auto_parallel", "semi_auto_parallel", "data_parallel"};
   for (uint64_t seed = 1; seed <= networks; ++seed) {
