@@ -337,7 +337,7 @@ private:
       sources.push_back(memory[op->getOperand(tensor.operand)]);
       targets.push_back(memory[op->getResult(tensor.result)]);
       regions.push_back(numbersOf(tensor.ends.regions));
-      reasons.push_back(builder.getStringAttr(exchangeReason(op, forward, tensor)));
+      reasons.push_back(builder.getStringAttr(exchangeReason(op, forward, exchange, tensor)));
       operators.push_back(builder.getStringAttr(net::getUserName(forward ? forward : op)));
       bytes.push_back(tensor.received * static_cast<int64_t>(elementBytes));
     }

@@ -42,11 +42,17 @@ static CutDimensions cutDimensions(const net::RegionTensor &tensor, const std::v
   return {(dims.size() == 1 ? "dimension " : "dimensions ") + llvm::join(dims, " and "), llvm::join(pieces, " and ")};
 }
 
-std::string exchangeReason(Operation *op, Operation *forward, const net::RegionTensor &tensor) {
+std::string exchangeReason(Operation *op, Operation *forward, const net::RegionExchange &exchange,
+                           const net::RegionTensor &tensor) {
   std::string who = forward ? "backward of '" + net::getUserName(forward).str() + "'"
                             : net::getUserOp(op).str() + " '" + net::getUserName(op).str() + "'";
-  CutDimensions cut = cutDimensions(tensor, net::regionCopyOf(op).movedDimensions());
-  std::string value = named(op->getOperand(tensor.operand));
+  std::vector<bool> moved = net::regionCopyOf(op).movedDimensions();
+  const net::RegionTensor *shown = &tensor;
+  for (const net::RegionTensor &other : exchange.tensors)
+    if (cutDimensions(*shown, moved).pieces.empty())
+      shown = &other;
+  CutDimensions cut = cutDimensions(*shown, moved);
+  std::string value = named(op->getOperand(shown->operand));
   std::string reason = who + " moves elements along " + cut.dims + (value.empty() ? "" : " of " + value) +
                        ", cut into " + cut.pieces + " pieces";
   if (!forward && isa<net::SplitOp, net::SplitVOp>(op) && isa_and_nonnull<net::MatMulOp>(makerOf(op->getOperand(0))))

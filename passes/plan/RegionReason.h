@@ -9,8 +9,10 @@
 
 namespace msc::passes {
 
-/// "Split 'parts' moves elements along dimension 1 of 'qkv', which is cut into 4; ...": with a repair where there is a usual
-/// one. `forward` is the operator whose gradient `op` belongs to, or null.
-std::string exchangeReason(mlir::Operation *op, mlir::Operation *forward, const net::RegionTensor &tensor);
+/// "Split 'parts' moves elements along dimension 1 of 'qkv', cut into 4 pieces; ...": with a repair where there is a usual
+/// one. Of one tensor of the exchange, or where that is whole, of one that is cut. `forward` is the operator whose gradient
+/// `op` belongs to, or null.
+std::string exchangeReason(mlir::Operation *op, mlir::Operation *forward, const net::RegionExchange &exchange,
+                           const net::RegionTensor &tensor);
 
 } // namespace msc::passes
