@@ -70,6 +70,8 @@ Interpreter::Interpreter() {
   addMovement(table);
   addLosses(table);
   addNormalisations(table);
+  addLookups(table);
+  addAttention(table);
   addPooling(table);
   addConvolutions(table);
   addOptimizers(table);

@@ -36,6 +36,8 @@ void addReductions(Table &table);
 void addMovement(Table &table);
 void addLosses(Table &table);
 void addNormalisations(Table &table);
+void addLookups(Table &table);
+void addAttention(Table &table);
 void addPooling(Table &table);
 void addConvolutions(Table &table);
 void addOptimizers(Table &table);
