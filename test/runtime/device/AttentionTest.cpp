@@ -10,8 +10,12 @@
 
 using namespace msc;
 using namespace msc::device;
+using device::calls::attentionScratch;
 using device::calls::AttentionHead;
 using device::calls::AttentionTiles;
+using device::calls::kAttentionTile;
+namespace v3 = device::calls::v3;
+namespace v4 = device::calls::v4;
 
 namespace {
 
@@ -158,16 +162,16 @@ TEST(Attention, GivesTheSameBitsOnEveryInstructionSet) {
     AttentionHead<float> head{x.query.data(), x.key.data(), x.value.data(), s.size, s.size, s.queries(), s.keys, s.size, 0, true, 0.2f};
     head.output = x.output.data(), head.logsumexp = x.logs.data(), head.dout = x.dout.data();
     head.dquery = x.dquery.data(), head.dkey = x.dkey.data(), head.dvalue = x.dvalue.data();
-    std::vector<float> scratch(static_cast<size_t>(calls::attentionScratch(s.size)) + 16);
-    for (int64_t first = 0; first < s.queries(); first += calls::kAttentionTile)
-      tiles.forward(head, first, std::min(calls::kAttentionTile, s.queries() - first), scratch.data());
-    for (int64_t first = 0; first < s.queries(); first += calls::kAttentionTile)
-      tiles.queries(head, first, std::min(calls::kAttentionTile, s.queries() - first), scratch.data());
-    for (int64_t first = 0; first < s.keys; first += calls::kAttentionTile)
-      tiles.keys(&head, 1, first, std::min(calls::kAttentionTile, s.keys - first), scratch.data());
+    std::vector<float> scratch(static_cast<size_t>(attentionScratch(s.size)) + 16);
+    for (int64_t first = 0; first < s.queries(); first += kAttentionTile)
+      tiles.forward(head, first, std::min(kAttentionTile, s.queries() - first), scratch.data());
+    for (int64_t first = 0; first < s.queries(); first += kAttentionTile)
+      tiles.queries(head, first, std::min(kAttentionTile, s.queries() - first), scratch.data());
+    for (int64_t first = 0; first < s.keys; first += kAttentionTile)
+      tiles.keys(&head, 1, first, std::min(kAttentionTile, s.keys - first), scratch.data());
   };
-  run(old, calls::v3::floatTiles());
-  run(wide, calls::v4::floatTiles());
+  run(old, v3::floatTiles());
+  run(wide, v4::floatTiles());
   auto differ = [](const std::vector<float> &a, const std::vector<float> &b) { return std::memcmp(a.data(), b.data(), a.size() * 4); };
   EXPECT_EQ(differ(old.output, wide.output), 0);
   EXPECT_EQ(differ(old.logs, wide.logs), 0);
