@@ -79,11 +79,19 @@ ArrayRef<ForeignName> foreignNames() {
       {"MaxPool2d", "MaxPool", "MaxPool2d"},
       {"AvgPool2d", "AvgPool", "AvgPool2d"},
       {"BatchNorm2d", "BatchNorm", "BatchNorm2d"},
+      // By number.
+      {"Embedding", "Gather", "Embedding"},
+      {"index_select", "Gather"},
+      {"take_along_axis", "GatherD"},
+      {"index_add", "ScatterAdd"},
+      {"scatter_add", "ScatterAdd"},
+      {"segment_sum", "UnsortedSegmentSum"},
+      // Attention.
+      {"FlashAttentionScore", "ScaledDotProductAttention"},
+      {"scaled_dot_product_attention", "ScaledDotProductAttention"},
       // Nothing yet.
       {"Conv1d", ""},
       {"Conv3d", ""},
-      {"Embedding", ""},
-      {"Gather", ""},
       {"floor_divide", "FloorDiv"},
       {"fmod", "Mod"},
       {"remainder", "FloorMod"},
@@ -94,11 +102,8 @@ ArrayRef<ForeignName> foreignNames() {
       {"BCELoss", "BinaryCrossEntropy"},
       {"HardSigmoid", "HSigmoid"},
       {"HardSwish", "HSwish"},
-      {"TopK", ""},
       {"Dropout", ""},
       {"MultiheadAttention", "", "MultiHeadAttention"},
-      {"ScaledDotProductAttention", ""},
-      {"scaled_dot_product_attention", ""},
   };
   return names;
 }

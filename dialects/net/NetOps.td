@@ -37,6 +37,9 @@ include "dialects/net/ops/batch_norm/BatchNorm.td"
 include "dialects/net/ops/loss/Loss.td"
 include "dialects/net/ops/one_hot/OneHot.td"
 include "dialects/net/ops/extremum/Extremum.td"
+include "dialects/net/ops/gather/Gather.td"
+include "dialects/net/ops/scan/Scan.td"
+include "dialects/net/ops/attention/Attention.td"
 include "dialects/net/ops/optimizer/Optimizer.td"
 
 #endif // MSC_DIALECTS_NET_OPS

@@ -28,7 +28,8 @@ static std::string typeText(const Value &value) {
 /// Number of results of an operator.
 static int resultsOf(const std::string &op) {
   static const std::map<std::string, int> several = {
-      {"LayerNorm", 3}, {"BatchNorm", 3}, {"RmsNorm", 2}, {"NLLLoss", 2}, {"ArgMaxWithValue", 2}, {"ArgMinWithValue", 2}};
+      {"LayerNorm", 3}, {"BatchNorm", 3}, {"RmsNorm", 2}, {"NLLLoss", 2}, {"ArgMaxWithValue", 2}, {"ArgMinWithValue", 2},
+      {"TopK", 2}, {"ScaledDotProductAttention", 2}};
   auto found = several.find(op);
   return found == several.end() ? 1 : found->second;
 }
@@ -190,7 +191,7 @@ private:
         {5, &Builder::addBroadcast}, {4, &Builder::addCast},      {4, &Builder::addElementLoss}, {5, &Builder::addTied},
         {10, &Builder::addNormalised}, {3, &Builder::addRange},
         {46, &Builder::addFunction}, {16, &Builder::addQuotient}, {20, &Builder::addLogical}, {12, &Builder::addChoice},
-        {14, &Builder::addTermLoss}, {14, &Builder::addPool}, {18, &Builder::addConvolution}, {9, &Builder::addBatchNorm},
+        {14, &Builder::addTermLoss}, {16, &Builder::addLookup}, {6, &Builder::addScan}, {7, &Builder::addAttention}, {14, &Builder::addPool}, {18, &Builder::addConvolution}, {9, &Builder::addBatchNorm},
         {18, &Builder::addView}, {16, &Builder::addSlice}, {20, &Builder::addParts}, {18, &Builder::addJoin},
         {34, &Builder::addAround}, {14, &Builder::addTriangle}};
     int total = 0;
@@ -337,6 +338,95 @@ private:
       return scaled;
     int value = add({second, network.type, rows, values[x].low, values[x].high});
     return node("Add", use(scaled) + ", " + use(value), rows, -magnitude(x), magnitude(x) + 1);
+  }
+
+  /// Whole numbers 0 to most of the given shape, computed from a value of it. `lowest` may be -1: numbers of nothing.
+  int indices(const Shape &wanted, int64_t lowest, int64_t most) {
+    int value = valueOfShape(wanted, -1);
+    int bounded = node("Sigmoid", use(value), wanted, 0, 1);
+    double width = static_cast<double>(most - lowest) + 0.9;
+    int spread = node("Mul", use(bounded) + ", " + std::to_string(width), wanted, 0, std::min(width, mostMagnitude));
+    int moved = node("Add", use(spread) + ", " + std::to_string(lowest), wanted, -1, mostMagnitude);
+    int whole = node("Floor", use(moved), wanted, -1, mostMagnitude);
+    std::string type = random.chance(50) ? "i32" : "i64";
+    return node("Cast", use(whole) + ", " + type, wanted, -1, mostMagnitude, type);
+  }
+
+  int addLookup(int x) {
+    if (shape(x).empty() || countOf(shape(x)) == 0)
+      return addUnary(x);
+    auto rank = static_cast<int64_t>(shape(x).size());
+    int64_t axis = random.chance(50) ? 0 : random.between(-rank, rank - 1), dim = axis < 0 ? axis + rank : axis;
+    auto at = static_cast<size_t>(dim);
+    int64_t size = shape(x)[at], most = std::min<int64_t>(size - 1, 5), kind = random.below(10);
+    double low = std::min(values[x].low, 0.0), high = std::max(values[x].high, 0.0);
+    Shape numbered = kind < 6 ? randomShape(random.between(1, 2)) : Shape();
+    Shape rows = shape(x);
+    rows.erase(rows.begin() + (kind < 4 ? dim : 0));
+    rows.insert(rows.begin() + (kind < 4 ? dim : 0), numbered.begin(), numbered.end());
+    if (kind < 6 && countOf(rows) > mostElements)
+      return addUnary(x);
+    if (kind < 4)
+      return node("Gather", use(x) + ", " + use(indices(numbered, 0, most)) + ", " + std::to_string(axis), rows, low, high);
+    if (kind < 6)
+      return node("EmbeddingLookup", use(x) + ", " + use(indices(numbered, -1, 4)) + (random.chance(50) ? ", 1" : ""), rows, low, high);
+    if (kind == 6) {
+      Shape index = shape(x);
+      index[at] = random.between(1, 6);
+      if (countOf(index) > mostElements)
+        return addUnary(x);
+      return node("GatherD", use(x) + ", " + use(indices(index, size > 1 ? -1 : 0, most)) + ", " + std::to_string(axis), index, low, high);
+    }
+    Shape ids(shape(x).begin(), shape(x).begin() + random.between(1, rank));
+    double bound = magnitude(x) * 3;
+    if (kind < 9) {
+      int64_t segments = random.between(1, 6);
+      Shape sums(shape(x).begin() + static_cast<long>(ids.size()), shape(x).end());
+      sums.insert(sums.begin(), segments);
+      return node("UnsortedSegmentSum", use(x) + ", " + use(indices(ids, -1, segments)) + ", " + std::to_string(segments), sums, -bound, bound);
+    }
+    Shape table(shape(x).begin() + static_cast<long>(ids.size()), shape(x).end());
+    table.insert(table.begin(), random.between(2, 6));
+    int base = valueOfShape(table, x);
+    return node("ScatterAdd", use(base) + ", " + use(indices(ids, -1, table[0])) + ", " + use(x), table, -bound - magnitude(base), bound + magnitude(base));
+  }
+
+  int addScan(int x) {
+    if (shape(x).empty() || countOf(shape(x)) == 0)
+      return addUnary(x);
+    auto rank = static_cast<int64_t>(shape(x).size());
+    if (random.chance(50)) {
+      int64_t axis = random.between(-rank, rank - 1);
+      double bound = magnitude(x) * 3;
+      std::string how = random.pick<std::string>({"", ", exclusive: true", ", reverse: true", ", exclusive: true, reverse: true"});
+      return node("CumSum", use(x) + ", " + std::to_string(axis) + how, shape(x), -bound, bound);
+    }
+    Shape chosen = shape(x);
+    chosen.back() = random.between(1, std::min<int64_t>(chosen.back(), 4));
+    return node("TopK", use(x) + ", " + std::to_string(chosen.back()) + (random.chance(30) ? ", sorted: false" : ""), chosen,
+                values[x].low, values[x].high);
+  }
+
+  /// A value as (batch, sequence, width) attends to itself, or to a parameter.
+  int addAttention(int x) {
+    if (shape(x).size() != 3 || countOf(shape(x)) == 0) {
+      if (shape(x).size() < 2 || countOf(shape(x)) == 0)
+        return addUnary(x);
+      Shape merged{shape(x)[0], 1, shape(x).back()};
+      merged[1] = countOf(shape(x)) / (merged[0] * merged[2]);
+      x = node("Reshape", use(x) + ", " + tuple(merged), merged, values[x].low, values[x].high);
+    }
+    int64_t width = shape(x)[2], heads = width % 4 == 0 && random.chance(50) ? 4 : width % 2 == 0 ? 2 : width % 3 == 0 ? 3 : 1;
+    bool self = random.chance(40);
+    int64_t shared = self ? heads : heads == 4 ? random.pick<int64_t>({1, 2, 4}) : random.pick<int64_t>({1, heads});
+    Shape keys{shape(x)[0], self ? shape(x)[1] : random.between(1, 7), width / heads * shared};
+    if (countOf(keys) > mostElements)
+      return addUnary(x);
+    int key = self ? x : valueOfShape(keys, x), value = self && random.chance(50) ? x : valueOfShape(keys, x);
+    std::string rest = ", heads: " + std::to_string(heads) + (random.chance(50) ? ", causal: true" : "") +
+                       (random.chance(30) ? ", scale: 0.5" : "");
+    return node("ScaledDotProductAttention", use(x) + ", " + use(key) + ", " + use(value) + rest, shape(x), values[value].low,
+                values[value].high);
   }
 
   /// A partner for a pointwise operator: of the same shape, or smaller and broadcast.

@@ -95,6 +95,20 @@ double gapOfChoice(const Tensor &x, const Tensor &index, int64_t dim) {
   return gapBetween(x, chosen, x.shape);
 }
 
+/// Smallest distance of two elements of a row that are not equal.
+double gapWithin(const Tensor &x) {
+  double scale = std::max(largest(x), 1e-30), gap = 1;
+  int64_t length = std::max<int64_t>(x.shape.back(), 1);
+  for (size_t row = 0; row < x.values.size(); row += static_cast<size_t>(length)) {
+    std::vector<double> sorted(x.values.begin() + static_cast<long>(row), x.values.begin() + static_cast<long>(row) + length);
+    std::sort(sorted.begin(), sorted.end());
+    for (size_t i = 1; i < sorted.size(); ++i)
+      if (double distance = (sorted[i] - sorted[i - 1]) / scale; distance > 0)
+        gap = std::min(gap, distance);
+  }
+  return gap;
+}
+
 /// Distance to the places where a function of one element has a kink or a step; 1 for all others.
 double gapOfPieces(Operation *op, const Tensor &x) {
   std::vector<double> kinks;
@@ -144,6 +158,8 @@ double kinkDistance(net::NetworkOp network, const reference::Step &step) {
       gap = std::min(gap, gapOfExtremum(least, operand(0), result(0)));
     else if (auto pool = dyn_cast<net::MaxPoolOp>(op))
       gap = std::min(gap, gapOfWindows(pool, operand(0), result(0)));
+    else if (isa<net::TopKOp>(op)) // which elements are chosen, and in which order
+      gap = std::min(gap, gapWithin(operand(0)));
     else
       TypeSwitch<Operation *>(&op).Case<net::ArgMaxWithValueOp, net::ArgMinWithValueOp, net::ArgmaxOp, net::ArgminOp>(
           [&](auto search) { gap = std::min(gap, gapOfChoice(operand(0), result(0), search.dimension())); });
@@ -211,6 +227,7 @@ bool isExact(Operation *op) {
              net::RoundOp, net::TruncOp, net::FloorDivOp, net::MaskedFillOp, net::ReLU6Op, net::ZerosLikeOp, net::OnesLikeOp,
              net::OneHotOp, net::MaxPoolOp, net::MaximumOp, net::MinimumOp, net::SelectOp, net::TransposeOp, net::StridedSliceOp,
              net::TileOp, net::StackOp, net::UnstackOp, net::TriuOp, net::TrilOp,
+             net::GatherOp, net::EmbeddingLookupOp, net::GatherDOp, net::TopKOp,
              net::BroadcastToOp, net::NegOp, net::AbsOp, net::ReLUOp, net::SignOp>(op);
 }
 
@@ -218,7 +235,9 @@ bool isExact(Operation *op) {
 /// term, not only the sum.
 bool addsTerms(Operation *op) {
   return isa<net::MatMulOp, net::ReduceSumOp, net::ReduceMeanOp, net::MSELossOp, net::L1LossOp, net::SmoothL1LossOp,
-             net::KLDivLossOp, net::NLLLossOp, net::BCEWithLogitsLossOp, net::BinaryCrossEntropyOp,
+             net::KLDivLossOp, net::NLLLossOp, net::BCEWithLogitsLossOp, net::BinaryCrossEntropyOp, net::GatherGradOp, net::GatherDGradOp,
+             net::UnsortedSegmentSumOp, net::ScatterAddOp, net::CumSumOp, net::ScaledDotProductAttentionOp,
+             net::ScaledDotProductAttentionGradOp,
              net::AvgPoolOp, net::AdaptiveAvgPool2DOp, net::Conv2DOp, net::Conv2DTransposeOp, net::Conv2DBackpropInputOp,
              net::Conv2DBackpropFilterOp, net::BatchNormOp>(op);
 }

@@ -89,6 +89,34 @@ void changeField(plan::Plan &plan, Random &random) {
   }
 }
 
+/// Rows by number, their sums, running sums and the largest elements.
+void addLookups(PlanBuilder &builder, uint32_t x, uint32_t w) {
+  uint32_t numbers = builder.buffer("numbers", {5}, builder.cut(1, 0), plan::Buffer::CONSTANT, plan::I32);
+  uint32_t picked = builder.buffer("picked", {5, 4}, builder.cut(2, 0)), sums = builder.buffer("sums", {7, 4}, builder.partial(2));
+  uint32_t running = builder.buffer("running", {6, 7}, builder.cut(2, 0)), values = builder.buffer("values", {6, 2}, builder.cut(2, 0));
+  uint32_t places = builder.buffer("places", {6, 2}, builder.cut(2, 0), plan::Buffer::ACTIVATION, plan::I32);
+  uint32_t again = builder.buffer("again", {6, 2}, builder.cut(2, 0)), spread = builder.buffer("spread", {6, 7}, builder.cut(2, 0));
+  builder.constant("numbers", numbers, 3);
+  builder.call("picked", "Gather", {w, numbers}, {picked}, {{"axis", {0}}}, 2);
+  builder.call("sums", "GatherGrad", {numbers, picked}, {sums}, {{"axis", {0}}, {"size", {7}}}, 3);
+  builder.call("running", "CumSum", {x}, {running}, {{"axis", {-1}}, {"reverse", {1}}}, 2);
+  builder.call("values", "TopK", {running}, {values, places}, {{"k", {2}}}, 2);
+  builder.call("again", "GatherD", {running, places}, {again}, {{"dim", {1}}}, 2);
+  builder.call("spread", "GatherDGrad", {places, values}, {spread}, {{"dim", {1}}, {"size", {7}}}, 2);
+}
+
+void addAttention(PlanBuilder &builder) {
+  auto whole = builder.cut(3, 0);
+  uint32_t tokens = builder.buffer("tokens", {4, 5, 8}, whole, plan::Buffer::CONSTANT), keys = builder.buffer("keys", {4, 6, 4}, whole, plan::Buffer::CONSTANT);
+  uint32_t mixed = builder.buffer("mixed", {4, 5, 8}, whole), logs = builder.buffer("logs", {4, 4, 5}, whole);
+  uint32_t dquery = builder.buffer("dquery", {4, 5, 8}, whole), dkey = builder.buffer("dkey", {4, 6, 4}, whole), dvalue = builder.buffer("dvalue", {4, 6, 4}, whole);
+  builder.constant("tokens", tokens, 0.5);
+  builder.constant("keys", keys, 0.25);
+  std::vector<std::pair<std::string, std::vector<int64_t>>> heads{{"heads", {4}}, {"causal", {1}}};
+  builder.call("mixed", "ScaledDotProductAttention", {tokens, keys, keys}, {mixed, logs}, heads, 3);
+  builder.call("dquery", "ScaledDotProductAttentionGrad", {tokens, keys, keys, mixed, logs, tokens}, {dquery, dkey, dvalue}, heads, 3);
+}
+
 /// Every kind of step but generated kernels, on three devices, with memory that is shared over time.
 PlanBuilder everything() {
   PlanBuilder builder(3, plan::Program::PREDICT);
@@ -132,6 +160,8 @@ PlanBuilder everything() {
   builder.call("convolved", "Conv2D", {image, filter}, {convolved}, strides, 2);
   builder.call("back", "Conv2DBackpropInput", {convolved, filter}, {back}, strides, 2);
   builder.call("filters", "Conv2DBackpropFilter", {convolved, image}, {filters}, strides, 2);
+  addLookups(builder, x, w);
+  addAttention(builder);
   builder.input(image);
   builder.output(out);
   builder.randomColumn("x", "uniform");

@@ -77,6 +77,8 @@ Interpreter::Interpreter() {
   addSelections(table);
   addLosses(table);
   addNormalisations(table);
+  addLookups(table);
+  addAttention(table);
   addPooling(table);
   addConvolutions(table);
   addOptimizers(table);

@@ -37,6 +37,8 @@ void addMovement(Table &table);
 void addSelections(Table &table);
 void addLosses(Table &table);
 void addNormalisations(Table &table);
+void addLookups(Table &table);
+void addAttention(Table &table);
 void addPooling(Table &table);
 void addConvolutions(Table &table);
 void addOptimizers(Table &table);

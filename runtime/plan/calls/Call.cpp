@@ -67,8 +67,11 @@ bool allFloats(const CallSpec &spec) {
 static const Table &table() {
   static const Table all = [] {
     Table table;
+    addAttention(table);
     addConvolution(table);
+    addLookup(table);
     addPooling(table);
+    addScan(table);
     return table;
   }();
   return all;

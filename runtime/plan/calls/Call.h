@@ -76,8 +76,11 @@ struct Kernel {
 using Table = std::map<std::string, Kernel>;
 
 /// The families, each in a file of its own.
+void addAttention(Table &table);
 void addConvolution(Table &table);
+void addLookup(Table &table);
 void addPooling(Table &table);
+void addScan(Table &table);
 
 /// The one kind of error that checks give.
 template <typename... Args> Error refuse(fmt::format_string<Args...> text, Args &&...args) {

@@ -385,6 +385,46 @@ static void addLosses(std::vector<OperatorCase> &cases) {
   }
 }
 
+static void addLookups(std::vector<OperatorCase> &cases) {
+  auto add = [&](const char *op, std::vector<const char *> operands, const char *attributes, const char *result,
+                 const char *rule, Domain domain = Domain::Any) { cases.push_back({op, op, operands, attributes, result, rule, domain}); };
+  add("Gather", {"5x4xf64", "3xi32"}, "{axis = 0}", "3x4xf64", "(b c, a) -> (a c), reduce b", Domain::Index);
+  add("Gather", {"2x5x3xf64", "4x2xi64"}, "{axis = -2}", "2x4x2x3xf64", "(c d e, a b) -> (c a b e), reduce d", Domain::Index);
+  add("Gather", {"5xf64", "i32"}, "{axis = 0}", "f64", "(a, ()) -> (()), reduce a", Domain::Index);
+  add("Gather", {"5x2xi1", "3xi32"}, "{axis = 0}", "3x2xi1", "(b c, a) -> (a c), whole b", Domain::Index);
+  add("EmbeddingLookup", {"5x4xf64", "3x2xi32"}, "", "3x2x4xf64", "(c d, a b) -> (a b d), reduce c");
+  add("EmbeddingLookup", {"3x4xf64", "6xi64"}, "{offset = -2}", "6x4xf64", "(b c, a) -> (a c), reduce b");
+  add("GatherGrad", {"3xi32", "3x4xf64"}, "{axis = 0, size = 5}", "5x4xf64", "(a, a c) -> (b c), reduce a");
+  add("GatherGrad", {"4x2xi64", "2x4x2x3xf64"}, "{axis = 1, size = 3, offset = 1}", "2x3x3xf64",
+      "(a b, c a b e) -> (c d e), reduce a, reduce b");
+  add("UnsortedSegmentSum", {"6x4xf64", "6xi32"}, "{num_segments = 3}", "3x4xf64", "(a c, a) -> (b c), reduce a");
+  add("UnsortedSegmentSum", {"3x2x2xi64", "3x2xi64"}, "{num_segments = 2}", "2x2xi64", "(a b d, a b) -> (c d), reduce a, reduce b");
+  add("ScatterAdd", {"5x4xf64", "3xi32", "3x4xf64"}, "", "5x4xf64", "(b c, a, a c) -> (b c)");
+  add("ScatterAdd", {"3xf64", "4x2xi64", "4x2xf64"}, "", "3xf64", "(c, a b, a b) -> (c)");
+  add("GatherD", {"3x5xf64", "3x4xi32"}, "{dim = 1}", "3x4xf64", "(a c, a b) -> (a b), reduce c", Domain::Index);
+  add("GatherD", {"4x2xf64", "6x2xi64"}, "{dim = 0}", "6x2xf64", "(c b, a b) -> (a b), reduce c");
+  add("GatherDGrad", {"3x4xi32", "3x4xf64"}, "{dim = 1, size = 3}", "3x3xf64", "(a b, a b) -> (a c), reduce b", Domain::Index);
+  add("CumSum", {"3x4xf64"}, "{axis = 1}", "3x4xf64", "(a b) -> (a b), whole b");
+  add("CumSum", {"3x4x2xf64"}, "{axis = -2, exclusive = true}", "3x4x2xf64", "(a b c) -> (a b c), whole b");
+  add("CumSum", {"5x2xi32"}, "{axis = 0, reverse = true}", "5x2xi32", "(a b) -> (a b), whole a");
+  add("CumSum", {"5xf64"}, "{axis = 0, reverse = true, exclusive = true}", "5xf64", "(a) -> (a), whole a");
+  add("TopK", {"3x5xf64"}, "{k = 2}", "3x2xf64", "(a b) -> (a c, a c), whole b, whole c");
+  add("TopK", {"7xf64"}, "{k = 7, sorted = false}", "7xf64", "(a) -> (b, b), whole a, whole b");
+  add("TopK", {"3x9xi32"}, "{k = 4}", "3x4xi32", "(a b) -> (a c, a c), whole b, whole c");
+}
+
+static void addAttention(std::vector<OperatorCase> &cases) {
+  auto add = [&](const char *op, std::vector<const char *> operands, const char *attributes, const char *result,
+                 const char *rule) { cases.push_back({op, op, operands, attributes, result, rule}); };
+  const char *forward = "ScaledDotProductAttention", *backward = "ScaledDotProductAttentionGrad";
+  add(forward, {"2x3x8xf64", "2x5x8xf64", "2x5x8xf64"}, "{heads = 4}", "2x3x8xf64",
+      "(b s h, b t h, b t h) -> (b s h, b h s), whole t, h by 2");
+  add(forward, {"2x4x12xf64", "2x4x6xf64", "2x4x6xf64"}, "{heads = 4, causal = true, scale = 0.5}", "2x4x12xf64",
+      "(b s h, b t h, b t h) -> (b s h, b h s), whole t, h by 6");
+  add(backward, {"2x3x8xf64", "2x5x4xf64", "2x5x4xf64", "2x3x8xf64", "2x4x3xf64", "2x3x8xf64"}, "{heads = 4}", "2x3x8xf64",
+      "(b s h, b t h, b t h, b s h, b h s, b s h) -> (b s h, b t h, b t h), reduce s, whole t, h by 4");
+}
+
 static void addTraining(std::vector<OperatorCase> &cases) {
   cases.push_back({"mse", "MSELoss", {"3x4xf64", "3x4xf64"}, "", "f64", "(a b, a b) -> (()), reduce a, reduce b"});
   cases.push_back({"mse sum",
@@ -469,6 +509,8 @@ const std::vector<OperatorCase> &operatorCases() {
     addConvolutions(cases);
     addBatchNorm(cases);
     addLosses(cases);
+    addLookups(cases);
+    addAttention(cases);
     addTraining(cases);
     addAdaptive(cases);
     return cases;
@@ -489,6 +531,9 @@ const std::map<std::string, std::string> &withoutGradient() {
       {"AvgPoolGrad", "backward helper: second derivatives are not built"},
       {"AdaptiveAvgPool2DGrad", "backward helper: second derivatives are not built"},
       {"Range", "constant"},
+      {"GatherGrad", "backward helper: second derivatives are not built"},
+      {"GatherDGrad", "backward helper: second derivatives are not built"},
+      {"ScaledDotProductAttentionGrad", "backward helper: second derivatives are not built"},
       {"OneHot", "its operand is whole numbers"},
       {"Argmax", "its result is whole numbers"},
       {"Argmin", "its result is whole numbers"},

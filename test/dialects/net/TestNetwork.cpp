@@ -85,7 +85,7 @@ reference::Tensor randomTensor(Type type, Domain domain, std::mt19937_64 &random
     if (element.isInteger(1))
       value = u < 0.5;
     else if (isa<IntegerType>(element))
-      value = std::floor(u * 7) - 3;
+      value = domain == Domain::Index ? std::floor(u * 3) : std::floor(u * 7) - 3;
     else if (domain == Domain::Positive)
       value = 0.5 + 1.5 * u;
     else if (domain == Domain::Unit)

@@ -50,8 +50,9 @@ public:
   mlir::OpBuilder builder;
 };
 
-/// What random values are safe for: `Any` stays away from 0, `Positive` lies in [0.5, 2], `Unit` in [0.1, 0.9].
-enum class Domain { Any, Positive, Unit };
+/// What random values are safe for: `Any` stays away from 0, `Positive` lies in [0.5, 2], `Unit` in [0.1, 0.9]. `Index` is `Any`
+/// with integers 0, 1 and 2.
+enum class Domain { Any, Positive, Unit, Index };
 
 /// Random elements: floats by domain, small integers, bools.
 reference::Tensor randomTensor(mlir::Type type, Domain domain, std::mt19937_64 &random);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 namespace msc::device::calls {
 
@@ -38,6 +39,26 @@ template <typename Function> auto withFloat(plan::DataType type, Function f) {
   case plan::BF16: return f(BFloat16());
   default: return f(float());
   }
+}
+
+/// The same for an element type of numbers.
+template <typename Function> auto withNumber(plan::DataType type, Function f) {
+  switch (type) {
+  case plan::I32: return f(int32_t());
+  case plan::I64: return f(int64_t());
+  default: return withFloat(type, f);
+  }
+}
+
+/// The type in which numbers are added: whole numbers as they are, f16 and bf16 as f32.
+template <typename Element> using Number = std::conditional_t<std::is_integral_v<Element>, Element, ComputeType<Element>>;
+
+/// a + b; whole numbers wrap around.
+template <typename Number> Number plus(Number a, Number b) {
+  if constexpr (std::is_integral_v<Number>)
+    return static_cast<Number>(static_cast<std::make_unsigned_t<Number>>(a) + static_cast<std::make_unsigned_t<Number>>(b));
+  else
+    return a + b;
 }
 
 } // namespace msc::device::calls

@@ -16,8 +16,11 @@ using Prepare = Result<std::unique_ptr<ScratchOperation>> (*)(const CallSpec &sp
 using Table = std::map<std::string, Prepare>;
 
 /// The families, each in a file of its own.
+void addAttention(Table &table);
 void addConvolution(Table &table);
+void addLookup(Table &table);
 void addPooling(Table &table);
+void addScan(Table &table);
 
 /// All kernels by name.
 const Table &table();

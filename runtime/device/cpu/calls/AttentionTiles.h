@@ -1,0 +1,50 @@
+// Attention of one head by tiles of queries and keys, compiled once for each instruction set. Plain pointers only: nothing
+// of the standard library may come out of a file that is compiled for a newer processor.
+#pragma once
+
+#include <cstdint>
+
+namespace msc::device::calls {
+
+/// Rows of queries or keys that are brought together in one tile.
+constexpr int64_t kAttentionTile = 64;
+
+/// One head of one batch. Rows are `queryStride` and `keyStride` elements apart.
+template <typename T> struct AttentionHead {
+  const T *query = nullptr, *key = nullptr, *value = nullptr;
+  int64_t queryStride = 0, keyStride = 0;
+  int64_t queries = 0, keys = 0, size = 0;
+  int64_t firstQuery = 0; ///< number of row 0 in its sequence
+  bool causal = false;
+  T scale = 1;
+  T *output = nullptr;     ///< written going forward, read going back
+  T *logsumexp = nullptr;  ///< [queries]; likewise
+  const T *dout = nullptr; ///< like queries
+  T *dquery = nullptr, *dkey = nullptr, *dvalue = nullptr;
+};
+
+template <typename T> struct AttentionTiles {
+  /// Outputs and logarithms of `rows` queries from `first` on, at most a tile.
+  void (*forward)(const AttentionHead<T> &head, int64_t first, int64_t rows, T *scratch);
+  /// Gradients of `rows` queries from `first` on.
+  void (*queries)(const AttentionHead<T> &head, int64_t first, int64_t rows, T *scratch);
+  /// Gradients of `rows` keys and values from `first` on, which `count` heads share.
+  void (*keys)(const AttentionHead<T> *heads, int64_t count, int64_t first, int64_t rows, T *scratch);
+};
+
+/// Elements of scratch memory for heads of `size` elements.
+constexpr int64_t attentionScratch(int64_t size) {
+  int64_t wide = (size + 15) / 16 * 16;
+  return kAttentionTile * (8 * wide + 2 * kAttentionTile + 4);
+}
+
+namespace v3 {
+const AttentionTiles<float> &floatTiles();
+const AttentionTiles<double> &doubleTiles();
+} // namespace v3
+namespace v4 {
+const AttentionTiles<float> &floatTiles();
+const AttentionTiles<double> &doubleTiles();
+} // namespace v4
+
+} // namespace msc::device::calls

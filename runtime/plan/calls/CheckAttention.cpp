@@ -1,0 +1,102 @@
+// Attention and its gradient.
+#include "runtime/plan/calls/Attention.h"
+
+#include <cmath>
+
+namespace msc {
+
+std::optional<Attention> attentionOf(const CallAttributes &attributes, const CallTensor &query, const CallTensor &key,
+                                     std::string &why) {
+  auto refuse = [&](const char *reason) {
+    why = reason;
+    return std::nullopt;
+  };
+  if (query.shape.size() != 3 || key.shape.size() != 3)
+    return refuse("tensors have 3 dimensions");
+  int64_t heads = attributes.integer("heads", 0), width = query.shape[2];
+  if (heads < 1 || width < 1 || width % heads != 0)
+    return refuse("'heads' does not divide the width of the queries");
+  Attention made;
+  made.size = width / heads;
+  if (key.shape[2] < made.size || key.shape[2] % made.size != 0 || heads % (key.shape[2] / made.size) != 0)
+    return refuse("the heads of the keys do not divide those of the queries");
+  int64_t group = heads / (key.shape[2] / made.size); // heads of the queries per head of the keys
+  Range wide = query.box[2], narrow = key.box[2];
+  bool together = wide.begin % made.size == 0 && wide.end % made.size == 0 && wide.begin == narrow.begin * group &&
+                  wide.end == narrow.end * group;
+  if (!together || narrow.begin % made.size != 0)
+    return refuse("heads that belong together are not on one rank");
+  if (!calls::sameCut(query, 0, key, 0))
+    return refuse("batches differ between its tensors");
+  if (!key.isWhole(1) || key.shape[1] < 1)
+    return refuse("the sequence of keys is whole on every rank");
+  made.batch = query.box[0].size();
+  made.heads = wide.size() / made.size;
+  made.keyHeads = narrow.size() / made.size;
+  made.queries = query.box[1].size();
+  made.keys = key.shape[1];
+  made.firstQuery = query.box[1].begin;
+  made.causal = attributes.flag("causal");
+  made.scale = attributes.number("scale", 1 / std::sqrt(static_cast<double>(made.size)));
+  return made;
+}
+
+namespace calls {
+namespace {
+
+bool alike(const CallTensor &a, const CallTensor &b) { return a.shape == b.shape && a.box == b.box; }
+
+/// `statistics` holds one number per head and query.
+bool areStatistics(const CallTensor &statistics, const CallTensor &query, const Attention &attention) {
+  if (statistics.shape.size() != 3 || !sameCut(statistics, 0, query, 0) || !sameCut(statistics, 2, query, 1))
+    return false;
+  return statistics.shape[1] == query.shape[2] / attention.size && statistics.box[1].begin * attention.size == query.box[2].begin &&
+         statistics.box[1].end * attention.size == query.box[2].end;
+}
+
+/// Queries, keys and values fit; further tensors follow.
+Status checkOperands(const CallSpec &spec, Attention &attention) {
+  plan::DataType type = spec.results[0].type;
+  if (!allFloats(spec) || (type != plan::F32 && type != plan::F64))
+    return refuse("{} takes tensors of f32 or f64", spec.kernel);
+  std::string why;
+  auto made = attentionOf(spec.attributes, spec.operands[0], spec.operands[1], why);
+  if (!made)
+    return refuse("{}: {}", spec.kernel, why);
+  attention = *made;
+  if (!alike(spec.operands[1], spec.operands[2]))
+    return refuse("{}: keys and values differ in shape", spec.kernel);
+  return {};
+}
+
+Status checkForward(const CallSpec &spec) {
+  Attention attention;
+  if (Status status = checkOperands(spec, attention); !status)
+    return status;
+  if (!alike(spec.results[0], spec.operands[0]) || !areStatistics(spec.results[1], spec.operands[0], attention))
+    return refuse("{}: its results differ in shape", spec.kernel);
+  return {};
+}
+
+Status checkBackward(const CallSpec &spec) {
+  Attention attention;
+  if (Status status = checkOperands(spec, attention); !status)
+    return status;
+  const auto &in = spec.operands;
+  if (!alike(in[3], in[0]) || !alike(in[5], in[0]) || !areStatistics(in[4], in[0], attention))
+    return refuse("{}: the gradient has another shape than the input", spec.kernel);
+  for (size_t i = 0; i < 3; ++i)
+    if (!alike(spec.results[i], in[i]))
+      return refuse("{}: its results differ in shape", spec.kernel);
+  return {};
+}
+
+} // namespace
+
+void addAttention(Table &table) {
+  table["ScaledDotProductAttention"] = {3, 2, checkForward};
+  table["ScaledDotProductAttentionGrad"] = {6, 3, checkBackward};
+}
+
+} // namespace calls
+} // namespace msc
