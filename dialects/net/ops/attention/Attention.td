@@ -16,7 +16,7 @@ defvar Net_AttentionRule = [{
 }];
 
 def Net_ScaledDotProductAttentionOp : Net_Operator<"ScaledDotProductAttention", ["query", "key", "value"],
-    ["output", "logsumexp"], [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Library]> {
+    ["output", "logsumexp"], [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Library, Net_NarrowOperands]> {
   let summary = "means of values, weighted by how well their keys fit a query";
   let description = !strconcat([{
     Queries are (B, S, heads * D), keys and values (B, T, g * D): heads of D elements side by side. Head h of the queries
@@ -38,7 +38,7 @@ def Net_ScaledDotProductAttentionOp : Net_Operator<"ScaledDotProductAttention", 
 
 def Net_ScaledDotProductAttentionGradOp : Net_Operator<"ScaledDotProductAttentionGrad",
     ["query", "key", "value", "output", "logsumexp", "dout"], ["dquery", "dkey", "dvalue"],
-    [Net_Rule, Net_OwnCost, Net_Library]> {
+    [Net_Rule, Net_OwnCost, Net_Library, Net_NarrowOperands]> {
   let summary = "gradient of ScaledDotProductAttention with respect to its operands";
   let description = !strconcat([{
     With p as there, `dp[i, j] = dot(dout[i], value[j])` and `ds[i, j] = p[i, j] * (dp[i, j] - dot(dout[i], output[i]))`:
