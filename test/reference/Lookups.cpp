@@ -91,8 +91,10 @@ static std::vector<Tensor> topK(TopKOp op, const Tensor &x) {
     auto at = [&](int64_t i) { return x.values[row * length + i]; };
     std::vector<int64_t> order(length);
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
-      return std::isnan(at(i)) ? !std::isnan(at(j)) : at(i) > at(j);
+    std::sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+      if (std::isnan(at(i)) || std::isnan(at(j)))
+        return std::isnan(at(i)) && (i < j || !std::isnan(at(j)));
+      return at(i) != at(j) ? at(i) > at(j) : i < j;
     });
     order.resize(k);
     if (!op.getSorted())
