@@ -1,6 +1,7 @@
 #include "compiler/Dumps.h"
 
 #include "dialects/dist/DistDialect.h"
+#include "runtime/plan/RankClasses.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -117,17 +118,18 @@ static std::vector<int64_t> ranksThatDiffer(mlir::ModuleOp module) {
         uneven.push_back(std::move(held));
     }
   });
+  RankClasses classes(devices);
+  for (const auto &[sharding, shape] : uneven)
+    classes.addSizes(sharding, shape);
   std::set<std::vector<int64_t>> seen;
   std::vector<int64_t> ranks;
-  for (int64_t rank = 0; rank < devices; ++rank) {
+  for (int64_t rank : classes.ranks()) {
     std::vector<int64_t> sizes;
     for (const auto &[sharding, shape] : uneven)
       for (int64_t size : sharding.localShape(shape, rank))
         sizes.push_back(size);
     if (seen.insert(std::move(sizes)).second)
       ranks.push_back(rank);
-    if (uneven.empty())
-      break;
   }
   return ranks;
 }

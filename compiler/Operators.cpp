@@ -2,7 +2,7 @@
 
 #include "dialects/net/ConfigFields.h"
 #include "dialects/net/Documentation.h"
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 #include "frontend/ForeignNames.h"
 #include "frontend/Frontend.h"
 #include "frontend/Types.h"
@@ -29,6 +29,8 @@ static std::string typeName(net::AttributeKind kind) {
     return "word";
   case net::AttributeKind::IntTuple:
     return "ints";
+  case net::AttributeKind::IntPairs:
+    return "pairs of ints";
   case net::AttributeKind::Type:
     return "element type";
   }
@@ -70,22 +72,39 @@ static std::vector<std::string> formulasOf(StringRef description) {
   return formulas;
 }
 
-/// The element types that may replace f32 in the example: the operator's own inference decides.
-static std::vector<std::string> elementTypesOf(const net::Documentation &documentation, const std::string &results,
-                                               MLIRContext &context) {
-  std::vector<std::string> types;
-  if (documentation.exampleInputs.empty())
-    return types;
-  for (StringRef type : frontend::elementTypeNames()) {
-    std::string inputs = join(split(documentation.exampleInputs, "f32["), (type + "[").str());
-    std::string text =
-        ("network example(" + inputs + ") {\n" + documentation.exampleCall + "\nreturn " + results + "\n}\n").str();
-    ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) { return success(); });
-    SourceMgr sources;
-    if (frontend::parseString(text, "example.mir", context, {}, sources))
-      types.push_back(type.str());
+/// The example as a network, with `type` in the place of f32; null where the operator's own inference refuses it.
+static OwningOpRef<ModuleOp> exampleNetwork(const net::Documentation &documentation, const std::string &results,
+                                            StringRef type, MLIRContext &context) {
+  std::string inputs = join(split(documentation.exampleInputs, "f32["), (type + "[").str());
+  std::string text =
+      ("network example(" + inputs + ") {\n" + documentation.exampleCall + "\nreturn " + results + "\n}\n").str();
+  ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) { return success(); });
+  SourceMgr sources;
+  return frontend::parseString(text, "example.mir", context, {}, sources);
+}
+
+static StringRef loweringText(net::LoweringKind kind) {
+  switch (kind) {
+  case net::LoweringKind::Generic: return "generated, fused";
+  case net::LoweringKind::MatMul: return "library";
+  case net::LoweringKind::Library: return "library";
+  case net::LoweringKind::View: return "view";
+  case net::LoweringKind::Regions: return "copies";
+  case net::LoweringKind::Expanded: return "other operators";
   }
-  return types;
+  return "";
+}
+
+/// What the operator itself says of its example.
+static void describeExample(ModuleOp example, StringRef name, OperatorDescription &description) {
+  example.walk([&](Operation *op) {
+    if (op->getName().stripDialect() != name)
+      return;
+    if (auto rule = dyn_cast<net::ShardingRuleInterface>(op))
+      description.rule = rule.shardingRule().str();
+    if (auto lower = dyn_cast<net::Lower>(op))
+      description.lowering = loweringText(lower.loweringKind()).str();
+  });
 }
 
 static OperatorDescription describe(RegisteredOperationName name, MLIRContext &context) {
@@ -114,7 +133,12 @@ static OperatorDescription describe(RegisteredOperationName name, MLIRContext &c
     attribute.positional = spec.positional;
     attribute.summary = spec.summary.str();
   }
-  description.elementTypes = elementTypesOf(documentation, "%" + join(description.results, ", %"), context);
+  for (StringRef type : frontend::elementTypeNames())
+    if (auto example = exampleNetwork(documentation, "%" + join(description.results, ", %"), type, context)) {
+      if (!documentation.exampleInputs.empty())
+        description.elementTypes.push_back(type.str());
+      describeExample(*example, name.stripDialect(), description);
+    }
   description.differentiable = name.hasInterface<net::Gradient>();
   description.exampleInputs = documentation.exampleInputs.str();
   description.exampleCall = documentation.exampleCall.str();

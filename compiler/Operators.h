@@ -27,6 +27,8 @@ struct OperatorDescription {
   std::vector<std::string> operands, results;
   std::vector<OperatorAttribute> attributes;
   std::vector<std::string> elementTypes; ///< what f32 may be replaced by in the example; none without inputs
+  std::string rule;                      ///< of the example: "(m k, k n) -> (m n), reduce k"
+  std::string lowering;                  ///< "generated, fused", "library", "view", "other operators"
   bool differentiable = true;            ///< false: a backward helper or the step of an optimizer
   std::string exampleInputs;             ///< "%x: f32[16, 32], %b: f32[32]"
   std::string exampleCall;               ///< "%output = BiasAdd(%x, %b)"

@@ -58,9 +58,17 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
   assign.datasetStrategy = datasetStrategyText(config.context.datasetStrategy);
   assign.datasetRepeatDimRight = config.context.datasetRepeatDimRight;
   assign.strict = options.strict;
+  infer::MixedPrecisionOptions precision;
+  if (config.train) {
+    precision.level = config.train->ampLevel;
+    precision.element = config.train->ampType;
+  }
   return {
-      {"check", "the network as a whole makes sense",
-       [check](PassManager &manager) { manager.addPass(infer::createCheckNetwork(check)); }},
+      {"check", "the network as a whole makes sense, and operands have the types that mixed precision asks for",
+       [check, precision](PassManager &manager) {
+         manager.addPass(infer::createCheckNetwork(check));
+         manager.addPass(infer::createMixedPrecision(precision));
+       }},
       {"strategies", "every forward operator has a strategy and its origin",
        [assign](PassManager &manager) { manager.addPass(passes::createAssignStrategiesPass(assign)); }},
   };

@@ -7,7 +7,6 @@
 
 #include "mlir/IR/AsmState.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/bit.h"
 #include "llvm/Support/SHA256.h"
 
 using namespace mlir;
@@ -174,13 +173,8 @@ std::string digestOf(net::NetworkOp network, const net::Config &config, const st
   writeHeader("network", config, options);
   options.clear_checkpointing();
   stream << options.SerializeAsString(); // no maps: the bytes are a function of the content
-  if (config.train) {
-    const net::OptimizerConfig &optimizer = config.train->optimizer;
-    stream << static_cast<int>(optimizer.kind) << optimizer.nesterov;
-    for (double number : {optimizer.learningRate, optimizer.momentum, optimizer.dampening, optimizer.weightDecay,
-                          optimizer.lossScale})
-      stream << " " << llvm::bit_cast<uint64_t>(number);
-  }
+  if (config.train)
+    stream << net::updateText(*config.train);
   stream << unusual << unusualBuckets(config.context);
   std::array<uint8_t, 32> hash = llvm::SHA256::hash(llvm::arrayRefFromStringRef(stream.str()));
   return llvm::toHex(hash, /*LowerCase=*/true);

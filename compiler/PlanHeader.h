@@ -3,7 +3,7 @@
 
 #include "compiler/PlanWriter.h"
 #include "dialects/net/Config.h"
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace msc::compiler {

@@ -179,6 +179,10 @@ private:
     if (auto values = schedule.getSchedule().getAs<ArrayAttr>("values"))
       for (Attribute value : values)
         entry->add_values(cast<FloatAttr>(value).getValueAsDouble());
+    if (auto warmup = schedule.getSchedule().getAs<IntegerAttr>("warmup"))
+      entry->set_warmup(warmup.getInt());
+    if (auto every = schedule.getSchedule().getAs<IntegerAttr>("every"))
+      entry->set_every(every.getInt());
   }
 
   uint32_t groupIndex(ArrayRef<int64_t> matrix, ArrayRef<int32_t> axes) {
@@ -210,11 +214,8 @@ private:
     llvm::TypeSwitch<Operation *>(op)
         .Case([&](plan_ir::LaunchOp launch) { writeLaunch(launch, *step->mutable_launch()); })
         .Case([&](plan_ir::MatMulOp product) { writeMatMul(product, *step->mutable_matmul()); })
+        .Case([&](plan_ir::CopyOp copy) { writeCopy(copy, *step->mutable_copy()); })
         .Case([&](plan_ir::CallOp call) { writeCall(call, *step->mutable_call()); })
-        .Case([&](plan_ir::CopyOp copy) {
-          step->mutable_copy()->set_source(indexOf(copy.getSource()));
-          step->mutable_copy()->set_target(indexOf(copy.getTarget()));
-        })
         .Case([&](plan_ir::FillOp fill) {
           step->mutable_fill()->set_target(indexOf(fill.getTarget()));
           step->mutable_fill()->set_value(fill.getValue().convertToDouble());
@@ -254,6 +255,29 @@ private:
     proto.set_tasks(product.getTasks());
   }
 
+  void writeCopy(plan_ir::CopyOp copy, plan::Copy &proto) {
+    proto.set_target(indexOf(copy.getTarget()));
+    for (auto [index, source] : llvm::enumerate(copy.getSources())) {
+      auto write = [&, index = index, source = source](auto &part) {
+        part.set_source(indexOf(source));
+        writeRegions(copy.getRegions(), index, copy.getTarget(), part);
+      };
+      index == 0 ? write(proto) : write(*proto.add_also());
+    }
+    if (copy.getFill())
+      proto.mutable_fill()->set_value(copy.getFill()->convertToDouble());
+  }
+
+  /// The regions of tensor `index`, if there are any.
+  template <typename Tensor>
+  static void writeRegions(std::optional<ArrayAttr> regions, size_t index, Value target, Tensor &tensor) {
+    if (!regions)
+      return;
+    auto type = cast<RankedTensorType>(target.getDefiningOp<plan_ir::BufferOp>().getTensor());
+    ArrayRef<int64_t> numbers = cast<DenseI64ArrayAttr>((*regions)[index]).asArrayRef();
+    *tensor.mutable_regions() = fromRegions(regionsFrom({numbers.data(), numbers.size()}, type.getRank()));
+  }
+
   void writeCall(plan_ir::CallOp call, plan::Call &proto) {
     proto.set_kernel(call.getKernel().str());
     for (Value input : call.getInputs())
@@ -282,17 +306,21 @@ private:
     plan::Collective &proto = *step.mutable_collective();
     proto.set_kind(collectiveKind(op.getStepOp()));
     auto reasons = op.getReasons().getAsValueRange<StringAttr>(), operators = op.getForOperators().getAsValueRange<StringAttr>();
-    for (auto [source, target, reason, user, bytes] :
-         llvm::zip_equal(op.getSources(), op.getTargets(), reasons, operators, op.getBytes())) {
-      auto fill = [&, source = source, target = target, reason = reason, user = user, bytes = bytes](auto &tensor) {
+    for (auto [index, source, target, reason, user, bytes] :
+         llvm::enumerate(op.getSources(), op.getTargets(), reasons, operators, op.getBytes())) {
+      auto write = [&, index = index, source = source, target = target, reason = reason, user = user,
+                    bytes = bytes](auto &tensor) {
         tensor.set_source(indexOf(source));
         tensor.set_target(indexOf(target));
         tensor.set_reason(reason.str());
         tensor.set_for_operator(user.str());
         tensor.set_bytes(bytes);
+        writeRegions(op.getRegions(), index, target, tensor);
       };
-      source == op.getSources().front() ? fill(proto) : fill(*proto.add_also());
+      index == 0 ? write(proto) : write(*proto.add_also());
     }
+    if (op.getFill())
+      proto.mutable_fill()->set_value(op.getFill()->convertToDouble());
     proto.set_group(groupIndex(op.getGroupMatrix(), op.getGroupAxes()));
     proto.set_reduction(static_cast<plan::Reduction>(op.getReduction()));
     proto.set_asynchronous(op.getAsynchronous());

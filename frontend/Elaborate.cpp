@@ -254,6 +254,10 @@ bool Elaborator::import(const ast::Import &item) {
     error(item.place) << "more than " << maximumImports << " files are imported";
     return false;
   }
+  if (path->empty()) {
+    error(item.place) << "this import names no file";
+    return false;
+  }
   if (sys::fs::exists(full) && !sys::fs::is_regular_file(full)) { // a pipe would wait for ever, a device never end
     error(item.place) << "cannot import '" << *path << "': it is no file";
     return false;

@@ -88,7 +88,6 @@ private:
 
   // Types, initializers, parameters (ElaborateParams.cpp).
   bool runParam(const ast::Param &param, Frame &frame);
-  bool checkElement(mlir::Type element, const ast::Place &place);
   mlir::FailureOr<mlir::RankedTensorType> elaborateType(const ast::Type &type, const Environment &env);
   mlir::FailureOr<mlir::DictionaryAttr> elaborateInitializer(const ast::Expr &expr, const Environment &env);
   bool claimName(llvm::StringRef name, mlir::Location place, net::RepeatOp repeat = nullptr);
@@ -109,7 +108,10 @@ private:
   std::string nameHere(llvm::StringRef name) const { return rounds.empty() ? name.str() : net::escapedName(name); }
   std::string freshVariable(llvm::StringRef name) const;
   bool runIf(const ast::If &branches, const ast::Assign &assign, Frame &frame);
-  bool takeCellAttributes(const ast::Call &call, llvm::ArrayRef<NamedValue> results, const Frame &frame);
+  bool takeCellAttributes(const ast::Call &call, llvm::ArrayRef<NamedValue> results, mlir::Operation *before,
+                          const Frame &frame);
+  /// The value of `recompute: ...`; nothing after reporting.
+  std::optional<bool> takeRecompute(const ast::Arg &field, const Environment &env);
   const ast::Graph *findCell(llvm::StringRef name) const;
 
   // Operators (ElaborateOperator.cpp).

@@ -2,6 +2,7 @@
 #include "frontend/Elaborate.h"
 
 #include "dialects/net/ConfigFields.h"
+#include "dialects/net/Recompute.h"
 #include "dialects/net/Suggest.h"
 #include "frontend/Lexer.h"
 #include "frontend/Types.h"
@@ -128,6 +129,8 @@ bool Elaborator::runCell(const ast::Graph &cell, const ast::Call &call, const as
   callee.prefix = frame.prefix + instance + ".";
   callee.scopePath = frame.scopePath + "/" + instance;
   std::vector<NamedValue> results;
+  Block *block = builder.getInsertionBlock();
+  Operation *before = block->empty() ? nullptr : &block->back();
   if (!bindFormals(cell, call, frame, callee))
     return false;
   { // what goes wrong in there says how it got there
@@ -146,18 +149,42 @@ bool Elaborator::runCell(const ast::Graph &cell, const ast::Call &call, const as
     if (!sound)
       return false;
   }
-  return takeCellAttributes(call, results, frame) &&
+  return takeCellAttributes(call, results, before, frame) &&
          bindResults(assign, results, "cell '" + cell.name + "'", call.place, frame);
 }
 
-/// `{sharding: ...}` behind a call of a cell speaks of its first result.
-bool Elaborator::takeCellAttributes(const ast::Call &call, ArrayRef<NamedValue> results, const Frame &frame) {
+/// Marks the operators of a cell that stand behind `before`, but for those that make its results: what goes from one cell
+/// to the next is kept, or all cells would be computed again for one.
+static void recomputeInside(Block *block, Operation *before, ArrayRef<NamedValue> results) {
+  llvm::DenseSet<Operation *> kept;
+  for (const NamedValue &result : results)
+    if (result.value)
+      kept.insert(result.value.getDefiningOp());
+  for (Operation *op = before ? before->getNextNode() : &block->front(); op; op = op->getNextNode())
+    op->walk([&](Operation *inner) {
+      bool isYielded = any_of(inner->getUsers(), [](Operation *user) { return isa<net::YieldOp>(user); });
+      if (isa<net::Operator>(inner) && !kept.contains(inner) && !isYielded)
+        net::setRecomputed(inner);
+    });
+}
+
+/// `{sharding: ...}` behind a call of a cell speaks of its first result, `{recompute: true}` of all operators from `before` on.
+bool Elaborator::takeCellAttributes(const ast::Call &call, ArrayRef<NamedValue> results, Operation *before,
+                                    const Frame &frame) {
   for (const ast::Attributes &list : call.attributes)
     for (const ast::Arg &field : list.fields) {
+      if (field.key == "recompute") {
+        std::optional<bool> wanted = takeRecompute(field, frame.env);
+        if (!wanted)
+          return false;
+        if (Block *block = builder.getInsertionBlock(); *wanted && !block->empty())
+          recomputeInside(block, before, results);
+        continue;
+      }
       if (field.key != "sharding") {
         InFlightDiagnostic diagnostic = error(field.keyPlace) << "unknown attribute '" << keyText(field.key)
                                                               << "' of a cell's result";
-        net::addSuggestion(diagnostic, field.key, ArrayRef<StringRef>{"sharding"});
+        net::addSuggestion(diagnostic, field.key, ArrayRef<StringRef>{"sharding", "recompute"});
         return false;
       }
       if (results.empty() || !shardings.take(field, results.front().value, frame.env))

@@ -2,6 +2,7 @@
 #include "frontend/Elaborate.h"
 
 #include "dialects/net/ConfigFields.h"
+#include "dialects/net/Recompute.h"
 #include "dialects/net/Suggest.h"
 #include "frontend/ForeignNames.h"
 #include "frontend/PrintValues.h"
@@ -80,6 +81,7 @@ private:
   std::string origin = "user", source; ///< who decided the strategies
   std::string instance;
   SmallVector<int64_t> alike; ///< see net::getAlike
+  bool recompute = false;
   size_t positional = 0; ///< next positional attribute
   bool isArityKnown = true; ///< false: an argument that nobody knows yet may be an operand or an attribute
 };
@@ -226,6 +228,7 @@ static StringRef kindText(AttributeKind kind) {
   case AttributeKind::Float: return "a number";
   case AttributeKind::String: return "a word";
   case AttributeKind::IntTuple: return "a tuple of whole numbers";
+  case AttributeKind::IntPairs: return "a tuple of pairs of whole numbers";
   case AttributeKind::Type: return "an element type (f32, f64, i32, i64, bool)";
   }
   return "";
@@ -256,6 +259,17 @@ static Attribute convertAttribute(AttributeKind kind, Attribute value, Builder &
     }
     return builder.getDenseI64ArrayAttr(numbers);
   }
+  case AttributeKind::IntPairs: {
+    SmallVector<int64_t> numbers;
+    auto pairs = dyn_cast<ArrayAttr>(value);
+    for (Attribute element : pairs ? pairs.getValue() : ArrayRef<Attribute>()) {
+      auto pair = dyn_cast<ArrayAttr>(element);
+      if (!pair || pair.size() != 2 || !net::asInteger(pair[0]) || !net::asInteger(pair[1]))
+        return {};
+      numbers.append({*net::asInteger(pair[0]), *net::asInteger(pair[1])});
+    }
+    return pairs ? builder.getDenseI64ArrayAttr(numbers) : Attribute();
+  }
   }
   return {};
 }
@@ -267,8 +281,6 @@ bool OperatorBuilder::convert(const AttributeSpec &spec, Attribute value, const 
                       << net::valueText(value) << "'";
     return false;
   }
-  if (auto type = dyn_cast<TypeAttr>(converted); type && !parent.checkElement(type.getValue(), expr.place))
-    return false;
   auto word = dyn_cast<StringAttr>(converted);
   if (word && !spec.words.empty() && !is_contained(spec.words, word.getValue())) {
     InFlightDiagnostic diagnostic = error(expr.place) << "unknown " << spec.name << " '" << word.getValue() << "' of '"
@@ -369,6 +381,17 @@ bool OperatorBuilder::takeStrategy(StringRef key, const ast::Arg &field) {
   return true;
 }
 
+std::optional<bool> Elaborator::takeRecompute(const ast::Arg &field, const Environment &env) {
+  FailureOr<Attribute> value = evaluator.evaluate(field.value, env);
+  if (failed(value))
+    return std::nullopt;
+  if (auto wanted = cast_or_null<BoolAttr>(convertAttribute(net::AttributeKind::Bool, *value, builder)))
+    return wanted.getValue();
+  error(field.value.place) << "'" << field.key << "' expects " << kindText(net::AttributeKind::Bool) << ", found '"
+                           << net::valueText(*value) << "'";
+  return std::nullopt;
+}
+
 bool OperatorBuilder::takeAttribute(const ast::Arg &field, const ast::Attributes &list) {
   std::string key = keyText(field.key);
   if (key == "in_strategy" || key == "out_strategy")
@@ -398,8 +421,9 @@ bool OperatorBuilder::takeAttribute(const ast::Arg &field, const ast::Attributes
     return static_cast<bool>(ordinals);
   }
   if (key == "recompute") {
-    error(field.keyPlace) << "'recompute' is not in this version";
-    return false;
+    std::optional<bool> wanted = parent.takeRecompute(field, frame.env);
+    recompute = wanted.value_or(false);
+    return wanted.has_value();
   }
   if (parent.isDump && !findSpec(key) && (list.label == "cnode_attrs" || list.label == "cnode_primal_attrs" || isDumpNoise(key)))
     return true;
@@ -484,6 +508,8 @@ bool OperatorBuilder::finish(Operation *op) {
     net::setStrategyOrigin(op, joinOrigin(origin, source));
   if (!alike.empty())
     net::setAlike(op, alike);
+  if (recompute)
+    net::setRecomputed(op);
   if (!instance.empty())
     net::setInstanceName(op, frame.prefix + instance);
   StringRef scope = call.origin.scope;

@@ -17,17 +17,10 @@ namespace msc::frontend {
 
 static constexpr int64_t maximumElements = int64_t{1} << 48;
 
-bool Elaborator::checkElement(Type element, const ast::Place &place) {
-  if (!isSupportedElement(element))
-    error(place) << "no operator computes with " << elementTypeName(element) << " in this version: expected "
-                 << join(elementTypeNames(), ", ");
-  return isSupportedElement(element);
-}
-
 FailureOr<RankedTensorType> Elaborator::elaborateType(const ast::Type &type, const Environment &env) {
   if (!type.dump.empty()) {
     if (RankedTensorType tensor = tensorTypeFromDump(type.dump, context))
-      return checkElement(tensor.getElementType(), type.place) ? tensor : FailureOr<RankedTensorType>(failure());
+      return tensor;
     return error(type.place) << "expected a tensor type, found '" << type.dump << "'";
   }
   Type element = elementTypeFromName(type.element, context);
@@ -36,8 +29,6 @@ FailureOr<RankedTensorType> Elaborator::elaborateType(const ast::Type &type, con
     net::addSuggestionOrList(diagnostic, type.element, elementTypeNames());
     return diagnostic;
   }
-  if (!checkElement(element, type.place))
-    return failure();
   constexpr size_t mostDimensions = 64;
   if (type.dims.size() > mostDimensions)
     return error(type.place) << "a tensor of " << type.dims.size() << " dimensions: at most " << mostDimensions

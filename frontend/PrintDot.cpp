@@ -1,6 +1,6 @@
 // The dumps as Graphviz: one node per operator, collectives filled, `dot -Tsvg` draws it.
 #include "dialects/dist/DistDialect.h"
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 #include "frontend/PrintValues.h"
 #include "frontend/Printer.h"
 #include "frontend/Types.h"

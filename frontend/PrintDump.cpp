@@ -1,7 +1,9 @@
 // Dumps in MindSpore's grammar: step_parallel_begin (global) and the graphs of one rank (local).
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/ConfigFields.h"
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
+#include "dialects/net/Recompute.h"
+#include "dialects/net/RegionExchange.h"
 #include "frontend/PrintValues.h"
 #include "frontend/Printer.h"
 #include "frontend/Types.h"
@@ -38,6 +40,7 @@ private:
   void printHeader(StringRef stage);
   void printNode(Operation &op);
   void printNetOperator(Operation &op);
+  void addExchange(Operation &op, std::vector<std::string> &attributes);
   void printCollective(dist::CollectiveOp op);
   void printSlice(dist::SliceOp op);
   void printReshard(dist::ReshardOp op);
@@ -175,6 +178,24 @@ static std::string tupleText(ArrayRef<int64_t> numbers) {
   return text + ")";
 }
 
+/// The group among which an operator that copies regions exchanges elements.
+void DumpPrinter::addExchange(Operation &op, std::vector<std::string> &attributes) {
+  auto lower = dyn_cast<net::Lower>(op);
+  if (!rank || !lower || lower.loweringKind() != net::LoweringKind::Regions)
+    return;
+  std::vector<msc::Sharding> operands, results;
+  for (Value operand : op.getOperands())
+    operands.push_back(dist::shardingOf(operand));
+  for (Value result : op.getResults())
+    results.push_back(dist::shardingOf(result));
+  net::RegionExchange exchange = net::regionExchange(net::regionCopyOf(&op), operands, results);
+  if (!exchange.communicates())
+    return;
+  std::vector<int64_t> ranks = msc::groupOf(exchange.groupMatrix, exchange.groupAxes, *rank);
+  attributes.push_back("group: " + msc::groupName(ranks, operands.front().devices()));
+  attributes.push_back("rank_list: " + tupleText(ranks));
+}
+
 void DumpPrinter::printNetOperator(Operation &op) {
   std::optional<net::Strategy> in = net::getInStrategy(&op), out = net::getOutStrategy(&op);
   StringRef origin = net::getStrategyOrigin(&op);
@@ -187,8 +208,11 @@ void DumpPrinter::printNetOperator(Operation &op) {
   std::vector<std::string> attributes;
   for (const auto &[name, value] : userAttributes(&op))
     attributes.push_back(name + ": " + attributeText(value));
+  if (net::isRecomputed(&op))
+    attributes.push_back("recompute: true");
   if (byUser)
     attributes.insert(attributes.end(), strategies.begin(), strategies.end());
+  addExchange(op, attributes);
 
   printResults(op);
   os << op.getName().stripDialect();

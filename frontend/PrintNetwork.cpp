@@ -1,5 +1,5 @@
 // A module as a hand-written network.
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 #include "frontend/Lexer.h"
 #include "frontend/PrintValues.h"
 #include "frontend/Printer.h"

@@ -88,6 +88,16 @@ static DictionaryAttr defaultsOf(OperationName name) {
   return defaults.getDictionary(name.getContext());
 }
 
+/// (1, 2, 0, 0) -> ((1, 2), (0, 0)).
+static Attribute pairsOf(Attribute value) {
+  Builder builder(value.getContext());
+  SmallVector<Attribute> pairs;
+  for (ArrayRef<int64_t> numbers = cast<DenseI64ArrayAttr>(value).asArrayRef(); !numbers.empty();
+       numbers = numbers.drop_front(2))
+    pairs.push_back(builder.getDenseI64ArrayAttr(numbers.take_front(2)));
+  return builder.getArrayAttr(pairs);
+}
+
 std::vector<std::pair<std::string, Attribute>> userAttributes(Operation *op) {
   std::vector<std::pair<std::string, Attribute>> result;
   auto face = dyn_cast<net::Operator>(op);
@@ -99,7 +109,7 @@ std::vector<std::pair<std::string, Attribute>> userAttributes(Operation *op) {
     if (!value)
       value = defaults.get(spec.name);
     if (value)
-      result.emplace_back(spec.name.str(), value);
+      result.emplace_back(spec.name.str(), spec.kind == net::AttributeKind::IntPairs ? pairsOf(value) : value);
   }
   return result;
 }

@@ -2,7 +2,7 @@
 // operators that make or use those tensors, so everything behind the frontend knows strategies only.
 #pragma once
 
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 #include "frontend/Evaluate.h"
 
 #include "llvm/ADT/MapVector.h"

@@ -16,14 +16,13 @@ namespace {
 struct Element {
   StringRef name, dump, longName, shortDump;
   Type (*make)(MLIRContext *);
-  bool supported = true;
 };
 } // namespace
 
 static ArrayRef<Element> elements() {
   static const Element table[] = {
-      {"f16", "Float16", "float16", "F16", [](MLIRContext *c) -> Type { return Float16Type::get(c); }, false},
-      {"bf16", "BFloat16", "bfloat16", "BF16", [](MLIRContext *c) -> Type { return BFloat16Type::get(c); }, false},
+      {"f16", "Float16", "float16", "F16", [](MLIRContext *c) -> Type { return Float16Type::get(c); }},
+      {"bf16", "BFloat16", "bfloat16", "BF16", [](MLIRContext *c) -> Type { return BFloat16Type::get(c); }},
       {"f32", "Float32", "float32", "F32", [](MLIRContext *c) -> Type { return Float32Type::get(c); }},
       {"f64", "Float64", "float64", "F64", [](MLIRContext *c) -> Type { return Float64Type::get(c); }},
       {"i32", "Int32", "int32", "I32", [](MLIRContext *c) -> Type { return IntegerType::get(c, 32); }},
@@ -41,8 +40,7 @@ Type elementTypeFromName(StringRef name, MLIRContext *context) {
 
 ArrayRef<StringRef> elementTypeNames() {
   static const SmallVector<StringRef> names =
-      map_to_vector(make_filter_range(elements(), [](const Element &e) { return e.supported; }),
-                    [](const Element &e) { return e.name; });
+      map_to_vector(elements(), [](const Element &e) { return e.name; });
   return names;
 }
 
@@ -53,7 +51,6 @@ static const Element *find(Type type) {
   return nullptr;
 }
 
-bool isSupportedElement(Type type) { return find(type) && find(type)->supported; }
 StringRef elementTypeName(Type type) { return find(type) ? find(type)->name : "unknown"; }
 StringRef dumpElementName(Type type) { return find(type) ? find(type)->dump : "Unknown"; }
 

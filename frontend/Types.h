@@ -11,8 +11,6 @@ namespace msc::frontend {
 mlir::Type elementTypeFromName(llvm::StringRef name, mlir::MLIRContext *context);
 /// The words that users write for the element types that operators compute with: "f32", "bool", ...
 llvm::ArrayRef<llvm::StringRef> elementTypeNames();
-/// False for types that can be spelled, but that no operator computes with yet.
-bool isSupportedElement(mlir::Type type);
 /// "f32"
 llvm::StringRef elementTypeName(mlir::Type type);
 /// "Float32"

@@ -65,7 +65,8 @@ void printOne(const OperatorDescription &op) {
   }
   if (!op.elementTypes.empty())
     fmt::print("\nelement types: {}", fmt::join(op.elementTypes, ", "));
-  fmt::print("\ngradient: {}\n", op.differentiable ? "yes" : "no");
+  fmt::print("\nrule of the example: {}\nruns as: {}\n", op.rule, op.lowering);
+  fmt::print("gradient: {}\n", op.differentiable ? "yes" : "no");
   fmt::print("\nexample{}{}:\n  {}\n", op.exampleInputs.empty() ? "" : ", with ", op.exampleInputs, op.exampleCall);
 }
 
@@ -87,6 +88,8 @@ Json toJson(const OperatorDescription &op) {
           {"results", op.results},
           {"attributes", std::move(attributes)},
           {"element_types", op.elementTypes},
+          {"rule", op.rule},
+          {"lowering", op.lowering},
           {"differentiable", op.differentiable},
           {"example", {{"inputs", op.exampleInputs}, {"call", op.exampleCall}}}};
 }

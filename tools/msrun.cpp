@@ -43,6 +43,7 @@ struct Flags {
   bool printPlan = false, saveGraphs = false;
   std::string machineFile; ///< of --calibrate, which takes the place of a plan; else empty
   int64_t ranks = 0;       ///< of --calibrate; 0: as it was started
+  int64_t ranksPerNode = 0; ///< of --calibrate; 0: as ranks lie on hosts
   double timeout = 0; ///< seconds; 0 = none
 
   static std::string wholeNumber(const std::string &text) {
@@ -79,6 +80,8 @@ struct Flags {
             ->excludes(plan);
     CLI::Option *ranksOption = app.add_option("--ranks", ranks, "of --calibrate: threads that take part (default: one per processor, at least 8)");
     tools::takesNumber(*ranksOption->needs(calibrate), 2, 1024);
+    CLI::Option *nodeOption = app.add_option("--ranks-per-node", ranksPerNode, "of --calibrate: consecutive ranks that share a node, within which communication is measured on its own (default: the ranks of a host)");
+    tools::takesNumber(*nodeOption->needs(calibrate), 1, 1 << 20);
     app.add_option("--timeout", timeout, "seconds without progress after which the run ends (default: no limit)")
         ->check([](const std::string &text) {
           char *end = nullptr;
@@ -87,7 +90,7 @@ struct Flags {
           return good ? std::string() : fmt::format("'{}' is no number of seconds", text);
         });
     // Whatever else is said is about the run of a plan.
-    app.callback([&app, calibrate, allowed = std::set{calibrate, ranksOption, transportOption}] {
+    app.callback([&app, calibrate, allowed = std::set{calibrate, ranksOption, nodeOption, transportOption}] {
       for (CLI::Option *option : app.get_options())
         if (!calibrate->empty() && !option->empty() && !allowed.contains(option))
           throw CLI::ExcludesError(option->get_name(), calibrate->get_name());
@@ -336,6 +339,13 @@ Status writeMachine(const MachineModel &machine, const std::string &path) {
   return tools::printText(fmt::format("{}: machine '{}', measured\n", path, machine.name));
 }
 
+Status checkNodes(int64_t ranks, int64_t ranksPerNode) {
+  if (ranksPerNode == 0 || ranks % ranksPerNode == 0)
+    return {};
+  return Error{ExitCode::Usage, fmt::format("{} ranks do not make up nodes of {}", ranks, ranksPerNode),
+               "give --ranks-per-node a divisor of the number of ranks"};
+}
+
 /// Measures this machine, with the ranks that mpirun has started or with threads.
 Outcome calibrateHere(const Flags &flags) {
   constexpr double seconds = 18; // with start, memory that is touched first and the fit: 20
@@ -347,8 +357,10 @@ Outcome calibrateHere(const Flags &flags) {
   if (launch->transport == Transport::Threads) {
     // Groups of 2, 4 and 8 tell what each further member costs, also where threads share a processor.
     int64_t ranks = flags.ranks != 0 ? flags.ranks : std::max<int64_t>(8, std::thread::hardware_concurrency());
+    if (Status status = checkNodes(ranks, flags.ranksPerNode); !status)
+      return {status};
     std::fprintf(stderr, "%s\n", launchLine(ranks, launch->transport, "cpu").c_str());
-    Result<MachineModel> machine = calibrateThreads(ranks, seconds);
+    Result<MachineModel> machine = calibrateThreads(ranks, seconds, flags.ranksPerNode);
     return {machine ? writeMachine(*machine, flags.machineFile) : Status(machine.error())};
   }
   if (flags.ranks != 0)
@@ -358,9 +370,11 @@ Outcome calibrateHere(const Flags &flags) {
     return {world.error()};
   if ((*world)->size() < 2)
     return {Error{ExitCode::Usage, "one rank has nobody to communicate with", "start at least 2 ranks"}};
+  if (Status status = checkNodes((*world)->size(), flags.ranksPerNode); !status)
+    return {status};
   if ((*world)->rank() == 0)
     std::fprintf(stderr, "%s\n", launchLine((*world)->size(), launch->transport, "cpu").c_str());
-  Result<MachineModel> machine = calibrate(**world, seconds);
+  Result<MachineModel> machine = calibrate(**world, seconds, flags.ranksPerNode);
   Status status = machine ? Status() : Status(machine.error());
   if (status && (*world)->rank() == 0)
     status = writeMachine(*machine, flags.machineFile);

@@ -1,5 +1,7 @@
 #include "dialects/dist/Algebra.h"
 
+#include "dialects/dist/Lacking.h"
+#include "runtime/plan/RankClasses.h"
 #include "runtime/plan/Refinement.h"
 
 #include <algorithm>
@@ -18,54 +20,65 @@ bool samePlacement(const Sharding &a, const Sharding &b) {
   return a.canonical() == b.canonical();
 }
 
-LocalBoxes::LocalBoxes(const Sharding &sharding, const std::vector<int64_t> &shape)
-    : count(sharding.devices()), piece(shape.size(), std::vector<int32_t>(count)), boundaries(shape.size()) {
-  for (size_t dim = 0; dim < shape.size(); ++dim) {
-    int64_t pieces = sharding.pieces(dim);
-    for (int64_t p = 0; p < pieces; ++p)
-      boundaries[dim].push_back(pieceOf(shape[dim], p, pieces));
-    if (pieces == 1)
-      continue;
+namespace {
+
+/// The pieces of one dimension, found by rank without allocations.
+class PiecesOfRanks {
+public:
+  PiecesOfRanks(const Sharding &sharding, size_t dim, int64_t size) {
     for (int32_t axis : sharding.dims[dim]) {
-      int64_t stride = 1;
-      for (size_t i = axis + 1; i < sharding.axes.size(); ++i)
-        stride *= sharding.axes[i];
-      int64_t size = sharding.axes[axis];
-      for (int64_t rank = 0; rank < count; ++rank)
-        piece[dim][rank] = static_cast<int32_t>(piece[dim][rank] * size + rank / stride % size);
+      int64_t inner = 1;
+      for (size_t i = static_cast<size_t>(axis) + 1; i < sharding.axes.size(); ++i)
+        inner *= sharding.axes[i];
+      axes.push_back({inner, sharding.axes[axis]});
+    }
+    int64_t count = sharding.pieces(dim);
+    for (int64_t piece = 0; piece < count; ++piece)
+      ranges.push_back(pieceOf(size, piece, count));
+  }
+
+  const Range &at(int64_t rank) const {
+    int64_t piece = 0;
+    for (const Axis &axis : axes)
+      piece = piece * axis.size + rank / axis.inner % axis.size;
+    return ranges[static_cast<size_t>(piece)];
+  }
+
+private:
+  struct Axis {
+    int64_t inner, size;
+  };
+  std::vector<Axis> axes;
+  std::vector<Range> ranges;
+};
+
+/// By classes of ranks: where the two have no common refinement, or more axes or dimensions than can be packed.
+int64_t receivedByRank(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape) {
+  RankClasses classes(to.devices());
+  classes.addPieces(from);
+  classes.addPieces(to);
+  std::vector<int64_t> ranks = classes.ranks(), wanted(ranks.size(), 1), common(ranks.size(), 1);
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    PiecesOfRanks source(from, dim, shape[dim]), target(to, dim, shape[dim]);
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      const Range &have = source.at(ranks[i]), &want = target.at(ranks[i]);
+      wanted[i] *= want.size();
+      common[i] *= std::max<int64_t>(0, std::min(have.end, want.end) - std::max(have.begin, want.begin));
     }
   }
+  int64_t most = 0;
+  for (size_t i = 0; i < ranks.size(); ++i)
+    most = std::max(most, wanted[i] - common[i]);
+  return most;
 }
 
-int64_t LocalBoxes::elements(int64_t rank) const {
-  int64_t product = 1;
-  for (size_t dim = 0; dim < piece.size(); ++dim)
-    product *= range(dim, rank).size();
-  return product;
-}
-
-Box LocalBoxes::box(int64_t rank) const {
-  Box result;
-  for (size_t dim = 0; dim < piece.size(); ++dim)
-    result.push_back(range(dim, rank));
-  return result;
-}
-
-int64_t commonElements(const LocalBoxes &a, int64_t rankOfA, const LocalBoxes &b, int64_t rankOfB) {
-  int64_t product = 1;
-  for (size_t dim = 0; dim < a.dims(); ++dim) {
-    const Range &left = a.range(dim, rankOfA), &right = b.range(dim, rankOfB);
-    product *= std::max<int64_t>(0, std::min(left.end, right.end) - std::max(left.begin, right.begin));
-  }
-  return product;
-}
+} // namespace
 
 int64_t receivedElements(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape) {
-  LocalBoxes source(from, shape), target(to, shape);
-  int64_t most = 0;
-  for (int64_t rank = 0; rank < target.devices(); ++rank)
-    most = std::max(most, target.elements(rank) - commonElements(source, rank, target, rank));
-  return most;
+  auto common = overCommonMatrix(from, to);
+  if (!common || common->first.axes.size() > mostAxes || shape.size() > mostDims)
+    return receivedByRank(from, to, shape);
+  return Lacking(common->first.axes, shape).most(listsOf(common->first), listsOf(common->second));
 }
 
 bool slicesLocally(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape) {

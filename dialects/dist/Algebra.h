@@ -20,25 +20,6 @@ std::optional<std::pair<Sharding, Sharding>> overCommonMatrix(const Sharding &a,
 /// True if both place all elements alike on every shape.
 bool samePlacement(const Sharding &a, const Sharding &b);
 
-/// The boxes of all ranks, computed once: localBox without its allocations.
-class LocalBoxes {
-public:
-  LocalBoxes(const Sharding &sharding, const std::vector<int64_t> &shape);
-  const Range &range(size_t dim, int64_t rank) const { return boundaries[dim][piece[dim][rank]]; }
-  int64_t elements(int64_t rank) const;
-  Box box(int64_t rank) const;
-  int64_t devices() const { return count; }
-  size_t dims() const { return piece.size(); }
-
-private:
-  int64_t count;
-  std::vector<std::vector<int32_t>> piece;    // [dimension][rank]
-  std::vector<std::vector<Range>> boundaries; // [dimension][piece]
-};
-
-/// Number of elements that both ranks hold; both tables are of one shape.
-int64_t commonElements(const LocalBoxes &a, int64_t rankOfA, const LocalBoxes &b, int64_t rankOfB);
-
 /// True if no rank needs anything that it does not hold: the move is a local slice. Partial axes are not looked at.
 bool slicesLocally(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape);
 

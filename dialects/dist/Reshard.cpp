@@ -1,7 +1,7 @@
 #include "dialects/dist/Reshard.h"
 
-#include "dialects/dist/ReshardSearch.h"
-#include "runtime/plan/Refinement.h"
+#include "dialects/dist/reshard/Search.h"
+#include "runtime/plan/RankClasses.h"
 
 #include <algorithm>
 #include <cassert>
@@ -13,20 +13,22 @@ namespace {
 using Shape = std::vector<int64_t>;
 using Steps = std::vector<ReshardStep>;
 
-/// True if the boxes of the target are the boxes of the source in another order.
+/// True if the boxes of the target are the boxes of the source in another order. All classes of ranks are of one size.
 bool permutes(const Sharding &from, const Sharding &to, const Shape &shape) {
-  LocalBoxes source(from, shape), target(to, shape);
-  auto sorted = [](const LocalBoxes &boxes) {
+  RankClasses classes(from.devices());
+  classes.addPieces(from);
+  classes.addPieces(to);
+  auto sorted = [&](const Sharding &sharding) {
     std::vector<std::vector<int64_t>> list;
-    for (int64_t rank = 0; rank < boxes.devices(); ++rank) {
+    for (int64_t rank : classes.ranks()) {
       auto &bounds = list.emplace_back();
-      for (const Range &range : boxes.box(rank))
+      for (const Range &range : sharding.localBox(shape, rank))
         bounds.insert(bounds.end(), {range.begin, range.end});
     }
     std::sort(list.begin(), list.end());
     return list;
   };
-  return sorted(source) == sorted(target);
+  return sorted(from) == sorted(to);
 }
 
 Steps withoutCommonMatrix(const Sharding &from, const Sharding &to, const Shape &shape, const ReshardOptions &options) {
@@ -35,54 +37,6 @@ Steps withoutCommonMatrix(const Sharding &from, const Sharding &to, const Shape 
   Steps steps = planCompletion(from.canonical(), shape);
   steps.push_back(exchangeAmongAll(steps.empty() ? from : steps.back().after, to, shape));
   return steps;
-}
-
-/// Device counts with at most this many prime factors are searched over single prime axes, where a part of an axis may
-/// move alone.
-constexpr size_t fewPrimes = 4;
-
-std::vector<int64_t> primeFactors(int64_t n) {
-  std::vector<int64_t> factors;
-  for (int64_t p = 2; n > 1; ++p)
-    for (; n % p == 0; n /= p)
-      factors.push_back(p);
-  return factors;
-}
-
-/// Every way of writing the axes of a matrix as prime axes: 6 is 2 x 3 and 3 x 2.
-std::vector<std::vector<int64_t>> primeMatrices(const std::vector<int64_t> &matrix) {
-  std::vector<std::vector<int64_t>> result{{}};
-  for (int64_t axis : matrix) {
-    std::vector<std::vector<int64_t>> longer;
-    std::vector<int64_t> primes = primeFactors(axis);
-    do
-      for (std::vector<int64_t> front : result) {
-        front.insert(front.end(), primes.begin(), primes.end());
-        longer.push_back(std::move(front));
-      }
-    while (std::next_permutation(primes.begin(), primes.end()));
-    result = std::move(longer);
-  }
-  return result;
-}
-
-/// The best over all matrices that the axes are searched in; nothing where the two sides have no common one.
-std::optional<Steps> search(const Sharding &from, const Sharding &to, const Shape &shape, size_t elementBytes,
-                            const MachineModel &machine, const ReshardOptions &options) {
-  auto common = overCommonMatrix(from, to);
-  if (!common)
-    return std::nullopt;
-  std::vector<std::vector<int64_t>> matrices{common->first.axes};
-  if (primeFactors(from.devices()).size() <= fewPrimes)
-    matrices = primeMatrices(common->first.axes);
-  std::optional<Steps> best;
-  for (const std::vector<int64_t> &matrix : matrices) {
-    auto steps = searchReshard(refine(common->first, matrix), refine(common->second, matrix), shape, elementBytes,
-                               machine, options);
-    if (steps && (!best || reshardUs(*steps, elementBytes, machine) < reshardUs(*best, elementBytes, machine)))
-      best = std::move(steps);
-  }
-  return best;
 }
 
 /// Canonical shardings; in groups, neighbouring axes that are both in or both out are merged, so that equal groups are
@@ -106,7 +60,7 @@ std::vector<ReshardStep> planReshard(const Sharding &from, const Sharding &to, c
     return {};
   if (!from.isPartial() && slicesLocally(from, to, shape))
     return {{.after = to, .receivedElements = elementCount(to.capacity(shape))}};
-  std::optional<Steps> searched = search(from, to, shape, elementBytes, machine, options);
+  std::optional<Steps> searched = searchReshard(from, to, shape, elementBytes, machine, options);
   Steps steps = searched ? std::move(*searched) : withoutCommonMatrix(from, to, shape, options);
   simplify(steps);
   steps.back().after = to;

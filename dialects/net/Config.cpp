@@ -1,7 +1,7 @@
-// readConfig and the blocks dataset, train and checkpoint. The context block is in ConfigContext.cpp.
+// readConfig and the blocks dataset and checkpoint. The others are in ConfigTrain.cpp and ConfigContext.cpp.
 #include "dialects/net/ConfigBlocks.h"
 
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 #include "dialects/net/Suggest.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -188,137 +188,6 @@ bool readDataset(Fields &fields, DatasetConfig &dataset) {
     emitWarning(fields.keyLocation("shuffle")) << "'shuffle' has nothing to do: the batches are random";
   if (fields.ok() && dataset.source == "Npy" && !dataset.shuffle && fields.get("seed"))
     emitWarning(fields.keyLocation("seed")) << "'seed' has nothing to do: the samples are not shuffled";
-  return fields.ok();
-}
-
-//===----------------------------------------------------------------------===//
-// train
-//===----------------------------------------------------------------------===//
-
-/// Arguments without a name, in MindSpore's order behind the parameters.
-static DictionaryAttr withPositional(const CallValue &call, ArrayRef<StringRef> order, Fields &fields) {
-  NamedAttrList named(call.named);
-  for (auto [index, value] : enumerate(call.args)) {
-    if (index >= order.size() || named.get(order[index])) {
-      emitError(fields.valueLocation("optimizer"))
-          << "'" << call.callee << "' cannot take " << call.args.size() << " arguments without a name here";
-      fields.markWrong();
-      break;
-    }
-    named.set(order[index], value);
-  }
-  return named.getDictionary(call.named.getContext());
-}
-
-static void readOptimizer(Fields &fields, OptimizerConfig &optimizer) {
-  Attribute value = fields.get("optimizer");
-  std::optional<CallValue> call = value ? asCall(value) : std::nullopt;
-  static const StringRef known[] = {"SGD", "Momentum"};
-  static const StringRef later[] = {"Adam", "AdamW", "AdamWeightDecay", "Lamb", "LARS", "RMSProp", "Adagrad", "Ftrl"};
-  if (!call) {
-    if (auto word = dyn_cast_or_null<StringAttr>(value); word && is_contained(known, word.getValue())) {
-      InFlightDiagnostic diagnostic = emitError(fields.valueLocation("optimizer"))
-                                      << "'" << word.getValue() << "' needs its arguments";
-      addHelp(diagnostic, "write " + word.getValue() + "(learning_rate: 0.1" +
-                              (word.getValue() == "SGD" ? ")" : ", momentum: 0.9)"));
-      return fields.markWrong();
-    }
-    emitError(value ? fields.valueLocation("optimizer") : optimizer.location)
-        << "the train block needs 'optimizer: Momentum(learning_rate: 0.1, momentum: 0.9)' or another optimizer";
-    return fields.markWrong();
-  }
-  if (!is_contained(known, call->callee)) {
-    InFlightDiagnostic diagnostic = emitError(fields.valueLocation("optimizer"));
-    diagnostic << (is_contained(later, call->callee) ? "optimizer '" + call->callee.str() + "' is not in this version"
-                                                     : "unknown optimizer '" + call->callee.str() + "'")
-               << ": expected SGD or Momentum";
-    if (!is_contained(later, call->callee))
-      addSuggestion(diagnostic, call->callee, known);
-    return fields.markWrong();
-  }
-  optimizer.location = fields.valueLocation("optimizer");
-  bool sgd = call->callee == "SGD";
-  optimizer.kind = sgd ? OptimizerConfig::Kind::SGD : OptimizerConfig::Kind::Momentum;
-  DictionaryAttr named = withPositional(*call, sgd ? ArrayRef<StringRef>{"learning_rate"}
-                                                   : ArrayRef<StringRef>{"learning_rate", "momentum"}, fields);
-  Fields arguments = fields.arguments("optimizer", CallValue{call->callee, call->args, named});
-  if (Attribute rate = named.get("learning_rate"); rate && asCall(rate)) {
-    emitError(arguments.valueLocation("learning_rate"))
-        << "learning rate schedule '" << asCall(rate)->callee << "' is not in this version: expected a number";
-    arguments.get("learning_rate");
-    arguments.markWrong();
-  } else {
-    arguments.number("learning_rate", optimizer.learningRate, 0);
-  }
-  arguments.number("momentum", optimizer.momentum, 0);
-  arguments.number("weight_decay", optimizer.weightDecay, 0);
-  arguments.number("loss_scale", optimizer.lossScale, 0);
-  arguments.boolean("nesterov", optimizer.nesterov);
-  arguments.boolean("use_nesterov", optimizer.nesterov);
-  if (named.get("nesterov") && named.get("use_nesterov")) {
-    InFlightDiagnostic diagnostic = emitError(arguments.keyLocation("use_nesterov"))
-                                    << "'use_nesterov' and 'nesterov' are the same";
-    diagnostic.attachNote(arguments.keyLocation("nesterov")) << "the other one is here";
-    arguments.markWrong();
-  }
-  if (sgd)
-    arguments.number("dampening", optimizer.dampening, 0);
-  if (arguments.ok() && optimizer.dampening != 0 && optimizer.momentum == 0)
-    emitWarning(arguments.keyLocation("dampening")) << "'dampening' has nothing to do: there is no momentum";
-  arguments.finish();
-  for (StringRef needed : {"learning_rate", "momentum"})
-    if (arguments.ok() && !sgd && !named.get(needed)) { // a misspelled key is one mistake
-      emitError(optimizer.location) << "'Momentum' needs '" << needed << "'";
-      arguments.markWrong();
-    }
-  if (arguments.ok() && optimizer.lossScale <= 0) {
-    emitError(arguments.valueLocation("loss_scale")) << "'loss_scale' has to be greater than 0";
-    arguments.markWrong();
-  }
-  if (!arguments.ok())
-    fields.markWrong();
-}
-
-static void readLogEvery(Fields &fields, TrainConfig &train) {
-  Attribute value = fields.get("log_every");
-  if (std::optional<int64_t> number = value ? asInteger(value) : std::nullopt; number && *number >= 0)
-    train.logEvery = std::to_string(*number);
-  else if (auto word = dyn_cast_or_null<StringAttr>(value); word && word.getValue() == "epoch")
-    train.logEvery = "epoch";
-  else if (value) {
-    emitError(fields.valueLocation("log_every")) << "'log_every' expects a number of steps, 0 or epoch, found '"
-                                                 << valueText(value) << "'";
-    fields.markWrong();
-  }
-  bool sink = false;
-  fields.boolean("dataset_sink_mode", sink);
-  if (sink && value)
-    emitWarning(fields.keyLocation("dataset_sink_mode"))
-        << "'dataset_sink_mode' has nothing to do: 'log_every' says what is printed";
-  if (sink && train.logEvery.empty())
-    train.logEvery = "epoch";
-}
-
-bool readTrain(Fields &fields, TrainConfig &train) {
-  train.optimizer.location = train.location;
-  readOptimizer(fields, train.optimizer);
-  fields.word("minimize", train.minimize);
-  if (fields.ok() && train.minimize.empty()) {
-    InFlightDiagnostic diagnostic = emitError(train.location) << "the train block does not say what to minimize";
-    addHelp(diagnostic, "add 'minimize: loss', where loss is a result of the network");
-    fields.markWrong();
-  }
-  fields.integer("epochs", train.epochs, 1);
-  fields.integer("steps", train.steps, 1);
-  if (fields.ok() && fields.get("epochs") && train.steps) {
-    emitError(fields.keyLocation("epochs")) << "'epochs' has no effect: 'steps' says where training ends";
-    fields.markWrong();
-  }
-  fields.integer("seed", train.seed);
-  readLogEvery(fields, train);
-  fields.unsupported("clip_global_norm", "gradients are not clipped yet");
-  fields.unsupported("metrics", "metrics are not computed yet");
-  fields.finish();
   return fields.ok();
 }
 

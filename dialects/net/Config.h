@@ -9,8 +9,10 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Location.h"
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace msc::net {
@@ -36,27 +38,52 @@ struct DatasetConfig {
   mlir::Location location;
 };
 
-/// `optimizer: Momentum(...)` of the train block, with MindSpore's argument names and defaults.
+/// A number that depends on the step, such as a learning rate: `kind` and `values` as in plan.proto's Schedule.
+struct ScheduleConfig {
+  std::string kind = "constant";
+  std::vector<double> values;
+  uint64_t warmup = 0; ///< steps of the linear rise to the first value; the schedule begins behind them
+};
+
+/// `optimizer: Momentum(...)` of the train block. See dialects/net/Optimizers.h for the optimizers and their arguments.
 struct OptimizerConfig {
-  enum class Kind { SGD, Momentum };
-  Kind kind = Kind::SGD;
-  double learningRate = 0.1;
-  double momentum = 0;
-  double dampening = 0;
-  double weightDecay = 0;
-  double lossScale = 1;
-  bool nesterov = false;
+  std::string name;                     ///< "Momentum"
+  ScheduleConfig learningRate;
+  std::map<std::string, double> numbers; ///< the other arguments, defaults filled in; 0 and 1 are false and true
+  std::optional<std::vector<std::string>> noDecay; ///< patterns of parameters without weight decay; absent: the default
   mlir::Location location;
+
+  double number(const std::string &argument) const { return numbers.at(argument); }
+  bool flag(const std::string &argument) const { return numbers.at(argument) != 0; }
+};
+
+/// What the loss is multiplied by so that small gradients do not vanish; gradients are divided by it again.
+struct LossScaleConfig {
+  double scale = 1;       ///< of the first step
+  bool dynamic = false;   ///< divided by `factor` on overflow, multiplied by it after `window` steps without
+  double factor = 2;
+  uint64_t window = 2000;
+};
+
+/// What becomes of gradients before the optimizer takes them, in this order.
+struct GradientConfig {
+  LossScaleConfig lossScale;
+  uint64_t accumulateSteps = 1;                      ///< batches whose gradients make one update, as their mean
+  std::optional<std::pair<double, double>> clipValue; ///< least and largest element
+  double clipGlobalNorm = 0;                         ///< largest norm of all gradients together; 0: any
 };
 
 /// `train {...}`: what is minimized, how, and for how long.
 struct TrainConfig {
   OptimizerConfig optimizer;
+  GradientConfig gradients;
   std::string minimize;       ///< name of the network's result
   uint64_t epochs = 1;
   uint64_t steps = 0;         ///< total; 0: epochs times the steps of the dataset
   uint64_t seed = 1;          ///< of initial values
   std::string logEvery;       ///< "", "epoch" or a number of steps
+  std::string ampLevel = "O0"; ///< of mixed precision: "O0" to "O3"
+  std::string ampType = "f16"; ///< "f16" or "bf16"
   mlir::Location location;
 };
 
@@ -123,6 +150,9 @@ struct ConfigOverride {
   std::string key;
   std::string text;
 };
+
+/// What a train block says about the update, in one text: equal texts mean equal updates.
+std::string updateText(const TrainConfig &train);
 
 /// Name of the module attribute (i64) that holds the number of devices; the frontend sets it.
 inline constexpr llvm::StringLiteral devicesAttributeName = "net.devices";

@@ -51,6 +51,8 @@ public:
   /// Keys that are understood but cannot be honoured: an error with the reason. Messages do not offer them.
   void unsupported(llvm::StringRef key, llvm::StringRef reason);
   void finish();
+  /// Reports that the value of `key` is not what it takes, such as "a number from 0 up".
+  void wrongKind(llvm::StringRef key, mlir::Attribute found, llvm::StringRef expected);
   /// Remembers a field that a flag over another one sets aside; it is not part of what counts.
   void setAside(llvm::StringRef key) { aside.push_back(key.str()); }
   llvm::ArrayRef<std::string> setAsides() const { return aside; }
@@ -66,7 +68,6 @@ public:
   llvm::ArrayRef<mlir::NamedAttribute> all() const { return fields.getValue(); }
 
 private:
-  void wrongKind(llvm::StringRef key, mlir::Attribute found, llvm::StringRef expected);
   mlir::Location locationOf(const std::string &key) const;
 
   mlir::DictionaryAttr fields;

@@ -61,7 +61,7 @@ llvm::ArrayRef<ContextOption> contextOptions() {
       {"auto_pipeline", Effect::OnlyDefault, "false", kNoPipeline},
       {"pipeline_result_broadcast", Effect::OnlyDefault, "false", kNoPipeline},
       {"pipeline_config", Effect::Unsupported, "", kNoPipeline},
-      {"grad_accumulation_step", Effect::OnlyDefault, "1", "gradients of several batches are not accumulated"},
+      {"grad_accumulation_step", Effect::OnlyDefault, "1", "write 'accumulate_steps' in the train block"},
       {"enable_parallel_optimizer", Effect::OnlyDefault, "false", kNoOptimizerSharding},
       {"parallel_optimizer_config", Effect::Unsupported, "", kNoOptimizerSharding},
       {"optimizer_weight_shard_size", Effect::Unsupported, "", kNoOptimizerSharding},

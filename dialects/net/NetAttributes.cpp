@@ -1,6 +1,6 @@
 #include "dialects/net/NetAttributes.h"
 
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 
 using namespace mlir;
 
@@ -165,6 +165,7 @@ void setStrategyOrigin(Operation *op, StringRef origin) {
 
 void clearStrategy(Operation *op) {
   op->removeAttr(kInStrategy);
+  op->removeAttr(kOutStrategy);
   op->removeAttr(kOrigin);
 }
 

@@ -61,7 +61,8 @@ class Net_Operator<string mnemonic, list<string> inputs, list<string> outputs, l
         ::mlir::MLIRContext *context, ::std::optional<::mlir::Location> location, ::mlir::ValueRange operands,
         ::mlir::DictionaryAttr attributes, ::mlir::OpaqueProperties properties, ::mlir::RegionRange regions,
         ::llvm::SmallVectorImpl<::mlir::Type> &inferredReturnTypes) {
-      ::msc::net::Inference at{location, getOperationName().drop_front(4), operands, inputNames(), context};
+      ::msc::net::Inference at{location, getOperationName().drop_front(4), operands, inputNames(), context,
+                               $cppClass::hasTrait<::mlir::OpTrait::VariadicOperands>()};
       if (::llvm::failed(at.checkOperandCount()))
         return ::llvm::failure();
       // The operator may not exist yet: defaults are filled in when it does.
@@ -108,9 +109,18 @@ defvar Net_Generic = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLina
 defvar Net_GenericOrEpilogue = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg", "epilogueKind"]>;
 defvar Net_NotGeneric = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind"]>;
 defvar Net_Expanded = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind", "expand"]>;
+defvar Net_CopiesRegions = DeclareOpInterfaceMethods<Net_RegionsInterface, ["copyRegions"]>;
+defvar Net_CopiesAndFills = DeclareOpInterfaceMethods<Net_RegionsInterface, ["copyRegions", "fillValue"]>;
 // A kernel of the runtime registered under the operator's name: runtime/plan/calls, runtime/device/cpu/calls.
 defvar Net_Library = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind"]>;
 defvar Net_InPlace = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg", "inPlaceResults"]>;
+
+// What mixed precision does with an operator: the first kind gains from narrow operands (products), norms keep f32 below
+// level O3, losses at every level. All others follow their operands.
+class Net_PrecisionTrait<string name> : NativeOpTrait<name> { let cppNamespace = "::msc::net"; }
+def Net_NarrowOperands : Net_PrecisionTrait<"NarrowOperands">;
+def Net_IsNorm : Net_PrecisionTrait<"IsNorm">;
+def Net_IsLoss : Net_PrecisionTrait<"IsLoss">;
 
 // For `gradient` of piecewise constant operators: every gradient is zero.
 defvar Net_ZeroGradient = [{
@@ -157,6 +167,25 @@ class Net_Pointwise<string mnemonic, list<string> inputs, list<Trait> traits = [
       ::llvm::append_range(results, ::msc::net::buildPointwise(builder, getLoc(), operands, resultTypes, body));
       return ::llvm::success();
     }
+  }];
+}
+
+// An operator that copies boxes of elements. It brings `infer` and `copyRegions`; all else follows.
+class Net_RegionCopy<string mnemonic, list<string> inputs, list<string> outputs, Trait regions = Net_CopiesRegions>
+    : Net_Operator<mnemonic, inputs, outputs, [Net_Differentiable, Net_Rule, Net_OwnCost, Net_NotGeneric, regions]> {
+  let definitions = [{
+    ::llvm::LogicalResult $cppClass::buildGradient(
+        ::mlir::OpBuilder &builder, ::mlir::ValueRange resultGradients, const ::llvm::SmallBitVector &wanted,
+        ::llvm::MutableArrayRef<::mlir::Value> operandGradients) {
+      ::msc::net::buildRegionsGradient(*this, builder, resultGradients, wanted, operandGradients);
+      return ::llvm::success();
+    }
+    ::msc::net::ShardingRule $cppClass::shardingRule() { return ::msc::net::regionsRule(*this); }
+    ::msc::net::OperatorCost $cppClass::cost(::llvm::ArrayRef<::std::vector<int64_t>>,
+                                             ::llvm::ArrayRef<::std::vector<int64_t>> resultShapes) {
+      return ::msc::net::copyCost(*this, resultShapes);
+    }
+    ::msc::net::LoweringKind $cppClass::loweringKind() { return ::msc::net::LoweringKind::Regions; }
   }];
 }
 

@@ -17,9 +17,15 @@ using namespace msc::net;
 
 #include "dialects/net/NetDialect.cpp.inc"
 #define GET_OP_CLASSES
+#include "dialects/net/Structure.cpp.inc"
+#define GET_OP_CLASSES
 #include "dialects/net/NetOps.cpp.inc"
 
 void NetDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/net/Structure.cpp.inc"
+      >();
   addOperations<
 #define GET_OP_LIST
 #include "dialects/net/NetOps.cpp.inc"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dialects/net/ShardingRule.h"
+#include "runtime/plan/CopyRegion.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -19,6 +20,7 @@ enum class AttributeKind {
   Float,    ///< 0.1 or 1 -> FloatAttr f64
   String,   ///< word or "text" -> StringAttr
   IntTuple, ///< 3 or (0, 1) -> DenseI64ArrayAttr
+  IntPairs, ///< ((1, 2), (0, 0)) -> DenseI64ArrayAttr of all numbers, an even count
   Type,     ///< f32, float32, Float32 -> TypeAttr
 };
 
@@ -48,7 +50,14 @@ double elementBytes(mlir::Type tensor);
 OperatorCost defaultCost(mlir::Operation *op, llvm::ArrayRef<std::vector<int64_t>> operandShapes,
                          llvm::ArrayRef<std::vector<int64_t>> resultShapes);
 
-enum class LoweringKind { Generic, MatMul, View, Expanded, Library };
+/// Mixed precision gives the operator bf16 or f16 operands from level O1 on.
+template <typename Operator> class NarrowOperands : public mlir::OpTrait::TraitBase<Operator, NarrowOperands> {};
+/// A norm: mixed precision keeps it in f32 below level O3.
+template <typename Operator> class IsNorm : public mlir::OpTrait::TraitBase<Operator, IsNorm> {};
+/// A loss: mixed precision keeps it in f32 at every level.
+template <typename Operator> class IsLoss : public mlir::OpTrait::TraitBase<Operator, IsLoss> {};
+
+enum class LoweringKind { Generic, MatMul, View, Regions, Expanded, Library };
 
 enum class EpilogueKind {
   None,

@@ -1,7 +1,7 @@
 // Repeats: their rounds, the names in them, and how they are put one after the other.
 #pragma once
 
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 
 namespace msc::net {
 

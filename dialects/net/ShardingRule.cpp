@@ -31,7 +31,7 @@ std::string listText(const ShardingRule &rule, const std::vector<std::vector<Dim
   return "(" + llvm::join(llvm::map_range(list, [&](const auto &dims) { return dimsText(rule, dims); }), ", ") + ")";
 }
 
-/// ", reduce k", ", max k", ", whole k", ", halo k", ", k by 32"; nothing for PassThrough.
+/// ", reduce k", ", max k", ", whole k", ", halo k", ", exchange k", ", k by 32"; nothing for PassThrough.
 std::string kindText(const Factor &factor) {
   switch (factor.kind) {
   case FactorKind::PassThrough:
@@ -43,6 +43,8 @@ std::string kindText(const Factor &factor) {
     return ", whole " + factor.name;
   case FactorKind::Halo:
     return ", halo " + factor.name;
+  case FactorKind::Exchanged:
+    return ", exchange " + factor.name;
   case FactorKind::Blocked:
     return ", " + factor.name + " by " + std::to_string(factor.block);
   }

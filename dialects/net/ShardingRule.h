@@ -19,6 +19,8 @@ enum class FactorKind {
   Reduction,   ///< cutting it leaves a partial result that has to be completed with `reduce`
   Replicated,  ///< cannot be cut: every rank needs it whole; `reason` says why
   Halo,        ///< can be cut with exchange of neighbouring elements
+  Exchanged,   ///< dimensions between which elements change the place, and which may differ in size: cutting it cuts all of
+               ///< them, and elements move between ranks within the operator
   Blocked,     ///< can be cut only at multiples of `block` elements: pieces * block has to divide `size`
 };
 
@@ -26,7 +28,8 @@ enum class FactorKind {
 struct Factor {
   std::string name;                                ///< a letter or word, unique within the rule
   int64_t size = 1;                                ///< global size, >= 0; Blocked: in elements of the merged group,
-                                                   ///< which may be more than a dimension that carries it has
+                                                   ///< which may be more than a dimension that carries it has;
+                                                   ///< Exchanged: of the smallest dimension that carries it
   FactorKind kind = FactorKind::PassThrough;
   msc::ReduceKind reduce = msc::ReduceKind::Sum;   ///< Reduction only
   int64_t block = 1;                               ///< Blocked only

@@ -1,5 +1,5 @@
 // What holds operators together: verifiers, and helpers on whole networks.
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"

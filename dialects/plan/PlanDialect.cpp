@@ -61,6 +61,18 @@ LogicalResult LaunchOp::verify() {
   return success();
 }
 
+static LogicalResult verifyRegionLists(Operation *op, std::optional<ArrayAttr> regions, size_t sources) {
+  if (regions && regions->size() != sources)
+    return op->emitOpError() << "has " << regions->size() << " lists of regions for " << sources << " sources";
+  return success();
+}
+
+LogicalResult CopyOp::verify() {
+  if (getSources().size() != 1 && !getRegions())
+    return emitOpError("copies ") << getSources().size() << " sources without regions";
+  return verifyRegionLists(*this, getRegions(), getSources().size());
+}
+
 LogicalResult CallOp::verify() {
   if (getTargets().empty() || getTasks() < 1)
     return emitOpError("needs a result and at least 1 task");
@@ -70,7 +82,7 @@ LogicalResult CallOp::verify() {
 LogicalResult CollectiveOp::verify() {
   if (getSources().empty() || getReasons().size() != getSources().size() || getBytes().size() != getSources().size() || getForOperators().size() != getSources().size())
     return emitOpError("needs a reason, bytes and an operator for each of its ") << getSources().size() << " tensors";
-  return success();
+  return verifyRegionLists(*this, getRegions(), getSources().size());
 }
 
 bool msc::plan_ir::isStep(Operation *op) {
@@ -101,7 +113,7 @@ Access msc::plan_ir::accessOf(Operation *step) {
         access.writes.append(op.getTargets().begin(), op.getTargets().end());
       })
       .Case([&](CopyOp op) {
-        access.reads = {op.getSource()};
+        access.reads.append(op.getSources().begin(), op.getSources().end());
         access.writes = {op.getTarget()};
       })
       .Case([&](CollectiveOp op) {

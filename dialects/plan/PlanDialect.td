@@ -108,9 +108,16 @@ def Plan_CallOp : Op<Plan_Dialect, "call", [AttrSizedOperandSegments]> {
 }
 
 def Plan_CopyOp : Op<Plan_Dialect, "copy", []> {
-  let summary = "copies what the target holds out of this rank's source";
-  let arguments = (ins Plan_BufferType:$source, Plan_BufferType:$target, StrAttr:$step_op);
-  let assemblyFormat = "$step_op `(` $source `)` `->` $target attr-dict";
+  let summary = "copies within this rank: what the target holds out of the source, or regions";
+  let description = [{
+    Without `regions`, source and target are one tensor and the target's box lies within the source's. With them,
+    `regions[i]` lists what is copied out of source i (msc::flattened, operands without meaning); `fill` is the value of all
+    other elements, absent where there are none.
+  }];
+  let arguments = (ins Variadic<Plan_BufferType>:$sources, Plan_BufferType:$target, StrAttr:$step_op,
+                       OptionalAttr<ArrayAttr>:$regions, OptionalAttr<F64Attr>:$fill);
+  let assemblyFormat = "$step_op `(` $sources `)` `->` $target attr-dict";
+  let hasVerifier = 1;
 }
 
 def Plan_FillOp : Op<Plan_Dialect, "fill", []> {
@@ -121,11 +128,14 @@ def Plan_FillOp : Op<Plan_Dialect, "fill", []> {
 
 def Plan_CollectiveOp : Op<Plan_Dialect, "collective", [SameVariadicOperandSize]> {
   let summary = "one collective of one or more tensors; complete when the step ends unless `asynchronous`";
-  let description = [{ Sources, targets, reasons, bytes and the operators that need them go together; the time is of all. }];
+  let description = [{
+    Sources, targets, reasons, bytes and the operators that need them go together; the time is of all. An Exchange may have
+    `regions`, one list per source, and `fill` as a copy has them; then several sources may have one target.
+  }];
   let arguments = (ins StrAttr:$step_op, Variadic<Plan_BufferType>:$sources, Variadic<Plan_BufferType>:$targets,
                        DenseI64ArrayAttr:$group_matrix, DenseI32ArrayAttr:$group_axes, I64Attr:$reduction,
                        BoolAttr:$asynchronous, StrArrayAttr:$reasons, DenseI64ArrayAttr:$bytes, F64Attr:$predicted_us,
-                       StrArrayAttr:$for_operators);
+                       StrArrayAttr:$for_operators, OptionalAttr<ArrayAttr>:$regions, OptionalAttr<F64Attr>:$fill);
   let assemblyFormat = [{ $step_op `(` $sources `)` `->` $targets `group` $group_matrix `axes` $group_axes `reduction` $reduction
     `asynchronous` $asynchronous `reasons` $reasons `bytes` $bytes `predicted_us` $predicted_us `for` $for_operators attr-dict }];
   let hasVerifier = 1;

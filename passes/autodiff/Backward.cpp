@@ -1,5 +1,6 @@
 // Reverse accumulation. A value is *active* if it depends on a trained parameter through float values, *needed* if the
 // loss depends on it, and *wanted* if both hold: only wanted values get gradients.
+#include "dialects/net/NetOps.h"
 #include "passes/autodiff/Passes.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -39,8 +40,8 @@ DenseSet<Value> neededValues(Block &block, ValueRange values) {
 
 class Backward {
 public:
-  Backward(NetworkOp network, Value loss)
-      : block(network.getBody().front()), loss(loss), builder(getReturn(network)), active(activeValues(block)),
+  Backward(NetworkOp network, Value loss, const LossScaleConfig &scale)
+      : block(network.getBody().front()), loss(loss), scale(scale), builder(getReturn(network)), active(activeValues(block)),
         needed(neededValues(block, loss)), used(neededValues(block, getReturn(network).getValues())) {}
 
   FailureOr<autodiff::ParameterGradients> run() {
@@ -58,13 +59,30 @@ public:
 private:
   bool isWanted(Value value) const { return active.contains(value) && needed.contains(value); }
 
-  /// The gradient of the loss with respect to itself.
+  /// The gradient of the loss with respect to itself, times the loss scale.
   void seed() {
     Operation *producer = loss.getDefiningOp();
     Operation *last = lastOperator();
-    Value one = scalarLike(builder, loss.getLoc(), 1, loss);
-    contributions[loss].push_back(one);
+    Value seed = scale.dynamic ? scaleState() : scalarLike(builder, loss.getLoc(), scale.scale, loss);
+    if (seed.getType() != loss.getType())
+      seed = builder.create<CastOp>(loss.getLoc(), seed, cast<RankedTensorType>(loss.getType()).getElementType());
+    contributions[loss].push_back(seed);
     tagFrom(last, producer);
+  }
+
+  /// The state that holds a dynamic loss scale, behind all parameters.
+  Value scaleState() {
+    OpBuilder::InsertionGuard guard(builder);
+    auto params = block.getOps<ParamOp>();
+    builder.setInsertionPointToStart(&block);
+    for (ParamOp param : params)
+      builder.setInsertionPointAfter(param);
+    auto number = [&](double value) { return builder.getF64FloatAttr(value); };
+    auto initializer = builder.getDictionaryAttr({builder.getNamedAttr("a", number(scale.scale)), builder.getNamedAttr("b", number(0)),
+                                                  builder.getNamedAttr("kind", builder.getStringAttr("constant"))});
+    return builder.create<ParamOp>(loss.getLoc(), RankedTensorType::get({}, builder.getF32Type()),
+                                   builder.getStringAttr("loss_scale"), initializer, builder.getBoolAttr(false),
+                                   builder.getStringAttr(""), builder.getStringAttr(""));
   }
 
   /// Builds the gradients of the operands that are wanted.
@@ -191,6 +209,7 @@ private:
 
   Block &block;
   Value loss;
+  const LossScaleConfig &scale;
   OpBuilder builder;
   DenseSet<Value> active, needed, used;
   DenseMap<Value, SmallVector<Value>> contributions;
@@ -199,10 +218,11 @@ private:
 
 } // namespace
 
-FailureOr<autodiff::ParameterGradients> msc::autodiff::buildBackward(NetworkOp network, StringRef loss) {
+FailureOr<autodiff::ParameterGradients> msc::autodiff::buildBackward(NetworkOp network, StringRef loss,
+                                                                   const LossScaleConfig &scale) {
   FailureOr<Value> value = findLoss(network, loss);
   if (failed(value))
     return failure();
   numberOperators(network);
-  return Backward(network, *value).run();
+  return Backward(network, *value, scale).run();
 }

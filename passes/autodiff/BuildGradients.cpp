@@ -5,6 +5,7 @@
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/Support/GlobPattern.h"
 
 namespace msc::autodiff {
 #define GEN_PASS_DEF_BUILDGRADIENTS
@@ -87,13 +88,14 @@ static void nameGradients(const autodiff::ParameterGradients &gradients) {
       setValueNames(op, StringRef("grad:" + parameter.getDefiningOp<ParamOp>().getName().str()));
 }
 
-LogicalResult msc::autodiff::buildGradients(NetworkOp network, StringRef loss, const OptimizerConfig &optimizer,
+LogicalResult msc::autodiff::buildGradients(NetworkOp network, StringRef loss, const TrainConfig &train,
                                             ArrayRef<std::string> keep) {
-  FailureOr<ParameterGradients> gradients = buildBackward(network, loss);
+  FailureOr<ParameterGradients> gradients = buildBackward(network, loss, train.gradients.lossScale);
   if (failed(gradients))
     return failure();
   nameGradients(*gradients);
-  buildUpdate(network, *gradients, optimizer);
+  recomputeForward(network);
+  buildUpdate(network, *gradients, train);
   if (failed(buildStateUpdates(network)))
     return failure();
   if (failed(keepValues(network, *gradients, keep)))
@@ -112,10 +114,28 @@ static FailureOr<Config> readQuietly(ModuleOp module) {
 
 /// What no step of an optimizer can mean.
 static LogicalResult checkOptimizer(const OptimizerConfig &optimizer) {
-  if (!optimizer.nesterov || (optimizer.momentum > 0 && optimizer.dampening == 0))
+  if (optimizer.name != "SGD" && optimizer.name != "Momentum")
+    return success();
+  double momentum = optimizer.number("momentum"), dampening = optimizer.name == "SGD" ? optimizer.number("dampening") : 0;
+  if (!optimizer.flag("use_nesterov") || (momentum > 0 && dampening == 0))
     return success();
   return emitError(optimizer.location, "nesterov needs a momentum above 0 and no dampening, but they are ")
-         << optimizer.momentum << " and " << optimizer.dampening;
+         << momentum << " and " << dampening;
+}
+
+/// A pattern that spares no parameter is misspelt.
+static LogicalResult checkNoDecay(NetworkOp network, const OptimizerConfig &optimizer) {
+  for (const std::string &pattern : optimizer.noDecay.value_or(std::vector<std::string>())) {
+    llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(pattern);
+    bool matches = glob && llvm::any_of(network.getBody().front().getOps<ParamOp>(), [&](ParamOp param) {
+      return param.getTrained() && glob->match(param.getName());
+    });
+    llvm::consumeError(glob.takeError());
+    if (matches)
+      continue;
+    return emitError(optimizer.location) << "'no_decay' names no parameter by '" << pattern << "'";
+  }
+  return success();
 }
 
 /// A train block asks for something to train.
@@ -161,7 +181,9 @@ private:
     if (failed(checkTrained(network, config)))
       return failure();
     network.walk([](StateInterface op) { op.beginTraining(); });
-    return autodiff::buildGradients(network, loss.empty() ? config.minimize : loss, config.optimizer, kept);
+    if (failed(checkNoDecay(network, config.optimizer)))
+      return failure();
+    return autodiff::buildGradients(network, loss.empty() ? config.minimize : loss, config, kept);
   }
 };
 } // namespace

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "dialects/net/Config.h"
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
@@ -22,12 +22,19 @@ namespace msc::autodiff {
 /// Gradients of the trained parameters, in the order of their declaration.
 using ParameterGradients = llvm::MapVector<mlir::Value, mlir::Value>;
 
-/// Numbers the forward operators and appends the backward pass from the scalar result named `loss`.
-llvm::FailureOr<ParameterGradients> buildBackward(net::NetworkOp network, llvm::StringRef loss);
+/// Numbers the forward operators and appends the backward pass from the scalar result named `loss`. The gradients are those
+/// of the loss times its scale; a dynamic scale is a state called "loss_scale".
+llvm::FailureOr<ParameterGradients> buildBackward(net::NetworkOp network, llvm::StringRef loss,
+                                                  const net::LossScaleConfig &scale = {});
 
-/// Appends one step of the optimizer and a `net.update` per parameter. SGD with momentum is Momentum, with the state
-/// called alike. As in MindSpore, weight decay spares parameters whose name contains "beta" or "gamma".
-void buildUpdate(net::NetworkOp network, const ParameterGradients &gradients, const net::OptimizerConfig &optimizer);
+/// Puts copies of the forward operators marked `{recompute: true}` in front of the backward operators that read their
+/// results. The results of the copies have the same bits.
+void recomputeForward(net::NetworkOp network);
+
+/// Appends what the train block asks for behind the gradients: loss scale, accumulation, clipping, then one step of the
+/// optimizer and a `net.update` per parameter. SGD with momentum is Momentum, with the state called alike. As in MindSpore,
+/// weight decay spares parameters whose name contains "beta" or "gamma", unless `no_decay` says which.
+void buildUpdate(net::NetworkOp network, const ParameterGradients &gradients, const net::TrainConfig &train);
 
 /// Appends a `net.update` for every state that an operator of the forward network computes anew.
 llvm::LogicalResult buildStateUpdates(net::NetworkOp network);
@@ -40,7 +47,7 @@ llvm::LogicalResult keepValues(net::NetworkOp network, const ParameterGradients 
 void removeDeadOperators(net::NetworkOp network);
 
 /// All of it: backward, update, kept values, dead code.
-llvm::LogicalResult buildGradients(net::NetworkOp network, llvm::StringRef loss, const net::OptimizerConfig &optimizer,
+llvm::LogicalResult buildGradients(net::NetworkOp network, llvm::StringRef loss, const net::TrainConfig &train,
                                    llvm::ArrayRef<std::string> keep = {});
 
 } // namespace msc::autodiff

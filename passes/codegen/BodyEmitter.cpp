@@ -13,13 +13,16 @@ using llvm::Value;
 namespace arith = mlir::arith;
 namespace math_ = mlir::math;
 
+bool isNarrowFloat(mlir::Type type) { return type.isF16() || type.isBF16(); }
+
 bool isSupportedType(mlir::Type type) {
-  return type.isF32() || type.isF64() || type.isInteger(1) || type.isInteger(8) || type.isInteger(32) ||
+  return isNarrowFloat(type) || type.isF32() || type.isF64() || type.isInteger(1) || type.isInteger(8) || type.isInteger(32) ||
          type.isInteger(64) || type.isIndex();
 }
 
 bool isSupportedInBody(mlir::Operation &op) {
-  auto supported = [](mlir::Type type) { return isSupportedType(type); };
+  bool rounds = mlir::isa<arith::ConstantOp, arith::SelectOp, arith::ExtFOp, arith::TruncFOp, mlir::linalg::YieldOp>(op);
+  auto supported = [&](mlir::Type type) { return isSupportedType(type) && (rounds || !isNarrowFloat(type)); };
   if (!llvm::all_of(op.getOperandTypes(), supported) || !llvm::all_of(op.getResultTypes(), supported))
     return false;
   return mlir::isa<arith::ConstantOp, arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, arith::NegFOp,
@@ -53,7 +56,7 @@ unsigned bodyCost(mlir::Operation &op) {
 }
 
 llvm::Type *registerType(mlir::Type type, llvm::LLVMContext &context) {
-  if (type.isF32())
+  if (type.isF32() || isNarrowFloat(type))
     return llvm::Type::getFloatTy(context);
   if (type.isF64())
     return llvm::Type::getDoubleTy(context);
@@ -61,6 +64,8 @@ llvm::Type *registerType(mlir::Type type, llvm::LLVMContext &context) {
 }
 
 llvm::Type *memoryType(mlir::Type type, llvm::LLVMContext &context) {
+  if (isNarrowFloat(type))
+    return llvm::Type::getInt16Ty(context);
   return type.isInteger(1) ? llvm::Type::getInt8Ty(context) : registerType(type, context);
 }
 
@@ -71,7 +76,12 @@ llvm::Type *BodyEmitter::vectorType(mlir::Type element) {
 llvm::Constant *BodyEmitter::splat(mlir::TypedAttr value) {
   llvm::Type *type = vectorType(value.getType());
   if (auto number = mlir::dyn_cast<mlir::FloatAttr>(value))
-    return llvm::ConstantFP::get(type, number.getValue());
+  {
+    llvm::APFloat exact = number.getValue();
+    bool inexact; // never: registers hold every value of the types in memory
+    exact.convert(type->getScalarType()->getFltSemantics(), llvm::APFloat::rmNearestTiesToEven, &inexact);
+    return llvm::ConstantFP::get(type, exact);
+  }
   llvm::APInt bits = mlir::cast<mlir::IntegerAttr>(value).getValue();
   return llvm::ConstantInt::get(type, bits.zextOrTrunc(type->getScalarSizeInBits()));
 }
@@ -215,8 +225,8 @@ Value *BodyEmitter::emitCast(mlir::Operation &op, ArrayRef<Value *> v) {
     return builder.CreateIntrinsic(id, {type, v[0]->getType()}, {v[0]});
   };
   return llvm::TypeSwitch<mlir::Operation *, Value *>(&op)
-      .Case<arith::ExtFOp>([&](auto) { return builder.CreateFPExt(v[0], type); })
-      .Case<arith::TruncFOp>([&](auto) { return builder.CreateFPTrunc(v[0], type); })
+      .Case<arith::ExtFOp>([&](auto) { return v[0]->getType() == type ? v[0] : builder.CreateFPExt(v[0], type); })
+      .Case<arith::TruncFOp>([&](auto cast) { return narrow.round(v[0], cast.getResult().getType()); })
       .Case<arith::ExtSIOp>([&](auto) { return builder.CreateSExt(v[0], type); })
       .Case<arith::ExtUIOp>([&](auto) { return builder.CreateZExt(v[0], type); })
       .Case<arith::TruncIOp>([&](auto) { return builder.CreateTrunc(v[0], type); })

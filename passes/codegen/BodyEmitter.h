@@ -1,6 +1,7 @@
 // Turns the scalar body of a linalg.generic into straight-line LLVM IR on vectors: every f32 becomes <lanes x float>.
 #pragma once
 
+#include "passes/codegen/NarrowFloat.h"
 #include "passes/codegen/VectorMath.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -13,18 +14,21 @@ namespace msc::codegen {
 
 /// The operation is part of the vocabulary of scalar bodies.
 bool isSupportedInBody(mlir::Operation &op);
-/// The type may stand in a body: f32, f64, i1, i8, i32, i64, index.
+/// bf16 or f16: types of memory, which are f32 in registers.
+bool isNarrowFloat(mlir::Type type);
+/// The type may stand in a body: f32, f64, i1, i8, i32, i64, index; bf16 and f16 in constants, selections and casts.
 bool isSupportedType(mlir::Type type);
 /// Rough work of one execution of the operation, in vector instructions.
 unsigned bodyCost(mlir::Operation &op);
 
-/// Element type in registers (i1 for bool, i64 for index) and in memory (one byte for bool).
+/// Element type in registers (i1 for bool, i64 for index, f32 for bf16 and f16) and in memory (one byte for bool, 16 bits
+/// for bf16 and f16).
 llvm::Type *registerType(mlir::Type type, llvm::LLVMContext &context);
 llvm::Type *memoryType(mlir::Type type, llvm::LLVMContext &context);
 
 class BodyEmitter {
 public:
-  BodyEmitter(llvm::IRBuilderBase &builder, unsigned lanes) : builder(builder), math(builder), lanes(lanes) {}
+  BodyEmitter(llvm::IRBuilderBase &builder, unsigned lanes) : builder(builder), math(builder), narrow(builder), lanes(lanes) {}
 
   /// Emits the body for the given block arguments (vectors) and returns what it yields. `index` gives the vector of
   /// positions in a loop of the generic.
@@ -46,6 +50,7 @@ private:
 
   llvm::IRBuilderBase &builder;
   VectorMath math;
+  NarrowFloat narrow;
   unsigned lanes;
 };
 

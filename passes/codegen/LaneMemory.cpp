@@ -13,10 +13,14 @@ using llvm::Value;
 llvm::Type *LaneMemory::memory(mlir::Type element) { return memoryType(element, builder.getContext()); }
 
 Value *LaneMemory::toRegister(mlir::Type element, Value *value) {
+  if (isNarrowFloat(element))
+    return NarrowFloat(builder).load(value, element);
   return element.isInteger(1) ? builder.CreateICmpNE(value, llvm::Constant::getNullValue(value->getType())) : value;
 }
 
 Value *LaneMemory::toMemory(mlir::Type element, Value *value) {
+  if (isNarrowFloat(element))
+    return NarrowFloat(builder).store(value, element);
   if (!element.isInteger(1))
     return value;
   llvm::Type *byte = builder.getInt8Ty();
@@ -163,8 +167,8 @@ Values LaneMemory::transpose(Values rows) {
 }
 
 llvm::Function *tileTransposition(llvm::Module &module, mlir::Type element, unsigned lanes) {
-  if (element.isInteger(1)) // bytes are moved as they are
-    element = mlir::IntegerType::get(element.getContext(), 8);
+  if (element.isInteger(1) || isNarrowFloat(element)) // moved as they are
+    element = mlir::IntegerType::get(element.getContext(), element.isInteger(1) ? 8 : 16);
   llvm::LLVMContext &context = module.getContext();
   llvm::Type *type = memoryType(element, context);
   std::string name;

@@ -16,4 +16,16 @@ def CheckNetwork : Pass<"msc-check-network", "::mlir::ModuleOp"> {
                  ListOption<"keep", "keep", "std::string", "values that become results too">];
 }
 
+def MixedPrecision : Pass<"msc-mixed-precision", "::mlir::ModuleOp"> {
+  let summary = "casts operands to bf16 or f16 as a level of mixed precision says";
+  let description = [{
+    `O1`: products (the operators with the trait NarrowOperands) take narrow operands, all others f32. `O2`: every operator
+    takes narrow operands but norms, losses, and those that only read parameters. `O3`: as O2, norms too. Results of the
+    network keep their types, and so do the values that a repeat carries. Casts that are there already are taken as they
+    are: a second run changes nothing.
+  }];
+  let options = [Option<"level", "level", "std::string", /*default=*/"\"O0\"", "O0, O1, O2 or O3">,
+                 Option<"element", "element", "std::string", /*default=*/"\"f16\"", "bf16 or f16">];
+}
+
 #endif // MSC_PASSES_INFER

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "dialects/dist/DistDialect.h"
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 #include "passes/optimize/FuseCollectives.h"
 
 #include "mlir/IR/BuiltinOps.h"

@@ -93,6 +93,8 @@ Value MoveBuilder::complete(Value value, const Sharding &target, StringRef reaso
   Operation *producer = value.getDefiningOp();
   OpBuilder builder(producer->getContext());
   builder.setInsertionPointAfter(producer);
+  if (!dist::shardingOf(value).isPartial())
+    return move(builder, producer, value, target, "redistribution", "redistribution_op_", reason);
   return move(builder, producer, value, target, "completion", "forward_op_", reason);
 }
 

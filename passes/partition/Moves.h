@@ -2,7 +2,7 @@
 #pragma once
 
 #include "dialects/dist/DistDialect.h"
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 #include "passes/sharding/Strategy.h"
 
 namespace msc::passes {
@@ -25,7 +25,7 @@ std::string redistributionReason(const std::string &who, const std::string &what
 /// Creates moves and names them in order.
 class MoveBuilder {
 public:
-  /// Completes a partial result right behind its operator.
+  /// Completes a partial result right behind its operator, or redistributes one that is not partial there.
   mlir::Value complete(mlir::Value value, const Sharding &target, llvm::StringRef reason);
   /// Redistributes a value in front of the operator that wants it.
   mlir::Value redistribute(mlir::Value value, const Sharding &target, mlir::Operation *user, llvm::StringRef reason);

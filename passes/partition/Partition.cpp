@@ -1,11 +1,16 @@
 // The pass `msc-partition`. One walk in order: every operator gets an axis assignment, its operands are brought to the
 // shardings that the assignment asks for, its results get theirs.
+#include "dialects/net/NetOps.h"
+#include "dialects/net/Recompute.h"
 #include "passes/partition/Inherit.h"
 #include "passes/partition/Moves.h"
 #include "passes/partition/Passes.h"
+#include "passes/partition/Widen.h"
 #include "passes/sharding/Convert.h"
 #include "passes/sharding/Decisions.h"
+#include "passes/sharding/OutStrategy.h"
 
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -68,6 +73,7 @@ private:
   DenseMap<Value, SmallVector<Version>> versions; // of each root: what already exists, completed one first
   DenseMap<Value, std::string> completionReasons; // of each root that is partial
   DenseMap<Operation *, Uses> uses;               // of forward operators
+  DenseMap<Value, Value> unrounded;               // of each root that was rounded to a narrow type: what it was
   DenseMap<int64_t, Operation *> forwardById;
   llvm::StringMap<net::ParamOp> paramByName;
   SmallVector<Attribute> expansions; // a record of each of those
@@ -105,23 +111,31 @@ private:
 
   bool isPartial(Value root) const { return dist::shardingOf(root).isPartial(); }
 
-  /// The root with its partial axes completed.
+  /// The operator leaves its result as it shall be: nothing is partial, and no out_strategy wants it otherwise.
+  bool isPlaced(Value root) const { return !isPartial(root) && dist::shardingOf(root) == own.lookup(root); }
+
+  /// The root with its partial axes completed, and as its operator's out_strategy wants it.
   Value completedValue(Value root) {
     auto &list = versions[root];
     if (list.empty())
-      list.push_back({own[root], isPartial(root) ? moves.complete(root, own[root], completionReasons[root]) : root});
+      list.push_back({own[root], isPlaced(root) ? root : moves.complete(root, own[root], completionReasons[root])});
     return list.front().value;
   }
 
-  /// The root in a given sharding; made in front of the first operator that wants it, shared by all.
+  /// The root in a given sharding; made in front of the first operator that wants it, shared by all. One that was rounded
+  /// from terms is rounded behind the move, so that completion and move can be planned as one.
   Value versionOf(Value root, const Sharding &target, Operation *user, const std::string &who) {
     Value start = completedValue(root);
     for (const Version &version : versions[root])
       if (version.sharding == target)
         return version.value;
-    const Sharding &from = own[root];
-    std::string reason = redistributionReason(who, described(root), from, target);
-    Value moved = moves.redistribute(start, target, user, reason);
+    Value moved;
+    if (Value wide = unrounded.lookup(root); wide && isPartial(wide)) {
+      moved = roundTo(getElementTypeOrSelf(root.getType()), versionOf(wide, target, user, who), wide);
+    } else {
+      std::string reason = redistributionReason(who, described(root), own[root], target);
+      moved = moves.redistribute(start, target, user, reason);
+    }
     versions[root].push_back({target, moved});
     return moved;
   }
@@ -154,7 +168,7 @@ private:
 
   /// An addition of contributions to one gradient: terms that come from other forward operators.
   bool isAccumulation(Operation *op) const {
-    if (!addsPartials(op) || net::getPhase(op) != net::Phase::Backward)
+    if (!addsPartials(op) || net::getPhase(op) != net::Phase::Backward || net::isCopy(op))
       return false;
     return llvm::any_of(op->getOperands(), [&](Value term) {
       Operation *producer = rootOf(term).getDefiningOp();
@@ -178,12 +192,25 @@ private:
         if (auto target = gradientTarget(user->getResult(0)))
           return target;
       if (net::getPhase(user) == net::Phase::Update)
-        for (Value operand : user->getOperands())
-          if (rootOf(operand).getDefiningOp<net::ParamOp>() && shapeOf(operand) == shapeOf(gradient))
-            return own[rootOf(operand)];
+        if (auto target = storedTarget(gradient, user))
+          return target;
       if (Value result = resultBehind(use))
         return own[result];
     }
+    return std::nullopt;
+  }
+
+  /// The sharding of the parameter or state that an operator of the update brings together with a value; what becomes of
+  /// the value first (clipping, accumulation) is looked through.
+  std::optional<Sharding> storedTarget(Value value, Operation *user) {
+    for (Value operand : user->getOperands())
+      if (rootOf(operand).getDefiningOp<net::ParamOp>() && shapeOf(operand) == shapeOf(value))
+        return own[rootOf(operand)];
+    for (Value result : user->getResults())
+      if (shapeOf(result) == shapeOf(value))
+        for (Operation *next : result.getUsers())
+          if (auto target = storedTarget(result, next))
+            return target;
     return std::nullopt;
   }
 
@@ -228,14 +255,62 @@ private:
     if (failed(assignment))
       return failure();
     bringOperands(op, facts, *assignment);
+    SmallVector<Type> rounded = computesNarrow(op) ? widen(op) : SmallVector<Type>();
     std::vector<Sharding> results;
     for (size_t i = 0; i < op->getNumResults(); ++i)
       results.push_back(resultSharding(facts.rule, *assignment, i));
     placeResults(op, facts, piecesOf(*assignment), results);
+    leaveAsWanted(op, results);
+    roundResults(op, rounded);
     return success();
   }
 
+  /// How the user wants result `i` of an operator that leaves it as `left`; nothing where it stays so.
+  std::optional<Sharding> wantedResult(Operation *op, size_t i, const Sharding &left) const {
+    auto wanted = net::getOutStrategy(op);
+    if (!wanted || net::getPhase(op) != net::Phase::Forward)
+      return std::nullopt;
+    bool agrees = true;
+    for (auto [dim, count] : llvm::enumerate((*wanted)[i]))
+      agrees &= left.pieces(dim) == count;
+    return agrees ? std::nullopt : std::optional(outSharding(left.canonical(), (*wanted)[i]));
+  }
+
+  /// Results are completed to what out_strategy says at once.
+  void leaveAsWanted(Operation *op, const std::vector<Sharding> &left) {
+    for (auto [i, result] : llvm::enumerate(op->getResults()))
+      if (auto wanted = wantedResult(op, i, left[i])) {
+        own[result] = *wanted;
+        if (!isPartial(result))
+          completionReasons[result] = "out_strategy of '" + net::getUserName(op).str() + "'";
+      }
+  }
+
+  /// Whoever reads a result that was computed in f32 for a narrow type reads the rounded one.
+  void roundResults(Operation *op, ArrayRef<Type> elements) {
+    for (auto [result, element] : llvm::zip(op->getResults(), elements)) {
+      if (!element)
+        continue;
+      Value narrow = roundResult(result, element);
+      result.replaceUsesWithIf(narrow, [&](OpOperand &use) {
+        return !isa<dist::ReshardOp>(use.getOwner()) && use.getOwner() != narrow.getDefiningOp();
+      });
+    }
+  }
+
+  /// The root rounded to a narrow type, a root of its own.
+  Value roundResult(Value root, Type element) {
+    Value narrow = roundTo(element, completedValue(root), root);
+    Sharding sharding = own[root]; // a copy: the map may grow
+    place(narrow, sharding);
+    unrounded[narrow] = root;
+    return narrow;
+  }
+
   FailureOr<net::Assignment> assignmentFor(Operation *op, const OperatorFacts &facts) {
+    if (net::isCopy(op))
+      if (Operation *forward = forwardOf(op))
+        return uses[forward].assignment;
     auto strategy = net::getInStrategy(op);
     if (!strategy || net::getPhase(op) != net::Phase::Forward)
       return inheritAssignment(facts, hintsOf(op), devices);
@@ -254,6 +329,11 @@ private:
     Uses record = bringOperands(op, facts, *assignment);
     for (auto [operand, sharding] : llvm::zip(op->getOperands(), record.shardings))
       own.try_emplace(operand, sharding);
+    SmallVector<Value> brought(op->getOperands());
+    SmallVector<Type> rounded = computesNarrow(op) ? widen(op) : SmallVector<Type>(op->getNumResults());
+    for (Value operand : op->getOperands()) // what widening put in front
+      if (!own.contains(operand))
+        place(operand, dist::shardingOf(operand));
     expanded.push_back(op);
     Operation *last = op->getPrevNode();
     OpBuilder builder(op);
@@ -265,6 +345,8 @@ private:
       net::setId(results.front().getDefiningOp(), *id);
     for (Operation *part : parts) {
       net::setPhase(part, net::getPhase(op));
+      if (net::isCopy(op))
+        net::setCopy(part);
       net::setScope(part, net::getScope(op));
       if (isa<net::Operator>(part)) {
         net::setInstanceName(part, partName(op, part));
@@ -274,23 +356,28 @@ private:
       if (failed(partition(part)))
         return failure();
     }
-    for (auto [result, value] : llvm::zip(op->getResults(), results)) {
+    for (auto [result, value, element] : llvm::zip(op->getResults(), results, rounded)) {
       if (Value standIn = standIns.lookup(value)) // a part may be expanded itself
         value = standIn;
-      standIns[result] = value;
       net::setValueNames(value.getDefiningOp(), {net::getValueName(result)});
-      Sharding sharding = own[value]; // a copy: the map may grow
+      Value shown = element ? roundResult(value, element) : value;
+      if (auto wanted = wantedResult(op, result.getResultNumber(), own[shown])) {
+        shown = versionOf(shown, *wanted, op, "out_strategy of '" + net::getInstanceName(op).str() + "'");
+        place(shown, *wanted);
+      }
+      Sharding sharding = own[shown]; // a copy: the map may grow
       own[result] = sharding;
-      result.setType(dist::withSharding(result.getType(), sharding));
-      result.replaceAllUsesWith(value);
+      result.setType(dist::withSharding((element ? shown : result).getType(), sharding));
+      result.replaceAllUsesWith(shown);
+      standIns[result] = shown;
     }
     if (!net::getWhole(op))
-      expansions.push_back(recordOf(op));
+      expansions.push_back(recordOf(op, brought));
     return success();
   }
 
   /// What reports say of an operator that is not there any more.
-  DictionaryAttr recordOf(Operation *op) {
+  DictionaryAttr recordOf(Operation *op, ValueRange operands) {
     Builder builder(op->getContext());
     NamedAttrList record;
     auto strategy = [](std::optional<net::Strategy> pieces) { return pieces ? net::strategyText(*pieces) : ""; };
@@ -310,9 +397,9 @@ private:
         names.push_back(builder.getStringAttr(nameOfValue(value)));
       return builder.getArrayAttr(names);
     };
-    record.set("operand_types", typesOf(op->getOperands()));
+    record.set("operand_types", typesOf(operands));
     record.set("result_types", typesOf(op->getResults()));
-    record.set("operand_names", namesOf(op->getOperands()));
+    record.set("operand_names", namesOf(operands));
     record.set("result_names", namesOf(op->getResults()));
     return record.getDictionary(op->getContext());
   }
@@ -325,7 +412,7 @@ private:
 
   /// Terms that are partial over the same axes are added while partial and completed once.
   bool addsPartialTerms(Operation *op) const {
-    if (!addsPartials(op) || net::getPhase(op) != net::Phase::Backward)
+    if (!addsPartials(op) || net::getPhase(op) == net::Phase::Forward || net::isCopy(op))
       return false;
     Type first = op->getOperand(0).getType();
     bool sums =
@@ -389,15 +476,27 @@ private:
     return sharding;
   }
 
-  /// Parameters and states decide, gradients follow.
+  /// Parameters and states decide, gradients follow; where no parameter is at hand, the one that a gradient is for.
   std::vector<ShardingHint> updateHints(Operation *op) {
     std::vector<ShardingHint> stored, others;
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       bool isStored = operand.getDefiningOp<net::ParamOp>() != nullptr;
-      (isStored ? stored : others).push_back({false, i, own[operand]});
+      auto target = isStored ? std::nullopt : gradientTarget(operand);
+      (isStored ? stored : others).push_back({false, i, target ? *target : own[operand]});
     }
     stored.insert(stored.end(), others.begin(), others.end());
     return stored;
+  }
+
+  /// The value of the forward pass that this one is computed again from; null for all others.
+  Value copiedFrom(Value root) {
+    Operation *copy = root.getDefiningOp();
+    Operation *forward = copy && net::isCopy(copy) ? forwardOf(copy) : nullptr;
+    if (!forward)
+      return {};
+    Value original = forward->getResult(cast<OpResult>(root).getResultNumber());
+    Value inPlace = standIns.lookup(original);
+    return inPlace ? inPlace : original;
   }
 
   /// How an operand is at hand in the context of the forward operator: as that one used it, as the value whose gradient
@@ -410,7 +509,7 @@ private:
     if (forward) {
       const Uses &record = uses[forward];
       for (auto [used, sharding] : llvm::zip(record.roots, record.shardings))
-        if (used == root)
+        if (used == root || used == copiedFrom(root))
           return sharding;
       if (Value result = resultBehind(operand))
         return own[result];

@@ -16,9 +16,9 @@ namespace {
 void planOne(dist::ReshardOp op, dist::ReshardPlanner &planner) {
   Sharding from = dist::shardingOf(op.getSource()), to = dist::shardingOf(op.getResult());
   Shape shape = shapeOf(op.getSource());
-  std::vector<dist::ReshardStep> steps = op.getMove() == "completion"
-                                             ? dist::planCompletion(from, shape)
-                                             : planner.plan(from, to, shape, elementBytesOf(op.getSource()));
+  bool staysThere = op.getMove() == "completion" && completed(from) == to; // no out_strategy
+  std::vector<dist::ReshardStep> steps =
+      staysThere ? dist::planCompletion(from, shape) : planner.plan(from, to, shape, elementBytesOf(op.getSource()));
   OpBuilder builder(op);
   op.getResult().replaceAllUsesWith(createSteps(builder, op.getSource(), steps, labelOf(op)));
   op.erase();

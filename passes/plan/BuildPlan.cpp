@@ -1,10 +1,13 @@
 // From a partitioned network to a plan: one buffer per value, one step per unit, one kernel per cluster.
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetAttributes.h"
+#include "dialects/net/NetOps.h"
 #include "dialects/plan/PlanDialect.h"
 #include "passes/codegen/KernelLibrary.h"
 #include "passes/plan/ClusterFunction.h"
 #include "passes/plan/Passes.h"
+#include "passes/plan/RegionReason.h"
+#include "runtime/plan/RankClasses.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -27,6 +30,8 @@ constexpr int64_t mostTasks = 64;
 /// a result would be evicted before its reader comes; written around, its lines are not fetched first. With 32 MiB of
 /// last level both ways are equally fast at 32 to 40 MiB (test/bench/codegen_bench.cpp).
 constexpr int64_t streamBytes = 48 * 1024 * 1024;
+/// Pointers that a kernel may take; plan checks know the same bound.
+constexpr size_t mostPointers = 48;
 /// Scalar operations of a product that make one task.
 constexpr int64_t taskFlops = 16 * 1000 * 1000;
 
@@ -86,7 +91,7 @@ private:
   /// A kernel is tried with all sizes that occur: operators that share no value may run together by their sizes alone.
   bool fits(const Unit &unit) {
     ClusterSignature signature = signatureOf(unit);
-    if (!pointersShowSizes(unit, signature))
+    if (signature.pointers().size() > mostPointers || !pointersShowSizes(unit, signature))
       return false;
     SmallVector<func::FuncOp> functions;
     bool built = true;
@@ -114,7 +119,8 @@ private:
       return true;
     std::vector<SizeReference> shown = varyingSizes(pointers);
     std::map<std::vector<int64_t>, std::vector<int64_t>> sizes;
-    for (int64_t rank = 0; rank < devices(); ++rank) {
+    llvm::append_range(pointers, inside);
+    for (int64_t rank : ranksOfOwnSizes(pointers)) {
       std::vector<int64_t> own = localSizes(inside, varying, rank);
       if (sizes.try_emplace(localSizes(pointers, shown, rank), own).first->second != own)
         return false;
@@ -165,7 +171,7 @@ private:
       Value target = memory[update.getParameter()], source = memory[update.getNewValue()];
       if (plan_ir::rootBuffer(source) == plan_ir::rootBuffer(target))
         continue;
-      auto copy = builder.create<plan_ir::CopyOp>(update.getLoc(), source, target, "Assign");
+      auto copy = createCopy(update.getLoc(), source, target, "Assign");
       label(copy, update);
       net::setPhase(copy, net::Phase::Update);
     }
@@ -196,7 +202,7 @@ private:
       view->moveBefore(&body, builder.getInsertionPoint());
     Value copy = declare(value, nameOf(value), plan_ir::BufferKind::activation);
     memory[value] = shown;
-    builder.create<plan_ir::CopyOp>(value.getLoc(), shown, copy, "Copy");
+    createCopy(value.getLoc(), shown, copy, "Copy");
     return copy;
   }
 
@@ -204,6 +210,11 @@ private:
     return llvm::any_of(network.getBody().front().getOps<net::UpdateOp>(), [&](net::UpdateOp update) {
       return plan_ir::rootBuffer(memory[update.getParameter()]) == plan_ir::rootBuffer(shown);
     });
+  }
+
+  plan_ir::CopyOp createCopy(Location location, ValueRange sources, Value target, StringRef what, ArrayAttr regions = {},
+                             FloatAttr fill = {}) {
+    return builder.create<plan_ir::CopyOp>(location, sources, target, builder.getStringAttr(what), regions, fill);
   }
 
   // Steps ------------------------------------------------------------------------------------------------------------
@@ -240,9 +251,10 @@ private:
     }
     case Unit::Kind::Slice: {
       Value target = declare(op->getResult(0), nameOf(op->getResult(0)), plan_ir::BufferKind::activation);
-      label(builder.create<plan_ir::CopyOp>(op->getLoc(), memory[op->getOperand(0)], target, "StridedSlice"), op);
+      label(createCopy(op->getLoc(), memory[op->getOperand(0)], target, "StridedSlice"), op);
       return success();
     }
+    case Unit::Kind::Regions: return emitRegions(op);
     case Unit::Kind::Collective: return emitCollective(unit);
     case Unit::Kind::MatMul: return emitMatMul(unit);
     case Unit::Kind::Call: return emitCall(op);
@@ -270,9 +282,80 @@ private:
         first.getLoc(), builder.getStringAttr(dist::stringifyCollectiveKind(first.getKind())), sources, targets,
         first.getGroupMatrixAttr(), first.getGroupAxesAttr(), builder.getI64IntegerAttr(reduction), builder.getBoolAttr(false),
         builder.getArrayAttr(reasons), builder.getDenseI64ArrayAttr(bytes),
-        builder.getF64FloatAttr(dist::stepsUs(unit.ops, dist::machineOf(first))), builder.getArrayAttr(operators));
+        builder.getF64FloatAttr(dist::stepsUs(unit.ops, dist::machineOf(first))), builder.getArrayAttr(operators), ArrayAttr(),
+        FloatAttr());
     label(step, first);
     return success();
+  }
+
+  //===-- regions ---------------------------------------------------------===//
+
+  LogicalResult emitRegions(Operation *op) {
+    std::vector<Sharding> operands, results;
+    for (Value operand : op->getOperands())
+      operands.push_back(dist::shardingOf(operand));
+    for (Value result : op->getResults()) {
+      results.push_back(dist::shardingOf(result));
+      declare(result, nameOf(result), plan_ir::BufferKind::activation);
+    }
+    net::RegionExchange exchange = net::regionExchange(net::regionCopyOf(op), operands, results);
+    if (exchange.communicates())
+      emitExchange(op, exchange);
+    else
+      for (unsigned result = 0; result < op->getNumResults(); ++result)
+        emitRegionCopy(op, exchange, result);
+    return success();
+  }
+
+  Attribute numbersOf(const CopyRegions &regions) { return builder.getDenseI64ArrayAttr(flattened(regions)); }
+
+  /// The value of what no region writes; null if there is nothing.
+  FloatAttr fillOf(Operation *op, bool fills) {
+    return fills ? builder.getF64FloatAttr(cast<net::RegionsInterface>(op).fillValue()) : FloatAttr();
+  }
+
+  void emitRegionCopy(Operation *op, const net::RegionExchange &exchange, unsigned result) {
+    SmallVector<Value> sources;
+    SmallVector<Attribute> regions;
+    for (const net::RegionTensor &tensor : exchange.tensors)
+      if (tensor.result == result) {
+        sources.push_back(memory[op->getOperand(tensor.operand)]);
+        regions.push_back(numbersOf(tensor.ends.regions));
+      }
+    label(createCopy(op->getLoc(), sources, memory[op->getResult(result)], op->getName().stripDialect(),
+                     builder.getArrayAttr(regions), fillOf(op, exchange.fills[result])),
+          op);
+  }
+
+  void emitExchange(Operation *op, const net::RegionExchange &exchange) {
+    SmallVector<Value> sources, targets;
+    SmallVector<Attribute> regions, reasons, operators;
+    SmallVector<int64_t> bytes;
+    Operation *forward = forwardOf(op);
+    size_t elementBytes = static_cast<size_t>(net::elementBytes(op->getResult(0).getType()));
+    for (const net::RegionTensor &tensor : exchange.tensors) {
+      sources.push_back(memory[op->getOperand(tensor.operand)]);
+      targets.push_back(memory[op->getResult(tensor.result)]);
+      regions.push_back(numbersOf(tensor.ends.regions));
+      reasons.push_back(builder.getStringAttr(exchangeReason(op, forward, exchange, tensor)));
+      operators.push_back(builder.getStringAttr(net::getUserName(forward ? forward : op)));
+      bytes.push_back(tensor.received * static_cast<int64_t>(elementBytes));
+    }
+    bool fills = llvm::is_contained(exchange.fills, true);
+    auto step = builder.create<plan_ir::CollectiveOp>(
+        op->getLoc(), builder.getStringAttr("Exchange"), sources, targets, builder.getDenseI64ArrayAttr(exchange.groupMatrix),
+        builder.getDenseI32ArrayAttr(exchange.groupAxes), builder.getI64IntegerAttr(0), builder.getBoolAttr(false),
+        builder.getArrayAttr(reasons), builder.getDenseI64ArrayAttr(bytes),
+        builder.getF64FloatAttr(net::exchangeUs(exchange, elementBytes, dist::machineOf(op))), builder.getArrayAttr(operators),
+        builder.getArrayAttr(regions), fillOf(op, fills));
+    label(step, op);
+    lastStep = nullptr; // its time is that of the exchange
+  }
+
+  /// The forward operator whose gradient an operator belongs to, or null.
+  Operation *forwardOf(Operation *op) {
+    std::optional<int64_t> id = net::getPhase(op) == net::Phase::Forward ? std::nullopt : net::getForwardId(op);
+    return id ? forwardById.lookup(*id) : nullptr;
   }
 
   /// The first operator that reads a value; who fetches results does not count.
@@ -539,14 +622,22 @@ private:
     return sizes;
   }
 
+  /// Ranks, ascending, among which all combinations of the values' local sizes occur.
+  std::vector<int64_t> ranksOfOwnSizes(ArrayRef<Value> values) {
+    RankClasses classes(devices());
+    for (Value value : values)
+      classes.addSizes(dist::shardingOf(value), dist::globalShape(value.getType()));
+    return classes.ranks();
+  }
+
   /// One rank for each combination of local sizes that occurs with something to compute. The last rank comes first: its
   /// pieces are never the smaller ones.
   std::vector<int64_t> ranksWithOwnSizes(const ClusterSignature &signature) {
     SmallVector<Value> pointers = signature.pointers();
     std::vector<SizeReference> varying = varyingSizes(pointers);
     std::set<std::vector<int64_t>> seen;
-    std::vector<int64_t> ranks;
-    for (int64_t rank = devices() - 1; rank >= 0 && (ranks.empty() || !varying.empty()); --rank)
+    std::vector<int64_t> ranks, candidates = ranksOfOwnSizes(pointers);
+    for (int64_t rank : llvm::reverse(candidates))
       if (!isIdle(signature, rank) && seen.insert(localSizes(pointers, varying, rank)).second)
         ranks.push_back(rank);
     return ranks;

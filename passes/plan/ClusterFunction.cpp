@@ -19,22 +19,59 @@ SmallVector<Value> ClusterSignature::pointers() const {
   return result;
 }
 
-/// An output may take over a parameter's memory if it is the parameter's new value and only the operator that computes
-/// it reads the old one inside the cluster. Readers elsewhere were ordered before this unit.
+/// Whether the operator makes each element of results with this type out of elements at the same place of such tensors.
+static bool worksInPlace(Operation *op, Type type) {
+  auto isSingle = [](Value value) { return cast<RankedTensorType>(value.getType()).getNumElements() == 1; };
+  if (llvm::all_of(op->getOperands(), isSingle) && llvm::all_of(op->getResults(), isSingle))
+    return true;
+  auto tensor = cast<RankedTensorType>(type);
+  auto isLike = [&](Value value) { return cast<RankedTensorType>(value.getType()).getShape() == tensor.getShape(); };
+  auto ruled = dyn_cast<net::ShardingRuleInterface>(op);
+  if (!ruled || !llvm::all_of(op->getResults(), isLike))
+    return false;
+  net::ShardingRule rule = ruled.shardingRule();
+  for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+    if (isLike(operand) && rule.operands[i] != rule.results[0])
+      return false;
+  return true;
+}
+
+/// Whether the loops of the cluster visit each element of the parameter once: nothing in it is larger, or shaped otherwise.
+static bool visitsOnce(const Unit &cluster, Value parameter) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(parameter.getType()).getShape();
+  return llvm::all_of(cluster.ops, [&](Operation *op) {
+    return llvm::all_of(op->getResults(), [&](Value result) {
+      auto type = cast<RankedTensorType>(result.getType());
+      return type.getNumElements() == 1 || type.getShape() == shape;
+    });
+  });
+}
+
+/// Whether only the operator that computes `output` reads the parameter inside the cluster; or all of the cluster runs over
+/// the elements of the parameter, and reads each before it writes it.
+static bool readsBeforeWriting(const Unit &cluster, net::UpdateOp update, Operation *writer) {
+  Value parameter = update.getParameter();
+  if (llvm::all_of(cluster.ops, [&](Operation *op) { return worksInPlace(op, parameter.getType()); }))
+    return true;
+  auto lower = cast<net::Lower>(writer);
+  bool mayShare = llvm::any_of(lower.inPlaceResults(), [&](auto pair) {
+    return update.getNewValue() == writer->getResult(pair.first) && writer->getOperand(pair.second) == parameter;
+  });
+  return mayShare && visitsOnce(cluster, parameter) && llvm::none_of(parameter.getUsers(), [&](Operation *user) {
+           return user != writer && llvm::is_contained(cluster.ops, user);
+         });
+}
+
+/// An output may take over a parameter's memory if it is the parameter's new value. Readers elsewhere were ordered before
+/// this unit.
 static int64_t inPlaceInput(const Unit &cluster, ArrayRef<Value> inputs, Value output) {
   net::UpdateOp update = updateOf(output);
-  auto lower = dyn_cast<net::Lower>(output.getDefiningOp());
-  if (!update || !lower || output.getType() != update.getParameter().getType())
+  if (!update || !isa<net::Lower>(output.getDefiningOp()) || output.getType() != update.getParameter().getType())
     return -1;
-  for (auto [result, operand] : lower.inPlaceResults()) {
-    if (output != lower->getResult(result) || lower->getOperand(operand) != update.getParameter())
-      continue;
-    for (Operation *user : update.getParameter().getUsers())
-      if (user != lower && llvm::is_contained(cluster.ops, user))
-        return -1;
-    return llvm::find(inputs, update.getParameter()) - inputs.begin();
-  }
-  return -1;
+  auto input = llvm::find(inputs, update.getParameter());
+  if (input == inputs.end() || !readsBeforeWriting(cluster, update, output.getDefiningOp()))
+    return -1;
+  return input - inputs.begin();
 }
 
 ClusterSignature signatureOf(const Unit &cluster) {

@@ -2,6 +2,7 @@
 
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetAttributes.h"
+#include "dialects/net/Recompute.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/BitVector.h"
@@ -85,6 +86,7 @@ private:
     switch (lower.loweringKind()) {
     case net::LoweringKind::View: return start(Unit::Kind::View, op);
     case net::LoweringKind::MatMul: return start(Unit::Kind::MatMul, op);
+    case net::LoweringKind::Regions: return start(Unit::Kind::Regions, op);
     case net::LoweringKind::Library: return start(Unit::Kind::Call, op);
     case net::LoweringKind::Expanded: llvm_unreachable("the partition expands these");
     case net::LoweringKind::Generic: break;
@@ -187,9 +189,10 @@ private:
     return false;
   }
 
-  /// Updates write parameters in place; kept apart, they can wait for the last reader of the old value.
+  /// Updates write parameters in place; kept apart, they can wait for the last reader of the old value. Forward operators
+  /// that are computed again run by themselves, as the first time: their sums have the same order.
   static bool samePhase(Operation *a, Operation *b) {
-    return (net::getPhase(a) == net::Phase::Update) == (net::getPhase(b) == net::Phase::Update);
+    return (net::getPhase(a) == net::Phase::Update) == (net::getPhase(b) == net::Phase::Update) && net::isCopy(a) == net::isCopy(b);
   }
 
   /// An operand that does not come from the unit itself would have to wait for it: joining would make a cycle.

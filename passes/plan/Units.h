@@ -1,11 +1,11 @@
 // From a partitioned network to units of execution in order.
 //
 // A unit is what becomes one step: a cluster of fused operators, a library call with its epilogue, a collective, a local
-// slice, a view, a constant. Units are formed greedily: an operator joins the cluster of a producer if the kernel compiler
+// slice, a view, a constant; or one operator that copies regions, in an exchange or in one step per result. Units are formed greedily: an operator joins the cluster of a producer if the kernel compiler
 // can make one kernel of both and no path leads from the cluster through another unit back to the operator.
 #pragma once
 
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 #include "runtime/machine/MachineModel.h"
 
 #include "mlir/IR/Operation.h"
@@ -19,7 +19,7 @@ namespace msc::passes {
 
 /// Operators that become one step of the plan.
 struct Unit {
-  enum class Kind { Cluster, MatMul, Call, View, Collective, Slice, Constant };
+  enum class Kind { Cluster, MatMul, Call, View, Collective, Slice, Regions, Constant };
   Kind kind = Kind::Cluster;
   /// In program order. MatMul: the product, then the epilogue (BiasAdd, activation).
   llvm::SmallVector<mlir::Operation *> ops;

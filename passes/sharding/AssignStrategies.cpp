@@ -1,6 +1,7 @@
 #include "passes/sharding/Convert.h"
 #include "passes/sharding/DatasetStrategy.h"
 #include "passes/sharding/Decisions.h"
+#include "passes/sharding/OutStrategy.h"
 #include "passes/sharding/Passes.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -98,8 +99,10 @@ private:
     if (failed(readInputs(network, problem)))
       return derived;
     for (auto [ops, entry] : llvm::zip(members, problem.operators))
-      if (pins.contains(ops.front()))
+      if (pins.contains(ops.front())) {
         entry.configured = std::get<Pieces>(piecesOfStrategy(entry.facts, *net::getInStrategy(ops.front()), devices));
+        (void)readOutStrategy(ops.front(), entry); // has been checked
+      }
     for (auto [ops, entry, choice] : llvm::zip(members, problem.operators, choose(problem)))
       for (auto [round, op] : llvm::enumerate(ops))
         derived[op] = {choice.pieces, originOf(problem, members, choice, entry, round),
@@ -211,7 +214,7 @@ private:
         continue;
       }
       entry.configured = std::get<Pieces>(checked);
-      sound &= succeeded(checkOutStrategy(op, entry));
+      sound &= succeeded(readOutStrategy(op, entry));
     }
     return success(sound);
   }
@@ -241,16 +244,34 @@ private:
       diagnostic.attachNote() << "help: " << error.help;
   }
 
-  /// An out_strategy that differs from what the rule leaves is not supported; it must not be lost in silence.
-  static LogicalResult checkOutStrategy(Operation *op, const ProblemOperator &entry) {
+  /// How the results are left, where that is not what the rule says.
+  LogicalResult readOutStrategy(Operation *op, ProblemOperator &entry) {
     auto wanted = net::getOutStrategy(op);
-    net::Strategy left = outStrategy(entry.facts.rule, *entry.configured);
-    if (!wanted || *wanted == left)
+    if (!wanted || *wanted == outStrategy(entry.facts.rule, *entry.configured))
       return success();
-    report(op, {"out_strategy " + net::strategyText(*wanted) +
-                    " differs from what in_strategy leaves: " + net::strategyText(left),
-                "leave out_strategy away; the consumers' strategies redistribute the result", -1});
-    return failure();
+    Placement placement = placementOf(entry.facts, *entry.configured, devices);
+    for (auto [i, pieces] : llvm::enumerate(*wanted)) {
+      int64_t product = 1;
+      for (auto [dim, count] : llvm::enumerate(pieces)) {
+        product *= count;
+        int64_t size = entry.facts.resultShapes[i][dim];
+        if (count > std::max<int64_t>(size, 1)) {
+          report(op, {"out_strategy " + net::strategyText(*wanted) + " cuts dimension " + std::to_string(dim) + " of result " +
+                          std::to_string(i) + " into " + std::to_string(count) + " pieces, but it has " + std::to_string(size) +
+                          (size == 1 ? " element" : " elements"),
+                      "take at most " + std::to_string(size), -1});
+          return failure();
+        }
+      }
+      if (devices % product != 0) {
+        report(op, {"out_strategy " + net::strategyText(*wanted) + " makes " + std::to_string(product) + " pieces of result " +
+                        std::to_string(i) + ", which does not divide " + std::to_string(devices) + " devices",
+                    "take numbers whose product divides the number of devices", -1});
+        return failure();
+      }
+      entry.out.push_back(outSharding(placement.partialResults[i], pieces));
+    }
+    return success();
   }
 
   /// Parameters are stored as their first configured user (else their first user) wants them; whole where the mode says

@@ -1,6 +1,7 @@
 #include "passes/sharding/Convert.h"
 
 #include "dialects/dist/DistDialect.h"
+#include "dialects/net/RegionExchange.h"
 #include "dialects/net/Repeat.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -116,6 +117,13 @@ private:
                                                         const std::vector<Shape> &results) mutable {
         net::OperatorCost work = cost.cost(operands, results);
         return machine.operatorUs(work.flops, work.bytesRead, work.bytesWritten);
+      };
+    auto lower = dyn_cast<net::Lower>(op);
+    if (lower && lower.loweringKind() == net::LoweringKind::Regions)
+      entry.exchange = [copy = net::regionCopyOf(op), bytes = elementBytesOf(op->getResult(0)),
+                        machine = problem.machine](const Placement &placement) -> OwnExchange {
+        net::RegionExchange exchange = net::regionExchange(copy, placement.operands, placement.results);
+        return {exchange.received(), net::exchangeUs(exchange, bytes, machine)};
       };
     problem.operators.push_back(std::move(entry));
     members.push_back({op});

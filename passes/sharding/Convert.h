@@ -1,7 +1,7 @@
 // From the IR to the plain data that rules and solvers speak in.
 #pragma once
 
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 #include "passes/sharding/Problem.h"
 
 namespace msc::passes {

@@ -23,6 +23,13 @@ Placement placementOf(const OperatorFacts &facts, const Pieces &pieces, int64_t 
   return placement;
 }
 
+Placement placementOf(const ProblemOperator &op, const Pieces &pieces, int64_t devices) {
+  Placement placement = placementOf(op.facts, pieces, devices);
+  if (!op.out.empty())
+    placement.results = op.out;
+  return placement;
+}
+
 static Pieces allWhole(const ProblemOperator &op) {
   return Pieces(op.facts.rule.factors.size(), 1);
 }
@@ -65,7 +72,7 @@ Choices dataParallel(const Problem &problem) {
     for (size_t at = 0; at < choices.size(); ++at) {
       const ProblemOperator &op = problem.operators[at];
       choices[at] = {followOperands(op, flow, arrives, problem.devices), "data_parallel"};
-      Placement placement = placementOf(op.facts, choices[at].pieces, problem.devices);
+      Placement placement = placementOf(op, choices[at].pieces, problem.devices);
       for (size_t i = 0; i < op.results.size(); ++i)
         arrives[op.results[i]] = placement.results[i];
     }

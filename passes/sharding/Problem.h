@@ -17,6 +17,14 @@ struct ProblemTensor {
   std::optional<Sharding> dataset;
 };
 
+struct Placement;
+
+/// What an operator moves between ranks itself.
+struct OwnExchange {
+  int64_t received = 0; ///< elements, of the busiest rank
+  double us = 0;
+};
+
 /// An operator of the forward graph; numbers are indices into Problem::tensors.
 struct ProblemOperator {
   std::string name; ///< instance name; within repeats that of all rounds, see dialects/net/Repeat.h
@@ -24,10 +32,13 @@ struct ProblemOperator {
   std::vector<int32_t> operands; ///< tensors
   std::vector<int32_t> results;
   std::optional<Pieces> configured; ///< what the user decided
+  std::vector<Sharding> out;        ///< of its results, where the user decided that too; else empty
   std::vector<int32_t> repeats; ///< around it, the outermost first: indices into Problem::repeats
   int64_t rounds = 1;           ///< how often a step runs it: the product of their rounds
   /// Modelled time of the operator alone on the largest shards, in us; absent: not priced.
   std::function<double(const std::vector<Shape> &operands, const std::vector<Shape> &results)> localUs;
+  /// Elements that change the rank within the operator; absent: none do, wherever it is cut.
+  std::function<OwnExchange(const Placement &)> exchange;
 };
 
 /// A repeat of which the body stands once.
@@ -69,6 +80,8 @@ struct Placement {
   std::vector<Sharding> results;        ///< completed
 };
 Placement placementOf(const OperatorFacts &facts, const Pieces &pieces, int64_t devices);
+/// The same with the results as the user wants them.
+Placement placementOf(const ProblemOperator &op, const Pieces &pieces, int64_t devices);
 
 /// A tensor from or to which repeats hand a value.
 struct Handover {

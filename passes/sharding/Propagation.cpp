@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <unordered_map>
 
 namespace msc::passes {
 
@@ -31,7 +32,7 @@ struct Asker {
 
 /// How well a candidate follows an asker; the least is taken.
 struct Fit {
-  int64_t received = 0; // elements on the shared tensors, maximum over ranks
+  int64_t received = 0; // elements on the shared tensors, maximum over ranks, and within the operator
   int64_t idle = 0;     // devices over pieces
   bool uneven = false;
   int64_t changed = 0;         // split dimensions of the shared tensor whose piece count is not kept
@@ -46,6 +47,7 @@ struct Candidate {
   Placement placement;
   Strategy strategy;
   bool uneven = false;
+  OwnExchange exchange;
 };
 
 class Propagation {
@@ -79,6 +81,8 @@ public:
 
 private:
   const Problem &problem;
+  mutable dist::ReshardPlanner planner{problem.machine};
+  mutable std::unordered_map<std::string, int64_t> received;
   ValueFlow flow;
   std::vector<std::optional<Placement>> decided; // before the current round
   Choices choices = Choices(problem.operators.size());
@@ -86,7 +90,7 @@ private:
   std::vector<std::vector<int32_t>> consumers; // of each tensor, ascending
 
   void decide(size_t op, Choice choice) {
-    decided[op] = placementOf(problem.operators[op].facts, choice.pieces, problem.devices);
+    decided[op] = placementOf(problem.operators[op], choice.pieces, problem.devices);
     choices[op] = std::move(choice);
   }
 
@@ -198,6 +202,8 @@ private:
       Candidate &made = list.emplace_back();
       made.placement = placementOf(op.facts, pieces, problem.devices);
       made.strategy = inStrategy(op.facts.rule, pieces);
+      if (op.exchange)
+        made.exchange = op.exchange(made.placement);
       made.pieces = std::move(pieces);
       for (size_t i = 0; i < op.operands.size(); ++i)
         made.uneven |= !made.placement.operands[i].isEven(op.facts.operandShapes[i]);
@@ -208,7 +214,8 @@ private:
   }
 
   Fit fitOf(const ProblemOperator &op, const Candidate &candidate, const Asker &asker) const {
-    Fit fit{.idle = problem.devices / devicesUsed(candidate.pieces),
+    Fit fit{.received = op.rounds * candidate.exchange.received,
+            .idle = problem.devices / devicesUsed(candidate.pieces),
             .uneven = candidate.uneven,
             .strategy = candidate.strategy};
     std::vector<std::pair<int32_t, Sharding>> moved; // one redistribution per tensor and target
@@ -219,8 +226,8 @@ private:
       if (std::find(moved.begin(), moved.end(), move) != moved.end())
         continue;
       moved.push_back(move);
-      fit.received += shared.times * dist::receivedElements(shared.isOperand ? shared.decided : own, target,
-                                                            problem.tensors[shared.tensor].shape);
+      fit.received += shared.times * receivedElements(shared.isOperand ? shared.decided : own, target,
+                                                      problem.tensors[shared.tensor].shape);
     }
     const SharedTensor &first = asker.shared.front();
     const Sharding &own = sideOf(candidate, first);
@@ -235,6 +242,17 @@ private:
       if (op.facts.rule.factors[f].kind == FactorKind::Reduction)
         fit.reduced *= candidate.pieces[f];
     return fit;
+  }
+
+  /// Layers repeat, and so do the questions.
+  int64_t receivedElements(const Sharding &from, const Sharding &to, const Shape &shape) const {
+    std::string key = from.str() + to.str();
+    for (int64_t size : shape)
+      key += " " + std::to_string(size);
+    auto [known, added] = received.try_emplace(std::move(key));
+    if (added)
+      known->second = dist::receivedElements(from, to, shape);
+    return known->second;
   }
 
   static const Sharding &sideOf(const Candidate &candidate, const SharedTensor &shared) {
@@ -271,8 +289,7 @@ private:
   double priceUs(const ProblemOperator &op, const Candidate &candidate, const std::vector<Asker> &askers) const {
     auto moveUs = [&](const Sharding &from, const Sharding &to, int32_t tensor) {
       const ProblemTensor &what = problem.tensors[tensor];
-      return dist::reshardUs(dist::planReshard(from, to, what.shape, what.elementBytes, problem.machine),
-                             what.elementBytes, problem.machine);
+      return planner.us(from, to, what.shape, what.elementBytes);
     };
     double us = 0;
     if (op.localUs) {
@@ -283,6 +300,7 @@ private:
         results.push_back(candidate.placement.results[i].capacity(op.facts.resultShapes[i]));
       us += static_cast<double>(op.rounds) * op.localUs(operands, results);
     }
+    us += static_cast<double>(op.rounds) * candidate.exchange.us;
     for (size_t i = 0; i < op.results.size(); ++i)
       us += static_cast<double>(op.rounds) *
             moveUs(candidate.placement.partialResults[i], candidate.placement.results[i], op.results[i]);

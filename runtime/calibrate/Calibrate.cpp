@@ -3,7 +3,6 @@
 #include "runtime/Thread.h"
 #include "runtime/calibrate/Bounds.h"
 #include "runtime/calibrate/Fit.h"
-#include "runtime/calibrate/Stopwatch.h"
 #include "runtime/comm/thread/ThreadWorld.h"
 #include "runtime/device/cpu/CpuDevice.h"
 
@@ -18,7 +17,9 @@ namespace msc {
 namespace {
 
 /// Units per microsecond, rounded to whole numbers: what is measured here varies by percents.
-double rate(double amount, double us) { return std::max(1.0, std::round(amount / us)); }
+double rate(double amount, double us) {
+  return std::max(1.0, std::round(amount / us));
+}
 
 /// A product, a copy and a tiny operator, on all ranks at the same time.
 Status measureDevice(MachineModel &machine, comm::World &world, Stopwatch &watch) {
@@ -30,7 +31,8 @@ Status measureDevice(MachineModel &machine, comm::World &world, Stopwatch &watch
   if (!arena)
     return arena.error();
   std::byte *first = *arena, *second = first + bytes, *third = second + bytes;
-  device::MatMulSpec square{.rows = side, .columns = side, .depth = side, .left = first, .right = second, .result = third};
+  device::MatMulSpec square{
+      .rows = side, .columns = side, .depth = side, .left = first, .right = second, .result = third};
   square.batches = {{}};
   comm::Region all{0, {bytes / 4}, {1}};
   auto product = device->prepareMatMul(square);
@@ -54,25 +56,32 @@ Status measureDevice(MachineModel &machine, comm::World &world, Stopwatch &watch
   return {};
 }
 
-} // namespace
-
-Result<MachineModel> calibrate(comm::World &world, double seconds) {
-  MachineModel machine;
-  machine.name = fmt::format("{}-{}", world.transport(), world.size());
-  machine.source = "measured";
-  machine.measuredRanks = world.size();
+Result<comm::Group *> groupOfAll(comm::World &world) {
   std::vector<int64_t> all(static_cast<size_t>(world.size()));
   std::iota(all.begin(), all.end(), 0);
-  Result<comm::Group *> everybody = world.group(all);
+  return world.group(all);
+}
+
+/// Ranks of a host, if all hosts have as many, consecutive ones; else of the whole run.
+Result<int64_t> ranksPerHost(comm::World &world) {
+  Result<comm::Group *> everybody = groupOfAll(world);
   if (!everybody)
     return everybody.error();
-  Stopwatch watch(**everybody, seconds);
-  if (Status status = measureDevice(machine, world, watch); !status)
+  int64_t local = world.localSize();
+  bool regular = world.size() % local == 0 && world.rank() % local == world.localRank();
+  // As all see it: the same number of ranks, at the same places.
+  int64_t own[2] = {regular ? local : 0, regular ? -local : -world.size() - 1}, least[2];
+  comm::OperationLabel label{"calibration", ""};
+  if (Status status = (*everybody)->allReduce(own, least, 2, comm::ElementType::I64, ReduceKind::Min, label); !status)
     return status.error();
-  Result<std::vector<CollectiveSample>> samples = measureCollectives(world, watch.left() / 1e6);
+  return least[0] > 0 && least[0] == -least[1] ? least[0] : world.size();
+}
+
+Result<LinkLevel> calibrateLevel(comm::World &world, LinkLevel level, const std::vector<GroupForm> &forms,
+                                 double seconds, const Clock &clock) {
+  Result<std::vector<CollectiveSample>> samples = measureCollectives(world, forms, seconds, clock);
   if (!samples)
     return samples.error();
-  LinkLevel level{.name = world.transport(), .ranks = 0};
   for (size_t kind = 1; kind < moveKinds; ++kind) {
     std::vector<CollectiveSample> ofKind;
     std::copy_if(samples->begin(), samples->end(), std::back_inserter(ofKind),
@@ -80,11 +89,57 @@ Result<MachineModel> calibrate(comm::World &world, double seconds) {
     level.costs[kind] = fitLinkCost(ofKind);
   }
   keepBounds(level.costs);
-  machine.levels = {level};
+  return level;
+}
+
+} // namespace
+
+Result<std::vector<LinkLevel>> calibrateLevels(comm::World &world, double seconds, int64_t ranksPerNode,
+                                               const Clock &clock) {
+  Result<int64_t> found = ranksPerNode != 0 ? Result<int64_t>(ranksPerNode) : ranksPerHost(world);
+  if (!found)
+    return found.error();
+  int64_t node = *found, ranks = world.size();
+  struct Plan {
+    LinkLevel level;
+    std::vector<GroupForm> forms;
+  };
+  std::vector<Plan> plans;
+  if (node == ranks || node == 1)
+    plans.push_back({{.name = world.transport()}, consecutiveGroups(ranks)});
+  else
+    plans = {{{.name = "node", .ranks = node}, consecutiveGroups(node)},
+             {{.name = "network"}, groupsAcross(ranks, node)}};
+  std::vector<LinkLevel> levels;
+  for (const Plan &plan : plans) {
+    Result<LinkLevel> level =
+        calibrateLevel(world, plan.level, plan.forms, seconds / static_cast<double>(plans.size()), clock);
+    if (!level)
+      return level.error();
+    levels.push_back(*level);
+  }
+  return levels;
+}
+
+Result<MachineModel> calibrate(comm::World &world, double seconds, int64_t ranksPerNode) {
+  MachineModel machine;
+  machine.name = fmt::format("{}-{}", world.transport(), world.size());
+  machine.source = "measured";
+  machine.measuredRanks = world.size();
+  Result<comm::Group *> everybody = groupOfAll(world);
+  if (!everybody)
+    return everybody.error();
+  Stopwatch watch(**everybody, seconds);
+  if (Status status = measureDevice(machine, world, watch); !status)
+    return status.error();
+  Result<std::vector<LinkLevel>> levels = calibrateLevels(world, watch.left() / 1e6, ranksPerNode);
+  if (!levels)
+    return levels.error();
+  machine.levels = std::move(*levels);
   return machine;
 }
 
-Result<MachineModel> calibrateThreads(int64_t ranks, double seconds) {
+Result<MachineModel> calibrateThreads(int64_t ranks, double seconds, int64_t ranksPerNode) {
   auto hub = comm::ThreadHub::create(ranks);
   if (!hub)
     return hub.error();
@@ -94,7 +149,7 @@ Result<MachineModel> calibrateThreads(int64_t ranks, double seconds) {
   for (int64_t rank = 0; rank < ranks && started; ++rank)
     started = startThread(threads[static_cast<size_t>(rank)], [&, rank] {
       std::unique_ptr<comm::World> world = (*hub)->world(rank);
-      Result<MachineModel> machine = calibrate(*world, seconds);
+      Result<MachineModel> machine = calibrate(*world, seconds, ranksPerNode);
       if (!machine)
         world->abort(machine.error());
       if (rank == 0)

@@ -1,16 +1,23 @@
 // The machine model of the machine that this process runs on: `msrun --calibrate`.
 #pragma once
 
+#include "runtime/calibrate/Stopwatch.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/machine/MachineModel.h"
 
 namespace msc {
 
-/// Measures collectives, products and copies with all ranks at work, and fits a model of one level, named after the transport
-/// and the number of ranks ("threads-8"). Ends within about `seconds`. All ranks call it together and get the same.
-Result<MachineModel> calibrate(comm::World &world, double seconds);
+/// Measures collectives, products and copies with all ranks at work, and fits a model, named after the transport and
+/// the number of ranks ("threads-8"). It has one level, or two where the ranks are spread over nodes: of `ranksPerNode`
+/// consecutive ranks, a divisor of their number; 0: as they lie on hosts. Ends within about `seconds`. All ranks call
+/// it together and get the same.
+Result<MachineModel> calibrate(comm::World &world, double seconds, int64_t ranksPerNode = 0);
 
-/// The same with `ranks` threads of this process.
-Result<MachineModel> calibrateThreads(int64_t ranks, double seconds);
+/// The levels alone: what collectives cost within a node and across nodes. `clock` is for tests.
+Result<std::vector<LinkLevel>> calibrateLevels(comm::World &world, double seconds, int64_t ranksPerNode,
+                                               const Clock &clock = steadyMicroseconds);
+
+/// calibrate with `ranks` threads of this process.
+Result<MachineModel> calibrateThreads(int64_t ranks, double seconds, int64_t ranksPerNode = 0);
 
 } // namespace msc

@@ -1,6 +1,5 @@
 #include "runtime/calibrate/Measure.h"
 
-#include "runtime/calibrate/Stopwatch.h"
 #include "runtime/executor/Transfers.h"
 
 #include <algorithm>
@@ -30,7 +29,9 @@ public:
       exchange = exchangeBetween(from, to, shape, members, group.rank(), comm::ElementType::F32);
     };
     switch (kind) {
-    case MoveKind::AllReduce: received = 2 * (tensor - shard); break;
+    case MoveKind::AllReduce:
+      received = 2 * (tensor - shard);
+      break;
     case MoveKind::ReduceScatter:
       pieces = scatterPieces(sum, rows, shape, members);
       received = tensor - shard;
@@ -116,24 +117,47 @@ static Status measureSeries(comm::Group &group, MoveKind kind, Stopwatch &watch,
   return {};
 }
 
-Result<std::vector<CollectiveSample>> measureCollectives(comm::World &world, double seconds) {
-  std::vector<int64_t> members(static_cast<size_t>(world.size()));
-  std::iota(members.begin(), members.end(), 0);
-  Result<comm::Group *> everybody = world.group(members);
+std::vector<GroupForm> consecutiveGroups(int64_t ranks) {
+  std::vector<GroupForm> forms;
+  for (int64_t size : measuredGroupSizes(ranks))
+    forms.push_back({size, 1});
+  return forms;
+}
+
+std::vector<GroupForm> groupsAcross(int64_t ranks, int64_t node) {
+  std::vector<GroupForm> forms;
+  for (int64_t size : measuredGroupSizes(ranks / node))
+    forms.push_back({size, node});
+  forms.push_back({ranks, 1});
+  return forms;
+}
+
+/// The members of the group of a rank.
+static std::vector<int64_t> membersOf(const GroupForm &form, int64_t rank) {
+  int64_t block = form.size * form.stride, first = rank / block * block + rank % form.stride;
+  std::vector<int64_t> members;
+  for (int64_t i = 0; i < form.size; ++i)
+    members.push_back(first + i * form.stride);
+  return members;
+}
+
+Result<std::vector<CollectiveSample>> measureCollectives(comm::World &world, const std::vector<GroupForm> &forms,
+                                                         double seconds, const Clock &clock) {
+  std::vector<int64_t> all(static_cast<size_t>(world.size()));
+  std::iota(all.begin(), all.end(), 0);
+  Result<comm::Group *> everybody = world.group(all);
   if (!everybody)
     return everybody.error();
-  Stopwatch watch(**everybody, seconds);
+  Stopwatch watch(**everybody, seconds, clock);
   std::vector<CollectiveSample> samples;
-  std::vector<int64_t> sizes = measuredGroupSizes(world.size());
-  auto series = static_cast<double>(sizes.size() * (moveKinds - 1)); // that share the time that is left
-  for (int64_t size : sizes) {
-    members.resize(static_cast<size_t>(size));
-    std::iota(members.begin(), members.end(), world.rank() / size * size);
-    Result<comm::Group *> group = world.group(members);
+  auto series = static_cast<double>(forms.size() * (moveKinds - 1)); // that share the time that is left
+  for (const GroupForm &form : forms) {
+    Result<comm::Group *> group = world.group(membersOf(form, world.rank()));
     if (!group)
       return group.error();
     for (size_t kind = 1; kind < moveKinds; ++kind, --series)
-      if (Status status = measureSeries(**group, static_cast<MoveKind>(kind), watch, watch.left() / series, samples); !status)
+      if (Status status = measureSeries(**group, static_cast<MoveKind>(kind), watch, watch.left() / series, samples);
+          !status)
         return status.error();
   }
   return samples;

@@ -7,10 +7,15 @@
 
 namespace msc {
 
+/// Microseconds since some moment.
+using Clock = std::function<double()>;
+double steadyMicroseconds();
+
 /// All ranks use theirs in the same way; every decision is made from times that all ranks know, so they stay in step.
 class Stopwatch {
 public:
-  Stopwatch(comm::Group &everybody, double seconds) : everybody(everybody), leftUs(seconds * 1e6) {}
+  Stopwatch(comm::Group &everybody, double seconds, Clock clock = steadyMicroseconds)
+      : everybody(everybody), leftUs(seconds * 1e6), clock(std::move(clock)) {}
 
   /// Time of one run in microseconds, of the slowest rank: the median of as many repetitions as fit into `shareUs`, at
   /// least `fewestRuns` in all.
@@ -27,6 +32,7 @@ private:
 
   comm::Group &everybody;
   double leftUs;
+  Clock clock;
   comm::OperationLabel label{"calibration", ""};
 };
 

@@ -1,5 +1,7 @@
 #include "runtime/checkpoint/Npy.h"
 
+#include "runtime/plan/Bfloat16.h"
+
 #include <cctype>
 #include <charconv>
 #include <cstring>
@@ -18,6 +20,7 @@ struct TypeName {
 };
 constexpr TypeName kTypes[] = {{"<f4", ElementType::F32},
                                {"<f8", ElementType::F64},
+                               {"<f2", ElementType::F16},
                                {"<i4", ElementType::I32},
                                {"<i8", ElementType::I64},
                                {"|b1", ElementType::Bool}};
@@ -113,7 +116,7 @@ private:
         header.type = known.type;
         return Status::ok();
       }
-    return bad(path, "elements of type '" + *name + "' (supported: <f4, <f8, <i4, <i8, |b1)",
+    return bad(path, "elements of type '" + *name + "' (supported: <f4, <f8, <f2, <i4, <i8, |b1)",
                "convert it in Python with array.astype('<f4')");
   }
   Status order() {
@@ -210,13 +213,25 @@ Result<NpyArray> readNpy(const std::string &path) {
   return array;
 }
 
+/// bf16 -> f32.
+static std::vector<float> widened(const void *data, int64_t count) {
+  const auto *narrow = static_cast<const Bfloat16 *>(data);
+  std::vector<float> wide;
+  wide.reserve(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i)
+    wide.push_back(static_cast<float>(narrow[i]));
+  return wide;
+}
+
 Status writeNpy(const std::string &path, ElementType type, const std::vector<int64_t> &shape, const void *data) {
   const char *descr = nullptr;
+  if (type == ElementType::BF16) {
+    std::vector<float> wide = widened(data, elementCount(shape));
+    return writeNpy(path, ElementType::F32, shape, wide.data());
+  }
   for (const TypeName &known : kTypes)
     if (known.type == type)
       descr = known.descr;
-  if (!descr)
-    return Error{ExitCode::Usage, "'" + path + "': .npy files hold f32, f64, i32, i64 or bool values", ""};
   std::string text = std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': (";
   for (size_t i = 0; i < shape.size(); ++i)
     text += (i ? ", " : "") + std::to_string(shape[i]);

@@ -1,4 +1,4 @@
-// NumPy's .npy files: one dense array each. f32, f64, i32, i64 and bool; little-endian, row-major, versions 1 to 3.
+// NumPy's .npy files: one dense array each. f16, f32, f64, i32, i64 and bool; little-endian, row-major, versions 1 to 3.
 #pragma once
 
 #include "runtime/checkpoint/File.h"
@@ -31,7 +31,7 @@ Result<NpyHeader> readNpyHeader(const InputFile &file);
 /// The whole array. Bools other than 0 and 1 are an error.
 Result<NpyArray> readNpy(const std::string &path);
 
-/// Writes an array as numpy.save does (version 1), byte for byte.
+/// Writes an array as numpy.save does (version 1), byte for byte. NumPy has no bf16: such values are written as f32.
 Status writeNpy(const std::string &path, comm::ElementType type, const std::vector<int64_t> &shape, const void *data);
 
 } // namespace msc

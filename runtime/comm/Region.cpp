@@ -110,18 +110,23 @@ template <typename Move> void forRows(const Region &region, int64_t begin, int64
 
 } // namespace
 
-void copyRegion(void *to, const Region &target, const void *from, const Region &source, size_t size, bool stream) {
-  int64_t total = source.count();
-  if (total == 0)
+void copyPart(void *to, const Region &target, const void *from, const Region &source, int64_t begin, int64_t end,
+              size_t size, bool stream) {
+  if (begin >= end)
     return;
-  RowWalker a(source, 0), b(target, 0);
-  int64_t rowSize = source.sizes.empty() ? 1 : source.sizes.back();
-  for (int64_t at = 0; at < total; at += rowSize) {
+  RowWalker a(source, begin), b(target, begin);
+  for (int64_t at = begin; at < end;) {
+    int64_t count = std::min(a.left(), end - at);
     copyRow(static_cast<char *>(to) + b.position() * size, b.stride,
-            static_cast<const char *>(from) + a.position() * size, a.stride, rowSize, size, stream);
+            static_cast<const char *>(from) + a.position() * size, a.stride, count, size, stream);
+    at += count;
     a.nextRow();
     b.nextRow();
   }
+}
+
+void copyRegion(void *to, const Region &target, const void *from, const Region &source, size_t size, bool stream) {
+  copyPart(to, target, from, source, 0, source.count(), size, stream);
 }
 
 void packRegion(void *dense, const void *from, const Region &region, int64_t begin, int64_t end, size_t size) {

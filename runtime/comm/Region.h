@@ -18,6 +18,10 @@ void streamFence();
 /// Copies `source` (a region of `from`) to `target` (a region of `to`) of equal sizes; elements of `size` bytes.
 void copyRegion(void *to, const Region &target, const void *from, const Region &source, size_t size, bool stream);
 
+/// copyRegion for elements [begin, end) of both regions in row-major order.
+void copyPart(void *to, const Region &target, const void *from, const Region &source, int64_t begin, int64_t end,
+              size_t size, bool stream);
+
 /// Elements [begin, end) of a region in row-major order, to a dense buffer.
 void packRegion(void *dense, const void *from, const Region &region, int64_t begin, int64_t end, size_t size);
 /// The reverse of packRegion.

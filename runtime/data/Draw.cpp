@@ -1,5 +1,7 @@
 #include "runtime/data/Draw.h"
 
+#include "runtime/plan/Bfloat16.h"
+
 #include "runtime/data/Philox.h"
 #include "runtime/plan/PlanIndex.h"
 
@@ -67,14 +69,7 @@ Store storeOf(plan::DataType type) {
   case plan::I64: return store<int64_t>;
   case plan::F16: return store<_Float16>;
   case plan::BOOL: return [](std::byte *target, double value) { *target = std::byte{value != 0}; };
-  case plan::BF16:
-    return [](std::byte *target, double value) {
-      uint32_t bits;
-      auto single = static_cast<float>(value);
-      std::memcpy(&bits, &single, sizeof(bits));
-      auto rounded = static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-      std::memcpy(target, &rounded, sizeof(rounded));
-    };
+  case plan::BF16: return store<Bfloat16>;
   default: return store<float>;
   }
 }

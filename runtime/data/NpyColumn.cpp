@@ -2,9 +2,11 @@
 #include "runtime/checkpoint/Npy.h"
 #include "runtime/data/DataSource.h"
 #include "runtime/data/Philox.h"
+#include "runtime/plan/Bfloat16.h"
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
 #include <numeric>
@@ -21,14 +23,16 @@ const char *numpyName(plan::DataType type) {
   case plan::I32: return "int32";
   case plan::I64: return "int64";
   case plan::BOOL: return "bool";
+  case plan::F16: return "float16";
   default: return "float32";
   }
 }
 
-/// A file whose elements have the type that an input wants.
+/// A file whose elements have the type that an input wants; a bf16 input is rounded from a file of f32, as NumPy has no bf16.
 struct OpenArray {
   InputFile file;
   NpyHeader header;
+  bool rounds = false; ///< f32 in the file, bf16 in the input
 };
 
 Result<OpenArray> openArray(const std::string &path, plan::DataType type) {
@@ -38,11 +42,12 @@ Result<OpenArray> openArray(const std::string &path, plan::DataType type) {
   Result<NpyHeader> header = readNpyHeader(*file);
   if (!header)
     return header.error();
-  if (static_cast<int>(header->type) != static_cast<int>(type))
+  bool rounds = type == plan::BF16 && header->type == comm::ElementType::F32;
+  if (!rounds && static_cast<int>(header->type) != static_cast<int>(type))
     return Error{ExitCode::BadFile,
                  fmt::format("'{}' holds {}, the network takes {}", path, typeName(header->type), dataTypeName(type)),
                  fmt::format("save array.astype('{}') instead", numpyName(type))};
-  return OpenArray{std::move(*file), std::move(*header)};
+  return OpenArray{std::move(*file), std::move(*header), rounds};
 }
 
 std::string text(const std::vector<int64_t> &shape) { return fmt::format("({})", fmt::join(shape, ", ")); }
@@ -77,10 +82,24 @@ private:
   }
   Status fetch(std::byte *&target, int64_t element, int64_t count) const {
     auto length = static_cast<uint64_t>(count) * bytes;
+    uint64_t offset = array.header.dataOffset + static_cast<uint64_t>(element) * bytes;
+    if (array.rounds)
+      return fetchRounded(target, offset, count);
     std::byte *begin = target;
     target += length;
-    Status read = array.file.read(array.header.dataOffset + static_cast<uint64_t>(element) * bytes, begin, length);
+    Status read = array.file.read(offset, begin, length);
     return read && array.header.type == comm::ElementType::Bool ? checkBools(begin, element, count) : read;
+  }
+  Status fetchRounded(std::byte *&target, uint64_t offset, int64_t count) const {
+    std::vector<float> wide(static_cast<size_t>(count));
+    if (Status read = array.file.read(offset, wide.data(), wide.size() * sizeof(float)); !read)
+      return read;
+    for (float value : wide) {
+      Bfloat16 rounded(value);
+      std::memcpy(target, &rounded, sizeof(rounded));
+      target += sizeof(rounded);
+    }
+    return {};
   }
   Status checkBools(const std::byte *values, int64_t element, int64_t count) const {
     const std::byte *wrong = std::find_if(values, values + count, [](std::byte value) { return value > std::byte{1}; });

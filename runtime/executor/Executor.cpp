@@ -1,9 +1,8 @@
 #include "runtime/executor/Executor.h"
 
-#include "runtime/executor/Transfers.h"
-
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 
 namespace msc {
 namespace {
@@ -61,11 +60,45 @@ Status Executor::bindStep(const plan::Variant &variant, const plan::Step &step, 
     return bindCollective(variant, step, list);
   if (index.isIdle(step, rank))
     return {};
-  Result<std::unique_ptr<device::Operation>> operation = prepare(step);
+  if (step.has_copy())
+    return bindCopy(step, list);
+  if (Status status = keep(step, prepare(step)); !status)
+    return status;
+  list.push_back({operations.back().get(), nullptr, &step});
+  return {};
+}
+
+Status Executor::keep(const plan::Step &step, Result<std::unique_ptr<device::Operation>> operation) {
   if (!operation)
     return failed(step, operation.error());
   operations.push_back(std::move(*operation));
-  list.push_back({operations.back().get(), nullptr, &step});
+  return {};
+}
+
+Status Executor::bindCopy(const plan::Step &step, std::vector<BoundStep> &list) {
+  const plan::Copy &copy = step.copy();
+  auto add = [&](Result<std::unique_ptr<device::Operation>> operation) {
+    Status status = keep(step, std::move(operation));
+    if (status)
+      list.push_back({operations.back().get(), nullptr, &step});
+    return status;
+  };
+  if (copy.has_fill())
+    if (Status status = add(prepareFill(copy.target(), copy.fill().value())); !status)
+      return status;
+  Box target = index.localBox(copy.target(), rank);
+  for (const MovedTensor &tensor : tensorsOf(copy)) {
+    Box source = index.localBox(tensor.source, rank);
+    if (!tensor.regions)
+      return add(prepareCopy(tensor.source, tensor.target, regionsOf(target, source, target)));
+    for (const CopyRegion &region : toRegions(*tensor.regions)) {
+      Box indices = intersect(indicesInSource(region, source), indicesInTarget(region, target));
+      if (elementCount(indices) == 0)
+        continue;
+      if (Status status = add(prepareCopy(tensor.source, tensor.target, regionsOf(region, indices, source, target))); !status)
+        return status;
+    }
+  }
   return {};
 }
 
@@ -74,8 +107,7 @@ Result<std::unique_ptr<device::Operation>> Executor::prepare(const plan::Step &s
   case plan::Step::kLaunch: return prepareLaunch(step.launch());
   case plan::Step::kMatmul: return prepareMatMul(step.matmul());
   case plan::Step::kCall: return prepareCall(step.call());
-  case plan::Step::kCopy: return prepareCopy(step.copy());
-  case plan::Step::kFill: return prepareFill(step.fill());
+  case plan::Step::kFill: return prepareFill(step.fill().target(), step.fill().value());
   default: return Error{ExitCode::Internal, "the step has no body", ""};
   }
 }
@@ -135,20 +167,18 @@ Result<std::unique_ptr<device::Operation>> Executor::prepareCall(const plan::Cal
   return device.prepareCall(spec);
 }
 
-Result<std::unique_ptr<device::Operation>> Executor::prepareCopy(const plan::Copy &copy) {
-  Box source = index.localBox(copy.source(), rank), target = index.localBox(copy.target(), rank);
-  RegionPair pair = regionsOf(target, source, target);
-  device::CopySpec spec{address(copy.source()), address(copy.target()), std::move(pair.first), std::move(pair.second),
-                        elementBytes(index.buffer(copy.target()).dtype())};
+Result<std::unique_ptr<device::Operation>> Executor::prepareCopy(uint32_t source, uint32_t target, RegionPair pair) {
+  device::CopySpec spec{address(source), address(target), std::move(pair.first), std::move(pair.second),
+                        elementBytes(index.buffer(target).dtype())};
   return device.prepareCopy(spec);
 }
 
-Result<std::unique_ptr<device::Operation>> Executor::prepareFill(const plan::Fill &fill) {
-  return device.prepareFill({address(fill.target()), index.localCount(fill.target(), rank),
-                             index.buffer(fill.target()).dtype(), fill.value()});
+Result<std::unique_ptr<device::Operation>> Executor::prepareFill(uint32_t target, double value) {
+  return device.prepareFill({address(target), index.localCount(target, rank), index.buffer(target).dtype(), value});
 }
 
-void Executor::bindTensor(BoundCollective &bound, uint32_t source, uint32_t target, const std::vector<int64_t> &members) {
+void Executor::bindTensor(BoundCollective &bound, const MovedTensor &tensor, const std::vector<int64_t> &members) {
+  auto [source, target, regions] = tensor;
   const Sharding &from = index.sharding(source), &to = index.sharding(target);
   const std::vector<int64_t> &shape = index.shape(source);
   if (bound.kind == plan::Collective::ALL_REDUCE) {
@@ -160,9 +190,29 @@ void Executor::bindTensor(BoundCollective &bound, uint32_t source, uint32_t targ
     size_t position = std::lower_bound(members.begin(), members.end(), rank) - members.begin();
     auto size = static_cast<int64_t>(comm::elementSize(bound.type));
     // Offsets count from where the first tensor is, here and on the peers: offsets in the arena are the same everywhere.
-    appendExchange(bound.exchange, exchangeBetween(from, to, shape, members, position, bound.type),
-                   (address(source) - bound.source) / size, (address(target) - bound.target) / size);
+    int64_t sourceOffset = (address(source) - bound.source) / size, targetOffset = (address(target) - bound.target) / size;
+    auto append = [&](const comm::ExchangePlan &more) {
+      appendExchange(bound.exchange, more, sourceOffset, targetOffset);
+    };
+    if (!regions)
+      return append(exchangeBetween(from, to, shape, members, position, bound.type));
+    for (const CopyRegion &region : toRegions(*regions))
+      append(exchangeRegion(region, {from, shape, to, index.shape(target)}, members, position, bound.type));
   }
+}
+
+Status Executor::bindFills(BoundCollective &bound, const plan::Collective &collective) {
+  std::set<uint32_t> targets;
+  for (const MovedTensor &tensor : tensorsOf(collective)) {
+    if (!collective.has_fill() || !targets.insert(tensor.target).second || index.localCount(tensor.target, rank) == 0)
+      continue;
+    Result<std::unique_ptr<device::Operation>> fill = prepareFill(tensor.target, collective.fill().value());
+    if (!fill)
+      return fill.error();
+    operations.push_back(std::move(*fill));
+    bound.fills.push_back(operations.back().get());
+  }
+  return {};
 }
 
 Status Executor::bindCollective(const plan::Variant &variant, const plan::Step &step, std::vector<BoundStep> &list) {
@@ -180,8 +230,10 @@ Status Executor::bindCollective(const plan::Variant &variant, const plan::Step &
   bound->exchange.type = bound->type;
   bound->reduction = static_cast<ReduceKind>(collective.reduction());
   bound->label = {step.name(), index.place(step.location()), collective.for_operator()};
-  for (auto [source, target] : tensorsOf(collective))
-    bindTensor(*bound, source, target, members);
+  for (const MovedTensor &tensor : tensorsOf(collective))
+    bindTensor(*bound, tensor, members);
+  if (Status status = bindFills(*bound, collective); !status)
+    return failed(step, status.error());
   for (size_t i = 0; i < bound->scatters.size(); ++i)
     bound->scatters[i].pieces = bound->pieces[i];
   collectives.push_back(std::move(bound));
@@ -199,7 +251,11 @@ Status Executor::runCollective(BoundCollective &c) {
     if (c.scatters.size() > 1)
       return c.group->reduceScatterMany(c.scatters, c.type, c.reduction, c.label);
     return c.group->reduceScatter(c.source, c.target, c.pieces[0], c.type, c.reduction, c.label);
-  default: return c.group->exchange(c.source, c.target, c.exchange, c.label);
+  default:
+    for (device::Operation *fill : c.fills)
+      if (Status status = fill->run(); !status)
+        return status;
+    return c.group->exchange(c.source, c.target, c.exchange, c.label);
   }
 }
 

@@ -5,6 +5,7 @@
 #include "runtime/Status.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/device/Device.h"
+#include "runtime/executor/Transfers.h"
 #include "runtime/plan/PlanIndex.h"
 
 #include <memory>
@@ -38,6 +39,7 @@ private:
     std::vector<std::vector<comm::Region>> pieces;  ///< REDUCE_SCATTER, of every tensor
     std::vector<comm::ScatterPart> scatters;        ///< REDUCE_SCATTER; they show `pieces`
     comm::ExchangePlan exchange;                    ///< the others, all tensors in one
+    std::vector<device::Operation *> fills;         ///< of targets, before the exchange
     comm::OperationLabel label;
   };
   /// One step: a device operation or a collective. Waits are gone: on the CPU a start is complete when it returns.
@@ -53,14 +55,20 @@ private:
   Status bind(const plan::Variant &variant);
   Status bindStep(const plan::Variant &variant, const plan::Step &step, std::vector<BoundStep> &list);
   /// Adds what one more tensor moves.
-  void bindTensor(BoundCollective &bound, uint32_t source, uint32_t target, const std::vector<int64_t> &members);
+  void bindTensor(BoundCollective &bound, const MovedTensor &tensor, const std::vector<int64_t> &members);
+  /// Fills the targets, each once.
+  Status bindFills(BoundCollective &bound, const plan::Collective &collective);
+  /// One operation per source and region, and what fills the rest.
+  Status bindCopy(const plan::Step &step, std::vector<BoundStep> &list);
   Status bindCollective(const plan::Variant &variant, const plan::Step &step, std::vector<BoundStep> &list);
   Result<std::unique_ptr<device::Operation>> prepare(const plan::Step &step);
   Result<std::unique_ptr<device::Operation>> prepareLaunch(const plan::Launch &launch);
   Result<std::unique_ptr<device::Operation>> prepareMatMul(const plan::MatMul &matmul);
   Result<std::unique_ptr<device::Operation>> prepareCall(const plan::Call &call);
-  Result<std::unique_ptr<device::Operation>> prepareCopy(const plan::Copy &copy);
-  Result<std::unique_ptr<device::Operation>> prepareFill(const plan::Fill &fill);
+  Result<std::unique_ptr<device::Operation>> prepareCopy(uint32_t source, uint32_t target, RegionPair pair);
+  Result<std::unique_ptr<device::Operation>> prepareFill(uint32_t target, double value);
+  /// Keeps an operation, or names the step in the error.
+  Status keep(const plan::Step &step, Result<std::unique_ptr<device::Operation>> operation);
   std::byte *address(uint32_t buffer) const { return arena + index.buffer(buffer).offset(); }
   int64_t localSize(const plan::SizeOf &size) const { return index.localShape(size.buffer(), rank)[size.dim()]; }
 

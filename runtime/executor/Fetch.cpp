@@ -2,6 +2,7 @@
 
 #include "runtime/executor/RunOptions.h"
 #include "runtime/executor/Transfers.h"
+#include "runtime/plan/Bfloat16.h"
 
 #include <cstring>
 #include <fmt/format.h>
@@ -22,7 +23,8 @@ std::string elementText(plan::DataType type, const std::byte *data) {
   case plan::I64: return std::to_string(load(int64_t{}));
   case plan::BOOL: return *data == std::byte{0} ? "false" : "true";
   case plan::F16: return lossText(static_cast<double>(load(_Float16{})), plan::F32);
-  default: return fmt::format("{:#06x}", load(uint16_t{}));
+  case plan::BF16: return lossText(static_cast<double>(static_cast<float>(load(Bfloat16{}))), plan::F32);
+  default: return "?";
   }
 }
 

@@ -1,5 +1,7 @@
 #include "runtime/executor/Session.h"
 
+#include "runtime/plan/Bfloat16.h"
+
 #include "runtime/messages/Catalogue.h"
 #include "runtime/checkpoint/Agreement.h"
 #include "runtime/checkpoint/Npy.h"
@@ -199,11 +201,16 @@ double Session::scalar(uint32_t buffer) {
   plan::DataType type = index.buffer(buffer).dtype();
   if (!device->download(bytes, arena + index.buffer(buffer).offset(), elementBytes(type)))
     return 0;
-  float single = 0;
-  double value = 0;
-  std::memcpy(&single, bytes, sizeof(single));
-  std::memcpy(&value, bytes, sizeof(value));
-  return type == plan::F64 ? value : static_cast<double>(single);
+  auto load = [&](auto value) {
+    std::memcpy(&value, bytes, sizeof(value));
+    return value;
+  };
+  switch (type) {
+  case plan::F64: return load(double{});
+  case plan::F16: return static_cast<double>(load(_Float16{}));
+  case plan::BF16: return static_cast<double>(static_cast<float>(load(Bfloat16{})));
+  default: return static_cast<double>(load(float{}));
+  }
 }
 
 void Session::setSchedules(uint64_t step) {

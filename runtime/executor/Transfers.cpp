@@ -14,9 +14,18 @@ std::vector<int64_t> rowMajorStrides(const Box &box) {
   return strides;
 }
 
+/// What moves: indices of a region, which the ranks at both ends hold in part.
+struct Move {
+  const CopyRegion &region;
+  const CopySides &sides;
+
+  Box held(int64_t rank) const { return indicesInSource(region, sides.from.localBox(sides.fromShape, rank)); }
+  Box wanted(int64_t rank) const { return indicesInTarget(region, sides.to.localBox(sides.toShape, rank)); }
+};
+
 /// Members that hold the same part of a value, and those that need some of it without holding it.
 struct Shard {
-  Box box;
+  Box box; ///< indices of the region
   std::vector<size_t> holders;   ///< positions, ascending
   std::vector<size_t> strangers; ///< positions, ascending
 };
@@ -31,8 +40,8 @@ std::vector<int64_t> termOf(const Sharding &sharding, int64_t rank) {
 
 /// The parts of the value among the members that `position` holds or needs some of: few of many, in large groups. Terms are
 /// compared over the source's axes: the checker has proven that both ends are partial over the same ones.
-std::vector<Shard> shardsOf(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape,
-                            const std::vector<int64_t> &members, size_t position) {
+std::vector<Shard> shardsOf(const Move &move, const std::vector<int64_t> &members, size_t position) {
+  const Sharding &from = move.sides.from;
   std::map<int64_t, size_t> indexOfOwner;
   std::vector<Shard> shards;
   std::vector<Box> targets;
@@ -41,9 +50,9 @@ std::vector<Shard> shardsOf(const Sharding &from, const Sharding &to, const std:
     int64_t owner = from.ownerOf(members[member]);
     auto [at, isNew] = indexOfOwner.try_emplace(owner, shards.size());
     if (isNew)
-      shards.push_back({from.localBox(shape, members[member]), {}, {}});
+      shards.push_back({move.held(members[member]), {}, {}});
     shards[at->second].holders.push_back(member);
-    targets.push_back(to.localBox(shape, members[member]));
+    targets.push_back(move.wanted(members[member]));
     terms.push_back(termOf(from, members[member]));
   }
   std::erase_if(shards, [&](const Shard &shard) {
@@ -68,32 +77,47 @@ size_t senderTo(const Shard &shard, size_t receiver) {
   return shard.holders[static_cast<size_t>(turn) % shard.holders.size()];
 }
 
-comm::Transfer transfer(size_t peer, const Box &box, const Box &source, const Box &target) {
-  RegionPair pair = regionsOf(box, source, target);
+/// From the shard of `holder` to the shard of `receiver`; the peer is at the other end.
+comm::Transfer transfer(size_t peer, const Move &move, const Box &indices, int64_t holder, int64_t receiver) {
+  RegionPair pair = regionsOf(move.region, indices, move.sides.from.localBox(move.sides.fromShape, holder),
+                              move.sides.to.localBox(move.sides.toShape, receiver));
   return {static_cast<int32_t>(peer), std::move(pair.first), std::move(pair.second)};
 }
 
 } // namespace
 
+/// Every index of every dimension to itself.
+static CopyRegion wholeRegion(size_t dimensions, const std::vector<int64_t> &shape) {
+  CopyRegion region;
+  for (size_t dim = 0; dim < dimensions; ++dim)
+    region.ranges.push_back({0, 0, dim < shape.size() ? shape[dim] : INT64_MAX});
+  return region;
+}
+
 RegionPair regionsOf(const Box &box, const Box &inFirst, const Box &inSecond) {
+  return regionsOf(wholeRegion(box.size(), {}), box, inFirst, inSecond);
+}
+
+RegionPair regionsOf(const CopyRegion &region, const Box &indices, const Box &inSource, const Box &inTarget) {
   RegionPair pair;
-  std::vector<int64_t> strides1 = rowMajorStrides(inFirst), strides2 = rowMajorStrides(inSecond);
-  for (size_t i = 0; i < box.size(); ++i) {
-    pair.first.offset += (box[i].begin - inFirst[i].begin) * strides1[i];
-    pair.second.offset += (box[i].begin - inSecond[i].begin) * strides2[i];
-    int64_t size = box[i].size();
+  std::vector<int64_t> strides1 = rowMajorStrides(inSource), strides2 = rowMajorStrides(inTarget);
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const CopyRange &range = region.ranges[i];
+    pair.first.offset += (range.source + indices[i].begin * range.sourceStride - inSource[i].begin) * strides1[i];
+    pair.second.offset += (range.target + indices[i].begin * range.targetStride - inTarget[i].begin) * strides2[i];
+    int64_t size = indices[i].size(), stride1 = range.sourceStride * strides1[i], stride2 = range.targetStride * strides2[i];
     if (size == 1)
       continue;
-    bool merges = !pair.first.sizes.empty() && pair.first.strides.back() == size * strides1[i] &&
-                  pair.second.strides.back() == size * strides2[i];
+    bool merges = !pair.first.sizes.empty() && pair.first.strides.back() == size * stride1 &&
+                  pair.second.strides.back() == size * stride2;
     if (merges) {
       pair.first.sizes.back() *= size;
-      pair.first.strides.back() = strides1[i];
-      pair.second.strides.back() = strides2[i];
+      pair.first.strides.back() = stride1;
+      pair.second.strides.back() = stride2;
     } else {
       pair.first.sizes.push_back(size);
-      pair.first.strides.push_back(strides1[i]);
-      pair.second.strides.push_back(strides2[i]);
+      pair.first.strides.push_back(stride1);
+      pair.second.strides.push_back(stride2);
     }
     pair.second.sizes = pair.first.sizes;
   }
@@ -105,23 +129,32 @@ RegionPair regionsOf(const Box &box, const Box &inFirst, const Box &inSecond) {
 
 comm::ExchangePlan exchangeBetween(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape,
                                    const std::vector<int64_t> &members, size_t position, comm::ElementType type) {
+  return exchangeRegion(wholeRegion(shape.size(), shape), {from, shape, to, shape}, members, position, type);
+}
+
+comm::ExchangePlan exchangeRegion(const CopyRegion &region, const CopySides &sides, const std::vector<int64_t> &members,
+                                  size_t position, comm::ElementType type) {
   comm::ExchangePlan plan;
   plan.type = type;
-  Box source = from.localBox(shape, members[position]), target = to.localBox(shape, members[position]);
-  for (const Shard &shard : shardsOf(from, to, shape, members, position)) {
+  Move move{region, sides};
+  int64_t rank = members[position];
+  Box source = move.held(rank), target = move.wanted(rank);
+  for (const Shard &shard : shardsOf(move, members, position)) {
     bool mine = std::binary_search(shard.holders.begin(), shard.holders.end(), position);
     bool needed = mine || std::binary_search(shard.strangers.begin(), shard.strangers.end(), position);
     Box common = intersect(shard.box, target);
-    if (needed && elementCount(common) != 0)
-      plan.receives.push_back(transfer(senderTo(shard, position), common, shard.box, target));
+    if (needed && elementCount(common) != 0) {
+      size_t sender = senderTo(shard, position);
+      plan.receives.push_back(transfer(sender, move, common, members[sender], rank));
+    }
     if (!mine)
       continue;
     std::vector<size_t> receivers = shard.strangers;
     receivers.push_back(position);
     for (size_t receiver : receivers) {
-      Box theirs = to.localBox(shape, members[receiver]), sent = intersect(source, theirs);
+      Box sent = intersect(source, move.wanted(members[receiver]));
       if (senderTo(shard, receiver) == position && elementCount(sent) != 0)
-        plan.sends.push_back(transfer(receiver, sent, source, theirs));
+        plan.sends.push_back(transfer(receiver, move, sent, rank, members[receiver]));
     }
   }
   auto byPeer = [](const comm::Transfer &a, const comm::Transfer &b) { return a.peer < b.peer; };
@@ -165,7 +198,8 @@ comm::ExchangePlan gatherToFirst(const Sharding &from, const std::vector<int64_t
     whole.push_back({0, size});
   auto piece = [&](int64_t owner, int64_t peer) {
     Box box = from.localBox(shape, owner);
-    return transfer(static_cast<size_t>(peer), box, box, whole);
+    RegionPair pair = regionsOf(box, box, whole);
+    return comm::Transfer{static_cast<int32_t>(peer), std::move(pair.first), std::move(pair.second)};
   };
   auto sends = [&](int64_t owner) {
     return from.ownerOf(owner) == owner && elementCount(from.localBox(shape, owner)) != 0;

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 namespace msc {
@@ -50,6 +53,14 @@ public:
     return object[key].get<std::string>();
   }
 
+  /// A misspelt key would leave a default in its place.
+  void onlyKeys(const Json &object, std::initializer_list<std::string_view> known) {
+    if (object.is_object())
+      for (const auto &entry : object.items())
+        if (std::find(known.begin(), known.end(), entry.key()) == known.end())
+          note(fmt::format("'{}' is unknown, expected {}", entry.key(), fmt::join(known, ", ")));
+  }
+
   void note(const std::string &what) {
     if (flaw.empty())
       flaw = what;
@@ -75,6 +86,7 @@ LinkLevel readLevel(const Json &json, Reader &reader) {
       continue;
     }
     const Json &cost = collectives[name];
+    reader.onlyKeys(cost, {"alpha_us", "hop_us", "beta_us_per_byte", "own_share", "cache_bytes", "beyond_cache_us_per_byte"});
     level.costs[kind] = {.alphaUs = reader.number(cost, "alpha_us", 0),
                          .hopUs = reader.number(cost, "hop_us", 0),
                          .betaUsPerByte = reader.number(cost, "beta_us_per_byte", 0),
@@ -82,6 +94,10 @@ LinkLevel readLevel(const Json &json, Reader &reader) {
                          .cacheBytes = reader.numberOrZero(cost, "cache_bytes"),
                          .beyondCacheUsPerByte = reader.numberOrZero(cost, "beyond_cache_us_per_byte")};
   }
+  reader.onlyKeys(json, {"name", "ranks", "collectives"});
+  reader.onlyKeys(collectives, {moveKindName(MoveKind::AllReduce), moveKindName(MoveKind::ReduceScatter),
+                                moveKindName(MoveKind::AllGather), moveKindName(MoveKind::AlltoAll),
+                                moveKindName(MoveKind::CollectivePermute), moveKindName(MoveKind::Exchange)});
   return level;
 }
 
@@ -104,6 +120,8 @@ Result<MachineModel> parse(const std::string &text, const std::string &source) {
   else
     for (const Json &level : json["levels"])
       machine.levels.push_back(readLevel(level, reader));
+  reader.onlyKeys(json, {"$schema", "name", "source", "measured_ranks", "flops_per_us", "memory_bytes_per_us", "launch_us",
+                         "levels"});
   for (size_t i = 1; i < machine.levels.size(); ++i) {
     int64_t inner = machine.levels[i - 1].ranks, outer = machine.levels[i].ranks;
     if (inner == 0)

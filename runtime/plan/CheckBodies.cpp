@@ -1,5 +1,6 @@
 // Programs and the bodies of their local steps.
 #include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/RankClasses.h"
 #include "runtime/plan/calls/Call.h"
 
 #include <algorithm>
@@ -17,13 +18,6 @@ template <typename Index, typename List> bool inRange(Index index, const List &l
 
 std::string pair(const PlanIndex &index, uint32_t a, uint32_t b) {
   return fmt::format("{} and {}", index.bufferTitle(a), index.bufferTitle(b));
-}
-
-/// Do two buffers occupy a common byte?
-bool overlaps(const PlanIndex &index, uint32_t a, uint32_t b) {
-  const plan::Buffer &x = index.buffer(a), &y = index.buffer(b);
-  return index.root(a) == index.root(b) ||
-         (x.offset() < y.offset() + y.bytes() && y.offset() < x.offset() + x.bytes());
 }
 
 /// A failed or unfinished proof as an error.
@@ -161,10 +155,12 @@ Status checkVariants(const PlanIndex &index, const plan::Step &step) {
   std::set<std::vector<int64_t>> variants;
   for (const plan::Kernel::Variant &variant : kernel.variants())
     variants.insert({variant.inner().begin(), variant.inner().end()});
-  bool even = true;
+  RankClasses classes(index.devices());
   for (const plan::SizeOf &size : launch.inner())
-    even &= index.sharding(size.buffer()).isEven(index.shape(size.buffer()));
-  for (int64_t rank = 0; rank < (even ? 1 : index.devices()); ++rank) {
+    classes.addSizes(index.sharding(size.buffer()), index.shape(size.buffer()));
+  for (uint32_t buffer : step.writes())
+    classes.addSizes(index.sharding(buffer), index.shape(buffer));
+  for (int64_t rank : classes.ranks()) {
     std::vector<int64_t> inner;
     for (const plan::SizeOf &size : launch.inner())
       inner.push_back(index.localShape(size.buffer(), rank)[size.dim()]);
@@ -322,24 +318,6 @@ Status checkCallStep(const PlanIndex &index, const plan::Step &step) {
       if (Status status = checkCall(callOn(index, call, rank)); !status)
         return bad("{}: {}", at(index, step), status.error().message);
   return {};
-}
-
-Status checkCopy(const PlanIndex &index, const plan::Step &step) {
-  uint32_t source = step.copy().source(), target = step.copy().target();
-  if (index.shape(source) != index.shape(target) || index.buffer(source).dtype() != index.buffer(target).dtype())
-    return bad("{} copies between different tensors {}", at(index, step), pair(index, source, target));
-  if (overlaps(index, source, target))
-    return bad("{} copies within the same memory: {}", at(index, step), pair(index, source, target));
-  const Sharding &from = index.sharding(source), &to = index.sharding(target);
-  if (from.isPartial() || to.isPartial()) {
-    auto refined = commonRefinement({&from.axes, &to.axes});
-    if (!refined || refine(from, *refined).partial != refine(to, *refined).partial)
-      return bad("{} copies between values that are partial in different ways: {}", at(index, step),
-                 pair(index, source, target));
-  }
-  return proven(boxWithin(to, from, index.shape(source)),
-                fmt::format("{} copies what {} holds from {} on the same rank", at(index, step),
-                            index.bufferTitle(target), index.bufferTitle(source)));
 }
 
 } // namespace

@@ -88,23 +88,32 @@ Status checkTensor(const PlanIndex &index, const plan::Step &step, const Ends &e
 Status checkTogether(const PlanIndex &index, const plan::Step &step) {
   auto tensors = tensorsOf(step.collective());
   std::map<uint32_t, size_t> users; // tensors that touch a root
-  for (auto [source, target] : tensors) {
-    if (index.buffer(source).dtype() != index.buffer(tensors[0].first).dtype())
-      return bad("{} moves {} and {}, which differ in type", at(index, step), index.bufferTitle(tensors[0].first),
+  std::set<uint32_t> written;       // targets that several sources may write, by regions
+  for (auto [source, target, regions] : tensors) {
+    if (index.buffer(source).dtype() != index.buffer(tensors[0].source).dtype())
+      return bad("{} moves {} and {}, which differ in type", at(index, step), index.bufferTitle(tensors[0].source),
                  index.bufferTitle(source));
-    ++users[index.root(target)];
+    users[index.root(target)] += !regions || written.insert(target).second;
     if (index.root(source) != index.root(target))
       ++users[index.root(source)];
   }
-  for (auto [source, target] : tensors)
+  for (auto [source, target, regions] : tensors)
     if (users[index.root(target)] > 1)
       return bad("{} uses the memory of {} for two tensors", at(index, step), index.bufferTitle(target));
   return {};
 }
 
 Status checkCollective(const PlanIndex &index, const plan::Variant &variant, const plan::Step &step) {
-  const plan::Group &group = variant.groups(static_cast<int>(step.collective().group()));
-  for (auto [source, target] : tensorsOf(step.collective())) {
+  const plan::Collective &collective = step.collective();
+  const plan::Group &group = variant.groups(static_cast<int>(collective.group()));
+  std::vector<MovedTensor> tensors = tensorsOf(collective);
+  bool byRegions = std::any_of(tensors.begin(), tensors.end(), [](const MovedTensor &tensor) { return tensor.regions; });
+  if (byRegions && collective.kind() != plan::Collective::EXCHANGE)
+    return bad("{} copies regions, which only an exchange does", at(index, step));
+  if (byRegions)
+    if (Status status = checkRegionTensors(index, step, tensors, collective.has_fill(), &group); !status)
+      return status;
+  for (auto [source, target, regions] : byRegions ? std::vector<MovedTensor>() : tensors) {
     Ends ends{source,
               target,
               {group.matrix().begin(), group.matrix().end()},
@@ -115,16 +124,18 @@ Status checkCollective(const PlanIndex &index, const plan::Variant &variant, con
     if (Status status = checkTensor(index, step, ends); !status)
       return status;
   }
-  return step.collective().also_size() == 0 ? Status() : checkTogether(index, step);
+  return collective.also_size() == 0 ? Status() : checkTogether(index, step);
 }
 
 /// What members of a group must agree on besides the group itself.
 std::string signatureOf(const PlanIndex &index, const plan::Collective &collective) {
   std::string text = fmt::format("{} {}", collectiveName(collective.kind()), static_cast<int>(collective.reduction()));
-  for (auto [source, target] : tensorsOf(collective)) {
+  for (auto [source, target, regions] : tensorsOf(collective)) {
     const plan::Buffer &buffer = index.buffer(source);
     text += fmt::format(" {}[{}] {} -> {}", dataTypeName(buffer.dtype()), fmt::join(buffer.shape(), ", "),
                         index.sharding(source).str(), index.sharding(target).str());
+    if (regions)
+      text += fmt::format(" [{}] {}", fmt::join(index.buffer(target).shape(), ", "), regions->SerializeAsString());
   }
   return text;
 }
@@ -190,7 +201,7 @@ Status checkCollectives(const PlanIndex &index, const plan::Variant &variant) {
     const plan::Collective &collective = step.collective();
     std::string key = fmt::format("{} {} {}", collective.group(), signatureOf(index, collective),
                                   index.root(collective.source()) == index.root(collective.target()));
-    if (!proven.insert(key).second && collective.also_size() == 0)
+    if (!proven.insert(key).second && collective.also_size() == 0 && !collective.has_regions())
       continue;
     if (Status status = checkCollective(index, variant, step); !status)
       return status;

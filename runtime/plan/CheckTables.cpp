@@ -1,6 +1,7 @@
 // Tables of a plan: indices, shapes, names, machine code, memory.
 #include "runtime/plan/ElfImage.h"
 #include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/RankClasses.h"
 
 #include <algorithm>
 #include <cmath>
@@ -130,12 +131,14 @@ Status checkParameters(const plan::Plan &plan) {
 
 /// Number of values that a schedule of this kind takes: at least `least`, at most `most`.
 std::tuple<int, int> scheduleValues(const std::string &kind) {
-  if (kind == "constant" || kind == "power")
+  if (kind == "constant" || kind == "power" || kind == "correction" || kind == "cycle")
     return {1, 1};
   if (kind == "step")
     return {0, 0};
-  if (kind == "exponential" || kind == "cosine")
+  if (kind == "exponential" || kind == "decay" || kind == "cosine")
     return {3, 3};
+  if (kind == "polynomial")
+    return {4, 4};
   if (kind == "piecewise")
     return {1, 4095};
   return {1, 0};
@@ -253,10 +256,10 @@ Status checkView(const PlanIndex &index, uint32_t view) {
   if (elementBytes(buffer.dtype()) != elementBytes(root.dtype()))
     return bad("view {} has type {}, the buffer '{}' that it shows {}", index.bufferTitle(view),
                dataTypeName(buffer.dtype()), root.name(), dataTypeName(root.dtype()));
-  auto even = [&](uint32_t which) { return index.sharding(which).isEven(index.shape(which)); };
-  // Even cuts give every rank the same count.
-  int64_t last = even(view) && even(index.root(view)) ? 1 : index.devices();
-  for (int64_t rank = 0; rank < last; ++rank)
+  RankClasses classes(index.devices());
+  for (uint32_t which : {view, index.root(view)})
+    classes.addSizes(index.sharding(which), index.shape(which));
+  for (int64_t rank : classes.ranks())
     if (index.localCount(view, rank) != index.localCount(index.root(view), rank))
       return bad("view {} has {} elements on rank {}, the buffer '{}' that it shows {}", index.bufferTitle(view),
                  index.localCount(view, rank), rank, root.name(), index.localCount(index.root(view), rank));

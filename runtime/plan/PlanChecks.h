@@ -23,6 +23,14 @@ Status checkMemory(const PlanIndex &index);
 Status checkProgramTables(const PlanIndex &index, const plan::Program &program);
 /// What launches, matrix products, copies and fills do with their buffers.
 Status checkBodies(const PlanIndex &index, const plan::Variant &variant);
+/// A copy: what the rank lacks it cannot copy.
+Status checkCopy(const PlanIndex &index, const plan::Step &step);
+/// Tensors that regions describe, of a copy (`group` is null) or of an exchange within a group: the regions lie within the
+/// shapes, write nothing twice and, unless something fills, everything; the rank or its group holds what they read.
+Status checkRegionTensors(const PlanIndex &index, const plan::Step &step, const std::vector<MovedTensor> &tensors,
+                          bool fills, const plan::Group *group);
+/// Do two buffers occupy a common byte?
+bool overlaps(const PlanIndex &index, uint32_t a, uint32_t b);
 /// Collectives against the shardings of source and target.
 Status checkCollectives(const PlanIndex &index, const plan::Variant &variant);
 /// All members of every group run the same collectives in the same order, and no rank waits for ever.

@@ -70,12 +70,15 @@ void syncFolderOf(const std::string &path) {
 } // namespace
 
 uint32_t formatOf(const Plan &plan) {
+  uint32_t format = oldestPlanFormat;
   for (const Program &program : plan.programs())
     for (const Variant &variant : program.variants())
       for (const Step &step : variant.steps())
-        if (step.collective().also_size() != 0)
-          return 2;
-  return oldestPlanFormat;
+        if (step.collective().has_regions() || step.copy().has_regions() || step.has_call())
+          return 3;
+        else if (step.collective().also_size() != 0)
+          format = 2;
+  return format;
 }
 
 std::string encodePlan(const Plan &plan, uint32_t format) {

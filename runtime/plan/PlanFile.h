@@ -9,8 +9,9 @@
 
 namespace msc::plan {
 
-/// The newest format, and the oldest that readPlan understands. Format 2: collectives that move several tensors.
-inline constexpr uint32_t planFormat = 2;
+/// The newest format, and the oldest that readPlan understands. Format 2: collectives that move several tensors;
+/// 3: copies and exchanges by regions, calls.
+inline constexpr uint32_t planFormat = 3;
 inline constexpr uint32_t oldestPlanFormat = 1;
 
 /// The oldest format that can say what this plan says.

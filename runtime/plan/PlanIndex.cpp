@@ -68,11 +68,56 @@ std::string titleOf(const plan::Plan &plan, const plan::Step &step) {
   return place.empty() ? fmt::format("step '{}'", step.name()) : fmt::format("step '{}' ({})", step.name(), place);
 }
 
-std::vector<std::pair<uint32_t, uint32_t>> tensorsOf(const plan::Collective &collective) {
-  std::vector<std::pair<uint32_t, uint32_t>> tensors{{collective.source(), collective.target()}};
+template <typename Message> static const plan::CopyRegions *regionsOf(const Message &message) {
+  return message.has_regions() ? &message.regions() : nullptr;
+}
+
+std::vector<MovedTensor> tensorsOf(const plan::Collective &collective) {
+  std::vector<MovedTensor> tensors{{collective.source(), collective.target(), regionsOf(collective)}};
   for (const plan::Collective::Part &part : collective.also())
-    tensors.emplace_back(part.source(), part.target());
+    tensors.push_back({part.source(), part.target(), regionsOf(part)});
   return tensors;
+}
+
+std::vector<MovedTensor> tensorsOf(const plan::Copy &copy) {
+  std::vector<MovedTensor> tensors{{copy.source(), copy.target(), regionsOf(copy)}};
+  for (const plan::Copy::Part &part : copy.also())
+    tensors.push_back({part.source(), copy.target(), regionsOf(part)});
+  return tensors;
+}
+
+CopyRegions toRegions(const plan::CopyRegions &message, uint32_t operand) {
+  CopyRegions regions;
+  for (const plan::CopyRegions::Region &entry : message.regions()) {
+    CopyRegion &region = regions.emplace_back(CopyRegion{operand, {}});
+    auto number = [](const auto &list, int i, int64_t missing) { return i < list.size() ? list[i] : missing; };
+    int dimensions = std::max({entry.source_size(), entry.target_size(), entry.size_size(), entry.source_stride_size(),
+                               entry.target_stride_size()});
+    for (int i = 0; i < dimensions; ++i)
+      region.ranges.push_back({number(entry.source(), i, 0), number(entry.target(), i, 0), number(entry.size(), i, 0),
+                               number(entry.source_stride(), i, 1), number(entry.target_stride(), i, 1)});
+  }
+  return regions;
+}
+
+plan::CopyRegions fromRegions(const CopyRegions &regions) {
+  plan::CopyRegions message;
+  for (const CopyRegion &region : regions) {
+    plan::CopyRegions::Region *entry = message.add_regions();
+    bool strided = std::any_of(region.ranges.begin(), region.ranges.end(), [](const CopyRange &range) {
+      return range.sourceStride != 1 || range.targetStride != 1;
+    });
+    for (const CopyRange &range : region.ranges) {
+      entry->add_source(range.source);
+      entry->add_target(range.target);
+      entry->add_size(range.size);
+      if (strided) {
+        entry->add_source_stride(range.sourceStride);
+        entry->add_target_stride(range.targetStride);
+      }
+    }
+  }
+  return message;
 }
 
 BodyAccess accessOf(const plan::Step &step) {
@@ -90,12 +135,16 @@ BodyAccess accessOf(const plan::Step &step) {
     access.reads.assign(step.call().operands().begin(), step.call().operands().end());
     access.writes.assign(step.call().results().begin(), step.call().results().end());
     break;
-  case plan::Step::kCopy: access = {{step.copy().source()}, {step.copy().target()}}; break;
+  case plan::Step::kCopy:
+    for (const MovedTensor &tensor : tensorsOf(step.copy()))
+      access.reads.push_back(tensor.source);
+    access.writes = {step.copy().target()};
+    break;
   case plan::Step::kFill: access = {{}, {step.fill().target()}}; break;
   case plan::Step::kCollective:
-    for (const auto &[source, target] : tensorsOf(step.collective())) {
-      access.reads.push_back(source);
-      access.writes.push_back(target);
+    for (const MovedTensor &tensor : tensorsOf(step.collective())) {
+      access.reads.push_back(tensor.source);
+      access.writes.push_back(tensor.target);
     }
     break;
   default: break;

@@ -1,7 +1,7 @@
 // A plan with its shardings in plain data, and the questions that the checker, the executor and msrun ask of it.
 #pragma once
 
-#include "runtime/plan/Sharding.h"
+#include "runtime/plan/CopyRegion.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <string>
@@ -27,8 +27,20 @@ std::string placeOf(const plan::Plan &plan, uint32_t location);
 /// "step 'matmul' (net.mir:14)".
 std::string titleOf(const plan::Plan &plan, const plan::Step &step);
 
-/// Source and target of every tensor that a collective moves: its own, then those of `also`.
-std::vector<std::pair<uint32_t, uint32_t>> tensorsOf(const plan::Collective &collective);
+/// A tensor that a collective or a copy moves.
+struct MovedTensor {
+  uint32_t source = 0, target = 0;
+  const plan::CopyRegions *regions = nullptr; ///< null: source and target are one tensor
+};
+/// The step's own tensor, then those of `also`.
+std::vector<MovedTensor> tensorsOf(const plan::Collective &collective);
+std::vector<MovedTensor> tensorsOf(const plan::Copy &copy);
+
+/// The message in plain data, as regions of one operand. Missing numbers are 0, and those of strides 1: what is too much or too
+/// little shows in checkRegions.
+CopyRegions toRegions(const plan::CopyRegions &message, uint32_t operand = 0);
+/// The message of regions, whatever their operands are.
+plan::CopyRegions fromRegions(const CopyRegions &regions);
 
 /// Buffers that a step body reads and writes, without what a launch says of itself in Step.reads and Step.writes.
 struct BodyAccess {

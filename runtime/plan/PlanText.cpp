@@ -38,8 +38,10 @@ public:
            parameter.trained() ? "trained" : "state", parameter.initializer().kind(), parameter.initializer().a(),
            parameter.initializer().b(), parameter.state_of().empty() ? "" : " of '" + parameter.state_of() + "'");
     for (const plan::Schedule &schedule : plan.schedules())
-      line("schedule '{}' in %{}: {}({})", schedule.name(), schedule.buffer(), schedule.kind(),
-           fmt::join(schedule.values(), ", "));
+      line("schedule '{}' in %{}: {}({}){}{}", schedule.name(), schedule.buffer(), schedule.kind(),
+           fmt::join(schedule.values(), ", "),
+           schedule.warmup() == 0 ? "" : fmt::format(", {} steps of warm-up", schedule.warmup()),
+           schedule.every() <= 1 ? "" : fmt::format(", every {} steps", schedule.every()));
     for (const plan::Kernel &kernel : plan.kernels()) {
       line("kernel '{}': {} arguments", kernel.name(), kernel.arguments());
       for (const plan::Kernel::Variant &variant : kernel.variants())
@@ -127,11 +129,13 @@ private:
       return fmt::format(" transpose ({}, {}){}{}{} in {} tasks", step.matmul().transpose_left(),
                          step.matmul().transpose_right(), step.matmul().sum_batch() ? " sum of batches" : "", step.matmul().bias() ? " bias" : "",
                          step.matmul().activation().empty() ? "" : " " + step.matmul().activation(), step.matmul().tasks());
+    case plan::Step::kCopy: return step.copy().has_regions() ? regionsText(tensorsOf(step.copy()), step.copy()) : "";
     case plan::Step::kCall: return attributesOf(step.call()) + fmt::format(" in {} tasks", step.call().tasks());
     case plan::Step::kFill: return fmt::format(" value {}", step.fill().value());
     case plan::Step::kCollective:
-      return fmt::format(" {} group {} {} bytes{}{}{}", collectiveName(step.collective().kind()), step.collective().group(),
+      return fmt::format(" {} group {} {} bytes{}{}{}{}", collectiveName(step.collective().kind()), step.collective().group(),
                          step.collective().bytes(),
+                         step.collective().has_regions() ? regionsText(tensorsOf(step.collective()), step.collective()) : "",
                          step.collective().also_size() == 0 ? ""
                                                             : fmt::format(" of {} tensors", step.collective().also_size() + 1),
                          step.collective().asynchronous() ? " started" : "",
@@ -139,6 +143,15 @@ private:
     case plan::Step::kWait: return fmt::format(" for step {}", step.wait().step());
     default: return "";
     }
+  }
+
+  /// " 2 regions, others 0".
+  template <typename Message> static std::string regionsText(const std::vector<MovedTensor> &tensors, const Message &message) {
+    int count = 0;
+    for (const MovedTensor &tensor : tensors)
+      count += tensor.regions ? tensor.regions->regions_size() : 0;
+    return fmt::format(" {} region{}{}", count, count == 1 ? "" : "s",
+                       message.has_fill() ? fmt::format(", others {}", message.fill().value()) : "");
   }
 
   /// " kernel_size (3, 3) pad_mode same".

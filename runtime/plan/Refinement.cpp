@@ -1,5 +1,7 @@
 #include "runtime/plan/Refinement.h"
 
+#include "runtime/plan/RankClasses.h"
+
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -60,10 +62,14 @@ Proof forAllCoordinates(const std::vector<int64_t> &axes,
   return Proof::Yes;
 }
 
-Proof forAllRanks(int64_t devices, const std::function<bool(int64_t)> &holds) {
-  if (devices > workLimit)
+/// Does it hold for all ranks, if it is the same for those that hold the same pieces of `a` and of `b`?
+Proof forAllRanks(const Sharding &a, const Sharding &b, const std::function<bool(int64_t)> &holds) {
+  if (a.devices() > workLimit)
     return Proof::Unknown;
-  for (int64_t rank = 0; rank < devices; ++rank)
+  RankClasses classes(a.devices());
+  classes.addPieces(a);
+  classes.addPieces(b);
+  for (int64_t rank : classes.ranks())
     if (!holds(rank))
       return Proof::No;
   return Proof::Yes;
@@ -78,7 +84,7 @@ Proof compareRanges(const CutDimension &a, const CutDimension &b, bool prefixSuf
                     const std::function<bool(const Range &, const Range &)> &compare) {
   auto refined = commonRefinement({&a.sharding->axes, &b.sharding->axes});
   if (!refined)
-    return forAllRanks(a.sharding->devices(),
+    return forAllRanks(*a.sharding, *b.sharding,
                        [&](int64_t rank) { return compare(rangeOf(a, rank), rangeOf(b, rank)); });
   std::vector<int32_t> listA = refineAxes(a.sharding->axes, a.sharding->dims[a.dim], *refined);
   std::vector<int32_t> listB = refineAxes(b.sharding->axes, b.sharding->dims[b.dim], *refined);
@@ -138,15 +144,17 @@ Proof coveredByEnumeration(const Sharding &target, const Sharding &source, const
     return Proof::Yes;
   if (devices > workLimit / members)
     return Proof::Unknown;
-  return forAllRanks(devices, [&](int64_t rank) {
+  for (int64_t rank = 0; rank < devices; ++rank) {
     Box needed = target.localBox(shape, rank);
     int64_t missing = elementCount(needed);
     std::set<int64_t> owners; // replicas count once
     for (int64_t member : groupOf(matrix, axesOfGroup, rank))
       if (owners.insert(source.ownerOf(member)).second)
         missing -= elementCount(intersect(needed, source.localBox(shape, member)));
-    return missing == 0;
-  });
+    if (missing != 0)
+      return Proof::No;
+  }
+  return Proof::Yes;
 }
 
 } // namespace

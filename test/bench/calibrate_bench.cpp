@@ -46,7 +46,7 @@ void print(const MachineModel &machine, const std::vector<CollectiveSample> &sam
 void run(comm::World &world) {
   Result<MachineModel> machine = calibrate(world, seconds);
   Result<std::vector<CollectiveSample>> samples =
-      machine ? measureCollectives(world, seconds) : Result<std::vector<CollectiveSample>>(machine.error());
+      machine ? measureCollectives(world, consecutiveGroups(world.size()), seconds) : Result<std::vector<CollectiveSample>>(machine.error());
   if (!samples)
     fprintf(stderr, "error: %s\n", samples.error().message.c_str());
   else if (world.rank() == 0)

@@ -2,7 +2,7 @@
 // `unroll` should take the same time and memory at any depth.
 #include "compiler/Compiler.h"
 #include "dialects/dist/DistDialect.h"
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 #include "frontend/Frontend.h"
 #include "passes/infer/Passes.h"
 #include "passes/sharding/Passes.h"

@@ -34,10 +34,26 @@ public:
       keepIf(legal, [&](const auto &pieces) { return passes::inStrategy(facts.rule, pieces)[0] == found->second; });
     passes::Pieces chosen = random.pick(legal);
     resultPieces[op->getResult(0)] = passes::outStrategy(facts.rule, chosen)[0];
-    return net::strategyText(passes::inStrategy(facts.rule, chosen));
+    std::string text = net::strategyText(passes::inStrategy(facts.rule, chosen));
+    return random.chance(15) ? text + ", out_strategy: " + outStrategy(facts) : text;
   }
 
 private:
+  /// Any pieces of the results that the devices can hold.
+  std::string outStrategy(const passes::OperatorFacts &facts) {
+    net::Strategy strategy;
+    for (const passes::Shape &shape : facts.resultShapes) {
+      int64_t left = devices;
+      std::vector<int64_t> &pieces = strategy.emplace_back();
+      for (int64_t size : shape) {
+        int64_t count = divisorOf(left, random);
+        pieces.push_back(count <= std::max<int64_t>(size, 1) ? count : 1);
+        left /= pieces.back();
+      }
+    }
+    return net::strategyText(strategy);
+  }
+
   static int64_t mostDevices(const std::vector<passes::Pieces> &list) {
     int64_t most = 0;
     for (const passes::Pieces &pieces : list)
@@ -111,6 +127,8 @@ Result<Case> makeCase(uint64_t seed) {
                                         "semi_auto_parallel", "semi_auto_parallel", "semi_auto_parallel",
                                         "data_parallel", "data_parallel", "stand_alone"});
   Network network = generateNetwork(random);
+  while (std::ranges::all_of(network.parameters, [](const Value &parameter) { return parameter.state; })) // nothing to train
+    network = generateNetwork(random);
   test.type = network.type;
   if (test.mode == "data_parallel" && !takesDataParallel(network, test.devices))
     test.mode = random.chance(50) ? "auto_parallel" : "semi_auto_parallel";

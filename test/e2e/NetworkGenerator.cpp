@@ -44,11 +44,13 @@ std::string Network::text(const std::map<std::string, std::string> &strategies, 
     out << "  param %" << parameter.name << ": " << typeText(parameter) << " = Normal(0.5)" << (parameter.state ? " {requires_grad: false}\n" : "\n");
   for (const Node &node : nodes) {
     out << "  %" << node.name;
-    for (int more = 1; more < resultsOf(node.op); ++more)
+    for (size_t more = 1; more < node.results; ++more)
       out << ", %" << node.name << "_" << more;
     out << " = " << node.op << "(" << node.arguments << ")";
     if (auto strategy = strategies.find(node.name); strategy != strategies.end())
       out << " {in_strategy: " << strategy->second << "}";
+    if (node.recompute)
+      out << " {recompute: true}";
     out << "\n";
   }
   out << "  return loss: %loss";
@@ -135,7 +137,8 @@ private:
   int node(const std::string &op, const std::string &arguments, const Shape &shape, double low, double high,
            const std::string &type = "") {
     std::string name = "v" + std::to_string(network.nodes.size());
-    network.nodes.push_back({name, op, arguments});
+    auto results = static_cast<size_t>(resultsOf(op)); // the further ones are not used
+    network.nodes.push_back({name, op, arguments, results, random.chance(10)});
     int result = add({name, type.empty() ? network.type : type, shape, low, high});
     return magnitude(result) > mostMagnitude && type.empty() ? squash(result) : result;
   }
@@ -188,7 +191,9 @@ private:
         {5, &Builder::addBroadcast}, {4, &Builder::addCast},      {4, &Builder::addElementLoss}, {5, &Builder::addTied},
         {10, &Builder::addNormalised}, {3, &Builder::addRange},
         {46, &Builder::addFunction}, {16, &Builder::addQuotient}, {20, &Builder::addLogical}, {12, &Builder::addChoice},
-        {14, &Builder::addTermLoss}, {16, &Builder::addLookup}, {6, &Builder::addScan}, {7, &Builder::addAttention}, {14, &Builder::addPool}, {18, &Builder::addConvolution}, {9, &Builder::addBatchNorm}};
+        {14, &Builder::addTermLoss}, {16, &Builder::addLookup}, {6, &Builder::addScan}, {7, &Builder::addAttention}, {14, &Builder::addPool}, {18, &Builder::addConvolution}, {9, &Builder::addBatchNorm},
+        {18, &Builder::addView}, {16, &Builder::addSlice}, {20, &Builder::addParts}, {18, &Builder::addJoin},
+        {34, &Builder::addAround}, {14, &Builder::addTriangle}};
     int total = 0;
     for (const auto &[weight, step] : steps)
       total += weight;
@@ -624,6 +629,233 @@ private:
     return node("Reshape", use(x) + ", " + tuple(written), result, values[x].low, values[x].high);
   }
 
+  /// Dimensions of size 1 made and left out, or all but the first merged.
+  int addView(int x) {
+    auto rank = static_cast<int64_t>(shape(x).size());
+    if (rank >= 1 && random.chance(30)) {
+      int64_t rest = countOf(Shape(shape(x).begin() + 1, shape(x).end()));
+      return node("Flatten", use(x), {shape(x)[0], rest}, values[x].low, values[x].high);
+    }
+    auto one = std::find(shape(x).begin(), shape(x).end(), 1);
+    if (one == shape(x).end() && rank < 4) {
+      int64_t axis = random.between(-rank - 1, rank);
+      Shape result = shape(x);
+      result.insert(result.begin() + (axis < 0 ? axis + rank + 1 : axis), 1);
+      x = node("ExpandDims", use(x) + ", " + std::to_string(axis), result, values[x].low, values[x].high);
+      one = std::find(shape(x).begin(), shape(x).end(), 1);
+      if (random.chance(60))
+        return x;
+    }
+    if (one == shape(x).end())
+      return addReshape(x);
+    Shape result = shape(x);
+    bool all = random.chance(50);
+    std::string axis = all ? "" : ", " + std::to_string(one - shape(x).begin());
+    all ? static_cast<void>(std::erase(result, 1)) : static_cast<void>(result.erase(result.begin() + (one - shape(x).begin())));
+    return node("Squeeze", use(x) + axis, result, values[x].low, values[x].high);
+  }
+
+  int addSlice(int x) {
+    if (shape(x).empty() || random.chance(50))
+      return shape(x).empty() ? addUnary(x) : addStridedSlice(x);
+    Shape begin, size, result;
+    for (int64_t whole : shape(x)) {
+      bool cuts = random.chance(55);
+      begin.push_back(cuts ? random.below(whole) : 0);
+      result.push_back(cuts ? random.between(1, whole - begin.back()) : whole);
+      size.push_back(begin.back() + result.back() == whole && random.chance(40) ? -1 : result.back());
+    }
+    return node("Slice", use(x) + ", " + tuple(begin) + ", " + tuple(size), result, values[x].low, values[x].high);
+  }
+
+  /// Entries of a StridedSlice, one by one.
+  struct Entries {
+    Shape begin, end, strides, result;
+    std::map<std::string, int64_t> masks;
+    void set(const std::string &mask) { masks[mask] |= int64_t{1} << begin.size(); }
+    void add(int64_t first, int64_t behind, int64_t stride) {
+      begin.push_back(first);
+      end.push_back(behind);
+      strides.push_back(stride);
+    }
+  };
+
+  /// One dimension: every n-th element forwards or backwards, or one element alone.
+  void takeSome(Entries &entries, int64_t size, bool mayShrink) {
+    int64_t first = random.below(size), stride = random.pick<int64_t>({1, 1, 1, 2, 3, -1, -2});
+    if (mayShrink && random.chance(15)) {
+      entries.set("shrink_axis_mask");
+      return entries.add(random.chance(50) ? first : first - size, 0, 1);
+    }
+    if (stride < 0 ? first == 0 : first == size - 1)
+      first = size - 1 - first; // there is something to take
+    int64_t most = stride > 0 ? (size - first + stride - 1) / stride : first / -stride + 1;
+    int64_t count = random.between(std::min<int64_t>(2, most), most), behind = first + stride * count;
+    entries.result.push_back(count);
+    if (behind < 0 || (count == most && random.chance(40)))
+      entries.set("end_mask");
+    if ((stride > 0 ? first == 0 : first == size - 1) && random.chance(40))
+      entries.set("begin_mask");
+    behind = std::clamp<int64_t>(behind, 0, size + 3);
+    entries.add(random.chance(30) ? first - size : first, behind, stride);
+  }
+
+  int addStridedSlice(int x) {
+    Entries entries;
+    size_t dim = 0;
+    bool ellipsis = false;
+    while (dim < shape(x).size() && !(dim > 0 && random.chance(20))) {
+      if (random.chance(10) && shape(x).size() < 4) {
+        entries.set("new_axis_mask");
+        entries.add(0, 0, 1);
+        entries.result.push_back(1);
+      } else if (!ellipsis && random.chance(12)) {
+        ellipsis = true;
+        entries.set("ellipsis_mask");
+        entries.add(0, 0, 1);
+        size_t named = static_cast<size_t>(random.below(static_cast<int64_t>(shape(x).size() - dim) + 1));
+        for (; dim < shape(x).size() - named; ++dim)
+          entries.result.push_back(shape(x)[dim]);
+        for (; dim < shape(x).size(); ++dim)
+          takeSome(entries, shape(x)[dim], false);
+      } else {
+        takeSome(entries, shape(x)[dim++], shape(x).size() > 1);
+      }
+    }
+    for (; dim < shape(x).size(); ++dim)
+      entries.result.push_back(shape(x)[dim]);
+    std::string arguments = use(x) + ", " + tuple(entries.begin) + ", " + tuple(entries.end) + ", " + tuple(entries.strides);
+    for (const auto &[mask, bits] : entries.masks)
+      arguments += ", " + mask + ": " + std::to_string(bits);
+    return node("StridedSlice", arguments, entries.result, values[x].low, values[x].high);
+  }
+
+  /// An operator with a result per shape; the pool gets all but the last, which is returned.
+  int parts(const std::string &op, const std::string &arguments, const std::vector<Shape> &shapes, int x) {
+    double low = values[x].low, high = values[x].high;
+    std::string name = "v" + std::to_string(network.nodes.size());
+    network.nodes.push_back({name, op, use(x) + ", " + arguments, shapes.size()});
+    int result = 0;
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      result = add({i == 0 ? name : name + "_" + std::to_string(i), network.type, shapes[i], low, high});
+      if (i + 1 < shapes.size() && random.chance(70))
+        pool.push_back(result);
+    }
+    return result;
+  }
+
+  int addParts(int x) {
+    if (shape(x).empty())
+      return addUnary(x);
+    auto rank = static_cast<int64_t>(shape(x).size());
+    int64_t axis = random.between(-rank, rank - 1), dim = axis < 0 ? axis + rank : axis, size = shape(x)[dim];
+    Shape part = shape(x);
+    if (size <= 4 && random.chance(40)) {
+      part.erase(part.begin() + dim);
+      return parts("Unstack", std::to_string(axis) + (random.chance(50) ? ", " + std::to_string(size) : ""),
+                   std::vector<Shape>(static_cast<size_t>(size), part), x);
+    }
+    for (int64_t count : {random.between(2, 4), int64_t{2}, int64_t{3}})
+      if (size % count == 0 && random.chance(70)) {
+        part[dim] = size / count;
+        return parts("Split", "axis: " + std::to_string(axis) + ", output_num: " + std::to_string(count),
+                     std::vector<Shape>(static_cast<size_t>(count), part), x);
+      }
+    std::vector<Shape> shapes;
+    Shape sizes;
+    for (int64_t left = size; left > 0; left -= sizes.back()) {
+      sizes.push_back(sizes.size() == 2 ? left : random.between(1, left));
+      part[dim] = sizes.back();
+      shapes.push_back(part);
+    }
+    if (random.chance(30))
+      sizes[static_cast<size_t>(random.below(static_cast<int64_t>(sizes.size())))] = -1;
+    return parts("SplitV", tuple(sizes) + ", " + std::to_string(axis), shapes, x);
+  }
+
+  int addJoin(int x) {
+    auto rank = static_cast<int64_t>(shape(x).size());
+    bool stacks = rank == 0 || (rank < 4 && random.chance(40));
+    int64_t places = stacks ? rank + 1 : rank, axis = random.between(-places, places - 1);
+    int64_t dim = axis < 0 ? axis + places : axis;
+    Shape result = shape(x);
+    if (stacks)
+      result.insert(result.begin() + dim, 1);
+    double most = magnitude(x);
+    std::string arguments = use(x);
+    for (int64_t more = random.between(1, 2); more > 0; --more) {
+      Shape wanted = shape(x);
+      if (!stacks && random.chance(60))
+        wanted[dim] = random.between(1, 5);
+      int other = random.chance(15) ? x : valueOfShape(wanted, x);
+      arguments += ", " + use(other);
+      most = std::max(most, magnitude(other));
+      result[dim] += stacks ? 1 : shape(other)[dim];
+    }
+    if (random.chance(40))
+      arguments = "(" + arguments + ")";
+    return node(stacks ? "Stack" : "Concat", arguments + ", " + std::to_string(axis), result, -most, most);
+  }
+
+  /// "((1, 2), (0, 0))" for each dimension, and the shape with these added.
+  std::string paddings(Shape &shape, int64_t least, int64_t repeated) {
+    std::string text = "(";
+    for (size_t dim = 0; dim < shape.size(); ++dim) {
+      int64_t most = std::min<int64_t>(3, shape[dim] - 1 + repeated), before = 0, behind = 0;
+      if (most >= least && random.chance(50)) {
+        before = random.between(0, most);
+        behind = random.between(0, most);
+      }
+      text += (dim ? ", (" : "(") + std::to_string(before) + ", " + std::to_string(behind) + ")";
+      shape[dim] += before + behind;
+    }
+    return text + ")";
+  }
+
+  /// Elements around a value, copies of it, or its elements in another order.
+  int addAround(int x) {
+    if (shape(x).empty())
+      return addUnary(x);
+    double low = values[x].low, high = values[x].high;
+    Shape result = shape(x);
+    auto rank = static_cast<int64_t>(result.size());
+    int64_t axis = random.between(-rank, rank - 1);
+    switch (random.below(5)) {
+    case 0: {
+      std::string text = paddings(result, 0, 4); // zeros: any number
+      return node("Pad", use(x) + ", " + text, result, std::min(low, 0.0), std::max(high, 0.0));
+    }
+    case 1: {
+      bool symmetric = random.chance(50);
+      std::string text = paddings(result, 1, symmetric ? 1 : 0);
+      return node("MirrorPad", use(x) + ", " + text + (symmetric ? ", mode: SYMMETRIC" : ""), result, low, high);
+    }
+    case 2: {
+      Shape multiples;
+      for (int64_t &size : result) {
+        multiples.push_back(random.chance(45) ? random.between(2, 3) : 1);
+        size *= multiples.back();
+      }
+      if (rank < 4 && random.chance(25)) {
+        multiples.insert(multiples.begin(), random.between(1, 3));
+        result.insert(result.begin(), multiples.front());
+      }
+      return node("Tile", use(x) + ", " + tuple(multiples), result, low, high);
+    }
+    case 3:
+      return node("Roll", use(x) + ", " + std::to_string(random.between(-9, 9)) + ", " + std::to_string(axis), result, low, high);
+    default: return node("ReverseV2", use(x) + ", " + std::to_string(axis), result, low, high);
+    }
+  }
+
+  int addTriangle(int x) {
+    if (shape(x).size() < 2)
+      return addView(x);
+    int64_t diagonal = random.between(-2, 2);
+    return node(random.chance(50) ? "Triu" : "Tril", use(x) + (diagonal ? ", " + std::to_string(diagonal) : ""), shape(x),
+                std::min(values[x].low, 0.0), std::max(values[x].high, 0.0));
+  }
+
   int addTranspose(int x) {
     if (shape(x).size() < 2)
       return addReshape(x);
@@ -923,7 +1155,7 @@ private:
     while (network.nodes.size() < 5)
       loss = node("Mul", use(loss) + ", 0.75", {}, values[loss].low, values[loss].high);
     network.nodes.back().name == values[loss].name ? rename(loss) : rename(node("Neg", use(loss), {}, -1, 1));
-    network.optimizer = optimizer();
+    network.optimizer = optimizer() + treatment();
     dropUnusedInputs();
   }
 
@@ -939,18 +1171,37 @@ private:
     });
   }
 
+  /// What becomes of gradients before the optimizer takes them.
+  std::string treatment() {
+    std::string text;
+    if (random.chance(15))
+      text += random.chance(50) ? ", loss_scale: FixedLossScale(4)" : ", loss_scale: DynamicLossScale(4, scale_window: 1)";
+    if (random.chance(10))
+      text += ", accumulate_steps: 2";
+    if (random.chance(15))
+      text += ", clip_value: 0.5";
+    if (random.chance(25))
+      text += ", clip_global_norm: 0.25";
+    return text;
+  }
+
   std::string optimizer() {
     std::string rest;
     if (random.chance(40))
       rest += ", weight_decay: 0.01";
     if (random.chance(30))
       rest += ", loss_scale: 2.0";
-    if (random.chance(50))
-      return "Momentum(learning_rate: 0.1, momentum: 0.9" + rest + (random.chance(40) ? ", use_nesterov: true)" : ")");
-    if (random.chance(50))
-      return "SGD(learning_rate: 0.05" + rest + ")";
-    bool nesterov = random.chance(50);
-    return "SGD(learning_rate: 0.05, momentum: 0.5" + rest + (nesterov ? ", nesterov: true)" : ", dampening: 0.25)");
+    switch (random.below(10)) {
+    case 0: return "Adam(0.01" + rest + (random.chance(40) ? ", use_nesterov: true)" : ")");
+    case 1: return "AdamW(0.01" + rest + ")";
+    case 2: return "AdamWeightDecay(0.01" + rest + ")";
+    case 3: return "Lamb(0.01" + rest + ")";
+    case 4: return "RMSProp(0.01" + rest + (random.chance(50) ? ", momentum: 0.5, centered: true)" : ")");
+    case 5: return "Adagrad(0.01" + rest + ")";
+    case 6: return "SGD(learning_rate: 0.05" + rest + ")";
+    case 7: return "SGD(learning_rate: 0.05, momentum: 0.5" + rest + (random.chance(50) ? ", nesterov: true)" : ", dampening: 0.25)");
+    default: return "Momentum(learning_rate: 0.1, momentum: 0.9" + rest + (random.chance(40) ? ", use_nesterov: true)" : ")");
+    }
   }
 
   Random &random;

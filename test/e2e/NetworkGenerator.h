@@ -25,16 +25,18 @@ struct Value {
   bool state = false; ///< a parameter that is not trained
 };
 
-/// One operator: `%name = op(arguments) {strategy}`; results behind the first are %name_1, ... and not used.
+/// One operator: `%name = op(arguments) {strategy}`; results behind the first are %name_1, ...
 struct Node {
   std::string name, op, arguments;
+  size_t results = 1;
+  bool recompute = false; ///< computed again in the backward pass
 };
 
 struct Network {
   std::vector<Value> inputs, parameters;
   std::vector<Node> nodes;
   std::vector<std::string> outputs; ///< beside the loss
-  std::string optimizer;            ///< "Momentum(learning_rate: 0.1, ...)"
+  std::string optimizer;            ///< "Momentum(learning_rate: 0.1, ...)", and what else the train block says of the update
   std::string type;                 ///< "f32" or "f64"
 
   /// The text of a .mir file. `strategies` maps values to the strategy of the operator that computes them, `context` is

@@ -1,5 +1,6 @@
 #include "test/e2e/ThreadRun.h"
 
+#include "runtime/executor/Schedule.h"
 #include "runtime/comm/thread/ThreadWorld.h"
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/executor/Executor.h"
@@ -93,9 +94,7 @@ private:
       if (Status status = write(input.buffer(), input.name()); !status)
         return status;
     for (const plan::Schedule &schedule : run.index.plan().schedules()) {
-      if (schedule.kind() != "constant")
-        return Error{ExitCode::Internal, "the schedule '" + schedule.name() + "' is not constant", ""};
-      if (Status status = write(schedule.buffer(), Tensor({}, schedule.values(0))); !status)
+      if (Status status = write(schedule.buffer(), Tensor({}, scheduleValue(schedule, 0))); !status)
         return status;
     }
     return Status::ok();

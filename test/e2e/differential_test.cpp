@@ -14,7 +14,7 @@ using namespace msc::e2e;
 
 namespace {
 
-int64_t caseCount = 480;
+int64_t caseCount = 720;
 
 /// Runs seeds 1..count on all processors.
 struct Campaign {
@@ -58,7 +58,8 @@ TEST(Differential, randomNetworksUnderRandomStrategiesGiveTheReferencesNumbers) 
   for (const auto &[kind, count] : coverage.collectives)
     EXPECT_GE(count, 20) << kind;
   EXPECT_GE(coverage.collectives.size(), 6u);
-  EXPECT_LE(coverage.withoutState * 100, coverage.cases);
+  // Windows, places of extrema and quotients tie more often than sums: one network in fifty has no derivative to compare with.
+  EXPECT_LE(coverage.withoutState * 50, coverage.cases);
   EXPECT_GE(coverage.buckets, 50) << "buckets of gradients";
   EXPECT_GE(coverage.overlapped, 100) << "collectives in flight";
   EXPECT_GE(coverage.linear, 20) << "steps on partial values";

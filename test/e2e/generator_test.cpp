@@ -18,10 +18,15 @@ TEST(NetworkGenerator, aSeedGivesTheSameCaseAgain) {
 }
 
 TEST(NetworkGenerator, networksAreLegalTameAndHaveFiveToFortyOperators) {
+  int withoutDerivative = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     auto test = makeCase(seed);
     ASSERT_TRUE(test.isOk()) << test.error().message;
     auto step = computeReference(*test);
+    if (!step && step.error().code == msc::ExitCode::Failed) { // no derivative to compare with, e.g. Maximum(x, x)
+      EXPECT_LE(++withoutDerivative, 4) << test->text;
+      continue;
+    }
     ASSERT_TRUE(step.isOk()) << step.error().message << "\n" << test->text;
     EXPECT_GE(step->forwardNodes, 5) << test->text;
     EXPECT_LE(step->forwardNodes, 40) << test->text;

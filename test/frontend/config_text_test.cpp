@@ -54,7 +54,7 @@ train {minimize: loss}
 }
 train {optimizer: Momentun(0.1, 0.9), minimize: loss}
 )T",
-     R"T(net.mir:5:19: error: unknown optimizer 'Momentun': expected SGD or Momentum
+     R"T(net.mir:5:19: error: unknown optimizer 'Momentun': expected SGD, Momentum, Adam, AdamW, AdamWeightDecay, Lamb, RMSProp or Adagrad
     5 | train {optimizer: Momentun(0.1, 0.9), minimize: loss}
       |                   ^~~~~~~~
 help: did you mean 'Momentum'?
@@ -63,11 +63,11 @@ help: did you mean 'Momentum'?
   %l = ReduceSum(%x)
   return loss: %l, out: %x
 }
-train {optimizer: AdamW(learning_rate: 0.1), minimize: loss}
+train {optimizer: Ftrl(learning_rate: 0.1), minimize: loss}
 )T",
-     R"T(net.mir:5:19: error: optimizer 'AdamW' is not in this version: expected SGD or Momentum
-    5 | train {optimizer: AdamW(learning_rate: 0.1), minimize: loss}
-      |                   ^~~~~
+     R"T(net.mir:5:19: error: optimizer 'Ftrl' is not in this version: expected SGD, Momentum, Adam, AdamW, AdamWeightDecay, Lamb, RMSProp or Adagrad
+    5 | train {optimizer: Ftrl(learning_rate: 0.1), minimize: loss}
+      |                   ^~~~
 )T"},
     {"OptimizerArgument", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)
@@ -90,15 +90,147 @@ train {optimizer: Momentum(0.1), minimize: loss}
     5 | train {optimizer: Momentum(0.1), minimize: loss}
       |                   ^~~~~~~~
 )T"},
-    {"ScheduleNotYet", R"T(network n(%x: f32[4, 2]) {
+    {"UnknownSchedule", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)
   return loss: %l, out: %x
 }
-train {optimizer: SGD(Cosine(0.1, total: 3)), minimize: loss}
+train {optimizer: SGD(Cosin(0.1, total: 3)), minimize: loss}
 )T",
-     R"T(net.mir:5:19: error: learning rate schedule 'Cosine' is not in this version: expected a number
-    5 | train {optimizer: SGD(Cosine(0.1, total: 3)), minimize: loss}
+     R"T(net.mir:5:19: error: unknown schedule 'Cosin': expected Constant, Step, Exponential, Cosine, Polynomial, Piecewise
+    5 | train {optimizer: SGD(Cosin(0.1, total: 3)), minimize: loss}
       |                   ^~~
+help: did you mean 'Cosine'?
+)T"},
+    {"ScheduleOfMindSpore", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(learning_rate: CosineDecayLR(0.0, 0.1, 10)), minimize: loss}
+)T",
+     R"T(net.mir:5:38: error: unknown schedule 'CosineDecayLR': expected Constant, Step, Exponential, Cosine, Polynomial, Piecewise
+    5 | train {optimizer: SGD(learning_rate: CosineDecayLR(0.0, 0.1, 10)), minimize: loss}
+      |                                      ^~~~~~~~~~~~~
+help: write Cosine(MAX_LR, total: DECAY_STEPS, end: MIN_LR)
+)T"},
+    {"ScheduleNeedsTotal", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(learning_rate: Cosine(0.1)), minimize: loss}
+)T",
+     R"T(net.mir:5:38: error: 'Cosine' needs 'total'
+    5 | train {optimizer: SGD(learning_rate: Cosine(0.1)), minimize: loss}
+      |                                      ^~~~~~
+)T"},
+    {"WarmupBeyondTotal", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(learning_rate: Cosine(0.1, total: 100, warmup: 200)), minimize: loss}
+)T",
+     R"T(net.mir:5:70: error: a warm-up of 200 steps leaves none for 'Cosine': its total is 100
+    5 | train {optimizer: SGD(learning_rate: Cosine(0.1, total: 100, warmup: 200)), minimize: loss}
+      |                                                                      ^~~
+)T"},
+    {"PiecewiseCounts", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(learning_rate: Piecewise(rates: (0.1, 0.01), milestones: (10, 20))), minimize: loss}
+)T",
+     R"T(net.mir:5:38: error: 'Piecewise' has 2 milestones and 2 rates: expected one rate more than milestones
+    5 | train {optimizer: SGD(learning_rate: Piecewise(rates: (0.1, 0.01), milestones: (10, 20))), minimize: loss}
+      |                                      ^~~~~~~~~
+)T"},
+    {"PiecewiseDescends", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(learning_rate: Piecewise(rates: (1, 2, 3), milestones: (20, 10))), minimize: loss}
+)T",
+     R"T(net.mir:5:78: error: 'milestones' expects ascending numbers of steps from 1 up, found '(20, 10)'
+    5 | train {optimizer: SGD(learning_rate: Piecewise(rates: (1, 2, 3), milestones: (20, 10))), minimize: loss}
+      |                                                                              ^
+)T"},
+    {"BetaIsOne", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: Adam(beta1: 1.0), minimize: loss}
+)T",
+     R"T(net.mir:5:31: error: 'beta1' has to be from 0 to below 1, found 1.0
+    5 | train {optimizer: Adam(beta1: 1.0), minimize: loss}
+      |                               ^~~
+)T"},
+    {"NoDecayIsNoPattern", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: AdamW(no_decay: 3), minimize: loss}
+)T",
+     R"T(net.mir:5:35: error: 'no_decay' expects patterns of parameter names, such as ["*.bias", "*norm*"], found '3'
+    5 | train {optimizer: AdamW(no_decay: 3), minimize: loss}
+      |                                   ^
+)T"},
+    {"NoDecayIdle", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: Adam(no_decay: "*.bias"), minimize: loss}
+)T",
+     R"T(net.mir:5:24: warning: 'no_decay' has nothing to do: 'weight_decay' is 0
+    5 | train {optimizer: Adam(no_decay: "*.bias"), minimize: loss}
+      |                        ^~~~~~~~
+)T"},
+    {"ClipValueDescends", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(0.1), minimize: loss, clip_value: (1, -1)}
+)T",
+     R"T(net.mir:5:57: error: 'clip_value' expects a bound above 0, or the least and the largest value, found '(1, -1)'
+    5 | train {optimizer: SGD(0.1), minimize: loss, clip_value: (1, -1)}
+      |                                                         ^
+)T"},
+    {"ClipNormZero", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(0.1), minimize: loss, clip_global_norm: 0}
+)T",
+     R"T(net.mir:5:63: error: 'clip_global_norm' has to be greater than 0
+    5 | train {optimizer: SGD(0.1), minimize: loss, clip_global_norm: 0}
+      |                                                               ^
+)T"},
+    {"AccumulateZero", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(0.1), minimize: loss, accumulate_steps: 0}
+)T",
+     R"T(net.mir:5:63: error: 'accumulate_steps' expects a whole number from 1 up, found '0'
+    5 | train {optimizer: SGD(0.1), minimize: loss, accumulate_steps: 0}
+      |                                                               ^
+)T"},
+    {"LossScaleNumber", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(0.1), minimize: loss, loss_scale: 1024}
+)T",
+     R"T(net.mir:5:57: error: 'loss_scale' expects FixedLossScale(1024) or DynamicLossScale(), found '1024'
+    5 | train {optimizer: SGD(0.1), minimize: loss, loss_scale: 1024}
+      |                                                         ^~~~
+)T"},
+    {"LossScaleFactor", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(0.1), minimize: loss, loss_scale: DynamicLossScale(scale_factor: 1.0)}
+)T",
+     R"T(net.mir:5:88: error: 'scale_factor' has to be greater than 1
+    5 | train {optimizer: SGD(0.1), minimize: loss, loss_scale: DynamicLossScale(scale_factor: 1.0)}
+      |                                                                                        ^~~
 )T"},
     {"TrainKey", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)
@@ -611,7 +743,7 @@ train {optimizer: SGD(learning_rate: 0.1), minimize: loss, metric: 1}
      R"T(net.mir:5:60: error: unknown key 'metric' in the train block
     5 | train {optimizer: SGD(learning_rate: 0.1), minimize: loss, metric: 1}
       |                                                            ^~~~~~
-help: it takes dataset_sink_mode, epochs, log_every, minimize, optimizer, seed, steps
+help: it takes accumulate_steps, amp_dtype, amp_level, clip_global_norm, clip_value, dataset_sink_mode, epochs, log_every, loss_scale, minimize, optimizer, seed, steps
 )T"},
     {"FolderInPrefix", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)

@@ -2,7 +2,7 @@
 #include "Reading.h"
 
 #include "dialects/net/Documentation.h"
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 #include "frontend/ForeignNames.h"
 #include "frontend/Printer.h"
 
@@ -200,8 +200,8 @@ TEST(Config, OfTheQuickstart) {
   EXPECT_EQ(config.train->minimize, "loss");
   EXPECT_EQ(config.train->epochs, 5u);
   EXPECT_EQ(config.train->seed, 1u);
-  EXPECT_EQ(config.train->optimizer.learningRate, 0.2);
-  EXPECT_EQ(config.train->optimizer.momentum, 0.1);
+  EXPECT_EQ(config.train->optimizer.learningRate.values, std::vector<double>{0.2});
+  EXPECT_EQ(config.train->optimizer.number("momentum"), 0.1);
   ASSERT_TRUE(config.checkpoint);
   EXPECT_EQ(config.checkpoint->directory, "ckpt");
   EXPECT_EQ(config.checkpoint->keep, 5u);

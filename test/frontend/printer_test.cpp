@@ -1,7 +1,7 @@
 // net dialect -> text -> net dialect.
 #include "Reading.h"
 
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 #include "frontend/Parser.h"
 #include "frontend/Printer.h"
 

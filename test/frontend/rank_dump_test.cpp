@@ -1,6 +1,6 @@
 // What a rank's dumps say about a partitioned module: local shapes, groups, slices.
 #include "dialects/dist/DistDialect.h"
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 #include "frontend/AstPrinter.h"
 #include "frontend/Diagnostics.h"
 #include "frontend/Frontend.h"

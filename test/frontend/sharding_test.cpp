@@ -1,7 +1,7 @@
 // `sharding:` of values, parameters and cell results: which strategies it becomes, and what is wrong with it.
 #include "ErrorText.h"
 
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 
 using namespace msc;
 using namespace msc::test;

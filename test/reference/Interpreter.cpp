@@ -22,12 +22,18 @@ std::optional<double> constantInitializer(DictionaryAttr initializer) {
   return kind == "constant" && value ? std::optional(value.getValueAsDouble()) : std::nullopt;
 }
 
-std::optional<double> constantSchedule(DictionaryAttr schedule) {
+/// The value of a schedule at the first step, for kinds whose formula is simple.
+std::optional<double> firstOfSchedule(DictionaryAttr schedule) {
   auto kind = schedule.getAs<StringAttr>("kind");
   auto values = schedule.getAs<ArrayAttr>("values");
-  if (!kind || kind != "constant" || !values || values.size() != 1)
+  if (!kind || !values || values.empty() || schedule.get("warmup"))
     return std::nullopt;
-  return cast<FloatAttr>(values[0]).getValueAsDouble();
+  double first = cast<FloatAttr>(values[0]).getValueAsDouble();
+  if (kind == "correction")
+    return 1 / (1 - first);
+  if (kind == "cycle")
+    return 0;
+  return kind == "constant" ? std::optional(first) : std::nullopt;
 }
 
 /// Binds values to the tensors given for their names.
@@ -53,7 +59,7 @@ std::optional<LogicalResult> bindSource(Binder &binder, Operation &op) {
   if (auto param = dyn_cast<ParamOp>(op))
     return binder.bind(param.getValue(), param.getName(), constantInitializer(param.getInitializer()));
   if (auto scalar = dyn_cast<ScalarOp>(op))
-    return binder.bind(scalar.getValue(), scalar.getName(), constantSchedule(scalar.getSchedule()));
+    return binder.bind(scalar.getValue(), scalar.getName(), firstOfSchedule(scalar.getSchedule()));
   if (auto constant = dyn_cast<ConstantOp>(op)) {
     binder.step.values[constant.getValue()] =
         Tensor(shapeOfValue(constant.getValue()), constant.getSplat().convertToDouble());
@@ -68,6 +74,7 @@ Interpreter::Interpreter() {
   addPointwise(table);
   addReductions(table);
   addMovement(table);
+  addSelections(table);
   addLosses(table);
   addNormalisations(table);
   addLookups(table);

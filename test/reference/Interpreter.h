@@ -34,6 +34,7 @@ void addProducts(Table &table);
 void addPointwise(Table &table);
 void addReductions(Table &table);
 void addMovement(Table &table);
+void addSelections(Table &table);
 void addLosses(Table &table);
 void addNormalisations(Table &table);
 void addLookups(Table &table);
@@ -52,8 +53,8 @@ public:
   /// Results of one operator. Operands may have other sizes than its types say.
   std::vector<Tensor> evaluate(mlir::Operation *op, const std::vector<Tensor> &operands) const;
 
-  /// One step. `given` holds inputs, parameters, states and scalars by name; constant initializers and constant
-  /// schedules need not be given. Reports what is missing or has the wrong shape.
+  /// One step. `given` holds inputs, parameters, states and scalars by name; constant initializers and simple
+  /// schedules, which stand at their first step, need not be given. Reports what is missing or has the wrong shape.
   llvm::FailureOr<Step> run(net::NetworkOp network, const Tensors &given) const;
 
 private:

@@ -10,9 +10,10 @@ static std::vector<int64_t> resultShape(mlir::Operation *op) {
 }
 
 void addMovement(Table &table) {
-  table["Reshape"] = [](mlir::Operation *op, const std::vector<Tensor> &x) -> std::vector<Tensor> {
-    return {Tensor(resultShape(op), x[0].values)};
-  };
+  for (const char *view : {"Reshape", "ExpandDims", "Squeeze", "Flatten"})
+    table[view] = [](mlir::Operation *op, const std::vector<Tensor> &x) -> std::vector<Tensor> {
+      return {Tensor(resultShape(op), x[0].values)};
+    };
   table["OneHot"] = [](mlir::Operation *op, const std::vector<Tensor> &x) -> std::vector<Tensor> {
     auto hot = llvm::cast<OneHotOp>(op);
     Tensor result(resultShape(op), hot.getOffValue().convertToDouble());

@@ -89,10 +89,11 @@ def Net_LowerInterface : OpInterface<"Lower"> {
   let cppNamespace = "::msc::net";
   let description = [{
     How the operator becomes code on one rank. `Generic`: a scalar body as `linalg.generic`, fused with its neighbours
-    and compiled. `MatMul`: a library call. `View`: the same elements under another shape, no code. `Expanded`: other
-    operators in its place, which are split and completed like any others; so a factor that the operator reduces on the
-    way (the axis of a softmax) may be cut. `Library`: a kernel of the runtime (runtime/device/cpu/calls), which takes the
-    operator's name, its attributes, and every tensor with the rank's own box of it.
+    and compiled. `MatMul`: a library call. `View`: the same elements under another shape, no code. `Regions`: boxes of
+    elements copied from the operands, see RegionsInterface. `Expanded`: other operators in its place, which are split and
+    completed like any others; so a factor that the operator reduces on the way (the axis of a softmax) may be cut.
+    `Library`: a kernel of the runtime (runtime/device/cpu/calls), which takes the operator's name, its attributes, and
+    every tensor with the rank's own box of it.
   }];
   let methods = [
     InterfaceMethod<"Which of the ways this operator takes.", "::msc::net::LoweringKind", "loweringKind", (ins),
@@ -126,6 +127,20 @@ def Net_LowerInterface : OpInterface<"Lower"> {
       }],
       "::llvm::SmallVector<::std::pair<unsigned, unsigned>>", "inPlaceResults", (ins),
       /*methodBody=*/"", /*defaultImplementation=*/"return {};">,
+  ];
+}
+
+def Net_RegionsInterface : OpInterface<"RegionsInterface"> {
+  let cppNamespace = "::msc::net";
+  let description = [{
+    An operator that copies boxes of elements (runtime/plan/CopyRegion.h). Gradient, rule and cost follow from the regions
+    (ops/support/Regions.h). Operands and results have the same number of dimensions and one element type.
+  }];
+  let methods = [
+    InterfaceMethod<"What is copied into a result, in global indices.", "::msc::CopyRegions", "copyRegions",
+      (ins "unsigned":$result)>,
+    InterfaceMethod<"The value of elements that no region writes.", "double", "fillValue", (ins),
+      /*methodBody=*/"", /*defaultImplementation=*/"return 0;">,
   ];
 }
 

@@ -1,8 +1,10 @@
 #include "runtime/device/cpu/CpuDevice.h"
 
+#include "runtime/comm/Region.h"
 #include "runtime/device/cpu/MatMul.h"
 #include "runtime/device/cpu/calls/Kernels.h"
 #include "runtime/device/cpu/WorkerPool.h"
+#include "runtime/plan/Bfloat16.h"
 #include "runtime/plan/PlanIndex.h"
 
 #include <algorithm>
@@ -19,6 +21,10 @@ namespace {
 constexpr size_t alignment = 64;
 /// Kernels take at most so many pointers; the plan checker knows the same number.
 constexpr size_t mostArguments = 48;
+
+/// Bytes read and written that make one task of a copy: small enough to balance, large enough to hide the hand-over.
+constexpr int64_t copyTaskBytes = 256 * 1024;
+constexpr int64_t mostCopyTasks = 64;
 
 /// Anonymous zeroed memory.
 class Mapping {
@@ -98,52 +104,37 @@ private:
   WorkerPool &pool;
 };
 
-/// Rows of contiguous bytes between two strided regions.
+/// Elements from one strided region to another, cut into tasks of equal length.
 class Copy final : public Operation {
 public:
-  explicit Copy(const CopySpec &spec) : spec(spec) {
-    std::vector<int64_t> at(spec.from.sizes.size(), 0);
-    bool contiguous = !at.empty() && spec.from.strides.back() == 1 && spec.to.strides.back() == 1;
-    outer = at.size() - (contiguous ? 1 : 0);
-    rowBytes = (contiguous ? spec.from.sizes.back() : 1) * spec.elementBytes;
-    for (size_t i = 0; i < outer; ++i)
-      rows *= spec.from.sizes[i];
-    counter.assign(outer, 0);
+  Copy(const CopySpec &spec, WorkerPool &pool) : spec(spec), count(spec.from.count()), pool(pool) {
+    int64_t bytes = 2 * count * static_cast<int64_t>(spec.elementBytes); // read and written
+    tasks = std::clamp<int64_t>(bytes / copyTaskBytes, 1, mostCopyTasks);
   }
   Status run() override {
-    std::fill(counter.begin(), counter.end(), 0);
-    int64_t from = spec.from.offset, to = spec.to.offset;
-    for (int64_t row = 0; row < rows; ++row) {
-      auto bytes = static_cast<int64_t>(spec.elementBytes);
-      std::memcpy(spec.target + to * bytes, spec.source + from * bytes, rowBytes);
-      for (size_t i = outer; i-- > 0;) {
-        from += spec.from.strides[i];
-        to += spec.to.strides[i];
-        if (++counter[i] < spec.from.sizes[i])
-          break;
-        from -= spec.from.strides[i] * spec.from.sizes[i];
-        to -= spec.to.strides[i] * spec.to.sizes[i];
-        counter[i] = 0;
-      }
-    }
+    pool.run(
+        tasks,
+        [](void *self, int64_t task, int) {
+          auto *copy = static_cast<Copy *>(self);
+          const CopySpec &spec = copy->spec;
+          Range piece = pieceOf(copy->count, task, copy->tasks);
+          comm::copyPart(spec.target, spec.to, spec.source, spec.from, piece.begin, piece.end, spec.elementBytes, false);
+        },
+        this);
     return {};
   }
 
 private:
   CopySpec spec;
-  size_t outer = 0;
-  size_t rowBytes = 0;
-  int64_t rows = 1;
-  std::vector<int64_t> counter;
+  int64_t count, tasks = 1;
+  WorkerPool &pool;
 };
 
 /// `value` as one element of `type`, in the low bytes.
 uint64_t elementOf(plan::DataType type, double value) {
   uint64_t bits = 0;
   auto store = [&](auto element) { std::memcpy(&bits, &element, sizeof(element)); };
-  uint32_t single = 0;
   auto narrow = static_cast<float>(value);
-  std::memcpy(&single, &narrow, sizeof(single));
   switch (type) {
   case plan::F64: store(value); break;
   case plan::F32: store(narrow); break;
@@ -151,7 +142,7 @@ uint64_t elementOf(plan::DataType type, double value) {
   case plan::I64: store(static_cast<int64_t>(value)); break;
   case plan::BOOL: store(static_cast<uint8_t>(value != 0)); break;
   case plan::F16: store(static_cast<_Float16>(narrow)); break;
-  case plan::BF16: store(static_cast<uint16_t>((single + 0x7fff + (single >> 16 & 1)) >> 16)); break;
+  case plan::BF16: store(Bfloat16(narrow)); break;
   default: break;
   }
   return bits;
@@ -226,7 +217,7 @@ public:
     return std::unique_ptr<Operation>(std::move(*made));
   }
   Result<std::unique_ptr<Operation>> prepareCopy(const CopySpec &spec) override {
-    return std::unique_ptr<Operation>(new Copy(spec));
+    return std::unique_ptr<Operation>(new Copy(spec, pool));
   }
   Result<std::unique_ptr<Operation>> prepareFill(const FillSpec &spec) override {
     return std::unique_ptr<Operation>(new Fill(spec));

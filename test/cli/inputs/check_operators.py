@@ -4,11 +4,12 @@ import json
 import re
 import sys
 
-types = ["f32", "f64", "i32", "i64", "bool"]
+types = ["f16", "bf16", "f32", "f64", "i32", "i64", "bool"]
 lines = {element: ([], [], []) for element in types}
 for number, op in enumerate(json.load(open(sys.argv[1]))):
     for field in ["name", "summary", "description", "operands", "results", "element_types"]:
         assert op[field] or (field in ("operands", "element_types") and not op["example"]["inputs"]), f"{op['name']} has no {field}"
+    assert op["rule"] and op["lowering"], f"{op['name']}: its example says nothing of its rule"
     assert "family" not in op["description"], f"{op['name']} speaks of a family that the reader does not see"
     for attribute in op["attributes"]:
         assert attribute["summary"] and attribute["type"], f"{op['name']}.{attribute['name']} has no description"

@@ -1,13 +1,17 @@
 #include "AllShardings.h"
 
+#include "dialects/dist/Lacking.h"
+#include "test/Campaign.h"
+
 #include <gtest/gtest.h>
+
+#include <numeric>
+#include <random>
 
 using namespace msc;
 using namespace msc::dist;
 
 namespace {
-
-const std::vector<int64_t> deviceCounts = {1, 2, 3, 4, 6, 8};
 
 TEST(SamePlacement, AgreesWithBoxesOnALargeEvenShape) {
   // A shape whose sizes are multiples of every piece count, so that equal boxes mean equal placement.
@@ -24,16 +28,58 @@ TEST(SamePlacement, AgreesWithBoxesOnALargeEvenShape) {
   }
 }
 
-TEST(LocalBoxes, EqualLocalBox) {
-  for (int64_t devices : deviceCounts)
-    for (const Sharding &s : test::allShardings(devices, 3, false)) {
-      std::vector<int64_t> shape = {5, 8, 3};
-      LocalBoxes boxes(s, shape);
-      for (int64_t r = 0; r < devices; ++r) {
-        ASSERT_EQ(boxes.box(r), s.localBox(shape, r)) << s.str();
-        ASSERT_EQ(boxes.elements(r), elementCount(s.localBox(shape, r)));
-      }
+/// Rank by rank: the definition.
+int64_t receivedByDefinition(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape) {
+  int64_t most = 0;
+  for (int64_t rank = 0; rank < from.devices(); ++rank) {
+    Box wanted = to.localBox(shape, rank);
+    most = std::max(most, elementCount(wanted) - elementCount(intersect(wanted, from.localBox(shape, rank))));
+  }
+  return most;
+}
+
+TEST(ReceivedElements, EqualsTheLoopOverAllRanks) {
+  const auto rounds = static_cast<int64_t>(test::campaignCases(4000));
+  int64_t uneven = 0, unrefined = 0, empty = 0;
+  for (int64_t round = 0; round < rounds; ++round) {
+    std::mt19937_64 random(static_cast<uint64_t>(round));
+    std::vector<int64_t> matrix;
+    for (size_t axes = 1 + random() % 6; matrix.size() < axes;)
+      matrix.push_back(2 + static_cast<int64_t>(random() % (axes < 4 ? 6 : 2)));
+    std::vector<int64_t> other = matrix;
+    if (random() % 4 == 0)
+      std::shuffle(other.begin(), other.end(), random);
+    std::vector<int64_t> shape(1 + random() % 4);
+    for (int64_t &size : shape)
+      size = 1 + static_cast<int64_t>(random() % 60);
+    auto randomSharding = [&](const std::vector<int64_t> &axes) {
+      Sharding sharding{axes, std::vector<std::vector<int32_t>>(shape.size()), {}};
+      std::vector<int32_t> order(axes.size());
+      std::iota(order.begin(), order.end(), 0);
+      std::shuffle(order.begin(), order.end(), random);
+      for (int32_t axis : order)
+        if (size_t dim = random() % (shape.size() + 1); dim < shape.size())
+          sharding.dims[dim].push_back(axis);
+      return sharding;
+    };
+    Sharding from = randomSharding(matrix), to = randomSharding(other);
+    uneven += !from.isEven(shape) || !to.isEven(shape);
+    unrefined += !overCommonMatrix(from, to);
+    empty += elementCount(to.localBox(shape, 0)) == 0;
+    int64_t expected = receivedByDefinition(from, to, shape);
+    ASSERT_EQ(receivedElements(from, to, shape), expected) << from.str() << " -> " << to.str() << " round " << round;
+    ASSERT_EQ(slicesLocally(from, to, shape), expected == 0);
+    if (auto common = overCommonMatrix(from, to)) {
+      Lacking lacking(common->first.axes, shape);
+      int64_t least = lacking.atLeast(listsOf(common->first), listsOf(common->second));
+      ASSERT_LE(least, expected) << from.str() << " -> " << to.str();
+      bool even = from.isEven(shape) && to.isEven(shape);
+      ASSERT_TRUE(!even || least == expected) << from.str() << " -> " << to.str();
     }
+  }
+  EXPECT_GT(uneven * 2, rounds);
+  EXPECT_GT(unrefined * 50, rounds);
+  EXPECT_GT(empty * 50, rounds);
 }
 
 TEST(ReceivedElements, CountsWhatIsMissing) {

@@ -287,6 +287,23 @@ TEST(Reshard, FactorisationsWithoutRefinementExchangeDirectly) {
   EXPECT_EQ(groupOf(steps[0].groupMatrix, steps[0].groupAxes, 4).size(), 6u);
 }
 
+// Three nodes of 2 ranks: (2, 3) cuts across them. What both matrices express, the whole tensor in 6 pieces, is gathered in
+// nodes first.
+TEST(Reshard, GathersWithinNodesThatTheFirstMatrixCutsAcross) {
+  MachineModel machine = MachineModel::cpuLocal();
+  machine.levels.insert(machine.levels.begin(), machine.levels[0]);
+  machine.levels[0].ranks = 2;
+  for (LinkCost &cost : machine.levels[1].costs)
+    cost.betaUsPerByte *= 8;
+  auto steps = planReshard({{2, 3}, {{0}, {}}, {{1, ReduceKind::Sum}}}, {{6}, {{}, {0}}, {}}, {768, 1536}, 4, machine);
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(steps[0].kind, MoveKind::ReduceScatter);
+  EXPECT_EQ(steps[0].after, (Sharding{{6}, {{0}, {}}, {}}));
+  EXPECT_EQ(steps[1].kind, MoveKind::AllGather);
+  EXPECT_EQ(groupOf(steps[1].groupMatrix, steps[1].groupAxes, 5), (std::vector<int64_t>{4, 5}));
+  EXPECT_EQ(steps[2].kind, MoveKind::Exchange);
+}
+
 TEST(Reshard, SwapOnASquareMeshIsOnePermute) {
   auto steps = planReshard({{2, 2}, {{0}, {1}}, {}}, {{2, 2}, {{1}, {0}}, {}}, {8, 8}, 4, MachineModel::cpuLocal());
   ASSERT_EQ(steps.size(), 1u);

@@ -198,6 +198,60 @@ static void addMovement(std::vector<OperatorCase> &cases) {
   cases.push_back({"broadcast scalar", "BroadcastTo", {"f64"}, "{shape = array<i64: 5>}", "5xf64", "(()) -> (a)"});
 }
 
+static void addViews(std::vector<OperatorCase> &cases) {
+  auto add = [&](const char *op, const char *operand, const char *attributes, const char *result, const char *rule) {
+    cases.push_back({op, op, {operand}, attributes, result, rule});
+  };
+  add("ExpandDims", "3x4xf64", "{axis = 1}", "3x1x4xf64", "(a b) -> (a 1 b)");
+  add("ExpandDims", "3xf64", "{axis = -1}", "3x1xf64", "(a) -> (a 1)");
+  add("ExpandDims", "f64", "{axis = 0}", "1xf64", "(()) -> (1)");
+  add("Squeeze", "3x1x4x1xf64", "", "3x4xf64", "(a 1 b 1) -> (a b)");
+  add("Squeeze", "3x1x4x1xf64", "{axis = array<i64: -1>}", "3x1x4xf64", "(a 1 b 1) -> (a 1 b)");
+  add("Flatten", "3x4x2xf64", "", "3x8xf64", "(a b c) -> (a b), b by 2, whole c");
+  add("Flatten", "3xf64", "", "3x1xf64", "(a) -> (a 1)");
+}
+
+static void addRegions(std::vector<OperatorCase> &cases) {
+  auto add = [&](const char *op, std::vector<const char *> operands, const char *attributes, const char *result,
+                 const char *rule) { cases.push_back({op, op, operands, attributes, result, rule}); };
+  add("Slice", {"3x5xf64"}, "{begin = array<i64: 0, 1>, size = array<i64: -1, 3>}", "3x3xf64", "(a b) -> (a b), exchange b");
+  add("Slice", {"4x5x2xf64"}, "{begin = array<i64: 1, 0, 0>, size = array<i64: 1, 5, 2>}", "1x5x2xf64",
+      "(a b c) -> (1 b c), exchange a");
+  add("StridedSlice", {"3x5xf64"}, "{begin = array<i64: 0, -2>, end = array<i64: 3, -6>, strides = array<i64: 1, -2>}",
+      "3x2xf64", "(a b) -> (a b), exchange b");
+  add("StridedSlice", {"4x5x3xf64"},
+      "{begin = array<i64: 1, 0, 9, 0>, end = array<i64: 2, 0, 0, 3>, begin_mask = 8, ellipsis_mask = 2, "
+      "new_axis_mask = 4, shrink_axis_mask = 1}",
+      "5x1x3xf64", "(a b c) -> (b 1 c), exchange a");
+  add("StridedSlice", {"6x5xf64"}, "{begin = array<i64: 5>, end = array<i64: 0>, strides = array<i64: -2>, end_mask = 1}",
+      "3x5xf64", "(a b) -> (a b), exchange a");
+  add("Split", {"3x6xf64"}, "{axis = -1, output_num = 3}", "3x2xf64", "(a b) -> (a b, a b, a b), exchange b");
+  add("Split", {"4xf64"}, "", "4xf64", "(a) -> (a)");
+  add("SplitV", {"5x2xf64"}, "{size_splits = array<i64: 1, -1>}", "1x2xf64", "(a b) -> (1 b, a b), exchange a");
+  add("Unstack", {"3x2xf64"}, "{axis = 1}", "3xf64", "(a b) -> (a, a), exchange b");
+  add("Concat", {"3x2xf64", "3x4xf64", "3x1xf64"}, "{axis = 1}", "3x7xf64", "(a b, a b, a 1) -> (a b), exchange b");
+  add("Concat", {"2x3xi32", "1x3xi32"}, "", "3x3xi32", "(a b, 1 b) -> (a b), exchange a");
+  add("Stack", {"3x2xf64", "3x2xf64"}, "{axis = 1}", "3x2x2xf64", "(a b, a b) -> (a c b), whole c");
+  add("Stack", {"f64", "f64"}, "", "2xf64", "((), ()) -> (a), whole a");
+  add("Pad", {"3x2xf64"}, "{paddings = array<i64: 0, 0, 1, 2>}", "3x5xf64", "(a b) -> (a b), exchange b");
+  add("Pad", {"3x1xf64"}, "{paddings = array<i64: 1, 0, 0, 2>}", "4x3xf64", "(a 1) -> (a b), exchange a, exchange b");
+  add("MirrorPad", {"3x4xf64"}, "{paddings = array<i64: 2, 1, 0, 3>}", "6x7xf64", "(a b) -> (a b), exchange a, exchange b");
+  add("MirrorPad", {"3x2xf64"}, "{paddings = array<i64: 3, 3, 0, 0>, mode = \"SYMMETRIC\"}", "9x2xf64",
+      "(a b) -> (a b), exchange a");
+  add("Roll", {"3x5xf64"}, "{shift = array<i64: -2, 4>, axis = array<i64: 1, 0>}", "3x5xf64",
+      "(a b) -> (a b), exchange a, exchange b");
+  add("ReverseV2", {"3x5xf64"}, "{axis = array<i64: -1>}", "3x5xf64", "(a b) -> (a b), exchange b");
+  add("Tile", {"3x4xf64"}, "{multiples = array<i64: 2, 1>}", "6x4xf64", "(a b) -> (a b), exchange a");
+  add("Tile", {"3x1xf64"}, "{multiples = array<i64: 2, 3, 4>}", "2x9x4xf64", "(b 1) -> (a b c), exchange b");
+  add("Tile", {"3x1xf64"}, "{multiples = array<i64: 1, 4>}", "3x4xf64", "(a 1) -> (a b)");
+  add("Triu", {"3x4xf64"}, "", "3x4xf64", "(a b) -> (a b)");
+  add("Tril", {"2x4x3xf64"}, "{diagonal = -1}", "2x4x3xf64", "(a b c) -> (a b c)");
+  // y[1], y[3] = x[4], x[2]; y[0] = z[1]; y[2] and y[4] are filled.
+  add("CopyRegions", {"5xf64", "2xf64"},
+      "{shape = array<i64: 5>, regions = array<i64: 0, 4, 1, 2, -2, 2, 1, 1, 0, 1, 1, 1>, fill = 0.5}", "5xf64",
+      "(a, a) -> (a), exchange a");
+}
+
 static void addExpanded(std::vector<OperatorCase> &cases) {
   auto add = [&](const char *op, std::vector<const char *> operands, const char *attributes, const char *result,
                  const char *rule) { cases.push_back({op, op, operands, attributes, result, rule}); };
@@ -411,6 +465,33 @@ static void addTraining(std::vector<OperatorCase> &cases) {
                    "(a, (), a) -> (a)"});
 }
 
+/// Optimizers that keep means of squares.
+static void addAdaptive(std::vector<OperatorCase> &cases) {
+  auto add = [&](const char *name, const char *op, std::vector<const char *> operands, const char *attributes, const char *rule) {
+    cases.push_back({name, op, std::move(operands), attributes, "3x4xf64", rule, Domain::Positive});
+  };
+  const char *t = "3x4xf64", *s = "f64";
+  const char *adamRule = "(a b, a b, a b, (), (), (), a b) -> (a b, a b, a b)";
+  add("adam", "Adam", {t, t, t, s, s, s, t}, "{beta1 = 0.9, beta2 = 0.99, epsilon = 0.125}", adamRule);
+  add("adam nesterov", "Adam", {t, t, t, s, s, s, t},
+      "{beta1 = 0.9, beta2 = 0.99, epsilon = 0.0, use_nesterov = true, weight_decay = 0.5, loss_scale = 2.0}", adamRule);
+  add("adamw", "Adam", {t, t, t, s, s, s, t},
+      "{beta1 = 0.9, beta2 = 0.99, epsilon = 0.125, decoupled = true, weight_decay = 0.5, loss_scale = 2.0}", adamRule);
+  add("adam weight decay", "AdamWeightDecay", {t, t, t, s, t},
+      "{beta1 = 0.9, beta2 = 0.99, epsilon = 0.125, weight_decay = 0.5, loss_scale = 2.0}",
+      "(a b, a b, a b, (), a b) -> (a b, a b, a b)");
+  add("lamb direction", "LambNextMV", {t, t, t, s, s, t},
+      "{beta1 = 0.9, beta2 = 0.99, epsilon = 0.125, weight_decay = 0.5, loss_scale = 2.0}",
+      "(a b, a b, a b, (), (), a b) -> (a b, a b, a b)");
+  add("lamb step", "LambUpdateWithLR", {t, s, s, s, t}, "", "(a b, (), (), (), a b) -> (a b)");
+  add("rmsprop", "ApplyRMSProp", {t, t, t, s, t},
+      "{decay = 0.9, momentum = 0.5, epsilon = 0.125, weight_decay = 0.5, loss_scale = 2.0}",
+      "(a b, a b, a b, (), a b) -> (a b, a b, a b)");
+  add("centered rmsprop", "ApplyCenteredRMSProp", {t, t, t, t, s, t}, "{decay = 0.9, momentum = 0.5, epsilon = 16.0}",
+      "(a b, a b, a b, a b, (), a b) -> (a b, a b, a b, a b)");
+  add("adagrad", "ApplyAdagrad", {t, t, s, t}, "{weight_decay = 0.5, loss_scale = 2.0}", "(a b, a b, (), a b) -> (a b, a b)");
+}
+
 const std::vector<OperatorCase> &operatorCases() {
   static const std::vector<OperatorCase> all = [] {
     std::vector<OperatorCase> cases;
@@ -421,6 +502,8 @@ const std::vector<OperatorCase> &operatorCases() {
     addMoreBinary(cases);
     addReductions(cases);
     addMovement(cases);
+    addViews(cases);
+    addRegions(cases);
     addExpanded(cases);
     addPooling(cases);
     addConvolutions(cases);
@@ -429,6 +512,7 @@ const std::vector<OperatorCase> &operatorCases() {
     addLookups(cases);
     addAttention(cases);
     addTraining(cases);
+    addAdaptive(cases);
     return cases;
   }();
   return all;
@@ -456,6 +540,13 @@ const std::map<std::string, std::string> &withoutGradient() {
       {"MSELossGrad", "backward helper: second derivatives are not built"},
       {"ApplyMomentum", "a step of the optimizer is not part of the loss"},
       {"SGD", "a step of the optimizer is not part of the loss"},
+      {"Adam", "a step of the optimizer is not part of the loss"},
+      {"AdamWeightDecay", "a step of the optimizer is not part of the loss"},
+      {"LambNextMV", "a step of the optimizer is not part of the loss"},
+      {"LambUpdateWithLR", "a step of the optimizer is not part of the loss"},
+      {"ApplyRMSProp", "a step of the optimizer is not part of the loss"},
+      {"ApplyCenteredRMSProp", "a step of the optimizer is not part of the loss"},
+      {"ApplyAdagrad", "a step of the optimizer is not part of the loss"},
   };
   return reasons;
 }

@@ -1,7 +1,7 @@
 // Networks for tests, built operator by operator.
 #pragma once
 
-#include "dialects/net/NetOps.h"
+#include "dialects/net/Network.h"
 #include "test/reference/Tensor.h"
 
 #include "mlir/IR/BuiltinOps.h"

@@ -1,4 +1,5 @@
 // Backward and update of whole networks: structure, tags, numbers and messages.
+#include "dialects/net/Optimizers.h"
 #include "passes/autodiff/Passes.h"
 #include "test/dialects/net/TestNetwork.h"
 #include "test/reference/Interpreter.h"
@@ -19,12 +20,19 @@ using reference::Tensors;
 
 namespace {
 
-OptimizerConfig momentum(NetContext &context, double rate = 0.2, double momentum = 0.1) {
-  OptimizerConfig config{.location = UnknownLoc::get(context.get())};
-  config.kind = OptimizerConfig::Kind::Momentum;
-  config.learningRate = rate;
-  config.momentum = momentum;
-  return config;
+TrainConfig trainWith(NetContext &context, StringRef optimizer, double rate, std::map<std::string, double> numbers) {
+  TrainConfig train{.optimizer = {.location = UnknownLoc::get(context.get())}, .location = UnknownLoc::get(context.get())};
+  train.optimizer.name = optimizer.str();
+  train.optimizer.learningRate.values = {rate};
+  for (const OptimizerArgument &argument : findOptimizer(optimizer)->arguments)
+    train.optimizer.numbers[argument.name.str()] = argument.otherwise.value_or(0);
+  for (auto [name, number] : numbers)
+    train.optimizer.numbers[name] = number;
+  return train;
+}
+
+TrainConfig momentum(NetContext &context, double rate = 0.2, double momentum = 0.1) {
+  return trainWith(context, "Momentum", rate, {{"momentum", momentum}});
 }
 
 std::string nameOf(Operation *op) {
@@ -331,8 +339,8 @@ TEST(BuildGradients, SparesNormalisationParametersFromWeightDecay) {
   Value w = network.param("fc.weight", "3xf32"), gamma = network.param("bn.gamma", "3xf32");
   Value loss = network.value("ReduceSum", {network.value("Mul", {w, gamma})}, "", "loss");
   network.results(loss, {"loss"});
-  OptimizerConfig config = momentum(context);
-  config.weightDecay = 0.5;
+  TrainConfig config = momentum(context);
+  config.optimizer.numbers["weight_decay"] = 0.5;
   ASSERT_TRUE(succeeded(autodiff::buildGradients(network.network, "loss", config)));
   std::vector<double> decays;
   for (ApplyMomentumOp step : network.network.getBody().front().getOps<ApplyMomentumOp>())
@@ -340,14 +348,46 @@ TEST(BuildGradients, SparesNormalisationParametersFromWeightDecay) {
   EXPECT_EQ(decays, (std::vector<double>{0.5, 0}));
 }
 
+TEST(BuildGradients, SparesWhatPatternsName) {
+  NetContext context;
+  TestNetwork network(context);
+  Value w = network.param("fc.gamma", "3xf32"), bias = network.param("fc.bias", "3xf32");
+  Value loss = network.value("ReduceSum", {network.value("Mul", {w, bias})}, "", "loss");
+  network.results(loss, {"loss"});
+  TrainConfig config = trainWith(context, "AdamW", 0.1, {});
+  config.optimizer.noDecay = {"*.bias"};
+  ASSERT_TRUE(succeeded(autodiff::buildGradients(network.network, "loss", config)));
+  std::vector<double> decays;
+  for (AdamOp step : network.network.getBody().front().getOps<AdamOp>())
+    decays.push_back(step.getWeightDecay().convertToDouble());
+  EXPECT_EQ(decays, (std::vector<double>{0.01, 0}));
+}
+
+TEST(BuildGradients, SharesScalarsBetweenParameters) {
+  NetContext context;
+  TestNetwork network(context);
+  buildQuickstart(network);
+  TrainConfig config = trainWith(context, "Adam", 0.1, {});
+  config.optimizer.learningRate = {.kind = "cosine", .values = {0.1, 0, 100}, .warmup = 10};
+  config.gradients.accumulateSteps = 4;
+  ASSERT_TRUE(succeeded(autodiff::buildGradients(network.network, "loss", config)));
+  ASSERT_TRUE(succeeded(verify(*network.module)));
+  std::map<std::string, DictionaryAttr> scalars;
+  for (ScalarOp scalar : network.network.getBody().front().getOps<ScalarOp>())
+    scalars[scalar.getName().str()] = scalar.getSchedule();
+  ASSERT_EQ(scalars.size(), 4u);
+  EXPECT_EQ(scalars["accumulation_step"], context.attributes("{kind = \"cycle\", values = [4.0]}"));
+  EXPECT_EQ(scalars["beta2_correction"], context.attributes("{every = 4 : i64, kind = \"correction\", values = [0.999]}"));
+  EXPECT_EQ(scalars["learning_rate"],
+            context.attributes("{every = 4 : i64, kind = \"cosine\", values = [0.1, 0.0, 100.0], warmup = 10 : i64}"));
+}
+
 TEST(BuildGradients, StepsPlainSGDWithoutState) {
   NetContext context;
   TestNetwork network(context);
   Value w = network.param("w", "2xf64");
   network.results(network.value("ReduceSum", {network.value("Square", {w})}, "", "loss"), {"loss"});
-  OptimizerConfig config{.location = UnknownLoc::get(context.get())};
-  config.learningRate = 0.25;
-  ASSERT_TRUE(succeeded(autodiff::buildGradients(network.network, "loss", config)));
+  ASSERT_TRUE(succeeded(autodiff::buildGradients(network.network, "loss", trainWith(context, "SGD", 0.25, {}))));
   EXPECT_EQ(operatorsOf(network.network, Phase::Update), (std::vector<std::string>{"SGD", "update"}));
   FailureOr<reference::Step> step = reference::Interpreter().run(network.network, {{"w", Tensor({2}, {1, -2})}});
   EXPECT_EQ(step->updated.at("w").values, (std::vector<double>{0.5, -1})); // w - 0.25 * 2 w
@@ -403,6 +443,11 @@ TEST(BuildGradientsPass, RefusesATrainBlockWithNothingToTrain) {
   EXPECT_EQ(context.diagnostics,
             (std::vector<std::string>{"error: nothing to train: the network has no trainable parameters",
                                       "note: help: leave out the train block, and the network is evaluated"}));
+}
+
+TEST(BuildGradientsPass, RefusesPatternsThatNameNothing) {
+  EXPECT_EQ(runPass(R"({callee = "AdamW", args = [0.5], named = {no_decay = ["w", "*.bais"]}})"),
+            (std::vector<std::string>{"error: 'no_decay' names no parameter by '*.bais'"}));
 }
 
 TEST(BuildGradientsPass, RefusesNesterovWithoutMomentum) {

@@ -1,5 +1,6 @@
 // The quickstart network on 8 devices: strategies, collectives with their groups, local shapes and numbers.
 #include "passes/partition/Passes.h"
+#include "dialects/net/NetOps.h"
 #include "passes/sharding/Convert.h"
 #include "test/passes/partition/RankInterpreter.h"
 #include "test/passes/partition/TrainStep.h"

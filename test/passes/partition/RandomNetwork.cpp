@@ -57,12 +57,69 @@ Value RandomNetwork::fresh(ArrayRef<int64_t> shape) {
   return network.param("p" + std::to_string(names++), typeText(shape));
 }
 
+/// Operators that copy boxes of elements, along one dimension.
+Value RandomNetwork::movement(Value x, const std::string &name) {
+  Sizes shape = passes::shapeOf(x);
+  auto rank = static_cast<int64_t>(shape.size()), dim = below(std::max<int64_t>(rank, 1));
+  if (rank == 0)
+    return {};
+  std::string axis = std::to_string(dim);
+  Sizes begin(rank, 0), size = shape, pads(2 * rank, 0);
+  switch (below(8)) {
+  case 0: {
+    begin[dim] = below(shape[dim]);
+    size[dim] = 1 + below(shape[dim] - begin[dim]);
+    return network.value("Slice", {x}, "{begin = " + listText(begin) + ", size = " + listText(size) + "}", name);
+  }
+  case 1: {
+    int64_t first = 1 + below(shape[dim]);
+    Sizes sizes = first == shape[dim] ? Sizes{first} : Sizes{first, shape[dim] - first};
+    Operation *split = network.op("SplitV", {x}, "{size_splits = " + listText(sizes) + ", split_dim = " + axis + "}");
+    if (sizes.size() == 2 && below(2)) // both parts, the other way round
+      return network.value("Concat", {split->getResult(1), split->getResult(0)}, "{axis = " + axis + "}", name);
+    return split->getResult(0);
+  }
+  case 2: {
+    Sizes other = shape;
+    other[dim] = 1 + below(4);
+    return network.value("Concat", {x, below(4) ? fresh(other) : x, x}, "{axis = " + axis + "}", name);
+  }
+  case 3: {
+    pads[2 * dim] = below(3);
+    pads[2 * dim + 1] = below(3);
+    return network.value("Pad", {x}, "{paddings = " + listText(pads) + "}", name);
+  }
+  case 4: {
+    pads[2 * dim] = below(shape[dim]);
+    pads[2 * dim + 1] = below(shape[dim]);
+    return network.value("MirrorPad", {x}, "{paddings = " + listText(pads) + "}", name);
+  }
+  case 5:
+    return network.value("Roll", {x}, "{shift = " + listText({below(9) - 4}) + ", axis = " + listText({dim}) + "}", name);
+  case 6: {
+    Sizes strides(rank, 1);
+    begin[dim] = shape[dim] - 1;
+    size[dim] = 0;
+    strides[dim] = -1 - below(2);
+    return network.value("StridedSlice", {x},
+                         "{begin = " + listText(begin) + ", end = " + listText(size) + ", strides = " + listText(strides) +
+                             ", end_mask = " + std::to_string(int64_t{1} << dim) + "}",
+                         name);
+  }
+  default: {
+    Sizes times(rank, 1);
+    times[dim] = 2;
+    return network.value("Tile", {x}, "{multiples = " + listText(times) + "}", name);
+  }
+  }
+}
+
 Value RandomNetwork::step() {
   Value x = pick();
   Sizes shape = passes::shapeOf(x);
   auto rank = static_cast<int64_t>(shape.size());
   std::string name = "v" + std::to_string(names++);
-  switch (below(11)) {
+  switch (below(12)) {
   case 0:
   case 1: { // columns of a new or used parameter
     if (rank < 2)
@@ -126,6 +183,8 @@ Value RandomNetwork::step() {
         }
     return {};
   }
+  case 10:
+    return movement(x, name);
   default: {
     const char *ops[] = {"ReLU", "Tanh", "Sigmoid", "Square", "Neg"};
     return network.value(ops[below(5)], {x}, "", name);

@@ -22,6 +22,7 @@ private:
   mlir::Value pick();
   mlir::Value fresh(llvm::ArrayRef<int64_t> shape);
   mlir::Value step();
+  mlir::Value movement(mlir::Value x, const std::string &name);
   int64_t below(int64_t n) { return std::uniform_int_distribution<int64_t>(0, n - 1)(random); }
 
   TestNetwork &network;

@@ -1,5 +1,7 @@
 #include "test/passes/partition/RankInterpreter.h"
 
+#include "dialects/net/NetOps.h"
+#include "dialects/net/RegionExchange.h"
 #include "passes/sharding/Convert.h"
 #include "passes/sharding/Decisions.h"
 
@@ -50,7 +52,72 @@ std::string RankInterpreter::run(const reference::Tensors &global) {
   return "";
 }
 
+/// Coordinates on the partial axes: which term a rank holds.
+static std::vector<int64_t> termOf(const Sharding &sharding, int64_t rank) {
+  std::vector<int64_t> at = sharding.coordinates(rank), term;
+  for (const PartialAxis &partial : sharding.partial)
+    term.push_back(at[partial.axis]);
+  return term;
+}
+
+/// Every element that a rank wants comes from itself or from another member of its group.
+std::string RankInterpreter::regions(Operation &op) {
+  std::vector<Sharding> from, to;
+  for (Value operand : op.getOperands())
+    from.push_back(dist::shardingOf(operand));
+  for (Value result : op.getResults())
+    to.push_back(dist::shardingOf(result));
+  net::RegionCopy copy = net::regionCopyOf(&op);
+  net::RegionExchange exchange = net::regionExchange(copy, from, to);
+  exchanges += exchange.communicates();
+  std::string wrong;
+  for (auto [index, result] : llvm::enumerate(op.getResults()))
+    for (int64_t rank = 0; rank < devices; ++rank) {
+      Box box = to[index].localBox(copy.results[index], rank);
+      Tensor shard(sizes(box), cast<net::RegionsInterface>(op).fillValue());
+      std::vector<int64_t> members = groupOf(exchange.groupMatrix, exchange.groupAxes, rank);
+      members.insert(members.begin(), rank);
+      for (const CopyRegion &region : copy.regions[index]) {
+        const Shards &source = values[op.getOperand(region.operand)];
+        const Sharding &sharding = from[region.operand];
+        std::vector<int64_t> count;
+        for (const CopyRange &range : region.ranges)
+          count.push_back(range.size);
+        reference::forEachIndex(count, [&](const std::vector<int64_t> &at) {
+          std::vector<int64_t> in, out;
+          bool wanted = true;
+          for (size_t dim = 0; dim < at.size(); ++dim) {
+            const CopyRange &range = region.ranges[dim];
+            in.push_back(range.source + at[dim] * range.sourceStride);
+            out.push_back(range.target + at[dim] * range.targetStride - box[dim].begin);
+            wanted &= out.back() >= 0 && out.back() < box[dim].size();
+          }
+          if (!wanted)
+            return;
+          for (int64_t member : members) {
+            Box have = sharding.localBox(copy.operands[region.operand], member);
+            std::vector<int64_t> inside = in;
+            bool holds = termOf(sharding, member) == termOf(sharding, rank);
+            for (size_t dim = 0; dim < in.size(); ++dim) {
+              inside[dim] -= have[dim].begin;
+              holds &= inside[dim] >= 0 && inside[dim] < have[dim].size();
+            }
+            if (holds) {
+              shard.at(out) = source[member].at(inside);
+              return;
+            }
+          }
+          wrong = "nobody in the group holds an element";
+        });
+      }
+      values[result].push_back(std::move(shard));
+    }
+  return wrong;
+}
+
 std::string RankInterpreter::evaluate(Operation &op) {
+  if (cast<net::Lower>(op).loweringKind() == net::LoweringKind::Regions)
+    return regions(op);
   for (Value result : op.getResults())
     values[result].resize(devices);
   for (int64_t rank = 0; rank < devices; ++rank) {
@@ -63,7 +130,7 @@ std::string RankInterpreter::evaluate(Operation &op) {
     }
     std::vector<int64_t> local = dist::shardingOf(op.getResult(0)).localShape(passes::shapeOf(op.getResult(0)), rank);
     std::vector<Tensor> results;
-    if (isa<net::ReshapeOp>(op)) {
+    if (cast<net::Lower>(op).loweringKind() == net::LoweringKind::View) {
       results = {Tensor(local, operands[0].values)};
     } else if (isa<net::BroadcastToOp>(op)) {
       results = {Tensor(local)};

@@ -20,11 +20,14 @@ public:
 
   /// The shards of a value.
   llvm::DenseMap<mlir::Value, Shards> values;
+  /// Operators that exchanged elements.
+  int64_t exchanges = 0;
 
 private:
   std::string evaluate(mlir::Operation &op);
   std::string collective(dist::CollectiveOp op);
   std::string slice(dist::SliceOp op);
+  std::string regions(mlir::Operation &op);
   Shards cut(const reference::Tensor &whole, mlir::Value value) const;
 
   net::NetworkOp network;

@@ -85,7 +85,7 @@ TEST(Npy, RefusesWhatIsNotExactlyRight) {
       {good + "x", "takes 8 bytes of data, the file has 9"},
       {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", eight, 9), "format version 9"},
       {npy("{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }", eight), "'>f4'"},
-      {npy("{'descr': '<f2', 'fortran_order': False, 'shape': (4,), }", eight), "'<f2'"},
+      {npy("{'descr': '<c8', 'fortran_order': False, 'shape': (4,), }", eight), "'<c8'"},
       {npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }", eight), "not one word"},
       {npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2,), }", eight), "column by column"},
       {npy("{'descr': '<f4', 'fortran_order': 0, 'shape': (2,), }", eight), "True or False"},

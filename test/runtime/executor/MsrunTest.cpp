@@ -365,7 +365,7 @@ TEST_F(Msrun, MistakesHaveTheirCodesAndTexts) {
   std::string bytes = contentOf(folder / "net.plan");
   bytes[200] ^= 1;
   std::ofstream(file("damaged.plan"), std::ios::binary) << bytes;
-  std::ofstream(file("newer.plan"), std::ios::binary) << plan::encodePlan(regression(2).plan, 3);
+  std::ofstream(file("newer.plan"), std::ios::binary) << plan::encodePlan(regression(2).plan, 4);
   PlanBuilder unsound = regression(2);
   unsound.variant->mutable_steps(2)->mutable_matmul()->set_left(1);
   unsound.variant->mutable_steps(2)->set_reads(0, 1);
@@ -412,7 +412,7 @@ TEST_F(Msrun, MistakesHaveTheirCodesAndTexts) {
            Mistake{{"net.plan", "--checkpoint-directory", "d"}, 2, "msrun: error: --checkpoint-directory has no effect: the network has no checkpoint block"},
            Mistake{{"text.plan"}, 3, "msrun: error: text.plan is not a plan"},
            Mistake{{"damaged.plan"}, 3, "msrun: error: damaged.plan is damaged: the checksum of its"},
-           Mistake{{"newer.plan"}, 3, "msrun: error: newer.plan has format 3, this msrun reads formats 1-2"},
+           Mistake{{"newer.plan"}, 3, "msrun: error: newer.plan has format 4, this msrun reads formats 1-3"},
            Mistake{{"unsound.plan"}, 3, "msrun: error: unsound.plan is refused: step 'matmul' (net.mir:4): dimension 1 (size 3)"},
            Mistake{{"net.plan", "--fetch", "loss=/no/such/loss.npy"}, 4, "/no/such/loss.npy"},
            Mistake{{"cuda.plan"}, 4, "msrun: error: the plan asks for CUDA, but this build has no CUDA backend"},

@@ -115,6 +115,83 @@ TEST(Transfers, EveryMemberGetsItsBox) {
   }
 }
 
+/// A region of one or two dimensions between tensors of other shapes.
+struct RandomRegion {
+  CopyRegion region;
+  std::vector<int64_t> from, to;
+
+  explicit RandomRegion(Random &random) {
+    for (int64_t rank = pick(random, 1, 2); rank > 0; --rank) {
+      CopyRange range{0, 0, pick(random, 1, 6), pick(random, 1, 2) * (pick(random, 0, 1) ? 1 : -1), pick(random, 1, 2)};
+      int64_t step = std::abs(range.sourceStride), before = pick(random, 0, 2);
+      range.source = before + (range.sourceStride < 0 ? (range.size - 1) * step : 0);
+      range.target = pick(random, 0, 2);
+      from.push_back(before + (range.size - 1) * step + pick(random, 1, 3));
+      to.push_back(range.target + (range.size - 1) * range.targetStride + pick(random, 1, 3));
+      region.ranges.push_back(range);
+    }
+  }
+
+  /// What each element of the target holds: the number of a source element, -1 where nothing is written.
+  std::vector<int64_t> expected() const {
+    std::vector<int64_t> result(static_cast<size_t>(elementCount(to)), -1);
+    Box whole;
+    for (const CopyRange &range : region.ranges)
+      whole.push_back({0, range.size});
+    for (int64_t index : indices(whole, sizes(whole))) {
+      int64_t source = 0, target = 0, left = index;
+      std::vector<int64_t> at(region.ranges.size());
+      for (size_t dim = at.size(); dim-- > 0; left /= region.ranges[dim].size)
+        at[dim] = left % region.ranges[dim].size;
+      for (size_t dim = 0; dim < at.size(); ++dim) {
+        source = source * from[dim] + region.ranges[dim].source + at[dim] * region.ranges[dim].sourceStride;
+        target = target * to[dim] + region.ranges[dim].target + at[dim] * region.ranges[dim].targetStride;
+      }
+      result[target] = source;
+    }
+    return result;
+  }
+};
+
+TEST(Transfers, RegionsArriveFromWhereverTheyAre) {
+  Random random(7);
+  for (int round = 0; round < 1500; ++round) {
+    int64_t devices = pick(random, 1, 8);
+    RandomRegion made(random);
+    Sharding from = randomSharding(random, devices, made.from.size()), to = randomSharding(random, devices, made.to.size());
+    std::vector<int64_t> members(static_cast<size_t>(devices)), expected = made.expected();
+    std::iota(members.begin(), members.end(), 0);
+    std::vector<comm::ExchangePlan> plans;
+    for (size_t i = 0; i < members.size(); ++i)
+      plans.push_back(exchangeRegion(made.region, {from, made.from, to, made.to}, members, i, comm::ElementType::F32));
+    std::vector<int64_t> received(members.size(), 0);
+    for (size_t i = 0; i < members.size(); ++i) {
+      std::vector<int64_t> wanted = indices(to.localBox(made.to, members[i]), made.to);
+      std::vector<int64_t> target(wanted.size(), -1);
+      for (const comm::Transfer &transfer : plans[i].receives) {
+        std::vector<int64_t> source = indices(from.localBox(made.from, members[transfer.peer]), made.from);
+        std::vector<int64_t> out = offsets(transfer.source), in = offsets(transfer.target);
+        for (size_t e = 0; e < out.size(); ++e) {
+          ASSERT_EQ(target.at(in[e]), -1) << "received twice";
+          target.at(in[e]) = source.at(out[e]);
+        }
+        received[i] += static_cast<size_t>(transfer.peer) == i ? 0 : static_cast<int64_t>(out.size());
+        const auto &sends = plans[transfer.peer].sends;
+        ASSERT_EQ(std::count_if(sends.begin(), sends.end(),
+                                [&](const comm::Transfer &sent) {
+                                  return static_cast<size_t>(sent.peer) == i && offsets(sent.source) == out &&
+                                         offsets(sent.target) == in;
+                                }),
+                  1);
+      }
+      for (size_t e = 0; e < wanted.size(); ++e)
+        ASSERT_EQ(target[e], expected[wanted[e]]) << from.str() << " -> " << to.str();
+    }
+    std::vector<CopyEnds> ends{{from, made.from, to, made.to, {made.region}}};
+    ASSERT_EQ(receivedElements(ends)[0], *std::max_element(received.begin(), received.end()));
+  }
+}
+
 TEST(Transfers, GroupsMoveAmongThemselves) {
   // 2 x 2 devices, gather along the second axis: groups (0, 1) and (2, 3).
   Sharding rows{{2, 2}, {{0, 1}, {}}, {}}, half{{2, 2}, {{0}, {}}, {}};

@@ -47,6 +47,11 @@ TEST(MachineFile, RefusesWhatIsMissingOrImpossible) {
   EXPECT_EQ(flawOf(replaced("\"flops_per_us\": 20000.0", "\"flops_per_us\": -1")),
             ": 'flops_per_us' is -1, expected at least 1e-09");
   EXPECT_EQ(flawOf(replaced("\"levels\"", "\"level\"")), ": 'levels' is missing or empty");
+  EXPECT_EQ(flawOf(replaced("\"launch_us\"", "\"lunch_us\": 1, \"launch_us\"")),
+            ": 'lunch_us' is unknown, expected $schema, name, source, measured_ranks, flops_per_us, memory_bytes_per_us, "
+            "launch_us, levels");
+  EXPECT_EQ(flawOf(replaced("\"alpha_us\"", "\"own_shares\": 1, \"alpha_us\"")).substr(0, 40),
+            ": 'own_shares' is unknown, expected alph");
   EXPECT_EQ(readMachine("h9000").error().code, ExitCode::Usage);
 }
 

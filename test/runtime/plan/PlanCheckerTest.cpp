@@ -296,6 +296,53 @@ TEST(PlanChecker, CopiesAreLocal) {
   back->mutable_copy()->set_target(rows);
 }
 
+/// (8) cut over two of four ranks into (5): indices 1 to 5, by a copy or an exchange of pairs.
+struct RegionPlan {
+  PlanBuilder builder{4, plan::Program::PREDICT};
+  plan::Step *step = nullptr;
+  plan::CopyRegions *regions = nullptr;
+
+  explicit RegionPlan(bool exchanges, const Sharding &from, const Sharding &to) {
+    uint32_t x = builder.buffer("x", {8}, from), y = builder.buffer("y", {5}, to);
+    builder.fill("x", x, 1);
+    if (exchanges) {
+      step = builder.collective("part", plan::Collective::EXCHANGE, x, y, static_cast<int>(builder.group({2, 2}, {1})));
+      regions = step->mutable_collective()->mutable_regions();
+    } else {
+      step = builder.copy("part", x, y);
+      regions = step->mutable_copy()->mutable_regions();
+    }
+    *regions = fromRegions({{0, {{1, 0, 5}}}});
+  }
+  std::string wrong() const { return whyRefused(builder.plan); }
+};
+
+TEST(PlanChecker, RegionsStayWithinTensorsAndRanks) {
+  Sharding whole{{2, 2}, {{}}, {}}, inner{{2, 2}, {{1}}, {}}, outer{{2, 2}, {{0}}, {}};
+  EXPECT_EQ(RegionPlan(false, whole, inner).wrong(), "");
+  EXPECT_EQ(RegionPlan(true, inner, inner).wrong(), "");
+  EXPECT_EQ(RegionPlan(true, inner, outer).wrong(), "");
+  EXPECT_NE(RegionPlan(false, inner, inner).wrong().find("a dimension along which they move is cut"), std::string::npos);
+  EXPECT_NE(RegionPlan(true, outer, outer).wrong().find("is cut beyond the group"), std::string::npos);
+  for (bool exchanges : {false, true}) {
+    RegionPlan far(exchanges, whole, whole), twice(exchanges, whole, whole), open(exchanges, whole, whole);
+    far.regions->mutable_regions(0)->set_source(0, 4);
+    EXPECT_NE(far.wrong().find("into 'y' (net.mir:3): a region does not lie within dimension 0"), std::string::npos);
+    *twice.regions->add_regions() = twice.regions->regions(0);
+    EXPECT_NE(twice.wrong().find("regions 0 and 1 write the same elements"), std::string::npos);
+    open.regions->mutable_regions(0)->set_size(0, 4);
+    EXPECT_NE(open.wrong().find("leaves elements of 'y' (net.mir:3) without a value"), std::string::npos);
+    if (exchanges)
+      open.step->mutable_collective()->mutable_fill()->set_value(1);
+    else
+      open.step->mutable_copy()->mutable_fill()->set_value(1);
+    EXPECT_EQ(open.wrong(), "");
+  }
+  RegionPlan gathers(true, inner, inner);
+  gathers.step->mutable_collective()->set_kind(plan::Collective::ALL_GATHER);
+  EXPECT_NE(gathers.wrong().find("copies regions, which only an exchange does"), std::string::npos);
+}
+
 TEST(PlanChecker, UnevenInnerSizesNeedTheirVariants) {
   PlanBuilder builder(3, plan::Program::PREDICT);
   uint32_t a = builder.buffer("a", {4, 7}, builder.cut(2, 1)); // 2, 2, 3 columns

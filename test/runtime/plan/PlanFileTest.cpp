@@ -47,11 +47,11 @@ TEST(PlanFile, MissingFileIsAUsageError) {
 }
 
 TEST(PlanFile, AnotherFormatIsNamed) {
-  std::string bytes = plan::encodePlan(regression(1).plan, 3);
+  std::string bytes = plan::encodePlan(regression(1).plan, 4);
   Result<plan::Plan> read = plan::decodePlan(bytes, "net.plan");
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ExitCode::BadFile);
-  EXPECT_EQ(read.error().message, "net.plan has format 3, this msrun reads formats 1-2");
+  EXPECT_EQ(read.error().message, "net.plan has format 4, this msrun reads formats 1-3");
 }
 
 TEST(PlanFile, FormatIsTheOldestThatSaysIt) {

@@ -5,7 +5,7 @@
 
 def Net_BatchNormOp : Net_Operator<"BatchNorm", ["input_x", "scale", "bias", "mean", "variance"],
     ["output_x", "batch_mean", "batch_variance"],
-    [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Expanded, Net_State]> {
+    [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Expanded, Net_State, Net_IsNorm]> {
   let summary = "normalises every channel to mean 0 and variance 1, then scales and shifts";
   let description = [{
     `output_x = (input_x - m) / sqrt(v + epsilon) * scale + bias`, per channel (dimension 1). With `is_training` m and v are

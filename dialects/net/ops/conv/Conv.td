@@ -34,7 +34,7 @@ defvar Net_ConvText = [{
 }];
 
 def Net_Conv2DOp : Net_Operator<"Conv2D", ["x", "w"], ["output"],
-    [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Library]> {
+    [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Library, Net_NarrowOperands]> {
   let summary = "convolution of images";
   let description = !strconcat([{
     `output[n, o, i, j] = sum_c,s,t x[n, c, i * stride + s * dilation - top, j * stride + t * dilation - left] * w[o, c, s, t]`,
@@ -52,7 +52,7 @@ def Net_Conv2DOp : Net_Operator<"Conv2D", ["x", "w"], ["output"],
 }
 
 class Net_ConvToInput<string mnemonic, list<string> inputs, dag tensors, dag size, string what, list<Trait> traits>
-    : Net_Operator<mnemonic, inputs, ["output"], !listconcat(traits, [Net_Rule, Net_OwnCost, Net_Library])> {
+    : Net_Operator<mnemonic, inputs, ["output"], !listconcat(traits, [Net_Rule, Net_OwnCost, Net_Library, Net_NarrowOperands])> {
   let summary = what;
   let arguments = !con(tensors, size, Net_ConvAttributes);
   let results = (outs Net_Tensor:$output);

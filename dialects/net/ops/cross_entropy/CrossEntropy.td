@@ -3,7 +3,7 @@
 // Expanded: cut classes (a vocabulary over several ranks) cost a maximum and two sums of one number per row.
 
 def Net_SoftmaxCrossEntropyWithLogitsOp : Net_Operator<"SoftmaxCrossEntropyWithLogits", ["logits", "labels"],
-    ["output"], [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Expanded]> {
+    ["output"], [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Expanded, Net_IsLoss]> {
   let summary = "cross entropy between labels and the softmax of logits";
   let description = [{
     With `p = Softmax(logits)` over the last dimension, the classes: `e[i] = -sum_c labels[i, c] * log p[i, c]`, or

@@ -3,7 +3,7 @@
 // Expanded: terms out of pointwise operators, then a reduction. Gradients are those of the parts.
 
 class Net_Loss<string mnemonic, list<string> inputs, list<string> outputs = ["output"]>
-    : Net_Operator<mnemonic, inputs, outputs, [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Expanded]> {
+    : Net_Operator<mnemonic, inputs, outputs, [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Expanded, Net_IsLoss]> {
   let results = (outs Net_Tensor:$output);
   let definitions = [{
     ::llvm::LogicalResult $cppClass::buildGradient(::mlir::OpBuilder &builder, ::mlir::ValueRange dy,

@@ -1,7 +1,7 @@
 //===- MatMul.td - matrix product -----------------------------------------===//
 
 def Net_MatMulOp : Net_Operator<"MatMul", ["x1", "x2"], ["output"],
-    [Net_Differentiable, Net_Rule, Net_OwnCost, Net_NotGeneric]> {
+    [Net_Differentiable, Net_Rule, Net_OwnCost, Net_NotGeneric, Net_NarrowOperands]> {
   let summary = "matrix product of the last two dimensions";
   let description = [{
     `output[b, i, j] = sum_k op(x1)[b, i, k] * op(x2)[b, k, j]`, where op swaps the last two dimensions if `transpose_a`

@@ -3,7 +3,7 @@
 // Expanded: cut normalised dimensions cost a sum of one number per row and statistic.
 
 def Net_LayerNormOp : Net_Operator<"LayerNorm", ["input_x", "gamma", "beta"], ["output_x", "mean", "variance"],
-    [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Expanded]> {
+    [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Expanded, Net_IsNorm]> {
   let summary = "normalises to mean 0 and variance 1, then scales and shifts";
   let description = [{
     `output_x = (input_x - mean) / sqrt(variance + epsilon) * gamma + beta`. Mean and variance (of the population) run
@@ -30,7 +30,7 @@ def Net_LayerNormOp : Net_Operator<"LayerNorm", ["input_x", "gamma", "beta"], ["
 }
 
 def Net_RmsNormOp : Net_Operator<"RmsNorm", ["x", "gamma"], ["y", "rstd"],
-    [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Expanded]> {
+    [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Expanded, Net_IsNorm]> {
   let summary = "divides by the root mean square over the last dimensions, then scales";
   let description = [{
     `rstd = 1 / sqrt(mean x^2 + epsilon)`, the mean over the dimensions of `gamma`, which are kept with size 1;

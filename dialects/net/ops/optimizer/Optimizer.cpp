@@ -1,4 +1,5 @@
 #include "dialects/net/NetOps.h"
+#include "dialects/net/ops/optimizer/Step.h"
 #include "dialects/net/ops/support/Linalg.h"
 #include "dialects/net/ops/support/Rules.h"
 
@@ -7,28 +8,34 @@ using namespace msc::net;
 
 //===-- constraints and result types --------------------------------------===//
 
-/// C1 and C2 with the learning rate at position `learningRate`.
-static LogicalResult checkStep(const Inference &at, unsigned learningRate) {
+/// "learning rate".
+static std::string worded(StringRef name) {
+  std::string text = name.str();
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
+LogicalResult msc::net::checkStep(const Inference &at, ArrayRef<unsigned> scalars) {
   if (failed(at.checkSameElement(ElementSet::Float)))
     return failure();
   for (unsigned i = 1; i < at.operands.size(); ++i)
-    if (i != learningRate && failed(at.checkSameShape(0, i)))
+    if (!llvm::is_contained(scalars, i) && failed(at.checkSameShape(0, i)))
       return failure();
-  if (at.rank(learningRate) != 0)
-    return at.error("'" + at.opName + "' takes a scalar learning rate, but " + at.text(learningRate) + " is none",
-                    {learningRate});
+  for (unsigned i : scalars)
+    if (at.rank(i) != 0)
+      return at.error("'" + at.opName + "' takes a scalar " + worded(at.inputNames[i]) + ", but " + at.text(i) + " is none", {i});
   return success();
 }
 
 LogicalResult ApplyMomentumOp::infer(const Inference &at, Adaptor, SmallVectorImpl<Type> &results) {
-  if (failed(checkStep(at, 2)))
+  if (failed(checkStep(at, {2})))
     return failure();
   results.assign(2, tensorOf(at.shape(0), at.element(0)));
   return success();
 }
 
 LogicalResult SGDOp::infer(const Inference &at, Adaptor, SmallVectorImpl<Type> &results) {
-  if (failed(checkStep(at, 1)))
+  if (failed(checkStep(at, {1})))
     return failure();
   results.push_back(tensorOf(at.shape(0), at.element(0)));
   return success();
@@ -58,8 +65,7 @@ OperatorCost SGDOp::cost(ArrayRef<std::vector<int64_t>> operandShapes, ArrayRef<
 
 //===-- lowering ----------------------------------------------------------===//
 
-/// g = grad / loss_scale + weight_decay * var; terms that change nothing are left out.
-static Value effectiveGradient(ImplicitLocOpBuilder &b, Value grad, Value var, double lossScale, double weightDecay) {
+Value msc::net::effectiveGradient(ImplicitLocOpBuilder &b, Value grad, Value var, double lossScale, double weightDecay) {
   Type type = grad.getType();
   if (lossScale != 1)
     grad = mul(b, grad, number(b, 1 / lossScale, type));

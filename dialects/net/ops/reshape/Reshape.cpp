@@ -40,11 +40,41 @@ LogicalResult ReshapeOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<
   return success();
 }
 
-//===-- gradient ----------------------------------------------------------===//
+LogicalResult ExpandDimsOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<Type> &results) {
+  int64_t axis = op.getAxis(), places = at.rank(0) + 1;
+  if (axis < -places || axis >= places) // C1
+    return at.error("'axis' of 'ExpandDims' is " + Twine(axis) + ": " + at.text(0) + " with one more dimension has " +
+                        Twine(places),
+                    {0});
+  SmallVector<int64_t> shape(at.shape(0));
+  shape.insert(shape.begin() + (axis < 0 ? axis + places : axis), 1);
+  results.push_back(tensorOf(shape, at.element(0)));
+  return success();
+}
 
-LogicalResult ReshapeOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &,
-                                       MutableArrayRef<Value> gradients) {
-  gradients[0] = reshaped(builder, getLoc(), dy[0], cast<RankedTensorType>(getX().getType()).getShape());
+LogicalResult SqueezeOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<Type> &results) {
+  FailureOr<SmallVector<int64_t>> dims = resolveAxes(at, 0, op.getAxis()); // C1
+  if (failed(dims))
+    return failure();
+  SmallVector<int64_t> shape;
+  for (auto [dim, size] : llvm::enumerate(at.shape(0))) {
+    bool named = llvm::is_contained(*dims, static_cast<int64_t>(dim));
+    if (named && size != 1 && !op.getAxis().empty()) // C2
+      return at.error("'Squeeze' cannot leave out dimension " + Twine(dim) + " of " + at.text(0) + ": its size is " +
+                          Twine(size) + ", not 1",
+                      {0});
+    if (!named || size != 1)
+      shape.push_back(size);
+  }
+  results.push_back(tensorOf(shape, at.element(0)));
+  return success();
+}
+
+LogicalResult FlattenOp::infer(const Inference &at, Adaptor, SmallVectorImpl<Type> &results) {
+  if (at.rank(0) == 0) // C1
+    return at.error("'Flatten' takes a tensor of at least one dimension, but " + at.name(0) + " is a scalar", {0});
+  ArrayRef<int64_t> shape = at.shape(0);
+  results.push_back(tensorOf({shape.front(), countOf(shape.drop_front())}, at.element(0)));
   return success();
 }
 
@@ -114,8 +144,7 @@ static ShardingRule emptyRule(ShardingRule rule, const std::vector<int64_t> &fro
   return rule;
 }
 
-ShardingRule ReshapeOp::shardingRule() {
-  std::vector<int64_t> from = shapeOf(getX()), to = shapeOf(getOutput());
+ShardingRule msc::net::reshapeRule(const std::vector<int64_t> &from, const std::vector<int64_t> &to) {
   ShardingRule rule;
   rule.operands.assign(1, std::vector<DimFactors>(from.size()));
   rule.results.assign(1, std::vector<DimFactors>(to.size()));
@@ -129,14 +158,4 @@ ShardingRule ReshapeOp::shardingRule() {
       addWhole(rule, to[dim], rule.results[0][dim]);
   }
   return rule;
-}
-
-//===-- cost, lowering ----------------------------------------------------===//
-
-OperatorCost ReshapeOp::cost(ArrayRef<std::vector<int64_t>>, ArrayRef<std::vector<int64_t>>) {
-  return {};
-}
-
-LoweringKind ReshapeOp::loweringKind() {
-  return LoweringKind::View;
 }

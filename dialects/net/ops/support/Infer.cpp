@@ -44,7 +44,8 @@ Type Inference::element(unsigned operand) const {
 
 std::string Inference::name(unsigned operand) const {
   StringRef name = getValueName(operands[operand]);
-  return ("'" + (name.empty() ? inputNames[operand] : name) + "'").str();
+  StringRef own = inputNames[std::min<size_t>(operand, inputNames.size() - 1)];
+  return ("'" + (name.empty() ? own : name) + "'").str();
 }
 
 std::string Inference::text(unsigned operand) const {
@@ -63,7 +64,7 @@ LogicalResult Inference::error(const Twine &message, ArrayRef<unsigned> declared
 }
 
 LogicalResult Inference::checkOperandCount() const {
-  if (operands.size() != inputNames.size())
+  if (isVariadic ? operands.size() < inputNames.size() : operands.size() != inputNames.size())
     return error("'" + opName + "' takes " + Twine(inputNames.size()) +
                  (inputNames.size() == 1 ? " operand" : " operands") + " (" + llvm::join(inputNames, ", ") + "), but " +
                  Twine(operands.size()) + (operands.size() == 1 ? " is" : " are") + " given");
@@ -85,6 +86,10 @@ static bool hasKind(Attribute attribute, AttributeKind kind) {
     return isa<StringAttr>(attribute);
   case AttributeKind::IntTuple:
     return isa<DenseI64ArrayAttr>(attribute);
+  case AttributeKind::IntPairs: {
+    auto numbers = dyn_cast<DenseI64ArrayAttr>(attribute);
+    return numbers && numbers.size() % 2 == 0;
+  }
   case AttributeKind::Type:
     return isa<TypeAttr>(attribute);
   }
@@ -103,6 +108,8 @@ static StringRef kindText(AttributeKind kind) {
     return "a word";
   case AttributeKind::IntTuple:
     return "a tuple of integers";
+  case AttributeKind::IntPairs:
+    return "a tuple of pairs of integers";
   case AttributeKind::Type:
     return "an element type";
   }

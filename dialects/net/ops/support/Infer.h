@@ -35,6 +35,7 @@ struct Inference {
   mlir::ValueRange operands;
   llvm::ArrayRef<llvm::StringRef> inputNames;
   mlir::MLIRContext *context;
+  bool isVariadic = false; ///< takes one operand or more; the last name stands for all further ones
 
   llvm::ArrayRef<int64_t> shape(unsigned operand) const;
   int64_t rank(unsigned operand) const { return shape(operand).size(); }
@@ -48,7 +49,7 @@ struct Inference {
   /// repair as a last note.
   llvm::LogicalResult error(const llvm::Twine &message, llvm::ArrayRef<unsigned> declared = {},
                             const llvm::Twine &help = "") const;
-  /// Every operand is a ranked tensor and their number is right.
+  /// Every operand is a tensor of known shape and their number is right.
   llvm::LogicalResult checkOperandCount() const;
   /// Required attributes are there, and all have the kinds of their specs.
   llvm::LogicalResult checkAttributes(llvm::ArrayRef<AttributeSpec> specs, const mlir::NamedAttrList &given) const;

@@ -23,6 +23,9 @@ std::vector<DimFactors> broadcastDims(const std::vector<int64_t> &operand, const
 /// Dimension i carries factor i.
 std::vector<DimFactors> identityDims(size_t rank);
 
+/// The same elements, in row-major order, under another shape.
+ShardingRule reshapeRule(const std::vector<int64_t> &from, const std::vector<int64_t> &to);
+
 /// One factor per result dimension; operands broadcast.
 ShardingRule pointwiseRule(mlir::Operation *op);
 

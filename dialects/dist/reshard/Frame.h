@@ -1,0 +1,99 @@
+// The device matrix over which states are searched, and what is asked, written over it.
+#pragma once
+
+#include "dialects/dist/Lacking.h"
+#include "dialects/dist/Reshard.h"
+#include "dialects/dist/reshard/State.h"
+
+#include <optional>
+
+namespace msc::dist {
+
+/// Up to this many axes every slice, every permutation and every order of reduced axes is tried.
+inline constexpr size_t fewAxes = 4;
+
+/// What is asked. Holds references: to be used while the arguments of planReshard live.
+struct ReshardQuestion {
+  const Sharding &from, &to;
+  const std::vector<int64_t> &shape;
+  size_t elementBytes;
+  const MachineModel &machine;
+  const ReshardOptions &options;
+};
+
+/// One device matrix of the search. States of several frames are compared where the factorisation of the ranks matters:
+/// the 6 ranks of three nodes of 2 are (2, 3) and (3, 2), and only the axis of 2 of the second one stays within nodes.
+class Frame {
+public:
+  /// A refinement of the axes of `from`, `to`, or both. `index` is the number that states carry.
+  Frame(const ReshardQuestion &question, std::vector<int64_t> matrix, size_t index);
+
+  /// Source and target, if their axes are products of neighbouring ones of this matrix.
+  const std::optional<State> &start() const { return from; }
+  const std::optional<State> &goal() const { return to; }
+  bool isGoal(const State &state) const { return to && state == *to; }
+  /// Only where there is a goal.
+  const AxisLists &goalLists() const { return toLists; }
+
+  size_t axisCount() const { return axes.size(); }
+  size_t dimCount() const { return shape.size(); }
+  int64_t sizeOf(size_t axis) const { return axes[axis]; }
+  const std::vector<int64_t> &matrix() const { return axes; }
+
+  Sharding shardingOf(const State &state) const;
+  AxisLists listsOf(const State &state) const;
+  /// Elements of the largest shard.
+  int64_t localElements(const AxisLists &lists) { return lack.capacity(lists); }
+  /// Is no dimension cut?
+  bool isWhole(const State &state) const;
+  AxisSet partialAxes(const State &state) const;
+  /// Partial axes that the goal completes.
+  AxisSet reducedAxes(const State &state) const;
+  /// Axes that cut a dimension where the target does not cut it by the same axis behind as many pieces.
+  AxisSet movedAxes(const AxisLists &source, const AxisLists &target) const {
+    return movedAxes(source, cutsOf(target));
+  }
+  /// The same for the goal.
+  AxisSet movedAxes(const AxisLists &source) const { return movedAxes(source, goalCuts); }
+
+  GroupShape groupAlong(AxisSet axesOfGroup) const;
+  /// Members of groups along the axes, less one for each axis.
+  int64_t hopsAlong(AxisSet set) const;
+  /// Product of the sizes.
+  int64_t membersAlong(AxisSet set) const;
+
+  /// Two axes that are alike here: both repeat, or both are partial of one kind, and the goal has them alike. Renaming
+  /// one into the other leaves all costs and the goal as they are.
+  bool areAlike(const State &state, size_t a, size_t b) const;
+
+  /// Elements that the busiest rank lacks of `wanted`, and a lower bound of them that is found faster.
+  int64_t lacking(const AxisLists &held, const AxisLists &wanted) { return lack.most(held, wanted); }
+  int64_t lackingAtLeast(const AxisLists &held, const AxisLists &wanted) { return lack.atLeast(held, wanted); }
+  /// Elements that the busiest rank lacks of the goal, which may lie over another matrix: exact with few axes, where it
+  /// is found fast and nothing else ends the search. Partial axes are not looked at.
+  int64_t lackingOfGoalAtLeast(const AxisLists &held);
+
+private:
+  /// Where an axis cuts: its dimension, and the number of pieces before it.
+  struct Cut {
+    size_t dim = mostDims;
+    int64_t before = 0;
+  };
+  using Cuts = std::array<Cut, mostAxes>; ///< by axis
+
+  Cuts cutsOf(const AxisLists &lists) const;
+  AxisSet movedAxes(const AxisLists &source, const Cuts &target) const;
+  std::optional<State> stateOf(const Sharding &sharding) const;
+
+  std::vector<int64_t> axes, strides;
+  std::vector<size_t> levels; ///< of the topology, by axis: the first one that holds the groups along it
+  const std::vector<int64_t> &shape;
+  size_t index;
+  std::optional<State> from, to;
+  AxisLists toLists;
+  Cuts goalCuts;
+  std::vector<Box> goalBoxes; ///< of all ranks, where there is no goal over this matrix
+  Lacking lack;
+};
+
+} // namespace msc::dist

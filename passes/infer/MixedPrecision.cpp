@@ -1,0 +1,134 @@
+// The pass `msc-mixed-precision`.
+#include "passes/infer/Passes.h"
+
+#include "dialects/net/NetOps.h"
+#include "dialects/net/Repeat.h"
+
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace msc::infer {
+#define GEN_PASS_DEF_MIXEDPRECISION
+#include "passes/infer/Passes.h.inc"
+} // namespace msc::infer
+
+using namespace mlir;
+using namespace msc;
+using namespace msc::net;
+
+namespace {
+
+Type elementOf(Value value) { return getElementTypeOrSelf(value.getType()); }
+bool isNarrow(Value value) { return elementOf(value).isBF16() || elementOf(value).isF16(); }
+bool isF32(Value value) { return elementOf(value).isF32(); }
+
+/// What an operator wants its floats to be.
+enum class Wish { Narrow, Full, AsTheyAre };
+
+class Precision {
+public:
+  Precision(StringRef level, Type narrow) : level(level), narrow(narrow) {}
+
+  void run(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (auto repeat = dyn_cast<RepeatOp>(op))
+        run(repeat.getBody().front());
+      if (!isa<Operator>(op)) // results, carried values, updates: they keep their types
+        castOperands(&op, Float32Type::get(op.getContext()), [&](Value value) { return retyped.contains(value); });
+      else if (!isa<CastOp>(op))
+        give(&op);
+    }
+  }
+
+private:
+  Wish wishOf(Operation *op) const {
+    if (op->hasTrait<IsLoss>() || (op->hasTrait<IsNorm>() && level != "O3"))
+      return Wish::Full;
+    if (op->hasTrait<NarrowOperands>())
+      return Wish::Narrow;
+    if (level == "O1")
+      return Wish::Full;
+    bool computed = llvm::any_of(op->getOperands(), [](Value value) {
+      return (isF32(value) || isNarrow(value)) && !value.getDefiningOp<ParamOp>() && !value.getDefiningOp<ConstantOp>();
+    });
+    return computed ? Wish::Narrow : Wish::AsTheyAre;
+  }
+
+  void give(Operation *op) {
+    Wish wish = wishOf(op);
+    Type full = Float32Type::get(op->getContext());
+    if (wish == Wish::Narrow) {
+      SmallVector<Value> before(op->getOperands());
+      castOperands(op, narrow, isF32);
+      if (succeeded(retypeResults(op)))
+        return;
+      op->setOperands(before);
+      wish = Wish::Full; // its definition does not know narrow types
+    }
+    if (wish == Wish::Full)
+      castOperands(op, full, [&](Value value) { return retyped.contains(value); });
+  }
+
+  void castOperands(Operation *op, Type element, llvm::function_ref<bool(Value)> which) {
+    for (OpOperand &operand : op->getOpOperands())
+      if (which(operand.get()))
+        operand.set(inType(op, operand.get(), element));
+  }
+
+  /// One cast per value, type and block, in front of the first operator that wants it.
+  Value inType(Operation *op, Value value, Type element) {
+    Value &known = casts[{op->getBlock(), value, element}];
+    if (!known) {
+      OpBuilder builder(op);
+      auto constant = value.getDefiningOp<ConstantOp>();
+      if (constant) {
+        auto type = cast<RankedTensorType>(value.getType()).clone(element);
+        known = builder.create<ConstantOp>(constant.getLoc(), type, constant.getSplatAttr());
+      } else {
+        auto cast = builder.create<CastOp>(op->getLoc(), value, element);
+        setScope(cast, getScope(op));
+        StringRef name = value.getDefiningOp<RepeatOp>() ? "" : getValueName(value); // those of repeats are patterns
+        std::string own = ((name.empty() ? getInstanceName(op) : name) + "." + elementText(element)).str();
+        setValueNames(cast, {own});
+        setInstanceName(cast, own);
+        known = cast.getResult();
+      }
+    }
+    return known;
+  }
+
+  /// The results have the types that the operands give them.
+  LogicalResult retypeResults(Operation *op) {
+    SmallVector<Type> types;
+    auto inference = cast<InferTypeOpInterface>(op);
+    if (failed(inference.inferReturnTypes(op->getContext(), std::nullopt, op->getOperands(), op->getAttrDictionary(),
+                                          op->getPropertiesStorage(), op->getRegions(), types)))
+      return failure();
+    for (auto [result, type] : llvm::zip(op->getResults(), types))
+      if (result.getType() != type) {
+        result.setType(type);
+        retyped.insert(result);
+      }
+    return success();
+  }
+
+  StringRef level;
+  Type narrow;
+  DenseSet<Value> retyped; ///< that were f32
+  DenseMap<std::tuple<Block *, Value, Type>, Value> casts;
+};
+
+struct MixedPrecision : public infer::impl::MixedPrecisionBase<MixedPrecision> {
+  using MixedPrecisionBase::MixedPrecisionBase;
+
+  void runOnOperation() override {
+    if (level == "O0")
+      return;
+    MLIRContext *context = &getContext();
+    Type narrow = element == "bf16" ? Type(BFloat16Type::get(context)) : Type(Float16Type::get(context));
+    for (auto network : getOperation().getOps<NetworkOp>())
+      Precision(level, narrow).run(network.getBody().front());
+  }
+};
+
+} // namespace

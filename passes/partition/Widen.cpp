@@ -1,0 +1,74 @@
+#include "passes/partition/Widen.h"
+
+#include "dialects/dist/DistDialect.h"
+#include "dialects/net/NetAttributes.h"
+#include "dialects/net/NetOps.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+
+namespace msc::passes {
+
+static bool isNarrow(Type element) { return element.isF16() || element.isBF16(); }
+static bool isNarrow(Value value) { return isNarrow(getElementTypeOrSelf(value.getType())); }
+
+bool computesNarrow(Operation *op) {
+  auto lower = dyn_cast<net::Lower>(op);
+  if (!lower || isa<net::CastOp>(op))
+    return false;
+  net::LoweringKind kind = lower.loweringKind();
+  if (kind == net::LoweringKind::View || kind == net::LoweringKind::Regions)
+    return false;
+  auto narrow = [](Value value) { return isNarrow(value); };
+  return llvm::any_of(op->getOperands(), narrow) || llvm::any_of(op->getResults(), narrow);
+}
+
+/// Same shape and sharding, other elements.
+static Type withElement(Type tensor, Type element) { return cast<RankedTensorType>(tensor).clone(element); }
+
+/// A cast that belongs to `op`.
+static net::CastOp castFor(Operation *op, OpBuilder &builder, Value value, Type element) {
+  auto cast = builder.create<net::CastOp>(op->getLoc(), value, element);
+  cast->getResult(0).setType(withElement(value.getType(), element));
+  net::setPhase(cast, net::getPhase(op));
+  net::setScope(cast, net::getScope(op));
+  net::setInstanceName(cast, (net::getInstanceName(op) + ".Cast").str());
+  if (std::optional<int64_t> forward = net::getForwardId(op))
+    net::setForwardId(cast, *forward);
+  return cast;
+}
+
+SmallVector<Type> widen(Operation *op) {
+  OpBuilder builder(op);
+  Type wide = builder.getF32Type();
+  DenseMap<Value, Value> casts;
+  for (OpOperand &operand : op->getOpOperands())
+    if (Value value = operand.get(); isNarrow(value)) {
+      auto known = casts.find(value);
+      Value inF32 = known != casts.end() ? known->second : castFor(op, builder, value, wide).getResult();
+      casts.try_emplace(value, inF32);
+      operand.set(inF32);
+    }
+  for (NamedAttribute attribute : llvm::to_vector(op->getAttrs())) // a type that the results take
+    if (auto type = dyn_cast<TypeAttr>(attribute.getValue()); type && isNarrow(type.getValue()))
+      op->setAttr(attribute.getName(), TypeAttr::get(wide));
+  SmallVector<Type> elements;
+  for (Value result : op->getResults()) {
+    elements.push_back(isNarrow(result) ? getElementTypeOrSelf(result.getType()) : Type());
+    if (elements.back())
+      result.setType(withElement(result.getType(), wide));
+  }
+  return elements;
+}
+
+Value roundTo(Type element, Value wide, Value result) {
+  Operation *op = result.getDefiningOp();
+  OpBuilder builder(op->getContext());
+  builder.setInsertionPointAfterValue(wide);
+  net::CastOp rounded = castFor(op, builder, wide, element);
+  net::setValueNames(rounded, {net::getValueName(result)});
+  return rounded.getResult();
+}
+
+} // namespace msc::passes

@@ -1,0 +1,19 @@
+// bf16 and f16 are types of memory: every operator computes in f32 and rounds its results once. So a value has the same
+// bits whether its operator was fused with others or not, and what is partial is summed in f32, on any number of devices.
+#pragma once
+
+#include "dialects/net/Network.h"
+
+namespace msc::passes {
+
+/// The operator computes (it does more than move or convert elements) and a tensor of it is bf16 or f16.
+bool computesNarrow(mlir::Operation *op);
+
+/// Casts the narrow operands of an operator to f32 on the rank's own pieces and gives the narrow results f32. Returns the
+/// element types that the results had, null where nothing changes.
+llvm::SmallVector<mlir::Type> widen(mlir::Operation *op);
+
+/// Behind `wide` (completed, in f32): the same value rounded to `element`, under the names that `result` carries.
+mlir::Value roundTo(mlir::Type element, mlir::Value wide, mlir::Value result);
+
+} // namespace msc::passes

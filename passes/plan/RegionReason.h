@@ -1,0 +1,18 @@
+// Why an operator that copies regions communicates, in a sentence for people.
+#pragma once
+
+#include "dialects/net/RegionExchange.h"
+
+#include "mlir/IR/Operation.h"
+
+#include <string>
+
+namespace msc::passes {
+
+/// "Split 'parts' moves elements along dimension 1 of 'qkv', cut into 4 pieces; ...": with a repair where there is a usual
+/// one. Of one tensor of the exchange, or where that is whole, of one that is cut. `forward` is the operator whose gradient
+/// `op` belongs to, or null.
+std::string exchangeReason(mlir::Operation *op, mlir::Operation *forward, const net::RegionExchange &exchange,
+                           const net::RegionTensor &tensor);
+
+} // namespace msc::passes
