@@ -51,7 +51,7 @@ llvm::ArrayRef<ContextOption> contextOptions() {
        "every rank draws the same initial values, so there is nothing to broadcast"},
       {"loss_repeated_mean", Effect::NoEffect, "true",
        "losses are global means and gradients exact, so a repeated loss counts once"},
-      {"gradient_fp32_sync", Effect::NoEffect, "true", "gradients are summed in their own type"},
+      {"gradient_fp32_sync", Effect::NoEffect, "true", "bf16 and f16 gradients are summed in f32 in any case"},
       {"enable_alltoall", Effect::NoEffect, "true", "redistributions use the cheapest collectives, AlltoAll among them"},
       {"force_fp32_communication", Effect::OnlyDefault, "false", "collectives move tensors in their own type"},
       {"communi_parallel_mode", Effect::OnlyDefault, "all_group_parallel",

@@ -16,7 +16,7 @@ namespace msc::dist {
 namespace {
 
 /// Moves that are priced, after which the best sequence found so far is taken; with few axes never reached.
-constexpr int64_t mostWork = 100'000'000, mostWorkOfManyAxes = 5000;
+constexpr int64_t mostWork = 100'000'000, mostWorkOfManyAxes = 3400;
 
 class Search final : public MoveSink {
 public:
