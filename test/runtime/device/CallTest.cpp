@@ -1,8 +1,8 @@
 // Kernels that plans call by name: numbers in every element type, the same bits with any number of threads, refusals.
-#include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/device/cpu/calls/Elements.h"
 #include "runtime/device/cpu/calls/Kernels.h"
 #include "runtime/plan/calls/Window.h"
+#include "test/runtime/device/RunCall.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
@@ -32,18 +32,6 @@ template <typename Element> struct Whole {
       element = static_cast<Element>(static_cast<float>(uniform(random)) / 8);
   }
 };
-
-Status runCall(const CallSpec &spec, int threads) {
-  std::unique_ptr<Device> device = createCpuDevice(*KernelLibrary::load(plan::Plan()), {threads, {}});
-  auto operation = device->prepareCall(spec);
-  if (!operation)
-    return operation.error();
-  if (Status status = device->finishPreparation(); !status)
-    return status;
-  if (Status status = (*operation)->run(); !status)
-    return status;
-  return (*operation)->run(); // overwrites, does not accumulate
-}
 
 CallSpec pool(const char *kernel, std::vector<CallTensor> operands, CallTensor result) {
   CallSpec spec{kernel, std::move(operands), {std::move(result)}};

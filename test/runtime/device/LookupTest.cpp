@@ -1,5 +1,5 @@
 // Look-ups and sums by number on parts of a table: what the ranks find adds up to what one rank finds.
-#include "runtime/device/cpu/CpuDevice.h"
+#include "test/runtime/device/RunCall.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
@@ -24,18 +24,6 @@ template <typename T> CallTensor tensor(std::vector<T> &data, std::vector<int64_
   return {typeOf(T()), std::move(shape), std::move(box), reinterpret_cast<std::byte *>(data.data())};
 }
 
-Status run(const CallSpec &spec, int threads = 2) {
-  std::unique_ptr<Device> device = createCpuDevice(*KernelLibrary::load(plan::Plan()), {threads, {}});
-  auto operation = device->prepareCall(spec);
-  if (!operation)
-    return operation.error();
-  if (Status status = device->finishPreparation(); !status)
-    return status;
-  if (Status status = (*operation)->run(); !status)
-    return status;
-  return (*operation)->run(); // overwrites, does not accumulate
-}
-
 template <typename T> std::vector<T> numbers(size_t count) {
   std::vector<T> values(count);
   std::iota(values.begin(), values.end(), T(1));
@@ -50,7 +38,7 @@ TEST(Lookups, PartsOfATableAddUpToTheWhole) {
     CallSpec spec{"Gather", {tensor(part, {2, 7, 3}, {{0, 2}, rows, {0, 3}}), tensor(indices, {5})}, {tensor(found, {2, 5, 3})}};
     spec.attributes.set("axis", {-2});
     spec.tasks = 4;
-    ASSERT_TRUE(run(spec));
+    ASSERT_TRUE(runCall(spec));
   };
   lookUp(table, {0, 7}, whole);
   for (int64_t i = 0; i < 30; ++i)
@@ -72,16 +60,16 @@ TEST(Lookups, SumsOfRowsAreThoseOfThePart) {
   std::vector<int32_t> ids{1, -1, 4, 1, 9, 3};
   CallSpec spec{"UnsortedSegmentSum", {tensor(rows, {6, 2}), tensor(ids, {6})}, {tensor(sums, {5, 2})}};
   spec.tasks = 3;
-  ASSERT_TRUE(run(spec));
+  ASSERT_TRUE(runCall(spec));
   EXPECT_EQ(sums, (std::vector<float>{0, 0, 1 + 7, 2 + 8, 0, 0, 11, 12, 5, 6}));
   spec.results = {tensor(sums, {5, 2}, {{3, 5}, {0, 2}})};
-  ASSERT_TRUE(run(spec));
+  ASSERT_TRUE(runCall(spec));
   EXPECT_EQ(sums, (std::vector<float>{11, 12, 5, 6}));
   spec.kernel = "GatherGrad";
   spec.operands = {tensor(ids, {6}), tensor(rows, {6, 2})};
   spec.attributes.set("offset", {-1}); // -1 is row 0
   spec.results = {tensor(sums, {5, 2})};
-  ASSERT_TRUE(run(spec));
+  ASSERT_TRUE(runCall(spec));
   EXPECT_EQ(sums, (std::vector<float>{3, 4, 0, 0, 1 + 7, 2 + 8, 0, 0, 11, 12}));
 }
 
@@ -90,14 +78,14 @@ TEST(Lookups, NumbersOfNothingAreErrorsOrZeros) {
   std::vector<int64_t> ids{2, 7, INT64_MIN, 0};
   CallSpec spec{"Gather", {tensor(table, {3, 2}), tensor(ids, {4})}, {tensor(found, {4, 2})}};
   spec.tasks = 4;
-  EXPECT_EQ(run(spec, 3).error().message, "index 7 of 'Gather' is outside [0, 3)"); // the first one, on any number of threads
+  EXPECT_EQ(runCall(spec, 3).error().message, "index 7 of 'Gather' is outside [0, 3)"); // the first one, on any number of threads
   spec.kernel = "EmbeddingLookup";
-  ASSERT_TRUE(run(spec));
+  ASSERT_TRUE(runCall(spec));
   EXPECT_EQ(found, (std::vector<float>{5, 6, 0, 0, 0, 0, 1, 2}));
   spec.attributes.set("offset", {INT64_MIN});
-  ASSERT_TRUE(run(spec));
+  ASSERT_TRUE(runCall(spec));
   spec.attributes.set("offset", {INT64_MAX});
-  ASSERT_TRUE(run(spec));
+  ASSERT_TRUE(runCall(spec));
 }
 
 TEST(Lookups, AlongADimension) {
@@ -106,40 +94,40 @@ TEST(Lookups, AlongADimension) {
   CallSpec spec{"GatherD", {tensor(x, {3, 4}), tensor(index, {3, 2})}, {tensor(found, {3, 2})}};
   spec.attributes.set("dim", {1});
   spec.tasks = 5;
-  ASSERT_TRUE(run(spec));
+  ASSERT_TRUE(runCall(spec));
   EXPECT_EQ(found, (std::vector<double>{4, 1, 7, 6, 12, 12}));
   spec.operands[0] = tensor(x, {3, 4}, {{0, 3}, {2, 4}}); // columns 2 and 3 of a wider tensor
   x = {3, 4, 7, 8, 11, 12};
-  ASSERT_TRUE(run(spec));
+  ASSERT_TRUE(runCall(spec));
   EXPECT_EQ(found, (std::vector<double>{4, 0, 7, 0, 12, 12}));
   CallSpec back{"GatherDGrad", {tensor(index, {3, 2}), tensor(found, {3, 2})}, {tensor(sums, {3, 4})}};
   back.attributes.set("dim", {1});
-  ASSERT_TRUE(run(back));
+  ASSERT_TRUE(runCall(back));
   EXPECT_EQ(sums, (std::vector<double>{0, 0, 0, 4, 0, 0, 7, 0, 0, 0, 0, 24}));
   index[2] = 4;
-  EXPECT_EQ(run(spec).error().message, "index 4 of 'GatherD' is outside [-4, 4)");
+  EXPECT_EQ(runCall(spec).error().message, "index 4 of 'GatherD' is outside [-4, 4)");
 }
 
 TEST(Lookups, RunningSumsAndTheLargest) {
   std::vector<int32_t> x{1, 2, 3, 4, 5, 6}, y;
   CallSpec sums{"CumSum", {tensor(x, {2, 3})}, {tensor(y, {2, 3})}};
   sums.attributes.set("axis", {1});
-  ASSERT_TRUE(run(sums));
+  ASSERT_TRUE(runCall(sums));
   EXPECT_EQ(y, (std::vector<int32_t>{1, 3, 6, 4, 9, 15}));
   sums.attributes.set("axis", {0});
   sums.attributes.set("exclusive", {1});
   sums.attributes.set("reverse", {1});
-  ASSERT_TRUE(run(sums));
+  ASSERT_TRUE(runCall(sums));
   EXPECT_EQ(y, (std::vector<int32_t>{4, 5, 6, 0, 0, 0}));
   std::vector<float> z{1, 3, 3, NAN, -1, 2, 2, 2, 2, 2}, values;
   std::vector<int32_t> places;
   CallSpec largest{"TopK", {tensor(z, {2, 5})}, {tensor(values, {2, 3}), tensor(places, {2, 3})}};
   largest.attributes.set("k", {3});
-  ASSERT_TRUE(run(largest));
+  ASSERT_TRUE(runCall(largest));
   EXPECT_EQ(places, (std::vector<int32_t>{3, 1, 2, 0, 1, 2}));
   EXPECT_TRUE(std::isnan(values[0]) && values[1] == 3);
   largest.attributes.set("sorted", {0});
-  ASSERT_TRUE(run(largest));
+  ASSERT_TRUE(runCall(largest));
   EXPECT_EQ(places, (std::vector<int32_t>{1, 2, 3, 0, 1, 2}));
 }
 
