@@ -13,6 +13,7 @@
 #include "runtime/messages/Catalogue.h"
 #include "passes/optimize/Passes.h"
 #include "passes/plan/Passes.h"
+#include "passes/sharding/Alternatives.h"
 #include "passes/sharding/Decisions.h"
 #include "runtime/machine/MachineFile.h"
 #include "runtime/plan/PlanChecker.h"
@@ -91,7 +92,7 @@ public:
 
   Result<CompileOutcome> run() {
     bool done = parse() && readConfig() && isSound() && runPhases(strategyPhases(*config, options)) &&
-                runPhases({unrollPhase()}, /*counts=*/false) && afterStrategies() &&
+                explainStrategies() && runPhases({unrollPhase()}, /*counts=*/false) && afterStrategies() &&
                 runPhases(partitionPhases(*config, options)) && afterPartition() && optimize() && afterOptimization() &&
                 buildPlan() && finish();
     if (!done && failure.message.empty() && diagnostics.blamesCommandLine())
@@ -105,7 +106,7 @@ private:
   template <typename F> auto timed(const std::string &phase, F work) {
     auto start = std::chrono::steady_clock::now();
     auto result = work();
-    outcome.timing.emplace_back(phase,
+    outcome.findings.timing.emplace_back(phase,
                                 std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     return result;
   }
@@ -146,6 +147,16 @@ private:
           << config->devices << " are extrapolated";
   }
 
+  /// The user gave some operator a strategy.
+  static bool isConfigured(ModuleOp module) {
+    return module
+        .walk([](net::Operator op) {
+          bool isGiven = net::getInStrategy(op) && passes::isByUser(op);
+          return isGiven ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
+  }
+
   bool readConfig() {
     return timed("options", [&] {
       Result<MachineModel> machine = readMachine(options.machine);
@@ -158,7 +169,7 @@ private:
       config = std::move(*read);
       noteExtrapolation();
       if (config->context.parallelMode == "auto_parallel" && config->context.searchMode.empty())
-        config->context.searchMode = "sharding_propagation";
+        config->context.searchMode = isConfigured(*module) ? "sharding_propagation" : "optimal";
       if (!options.saveGraphsRanks.empty() && config->context.saveGraphs == 0)
         return fail({ExitCode::Usage, "--save-graphs-ranks has no effect: no dumps are written",
                      "add --save-graphs 1, 2 or 3"});
@@ -193,7 +204,7 @@ private:
       if (!runPhases({phase}, /*counts=*/false))
         return false;
       passes::Communication after = passes::communicationOf(network());
-      outcome.savings.push_back({phase.name, before.bytes - after.bytes, before.us - after.us});
+      outcome.findings.savings.push_back({phase.name, before.bytes - after.bytes, before.us - after.us});
       before = after;
     }
     dumps.skip(); // one stage, however many passes there are
@@ -206,7 +217,7 @@ private:
     double hidden = 0;
     for (auto program : module->getOps<plan_ir::ProgramOp>())
       hidden += passes::hiddenUs(program);
-    outcome.savings.push_back({"overlap", 0, hidden});
+    outcome.findings.savings.push_back({"overlap", 0, hidden});
     return true;
   }
 
@@ -237,6 +248,15 @@ private:
     if (Result<MachineModel> usual = readMachine(CompileOptions().machine); usual && machineJson(*usual) != machine)
       text += " " + machine;
     return text;
+  }
+
+  bool explainStrategies() {
+    outcome.findings.search = passes::takeSearchFacts(network());
+    if (!options.op.empty() && config->devices > 1 && config->context.parallelMode == "auto_parallel")
+      outcome.findings.alternatives = timed("alternatives", [&] {
+        return passes::alternativesOf(network(), options.op, trainingFactsOf(*config));
+      });
+    return true;
   }
 
   bool afterStrategies() {

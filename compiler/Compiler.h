@@ -30,14 +30,14 @@ struct CompileOptions {
   bool moves = true;              ///< off: completions and redistributions run as 18_execute shows them
   bool overlap = true;            ///< off: a collective is complete when its step ends
   bool repropagate = false;       ///< of a dump, keep only the strategies that the user wrote or edited
+  std::string op;                 ///< the operator whose alternatives are wanted, by its instance name; empty: none
   bool strict = false;            ///< surprises become errors, e.g. a parameter used under two strategies
 };
 
 /// A plan that passed its own check, and what making it took.
 struct CompileOutcome {
   plan::Plan plan;
-  PhaseTimes timing;
-  Savings savings;
+  Findings findings;
 };
 
 /// Compiles. Mistakes in the network are printed on stderr where they are found (file, line, caret, repair); then the

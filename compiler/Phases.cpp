@@ -1,5 +1,6 @@
 #include "compiler/Phases.h"
 
+#include "dialects/net/Optimizers.h"
 #include "dialects/plan/PlanDialect.h"
 #include "passes/autodiff/Passes.h"
 #include "passes/infer/Passes.h"
@@ -48,6 +49,12 @@ std::vector<net::ConfigOverride> overridesOf(const CompileOptions &options) {
   return overrides;
 }
 
+passes::TrainingFacts trainingFactsOf(const net::Config &config) {
+  if (!config.train)
+    return {};
+  return {config.train->minimize, net::findOptimizer(config.train->optimizer.name)->states};
+}
+
 std::vector<Phase> strategyPhases(const net::Config &config, const CompileOptions &options) {
   infer::CheckNetworkOptions check;
   check.loss = config.train ? config.train->minimize : "";
@@ -55,6 +62,10 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
   passes::AssignStrategiesPassOptions assign;
   assign.devices = config.devices;
   assign.parallelMode = config.context.parallelMode;
+  assign.searchMode = config.context.searchMode;
+  passes::TrainingFacts training = trainingFactsOf(config);
+  assign.minimize = training.minimize;
+  assign.optimizerStates = training.optimizerStates;
   assign.datasetStrategy = datasetStrategyText(config.context.datasetStrategy);
   assign.datasetRepeatDimRight = config.context.datasetRepeatDimRight;
   assign.strict = options.strict;

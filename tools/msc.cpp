@@ -183,7 +183,7 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
   if (Status status = plan::writePlan(output, outcome->plan); !status)
     return fail(status.error());
   if (!report.empty())
-    if (Status status = writeText(report, compiler::reportJson(outcome->plan, outcome->timing, outcome->savings)); !status)
+    if (Status status = writeText(report, compiler::reportJson(outcome->plan, outcome->findings)); !status)
       return fail(status.error());
   return 0;
 }
@@ -255,6 +255,7 @@ int runExplain(CompileFlags &flags, const std::string &op, bool json) {
     if (Status status = checkInput(flags.options, "a plan or a network"); !status)
       return fail(status.error());
     flags.options.context.emplace_back("save_graphs", "0");
+    flags.options.op = op;
     Result<compiler::CompileOutcome> compiled = compiler::compile(flags.options);
     if (!compiled)
       return fail(compiled.error());
@@ -263,9 +264,9 @@ int runExplain(CompileFlags &flags, const std::string &op, bool json) {
   if (json) {
     if (Status known = compiler::checkOperator(outcome.plan, op); !known)
       return fail(known.error());
-    return printed(compiler::reportJson(outcome.plan, outcome.timing, outcome.savings, op));
+    return printed(compiler::reportJson(outcome.plan, outcome.findings, op));
   }
-  Result<std::string> text = compiler::explainText(outcome.plan, outcome.savings, op);
+  Result<std::string> text = compiler::explainText(outcome.plan, outcome.findings, op);
   if (!text)
     return fail(text.error());
   return printed(*text);

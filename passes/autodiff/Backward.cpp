@@ -132,8 +132,12 @@ private:
       return {};
     Operation *last = lastOperator();
     Value sum = terms.front();
-    for (Value term : llvm::drop_begin(terms))
+    auto result = dyn_cast<OpResult>(value);
+    for (Value term : llvm::drop_begin(terms)) {
       sum = builder.create<AddOp>(value.getLoc(), sum, term);
+      if (result && getId(result.getOwner()))
+        setGradientSum(sum.getDefiningOp(), result.getResultNumber());
+    }
     Operation *producer = value.getDefiningOp();
     tagFrom(last, producer && getId(producer) ? producer : firstUser(value));
     return sum;

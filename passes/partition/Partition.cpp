@@ -3,6 +3,7 @@
 #include "dialects/net/NetOps.h"
 #include "dialects/net/Recompute.h"
 #include "passes/partition/Inherit.h"
+#include "passes/partition/Linear.h"
 #include "passes/partition/Moves.h"
 #include "passes/partition/Passes.h"
 #include "passes/partition/Widen.h"
@@ -19,10 +20,6 @@ namespace msc::passes {
 
 #define GEN_PASS_DEF_PARTITIONPASS
 #include "passes/partition/Passes.h.inc"
-
-bool addsPartials(Operation *op) {
-  return isa<net::AddOp>(op);
-}
 
 namespace {
 
@@ -184,8 +181,12 @@ private:
     return value;
   }
 
-  /// The sharding of the value whose gradient this is, as its consumers tell.
+  /// The sharding of the value whose gradient this is: as its sum says, else as its consumers tell.
   std::optional<Sharding> gradientTarget(Value gradient) {
+    if (Operation *sum = gradient.getDefiningOp())
+      if (std::optional<int64_t> result = net::getGradientSum(sum))
+        if (Operation *forward = forwardOf(sum))
+          return own[forward->getResult(*result)];
     for (OpOperand &use : gradient.getUses()) {
       Operation *user = use.getOwner();
       if (isAccumulation(user))

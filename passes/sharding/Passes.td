@@ -16,7 +16,11 @@ def AssignStrategiesPass : Pass<"msc-assign-strategies", "::mlir::ModuleOp"> {
   let options = [
     Option<"devices", "devices", "int64_t", "0", "number of devices; 0: what the module says, else 1">,
     Option<"parallelMode", "parallel-mode", "std::string", "\"\"",
-           "stand_alone, data_parallel, semi_auto_parallel or else auto_parallel by propagation">,
+           "stand_alone, data_parallel, semi_auto_parallel or else auto_parallel">,
+    Option<"searchMode", "search-mode", "std::string", "\"sharding_propagation\"",
+           "how auto_parallel chooses: sharding_propagation, or else the strategies of least modelled time">,
+    Option<"minimize", "minimize", "std::string", "\"\"", "name of the loss; empty: the network is not trained">,
+    Option<"optimizerStates", "optimizer-states", "int64_t", "0", "tensors that the optimizer keeps for each parameter">,
     Option<"datasetStrategy", "dataset-strategy", "std::string", "\"data_parallel\"",
            "data_parallel, full_batch, or pieces per dimension per input such as ((2, 1), (2, 1))">,
     Option<"datasetRepeatDimRight", "dataset-repeat-dim-right", "bool", "false",
