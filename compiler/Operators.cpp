@@ -117,6 +117,7 @@ static OperatorDescription describe(RegisteredOperationName name, MLIRContext &c
   description.formulas = formulasOf(documentation.description);
   for (StringRef operand : op.inputNames())
     description.operands.push_back(operand.str());
+  description.optionalOperands = op.optionalInputs();
   for (StringRef result : op.outputNames())
     description.results.push_back(result.str());
   NamedAttrList defaults;
@@ -135,7 +136,7 @@ static OperatorDescription describe(RegisteredOperationName name, MLIRContext &c
   }
   for (StringRef type : frontend::elementTypeNames())
     if (auto example = exampleNetwork(documentation, "%" + join(description.results, ", %"), type, context)) {
-      if (!documentation.exampleInputs.empty())
+      if (documentation.exampleInputs.contains((type + "[").str()) || documentation.exampleInputs.contains("f32["))
         description.elementTypes.push_back(type.str());
       describeExample(*example, name.stripDialect(), description);
     }

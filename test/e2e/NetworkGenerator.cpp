@@ -29,7 +29,7 @@ static std::string typeText(const Value &value) {
 static int resultsOf(const std::string &op) {
   static const std::map<std::string, int> several = {
       {"LayerNorm", 3}, {"BatchNorm", 3}, {"RmsNorm", 2}, {"NLLLoss", 2}, {"ArgMaxWithValue", 2}, {"ArgMinWithValue", 2},
-      {"TopK", 2}, {"ScaledDotProductAttention", 2}};
+      {"TopK", 2}, {"Dropout", 2}, {"ScaledDotProductAttention", 2}, {"GroupNorm", 3}};
   auto found = several.find(op);
   return found == several.end() ? 1 : found->second;
 }
@@ -191,9 +191,9 @@ private:
         {5, &Builder::addBroadcast}, {4, &Builder::addCast},      {4, &Builder::addElementLoss}, {5, &Builder::addTied},
         {10, &Builder::addNormalised}, {3, &Builder::addRange},
         {46, &Builder::addFunction}, {16, &Builder::addQuotient}, {20, &Builder::addLogical}, {12, &Builder::addChoice},
-        {14, &Builder::addTermLoss}, {16, &Builder::addLookup}, {6, &Builder::addScan}, {7, &Builder::addAttention}, {14, &Builder::addPool}, {18, &Builder::addConvolution}, {9, &Builder::addBatchNorm},
+        {14, &Builder::addTermLoss}, {16, &Builder::addLookup}, {6, &Builder::addScan}, {9, &Builder::addAttention}, {10, &Builder::addGated}, {6, &Builder::addGroupNorm}, {14, &Builder::addPool}, {18, &Builder::addConvolution}, {9, &Builder::addBatchNorm},
         {18, &Builder::addView}, {16, &Builder::addSlice}, {20, &Builder::addParts}, {18, &Builder::addJoin},
-        {34, &Builder::addAround}, {14, &Builder::addTriangle}};
+        {34, &Builder::addAround}, {14, &Builder::addTriangle}, {8, &Builder::addDropout}};
     int total = 0;
     for (const auto &[weight, step] : steps)
       total += weight;
@@ -425,8 +425,47 @@ private:
     int key = self ? x : valueOfShape(keys, x), value = self && random.chance(50) ? x : valueOfShape(keys, x);
     std::string rest = ", heads: " + std::to_string(heads) + (random.chance(50) ? ", causal: true" : "") +
                        (random.chance(30) ? ", scale: 0.5" : "");
-    return node("ScaledDotProductAttention", use(x) + ", " + use(key) + ", " + use(value) + rest, shape(x), values[value].low,
+    std::string tensors = use(x) + ", " + use(key) + ", " + use(value);
+    if (random.chance(75))
+      tensors += ", " + use(mask({shape(x)[0], heads, shape(x)[1], keys[1]}));
+    return node("ScaledDotProductAttention", tensors + rest, shape(x), values[value].low,
                 values[value].high);
+  }
+
+  /// What repeats to (batch, heads, queries, keys): numbers to be added, or which keys a query attends to.
+  int mask(Shape wanted) {
+    for (int64_t &size : wanted)
+      if (random.chance(35))
+        size = 1;
+    wanted.erase(wanted.begin(), wanted.begin() + random.below(3));
+    int given = parameter(wanted);
+    return random.chance(65) ? given : node("GreaterEqual", use(given) + ", -0.25", wanted, 0, 1, "bool");
+  }
+
+  /// What stands around attention: a gate, and positions.
+  int addGated(int x) {
+    if (shape(x).empty() || countOf(shape(x)) == 0)
+      return addUnary(x);
+    auto rank = static_cast<int64_t>(shape(x).size());
+    if (random.chance(50)) {
+      int64_t dim = random.between(-rank, rank - 1);
+      Shape half = shape(x);
+      int64_t &size = half[static_cast<size_t>(dim < 0 ? dim + rank : dim)];
+      if (size % 2 != 0)
+        return addUnary(x);
+      size /= 2;
+      return node("Swiglu", use(x) + (dim == -1 ? "" : ", " + std::to_string(dim)), half, -magnitude(x) * magnitude(x),
+                  magnitude(x) * magnitude(x));
+    }
+    if (shape(x).back() % 2 != 0)
+      return addUnary(x);
+    Shape angles(shape(x).begin() + random.below(rank), shape(x).end());
+    for (size_t dim = 0; dim + 1 < angles.size(); ++dim)
+      if (random.chance(30))
+        angles[dim] = 1;
+    int angle = parameter(angles), cos = node("Cos", use(angle), angles, -1, 1), sin = node("Sin", use(angle), angles, -1, 1);
+    return node("RotaryPositionEmbedding", use(x) + ", " + use(cos) + ", " + use(sin) + (random.chance(50) ? ", mode: 1" : ""), shape(x),
+                -2 * magnitude(x), 2 * magnitude(x));
   }
 
   /// A partner for a pointwise operator: of the same shape, or smaller and broadcast.
@@ -923,6 +962,17 @@ private:
                 bound);
   }
 
+  int addGroupNorm(int x) {
+    if (shape(x).size() < 2 || countOf(shape(x)) == 0)
+      return addUnary(x);
+    Shape channels{shape(x)[1]};
+    int64_t groups = groupOf(channels[0]);
+    int weight = parameter(channels), bias = parameter(channels);
+    double bound = std::sqrt(static_cast<double>(countOf(shape(x)) / shape(x)[0] / groups)) + 1;
+    return node("GroupNorm", use(x) + ", " + use(weight) + ", " + use(bias) + ", " + std::to_string(groups) + ", eps: 0.125", shape(x),
+                -bound, bound);
+  }
+
   /// The value itself if it has four dimensions, else its elements as images; -1 if they cannot be.
   int image(int x) {
     if (shape(x).size() == 4)
@@ -994,6 +1044,20 @@ private:
     double bound = 2 * magnitude(x) * std::sqrt(static_cast<double>(kernel[0] * kernel[1] * in[1]));
     return node("Conv2DTranspose", use(x) + ", " + use(w) + ", stride: " + tuple(stride) + (same ? ", pad_mode: same" : "") +
                                        (group == 1 ? "" : ", group: " + std::to_string(group)), result, -bound, bound);
+  }
+
+  /// Elements kept at random, or times a random number by their signs.
+  int addDropout(int x) {
+    if (random.chance(30)) {
+      int sign = node("Sign", use(x), shape(x), -1, 1);
+      int place = node("Cast", use(sign) + ", i64", shape(x), -1, 1, "i64");
+      int word = node("RandomBits", use(place) + ", " + std::to_string(random.below(9)) + ", 5", shape(x), 0, 1, "i64");
+      int number = node("Cast", use(word) + ", " + network.type, shape(x), 0, 1);
+      int share = node("Mul", use(number) + ", 2.3283064365386963e-10", shape(x), 0, 1);
+      return node("Mul", use(x) + ", " + use(share), shape(x), std::min(values[x].low, 0.0), std::max(values[x].high, 0.0));
+    }
+    std::string arguments = use(x) + (random.chance(50) ? "" : ", keep_prob: 0.75") + (random.chance(50) ? "" : ", Seed0: 5, Seed1: 7");
+    return node("Dropout", arguments, shape(x), 2 * std::min(values[x].low, 0.0), 2 * std::max(values[x].high, 0.0));
   }
 
   int addBatchNorm(int x) {
