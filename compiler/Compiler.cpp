@@ -1,5 +1,6 @@
 #include "compiler/Compiler.h"
 
+#include "compiler/ApplyStrategies.h"
 #include "compiler/Dumps.h"
 #include "compiler/Phases.h"
 #include "compiler/PlanHeader.h"
@@ -157,6 +158,13 @@ private:
         .wasInterrupted();
   }
 
+  Status applyFile() {
+    if (options.strategyFile.empty())
+      return Status::ok();
+    Result<KeptStrategies> kept = readStrategies(options.strategyFile);
+    return kept ? applyStrategies(*module, *kept, options.strategyFile) : Status(kept.error());
+  }
+
   bool readConfig() {
     return timed("options", [&] {
       Result<MachineModel> machine = readMachine(options.machine);
@@ -168,6 +176,8 @@ private:
         return false;
       config = std::move(*read);
       noteExtrapolation();
+      if (Status status = applyFile(); !status)
+        return fail(status.error());
       if (config->context.parallelMode == "auto_parallel" && config->context.searchMode.empty())
         config->context.searchMode = isConfigured(*module) ? "sharding_propagation" : "optimal";
       if (!options.saveGraphsRanks.empty() && config->context.saveGraphs == 0)

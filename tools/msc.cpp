@@ -2,6 +2,7 @@
 #include "compiler/Compiler.h"
 #include "compiler/Explain.h"
 #include "compiler/Report.h"
+#include "compiler/StrategyFile.h"
 #include "runtime/messages/Catalogue.h"
 #include "runtime/Nearest.h"
 #include "runtime/machine/MachineFile.h"
@@ -63,6 +64,7 @@ struct CompileFlags {
     app.add_flag("--no-partial-sums", noPartialSums, "complete every sum before it is used, as 18_execute shows it");
     app.add_flag("--no-comm-fusion", noCommFusion, "every collective on its own, as comm_fusion {openstate: false}");
     app.add_flag("--no-overlap", noOverlap, "every collective is awaited at once, as 19_backend shows it");
+    app.add_option("--strategy-load", options.strategyFile, "a file of strategies for the operators that have none");
     app.add_flag("--repropagate", options.repropagate, "of a dump, keep only the strategies that the user wrote or edited");
     app.add_flag("--strict", options.strict, "surprises become errors, e.g. a parameter used under two strategies");
     if (dumps)
@@ -164,7 +166,7 @@ Status checkInput(const compiler::CompileOptions &options, const std::string &wa
   return tools::wrongKind(path, kind, wanted);
 }
 
-int runCompile(CompileFlags &flags, std::string output, const std::string &report) {
+int runCompile(CompileFlags &flags, std::string output, const std::string &report, const std::string &strategies) {
   if (!flags.finish())
     return static_cast<int>(ExitCode::Usage);
   if (Status status = checkInput(flags.options, "a network"); !status)
@@ -174,7 +176,10 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
   // Before the work, not after it.
   for (const Status &status : {checkTarget("-o", output, "the network", flags.options.input),
                                checkTarget("--report", report, "the network", flags.options.input),
-                               checkTarget("--report", report, "the plan", output)})
+                               checkTarget("--report", report, "the plan", output),
+                               checkTarget("--strategy-save", strategies, "the network", flags.options.input),
+                               checkTarget("--strategy-save", strategies, "the plan", output),
+                               checkTarget("--strategy-save", strategies, "the report", report)})
     if (!status)
       return fail(status.error());
   Result<compiler::CompileOutcome> outcome = compiler::compile(flags.options);
@@ -184,6 +189,9 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
     return fail(status.error());
   if (!report.empty())
     if (Status status = writeText(report, compiler::reportJson(outcome->plan, outcome->findings)); !status)
+      return fail(status.error());
+  if (!strategies.empty())
+    if (Status status = writeText(strategies, compiler::strategiesText(strategies, outcome->plan)); !status)
       return fail(status.error());
   return 0;
 }
@@ -283,12 +291,13 @@ int main(int argc, char **argv) {
   app.require_subcommand(1);
 
   CompileFlags compileFlags, explainFlags;
-  std::string output, report, op;
+  std::string output, report, strategies, op;
   bool json = false;
   CLI::App *compile = app.add_subcommand("compile", "a network -> a plan");
   compile->add_option("network", compileFlags.options.input, "a network (.mir) or a dump (step_parallel_begin)")->required();
   compile->add_option("-o,--output", output, "where the plan goes (default: <network>.plan in the current folder)");
   compile->add_option("--report", report, "writes what was decided as JSON");
+  compile->add_option("--strategy-save", strategies, "writes the strategies of all operators: JSON if the name ends in .json, else protobuf");
   compileFlags.addTo(*compile, /*dumps=*/true);
 
   CLI::App *explain = app.add_subcommand("explain", "who decided what, and why each collective is there; or what a message means");
@@ -332,5 +341,5 @@ int main(int argc, char **argv) {
     } catch (const std::system_error &error) { // fmt::print throws it
       return fail({ExitCode::NoResource, "cannot write to stdout: " + error.code().message(), ""});
     }
-  return compile->parsed() ? runCompile(compileFlags, output, report) : runExplain(explainFlags, op, json);
+  return compile->parsed() ? runCompile(compileFlags, output, report, strategies) : runExplain(explainFlags, op, json);
 }

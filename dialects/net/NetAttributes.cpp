@@ -11,8 +11,7 @@ constexpr StringLiteral kPhase = "net.phase", kInstanceName = "net.instance_name
                         kValueNames = "net.value_names", kInStrategy = "net.in_strategy",
                         kOutStrategy = "net.out_strategy", kOrigin = "net.strategy_origin", kForward = "net.forward",
                         kId = "net.id", kAlike = "net.alike", kGradientOfResult = "net.gradient_of_result",
-                        kGradientOfOperand = "net.gradient_of_operand", kResultFactors = "net.result_factors",
-                        kGradientSum = "net.gradient_sum", kWhole = "net.whole";
+                        kGradientOfOperand = "net.gradient_of_operand", kResultFactors = "net.result_factors", kWhole = "net.whole";
 
 StringRef getString(Operation *op, StringRef key) {
   auto attr = op->getAttrOfType<StringAttr>(key);
@@ -196,9 +195,6 @@ std::optional<int64_t> getGradientOfOperand(Operation *op) {
 void setGradientOfOperand(Operation *op, int64_t operand) {
   setInt(op, kGradientOfOperand, operand);
 }
-
-std::optional<int64_t> getGradientSum(Operation *op) { return getInt(op, kGradientSum); }
-void setGradientSum(Operation *op, int64_t result) { setInt(op, kGradientSum, result); }
 
 SmallVector<int64_t> getResultFactors(Operation *op) {
   auto factors = op->getAttrOfType<DenseI64ArrayAttr>(kResultFactors);

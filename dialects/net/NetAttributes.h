@@ -59,9 +59,6 @@ void setGradientOfResult(mlir::Operation *op, unsigned operand, int64_t result);
 /// A backward operator whose first result is the gradient of an operand of its forward operator: which operand.
 std::optional<int64_t> getGradientOfOperand(mlir::Operation *op);
 void setGradientOfOperand(mlir::Operation *op, int64_t operand);
-/// An addition of what several operators give to the gradient of a result of its forward operator: which result.
-std::optional<int64_t> getGradientSum(mlir::Operation *op);
-void setGradientSum(mlir::Operation *op, int64_t result);
 /// Operators within an expansion or a gradient whose operands do not tell how the result is split: per dimension of the
 /// result the factor of the expanded or forward operator's rule that cuts it, or -1. Empty: nothing is said.
 llvm::SmallVector<int64_t> getResultFactors(mlir::Operation *op);

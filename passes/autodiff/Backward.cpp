@@ -1,5 +1,6 @@
 // Reverse accumulation. A value is *active* if it depends on a trained parameter through float values, *needed* if the
 // loss depends on it, and *wanted* if both hold: only wanted values get gradients.
+#include "dialects/net/GradientSum.h"
 #include "dialects/net/NetOps.h"
 #include "passes/autodiff/Passes.h"
 

@@ -1,5 +1,6 @@
 // The pass `msc-partition`. One walk in order: every operator gets an axis assignment, its operands are brought to the
 // shardings that the assignment asks for, its results get theirs.
+#include "dialects/net/GradientSum.h"
 #include "dialects/net/NetOps.h"
 #include "dialects/net/Recompute.h"
 #include "passes/partition/Inherit.h"

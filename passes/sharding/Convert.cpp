@@ -209,6 +209,11 @@ Problem problemOf(net::NetworkOp network, int64_t devices, bool joinAlike, std::
   for (auto [name, tensor] : llvm::zip(net::getReturn(network).getNames().getAsValueRange<StringAttr>(), problem.results))
     if (!training.minimize.empty() && name == training.minimize)
       problem.loss = tensor;
+  if (problem.loss >= 0)
+    for (auto [ops, op] : llvm::zip(members, problem.operators))
+      if (auto state = dyn_cast<net::StateInterface>(ops.front()))
+        for (auto [result, operand] : state.newStates())
+          problem.results.push_back(op.results[result]);
   return problem;
 }
 

@@ -65,7 +65,7 @@ struct Problem {
   std::vector<ProblemOperator> operators; ///< the body of a repeat stands once: one decision for all rounds
   std::vector<ProblemRepeat> repeats;
   std::vector<ProblemHandover> handovers;
-  std::vector<int32_t> results; ///< tensors that the network returns
+  std::vector<int32_t> results; ///< tensors that the network returns or keeps for the next step
   int32_t loss = -1;            ///< the tensor that training minimizes; -1: nothing is trained
   int64_t optimizerStates = 0;  ///< tensors like the parameter that the optimizer keeps for each
   MachineModel machine = MachineModel::cpuLocal();
