@@ -143,9 +143,8 @@ std::vector<double> Elimination::costsAt(size_t step, Choice &choice) const {
 std::vector<double> Elimination::costsOfInner(const Bucket &bucket, Choice &choice) const {
   std::vector<int32_t> apart; // factors without readers
   for (int32_t number : bucket.factors)
-    if (std::none_of(bucket.variables.begin() + 1, bucket.variables.end(), [&](int32_t reader) {
-          return factors[number].axisOf(reader) < factors[number].scope.size();
-        }))
+    if (std::none_of(bucket.variables.begin() + 1, bucket.variables.end(),
+                     [&](int32_t reader) { return factors[number].axisOf(reader) < factors[number].scope.size(); }))
       apart.push_back(number);
   std::vector<double> costs = costsAlone(bucket.inner, apart, bucket.value, choice);
   Among among(*this, bucket, 1, choice);
@@ -157,8 +156,8 @@ std::vector<double> Elimination::costsOfInner(const Bucket &bucket, Choice &choi
   return costs;
 }
 
-/// Of every option of one of several readers: its own cost, and the least of what the readers behind it and the items that
-/// are asked for then cost.
+/// Of every option of one of several readers: its own cost, and the least of what the readers behind it and the items
+/// that are asked for then cost.
 std::vector<double> Elimination::costsAmong(const Bucket &bucket, size_t position, Choice &choice) const {
   const Factor &value = factors[bucket.value];
   const int32_t variable = bucket.variables[position];

@@ -5,8 +5,8 @@
 
 namespace msc::search {
 
-/// Goes through the variables and gives each its cheapest option beside all others, until nothing changes or `rounds` are
-/// over. Never dearer than `choice`.
+/// Goes through the variables and gives each its cheapest option beside all others, until nothing changes or `rounds`
+/// are over. Never dearer than `choice`.
 Choice descended(const CostNetwork &network, Choice choice, int rounds = 20);
 
 } // namespace msc::search
