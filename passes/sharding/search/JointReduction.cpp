@@ -196,12 +196,12 @@ private:
   std::vector<const Block *> refs;              ///< to them
   std::vector<size_t> offsets;                  ///< in them, for the context
   std::vector<size_t> steps;                    ///< in them, of the inner variable
-  std::vector<size_t> rowAt, rowStep; ///< the same in rows of the readers' blocks
+  std::vector<size_t> rowAt, rowStep;           ///< the same in rows of the readers' blocks
   std::vector<std::vector<double>> leastOfRows; ///< of each reader, of each row of its block: with shared prices
-  std::vector<std::vector<double>> byClass; ///< of each reader: its block, [class][row]
-  std::vector<std::vector<double>> ofHubs;  ///< of each reader: [row][hub]
+  std::vector<std::vector<double>> byClass;     ///< of each reader: its block, [class][row]
+  std::vector<std::vector<double>> ofHubs;      ///< of each reader: [row][hub]
   std::vector<double> sums;
-  std::vector<double> ofInner, costs, bounds;   ///< of each class of the inner variable
+  std::vector<double> ofInner, costs, bounds; ///< of each class of the inner variable
   std::vector<const double *> rows;
 };
 

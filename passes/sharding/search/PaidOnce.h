@@ -19,9 +19,9 @@ public:
   const std::vector<double> &sharedPrices(size_t i) const { return sharedPrice[i]; }
   double pricesGiven() const { return given; }
 
-  /// Hubs: item sets of which one is paid as a whole, and every reader pays what its own set has beyond it. The cheapest such
-  /// sum is never too low. It is the minimum for up to three readers with at most one item of each of two kinds: at most one
-  /// item of a kind is shared, by two readers or more, and two such groups have a reader in common.
+  /// Hubs: item sets of which one is paid as a whole, and every reader pays what its own set has beyond it. The
+  /// cheapest such sum is never too low. It is the minimum for up to three readers with at most one item of each of two
+  /// kinds: at most one item of a kind is shared, by two readers or more, and two such groups have a reader in common.
   bool hubsAreExact() const { return hubExact; }
   /// Price of each hub.
   const std::vector<double> &hubPrices() const { return hubPrice; }
@@ -57,8 +57,8 @@ private:
   std::vector<std::vector<int32_t>> hubs;     // item sets, distinct
   std::vector<std::vector<int32_t>> hubClass; // [reader][hub]: the class with the same items, or -1
   std::vector<double> hubPrice;
-  std::vector<double> free, withItem, ofHub; // hubCosts' rows: [row], [item][row], [hub][row]
-  std::vector<char> isAsked;                 // of each item
+  std::vector<double> free, withItem, ofHub;    // hubCosts' rows: [row], [item][row], [hub][row]
+  std::vector<char> isAsked;                    // of each item
   std::vector<std::vector<int32_t>> candidates; // of each reader: classes that may be in a better answer
   std::vector<int32_t> current, best;
   double bestCost = 0;

@@ -260,7 +260,8 @@ public:
     for (size_t s = 0; s < middles.size(); ++s)
       if (middles[s] && !(middles[s]->solve(limits, summary) && (addMiddle(s), true)))
         return false;
-    Solution flat = solveExactly(workspace, unrolled.network, {limits.tableEntries, limits.operations - summary.operations});
+    Solution flat =
+        solveExactly(workspace, unrolled.network, {limits.tableEntries, limits.operations - summary.operations});
     flat.operations += summary.operations;
     flat.eliminations += summary.eliminations;
     flat.repeated += summary.repeated;
