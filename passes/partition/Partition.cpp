@@ -249,7 +249,7 @@ private:
 
   LogicalResult partitionOperator(Operation *op) {
     OperatorFacts facts = factsOf(op);
-    if (addsPartialTerms(op)) {
+    if (addsTermsInPlace(op)) {
       placeResults(op, facts, Pieces(facts.rule.factors.size(), 1), {dist::shardingOf(op->getOperand(0))});
       return success();
     }
@@ -412,14 +412,16 @@ private:
     return ((name.empty() ? whole->getName().stripDialect() : name) + "." + part->getName().stripDialect()).str();
   }
 
-  /// Terms that are partial over the same axes are added while partial and completed once.
-  bool addsPartialTerms(Operation *op) const {
+  /// Terms of one gradient that lie alike are added where they are and moved once; those that are partial over the same axes
+  /// while they are partial.
+  bool addsTermsInPlace(Operation *op) const {
     if (!addsPartials(op) || net::getPhase(op) == net::Phase::Forward || net::isCopy(op))
       return false;
     Type first = op->getOperand(0).getType();
     bool sums =
         llvm::all_of(dist::shardingOf(first).partial, [](const PartialAxis &p) { return p.kind == ReduceKind::Sum; });
-    return dist::shardingOf(first).isPartial() && sums && llvm::all_of(op->getOperands(), [&](Value term) {
+    bool mayMove = dist::shardingOf(first).isPartial() || isAccumulation(op);
+    return mayMove && sums && llvm::all_of(op->getOperands(), [&](Value term) {
              return term.getType() == first && !versions.contains(term);
            });
   }
