@@ -2,6 +2,7 @@
 
 #include "compiler/ApplyStrategies.h"
 #include "compiler/Dumps.h"
+#include "compiler/Explain.h"
 #include "compiler/Phases.h"
 #include "compiler/PlanHeader.h"
 #include "compiler/PlanWriter.h"
@@ -148,16 +149,6 @@ private:
           << config->devices << " are extrapolated";
   }
 
-  /// The user gave some operator a strategy.
-  static bool isConfigured(ModuleOp module) {
-    return module
-        .walk([](net::Operator op) {
-          bool isGiven = net::getInStrategy(op) && passes::isByUser(op);
-          return isGiven ? WalkResult::interrupt() : WalkResult::advance();
-        })
-        .wasInterrupted();
-  }
-
   Status applyFile() {
     if (options.strategyFile.empty())
       return Status::ok();
@@ -178,8 +169,7 @@ private:
       noteExtrapolation();
       if (Status status = applyFile(); !status)
         return fail(status.error());
-      if (config->context.parallelMode == "auto_parallel" && config->context.searchMode.empty())
-        config->context.searchMode = isConfigured(*module) ? "sharding_propagation" : "optimal";
+      chooseSearchMode(*module, *config);
       if (!options.saveGraphsRanks.empty() && config->context.saveGraphs == 0)
         return fail({ExitCode::Usage, "--save-graphs-ranks has no effect: no dumps are written",
                      "add --save-graphs 1, 2 or 3"});
@@ -350,7 +340,37 @@ private:
 
 } // namespace
 
-Result<CompileOutcome> compile(const CompileOptions &options) { return Compilation(options).run(); }
+/// What a rank needs is known when memory has been laid out; the search goes by what a rank keeps. So a plan that needs too much
+/// says how both compare, and the search is told what it may keep.
+static Result<CompileOutcome> compileWithin(CompileOptions options) {
+  constexpr int attempts = 6;
+  uint64_t least = 0;
+  for (int i = 0; i < attempts; ++i) {
+    Result<CompileOutcome> outcome = Compilation(options).run();
+    if (!outcome)
+      return outcome;
+    uint64_t needs = outcome->plan.arena_bytes();
+    if (needs <= options.memoryLimit)
+      return outcome;
+    least = least == 0 ? needs : std::min(least, needs);
+    const std::optional<passes::SearchFacts> &search = outcome->findings.search;
+    bool isLeast = search && options.keptBytes > 0 && search->leastBytes > static_cast<double>(options.keptBytes);
+    if (!search || search->bytes <= 0 || isLeast)
+      break;
+    double may = search->bytes * static_cast<double>(options.memoryLimit) / static_cast<double>(needs);
+    options.keptBytes = std::max<int64_t>(1, static_cast<int64_t>(may * (i == 0 ? 1 : 0.97)));
+  }
+  bool searches = options.keptBytes > 0;
+  return Error{ExitCode::NoResource,
+               std::string(searches ? "no strategies that were found fit" : "the plan does not fit") + " into " +
+                   bytesText(options.memoryLimit) + " per rank: it needs " + bytesText(least),
+               searches ? "take more devices, a smaller batch, or recompute: true for its cells"
+                        : "search_mode optimal looks for strategies that fit"};
+}
+
+Result<CompileOutcome> compile(const CompileOptions &options) {
+  return options.memoryLimit == 0 ? Compilation(options).run() : compileWithin(options);
+}
 
 Status check(const CompileOptions &options) {
   Result<CompileOutcome> outcome = Compilation(options).check();

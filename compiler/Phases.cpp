@@ -49,6 +49,21 @@ std::vector<net::ConfigOverride> overridesOf(const CompileOptions &options) {
   return overrides;
 }
 
+/// The user gave some operator a strategy.
+static bool isConfigured(ModuleOp module) {
+  return module
+      .walk([](net::Operator op) {
+        bool isGiven = net::getInStrategy(op) && passes::isByUser(op);
+        return isGiven ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+void chooseSearchMode(ModuleOp module, net::Config &config) {
+  if (config.context.parallelMode == "auto_parallel" && config.context.searchMode.empty())
+    config.context.searchMode = isConfigured(module) ? "sharding_propagation" : "optimal";
+}
+
 passes::TrainingFacts trainingFactsOf(const net::Config &config) {
   if (!config.train)
     return {};
@@ -63,6 +78,7 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
   assign.devices = config.devices;
   assign.parallelMode = config.context.parallelMode;
   assign.searchMode = config.context.searchMode;
+  assign.keptBytes = options.keptBytes;
   passes::TrainingFacts training = trainingFactsOf(config);
   assign.minimize = training.minimize;
   assign.optimizerStates = training.optimizerStates;

@@ -47,6 +47,7 @@ struct CompileFlags {
   bool noPartialSums = false, noReuse = false;
   bool noCommFusion = false;
   bool noOverlap = false;
+  std::string memoryLimit;
   std::vector<CLI::Option *> own;
 
   /// `dumps`: with the flags that write dumps.
@@ -64,6 +65,8 @@ struct CompileFlags {
     app.add_flag("--no-partial-sums", noPartialSums, "complete every sum before it is used, as 18_execute shows it");
     app.add_flag("--no-comm-fusion", noCommFusion, "every collective on its own, as comm_fusion {openstate: false}");
     app.add_flag("--no-overlap", noOverlap, "every collective is awaited at once, as 19_backend shows it");
+    app.add_option("--memory-limit", memoryLimit, "what a rank may need, e.g. 16GiB: the search keeps within it, a plan that does not is refused")
+        ->type_name("BYTES");
     app.add_option("--strategy-load", options.strategyFile, "a file of strategies for the operators that have none");
     app.add_flag("--repropagate", options.repropagate, "of a dump, keep only the strategies that the user wrote or edited");
     app.add_flag("--strict", options.strict, "surprises become errors, e.g. a parameter used under two strategies");
@@ -95,8 +98,28 @@ struct CompileFlags {
     return "";
   }
 
-  /// False after a message if a -D is malformed.
+  /// "16GiB", "512 MiB", "1000000".
+  bool readMemoryLimit() {
+    if (memoryLimit.empty())
+      return true;
+    char *end = nullptr;
+    double number = std::strtod(memoryLimit.c_str(), &end);
+    std::string unit = end;
+    unit.erase(0, unit.find_first_not_of(' '));
+    for (auto [name, bytes] : {std::pair("", 1.0), std::pair("B", 1.0), std::pair("KiB", 0x1p10), std::pair("MiB", 0x1p20),
+                               std::pair("GiB", 0x1p30), std::pair("TiB", 0x1p40)})
+      if (unit == name && number * bytes >= 1 && number * bytes < 0x1p63 && end != memoryLimit.c_str()) {
+        options.memoryLimit = static_cast<uint64_t>(number * bytes);
+        return true;
+      }
+    tools::printError("msc", "--memory-limit expects a size, found '" + memoryLimit + "'", "write e.g. --memory-limit 16GiB");
+    return false;
+  }
+
+  /// False after a message if a -D or a size is malformed.
   bool finish() {
+    if (!readMemoryLimit())
+      return false;
     options.fusion = !noFusion;
     options.moves = !noMoves;
     options.reuse = !noReuse;

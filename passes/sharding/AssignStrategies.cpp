@@ -179,8 +179,10 @@ private:
 
   Choices search(const Problem &problem, ArrayRef<Members> members) {
     dist::ReshardPlanner planner(problem.machine);
-    SearchResult result = searchOptimal(problem, modelOf(problem, members, planner));
-    found = {result.isOptimal, result.us, result.boundUs};
+    StepModel model = modelOf(problem, members, planner);
+    SearchResult result = keptBytes == 0 ? searchOptimal(problem, model)
+                                         : searchWithin(problem, model, static_cast<double>(keptBytes));
+    found = {result.isOptimal, result.us, result.boundUs, result.bytes, result.leastBytes};
     return std::move(result.choices);
   }
 

@@ -11,6 +11,8 @@ struct SearchFacts {
   bool isOptimal = false;
   double us = 0;      ///< modelled time of a step
   double boundUs = 0; ///< no strategies take less
+  double bytes = 0;   ///< that a rank keeps by the model: parameters with gradients and states, results of operators
+  double leastBytes = 0; ///< of all strategies, where there is a limit
 
   /// Share by which a step may take longer than under the best strategies.
   double gap() const { return boundUs > 0 ? (us - boundUs) / boundUs : 0; }

@@ -115,6 +115,7 @@ StepModel::StepModel(const Problem &problem, const std::vector<std::shared_ptr<c
   }
   addOwnCosts();
   addFlows();
+  kept.resize(costs.options.size());
   for (size_t i = 0; i < own.size(); ++i)
     costs.tables.push_back({{static_cast<int32_t>(i)}, own[i]});
 }
@@ -140,15 +141,18 @@ void StepModel::addOwnCosts() {
   for (size_t i = 0; i < problem.operators.size(); ++i) {
     const ProblemOperator &op = problem.operators[i];
     auto &list = own.emplace_back();
+    auto &bytes = kept.emplace_back();
     if (all[i]->placed.empty()) {
       list.resize(all[i]->pieces.size());
+      bytes.resize(all[i]->pieces.size());
       continue;
     }
     for (const PlacedStep &placed : all[i]->placed) {
-      double us = placed.us();
+      double us = placed.us(), results = 0;
       for (size_t r = 0; r < op.results.size(); ++r) {
         const PlacedResult &result = placed.results[r];
         const ProblemTensor &tensor = problem.tensors[op.results[r]];
+        results += localBytes(tensor, result.left);
         std::vector<Sharding> wanted = result.wanted;
         if (wanted.empty() && result.left != result.own && isReturned(op.results[r]) && readers[op.results[r]].empty())
           wanted = {result.own};
@@ -156,6 +160,7 @@ void StepModel::addOwnCosts() {
           us += routeUs(result.left, wanted, tensor.shape, bytesOf(tensor, result), planner);
       }
       list.push_back(us * static_cast<double>(op.rounds));
+      bytes.push_back(problem.loss >= 0 ? results * static_cast<double>(op.rounds) : 0);
     }
   }
 }
@@ -164,6 +169,10 @@ bool StepModel::isReturned(int32_t tensor) const { return std::ranges::find(prob
 
 size_t StepModel::bytesOf(const ProblemTensor &tensor, const PlacedResult &result) {
   return result.left.isPartial() ? result.partialBytes : tensor.elementBytes;
+}
+
+double StepModel::localBytes(const ProblemTensor &tensor, const Sharding &sharding) {
+  return static_cast<double>(elementCount(sharding.capacity(tensor.shape))) * static_cast<double>(tensor.elementBytes);
 }
 
 void StepModel::addFlows() {
@@ -228,6 +237,8 @@ void StepModel::addParameter(int32_t tensor) {
     if (parameter.isTrained && !from.gradients.empty())
       us += updateUs(elementCount(from.left.capacity(parameter.shape)), parameter.elementBytes);
     own[keeper][i] += us * static_cast<double>(parameter.rounds);
+    double tensors = 1 + (from.gradients.empty() ? 0 : 1 + static_cast<double>(problem.optimizerStates));
+    kept[keeper][i] += tensors * localBytes(parameter, from.left) * static_cast<double>(parameter.rounds);
     sources.push_back(std::move(from));
   }
   if (!others.empty())

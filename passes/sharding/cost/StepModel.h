@@ -31,6 +31,9 @@ public:
   /// One variable per operator, in order; its options are those of options(). There may be variables behind them.
   const search::CostNetwork &network() const { return costs; }
   const OperatorOptions &options(size_t op) const { return *all[op]; }
+  /// Bytes that a rank keeps for an operator under each of its options, for all rounds: the parameters that it stores, their
+  /// gradients and states, and, where the network is trained, its results. Of each variable of network(); none: nothing.
+  const std::vector<std::vector<double>> &bytes() const { return kept; }
 
 private:
   /// How a value is there: as its producer left it, where its gradient is wanted, and what has been paid for already.
@@ -49,12 +52,14 @@ private:
   void standIn(search::SharedCost &cost);
   bool isReturned(int32_t tensor) const;
   static size_t bytesOf(const ProblemTensor &tensor, const PlacedResult &result);
+  static double localBytes(const ProblemTensor &tensor, const Sharding &sharding);
   double updateUs(int64_t elements, size_t bytes) const;
 
   const Problem &problem;
   dist::ReshardPlanner &planner;
   std::vector<std::shared_ptr<const OperatorOptions>> all;
   std::vector<std::vector<double>> own; ///< of each operator, of each option
+  std::vector<std::vector<double>> kept;
   std::vector<int32_t> producer;        ///< of each tensor; -1: none
   std::vector<std::vector<int32_t>> readers;
   search::CostNetwork costs;
