@@ -254,7 +254,7 @@ private:
     outcome.findings.search = passes::takeSearchFacts(network());
     if (!options.op.empty() && config->devices > 1 && config->context.parallelMode == "auto_parallel")
       outcome.findings.alternatives = timed("alternatives", [&] {
-        return passes::alternativesOf(network(), options.op, trainingFactsOf(*config));
+        return passes::alternativesOf(network(), options.op, trainingFactsOf(*config, options));
       });
     return true;
   }

@@ -107,6 +107,8 @@ Status checkOperator(const plan::Plan &plan, const std::string &name) {
 static std::string searchText(const passes::SearchFacts &search) {
   if (search.isOptimal)
     return llvm::formatv(": no strategies take less than these {0:F1} us", search.us);
+  if (search.boundUs <= 0)
+    return llvm::formatv(": {0:F1} us, others may take less", search.us);
   return llvm::formatv(": {0:F1} us, at most {1:F1} % above the least", search.us, 100 * search.gap());
 }
 

@@ -64,10 +64,11 @@ void chooseSearchMode(ModuleOp module, net::Config &config) {
     config.context.searchMode = isConfigured(module) ? "sharding_propagation" : "optimal";
 }
 
-passes::TrainingFacts trainingFactsOf(const net::Config &config) {
+passes::TrainingFacts trainingFactsOf(const net::Config &config, const CompileOptions &options) {
   if (!config.train)
     return {};
-  return {config.train->minimize, net::findOptimizer(config.train->optimizer.name)->states};
+  return {config.train->minimize, net::findOptimizer(config.train->optimizer.name)->states,
+          options.commFusion && config.context.commFusion};
 }
 
 std::vector<Phase> strategyPhases(const net::Config &config, const CompileOptions &options) {
@@ -79,9 +80,10 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
   assign.parallelMode = config.context.parallelMode;
   assign.searchMode = config.context.searchMode;
   assign.keptBytes = options.keptBytes;
-  passes::TrainingFacts training = trainingFactsOf(config);
+  passes::TrainingFacts training = trainingFactsOf(config, options);
   assign.minimize = training.minimize;
   assign.optimizerStates = training.optimizerStates;
+  assign.inBuckets = training.inBuckets;
   assign.datasetStrategy = datasetStrategyText(config.context.datasetStrategy);
   assign.datasetRepeatDimRight = config.context.datasetRepeatDimRight;
   assign.strict = options.strict;

@@ -23,8 +23,8 @@ std::vector<net::ConfigOverride> overridesOf(const CompileOptions &options);
 /// Where auto_parallel is not told how to choose: outward from the user's strategies, or, if there are none, those of least cost.
 void chooseSearchMode(mlir::ModuleOp module, net::Config &config);
 
-/// What of the train block changes what strategies cost.
-passes::TrainingFacts trainingFactsOf(const net::Config &config);
+/// What of training changes what strategies cost.
+passes::TrainingFacts trainingFactsOf(const net::Config &config, const CompileOptions &options);
 
 /// A step of the driver that the report's `timing` names.
 struct Phase {

@@ -170,8 +170,12 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
     seconds[phase] = value;
   Json search = timing.empty() ? Json() : seconds["strategies"];
   report["search"] = {{"seconds", search}, {"optimal", nullptr}, {"gap", nullptr}, {"step_us", nullptr}};
-  if (findings.search)
-    report["search"].update({{"optimal", findings.search->isOptimal}, {"gap", findings.search->gap()}, {"step_us", findings.search->us}});
+  if (findings.search) {
+    bool isBound = findings.search->isOptimal || findings.search->boundUs > 0;
+    report["search"].update({{"optimal", findings.search->isOptimal},
+                             {"gap", isBound ? Json(findings.search->gap()) : Json()},
+                             {"step_us", findings.search->us}});
+  }
   if (!findings.alternatives.empty())
     report["alternatives"] = Json::array();
   for (const passes::Alternative &alternative : findings.alternatives)

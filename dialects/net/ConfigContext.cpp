@@ -233,11 +233,10 @@ static void readDatasetStrategy(Fields &fields, Config &config) {
 /// Search modes of a parallel mode that searches.
 static void readSearchMode(Fields &fields, Config &config) {
   ContextConfig &context = config.context;
-  static const StringRef known[] = {"sharding_propagation", "dynamic_programming", "optimal"};
-  static const StringRef later[] = {"recursive_programming"};
+  static const StringRef known[] = {"sharding_propagation", "dynamic_programming", "recursive_programming", "optimal"};
   std::string other;
-  fields.word("auto_parallel_search_mode", other, known, later);
-  fields.word("search_mode", context.searchMode, known, later);
+  fields.word("auto_parallel_search_mode", other, known);
+  fields.word("search_mode", context.searchMode, known);
   StringRef key = context.searchMode.empty() ? "auto_parallel_search_mode" : "search_mode";
   bool clashes = !other.empty() && !context.searchMode.empty() && other != context.searchMode;
   if (clashes && isFlag(fields, "search_mode") != isFlag(fields, "auto_parallel_search_mode")) {
@@ -257,12 +256,6 @@ static void readSearchMode(Fields &fields, Config &config) {
     context.searchMode = other;
   if (!fields.ok() || context.searchMode.empty())
     return;
-  if (context.parallelMode == "auto_parallel" && context.searchMode == "recursive_programming") {
-    InFlightDiagnostic diagnostic = emitError(fields.valueLocation(key))
-                                    << "'" << context.searchMode << "' is not in this version";
-    addHelp(diagnostic, "use optimal");
-    return fields.markWrong();
-  }
   if (context.parallelMode == "auto_parallel")
     return;
   context.searchMode.clear();

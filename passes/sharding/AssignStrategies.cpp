@@ -164,7 +164,7 @@ private:
   }
 
   Problem readProblem(net::NetworkOp network, bool joinAlike, std::vector<Members> &members) const {
-    return problemOf(network, devices, joinAlike, members, {minimize, optimizerStates});
+    return problemOf(network, devices, joinAlike, members, {minimize, optimizerStates, inBuckets});
   }
 
   Choices choose(const Problem &problem, ArrayRef<Members> members) {
@@ -179,9 +179,14 @@ private:
 
   Choices search(const Problem &problem, ArrayRef<Members> members) {
     dist::ReshardPlanner planner(problem.machine);
+    if (searchMode == "recursive_programming")
+      return noted(searchRecursively(problem, [&](const Problem &part) { return modelOf(part, members, planner); }));
     StepModel model = modelOf(problem, members, planner);
-    SearchResult result = keptBytes == 0 ? searchOptimal(problem, model)
-                                         : searchWithin(problem, model, static_cast<double>(keptBytes));
+    return noted(keptBytes == 0 ? searchOptimal(problem, model)
+                                : searchWithin(problem, model, static_cast<double>(keptBytes)));
+  }
+
+  Choices noted(SearchResult result) {
     found = {result.isOptimal, result.us, result.boundUs, result.bytes, result.leastBytes};
     return std::move(result.choices);
   }

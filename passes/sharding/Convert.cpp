@@ -206,6 +206,12 @@ Problem problemOf(net::NetworkOp network, int64_t devices, bool joinAlike, std::
                   const TrainingFacts &training) {
   Problem problem = ProblemBuilder(devices, joinAlike, members).build(network);
   problem.optimizerStates = training.optimizerStates;
+  if (training.inBuckets) {
+    int64_t trained = 0;
+    for (const ProblemTensor &tensor : problem.tensors)
+      trained += tensor.isTrained ? tensor.rounds : 0;
+    problem.gradientsPerStart = static_cast<double>(std::max<int64_t>(trained, 1));
+  }
   for (auto [name, tensor] : llvm::zip(net::getReturn(network).getNames().getAsValueRange<StringAttr>(), problem.results))
     if (!training.minimize.empty() && name == training.minimize)
       problem.loss = tensor;

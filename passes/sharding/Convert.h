@@ -31,6 +31,7 @@ using Members = std::vector<mlir::Operation *>;
 struct TrainingFacts {
   std::string minimize;        ///< name of the loss; empty: the network is not trained
   int64_t optimizerStates = 0; ///< tensors that the optimizer keeps for each parameter
+  bool inBuckets = false;      ///< gradient collectives of one group run together
 };
 
 /// The forward graph of a network. `members` receives the operations of each operator of the problem. The body of a

@@ -21,6 +21,7 @@ def AssignStrategiesPass : Pass<"msc-assign-strategies", "::mlir::ModuleOp"> {
            "how auto_parallel chooses: sharding_propagation, or else the strategies of least modelled time">,
     Option<"minimize", "minimize", "std::string", "\"\"", "name of the loss; empty: the network is not trained">,
     Option<"optimizerStates", "optimizer-states", "int64_t", "0", "tensors that the optimizer keeps for each parameter">,
+    Option<"inBuckets", "in-buckets", "bool", "false", "gradient collectives of one group will run together">,
     Option<"keptBytes", "kept-bytes", "int64_t", "0",
            "what a rank may keep by the model of the search (see SearchFacts); 0: any">,
     Option<"datasetStrategy", "dataset-strategy", "std::string", "\"data_parallel\"",

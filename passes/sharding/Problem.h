@@ -36,6 +36,7 @@ struct ProblemOperator {
   std::vector<int32_t> operands; ///< tensors
   std::vector<int32_t> results;
   std::optional<Pieces> configured; ///< what the user decided
+  std::vector<Pieces> among;        ///< what a search may choose from; none: all that is legal
   std::vector<Sharding> out;        ///< of its results, where the user decided that too; else empty
   std::vector<int32_t> repeats; ///< around it, the outermost first: indices into Problem::repeats
   int64_t rounds = 1;           ///< how often a step runs it: the product of their rounds
@@ -68,6 +69,8 @@ struct Problem {
   std::vector<int32_t> results; ///< tensors that the network returns or keeps for the next step
   int32_t loss = -1;            ///< the tensor that training minimizes; -1: nothing is trained
   int64_t optimizerStates = 0;  ///< tensors like the parameter that the optimizer keeps for each
+  /// Gradients of parameters are brought together in buckets: so many share the time of starting a collective; 1: none do.
+  double gradientsPerStart = 1;
   MachineModel machine = MachineModel::cpuLocal();
 };
 

@@ -10,7 +10,7 @@ namespace msc::passes {
 struct SearchFacts {
   bool isOptimal = false;
   double us = 0;      ///< modelled time of a step
-  double boundUs = 0; ///< no strategies take less
+  double boundUs = 0; ///< no strategies take less; 0: nothing is known
   double bytes = 0;   ///< that a rank keeps by the model: parameters with gradients and states, results of operators
   double leastBytes = 0; ///< of all strategies, where there is a limit
 

@@ -255,13 +255,19 @@ net::Assignment assignmentFromStrategy(const OperatorFacts &facts, const Strateg
   return assignmentOf(facts.rule, std::get<Pieces>(pieces), devices, repeatOnLeft);
 }
 
-std::vector<Pieces> candidates(const OperatorFacts &facts, int64_t devices) {
-  size_t count = facts.rule.factors.size();
-  std::vector<bool> named(count, false); // only what an in_strategy can say
+bool isNamed(const OperatorFacts &facts, size_t factor) {
   for (const auto &dims : facts.rule.operands)
     for (const DimFactors &dim : dims)
-      for (int32_t f : dim)
-        named[f] = true;
+      if (std::find(dim.begin(), dim.end(), static_cast<int32_t>(factor)) != dim.end())
+        return true;
+  return false;
+}
+
+std::vector<Pieces> candidates(const OperatorFacts &facts, int64_t devices) {
+  size_t count = facts.rule.factors.size();
+  std::vector<bool> named;
+  for (size_t f = 0; f < count; ++f)
+    named.push_back(isNamed(facts, f));
   std::vector<Pieces> result;
   Pieces now(count, 1);
   std::function<void(size_t, int64_t)> choose = [&](size_t f, int64_t left) {

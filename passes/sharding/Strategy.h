@@ -57,6 +57,9 @@ net::Assignment assignmentOf(const net::ShardingRule &rule, const Pieces &pieces
 net::Assignment assignmentFromStrategy(const OperatorFacts &facts, const net::Strategy &strategy, int64_t devices,
                                        bool repeatOnLeft = false);
 
+/// True if some operand carries the factor, so that an in_strategy can say into how many pieces it is cut.
+bool isNamed(const OperatorFacts &facts, size_t factor);
+
 /// All legal pieces: their product divides `devices` and no dimension is cut into more pieces than it has elements.
 /// In lexicographic order; the first is the one that cuts nothing.
 std::vector<Pieces> candidates(const OperatorFacts &facts, int64_t devices);

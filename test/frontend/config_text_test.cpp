@@ -462,12 +462,11 @@ context {device_num: many}
   %l = ReduceSum(%x)
   return loss: %l, out: %x
 }
-context {parallel_mode: auto_parallel, search_mode: recursive_programming}
+context {parallel_mode: auto_parallel, search_mode: greedy}
 )T",
-     R"T(net.mir:5:53: error: 'recursive_programming' is not in this version
-    5 | context {parallel_mode: auto_parallel, search_mode: recursive_programming}
-      |                                                     ^~~~~~~~~~~~~~~~~~~~~
-help: use optimal
+     R"T(net.mir:5:53: error: unknown search_mode 'greedy': expected sharding_propagation, dynamic_programming, recursive_programming, optimal
+    5 | context {parallel_mode: auto_parallel, search_mode: greedy}
+      |                                                     ^~~~~~
 )T"},
     {"ContextSearchModesClash", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)

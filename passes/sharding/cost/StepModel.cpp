@@ -48,7 +48,9 @@ struct StepModel::Source {
 /// The items and classes of one value, and what each item costs from each class.
 class StepModel::FlowCosts {
 public:
-  FlowCosts(const ProblemTensor &tensor, dist::ReshardPlanner &planner) : tensor(tensor), planner(planner) {}
+  /// `startShare`: of starting a collective, what a gradient of a parameter pays.
+  FlowCosts(const ProblemTensor &tensor, dist::ReshardPlanner &planner, double startShare)
+      : tensor(tensor), planner(planner), startShare(startShare) {}
 
   int32_t item(const Item &what) {
     int32_t number = numbers.of((what.isGradient ? "g" : "w") + what.sharding.str());
@@ -67,6 +69,8 @@ public:
     const Sharding &start = what.isGradient ? what.sharding : from.left, &end = what.isGradient ? from.own : what.sharding;
     if (start == end || std::ranges::find(paid, what.sharding) != paid.end())
       return 0;
+    if (what.isGradient && tensor.isParameter && startShare < 1)
+      return inBucketUs(start, end, what.bytes);
     return planner.us(start, end, tensor.shape, what.isGradient ? what.bytes : from.bytes);
   }
   std::vector<std::vector<double>> table() {
@@ -80,9 +84,22 @@ public:
 private:
   const ProblemTensor &tensor;
   dist::ReshardPlanner &planner;
+  double startShare;
   Numbering numbers, classes;
   std::vector<Item> items;
   std::vector<Source> sources;
+
+  double inBucketUs(const Sharding &from, const Sharding &to, size_t bytes) {
+    double us = 0;
+    for (const dist::ReshardStep &step : planner.plan(from, to, tensor.shape, bytes)) {
+      GroupShape group = groupShape(step.groupMatrix, step.groupAxes);
+      double received = static_cast<double>(step.receivedElements) * static_cast<double>(bytes);
+      us += planner.machine().moveUs(step.kind, group, received);
+      if (step.kind != MoveKind::Slice)
+        us -= (1 - startShare) * planner.machine().moveUs(step.kind, group, 0);
+    }
+    return us;
+  }
 };
 
 /// What an operator asks of a tensor that it reads.
@@ -122,11 +139,13 @@ StepModel::StepModel(const Problem &problem, const std::vector<std::shared_ptr<c
 
 void StepModel::addOptions(size_t at, const OperatorStep *step, Known &known) {
   const ProblemOperator &op = problem.operators[at];
-  bool isFree = step && !op.configured && op.out.empty();
+  bool isFree = step && !op.configured && op.among.empty() && op.out.empty();
   std::shared_ptr<const OperatorOptions> &shared = known[isFree ? step : nullptr];
   if (!isFree || !shared) {
     auto made = std::make_shared<OperatorOptions>();
-    made->pieces = op.configured ? std::vector<Pieces>{*op.configured} : candidates(op.facts, problem.devices);
+    made->pieces = op.configured      ? std::vector<Pieces>{*op.configured}
+                   : !op.among.empty() ? op.among
+                                       : candidates(op.facts, problem.devices);
     for (const Pieces &pieces : made->pieces)
       if (step)
         made->placed.push_back(placeStep(*step, pieces, op.out, planner, problem.devices));
@@ -226,7 +245,7 @@ void StepModel::addParameter(int32_t tensor) {
     double us = 0;
     std::vector<Item> items = itemsOf(op, all[keeper]->placed[i], tensor);
     from.left = from.own = items.front().sharding;
-    FlowCosts paid(parameter, planner);
+    FlowCosts paid(parameter, planner, 1 / problem.gradientsPerStart);
     for (const Item &what : items) {
       std::vector<Sharding> &list = what.isGradient ? from.gradients : from.wanted;
       if (std::ranges::find(list, what.sharding) != list.end())
@@ -255,7 +274,7 @@ double StepModel::updateUs(int64_t elements, size_t bytes) const {
 /// `maker` -1: nobody chooses how the value is there.
 void StepModel::addShared(int32_t maker, const std::vector<Source> &sources, int32_t tensor, const std::vector<int32_t> &who,
                           int64_t times) {
-  FlowCosts flow(problem.tensors[tensor], planner);
+  FlowCosts flow(problem.tensors[tensor], planner, 1 / problem.gradientsPerStart);
   SharedCost cost{.producer = maker, .times = static_cast<double>(times)};
   for (const Source &source : sources)
     cost.producerClass.push_back(flow.source(source));

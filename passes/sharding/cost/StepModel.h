@@ -4,7 +4,8 @@
 // The cost of a step is the sum of
 // - every operator with its gradient under its own strategy, and the update of the parameters that it stores;
 // - every value on its way from who makes it to who reads it: each sharding in which somebody wants it is made once, and
-//   gradients that are left alike are added before they are brought to where the value lies.
+//   gradients that are left alike are added before they are brought to where the value lies. Those of parameters share the
+//   time of starting collectives where these run in buckets.
 // Operators in repeats count as often as they run.
 #pragma once
 

@@ -24,6 +24,13 @@ MachineModel communicationOnly() {
   return machine;
 }
 
+/// Every gradient on its own, as the partitioner leaves it.
+compiler::CompileOptions apart() {
+  compiler::CompileOptions options;
+  options.commFusion = false;
+  return options;
+}
+
 class Compared {
 public:
   explicit Compared(const e2e::Case &test) : reading(test.text, {.devices = test.devices}), devices(test.devices) {
@@ -36,7 +43,7 @@ public:
   /// What operators move themselves is not counted: the partitioner leaves it to the plan.
   double modelUs() {
     std::vector<Members> members;
-    Problem problem = problemOf(network(), devices, /*joinAlike=*/false, members, compiler::trainingFactsOf(*config));
+    Problem problem = problemOf(network(), devices, /*joinAlike=*/false, members, compiler::trainingFactsOf(*config, apart()));
     for (auto [tensor, sharding] : llvm::zip(problem.tensors, getInputShardings(network())))
       tensor.dataset = sharding;
     for (auto [op, ops] : llvm::zip(problem.operators, members)) {

@@ -1,0 +1,92 @@
+// recursive_programming: the devices are divided by one prime after the other.
+#include "passes/sharding/Search.h"
+
+#include "passes/sharding/search/Sweep.h"
+
+#include <numeric>
+
+namespace msc::passes {
+namespace {
+
+std::vector<int64_t> primesOf(int64_t number) {
+  std::vector<int64_t> primes;
+  for (int64_t prime = 2; prime * prime <= number; ++prime)
+    for (; number % prime == 0; number /= prime)
+      primes.push_back(prime);
+  if (number > 1)
+    primes.push_back(number);
+  return primes;
+}
+
+/// As many of these pieces as so many devices can take, the first ones first.
+Pieces within(const Pieces &pieces, int64_t devices) {
+  Pieces fewer;
+  for (int64_t count : pieces) {
+    fewer.push_back(std::gcd(count, devices));
+    devices /= fewer.back();
+  }
+  return fewer;
+}
+
+/// The same cuts among fewer devices.
+Sharding within(const Sharding &sharding, int64_t devices) {
+  Pieces pieces;
+  for (size_t dim = 0; dim < sharding.dims.size(); ++dim)
+    pieces.push_back(sharding.pieces(dim));
+  Sharding fewer;
+  for (int64_t count : within(pieces, devices)) {
+    fewer.dims.push_back({static_cast<int32_t>(fewer.axes.size())});
+    fewer.axes.push_back(count);
+    devices /= count;
+  }
+  fewer.axes.push_back(devices);
+  return fewer.canonical();
+}
+
+/// The strategy as it is, and with one factor cut into `prime` times as many pieces.
+std::vector<Pieces> cutOnceMore(const OperatorFacts &facts, const Pieces &now, int64_t prime) {
+  std::vector<Pieces> options{now};
+  for (size_t factor = 0; factor < now.size(); ++factor) {
+    Pieces more = now;
+    more[factor] *= prime;
+    if (piecesPass(facts, more) && isNamed(facts, factor))
+      options.push_back(std::move(more));
+  }
+  return options;
+}
+
+} // namespace
+
+SearchResult searchRecursively(const Problem &problem, const std::function<StepModel(const Problem &)> &modelOf) {
+  std::vector<Pieces> now;
+  for (const ProblemOperator &op : problem.operators)
+    now.emplace_back(op.facts.rule.factors.size(), 1);
+  SearchResult result;
+  int64_t devices = 1;
+  for (int64_t prime : primesOf(problem.devices)) {
+    devices *= prime;
+    bool isLast = devices == problem.devices;
+    Problem part = problem;
+    part.devices = devices;
+    for (ProblemTensor &tensor : part.tensors)
+      if (tensor.dataset && !isLast)
+        tensor.dataset = within(*tensor.dataset, devices);
+    for (size_t i = 0; i < part.operators.size(); ++i) {
+      ProblemOperator &op = part.operators[i];
+      if (op.configured && !isLast)
+        op.configured = within(*op.configured, devices);
+      if (!isLast)
+        op.out.clear();
+      op.among = cutOnceMore(op.facts, now[i], prime);
+    }
+    StepModel model = modelOf(part);
+    result = resultOf(part, model, search::sweep(model.network()));
+    for (size_t i = 0; i < now.size(); ++i)
+      now[i] = result.choices[i].pieces;
+  }
+  result.boundUs = 0;
+  result.isOptimal = false;
+  return result;
+}
+
+} // namespace msc::passes
