@@ -1,18 +1,19 @@
 #include "passes/sharding/Decisions.h"
 
+#include "dialects/net/Pieces.h"
+
 using namespace mlir;
 
 namespace msc::passes {
 
-static constexpr StringLiteral kDevices = "dist.devices", kInputs = "dist.inputs", kStored = "dist.stored";
+static constexpr StringLiteral kInputs = "dist.inputs", kStored = "dist.stored";
 
 int64_t getDevices(net::NetworkOp network) {
-  auto attr = network->getAttrOfType<IntegerAttr>(kDevices);
-  return attr ? attr.getInt() : 1;
+  return net::devicesOf(network);
 }
 
 void setDevices(net::NetworkOp network, int64_t devices) {
-  network->setAttr(kDevices, Builder(network.getContext()).getI64IntegerAttr(devices));
+  network->setAttr(net::devicesAttributeName, Builder(network.getContext()).getI64IntegerAttr(devices));
 }
 
 std::vector<Sharding> getInputShardings(net::NetworkOp network) {
