@@ -123,26 +123,30 @@ ShardingRule TopKOp::shardingRule() {
   return chosenRule(getInputX(), getK());
 }
 
+/// The same with a last dimension that is whole on every rank.
+static ShardingRule chosenFromAllRule(Value searched, int64_t k) {
+  ShardingRule rule = chosenRule(searched, k);
+  Factor &last = rule.factors[rule.factors.size() - 2];
+  last.kind = FactorKind::Replicated;
+  last.reason = "the largest are chosen from all elements";
+  return rule;
+}
+
 ShardingRule TopKPiecesOp::shardingRule() {
+  if (getPieces() == 1)
+    return chosenFromAllRule(getInputX(), getK());
   std::vector<int64_t> shape = shapeOf(getInputX());
   ShardingRule rule = ruleWithFactors(shape);
   Factor &last = rule.factors.back();
   last.size = std::min(shape.back(), typeOf(getValues()).getShape().back());
   last.kind = FactorKind::Exchanged;
-  if (getPieces() == 1) {
-    last.kind = FactorKind::Replicated;
-    last.reason = "the largest are chosen from all elements";
-  }
   rule.operands = {identityDims(shape.size())};
   rule.results = {rule.operands[0], rule.operands[0]};
   return rule;
 }
 
 ShardingRule TopKMergeOp::shardingRule() {
-  ShardingRule rule = chosenRule(getCandidates(), getK());
-  Factor &searched = rule.factors[rule.factors.size() - 2];
-  searched.kind = FactorKind::Replicated;
-  searched.reason = "the largest are chosen from all elements";
+  ShardingRule rule = chosenFromAllRule(getCandidates(), getK());
   rule.operands.push_back(rule.operands[0]);
   return rule;
 }
