@@ -158,6 +158,8 @@ double kinkDistance(net::NetworkOp network, const reference::Step &step) {
     auto result = [&](unsigned i) -> const Tensor & { return step.values.find(op.getResult(i))->second; };
     if (op.getNumOperands() > 0 && op.getNumResults() > 0)
       gap = std::min(gap, gapOfPieces(&op, operand(0)));
+    if (op.getNumOperands() > 0 && isa<IntegerType>(cast<RankedTensorType>(op.getOperand(0).getType()).getElementType()))
+      continue; // whole numbers do not round; what they come from is looked at there
     if (isa<net::MaximumOp, net::MinimumOp, net::L1LossOp, net::GreaterOp, net::GreaterEqualOp, net::LessOp, net::LessEqualOp,
                  net::EqualOp, net::NotEqualOp>(op))
       gap = std::min(gap, gapBetween(operand(0), operand(1), isa<net::L1LossOp>(op) ? operand(0).shape : shapeOf(op.getResult(0))));
