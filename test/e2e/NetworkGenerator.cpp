@@ -191,7 +191,7 @@ private:
         {5, &Builder::addBroadcast}, {4, &Builder::addCast},      {4, &Builder::addElementLoss}, {5, &Builder::addTied},
         {10, &Builder::addNormalised}, {3, &Builder::addRange},
         {46, &Builder::addFunction}, {16, &Builder::addQuotient}, {20, &Builder::addLogical}, {12, &Builder::addChoice},
-        {14, &Builder::addTermLoss}, {16, &Builder::addLookup}, {9, &Builder::addScan}, {12, &Builder::addIndexed}, {10, &Builder::addNamesake}, {9, &Builder::addAttention}, {10, &Builder::addGated}, {6, &Builder::addGroupNorm}, {14, &Builder::addPool}, {18, &Builder::addConvolution}, {9, &Builder::addBatchNorm},
+        {14, &Builder::addTermLoss}, {22, &Builder::addLookup}, {9, &Builder::addScan}, {12, &Builder::addIndexed}, {10, &Builder::addNamesake}, {9, &Builder::addAttention}, {10, &Builder::addGated}, {6, &Builder::addGroupNorm}, {14, &Builder::addPool}, {18, &Builder::addConvolution}, {9, &Builder::addBatchNorm},
         {18, &Builder::addView}, {16, &Builder::addSlice}, {20, &Builder::addParts}, {18, &Builder::addJoin},
         {34, &Builder::addAround}, {14, &Builder::addTriangle}, {8, &Builder::addDropout}};
     int total = 0;
@@ -358,7 +358,7 @@ private:
     auto rank = static_cast<int64_t>(shape(x).size());
     int64_t axis = random.chance(50) ? 0 : random.between(-rank, rank - 1), dim = axis < 0 ? axis + rank : axis;
     auto at = static_cast<size_t>(dim);
-    int64_t size = shape(x)[at], most = std::min<int64_t>(size - 1, 5), kind = random.below(10);
+    int64_t size = shape(x)[at], most = std::min<int64_t>(size - 1, 5), kind = random.below(14);
     double low = std::min(values[x].low, 0.0), high = std::max(values[x].high, 0.0);
     Shape numbered = kind < 6 ? randomShape(random.between(1, 2)) : Shape();
     Shape rows = shape(x);
@@ -385,7 +385,7 @@ private:
       sums.insert(sums.begin(), segments);
       return node("UnsortedSegmentSum", use(x) + ", " + use(indices(ids, -1, segments)) + ", " + std::to_string(segments), sums, -bound, bound);
     }
-    if (random.chance(35))
+    if (kind >= 10)
       return extremumOfRows(x, ids);
     Shape table(shape(x).begin() + static_cast<long>(ids.size()), shape(x).end());
     table.insert(table.begin(), random.between(2, 6));
