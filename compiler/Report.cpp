@@ -170,7 +170,8 @@ std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, const S
   Json search = timing.empty() ? Json() : seconds["strategies"];
   report["search"] = {{"seconds", search}, {"optimal", nullptr}, {"gap", nullptr}};
   report["timing"] = seconds;
-  return report.dump(2) + "\n";
+  // Names may hold any bytes; those that are no UTF-8 show as U+FFFD.
+  return report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 } // namespace msc::compiler
