@@ -27,8 +27,8 @@ static std::string inScript(std::string_view json) {
   return text;
 }
 
-std::string explainPage(const plan::Plan &plan, const PhaseTimes &timing, const Savings &savings, const std::string &op) {
-  nlohmann::ordered_json report = nlohmann::ordered_json::parse(reportJson(plan, timing, savings));
+std::string explainPage(const plan::Plan &plan, const Findings &findings, const std::string &op) {
+  nlohmann::ordered_json report = nlohmann::ordered_json::parse(reportJson(plan, findings));
   report["selected"] = op;
   return pageBefore + inScript(report.dump()) + pageAfter;
 }

@@ -7,6 +7,6 @@ namespace msc::compiler {
 
 /// The text of the page; works from a file, without a network. It opens at operator `op` (instance name; empty: at the first
 /// one). The report is that of reportJson, of the whole network.
-std::string explainPage(const plan::Plan &plan, const PhaseTimes &timing, const Savings &savings, const std::string &op);
+std::string explainPage(const plan::Plan &plan, const Findings &findings, const std::string &op);
 
 } // namespace msc::compiler
