@@ -183,7 +183,8 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
                                       {"step_us", alternative.us},
                                       {"chosen", alternative.isChosen}});
   report["timing"] = seconds;
-  return report.dump(2) + "\n";
+  // Names may hold any bytes; those that are no UTF-8 show as U+FFFD.
+  return report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 } // namespace msc::compiler

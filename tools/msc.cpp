@@ -1,6 +1,7 @@
 // msc: compiles networks, explains plans, plans redistributions, describes operators.
 #include "compiler/Compiler.h"
 #include "compiler/Explain.h"
+#include "compiler/Page.h"
 #include "compiler/Report.h"
 #include "compiler/StrategyFile.h"
 #include "runtime/messages/Catalogue.h"
@@ -267,14 +268,18 @@ int runServer(CompileFlags &flags) {
   return code;
 }
 
-int runExplain(CompileFlags &flags, const std::string &op, bool json) {
+/// `html` names the file of the page, which takes the place of the text.
+int runExplain(CompileFlags &flags, const std::string &op, bool json, const std::string &html) {
   if (!flags.finish())
     return static_cast<int>(ExitCode::Usage);
   const std::string &input = flags.options.input;
   if (messages::looksLikeCode(input) && !std::filesystem::exists(input))
-    return explainCode(input, !op.empty() ? "--op" : json ? "--json" : flags.given());
+    return explainCode(input, !op.empty() ? "--op" : json ? "--json" : !html.empty() ? "--html" : flags.given());
+  bool isPlan = tools::fileKindOf(input) == tools::FileKind::Plan;
+  if (Status status = checkTarget("--html", html, isPlan ? "the plan" : "the network", input); !status)
+    return fail(status.error());
   compiler::CompileOutcome outcome;
-  if (tools::fileKindOf(flags.options.input) == tools::FileKind::Plan) {
+  if (isPlan) {
     if (std::string flag = flags.given(); !flag.empty())
       return fail({ExitCode::Usage, flag + " has no effect: " + flags.options.input + " is compiled already",
                    "leave out " + flag + ", or explain the network"});
@@ -292,11 +297,16 @@ int runExplain(CompileFlags &flags, const std::string &op, bool json) {
       return fail(compiled.error());
     outcome = std::move(*compiled);
   }
-  if (json) {
+  if (json || !html.empty())
     if (Status known = compiler::checkOperator(outcome.plan, op); !known)
       return fail(known.error());
+  if (!html.empty())
+    if (Status status = writeText(html, compiler::explainPage(outcome.plan, outcome.findings, op)); !status)
+      return fail(status.error());
+  if (json)
     return printed(compiler::reportJson(outcome.plan, outcome.findings, op));
-  }
+  if (!html.empty())
+    return 0;
   Result<std::string> text = compiler::explainText(outcome.plan, outcome.findings, op);
   if (!text)
     return fail(text.error());
@@ -314,7 +324,7 @@ int main(int argc, char **argv) {
   app.require_subcommand(1);
 
   CompileFlags compileFlags, explainFlags;
-  std::string output, report, strategies, op;
+  std::string output, report, strategies, op, html;
   bool json = false;
   CLI::App *compile = app.add_subcommand("compile", "a network -> a plan");
   compile->add_option("network", compileFlags.options.input, "a network (.mir) or a dump (step_parallel_begin)")->required();
@@ -327,6 +337,7 @@ int main(int argc, char **argv) {
   explain->add_option("input", explainFlags.options.input, "a plan, a network with --devices, or the code of a message, e.g. MSC1101")->required();
   explain->add_option("--op", op, "one operator by its instance name");
   explain->add_flag("--json", json, "the report as JSON on stdout");
+  explain->add_option("--html", html, "writes a page for the browser instead: operators, collectives, and which device holds what");
   explainFlags.addTo(*explain, /*dumps=*/false);
 
   CompileFlags checkFlags;
@@ -364,5 +375,5 @@ int main(int argc, char **argv) {
     } catch (const std::system_error &error) { // fmt::print throws it
       return fail({ExitCode::NoResource, "cannot write to stdout: " + error.code().message(), ""});
     }
-  return compile->parsed() ? runCompile(compileFlags, output, report, strategies) : runExplain(explainFlags, op, json);
+  return compile->parsed() ? runCompile(compileFlags, output, report, strategies) : runExplain(explainFlags, op, json, html);
 }
