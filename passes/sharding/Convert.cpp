@@ -1,7 +1,7 @@
 #include "passes/sharding/Convert.h"
 
 #include "dialects/dist/DistDialect.h"
-#include "dialects/net/RegionExchange.h"
+#include "dialects/net/Halo.h"
 #include "dialects/net/Repeat.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -123,6 +123,12 @@ private:
       entry.exchange = [copy = net::regionCopyOf(op), bytes = elementBytesOf(op->getResult(0)),
                         machine = problem.machine](const Placement &placement) -> OwnExchange {
         net::RegionExchange exchange = net::regionExchange(copy, placement.operands, placement.results);
+        return {exchange.received(), net::exchangeUs(exchange, bytes, machine)};
+      };
+    if (isa<net::HaloInterface>(op))
+      entry.exchange = [op, bytes = elementBytesOf(op->getResult(0)),
+                        machine = problem.machine](const Placement &placement) -> OwnExchange {
+        net::RegionExchange exchange = net::haloExchange(net::halosOf(op, placement.operands));
         return {exchange.received(), net::exchangeUs(exchange, bytes, machine)};
       };
     problem.operators.push_back(std::move(entry));
