@@ -135,7 +135,7 @@ static OperatorDescription describe(RegisteredOperationName name, MLIRContext &c
   }
   for (StringRef type : frontend::elementTypeNames())
     if (auto example = exampleNetwork(documentation, "%" + join(description.results, ", %"), type, context)) {
-      if (!documentation.exampleInputs.empty())
+      if (documentation.exampleInputs.contains((type + "[").str()) || documentation.exampleInputs.contains("f32["))
         description.elementTypes.push_back(type.str());
       describeExample(*example, name.stripDialect(), description);
     }

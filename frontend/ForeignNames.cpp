@@ -102,7 +102,6 @@ ArrayRef<ForeignName> foreignNames() {
       {"BCELoss", "BinaryCrossEntropy"},
       {"HardSigmoid", "HSigmoid"},
       {"HardSwish", "HSwish"},
-      {"Dropout", ""},
       {"MultiheadAttention", "", "MultiHeadAttention"},
   };
   return names;

@@ -40,6 +40,7 @@ include "dialects/net/ops/extremum/Extremum.td"
 include "dialects/net/ops/gather/Gather.td"
 include "dialects/net/ops/scan/Scan.td"
 include "dialects/net/ops/attention/Attention.td"
+include "dialects/net/ops/dropout/Dropout.td"
 include "dialects/net/ops/optimizer/Optimizer.td"
 
 #endif // MSC_DIALECTS_NET_OPS

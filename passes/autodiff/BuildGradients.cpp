@@ -157,7 +157,10 @@ static LogicalResult keepForwardValues(NetworkOp network, ArrayRef<std::string> 
       addHelp(diagnostic, "add a train block");
       return diagnostic;
     }
-  return autodiff::keepValues(network, {}, names);
+  if (failed(autodiff::keepValues(network, {}, names)))
+    return failure();
+  autodiff::removeDropouts(network);
+  return success();
 }
 
 namespace {
@@ -181,6 +184,7 @@ private:
     if (failed(checkTrained(network, config)))
       return failure();
     network.walk([](StateInterface op) { op.beginTraining(); });
+    autodiff::beginDropouts(network, config.seed);
     if (failed(checkNoDecay(network, config.optimizer)))
       return failure();
     return autodiff::buildGradients(network, loss.empty() ? config.minimize : loss, config, kept);

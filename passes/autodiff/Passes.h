@@ -36,6 +36,13 @@ void recomputeForward(net::NetworkOp network);
 /// weight decay spares parameters whose name contains "beta" or "gamma", unless `no_decay` says which.
 void buildUpdate(net::NetworkOp network, const ParameterGradients &gradients, const net::TrainConfig &train);
 
+/// Tells each Dropout of a network that is going to be trained which stream of random words it draws from (by the seed of
+/// training and its name), and which state counts the steps.
+void beginDropouts(net::NetworkOp network, uint64_t seed);
+
+/// In networks that are not trained Dropout keeps all: its operand stands in its place.
+void removeDropouts(net::NetworkOp network);
+
 /// Appends a `net.update` for every state that an operator of the forward network computes anew.
 llvm::LogicalResult buildStateUpdates(net::NetworkOp network);
 

@@ -12,6 +12,8 @@ void msc::autodiff::buildUpdate(NetworkOp network, const ParameterGradients &gra
     update.setSubject(param);
     buildStep(update, param, gradient);
   }
+  update.setSubject(nullptr);
+  countDraws(update);
 }
 
 LogicalResult msc::autodiff::buildStateUpdates(NetworkOp network) {

@@ -55,11 +55,11 @@ ParamOp UpdateBuilder::state(StringRef prefix, ParamOp param, double initial) {
   return addParam((prefix + "." + param.getName()).str(), param.getValue().getType(), initial, param.getName());
 }
 
-ParamOp UpdateBuilder::scalarState(StringRef name, double initial) {
+ParamOp UpdateBuilder::scalarState(StringRef name, double initial, Type element) {
   for (ParamOp param : block.getOps<ParamOp>())
     if (param.getName() == name)
       return param;
-  return addParam(name, RankedTensorType::get({}, builder.getF32Type()), initial, "");
+  return addParam(name, RankedTensorType::get({}, element ? element : builder.getF32Type()), initial, "");
 }
 
 Value UpdateBuilder::scheduled(StringRef name, const ScheduleConfig &schedule, Type element) {

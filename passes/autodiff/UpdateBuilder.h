@@ -18,8 +18,8 @@ public:
 
   /// A state with the shape of the parameter, called "<prefix>.<parameter>" and stored like it.
   net::ParamOp state(llvm::StringRef prefix, net::ParamOp param, double initial = 0);
-  /// A scalar state of the whole network, f32; the one that is there if it is.
-  net::ParamOp scalarState(llvm::StringRef name, double initial);
+  /// A scalar state of the whole network, f32 unless an element type is given; the one that is there if it is.
+  net::ParamOp scalarState(llvm::StringRef name, double initial, mlir::Type element = {});
   /// A scalar that the runtime computes before each step, in the precision that fits `element`. One per name and
   /// precision. Updates count as the steps of the schedule, not batches.
   mlir::Value scheduled(llvm::StringRef name, const net::ScheduleConfig &schedule, mlir::Type element);
@@ -43,6 +43,8 @@ public:
   /// From now on operators belong to the step of this parameter; null: of all.
   void setSubject(net::ParamOp param);
 
+  net::NetworkOp network() { return mlir::cast<net::NetworkOp>(block.getParentOp()); }
+
   const net::TrainConfig &train;
   /// Whether this step changes parameters, a bool scalar; null: every step does.
   mlir::Value applies;
@@ -65,6 +67,9 @@ private:
 /// What the optimizer takes instead of the gradients: divided by the loss scale, accumulated, clipped. Sets
 /// `update.applies`.
 ParameterGradients prepareGradients(UpdateBuilder &update, const ParameterGradients &gradients);
+
+/// The state that counts the steps of dropouts, if there are any.
+void countDraws(UpdateBuilder &update);
 
 /// One step of the optimizer for one parameter.
 void buildStep(UpdateBuilder &update, net::ParamOp param, mlir::Value gradient);

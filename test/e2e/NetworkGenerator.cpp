@@ -29,7 +29,7 @@ static std::string typeText(const Value &value) {
 static int resultsOf(const std::string &op) {
   static const std::map<std::string, int> several = {
       {"LayerNorm", 3}, {"BatchNorm", 3}, {"RmsNorm", 2}, {"NLLLoss", 2}, {"ArgMaxWithValue", 2}, {"ArgMinWithValue", 2},
-      {"TopK", 2}, {"ScaledDotProductAttention", 2}};
+      {"TopK", 2}, {"Dropout", 2}, {"ScaledDotProductAttention", 2}};
   auto found = several.find(op);
   return found == several.end() ? 1 : found->second;
 }
@@ -193,7 +193,7 @@ private:
         {46, &Builder::addFunction}, {16, &Builder::addQuotient}, {20, &Builder::addLogical}, {12, &Builder::addChoice},
         {14, &Builder::addTermLoss}, {16, &Builder::addLookup}, {6, &Builder::addScan}, {7, &Builder::addAttention}, {14, &Builder::addPool}, {18, &Builder::addConvolution}, {9, &Builder::addBatchNorm},
         {18, &Builder::addView}, {16, &Builder::addSlice}, {20, &Builder::addParts}, {18, &Builder::addJoin},
-        {34, &Builder::addAround}, {14, &Builder::addTriangle}};
+        {34, &Builder::addAround}, {14, &Builder::addTriangle}, {8, &Builder::addDropout}};
     int total = 0;
     for (const auto &[weight, step] : steps)
       total += weight;
@@ -994,6 +994,20 @@ private:
     double bound = 2 * magnitude(x) * std::sqrt(static_cast<double>(kernel[0] * kernel[1] * in[1]));
     return node("Conv2DTranspose", use(x) + ", " + use(w) + ", stride: " + tuple(stride) + (same ? ", pad_mode: same" : "") +
                                        (group == 1 ? "" : ", group: " + std::to_string(group)), result, -bound, bound);
+  }
+
+  /// Elements kept at random, or times a random number by their signs.
+  int addDropout(int x) {
+    if (random.chance(30)) {
+      int sign = node("Sign", use(x), shape(x), -1, 1);
+      int place = node("Cast", use(sign) + ", i64", shape(x), -1, 1, "i64");
+      int word = node("RandomBits", use(place) + ", " + std::to_string(random.below(9)) + ", 5", shape(x), 0, 1, "i64");
+      int number = node("Cast", use(word) + ", " + network.type, shape(x), 0, 1);
+      int share = node("Mul", use(number) + ", 2.3283064365386963e-10", shape(x), 0, 1);
+      return node("Mul", use(x) + ", " + use(share), shape(x), std::min(values[x].low, 0.0), std::max(values[x].high, 0.0));
+    }
+    std::string arguments = use(x) + (random.chance(50) ? "" : ", keep_prob: 0.75") + (random.chance(50) ? "" : ", Seed0: 5, Seed1: 7");
+    return node("Dropout", arguments, shape(x), 2 * std::min(values[x].low, 0.0), 2 * std::max(values[x].high, 0.0));
   }
 
   int addBatchNorm(int x) {

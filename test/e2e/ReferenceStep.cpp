@@ -191,6 +191,8 @@ bool holdsSquares(net::ParamOp param) {
 }
 
 Tensor drawParameter(net::ParamOp param, Random &random) {
+  if (isa<IntegerType>(cast<RankedTensorType>(param.getValue().getType()).getElementType()))
+    return Tensor(shapeOf(param.getValue()), static_cast<double>(random.below(int64_t{1} << 40))); // counts steps
   if (!holdsSquares(param))
     return draw(param.getValue(), param.getStateOf().empty() ? boundOf(param.getValue()) : 0.5, random);
   Tensor tensor = draw(param.getValue(), 0.125, random);
@@ -253,12 +255,10 @@ reference::Step disturbedStep(net::NetworkOp network, const reference::Step &ste
       for (auto [value, name] : llvm::zip(results.getValues(), results.getNames().getAsValueRange<StringAttr>()))
         noisy.outputs[name.str()] = noisy.values[value];
     } else if (interpreter.knows(op.getName().stripDialect())) {
-      std::vector<Tensor> operands;
-      for (mlir::Value operand : op.getOperands()) {
-        operands.push_back(noisy.values[operand]);
-        if (addsTerms(&op))
-          disturb(operands.back(), cast<RankedTensorType>(operand.getType()).getElementType(), random);
-      }
+      std::vector<Tensor> operands = reference::Interpreter::inputsOf(&op, noisy.values);
+      if (addsTerms(&op))
+        for (auto [operand, tensor] : llvm::zip(op.getOperands(), operands))
+          disturb(tensor, cast<RankedTensorType>(operand.getType()).getElementType(), random);
       for (auto [value, tensor] : llvm::zip(op.getResults(), interpreter.evaluate(&op, operands))) {
         if (!isExact(&op))
           disturb(tensor, cast<RankedTensorType>(value.getType()).getElementType(), random);

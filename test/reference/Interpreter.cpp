@@ -82,6 +82,18 @@ Interpreter::Interpreter() {
   addPooling(table);
   addConvolutions(table);
   addOptimizers(table);
+  addRandom(table);
+}
+
+std::vector<Tensor> Interpreter::inputsOf(Operation *op, const llvm::DenseMap<Value, Tensor> &values) {
+  std::vector<Tensor> inputs;
+  for (Value operand : op->getOperands())
+    inputs.push_back(values.lookup(operand));
+  if (auto dropout = dyn_cast<DropoutOp>(op); dropout && dropout.getCounter())
+    for (auto param : op->getParentOfType<NetworkOp>().getBody().front().getOps<ParamOp>())
+      if (param.getName() == dropout.getCounter())
+        inputs.push_back(values.lookup(param.getValue()));
+  return inputs;
 }
 
 std::vector<Tensor> Interpreter::evaluate(Operation *op, const std::vector<Tensor> &operands) const {
@@ -108,10 +120,7 @@ FailureOr<Step> Interpreter::run(NetworkOp network, const Tensors &given) const 
     } else {
       if (!knows(op.getName().stripDialect()))
         return op.emitError("the reference does not know '") << op.getName().stripDialect() << "'";
-      std::vector<Tensor> operands;
-      for (Value operand : op.getOperands())
-        operands.push_back(step.values[operand]);
-      for (auto [value, tensor] : llvm::zip(op.getResults(), evaluate(&op, operands)))
+      for (auto [value, tensor] : llvm::zip(op.getResults(), evaluate(&op, inputsOf(&op, step.values))))
         step.values[value] = tensor;
     }
   }

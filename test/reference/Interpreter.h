@@ -42,6 +42,7 @@ void addAttention(Table &table);
 void addPooling(Table &table);
 void addConvolutions(Table &table);
 void addOptimizers(Table &table);
+void addRandom(Table &table);
 
 class Interpreter {
 public:
@@ -49,6 +50,9 @@ public:
 
   /// True for every operator, by its name in networks ("MatMul").
   bool knows(llvm::StringRef op) const { return table.contains(op); }
+
+  /// What the table's function takes: the operands, and behind them the state that the operator names.
+  static std::vector<Tensor> inputsOf(mlir::Operation *op, const llvm::DenseMap<mlir::Value, Tensor> &values);
 
   /// Results of one operator. Operands may have other sizes than its types say.
   std::vector<Tensor> evaluate(mlir::Operation *op, const std::vector<Tensor> &operands) const;

@@ -13,18 +13,26 @@ using namespace mlir;
 namespace msc::reference {
 namespace {
 
-using Scalars = DenseMap<Value, double>;
+/// Holds every whole number of 64 bits.
+using Scalar = long double;
+using Scalars = DenseMap<Value, Scalar>;
 using Values = DenseMap<Value, Tensor>;
-using Function = std::function<double(Operation *, const std::vector<double> &)>;
+using Function = std::function<Scalar(Operation *, const std::vector<Scalar> &)>;
+
+double narrow(Scalar value) {
+  return static_cast<double>(value);
+}
 
 template <typename Op> void addScalar(llvm::StringMap<Function> &table, double (*f)(double)) {
-  table[Op::getOperationName()] = [f](Operation *, const std::vector<double> &x) { return f(x[0]); };
+  table[Op::getOperationName()] = [f](Operation *, const std::vector<Scalar> &x) { return Scalar(f(narrow(x[0]))); };
 }
 template <typename Op> void addScalar(llvm::StringMap<Function> &table, double (*f)(double, double)) {
-  table[Op::getOperationName()] = [f](Operation *, const std::vector<double> &x) { return f(x[0], x[1]); };
+  table[Op::getOperationName()] = [f](Operation *, const std::vector<Scalar> &x) {
+    return Scalar(f(narrow(x[0]), narrow(x[1])));
+  };
 }
 
-double compareFloats(Operation *op, const std::vector<double> &x) {
+Scalar compareFloats(Operation *op, const std::vector<Scalar> &x) {
   switch (cast<arith::CmpFOp>(op).getPredicate()) {
   case arith::CmpFPredicate::OGT:
     return x[0] > x[1];
@@ -43,7 +51,7 @@ double compareFloats(Operation *op, const std::vector<double> &x) {
   }
 }
 
-double compareIntegers(Operation *op, const std::vector<double> &x) {
+Scalar compareIntegers(Operation *op, const std::vector<Scalar> &x) {
   switch (cast<arith::CmpIOp>(op).getPredicate()) {
   case arith::CmpIPredicate::sgt:
     return x[0] > x[1];
@@ -62,12 +70,12 @@ double compareIntegers(Operation *op, const std::vector<double> &x) {
   }
 }
 
-double constantValue(Operation *op, const std::vector<double> &) {
+Scalar constantValue(Operation *op, const std::vector<Scalar> &) {
   Attribute value = cast<arith::ConstantOp>(op).getValue();
   if (auto number = dyn_cast<FloatAttr>(value))
     return number.getValueAsDouble();
   APInt bits = cast<IntegerAttr>(value).getValue();
-  return bits.getBitWidth() == 1 ? static_cast<double>(bits.getZExtValue()) : static_cast<double>(bits.getSExtValue());
+  return bits.getBitWidth() == 1 ? static_cast<Scalar>(bits.getZExtValue()) : static_cast<Scalar>(bits.getSExtValue());
 }
 
 double nanMax(double x, double y) {
@@ -80,21 +88,33 @@ double same(double x) {
   return x;
 }
 
+/// An operation on whole numbers, whose result wraps at the width of its type.
+template <typename Op> void addWhole(llvm::StringMap<Function> &table, uint64_t (*f)(uint64_t, uint64_t)) {
+  table[Op::getOperationName()] = [f](Operation *op, const std::vector<Scalar> &x) -> Scalar {
+    auto bits = [](Scalar value) { return static_cast<uint64_t>(static_cast<int64_t>(value)); };
+    Type type = op->getResult(0).getType();
+    unsigned unused = 64 - (type.isIndex() ? 64 : type.getIntOrFloatBitWidth());
+    uint64_t result = f(bits(x[0]), bits(x[1])) << unused;
+    return type.isInteger(1) ? Scalar(result != 0) : static_cast<Scalar>(static_cast<int64_t>(result) >> unused);
+  };
+}
+
 llvm::StringMap<Function> scalarFunctions() {
   llvm::StringMap<Function> t;
   addScalar<arith::AddFOp>(t, [](double x, double y) { return x + y; });
-  addScalar<arith::AddIOp>(t, [](double x, double y) { return x + y; });
+  addWhole<arith::AddIOp>(t, [](uint64_t x, uint64_t y) { return x + y; });
   addScalar<arith::SubFOp>(t, [](double x, double y) { return x - y; });
-  addScalar<arith::SubIOp>(t, [](double x, double y) { return x - y; });
+  addWhole<arith::SubIOp>(t, [](uint64_t x, uint64_t y) { return x - y; });
   addScalar<arith::MulFOp>(t, [](double x, double y) { return x * y; });
-  addScalar<arith::MulIOp>(t, [](double x, double y) { return x * y; });
+  addWhole<arith::MulIOp>(t, [](uint64_t x, uint64_t y) { return x * y; });
   addScalar<arith::DivFOp>(t, [](double x, double y) { return x / y; });
   addScalar<arith::RemFOp>(t, [](double x, double y) { return std::fmod(x, y); });
   addScalar<arith::RemSIOp>(t, [](double x, double y) { return std::fmod(x, y == 0 ? 1 : y); });
   addScalar<arith::FloorDivSIOp>(t, [](double x, double y) { return y == 0 ? 0 : std::floor(x / y); });
-  addScalar<arith::AndIOp>(t, [](double x, double y) { return double(x != 0 && y != 0); });
-  addScalar<arith::OrIOp>(t, [](double x, double y) { return double(x != 0 || y != 0); });
-  addScalar<arith::XOrIOp>(t, [](double x, double y) { return double((x != 0) != (y != 0)); });
+  addWhole<arith::AndIOp>(t, [](uint64_t x, uint64_t y) { return x & y; });
+  addWhole<arith::OrIOp>(t, [](uint64_t x, uint64_t y) { return x | y; });
+  addWhole<arith::XOrIOp>(t, [](uint64_t x, uint64_t y) { return x ^ y; });
+  addWhole<arith::ShRUIOp>(t, [](uint64_t x, uint64_t y) { return x >> y; });
   addScalar<arith::NegFOp>(t, [](double x) { return -x; });
   addScalar<arith::MaximumFOp>(t, nanMax);
   addScalar<arith::MinimumFOp>(t, nanMin);
@@ -129,7 +149,7 @@ llvm::StringMap<Function> scalarFunctions() {
   t[arith::CmpFOp::getOperationName()] = compareFloats;
   t[arith::CmpIOp::getOperationName()] = compareIntegers;
   t[arith::ConstantOp::getOperationName()] = constantValue;
-  t[arith::SelectOp::getOperationName()] = [](Operation *, const std::vector<double> &x) {
+  t[arith::SelectOp::getOperationName()] = [](Operation *, const std::vector<Scalar> &x) {
     return x[0] != 0 ? x[1] : x[2];
   };
   return t;
@@ -192,7 +212,7 @@ private:
       auto function = functions.find(inner.getName().getStringRef());
       if (function == functions.end())
         return inner.emitError("not known to the interpreter of lowerings");
-      std::vector<double> x;
+      std::vector<Scalar> x;
       for (Value operand : inner.getOperands())
         x.push_back(scalars.at(operand));
       scalars[inner.getResult(0)] = function->second(&inner, x);

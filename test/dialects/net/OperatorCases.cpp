@@ -505,6 +505,14 @@ static void addAdaptive(std::vector<OperatorCase> &cases) {
   add("adagrad", "ApplyAdagrad", {t, t, s, t}, "{weight_decay = 0.5, loss_scale = 2.0}", "(a b, a b, (), a b) -> (a b, a b)");
 }
 
+static void addRandom(std::vector<OperatorCase> &cases) {
+  cases.push_back({"dropout", "Dropout", {"4x6xf64"}, "", "4x6xf64", "(a b) -> (a b, a b)"});
+  cases.push_back({"dropout seeds", "Dropout", {"2x3x4xf64"}, "{keep_prob = 0.75, Seed0 = 3 : i64, Seed1 = 4 : i64}", "2x3x4xf64",
+                   "(a b c) -> (a b c, a b c)"});
+  cases.push_back({"dropout of a scalar", "Dropout", {"f64"}, "", "f64", "(()) -> ((), ())"});
+  cases.push_back({"random bits", "RandomBits", {"4x6xi64", "i64", "i64"}, "", "4x6xi64", "(a b, (), ()) -> (a b)"});
+}
+
 const std::vector<OperatorCase> &operatorCases() {
   static const std::vector<OperatorCase> all = [] {
     std::vector<OperatorCase> cases;
@@ -526,6 +534,7 @@ const std::vector<OperatorCase> &operatorCases() {
     addAttention(cases);
     addTraining(cases);
     addAdaptive(cases);
+    addRandom(cases);
     return cases;
   }();
   return all;
@@ -544,6 +553,7 @@ const std::map<std::string, std::string> &withoutGradient() {
       {"AvgPoolGrad", "backward helper: second derivatives are not built"},
       {"AdaptiveAvgPool2DGrad", "backward helper: second derivatives are not built"},
       {"Range", "constant"},
+      {"RandomBits", "its operands are whole numbers"},
       {"GatherGrad", "backward helper: second derivatives are not built"},
       {"GatherDGrad", "backward helper: second derivatives are not built"},
       {"ScaledDotProductAttentionGrad", "backward helper: second derivatives are not built"},

@@ -66,7 +66,7 @@ TEST(Operators, BringEveryPart) {
   for (const OperatorCase &theCase : operatorCases())
     cases.insert(theCase.op);
   std::vector<RegisteredOperationName> operators = registeredOperators(context.get());
-  EXPECT_EQ(operators.size(), 151u);
+  EXPECT_EQ(operators.size(), 153u);
   for (RegisteredOperationName name : operators) {
     std::string op = name.stripDialect().str();
     EXPECT_TRUE(name.hasInterface<InferTypeOpInterface>()) << op << " infers no types";
