@@ -25,9 +25,10 @@ static const std::vector<DimFactors> &leaderDims(Operation *op, const ShardingRu
 /// What the ranks of each piece need of a dimension of size `size`.
 static std::vector<Range> needsOf(HaloInterface op, unsigned operand, unsigned dim, int64_t leaderSize, int64_t pieces) {
   std::vector<Range> needs;
+  NeededIndices needed = op.neededIndices(operand, dim);
   for (int64_t piece = 0; piece < pieces; ++piece) {
     Range own = pieceOf(leaderSize, piece, pieces);
-    needs.push_back(own.size() == 0 ? Range{0, 0} : op.neededIndices(operand, dim, own));
+    needs.push_back(own.size() == 0 ? Range{0, 0} : needed(own));
   }
   return needs;
 }
@@ -72,11 +73,22 @@ static HaloWindows windowsOf(Operation *op, const ShardingRule &rule, unsigned o
   return windows;
 }
 
+/// Some dimension that has a halo is cut.
+static bool isCut(const ShardingRule &rule, unsigned operand, const Sharding &sharding) {
+  for (size_t dim = 0; dim < rule.operands[operand].size(); ++dim)
+    if (!sharding.dims[dim].empty() && haloFactor(rule, rule.operands[operand][dim]) >= 0)
+      return true;
+  return false;
+}
+
 std::vector<HaloWindows> halosOf(Operation *op, const std::vector<Sharding> &operands) {
+  return halosOf(op, cast<ShardingRuleInterface>(op).shardingRule(), operands);
+}
+
+std::vector<HaloWindows> halosOf(Operation *op, const ShardingRule &rule, const std::vector<Sharding> &operands) {
   std::vector<HaloWindows> all;
-  ShardingRule rule = cast<ShardingRuleInterface>(op).shardingRule();
   for (unsigned operand = 0; operand < operands.size(); ++operand) {
-    if (op->getOperand(operand) == cast<HaloInterface>(op).haloLeader())
+    if (op->getOperand(operand) == cast<HaloInterface>(op).haloLeader() || !isCut(rule, operand, operands[operand]))
       continue;
     HaloWindows windows = windowsOf(op, rule, operand, operands[operand]);
     if (llvm::any_of(windows.windowed, [](int64_t size) { return size != 0; }))
@@ -107,8 +119,7 @@ bool HaloWindows::fills() const {
 }
 
 /// Elements that the rank with certain pieces of the windowed dimensions receives; of the other dimensions it has the most.
-static int64_t receivedAt(const HaloWindows &windows, llvm::ArrayRef<int64_t> pieces) {
-  std::vector<int64_t> capacity = windows.sharding.capacity(windows.shape);
+static int64_t receivedAt(const HaloWindows &windows, llvm::ArrayRef<int64_t> capacity, llvm::ArrayRef<int64_t> pieces) {
   int64_t needed = 1, held = 1;
   for (size_t dim = 0; dim < windows.shape.size(); ++dim) {
     if (pieces[dim] < 0) {
@@ -130,12 +141,15 @@ static void countReceived(llvm::ArrayRef<HaloWindows> all, RegionExchange &excha
   size_t rank = all.front().shape.size();
   std::vector<int64_t> pieces(rank, -1), most(all.size(), 0);
   int64_t mostInAll = -1;
+  std::vector<std::vector<int64_t>> capacities;
+  for (const HaloWindows &windows : all)
+    capacities.push_back(windows.sharding.capacity(windows.shape));
   std::function<void(size_t)> visit = [&](size_t dim) {
     if (dim == rank) {
       std::vector<int64_t> received;
       int64_t sum = 0;
-      for (const HaloWindows &windows : all) {
-        received.push_back(receivedAt(windows, pieces));
+      for (auto [windows, capacity] : llvm::zip(all, capacities)) {
+        received.push_back(receivedAt(windows, capacity, pieces));
         sum += received.back();
       }
       if (sum > mostInAll) {

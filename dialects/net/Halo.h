@@ -26,7 +26,8 @@ struct HaloWindows {
   bool operator==(const HaloWindows &) const = default;
 };
 
-/// Of an operator with HaloInterface: the operands of which some rank needs more than it has.
+/// Of an operator with HaloInterface: the operands of which some rank needs more than it has. `rule` is the operator's.
+std::vector<HaloWindows> halosOf(mlir::Operation *op, const ShardingRule &rule, const std::vector<Sharding> &operands);
 std::vector<HaloWindows> halosOf(mlir::Operation *op, const std::vector<Sharding> &operands);
 
 /// The exchange that fills the windows; tensor i is that of windows[i], without its regions.

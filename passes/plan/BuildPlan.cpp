@@ -2,6 +2,7 @@
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetAttributes.h"
 #include "dialects/net/NetOps.h"
+#include "dialects/net/Recompute.h"
 #include "dialects/plan/PlanDialect.h"
 #include "passes/codegen/KernelLibrary.h"
 #include "passes/plan/ClusterFunction.h"
@@ -378,11 +379,11 @@ private:
     ExchangeTensors tensors;
     for (const net::HaloWindows &windows : all) {
       Value &input = inputs[windows.operand];
-      if (Value gathered = gatheredWindows(op->getOperand(windows.operand), windows)) {
-        input = gathered;
+      if (Value known = gatheredWindows(op, windows)) {
+        input = known;
         continue;
       }
-      Value target = declareWindows(op->getOperand(windows.operand), windows);
+      Value target = declareWindows(op, windows);
       tensors.add(input, target, numbersOf(windows.regions()), builder.getStringAttr(haloReason(op, forwardOf(op), windows)));
       input = target;
       missing.push_back(windows);
@@ -414,20 +415,22 @@ private:
     return {cast ? cast->getOperand(0) : value, cast ? value.getType() : Type()};
   }
 
-  Value gatheredWindows(Value operand, net::HaloWindows wanted) {
-    for (auto &[windows, buffer] : gathered[contentOf(operand)]) {
-      wanted.operand = windows.operand;
-      if (windows == wanted)
-        return buffer;
+  /// What an operator gathered that is computed again in the backward pass is not kept until then.
+  Value gatheredWindows(Operation *op, net::HaloWindows wanted) {
+    for (const GatheredWindows &known : gathered[contentOf(op->getOperand(wanted.operand))]) {
+      wanted.operand = known.windows.operand;
+      if (known.windows == wanted && (!net::isRecomputed(known.by) || net::getPhase(op) == net::getPhase(known.by)))
+        return known.buffer;
     }
     return {};
   }
 
-  Value declareWindows(Value operand, const net::HaloWindows &windows) {
+  Value declareWindows(Operation *op, const net::HaloWindows &windows) {
+    Value operand = op->getOperand(windows.operand);
     Type element = cast<RankedTensorType>(operand.getType()).getElementType();
     Type type = dist::withSharding(RankedTensorType::get(windows.windowShape, element), windows.sharding);
     Value buffer = declareBuffer(operand.getLoc(), type, (nameOf(operand) + ".windows").str(), plan_ir::BufferKind::activation);
-    gathered[contentOf(operand)].emplace_back(windows, buffer);
+    gathered[contentOf(operand)].push_back({windows, buffer, op});
     return buffer;
   }
 
@@ -747,8 +750,12 @@ private:
   OwningOpRef<ModuleOp> scratch; ///< holds cluster functions while they are compiled
   plan_ir::ProgramOp program;
   llvm::DenseMap<Value, Value> memory;
-  /// Windows of values, and their buffers.
-  llvm::DenseMap<std::pair<Value, Type>, std::vector<std::pair<net::HaloWindows, Value>>> gathered;
+  struct GatheredWindows {
+    net::HaloWindows windows;
+    Value buffer;
+    Operation *by;
+  };
+  llvm::DenseMap<std::pair<Value, Type>, std::vector<GatheredWindows>> gathered; ///< of values, see contentOf
   llvm::DenseMap<int64_t, Operation *> forwardById;
   Operation *lastStep = nullptr; ///< that was labelled last
   unsigned kernelCount = 0;

@@ -126,9 +126,12 @@ private:
         return {exchange.received(), net::exchangeUs(exchange, bytes, machine)};
       };
     if (isa<net::HaloInterface>(op))
-      entry.exchange = [op, bytes = elementBytesOf(op->getResult(0)),
+      entry.exchange = [op, rule = entry.facts.rule, bytes = elementBytesOf(op->getResult(0)),
                         machine = problem.machine](const Placement &placement) -> OwnExchange {
-        net::RegionExchange exchange = net::haloExchange(net::halosOf(op, placement.operands));
+        std::vector<net::HaloWindows> windows = net::halosOf(op, rule, placement.operands);
+        if (windows.empty())
+          return {};
+        net::RegionExchange exchange = net::haloExchange(windows);
         return {exchange.received(), net::exchangeUs(exchange, bytes, machine)};
       };
     problem.operators.push_back(std::move(entry));

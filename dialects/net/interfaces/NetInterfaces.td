@@ -155,10 +155,10 @@ def Net_HaloInterface : OpInterface<"HaloInterface"> {
     InterfaceMethod<"The leader: the result, or the operand over which a partial result sums.", "::mlir::Value", "haloLeader",
       (ins), /*methodBody=*/"", /*defaultImplementation=*/"return $_op->getResult(0);">,
     InterfaceMethod<[{
-        The indices of dimension `dim` of an operand that a rank needs which has `own`, not empty, of the leader's: the same
-        that the kernel derives, no index outside the dimension among them.
+        From the indices of the leader's dimension that a rank has, not none, to those of dimension `dim` of an operand that it
+        needs: the same that the kernel derives, no index outside the dimension among them.
       }],
-      "::msc::Range", "neededIndices", (ins "unsigned":$operand, "unsigned":$dim, "::msc::Range":$own)>,
+      "::msc::net::NeededIndices", "neededIndices", (ins "unsigned":$operand, "unsigned":$dim)>,
   ];
 }
 

@@ -93,6 +93,11 @@ static const Table &table() {
 
 } // namespace calls
 
+bool slidesWindows(const std::string &kernel) {
+  auto found = calls::table().find(kernel);
+  return found != calls::table().end() && found->second.takesWindows;
+}
+
 std::vector<std::string> kernelNames() {
   std::vector<std::string> names;
   for (const auto &[name, kernel] : calls::table())

@@ -73,6 +73,9 @@ CallSpec callOn(const PlanIndex &index, const plan::Call &call, int64_t rank);
 /// needs ...". Only for ranks on which some result has an element.
 Status checkCall(const CallSpec &spec);
 
+/// The kernel exists and slides windows over dimensions 2 and 3 of its tensors, which may be cut, or windows themselves.
+bool slidesWindows(const std::string &kernel);
+
 /// All kernels by name.
 std::vector<std::string> kernelNames();
 

@@ -410,7 +410,7 @@ std::vector<Tensor> withHalos(HaloInterface op, const ShardingRule &rule, const 
         continue;
       shape[dim] = operands[i].shape[dim];
       if (op->getOperand(i) != leader)
-        box[dim] = own[dim].size() == 0 ? msc::Range{0, 0} : op.neededIndices(i, dim, own[dim]);
+        box[dim] = own[dim].size() == 0 ? msc::Range{0, 0} : op.neededIndices(i, dim)(own[dim]);
     }
     Tensor &tensor = local.emplace_back(shape, isResult ? std::nan("") : 0);
     Box target = box;

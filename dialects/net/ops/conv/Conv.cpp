@@ -271,17 +271,26 @@ ShardingRule Conv2DBackpropFilterOp::shardingRule() {
 
 //===-- halos -------------------------------------------------------------===//
 
-Range Conv2DOp::neededIndices(unsigned, unsigned dim, Range own) {
-  return tensorsOf(*this).windows[dim - 2].under(own);
+/// Of x, for some elements of y.
+template <typename Conv> static NeededIndices underOutputs(Conv op, unsigned dim) {
+  return [window = tensorsOf(op).windows[dim - 2]](const Range &outputs) { return window.under(outputs); };
 }
-Range Conv2DTransposeOp::neededIndices(unsigned, unsigned dim, Range own) {
-  return tensorsOf(*this).windows[dim - 2].over(own);
+/// Of y, for some elements of x.
+template <typename Conv> static NeededIndices overInputs(Conv op, unsigned dim) {
+  return [window = tensorsOf(op).windows[dim - 2]](const Range &inputs) { return window.over(inputs); };
 }
-Range Conv2DBackpropInputOp::neededIndices(unsigned, unsigned dim, Range own) {
-  return tensorsOf(*this).windows[dim - 2].over(own);
+
+NeededIndices Conv2DOp::neededIndices(unsigned, unsigned dim) {
+  return underOutputs(*this, dim);
 }
-Range Conv2DBackpropFilterOp::neededIndices(unsigned, unsigned dim, Range own) {
-  return tensorsOf(*this).windows[dim - 2].under(own);
+NeededIndices Conv2DTransposeOp::neededIndices(unsigned, unsigned dim) {
+  return overInputs(*this, dim);
+}
+NeededIndices Conv2DBackpropInputOp::neededIndices(unsigned, unsigned dim) {
+  return overInputs(*this, dim);
+}
+NeededIndices Conv2DBackpropFilterOp::neededIndices(unsigned, unsigned dim) {
+  return underOutputs(*this, dim);
 }
 Value Conv2DBackpropFilterOp::haloLeader() {
   return getDout();

@@ -193,25 +193,42 @@ ShardingRule AdaptiveAvgPool2DGradOp::shardingRule() {
 
 //===-- halos -------------------------------------------------------------===//
 
-Range MaxPoolOp::neededIndices(unsigned, unsigned dim, Range own) {
-  return slidingWindows(*this, getX())[dim - 2].under(own);
+/// Of the images, for some windows.
+static NeededIndices underWindows(const PoolingSide &side) {
+  return [side](const Range &windows) { return side.under(windows); };
 }
-Range AvgPoolOp::neededIndices(unsigned, unsigned dim, Range own) {
-  return slidingWindows(*this, getX())[dim - 2].under(own);
+/// Of the windows, for some elements of the images.
+static NeededIndices overElements(const PoolingSide &side) {
+  return [side](const Range &elements) { return side.over(elements); };
 }
-Range MaxPoolGradOp::neededIndices(unsigned operand, unsigned dim, Range own) {
-  Window window = slidingWindows(*this, getX())[dim - 2];
-  Range dout = window.over(own);
-  return operand == 1 ? dout : window.under(dout); // of x, all among which the maximum was found
+template <typename Pool> static PoolingSide slidingSide(Pool op, Value large, unsigned dim) {
+  return PoolingSide(slidingWindows(op, large)[dim - 2], /*countPadding=*/false);
 }
-Range AvgPoolGradOp::neededIndices(unsigned, unsigned dim, Range own) {
-  return slidingWindows(*this, getOutput())[dim - 2].over(own);
+static PoolingSide adaptiveSide(Value large, Value small, unsigned dim) {
+  return PoolingSide(shapeOf(large)[dim], shapeOf(small)[dim]);
 }
-Range AdaptiveAvgPool2DOp::neededIndices(unsigned, unsigned dim, Range own) {
-  return PoolingSide(shapeOf(getX())[dim], shapeOf(getOutput())[dim]).under(own);
+
+NeededIndices MaxPoolOp::neededIndices(unsigned, unsigned dim) {
+  return underWindows(slidingSide(*this, getX(), dim));
 }
-Range AdaptiveAvgPool2DGradOp::neededIndices(unsigned, unsigned dim, Range own) {
-  return PoolingSide(shapeOf(getOutput())[dim], shapeOf(getDout())[dim]).over(own);
+NeededIndices AvgPoolOp::neededIndices(unsigned, unsigned dim) {
+  return underWindows(slidingSide(*this, getX(), dim));
+}
+/// Of x, all among which the maxima of those windows were found.
+NeededIndices MaxPoolGradOp::neededIndices(unsigned operand, unsigned dim) {
+  PoolingSide side = slidingSide(*this, getX(), dim);
+  if (operand == 1)
+    return overElements(side);
+  return [side](const Range &elements) { return side.under(side.over(elements)); };
+}
+NeededIndices AvgPoolGradOp::neededIndices(unsigned, unsigned dim) {
+  return overElements(slidingSide(*this, getOutput(), dim));
+}
+NeededIndices AdaptiveAvgPool2DOp::neededIndices(unsigned, unsigned dim) {
+  return underWindows(adaptiveSide(getX(), getOutput(), dim));
+}
+NeededIndices AdaptiveAvgPool2DGradOp::neededIndices(unsigned, unsigned dim) {
+  return overElements(adaptiveSide(getOutput(), getDout(), dim));
 }
 
 //===-- costs -------------------------------------------------------------===//
