@@ -40,6 +40,8 @@ include "dialects/net/ops/extremum/Extremum.td"
 include "dialects/net/ops/gather/Gather.td"
 include "dialects/net/ops/scan/Scan.td"
 include "dialects/net/ops/attention/Attention.td"
+include "dialects/net/ops/rotary/Rotary.td"
+include "dialects/net/ops/swiglu/Swiglu.td"
 include "dialects/net/ops/dropout/Dropout.td"
 include "dialects/net/ops/optimizer/Optimizer.td"
 

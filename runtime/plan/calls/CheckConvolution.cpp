@@ -134,10 +134,10 @@ Status checkFilter(const CallSpec &spec) {
 } // namespace
 
 void addConvolution(Table &table) {
-  table["Conv2D"] = {2, 1, checkForward, true};
-  table["Conv2DTranspose"] = {2, 1, checkInput, true};
-  table["Conv2DBackpropInput"] = {2, 1, checkInput, true};
-  table["Conv2DBackpropFilter"] = {2, 1, checkFilter, true};
+  table["Conv2D"] = {2, 1, checkForward, 0, true};
+  table["Conv2DTranspose"] = {2, 1, checkInput, 0, true};
+  table["Conv2DBackpropInput"] = {2, 1, checkInput, 0, true};
+  table["Conv2DBackpropFilter"] = {2, 1, checkFilter, 0, true};
 }
 
 } // namespace calls

@@ -139,12 +139,12 @@ Status checkMaxPoolGrad(const CallSpec &spec) {
 } // namespace
 
 void addPooling(Table &table) {
-  table["MaxPool"] = {1, 1, checkPool, true};
-  table["AvgPool"] = {1, 1, checkPool, true};
-  table["AdaptiveAvgPool2D"] = {1, 1, checkPool, true};
-  table["MaxPoolGrad"] = {2, 1, checkMaxPoolGrad, true};
-  table["AvgPoolGrad"] = {1, 1, checkPoolGrad, true};
-  table["AdaptiveAvgPool2DGrad"] = {1, 1, checkPoolGrad, true};
+  table["MaxPool"] = {1, 1, checkPool, 0, true};
+  table["AvgPool"] = {1, 1, checkPool, 0, true};
+  table["AdaptiveAvgPool2D"] = {1, 1, checkPool, 0, true};
+  table["MaxPoolGrad"] = {2, 1, checkMaxPoolGrad, 0, true};
+  table["AvgPoolGrad"] = {1, 1, checkPoolGrad, 0, true};
+  table["AdaptiveAvgPool2DGrad"] = {1, 1, checkPoolGrad, 0, true};
 }
 
 } // namespace calls
