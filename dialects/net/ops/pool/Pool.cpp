@@ -166,7 +166,8 @@ static ShardingRule adaptiveRule(Operation *op, Value large, Value small) {
     if (to[dim] != 1)
       continue;
     bool isSum = op->getResult(0) == small;
-    rule.factors[dim] = {.name = rule.factors[dim].name, .size = from[dim], .kind = isSum ? FactorKind::Reduction : FactorKind::PassThrough};
+    FactorKind kind = isSum ? FactorKind::Reduction : FactorKind::PassThrough;
+    rule.factors[dim] = {.name = rule.factors[dim].name, .size = from[dim], .kind = kind};
     (isSum ? rule.results : rule.operands)[0][dim] = {};
   }
   return rule;

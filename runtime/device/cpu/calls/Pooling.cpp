@@ -148,8 +148,8 @@ std::vector<Cover> coversOf(const PoolingSide &side, const Range &windows, const
   std::vector<Cover> covers;
   for (int64_t i = windows.begin; i < windows.end; ++i) {
     Range cover = side.cover(i);
-    int64_t begin = std::max(cover.begin, large.begin);
-    covers.push_back({i - small.begin, begin - large.begin, std::max(begin, std::min(cover.end, large.end)) - large.begin, side.counted(i)});
+    int64_t begin = std::max(cover.begin, large.begin), end = std::max(begin, std::min(cover.end, large.end));
+    covers.push_back({i - small.begin, begin - large.begin, end - large.begin, side.counted(i)});
   }
   return covers;
 }
