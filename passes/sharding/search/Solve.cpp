@@ -1,6 +1,7 @@
 // Exact solving: elimination, and where tables grow too large, branching with bounds from tables that are split.
 #include "passes/sharding/search/Descent.h"
 #include "passes/sharding/search/Elimination.h"
+#include "passes/sharding/search/Sweep.h"
 
 #include <algorithm>
 #include <memory>
@@ -17,19 +18,30 @@ struct Node {
   int32_t widest = 0;
 };
 struct WorstLast {
-  bool operator()(const Node &a, const Node &b) const { return std::tie(a.bound, a.number) > std::tie(b.bound, b.number); }
+  bool operator()(const Node &a, const Node &b) const {
+    return std::tie(a.bound, a.number) > std::tie(b.bound, b.number);
+  }
 };
 
 /// Best first: the node with the least bound is split by the options of its widest variable.
 class BranchAndBound {
 public:
-  BranchAndBound(const CostNetwork &network, const SolveLimits &limits) : network(network), limits(limits) {}
+  BranchAndBound(Workspace &workspace, const CostNetwork &network, const SolveLimits &limits)
+      : workspace(workspace), network(network), limits(limits) {}
 
   Solution run() {
     solution.cost = infinity;
     bool isExact = look(std::make_shared<Lowered>(lower(workspace, network)), limits.tableEntries);
-    if (!isExact)
-      search();
+    if (!isExact) {
+      offer(sweep(network).choice, false);
+      // With fewer options the same tables may fit.
+      const double firstBound = open.empty() ? solution.cost : open.top().bound;
+      open = {};
+      isExact = look(std::make_shared<Lowered>(withoutDominated(workspace, lower(workspace, network))),
+                     limits.tableEntries, firstBound);
+      if (!isExact)
+        search();
+    }
     solution.optimal = isExact || solution.bound >= solution.cost;
     if (solution.optimal)
       solution.bound = solution.cost;
@@ -46,7 +58,8 @@ private:
       unfinished = node.bound;
       for (int32_t option = 0; option < node.network->options[node.widest]; ++option) {
         ++solution.branches;
-        look(std::make_shared<Lowered>(restricted(workspace, *node.network, node.widest, {option})), entries, node.bound);
+        look(std::make_shared<Lowered>(restricted(workspace, *node.network, node.widest, {option})), entries,
+             node.bound);
         if (solution.operations >= limits.operations)
           return conclude(unfinished);
       }
@@ -94,9 +107,9 @@ private:
     }
   }
 
+  Workspace &workspace;
   const CostNetwork &network;
   const SolveLimits &limits;
-  Workspace workspace;
   Solution solution;
   std::priority_queue<Node, std::vector<Node>, WorstLast> open;
   double unfinished = 0;
@@ -106,7 +119,12 @@ private:
 } // namespace
 
 Solution solveExactly(const CostNetwork &network, const SolveLimits &limits) {
-  return BranchAndBound(network, limits).run();
+  Workspace workspace;
+  return solveExactly(workspace, network, limits);
+}
+
+Solution solveExactly(Workspace &workspace, const CostNetwork &network, const SolveLimits &limits) {
+  return BranchAndBound(workspace, network, limits).run();
 }
 
 std::vector<double> costsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits) {

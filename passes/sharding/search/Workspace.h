@@ -5,8 +5,8 @@
 
 namespace msc::search {
 
-/// Hands out numbers and remembers results by the content of what they were made from, so that the layers of an unrolled
-/// network cost as much as one.
+/// Hands out numbers and remembers results by the content of what they were made from, so that the layers of an
+/// unrolled network cost as much as one.
 class Workspace {
 public:
   Partitions partitions;
@@ -26,6 +26,15 @@ public:
   };
   std::unordered_map<Key, Factor, KeyHash> reductions;
 
+  /// What tables and shared costs of equal contents became, whatever their variables.
+  struct KnownTable {
+    std::vector<int32_t> dims;
+    std::vector<double> costs;
+    Factor factor;
+  };
+  std::unordered_multimap<uint64_t, KnownTable> knownTables;
+  std::unordered_multimap<uint64_t, std::pair<SharedCost, Factor>> knownShared;
+
 private:
   std::unordered_map<int64_t, std::shared_ptr<const Costs>> tables, equalities;
   int64_t nextId = 0;
@@ -41,10 +50,20 @@ struct Lowered {
   void toOrigin(Choice &choice) const;
 };
 
+/// See CostNetwork.h; what earlier networks have in common with this one is known.
+Solution solveExactly(Workspace &workspace, const CostNetwork &network, const SolveLimits &limits);
+
 Lowered lower(Workspace &workspace, const CostNetwork &network);
 
 /// The cost of one variable's options as a factor.
 Factor unary(Workspace &workspace, int32_t variable, const std::vector<double> &costs);
+
+/// The same factor with fewer options (ascending) of one of its variables.
+Factor restrictedAxis(Workspace &workspace, const Factor &factor, size_t axis, const std::vector<int32_t> &options);
+
+/// Without options that are never better than another one of their variable, whatever the others take. Of two that are
+/// always equal the lower one stays.
+Lowered withoutDominated(Workspace &workspace, Lowered network);
 
 /// Only these options (ascending) of a variable remain.
 Lowered restricted(Workspace &workspace, const Lowered &network, int32_t variable, const std::vector<int32_t> &options);
