@@ -3,7 +3,7 @@
 #include "dialects/net/ConfigFields.h"
 #include "dialects/net/Network.h"
 #include "dialects/net/Recompute.h"
-#include "dialects/net/RegionExchange.h"
+#include "dialects/net/Halo.h"
 #include "frontend/PrintValues.h"
 #include "frontend/Printer.h"
 #include "frontend/Types.h"
@@ -178,21 +178,24 @@ static std::string tupleText(ArrayRef<int64_t> numbers) {
   return text + ")";
 }
 
-/// The group among which an operator that copies regions exchanges elements.
+/// The group among which an operator that copies regions, or gathers windows, exchanges elements.
 void DumpPrinter::addExchange(Operation &op, std::vector<std::string> &attributes) {
   auto lower = dyn_cast<net::Lower>(op);
-  if (!rank || !lower || lower.loweringKind() != net::LoweringKind::Regions)
+  bool copies = lower && lower.loweringKind() == net::LoweringKind::Regions;
+  if (!rank || (!copies && !isa<net::HaloInterface>(op)))
     return;
   std::vector<msc::Sharding> operands, results;
   for (Value operand : op.getOperands())
     operands.push_back(dist::shardingOf(operand));
   for (Value result : op.getResults())
     results.push_back(dist::shardingOf(result));
-  net::RegionExchange exchange = net::regionExchange(net::regionCopyOf(&op), operands, results);
+  net::RegionExchange exchange = copies ? net::regionExchange(net::regionCopyOf(&op), operands, results)
+                                        : net::haloExchange(net::halosOf(&op, operands));
   if (!exchange.communicates())
     return;
   std::vector<int64_t> ranks = msc::groupOf(exchange.groupMatrix, exchange.groupAxes, *rank);
-  attributes.push_back("group: " + msc::groupName(ranks, operands.front().devices()));
+  // Convolutions have an attribute `group` of their own.
+  attributes.push_back((copies ? "group: " : "exchange_group: ") + msc::groupName(ranks, operands.front().devices()));
   attributes.push_back("rank_list: " + tupleText(ranks));
 }
 

@@ -113,6 +113,8 @@ defvar Net_NotGeneric = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowering
 defvar Net_Expanded = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind", "expand"]>;
 defvar Net_CopiesRegions = DeclareOpInterfaceMethods<Net_RegionsInterface, ["copyRegions"]>;
 defvar Net_CopiesAndFills = DeclareOpInterfaceMethods<Net_RegionsInterface, ["copyRegions", "fillValue"]>;
+defvar Net_Halo = DeclareOpInterfaceMethods<Net_HaloInterface>;
+defvar Net_HaloOfOperand = DeclareOpInterfaceMethods<Net_HaloInterface, ["haloLeader"]>;
 // A kernel of the runtime registered under the operator's name: runtime/plan/calls, runtime/device/cpu/calls.
 defvar Net_Library = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind"]>;
 defvar Net_InPlace = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg", "inPlaceResults"]>;

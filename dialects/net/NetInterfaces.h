@@ -9,6 +9,7 @@
 #include "mlir/IR/OpDefinition.h"
 #include "llvm/ADT/SmallBitVector.h"
 
+#include <functional>
 #include <optional>
 
 namespace msc::net {
@@ -58,6 +59,9 @@ template <typename Operator> class IsNorm : public mlir::OpTrait::TraitBase<Oper
 template <typename Operator> class IsLoss : public mlir::OpTrait::TraitBase<Operator, IsLoss> {};
 
 enum class LoweringKind { Generic, MatMul, View, Regions, Expanded, Library };
+
+/// From indices of one tensor's dimension to those of another's.
+using NeededIndices = std::function<msc::Range(const msc::Range &)>;
 
 enum class EpilogueKind {
   None,

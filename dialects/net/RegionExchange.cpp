@@ -13,8 +13,7 @@ int64_t RegionExchange::received() const {
   return sum;
 }
 
-/// Axes that cut a moved dimension of some operand, over a matrix that refines those of all operands.
-static void findGroup(const std::vector<bool> &moved, const std::vector<Sharding> &operands, RegionExchange &exchange) {
+void findExchangeGroup(const std::vector<bool> &moved, const std::vector<Sharding> &operands, RegionExchange &exchange) {
   std::vector<int64_t> matrix;
   for (const Sharding &operand : operands)
     if (auto refined = commonRefinement({&matrix, &operand.axes}))
@@ -33,7 +32,7 @@ static void findGroup(const std::vector<bool> &moved, const std::vector<Sharding
 RegionExchange regionExchange(const RegionCopy &copy, const std::vector<Sharding> &operands,
                               const std::vector<Sharding> &results) {
   RegionExchange exchange;
-  findGroup(copy.movedDimensions(), operands, exchange);
+  findExchangeGroup(copy.movedDimensions(), operands, exchange);
   for (unsigned result = 0; result < results.size(); ++result) {
     exchange.fills.push_back(!coverTarget(copy.regions[result], copy.results[result]));
     for (unsigned operand = 0; operand < operands.size(); ++operand) {

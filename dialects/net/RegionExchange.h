@@ -24,6 +24,9 @@ struct RegionExchange {
   int64_t received() const; ///< in all
 };
 
+/// Sets the group: axes that cut a moved dimension of some operand, over a matrix that refines those of all operands.
+void findExchangeGroup(const std::vector<bool> &moved, const std::vector<Sharding> &operands, RegionExchange &exchange);
+
 /// The shardings are of operands and results under one axis assignment.
 RegionExchange regionExchange(const RegionCopy &copy, const std::vector<Sharding> &operands,
                               const std::vector<Sharding> &results);

@@ -31,18 +31,17 @@ std::string listText(const ShardingRule &rule, const std::vector<std::vector<Dim
   return "(" + llvm::join(llvm::map_range(list, [&](const auto &dims) { return dimsText(rule, dims); }), ", ") + ")";
 }
 
-/// ", reduce k", ", max k", ", whole k", ", halo k", ", exchange k", ", k by 32"; nothing for PassThrough.
+/// ", reduce k", ", max k", ", whole k", ", halo k", ", exchange k", ", k by 32"; nothing for PassThrough. What is reduced
+/// with halos shows both.
 std::string kindText(const Factor &factor) {
   switch (factor.kind) {
   case FactorKind::PassThrough:
-    return "";
+    return factor.halo ? ", halo " + factor.name : "";
   case FactorKind::Reduction:
     return (factor.reduce == ReduceKind::Sum ? ", reduce " : std::string(", ") + reduceKindName(factor.reduce) + " ") +
-           factor.name;
+           factor.name + (factor.halo ? ", halo " + factor.name : "");
   case FactorKind::Replicated:
     return ", whole " + factor.name;
-  case FactorKind::Halo:
-    return ", halo " + factor.name;
   case FactorKind::Exchanged:
     return ", exchange " + factor.name;
   case FactorKind::Blocked:

@@ -18,7 +18,6 @@ enum class FactorKind {
   PassThrough, ///< cutting it cuts the result alike
   Reduction,   ///< cutting it leaves a partial result that has to be completed with `reduce`
   Replicated,  ///< cannot be cut: every rank needs it whole; `reason` says why
-  Halo,        ///< can be cut with exchange of neighbouring elements
   Exchanged,   ///< dimensions between which elements change the place, and which may differ in size: cutting it cuts all of
                ///< them, and elements move between ranks within the operator
   Blocked,     ///< can be cut only at multiples of `block` elements: pieces * block has to divide `size`
@@ -29,10 +28,12 @@ struct Factor {
   std::string name;                                ///< a letter or word, unique within the rule
   int64_t size = 1;                                ///< global size, >= 0; Blocked: in elements of the merged group,
                                                    ///< which may be more than a dimension that carries it has;
-                                                   ///< Exchanged: of the smallest dimension that carries it
+                                                   ///< Exchanged or `halo`: of the smallest dimension that carries it
   FactorKind kind = FactorKind::PassThrough;
   msc::ReduceKind reduce = msc::ReduceKind::Sum;   ///< Reduction only
   int64_t block = 1;                               ///< Blocked only
+  bool halo = false;                               ///< PassThrough, Reduction: dimensions that carry it may differ in size, and
+                                                   ///< ranks exchange what lies beyond their pieces (HaloInterface)
   std::string reason;                              ///< Replicated only
 };
 

@@ -2,6 +2,7 @@
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetAttributes.h"
 #include "dialects/net/NetOps.h"
+#include "dialects/net/Recompute.h"
 #include "dialects/plan/PlanDialect.h"
 #include "passes/codegen/KernelLibrary.h"
 #include "passes/plan/ClusterFunction.h"
@@ -131,13 +132,13 @@ private:
   // Buffers ----------------------------------------------------------------------------------------------------------
 
   Value declare(Value value, StringRef name, plan_ir::BufferKind kind, Value viewOf = {}) {
-    Location loc = value.getLoc();
-    auto buffer = builder.create<plan_ir::BufferOp>(loc, plan_ir::BufferType::get(builder.getContext()),
-                                                    builder.getStringAttr(name), TypeAttr::get(value.getType()),
-                                                    plan_ir::BufferKindAttr::get(builder.getContext(), kind),
-                                                    builder.getI64IntegerAttr(capacityBytes(value.getType())),
-                                                    IntegerAttr(), viewOf);
-    memory[value] = buffer.getMemory();
+    return memory[value] = declareBuffer(value.getLoc(), value.getType(), name, kind, viewOf);
+  }
+
+  Value declareBuffer(Location loc, Type type, StringRef name, plan_ir::BufferKind kind, Value viewOf = {}) {
+    auto buffer = builder.create<plan_ir::BufferOp>(loc, plan_ir::BufferType::get(builder.getContext()), builder.getStringAttr(name),
+                                                    TypeAttr::get(type), plan_ir::BufferKindAttr::get(builder.getContext(), kind),
+                                                    builder.getI64IntegerAttr(capacityBytes(type)), IntegerAttr(), viewOf);
     return buffer.getMemory();
   }
 
@@ -328,28 +329,109 @@ private:
   }
 
   void emitExchange(Operation *op, const net::RegionExchange &exchange) {
-    SmallVector<Value> sources, targets;
-    SmallVector<Attribute> regions, reasons, operators;
-    SmallVector<int64_t> bytes;
+    ExchangeTensors tensors;
     Operation *forward = forwardOf(op);
-    size_t elementBytes = static_cast<size_t>(net::elementBytes(op->getResult(0).getType()));
-    for (const net::RegionTensor &tensor : exchange.tensors) {
-      sources.push_back(memory[op->getOperand(tensor.operand)]);
-      targets.push_back(memory[op->getResult(tensor.result)]);
-      regions.push_back(numbersOf(tensor.ends.regions));
-      reasons.push_back(builder.getStringAttr(exchangeReason(op, forward, exchange, tensor)));
-      operators.push_back(builder.getStringAttr(net::getUserName(forward ? forward : op)));
-      bytes.push_back(tensor.received * static_cast<int64_t>(elementBytes));
+    for (const net::RegionTensor &tensor : exchange.tensors)
+      tensors.add(memory[op->getOperand(tensor.operand)], memory[op->getResult(tensor.result)], numbersOf(tensor.ends.regions),
+                  builder.getStringAttr(exchangeReason(op, forward, exchange, tensor)));
+    emitExchange(op, exchange, tensors, fillOf(op, llvm::is_contained(exchange.fills, true)));
+  }
+
+  /// Buffers of an exchange, with what is copied between them and why.
+  struct ExchangeTensors {
+    SmallVector<Value> sources, targets;
+    SmallVector<Attribute> regions, reasons;
+
+    void add(Value source, Value target, Attribute copied, Attribute reason) {
+      sources.push_back(source);
+      targets.push_back(target);
+      regions.push_back(copied);
+      reasons.push_back(reason);
     }
-    bool fills = llvm::is_contained(exchange.fills, true);
+  };
+
+  void emitExchange(Operation *op, const net::RegionExchange &exchange, const ExchangeTensors &tensors, FloatAttr fill) {
+    Operation *forward = forwardOf(op);
+    SmallVector<Attribute> operators(tensors.sources.size(), builder.getStringAttr(net::getUserName(forward ? forward : op)));
+    SmallVector<int64_t> bytes;
+    size_t elementBytes = static_cast<size_t>(net::elementBytes(op->getResult(0).getType()));
+    for (const net::RegionTensor &tensor : exchange.tensors)
+      bytes.push_back(tensor.received * static_cast<int64_t>(elementBytes));
     auto step = builder.create<plan_ir::CollectiveOp>(
-        op->getLoc(), builder.getStringAttr("Exchange"), sources, targets, builder.getDenseI64ArrayAttr(exchange.groupMatrix),
+        op->getLoc(), builder.getStringAttr("Exchange"), tensors.sources, tensors.targets, builder.getDenseI64ArrayAttr(exchange.groupMatrix),
         builder.getDenseI32ArrayAttr(exchange.groupAxes), builder.getI64IntegerAttr(0), builder.getBoolAttr(false),
-        builder.getArrayAttr(reasons), builder.getDenseI64ArrayAttr(bytes),
+        builder.getArrayAttr(tensors.reasons), builder.getDenseI64ArrayAttr(bytes),
         builder.getF64FloatAttr(net::exchangeUs(exchange, elementBytes, dist::machineOf(op))), builder.getArrayAttr(operators),
-        builder.getArrayAttr(regions), fillOf(op, fills));
+        builder.getArrayAttr(tensors.regions), fill);
     label(step, op);
     lastStep = nullptr; // its time is that of the exchange
+  }
+
+  //===-- halos -----------------------------------------------------------===//
+
+  /// Puts windows in the place of operands of which a rank needs more than it has; attribute `halo` tells the kernel. Windows
+  /// that an operator in front gathered (a convolution, for the gradient of its weights) are taken as they are.
+  DenseI64ArrayAttr emitHalos(Operation *op, MutableArrayRef<Value> inputs) {
+    std::vector<Sharding> shardings;
+    for (Value operand : op->getOperands())
+      shardings.push_back(dist::shardingOf(operand));
+    std::vector<net::HaloWindows> all = net::halosOf(op, shardings), missing;
+    ExchangeTensors tensors;
+    for (const net::HaloWindows &windows : all) {
+      Value &input = inputs[windows.operand];
+      if (Value known = gatheredWindows(op, windows)) {
+        input = known;
+        continue;
+      }
+      Value target = declareWindows(op, windows);
+      tensors.add(input, target, numbersOf(windows.regions()), builder.getStringAttr(haloReason(op, forwardOf(op), windows)));
+      input = target;
+      missing.push_back(windows);
+    }
+    net::RegionExchange exchange = net::haloExchange(missing);
+    if (!missing.empty())
+      emitExchange(op, exchange, tensors, llvm::is_contained(exchange.fills, true) ? builder.getF64FloatAttr(0) : FloatAttr());
+    return haloAttribute(op, all);
+  }
+
+  /// For every dimension of every operand its size where the kernel gets windows of it, else 0; null without any.
+  DenseI64ArrayAttr haloAttribute(Operation *op, ArrayRef<net::HaloWindows> all) {
+    if (all.empty())
+      return {};
+    SmallVector<int64_t> sizes;
+    for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+      auto windows = llvm::find_if(all, [&](const net::HaloWindows &w) { return w.operand == index; });
+      if (windows != all.end())
+        llvm::append_range(sizes, windows->windowed);
+      else
+        sizes.append(cast<RankedTensorType>(operand.getType()).getRank(), 0);
+    }
+    return builder.getDenseI64ArrayAttr(sizes);
+  }
+
+  /// What a value holds: operators that compute in f32 for narrow types cast the same value each for itself.
+  static std::pair<Value, Type> contentOf(Value value) {
+    auto cast = value.getDefiningOp<net::CastOp>();
+    return {cast ? cast->getOperand(0) : value, cast ? value.getType() : Type()};
+  }
+
+  /// What an operator gathered that is computed again in the backward pass is not kept until then.
+  Value gatheredWindows(Operation *op, net::HaloWindows wanted) {
+    for (const GatheredWindows &known : gathered[contentOf(op->getOperand(wanted.operand))]) {
+      wanted.operand = known.windows.operand;
+      if (known.windows == wanted && (!net::isRecomputed(known.by) || net::getPhase(op) == net::getPhase(known.by)))
+        return known.buffer;
+    }
+    return {};
+  }
+
+  Value declareWindows(Operation *op, const net::HaloWindows &windows) {
+    Value operand = op->getOperand(windows.operand);
+    Type element = cast<RankedTensorType>(operand.getType()).getElementType();
+    Type type = dist::withSharding(RankedTensorType::get(windows.windowShape, element), windows.sharding);
+    Value buffer = declareBuffer(operand.getLoc(), type, (nameOf(operand) + ".windows").str(), plan_ir::BufferKind::activation);
+    gathered[contentOf(operand)].push_back({windows, buffer, op});
+    return buffer;
   }
 
   /// The forward operator whose gradient an operator belongs to, or null.
@@ -413,9 +495,12 @@ private:
     SmallVector<Value> inputs, targets;
     for (Value operand : op->getOperands())
       inputs.push_back(memory[operand]);
+    NamedAttrList attributes;
+    if (isa<net::HaloInterface>(op))
+      if (DenseI64ArrayAttr halo = emitHalos(op, inputs))
+        attributes.set("halo", halo);
     for (Value result : op->getResults())
       targets.push_back(declare(result, nameOf(result), plan_ir::BufferKind::activation));
-    NamedAttrList attributes;
     for (const net::AttributeSpec &spec : cast<net::Operator>(op).attributeSpecs())
       if (Attribute value = op->getAttr(spec.name); value && !isa<TypeAttr>(value)) // types: the buffers tell
         attributes.set(spec.name, value);
@@ -665,6 +750,12 @@ private:
   OwningOpRef<ModuleOp> scratch; ///< holds cluster functions while they are compiled
   plan_ir::ProgramOp program;
   llvm::DenseMap<Value, Value> memory;
+  struct GatheredWindows {
+    net::HaloWindows windows;
+    Value buffer;
+    Operation *by;
+  };
+  llvm::DenseMap<std::pair<Value, Type>, std::vector<GatheredWindows>> gathered; ///< of values, see contentOf
   llvm::DenseMap<int64_t, Operation *> forwardById;
   Operation *lastStep = nullptr; ///< that was labelled last
   unsigned kernelCount = 0;

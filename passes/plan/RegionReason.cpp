@@ -32,32 +32,48 @@ static std::string named(Value value) {
 struct CutDimensions {
   std::string dims, pieces;
 };
-static CutDimensions cutDimensions(const net::RegionTensor &tensor, const std::vector<bool> &moved) {
+static CutDimensions cutDimensions(const Sharding &sharding, const std::vector<bool> &moved) {
   std::vector<std::string> dims, pieces;
   for (size_t dim = 0; dim < moved.size(); ++dim)
-    if (int64_t count = tensor.ends.source.pieces(dim); moved[dim] && count > 1) {
+    if (int64_t count = sharding.pieces(dim); moved[dim] && count > 1) {
       dims.push_back(std::to_string(dim));
       pieces.push_back(std::to_string(count));
     }
   return {(dims.size() == 1 ? "dimension " : "dimensions ") + llvm::join(dims, " and "), llvm::join(pieces, " and ")};
 }
 
+/// "Split 'parts'", "backward of 'parts'".
+static std::string whoMoves(Operation *op, Operation *forward) {
+  return forward ? "backward of '" + net::getUserName(forward).str() + "'"
+                 : net::getUserOp(op).str() + " '" + net::getUserName(op).str() + "'";
+}
+
+/// " of 'qkv', cut into 4 pieces".
+static std::string cutText(Value value, const CutDimensions &cut) {
+  std::string name = named(value);
+  return (name.empty() ? "" : " of " + name) + ", cut into " + cut.pieces + " pieces";
+}
+
 std::string exchangeReason(Operation *op, Operation *forward, const net::RegionExchange &exchange,
                            const net::RegionTensor &tensor) {
-  std::string who = forward ? "backward of '" + net::getUserName(forward).str() + "'"
-                            : net::getUserOp(op).str() + " '" + net::getUserName(op).str() + "'";
   std::vector<bool> moved = net::regionCopyOf(op).movedDimensions();
   const net::RegionTensor *shown = &tensor;
   for (const net::RegionTensor &other : exchange.tensors)
-    if (cutDimensions(*shown, moved).pieces.empty())
+    if (cutDimensions(shown->ends.source, moved).pieces.empty())
       shown = &other;
-  CutDimensions cut = cutDimensions(*shown, moved);
-  std::string value = named(op->getOperand(shown->operand));
-  std::string reason = who + " moves elements along " + cut.dims + (value.empty() ? "" : " of " + value) +
-                       ", cut into " + cut.pieces + " pieces";
+  CutDimensions cut = cutDimensions(shown->ends.source, moved);
+  std::string reason = whoMoves(op, forward) + " moves elements along " + cut.dims + cutText(op->getOperand(shown->operand), cut);
   if (!forward && isa<net::SplitOp, net::SplitVOp>(op) && isa_and_nonnull<net::MatMulOp>(makerOf(op->getOperand(0))))
     reason += "; a product for each part, with a weight of its own, would move nothing";
   return reason;
+}
+
+std::string haloReason(Operation *op, Operation *forward, const net::HaloWindows &windows) {
+  std::vector<bool> moved;
+  for (int64_t size : windows.windowed)
+    moved.push_back(size != 0);
+  CutDimensions cut = cutDimensions(windows.sharding, moved);
+  return whoMoves(op, forward) + " reaches over the boundaries of " + cut.dims + cutText(op->getOperand(windows.operand), cut);
 }
 
 } // namespace msc::passes

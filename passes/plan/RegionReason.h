@@ -1,7 +1,7 @@
 // Why an operator that copies regions communicates, in a sentence for people.
 #pragma once
 
-#include "dialects/net/RegionExchange.h"
+#include "dialects/net/Halo.h"
 
 #include "mlir/IR/Operation.h"
 
@@ -14,5 +14,9 @@ namespace msc::passes {
 /// `op` belongs to, or null.
 std::string exchangeReason(mlir::Operation *op, mlir::Operation *forward, const net::RegionExchange &exchange,
                            const net::RegionTensor &tensor);
+
+/// Why the windows of an operand are gathered: "Conv2D 'conv' reaches over the boundaries of dimension 2 of 'x', cut into 4
+/// pieces".
+std::string haloReason(mlir::Operation *op, mlir::Operation *forward, const net::HaloWindows &windows);
 
 } // namespace msc::passes

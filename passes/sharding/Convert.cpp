@@ -1,7 +1,7 @@
 #include "passes/sharding/Convert.h"
 
 #include "dialects/dist/DistDialect.h"
-#include "dialects/net/RegionExchange.h"
+#include "dialects/net/Halo.h"
 #include "dialects/net/Repeat.h"
 #include "passes/sharding/OutStrategy.h"
 
@@ -134,6 +134,15 @@ private:
       entry.exchange = [copy = net::regionCopyOf(op), bytes = elementBytesOf(op->getResult(0)),
                         machine = problem.machine](const Placement &placement) -> OwnExchange {
         net::RegionExchange exchange = net::regionExchange(copy, placement.operands, placement.results);
+        return {exchange.received(), net::exchangeUs(exchange, bytes, machine)};
+      };
+    if (isa<net::HaloInterface>(op))
+      entry.exchange = [op, rule = entry.facts.rule, bytes = elementBytesOf(op->getResult(0)),
+                        machine = problem.machine](const Placement &placement) -> OwnExchange {
+        std::vector<net::HaloWindows> windows = net::halosOf(op, rule, placement.operands);
+        if (windows.empty())
+          return {};
+        net::RegionExchange exchange = net::haloExchange(windows);
         return {exchange.received(), net::exchangeUs(exchange, bytes, machine)};
       };
     problem.operators.push_back(std::move(entry));

@@ -126,6 +126,23 @@ struct FirstUse {
   size_t dim = 0;
 };
 
+/// How to repair a cut that the operator does not take. One that is whole costs the movement of what arrives cut: the rest of
+/// the rank's part of the operand, with the other dimensions cut as the strategy says.
+std::string repairOf(const OperatorFacts &facts, const Strategy &strategy, size_t operand, size_t dim, int32_t factor) {
+  const Shape &shape = facts.operandShapes[operand];
+  const Factor &f = facts.rule.factors[factor];
+  if (f.halo)
+    return "use at most " + number(std::max<int64_t>(f.size, 1));
+  if (f.kind != FactorKind::Replicated)
+    return "write 1 there";
+  int64_t elements = shape[dim] - shape[dim] / strategy[operand][dim];
+  for (size_t other = 0; other < shape.size(); ++other)
+    if (other != dim)
+      elements *= (shape[other] + strategy[operand][other] - 1) / strategy[operand][other];
+  return "write 1 there; where '" + facts.operandNames[operand] + "' arrives cut, every rank then receives up to " + number(elements) +
+         " elements";
+}
+
 std::optional<StrategyError> takePieces(const OperatorFacts &facts, const Strategy &strategy, bool mayBeEmpty,
                                         Pieces &pieces) {
   std::vector<FirstUse> first(facts.rule.factors.size());
@@ -143,7 +160,7 @@ std::optional<StrategyError> takePieces(const OperatorFacts &facts, const Strate
         if (std::string reason = whyNotCut(facts, f, here[f], mayBeEmpty); !reason.empty())
           return StrategyError{"in_strategy cuts " + dimensionText(facts, i, dim) + " into " + number(here[f]) +
                                    ", but " + reason,
-                               "write 1 there", operand};
+                               repairOf(facts, strategy, i, dim, f), operand};
         if (first[f].pieces != 0 && first[f].pieces != here[f])
           return StrategyError{"in_strategy cuts dimensions of '" + facts.op +
                                    "' that belong together into different numbers of pieces (" +
@@ -167,8 +184,6 @@ std::string whyNotCut(const OperatorFacts &facts, size_t factor, int64_t pieces,
     return "";
   if (f.kind == FactorKind::Replicated)
     return "'" + facts.op + "' needs it whole" + (f.reason.empty() ? "" : ": " + f.reason);
-  if (f.kind == FactorKind::Halo)
-    return "'" + facts.op + "' needs neighbouring elements there, whose exchange this version does not have";
   if (f.kind == FactorKind::Blocked && !boundariesAreMultiples(f.size, pieces, f.block))
     return "the boundaries of " + number(pieces) + " pieces do not fall on multiples of " + number(f.block) +
            " elements, so they do not coincide on both sides of '" + facts.op + "'";

@@ -277,6 +277,21 @@ Status checkMatMul(const PlanIndex &index, const plan::Step &step) {
   return checkSameRange(index, step, matmul.bias() - 1, 0, result, ranks[2] - 1);
 }
 
+/// Every combination of pieces of dimensions 2 and 3: windows end where images do.
+void addWindowedRanks(const PlanIndex &index, const plan::Call &call, std::set<int64_t> &ranks) {
+  RankClasses classes(index.devices());
+  auto visit = [&](uint32_t buffer) {
+    Sharding sharding = index.sharding(buffer);
+    for (size_t dim = 0; dim < std::min<size_t>(2, sharding.dims.size()); ++dim)
+      sharding.dims[dim].clear();
+    classes.addPieces(sharding);
+  };
+  std::for_each(call.operands().begin(), call.operands().end(), visit);
+  std::for_each(call.results().begin(), call.results().end(), visit);
+  for (int64_t rank : classes.ranks())
+    ranks.insert(rank);
+}
+
 /// Ranks whose boxes tell whether the tensors of a call fit on all ranks. With equal pieces a box is linear in the digits
 /// of the rank: rank 0 and one step along every axis decide. Otherwise every rank may differ.
 std::set<int64_t> decidingRanks(const PlanIndex &index, const plan::Call &call) {
@@ -295,6 +310,8 @@ std::set<int64_t> decidingRanks(const PlanIndex &index, const plan::Call &call) 
   std::for_each(call.results().begin(), call.results().end(), visit);
   for (int64_t rank = 0; !even && rank < index.devices(); ++rank)
     ranks.insert(rank);
+  if (even && slidesWindows(call.kernel()))
+    addWindowedRanks(index, call, ranks);
   return ranks;
 }
 

@@ -42,6 +42,8 @@ void Coverage::add(const Case &test, const ReferenceStep &reference, const plan:
       overlapped += step.collective().asynchronous();
       continue;
     }
+    const auto &attributes = step.call().attributes();
+    windows += std::any_of(attributes.begin(), attributes.end(), [](const auto &attribute) { return attribute.name() == "halo"; });
     BodyAccess access = accessOf(step);
     access.reads.insert(access.reads.end(), step.reads().begin(), step.reads().end());
     linear += std::any_of(access.reads.begin(), access.reads.end(),
@@ -61,7 +63,7 @@ std::string Coverage::text() const {
   out << "cases: " << cases << " and " << withoutState << " without a smooth state, " << fewestNodes << " to " << mostNodes << " operators, " << configured
       << " strategies by the user\n";
   out << "uneven: " << uneven << " cases, " << empty << " with a rank without elements; " << buckets
-      << " buckets of gradients, " << linear << " steps on partial values, " << overlapped
+      << " buckets of gradients, " << windows << " kernels with halos, " << linear << " steps on partial values, " << overlapped
       << " collectives in flight\n";
   printCounts(out, "devices", devices);
   printCounts(out, "modes", modes);

@@ -23,6 +23,7 @@ public:
   int cases = 0, uneven = 0, empty = 0;    ///< `uneven`: a buffer with unequal pieces; `empty`: a rank without elements
   int buckets = 0;                         ///< collectives that move several gradients at once
   int linear = 0;                          ///< steps that compute with a value that is still partial
+  int windows = 0;                         ///< kernels on images that are cut in rows or columns, with halos
   int overlapped = 0;                      ///< collectives that are in flight while the rank computes
   int fewestNodes = 1 << 20, mostNodes = 0;
   int configured = 0;                      ///< operators with a strategy of the user

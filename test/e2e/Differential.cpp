@@ -63,17 +63,17 @@ private:
 } // namespace
 
 /// Writes the network where a person finds it again; the same path in every run of a seed.
-static std::string writeNetwork(const Case &test) {
+static std::string writeNetwork(const Case &test, const std::string &label) {
   std::filesystem::path folder = std::filesystem::temp_directory_path() / ("msc-differential-" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
-  std::string path = (folder / ("seed-" + std::to_string(test.seed) + ".mir")).string();
-  std::ofstream(path) << "# seed " << test.seed << ", " << test.devices << " devices\n" << test.text;
+  std::string path = (folder / (label + ".mir")).string();
+  std::ofstream(path) << "# " << label << ", " << test.devices << " devices\n" << test.text;
   return path;
 }
 
-static std::string describe(const Case &test, const std::string &problem) {
-  return "seed " + std::to_string(test.seed) + " (" + std::to_string(test.devices) + " devices, " + test.mode + ", " +
-         test.type + "): " + problem + "\nreproduce: differential_test --seed " + std::to_string(test.seed) + "\n" +
+static std::string describe(const Case &test, const std::string &label, const std::string &problem) {
+  std::string again = test.seed == 0 ? "" : "reproduce: differential_test --seed " + std::to_string(test.seed) + "\n";
+  return label + " (" + std::to_string(test.devices) + " devices, " + test.mode + ", " + test.type + "): " + problem + "\n" + again +
          test.text;
 }
 
@@ -83,9 +83,12 @@ Verdict runCase(uint64_t seed, Coverage &coverage, bool verbose) {
   Result<Case> made = makeCase(seed);
   if (!made)
     return {"seed " + std::to_string(seed) + ": " + made.error().message};
-  const Case &test = *made;
+  return checkCase(*made, "seed-" + std::to_string(seed), coverage, verbose);
+}
+
+Verdict checkCase(const Case &test, const std::string &label, Coverage &coverage, bool verbose) {
   if (verbose)
-    std::printf("# seed %lu, %ld devices, %s\n%s", seed, test.devices, test.mode.c_str(), test.text.c_str());
+    std::printf("# %s, %ld devices, %s\n%s", label.c_str(), test.devices, test.mode.c_str(), test.text.c_str());
   Result<ReferenceStep> reference = computeReference(test);
   if (!reference && reference.error().code == ExitCode::Failed) { // no derivative to compare with, e.g. Maximum(x, x)
     std::lock_guard lock(coverageMutex);
@@ -93,23 +96,23 @@ Verdict runCase(uint64_t seed, Coverage &coverage, bool verbose) {
     return {};
   }
   if (!reference)
-    return {describe(test, reference.error().message)};
+    return {describe(test, label, reference.error().message)};
   compiler::CompileOptions options;
-  options.input = writeNetwork(test);
+  options.input = writeNetwork(test, label);
   options.devices = test.devices;
   options.keep = reference->keep;
   Result<compiler::CompileOutcome> compiled = compiler::compile(options);
   if (!compiled)
-    return {describe(test, "does not compile: " + compiled.error().message)};
+    return {describe(test, label, "does not compile: " + compiled.error().message)};
   Result<StepResult> run = runStep(compiled->plan, reference->given);
   if (!run)
-    return {describe(test, "does not run: " + run.error().message)};
+    return {describe(test, label, "does not run: " + run.error().message)};
   Comparison comparison(toleranceOf(test.type), verbose);
   comparison.compare("output", run->outputs, reference->outputs, reference->noise);
   comparison.compare("parameter", run->parameters, reference->updated, reference->noise);
   Verdict verdict = comparison.verdict;
   if (!verdict.failure.empty())
-    verdict.failure = describe(test, "wrong numbers\n" + verdict.failure);
+    verdict.failure = describe(test, label, "wrong numbers\n" + verdict.failure);
   else
     std::filesystem::remove(options.input);
   std::lock_guard lock(coverageMutex);

@@ -12,6 +12,9 @@ struct Verdict {
   double worst = 0;    ///< largest error relative to the magnitude of its tensor
 };
 
+/// Runs a case that `label` names in what is said about it.
+Verdict checkCase(const Case &test, const std::string &label, Coverage &coverage, bool verbose = false);
+
 /// Runs the case of a seed. `verbose` prints the network and the error of each tensor.
 Verdict runCase(uint64_t seed, Coverage &coverage, bool verbose = false);
 

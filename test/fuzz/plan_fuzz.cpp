@@ -160,6 +160,11 @@ PlanBuilder everything() {
   builder.call("convolved", "Conv2D", {image, filter}, {convolved}, strides, 2);
   builder.call("back", "Conv2DBackpropInput", {convolved, filter}, {back}, strides, 2);
   builder.call("filters", "Conv2DBackpropFilter", {convolved, image}, {filters}, strides, 2);
+  // Windows of 4 of 10 rows for each rank.
+  uint32_t wide = builder.buffer("wide", {4, 1, 16, 6}, builder.cut(4, 2), plan::Buffer::CONSTANT);
+  uint32_t edges = builder.buffer("edges", {4, 4, 8, 5}, builder.cut(4, 2));
+  builder.constant("wide", wide, 0.5);
+  builder.call("edges", "Conv2D", {wide, filter}, {edges}, {{"halo", {0, 0, 10, 0, 0, 0, 0, 0}}}, 2);
   addLookups(builder, x, w);
   addAttention(builder);
   builder.input(image);

@@ -89,13 +89,18 @@ static Box adaptiveBox(const Index &at, const std::vector<int64_t> &small, const
   return box;
 }
 
+/// `x` may be a part of the images in a direction with one window: then the result is its share of the mean.
 static std::vector<Tensor> adaptivePool(AdaptiveAvgPool2DOp op, const Tensor &x) {
-  llvm::ArrayRef<int64_t> size = op.getOutputSize();
+  llvm::ArrayRef<int64_t> size = op.getOutputSize(), image = llvm::cast<mlir::RankedTensorType>(op.getX().getType()).getShape();
   Tensor y({x.shape[0], x.shape[1], size.front(), size.back()});
   forEachIndex(y.shape, [&](const Index &at) {
-    Tensor part = slice(x, adaptiveBox(at, y.shape, x.shape));
+    Box box = adaptiveBox(at, y.shape, {y.shape[0], y.shape[1], image[2], image[3]});
+    auto count = static_cast<double>(elementCount(box));
+    for (size_t d : {2, 3})
+      box[d].end = std::min(box[d].end, x.shape[d]);
+    Tensor part = slice(x, box);
     for (double value : part.values)
-      y.at(at) += value / static_cast<double>(part.values.size());
+      y.at(at) += value / count;
   });
   return {y};
 }

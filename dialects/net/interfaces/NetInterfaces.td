@@ -145,4 +145,22 @@ def Net_RegionsInterface : OpInterface<"RegionsInterface"> {
   ];
 }
 
+def Net_HaloInterface : OpInterface<"HaloInterface"> {
+  let cppNamespace = "::msc::net";
+  let description = [{
+    An operator whose windows reach over the boundaries of pieces: factors of its rule with `halo`. One of its tensors, the
+    leader, decides: a rank that has some indices of it needs certain indices of the operands that carry the same factor.
+    Those it gathers before the operator runs (Halo.h), or has already. A kernel takes such windows by its attribute `halo`.
+  }];
+  let methods = [
+    InterfaceMethod<"The leader: the result, or the operand over which a partial result sums.", "::mlir::Value", "haloLeader",
+      (ins), /*methodBody=*/"", /*defaultImplementation=*/"return $_op->getResult(0);">,
+    InterfaceMethod<[{
+        From the indices of the leader's dimension that a rank has, not none, to those of dimension `dim` of an operand that it
+        needs: the same that the kernel derives, no index outside the dimension among them.
+      }],
+      "::msc::net::NeededIndices", "neededIndices", (ins "unsigned":$operand, "unsigned":$dim)>,
+  ];
+}
+
 #endif // MSC_DIALECTS_NET_INTERFACES

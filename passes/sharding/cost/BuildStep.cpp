@@ -1,6 +1,6 @@
 #include "passes/sharding/cost/BuildStep.h"
 
-#include "dialects/net/RegionExchange.h"
+#include "dialects/net/Halo.h"
 #include "passes/partition/Linear.h"
 #include "passes/partition/Widen.h"
 #include "passes/sharding/Convert.h"
@@ -211,6 +211,17 @@ private:
     if (lower && lower.loweringKind() == net::LoweringKind::Regions)
       made.exchange = [copy = net::regionCopyOf(op), bytes = elementBytesOf(op->getResult(0)), machine = machine](const Placement &at) -> OwnExchange {
         net::RegionExchange exchange = net::regionExchange(copy, at.operands, at.results);
+        return {exchange.received(), net::exchangeUs(exchange, bytes, machine)};
+      };
+    // A gradient of weights takes the windows that the convolution gathered.
+    auto reaches = dyn_cast<net::HaloInterface>(op);
+    if (reaches && reaches.haloLeader() == op->getResult(0))
+      made.exchange = [op, rule = cast<net::ShardingRuleInterface>(op).shardingRule(), bytes = elementBytesOf(op->getResult(0)),
+                       machine = machine](const Placement &at) -> OwnExchange {
+        std::vector<net::HaloWindows> windows = net::halosOf(op, rule, at.operands);
+        if (windows.empty())
+          return {};
+        net::RegionExchange exchange = net::haloExchange(windows);
         return {exchange.received(), net::exchangeUs(exchange, bytes, machine)};
       };
   }

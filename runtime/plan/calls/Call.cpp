@@ -36,6 +36,15 @@ void CallAttributes::set(const std::string &name, std::vector<int64_t> ints) {
 
 void CallAttributes::setText(const std::string &name, const std::string &text) { values[name].set_text(text); }
 
+/// Attribute `halo`: for every dimension of every operand, one after the other, what CallTensor::windowed says.
+static void bindWindows(CallSpec &spec) {
+  std::vector<int64_t> sizes = spec.attributes.ints("halo");
+  auto next = sizes.begin();
+  for (CallTensor &operand : spec.operands)
+    for (size_t dim = 0; dim < operand.shape.size() && next != sizes.end(); ++dim)
+      operand.windowed.push_back(*next++);
+}
+
 CallSpec callOn(const PlanIndex &index, const plan::Call &call, int64_t rank) {
   CallSpec spec;
   spec.kernel = call.kernel();
@@ -47,6 +56,7 @@ CallSpec callOn(const PlanIndex &index, const plan::Call &call, int64_t rank) {
   bind(call.results(), spec.results);
   spec.attributes = CallAttributes(call);
   spec.tasks = call.tasks();
+  bindWindows(spec);
   return spec;
 }
 
@@ -54,6 +64,10 @@ namespace calls {
 
 bool sameCut(const CallTensor &a, size_t dimA, const CallTensor &b, size_t dimB) {
   return a.shape[dimA] == b.shape[dimB] && a.box[dimA] == b.box[dimB];
+}
+
+bool contains(const Range &outer, const Range &inner) {
+  return inner.size() == 0 || (outer.begin <= inner.begin && inner.end <= outer.end);
 }
 
 bool allFloats(const CallSpec &spec) {
@@ -79,6 +93,11 @@ static const Table &table() {
 
 } // namespace calls
 
+bool slidesWindows(const std::string &kernel) {
+  auto found = calls::table().find(kernel);
+  return found != calls::table().end() && found->second.takesWindows;
+}
+
 std::vector<std::string> kernelNames() {
   std::vector<std::string> names;
   for (const auto &[name, kernel] : calls::table())
@@ -94,6 +113,10 @@ Status checkCall(const CallSpec &spec) {
   if (found < least || found > least + kernel->second.optional || spec.results.size() != kernel->second.results)
     return calls::refuse("kernel '{}' takes {} operands and gives {} results, found {} and {}", spec.kernel,
                          least, kernel->second.results, found, spec.results.size());
+  for (const CallTensor &operand : spec.operands)
+    for (size_t dim = 0; dim < operand.windowed.size(); ++dim)
+      if (operand.windowed[dim] < 0 || (operand.isWindowed(dim) && (!kernel->second.takesWindows || dim < 2)))
+        return calls::refuse("kernel '{}' takes no windows of dimension {}", spec.kernel, dim);
   return kernel->second.check(spec);
 }
 

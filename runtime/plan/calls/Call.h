@@ -21,8 +21,18 @@ struct CallTensor {
   std::vector<int64_t> shape; ///< global
   Box box;                    ///< what this rank holds of it
   std::byte *data = nullptr;  ///< null while a plan is being checked
+  /// Per dimension: not 0 where the tensor is made of windows of a dimension of this size, one for each rank that cuts it. A
+  /// window begins with the first index that its rank needs. Empty: none is.
+  std::vector<int64_t> windowed = {};
 
   std::vector<int64_t> localShape() const { return sizes(box); }
+  /// The size of a dimension without windows.
+  int64_t size(size_t dim) const { return isWindowed(dim) ? windowed[dim] : shape[dim]; }
+  bool isWindowed(size_t dim) const { return dim < windowed.size() && windowed[dim] != 0; }
+  /// The indices that lie in memory on a rank that needs those of a range: its window, or its own part.
+  Range held(size_t dim, const Range &needed) const {
+    return isWindowed(dim) ? Range{needed.begin, needed.begin + box[dim].size()} : box[dim];
+  }
   /// The rank holds the dimension from end to end.
   bool isWhole(size_t dim) const { return box[dim] == Range{0, shape[dim]}; }
 };
@@ -63,6 +73,9 @@ CallSpec callOn(const PlanIndex &index, const plan::Call &call, int64_t rank);
 /// needs ...". Only for ranks on which some result has an element.
 Status checkCall(const CallSpec &spec);
 
+/// The kernel exists and slides windows over dimensions 2 and 3 of its tensors, which may be cut, or windows themselves.
+bool slidesWindows(const std::string &kernel);
+
 /// All kernels by name.
 std::vector<std::string> kernelNames();
 
@@ -73,6 +86,7 @@ struct Kernel {
   size_t operands = 1, results = 1;
   Status (*check)(const CallSpec &spec) = nullptr;
   size_t optional = 0;
+  bool takesWindows = false; ///< operands may hold windows of dimensions
 };
 using Table = std::map<std::string, Kernel>;
 
@@ -89,6 +103,8 @@ template <typename... Args> Error refuse(fmt::format_string<Args...> text, Args 
 }
 /// Dimension `dimA` of `a` and `dimB` of `b` have the same size, and the rank holds the same part of both.
 bool sameCut(const CallTensor &a, size_t dimA, const CallTensor &b, size_t dimB);
+/// `inner` is empty or lies in `outer`.
+bool contains(const Range &outer, const Range &inner);
 /// f16, bf16, f32 or f64, the same for all tensors.
 bool allFloats(const CallSpec &spec);
 

@@ -6,22 +6,60 @@
 
 namespace msc {
 
-std::optional<std::array<Window, 2>> poolingWindows(const CallAttributes &attributes, int64_t rows, int64_t columns,
-                                                    std::string &why) {
+Range PoolingSide::cover(int64_t i) const { return under({i, i + 1}); }
+
+int64_t PoolingSide::counted(int64_t i) const {
+  int64_t begin = window.under(i, 0), end = std::min(begin + window.kernel, window.input + window.after);
+  return std::max<int64_t>(1, countPadding ? end - begin : cover(i).size());
+}
+
+/// What [begin, end) of `from` equal parts of a whole touch of its `to` equal parts.
+static Range touched(const Range &parts, int64_t from, int64_t to) {
+  int64_t begin = parts.begin * to / from;
+  return {begin, parts.size() == 0 ? begin : (parts.end * to + from - 1) / from};
+}
+
+Range PoolingSide::under(const Range &windows) const {
+  return isAdaptive ? touched(windows, small(), large()) : window.under(windows);
+}
+
+Range PoolingSide::over(const Range &elements) const {
+  return isAdaptive ? touched(elements, large(), small()) : window.over(elements);
+}
+
+static std::optional<std::array<PoolingSide, 2>> adaptiveSides(const std::array<int64_t, 2> &large, const std::array<int64_t, 2> &small,
+                                                               std::string &why) {
+  constexpr int64_t largest = int64_t{1} << 20; // products of two fit 64 bits
+  for (size_t d : {0, 1})
+    if (std::min(large[d], small[d]) < 1 || std::max(large[d], small[d]) > largest)
+      why = fmt::format("dimension {} has size {}", d + 2, large[d]);
+  if (!why.empty())
+    return std::nullopt;
+  return std::array{PoolingSide(large[0], small[0]), PoolingSide(large[1], small[1])};
+}
+
+std::optional<std::array<PoolingSide, 2>> poolingSides(const CallSpec &spec, int64_t rows, int64_t columns, int64_t smallRows,
+                                                       int64_t smallColumns, std::string &why) {
+  if (spec.kernel.rfind("Adaptive", 0) == 0)
+    return adaptiveSides({rows, columns}, {smallRows, smallColumns}, why);
   WindowAttributes windows;
-  windows.kernel = attributes.ints("kernel_size");
-  windows.stride = attributes.ints("strides");
+  windows.kernel = spec.attributes.ints("kernel_size");
+  windows.stride = spec.attributes.ints("strides");
   windows.strideName = "strides";
-  windows.padMode = attributes.text("pad_mode", "valid");
-  if (std::vector<int64_t> pad = attributes.ints("pad"); !pad.empty())
+  windows.padMode = spec.attributes.text("pad_mode", "valid");
+  if (std::vector<int64_t> pad = spec.attributes.ints("pad"); !pad.empty())
     windows.pad = pad;
-  return windowsOver(windows, rows, columns, why);
+  auto over = windowsOver(windows, rows, columns, why);
+  if (!over)
+    return std::nullopt;
+  bool countPadding = spec.attributes.flag("count_include_pad");
+  return std::array{PoolingSide((*over)[0], countPadding), PoolingSide((*over)[1], countPadding)};
 }
 
 namespace calls {
 namespace {
 
-/// Both are images with the same batch and channels, whole in rows and columns.
+/// Both are images with the same batch and channels.
 Status checkImages(const CallSpec &spec, const CallTensor &large, const CallTensor &small) {
   if (!allFloats(spec))
     return refuse("{} takes tensors of one float type", spec.kernel);
@@ -29,62 +67,84 @@ Status checkImages(const CallSpec &spec, const CallTensor &large, const CallTens
     return refuse("{} takes tensors of 4 dimensions", spec.kernel);
   if (!sameCut(large, 0, small, 0) || !sameCut(large, 1, small, 1))
     return refuse("{}: batch or channels differ between its tensors", spec.kernel);
-  for (size_t dim : {2, 3})
-    if (!small.isWhole(dim) || !large.isWhole(dim))
-      return refuse("{} takes dimension {} whole on every rank", spec.kernel, dim);
   return {};
 }
 
-/// `small` holds one element per window over `large`.
-Status checkWindows(const CallSpec &spec, const CallTensor &large, const CallTensor &small) {
+Error lacking(const CallSpec &spec, size_t dim) {
+  return refuse("{}: the rank lacks indices of dimension {} that its windows reach", spec.kernel, dim);
+}
+
+/// Sides over `large` whose number of windows `small` has.
+Result<std::array<PoolingSide, 2>> checkedSides(const CallSpec &spec, const CallTensor &large, const CallTensor &small) {
   if (Status status = checkImages(spec, large, small); !status)
-    return status;
+    return status.error();
   std::string why;
-  auto windows = poolingWindows(spec.attributes, large.shape[2], large.shape[3], why);
-  if (!windows)
+  auto sides = poolingSides(spec, large.size(2), large.size(3), small.size(2), small.size(3), why);
+  if (!sides)
     return refuse("{}: {}", spec.kernel, why);
   for (size_t dim : {2, 3})
-    if (small.shape[dim] != (*windows)[dim - 2].output)
-      return refuse("{}: dimension {} has {} windows, found {}", spec.kernel, dim, (*windows)[dim - 2].output, small.shape[dim]);
+    if (small.size(dim) != (*sides)[dim - 2].small())
+      return refuse("{}: dimension {} has {} windows, found {}", spec.kernel, dim, (*sides)[dim - 2].small(), small.size(dim));
+  return *sides;
+}
+
+/// (x) -> y: a rank has all that its windows cover. A single window may be cut: every rank has a part of it.
+Status checkPool(const CallSpec &spec) {
+  const CallTensor &large = spec.operands[0], &small = spec.results[0];
+  auto sides = checkedSides(spec, large, small);
+  if (!sides)
+    return sides.error();
+  for (size_t dim : {2, 3}) {
+    Range needed = (*sides)[dim - 2].under(small.box[dim]);
+    bool isPart = spec.kernel == "AdaptiveAvgPool2D" && small.shape[dim] == 1 && !large.isWindowed(dim);
+    if (!isPart && !contains(large.held(dim, needed), needed))
+      return lacking(spec, dim);
+  }
   return {};
 }
 
-Status checkPool(const CallSpec &spec) { return checkWindows(spec, spec.operands[0], spec.results[0]); }
+/// (.., dy) -> dx: a rank has the gradients of all windows over its part.
+Status checkPoolGrad(const CallSpec &spec) {
+  const CallTensor &large = spec.results[0], &small = spec.operands.back();
+  auto sides = checkedSides(spec, large, small);
+  if (!sides)
+    return sides.error();
+  for (size_t dim : {2, 3}) {
+    Range needed = (*sides)[dim - 2].over(large.box[dim]);
+    if (!contains(small.held(dim, needed), needed))
+      return lacking(spec, dim);
+  }
+  return {};
+}
 
-/// (dy) -> dx.
-Status checkAvgPoolGrad(const CallSpec &spec) { return checkWindows(spec, spec.results[0], spec.operands[0]); }
-
-/// (x, dy) -> dx.
+/// (x, dy) -> dx: a rank has all that those windows cover, too.
 Status checkMaxPoolGrad(const CallSpec &spec) {
-  if (spec.operands[0].shape != spec.results[0].shape || spec.operands[0].box != spec.results[0].box)
+  const CallTensor &x = spec.operands[0], &dx = spec.results[0];
+  if (x.shape.size() != 4 || dx.shape.size() != 4)
+    return refuse("{} takes tensors of 4 dimensions", spec.kernel);
+  if (!sameCut(x, 0, dx, 0) || !sameCut(x, 1, dx, 1) || x.size(2) != dx.shape[2] || x.size(3) != dx.shape[3])
     return refuse("{}: the gradient has another shape than the input", spec.kernel);
-  return checkWindows(spec, spec.results[0], spec.operands[1]);
+  auto sides = checkedSides(spec, dx, spec.operands[1]);
+  if (!sides)
+    return sides.error();
+  for (size_t dim : {2, 3}) {
+    const PoolingSide &side = (*sides)[dim - 2];
+    Range needed = side.under(side.over(dx.box[dim]));
+    if (!contains(x.held(dim, needed), needed))
+      return lacking(spec, dim);
+  }
+  return checkPoolGrad(spec);
 }
-
-/// Windows of any sizes: all that matters is that there are elements to cover.
-Status checkAdaptive(const CallSpec &spec, const CallTensor &large, const CallTensor &small) {
-  if (Status status = checkImages(spec, large, small); !status)
-    return status;
-  constexpr int64_t largest = int64_t{1} << 20; // products of two fit 64 bits
-  for (size_t dim : {2, 3})
-    if (large.shape[dim] < 1 || std::max(large.shape[dim], small.shape[dim]) > largest)
-      return refuse("{}: dimension {} has size {}", spec.kernel, dim, large.shape[dim]);
-  return {};
-}
-
-Status checkAdaptivePool(const CallSpec &spec) { return checkAdaptive(spec, spec.operands[0], spec.results[0]); }
-
-Status checkAdaptivePoolGrad(const CallSpec &spec) { return checkAdaptive(spec, spec.results[0], spec.operands[0]); }
 
 } // namespace
 
 void addPooling(Table &table) {
-  table["MaxPool"] = {1, 1, checkPool};
-  table["AvgPool"] = {1, 1, checkPool};
-  table["MaxPoolGrad"] = {2, 1, checkMaxPoolGrad};
-  table["AdaptiveAvgPool2D"] = {1, 1, checkAdaptivePool};
-  table["AdaptiveAvgPool2DGrad"] = {1, 1, checkAdaptivePoolGrad};
-  table["AvgPoolGrad"] = {1, 1, checkAvgPoolGrad};
+  table["MaxPool"] = {1, 1, checkPool, 0, true};
+  table["AvgPool"] = {1, 1, checkPool, 0, true};
+  table["AdaptiveAvgPool2D"] = {1, 1, checkPool, 0, true};
+  table["MaxPoolGrad"] = {2, 1, checkMaxPoolGrad, 0, true};
+  table["AvgPoolGrad"] = {1, 1, checkPoolGrad, 0, true};
+  table["AdaptiveAvgPool2DGrad"] = {1, 1, checkPoolGrad, 0, true};
 }
 
 } // namespace calls

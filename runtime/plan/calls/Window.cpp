@@ -20,6 +20,22 @@ int64_t Window::last(int64_t i) const {
   return std::clamp<int64_t>(ceilOf(input + before - i * stride, dilation), 0, kernel);
 }
 
+/// The part of [begin, end) within [0, size); empty where nothing is left.
+static Range within(int64_t begin, int64_t end, int64_t size) {
+  begin = std::clamp<int64_t>(begin, 0, size);
+  return {begin, std::clamp<int64_t>(end, begin, size)};
+}
+
+Range Window::under(const Range &outputs) const {
+  int64_t begin = under(outputs.begin, 0);
+  return within(begin, outputs.size() == 0 ? begin : under(outputs.end - 1, kernel - 1) + 1, input);
+}
+
+Range Window::over(const Range &inputs) const {
+  int64_t begin = ceilOf(inputs.begin + before - (kernel - 1) * dilation, stride);
+  return within(begin, inputs.size() == 0 ? begin : ceilOf(inputs.end + before, stride), output);
+}
+
 std::optional<std::array<int64_t, 2>> bothDirections(const std::vector<int64_t> &attribute) {
   switch (attribute.size()) {
   case 1: return {{attribute[0], attribute[0]}};

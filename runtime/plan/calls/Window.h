@@ -2,6 +2,8 @@
 // compiler and in the runtime.
 #pragma once
 
+#include "runtime/plan/Sharding.h"
+
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -32,6 +34,10 @@ struct Window {
   int64_t last(int64_t i) const;
   /// The input under position t.
   int64_t under(int64_t i, int64_t t) const { return i * stride - before + t * dilation; }
+  /// From the first input that any of the outputs reaches to the last one, padding left out.
+  Range under(const Range &outputs) const;
+  /// The outputs whose windows reach over any of the inputs, holes of a dilated kernel not minded.
+  Range over(const Range &inputs) const;
 };
 
 /// (rows, columns) of an attribute; none unless it has one, two, or four numbers that begin with 1, 1.

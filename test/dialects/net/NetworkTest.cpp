@@ -17,7 +17,7 @@ namespace {
 TEST(ShardingRule, PrintsEveryKindOfFactor) {
   ShardingRule rule;
   rule.add({.name = "n", .size = 4});
-  rule.add({.name = "h", .size = 8, .kind = FactorKind::Halo});
+  rule.add({.name = "h", .size = 8, .halo = true});
   rule.add({.name = "c", .size = 8, .kind = FactorKind::Replicated, .reason = "no"});
   rule.add({.name = "m", .size = 8, .kind = FactorKind::Reduction, .reduce = ReduceKind::Max});
   rule.add({.name = "d", .size = 64, .kind = FactorKind::Blocked, .block = 16});

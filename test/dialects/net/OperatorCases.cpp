@@ -280,7 +280,7 @@ static void addExpanded(std::vector<OperatorCase> &cases) {
 static void addPooling(std::vector<OperatorCase> &cases) {
   auto add = [&](const char *op, std::vector<const char *> operands, const char *attributes, const char *result,
                  const char *rule) { cases.push_back({op, op, operands, attributes, result, rule}); };
-  const char *rule = "(n c h w) -> (n c i j), whole h, whole w, whole i, whole j";
+  const char *rule = "(n c h w) -> (n c h w), halo h, halo w";
   for (const char *op : {"MaxPool", "AvgPool"}) {
     add(op, {"2x3x4x6xf64"}, "{kernel_size = array<i64: 2>, strides = array<i64: 2>}", "2x3x2x3xf64", rule);
     add(op, {"2x1x5x4xf64"}, "{kernel_size = array<i64: 3, 2>, strides = array<i64: 2, 1>, pad_mode = \"same\"}", "2x1x3x4xf64", rule);
@@ -290,49 +290,62 @@ static void addPooling(std::vector<OperatorCase> &cases) {
   add("AvgPool", {"1x2x5x5xf64"},
       "{kernel_size = array<i64: 3>, pad_mode = \"pad\", pad = array<i64: 1>, count_include_pad = true}", "1x2x5x5xf64", rule);
   add("MaxPoolGrad", {"2x3x4x6xf64", "2x3x2x3xf64"}, "{kernel_size = array<i64: 2>, strides = array<i64: 2>}", "2x3x4x6xf64",
-      "(n c h w, n c i j) -> (n c h w), whole h, whole w, whole i, whole j");
+      "(n c h w, n c h w) -> (n c h w), halo h, halo w");
   add("AvgPoolGrad", {"2x3x2x3xf64"},
       "{input_size = array<i64: 2, 3, 4, 6>, kernel_size = array<i64: 2>, strides = array<i64: 2>}", "2x3x4x6xf64",
-      "(n c i j) -> (n c h w), whole h, whole w, whole i, whole j");
+      rule);
+  add("MaxPool", {"2x3x9x7xf64"}, "{kernel_size = array<i64: 3>, strides = array<i64: 2>}", "2x3x4x3xf64", rule);
+  add("MaxPoolGrad", {"2x1x9x7xf64", "2x1x5x4xf64"},
+      "{kernel_size = array<i64: 3>, strides = array<i64: 2>, pad_mode = \"same\"}", "2x1x9x7xf64",
+      "(n c h w, n c h w) -> (n c h w), halo h, halo w");
   add("AdaptiveAvgPool2D", {"2x3x5x4xf64"}, "{output_size = array<i64: 2, 3>}", "2x3x2x3xf64", rule);
-  add("AdaptiveAvgPool2D", {"2x3x5x4xf64"}, "{output_size = array<i64: 1>}", "2x3x1x1xf64", rule);
-  add("AdaptiveAvgPool2DGrad", {"2x3x2x3xf64"}, "{input_size = array<i64: 2, 3, 5, 4>}", "2x3x5x4xf64",
-      "(n c i j) -> (n c h w), whole h, whole w, whole i, whole j");
+  add("AdaptiveAvgPool2D", {"2x3x5x4xf64"}, "{output_size = array<i64: 1>}", "2x3x1x1xf64", "(n c h w) -> (n c 1 1), reduce h, reduce w");
+  add("AdaptiveAvgPool2D", {"2x3x5x4xf64"}, "{output_size = array<i64: 1, 4>}", "2x3x1x4xf64", "(n c h w) -> (n c 1 w), reduce h");
+  add("AdaptiveAvgPool2DGrad", {"2x3x2x3xf64"}, "{input_size = array<i64: 2, 3, 5, 4>}", "2x3x5x4xf64", rule);
+  add("AdaptiveAvgPool2DGrad", {"2x3x1x1xf64"}, "{input_size = array<i64: 2, 3, 5, 4>}", "2x3x5x4xf64", "(n c 1 1) -> (n c h w)");
 }
 
 static void addConvolutions(std::vector<OperatorCase> &cases) {
   auto add = [&](const char *op, std::vector<const char *> operands, const char *attributes, const char *result,
                  const char *rule) { cases.push_back({op, op, operands, attributes, result, rule}); };
-  const char *whole = ", whole h, whole w, whole s, whole t, whole i, whole j";
+  const char *whole = ", halo h, halo w, whole s, whole t", *kernel = ", whole s, whole t";
   static std::vector<std::unique_ptr<std::string>> texts; // lives as long as the table
   auto rule = [&](std::string text, const char *more = "") {
     texts.push_back(std::make_unique<std::string>(text + more));
     return texts.back()->c_str();
   };
-  const char *forward = rule("(n c h w, o c s t) -> (n o i j), reduce c", whole);
+  const char *forward = rule("(n c h w, o c s t) -> (n o h w), reduce c", whole);
   add("Conv2D", {"2x3x5x6xf64", "4x3x3x2xf64"}, "", "2x4x3x5xf64", forward);
   add("Conv2D", {"2x2x5x6xf64", "3x2x3x3xf64"}, "{pad_mode = \"same\", stride = array<i64: 2>}", "2x3x3x3xf64", forward);
   add("Conv2D", {"1x2x6x5xf64", "2x2x2x3xf64"},
       "{pad_mode = \"pad\", pad = array<i64: 1, 0, 2, 1>, stride = array<i64: 2, 1>, dilation = array<i64: 2, 1>, mode = 1, out_channel = 2}",
       "1x2x3x6xf64", forward);
   add("Conv2D", {"2x3x4x4xf64", "3x1x3x3xf64"}, "{pad_mode = \"same\", group = 3}", "2x3x4x4xf64",
-      rule("(n c h w, c 1 s t) -> (n c i j)", whole));
+      rule("(n c h w, c 1 s t) -> (n c h w)", whole));
   add("Conv2D", {"2x4x4x3xf64", "6x2x2x2xf64"}, "{group = 2, kernel_size = array<i64: 2>}", "2x6x3x2xf64",
-      rule("(n g h w, g c s t) -> (n g i j), g by 6, whole c", whole));
-  add("Conv2D", {"1x2x4x3xf64", "4x1x2x2xf64"}, "{group = 2}", "1x4x3x2xf64", rule("(n g h w, g 1 s t) -> (n g i j), g by 2", whole));
-  const char *backward = rule("(n o i j, o c s t) -> (n c h w)", ", whole h, whole w, reduce o, whole s, whole t, whole i, whole j");
+      rule("(n g h w, g c s t) -> (n g h w), g by 6, whole c", whole));
+  add("Conv2D", {"1x2x4x3xf64", "4x1x2x2xf64"}, "{group = 2}", "1x4x3x2xf64", rule("(n g h w, g 1 s t) -> (n g h w), g by 2", whole));
+  add("Conv2D", {"2x3x5x4xf64", "2x3x1x1xf64"}, "", "2x2x5x4xf64", rule("(n c h w, o c s t) -> (n o h w), reduce c", kernel));
+  add("Conv2D", {"1x2x9x7xf64", "2x2x1x1xf64"}, "{stride = array<i64: 2>}", "1x2x5x4xf64", forward);
+  add("Conv2D", {"1x1x9x11xf64", "2x1x3x2xf64"}, "{stride = array<i64: 1, 3>, dilation = array<i64: 3, 2>, pad_mode = \"same\"}",
+      "1x2x9x4xf64", forward);
+  const char *backward = rule("(n o h w, o c s t) -> (n c h w)", ", halo h, halo w, reduce o, whole s, whole t");
   add("Conv2DBackpropInput", {"2x4x3x5xf64", "4x3x3x2xf64"}, "{input_size = array<i64: 2, 3, 5, 6>}", "2x3x5x6xf64", backward);
   add("Conv2DBackpropInput", {"2x6x3x2xf64", "6x2x2x2xf64"}, "{input_size = array<i64: 2, 4, 4, 3>, group = 2}", "2x4x4x3xf64",
-      rule("(n g i j, g c s t) -> (n g h w), g by 6, whole c", whole));
+      rule("(n g h w, g c s t) -> (n g h w), g by 6, whole c", whole));
+  add("Conv2DBackpropInput", {"1x2x4x4xf64", "2x1x1x2xf64"}, "{input_size = array<i64: 1, 1, 10, 9>, stride = array<i64: 3, 2>}",
+      "1x1x10x9xf64", backward);
   add("Conv2DTranspose", {"2x4x3x5xf64", "4x3x3x2xf64"}, "{stride = array<i64: 2>}", "2x3x7x10xf64", backward);
   add("Conv2DTranspose", {"1x2x3x2xf64", "2x3x3x3xf64"}, "{stride = array<i64: 2>, pad_mode = \"same\"}", "1x3x6x4xf64", backward);
   add("Conv2DTranspose", {"1x2x3x2xf64", "2x1x3x3xf64"},
       "{group = 2, stride = array<i64: 2>, pad_mode = \"pad\", pad = array<i64: 1>, input_size = array<i64: 1, 2, 6, 4>}", "1x2x6x4xf64",
-      rule("(n c i j, c 1 s t) -> (n c h w)", whole));
+      rule("(n c h w, c 1 s t) -> (n c h w)", whole));
   add("Conv2DBackpropFilter", {"2x4x3x5xf64", "2x3x5x6xf64"}, "{filter_size = array<i64: 4, 3, 3, 2>}", "4x3x3x2xf64",
-      rule("(n o i j, n c h w) -> (o c s t), reduce n", whole));
+      rule("(n o h w, n c h w) -> (o c s t), reduce n, reduce h, halo h, reduce w, halo w", kernel));
+  add("Conv2DBackpropFilter", {"1x2x5x4xf64", "1x2x9x7xf64"}, "{filter_size = array<i64: 2, 2, 3, 3>, stride = array<i64: 2>, pad_mode = \"same\"}",
+      "2x2x3x3xf64", rule("(n o h w, n c h w) -> (o c s t), reduce n, reduce h, halo h, reduce w, halo w", kernel));
   add("Conv2DBackpropFilter", {"2x6x3x2xf64", "2x4x4x3xf64"}, "{filter_size = array<i64: 6, 2, 2, 2>, group = 2}", "6x2x2x2xf64",
-      rule("(n g i j, n g h w) -> (g c s t), reduce n, g by 6, whole c", whole));
+      rule("(n g h w, n g h w) -> (g c s t), reduce n, g by 6, whole c, reduce h, halo h, reduce w, halo w", kernel));
 }
 
 static void addBatchNorm(std::vector<OperatorCase> &cases) {

@@ -148,7 +148,7 @@ TEST(Operators, HaveSoundRules) {
           continue;
         }
         const Factor &factor = rule.factors[dims[dim][0]];
-        if (factor.kind == FactorKind::Exchanged)
+        if (factor.kind == FactorKind::Exchanged || factor.halo)
           EXPECT_LE(factor.size, shape[dim]) << labelOf(theCase);
         else if (factor.kind != FactorKind::Blocked)
           EXPECT_EQ(factor.size, shape[dim]) << labelOf(theCase);
@@ -395,6 +395,44 @@ double combined(ReduceKind kind, double a, double b) {
   }
 }
 
+/// What a rank has of the operands when it has gathered what it needs: the other rows and columns are NaN. Where the leader is
+/// an operand, a partial result is wanted, and what the rank does not sum over is zero.
+std::vector<Tensor> withHalos(HaloInterface op, const ShardingRule &rule, const Assignment &assignment,
+                              const std::vector<Tensor> &operands, int64_t rank) {
+  std::vector<Tensor> local;
+  Value leader = op.haloLeader();
+  bool isResult = leader == op->getResult(0);
+  unsigned leading = isResult ? 0 : llvm::find(op->getOperands(), leader) - op->operand_begin();
+  std::vector<int64_t> leaderShape = shapeOfType(leader.getType());
+  Box own = (isResult ? resultSharding(rule, assignment, 0) : operandSharding(rule, assignment, leading)).localBox(leaderShape, rank);
+  for (unsigned i = 0; i < operands.size(); ++i) {
+    Box box = operandSharding(rule, assignment, i).localBox(operands[i].shape, rank);
+    std::vector<int64_t> shape = sizes(box);
+    for (unsigned dim = 2; dim < 4; ++dim) {
+      if (rule.operands[i][dim].empty() || !rule.factors[rule.operands[i][dim][0]].halo)
+        continue;
+      shape[dim] = operands[i].shape[dim];
+      if (op->getOperand(i) != leader)
+        box[dim] = own[dim].size() == 0 ? msc::Range{0, 0} : op.neededIndices(i, dim)(own[dim]);
+    }
+    Tensor &tensor = local.emplace_back(shape, isResult ? std::nan("") : 0);
+    Box target = box;
+    for (size_t dim = 0; dim < target.size(); ++dim)
+      if (shape[dim] != operands[i].shape[dim])
+        target[dim] = {0, shape[dim]};
+    paste(tensor, target, slice(operands[i], box));
+  }
+  return local;
+}
+
+/// The rank's part of images that were computed with all rows and columns.
+Tensor ownRows(const Tensor &image, const Box &box) {
+  Box part;
+  for (size_t dim = 0; dim < box.size(); ++dim)
+    part.push_back(image.shape[dim] == box[dim].size() ? msc::Range{0, box[dim].size()} : box[dim]);
+  return slice(image, part);
+}
+
 /// Runs an operator on the shards of `assignment` and puts the results together.
 std::vector<Tensor> runSharded(const reference::Interpreter &interpreter, Operation *op, const ShardingRule &rule,
                                const Assignment &assignment, const std::vector<Tensor> &operands,
@@ -413,7 +451,12 @@ std::vector<Tensor> runSharded(const reference::Interpreter &interpreter, Operat
       local.push_back(slice(operands[i], operandSharding(rule, assignment, i).localBox(operands[i].shape, rank)));
     for (size_t i = 0; i < whole.size(); ++i)
       shapes.push_back(resultSharding(rule, assignment, i).localShape(whole[i].shape, rank));
-    std::vector<Tensor> parts = lowered(interpreter, op, local, shapes);
+    std::vector<Tensor> parts;
+    if (auto reaches = dyn_cast<HaloInterface>(op))
+      parts = {ownRows(interpreter.evaluate(op, withHalos(reaches, rule, assignment, operands, rank))[0],
+                       resultSharding(rule, assignment, 0).localBox(whole[0].shape, rank))};
+    else
+      parts = lowered(interpreter, op, local, shapes);
     for (size_t i = 0; i < whole.size(); ++i) {
       msc::Sharding sharding = resultSharding(rule, assignment, i);
       Box box = sharding.localBox(whole[i].shape, rank);

@@ -65,7 +65,7 @@ TEST(StrategyCheck, FactorThatCannotBeCut) {
   EXPECT_EQ(error.text,
             "in_strategy cuts dimension 1 of 'x' into 2, but 'Softmax' needs it whole: every element of a row "
             "depends on the whole row");
-  EXPECT_EQ(error.help, "write 1 there");
+  EXPECT_EQ(error.help, "write 1 there; where 'x' arrives cut, every rank then receives up to 20 elements");
 }
 
 TEST(StrategyCheck, ReshapeBoundaries) {

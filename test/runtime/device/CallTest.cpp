@@ -173,6 +173,42 @@ TEST(Calls, ConvolutionsInNarrowTypesSumInF32) {
     EXPECT_NEAR(static_cast<float>(found[i]), expected[i], 0.01 * std::max(1.0, std::fabs(expected[i]))) << i;
 }
 
+/// The rows [begin, end) of every plane.
+Whole<float> rowsOf(const Whole<float> &images, Range rows) {
+  Whole<float> part({images.shape[0], images.shape[1], rows.size(), images.shape[3]});
+  int64_t columns = images.shape[3], planes = images.shape[0] * images.shape[1];
+  for (int64_t plane = 0; plane < planes; ++plane)
+    for (int64_t i = 0; i < rows.size() * columns; ++i)
+      part.elements[plane * rows.size() * columns + i] = images.elements[(plane * images.shape[2] + rows.begin) * columns + i];
+  return part;
+}
+
+TEST(Calls, WindowsOfRowsGiveTheRowsOfTheWhole) {
+  // 9 rows, windows of 3 with padding: output rows 3 and 4 of 5 reach rows 5 to 8; in memory lie two more, which nobody reads.
+  ConvolutionCase c{{2, 3, 9, 8}, {4, 3, 3, 3}, {2}, {1}, {0}, "same"};
+  ConvolutionTensors<float> tensors(c);
+  Whole<float> whole(tensors.y.shape);
+  whole.elements = tensors.compute("Conv2D", plan::F32, 1, 1);
+  Whole<float> window({2, 3, 6, 8}), part({2, 4, 2, 4}), known = rowsOf(tensors.x, {5, 9});
+  std::fill(window.elements.begin(), window.elements.end(), NAN);
+  for (int64_t plane = 0; plane < 6; ++plane)
+    std::copy_n(known.elements.begin() + plane * 32, 32, window.elements.begin() + plane * 48);
+  CallTensor x = window.tensor(plan::F32), y = part.tensor(plan::F32);
+  x.shape[2] = 18; // three ranks
+  x.box[2] = {12, 18};
+  x.windowed = {0, 0, 9, 0};
+  y.shape[2] = 5;
+  y.box[2] = {3, 5};
+  CallSpec spec{"Conv2D", {x, tensors.w.tensor(plan::F32)}, {y}, tensors.attributes, 2};
+  Status status = runCall(spec, 1);
+  ASSERT_TRUE(status) << status.error().message;
+  Whole<float> expected = rowsOf(whole, {3, 5});
+  for (size_t i = 0; i < expected.elements.size(); ++i)
+    EXPECT_NEAR(part.elements[i], expected.elements[i], 1e-5 * std::fabs(expected.elements[i]) + 1e-5) << i;
+  spec.operands[0].box[2] = {12, 15};
+  EXPECT_EQ(runCall(spec, 1).error().message, "Conv2D: the rank lacks indices of dimension 2 that its windows reach");
+}
+
 TEST(Calls, EveryKernelOfTheTableIsOnTheDevice) {
   for (const std::string &kernel : kernelNames())
     EXPECT_TRUE(device::calls::table().count(kernel)) << kernel;
@@ -197,7 +233,10 @@ TEST(Calls, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(changed([](auto &s) { s.operands[0].type = plan::F64; }), "MaxPool takes tensors of one float type");
   EXPECT_EQ(changed([&](auto &s) { s.results = {wide.tensor(plan::F32)}; }), "MaxPool: dimension 3 has 3 windows, found 4");
   EXPECT_EQ(changed([](auto &s) { s.operands[0].box[0].end = 1; }), "MaxPool: batch or channels differ between its tensors");
-  EXPECT_EQ(changed([](auto &s) { s.operands[0].box[2].end = 4; }), "MaxPool takes dimension 2 whole on every rank");
+  EXPECT_EQ(changed([](auto &s) { s.operands[0].box[2].end = 4; }), "MaxPool: the rank lacks indices of dimension 2 that its windows reach");
+  EXPECT_EQ(changed([](auto &s) { s.operands[0].windowed = {0, 0, 9, 0}; }), "MaxPool: dimension 2 has 5 windows, found 3");
+  EXPECT_EQ(changed([](auto &s) { s.operands[0].windowed = {2, 0, 0, 0}; }), "kernel 'MaxPool' takes no windows of dimension 0");
+  EXPECT_EQ(changed([](auto &s) { s.operands[0].windowed = {0, 0, -1, 0}; }), "kernel 'MaxPool' takes no windows of dimension 2");
   EXPECT_EQ(changed([](auto &s) { s.attributes.set("strides", {0}); }), "MaxPool: 'strides' (0, 0) is outside 1 to 1048576");
   EXPECT_EQ(changed([](auto &s) { s.attributes.set("kernel_size", {7, 7, 7}); }),
             "MaxPool: 'kernel_size' is one number, (rows, columns) or (1, 1, rows, columns)");

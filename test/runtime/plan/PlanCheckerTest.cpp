@@ -434,6 +434,30 @@ TEST(PlanChecker, CallsThatDoNotFitAreRefused) {
   expect(whole, ": MaxPool: batch or channels differ between its tensors");
 }
 
+/// A kernel of one row with stride 3 over 8 rows on 4 ranks: outputs take rows 0, 3, 6 and, from the padding, 9.
+PlanBuilder strided(const std::vector<int64_t> &rows, const std::vector<int64_t> &halo) {
+  PlanBuilder builder(4, plan::Program::PREDICT);
+  uint32_t x = builder.buffer("x", {1, 1, rows[0], 4}, builder.cut(4, 2), plan::Buffer::INPUT);
+  uint32_t w = builder.buffer("w", {1, 1, 1, 1}, builder.cut(4, -1), plan::Buffer::INPUT);
+  uint32_t y = builder.buffer("y", {1, 1, 4, 4}, builder.cut(4, 2));
+  builder.input(x);
+  builder.input(w);
+  builder.call("conv", "Conv2D", {x, w}, {y}, {{"stride", {3, 1}}, {"pad", {0, 2, 0, 0}}, {"halo", halo}});
+  plan::Call::Attribute *mode = builder.variant->mutable_steps(0)->mutable_call()->add_attributes();
+  mode->set_name("pad_mode");
+  mode->set_text("pad");
+  builder.output(y);
+  return builder;
+}
+
+TEST(PlanChecker, WindowsThatReachBeyondAPieceAreRefused) {
+  // Rank 2 has rows 4 and 5 alone; no other rank lacks a row.
+  EXPECT_EQ(whyRefused(strided({8}, {}).plan),
+            "step 'conv' (net.mir:4): Conv2D: the rank lacks indices of dimension 2 that its windows reach");
+  EXPECT_EQ(whyRefused(strided({4}, {0, 0, 8, 0}).plan), "") << "a window of one row for each";
+  EXPECT_EQ(whyRefused(strided({4}, {0, 0, 0, 9}).plan), "step 'conv' (net.mir:4): Conv2D: dimension 2 has 2 windows, found 4");
+}
+
 TEST(PlanChecker, ManyDevicesAreCheckedQuickly) {
   PlanBuilder large(1 << 16, plan::Program::PREDICT);
   Sharding rows{{256, 256}, {{0, 1}, {}}, {}}, columns{{256, 256}, {{0}, {1}}, {}};

@@ -21,6 +21,16 @@ template <typename Conv> static WindowAttributes attributesOf(Conv op, Sizes fil
   return attributes;
 }
 
+/// What would fit: weights for these channels and groups, or the number of groups for these weights.
+static std::string channelRepair(int64_t channels, int64_t group, Sizes filter) {
+  if (group < 1 || channels % group != 0 || filter[0] % group != 0)
+    return "'group' divides the channels of the input and of the output: " + std::to_string(channels) + " and " + std::to_string(filter[0]);
+  std::string repair = "weights of " + shapeText({filter[0], channels / group, filter[2], filter[3]}) + " fit";
+  if (int64_t groups = filter[1] > 0 ? channels / filter[1] : 0; groups > 1 && channels % filter[1] == 0 && filter[0] % groups == 0)
+    repair += "; so does 'group: " + std::to_string(groups) + "'";
+  return repair;
+}
+
 /// Attributes that repeat what the weights say, and groups of channels that fit them (C4, C5).
 template <typename Adaptor>
 static LogicalResult checkFilter(const Inference &at, Adaptor op, Sizes filter, int64_t channels) {
@@ -30,13 +40,16 @@ static LogicalResult checkFilter(const Inference &at, Adaptor op, Sizes filter, 
                     ", but only 1, the cross correlation, exists");
   if (group < 1 || filter[0] % group != 0 || channels != filter[1] * group)
     return at.error("'" + at.opName + "': " + Twine(channels) + " channels in " + Twine(group) +
-                    (group == 1 ? " group" : " groups") + " do not fit weights of " + shapeText(filter));
+                        (group == 1 ? " group" : " groups") + " do not fit weights of " + shapeText(filter),
+                    {}, channelRepair(channels, group, filter));
   if (auto out = op.getOutChannel(); out && static_cast<int64_t>(*out) != filter[0])
-    return at.error("'out_channel' of '" + at.opName + "' is " + Twine(static_cast<int64_t>(*out)) + ", the weights have " + Twine(filter[0]));
+    return at.error("'out_channel' of '" + at.opName + "' is " + Twine(static_cast<int64_t>(*out)) + ", the weights have " + Twine(filter[0]),
+                    {}, "leave out 'out_channel', or write " + Twine(filter[0]));
   if (auto size = op.getKernelSize()) {
     auto both = bothDirections({size->begin(), size->end()});
     if (!both || (*both)[0] != filter[2] || (*both)[1] != filter[3])
-      return at.error("'kernel_size' of '" + at.opName + "' is another than that of the weights, " + shapeText(filter.drop_front(2)));
+      return at.error("'kernel_size' of '" + at.opName + "' is another than that of the weights, " + shapeText(filter.drop_front(2)), {},
+                      "leave out 'kernel_size'");
   }
   return success();
 }
@@ -179,44 +192,63 @@ namespace {
 struct Tensors {
   Value x, w, y;
   int64_t group;
+  std::array<Window, 2> windows; ///< over x, one per element of y
 };
 
 } // namespace
 
-/// Factors in MindSpore's order: those of the input, then of the weights; then those of the output alone.
+/// Verified, so that the windows fit.
+template <typename Conv> static Tensors tensorsOf(Conv op, Value x, Value w, Value y) {
+  std::string why;
+  std::vector<int64_t> image = shapeOf(x);
+  return {x, w, y, static_cast<int64_t>(op.getGroup()), *windowsOver(attributesOf(op, shapeOf(w)), image[2], image[3], why)};
+}
+static Tensors tensorsOf(Conv2DOp op) { return tensorsOf(op, op.getX(), op.getW(), op.getOutput()); }
+static Tensors tensorsOf(Conv2DTransposeOp op) { return tensorsOf(op, op.getOutput(), op.getW(), op.getX()); }
+static Tensors tensorsOf(Conv2DBackpropInputOp op) { return tensorsOf(op, op.getOutput(), op.getW(), op.getDout()); }
+static Tensors tensorsOf(Conv2DBackpropFilterOp op) { return tensorsOf(op, op.getX(), op.getOutput(), op.getDout()); }
+
+/// The factors of channels: of x, of the weights in and out, of y.
+struct ChannelFactors {
+  DimFactors x, in, out, y;
+};
+
+/// Channels in groups: depthwise they belong together one by one, else whole groups do.
+static ChannelFactors addGroups(ShardingRule &rule, int64_t group, Sizes x, Sizes w, Sizes y) {
+  if (x[1] == group && y[1] == group) {
+    int32_t c = rule.add({.name = "c", .size = x[1]});
+    return {{c}, {}, {c}, {c}};
+  }
+  int64_t block = w[1] * (w[0] / group);
+  int32_t g = rule.add({.name = "g", .size = group * block, .kind = FactorKind::Blocked, .block = block});
+  if (w[1] == 1)
+    return {{g}, {}, {g}, {g}};
+  int32_t c = rule.add({.name = "c", .size = w[1], .kind = FactorKind::Replicated, .reason = "the channels of a group stay together"});
+  return {{g}, {c}, {g}, {g}};
+}
+
+/// Factors in MindSpore's order: those of the input, then of the weights.
 static ShardingRule convRule(Operation *op, const Tensors &t) {
   std::vector<int64_t> x = shapeOf(t.x), w = shapeOf(t.w), y = shapeOf(t.y);
   Value result = op->getResult(0);
   auto kindUnless = [&](Value carrier) { // a factor that the result does not carry is summed over
     return carrier == result ? FactorKind::Reduction : FactorKind::PassThrough;
   };
-  constexpr const char *apart = "the channels of a group stay together", *kernel = "every rank needs all of the kernel";
   ShardingRule rule;
   int32_t n = rule.add({.name = "n", .size = x[0], .kind = kindUnless(t.w)});
-  std::vector<DimFactors> channels(4); // of x, of the weights in and out, of y
-  bool depthwise = t.group > 1 && x[1] == t.group && y[1] == t.group;
-  if (depthwise) {
-    int32_t c = rule.add({.name = "c", .size = x[1]});
-    channels = {{c}, {}, {c}, {c}};
-  } else if (t.group > 1) {
-    int64_t block = w[1] * (w[0] / t.group);
-    int32_t g = rule.add({.name = "g", .size = t.group * block, .kind = FactorKind::Blocked, .block = block});
-    int32_t c = w[1] == 1 ? -1 : rule.add({.name = "c", .size = w[1], .kind = FactorKind::Replicated, .reason = apart});
-    channels = {{g}, c < 0 ? DimFactors() : DimFactors{c}, {g}, {g}};
-  }
-  int32_t c = t.group == 1 ? rule.add({.name = "c", .size = x[1], .kind = kindUnless(t.y)}) : -1;
-  int32_t h = addWholeImage(rule, x, "h", "w");
-  if (t.group == 1) {
-    int32_t o = rule.add({.name = "o", .size = w[0], .kind = kindUnless(t.x)});
-    channels = {{c}, {c}, {o}, {o}};
-  }
-  int32_t s = addWholeImage(rule, w, "s", "t", kernel), i = addWholeImage(rule, y, "i", "j");
+  ChannelFactors channels;
+  if (t.group > 1)
+    channels = addGroups(rule, t.group, x, w, y);
+  else
+    channels.x = channels.in = {rule.add({.name = "c", .size = x[1], .kind = kindUnless(t.y)})};
+  int32_t h = addImage(rule, x, y, {!isPointwise(t.windows[0]), !isPointwise(t.windows[1])}, kindUnless(t.w));
+  if (t.group == 1)
+    channels.out = channels.y = {rule.add({.name = "o", .size = w[0], .kind = kindUnless(t.x)})};
+  int32_t s = addWholeKernel(rule, w);
   auto dims = [&](Value value) -> std::vector<DimFactors> {
     if (value == t.w)
-      return {channels[2], channels[1], {s}, {s + 1}};
-    if (value == t.x)
-      return {{n}, channels[0], {h}, {h + 1}};
-    return {{n}, channels[3], {i}, {i + 1}};
+      return {channels.out, channels.in, {s}, {s + 1}};
+    return {{n}, value == t.x ? channels.x : channels.y, {h}, {h + 1}};
   };
   for (Value operand : op->getOperands())
     rule.operands.push_back(dims(operand));
@@ -225,16 +257,43 @@ static ShardingRule convRule(Operation *op, const Tensors &t) {
 }
 
 ShardingRule Conv2DOp::shardingRule() {
-  return convRule(*this, {getX(), getW(), getOutput(), static_cast<int64_t>(getGroup())});
+  return convRule(*this, tensorsOf(*this));
 }
 ShardingRule Conv2DTransposeOp::shardingRule() {
-  return convRule(*this, {getOutput(), getW(), getX(), static_cast<int64_t>(getGroup())});
+  return convRule(*this, tensorsOf(*this));
 }
 ShardingRule Conv2DBackpropInputOp::shardingRule() {
-  return convRule(*this, {getOutput(), getW(), getDout(), static_cast<int64_t>(getGroup())});
+  return convRule(*this, tensorsOf(*this));
 }
 ShardingRule Conv2DBackpropFilterOp::shardingRule() {
-  return convRule(*this, {getX(), getOutput(), getDout(), static_cast<int64_t>(getGroup())});
+  return convRule(*this, tensorsOf(*this));
+}
+
+//===-- halos -------------------------------------------------------------===//
+
+/// Of x, for some elements of y.
+template <typename Conv> static NeededIndices underOutputs(Conv op, unsigned dim) {
+  return [window = tensorsOf(op).windows[dim - 2]](const Range &outputs) { return window.under(outputs); };
+}
+/// Of y, for some elements of x.
+template <typename Conv> static NeededIndices overInputs(Conv op, unsigned dim) {
+  return [window = tensorsOf(op).windows[dim - 2]](const Range &inputs) { return window.over(inputs); };
+}
+
+NeededIndices Conv2DOp::neededIndices(unsigned, unsigned dim) {
+  return underOutputs(*this, dim);
+}
+NeededIndices Conv2DTransposeOp::neededIndices(unsigned, unsigned dim) {
+  return overInputs(*this, dim);
+}
+NeededIndices Conv2DBackpropInputOp::neededIndices(unsigned, unsigned dim) {
+  return overInputs(*this, dim);
+}
+NeededIndices Conv2DBackpropFilterOp::neededIndices(unsigned, unsigned dim) {
+  return underOutputs(*this, dim);
+}
+Value Conv2DBackpropFilterOp::haloLeader() {
+  return getDout();
 }
 
 //===-- costs -------------------------------------------------------------===//

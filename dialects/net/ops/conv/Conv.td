@@ -34,15 +34,15 @@ defvar Net_ConvText = [{
 }];
 
 def Net_Conv2DOp : Net_Operator<"Conv2D", ["x", "w"], ["output"],
-    [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Library, Net_NarrowOperands]> {
+    [Net_Differentiable, Net_Rule, Net_Halo, Net_OwnCost, Net_Library, Net_NarrowOperands]> {
   let summary = "convolution of images";
   let description = !strconcat([{
     `output[n, o, i, j] = sum_c,s,t x[n, c, i * stride + s * dilation - top, j * stride + t * dilation - left] * w[o, c, s, t]`,
     c over the input channels of o's group; what lies in the padding is 0.
 }], Net_ConvText, [{
-    Rule: `(n c h w, o c s t) -> (n o i j), reduce c`: batch and output channels may be cut, and input channels leave a
-    partial sum. With groups, whole groups are cut on both sides. Rows and columns stay whole, because windows reach over
-    the boundaries of pieces.
+    Rule: `(n c h w, o c s t) -> (n o h w), reduce c, halo h, halo w`: batch, output channels, rows and columns may be cut,
+    and input channels leave a partial sum. With groups, whole groups are cut on both sides. A rank gathers the rows and
+    columns beyond its piece that its own windows reach.
 }]);
   let arguments = !con((ins Net_Tensor:$x, Net_Tensor:$w), Net_ConvAttributes);
   let results = (outs Net_Tensor:$output);
@@ -52,7 +52,7 @@ def Net_Conv2DOp : Net_Operator<"Conv2D", ["x", "w"], ["output"],
 }
 
 class Net_ConvToInput<string mnemonic, list<string> inputs, dag tensors, dag size, string what, list<Trait> traits>
-    : Net_Operator<mnemonic, inputs, ["output"], !listconcat(traits, [Net_Rule, Net_OwnCost, Net_Library, Net_NarrowOperands])> {
+    : Net_Operator<mnemonic, inputs, ["output"], !listconcat(traits, [Net_Rule, Net_Halo, Net_OwnCost, Net_Library, Net_NarrowOperands])> {
   let summary = what;
   let arguments = !con(tensors, size, Net_ConvAttributes);
   let results = (outs Net_Tensor:$output);
@@ -67,7 +67,7 @@ def Net_Conv2DTransposeOp : Net_ConvToInput<"Conv2DTranspose", ["x", "w"], (ins 
     `output[n, c, i * stride + s * dilation - top, j * stride + t * dilation - left]`. Without `input_size` the result has
     `i * stride` rows with pad_mode same, else the fewest that have as many windows as `x` has rows; columns alike.
 }], Net_ConvText, [{
-    Rule: `(n o i j, o c s t) -> (n c h w), reduce o`, otherwise as for Conv2D.
+    Rule: `(n o h w, o c s t) -> (n c h w), reduce o, halo h, halo w`, otherwise as for Conv2D.
 }]);
   let exampleInputs = "%x: f32[8, 16, 16, 16], %w: f32[16, 3, 2, 2]";
   let exampleAttributes = "stride: 2";
@@ -85,12 +85,12 @@ def Net_Conv2DBackpropInputOp : Net_ConvToInput<"Conv2DBackpropInput", ["dout", 
 }
 
 def Net_Conv2DBackpropFilterOp : Net_Operator<"Conv2DBackpropFilter", ["dout", "x"], ["output"],
-    [Net_Rule, Net_OwnCost, Net_Library]> {
+    [Net_Rule, Net_HaloOfOperand, Net_OwnCost, Net_Library]> {
   let summary = "gradient of Conv2D with respect to its weights";
   let description = [{
     `output[o, c, s, t]` is the sum of `dout[n, o, i, j]` times the element of `x` that w[o, c, s, t] was multiplied with;
-    `filter_size` is the shape of the weights. The other attributes are those of the Conv2D. A batch that is cut leaves a
-    partial sum.
+    `filter_size` is the shape of the weights. The other attributes are those of the Conv2D. Batch, rows and columns that
+    are cut leave a partial sum.
   }];
   let arguments = !con((ins Net_Tensor:$dout, Net_Tensor:$x, DenseI64ArrayAttr:$filter_size), Net_ConvAttributes);
   let results = (outs Net_Tensor:$output);

@@ -1,6 +1,7 @@
 #include "dialects/net/NetOps.h"
 #include "dialects/net/ops/support/Images.h"
 #include "dialects/net/ops/support/Rules.h"
+#include "runtime/plan/calls/Pooling.h"
 
 using namespace mlir;
 using namespace msc;
@@ -130,43 +131,108 @@ LogicalResult AdaptiveAvgPool2DOp::buildGradient(OpBuilder &builder, ValueRange 
   return success();
 }
 
-//===-- rules, costs ------------------------------------------------------===//
+//===-- rules -------------------------------------------------------------===//
 
-/// Batch and channels of all tensors belong together. `large` and `small`: images on the two sides of the windows.
-static ShardingRule poolRule(Operation *op, Value large, Value small) {
+/// Windows of a pooling operator over images of `large`.
+template <typename Pool> static std::array<Window, 2> slidingWindows(Pool op, Value large) {
+  std::string why;
+  std::vector<int64_t> shape = shapeOf(large);
+  return *windowsOver(attributesOf(op), shape[2], shape[3], why); // verified
+}
+
+/// Batch and channels of all tensors belong together; so do rows and columns of `large` and `small`, the images on the two
+/// sides of the windows.
+static ShardingRule poolRule(Operation *op, Value large, Value small, std::array<bool, 2> reaches) {
   ShardingRule rule;
   std::vector<int64_t> shape = shapeOf(large);
   rule.add({.name = "n", .size = shape[0]});
   rule.add({.name = "c", .size = shape[1]});
-  int32_t rows = addWholeImage(rule, shape, "h", "w"), windows = addWholeImage(rule, shapeOf(small), "i", "j");
-  auto dims = [&](Value value) -> std::vector<DimFactors> {
-    int32_t first = value == small ? windows : rows;
-    return {{0}, {1}, {first}, {first + 1}};
-  };
-  for (Value operand : op->getOperands())
-    rule.operands.push_back(dims(operand));
-  rule.results = {dims(op->getResult(0))};
+  addImage(rule, shape, shapeOf(small), reaches);
+  rule.operands.assign(op->getNumOperands(), identityDims(4));
+  rule.results = {identityDims(4)};
+  return rule;
+}
+
+template <typename Pool> static ShardingRule slidingRule(Pool op, Value large, Value small) {
+  std::array<Window, 2> windows = slidingWindows(op, large);
+  return poolRule(op, large, small, {!isPointwise(windows[0]), !isPointwise(windows[1])});
+}
+
+/// A direction with a single window that covers all: the mean is a sum of shares, and its gradient the same everywhere.
+static ShardingRule adaptiveRule(Operation *op, Value large, Value small) {
+  std::vector<int64_t> from = shapeOf(large), to = shapeOf(small);
+  ShardingRule rule = poolRule(op, large, small, {from[2] != to[2], from[3] != to[3]});
+  for (size_t dim : {2, 3}) {
+    if (to[dim] != 1)
+      continue;
+    bool isSum = op->getResult(0) == small;
+    FactorKind kind = isSum ? FactorKind::Reduction : FactorKind::PassThrough;
+    rule.factors[dim] = {.name = rule.factors[dim].name, .size = from[dim], .kind = kind};
+    (isSum ? rule.results : rule.operands)[0][dim] = {};
+  }
   return rule;
 }
 
 ShardingRule MaxPoolOp::shardingRule() {
-  return poolRule(*this, getX(), getOutput());
+  return slidingRule(*this, getX(), getOutput());
 }
 ShardingRule AvgPoolOp::shardingRule() {
-  return poolRule(*this, getX(), getOutput());
+  return slidingRule(*this, getX(), getOutput());
 }
 ShardingRule MaxPoolGradOp::shardingRule() {
-  return poolRule(*this, getX(), getDout());
+  return slidingRule(*this, getX(), getDout());
 }
 ShardingRule AvgPoolGradOp::shardingRule() {
-  return poolRule(*this, getOutput(), getDout());
+  return slidingRule(*this, getOutput(), getDout());
 }
 ShardingRule AdaptiveAvgPool2DOp::shardingRule() {
-  return poolRule(*this, getX(), getOutput());
+  return adaptiveRule(*this, getX(), getOutput());
 }
 ShardingRule AdaptiveAvgPool2DGradOp::shardingRule() {
-  return poolRule(*this, getOutput(), getDout());
+  return adaptiveRule(*this, getOutput(), getDout());
 }
+
+//===-- halos -------------------------------------------------------------===//
+
+/// Of the images, for some windows.
+static NeededIndices underWindows(const PoolingSide &side) {
+  return [side](const Range &windows) { return side.under(windows); };
+}
+/// Of the windows, for some elements of the images.
+static NeededIndices overElements(const PoolingSide &side) {
+  return [side](const Range &elements) { return side.over(elements); };
+}
+template <typename Pool> static PoolingSide slidingSide(Pool op, Value large, unsigned dim) {
+  return PoolingSide(slidingWindows(op, large)[dim - 2], /*countPadding=*/false);
+}
+static PoolingSide adaptiveSide(Value large, Value small, unsigned dim) {
+  return PoolingSide(shapeOf(large)[dim], shapeOf(small)[dim]);
+}
+
+NeededIndices MaxPoolOp::neededIndices(unsigned, unsigned dim) {
+  return underWindows(slidingSide(*this, getX(), dim));
+}
+NeededIndices AvgPoolOp::neededIndices(unsigned, unsigned dim) {
+  return underWindows(slidingSide(*this, getX(), dim));
+}
+/// Of x, all among which the maxima of those windows were found.
+NeededIndices MaxPoolGradOp::neededIndices(unsigned operand, unsigned dim) {
+  PoolingSide side = slidingSide(*this, getX(), dim);
+  if (operand == 1)
+    return overElements(side);
+  return [side](const Range &elements) { return side.under(side.over(elements)); };
+}
+NeededIndices AvgPoolGradOp::neededIndices(unsigned, unsigned dim) {
+  return overElements(slidingSide(*this, getOutput(), dim));
+}
+NeededIndices AdaptiveAvgPool2DOp::neededIndices(unsigned, unsigned dim) {
+  return underWindows(adaptiveSide(getX(), getOutput(), dim));
+}
+NeededIndices AdaptiveAvgPool2DGradOp::neededIndices(unsigned, unsigned dim) {
+  return overElements(adaptiveSide(getOutput(), getDout(), dim));
+}
+
+//===-- costs -------------------------------------------------------------===//
 
 /// One operation per element of every window; `small`: the local shape of the images with one element per window.
 static OperatorCost poolCost(Operation *op, ArrayRef<int64_t> kernel, const std::vector<int64_t> &small,

@@ -17,8 +17,8 @@ defvar Net_PoolConstraints = [{
     - (C4) `data_format` is NCHW.
 }];
 
-defvar Net_PoolRuleText = "Rule: batch and channels may be cut; rows and columns stay whole, because windows reach over the\n"
-                          "boundaries of pieces.";
+defvar Net_PoolRuleText = "Rule: batch, channels, rows and columns may be cut. A rank gathers the rows and columns beyond its piece that\n"
+                          "its own windows reach.";
 
 defvar Net_PoolAttributes = (ins DenseI64ArrayAttr:$kernel_size, DefaultValuedAttr<DenseI64ArrayAttr, "{1}">:$strides,
                        DefaultValuedAttr<StrAttr, "\"valid\"">:$pad_mode, DefaultValuedAttr<DenseI64ArrayAttr, "{0}">:$pad,
@@ -32,7 +32,7 @@ defvar Net_PoolSpecs = [{
 }];
 
 class Net_Pool<string mnemonic, string what, dag more = (ins), code moreSpecs = "">
-    : Net_Operator<mnemonic, ["x"], ["output"], [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Library]> {
+    : Net_Operator<mnemonic, ["x"], ["output"], [Net_Differentiable, Net_Rule, Net_Halo, Net_OwnCost, Net_Library]> {
   let summary = what # " over windows";
   let description = !strconcat("`output[n, c, i, j]` is the ", what, " of `x[n, c, h, w]` over window (i, j).\n\n",
                                Net_PoolWindowText, "\nConstraints:\n", Net_PoolConstraints, "\n", Net_PoolRuleText);
@@ -51,7 +51,7 @@ defvar Net_CountIncludePadSpec = [{,
 def Net_MaxPoolOp : Net_Pool<"MaxPool", "maximum">;
 def Net_AvgPoolOp : Net_Pool<"AvgPool", "mean", Net_CountIncludePad, Net_CountIncludePadSpec>;
 
-def Net_MaxPoolGradOp : Net_Operator<"MaxPoolGrad", ["x", "dout"], ["output"], [Net_Rule, Net_OwnCost, Net_Library]> {
+def Net_MaxPoolGradOp : Net_Operator<"MaxPoolGrad", ["x", "dout"], ["output"], [Net_Rule, Net_Halo, Net_OwnCost, Net_Library]> {
   let summary = "gradient of MaxPool";
   let description = [{
     Every `dout[n, c, i, j]` is added where `x` has the maximum of window (i, j), the first one in row-major order.
@@ -64,7 +64,7 @@ def Net_MaxPoolGradOp : Net_Operator<"MaxPoolGrad", ["x", "dout"], ["output"], [
   let specs = Net_PoolSpecs;
 }
 
-def Net_AvgPoolGradOp : Net_Operator<"AvgPoolGrad", ["dout"], ["output"], [Net_Rule, Net_OwnCost, Net_Library]> {
+def Net_AvgPoolGradOp : Net_Operator<"AvgPoolGrad", ["dout"], ["output"], [Net_Rule, Net_Halo, Net_OwnCost, Net_Library]> {
   let summary = "gradient of AvgPool";
   let description = [{
     Every element of the input, whose shape is `input_size`, gets `dout` of the windows that cover it, divided by the
@@ -80,7 +80,7 @@ def Net_AvgPoolGradOp : Net_Operator<"AvgPoolGrad", ["dout"], ["output"], [Net_R
 }
 
 def Net_AdaptiveAvgPool2DOp : Net_Operator<"AdaptiveAvgPool2D", ["x"], ["output"],
-    [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Library]> {
+    [Net_Differentiable, Net_Rule, Net_Halo, Net_OwnCost, Net_Library]> {
   let summary = "mean over windows that cover an image with a given number of rows and columns";
   let description = [{
     `output[n, c, i, j]` is the mean of `x[n, c, h, w]` over rows `floor(i H / R) <= h < ceil((i + 1) H / R)` and columns
@@ -90,7 +90,8 @@ def Net_AdaptiveAvgPool2DOp : Net_Operator<"AdaptiveAvgPool2D", ["x"], ["output"
     - (C1) `x` is a float tensor (N, C, H, W) with rows and columns.
     - (C2) `output_size` is one number or (rows, columns), at least 1.
 
-    Rule: batch and channels may be cut; rows and columns stay whole, because windows reach over the boundaries of pieces.
+    Rule: batch, channels, rows and columns may be cut, the latter as for AvgPool; a direction with one window leaves a
+    partial sum.
   }];
   let arguments = (ins Net_Tensor:$x, DenseI64ArrayAttr:$output_size);
   let results = (outs Net_Tensor:$output);
@@ -102,7 +103,7 @@ def Net_AdaptiveAvgPool2DOp : Net_Operator<"AdaptiveAvgPool2D", ["x"], ["output"
 }
 
 def Net_AdaptiveAvgPool2DGradOp : Net_Operator<"AdaptiveAvgPool2DGrad", ["dout"], ["output"],
-    [Net_Rule, Net_OwnCost, Net_Library]> {
+    [Net_Rule, Net_Halo, Net_OwnCost, Net_Library]> {
   let summary = "gradient of AdaptiveAvgPool2D";
   let description = [{
     Every element of the input, whose shape is `input_size`, gets `dout` of the windows that cover it, divided by the

@@ -25,9 +25,24 @@ FailureOr<std::array<Window, 2>> windowsOf(const Inference &at, unsigned operand
   return failure();
 }
 
-int32_t addWholeImage(ShardingRule &rule, ArrayRef<int64_t> shape, const char *rows, const char *columns, const char *reason) {
-  int32_t first = rule.add({.name = rows, .size = shape[2], .kind = FactorKind::Replicated, .reason = reason});
-  rule.add({.name = columns, .size = shape[3], .kind = FactorKind::Replicated, .reason = reason});
+bool isPointwise(const Window &window) {
+  return window.kernel == 1 && window.stride == 1 && window.before == 0 && window.after == 0;
+}
+
+int32_t addImage(ShardingRule &rule, ArrayRef<int64_t> large, ArrayRef<int64_t> small, std::array<bool, 2> reaches,
+                 FactorKind kind) {
+  auto add = [&](const char *name, size_t d) {
+    return rule.add({.name = name, .size = std::min(large[2 + d], small[2 + d]), .kind = kind, .halo = reaches[d]});
+  };
+  int32_t first = add("h", 0);
+  add("w", 1);
+  return first;
+}
+
+int32_t addWholeKernel(ShardingRule &rule, ArrayRef<int64_t> shape) {
+  constexpr const char *reason = "every rank needs all of the kernel";
+  int32_t first = rule.add({.name = "s", .size = shape[2], .kind = FactorKind::Replicated, .reason = reason});
+  rule.add({.name = "t", .size = shape[3], .kind = FactorKind::Replicated, .reason = reason});
   return first;
 }
 

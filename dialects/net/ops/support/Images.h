@@ -1,4 +1,4 @@
-// What operators on images (N, C, H, W) share: windows, and the rule that rows and columns stay whole.
+// What operators on images (N, C, H, W) share: windows, and rows and columns that are cut with halos.
 #pragma once
 
 #include "dialects/net/ShardingRule.h"
@@ -14,8 +14,15 @@ llvm::LogicalResult checkImage(const Inference &at, unsigned operand, llvm::Stri
 llvm::FailureOr<std::array<Window, 2>> windowsOf(const Inference &at, unsigned operand, llvm::ArrayRef<int64_t> shape,
                                                  const WindowAttributes &attributes);
 
-/// Adds factors of the rows and columns of `shape`, which cannot be cut; returns the first of the two.
-int32_t addWholeImage(ShardingRule &rule, llvm::ArrayRef<int64_t> shape, const char *rows, const char *columns,
-                      const char *reason = "its windows reach over the boundaries of pieces");
+/// Windows of one element, each over the element of its own index: pieces have all that they reach.
+bool isPointwise(const Window &window);
+
+/// Adds factors "h" and "w" of rows and columns that may be cut: of two images, with an element of `small` per window over
+/// `large`. `reaches`: windows of that direction may lie over several pieces. Returns the first.
+int32_t addImage(ShardingRule &rule, llvm::ArrayRef<int64_t> large, llvm::ArrayRef<int64_t> small, std::array<bool, 2> reaches,
+                 FactorKind kind = FactorKind::PassThrough);
+
+/// Adds factors of the rows and columns of a kernel, which cannot be cut; returns the first of the two.
+int32_t addWholeKernel(ShardingRule &rule, llvm::ArrayRef<int64_t> shape);
 
 } // namespace msc::net

@@ -18,11 +18,14 @@ Range outputsUnder(const Window &window, int64_t t) {
 
 /// Calls f(output, input, count, stride) for every row of outputs and the inputs that lie under position (s, t) of the
 /// kernel: elements of one plane of y and of x.
-template <typename Function> void forRows(const std::array<Window, 2> &windows, int64_t s, int64_t t, Function f) {
-  const Window &rows = windows[0], &columns = windows[1];
+template <typename Function> void forRows(const Convolution &shape, int64_t s, int64_t t, Function f) {
+  const auto &[rows, columns] = shape.windows;
+  auto element = [](const std::array<PlaneSide, 2> &plane, int64_t row, int64_t column) {
+    return (plane[0].first + row) * plane[1].held + plane[1].first + column;
+  };
   Range i = outputsUnder(rows, s), j = outputsUnder(columns, t);
   for (int64_t row = i.begin; row < i.end && j.size() > 0; ++row)
-    f(row * columns.output + j.begin, rows.under(row, s) * columns.input + columns.under(j.begin, t), j.size(), columns.stride);
+    f(element(shape.y, row, j.begin), element(shape.x, rows.under(row, s), columns.under(j.begin, t)), j.size(), columns.stride);
 }
 
 /// The plain convolution of one element type. Work is cut into planes of the result, which no two tasks share.
@@ -33,8 +36,8 @@ public:
       : shape(call.shape), x(reinterpret_cast<Element *>(call.x)), w(reinterpret_cast<Element *>(call.w)),
         y(reinterpret_cast<Element *>(call.y)) {}
 
-  int64_t inputPlane() const { return shape.windows[0].input * shape.windows[1].input; }
-  int64_t outputPlane() const { return shape.windows[0].output * shape.windows[1].output; }
+  int64_t inputPlane() const { return shape.x[0].held * shape.x[1].held; }
+  int64_t outputPlane() const { return shape.y[0].held * shape.y[1].held; }
   int64_t kernelPlane() const { return shape.windows[0].kernel * shape.windows[1].kernel; }
   /// Pieces of work, and elements of the sum that each needs.
   int64_t pieces(ConvolutionResult result) const {
@@ -74,7 +77,7 @@ private:
       forKernel([&](int64_t s, int64_t t, int64_t position) {
         auto weight = static_cast<Number>(kernel(o, c)[position]);
         const Element *from = xPlane(image, first + c);
-        forRows(shape.windows, s, t, [&](int64_t to, int64_t at, int64_t count, int64_t stride) {
+        forRows(shape, s, t, [&](int64_t to, int64_t at, int64_t count, int64_t stride) {
           for (int64_t k = 0; k < count; ++k)
             sum[to + k] += weight * static_cast<Number>(from[at + k * stride]);
         });
@@ -87,7 +90,7 @@ private:
       forKernel([&](int64_t s, int64_t t, int64_t position) {
         auto weight = static_cast<Number>(kernel(o, c)[position]);
         const Element *from = yPlane(image, o);
-        forRows(shape.windows, s, t, [&](int64_t at, int64_t to, int64_t count, int64_t stride) {
+        forRows(shape, s, t, [&](int64_t at, int64_t to, int64_t count, int64_t stride) {
           for (int64_t k = 0; k < count; ++k)
             sum[to + k * stride] += weight * static_cast<Number>(from[at + k]);
         });
@@ -99,7 +102,7 @@ private:
     for (int64_t image = 0; image < shape.images; ++image)
       forKernel([&](int64_t s, int64_t t, int64_t position) {
         const Element *slopes = yPlane(image, o), *from = xPlane(image, channel);
-        forRows(shape.windows, s, t, [&](int64_t at, int64_t under, int64_t count, int64_t stride) {
+        forRows(shape, s, t, [&](int64_t at, int64_t under, int64_t count, int64_t stride) {
           for (int64_t k = 0; k < count; ++k)
             sum[position] += static_cast<Number>(slopes[at + k]) * static_cast<Number>(from[under + k * stride]);
         });
@@ -127,9 +130,12 @@ std::unique_ptr<ScratchOperation> plainConvolution(const ConvolutionCall &call, 
 Result<std::unique_ptr<ScratchOperation>> prepare(const CallSpec &spec, WorkerPool &pool, ConvolutionResult result,
                                                   const CallTensor &x, const CallTensor &w, const CallTensor &y) {
   std::string why;
-  ConvolutionCall call{*convolutionOf(spec.attributes, x, w, y, why), result, x.data, w.data, y.data, y.type, spec.tasks};
+  ConvolutionCall call{*convolutionOf(spec.attributes, result, x, w, y, why), result, x.data, w.data, y.data, y.type, spec.tasks};
   auto isEmpty = [](const CallTensor &tensor) { return elementCount(tensor.box) == 0; };
-  if (call.type == plan::F32 && !isEmpty(x) && !isEmpty(w) && !isEmpty(y))
+  bool meets = true;
+  for (const Window &window : call.shape.windows)
+    meets = meets && window.input > 0 && window.output > 0;
+  if (call.type == plan::F32 && meets && !isEmpty(x) && !isEmpty(w) && !isEmpty(y))
     return prepareLibraryConvolution(call, pool);
   return withFloat(call.type, [&]<typename Element>(Element) { return plainConvolution<Element>(call, pool); });
 }

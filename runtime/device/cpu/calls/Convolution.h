@@ -6,9 +6,6 @@
 
 namespace msc::device::calls {
 
-/// Which of the three tensors of a convolution is computed from the others.
-enum class ConvolutionResult { Output, Input, Filter };
-
 /// A convolution with the addresses of its tensors.
 struct ConvolutionCall {
   Convolution shape;

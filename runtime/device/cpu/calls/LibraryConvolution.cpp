@@ -10,6 +10,7 @@
 #include "runtime/device/cpu/calls/Convolution.h"
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <dnnl.hpp>
 #include <fmt/format.h>
@@ -122,7 +123,7 @@ public:
   }
 
 private:
-  /// One call of the library with bound memory, or the addition of one block of weight gradients to another.
+  /// One call of the library with bound memory, the addition of one block of weight gradients to another, or zeros.
   struct Call {
     dnnl::primitive primitive;
     std::vector<std::pair<dnnl::memory, Place>> places;
@@ -130,7 +131,9 @@ private:
     Place addTo, addFrom;
     float *sum = nullptr;
     const float *term = nullptr;
-    int64_t count = 0; ///< elements to add; 0: a call of the library
+    int64_t count = 0; ///< elements to add; 0: something else
+    std::byte *zeros = nullptr;
+    size_t zeroBytes = 0; ///< of a tensor; 0: something else
   };
 
   static std::byte *addressOf(const Place &place, const Scratch &scratch, size_t worker) {
@@ -176,11 +179,17 @@ private:
     }
   }
 
-  std::byte *imagesOf(std::byte *base, int64_t first, int64_t channels, int64_t Window::*size) const {
-    return base + first * channels * (shape.windows[0].*size) * (shape.windows[1].*size) * static_cast<int64_t>(sizeof(float));
+  /// Bytes of an image in memory.
+  static int64_t imageBytes(const std::array<PlaneSide, 2> &plane, int64_t channels) {
+    return channels * plane[0].held * plane[1].held * static_cast<int64_t>(sizeof(float));
   }
-  std::byte *xFrom(int64_t image) const { return imagesOf(call.x, image, shape.inputs, &Window::input); }
-  std::byte *yFrom(int64_t image) const { return imagesOf(call.y, image, shape.outputs, &Window::output); }
+  /// The first element of an image that takes part.
+  static std::byte *imagesOf(std::byte *base, int64_t first, int64_t channels, const std::array<PlaneSide, 2> &plane) {
+    int64_t inPlane = plane[0].first * plane[1].held + plane[1].first;
+    return base + first * imageBytes(plane, channels) + inPlane * static_cast<int64_t>(sizeof(float));
+  }
+  std::byte *xFrom(int64_t image) const { return imagesOf(call.x, image, shape.inputs, shape.x); }
+  std::byte *yFrom(int64_t image) const { return imagesOf(call.y, image, shape.outputs, shape.y); }
 
   //===-- primitives ------------------------------------------------------===//
 
@@ -191,6 +200,12 @@ private:
     return {shape.groups, shape.outputsPerGroup(), shape.inputsPerGroup(), rows.kernel, columns.kernel};
   }
 
+  /// Images as the plan has them: those that take part may be cut out of larger planes.
+  static Desc dense(const Dims &images, const std::array<PlaneSide, 2> &plane) {
+    int64_t size = plane[0].held * plane[1].held;
+    return Desc(images, f32, Dims{images[1] * size, size, plane[1].held, 1});
+  }
+
   /// All numbers of images share one order of the weights: that of the first.
   const Shape &shapeFor(int64_t images) {
     if (auto it = shapes.find(images); it != shapes.end())
@@ -199,8 +214,8 @@ private:
     Dims x{images, shape.inputs, rows.input, columns.input}, y{images, shape.outputs, rows.output, columns.output}, w = weightDims();
     Tag tag = prefersDense(shape) ? Tag::nchw : Tag::any;
     Shape made;
-    made.denseX = Desc(x, f32, Tag::nchw);
-    made.denseY = Desc(y, f32, Tag::nchw);
+    made.denseX = dense(x, shape.x);
+    made.denseY = dense(y, shape.y);
     made.denseW = Desc(w, f32, shape.groups == 1 ? Tag::oihw : Tag::goihw);
     Desc wantedX(x, f32, tag), wantedY(y, f32, tag), wantedW = weights ? *weights : Desc(w, f32, Tag::any);
     Dims strides{rows.stride, columns.stride}, dilates{rows.dilation - 1, columns.dilation - 1};
@@ -268,6 +283,19 @@ private:
 
   void grow(const Layout &layout) { workerBytes = std::max(workerBytes, layout.bytes()); }
 
+  /// Some rows or columns in memory take no part in the sums for x: nothing reaches them.
+  bool leavesGaps() const {
+    auto isPart = [&](size_t d) { return shape.x[d].held != shape.windows[d].input; };
+    return isPart(0) || isPart(1);
+  }
+
+  static Call zerosIn(std::byte *address, int64_t bytes) {
+    Call step;
+    step.zeros = address;
+    step.zeroBytes = static_cast<size_t>(bytes);
+    return step;
+  }
+
   /// Forward, or towards the input: images in, images out, weights in one order for all.
   void bindImages() {
     bool forward = call.result == ConvolutionResult::Output;
@@ -284,6 +312,8 @@ private:
           }
           grow(once);
         }
+        if (!forward && leavesGaps())
+          steps.push_back(zerosIn(call.x + first * imageBytes(shape.x, shape.inputs), images * imageBytes(shape.x, shape.inputs)));
         Layout layout(Place::Area::Worker);
         const Desc &dense = forward ? s.denseX : s.denseY, &wanted = forward ? s.x : s.y;
         const Desc &denseResult = forward ? s.denseY : s.denseX, &result = forward ? s.y : s.x;
@@ -362,6 +392,10 @@ private:
   void execute(Call &step, int worker, size_t failure) {
     if (step.count != 0)
       return addTo(step.sum, step.term, step.count);
+    if (step.zeroBytes != 0) {
+      std::memset(step.zeros, 0, step.zeroBytes);
+      return;
+    }
     dnnl_status_t status = dnnl_primitive_execute(step.primitive.get(), streams[worker].get(),
                                                   static_cast<int>(step.arguments.size()), step.arguments.data());
     if (status != dnnl_success)
