@@ -91,6 +91,7 @@ static StringRef loweringText(net::LoweringKind kind) {
   case net::LoweringKind::View: return "view";
   case net::LoweringKind::Regions: return "copies";
   case net::LoweringKind::Expanded: return "other operators";
+  case net::LoweringKind::Communication: return "collective";
   }
   return "";
 }

@@ -43,6 +43,7 @@ private:
   void addExchange(Operation &op, std::vector<std::string> &attributes);
   void printCollective(dist::CollectiveOp op);
   void printSlice(dist::SliceOp op);
+  void printReinterpret(dist::ReinterpretOp op);
   void printReshard(dist::ReshardOp op);
   void printConstant(net::ConstantOp op);
   void printUpdate(net::UpdateOp op);
@@ -287,6 +288,21 @@ void DumpPrinter::printSlice(dist::SliceOp op) {
   printTail(*op);
 }
 
+/// What a rank holds is the same; only another shape is worth a line.
+void DumpPrinter::printReinterpret(dist::ReinterpretOp op) {
+  auto localShape = [&](Value value) {
+    return dist::shardingOf(value).localShape(dist::globalShape(value.getType()), rank.value_or(0));
+  };
+  if (localShape(op.getSource()) == localShape(op.getResult())) {
+    names[op.getResult()] = operandText(*op, op.getSource());
+    return;
+  }
+  printResults(*op);
+  os << "Reshape(" << operandText(*op, op.getSource()) << ", " << tupleText(localShape(op.getResult())) << ')';
+  printInstance(*op);
+  printTail(*op);
+}
+
 void DumpPrinter::printReshard(dist::ReshardOp op) {
   printResults(*op);
   os << "Reshard";
@@ -332,6 +348,7 @@ void DumpPrinter::printNode(Operation &op) {
       .Case<dist::CollectiveOp>([&](auto node) { printCollective(node); })
       .Case<dist::SliceOp>([&](auto node) { printSlice(node); })
       .Case<dist::ReshardOp>([&](auto node) { printReshard(node); })
+      .Case<dist::ReinterpretOp>([&](auto node) { printReinterpret(node); })
       .Case<net::ConstantOp>([&](auto node) { printConstant(node); })
       .Case<net::UpdateOp>([&](auto node) { printUpdate(node); })
       .Case<net::ReturnOp>([&](auto node) { printReturn(node); })

@@ -41,6 +41,7 @@ include "dialects/net/ops/gather/Gather.td"
 include "dialects/net/ops/scan/Scan.td"
 include "dialects/net/ops/attention/Attention.td"
 include "dialects/net/ops/dropout/Dropout.td"
+include "dialects/net/ops/communication/Communication.td"
 include "dialects/net/ops/optimizer/Optimizer.td"
 
 #endif // MSC_DIALECTS_NET_OPS
