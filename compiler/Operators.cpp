@@ -118,6 +118,7 @@ static OperatorDescription describe(RegisteredOperationName name, MLIRContext &c
   description.formulas = formulasOf(documentation.description);
   for (StringRef operand : op.inputNames())
     description.operands.push_back(operand.str());
+  description.optionalOperands = op.optionalInputs();
   for (StringRef result : op.outputNames())
     description.results.push_back(result.str());
   NamedAttrList defaults;

@@ -25,6 +25,7 @@ struct OperatorDescription {
   std::string description;           ///< Markdown without the definition's indentation
   std::vector<std::string> formulas; ///< "output[..., c, ...] = x[..., c, ...] + b[c]"
   std::vector<std::string> operands, results;
+  size_t optionalOperands = 0; ///< of the last operands
   std::vector<OperatorAttribute> attributes;
   std::vector<std::string> elementTypes; ///< what f32 may be replaced by in the example; none without inputs
   std::string rule;                      ///< of the example: "(m k, k n) -> (m n), reduce k"

@@ -159,10 +159,12 @@ bool OperatorBuilder::takeArguments() {
 
 bool OperatorBuilder::checkArity() {
   size_t expected = interface.inputNames().size(), found = state.operands.size();
-  if (found == expected || (found > expected && name.hasTrait<OpTrait::VariadicOperands>()))
+  size_t least = expected - interface.optionalInputs();
+  bool tooMany = found > expected && !name.hasTrait<OpTrait::VariadicOperands>();
+  if (found >= least && !tooMany)
     return true;
-  error(call.place) << "'" << call.callee << "' takes " << expected << (expected == 1 ? " operand" : " operands")
-                    << " (" << join(interface.inputNames(), ", ") << "), but " << found
+  error(call.place) << "'" << call.callee << "' takes " << (least < expected ? std::to_string(least) + " to " : "") << expected
+                    << (expected == 1 ? " operand" : " operands") << " (" << join(interface.inputNames(), ", ") << "), but " << found
                     << (found == 1 ? " is given" : " are given");
   return false;
 }

@@ -89,6 +89,11 @@ ArrayRef<ForeignName> foreignNames() {
       // Attention.
       {"FlashAttentionScore", "ScaledDotProductAttention"},
       {"scaled_dot_product_attention", "ScaledDotProductAttention"},
+      {"RotaryMul", "RotaryPositionEmbedding", "RotaryEmbedding"},
+      {"ApplyRotaryPosEmb", "RotaryPositionEmbedding", "RotaryEmbedding"},
+      {"apply_rotary_pos_emb", "RotaryPositionEmbedding", "RotaryEmbedding"},
+      {"SwiGLU", "Swiglu", "GatedMLP"},
+      {"group_norm", "GroupNorm", "GroupNorm"},
       // Nothing yet.
       {"Conv1d", ""},
       {"Conv3d", ""},
@@ -118,11 +123,21 @@ static std::string equivalentOf(const ForeignName &foreign) {
       .str();
 }
 
+/// Operators of communication, as MindSpore calls them.
+static bool communicates(StringRef name) {
+  static const StringRef names[] = {"AllReduce",      "AllGather", "ReduceScatter",    "AlltoAll",           "AllSwap", "Send",
+                                    "Receive",        "Barrier",   "NeighborExchange", "NeighborExchangeV2", "Reduce",  "CollectiveGather",
+                                    "CollectiveScatter"};
+  return is_contained(names, name);
+}
+
 std::string helpForOperator(StringRef name, const std::vector<std::string> &known) {
   bool isKnown = any_of(known, [&](StringRef other) { return other.equals_insensitive(name); });
   const auto *foreign = find_if(foreignNames(), [&](const ForeignName &f) { return f.name.equals_insensitive(name); });
   if (!isKnown && foreign != foreignNames().end())
     return equivalentOf(*foreign);
+  if (!isKnown && communicates(name))
+    return "leave it out: msc inserts communication where shardings differ, and 'msc explain' shows it";
   if (std::string near = nearest(std::string_view(name), known); !near.empty())
     return "did you mean '" + near + "'?";
   return "'msc ops' lists the operators";

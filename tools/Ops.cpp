@@ -18,6 +18,8 @@ using Json = nlohmann::ordered_json;
 
 std::string signature(const OperatorDescription &op) {
   std::vector<std::string> parts = op.operands;
+  for (size_t i = parts.size() - op.optionalOperands; i < parts.size(); ++i)
+    parts[i] = "[" + parts[i] + "]";
   for (const OperatorAttribute &attribute : op.attributes) {
     std::string part = attribute.name + ": " + attribute.type;
     if (attribute.defaultText)
@@ -85,6 +87,7 @@ Json toJson(const OperatorDescription &op) {
           {"description", op.description},
           {"formulas", op.formulas},
           {"operands", op.operands},
+          {"optional_operands", op.optionalOperands},
           {"results", op.results},
           {"attributes", std::move(attributes)},
           {"element_types", op.elementTypes},

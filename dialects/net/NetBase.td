@@ -44,6 +44,7 @@ class Net_Operator<string mnemonic, list<string> inputs, list<string> outputs, l
         DeclareOpInterfaceMethods<InferTypeOpInterface>,
         DeclareOpInterfaceMethods<Net_OperatorInterface>], traits)> {
   code specs = "";
+  int optionalInputs = 0; // of the last inputs
   string exampleInputs = !interleave(!foreach(name, inputs, "%" # name # ": f32[16, 32]"), ", ");
   string exampleAttributes = "";
   code declarations = "";
@@ -62,7 +63,7 @@ class Net_Operator<string mnemonic, list<string> inputs, list<string> outputs, l
         ::mlir::DictionaryAttr attributes, ::mlir::OpaqueProperties properties, ::mlir::RegionRange regions,
         ::llvm::SmallVectorImpl<::mlir::Type> &inferredReturnTypes) {
       ::msc::net::Inference at{location, getOperationName().drop_front(4), operands, inputNames(), context,
-                               $cppClass::hasTrait<::mlir::OpTrait::VariadicOperands>()};
+                               $cppClass::hasTrait<::mlir::OpTrait::VariadicOperands>(), optionalInputs()};
       if (::llvm::failed(at.checkOperandCount()))
         return ::llvm::failure();
       // The operator may not exist yet: defaults are filled in when it does.
@@ -81,6 +82,7 @@ class Net_Operator<string mnemonic, list<string> inputs, list<string> outputs, l
       return names;
   }]) # [{
     }
+    unsigned $cppClass::optionalInputs() { return }] # !cast<string>(optionalInputs) # [{; }
     ::llvm::ArrayRef<::llvm::StringRef> $cppClass::outputNames() {
       static constexpr ::llvm::StringRef names[] = {"}] # !interleave(outputs, "\", \"") # [{"};
       return names;

@@ -1,3 +1,4 @@
+#include "dialects/net/Suggest.h"
 #include "passes/sharding/Communication.h"
 #include "passes/sharding/Convert.h"
 #include "passes/sharding/DatasetStrategy.h"
@@ -292,7 +293,7 @@ private:
     for (net::ParamOp param : params) {
       Shape shape = shapeOf(param.getValue());
       std::optional<Sharding> stored;
-      const ProblemOperator *first = nullptr;
+      size_t first = 0;
       std::vector<std::tuple<bool, size_t, unsigned>> uses; // not configured, operator, operand
       for (OpOperand &use : param.getValue().getUses())
         if (auto at = index.find(use.getOwner()); at != index.end())
@@ -303,11 +304,15 @@ private:
         Sharding wants = placementOf(user.facts, choices[at].pieces, devices).operands[operand];
         if (!stored) {
           stored = wants;
-          first = &user;
+          first = at;
         } else if (strict && wants != *stored && !whole) {
-          return emitError(param.getLoc())
-                 << "parameter '" << param.getName() << "' is used under two shardings: '" << first->name << "' wants "
-                 << stored->str() << ", '" << user.name << "' wants " << wants.str();
+          InFlightDiagnostic diagnostic = emitError(param.getLoc());
+          diagnostic << "parameter '" << param.getName() << "' is used under two shardings: '" << problem.operators[first].name
+                     << "' wants " << stored->str() << ", '" << user.name << "' wants " << wants.str();
+          for (size_t place : {first, at})
+            diagnostic.attachNote(members[place].front()->getLoc()) << "'" << problem.operators[place].name << "' uses it here";
+          net::addHelp(diagnostic, "give both the same pieces, or leave out --strict: then one of them reshards it");
+          return diagnostic;
         }
       }
       setStoredSharding(param, whole || !stored ? Sharding::replicated(devices, shape.size()) : *stored);

@@ -29,7 +29,7 @@ static std::string typeText(const Value &value) {
 static int resultsOf(const std::string &op) {
   static const std::map<std::string, int> several = {
       {"LayerNorm", 3}, {"BatchNorm", 3}, {"RmsNorm", 2}, {"NLLLoss", 2}, {"ArgMaxWithValue", 2}, {"ArgMinWithValue", 2},
-      {"TopK", 2}, {"Dropout", 2}, {"ScaledDotProductAttention", 2}};
+      {"TopK", 2}, {"Dropout", 2}, {"ScaledDotProductAttention", 2}, {"GroupNorm", 3}};
   auto found = several.find(op);
   return found == several.end() ? 1 : found->second;
 }
@@ -191,7 +191,7 @@ private:
         {5, &Builder::addBroadcast}, {4, &Builder::addCast},      {4, &Builder::addElementLoss}, {5, &Builder::addTied},
         {10, &Builder::addNormalised}, {3, &Builder::addRange},
         {46, &Builder::addFunction}, {16, &Builder::addQuotient}, {20, &Builder::addLogical}, {12, &Builder::addChoice},
-        {14, &Builder::addTermLoss}, {16, &Builder::addLookup}, {6, &Builder::addScan}, {7, &Builder::addAttention}, {14, &Builder::addPool}, {18, &Builder::addConvolution}, {9, &Builder::addBatchNorm},
+        {14, &Builder::addTermLoss}, {16, &Builder::addLookup}, {6, &Builder::addScan}, {9, &Builder::addAttention}, {10, &Builder::addGated}, {6, &Builder::addGroupNorm}, {14, &Builder::addPool}, {18, &Builder::addConvolution}, {9, &Builder::addBatchNorm},
         {18, &Builder::addView}, {16, &Builder::addSlice}, {20, &Builder::addParts}, {18, &Builder::addJoin},
         {34, &Builder::addAround}, {14, &Builder::addTriangle}, {8, &Builder::addDropout}};
     int total = 0;
@@ -425,8 +425,47 @@ private:
     int key = self ? x : valueOfShape(keys, x), value = self && random.chance(50) ? x : valueOfShape(keys, x);
     std::string rest = ", heads: " + std::to_string(heads) + (random.chance(50) ? ", causal: true" : "") +
                        (random.chance(30) ? ", scale: 0.5" : "");
-    return node("ScaledDotProductAttention", use(x) + ", " + use(key) + ", " + use(value) + rest, shape(x), values[value].low,
+    std::string tensors = use(x) + ", " + use(key) + ", " + use(value);
+    if (random.chance(75))
+      tensors += ", " + use(mask({shape(x)[0], heads, shape(x)[1], keys[1]}));
+    return node("ScaledDotProductAttention", tensors + rest, shape(x), values[value].low,
                 values[value].high);
+  }
+
+  /// What repeats to (batch, heads, queries, keys): numbers to be added, or which keys a query attends to.
+  int mask(Shape wanted) {
+    for (int64_t &size : wanted)
+      if (random.chance(35))
+        size = 1;
+    wanted.erase(wanted.begin(), wanted.begin() + random.below(3));
+    int given = parameter(wanted);
+    return random.chance(65) ? given : node("GreaterEqual", use(given) + ", -0.25", wanted, 0, 1, "bool");
+  }
+
+  /// What stands around attention: a gate, and positions.
+  int addGated(int x) {
+    if (shape(x).empty() || countOf(shape(x)) == 0)
+      return addUnary(x);
+    auto rank = static_cast<int64_t>(shape(x).size());
+    if (random.chance(50)) {
+      int64_t dim = random.between(-rank, rank - 1);
+      Shape half = shape(x);
+      int64_t &size = half[static_cast<size_t>(dim < 0 ? dim + rank : dim)];
+      if (size % 2 != 0)
+        return addUnary(x);
+      size /= 2;
+      return node("Swiglu", use(x) + (dim == -1 ? "" : ", " + std::to_string(dim)), half, -magnitude(x) * magnitude(x),
+                  magnitude(x) * magnitude(x));
+    }
+    if (shape(x).back() % 2 != 0)
+      return addUnary(x);
+    Shape angles(shape(x).begin() + random.below(rank), shape(x).end());
+    for (size_t dim = 0; dim + 1 < angles.size(); ++dim)
+      if (random.chance(30))
+        angles[dim] = 1;
+    int angle = parameter(angles), cos = node("Cos", use(angle), angles, -1, 1), sin = node("Sin", use(angle), angles, -1, 1);
+    return node("RotaryPositionEmbedding", use(x) + ", " + use(cos) + ", " + use(sin) + (random.chance(50) ? ", mode: 1" : ""), shape(x),
+                -2 * magnitude(x), 2 * magnitude(x));
   }
 
   /// A partner for a pointwise operator: of the same shape, or smaller and broadcast.
@@ -921,6 +960,17 @@ private:
                        ", begin_params_axis: " + std::to_string(params);
     return node("LayerNorm", use(x) + ", " + use(gamma) + ", " + use(beta) + axes + ", epsilon: 0.125", shape(x), -bound,
                 bound);
+  }
+
+  int addGroupNorm(int x) {
+    if (shape(x).size() < 2 || countOf(shape(x)) == 0)
+      return addUnary(x);
+    Shape channels{shape(x)[1]};
+    int64_t groups = groupOf(channels[0]);
+    int weight = parameter(channels), bias = parameter(channels);
+    double bound = std::sqrt(static_cast<double>(countOf(shape(x)) / shape(x)[0] / groups)) + 1;
+    return node("GroupNorm", use(x) + ", " + use(weight) + ", " + use(bias) + ", " + std::to_string(groups) + ", eps: 0.125", shape(x),
+                -bound, bound);
   }
 
   /// The value itself if it has four dimensions, else its elements as images; -1 if they cannot be.

@@ -174,6 +174,37 @@ TEST(Library, NormsAndSoftmax) {
   expectNear(y, softmax(soft.given["x"]));
 }
 
+TEST(Library, GroupNormNormalisesGroupsOfChannels) {
+  Layer layer("%x: f32[2, 4, 3]", "GroupNorm(%x, num_groups: 2, eps: 0.5)");
+  EXPECT_EQ(layer.parameters(), "l.weight 4 Ones()\nl.bias 4 Zeros()\n");
+  Tensor y = layer.run();
+  const Tensor &x = layer.given["x"];
+  for (int64_t batch = 0; batch < 2; ++batch)
+    for (int64_t channel = 0; channel < 4; ++channel) {
+      auto start = x.values.begin() + batch * 12 + channel / 2 * 6;
+      std::vector<double> group(start, start + 6);
+      double mean = meanOf(group), rstd = 1 / std::sqrt(meanSquare(group, mean) + 0.5);
+      for (int64_t i = 0; i < 3; ++i)
+        EXPECT_NEAR(y.at({batch, channel, i}),
+                    (x.at({batch, channel, i}) - mean) * rstd * layer.given["l.weight"].values[channel] + layer.given["l.bias"].values[channel],
+                    1e-12);
+    }
+}
+
+TEST(Library, RotaryEmbeddingTurnsPairsByTheirPosition) {
+  Layer layer("%x: f32[2, 3, 8]", "RotaryEmbedding(%x, heads: 2, base: 100.0)");
+  Tensor y = layer.run();
+  const Tensor &x = layer.given["x"];
+  for (int64_t batch = 0; batch < 2; ++batch)
+    for (int64_t position = 0; position < 3; ++position)
+      for (int64_t i = 0; i < 8; ++i) {
+        int64_t pair = i % 2, partner = i % 4 < 2 ? i + 2 : i - 2;
+        double angle = static_cast<double>(position) * std::pow(100.0, -2.0 * static_cast<double>(pair) / 4);
+        double turned = x.at({batch, position, i}) * std::cos(angle) + (i % 4 < 2 ? -1 : 1) * x.at({batch, position, partner}) * std::sin(angle);
+        EXPECT_NEAR(y.at({batch, position, i}), turned, 1e-6);
+      }
+}
+
 TEST(Library, AttentionMixesHeadByHead) {
   Layer layer("%x: f32[2, 3, 4]", "MultiHeadAttention(%x, heads: 2)");
   Tensor y = layer.run();

@@ -108,6 +108,25 @@ static std::vector<Tensor> batchNorm(BatchNormOp op, const std::vector<Tensor> &
   return {y, newMean, newVariance};
 }
 
+static std::vector<Tensor> groupNorm(GroupNormOp op, const std::vector<Tensor> &x) {
+  auto groups = static_cast<int64_t>(op.getNumGroups());
+  int64_t each = x[0].shape[1] / groups;
+  auto group = [&](const std::vector<int64_t> &index) { return std::vector<int64_t>{index[0], index[1] / each}; };
+  Tensor mean(std::vector<int64_t>{x[0].shape[0], groups}), rstd(mean.shape), y(x[0].shape);
+  double count = static_cast<double>(x[0].values.size()) / static_cast<double>(mean.values.size());
+  forEachIndex(x[0].shape, [&](const auto &index) { mean.at(group(index)) += x[0].at(index) / count; });
+  forEachIndex(x[0].shape, [&](const auto &index) {
+    rstd.at(group(index)) += std::pow(x[0].at(index) - mean.at(group(index)), 2) / count;
+  });
+  for (double &value : rstd.values)
+    value = 1 / std::sqrt(value + op.getEps().convertToDouble());
+  forEachIndex(x[0].shape, [&](const auto &index) {
+    double normalised = (x[0].at(index) - mean.at(group(index))) * rstd.at(group(index));
+    y.at(index) = normalised * x[1].at({index[1]}) + x[2].at({index[1]});
+  });
+  return {y, mean, rstd};
+}
+
 static Tensor crossEntropy(bool sparse, llvm::StringRef reduction, const std::vector<Tensor> &x) {
   int64_t classes = x[0].rank() - 1;
   Tensor logs = logSoftmax(x[0], classes);
@@ -138,6 +157,7 @@ void addNormalisations(Table &table) {
   table["LayerNorm"] = [](mlir::Operation *op, const std::vector<Tensor> &x) { return layerNorm(llvm::cast<LayerNormOp>(op), x); };
   table["RmsNorm"] = [](mlir::Operation *op, const std::vector<Tensor> &x) { return rmsNorm(llvm::cast<RmsNormOp>(op), x); };
   table["BatchNorm"] = [](mlir::Operation *op, const std::vector<Tensor> &x) { return batchNorm(llvm::cast<BatchNormOp>(op), x); };
+  table["GroupNorm"] = [](mlir::Operation *op, const std::vector<Tensor> &x) { return groupNorm(llvm::cast<GroupNormOp>(op), x); };
   table["SoftmaxCrossEntropyWithLogits"] = [](mlir::Operation *op, const std::vector<Tensor> &x) -> std::vector<Tensor> {
     auto loss = llvm::cast<SoftmaxCrossEntropyWithLogitsOp>(op);
     return {crossEntropy(loss.getSparse(), loss.getReduction(), x)};

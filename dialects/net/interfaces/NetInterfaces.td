@@ -21,6 +21,7 @@ def Net_OperatorInterface : OpInterface<"Operator"> {
       "::llvm::ArrayRef<::msc::net::AttributeSpec>", "attributeSpecs", (ins)>,
     StaticInterfaceMethod<"Names of the operands (MindSpore's input_names), one per operand.",
       "::llvm::ArrayRef<::llvm::StringRef>", "inputNames", (ins)>,
+    StaticInterfaceMethod<"How many of the last operands may be left out.", "unsigned", "optionalInputs", (ins)>,
     StaticInterfaceMethod<"Names of the results (MindSpore's output_names), one per result.",
       "::llvm::ArrayRef<::llvm::StringRef>", "outputNames", (ins)>,
   ];

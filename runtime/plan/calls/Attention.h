@@ -16,6 +16,15 @@ struct Attention {
   double scale = 1;
 };
 
+/// A mask on one rank, seen as (B, heads, S, T): elements from one index to the next, 0 along what it repeats.
+struct AttentionMask {
+  int64_t batch = 0, head = 0, query = 0, key = 0;
+};
+
+/// Empty if the mask does not go with the tensors of an attention.
+std::optional<AttentionMask> attentionMaskOf(const Attention &attention, const CallTensor &query, const CallTensor &key,
+                                             const CallTensor &mask);
+
 /// From queries (B, S, heads * D), keys (B, T, g * D) and the attributes heads, causal, scale. On failure empty, and `why`
 /// says what does not fit.
 std::optional<Attention> attentionOf(const CallAttributes &attributes, const CallTensor &query, const CallTensor &key,

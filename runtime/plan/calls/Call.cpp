@@ -90,9 +90,10 @@ Status checkCall(const CallSpec &spec) {
   auto kernel = calls::table().find(spec.kernel);
   if (kernel == calls::table().end())
     return calls::refuse("there is no kernel '{}'", spec.kernel);
-  if (spec.operands.size() != kernel->second.operands || spec.results.size() != kernel->second.results)
+  size_t least = kernel->second.operands, found = spec.operands.size();
+  if (found < least || found > least + kernel->second.optional || spec.results.size() != kernel->second.results)
     return calls::refuse("kernel '{}' takes {} operands and gives {} results, found {} and {}", spec.kernel,
-                         kernel->second.operands, kernel->second.results, spec.operands.size(), spec.results.size());
+                         least, kernel->second.results, found, spec.results.size());
   return kernel->second.check(spec);
 }
 

@@ -68,10 +68,11 @@ std::vector<std::string> kernelNames();
 
 namespace calls {
 
-/// What the table knows about a kernel. `check` runs with the right numbers of tensors.
+/// What the table knows about a kernel. `check` runs with the right numbers of tensors; `optional` operands may follow.
 struct Kernel {
   size_t operands = 1, results = 1;
   Status (*check)(const CallSpec &spec) = nullptr;
+  size_t optional = 0;
 };
 using Table = std::map<std::string, Kernel>;
 

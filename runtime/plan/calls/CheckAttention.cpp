@@ -1,6 +1,8 @@
 // Attention and its gradient.
 #include "runtime/plan/calls/Attention.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace msc {
@@ -41,6 +43,27 @@ std::optional<Attention> attentionOf(const CallAttributes &attributes, const Cal
   return made;
 }
 
+std::optional<AttentionMask> attentionMaskOf(const Attention &attention, const CallTensor &query, const CallTensor &key,
+                                             const CallTensor &mask) {
+  if (mask.shape.size() > 4)
+    return std::nullopt;
+  Range heads{query.box[2].begin / attention.size, query.box[2].end / attention.size};
+  const std::array<int64_t, 4> shape{query.shape[0], query.shape[2] / attention.size, query.shape[1], key.shape[1]};
+  const std::array<Range, 4> box{query.box[0], heads, query.box[1], key.box[1]};
+  AttentionMask made;
+  std::array<int64_t *, 4> steps{&made.batch, &made.head, &made.query, &made.key};
+  int64_t step = 1;
+  for (size_t dim = mask.shape.size(), at = 4; dim-- > 0;) {
+    --at;
+    bool repeats = mask.shape[dim] == 1 && mask.isWhole(dim);
+    if (!repeats && (mask.shape[dim] != shape[at] || mask.box[dim] != box[at]))
+      return std::nullopt;
+    *steps[at] = repeats ? 0 : step;
+    step *= mask.box[dim].size();
+  }
+  return made;
+}
+
 namespace calls {
 namespace {
 
@@ -54,10 +77,13 @@ bool areStatistics(const CallTensor &statistics, const CallTensor &query, const 
          statistics.box[1].end * attention.size == query.box[2].end;
 }
 
-/// Queries, keys and values fit; further tensors follow.
-Status checkOperands(const CallSpec &spec, Attention &attention) {
+/// Queries, keys and values fit, and the mask behind `own` tensors, if there is one.
+Status checkOperands(const CallSpec &spec, size_t own, Attention &attention) {
   plan::DataType type = spec.results[0].type;
-  if (!allFloats(spec) || (type != plan::F32 && type != plan::F64))
+  auto wrong = [&](const CallTensor &tensor) { return tensor.type != type; };
+  bool mixed = std::any_of(spec.operands.begin(), spec.operands.begin() + static_cast<long>(own), wrong) ||
+               std::any_of(spec.results.begin(), spec.results.end(), wrong);
+  if (mixed || (type != plan::F32 && type != plan::F64))
     return refuse("{} takes tensors of f32 or f64", spec.kernel);
   std::string why;
   auto made = attentionOf(spec.attributes, spec.operands[0], spec.operands[1], why);
@@ -66,36 +92,65 @@ Status checkOperands(const CallSpec &spec, Attention &attention) {
   attention = *made;
   if (!alike(spec.operands[1], spec.operands[2]))
     return refuse("{}: keys and values differ in shape", spec.kernel);
+  if (spec.operands.size() == own)
+    return {};
+  const CallTensor &mask = spec.operands[own];
+  if ((mask.type != type && mask.type != plan::BOOL) || !attentionMaskOf(attention, spec.operands[0], spec.operands[1], mask))
+    return refuse("{}: the mask does not repeat to batch, heads, queries and keys", spec.kernel);
   return {};
 }
 
 Status checkForward(const CallSpec &spec) {
   Attention attention;
-  if (Status status = checkOperands(spec, attention); !status)
+  if (Status status = checkOperands(spec, 3, attention); !status)
     return status;
   if (!alike(spec.results[0], spec.operands[0]) || !areStatistics(spec.results[1], spec.operands[0], attention))
     return refuse("{}: its results differ in shape", spec.kernel);
   return {};
 }
 
-Status checkBackward(const CallSpec &spec) {
-  Attention attention;
-  if (Status status = checkOperands(spec, attention); !status)
+Status checkKept(const CallSpec &spec, Attention &attention) {
+  if (Status status = checkOperands(spec, 6, attention); !status)
     return status;
   const auto &in = spec.operands;
   if (!alike(in[3], in[0]) || !alike(in[5], in[0]) || !areStatistics(in[4], in[0], attention))
     return refuse("{}: the gradient has another shape than the input", spec.kernel);
+  return {};
+}
+
+Status checkBackward(const CallSpec &spec) {
+  Attention attention;
+  if (Status status = checkKept(spec, attention); !status)
+    return status;
   for (size_t i = 0; i < 3; ++i)
-    if (!alike(spec.results[i], in[i]))
+    if (!alike(spec.results[i], spec.operands[i]))
       return refuse("{}: its results differ in shape", spec.kernel);
+  return {};
+}
+
+/// The result has the heads and keys, and the batch and the queries unless the mask repeats along those.
+Status checkMaskGradient(const CallSpec &spec) {
+  Attention attention;
+  if (Status status = checkKept(spec, attention); !status)
+    return status;
+  const CallTensor &result = spec.results[0], &mask = spec.operands[6];
+  auto steps = attentionMaskOf(attention, spec.operands[0], spec.operands[1], result);
+  bool isFloat = mask.type == result.type, fits = steps && result.shape.size() == 4;
+  size_t missing = 4 - mask.shape.size();
+  for (size_t dim : {0, 2})
+    fits = fits && result.shape[dim] == (dim < missing ? 1 : mask.shape[dim - missing]);
+  fits = fits && result.shape[1] == spec.operands[0].shape[2] / attention.size && result.shape[3] == spec.operands[1].shape[1];
+  if (!isFloat || !fits)
+    return refuse("{}: its results differ in shape", spec.kernel);
   return {};
 }
 
 } // namespace
 
 void addAttention(Table &table) {
-  table["ScaledDotProductAttention"] = {3, 2, checkForward};
-  table["ScaledDotProductAttentionGrad"] = {6, 3, checkBackward};
+  table["ScaledDotProductAttention"] = {3, 2, checkForward, 1};
+  table["ScaledDotProductAttentionGrad"] = {6, 3, checkBackward, 1};
+  table["ScaledDotProductAttentionMaskGrad"] = {7, 1, checkMaskGradient};
 }
 
 } // namespace calls

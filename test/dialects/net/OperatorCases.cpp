@@ -423,6 +423,47 @@ static void addAttention(std::vector<OperatorCase> &cases) {
       "(b s h, b t h, b t h) -> (b s h, b h s), whole t, h by 6");
   add(backward, {"2x3x8xf64", "2x5x4xf64", "2x5x4xf64", "2x3x8xf64", "2x4x3xf64", "2x3x8xf64"}, "{heads = 4}", "2x3x8xf64",
       "(b s h, b t h, b t h, b s h, b h s, b s h) -> (b s h, b t h, b t h), reduce s, whole t, h by 4");
+  auto masked = [&](const char *mask, const char *attributes, const char *dims) {
+    static std::vector<std::unique_ptr<std::string>> rules; // kept for the program's lifetime
+    rules.push_back(std::make_unique<std::string>("(b s h, b t h, b t h, " + std::string(dims) + ") -> (b s h, b h s), whole t, h by 2"));
+    add(forward, {"2x3x8xf64", "2x5x8xf64", "2x5x8xf64", mask}, attributes, "2x3x8xf64", rules.back()->c_str());
+  };
+  masked("3x5xf64", "{heads = 4}", "s t");
+  masked("2x1x1x5xi1", "{heads = 4}", "b 1 1 t");
+  masked("4x3x5xf64", "{heads = 4, causal = true}", "h s t");
+  masked("2x4x3x5xi1", "{heads = 4}", "b h s t");
+  masked("2x1x3x1xf64", "{heads = 4, scale = 0.5}", "b 1 s 1");
+  std::vector<const char *> kept = {"2x3x8xf64", "2x5x4xf64", "2x5x4xf64", "2x3x8xf64", "2x4x3xf64", "2x3x8xf64"};
+  auto with = [&](const char *mask) {
+    std::vector<const char *> operands = kept;
+    operands.push_back(mask);
+    return operands;
+  };
+  add(backward, with("3x5xi1"), "{heads = 4}", "2x3x8xf64",
+      "(b s h, b t h, b t h, b s h, b h s, b s h, s t) -> (b s h, b t h, b t h), reduce s, whole t, h by 4");
+  const char *mask = "ScaledDotProductAttentionMaskGrad";
+  add(mask, with("3x5xf64"), "{heads = 4}", "1x4x3x5xf64",
+      "(b s h, b t h, b t h, b s h, b h s, b s h, s t) -> (1 h s t), reduce b, whole t, h by 4");
+  add(mask, with("2x1x1x5xf64"), "{heads = 4, causal = true}", "2x4x1x5xf64",
+      "(b s h, b t h, b t h, b s h, b h s, b s h, b 1 1 t) -> (b h 1 t), reduce s, whole t, h by 4");
+  add(mask, with("2x4x3x5xf64"), "{heads = 4}", "2x4x3x5xf64",
+      "(b s h, b t h, b t h, b s h, b h s, b s h, b h s t) -> (b h s t), whole t, h by 4");
+}
+
+static void addGated(std::vector<OperatorCase> &cases) {
+  auto add = [&](const char *op, std::vector<const char *> operands, const char *attributes, const char *result,
+                 const char *rule) { cases.push_back({op, op, operands, attributes, result, rule}); };
+  add("Swiglu", {"3x8xf64"}, "", "3x4xf64", "(a b) -> (a b), exchange b");
+  add("Swiglu", {"2x6x3xf64"}, "{dim = 1}", "2x3x3xf64", "(a b c) -> (a b c), exchange b");
+  const char *rotary = "RotaryPositionEmbedding";
+  add(rotary, {"2x5x3x4xf64", "5x1x4xf64", "5x1x4xf64"}, "", "2x5x3x4xf64", "(a b c d, b 1 d, b 1 d) -> (a b c d), exchange d");
+  add(rotary, {"2x3x5x4xf64", "5x4xf64", "5x4xf64"}, "{mode = 1}", "2x3x5x4xf64", "(a b c d, c d, c d) -> (a b c d), exchange d");
+  add(rotary, {"6xf64", "6xf64", "6xf64"}, "", "6xf64", "(a, a, a) -> (a), exchange a");
+  add("GroupNorm", {"3x4x2x3xf64", "4xf64", "4xf64"}, "{num_groups = 2}", "3x4x2x3xf64",
+      "(a b c d, b, b) -> (a b c d, a e, a e), whole e");
+  add("GroupNorm", {"2x6x5xf64", "6xf64", "6xf64"}, "{num_groups = 1, eps = 0.001}", "2x6x5xf64",
+      "(a b c, b, b) -> (a b c, a d, a d), whole d");
+  add("GroupNorm", {"3x6xf64", "6xf64", "6xf64"}, "{num_groups = 3}", "3x6xf64", "(a b, b, b) -> (a b, a c, a c), whole c");
 }
 
 static void addTraining(std::vector<OperatorCase> &cases) {
@@ -550,6 +591,7 @@ const std::vector<OperatorCase> &operatorCases() {
     addLosses(cases);
     addLookups(cases);
     addAttention(cases);
+    addGated(cases);
     addTraining(cases);
     addAdaptive(cases);
     addRandom(cases);
@@ -577,6 +619,7 @@ const std::map<std::string, std::string> &withoutGradient() {
       {"GatherGrad", "backward helper: second derivatives are not built"},
       {"GatherDGrad", "backward helper: second derivatives are not built"},
       {"ScaledDotProductAttentionGrad", "backward helper: second derivatives are not built"},
+      {"ScaledDotProductAttentionMaskGrad", "backward helper: second derivatives are not built"},
       {"OneHot", "its operand is whole numbers"},
       {"Argmax", "its result is whole numbers"},
       {"Argmin", "its result is whole numbers"},

@@ -48,3 +48,31 @@ def Net_RmsNormOp : Net_Operator<"RmsNorm", ["x", "gamma"], ["y", "rstd"],
     {.name = "epsilon", .kind = Float, .summary = "added to the mean square"}
   }];
 }
+
+def Net_GroupNormOp : Net_Operator<"GroupNorm", ["input", "weight", "bias"], ["output", "mean", "rstd"],
+    [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Expanded, Net_IsNorm]> {
+  let summary = "normalises groups of channels to mean 0 and variance 1, then scales and shifts";
+  let description = [{
+    The channels (dimension 1) are `num_groups` groups of neighbours. `output = (input - mean) * rstd * weight + bias` with
+    `rstd = 1 / sqrt(variance + eps)`; mean and variance (of the population) of every sample and group, over its channels
+    and all dimensions behind them, `weight` and `bias` of every channel. `mean` and `rstd` are (N, `num_groups`).
+
+    Constraints:
+    - (C1) all operands have the same float element type.
+    - (C2) `input` has at least 2 dimensions, a group has elements, `weight` and `bias` have its number of channels.
+    - (C3) `num_groups` divides the number of channels.
+    - (C4) `eps` is not negative.
+
+    Rule: all dimensions of `input` pass through. A cut within a group, or of the dimensions behind, costs sums of one
+    number per channel and statistic.
+  }];
+  let arguments = (ins Net_Tensor:$input, Net_Tensor:$weight, Net_Tensor:$bias, I64Attr:$num_groups,
+                       DefaultValuedAttr<F64Attr, "1e-5">:$eps);
+  let results = (outs Net_Tensor:$output, Net_Tensor:$mean, Net_Tensor:$rstd);
+  let exampleInputs = "%input: f32[8, 16, 4, 4], %weight: f32[16], %bias: f32[16]";
+  let exampleAttributes = "num_groups: 4";
+  let specs = [{
+    {.name = "num_groups", .kind = Int, .required = true, .positional = true, .summary = "groups that the channels are parted into"},
+    {.name = "eps", .kind = Float, .summary = "added to the variance"}
+  }];
+}

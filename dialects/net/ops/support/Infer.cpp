@@ -64,8 +64,9 @@ LogicalResult Inference::error(const Twine &message, ArrayRef<unsigned> declared
 }
 
 LogicalResult Inference::checkOperandCount() const {
-  if (isVariadic ? operands.size() < inputNames.size() : operands.size() != inputNames.size())
-    return error("'" + opName + "' takes " + Twine(inputNames.size()) +
+  size_t least = inputNames.size() - optional;
+  if (operands.size() < least || (operands.size() > inputNames.size() && !isVariadic))
+    return error("'" + opName + "' takes " + (optional ? std::to_string(least) + " to " : "") + Twine(inputNames.size()) +
                  (inputNames.size() == 1 ? " operand" : " operands") + " (" + llvm::join(inputNames, ", ") + "), but " +
                  Twine(operands.size()) + (operands.size() == 1 ? " is" : " are") + " given");
   for (unsigned i = 0; i < operands.size(); ++i)

@@ -36,6 +36,7 @@ struct Inference {
   llvm::ArrayRef<llvm::StringRef> inputNames;
   mlir::MLIRContext *context;
   bool isVariadic = false; ///< takes one operand or more; the last name stands for all further ones
+  unsigned optional = 0;   ///< of the last operands, how many may be left out
 
   llvm::ArrayRef<int64_t> shape(unsigned operand) const;
   int64_t rank(unsigned operand) const { return shape(operand).size(); }

@@ -24,6 +24,11 @@ public:
   explicit Heads(const CallSpec &spec) : spec(spec) {
     std::string why;
     shape = *attentionOf(spec.attributes, spec.operands[0], spec.operands[1], why);
+    size_t own = spec.results.size() == 2 ? 3 : 6;
+    if (spec.operands.size() > own) {
+      mask = spec.operands[own];
+      steps = *attentionMaskOf(shape, spec.operands[0], spec.operands[1], *mask);
+    }
   }
 
   AttentionHead<T> head(int64_t batch, int64_t h) const {
@@ -35,6 +40,8 @@ public:
     int64_t query = batch * shape.queries * made.queryStride + h * shape.size;
     int64_t key = batch * shape.keys * made.keyStride + shared * shape.size, statistics = (batch * shape.heads + h) * shape.queries;
     bool forward = spec.results.size() == 2;
+    if (mask)
+      setMask(made, steps.batch * batch + steps.head * h);
     made.query = at(spec.operands[0]) + query;
     made.key = at(spec.operands[1]) + key, made.value = at(spec.operands[2]) + key;
     made.output = at(forward ? spec.results[0] : spec.operands[3]) + query;
@@ -42,6 +49,8 @@ public:
     if (forward)
       return made;
     made.dout = at(spec.operands[5]) + query;
+    if (spec.results.size() == 1)
+      return made;
     made.dquery = at(spec.results[0]) + query;
     made.dkey = at(spec.results[1]) + key, made.dvalue = at(spec.results[2]) + key;
     return made;
@@ -51,7 +60,18 @@ public:
 
 private:
   static T *at(const CallTensor &tensor) { return reinterpret_cast<T *>(tensor.data); }
+
+  void setMask(AttentionHead<T> &head, int64_t first) const {
+    if (mask->type == plan::BOOL)
+      head.attended = reinterpret_cast<const unsigned char *>(mask->data) + first;
+    else
+      head.bias = at(*mask) + first;
+    head.maskQueryStep = steps.query, head.maskKeyStep = steps.key;
+  }
+
   CallSpec spec;
+  std::optional<CallTensor> mask;
+  AttentionMask steps;
 };
 
 int64_t tilesIn(int64_t rows) { return (rows + kAttentionTile - 1) / kAttentionTile; }
@@ -106,6 +126,34 @@ template <typename T> Result<std::unique_ptr<ScratchOperation>> backward(const C
   return std::unique_ptr<ScratchOperation>(std::move(operation));
 }
 
+/// The gradient of the mask: a task owns some heads of a batch, or of all batches where the mask repeats along them, so that
+/// no element gets terms from two tasks.
+template <typename T> Result<std::unique_ptr<ScratchOperation>> maskBackward(const CallSpec &spec, WorkerPool &pool) {
+  auto heads = std::make_shared<Heads<T>>(spec);
+  const Attention shape = heads->shape;
+  const AttentionTiles<T> *tiles = &tilesOf<T>();
+  const CallTensor &result = spec.results[0];
+  int64_t batches = result.box[0].size(), rows = result.box[2].size();
+  bool sumsBatch = result.shape[0] == 1, sumsQueries = result.shape[2] == 1;
+  int64_t tasks = std::min(spec.tasks, batches * shape.heads);
+  auto body = [=, data = reinterpret_cast<T *>(result.data)](int64_t task, std::byte *scratch, std::byte *) {
+    Range range = pieceOf(batches * shape.heads, task, tasks);
+    for (int64_t i = range.begin; i < range.end; ++i) {
+      T *own = data + i * rows * shape.keys;
+      std::fill_n(own, rows * shape.keys, T(0));
+      int64_t start = sumsBatch ? 0 : i / shape.heads, end = sumsBatch ? shape.batch : start + 1;
+      for (int64_t batch = start; batch < end; ++batch) {
+        AttentionHead<T> head = heads->head(batch, i % shape.heads);
+        head.dmask = own, head.dmaskQueryStep = sumsQueries ? 0 : shape.keys;
+        for (int64_t first = 0; first < shape.queries; first += kAttentionTile)
+          tiles->mask(head, first, std::min(kAttentionTile, shape.queries - first), reinterpret_cast<T *>(scratch));
+      }
+    }
+  };
+  ScratchSize size{.worker = static_cast<size_t>(attentionScratch(shape.size)) * sizeof(T)};
+  return std::unique_ptr<ScratchOperation>(new TaskOperation(pool, tasks, body, size));
+}
+
 } // namespace
 
 void addAttention(Table &table) {
@@ -114,6 +162,9 @@ void addAttention(Table &table) {
   };
   table["ScaledDotProductAttentionGrad"] = [](const CallSpec &spec, WorkerPool &pool) {
     return spec.results[0].type == plan::F64 ? backward<double>(spec, pool) : backward<float>(spec, pool);
+  };
+  table["ScaledDotProductAttentionMaskGrad"] = [](const CallSpec &spec, WorkerPool &pool) {
+    return spec.results[0].type == plan::F64 ? maskBackward<double>(spec, pool) : maskBackward<float>(spec, pool);
   };
 }
 

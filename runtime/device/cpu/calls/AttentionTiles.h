@@ -17,10 +17,15 @@ template <typename T> struct AttentionHead {
   int64_t firstQuery = 0; ///< number of row 0 in its sequence
   bool causal = false;
   T scale = 1;
+  const T *bias = nullptr;                 ///< added to the scores; null: nothing is
+  const unsigned char *attended = nullptr; ///< 0: the query does not attend to the key; null: to all
+  int64_t maskQueryStep = 0, maskKeyStep = 0;
   T *output = nullptr;     ///< written going forward, read going back
   T *logsumexp = nullptr;  ///< [queries]; likewise
   const T *dout = nullptr; ///< like queries
   T *dquery = nullptr, *dkey = nullptr, *dvalue = nullptr;
+  T *dmask = nullptr;         ///< [queries, keys]; or [keys], the sum over queries, where the step is 0
+  int64_t dmaskQueryStep = 0;
 };
 
 template <typename T> struct AttentionTiles {
@@ -30,6 +35,8 @@ template <typename T> struct AttentionTiles {
   void (*queries)(const AttentionHead<T> &head, int64_t first, int64_t rows, T *scratch);
   /// Gradients of `rows` keys and values from `first` on, which `count` heads share.
   void (*keys)(const AttentionHead<T> *heads, int64_t count, int64_t first, int64_t rows, T *scratch);
+  /// Adds the gradients of the scores of `rows` queries from `first` on to `dmask`.
+  void (*mask)(const AttentionHead<T> &head, int64_t first, int64_t rows, T *scratch);
 };
 
 /// Elements of scratch memory for heads of `size` elements.

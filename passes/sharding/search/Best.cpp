@@ -1,0 +1,94 @@
+// The k best assignments: deviations from better ones, in the order in which an elimination is decoded.
+#include "passes/sharding/search/Elimination.h"
+
+#include <algorithm>
+#include <set>
+
+namespace msc::search {
+
+namespace {
+
+/// All assignments that equal `choice` (of number `from`) before a step and take `option` there.
+struct Deviation {
+  double cost = 0;
+  int64_t number = 0;
+  size_t from = 0, step = 0;
+  int32_t option = 0;
+  bool operator<(const Deviation &other) const {
+    return std::tie(cost, number) < std::tie(other.cost, other.number);
+  }
+};
+
+class BestAssignments {
+public:
+  BestAssignments(const CostNetwork &network, const Elimination &elimination, size_t k)
+      : network(network), elimination(elimination), k(k) {}
+
+  std::vector<Solution> run(double least) {
+    if (!(least < infinity))
+      return {};
+    take(Choice(network.options.size()), 0, least);
+    while (found.size() < k && !open.empty()) {
+      Deviation next = *open.begin();
+      open.erase(open.begin());
+      Choice choice = found[next.from].choice;
+      choice[elimination.decodeOrder()[next.step]] = next.option;
+      take(std::move(choice), next.step + 1, next.cost);
+    }
+    for (Solution &solution : found)
+      solution.cost = solution.bound = costOf(network, solution.choice);
+    std::sort(found.begin(), found.end(), [](const Solution &a, const Solution &b) {
+      return std::tie(a.cost, a.choice) < std::tie(b.cost, b.choice);
+    });
+    return std::move(found);
+  }
+
+private:
+  /// Completes the choice from a step on as cheaply as possible; keeps what deviates from it there.
+  void take(Choice choice, size_t from, double cost) {
+    const std::vector<int32_t> &order = elimination.decodeOrder();
+    for (size_t step = from; step < order.size(); ++step) {
+      std::vector<double> costs = elimination.costsAt(step, choice);
+      const int32_t best = static_cast<int32_t>(std::min_element(costs.begin(), costs.end()) - costs.begin());
+      choice[order[step]] = best;
+      for (int32_t option = 0; option < static_cast<int32_t>(costs.size()); ++option)
+        if (option != best && costs[option] < infinity)
+          keep({cost + (costs[option] - costs[best]), ++count, found.size(), step, option});
+    }
+    Solution solution;
+    solution.choice = std::move(choice);
+    found.push_back(std::move(solution));
+  }
+
+  void keep(Deviation deviation) {
+    const size_t room = k - std::min(k, found.size() + 1);
+    if (open.size() >= room && (open.empty() || !(deviation < *open.rbegin())))
+      return;
+    open.insert(deviation);
+    if (open.size() > room)
+      open.erase(std::prev(open.end()));
+  }
+
+  const CostNetwork &network;
+  const Elimination &elimination;
+  const size_t k;
+  std::vector<Solution> found;
+  std::set<Deviation> open;
+  int64_t count = 0;
+};
+
+} // namespace
+
+std::vector<Solution> bestAssignments(const CostNetwork &network, size_t k, const SolveLimits &limits) {
+  if (k == 0)
+    return {};
+  Workspace workspace;
+  Lowered lowered = lower(workspace, network);
+  Elimination elimination(workspace, lowered, {limits.tableEntries, limits.operations});
+  if (elimination.isExact())
+    return BestAssignments(network, elimination, k).run(elimination.bound());
+  Solution best = solveExactly(network, limits);
+  return best.cost < infinity ? std::vector<Solution>{best} : std::vector<Solution>{};
+}
+
+} // namespace msc::search

@@ -1,0 +1,83 @@
+// A strategy search as plain data: variables (operators) with options (strategies), and what options cost together.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace msc::search {
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Cost of the options of a few variables together: row-major in the order of `scope` (distinct variables). Infinity: not
+/// allowed; never NaN or minus infinity.
+struct Table {
+  std::vector<int32_t> scope;
+  std::vector<double> costs;
+  bool operator==(const Table &) const = default;
+};
+
+/// What a value costs that one operator makes and several read: readers ask for *items* (a sharding in which they want the
+/// value, a form in which they hand back its gradient); each item that anybody asks for is paid once, whoever else asks
+/// for it too.
+struct SharedCost {
+  int32_t producer = 0;               ///< variable
+  std::vector<int32_t> producerClass; ///< of each option of the producer
+  struct Reader {
+    int32_t variable = 0;
+    std::vector<std::vector<int32_t>> items; ///< of each option: sorted item numbers without repetition
+    bool operator==(const Reader &) const = default;
+  };
+  std::vector<Reader> readers;            ///< distinct variables, none is the producer
+  std::vector<std::vector<double>> costs; ///< [producer class][item], >= 0, may be infinity
+  double times = 1;                       ///< factor on all costs, > 0
+  bool operator==(const SharedCost &) const = default;
+};
+
+/// The cost of a complete assignment is the sum of all of these.
+struct CostNetwork {
+  std::vector<int32_t> options; ///< of each variable: how many, >= 1
+  std::vector<Table> tables;
+  std::vector<SharedCost> shared;
+  double constant = 0;
+};
+
+/// One option per variable.
+using Choice = std::vector<int32_t>;
+
+/// The one truth: what a complete assignment costs.
+double costOf(const CostNetwork &network, const Choice &choice);
+
+/// When to give up proving. Work is counted in operations, never in seconds: equal inputs give equal answers.
+struct SolveLimits {
+  int64_t tableEntries = int64_t(1) << 24; ///< of one table; above it the network is cut by bounds and branching
+  int64_t operations = int64_t(1) << 36;   ///< additions and minima altogether
+};
+
+struct Solution {
+  Choice choice;
+  double cost = 0;     ///< costOf(choice); infinity: nothing is allowed
+  double bound = 0;    ///< nothing costs less
+  bool optimal = true; ///< nothing costs less than `cost`; false only where a limit ran out
+  int64_t operations = 0;   ///< spent
+  int64_t eliminations = 0; ///< buckets minimised; those equal to an earlier one count, too
+  int64_t repeated = 0;     ///< of these: taken from an equal one
+  int64_t largestTable = 0; ///< entries
+  int64_t branches = 0;     ///< networks in which a variable was tied to one option
+};
+
+/// The cheapest assignment. Exact up to rounding (relative 1e-12 or so) where `optimal`. Of equally cheap ones: going
+/// through the variables against the order of elimination, each takes its lowest option; that order depends on the
+/// network alone.
+Solution solveExactly(const CostNetwork &network, const SolveLimits &limits = {});
+
+/// Cheapest cost of the whole network for every option of one variable (infinity: not possible).
+std::vector<double> costsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits = {});
+
+/// The k cheapest assignments, or all if there are fewer that are allowed, ascending; equal costs in lexicographic order of
+/// the choices (which of those that tie at the end of the list are in it is deterministic, too). Where the network
+/// exceeds the limits: only the best one that was found.
+std::vector<Solution> bestAssignments(const CostNetwork &network, size_t k, const SolveLimits &limits = {});
+
+} // namespace msc::search

@@ -1,0 +1,178 @@
+// From the buckets of an elimination back to options.
+#include "passes/sharding/search/Elimination.h"
+#include "passes/sharding/search/PaidOnce.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace msc::search {
+
+static int32_t lowest(const std::vector<double> &costs) {
+  return static_cast<int32_t>(std::min_element(costs.begin(), costs.end()) - costs.begin());
+}
+
+void Elimination::decode(Choice &choice) const {
+  for (size_t b = buckets.size(); b-- > 0;)
+    decode(buckets[b], choice);
+}
+
+/// Of every option: the sum of the factors of the bucket that have the variable, without one of them.
+std::vector<double> Elimination::costsAlone(int32_t variable, const std::vector<int32_t> &bucket, int32_t except,
+                                            Choice &choice) const {
+  std::vector<double> costs(options[variable]);
+  for (int32_t number : bucket)
+    if (number != except)
+      if (size_t axis = factors[number].axisOf(variable); axis < factors[number].scope.size())
+        factors[number].addTo(costs, axis, choice);
+  return costs;
+}
+
+namespace {
+
+/// Which item sets the readers of a value ask for.
+struct ItemSets {
+  const Factor &value;
+  const Choice &choice;
+
+  int32_t classOf(size_t axis) const { return value.parts[axis]->classOf[choice[value.scope[axis]]]; }
+
+  /// Items of all readers that are not among `open` (positions in the readers).
+  std::vector<int32_t> without(const std::vector<size_t> &open) const {
+    std::vector<int32_t> asked;
+    for (size_t r = 0; r < value.shared->itemsOf.size(); ++r)
+      if (std::find(open.begin(), open.end(), r) == open.end()) {
+        const std::vector<int32_t> &items = value.shared->itemsOf[r][classOf(r + 1)];
+        asked.insert(asked.end(), items.begin(), items.end());
+      }
+    return distinct(std::move(asked));
+  }
+
+  static std::vector<int32_t> distinct(std::vector<int32_t> items) {
+    std::sort(items.begin(), items.end());
+    items.erase(std::unique(items.begin(), items.end()), items.end());
+    return items;
+  }
+};
+
+/// The least of `costs` over each class, at last.
+std::vector<double> leastOfClasses(const std::vector<double> &costs, const Partition &part) {
+  std::vector<double> least(part.first.size(), infinity);
+  for (size_t option = 0; option < costs.size(); ++option)
+    least[part.classOf[option]] = std::min(least[part.classOf[option]], costs[option]);
+  return least;
+}
+
+} // namespace
+
+/// Readers of a value that are chosen together, in what surrounds them.
+class Elimination::Among {
+public:
+  /// The variables of the bucket from `position` on that are readers.
+  Among(const Elimination &elimination, const Bucket &bucket, size_t position, Choice &choice)
+      : elimination(elimination), value(elimination.factors[bucket.value]), choice(choice), sets{value, choice} {
+    for (size_t i = std::max<size_t>(position, bucket.inner >= 0); i < bucket.variables.size(); ++i) {
+      variables.push_back(bucket.variables[i]);
+      readers.push_back(value.axisOf(bucket.variables[i]) - 1);
+    }
+    paidOnce.emplace(*value.shared, readers);
+    given = sets.without(readers);
+  }
+
+  /// The least that they cost.
+  double cheapest(const Bucket &bucket, std::vector<int32_t> *classes) {
+    own.clear();
+    ofClasses.clear();
+    rows.clear();
+    for (size_t i = 0; i < variables.size(); ++i) {
+      own.push_back(elimination.costsAlone(variables[i], bucket.factors, bucket.value, choice));
+      ofClasses.push_back(leastOfClasses(own[i], *value.parts[readers[i] + 1]));
+    }
+    for (const std::vector<double> &row : ofClasses)
+      rows.push_back(row.data());
+    paidOnce->setContext(sets.classOf(0), given);
+    return paidOnce->cheapest(rows, classes);
+  }
+
+  /// Sets the readers, after cheapest().
+  void choose(const std::vector<int32_t> &classes) {
+    for (size_t i = 0; i < readers.size(); ++i) {
+      const Partition &part = *value.parts[readers[i] + 1];
+      for (size_t option = 0; option < own[i].size(); ++option)
+        if (part.classOf[option] != classes[i])
+          own[i][option] = infinity;
+      choice[variables[i]] = lowest(own[i]);
+    }
+  }
+
+private:
+  const Elimination &elimination;
+  const Factor &value;
+  Choice &choice;
+  ItemSets sets;
+  std::vector<int32_t> variables;
+  std::vector<size_t> readers;
+  std::optional<PaidOnce> paidOnce;
+  std::vector<int32_t> given;
+  std::vector<std::vector<double>> own, ofClasses;
+  std::vector<const double *> rows;
+};
+
+void Elimination::decode(const Bucket &bucket, Choice &choice) const {
+  if (bucket.value < 0) {
+    choice[bucket.variables[0]] = lowest(costsAlone(bucket.variables[0], bucket.factors, -1, choice));
+    return;
+  }
+  if (bucket.inner >= 0)
+    choice[bucket.inner] = lowest(costsOfInner(bucket, choice));
+  std::vector<int32_t> classes;
+  Among among(*this, bucket, 0, choice);
+  among.cheapest(bucket, &classes);
+  among.choose(classes);
+}
+
+std::vector<double> Elimination::costsAt(size_t step, Choice &choice) const {
+  const Bucket &bucket = buckets[places[step].first];
+  if (bucket.value < 0)
+    return costsAlone(order[step], bucket.factors, -1, choice);
+  if (order[step] == bucket.inner)
+    return costsOfInner(bucket, choice);
+  return costsAmong(bucket, places[step].second, choice);
+}
+
+/// Of every option of the inner variable: its own cost and the least of the readers.
+std::vector<double> Elimination::costsOfInner(const Bucket &bucket, Choice &choice) const {
+  std::vector<int32_t> apart; // factors without readers
+  for (int32_t number : bucket.factors)
+    if (std::none_of(bucket.variables.begin() + 1, bucket.variables.end(), [&](int32_t reader) {
+          return factors[number].axisOf(reader) < factors[number].scope.size();
+        }))
+      apart.push_back(number);
+  std::vector<double> costs = costsAlone(bucket.inner, apart, bucket.value, choice);
+  Among among(*this, bucket, 1, choice);
+  for (size_t option = 0; option < costs.size(); ++option)
+    if (costs[option] < infinity) {
+      choice[bucket.inner] = static_cast<int32_t>(option);
+      costs[option] += among.cheapest(bucket, nullptr);
+    }
+  return costs;
+}
+
+/// Of every option of one of several readers: its own cost, and the least of what the readers behind it and the items that
+/// are asked for then cost.
+std::vector<double> Elimination::costsAmong(const Bucket &bucket, size_t position, Choice &choice) const {
+  const Factor &value = factors[bucket.value];
+  const int32_t variable = bucket.variables[position];
+  const size_t axis = value.axisOf(variable);
+  std::vector<double> costs = costsAlone(variable, bucket.factors, bucket.value, choice);
+  const Partition &part = *value.parts[axis];
+  std::vector<double> rest;
+  for (int32_t option : part.first) {
+    choice[variable] = option; // its items are asked for
+    rest.push_back(Among(*this, bucket, position + 1, choice).cheapest(bucket, nullptr));
+  }
+  for (size_t option = 0; option < costs.size(); ++option)
+    costs[option] += rest[part.classOf[option]];
+  return costs;
+}
+
+} // namespace msc::search

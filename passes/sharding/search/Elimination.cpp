@@ -1,0 +1,409 @@
+#include "passes/sharding/search/Elimination.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace msc::search {
+
+Elimination::Elimination(Workspace &workspace, const Lowered &network, const EliminationLimits &limits,
+                         std::vector<int32_t> keptGiven)
+    : workspace(workspace), options(network.options), kept(std::move(keptGiven)), limits(limits),
+      factorsOf(network.options.size()), isGone(network.options.size()), crowded(network.options.size()),
+      constant(network.constant) {
+  factors.reserve(network.factors.size() * 2 + options.size());
+  for (const Factor &factor : network.factors)
+    addFactor(factor);
+  for (int32_t variable : kept)
+    isGone[variable] = 1;
+  run();
+  for (size_t b = buckets.size(); b-- > 0;)
+    for (size_t position = 0; position < buckets[b].variables.size(); ++position) {
+      order.push_back(buckets[b].variables[position]);
+      places.emplace_back(b, position);
+    }
+}
+
+void Elimination::addFactor(Factor factor) {
+  if (factor.scope.empty()) {
+    constant += factor.costs->values[0];
+    return;
+  }
+  for (int32_t variable : factor.scope)
+    factorsOf[variable].push_back(static_cast<int32_t>(factors.size()));
+  factors.push_back(std::move(factor));
+  alive.push_back(1);
+}
+
+void Elimination::run() {
+  const int32_t variables = static_cast<int32_t>(options.size());
+  const int32_t given = static_cast<int32_t>(factors.size());
+  versions.resize(variables + given);
+  for (int32_t number = 0; number < variables + given; ++number)
+    review(number);
+  while (!queue.empty() && finished) {
+    Candidate next = queue.top();
+    queue.pop();
+    if (next.version != versions[next.number])
+      continue;
+    if (next.number < variables)
+      if (double weight = weightOf(next.number); weight > next.weight) {
+        queue.push({weight, next.number, next.version});
+        continue;
+      }
+    next.number < variables ? eliminate(next.number) : eliminateReaders(next.number - variables);
+    finished = operations <= limits.operations;
+  }
+}
+
+/// Weighs a candidate anew.
+void Elimination::review(int32_t number) {
+  const int32_t variables = static_cast<int32_t>(options.size());
+  const int32_t version = ++versions[number];
+  if (number < variables) {
+    if (!isGone[number])
+      queue.push({weightOf(number), number, version});
+  } else if (int32_t value = number - variables; alive[value] && factors[value].shared) {
+    double weight;
+    jointReaders(value, &weight);
+    if (weight < infinity)
+      queue.push({weight, number, version});
+  }
+}
+
+FactorRefs Elimination::refs(const std::vector<int32_t> &numbers) const {
+  FactorRefs result;
+  for (int32_t number : numbers)
+    result.push_back(&factors[number]);
+  return result;
+}
+
+double Elimination::contextSize(const FactorRefs &of, const std::vector<int32_t> &without) {
+  double size = 1;
+  for (const Axis &axis : contextOf(workspace, of, without))
+    size *= axis.part->classes();
+  return size;
+}
+
+double Elimination::weightOf(int32_t variable) {
+  FactorRefs bucket = refs(factorsOf[variable]);
+  double own = contextSize(bucket, {variable}) * finest(workspace, bucket, variable, options[variable])->classes();
+  return std::max(own, weightOfReadersAround(variable) * (1 + 1e-6));
+}
+
+/// Those readers that nothing but the value connects.
+JointReaders Elimination::independentReaders(int32_t value) const {
+  JointReaders joint;
+  joint.value = &factors[value];
+  std::vector<int32_t> taken; // neighbours are not
+  for (size_t r = 0; r + 1 < joint.value->scope.size(); ++r) {
+    const int32_t reader = joint.value->scope[r + 1];
+    if (isGone[reader])
+      continue;
+    FactorRefs others;
+    bool isFree = true;
+    for (int32_t number : factorsOf[reader])
+      if (number != value) {
+        others.push_back(&factors[number]);
+        for (int32_t neighbour : factors[number].scope)
+          isFree = isFree && std::find(taken.begin(), taken.end(), neighbour) == taken.end();
+      }
+    if (!isFree)
+      continue;
+    taken.push_back(reader);
+    joint.readers.push_back(r);
+    joint.otherFactors.push_back(std::move(others));
+    joint.options.push_back(options[reader]);
+  }
+  return joint;
+}
+
+/// Work of minimising readers together: of the costs of their item sets, and of the context.
+double Elimination::weightOf(const JointReaders &joint) {
+  std::vector<int32_t> without = {joint.inner};
+  FactorRefs all = {joint.value};
+  double choosing = 0, weight = 0;
+  for (size_t i = 0; i < joint.readers.size(); ++i) {
+    const int32_t reader = joint.value->scope[joint.readers[i] + 1];
+    without.push_back(reader);
+    weight += contextSize(joint.otherFactors[i], {reader}) * options[reader];
+    choosing += 4.0 * joint.value->parts[joint.readers[i] + 1]->classes();
+    all.insert(all.end(), joint.otherFactors[i].begin(), joint.otherFactors[i].end());
+  }
+  all.insert(all.end(), joint.innerFactors.begin(), joint.innerFactors.end());
+  if (joint.inner >= 0) // most of its options are left out by their bounds
+    choosing = 3 * choosing + 4.0 * options[joint.inner];
+  return weight + contextSize(all, without) * choosing;
+}
+
+/// The lightest way to minimise readers of a value together, with or without one of their neighbours.
+JointReaders Elimination::jointReaders(int32_t value, double *weight) {
+  JointReaders best = independentReaders(value), plain = best;
+  *weight = infinity;
+  if (best.readers.size() < 2)
+    return best;
+  *weight = weightOf(best);
+  std::vector<int32_t> members;
+  std::map<int32_t, size_t> neighbours; // how many readers each has
+  for (size_t i = 0; i < plain.readers.size(); ++i) {
+    members.push_back(plain.value->scope[plain.readers[i] + 1]);
+    for (const Axis &axis : contextOf(workspace, plain.otherFactors[i], {members.back()}))
+      ++neighbours[axis.variable];
+  }
+  for (auto [variable, readers] : neighbours) {
+    if (readers < 2 || isGone[variable] || plain.value->axisOf(variable) < plain.value->scope.size())
+      continue;
+    JointReaders other = plain;
+    other.inner = variable;
+    other.innerOptions = options[variable];
+    bool isSmall = true;
+    for (int32_t number : factorsOf[variable]) {
+      const Factor &factor = factors[number];
+      if (std::any_of(members.begin(), members.end(),
+                      [&](int32_t member) { return factor.axisOf(member) < factor.scope.size(); }))
+        continue;
+      other.innerFactors.push_back(&factor);
+      isSmall = isSmall && factor.entries() <= limits.tableEntries;
+    }
+    if (double own = weightOf(other); isSmall && own < *weight) {
+      *weight = own;
+      best = std::move(other);
+    }
+  }
+  return best;
+}
+
+/// Whether eliminating a variable would connect readers of a value that are better minimised together: then that comes
+/// first.
+double Elimination::weightOfReadersAround(int32_t variable) {
+  std::vector<int32_t> values;
+  double weight = 0;
+  for (int32_t number : factorsOf[variable])
+    for (int32_t neighbour : factors[number].scope)
+      for (int32_t value : factorsOf[neighbour])
+        if (factors[value].shared && factors[value].scope.size() > 3 &&
+            factors[value].axisOf(variable) == factors[value].scope.size())
+          values.push_back(value);
+  std::sort(values.begin(), values.end());
+  for (size_t i = 1; i < values.size(); ++i)
+    if (values[i] == values[i - 1] && (i < 2 || values[i] != values[i - 2])) {
+      double joint;
+      jointReaders(values[i], &joint);
+      if (joint < infinity)
+        weight = std::max(weight, joint);
+    }
+  return weight;
+}
+
+/// A factor of an equal reduction, with this one's variables.
+template <typename Reduce>
+Factor Elimination::remembered(const FactorRefs &bucket, std::vector<int64_t> key, Reduce reduce) {
+  std::vector<int32_t> numbers; // variables in order of appearance
+  for (const Factor *factor : bucket) {
+    key.push_back(factor->id());
+    for (size_t a = 0; a < factor->scope.size(); ++a) {
+      auto known = std::find(numbers.begin(), numbers.end(), factor->scope[a]);
+      key.push_back(known - numbers.begin());
+      key.push_back(factor->parts[a]->id);
+      if (known == numbers.end())
+        numbers.push_back(factor->scope[a]);
+    }
+  }
+  ++eliminations;
+  auto [place, isNew] = workspace.reductions.try_emplace(std::move(key));
+  if (isNew) {
+    Factor made = reduce();
+    for (int32_t &variable : made.scope)
+      variable = static_cast<int32_t>(std::find(numbers.begin(), numbers.end(), variable) - numbers.begin());
+    place->second = std::move(made);
+  } else {
+    ++repeated;
+  }
+  Factor result = place->second;
+  for (int32_t &variable : result.scope)
+    variable = numbers[variable];
+  largestTable = std::max(largestTable, result.entries());
+  return result;
+}
+
+Factor Elimination::reduceOnce(const FactorRefs &bucket, int32_t variable) {
+  const size_t axis = bucket.empty() ? 0 : bucket[0]->axisOf(variable);
+  return remembered(bucket, {0, options[variable], static_cast<int64_t>(axis)}, [&] {
+    operations += static_cast<int64_t>(contextSize(bucket, {variable})) *
+                  finest(workspace, bucket, variable, options[variable])->classes();
+    return reduce(workspace, bucket, variable, options[variable]);
+  });
+}
+
+Factor Elimination::reduceOnce(const JointReaders &joint, const FactorRefs &bucket) {
+  std::vector<int64_t> key = {1, static_cast<int64_t>(joint.readers.size()), joint.innerOptions};
+  key.insert(key.end(), joint.readers.begin(), joint.readers.end());
+  for (const FactorRefs &others : joint.otherFactors)
+    key.push_back(static_cast<int64_t>(others.size()));
+  if (joint.inner >= 0) // which of the variables it is
+    for (const Factor *factor : bucket)
+      key.push_back(static_cast<int64_t>(factor->axisOf(joint.inner)));
+  return remembered(bucket, std::move(key), [&] {
+    operations += static_cast<int64_t>(weightOf(joint));
+    return reduce(workspace, joint);
+  });
+}
+
+/// Replaces a bucket by what is left of it.
+void Elimination::close(const std::vector<int32_t> &bucket, std::vector<Factor> results) {
+  std::vector<int32_t> touched;
+  for (int32_t number : bucket) {
+    alive[number] = 0;
+    if (size_t candidate = options.size() + number; candidate < versions.size())
+      ++versions[candidate];
+    for (int32_t variable : factors[number].scope) {
+      std::vector<int32_t> &own = factorsOf[variable];
+      own.erase(std::find(own.begin(), own.end(), number));
+      touched.push_back(variable);
+    }
+  }
+  for (Factor &factor : results)
+    addFactor(std::move(factor));
+  std::sort(touched.begin(), touched.end());
+  touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+  std::vector<int32_t> values;
+  for (int32_t variable : touched) {
+    review(variable);
+    for (int32_t number : factorsOf[variable])
+      if (factors[number].shared)
+        values.push_back(number);
+  }
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  for (int32_t value : values)
+    if (size_t number = options.size() + value; number < versions.size())
+      review(static_cast<int32_t>(number));
+}
+
+void Elimination::eliminate(int32_t variable) {
+  std::vector<int32_t> bucket = factorsOf[variable];
+  std::sort(bucket.begin(), bucket.end());
+  isGone[variable] = 1;
+  ++versions[variable];
+  buckets.push_back({{variable}, bucket, -1, -1});
+  FactorRefs all = refs(bucket);
+  bool hasLargeShared = std::any_of(all.begin(), all.end(), [&](const Factor *factor) {
+    return factor->shared && factor->entries() > limits.tableEntries;
+  });
+  const double context = contextSize(all, {variable});
+  const double work = context * finest(workspace, all, variable, options[variable])->classes();
+  if (hasLargeShared || context > double(limits.tableEntries) || double(operations) + work > double(limits.operations)) {
+    eliminateSplit(variable, bucket);
+    return;
+  }
+  close(bucket, {reduceOnce(all, variable)});
+}
+
+void Elimination::eliminateReaders(int32_t value) {
+  double weight;
+  JointReaders joint = jointReaders(value, &weight);
+  std::vector<int32_t> bucket = {value}, variables;
+  if (joint.inner >= 0)
+    variables.push_back(joint.inner);
+  for (size_t reader : joint.readers) {
+    variables.push_back(joint.value->scope[reader + 1]);
+    for (int32_t number : factorsOf[variables.back()])
+      if (number != value)
+        bucket.push_back(number);
+  }
+  for (const Factor *factor : joint.innerFactors)
+    bucket.push_back(static_cast<int32_t>(factor - factors.data()));
+  FactorRefs all = refs(bucket);
+  const double context = contextSize(all, variables);
+  if (context > double(limits.tableEntries)) {
+    ++versions[options.size() + value]; // one by one, as soon as they are the lightest
+    return;
+  }
+  for (int32_t variable : variables) {
+    isGone[variable] = 1;
+    ++versions[variable];
+  }
+  buckets.push_back({variables, bucket, value, joint.inner});
+  close(bucket, {reduceOnce(joint, all)});
+}
+
+/// A value with many readers, each of which pays an equal share of each of its items: never more than what is paid.
+std::vector<Factor> Elimination::withoutLargeShared(const Factor &factor) {
+  if (!factor.shared || factor.entries() <= limits.tableEntries)
+    return {factor};
+  std::vector<Factor> pairs;
+  const SharedForm &form = *factor.shared;
+  for (size_t r = 0; r < form.itemsOf.size(); ++r) {
+    Factor pair;
+    pair.scope = {factor.scope[0], factor.scope[r + 1]};
+    pair.parts = {factor.parts[0], factor.parts[r + 1]};
+    std::vector<double> values;
+    for (const std::vector<double> &prices : form.prices)
+      for (const std::vector<int32_t> &items : form.itemsOf[r]) {
+        double sum = 0;
+        for (int32_t item : items)
+          sum += prices[item] / double(form.itemsOf.size());
+        values.push_back(sum);
+      }
+    pair.costs = workspace.costs(std::move(values));
+    pairs.push_back(std::move(pair));
+  }
+  return pairs;
+}
+
+/// Mini-buckets: parts of the bucket, each small enough, are minimised on their own.
+void Elimination::eliminateSplit(int32_t variable, const std::vector<int32_t> &bucket) {
+  isSplit = true;
+  for (const Axis &axis : contextOf(workspace, refs(bucket), {}))
+    crowded[axis.variable] += std::log(double(axis.part->classes()));
+  std::vector<Factor> whole, apart; // with and without the variable
+  for (int32_t number : bucket)
+    for (Factor &factor : withoutLargeShared(factors[number]))
+      (factor.axisOf(variable) < factor.scope.size() ? whole : apart).push_back(std::move(factor));
+  FactorRefs widestFirst;
+  for (size_t size = 1; size <= options.size() && widestFirst.size() < whole.size(); ++size)
+    for (size_t i = whole.size(); i-- > 0;)
+      if (whole[i].scope.size() == size)
+        widestFirst.insert(widestFirst.begin(), &whole[i]);
+  std::vector<FactorRefs> parts;
+  const double room = std::min(double(limits.tableEntries), double(limits.operations - operations));
+  for (const Factor *factor : widestFirst) {
+    auto fits = [&](FactorRefs part) {
+      part.push_back(factor);
+      return contextSize(part, {variable}) * options[variable] <= room;
+    };
+    auto part = std::find_if(parts.begin(), parts.end(), fits);
+    if (part == parts.end())
+      parts.push_back({factor});
+    else
+      part->push_back(factor);
+  }
+  for (const FactorRefs &part : parts)
+    apart.push_back(reduceOnce(part, variable));
+  close(bucket, std::move(apart));
+}
+
+int32_t Elimination::widest() const {
+  return static_cast<int32_t>(std::max_element(crowded.begin(), crowded.end()) - crowded.begin());
+}
+
+std::vector<double> Elimination::table() const {
+  size_t size = 1;
+  for (int32_t variable : kept)
+    size *= options[variable];
+  std::vector<double> values(size, constant);
+  Choice choice(options.size());
+  for (size_t index = 0; index < size; ++index) {
+    size_t rest = index;
+    for (size_t k = kept.size(); k-- > 0;) {
+      choice[kept[k]] = static_cast<int32_t>(rest % options[kept[k]]);
+      rest /= options[kept[k]];
+    }
+    for (size_t number = 0; number < factors.size(); ++number)
+      if (alive[number])
+        values[index] += factors[number].at(choice);
+  }
+  return values;
+}
+
+} // namespace msc::search

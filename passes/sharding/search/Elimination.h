@@ -1,0 +1,103 @@
+// Variable elimination: the network becomes a number, or a table over a few variables, bucket by bucket.
+#pragma once
+
+#include "passes/sharding/search/Reduction.h"
+
+#include <queue>
+#include <tuple>
+
+namespace msc::search {
+
+struct EliminationLimits {
+  int64_t tableEntries = 0; ///< larger tables are split into parts that are minimised on their own: a lower bound
+  int64_t operations = 0;   ///< more: it ends unfinished
+};
+
+/// Eliminates all variables but the kept ones, the one with the least work first (product of the classes of the variable
+/// and of its neighbours), ties by number. Readers of one value may go together, see JointReaders.
+class Elimination {
+public:
+  Elimination(Workspace &workspace, const Lowered &network, const EliminationLimits &limits,
+              std::vector<int32_t> kept = {});
+
+  /// Nothing was split and no limit ran out: values are exact.
+  bool isExact() const { return finished && !isSplit; }
+  /// False: the limit of operations ran out, nothing else is valid.
+  bool isFinished() const { return finished; }
+  /// Nothing costs less; the minimum where exact. Without kept variables.
+  double bound() const { return constant; }
+  /// Minimum (or bound) over everything else for all options of the kept variables, row-major in their order.
+  std::vector<double> table() const;
+  /// Chooses what was eliminated; the kept variables are set. The minimum where exact, else some good choice.
+  void decode(Choice &choice) const;
+
+  /// The variables in the order in which decode sets them.
+  const std::vector<int32_t> &decodeOrder() const { return order; }
+  /// For every option of decodeOrder()[step], the cheapest cost of all factors in its bucket, the variables behind it in the
+  /// bucket at their best; earlier ones are set. Where exact: the cost of the whole network but for a constant.
+  std::vector<double> costsAt(size_t step, Choice &choice) const;
+
+  /// The variable that is in most of the tables that were too large, weighted by their size.
+  int32_t widest() const;
+
+  int64_t operations = 0, eliminations = 0, repeated = 0, largestTable = 0;
+
+private:
+  struct Bucket {
+    std::vector<int32_t> variables;
+    std::vector<int32_t> factors;
+    int32_t value = -1; ///< of several variables: the factor that they share
+    int32_t inner = -1; ///< the first of several variables, if it is none of its readers
+  };
+  struct Candidate {
+    double weight = 0;
+    int32_t number = 0; ///< a variable; behind them: factors of shared values
+    int32_t version = 0;
+    bool operator<(const Candidate &other) const {
+      return std::tie(weight, number) > std::tie(other.weight, other.number); // the least on top
+    }
+  };
+
+  void addFactor(Factor factor);
+  void run();
+  void eliminate(int32_t variable);
+  void eliminateReaders(int32_t value);
+  void eliminateSplit(int32_t variable, const std::vector<int32_t> &bucket);
+  Factor reduceOnce(const FactorRefs &factors, int32_t variable);
+  Factor reduceOnce(const JointReaders &joint, const FactorRefs &factors);
+  template <typename Reduce> Factor remembered(const FactorRefs &factors, std::vector<int64_t> key, Reduce reduce);
+  void close(const std::vector<int32_t> &bucket, std::vector<Factor> results);
+  void review(int32_t number);
+  double weightOf(int32_t variable);
+  double weightOf(const JointReaders &joint);
+  double weightOfReadersAround(int32_t variable);
+  double contextSize(const FactorRefs &factors, const std::vector<int32_t> &without);
+  JointReaders independentReaders(int32_t value) const;
+  JointReaders jointReaders(int32_t value, double *weight);
+  FactorRefs refs(const std::vector<int32_t> &numbers) const;
+  std::vector<Factor> withoutLargeShared(const Factor &factor);
+  void decode(const Bucket &bucket, Choice &choice) const;
+  std::vector<double> costsAlone(int32_t variable, const std::vector<int32_t> &bucket, int32_t except,
+                                 Choice &choice) const;
+  class Among;
+  std::vector<double> costsOfInner(const Bucket &bucket, Choice &choice) const;
+  std::vector<double> costsAmong(const Bucket &bucket, size_t position, Choice &choice) const;
+
+  Workspace &workspace;
+  std::vector<int32_t> options, kept;
+  EliminationLimits limits;
+  std::vector<Factor> factors;
+  std::vector<char> alive;                     ///< of each factor
+  std::vector<std::vector<int32_t>> factorsOf; ///< of each variable: those that are alive
+  std::vector<char> isGone;                    ///< of each variable: eliminated or kept
+  std::priority_queue<Candidate> queue;
+  std::vector<int32_t> versions; ///< of each candidate
+  std::vector<Bucket> buckets;
+  std::vector<int32_t> order;              ///< variables against the order of elimination
+  std::vector<std::pair<int32_t, int32_t>> places; ///< of each of them: bucket, position
+  std::vector<double> crowded;             ///< of each variable
+  double constant = 0;
+  bool finished = true, isSplit = false;
+};
+
+} // namespace msc::search

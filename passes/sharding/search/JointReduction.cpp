@@ -1,0 +1,169 @@
+// Several readers of one value at once.
+#include "passes/sharding/search/Blocks.h"
+#include "passes/sharding/search/MinPlus.h"
+#include "passes/sharding/search/PaidOnce.h"
+
+#include <algorithm>
+
+namespace msc::search {
+
+namespace {
+
+/// What each class of a reader's item sets costs the reader itself, over the classes of its neighbours; the classes are
+/// the last axis, under the number `ownClasses`.
+Factor costOfItemSets(Workspace &workspace, const JointReaders &joint, size_t i, int32_t ownClasses) {
+  const size_t axis = joint.readers[i] + 1;
+  PartitionRef part = joint.value->parts[axis];
+  Factor equal;
+  equal.scope = {joint.value->scope[axis], ownClasses};
+  equal.parts = {part, workspace.partitions.identity(part->classes())};
+  equal.costs = workspace.equality(part->classes());
+  FactorRefs factors = joint.otherFactors[i];
+  factors.push_back(&equal);
+  return reduce(workspace, factors, joint.value->scope[axis], joint.options[i]);
+}
+
+/// The value's factor without the readers that are minimised: only to find the context.
+Factor remainder(const JointReaders &joint) {
+  Factor rest;
+  for (size_t a = 0; a < joint.value->scope.size(); ++a)
+    if (a == 0 || std::find(joint.readers.begin(), joint.readers.end(), a - 1) == joint.readers.end()) {
+      rest.scope.push_back(joint.value->scope[a]);
+      rest.parts.push_back(joint.value->parts[a]);
+    }
+  return rest;
+}
+
+/// Items that readers of the context ask for. Axes 1 .. of `rest` are the first axes of the context behind the producer.
+std::vector<int32_t> askedInContext(const JointReaders &joint, const Factor &rest, const std::vector<Axis> &context,
+                                    const std::vector<int32_t> &at) {
+  std::vector<int32_t> asked;
+  for (size_t a = 1; a < rest.scope.size(); ++a) {
+    const size_t reader = joint.value->axisOf(rest.scope[a]) - 1;
+    const int32_t option = context[a].part->first[at[a]];
+    const std::vector<int32_t> &items = joint.value->shared->itemsOf[reader][rest.parts[a]->classOf[option]];
+    asked.insert(asked.end(), items.begin(), items.end());
+  }
+  std::sort(asked.begin(), asked.end());
+  asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
+  return asked;
+}
+
+/// Goes through the context; in it, through the classes of the inner variable that may be the best.
+class JointReduction {
+public:
+  JointReduction(Workspace &workspace, const JointReaders &joint)
+      : workspace(workspace), joint(joint), rest(remainder(joint)), paidOnce(*joint.value->shared, joint.readers) {
+    layOut();
+  }
+
+  Factor run() {
+    size_t size = 1;
+    for (const Axis &axis : context)
+      size *= axis.part->classes();
+    std::vector<double> values;
+    values.reserve(size);
+    Odometer odometer(context, context.size());
+    do {
+      if (odometer.changed < rest.scope.size())
+        setContext(odometer.at);
+      values.push_back(least());
+    } while (odometer.next(offsets, refs));
+    return factorOver(workspace, context, std::move(values));
+  }
+
+private:
+  /// Axes: the context, the inner variable, the item sets of each reader.
+  void layOut() {
+    const size_t count = joint.readers.size();
+    std::vector<int32_t> own, without = {joint.inner};
+    std::vector<Factor> ofReader;
+    for (size_t i = 0; i < count; ++i) {
+      own.push_back(-2 - static_cast<int32_t>(i));
+      without.push_back(own[i]);
+      ofReader.push_back(costOfItemSets(workspace, joint, i, own[i]));
+    }
+    FactorRefs all = {&rest}, withInner = joint.innerFactors;
+    for (const Factor &factor : ofReader) {
+      all.push_back(&factor);
+      if (factor.axisOf(joint.inner) < factor.scope.size())
+        withInner.push_back(&factor);
+    }
+    all.insert(all.end(), joint.innerFactors.begin(), joint.innerFactors.end());
+    context = contextOf(workspace, all, without);
+    PartitionRef innerPart = finest(workspace, withInner, joint.inner, joint.innerOptions);
+    ofInner = unaryOfClasses(joint.innerFactors, *innerPart);
+
+    std::vector<Axis> axes = context;
+    axes.push_back({joint.inner, innerPart});
+    for (size_t i = 0; i < count; ++i)
+      axes.push_back({own[i], ofReader[i].parts[ofReader[i].axisOf(own[i])]});
+    for (const Factor &factor : ofReader)
+      blocks.push_back(expanded(workspace, factor, axes));
+    for (const Factor *factor : joint.innerFactors)
+      if (factor->scope.size() > 1)
+        blocks.push_back(expanded(workspace, *factor, axes));
+    for (const Block &block : blocks) {
+      refs.push_back(&block);
+      steps.push_back(block.strides[context.size()]);
+    }
+    offsets.resize(blocks.size());
+    bounds.resize(ofInner.size());
+    costs.resize(ofInner.size());
+    rows.resize(count);
+    leastOfRows.resize(count);
+  }
+
+  /// The producer, or what readers of the context ask for, has changed.
+  void setContext(const std::vector<int32_t> &at) {
+    const int32_t producer = rest.parts[0]->classOf[context[0].part->first[at[0]]];
+    paidOnce.setContext(producer, askedInContext(joint, rest, context, at));
+    for (size_t i = 0; i < leastOfRows.size(); ++i) {
+      const std::vector<double> &prices = paidOnce.sharedPrices(i);
+      leastOfRows[i].resize(blocks[i].values.size() / prices.size());
+      for (size_t row = 0; row < leastOfRows[i].size(); ++row)
+        leastOfRows[i][row] = leastSum(blocks[i].values.data() + row * prices.size(), prices.data(), prices.size());
+    }
+  }
+
+  double least() {
+    const size_t count = rows.size();
+    for (size_t e = 0; e < ofInner.size(); ++e) {
+      costs[e] = ofInner[e];
+      for (size_t b = count; b < blocks.size(); ++b)
+        costs[e] += blocks[b].values[offsets[b] + e * steps[b]];
+      bounds[e] = costs[e] + paidOnce.pricesGiven();
+      for (size_t i = 0; i < count; ++i)
+        bounds[e] += leastOfRows[i][(offsets[i] + e * steps[i]) / paidOnce.sharedPrices(i).size()];
+    }
+    double best = infinity;
+    while (true) {
+      const size_t e = std::min_element(bounds.begin(), bounds.end()) - bounds.begin();
+      if (!(bounds[e] < best))
+        return best;
+      for (size_t i = 0; i < count; ++i)
+        rows[i] = blocks[i].values.data() + offsets[i] + e * steps[i];
+      best = std::min(best, costs[e] + paidOnce.cheapest(rows));
+      bounds[e] = infinity;
+    }
+  }
+
+  Workspace &workspace;
+  const JointReaders &joint;
+  Factor rest;
+  PaidOnce paidOnce;
+  std::vector<Axis> context;
+  std::vector<Block> blocks;       ///< of the readers, then of the inner factors
+  std::vector<const Block *> refs; ///< to them
+  std::vector<size_t> offsets;     ///< in them, for the context
+  std::vector<size_t> steps;       ///< in them, of the inner variable
+  std::vector<std::vector<double>> leastOfRows; ///< of each reader, of each row of its block: with shared prices
+  std::vector<double> ofInner, costs, bounds;   ///< of each class of the inner variable
+  std::vector<const double *> rows;
+};
+
+} // namespace
+
+Factor reduce(Workspace &workspace, const JointReaders &joint) { return JointReduction(workspace, joint).run(); }
+
+} // namespace msc::search

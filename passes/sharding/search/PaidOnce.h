@@ -1,0 +1,49 @@
+// The joint choice of several readers of one value, each item being paid once: a small branch and bound.
+#pragma once
+
+#include "passes/sharding/search/Factor.h"
+
+namespace msc::search {
+
+/// Minimises, over one item set per reader, the readers' own costs plus the prices of all items that are asked for.
+class PaidOnce {
+public:
+  /// `readers`: positions in `form.itemsOf`; they choose, the others are given.
+  PaidOnce(const SharedForm &form, std::vector<size_t> readers);
+
+  /// The producer is in this class and these items (sorted, distinct) are asked for anyway.
+  void setContext(int32_t producer, const std::vector<int32_t> &asked);
+
+  /// With these prices no choice costs less than the sum, over the readers, of the least of own[i][c] + sharedPrices(i)[c],
+  /// and pricesGiven().
+  const std::vector<double> &sharedPrices(size_t i) const { return sharedPrice[i]; }
+  double pricesGiven() const { return given; }
+
+  /// own[i][c]: what reader i pays itself with item set c. `classes`, if given, takes the item sets that were chosen.
+  double cheapest(const std::vector<const double *> &own, std::vector<int32_t> *classes = nullptr);
+
+private:
+  double bounds(const std::vector<const double *> &own);
+  void descend(const std::vector<const double *> &own, size_t start);
+  double marginal(size_t reader, int32_t c) const;
+  void ask(size_t reader, int32_t c, int by);
+  void filter(const std::vector<const double *> &own);
+  void branch(const std::vector<const double *> &own, size_t depth, double paid, double shared);
+  double total(const std::vector<const double *> &own);
+
+  const SharedForm &form;
+  std::vector<size_t> readers;
+  std::vector<double> share;                    // of each item: 1 / how many readers may ask for it
+  std::vector<double> prices;                   // of each item, in this context
+  double given = 0;                             // price of what is asked for anyway
+  std::vector<std::vector<double>> sharedPrice; // [reader][class]: prices * share
+  std::vector<int32_t> askedBy;                 // of each item
+  std::vector<double> least;                    // of each reader, with shared prices
+  std::vector<double> restLeast, restOwn;       // sums over this reader and those behind it
+  std::vector<double> nothing;
+  std::vector<std::vector<int32_t>> candidates; // of each reader: classes that may be in a better answer
+  std::vector<int32_t> current, best;
+  double bestCost = 0;
+};
+
+} // namespace msc::search

@@ -1,0 +1,71 @@
+// Networks in which a section stands once and happens many times: layers. Rounds may take different options.
+#pragma once
+
+#include "passes/sharding/search/CostNetwork.h"
+
+namespace msc::search {
+
+struct Terms {
+  std::vector<Table> tables;
+  std::vector<SharedCost> shared;
+};
+
+/// How Section::carried names its variable in the round behind.
+inline int32_t inNextRound(int32_t variable) { return ~variable; }
+
+/// Variables that there are once per round, and what they cost. A variable of another section means its last round, if
+/// that section stands before this one, else its first round.
+struct Section {
+  std::vector<int32_t> variables; ///< each belongs to at most one section
+  int64_t rounds = 1;
+  Terms within;  ///< in every round; variables of no section here are parameters that all rounds share
+  Terms carried; ///< between every two successive rounds: `v` in the one, inNextRound(v) in the other
+  Terms entry;   ///< the variables are those of the first round
+  Terms exit;    ///< the variables are those of the last round
+};
+
+struct RepeatedNetwork {
+  CostNetwork network; ///< all variables; its tables and shared costs have no variables of sections
+  std::vector<Section> sections;
+};
+
+/// Successive rounds that take the same options.
+struct Run {
+  int64_t rounds = 0;
+  Choice options; ///< in the order of Section::variables
+  bool operator==(const Run &) const = default;
+};
+
+struct RepeatedChoice {
+  Choice choice;                       ///< variables of sections as in the first round
+  std::vector<std::vector<Run>> runs; ///< of each section
+};
+
+struct RepeatedSolution {
+  RepeatedChoice choice;
+  Solution summary; ///< its choice is that of RepeatedChoice
+};
+
+/// The one truth; its time depends on the number of runs, not of rounds.
+double costOf(const RepeatedNetwork &network, const RepeatedChoice &choice);
+
+/// All rounds one after the other. The variables keep their numbers in the first round; round r > 0 of section s has its
+/// variables from `later[s] + (r - 1) * variables` on.
+struct Unrolled {
+  CostNetwork network;
+  std::vector<int32_t> later;
+};
+Unrolled unroll(const RepeatedNetwork &network);
+RepeatedChoice rolled(const RepeatedNetwork &network, const Unrolled &unrolled, const Choice &choice);
+
+/// Every section takes the same options in all its rounds: a network over the same variables.
+CostNetwork tied(const RepeatedNetwork &network);
+RepeatedSolution solveTied(const RepeatedNetwork &network, const SolveLimits &limits = {});
+
+/// The cheapest assignment, as exact as solveExactly; the time does not depend on the rounds but for their logarithm. What
+/// crosses the border of a round is a matrix, of which min-plus powers are taken: one for each assignment of the
+/// parameters that rounds share. Where those do not fit into the limits and the network is too long to be unrolled:
+/// the tied solution, and the bound of every round having its own parameters.
+RepeatedSolution solveExactly(const RepeatedNetwork &network, const SolveLimits &limits = {});
+
+} // namespace msc::search

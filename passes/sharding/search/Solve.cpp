@@ -1,0 +1,128 @@
+// Exact solving: elimination, and where tables grow too large, branching with bounds from tables that are split.
+#include "passes/sharding/search/Descent.h"
+#include "passes/sharding/search/Elimination.h"
+
+#include <algorithm>
+#include <memory>
+
+namespace msc::search {
+
+namespace {
+
+/// A part of the assignments: some variables are tied to one option.
+struct Node {
+  double bound = 0;
+  int64_t number = 0;
+  std::shared_ptr<const Lowered> network;
+  int32_t widest = 0;
+};
+struct WorstLast {
+  bool operator()(const Node &a, const Node &b) const { return std::tie(a.bound, a.number) > std::tie(b.bound, b.number); }
+};
+
+/// Best first: the node with the least bound is split by the options of its widest variable.
+class BranchAndBound {
+public:
+  BranchAndBound(const CostNetwork &network, const SolveLimits &limits) : network(network), limits(limits) {}
+
+  Solution run() {
+    solution.cost = infinity;
+    bool isExact = look(std::make_shared<Lowered>(lower(workspace, network)), limits.tableEntries);
+    if (!isExact)
+      search();
+    solution.optimal = isExact || solution.bound >= solution.cost;
+    if (solution.optimal)
+      solution.bound = solution.cost;
+    return std::move(solution);
+  }
+
+private:
+  void search() {
+    // Nodes are many: their tables are smaller.
+    const int64_t entries = std::min(limits.tableEntries, int64_t(1) << 18);
+    while (!open.empty() && open.top().bound < solution.cost && solution.operations < limits.operations) {
+      Node node = open.top();
+      open.pop();
+      unfinished = node.bound;
+      for (int32_t option = 0; option < node.network->options[node.widest]; ++option) {
+        ++solution.branches;
+        look(std::make_shared<Lowered>(restricted(workspace, *node.network, node.widest, {option})), entries, node.bound);
+        if (solution.operations >= limits.operations)
+          return conclude(unfinished);
+      }
+    }
+    conclude(open.empty() ? infinity : open.top().bound);
+  }
+
+  void conclude(double least) {
+    if (!open.empty())
+      least = std::min(least, open.top().bound);
+    solution.bound = std::min(least, solution.cost);
+  }
+
+  /// Bounds a part; keeps it for later unless it is done. True: it is.
+  bool look(std::shared_ptr<const Lowered> part, int64_t entries, double boundAbove = -infinity) {
+    Elimination elimination(workspace, *part, {entries, limits.operations - solution.operations});
+    solution.operations += elimination.operations;
+    solution.eliminations += elimination.eliminations;
+    solution.repeated += elimination.repeated;
+    solution.largestTable = std::max(solution.largestTable, elimination.largestTable);
+    if (!elimination.isFinished()) {
+      open.push({boundAbove, ++count, part, 0});
+      if (solution.choice.empty())
+        offer(Choice(network.options.size()), false);
+      return false;
+    }
+    Choice choice(network.options.size());
+    elimination.decode(choice);
+    part->toOrigin(choice);
+    offer(std::move(choice), elimination.isExact());
+    if (elimination.isExact())
+      return true;
+    if (double bound = std::max(boundAbove, elimination.bound()); bound < solution.cost)
+      open.push({bound, ++count, part, elimination.widest()});
+    return false;
+  }
+
+  void offer(Choice choice, bool isExact) {
+    if (!isExact)
+      choice = descended(network, std::move(choice));
+    double cost = costOf(network, choice);
+    if (cost < solution.cost || solution.choice.empty()) {
+      solution.cost = cost;
+      solution.choice = std::move(choice);
+    }
+  }
+
+  const CostNetwork &network;
+  const SolveLimits &limits;
+  Workspace workspace;
+  Solution solution;
+  std::priority_queue<Node, std::vector<Node>, WorstLast> open;
+  double unfinished = 0;
+  int64_t count = 0;
+};
+
+} // namespace
+
+Solution solveExactly(const CostNetwork &network, const SolveLimits &limits) {
+  return BranchAndBound(network, limits).run();
+}
+
+std::vector<double> costsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits) {
+  Workspace workspace;
+  Lowered lowered = lower(workspace, network);
+  Elimination elimination(workspace, lowered, {limits.tableEntries, limits.operations}, {variable});
+  if (elimination.isExact())
+    return elimination.table();
+  std::vector<double> costs;
+  for (int32_t option = 0; option < network.options[variable]; ++option) {
+    CostNetwork tied = network;
+    tied.tables.push_back({{variable}, std::vector<double>(network.options[variable], infinity)});
+    tied.tables.back().costs[option] = 0;
+    costs.push_back(solveExactly(tied, limits).cost);
+  }
+  return costs;
+}
+
+} // namespace msc::search

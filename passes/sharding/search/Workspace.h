@@ -1,0 +1,52 @@
+// A network as factors, and what is known of earlier reductions: equal work is done once.
+#pragma once
+
+#include "passes/sharding/search/Factor.h"
+
+namespace msc::search {
+
+/// Hands out numbers and remembers results by the content of what they were made from, so that the layers of an unrolled
+/// network cost as much as one.
+class Workspace {
+public:
+  Partitions partitions;
+
+  /// `id` names equal contents; the caller knows that they differ from all before unless he interned them.
+  std::shared_ptr<const Costs> costs(std::vector<double> values);
+  std::shared_ptr<const Costs> tabulate(const SharedForm &form);
+  /// [class][class]: nothing on the diagonal, infinity elsewhere.
+  std::shared_ptr<const Costs> equality(int32_t classes);
+  int64_t newId() { return nextId++; }
+
+  /// A reduction: which factors (by id, partitions, how their variables coincide) gave which factor. Its scope holds
+  /// positions in the caller's own numbering.
+  using Key = std::vector<int64_t>;
+  struct KeyHash {
+    size_t operator()(const Key &key) const { return hashOf(key.data(), key.size() * sizeof(int64_t)); }
+  };
+  std::unordered_map<Key, Factor, KeyHash> reductions;
+
+private:
+  std::unordered_map<int64_t, std::shared_ptr<const Costs>> tables, equalities;
+  int64_t nextId = 0;
+};
+
+/// A CostNetwork as factors.
+struct Lowered {
+  std::vector<int32_t> options;             ///< of each variable
+  std::vector<std::vector<int32_t>> origin; ///< of each variable: numbers of its options in the network; empty: all
+  std::vector<Factor> factors;
+  double constant = 0;
+
+  void toOrigin(Choice &choice) const;
+};
+
+Lowered lower(Workspace &workspace, const CostNetwork &network);
+
+/// The cost of one variable's options as a factor.
+Factor unary(Workspace &workspace, int32_t variable, const std::vector<double> &costs);
+
+/// Only these options (ascending) of a variable remain.
+Lowered restricted(Workspace &workspace, const Lowered &network, int32_t variable, const std::vector<int32_t> &options);
+
+} // namespace msc::search

@@ -1,0 +1,198 @@
+// Repeated sections against their rounds one after the other.
+#include "Networks.h"
+#include "passes/sharding/search/Repeat.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace msc::search;
+using namespace msc::search::test;
+
+namespace {
+
+/// Terms over some of these references.
+class RandomTerms {
+public:
+  RandomTerms(Random &random, const std::vector<int32_t> &options) : random(random), options(options) {}
+
+  Terms over(const std::vector<int32_t> &references, int32_t tables, int32_t shared) {
+    // In place of the references, which may be negative, their positions.
+    std::vector<int32_t> positions, ofPositions;
+    for (int32_t reference : references) {
+      positions.push_back(static_cast<int32_t>(positions.size()));
+      ofPositions.push_back(options[reference < 0 ? ~reference : reference]);
+    }
+    Terms terms;
+    for (int32_t i = random.below(tables + 1); i > 0; --i) {
+      Table table = randomTable(random, ofPositions, randomSubset(random, positions, 3));
+      for (int32_t &variable : table.scope)
+        variable = references[variable];
+      terms.tables.push_back(std::move(table));
+    }
+    for (int32_t i = random.below(shared + 1); i > 0; --i) {
+      SharedCost cost = randomShared(random, randomSubset(random, positions, 4), ofPositions);
+      cost.producer = references[cost.producer];
+      for (SharedCost::Reader &reader : cost.readers)
+        reader.variable = references[reader.variable];
+      terms.shared.push_back(std::move(cost));
+    }
+    return terms;
+  }
+
+private:
+  Random &random;
+  const std::vector<int32_t> &options;
+};
+
+/// One or two sections with parameters, some variables outside, and anything between them.
+RepeatedNetwork randomRepeated(uint64_t seed, int32_t mostRounds, double limit) {
+  while (true) {
+    Random random(seed);
+    RepeatedNetwork network;
+    const int32_t outside = random.below(3), sections = 1 + random.below(2);
+    std::vector<int32_t> &options = network.network.options;
+    for (int32_t i = 0; i < outside; ++i)
+      options.push_back(1 + random.below(4));
+    double size = assignments(options);
+    for (int32_t s = 0; s < sections; ++s) {
+      Section &section = network.sections.emplace_back();
+      section.rounds = 1 + random.below(mostRounds);
+      for (int32_t i = 1 + random.below(3); i > 0; --i) {
+        section.variables.push_back(static_cast<int32_t>(options.size()));
+        options.push_back(1 + random.below(4));
+        size *= std::pow(options.back(), section.rounds);
+      }
+    }
+    if (size > limit) {
+      seed += 1000003;
+      continue;
+    }
+    RandomTerms terms(random, options);
+    std::vector<int32_t> out(outside);
+    for (int32_t i = 0; i < outside; ++i)
+      out[i] = i;
+    if (outside) {
+      Terms around = terms.over(out, 3, 1);
+      network.network.tables = around.tables;
+      network.network.shared = around.shared;
+    }
+    std::vector<int32_t> every = out;
+    for (const Section &section : network.sections)
+      every.insert(every.end(), section.variables.begin(), section.variables.end());
+    for (Section &section : network.sections) {
+      std::vector<int32_t> own = section.variables, both = own;
+      for (int32_t variable : section.variables)
+        both.push_back(inNextRound(variable));
+      if (random.below(3) == 0)
+        for (std::vector<int32_t> *list : {&own, &both})
+          list->insert(list->end(), out.begin(), out.end());
+      section.within = terms.over(own, 4, 1);
+      section.carried = terms.over(both, 3, 2);
+      section.entry = terms.over(every, 2, 1);
+      section.exit = terms.over(every, 2, 1);
+    }
+    return network;
+  }
+}
+
+/// The cheapest cost of equal rounds, by force.
+double leastTiedByForce(const RepeatedNetwork &network) {
+  double least = infinity;
+  forEachChoice(network.network.options, [&](const Choice &choice) {
+    RepeatedChoice repeated{choice, {}};
+    for (const Section &section : network.sections) {
+      Run run{section.rounds, {}};
+      for (int32_t variable : section.variables)
+        run.options.push_back(choice[variable]);
+      repeated.runs.push_back({run});
+    }
+    least = std::min(least, costOf(network, repeated));
+  });
+  return least;
+}
+
+int64_t roundsOf(const std::vector<Run> &runs) {
+  int64_t sum = 0;
+  for (const Run &run : runs)
+    sum += run.rounds;
+  return sum;
+}
+
+} // namespace
+
+TEST(RepeatTest, IsAsCheapAsAllRoundsByForce) {
+  for (int seed = 0; seed < rounds(300, 3000); ++seed) {
+    RepeatedNetwork network = randomRepeated(seed, 5, 20000);
+    Unrolled unrolled = unroll(network);
+    RepeatedSolution solution = solveExactly(network);
+    ASSERT_TRUE(solution.summary.optimal);
+    ASSERT_PRED2(isNear, solution.summary.cost, leastByForce(unrolled.network)) << "seed " << seed;
+    for (size_t s = 0; s < network.sections.size(); ++s)
+      ASSERT_EQ(roundsOf(solution.choice.runs[s]), network.sections[s].rounds) << "seed " << seed;
+    if (solution.summary.cost < infinity)
+      ASSERT_PRED2(isNear, solution.summary.cost, costOf(network, solution.choice)) << "seed " << seed;
+  }
+}
+
+TEST(RepeatTest, ManyRoundsAreAsCheapAsUnrolled) {
+  for (int seed = 0; seed < rounds(100, 1000); ++seed) {
+    RepeatedNetwork network = randomRepeated(seed, 40, infinity);
+    Unrolled unrolled = unroll(network);
+    RepeatedSolution solution = solveExactly(network);
+    Solution flat = solveExactly(unrolled.network);
+    ASSERT_PRED2(isNear, solution.summary.cost, flat.cost) << "seed " << seed;
+    if (flat.cost < infinity)
+      ASSERT_PRED2(isNear, costOf(network, rolled(network, unrolled, flat.choice)), flat.cost) << "seed " << seed;
+  }
+}
+
+TEST(RepeatTest, EqualRoundsAreTheCheapestOnesByForce) {
+  for (int seed = 0; seed < rounds(300, 3000); ++seed) {
+    RepeatedNetwork network = randomRepeated(seed, 5, 20000);
+    RepeatedSolution solution = solveTied(network);
+    ASSERT_PRED2(isNear, solution.summary.cost, leastTiedByForce(network)) << "seed " << seed;
+    ASSERT_GE(solution.summary.cost, solveExactly(network).summary.cost - 1e-9) << "seed " << seed;
+  }
+}
+
+TEST(RepeatTest, ParametersBeyondTheLimitsAreUnrolledOrBounded) {
+  for (int seed = 0; seed < rounds(200, 1000); ++seed) {
+    RepeatedNetwork network = randomRepeated(seed, 6, 20000);
+    RepeatedSolution solution = solveExactly(network, {.tableEntries = 2});
+    ASSERT_TRUE(solution.summary.optimal);
+    ASSERT_PRED2(isNear, solution.summary.cost, leastByForce(unroll(network).network)) << "seed " << seed;
+  }
+}
+
+TEST(RepeatTest, LayersMayDiffer) {
+  // Staying with an option costs 1 a round, changing it 10, and the ends want different options.
+  RepeatedNetwork network;
+  network.network.options = {2};
+  Section section;
+  section.variables = {0};
+  section.rounds = 1000000;
+  section.carried.tables = {{{0, inNextRound(0)}, {1, 10, 10, 1}}};
+  section.entry.tables = {{{0}, {0, 100}}};
+  section.exit.tables = {{{0}, {100, 0}}};
+  network.sections = {section};
+  RepeatedSolution solution = solveExactly(network);
+  EXPECT_EQ(solution.summary.cost, 999998 + 10);
+  ASSERT_EQ(solution.choice.runs[0].size(), 2u);
+  EXPECT_EQ(solution.choice.runs[0][0].options, (Choice{0}));
+  EXPECT_EQ(solution.choice.runs[0][1].options, (Choice{1}));
+  EXPECT_EQ(solveTied(network).summary.cost, 999999 + 100);
+}
+
+TEST(RepeatTest, WhatNoRoundAllowsIsInfinite) {
+  RepeatedNetwork network;
+  network.network.options = {2};
+  Section section;
+  section.variables = {0};
+  section.rounds = 10;
+  section.carried.tables = {{{0, inNextRound(0)}, {infinity, infinity, infinity, infinity}}};
+  network.sections = {section};
+  RepeatedSolution solution = solveExactly(network);
+  EXPECT_EQ(solution.summary.cost, infinity);
+  EXPECT_EQ(roundsOf(solution.choice.runs[0]), 10);
+}

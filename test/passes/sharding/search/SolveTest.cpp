@@ -1,0 +1,167 @@
+// The exact solver against going through all assignments.
+#include "Networks.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace msc::search;
+using namespace msc::search::test;
+
+namespace {
+
+/// Cheapest cost under every option of a variable, by force.
+std::vector<double> costsByForce(const CostNetwork &network, int32_t variable) {
+  std::vector<double> costs(network.options[variable], infinity);
+  forEachChoice(network.options, [&](const Choice &choice) {
+    double &cost = costs[choice[variable]];
+    cost = std::min(cost, costOf(network, choice));
+  });
+  return costs;
+}
+
+/// The same network with other numbers for variables, options, tables and items.
+CostNetwork renamed(const CostNetwork &network, uint64_t seed) {
+  Random random(seed);
+  std::vector<int32_t> number(network.options.size());
+  for (size_t i = 0; i < number.size(); ++i)
+    number[i] = static_cast<int32_t>(i);
+  random.shuffle(number);
+  CostNetwork other = network;
+  for (size_t i = 0; i < number.size(); ++i)
+    other.options[number[i]] = network.options[i];
+  for (Table &table : other.tables)
+    for (int32_t &variable : table.scope)
+      variable = number[variable];
+  for (SharedCost &shared : other.shared) {
+    shared.producer = number[shared.producer];
+    for (SharedCost::Reader &reader : shared.readers)
+      reader.variable = number[reader.variable];
+    random.shuffle(shared.readers);
+  }
+  random.shuffle(other.tables);
+  random.shuffle(other.shared);
+  return other;
+}
+
+} // namespace
+
+TEST(SolveTest, FindsTheCheapestAssignment) {
+  for (int seed = 0; seed < rounds(300, 3000); ++seed) {
+    CostNetwork network = randomNetwork(seed, seed % 50 ? 20000 : 1e6);
+    Solution solution = solveExactly(network);
+    ASSERT_TRUE(solution.optimal);
+    ASSERT_EQ(solution.choice.size(), network.options.size());
+    ASSERT_EQ(solution.cost, costOf(network, solution.choice)) << "seed " << seed;
+    ASSERT_PRED2(isNear, solution.cost, leastByForce(network)) << "seed " << seed;
+  }
+}
+
+TEST(SolveTest, TiesAndOrderOfLinesChangeNothing) {
+  for (int seed = 0; seed < rounds(300, 3000); ++seed) {
+    CostNetwork network = randomNetwork(seed);
+    Solution first = solveExactly(network), again = solveExactly(network);
+    ASSERT_EQ(first.choice, again.choice);
+    ASSERT_PRED2(isNear, first.cost, solveExactly(renamed(network, seed)).cost) << "seed " << seed;
+  }
+}
+
+TEST(SolveTest, CostsOfOptionsAreThoseOfTheWholeNetwork) {
+  for (int seed = 0; seed < rounds(300, 2000); ++seed) {
+    CostNetwork network = randomNetwork(seed, 5000);
+    const int32_t variable = seed % static_cast<int32_t>(network.options.size());
+    std::vector<double> costs = costsOfOptions(network, variable), expected = costsByForce(network, variable);
+    ASSERT_EQ(costs.size(), expected.size());
+    for (size_t option = 0; option < costs.size(); ++option)
+      ASSERT_PRED2(isNear, costs[option], expected[option]) << "seed " << seed;
+  }
+}
+
+TEST(SolveTest, BestAssignmentsAreTheFirstOfAllSorted) {
+  for (int seed = 0; seed < rounds(300, 2000); ++seed) {
+    CostNetwork network = randomNetwork(seed, 5000);
+    std::vector<double> all;
+    forEachChoice(network.options, [&](const Choice &choice) {
+      if (double cost = costOf(network, choice); cost < infinity)
+        all.push_back(cost);
+    });
+    std::sort(all.begin(), all.end());
+    const size_t k = 1 + seed % 40;
+    std::vector<Solution> best = bestAssignments(network, k);
+    ASSERT_EQ(best.size(), std::min(k, all.size())) << "seed " << seed;
+    for (size_t i = 0; i < best.size(); ++i) {
+      ASSERT_PRED2(isNear, best[i].cost, all[i]) << "seed " << seed << ", number " << i;
+      ASSERT_EQ(best[i].cost, costOf(network, best[i].choice));
+      for (size_t j = 0; j < i; ++j)
+        ASSERT_NE(best[i].choice, best[j].choice);
+    }
+  }
+}
+
+TEST(SolveTest, SmallTablesLeadToBranchingAndTheSameAnswer) {
+  int64_t branches = 0;
+  for (int seed = 0; seed < rounds(300, 2000); ++seed) {
+    CostNetwork network = randomNetwork(seed, 5000);
+    Solution solution = solveExactly(network, {.tableEntries = 3});
+    branches += solution.branches;
+    ASSERT_TRUE(solution.optimal) << "seed " << seed;
+    ASSERT_PRED2(isNear, solution.cost, leastByForce(network)) << "seed " << seed;
+  }
+  EXPECT_GT(branches, 100);
+}
+
+TEST(SolveTest, WhereWorkRunsOutTheBoundHolds) {
+  int open = 0;
+  for (int seed = 0; seed < rounds(300, 2000); ++seed) {
+    CostNetwork network = randomNetwork(seed, 5000);
+    Solution solution = solveExactly(network, {.tableEntries = 3, .operations = 20 + seed});
+    double least = leastByForce(network);
+    ASSERT_LE(solution.bound, least + 1e-9) << "seed " << seed;
+    ASSERT_GE(solution.cost, least - 1e-9) << "seed " << seed;
+    if (solution.optimal)
+      ASSERT_PRED2(isNear, solution.cost, least) << "seed " << seed;
+    open += !solution.optimal;
+  }
+  EXPECT_GT(open, 30);
+}
+
+TEST(SolveTest, NothingAllowedIsInfinite) {
+  CostNetwork network{{2, 2}, {{{0, 1}, {infinity, infinity, infinity, infinity}}}, {}, 1};
+  Solution solution = solveExactly(network);
+  EXPECT_EQ(solution.cost, infinity);
+  EXPECT_TRUE(solution.optimal);
+  EXPECT_TRUE(bestAssignments(network, 3).empty());
+}
+
+TEST(SolveTest, ANetworkWithoutVariablesCostsItsConstant) {
+  EXPECT_EQ(solveExactly({{}, {}, {}, 7}).cost, 7);
+  EXPECT_EQ(solveExactly({{}, {{{}, {2}}}, {}, 7}).cost, 9);
+}
+
+TEST(SolveTest, OfEqualOptionsTheLowestIsTaken) {
+  CostNetwork network{{3, 3, 3}, {}, {}, 0};
+  network.tables = {{{0, 1}, std::vector<double>(9, 1)}, {{1, 2}, std::vector<double>(9, 1)}};
+  EXPECT_EQ(solveExactly(network).choice, (Choice{0, 0, 0}));
+}
+
+TEST(SolveTest, EqualLayersAreReducedOnce) {
+  // A ring of layers a -> b, c -> d, of which b and c have few options and go first.
+  CostNetwork network;
+  Random random(1);
+  const int32_t layers = 50, many = 6, few = 2;
+  std::vector<double> in(many * few), out(few * many), next(many * many);
+  for (std::vector<double> *costs : {&in, &out, &next})
+    for (double &cost : *costs)
+      cost = random.price();
+  for (int32_t a = 0; a < 4 * layers; a += 4) {
+    network.options.insert(network.options.end(), {many, few, few, many});
+    for (int32_t inner : {a + 1, a + 2}) {
+      network.tables.push_back({{a, inner}, in});
+      network.tables.push_back({{inner, a + 3}, out});
+    }
+    network.tables.push_back({{a > 0 ? a - 1 : 4 * layers - 1, a}, next});
+  }
+  Solution solution = solveExactly(network);
+  EXPECT_EQ(solution.eliminations, 4 * layers);
+  EXPECT_GE(solution.repeated, 2 * layers - 2);
+}
