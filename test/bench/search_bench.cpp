@@ -33,8 +33,8 @@ void transformer(int64_t layers, int32_t log2Devices, bool unrolls) {
     Unrolled unrolled = unroll(network.repeated);
     Solution flat;
     time = milliseconds([&] { flat = solveExactly(unrolled.network); });
-    std::printf("; unrolled %8.2f ms, cost %.6g, %lld of %lld buckets repeated, %.2g operations, largest table %lld", time,
-                flat.cost, (long long)flat.repeated, (long long)flat.eliminations, double(flat.operations),
+    std::printf("; unrolled %8.2f ms, cost %.6g, %lld of %lld buckets repeated, %.2g operations, largest table %lld",
+                time, flat.cost, (long long)flat.repeated, (long long)flat.eliminations, double(flat.operations),
                 (long long)flat.largestTable);
   }
   std::printf("\n");

@@ -14,9 +14,7 @@ struct Deviation {
   int64_t number = 0;
   size_t from = 0, step = 0;
   int32_t option = 0;
-  bool operator<(const Deviation &other) const {
-    return std::tie(cost, number) < std::tie(other.cost, other.number);
-  }
+  bool operator<(const Deviation &other) const { return std::tie(cost, number) < std::tie(other.cost, other.number); }
 };
 
 class BestAssignments {

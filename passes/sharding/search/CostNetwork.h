@@ -10,17 +10,17 @@ namespace msc::search {
 
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Cost of the options of a few variables together: row-major in the order of `scope` (distinct variables). Infinity: not
-/// allowed; never NaN or minus infinity.
+/// Cost of the options of a few variables together: row-major in the order of `scope` (distinct variables). Infinity:
+/// not allowed; never NaN or minus infinity.
 struct Table {
   std::vector<int32_t> scope;
   std::vector<double> costs;
   bool operator==(const Table &) const = default;
 };
 
-/// What a value costs that one operator makes and several read: readers ask for *items* (a sharding in which they want the
-/// value, a form in which they hand back its gradient); each item that anybody asks for is paid once, whoever else asks
-/// for it too.
+/// What a value costs that one operator makes and several read: readers ask for *items* (a sharding in which they want
+/// the value, a form in which they hand back its gradient); each item that anybody asks for is paid once, whoever else
+/// asks for it too.
 struct SharedCost {
   int32_t producer = 0;               ///< variable
   std::vector<int32_t> producerClass; ///< of each option of the producer
@@ -57,9 +57,9 @@ struct SolveLimits {
 
 struct Solution {
   Choice choice;
-  double cost = 0;     ///< costOf(choice); infinity: nothing is allowed
-  double bound = 0;    ///< nothing costs less
-  bool optimal = true; ///< nothing costs less than `cost`; false only where a limit ran out
+  double cost = 0;          ///< costOf(choice); infinity: nothing is allowed
+  double bound = 0;         ///< nothing costs less
+  bool optimal = true;      ///< nothing costs less than `cost`; false only where a limit ran out
   int64_t operations = 0;   ///< spent
   int64_t eliminations = 0; ///< buckets minimised; those equal to an earlier one count, too
   int64_t repeated = 0;     ///< of these: taken from an equal one
@@ -75,9 +75,9 @@ Solution solveExactly(const CostNetwork &network, const SolveLimits &limits = {}
 /// Cheapest cost of the whole network for every option of one variable (infinity: not possible).
 std::vector<double> costsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits = {});
 
-/// The k cheapest assignments, or all if there are fewer that are allowed, ascending; equal costs in lexicographic order of
-/// the choices (which of those that tie at the end of the list are in it is deterministic, too). Where the network
-/// exceeds the limits: only the best one that was found.
+/// The k cheapest assignments, or all if there are fewer that are allowed, ascending; equal costs in lexicographic
+/// order of the choices (which of those that tie at the end of the list are in it is deterministic, too). Where the
+/// network exceeds the limits: only the best one that was found.
 std::vector<Solution> bestAssignments(const CostNetwork &network, size_t k, const SolveLimits &limits = {});
 
 } // namespace msc::search

@@ -67,19 +67,22 @@ std::vector<double> leastOfClasses(const std::vector<double> &costs, const Parti
 /// Readers of a value that are chosen together, in what surrounds them.
 class Elimination::Among {
 public:
-  /// The variables of the bucket from `position` on that are readers.
-  Among(const Elimination &elimination, const Bucket &bucket, size_t position, Choice &choice)
+  /// The readers of the bucket from `position` on; the item sets of those before it are set, but for `except`.
+  Among(const Elimination &elimination, const Bucket &bucket, size_t position, Choice &choice, int32_t except = -1)
       : elimination(elimination), value(elimination.factors[bucket.value]), choice(choice), sets{value, choice} {
     for (size_t i = std::max<size_t>(position, bucket.inner >= 0); i < bucket.variables.size(); ++i) {
       variables.push_back(bucket.variables[i]);
       readers.push_back(value.axisOf(bucket.variables[i]) - 1);
     }
     paidOnce.emplace(*value.shared, readers);
-    given = sets.without(readers);
+    std::vector<size_t> open = readers;
+    if (except >= 0)
+      open.push_back(value.axisOf(except) - 1);
+    given = sets.without(open);
   }
 
-  /// The least that they cost.
-  double cheapest(const Bucket &bucket, std::vector<int32_t> *classes) {
+  /// Reads what the readers cost themselves, in the present surroundings.
+  void look(const Bucket &bucket) {
     own.clear();
     ofClasses.clear();
     rows.clear();
@@ -89,7 +92,13 @@ public:
     }
     for (const std::vector<double> &row : ofClasses)
       rows.push_back(row.data());
-    paidOnce->setContext(sets.classOf(0), given);
+  }
+
+  /// The least that they cost, if these items (sorted) are asked for besides those of readers outside the bucket.
+  double cheapest(const std::vector<int32_t> &asked, std::vector<int32_t> *classes = nullptr) {
+    std::vector<int32_t> all = given;
+    all.insert(all.end(), asked.begin(), asked.end());
+    paidOnce->setContext(sets.classOf(0), ItemSets::distinct(std::move(all)));
     return paidOnce->cheapest(rows, classes);
   }
 
@@ -126,7 +135,8 @@ void Elimination::decode(const Bucket &bucket, Choice &choice) const {
     choice[bucket.inner] = lowest(costsOfInner(bucket, choice));
   std::vector<int32_t> classes;
   Among among(*this, bucket, 0, choice);
-  among.cheapest(bucket, &classes);
+  among.look(bucket);
+  among.cheapest({}, &classes);
   among.choose(classes);
 }
 
@@ -143,33 +153,33 @@ std::vector<double> Elimination::costsAt(size_t step, Choice &choice) const {
 std::vector<double> Elimination::costsOfInner(const Bucket &bucket, Choice &choice) const {
   std::vector<int32_t> apart; // factors without readers
   for (int32_t number : bucket.factors)
-    if (std::none_of(bucket.variables.begin() + 1, bucket.variables.end(), [&](int32_t reader) {
-          return factors[number].axisOf(reader) < factors[number].scope.size();
-        }))
+    if (std::none_of(bucket.variables.begin() + 1, bucket.variables.end(),
+                     [&](int32_t reader) { return factors[number].axisOf(reader) < factors[number].scope.size(); }))
       apart.push_back(number);
   std::vector<double> costs = costsAlone(bucket.inner, apart, bucket.value, choice);
   Among among(*this, bucket, 1, choice);
   for (size_t option = 0; option < costs.size(); ++option)
     if (costs[option] < infinity) {
       choice[bucket.inner] = static_cast<int32_t>(option);
-      costs[option] += among.cheapest(bucket, nullptr);
+      among.look(bucket);
+      costs[option] += among.cheapest({});
     }
   return costs;
 }
 
-/// Of every option of one of several readers: its own cost, and the least of what the readers behind it and the items that
-/// are asked for then cost.
+/// Of every option of one of several readers: its own cost, and the least of what the readers behind it and the items
+/// that are asked for then cost.
 std::vector<double> Elimination::costsAmong(const Bucket &bucket, size_t position, Choice &choice) const {
   const Factor &value = factors[bucket.value];
   const int32_t variable = bucket.variables[position];
   const size_t axis = value.axisOf(variable);
   std::vector<double> costs = costsAlone(variable, bucket.factors, bucket.value, choice);
+  Among among(*this, bucket, position + 1, choice, variable);
+  among.look(bucket);
   const Partition &part = *value.parts[axis];
   std::vector<double> rest;
-  for (int32_t option : part.first) {
-    choice[variable] = option; // its items are asked for
-    rest.push_back(Among(*this, bucket, position + 1, choice).cheapest(bucket, nullptr));
-  }
+  for (const std::vector<int32_t> &items : value.shared->itemsOf[axis - 1])
+    rest.push_back(among.cheapest(items));
   for (size_t option = 0; option < costs.size(); ++option)
     costs[option] += rest[part.classOf[option]];
   return costs;

@@ -88,6 +88,9 @@ double Elimination::contextSize(const FactorRefs &of, const std::vector<int32_t>
 double Elimination::weightOf(int32_t variable) {
   FactorRefs bucket = refs(factorsOf[variable]);
   double own = contextSize(bucket, {variable}) * finest(workspace, bucket, variable, options[variable])->classes();
+  for (const Factor *factor : bucket)
+    if (factor->shared) // has to be tabulated
+      own += 16.0 * double(factor->entries());
   return std::max(own, weightOfReadersAround(variable) * (1 + 1e-6));
 }
 
@@ -127,10 +130,12 @@ double Elimination::weightOf(const JointReaders &joint) {
     const int32_t reader = joint.value->scope[joint.readers[i] + 1];
     without.push_back(reader);
     weight += contextSize(joint.otherFactors[i], {reader}) * options[reader];
-    choosing += 4.0 * joint.value->parts[joint.readers[i] + 1]->classes();
+    choosing += 2.0 * joint.value->parts[joint.readers[i] + 1]->classes();
     all.insert(all.end(), joint.otherFactors[i].begin(), joint.otherFactors[i].end());
   }
   all.insert(all.end(), joint.innerFactors.begin(), joint.innerFactors.end());
+  if (joint.readers.size() > 3) // by branching, see PaidOnce
+    choosing *= 100;
   if (joint.inner >= 0) // most of its options are left out by their bounds
     choosing = 3 * choosing + 4.0 * options[joint.inner];
   return weight + contextSize(all, without) * choosing;
@@ -269,9 +274,12 @@ void Elimination::close(const std::vector<int32_t> &bucket, std::vector<Factor> 
   std::vector<int32_t> values;
   for (int32_t variable : touched) {
     review(variable);
+    // Values that it reads, and those that its neighbours do: it may be minimised with them.
     for (int32_t number : factorsOf[variable])
-      if (factors[number].shared)
-        values.push_back(number);
+      for (int32_t neighbour : factors[number].scope)
+        for (int32_t value : factorsOf[neighbour])
+          if (factors[value].shared)
+            values.push_back(value);
   }
   std::sort(values.begin(), values.end());
   values.erase(std::unique(values.begin(), values.end()), values.end());
@@ -292,7 +300,8 @@ void Elimination::eliminate(int32_t variable) {
   });
   const double context = contextSize(all, {variable});
   const double work = context * finest(workspace, all, variable, options[variable])->classes();
-  if (hasLargeShared || context > double(limits.tableEntries) || double(operations) + work > double(limits.operations)) {
+  if (hasLargeShared || context > double(limits.tableEntries) ||
+      double(operations) + work > double(limits.operations)) {
     eliminateSplit(variable, bucket);
     return;
   }

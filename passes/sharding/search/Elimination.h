@@ -13,8 +13,8 @@ struct EliminationLimits {
   int64_t operations = 0;   ///< more: it ends unfinished
 };
 
-/// Eliminates all variables but the kept ones, the one with the least work first (product of the classes of the variable
-/// and of its neighbours), ties by number. Readers of one value may go together, see JointReaders.
+/// Eliminates all variables but the kept ones, the one with the least work first (product of the classes of the
+/// variable and of its neighbours), ties by number. Readers of one value may go together, see JointReaders.
 class Elimination {
 public:
   Elimination(Workspace &workspace, const Lowered &network, const EliminationLimits &limits,
@@ -33,8 +33,8 @@ public:
 
   /// The variables in the order in which decode sets them.
   const std::vector<int32_t> &decodeOrder() const { return order; }
-  /// For every option of decodeOrder()[step], the cheapest cost of all factors in its bucket, the variables behind it in the
-  /// bucket at their best; earlier ones are set. Where exact: the cost of the whole network but for a constant.
+  /// For every option of decodeOrder()[step], the cheapest cost of all factors in its bucket, the variables behind it
+  /// in the bucket at their best; earlier ones are set. Where exact: the cost of the whole network but for a constant.
   std::vector<double> costsAt(size_t step, Choice &choice) const;
 
   /// The variable that is in most of the tables that were too large, weighted by their size.
@@ -93,9 +93,9 @@ private:
   std::priority_queue<Candidate> queue;
   std::vector<int32_t> versions; ///< of each candidate
   std::vector<Bucket> buckets;
-  std::vector<int32_t> order;              ///< variables against the order of elimination
+  std::vector<int32_t> order;                      ///< variables against the order of elimination
   std::vector<std::pair<int32_t, int32_t>> places; ///< of each of them: bucket, position
-  std::vector<double> crowded;             ///< of each variable
+  std::vector<double> crowded;                     ///< of each variable
   double constant = 0;
   bool finished = true, isSplit = false;
 };

@@ -127,43 +127,47 @@ void Factor::addTo(std::vector<double> &ofOptions, size_t axis, Choice &choice) 
 }
 
 namespace {
-/// Walks through the classes of all readers; for every tuple the sum over the items, for all producer classes at once.
+
+/// Walks through the classes of all readers, for one class of the producer.
 struct Tabulation {
   const SharedForm &form;
-  size_t producers;
+  std::vector<double> &values;
   std::vector<int32_t> asked; // of each item: by how many of the readers so far
-  std::vector<std::vector<double>> sums; // of each depth: of each producer class
-  std::vector<double> byTuple;           // [tuple][producer class]
+  const double *prices = nullptr;
 
-  void walk(size_t reader) {
-    if (reader == form.itemsOf.size()) {
-      byTuple.insert(byTuple.end(), sums[reader].begin(), sums[reader].end());
-      return;
-    }
+  void walk(size_t reader, double sum) {
+    const bool isLast = reader + 1 == form.itemsOf.size();
     for (const std::vector<int32_t> &items : form.itemsOf[reader]) {
-      sums[reader + 1] = sums[reader];
+      double now = sum;
       for (int32_t item : items)
-        if (asked[item]++ == 0)
-          for (size_t p = 0; p < producers; ++p)
-            sums[reader + 1][p] += form.prices[p][item];
-      walk(reader + 1);
+        if (asked[item] == 0)
+          now += prices[item];
+      if (isLast) {
+        values.push_back(now);
+        continue;
+      }
+      for (int32_t item : items)
+        ++asked[item];
+      walk(reader + 1, now);
       for (int32_t item : items)
         --asked[item];
     }
   }
 };
+
 } // namespace
 
 std::vector<double> tabulated(const SharedForm &form) {
-  const size_t producers = form.prices.size();
-  Tabulation walk{form, producers, std::vector<int32_t>(form.prices[0].size()), {}, {}};
-  walk.sums.assign(form.itemsOf.size() + 1, std::vector<double>(producers, 0.0));
-  walk.walk(0);
-  const size_t tuples = walk.byTuple.size() / producers;
-  std::vector<double> values(walk.byTuple.size());
-  for (size_t tuple = 0; tuple < tuples; ++tuple)
-    for (size_t p = 0; p < producers; ++p)
-      values[p * tuples + tuple] = walk.byTuple[tuple * producers + p];
+  size_t size = form.prices.size();
+  for (const std::vector<std::vector<int32_t>> &classes : form.itemsOf)
+    size *= classes.size();
+  std::vector<double> values;
+  values.reserve(size);
+  Tabulation tabulation{form, values, std::vector<int32_t>(form.prices[0].size())};
+  for (const std::vector<double> &prices : form.prices) {
+    tabulation.prices = prices.data();
+    tabulation.walk(0, 0);
+  }
   return values;
 }
 

@@ -41,7 +41,7 @@ struct Costs {
 /// A SharedCost over classes: of the producer (equal rows of costs) and of each reader (equal sets of items).
 struct SharedForm {
   int64_t id = 0;
-  std::vector<std::vector<double>> prices;               ///< [producer class][item], with `times`
+  std::vector<std::vector<double>> prices;                ///< [producer class][item], with `times`
   std::vector<std::vector<std::vector<int32_t>>> itemsOf; ///< [reader][class]
   bool operator==(const SharedForm &other) const { return prices == other.prices && itemsOf == other.itemsOf; }
 };

@@ -34,7 +34,8 @@ Factor remainder(const JointReaders &joint) {
   return rest;
 }
 
-/// Items that readers of the context ask for. Axes 1 .. of `rest` are the first axes of the context behind the producer.
+/// Items that readers of the context ask for. Axes 1 .. of `rest` are the first axes of the context behind the
+/// producer.
 std::vector<int32_t> askedInContext(const JointReaders &joint, const Factor &rest, const std::vector<Axis> &context,
                                     const std::vector<int32_t> &at) {
   std::vector<int32_t> asked;
@@ -107,9 +108,16 @@ private:
       refs.push_back(&block);
       steps.push_back(block.strides[context.size()]);
     }
+    if (paidOnce.hubsAreExact())
+      for (size_t i = 0; i < count; ++i)
+        byClass.push_back(transposed(blocks[i].values, paidOnce.sharedPrices(i).size()));
+    ofHubs.resize(count);
     offsets.resize(blocks.size());
     bounds.resize(ofInner.size());
     costs.resize(ofInner.size());
+    for (size_t i = 0; i < count; ++i)
+      rowStep.push_back(steps[i] / paidOnce.sharedPrices(i).size());
+    rowAt.resize(count);
     rows.resize(count);
     leastOfRows.resize(count);
   }
@@ -121,29 +129,60 @@ private:
     for (size_t i = 0; i < leastOfRows.size(); ++i) {
       const std::vector<double> &prices = paidOnce.sharedPrices(i);
       leastOfRows[i].resize(blocks[i].values.size() / prices.size());
+      if (paidOnce.hubsAreExact())
+        paidOnce.hubCosts(i, byClass[i].data(), leastOfRows[i].size(), ofHubs[i]);
       for (size_t row = 0; row < leastOfRows[i].size(); ++row)
         leastOfRows[i][row] = leastSum(blocks[i].values.data() + row * prices.size(), prices.data(), prices.size());
     }
   }
 
-  double least() {
+  static std::vector<double> transposed(const std::vector<double> &rows, size_t width) {
+    std::vector<double> result(rows.size());
+    const size_t count = rows.size() / width;
+    for (size_t row = 0; row < count; ++row)
+      for (size_t c = 0; c < width; ++c)
+        result[c * count + row] = rows[row * width + c];
+    return result;
+  }
+
+  /// The readers' part, in a class of the inner variable.
+  double leastOfReaders(size_t e) {
     const size_t count = rows.size();
-    for (size_t e = 0; e < ofInner.size(); ++e) {
-      costs[e] = ofInner[e];
-      for (size_t b = count; b < blocks.size(); ++b)
-        costs[e] += blocks[b].values[offsets[b] + e * steps[b]];
-      bounds[e] = costs[e] + paidOnce.pricesGiven();
+    if (!paidOnce.hubsAreExact()) {
       for (size_t i = 0; i < count; ++i)
-        bounds[e] += leastOfRows[i][(offsets[i] + e * steps[i]) / paidOnce.sharedPrices(i).size()];
+        rows[i] = blocks[i].values.data() + offsets[i] + e * steps[i];
+      return paidOnce.cheapest(rows);
+    }
+    const std::vector<double> &prices = paidOnce.hubPrices();
+    for (size_t i = 0; i < count; ++i)
+      rows[i] = ofHubs[i].data() + (rowAt[i] + e * rowStep[i]) * prices.size();
+    if (count == 2)
+      return paidOnce.pricesGiven() + leastSum(prices.data(), rows[0], rows[1], prices.size());
+    sums = prices;
+    addRow(sums.data(), rows[2], sums.size());
+    return paidOnce.pricesGiven() + leastSum(sums.data(), rows[0], rows[1], prices.size());
+  }
+
+  double least() {
+    const size_t count = rows.size(), classes = ofInner.size();
+    costs = ofInner;
+    for (size_t b = count; b < blocks.size(); ++b)
+      for (size_t e = 0; e < classes; ++e)
+        costs[e] += blocks[b].values[offsets[b] + e * steps[b]];
+    for (size_t e = 0; e < classes; ++e)
+      bounds[e] = costs[e] + paidOnce.pricesGiven();
+    for (size_t i = 0; i < count; ++i) {
+      rowAt[i] = offsets[i] / paidOnce.sharedPrices(i).size();
+      const double *row = leastOfRows[i].data() + rowAt[i];
+      for (size_t e = 0; e < classes; ++e)
+        bounds[e] += row[e * rowStep[i]];
     }
     double best = infinity;
     while (true) {
       const size_t e = std::min_element(bounds.begin(), bounds.end()) - bounds.begin();
       if (!(bounds[e] < best))
         return best;
-      for (size_t i = 0; i < count; ++i)
-        rows[i] = blocks[i].values.data() + offsets[i] + e * steps[i];
-      best = std::min(best, costs[e] + paidOnce.cheapest(rows));
+      best = std::min(best, costs[e] + leastOfReaders(e));
       bounds[e] = infinity;
     }
   }
@@ -153,17 +192,23 @@ private:
   Factor rest;
   PaidOnce paidOnce;
   std::vector<Axis> context;
-  std::vector<Block> blocks;       ///< of the readers, then of the inner factors
-  std::vector<const Block *> refs; ///< to them
-  std::vector<size_t> offsets;     ///< in them, for the context
-  std::vector<size_t> steps;       ///< in them, of the inner variable
+  std::vector<Block> blocks;                    ///< of the readers, then of the inner factors
+  std::vector<const Block *> refs;              ///< to them
+  std::vector<size_t> offsets;                  ///< in them, for the context
+  std::vector<size_t> steps;                    ///< in them, of the inner variable
+  std::vector<size_t> rowAt, rowStep;           ///< the same in rows of the readers' blocks
   std::vector<std::vector<double>> leastOfRows; ///< of each reader, of each row of its block: with shared prices
-  std::vector<double> ofInner, costs, bounds;   ///< of each class of the inner variable
+  std::vector<std::vector<double>> byClass;     ///< of each reader: its block, [class][row]
+  std::vector<std::vector<double>> ofHubs;      ///< of each reader: [row][hub]
+  std::vector<double> sums;
+  std::vector<double> ofInner, costs, bounds; ///< of each class of the inner variable
   std::vector<const double *> rows;
 };
 
 } // namespace
 
-Factor reduce(Workspace &workspace, const JointReaders &joint) { return JointReduction(workspace, joint).run(); }
+Factor reduce(Workspace &workspace, const JointReaders &joint) {
+  return JointReduction(workspace, joint).run();
+}
 
 } // namespace msc::search

@@ -63,7 +63,8 @@ std::vector<int32_t> slicesAlike(const std::vector<double> &values, const AxisVi
   std::vector<uint64_t> hashes(view.size);
   for (size_t outer = 0; outer < view.before; ++outer)
     for (size_t i = 0; i < view.size; ++i)
-      hashes[i] = hashOf(values.data() + (outer * view.size + i) * view.behind, view.behind * sizeof(double), hashes[i]);
+      hashes[i] =
+          hashOf(values.data() + (outer * view.size + i) * view.behind, view.behind * sizeof(double), hashes[i]);
   std::unordered_multimap<uint64_t, int32_t> seen;
   std::vector<int32_t> labels(view.size, -1);
   for (size_t i = 0; i < view.size; ++i) {
@@ -208,33 +209,28 @@ private:
     for (int32_t variable : table.scope)
       dims.push_back(network.options[variable]);
     uint64_t hash = hashOf(table.costs.data(), table.costs.size() * sizeof(double), dims[0]);
-    auto [from, to] = tables.equal_range(hash);
+    auto [from, to] = workspace.knownTables.equal_range(hash);
     for (; from != to; ++from)
-      if (from->second.dims == dims && from->second.table->costs.size() == table.costs.size() &&
-          std::memcmp(from->second.table->costs.data(), table.costs.data(), table.costs.size() * sizeof(double)) == 0)
-        return from->second.factor;
+      if (const Workspace::KnownTable &known = from->second;
+          known.dims == dims && known.costs.size() == table.costs.size() &&
+          std::memcmp(known.costs.data(), table.costs.data(), table.costs.size() * sizeof(double)) == 0)
+        return known.factor;
     Factor factor = compressed(workspace, table.costs, dims);
-    return tables.emplace(hash, KnownTable{std::move(dims), &table, std::move(factor)})->second.factor;
+    Workspace::KnownTable known{std::move(dims), table.costs, std::move(factor)};
+    return workspace.knownTables.emplace(hash, std::move(known))->second.factor;
   }
 
   const Factor &factorOf(const SharedCost &shared) {
     uint64_t hash = hashOfShared(shared);
-    auto [from, to] = sharedCosts.equal_range(hash);
+    auto [from, to] = workspace.knownShared.equal_range(hash);
     for (; from != to; ++from)
-      if (equalButVariables(*from->second.first, shared))
+      if (equalButVariables(from->second.first, shared))
         return from->second.second;
-    return sharedCosts.emplace(hash, std::pair(&shared, lowered(workspace, shared)))->second.second;
+    return workspace.knownShared.emplace(hash, std::pair(shared, lowered(workspace, shared)))->second.second;
   }
 
-  struct KnownTable {
-    std::vector<int32_t> dims;
-    const Table *table;
-    Factor factor;
-  };
   Workspace &workspace;
   const CostNetwork &network;
-  std::unordered_multimap<uint64_t, KnownTable> tables;
-  std::unordered_multimap<uint64_t, std::pair<const SharedCost *, Factor>> sharedCosts;
 };
 
 /// The same factor with fewer options of one variable.
@@ -269,7 +265,9 @@ Factor restrictedAxis(Workspace &workspace, const Factor &factor, size_t axis, c
 
 } // namespace
 
-Lowered lower(Workspace &workspace, const CostNetwork &network) { return Lowering(workspace, network).run(); }
+Lowered lower(Workspace &workspace, const CostNetwork &network) {
+  return Lowering(workspace, network).run();
+}
 
 Factor unary(Workspace &workspace, int32_t variable, const std::vector<double> &costs) {
   Factor factor = compressed(workspace, costs, {static_cast<int32_t>(costs.size())});
@@ -277,7 +275,8 @@ Factor unary(Workspace &workspace, int32_t variable, const std::vector<double> &
   return factor;
 }
 
-Lowered restricted(Workspace &workspace, const Lowered &network, int32_t variable, const std::vector<int32_t> &options) {
+Lowered restricted(Workspace &workspace, const Lowered &network, int32_t variable,
+                   const std::vector<int32_t> &options) {
   Lowered result = network;
   result.options[variable] = static_cast<int32_t>(options.size());
   std::vector<int32_t> &origin = result.origin[variable];

@@ -12,7 +12,9 @@
 
 namespace msc::search {
 
-static inline double lower(double a, double b) { return a < b ? a : b; }
+static inline double lower(double a, double b) {
+  return a < b ? a : b;
+}
 
 MSC_WIDE_VECTORS void minPlusRows(double *__restrict out, size_t width, size_t count, const double *base,
                                   const double *const *rows) {
@@ -22,7 +24,7 @@ MSC_WIDE_VECTORS void minPlusRows(double *__restrict out, size_t width, size_t c
   for (; i + 4 <= count; i += 4) {
     const double b0 = base[i], b1 = base[i + 1], b2 = base[i + 2], b3 = base[i + 3];
     const double *__restrict r0 = rows[i], *__restrict r1 = rows[i + 1], *__restrict r2 = rows[i + 2],
-                 *__restrict r3 = rows[i + 3];
+                             *__restrict r3 = rows[i + 3];
     for (size_t j = 0; j < width; ++j)
       out[j] = lower(out[j], lower(lower(b0 + r0[j], b1 + r1[j]), lower(b2 + r2[j], b3 + r3[j])));
   }
@@ -51,6 +53,25 @@ MSC_WIDE_VECTORS double leastSum(const double *a, const double *b, size_t size) 
   for (; i < size; ++i)
     least[0] = lower(least[0], a[i] + b[i]);
   return *std::min_element(least, least + lanes);
+}
+
+MSC_WIDE_VECTORS double leastSum(const double *a, const double *b, const double *c, size_t size) {
+  constexpr size_t lanes = 8;
+  double least[lanes];
+  for (double &lane : least)
+    lane = infinity;
+  size_t i = 0;
+  for (; i + lanes <= size; i += lanes)
+    for (size_t j = 0; j < lanes; ++j)
+      least[j] = lower(least[j], a[i + j] + b[i + j] + c[i + j]);
+  for (; i < size; ++i)
+    least[0] = lower(least[0], a[i] + b[i] + c[i]);
+  return *std::min_element(least, least + lanes);
+}
+
+MSC_WIDE_VECTORS void lowerTo(double *__restrict out, const double *__restrict row, double add, size_t width) {
+  for (size_t j = 0; j < width; ++j)
+    out[j] = lower(out[j], row[j] + add);
 }
 
 void minPlusProduct(double *c, const double *a, const double *b, size_t size) {

@@ -14,6 +14,12 @@ void addRow(double *sum, const double *add, size_t width);
 /// Minimum of a[i] + b[i]; infinity where size is 0.
 double leastSum(const double *a, const double *b, size_t size);
 
+/// The same of three.
+double leastSum(const double *a, const double *b, const double *c, size_t size);
+
+/// out[i] = min(out[i], row[i] + add)
+void lowerTo(double *out, const double *row, double add, size_t width);
+
 /// c = a * b in min-plus algebra; all size x size, row-major; c is neither a nor b.
 void minPlusProduct(double *c, const double *a, const double *b, size_t size);
 

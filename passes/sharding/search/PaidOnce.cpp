@@ -30,6 +30,7 @@ PaidOnce::PaidOnce(const SharedForm &form, std::vector<size_t> readersGiven)
   restOwn.resize(readers.size() + 1);
   candidates.resize(readers.size());
   current.resize(readers.size());
+  findHubs();
 }
 
 void PaidOnce::setContext(int32_t producer, const std::vector<int32_t> &asked) {
@@ -47,6 +48,11 @@ void PaidOnce::setContext(int32_t producer, const std::vector<int32_t> &asked) {
           sum += prices[item] * share[item];
       sharedPrice[i][c] = sum;
     }
+  for (size_t h = 0; h < hubs.size(); ++h) {
+    hubPrice[h] = 0;
+    for (int32_t item : hubs[h])
+      hubPrice[h] += prices[item];
+  }
 }
 
 double PaidOnce::cheapest(const std::vector<const double *> &own, std::vector<int32_t> *classes) {
@@ -54,6 +60,12 @@ double PaidOnce::cheapest(const std::vector<const double *> &own, std::vector<in
   best = current;
   bestCost = bound < infinity ? total(own) : infinity;
   if (bestCost - bound > 1e-13 * bestCost) { // else it is the minimum but for rounding
+    if (hubExact) {
+      chooseHub(own);
+      if (classes)
+        *classes = best;
+      return given + bestCost;
+    }
     for (size_t i = readers.size(); i-- > 0;)
       restOwn[i] = restOwn[i + 1] + leastSum(own[i], nothing.data(), sharedPrice[i].size());
     for (size_t start = 0; start < readers.size(); ++start)

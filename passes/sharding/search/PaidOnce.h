@@ -14,15 +14,27 @@ public:
   /// The producer is in this class and these items (sorted, distinct) are asked for anyway.
   void setContext(int32_t producer, const std::vector<int32_t> &asked);
 
-  /// With these prices no choice costs less than the sum, over the readers, of the least of own[i][c] + sharedPrices(i)[c],
-  /// and pricesGiven().
+  /// With these prices no choice costs less than the sum, over the readers, of the least of own[i][c] +
+  /// sharedPrices(i)[c], and pricesGiven().
   const std::vector<double> &sharedPrices(size_t i) const { return sharedPrice[i]; }
   double pricesGiven() const { return given; }
+
+  /// Hubs: item sets of which one is paid as a whole, and every reader pays what its own set has beyond it. The
+  /// cheapest such sum is never too low. It is the minimum for up to three readers with at most one item of each of two
+  /// kinds: at most one item of a kind is shared, by two readers or more, and two such groups have a reader in common.
+  bool hubsAreExact() const { return hubExact; }
+  /// Price of each hub.
+  const std::vector<double> &hubPrices() const { return hubPrice; }
+  /// hubCosts[row][hub]: the least of reader i's own costs and of the prices of its items that are not in the hub, for
+  /// several rows of own costs, given as own[class][row]. Only where hubs are exact.
+  void hubCosts(size_t i, const double *own, size_t rows, std::vector<double> &costs);
 
   /// own[i][c]: what reader i pays itself with item set c. `classes`, if given, takes the item sets that were chosen.
   double cheapest(const std::vector<const double *> &own, std::vector<int32_t> *classes = nullptr);
 
 private:
+  void findHubs();
+  void chooseHub(const std::vector<const double *> &own);
   double bounds(const std::vector<const double *> &own);
   void descend(const std::vector<const double *> &own, size_t start);
   double marginal(size_t reader, int32_t c) const;
@@ -41,6 +53,12 @@ private:
   std::vector<double> least;                    // of each reader, with shared prices
   std::vector<double> restLeast, restOwn;       // sums over this reader and those behind it
   std::vector<double> nothing;
+  bool hubExact = false;
+  std::vector<std::vector<int32_t>> hubs;     // item sets, distinct
+  std::vector<std::vector<int32_t>> hubClass; // [reader][hub]: the class with the same items, or -1
+  std::vector<double> hubPrice;
+  std::vector<double> free, withItem, ofHub;    // hubCosts' rows: [row], [item][row], [hub][row]
+  std::vector<char> isAsked;                    // of each item
   std::vector<std::vector<int32_t>> candidates; // of each reader: classes that may be in a better answer
   std::vector<int32_t> current, best;
   double bestCost = 0;

@@ -32,12 +32,12 @@ struct Border {
   }
 };
 
-/// The middle of a section. A state is the class of each variable of the smaller border of what is carried; a step leads
-/// from the state of one round to that of the next.
+/// The middle of a section. A state is the class of each variable of the smaller border of what is carried; a step
+/// leads from the state of one round to that of the next.
 class Middle {
 public:
-  Middle(const RepeatedNetwork &network, size_t number)
-      : options(network.network.options), section(network.sections[number]) {
+  Middle(Workspace &workspace, const RepeatedNetwork &network, size_t number)
+      : options(network.network.options), section(network.sections[number]), workspace(workspace) {
     isOwn.resize(options.size());
     for (int32_t variable : section.variables)
       isOwn[variable] = 1;
@@ -223,7 +223,7 @@ private:
   const std::vector<int32_t> &options;
   const Section &section;
   std::vector<char> isOwn;
-  Workspace workspace;
+  Workspace &workspace;
   Border border;
   CostNetwork stepNetwork;
   std::vector<int32_t> before, after, parameterNumbers;
@@ -237,7 +237,7 @@ public:
   Folded(const RepeatedNetwork &network) : network(network), shortened(network) {
     for (size_t s = 0; s < network.sections.size(); ++s) {
       isLong.push_back(network.sections[s].rounds > fewRounds);
-      middles.push_back(isLong[s] ? std::make_unique<Middle>(network, s) : nullptr);
+      middles.push_back(isLong[s] ? std::make_unique<Middle>(workspace, network, s) : nullptr);
       if (isLong[s]) {
         // Two rounds, with nothing between them but what is added below.
         shortened.sections[s].rounds = 2;
@@ -260,7 +260,8 @@ public:
     for (size_t s = 0; s < middles.size(); ++s)
       if (middles[s] && !(middles[s]->solve(limits, summary) && (addMiddle(s), true)))
         return false;
-    Solution flat = solveExactly(unrolled.network, {limits.tableEntries, limits.operations - summary.operations});
+    Solution flat =
+        solveExactly(workspace, unrolled.network, {limits.tableEntries, limits.operations - summary.operations});
     flat.operations += summary.operations;
     flat.eliminations += summary.eliminations;
     flat.repeated += summary.repeated;
@@ -353,8 +354,7 @@ private:
       for (int32_t parameter : middles[s]->parameters)
         parameters.push_back(place(s, parameter, 0));
       std::vector<Run> all = {{1, runs.front().options}};
-      std::vector<Run> between =
-          middles[s]->runs(chosen(parameters), chosen(states[s].first), chosen(states[s].last));
+      std::vector<Run> between = middles[s]->runs(chosen(parameters), chosen(states[s].first), chosen(states[s].last));
       between.push_back({1, runs.back().options});
       for (Run &run : between)
         if (all.back().options == run.options)
@@ -369,6 +369,7 @@ private:
   struct States {
     std::vector<int32_t> first, last; ///< numbers in the flat network
   };
+  Workspace workspace;
   const RepeatedNetwork &network;
   RepeatedNetwork shortened;
   std::vector<char> isLong;
@@ -379,11 +380,12 @@ private:
 
 /// Every round has its own parameters: a relaxation without any.
 RepeatedNetwork withOwnParameters(const RepeatedNetwork &network) {
+  Workspace workspace;
   RepeatedNetwork result = network;
   for (size_t s = 0; s < result.sections.size(); ++s) {
     Section &section = result.sections[s];
     std::map<int32_t, int32_t> own;
-    for (int32_t parameter : Middle(network, s).parameters) {
+    for (int32_t parameter : Middle(workspace, network, s).parameters) {
       own[parameter] = static_cast<int32_t>(result.network.options.size());
       section.variables.push_back(own[parameter]);
       result.network.options.push_back(network.network.options[parameter]);
@@ -414,9 +416,10 @@ RepeatedSolution solveExactly(const RepeatedNetwork &network, const SolveLimits 
     return solution;
   int64_t variables = static_cast<int64_t>(network.network.options.size());
   bool hasParameters = false;
+  Workspace workspace;
   for (size_t s = 0; s < network.sections.size(); ++s) {
     variables += network.sections[s].rounds * static_cast<int64_t>(network.sections[s].variables.size());
-    hasParameters |= !Middle(network, s).parameters.empty();
+    hasParameters |= !Middle(workspace, network, s).parameters.empty();
   }
   constexpr int64_t unrollable = 20000;
   if (variables <= unrollable) {

@@ -11,7 +11,9 @@ struct Terms {
 };
 
 /// How Section::carried names its variable in the round behind.
-inline int32_t inNextRound(int32_t variable) { return ~variable; }
+inline int32_t inNextRound(int32_t variable) {
+  return ~variable;
+}
 
 /// Variables that there are once per round, and what they cost. A variable of another section means its last round, if
 /// that section stands before this one, else its first round.
@@ -37,7 +39,7 @@ struct Run {
 };
 
 struct RepeatedChoice {
-  Choice choice;                       ///< variables of sections as in the first round
+  Choice choice;                      ///< variables of sections as in the first round
   std::vector<std::vector<Run>> runs; ///< of each section
 };
 
@@ -49,8 +51,8 @@ struct RepeatedSolution {
 /// The one truth; its time depends on the number of runs, not of rounds.
 double costOf(const RepeatedNetwork &network, const RepeatedChoice &choice);
 
-/// All rounds one after the other. The variables keep their numbers in the first round; round r > 0 of section s has its
-/// variables from `later[s] + (r - 1) * variables` on.
+/// All rounds one after the other. The variables keep their numbers in the first round; round r > 0 of section s has
+/// its variables from `later[s] + (r - 1) * variables` on.
 struct Unrolled {
   CostNetwork network;
   std::vector<int32_t> later;
@@ -62,8 +64,8 @@ RepeatedChoice rolled(const RepeatedNetwork &network, const Unrolled &unrolled, 
 CostNetwork tied(const RepeatedNetwork &network);
 RepeatedSolution solveTied(const RepeatedNetwork &network, const SolveLimits &limits = {});
 
-/// The cheapest assignment, as exact as solveExactly; the time does not depend on the rounds but for their logarithm. What
-/// crosses the border of a round is a matrix, of which min-plus powers are taken: one for each assignment of the
+/// The cheapest assignment, as exact as solveExactly; the time does not depend on the rounds but for their logarithm.
+/// What crosses the border of a round is a matrix, of which min-plus powers are taken: one for each assignment of the
 /// parameters that rounds share. Where those do not fit into the limits and the network is too long to be unrolled:
 /// the tied solution, and the bound of every round having its own parameters.
 RepeatedSolution solveExactly(const RepeatedNetwork &network, const SolveLimits &limits = {});

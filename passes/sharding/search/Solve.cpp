@@ -17,13 +17,16 @@ struct Node {
   int32_t widest = 0;
 };
 struct WorstLast {
-  bool operator()(const Node &a, const Node &b) const { return std::tie(a.bound, a.number) > std::tie(b.bound, b.number); }
+  bool operator()(const Node &a, const Node &b) const {
+    return std::tie(a.bound, a.number) > std::tie(b.bound, b.number);
+  }
 };
 
 /// Best first: the node with the least bound is split by the options of its widest variable.
 class BranchAndBound {
 public:
-  BranchAndBound(const CostNetwork &network, const SolveLimits &limits) : network(network), limits(limits) {}
+  BranchAndBound(Workspace &workspace, const CostNetwork &network, const SolveLimits &limits)
+      : workspace(workspace), network(network), limits(limits) {}
 
   Solution run() {
     solution.cost = infinity;
@@ -46,7 +49,8 @@ private:
       unfinished = node.bound;
       for (int32_t option = 0; option < node.network->options[node.widest]; ++option) {
         ++solution.branches;
-        look(std::make_shared<Lowered>(restricted(workspace, *node.network, node.widest, {option})), entries, node.bound);
+        look(std::make_shared<Lowered>(restricted(workspace, *node.network, node.widest, {option})), entries,
+             node.bound);
         if (solution.operations >= limits.operations)
           return conclude(unfinished);
       }
@@ -94,9 +98,9 @@ private:
     }
   }
 
+  Workspace &workspace;
   const CostNetwork &network;
   const SolveLimits &limits;
-  Workspace workspace;
   Solution solution;
   std::priority_queue<Node, std::vector<Node>, WorstLast> open;
   double unfinished = 0;
@@ -106,7 +110,12 @@ private:
 } // namespace
 
 Solution solveExactly(const CostNetwork &network, const SolveLimits &limits) {
-  return BranchAndBound(network, limits).run();
+  Workspace workspace;
+  return solveExactly(workspace, network, limits);
+}
+
+Solution solveExactly(Workspace &workspace, const CostNetwork &network, const SolveLimits &limits) {
+  return BranchAndBound(workspace, network, limits).run();
 }
 
 std::vector<double> costsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits) {

@@ -19,6 +19,8 @@ using OptionMap = std::function<const std::vector<int32_t> *(int32_t)>;
 Terms projected(const Terms &terms, const std::vector<int32_t> &options, const OptionMap &kept);
 
 /// The number of a variable of section terms, of whatever sign.
-inline int32_t variableOf(int32_t reference) { return reference < 0 ? ~reference : reference; }
+inline int32_t variableOf(int32_t reference) {
+  return reference < 0 ? ~reference : reference;
+}
 
 } // namespace msc::search

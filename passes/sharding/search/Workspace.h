@@ -5,8 +5,8 @@
 
 namespace msc::search {
 
-/// Hands out numbers and remembers results by the content of what they were made from, so that the layers of an unrolled
-/// network cost as much as one.
+/// Hands out numbers and remembers results by the content of what they were made from, so that the layers of an
+/// unrolled network cost as much as one.
 class Workspace {
 public:
   Partitions partitions;
@@ -26,6 +26,15 @@ public:
   };
   std::unordered_map<Key, Factor, KeyHash> reductions;
 
+  /// What tables and shared costs of equal contents became, whatever their variables.
+  struct KnownTable {
+    std::vector<int32_t> dims;
+    std::vector<double> costs;
+    Factor factor;
+  };
+  std::unordered_multimap<uint64_t, KnownTable> knownTables;
+  std::unordered_multimap<uint64_t, std::pair<SharedCost, Factor>> knownShared;
+
 private:
   std::unordered_map<int64_t, std::shared_ptr<const Costs>> tables, equalities;
   int64_t nextId = 0;
@@ -40,6 +49,9 @@ struct Lowered {
 
   void toOrigin(Choice &choice) const;
 };
+
+/// See CostNetwork.h; what earlier networks have in common with this one is known.
+Solution solveExactly(Workspace &workspace, const CostNetwork &network, const SolveLimits &limits);
 
 Lowered lower(Workspace &workspace, const CostNetwork &network);
 

@@ -11,7 +11,9 @@
 namespace msc::search::test {
 
 /// How many random networks a test looks at: `few`, or with MSC_LONG=1 many.
-inline int rounds(int few, int many) { return std::getenv("MSC_LONG") ? many : few; }
+inline int rounds(int few, int many) {
+  return std::getenv("MSC_LONG") ? many : few;
+}
 
 class Random {
 public:
@@ -163,6 +165,8 @@ inline double leastByForce(const CostNetwork &network) {
 }
 
 /// Equal but for the rounding of sums in another order.
-inline bool isNear(double a, double b) { return a == b || std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b)); }
+inline bool isNear(double a, double b) {
+  return a == b || std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b));
+}
 
 } // namespace msc::search::test

@@ -1,6 +1,6 @@
 // Repeated sections against their rounds one after the other.
-#include "Networks.h"
 #include "passes/sharding/search/Repeat.h"
+#include "Networks.h"
 
 #include <gtest/gtest.h>
 

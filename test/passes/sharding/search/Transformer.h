@@ -1,5 +1,5 @@
-// A synthetic transformer: forward and backward of layers of 14 operators and 18 values read, with the numbers of options
-// that operators with 3 and 4 factors have on 2^n devices.
+// A synthetic transformer: forward and backward of layers of 14 operators and 18 values read, with the numbers of
+// options that operators with 3 and 4 factors have on 2^n devices.
 #pragma once
 
 #include "passes/sharding/search/Repeat.h"
@@ -114,8 +114,8 @@ private:
     return result;
   }
 
-  /// What a value costs on its way to its readers, and its gradient on its way back: an item is a sharding of the operand,
-  /// or, behind all of these, a sharding with the partial sums that the gradient has.
+  /// What a value costs on its way to its readers, and its gradient on its way back: an item is a sharding of the
+  /// operand, or, behind all of these, a sharding with the partial sums that the gradient has.
   SharedCost value(const std::string &name, const SyntheticOperator &producer, bool isCarried) {
     SharedCost shared;
     shared.producer = numbers[producer.name];

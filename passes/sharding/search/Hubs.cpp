@@ -1,0 +1,124 @@
+// Two or three readers of one value without branching.
+#include "passes/sharding/search/MinPlus.h"
+#include "passes/sharding/search/PaidOnce.h"
+
+#include <algorithm>
+#include <map>
+
+namespace msc::search {
+
+/// Whether items can be given one of two kinds so that no set has two of a kind.
+static bool hasTwoKinds(const std::vector<std::vector<int32_t>> &sets, size_t items) {
+  std::vector<std::vector<int32_t>> together(items);
+  for (const std::vector<int32_t> &set : sets) {
+    if (set.size() > 2)
+      return false;
+    if (set.size() == 2) {
+      together[set[0]].push_back(set[1]);
+      together[set[1]].push_back(set[0]);
+    }
+  }
+  std::vector<int> kind(items, -1);
+  std::vector<int32_t> open;
+  for (size_t start = 0; start < items; ++start) {
+    if (kind[start] >= 0)
+      continue;
+    kind[start] = 0;
+    open.push_back(static_cast<int32_t>(start));
+    while (!open.empty()) {
+      const int32_t item = open.back();
+      open.pop_back();
+      for (int32_t other : together[item]) {
+        if (kind[other] == kind[item])
+          return false;
+        if (kind[other] < 0) {
+          kind[other] = 1 - kind[item];
+          open.push_back(other);
+        }
+      }
+    }
+  }
+  return true;
+}
+
+void PaidOnce::findHubs() {
+  std::map<std::vector<int32_t>, int32_t> numbers;
+  for (size_t reader : readers)
+    for (const std::vector<int32_t> &set : form.itemsOf[reader])
+      if (numbers.try_emplace(set, static_cast<int32_t>(hubs.size())).second)
+        hubs.push_back(set);
+  hubExact = readers.size() <= 3 && hasTwoKinds(hubs, form.prices[0].size());
+  hubPrice.resize(hubs.size());
+  if (!hubExact)
+    return;
+  for (size_t reader : readers) {
+    std::vector<int32_t> &classes = hubClass.emplace_back(hubs.size(), -1);
+    for (size_t c = 0; c < form.itemsOf[reader].size(); ++c)
+      classes[numbers[form.itemsOf[reader][c]]] = static_cast<int32_t>(c);
+  }
+}
+
+void PaidOnce::hubCosts(size_t i, const double *own, size_t rows, std::vector<double> &costs) {
+  const std::vector<std::vector<int32_t>> &sets = form.itemsOf[readers[i]];
+  free.assign(rows, infinity);
+  withItem.resize(prices.size() * rows);
+  isAsked.assign(prices.size(), 0);
+  for (size_t c = 0; c < sets.size(); ++c) {
+    const double *row = own + c * rows;
+    double sum = 0;
+    for (int32_t item : sets[c])
+      sum += prices[item];
+    lowerTo(free.data(), row, sum, rows);
+    for (size_t j = 0; j < sets[c].size(); ++j) { // the item is in the hub, the other one is not
+      double *least = withItem.data() + sets[c][j] * rows;
+      if (!isAsked[sets[c][j]])
+        std::fill(least, least + rows, infinity);
+      isAsked[sets[c][j]] = 1;
+      lowerTo(least, row, sets[c].size() == 2 ? prices[sets[c][1 - j]] : 0, rows);
+    }
+  }
+  ofHub.resize(hubs.size() * rows);
+  for (size_t h = 0; h < hubs.size(); ++h) {
+    double *out = ofHub.data() + h * rows;
+    std::copy(free.begin(), free.end(), out);
+    for (int32_t item : hubs[h])
+      if (isAsked[item])
+        lowerTo(out, withItem.data() + item * rows, 0, rows);
+    if (const int32_t c = hubClass[i][h]; c >= 0 && hubs[h].size() == 2)
+      lowerTo(out, own + c * rows, 0, rows);
+  }
+  costs.resize(ofHub.size());
+  constexpr size_t tile = 16;
+  for (size_t first = 0; first < rows; first += tile)
+    for (size_t h = 0; h < hubs.size(); ++h)
+      for (size_t row = first; row < std::min(rows, first + tile); ++row)
+        costs[row * hubs.size() + h] = ofHub[h * rows + row];
+}
+
+/// The best answer by its hub.
+void PaidOnce::chooseHub(const std::vector<const double *> &own) {
+  std::vector<double> sum = hubPrice, costs;
+  for (size_t i = 0; i < readers.size(); ++i) {
+    hubCosts(i, own[i], 1, costs);
+    addRow(sum.data(), costs.data(), sum.size());
+  }
+  const size_t hub = std::min_element(sum.begin(), sum.end()) - sum.begin();
+  for (int32_t item : hubs[hub])
+    ++askedBy[item];
+  for (size_t i = 0; i < readers.size(); ++i) {
+    double least = infinity;
+    for (size_t c = 0; c < sharedPrice[i].size(); ++c)
+      if (double cost = own[i][c] + marginal(i, static_cast<int32_t>(c)); cost < least) {
+        least = cost;
+        current[i] = static_cast<int32_t>(c);
+      }
+  }
+  for (int32_t item : hubs[hub])
+    --askedBy[item];
+  if (double cost = total(own); cost < bestCost) {
+    bestCost = cost;
+    best = current;
+  }
+}
+
+} // namespace msc::search
