@@ -4,6 +4,7 @@
 #include "dialects/net/Network.h"
 #include "dialects/net/Recompute.h"
 #include "dialects/net/RegionExchange.h"
+#include "dialects/net/ops/communication/CommunicationOps.h"
 #include "frontend/PrintValues.h"
 #include "frontend/Printer.h"
 #include "frontend/Types.h"
@@ -43,7 +44,7 @@ private:
   void addExchange(Operation &op, std::vector<std::string> &attributes);
   void printCollective(dist::CollectiveOp op);
   void printSlice(dist::SliceOp op);
-  void printReinterpret(dist::ReinterpretOp op);
+  void printReinterpret(net::ReinterpretOp op);
   void printReshard(dist::ReshardOp op);
   void printConstant(net::ConstantOp op);
   void printUpdate(net::UpdateOp op);
@@ -289,7 +290,7 @@ void DumpPrinter::printSlice(dist::SliceOp op) {
 }
 
 /// What a rank holds is the same; only another shape is worth a line.
-void DumpPrinter::printReinterpret(dist::ReinterpretOp op) {
+void DumpPrinter::printReinterpret(net::ReinterpretOp op) {
   auto localShape = [&](Value value) {
     return dist::shardingOf(value).localShape(dist::globalShape(value.getType()), rank.value_or(0));
   };
@@ -348,7 +349,7 @@ void DumpPrinter::printNode(Operation &op) {
       .Case<dist::CollectiveOp>([&](auto node) { printCollective(node); })
       .Case<dist::SliceOp>([&](auto node) { printSlice(node); })
       .Case<dist::ReshardOp>([&](auto node) { printReshard(node); })
-      .Case<dist::ReinterpretOp>([&](auto node) { printReinterpret(node); })
+      .Case<net::ReinterpretOp>([&](auto node) { printReinterpret(node); })
       .Case<net::ConstantOp>([&](auto node) { printConstant(node); })
       .Case<net::UpdateOp>([&](auto node) { printUpdate(node); })
       .Case<net::ReturnOp>([&](auto node) { printReturn(node); })

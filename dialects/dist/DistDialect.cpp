@@ -207,15 +207,6 @@ void msc::dist::setFusion(Operation *op, int64_t number) {
   op->setAttr(fusionAttributeName, IntegerAttr::get(IntegerType::get(op->getContext(), 64), number));
 }
 
-LogicalResult ReinterpretOp::verify() {
-  msc::Sharding from = shardingOf(getSource()), to = shardingOf(getResult());
-  std::vector<int64_t> source = globalShape(getSource().getType()), result = globalShape(getResult().getType());
-  for (int64_t rank = 0; rank < from.devices(); ++rank)
-    if (msc::elementCount(from.localShape(source, rank)) != msc::elementCount(to.localShape(result, rank)))
-      return emitOpError("rank ") << rank << " holds another number of elements of the result than of the source";
-  return success();
-}
-
 LogicalResult ReshardOp::verify() { return verifyMove(*this, getSource().getType(), getResult().getType()); }
 
 LogicalResult CollectiveOp::verify() {

@@ -106,16 +106,4 @@ def Dist_SliceOp : Op<Dist_Dialect, "slice", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Dist_ReinterpretOp : Op<Dist_Dialect, "reinterpret", [Pure]> {
-  let summary = "what the ranks hold, as pieces or terms of another tensor";
-  let description = [{
-    Nothing moves: every rank has as many elements of the result as of the source, the same ones in the same order. So
-    tensors that each rank has on its own become one tensor, and back.
-  }];
-  let arguments = (ins AnyRankedTensor:$source);
-  let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
-  let hasVerifier = 1;
-}
-
 #endif // MSC_DIALECTS_DIST

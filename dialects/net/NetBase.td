@@ -111,7 +111,6 @@ defvar Net_Generic = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLina
 defvar Net_GenericOrEpilogue = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg", "epilogueKind"]>;
 defvar Net_NotGeneric = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind"]>;
 defvar Net_Expanded = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind", "expand"]>;
-defvar Net_Communicates = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind", "communication"]>;
 defvar Net_CopiesRegions = DeclareOpInterfaceMethods<Net_RegionsInterface, ["copyRegions"]>;
 defvar Net_CopiesAndFills = DeclareOpInterfaceMethods<Net_RegionsInterface, ["copyRegions", "fillValue"]>;
 // A kernel of the runtime registered under the operator's name: runtime/plan/calls, runtime/device/cpu/calls.

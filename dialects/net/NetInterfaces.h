@@ -57,14 +57,7 @@ template <typename Operator> class IsNorm : public mlir::OpTrait::TraitBase<Oper
 /// A loss: mixed precision keeps it in f32 at every level.
 template <typename Operator> class IsLoss : public mlir::OpTrait::TraitBase<Operator, IsLoss> {};
 
-enum class LoweringKind { Generic, MatMul, View, Regions, Expanded, Library, Communication };
-
-/// How the tensors of all ranks become one result on each: together they are one tensor, which moves.
-struct Communication {
-  std::vector<int64_t> shape; ///< of that tensor; the pieces of it have as many elements as operand and result
-  msc::Sharding from, to;     ///< what each rank has of it as its operand, and as its result
-  msc::CopyRegions regions;   ///< where there are any, rows are copied between ranks, and both shardings are the same
-};
+enum class LoweringKind { Generic, MatMul, View, Regions, Expanded, Library };
 
 enum class EpilogueKind {
   None,

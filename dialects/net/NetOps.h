@@ -2,7 +2,6 @@
 #pragma once
 
 #include "dialects/net/Network.h"
-#include "dialects/net/ops/communication/RankGroup.h"
 #include "dialects/net/ops/support/Regions.h"
 
 #define GET_OP_CLASSES

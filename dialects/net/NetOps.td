@@ -43,7 +43,6 @@ include "dialects/net/ops/attention/Attention.td"
 include "dialects/net/ops/rotary/Rotary.td"
 include "dialects/net/ops/swiglu/Swiglu.td"
 include "dialects/net/ops/dropout/Dropout.td"
-include "dialects/net/ops/communication/Communication.td"
 include "dialects/net/ops/optimizer/Optimizer.td"
 
 #endif // MSC_DIALECTS_NET_OPS

@@ -1,5 +1,6 @@
 // Training where every rank has tensors of its own: all of them take the same step.
 #include "dialects/net/NetOps.h"
+#include "dialects/net/ops/communication/CommunicationOps.h"
 #include "passes/autodiff/Passes.h"
 
 using namespace mlir;

@@ -40,7 +40,7 @@ int64_t tensorBytes(dist::CollectiveOp op) {
 /// Moves and views compute nothing.
 bool onlyMoves(Operation *op) {
   auto lower = dyn_cast<net::Lower>(op);
-  return isMoveStep(op) || isa<dist::ReinterpretOp>(op) || (lower && lower.loweringKind() == net::LoweringKind::View);
+  return isMoveStep(op) || (lower && lower.loweringKind() == net::LoweringKind::View);
 }
 
 /// Moves and views of the backward pass that only the update reads, directly or through others of this kind.

@@ -2,6 +2,7 @@
 // shardings that the assignment asks for, its results get theirs.
 #include "dialects/net/NetOps.h"
 #include "dialects/net/Recompute.h"
+#include "dialects/net/ops/communication/CommunicationOps.h"
 #include "passes/partition/Inherit.h"
 #include "passes/partition/Moves.h"
 #include "passes/partition/Passes.h"
@@ -217,10 +218,10 @@ private:
   //===-- operators -------------------------------------------------------===//
 
   LogicalResult partition(Operation *op) {
+    if (isa<net::CommunicationInterface>(op))
+      return communicate(op);
     if (auto lower = dyn_cast<net::Lower>(op); lower && lower.loweringKind() == net::LoweringKind::Expanded)
       return expand(op);
-    if (auto lower = dyn_cast<net::Lower>(op); lower && lower.loweringKind() == net::LoweringKind::Communication)
-      return communicate(op);
     if (hasRule(op))
       return partitionOperator(op);
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
@@ -387,13 +388,13 @@ private:
     if (failed(assignment))
       return failure();
     bringOperands(op, facts, *assignment);
-    auto lower = cast<net::Lower>(op);
-    net::Communication first = lower.communication(0);
+    auto communicates = cast<net::CommunicationInterface>(op);
+    net::Communication first = communicates.communication(0);
     SmallVector<Value> together;
     for (Value operand : op->getNumOperands() == 0 ? SmallVector<Value>{ranks(op)} : SmallVector<Value>(op->getOperands()))
       together.push_back(reinterpret(op, operand, first.shape, first.from));
     for (OpResult result : op->getResults()) {
-      net::Communication communication = lower.communication(result.getResultNumber());
+      net::Communication communication = communicates.communication(result.getResultNumber());
       Value moved = communication.regions.empty() ? redistributed(op, together.front(), communication.to)
                                                   : copiedRows(op, together, communication);
       Value mine = reinterpret(op, moved, cast<RankedTensorType>(result.getType()).getShape(), replicated(result));
@@ -420,7 +421,7 @@ private:
   Value reinterpret(Operation *op, Value value, ArrayRef<int64_t> shape, const Sharding &sharding) {
     OpBuilder builder(op);
     Type type = RankedTensorType::get(shape, getElementTypeOrSelf(value.getType()));
-    Value seen = partOf(op, builder.create<dist::ReinterpretOp>(
+    Value seen = partOf(op, builder.create<net::ReinterpretOp>(
                                 op->getLoc(), dist::withSharding(type, sharding.canonical()), value));
     place(seen, sharding);
     return seen;
@@ -431,7 +432,7 @@ private:
     OpBuilder builder(op);
     Value all = partOf(op, builder.create<net::RangeOp>(op->getLoc(), 0, devices, 1));
     place(all, replicated(all));
-    return redistributed(op, all, Sharding{.axes = {devices}, .dims = {{0}}});
+    return all;
   }
 
   Value redistributed(Operation *op, Value value, const Sharding &target) {

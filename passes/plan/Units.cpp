@@ -80,8 +80,6 @@ private:
       return start(Unit::Kind::Slice, op);
     if (isa<net::ConstantOp>(op))
       return start(Unit::Kind::Constant, op);
-    if (isa<dist::ReinterpretOp>(op))
-      return start(Unit::Kind::View, op);
     auto lower = dyn_cast<net::Lower>(op);
     if (!lower)
       return; // parameters, scalars, updates and the terminator are no steps
@@ -90,8 +88,7 @@ private:
     case net::LoweringKind::MatMul: return start(Unit::Kind::MatMul, op);
     case net::LoweringKind::Regions: return start(Unit::Kind::Regions, op);
     case net::LoweringKind::Library: return start(Unit::Kind::Call, op);
-    case net::LoweringKind::Expanded:
-    case net::LoweringKind::Communication: llvm_unreachable("the partition puts others in their places");
+    case net::LoweringKind::Expanded: llvm_unreachable("the partition expands these");
     case net::LoweringKind::Generic: break;
     }
     if (options.fusion && (joinEpilogue(op) || joinCluster(op)))

@@ -1,15 +1,14 @@
 #include "passes/sharding/Communication.h"
 
-#include "dialects/net/NetOps.h"
 #include "dialects/net/Suggest.h"
+#include "dialects/net/ops/communication/CommunicationOps.h"
 
 using namespace mlir;
 
 namespace msc::passes {
 
 static bool speaksOfRanks(Operation *op) {
-  auto lower = dyn_cast<net::Lower>(op);
-  return isa<net::SendOp>(op) || (lower && lower.loweringKind() == net::LoweringKind::Communication);
+  return isa<net::SendOp, net::CommunicationInterface>(op);
 }
 
 static LogicalResult refuse(Operation *op) {

@@ -1,4 +1,5 @@
 // Communication as rank 0 sees it where all ranks have equal tensors.
+#include "dialects/net/ops/communication/CommunicationOps.h"
 #include "test/reference/Interpreter.h"
 
 #include <cmath>

@@ -94,8 +94,7 @@ def Net_LowerInterface : OpInterface<"Lower"> {
     elements copied from the operands, see RegionsInterface. `Expanded`: other operators in its place, which are split and
     completed like any others; so a factor that the operator reduces on the way (the axis of a softmax) may be cut.
     `Library`: a kernel of the runtime (runtime/device/cpu/calls), which takes the operator's name, its attributes, and
-    every tensor with the rank's own box of it. `Communication`: every rank has tensors of its own, and a collective makes
-    the results of them.
+    every tensor with the rank's own box of it.
   }];
   let methods = [
     InterfaceMethod<"Which of the ways this operator takes.", "::msc::net::LoweringKind", "loweringKind", (ins),
@@ -116,12 +115,6 @@ def Net_LowerInterface : OpInterface<"Lower"> {
       }],
       "::llvm::SmallVector<::mlir::Value>", "expand",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands),
-      /*methodBody=*/"", /*defaultImplementation=*/"return {};">,
-    InterfaceMethod<[{
-        Only for `Communication`. How the operands of all ranks become the result with this number. Without an operand each
-        rank takes part with the numbers of all ranks.
-      }],
-      "::msc::net::Communication", "communication", (ins "unsigned":$result),
       /*methodBody=*/"", /*defaultImplementation=*/"return {};">,
     InterfaceMethod<[{
         What the operator may be within the library call that computes its operand 0 as a matrix product. The fused and

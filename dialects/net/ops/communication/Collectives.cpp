@@ -1,5 +1,6 @@
 // AllReduce, AllGather, ReduceScatter, AlltoAll, Rank: what the ranks of a group hold changes its sharding.
 #include "dialects/net/NetOps.h"
+#include "dialects/net/ops/communication/CommunicationOps.h"
 #include "dialects/net/ops/support/Gradients.h"
 #include "dialects/net/ops/support/Rules.h"
 
@@ -183,28 +184,28 @@ static RankGroup groupOf(auto op) {
   return *rankGroup(static_cast<int64_t>(op.getRankSize()), op.getRankList().value_or(ArrayRef<int64_t>()));
 }
 
-LoweringKind AllReduceOp::loweringKind() { return LoweringKind::Communication; }
+LoweringKind AllReduceOp::loweringKind() { return LoweringKind::Expanded; }
 Communication AllReduceOp::communication(unsigned) {
   std::vector<int64_t> own = shapeOf(getX());
   RankGroup group = ::groupOf(*this);
   return {group.shape(own), group.terms(own.size(), reductionOf(getOp())), group.whole(own.size()), {}};
 }
 
-LoweringKind AllGatherOp::loweringKind() { return LoweringKind::Communication; }
+LoweringKind AllGatherOp::loweringKind() { return LoweringKind::Expanded; }
 Communication AllGatherOp::communication(unsigned) {
   std::vector<int64_t> own = shapeOf(getOutput());
   RankGroup group = ::groupOf(*this);
   return {group.shape(own), group.cut(own.size(), 0), group.whole(own.size()), {}};
 }
 
-LoweringKind ReduceScatterOp::loweringKind() { return LoweringKind::Communication; }
+LoweringKind ReduceScatterOp::loweringKind() { return LoweringKind::Expanded; }
 Communication ReduceScatterOp::communication(unsigned) {
   std::vector<int64_t> own = shapeOf(getX());
   RankGroup group = ::groupOf(*this);
   return {group.shape(own), group.terms(own.size(), reductionOf(getOp())), group.cut(own.size(), 0), {}};
 }
 
-LoweringKind AlltoAllOp::loweringKind() { return LoweringKind::Communication; }
+LoweringKind AlltoAllOp::loweringKind() { return LoweringKind::Expanded; }
 Communication AlltoAllOp::communication(unsigned) {
   std::vector<int64_t> own = shapeOf(getX());
   auto dims = static_cast<int64_t>(own.size());
@@ -215,7 +216,7 @@ Communication AlltoAllOp::communication(unsigned) {
 }
 
 /// Every rank's own number out of all of them.
-LoweringKind RankOp::loweringKind() { return LoweringKind::Communication; }
+LoweringKind RankOp::loweringKind() { return LoweringKind::Expanded; }
 Communication RankOp::communication(unsigned) {
   RankGroup all{1, static_cast<int64_t>(getRankSize()), 1};
   return {{all.size}, all.whole(1), all.cut(1, 0), {}};

@@ -4,9 +4,16 @@
 // piece or a term; that tensor moves as any other does (`communication`). `rank_size` is the number of devices; the frontend
 // fills it in.
 
+#ifndef MSC_DIALECTS_NET_COMMUNICATION
+#define MSC_DIALECTS_NET_COMMUNICATION
+
+include "dialects/net/NetBase.td"
+include "dialects/net/ops/communication/CommunicationInterface.td"
+
 class Net_Communication<string mnemonic, list<string> inputs, list<string> outputs, list<Trait> traits = [Net_Differentiable]>
     : Net_Operator<mnemonic, inputs, outputs,
-                   !listconcat([Net_Rule, Net_DefaultCost, Net_Communicates], traits)> {
+                   !listconcat([Net_Rule, Net_DefaultCost, Net_NotGeneric, DeclareOpInterfaceMethods<Net_CommunicationInterface>],
+                                traits)> {
   let exampleInputs = "%x: f32[16, 32]";
   string group = [{
     {.name = "group", .kind = String, .words = kGroups, .summary = "MindSpore's names of the group of all ranks"},
@@ -192,3 +199,16 @@ def Net_RankOp : Net_Communication<"Rank", [], ["output"], []> {
   let exampleInputs = "";
   let specs = rankSize;
 }
+
+def Net_ReinterpretOp : Op<Net_Dialect, "Reinterpret", [Pure, Net_NotGeneric]> {
+  let summary = "what the ranks hold, as pieces or terms of another tensor";
+  let description = [{
+    Behind the partition only. Nothing moves: every rank has as many elements of the result as of the source, the same ones in
+    the same order. So tensors that each rank has on its own become one tensor, and back.
+  }];
+  let arguments = (ins Net_Tensor:$source);
+  let results = (outs Net_Tensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+}
+
+#endif // MSC_DIALECTS_NET_COMMUNICATION

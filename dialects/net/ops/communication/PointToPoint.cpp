@@ -1,5 +1,6 @@
 // Broadcast, NeighborExchange, Send, Receive: tensors of some ranks go to others.
 #include "dialects/net/NetOps.h"
+#include "dialects/net/ops/communication/CommunicationOps.h"
 #include "dialects/net/ops/support/Gradients.h"
 #include "dialects/net/ops/support/Rules.h"
 
@@ -196,7 +197,7 @@ Communication copied(const RankGroup &group, ArrayRef<int64_t> own, ArrayRef<Tra
 
 } // namespace
 
-LoweringKind BroadcastOp::loweringKind() { return LoweringKind::Communication; }
+LoweringKind BroadcastOp::loweringKind() { return LoweringKind::Expanded; }
 Communication BroadcastOp::communication(unsigned) {
   RankGroup group = *rankGroup(static_cast<int64_t>(getRankSize()), getRankList().value_or(ArrayRef<int64_t>()));
   SmallVector<Transfer> transfers;
@@ -205,7 +206,7 @@ Communication BroadcastOp::communication(unsigned) {
   return copied(group, shapeOf(getX()), transfers);
 }
 
-LoweringKind NeighborExchangeOp::loweringKind() { return LoweringKind::Communication; }
+LoweringKind NeighborExchangeOp::loweringKind() { return LoweringKind::Expanded; }
 Communication NeighborExchangeOp::communication(unsigned output) {
   auto ranks = static_cast<int64_t>(getRankSize());
   Rows send{getSendRankIds(), ranks}, receive{getRecvRankIds(), ranks};
@@ -216,7 +217,7 @@ Communication NeighborExchangeOp::communication(unsigned output) {
   return copied({1, ranks, 1}, shapeOf(getX().front()), transfers);
 }
 
-LoweringKind ReceiveOp::loweringKind() { return LoweringKind::Communication; }
+LoweringKind ReceiveOp::loweringKind() { return LoweringKind::Expanded; }
 Communication ReceiveOp::communication(unsigned) {
   Transfer transfer{0, static_cast<int64_t>(getSrcRank()), static_cast<int64_t>(getDestRank().value_or(0))};
   return copied({1, static_cast<int64_t>(getRankSize()), 1}, shapeOf(getX()), transfer);

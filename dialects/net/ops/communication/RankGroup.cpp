@@ -1,9 +1,15 @@
-#include "dialects/net/ops/communication/RankGroup.h"
+#include "dialects/net/ops/communication/CommunicationOps.h"
 
 #include "dialects/net/ops/support/Rules.h"
 
 using namespace mlir;
 using namespace msc::net;
+
+#include "dialects/net/ops/communication/CommunicationInterface.cpp.inc"
+
+LoweringKind ReinterpretOp::loweringKind() {
+  return LoweringKind::View;
+}
 
 std::vector<int64_t> RankGroup::shape(ArrayRef<int64_t> own) const {
   std::vector<int64_t> all;

@@ -6,6 +6,13 @@
 
 namespace msc::net {
 
+/// How the tensors of all ranks become one result on each: together they are one tensor, which moves.
+struct Communication {
+  std::vector<int64_t> shape; ///< of that tensor; the pieces of it have as many elements as operand and result
+  msc::Sharding from, to;     ///< what each rank has of it as its operand, and as its result
+  msc::CopyRegions regions;   ///< where there are any, rows are copied between ranks, and both shardings are the same
+};
+
 /// MindSpore's names of the group of all ranks: of its libraries for GPUs, Ascend and CPUs.
 inline constexpr llvm::StringRef kGroups[] = {"nccl_world_group", "hccl_world_group", "mccl_world_group"};
 inline constexpr llvm::StringRef kRankReductions[] = {"sum", "max", "min", "prod"};
