@@ -11,8 +11,8 @@ std::string numberText(plan::DataType type, const std::byte *data) {
   std::string text = elementText(type, data);
   if (type == plan::BOOL)
     return text == "true" ? "True" : "False";
-  bool isWhole = type == plan::I32 || type == plan::I64;
-  return !isWhole && text.ends_with(".0") ? text.substr(0, text.size() - 1) : text;
+  bool isFloat = type != plan::I32 && type != plan::I64;
+  return isFloat && text.find_first_not_of("-0123456789") == std::string::npos ? text + "." : text;
 }
 
 /// Numbers of one width: spaces in front of the dot and behind the digits; words and whole numbers at the right.
