@@ -1,6 +1,8 @@
 #include "compiler/Compiler.h"
 
+#include "compiler/ApplyStrategies.h"
 #include "compiler/Dumps.h"
+#include "compiler/Explain.h"
 #include "compiler/Phases.h"
 #include "compiler/PlanHeader.h"
 #include "compiler/PlanWriter.h"
@@ -13,6 +15,7 @@
 #include "runtime/messages/Catalogue.h"
 #include "passes/optimize/Passes.h"
 #include "passes/plan/Passes.h"
+#include "passes/sharding/Alternatives.h"
 #include "passes/sharding/Decisions.h"
 #include "runtime/machine/MachineFile.h"
 #include "runtime/plan/PlanChecker.h"
@@ -91,7 +94,7 @@ public:
 
   Result<CompileOutcome> run() {
     bool done = parse() && readConfig() && isSound() && runPhases(strategyPhases(*config, options)) &&
-                runPhases({unrollPhase()}, /*counts=*/false) && afterStrategies() &&
+                explainStrategies() && runPhases({unrollPhase()}, /*counts=*/false) && afterStrategies() &&
                 runPhases(partitionPhases(*config, options)) && afterPartition() && optimize() && afterOptimization() &&
                 buildPlan() && finish();
     if (!done && failure.message.empty() && diagnostics.blamesCommandLine())
@@ -105,7 +108,7 @@ private:
   template <typename F> auto timed(const std::string &phase, F work) {
     auto start = std::chrono::steady_clock::now();
     auto result = work();
-    outcome.timing.emplace_back(phase,
+    outcome.findings.timing.emplace_back(phase,
                                 std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     return result;
   }
@@ -146,6 +149,13 @@ private:
           << config->devices << " are extrapolated";
   }
 
+  Status applyFile() {
+    if (options.strategyFile.empty())
+      return Status::ok();
+    Result<KeptStrategies> kept = readStrategies(options.strategyFile);
+    return kept ? applyStrategies(*module, *kept, options.strategyFile) : Status(kept.error());
+  }
+
   bool readConfig() {
     return timed("options", [&] {
       Result<MachineModel> machine = readMachine(options.machine);
@@ -157,8 +167,9 @@ private:
         return false;
       config = std::move(*read);
       noteExtrapolation();
-      if (config->context.parallelMode == "auto_parallel" && config->context.searchMode.empty())
-        config->context.searchMode = "sharding_propagation";
+      if (Status status = applyFile(); !status)
+        return fail(status.error());
+      chooseSearchMode(*module, *config);
       if (!options.saveGraphsRanks.empty() && config->context.saveGraphs == 0)
         return fail({ExitCode::Usage, "--save-graphs-ranks has no effect: no dumps are written",
                      "add --save-graphs 1, 2 or 3"});
@@ -193,7 +204,7 @@ private:
       if (!runPhases({phase}, /*counts=*/false))
         return false;
       passes::Communication after = passes::communicationOf(network());
-      outcome.savings.push_back({phase.name, before.bytes - after.bytes, before.us - after.us});
+      outcome.findings.savings.push_back({phase.name, before.bytes - after.bytes, before.us - after.us});
       before = after;
     }
     dumps.skip(); // one stage, however many passes there are
@@ -206,7 +217,7 @@ private:
     double hidden = 0;
     for (auto program : module->getOps<plan_ir::ProgramOp>())
       hidden += passes::hiddenUs(program);
-    outcome.savings.push_back({"overlap", 0, hidden});
+    outcome.findings.savings.push_back({"overlap", 0, hidden});
     return true;
   }
 
@@ -237,6 +248,15 @@ private:
     if (Result<MachineModel> usual = readMachine(CompileOptions().machine); usual && machineJson(*usual) != machine)
       text += " " + machine;
     return text;
+  }
+
+  bool explainStrategies() {
+    outcome.findings.search = passes::takeSearchFacts(network());
+    if (!options.op.empty() && config->devices > 1 && config->context.parallelMode == "auto_parallel")
+      outcome.findings.alternatives = timed("alternatives", [&] {
+        return passes::alternativesOf(network(), options.op, trainingFactsOf(*config));
+      });
+    return true;
   }
 
   bool afterStrategies() {
@@ -320,7 +340,37 @@ private:
 
 } // namespace
 
-Result<CompileOutcome> compile(const CompileOptions &options) { return Compilation(options).run(); }
+/// What a rank needs is known when memory has been laid out; the search goes by what a rank keeps. So a plan that needs too much
+/// says how both compare, and the search is told what it may keep.
+static Result<CompileOutcome> compileWithin(CompileOptions options) {
+  constexpr int attempts = 6;
+  uint64_t least = 0;
+  for (int i = 0; i < attempts; ++i) {
+    Result<CompileOutcome> outcome = Compilation(options).run();
+    if (!outcome)
+      return outcome;
+    uint64_t needs = outcome->plan.arena_bytes();
+    if (needs <= options.memoryLimit)
+      return outcome;
+    least = least == 0 ? needs : std::min(least, needs);
+    const std::optional<passes::SearchFacts> &search = outcome->findings.search;
+    bool isLeast = search && options.keptBytes > 0 && search->leastBytes > static_cast<double>(options.keptBytes);
+    if (!search || search->bytes <= 0 || isLeast)
+      break;
+    double may = search->bytes * static_cast<double>(options.memoryLimit) / static_cast<double>(needs);
+    options.keptBytes = std::max<int64_t>(1, static_cast<int64_t>(may * (i == 0 ? 1 : 0.97)));
+  }
+  bool searches = options.keptBytes > 0;
+  return Error{ExitCode::NoResource,
+               std::string(searches ? "no strategies that were found fit" : "the plan does not fit") + " into " +
+                   bytesText(options.memoryLimit) + " per rank: it needs " + bytesText(least),
+               searches ? "take more devices, a smaller batch, or recompute: true for its cells"
+                        : "search_mode optimal looks for strategies that fit"};
+}
+
+Result<CompileOutcome> compile(const CompileOptions &options) {
+  return options.memoryLimit == 0 ? Compilation(options).run() : compileWithin(options);
+}
 
 Status check(const CompileOptions &options) {
   Result<CompileOutcome> outcome = Compilation(options).check();

@@ -29,15 +29,18 @@ struct CompileOptions {
   bool partialSums = true;        ///< off: sums are completed before linear operators, as 18_execute shows it
   bool moves = true;              ///< off: completions and redistributions run as 18_execute shows them
   bool overlap = true;            ///< off: a collective is complete when its step ends
+  uint64_t memoryLimit = 0;       ///< bytes that a rank may need; 0: any
+  int64_t keptBytes = 0;          ///< what that means in the model of the search; `compile` finds it out
+  std::string strategyFile;       ///< strategies for operators that have none; empty: no file
   bool repropagate = false;       ///< of a dump, keep only the strategies that the user wrote or edited
+  std::string op;                 ///< the operator whose alternatives are wanted, by its instance name; empty: none
   bool strict = false;            ///< surprises become errors, e.g. a parameter used under two strategies
 };
 
 /// A plan that passed its own check, and what making it took.
 struct CompileOutcome {
   plan::Plan plan;
-  PhaseTimes timing;
-  Savings savings;
+  Findings findings;
 };
 
 /// Compiles. Mistakes in the network are printed on stderr where they are found (file, line, caret, repair); then the

@@ -103,13 +103,36 @@ Status checkOperator(const plan::Plan &plan, const std::string &name) {
                near.empty() ? "its operators are " + listText(names) : "did you mean '" + near + "'?"};
 }
 
-Result<std::string> explainText(const plan::Plan &plan, const Savings &savings, const std::string &op) {
+/// How good the strategies are, in the model.
+static std::string searchText(const passes::SearchFacts &search) {
+  if (search.isOptimal)
+    return llvm::formatv(": no strategies take less than these {0:F1} us", search.us);
+  return llvm::formatv(": {0:F1} us, at most {1:F1} % above the least", search.us, 100 * search.gap());
+}
+
+/// What a step takes under every strategy of one operator.
+static std::string alternativesText(const std::vector<passes::Alternative> &alternatives) {
+  if (alternatives.empty())
+    return "";
+  auto chosen = std::find_if(alternatives.begin(), alternatives.end(), [](const auto &a) { return a.isChosen; });
+  std::vector<std::vector<std::string>> rows = {{"IN_STRATEGY", "STEP_US", "MORE"}};
+  for (const passes::Alternative &alternative : alternatives)
+    rows.push_back({alternative.inStrategy, llvm::formatv("{0:F1}", alternative.us),
+                    alternative.isChosen            ? "chosen"
+                    : chosen == alternatives.end() ? ""
+                                                    : llvm::formatv("{0}{1:F1}", alternative.us < chosen->us ? "" : "+", alternative.us - chosen->us).str()});
+  return "\nits strategies (predicted microseconds of a step in which all that nobody configured choose anew)\n" + table(rows);
+}
+
+Result<std::string> explainText(const plan::Plan &plan, const Findings &findings, const std::string &op) {
   if (Status known = checkOperator(plan, op); !known)
     return known.error();
   std::string text = plan.network() + " on " + std::to_string(plan.devices()) +
                      (plan.devices() == 1 ? " device" : " devices") + ", " + plan.parallel_mode();
   if (plan.parallel_mode() == "auto_parallel")
     text += ", " + plan.search_mode();
+  if (findings.search)
+    text += searchText(*findings.search);
   text += "\n\noperators (local shapes of rank 0)\n";
   std::vector<std::vector<std::string>> rows = {{"NAME", "OPERATOR", "IN_STRATEGY", "DECIDED BY", "PLACE", "SHAPES"}};
   for (const plan::OperatorNote &note : plan.operators())
@@ -129,9 +152,9 @@ Result<std::string> explainText(const plan::Plan &plan, const Savings &savings, 
   text += "\ncollectives of one step (bytes received per rank, at most; predicted microseconds on " + plan.machine() + ")\n";
   text += rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {6}));
   if (!op.empty())
-    return text + "\nin all " + bytesText(total) + " per rank and step, of " +
+    return text + alternativesText(findings.alternatives) + "\nin all " + bytesText(total) + " per rank and step, of " +
            bytesText(plan.prediction().communication_bytes()) + " in the whole network\n";
-  for (const Saving &saving : savings)
+  for (const Saving &saving : findings.savings)
     if (saving.pass == "overlap" && saving.us != 0)
       text += llvm::formatv("\noverlap hides {0:F1} us behind computation, where collectives run beside it", saving.us);
     else if (saving.us != 0 || saving.bytes != 0)

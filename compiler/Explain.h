@@ -15,7 +15,7 @@ Status checkOperator(const plan::Plan &plan, const std::string &op);
 /// The text of `msc explain`: operators with strategy, origin and place, collectives with groups, bytes and reason, memory.
 /// `op` limits it to one operator by instance name; an unknown name is an error that offers the nearest one. What the
 /// communication passes saved is told of a network that was just compiled.
-Result<std::string> explainText(const plan::Plan &plan, const Savings &savings, const std::string &op);
+Result<std::string> explainText(const plan::Plan &plan, const Findings &findings, const std::string &op);
 
 /// "1.5 KiB".
 std::string bytesText(uint64_t bytes);

@@ -1,5 +1,6 @@
 #include "compiler/Phases.h"
 
+#include "dialects/net/Optimizers.h"
 #include "dialects/plan/PlanDialect.h"
 #include "passes/autodiff/Passes.h"
 #include "passes/infer/Passes.h"
@@ -48,6 +49,27 @@ std::vector<net::ConfigOverride> overridesOf(const CompileOptions &options) {
   return overrides;
 }
 
+/// The user gave some operator a strategy.
+static bool isConfigured(ModuleOp module) {
+  return module
+      .walk([](net::Operator op) {
+        bool isGiven = net::getInStrategy(op) && passes::isByUser(op);
+        return isGiven ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+void chooseSearchMode(ModuleOp module, net::Config &config) {
+  if (config.context.parallelMode == "auto_parallel" && config.context.searchMode.empty())
+    config.context.searchMode = isConfigured(module) ? "sharding_propagation" : "optimal";
+}
+
+passes::TrainingFacts trainingFactsOf(const net::Config &config) {
+  if (!config.train)
+    return {};
+  return {config.train->minimize, net::findOptimizer(config.train->optimizer.name)->states};
+}
+
 std::vector<Phase> strategyPhases(const net::Config &config, const CompileOptions &options) {
   infer::CheckNetworkOptions check;
   check.loss = config.train ? config.train->minimize : "";
@@ -55,6 +77,11 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
   passes::AssignStrategiesPassOptions assign;
   assign.devices = config.devices;
   assign.parallelMode = config.context.parallelMode;
+  assign.searchMode = config.context.searchMode;
+  assign.keptBytes = options.keptBytes;
+  passes::TrainingFacts training = trainingFactsOf(config);
+  assign.minimize = training.minimize;
+  assign.optimizerStates = training.optimizerStates;
   assign.datasetStrategy = datasetStrategyText(config.context.datasetStrategy);
   assign.datasetRepeatDimRight = config.context.datasetRepeatDimRight;
   assign.strict = options.strict;

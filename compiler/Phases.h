@@ -4,6 +4,7 @@
 #include "compiler/Compiler.h"
 #include "dialects/net/Config.h"
 #include "frontend/Frontend.h"
+#include "passes/sharding/Convert.h"
 
 #include "mlir/Pass/PassManager.h"
 
@@ -18,6 +19,12 @@ namespace msc::compiler {
 frontend::ParseOptions parseOptionsOf(const CompileOptions &options);
 /// The flags that override the context block.
 std::vector<net::ConfigOverride> overridesOf(const CompileOptions &options);
+
+/// Where auto_parallel is not told how to choose: outward from the user's strategies, or, if there are none, those of least cost.
+void chooseSearchMode(mlir::ModuleOp module, net::Config &config);
+
+/// What of the train block changes what strategies cost.
+passes::TrainingFacts trainingFactsOf(const net::Config &config);
 
 /// A step of the driver that the report's `timing` names.
 struct Phase {

@@ -129,7 +129,8 @@ static Json operatorJson(const plan::Plan &plan, const plan::OperatorNote &note)
           {"results", results}};
 }
 
-std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, const Savings &savings, const std::string &op) {
+std::string reportJson(const plan::Plan &plan, const Findings &findings, const std::string &op) {
+  const PhaseTimes &timing = findings.timing;
   Json report;
   report["network"] = plan.network();
   report["devices"] = plan.devices();
@@ -162,15 +163,24 @@ std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, const S
                     {"communication_bytes", plan.prediction().communication_bytes()},
                     {"step_us", plan.prediction().step_us()}};
   report["savings"] = timing.empty() ? Json() : Json::array();
-  for (const Saving &saving : savings)
+  for (const Saving &saving : findings.savings)
     report["savings"].push_back({{"pass", saving.pass}, {"bytes", saving.bytes}, {"us", saving.us}});
   Json seconds;
   for (const auto &[phase, value] : timing)
     seconds[phase] = value;
   Json search = timing.empty() ? Json() : seconds["strategies"];
-  report["search"] = {{"seconds", search}, {"optimal", nullptr}, {"gap", nullptr}};
+  report["search"] = {{"seconds", search}, {"optimal", nullptr}, {"gap", nullptr}, {"step_us", nullptr}};
+  if (findings.search)
+    report["search"].update({{"optimal", findings.search->isOptimal}, {"gap", findings.search->gap()}, {"step_us", findings.search->us}});
+  if (!findings.alternatives.empty())
+    report["alternatives"] = Json::array();
+  for (const passes::Alternative &alternative : findings.alternatives)
+    report["alternatives"].push_back({{"in_strategy", strategyJson(alternative.inStrategy)},
+                                      {"step_us", alternative.us},
+                                      {"chosen", alternative.isChosen}});
   report["timing"] = seconds;
-  return report.dump(2) + "\n";
+  // Names may hold any bytes; those that are no UTF-8 show as U+FFFD.
+  return report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 } // namespace msc::compiler

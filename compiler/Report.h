@@ -2,8 +2,10 @@
 // only `timing` and `search` are measured while compiling.
 #pragma once
 
+#include "passes/sharding/SearchFacts.h"
 #include "runtime/plan/plan.pb.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +22,14 @@ struct Saving {
   double us = 0;     ///< of "overlap": what computation hides, where collectives run beside it
 };
 using Savings = std::vector<Saving>;
+
+/// What was found out while compiling and is no part of the plan.
+struct Findings {
+  PhaseTimes timing; ///< none: a plan that was read
+  Savings savings;
+  std::optional<passes::SearchFacts> search;     ///< none where nothing was searched
+  std::vector<passes::Alternative> alternatives; ///< of the operator that is explained
+};
 
 /// One collective of the plan, with what a reader wants to know.
 struct CollectiveFacts {
@@ -43,8 +53,8 @@ std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan, const std::st
 std::string localShapeText(const plan::Plan &plan, const plan::OperatorNote::Value &value, int64_t rank);
 
 /// The JSON text of `msc compile --report`; the schema is compiler/report.schema.json. `op` limits operators and
-/// collectives to those of one operator, by its instance name. Without timing (a plan that was read) the seconds and the
-/// savings are null.
-std::string reportJson(const plan::Plan &plan, const PhaseTimes &timing, const Savings &savings, const std::string &op = "");
+/// collectives to those of one operator, by its instance name. Of a plan that was read the seconds and the savings
+/// are null.
+std::string reportJson(const plan::Plan &plan, const Findings &findings, const std::string &op = "");
 
 } // namespace msc::compiler

@@ -34,5 +34,7 @@ if os.path.exists(os.path.join(config.msc_build, "lib", "msc", "libmsc_comm_mpi.
     config.available_features.add("mpi")
 if shutil.which("node"):
     config.available_features.add("node")
+if shutil.which("chromium"):
+    config.available_features.add("chromium")
 if config.msc_sanitize:
     config.available_features.add("sanitizers")

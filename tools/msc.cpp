@@ -1,7 +1,9 @@
 // msc: compiles networks, explains plans, plans redistributions, describes operators.
 #include "compiler/Compiler.h"
 #include "compiler/Explain.h"
+#include "compiler/Page.h"
 #include "compiler/Report.h"
+#include "compiler/StrategyFile.h"
 #include "runtime/messages/Catalogue.h"
 #include "runtime/Nearest.h"
 #include "runtime/machine/MachineFile.h"
@@ -46,6 +48,7 @@ struct CompileFlags {
   bool noPartialSums = false, noReuse = false;
   bool noCommFusion = false;
   bool noOverlap = false;
+  std::string memoryLimit;
   std::vector<CLI::Option *> own;
 
   /// `dumps`: with the flags that write dumps.
@@ -63,6 +66,9 @@ struct CompileFlags {
     app.add_flag("--no-partial-sums", noPartialSums, "complete every sum before it is used, as 18_execute shows it");
     app.add_flag("--no-comm-fusion", noCommFusion, "every collective on its own, as comm_fusion {openstate: false}");
     app.add_flag("--no-overlap", noOverlap, "every collective is awaited at once, as 19_backend shows it");
+    app.add_option("--memory-limit", memoryLimit, "what a rank may need, e.g. 16GiB: the search keeps within it, a plan that does not is refused")
+        ->type_name("BYTES");
+    app.add_option("--strategy-load", options.strategyFile, "a file of strategies for the operators that have none");
     app.add_flag("--repropagate", options.repropagate, "of a dump, keep only the strategies that the user wrote or edited");
     app.add_flag("--strict", options.strict, "surprises become errors, e.g. a parameter used under two strategies");
     if (dumps)
@@ -93,8 +99,28 @@ struct CompileFlags {
     return "";
   }
 
-  /// False after a message if a -D is malformed.
+  /// "16GiB", "512 MiB", "1000000".
+  bool readMemoryLimit() {
+    if (memoryLimit.empty())
+      return true;
+    char *end = nullptr;
+    double number = std::strtod(memoryLimit.c_str(), &end);
+    std::string unit = end;
+    unit.erase(0, unit.find_first_not_of(' '));
+    for (auto [name, bytes] : {std::pair("", 1.0), std::pair("B", 1.0), std::pair("KiB", 0x1p10), std::pair("MiB", 0x1p20),
+                               std::pair("GiB", 0x1p30), std::pair("TiB", 0x1p40)})
+      if (unit == name && number * bytes >= 1 && number * bytes < 0x1p63 && end != memoryLimit.c_str()) {
+        options.memoryLimit = static_cast<uint64_t>(number * bytes);
+        return true;
+      }
+    tools::printError("msc", "--memory-limit expects a size, found '" + memoryLimit + "'", "write e.g. --memory-limit 16GiB");
+    return false;
+  }
+
+  /// False after a message if a -D or a size is malformed.
   bool finish() {
+    if (!readMemoryLimit())
+      return false;
     options.fusion = !noFusion;
     options.moves = !noMoves;
     options.reuse = !noReuse;
@@ -164,7 +190,7 @@ Status checkInput(const compiler::CompileOptions &options, const std::string &wa
   return tools::wrongKind(path, kind, wanted);
 }
 
-int runCompile(CompileFlags &flags, std::string output, const std::string &report) {
+int runCompile(CompileFlags &flags, std::string output, const std::string &report, const std::string &strategies) {
   if (!flags.finish())
     return static_cast<int>(ExitCode::Usage);
   if (Status status = checkInput(flags.options, "a network"); !status)
@@ -174,7 +200,10 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
   // Before the work, not after it.
   for (const Status &status : {checkTarget("-o", output, "the network", flags.options.input),
                                checkTarget("--report", report, "the network", flags.options.input),
-                               checkTarget("--report", report, "the plan", output)})
+                               checkTarget("--report", report, "the plan", output),
+                               checkTarget("--strategy-save", strategies, "the network", flags.options.input),
+                               checkTarget("--strategy-save", strategies, "the plan", output),
+                               checkTarget("--strategy-save", strategies, "the report", report)})
     if (!status)
       return fail(status.error());
   Result<compiler::CompileOutcome> outcome = compiler::compile(flags.options);
@@ -183,7 +212,10 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
   if (Status status = plan::writePlan(output, outcome->plan); !status)
     return fail(status.error());
   if (!report.empty())
-    if (Status status = writeText(report, compiler::reportJson(outcome->plan, outcome->timing, outcome->savings)); !status)
+    if (Status status = writeText(report, compiler::reportJson(outcome->plan, outcome->findings)); !status)
+      return fail(status.error());
+  if (!strategies.empty())
+    if (Status status = writeText(strategies, compiler::strategiesText(strategies, outcome->plan)); !status)
       return fail(status.error());
   return 0;
 }
@@ -236,14 +268,18 @@ int runServer(CompileFlags &flags) {
   return code;
 }
 
-int runExplain(CompileFlags &flags, const std::string &op, bool json) {
+/// `html` names the file of the page, which takes the place of the text.
+int runExplain(CompileFlags &flags, const std::string &op, bool json, const std::string &html) {
   if (!flags.finish())
     return static_cast<int>(ExitCode::Usage);
   const std::string &input = flags.options.input;
   if (messages::looksLikeCode(input) && !std::filesystem::exists(input))
-    return explainCode(input, !op.empty() ? "--op" : json ? "--json" : flags.given());
+    return explainCode(input, !op.empty() ? "--op" : json ? "--json" : !html.empty() ? "--html" : flags.given());
+  bool isPlan = tools::fileKindOf(input) == tools::FileKind::Plan;
+  if (Status status = checkTarget("--html", html, isPlan ? "the plan" : "the network", input); !status)
+    return fail(status.error());
   compiler::CompileOutcome outcome;
-  if (tools::fileKindOf(flags.options.input) == tools::FileKind::Plan) {
+  if (isPlan) {
     if (std::string flag = flags.given(); !flag.empty())
       return fail({ExitCode::Usage, flag + " has no effect: " + flags.options.input + " is compiled already",
                    "leave out " + flag + ", or explain the network"});
@@ -255,17 +291,23 @@ int runExplain(CompileFlags &flags, const std::string &op, bool json) {
     if (Status status = checkInput(flags.options, "a plan or a network"); !status)
       return fail(status.error());
     flags.options.context.emplace_back("save_graphs", "0");
+    flags.options.op = op;
     Result<compiler::CompileOutcome> compiled = compiler::compile(flags.options);
     if (!compiled)
       return fail(compiled.error());
     outcome = std::move(*compiled);
   }
-  if (json) {
+  if (json || !html.empty())
     if (Status known = compiler::checkOperator(outcome.plan, op); !known)
       return fail(known.error());
-    return printed(compiler::reportJson(outcome.plan, outcome.timing, outcome.savings, op));
-  }
-  Result<std::string> text = compiler::explainText(outcome.plan, outcome.savings, op);
+  if (!html.empty())
+    if (Status status = writeText(html, compiler::explainPage(outcome.plan, outcome.findings, op)); !status)
+      return fail(status.error());
+  if (json)
+    return printed(compiler::reportJson(outcome.plan, outcome.findings, op));
+  if (!html.empty())
+    return 0;
+  Result<std::string> text = compiler::explainText(outcome.plan, outcome.findings, op);
   if (!text)
     return fail(text.error());
   return printed(*text);
@@ -282,18 +324,20 @@ int main(int argc, char **argv) {
   app.require_subcommand(1);
 
   CompileFlags compileFlags, explainFlags;
-  std::string output, report, op;
+  std::string output, report, strategies, op, html;
   bool json = false;
   CLI::App *compile = app.add_subcommand("compile", "a network -> a plan");
   compile->add_option("network", compileFlags.options.input, "a network (.mir) or a dump (step_parallel_begin)")->required();
   compile->add_option("-o,--output", output, "where the plan goes (default: <network>.plan in the current folder)");
   compile->add_option("--report", report, "writes what was decided as JSON");
+  compile->add_option("--strategy-save", strategies, "writes the strategies of all operators: JSON if the name ends in .json, else protobuf");
   compileFlags.addTo(*compile, /*dumps=*/true);
 
   CLI::App *explain = app.add_subcommand("explain", "who decided what, and why each collective is there; or what a message means");
   explain->add_option("input", explainFlags.options.input, "a plan, a network with --devices, or the code of a message, e.g. MSC1101")->required();
   explain->add_option("--op", op, "one operator by its instance name");
   explain->add_flag("--json", json, "the report as JSON on stdout");
+  explain->add_option("--html", html, "writes a page for the browser instead: operators, collectives, and which device holds what");
   explainFlags.addTo(*explain, /*dumps=*/false);
 
   CompileFlags checkFlags;
@@ -331,5 +375,5 @@ int main(int argc, char **argv) {
     } catch (const std::system_error &error) { // fmt::print throws it
       return fail({ExitCode::NoResource, "cannot write to stdout: " + error.code().message(), ""});
     }
-  return compile->parsed() ? runCompile(compileFlags, output, report) : runExplain(explainFlags, op, json);
+  return compile->parsed() ? runCompile(compileFlags, output, report, strategies) : runExplain(explainFlags, op, json, html);
 }

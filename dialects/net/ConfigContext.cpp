@@ -234,8 +234,8 @@ static void readDatasetStrategy(Fields &fields, Config &config) {
 /// Search modes of a parallel mode that searches.
 static void readSearchMode(Fields &fields, Config &config) {
   ContextConfig &context = config.context;
-  static const StringRef known[] = {"sharding_propagation"};
-  static const StringRef later[] = {"dynamic_programming", "recursive_programming", "optimal"};
+  static const StringRef known[] = {"sharding_propagation", "dynamic_programming", "optimal"};
+  static const StringRef later[] = {"recursive_programming"};
   std::string other;
   fields.word("auto_parallel_search_mode", other, known, later);
   fields.word("search_mode", context.searchMode, known, later);
@@ -258,10 +258,10 @@ static void readSearchMode(Fields &fields, Config &config) {
     context.searchMode = other;
   if (!fields.ok() || context.searchMode.empty())
     return;
-  if (context.parallelMode == "auto_parallel" && context.searchMode != "sharding_propagation") {
+  if (context.parallelMode == "auto_parallel" && context.searchMode == "recursive_programming") {
     InFlightDiagnostic diagnostic = emitError(fields.valueLocation(key))
                                     << "'" << context.searchMode << "' is not in this version";
-    addHelp(diagnostic, "use sharding_propagation");
+    addHelp(diagnostic, "use optimal");
     return fields.markWrong();
   }
   if (context.parallelMode == "auto_parallel")

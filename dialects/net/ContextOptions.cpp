@@ -39,7 +39,7 @@ llvm::ArrayRef<ContextOption> contextOptions() {
        "dumps: 1 step_parallel_begin and 18_execute, 2 all stages, 3 Graphviz (.dot) beside them"},
       {"save_graphs_path", Effect::Works, ".", "folder of the dumps: PATH/rank_<r>/<stage>_<NNNN>.ir"},
       {"parallel_mode", Effect::Works, "", "stand_alone, data_parallel, semi_auto_parallel, auto_parallel or hybrid_parallel"},
-      {"search_mode", Effect::Works, "sharding_propagation", "how auto_parallel chooses strategies"},
+      {"search_mode", Effect::Works, "", "how auto_parallel chooses strategies: sharding_propagation, optimal, dynamic_programming"},
       {"auto_parallel_search_mode", Effect::Works, "", "MindSpore's older name of search_mode"},
       {"dataset_strategy", Effect::Works, "data_parallel",
        "how inputs arrive: data_parallel, full_batch, or pieces such as ((8, 1), (8, 1))"},

@@ -26,9 +26,14 @@ static constexpr Argument adagrad[] = {{"accum", 0.1, Range::Positive}, weightDe
 
 llvm::ArrayRef<OptimizerForm> optimizerForms() {
   static const OptimizerForm forms[] = {
-      {"SGD", 0.1, sgd, 0},           {"Momentum", std::nullopt, momentum, 1}, {"Adam", 1e-3, adam, 0},
-      {"AdamW", 1e-3, adamW, 0},      {"AdamWeightDecay", 1e-3, adamWeightDecay, 0},
-      {"Lamb", std::nullopt, lamb, 0}, {"RMSProp", 0.1, rmsProp, 0},           {"Adagrad", 1e-3, adagrad, 0}};
+      {"SGD", 0.1, sgd, 0, 0},
+      {"Momentum", std::nullopt, momentum, 1, 1},
+      {"Adam", 1e-3, adam, 0, 2},
+      {"AdamW", 1e-3, adamW, 0, 2},
+      {"AdamWeightDecay", 1e-3, adamWeightDecay, 0, 2},
+      {"Lamb", std::nullopt, lamb, 0, 2},
+      {"RMSProp", 0.1, rmsProp, 0, 2},
+      {"Adagrad", 1e-3, adagrad, 0, 1}};
   return forms;
 }
 

@@ -23,6 +23,7 @@ struct OptimizerForm {
   std::optional<double> learningRate; ///< the default; absent: it has to be given
   llvm::ArrayRef<OptimizerArgument> arguments;
   unsigned positional; ///< so many arguments behind the learning rate may stand without a name
+  int64_t states;      ///< tensors like the parameter that are kept for each, as far as they do not depend on arguments
 };
 
 /// Every optimizer, in the order in which messages name them.

@@ -1,5 +1,6 @@
 // Reverse accumulation. A value is *active* if it depends on a trained parameter through float values, *needed* if the
 // loss depends on it, and *wanted* if both hold: only wanted values get gradients.
+#include "dialects/net/GradientSum.h"
 #include "dialects/net/NetOps.h"
 #include "passes/autodiff/Passes.h"
 
@@ -132,8 +133,12 @@ private:
       return {};
     Operation *last = lastOperator();
     Value sum = terms.front();
-    for (Value term : llvm::drop_begin(terms))
+    auto result = dyn_cast<OpResult>(value);
+    for (Value term : llvm::drop_begin(terms)) {
       sum = builder.create<AddOp>(value.getLoc(), sum, term);
+      if (result && getId(result.getOwner()))
+        setGradientSum(sum.getDefiningOp(), result.getResultNumber());
+    }
     Operation *producer = value.getDefiningOp();
     tagFrom(last, producer && getId(producer) ? producer : firstUser(value));
     return sum;

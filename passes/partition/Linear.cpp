@@ -16,6 +16,8 @@ bool isLinearIn(mlir::Operation *op, unsigned operand) {
                    net::AvgPoolOp, net::AvgPoolGradOp, net::AdaptiveAvgPool2DOp, net::AdaptiveAvgPool2DGradOp, net::MulOp, net::NegOp, net::ReduceMeanOp, net::ReduceSumOp, net::TransposeOp>(op);
 }
 
+bool addsPartials(mlir::Operation *op) { return llvm::isa<net::AddOp>(op); }
+
 std::optional<Sharding> partialResult(const Sharding &result, const Sharding &operand, const std::vector<Sharding> &others) {
   if (result.isPartial())
     return std::nullopt;

@@ -1,9 +1,11 @@
 // The pass `msc-partition`. One walk in order: every operator gets an axis assignment, its operands are brought to the
 // shardings that the assignment asks for, its results get theirs.
+#include "dialects/net/GradientSum.h"
 #include "dialects/net/NetOps.h"
 #include "dialects/net/Recompute.h"
 #include "dialects/net/ops/communication/CommunicationOps.h"
 #include "passes/partition/Inherit.h"
+#include "passes/partition/Linear.h"
 #include "passes/partition/Moves.h"
 #include "passes/partition/Passes.h"
 #include "passes/partition/Widen.h"
@@ -20,10 +22,6 @@ namespace msc::passes {
 
 #define GEN_PASS_DEF_PARTITIONPASS
 #include "passes/partition/Passes.h.inc"
-
-bool addsPartials(Operation *op) {
-  return isa<net::AddOp>(op);
-}
 
 namespace {
 
@@ -185,8 +183,12 @@ private:
     return value;
   }
 
-  /// The sharding of the value whose gradient this is, as its consumers tell.
+  /// The sharding of the value whose gradient this is: as its sum says, else as its consumers tell.
   std::optional<Sharding> gradientTarget(Value gradient) {
+    if (Operation *sum = gradient.getDefiningOp())
+      if (std::optional<int64_t> result = net::getGradientSum(sum))
+        if (Operation *forward = forwardOf(sum))
+          return own[forward->getResult(*result)];
     for (OpOperand &use : gradient.getUses()) {
       Operation *user = use.getOwner();
       if (isAccumulation(user))
@@ -250,7 +252,7 @@ private:
 
   LogicalResult partitionOperator(Operation *op) {
     OperatorFacts facts = factsOf(op);
-    if (addsPartialTerms(op)) {
+    if (addsTermsInPlace(op)) {
       placeResults(op, facts, Pieces(facts.rule.factors.size(), 1), {dist::shardingOf(op->getOperand(0))});
       return success();
     }
@@ -489,14 +491,16 @@ private:
     return ((name.empty() ? whole->getName().stripDialect() : name) + "." + part->getName().stripDialect()).str();
   }
 
-  /// Terms that are partial over the same axes are added while partial and completed once.
-  bool addsPartialTerms(Operation *op) const {
+  /// Terms of one gradient that lie alike are added where they are and moved once; those that are partial over the same axes
+  /// while they are partial.
+  bool addsTermsInPlace(Operation *op) const {
     if (!addsPartials(op) || net::getPhase(op) == net::Phase::Forward || net::isCopy(op))
       return false;
     Type first = op->getOperand(0).getType();
     bool sums =
         llvm::all_of(dist::shardingOf(first).partial, [](const PartialAxis &p) { return p.kind == ReduceKind::Sum; });
-    return dist::shardingOf(first).isPartial() && sums && llvm::all_of(op->getOperands(), [&](Value term) {
+    bool mayMove = dist::shardingOf(first).isPartial() || isAccumulation(op);
+    return mayMove && sums && llvm::all_of(op->getOperands(), [&](Value term) {
              return term.getType() == first && !versions.contains(term);
            });
   }

@@ -18,7 +18,4 @@ namespace msc::passes {
 /// What `msc-verify-partition` checks, for one network. Reports the first flaw of every operator.
 llvm::LogicalResult verifyPartition(net::NetworkOp network);
 
-/// True for operators that may add partial values without completing them: the sum of partial sums is the partial sum.
-bool addsPartials(mlir::Operation *op);
-
 } // namespace msc::passes

@@ -3,8 +3,9 @@
 #include "passes/sharding/Convert.h"
 #include "passes/sharding/DatasetStrategy.h"
 #include "passes/sharding/Decisions.h"
-#include "passes/sharding/OutStrategy.h"
 #include "passes/sharding/Passes.h"
+#include "passes/sharding/Search.h"
+#include "passes/sharding/cost/BuildStep.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -34,6 +35,8 @@ struct AssignStrategies : impl::AssignStrategiesPassBase<AssignStrategies> {
   }
 
 private:
+  std::optional<SearchFacts> found; ///< what the search says of the network
+
   /// Every rank computes everything; in hybrid_parallel mode with tensors of its own.
   bool isAlone() const { return devices == 1 || parallelMode == "stand_alone" || parallelMode == "hybrid_parallel"; }
 
@@ -47,11 +50,13 @@ private:
                            return isByUser(op) ? WalkResult::advance() : WalkResult::interrupt();
                          }).wasInterrupted();
     std::vector<Members> members;
-    Problem problem = problemOf(network, devices, /*joinAlike=*/!isDump, members);
+    Problem problem = readProblem(network, /*joinAlike=*/!isDump, members);
     std::vector<net::Strategy> ignored(problem.operators.size());
     if (failed(readInputs(network, problem)) || failed(readStrategies(network, problem, members, ignored)))
       return failure();
-    Choices choices = choose(problem);
+    found.reset();
+    Choices choices = choose(problem, members);
+    std::optional<SearchFacts> searched = found; // what is derived from pins searches, too
     noteIgnored(problem, members, choices, ignored);
     llvm::DenseMap<Operation *, std::string> pinned;
     if (isDump)
@@ -66,6 +71,8 @@ private:
           net::setStrategyOrigin(op, pinned.lookup(op));
       }
     setDevices(network, devices);
+    if (searched)
+      setSearchFacts(network, *searched);
     return storeParameters(network, problem, members, choices);
   }
 
@@ -99,7 +106,7 @@ private:
   llvm::DenseMap<Operation *, Derived> derive(net::NetworkOp network, const llvm::DenseSet<Operation *> &pins,
                                               bool joinAlike) {
     std::vector<Members> members;
-    Problem problem = problemOf(network, devices, joinAlike, members);
+    Problem problem = readProblem(network, joinAlike, members);
     llvm::DenseMap<Operation *, Derived> derived;
     if (failed(readInputs(network, problem)))
       return derived;
@@ -108,7 +115,7 @@ private:
         entry.configured = std::get<Pieces>(piecesOfStrategy(entry.facts, *net::getInStrategy(ops.front()), devices));
         (void)readOutStrategy(ops.front(), entry); // has been checked
       }
-    for (auto [ops, entry, choice] : llvm::zip(members, problem.operators, choose(problem)))
+    for (auto [ops, entry, choice] : llvm::zip(members, problem.operators, choose(problem, members)))
       for (auto [round, op] : llvm::enumerate(ops))
         derived[op] = {choice.pieces, originOf(problem, members, choice, entry, round),
                        askerOf(problem, members, choice, entry, round)};
@@ -160,12 +167,27 @@ private:
     return origins;
   }
 
-  Choices choose(const Problem &problem) const {
+  Problem readProblem(net::NetworkOp network, bool joinAlike, std::vector<Members> &members) const {
+    return problemOf(network, devices, joinAlike, members, {minimize, optimizerStates});
+  }
+
+  Choices choose(const Problem &problem, ArrayRef<Members> members) {
     if (isAlone())
       return standAlone(problem);
     if (parallelMode == "data_parallel")
       return dataParallel(problem);
-    return parallelMode == "semi_auto_parallel" ? semiAuto(problem) : propagate(problem);
+    if (parallelMode == "semi_auto_parallel")
+      return semiAuto(problem);
+    return searchMode == "sharding_propagation" ? propagate(problem) : search(problem, members);
+  }
+
+  Choices search(const Problem &problem, ArrayRef<Members> members) {
+    dist::ReshardPlanner planner(problem.machine);
+    StepModel model = modelOf(problem, members, planner);
+    SearchResult result = keptBytes == 0 ? searchOptimal(problem, model)
+                                         : searchWithin(problem, model, static_cast<double>(keptBytes));
+    found = {result.isOptimal, result.us, result.boundUs, result.bytes, result.leastBytes};
+    return std::move(result.choices);
   }
 
   LogicalResult readInputs(net::NetworkOp network, Problem &problem) {
@@ -254,7 +276,6 @@ private:
     auto wanted = net::getOutStrategy(op);
     if (!wanted || *wanted == outStrategy(entry.facts.rule, *entry.configured))
       return success();
-    Placement placement = placementOf(entry.facts, *entry.configured, devices);
     for (auto [i, pieces] : llvm::enumerate(*wanted)) {
       int64_t product = 1;
       for (auto [dim, count] : llvm::enumerate(pieces)) {
@@ -274,8 +295,8 @@ private:
                     "take numbers whose product divides the number of devices", -1});
         return failure();
       }
-      entry.out.push_back(outSharding(placement.partialResults[i], pieces));
     }
+    takeOutStrategy(entry, *wanted, devices);
     return success();
   }
 

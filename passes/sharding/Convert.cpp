@@ -3,7 +3,9 @@
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/RegionExchange.h"
 #include "dialects/net/Repeat.h"
+#include "passes/sharding/OutStrategy.h"
 
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/MapVector.h"
 
 #include <map>
@@ -71,12 +73,21 @@ public:
     for (size_t i = 0; i < members.size(); ++i)
       if (members[i].size() > 1)
         linkRounds(i);
+    for (Value result : net::getReturn(network).getValues())
+      problem.results.push_back(tensorOf(result));
     return std::move(problem);
   }
 
 private:
   int32_t addTensor(Value value) {
-    problem.tensors.push_back({net::getValueName(value).str(), shapeOf(value), elementBytesOf(value), std::nullopt});
+    ProblemTensor &tensor =
+        problem.tensors.emplace_back(net::getValueName(value).str(), shapeOf(value), elementBytesOf(value), std::nullopt);
+    tensor.isFloat = isa<FloatType>(getElementTypeOrSelf(value.getType()));
+    if (auto param = value.getDefiningOp<net::ParamOp>()) {
+      tensor.isParameter = true;
+      tensor.isTrained = param.getTrained();
+      tensor.rounds = net::roundsAround(param);
+    }
     return static_cast<int32_t>(problem.tensors.size() - 1);
   }
 
@@ -191,8 +202,27 @@ private:
 
 } // namespace
 
-Problem problemOf(net::NetworkOp network, int64_t devices, bool joinAlike, std::vector<Members> &members) {
-  return ProblemBuilder(devices, joinAlike, members).build(network);
+Problem problemOf(net::NetworkOp network, int64_t devices, bool joinAlike, std::vector<Members> &members,
+                  const TrainingFacts &training) {
+  Problem problem = ProblemBuilder(devices, joinAlike, members).build(network);
+  problem.optimizerStates = training.optimizerStates;
+  for (auto [name, tensor] : llvm::zip(net::getReturn(network).getNames().getAsValueRange<StringAttr>(), problem.results))
+    if (!training.minimize.empty() && name == training.minimize)
+      problem.loss = tensor;
+  if (problem.loss >= 0)
+    for (auto [ops, op] : llvm::zip(members, problem.operators))
+      if (auto state = dyn_cast<net::StateInterface>(ops.front()))
+        for (auto [result, operand] : state.newStates())
+          problem.results.push_back(op.results[result]);
+  return problem;
+}
+
+void takeOutStrategy(ProblemOperator &op, const net::Strategy &wanted, int64_t devices) {
+  if (wanted == outStrategy(op.facts.rule, *op.configured))
+    return;
+  Placement placement = placementOf(op.facts, *op.configured, devices);
+  for (auto [left, pieces] : llvm::zip(placement.partialResults, wanted))
+    op.out.push_back(outSharding(left, pieces));
 }
 
 } // namespace msc::passes

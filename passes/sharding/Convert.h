@@ -27,9 +27,19 @@ OperatorFacts factsOf(mlir::Operation *op);
 /// The operations that one operator of a problem stands for.
 using Members = std::vector<mlir::Operation *>;
 
+/// What of the train block changes what strategies cost.
+struct TrainingFacts {
+  std::string minimize;        ///< name of the loss; empty: the network is not trained
+  int64_t optimizerStates = 0; ///< tensors that the optimizer keeps for each parameter
+};
+
 /// The forward graph of a network. `members` receives the operations of each operator of the problem. The body of a
 /// repeat stands once; so do rounds of a dump (`net::getAlike`) whose operators have the same strategies from the user, if
 /// `joinAlike`. Strategies that are already there are not read otherwise.
-Problem problemOf(net::NetworkOp network, int64_t devices, bool joinAlike, std::vector<Members> &members);
+Problem problemOf(net::NetworkOp network, int64_t devices, bool joinAlike, std::vector<Members> &members,
+                  const TrainingFacts &training = {});
+
+/// Takes over how the user wants the results of a configured operator. The strategy has been checked.
+void takeOutStrategy(ProblemOperator &op, const net::Strategy &wanted, int64_t devices);
 
 } // namespace msc::passes

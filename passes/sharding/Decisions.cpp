@@ -4,7 +4,7 @@ using namespace mlir;
 
 namespace msc::passes {
 
-static constexpr StringLiteral kDevices = "dist.devices", kInputs = "dist.inputs", kStored = "dist.stored";
+static constexpr StringLiteral kDevices = "dist.devices", kInputs = "dist.inputs", kStored = "dist.stored", kSearch = "dist.search";
 
 int64_t getDevices(net::NetworkOp network) {
   auto attr = network->getAttrOfType<IntegerAttr>(kDevices);
@@ -13,6 +13,20 @@ int64_t getDevices(net::NetworkOp network) {
 
 void setDevices(net::NetworkOp network, int64_t devices) {
   network->setAttr(kDevices, Builder(network.getContext()).getI64IntegerAttr(devices));
+}
+
+std::optional<SearchFacts> takeSearchFacts(net::NetworkOp network) {
+  auto facts = network->getAttrOfType<DenseF64ArrayAttr>(kSearch);
+  if (!facts)
+    return std::nullopt;
+  network->removeAttr(kSearch);
+  ArrayRef<double> numbers = facts.asArrayRef();
+  return SearchFacts{numbers[0] != 0, numbers[1], numbers[2], numbers[3], numbers[4]};
+}
+
+void setSearchFacts(net::NetworkOp network, const SearchFacts &facts) {
+  network->setAttr(kSearch, DenseF64ArrayAttr::get(network.getContext(), {facts.isOptimal ? 1.0 : 0.0, facts.us, facts.boundUs,
+                                                                          facts.bytes, facts.leastBytes}));
 }
 
 std::vector<Sharding> getInputShardings(net::NetworkOp network) {

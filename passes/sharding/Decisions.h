@@ -3,6 +3,7 @@
 
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/Network.h"
+#include "passes/sharding/SearchFacts.h"
 
 #include <optional>
 
@@ -16,6 +17,10 @@ inline constexpr llvm::StringLiteral expansionsAttributeName = "net.expansions";
 /// Number of devices that the network is split over; 1 if nothing was decided.
 int64_t getDevices(net::NetworkOp network);
 void setDevices(net::NetworkOp network, int64_t devices);
+
+/// Taken off the network when it is read: how good strategies are is no part of what they mean.
+std::optional<SearchFacts> takeSearchFacts(net::NetworkOp network);
+void setSearchFacts(net::NetworkOp network, const SearchFacts &facts);
 
 /// Name of the module attribute (a location) that says where the dataset strategy was written; it may be absent.
 inline constexpr llvm::StringLiteral datasetPlaceAttributeName = "net.dataset_place";

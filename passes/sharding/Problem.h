@@ -15,6 +15,10 @@ struct ProblemTensor {
   size_t elementBytes = 4;
   /// Inputs: the sharding in which the dataset delivers it. Results of operators and parameters have none.
   std::optional<Sharding> dataset;
+  bool isFloat = true;
+  bool isParameter = false;
+  bool isTrained = false; ///< a parameter that the optimizer updates
+  int64_t rounds = 1;     ///< parameters: one for every round of the repeats around it
 };
 
 struct Placement;
@@ -61,6 +65,9 @@ struct Problem {
   std::vector<ProblemOperator> operators; ///< the body of a repeat stands once: one decision for all rounds
   std::vector<ProblemRepeat> repeats;
   std::vector<ProblemHandover> handovers;
+  std::vector<int32_t> results; ///< tensors that the network returns or keeps for the next step
+  int32_t loss = -1;            ///< the tensor that training minimizes; -1: nothing is trained
+  int64_t optimizerStates = 0;  ///< tensors like the parameter that the optimizer keeps for each
   MachineModel machine = MachineModel::cpuLocal();
 };
 

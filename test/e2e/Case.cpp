@@ -108,8 +108,8 @@ static bool takesDataParallel(const Network &network, int64_t devices) {
 
 static std::string contextText(const Case &test, const Network &network, Random &random) {
   std::string text = "parallel_mode: " + test.mode;
-  if (test.mode == "auto_parallel" && random.chance(50))
-    text += ", search_mode: sharding_propagation";
+  if (test.mode == "auto_parallel" && random.chance(70))
+    text += ", search_mode: " + random.pick<std::string>({"sharding_propagation", "optimal"});
   if (test.mode != "auto_parallel" && test.mode != "semi_auto_parallel")
     return text;
   if (takesDataParallel(network, test.devices) && random.chance(60))

@@ -462,12 +462,12 @@ context {device_num: many}
   %l = ReduceSum(%x)
   return loss: %l, out: %x
 }
-context {parallel_mode: auto_parallel, search_mode: optimal}
+context {parallel_mode: auto_parallel, search_mode: recursive_programming}
 )T",
-     R"T(net.mir:5:53: error: 'optimal' is not in this version
-    5 | context {parallel_mode: auto_parallel, search_mode: optimal}
-      |                                                     ^~~~~~~
-help: use sharding_propagation
+     R"T(net.mir:5:53: error: 'recursive_programming' is not in this version
+    5 | context {parallel_mode: auto_parallel, search_mode: recursive_programming}
+      |                                                     ^~~~~~~~~~~~~~~~~~~~~
+help: use optimal
 )T"},
     {"ContextSearchModesClash", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)

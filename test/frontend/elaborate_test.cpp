@@ -251,8 +251,8 @@ TEST(Config, MistakesOnFlagsNameTheFlag) {
             "msc: error: unknown option '--paralel-mode'\nhelp: did you mean 'parallel_mode'?\n");
   EXPECT_EQ(withFlags({{"dataset-strategy", "((8, 1)"}}).said, "msc: error: --dataset-strategy: cannot read '((8, 1)'\n");
   EXPECT_EQ(withFlags({{"global-rank", "3"}}).diagnostics->errors(), 1u);
-  EXPECT_EQ(withFlags({{"search-mode", "optimal"}}).said,
-            "msc: error: --search-mode: 'optimal' is not in this version\nhelp: use sharding_propagation\n");
+  EXPECT_EQ(withFlags({{"search-mode", "recursive_programming"}}).said,
+            "msc: error: --search-mode: 'recursive_programming' is not in this version\nhelp: use optimal\n");
   EXPECT_EQ(withFlags({{"device-num", "4"}}).said,
             "msc: error: --device-num: 'device_num' is 4, but --devices is 8\nhelp: pass --devices 4\n");
 }

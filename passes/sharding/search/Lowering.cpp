@@ -233,7 +233,18 @@ private:
   const CostNetwork &network;
 };
 
-/// The same factor with fewer options of one variable.
+} // namespace
+
+Lowered lower(Workspace &workspace, const CostNetwork &network) {
+  return Lowering(workspace, network).run();
+}
+
+Factor unary(Workspace &workspace, int32_t variable, const std::vector<double> &costs) {
+  Factor factor = compressed(workspace, costs, {static_cast<int32_t>(costs.size())});
+  factor.scope = {variable};
+  return factor;
+}
+
 Factor restrictedAxis(Workspace &workspace, const Factor &factor, size_t axis, const std::vector<int32_t> &options) {
   std::vector<int32_t> labels;
   for (int32_t option : options)
@@ -261,18 +272,6 @@ Factor restrictedAxis(Workspace &workspace, const Factor &factor, size_t axis, c
     dims.push_back(part->classes());
   result.costs = workspace.costs(keepFirst(factor.costs->values, AxisView(dims, axis), kept));
   return result;
-}
-
-} // namespace
-
-Lowered lower(Workspace &workspace, const CostNetwork &network) {
-  return Lowering(workspace, network).run();
-}
-
-Factor unary(Workspace &workspace, int32_t variable, const std::vector<double> &costs) {
-  Factor factor = compressed(workspace, costs, {static_cast<int32_t>(costs.size())});
-  factor.scope = {variable};
-  return factor;
 }
 
 Lowered restricted(Workspace &workspace, const Lowered &network, int32_t variable,

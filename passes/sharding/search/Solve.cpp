@@ -1,6 +1,7 @@
 // Exact solving: elimination, and where tables grow too large, branching with bounds from tables that are split.
 #include "passes/sharding/search/Descent.h"
 #include "passes/sharding/search/Elimination.h"
+#include "passes/sharding/search/Sweep.h"
 
 #include <algorithm>
 #include <memory>
@@ -31,8 +32,16 @@ public:
   Solution run() {
     solution.cost = infinity;
     bool isExact = look(std::make_shared<Lowered>(lower(workspace, network)), limits.tableEntries);
-    if (!isExact)
-      search();
+    if (!isExact) {
+      offer(sweep(network).choice, false);
+      // With fewer options the same tables may fit.
+      const double firstBound = open.empty() ? solution.cost : open.top().bound;
+      open = {};
+      isExact = look(std::make_shared<Lowered>(withoutDominated(workspace, lower(workspace, network))),
+                     limits.tableEntries, firstBound);
+      if (!isExact)
+        search();
+    }
     solution.optimal = isExact || solution.bound >= solution.cost;
     if (solution.optimal)
       solution.bound = solution.cost;

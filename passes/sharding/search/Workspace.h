@@ -58,6 +58,13 @@ Lowered lower(Workspace &workspace, const CostNetwork &network);
 /// The cost of one variable's options as a factor.
 Factor unary(Workspace &workspace, int32_t variable, const std::vector<double> &costs);
 
+/// The same factor with fewer options (ascending) of one of its variables.
+Factor restrictedAxis(Workspace &workspace, const Factor &factor, size_t axis, const std::vector<int32_t> &options);
+
+/// Without options that are never better than another one of their variable, whatever the others take. Of two that are
+/// always equal the lower one stays.
+Lowered withoutDominated(Workspace &workspace, Lowered network);
+
 /// Only these options (ascending) of a variable remain.
 Lowered restricted(Workspace &workspace, const Lowered &network, int32_t variable, const std::vector<int32_t> &options);
 

@@ -1,5 +1,6 @@
 // The exact solver against going through all assignments.
 #include "Networks.h"
+#include "passes/sharding/search/Workspace.h"
 
 #include <gtest/gtest.h>
 
@@ -164,4 +165,25 @@ TEST(SolveTest, EqualLayersAreReducedOnce) {
   Solution solution = solveExactly(network);
   EXPECT_EQ(solution.eliminations, 4 * layers);
   EXPECT_GE(solution.repeated, 2 * layers - 2);
+}
+
+TEST(SolveTest, DominatedOptionsAreNotNeeded) {
+  int32_t before = 0, after = 0;
+  for (int seed = 0; seed < rounds(300, 2000); ++seed) {
+    CostNetwork network = randomNetwork(seed, 5000);
+    Workspace workspace;
+    Lowered all = lower(workspace, network), fewer = withoutDominated(workspace, all);
+    CostNetwork pruned = network;
+    for (size_t variable = 0; variable < network.options.size(); ++variable) {
+      before += all.options[variable];
+      after += fewer.options[variable];
+      if (fewer.origin[variable].empty())
+        continue;
+      pruned.tables.push_back({{static_cast<int32_t>(variable)}, std::vector<double>(all.options[variable], infinity)});
+      for (int32_t option : fewer.origin[variable])
+        pruned.tables.back().costs[option] = 0;
+    }
+    ASSERT_PRED2(isNear, leastByForce(pruned), leastByForce(network)) << "seed " << seed;
+  }
+  EXPECT_LT(after, 0.9 * before);
 }

@@ -1,0 +1,15 @@
+// Strategies of a file on the operators of a network.
+#pragma once
+
+#include "compiler/StrategyFile.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace msc::compiler {
+
+/// Operators without a strategy take that of the file; those that have one keep it, and a remark says how many differ. An operator in
+/// a repeat takes what the file says of its rounds, which has to be the same. A name that no operator has is an error. Whether
+/// strategies are legal is seen when they are read.
+Status applyStrategies(mlir::ModuleOp module, const KeptStrategies &kept, const std::string &path);
+
+} // namespace msc::compiler

@@ -1,0 +1,179 @@
+#include "compiler/StrategyFile.h"
+
+#include "compiler/strategies.pb.h"
+#include "dialects/dist/Algebra.h"
+#include "runtime/plan/PlanIndex.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+namespace msc::compiler {
+
+using Json = nlohmann::ordered_json;
+using strategies::StrategyMap;
+
+namespace {
+
+bool isJson(const std::string &path) { return std::filesystem::path(path).extension() == ".json"; }
+
+Error notStrategies(const std::string &path, const std::string &why) {
+  return {ExitCode::BadFile, "'" + path + "' holds no strategies: " + why, "write one with msc compile NETWORK --strategy-save " + path};
+}
+
+//===-- from text -----------------------------------------------------------===//
+
+/// "((2, 4), (4, 1))", as plans have it.
+net::Strategy strategyFrom(const std::string &text) {
+  net::Strategy strategy;
+  for (size_t at = 0; at < text.size(); ++at)
+    if (text[at] == '(' && at > 0)
+      strategy.emplace_back();
+    else if (std::isdigit(static_cast<unsigned char>(text[at])) && !strategy.empty()) {
+      size_t end = at;
+      strategy.back().push_back(std::stoll(text.substr(at), &end));
+      at += end - 1;
+    }
+  return strategy;
+}
+
+/// Pieces, not less than 1.
+std::optional<net::Strategy> strategyFrom(const Json &json) {
+  if (!json.is_array())
+    return std::nullopt;
+  net::Strategy strategy;
+  for (const Json &tensor : json) {
+    if (!tensor.is_array())
+      return std::nullopt;
+    strategy.emplace_back();
+    for (const Json &pieces : tensor) {
+      if (!pieces.is_number_integer() || pieces.get<int64_t>() < 1)
+        return std::nullopt;
+      strategy.back().push_back(pieces.get<int64_t>());
+    }
+  }
+  return strategy;
+}
+
+Result<KeptStrategies> fromJson(const std::string &path, const std::string &text) {
+  Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded())
+    return notStrategies(path, "it is not JSON");
+  if (!json.is_object() || !json.contains("parallel_strategy_item") || !json["parallel_strategy_item"].is_object())
+    return notStrategies(path, "'parallel_strategy_item' is missing");
+  KeptStrategies kept;
+  for (const auto &[name, item] : json["parallel_strategy_item"].items()) {
+    bool hasIn = item.is_object() && item.contains("parallel_strategy");
+    std::optional<net::Strategy> in = hasIn ? strategyFrom(item["parallel_strategy"]) : std::nullopt;
+    bool hasOut = hasIn && item.contains("out_strategy");
+    std::optional<net::Strategy> out = hasOut ? strategyFrom(item["out_strategy"]) : net::Strategy();
+    if (!in || !out)
+      return notStrategies(path, "that of '" + name + "' has to be lists of pieces from 1 up, one per operand");
+    kept[name] = {*in, *out};
+  }
+  return kept;
+}
+
+Result<KeptStrategies> fromProto(const std::string &path, const std::string &bytes) {
+  StrategyMap map;
+  if (!map.ParseFromString(bytes))
+    return notStrategies(path, "it is damaged, or another kind of file");
+  KeptStrategies kept;
+  for (const auto &[name, item] : map.parallel_strategy_item()) {
+    KeptStrategy &entry = kept[name];
+    for (auto [from, to] : {std::pair(&item.parallel_strategy(), &entry.in), std::pair(&item.out_strategy(), &entry.out)})
+      for (const auto &tensor : *from) {
+        to->emplace_back(tensor.dim().begin(), tensor.dim().end());
+        for (int64_t pieces : tensor.dim())
+          if (pieces < 1)
+            return notStrategies(path, "that of '" + name + "' has " + std::to_string(pieces) + " pieces");
+      }
+  }
+  return kept;
+}
+
+//===-- to text -------------------------------------------------------------===//
+
+/// Axes counted from the right; a dimension that several axes cut is told by the most minor one, as MindSpore merges them.
+std::vector<int64_t> tensorMapOf(const dist::TensorLayout &layout) {
+  std::vector<int64_t> map;
+  for (const std::vector<int64_t> &axes : layout.tensorMap)
+    map.push_back(axes.empty() ? -1 : axes.back());
+  return map;
+}
+
+StrategyMap mapOf(const plan::Plan &plan) {
+  StrategyMap map;
+  for (const plan::OperatorNote &note : plan.operators()) {
+    strategies::Strategy &item = (*map.mutable_parallel_strategy_item())[note.name()];
+    for (const std::vector<int64_t> &tensor : strategyFrom(note.in_strategy()))
+      item.add_parallel_strategy()->mutable_dim()->Assign(tensor.begin(), tensor.end());
+    for (const std::vector<int64_t> &tensor : strategyFrom(note.out_strategy()))
+      item.add_out_strategy()->mutable_dim()->Assign(tensor.begin(), tensor.end());
+  }
+  for (const plan::Parameter &parameter : plan.parameters()) {
+    const plan::Buffer &buffer = plan.buffers(static_cast<int>(parameter.buffer()));
+    dist::TensorLayout layout = dist::tensorLayout(toSharding(plan.shardings(static_cast<int>(buffer.sharding()))));
+    strategies::Layout &item = (*map.mutable_parallel_layout_item())[parameter.name()];
+    item.mutable_dev_matrix()->Assign(layout.deviceMatrix.begin(), layout.deviceMatrix.end());
+    std::vector<int64_t> axes = tensorMapOf(layout);
+    item.mutable_tensor_map()->Assign(axes.begin(), axes.end());
+  }
+  return map;
+}
+
+/// Operators in the order of the plan.
+std::string jsonOf(const plan::Plan &plan) {
+  StrategyMap map = mapOf(plan);
+  auto tensors = [](const auto &list) {
+    Json json = Json::array();
+    for (const auto &tensor : list)
+      json.push_back(std::vector<int64_t>(tensor.dim().begin(), tensor.dim().end()));
+    return json;
+  };
+  Json items = Json::object(), layouts = Json::object();
+  for (const plan::OperatorNote &note : plan.operators()) {
+    const strategies::Strategy &item = map.parallel_strategy_item().at(note.name());
+    items[note.name()] = {{"stage", 0}, {"parallel_strategy", tensors(item.parallel_strategy())}};
+    if (item.out_strategy_size() > 0)
+      items[note.name()]["out_strategy"] = tensors(item.out_strategy());
+  }
+  for (const plan::Parameter &parameter : plan.parameters()) {
+    const strategies::Layout &item = map.parallel_layout_item().at(parameter.name());
+    layouts[parameter.name()] = {{"dev_matrix", std::vector<int64_t>(item.dev_matrix().begin(), item.dev_matrix().end())},
+                                 {"tensor_map", std::vector<int64_t>(item.tensor_map().begin(), item.tensor_map().end())}};
+  }
+  return Json{{"current_stage", 0}, {"parallel_strategy_item", items}, {"parallel_layout_item", layouts}}.dump(2) + "\n";
+}
+
+std::string protoOf(const plan::Plan &plan) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream out(&stream);
+    out.SetSerializationDeterministic(true);
+    mapOf(plan).SerializeToCodedStream(&out);
+  }
+  return bytes;
+}
+
+} // namespace
+
+Result<KeptStrategies> readStrategies(const std::string &path) {
+  if (!std::filesystem::is_regular_file(path))
+    return Error{ExitCode::Usage, "there is no file '" + path + "'", ""};
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return isJson(path) ? fromJson(path, text.str()) : fromProto(path, text.str());
+}
+
+std::string strategiesText(const std::string &path, const plan::Plan &plan) {
+  return isJson(path) ? jsonOf(plan) : protoOf(plan);
+}
+
+} // namespace msc::compiler

@@ -1,0 +1,28 @@
+// What a search tells beside the strategies. Plain data, no IR.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace msc::passes {
+
+/// How good the strategies are that a search found.
+struct SearchFacts {
+  bool isOptimal = false;
+  double us = 0;      ///< modelled time of a step
+  double boundUs = 0; ///< no strategies take less
+  double bytes = 0;   ///< that a rank keeps by the model: parameters with gradients and states, results of operators
+  double leastBytes = 0; ///< of all strategies, where there is a limit
+
+  /// Share by which a step may take longer than under the best strategies.
+  double gap() const { return boundUs > 0 ? (us - boundUs) / boundUs : 0; }
+};
+
+/// A strategy that an operator may take.
+struct Alternative {
+  std::string inStrategy; ///< "((2, 4), (4, 1))"
+  double us = 0;          ///< modelled time of a step: the operator takes this one, all that nobody configured choose anew
+  bool isChosen = false;
+};
+
+} // namespace msc::passes

@@ -1,0 +1,251 @@
+#include "passes/sharding/cost/BuildStep.h"
+
+#include "dialects/net/RegionExchange.h"
+#include "passes/partition/Linear.h"
+#include "passes/partition/Widen.h"
+#include "passes/sharding/Convert.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+
+namespace msc::passes {
+namespace {
+
+/// All that a step depends on.
+std::string keyOf(Operation *op, const GradientsWanted &wanted) {
+  std::string key;
+  llvm::raw_string_ostream out(key);
+  out << op->getName().getStringRef();
+  for (NamedAttribute attribute : op->getAttrs()) // those without a dialect are the operator's own
+    if (!attribute.getName().getValue().contains('.') || attribute.getName().getValue() == "net.recompute")
+      out << ' ' << attribute.getName().getValue() << '=' << attribute.getValue();
+  for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+    out << ' ' << operand.getType() << '@' << llvm::find(op->getOperands(), operand) - op->operand_begin();
+  for (bool bit : wanted.ofOperands)
+    out << (bit ? '1' : '0');
+  out << '/';
+  for (bool bit : wanted.ofResults)
+    out << (bit ? '1' : '0');
+  out << (wanted.trains ? 't' : 'p');
+  return key;
+}
+
+bool isConstant(Operation *op) { return op->getNumOperands() == 0 && !isa<net::ParamOp>(op); }
+
+/// A network that holds one operator, then the operators of its gradient.
+class Extraction {
+public:
+  Extraction(ModuleOp scratch, const MachineModel &machine) : scratch(scratch), machine(machine) {}
+
+  OperatorStep run(Operation *original, const GradientsWanted &wanted) {
+    Operation *op = insert(original, wanted);
+    if (auto state = dyn_cast<net::StateInterface>(op); state && wanted.trains)
+      state.beginTraining();
+    gradients = differentiate(op, wanted);
+    SmallVector<Operation *> all; // expanding puts others between them
+    for (Operation *at = op; !isa<net::ReturnOp>(at); at = at->getNextNode())
+      if (at != op && isConstant(at))
+        valueOf(at->getResult(0), StepValue::Kind::Constant);
+      else if (hasRule(at))
+        all.push_back(at);
+    for (Operation *at : all)
+      step.operators.push_back(extract(at, at != op, at != op));
+    for (auto [i, gradient] : llvm::enumerate(gradients))
+      if (gradient)
+        step.gradients.emplace_back(i, values.at(gradient));
+    return std::move(step);
+  }
+
+private:
+  ModuleOp scratch;
+  const MachineModel &machine;
+  OperatorStep step;
+  llvm::DenseMap<Value, int32_t> values;
+  SmallVector<Value> resultGradients, gradients; ///< of results, of operands; null: none
+
+  int32_t addValue(Value value, StepValue::Kind kind, int32_t number = 0) {
+    step.values.push_back({kind, number, shapeOf(value), elementBytesOf(value), elementBytesOf(value)});
+    return static_cast<int32_t>(step.values.size() - 1);
+  }
+  int32_t valueOf(Value value, StepValue::Kind kind = StepValue::Kind::Inner, int32_t number = 0) {
+    auto found = values.find(value);
+    if (found != values.end())
+      return found->second;
+    int32_t index = addValue(value, kind, number);
+    values[value] = index;
+    return index;
+  }
+
+  /// The operator with inputs of the network as operands; the gradients of its results are inputs too.
+  Operation *insert(Operation *original, const GradientsWanted &wanted) {
+    OpBuilder builder = OpBuilder::atBlockEnd(scratch.getBody());
+    SmallVector<Value> distinct;
+    for (Value operand : original->getOperands())
+      if (!llvm::is_contained(distinct, operand))
+        distinct.push_back(operand);
+    SmallVector<Attribute> names(distinct.size() + original->getNumResults(), builder.getStringAttr(""));
+    auto network = builder.create<net::NetworkOp>(original->getLoc(), builder.getStringAttr("step"), builder.getArrayAttr(names));
+    Block &block = network.getBody().emplaceBlock();
+    IRMapping mapping;
+    for (Value operand : distinct) {
+      Value input = block.addArgument(operand.getType(), original->getLoc());
+      mapping.map(operand, input);
+      valueOf(input, StepValue::Kind::Operand, static_cast<int32_t>(llvm::find(original->getOperands(), operand) - original->operand_begin()));
+    }
+    for (auto [i, result] : llvm::enumerate(original->getResults())) {
+      resultGradients.push_back(wanted.ofResults[i] ? block.addArgument(result.getType(), original->getLoc()) : Value());
+      if (resultGradients.back())
+        valueOf(resultGradients.back(), StepValue::Kind::ResultGradient, static_cast<int32_t>(i));
+    }
+    builder.setInsertionPointToEnd(&block);
+    builder.setInsertionPoint(builder.create<net::ReturnOp>(original->getLoc(), ValueRange(), builder.getArrayAttr({})));
+    return builder.clone(*original, mapping);
+  }
+
+  SmallVector<Value> differentiate(Operation *op, const GradientsWanted &wanted) {
+    SmallVector<Value> ofOperands(op->getNumOperands());
+    auto gradient = dyn_cast<net::Gradient>(op);
+    llvm::SmallBitVector asked(op->getNumOperands());
+    for (auto [i, bit] : llvm::enumerate(wanted.ofOperands))
+      asked[i] = bit;
+    if (!gradient || asked.none() || llvm::none_of(resultGradients, [](Value v) { return static_cast<bool>(v); }))
+      return ofOperands;
+    OpBuilder builder(&op->getBlock()->back());
+    ScopedDiagnosticHandler quiet(op->getContext(), [](Diagnostic &) { return success(); }); // autodiff says it again
+    if (failed(gradient.buildGradient(builder, resultGradients, asked, ofOperands)))
+      ofOperands.assign(op->getNumOperands(), Value());
+    for (auto [value, bit] : llvm::zip(ofOperands, wanted.ofOperands))
+      if (!bit)
+        value = {};
+    removeDead(op, ofOperands);
+    for (Operation *at = op->getNextNode(); !isa<net::ReturnOp>(at); at = at->getNextNode())
+      net::setPhase(at, net::Phase::Backward);
+    return ofOperands;
+  }
+
+  /// What gradients that nobody wants were made of.
+  static void removeDead(Operation *op, ArrayRef<Value> kept) {
+    SmallVector<Operation *> behind;
+    for (Operation *at = op->getNextNode(); !isa<net::ReturnOp>(at); at = at->getNextNode())
+      behind.push_back(at);
+    for (Operation *at : llvm::reverse(behind))
+      if (at->use_empty() && llvm::none_of(at->getResults(), [&](Value v) { return llvm::is_contained(kept, v); }))
+        at->erase();
+  }
+
+  StepOperator extract(Operation *op, bool isBackward, bool isGradient) {
+    StepOperator made{.facts = factsOf(op), .isBackward = isBackward, .isGradient = isGradient};
+    made.facts.operandNames.clear();
+    for (int64_t factor : net::getResultFactors(op))
+      made.resultFactors.push_back(factor);
+    made.addsTerms = addsPartials(op);
+    for (Value operand : op->getOperands()) {
+      made.operands.push_back(valueOf(operand));
+      auto at = llvm::find(resultGradients, operand);
+      made.gradientOfResult.push_back(isGradient && at != resultGradients.end() ? static_cast<int32_t>(at - resultGradients.begin()) : -1);
+    }
+    bool isNarrow = computesNarrow(op);
+    for (Value result : op->getResults()) {
+      made.results.push_back(valueOf(result));
+      if (isNarrow)
+        step.values[made.results.back()].partialBytes = std::max<size_t>(4, step.values[made.results.back()].elementBytes);
+      if (auto at = llvm::find(gradients, result); isGradient && at != gradients.end())
+        made.gradientOfOperand = static_cast<int32_t>(at - gradients.begin());
+    }
+    if (auto lower = dyn_cast<net::Lower>(op); lower && lower.loweringKind() == net::LoweringKind::Expanded)
+      expand(op, lower, made);
+    else
+      addPrices(op, made);
+    return made;
+  }
+
+  void expand(Operation *op, net::Lower lower, StepOperator &made) {
+    llvm::DenseMap<Value, int32_t> outside; // of its operands, while parts read what was brought
+    for (Value operand : op->getOperands()) {
+      if (!outside.contains(operand)) {
+        outside[operand] = values.at(operand);
+        StepValue facts = step.values[values.at(operand)];
+        int32_t brought = addValue(operand, StepValue::Kind::Inner);
+        if (facts.kind == StepValue::Kind::Constant)
+          step.values[brought].kind = StepValue::Kind::Constant;
+        values[operand] = brought;
+      }
+      made.brought.push_back(values.at(operand));
+    }
+    SmallVector<Operation *> parts;
+    Operation *before = op->getPrevNode();
+    if (computesNarrow(op))
+      widen(op);
+    OpBuilder builder(op);
+    SmallVector<Value> results = lower.expand(builder, op->getOperands());
+    for (Operation *part = before ? before->getNextNode() : &op->getBlock()->front(); part != op; part = part->getNextNode())
+      parts.push_back(part);
+    for (Operation *part : parts) {
+      net::setPhase(part, made.isBackward ? net::Phase::Backward : net::Phase::Forward);
+      if (isConstant(part))
+        valueOf(part->getResult(0), StepValue::Kind::Constant);
+      else if (hasRule(part))
+        made.parts.push_back(extract(part, made.isBackward, false));
+    }
+    for (auto [value, standIn] : llvm::zip(results, made.results)) {
+      made.standIns.push_back(values.at(value));
+      step.values[made.standIns.back()].partialBytes = step.values[standIn].partialBytes;
+      step.values[made.standIns.back()].elementBytes = step.values[standIn].elementBytes;
+    }
+    for (auto [result, standIn] : llvm::zip(op->getResults(), made.standIns))
+      values[result] = standIn; // readers read the part's result
+    for (auto [value, index] : outside)
+      values[value] = index;
+  }
+
+  void addPrices(Operation *op, StepOperator &made) const {
+    auto lower = dyn_cast<net::Lower>(op);
+    if (auto cost = dyn_cast<net::CostInterface>(op))
+      made.localUs = [cost, machine = machine](const std::vector<Shape> &operands, const std::vector<Shape> &results) mutable {
+        net::OperatorCost work = cost.cost(operands, results);
+        return machine.operatorUs(work.flops, work.bytesRead, work.bytesWritten);
+      };
+    if (lower && lower.loweringKind() == net::LoweringKind::Regions)
+      made.exchange = [copy = net::regionCopyOf(op), bytes = elementBytesOf(op->getResult(0)), machine = machine](const Placement &at) -> OwnExchange {
+        net::RegionExchange exchange = net::regionExchange(copy, at.operands, at.results);
+        return {exchange.received(), net::exchangeUs(exchange, bytes, machine)};
+      };
+  }
+};
+
+} // namespace
+
+StepBuilder::StepBuilder(MLIRContext *context, MachineModel machine)
+    : machine(std::move(machine)), scratch(ModuleOp::create(UnknownLoc::get(context))) {}
+
+std::shared_ptr<const OperatorStep> StepBuilder::step(Operation *op, const GradientsWanted &wanted) {
+  auto [found, isNew] = known.try_emplace(keyOf(op, wanted));
+  if (isNew)
+    found->second = std::make_shared<OperatorStep>(Extraction(*scratch, machine).run(op, wanted));
+  return found->second;
+}
+
+StepModel modelOf(const Problem &problem, ArrayRef<Members> members, dist::ReshardPlanner &planner) {
+  std::vector<std::shared_ptr<const OperatorStep>> steps;
+  if (members.empty())
+    return {problem, steps, planner};
+  StepBuilder builder(members.front().front()->getContext(), problem.machine);
+  std::vector<GradientsWanted> wanted = gradientsWanted(problem);
+  std::vector<std::vector<int32_t>> given(members.size());
+  do {
+    steps.clear();
+    for (auto [ops, of, to] : llvm::zip(members, wanted, given)) {
+      steps.push_back(of.runs ? builder.step(ops.front(), of) : nullptr);
+      to.clear();
+      if (steps.back())
+        for (auto [operand, value] : steps.back()->gradients)
+          to.push_back(operand);
+    }
+  } while (dropZeroGradients(problem, given, wanted));
+  return {problem, steps, planner};
+}
+
+} // namespace msc::passes

@@ -1,0 +1,97 @@
+// What one forward operator makes of a training step: itself or what it expands to, and the operators of its gradient, as
+// plain data. The shardings that all of them take follow from the strategy of the forward operator alone, so that a strategy
+// is looked at once, whatever the rest of the network does. What follows is what `msc-partition` does.
+#pragma once
+
+#include "dialects/dist/Reshard.h"
+#include "passes/sharding/Problem.h"
+
+namespace msc::passes {
+
+/// A value of a step.
+struct StepValue {
+  enum class Kind {
+    Operand,        ///< `number`: which operand of the forward operator, the first if several are the same value
+    ResultGradient, ///< `number`: of which result of the forward operator
+    Constant,       ///< the same everywhere
+    Inner,
+  };
+  Kind kind = Kind::Inner;
+  int32_t number = 0;
+  Shape shape;              ///< global
+  size_t elementBytes = 4;
+  size_t partialBytes = 4;  ///< of an element while terms of it are still to be summed
+};
+
+/// An operator of a step; numbers are indices into OperatorStep::values.
+struct StepOperator {
+  OperatorFacts facts;
+  std::vector<int32_t> operands, results;
+  bool isBackward = false;
+  bool isGradient = false;               ///< of the forward operator itself, not of a part of something that expanded
+  std::vector<int32_t> gradientOfResult; ///< of each operand: the forward result whose gradient it is, or -1
+  int32_t gradientOfOperand = -1;        ///< of the forward operator; -1: of none
+  std::vector<int64_t> resultFactors;    ///< as net::getResultFactors
+  bool addsTerms = false;                ///< an addition: it may add partial terms
+  std::vector<StepOperator> parts;       ///< others stand in its place, if there are any
+  std::vector<int32_t> brought;          ///< of each operand: the value that its parts read
+  std::vector<int32_t> standIns;         ///< of each result: the value of a part that it is
+  /// Modelled time on the largest shards, in us; absent: none.
+  std::function<double(const std::vector<Shape> &operands, const std::vector<Shape> &results)> localUs;
+  /// Elements that change the rank within the operator; absent: none do.
+  std::function<OwnExchange(const Placement &)> exchange;
+};
+
+struct OperatorStep {
+  std::vector<StepValue> values;
+  std::vector<StepOperator> operators; ///< the forward operator, then those of its gradient
+  /// Gradients of operands: (operand, value), in the order of the operands.
+  std::vector<std::pair<int32_t, int32_t>> gradients;
+};
+
+/// What a value costs on its way from how it was left to where it is wanted.
+struct StepMove {
+  bool isBackward = false;
+  Sharding from;
+  std::vector<Sharding> wanted; ///< in order, shared by all who want the same
+  Shape shape;
+  size_t elementBytes = 4;
+  double us = 0;
+};
+
+/// A result of a forward operator under one strategy.
+struct PlacedResult {
+  Sharding left; ///< by the operator, perhaps partial
+  Sharding own;  ///< where its gradient is brought
+  std::vector<Sharding> wanted; ///< by the operators of the step themselves
+  size_t partialBytes = 4;      ///< as StepValue
+};
+
+/// A gradient of an operand under one strategy.
+struct PlacedGradient {
+  int32_t operand = 0;
+  Sharding left;
+  size_t partialBytes = 4;
+};
+
+/// A step under one strategy. What happens between operators is not in here.
+struct PlacedStep {
+  std::vector<PlacedResult> results;
+  std::vector<std::vector<Sharding>> wanted; ///< of each operand; of a value that is read twice they stand at the first
+  std::vector<PlacedGradient> gradients;
+  std::vector<StepMove> moves; ///< within
+  double computeUs = 0;
+  double exchangeUs = 0; ///< of operators that move elements themselves
+  double us() const;
+};
+
+/// Time of bringing a value to all who want it: each from the nearest sharding in which it is there by then. As
+/// `msc-plan-moves` does.
+double routeUs(const Sharding &from, const std::vector<Sharding> &wanted, const Shape &shape, size_t elementBytes,
+               dist::ReshardPlanner &planner);
+
+/// `out` as in ProblemOperator.
+PlacedStep placeStep(const OperatorStep &step, const Pieces &pieces, const std::vector<Sharding> &out,
+                     dist::ReshardPlanner &planner, int64_t devices);
+
+} // namespace msc::passes

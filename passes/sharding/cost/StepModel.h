@@ -1,0 +1,68 @@
+// What every choice of strategies costs: the problem as a network of costs over the strategies of its operators. There is no
+// other truth; whoever searches, explains or compares asks this one.
+//
+// The cost of a step is the sum of
+// - every operator with its gradient under its own strategy, and the update of the parameters that it stores;
+// - every value on its way from who makes it to who reads it: each sharding in which somebody wants it is made once, and
+//   gradients that are left alike are added before they are brought to where the value lies.
+// Operators in repeats count as often as they run.
+#pragma once
+
+#include "passes/sharding/cost/GradientsWanted.h"
+#include "passes/sharding/cost/OperatorStep.h"
+#include "passes/sharding/search/CostNetwork.h"
+
+#include <memory>
+#include <unordered_map>
+
+namespace msc::passes {
+
+/// Every strategy that an operator may take.
+struct OperatorOptions {
+  std::vector<Pieces> pieces;
+  std::vector<PlacedStep> placed; ///< empty: the operator does not run
+};
+
+class StepModel {
+public:
+  /// `steps`: of each operator; null: nothing depends on it, and it does not run. Operators whose strategy the user gave have that option alone.
+  StepModel(const Problem &problem, const std::vector<std::shared_ptr<const OperatorStep>> &steps, dist::ReshardPlanner &planner);
+
+  /// One variable per operator, in order; its options are those of options(). There may be variables behind them.
+  const search::CostNetwork &network() const { return costs; }
+  const OperatorOptions &options(size_t op) const { return *all[op]; }
+  /// Bytes that a rank keeps for an operator under each of its options, for all rounds: the parameters that it stores, their
+  /// gradients and states, and, where the network is trained, its results. Of each variable of network(); none: nothing.
+  const std::vector<std::vector<double>> &bytes() const { return kept; }
+
+private:
+  /// How a value is there: as its producer left it, where its gradient is wanted, and what has been paid for already.
+  struct Source;
+  class FlowCosts;
+
+  using Known = std::unordered_map<const OperatorStep *, std::shared_ptr<const OperatorOptions>>;
+  void addOptions(size_t at, const OperatorStep *step, Known &known);
+  void addOwnCosts();
+  void addFlows();
+  void addFlow(int32_t source, int32_t tensor, int64_t times);
+  void addInput(int32_t source, int32_t tensor, int64_t times);
+  void addParameter(int32_t tensor);
+  void addShared(int32_t maker, const std::vector<Source> &sources, int32_t tensor, const std::vector<int32_t> &who,
+                 int64_t times);
+  void standIn(search::SharedCost &cost);
+  bool isReturned(int32_t tensor) const;
+  static size_t bytesOf(const ProblemTensor &tensor, const PlacedResult &result);
+  static double localBytes(const ProblemTensor &tensor, const Sharding &sharding);
+  double updateUs(int64_t elements, size_t bytes) const;
+
+  const Problem &problem;
+  dist::ReshardPlanner &planner;
+  std::vector<std::shared_ptr<const OperatorOptions>> all;
+  std::vector<std::vector<double>> own; ///< of each operator, of each option
+  std::vector<std::vector<double>> kept;
+  std::vector<int32_t> producer;        ///< of each tensor; -1: none
+  std::vector<std::vector<int32_t>> readers;
+  search::CostNetwork costs;
+};
+
+} // namespace msc::passes

@@ -1,0 +1,164 @@
+// Options that another one makes superfluous.
+#include "passes/sharding/search/Workspace.h"
+
+#include <algorithm>
+
+namespace msc::search {
+
+namespace {
+
+/// How much more one option costs than another at least: minus infinity if the other may be impossible where it is not.
+double atLeast(double a, double b) {
+  return a == infinity ? infinity : a - b;
+}
+
+/// Over all classes of the other variables, the least of cost(a) - cost(b).
+double leastDifference(const Factor &factor, size_t axis, int32_t a, int32_t b) {
+  size_t before = 1, behind = 1;
+  const size_t size = factor.parts[axis]->classes();
+  for (size_t other = 0; other < factor.parts.size(); ++other)
+    (other < axis ? before : behind) *= other == axis ? 1 : factor.parts[other]->classes();
+  double least = infinity;
+  for (size_t outer = 0; outer < before; ++outer) {
+    const double *base = factor.costs->values.data() + outer * size * behind;
+    for (size_t i = 0; i < behind; ++i)
+      least = std::min(least, atLeast(base[a * behind + i], base[b * behind + i]));
+  }
+  return least;
+}
+
+/// A reader pays at most for the items that only the other option asks for.
+double leastDifferenceOfReader(const SharedForm &form, size_t reader, int32_t a, int32_t b) {
+  const std::vector<int32_t> &own = form.itemsOf[reader][a], &other = form.itemsOf[reader][b];
+  double least = 0;
+  for (int32_t item : other)
+    if (!std::binary_search(own.begin(), own.end(), item)) {
+      double dearest = 0;
+      for (const std::vector<double> &prices : form.prices)
+        dearest = std::max(dearest, prices[item]);
+      least -= dearest;
+    }
+  return least;
+}
+
+/// The readers ask for so many items at most, and those may be where a producer's option loses most.
+double leastDifferenceOfProducer(const SharedForm &form, int32_t a, int32_t b) {
+  size_t most = 0;
+  for (const std::vector<std::vector<int32_t>> &classes : form.itemsOf) {
+    size_t ofReader = 0;
+    for (const std::vector<int32_t> &items : classes)
+      ofReader = std::max(ofReader, items.size());
+    most += ofReader;
+  }
+  std::vector<double> differences;
+  for (size_t item = 0; item < form.prices[a].size(); ++item)
+    differences.push_back(std::min(0.0, atLeast(form.prices[a][item], form.prices[b][item])));
+  most = std::min(most, differences.size());
+  std::partial_sort(differences.begin(), differences.begin() + most, differences.end());
+  double least = 0;
+  for (size_t i = 0; i < most; ++i)
+    least += differences[i];
+  return least;
+}
+
+double leastDifference(const Factor &factor, int32_t variable, int32_t a, int32_t b) {
+  const size_t axis = factor.axisOf(variable);
+  const int32_t ofA = factor.parts[axis]->classOf[a], ofB = factor.parts[axis]->classOf[b];
+  if (ofA == ofB)
+    return 0;
+  if (!factor.shared)
+    return leastDifference(factor, axis, ofA, ofB);
+  return axis == 0 ? leastDifferenceOfProducer(*factor.shared, ofA, ofB)
+                   : leastDifferenceOfReader(*factor.shared, axis - 1, ofA, ofB);
+}
+
+class Dominance {
+public:
+  Dominance(Workspace &workspace, Lowered network) : workspace(workspace), network(std::move(network)) {
+    factorsOf.resize(this->network.options.size());
+    for (size_t i = 0; i < this->network.factors.size(); ++i)
+      for (int32_t variable : this->network.factors[i].scope)
+        factorsOf[variable].push_back(i);
+  }
+
+  Lowered run() {
+    for (size_t variable = 0; variable < factorsOf.size(); ++variable)
+      prune(static_cast<int32_t>(variable));
+    return std::move(network);
+  }
+
+private:
+  /// Costs where everything else is as cheap as it can be: options that may dominate are among the lowest.
+  std::vector<int32_t> champions(int32_t variable) const {
+    constexpr size_t most = 6;
+    std::vector<std::pair<double, int32_t>> order;
+    for (int32_t option = 0; option < network.options[variable]; ++option) {
+      double sum = 0;
+      for (size_t i : factorsOf[variable])
+        if (const Factor &factor = network.factors[i]; factor.costs)
+          sum += least(factor, variable, option);
+      order.emplace_back(sum, option);
+    }
+    std::sort(order.begin(), order.end());
+    order.resize(std::min(order.size(), most));
+    std::vector<int32_t> result;
+    for (auto [cost, option] : order)
+      result.push_back(option);
+    return result;
+  }
+
+  double least(const Factor &factor, int32_t variable, int32_t option) const {
+    const size_t axis = factor.axisOf(variable);
+    size_t behind = 1;
+    for (size_t other = axis + 1; other < factor.parts.size(); ++other)
+      behind *= factor.parts[other]->classes();
+    const size_t size = factor.parts[axis]->classes(), own = factor.parts[axis]->classOf[option];
+    double lowest = infinity;
+    for (size_t base = own * behind; base < factor.costs->values.size(); base += size * behind)
+      lowest = std::min(
+          lowest, *std::min_element(factor.costs->values.begin() + base, factor.costs->values.begin() + base + behind));
+    return lowest;
+  }
+
+  bool isDominated(int32_t variable, int32_t option, int32_t by) const {
+    double difference = 0;
+    for (size_t i : factorsOf[variable]) {
+      difference += leastDifference(network.factors[i], variable, option, by);
+      if (!(difference > -infinity))
+        return false;
+    }
+    return difference > 0 || (difference == 0 && by < option);
+  }
+
+  void prune(int32_t variable) {
+    std::vector<int32_t> kept;
+    const std::vector<int32_t> strong = champions(variable);
+    for (int32_t option = 0; option < network.options[variable]; ++option)
+      if (std::none_of(strong.begin(), strong.end(),
+                       [&](int32_t by) { return by != option && isDominated(variable, option, by); }))
+        kept.push_back(option);
+    if (static_cast<int32_t>(kept.size()) == network.options[variable] || kept.empty())
+      return;
+    for (size_t i : factorsOf[variable]) {
+      Factor &factor = network.factors[i];
+      factor = restrictedAxis(workspace, factor, factor.axisOf(variable), kept);
+    }
+    std::vector<int32_t> &origin = network.origin[variable];
+    for (int32_t &option : kept)
+      option = origin.empty() ? option : origin[option];
+    origin = kept;
+    network.options[variable] = static_cast<int32_t>(kept.size());
+  }
+
+  Workspace &workspace;
+  Lowered network;
+  std::vector<std::vector<size_t>> factorsOf;
+};
+
+} // namespace
+
+Lowered withoutDominated(Workspace &workspace, Lowered network) {
+  return Dominance(workspace, std::move(network)).run();
+}
+
+} // namespace msc::search

@@ -1,0 +1,107 @@
+// The model that the search asks, against what the partitioner makes of random networks under random strategies.
+#include "compiler/Phases.h"
+#include "passes/optimize/Passes.h"
+#include "passes/partition/MoveSteps.h"
+#include "passes/sharding/Decisions.h"
+#include "passes/sharding/cost/BuildStep.h"
+#include "test/Campaign.h"
+#include "test/e2e/Case.h"
+#include "test/frontend/Reading.h"
+
+#include <gtest/gtest.h>
+
+using namespace msc;
+using namespace msc::passes;
+using namespace msc::test;
+
+namespace {
+
+/// Computation takes no time: what is left is communication.
+MachineModel communicationOnly() {
+  MachineModel machine = MachineModel::cpuLocal();
+  machine.flopsPerUs = machine.memoryBytesPerUs = 1e30;
+  machine.launchUs = 0;
+  return machine;
+}
+
+class Compared {
+public:
+  explicit Compared(const e2e::Case &test) : reading(test.text, {.devices = test.devices}), devices(test.devices) {
+    reading.context.getOrLoadDialect<dist::DistDialect>()->setMachine(communicationOnly());
+    config = net::readConfig(*reading.module);
+    config->devices = devices;
+    run(compiler::strategyPhases(*config, {}));
+  }
+
+  /// What operators move themselves is not counted: the partitioner leaves it to the plan.
+  double modelUs() {
+    std::vector<Members> members;
+    Problem problem = problemOf(network(), devices, /*joinAlike=*/false, members, compiler::trainingFactsOf(*config));
+    for (auto [tensor, sharding] : llvm::zip(problem.tensors, getInputShardings(network())))
+      tensor.dataset = sharding;
+    for (auto [op, ops] : llvm::zip(problem.operators, members)) {
+      op.configured = std::get<Pieces>(piecesOfStrategy(op.facts, *net::getInStrategy(ops.front()), devices, /*mayBeEmpty=*/true));
+      if (auto out = net::getOutStrategy(ops.front()))
+        takeOutStrategy(op, *out, devices);
+    }
+    dist::ReshardPlanner planner(communicationOnly());
+    StepModel model = modelOf(problem, members, planner);
+    double us = search::costOf(model.network(), search::Choice(model.network().options.size(), 0));
+    for (size_t i = 0; i < members.size(); ++i)
+      for (const PlacedStep &placed : model.options(i).placed)
+        us -= placed.exchangeUs;
+    return us;
+  }
+
+  /// Of the forward and the backward pass.
+  double planUs() {
+    run(compiler::partitionPhases(*config, {}));
+    mlir::PassManager manager(&reading.context);
+    manager.addPass(createPlanMovesPass());
+    EXPECT_TRUE(succeeded(manager.run(*reading.module)));
+    double us = 0;
+    for (mlir::Operation &op : network().getBody().front())
+      if (isMoveStep(&op) && net::getPhase(&op) != net::Phase::Update)
+        us += dist::stepUs(&op, communicationOnly());
+    return us;
+  }
+
+private:
+  Reading reading;
+  int64_t devices;
+  llvm::FailureOr<net::Config> config;
+
+  net::NetworkOp network() { return *reading.module->getOps<net::NetworkOp>().begin(); }
+
+  void run(const std::vector<compiler::Phase> &phases) {
+    for (const compiler::Phase &phase : phases) {
+      mlir::PassManager manager(&reading.context);
+      phase.build(manager);
+      ASSERT_TRUE(succeeded(manager.run(*reading.module))) << phase.name;
+    }
+  }
+};
+
+/// Moves of one value that are planned from each other make a plan faster than the model says. A gradient to which one operator
+/// gives twice may be moved twice, which makes it a little slower.
+TEST(StepModel, SaysWhatThePartitionerMakes) {
+  int64_t compared = 0, equal = 0;
+  for (uint64_t seed = 1; seed <= campaignCases(600, 10); ++seed) {
+    Result<e2e::Case> made = e2e::makeCase(seed);
+    ASSERT_TRUE(made) << made.error().message;
+    bool isCopied = made->text.find("recompute: true") != std::string::npos; // what is computed again is not in the model
+    if (made->devices == 1 || isCopied)
+      continue;
+    Compared networks(*made);
+    double model = networks.modelUs(), plan = networks.planUs();
+    ++compared;
+    equal += std::abs(model - plan) <= 1e-6 * plan + 0.2; // slices of constants
+    EXPECT_LE(plan, model * 1.05 + 0.2) << "seed " << seed << "\n" << made->text;
+    EXPECT_LE(model, 1.5 * plan + 0.2) << "seed " << seed << "\n" << made->text;
+  }
+  std::printf("%ld of %ld networks cost exactly what the model says\n", static_cast<long>(equal), static_cast<long>(compared));
+  EXPECT_GE(compared, 50);
+  EXPECT_GE(equal, compared * 7 / 10);
+}
+
+} // namespace
