@@ -3,6 +3,7 @@
 #include "dialects/net/ConfigFields.h"
 #include "dialects/net/Documentation.h"
 #include "dialects/net/Network.h"
+#include "dialects/net/ops/communication/CommunicationOps.h"
 #include "frontend/ForeignNames.h"
 #include "frontend/Frontend.h"
 #include "frontend/Types.h"
@@ -104,6 +105,8 @@ static void describeExample(ModuleOp example, StringRef name, OperatorDescriptio
       description.rule = rule.shardingRule().str();
     if (auto lower = dyn_cast<net::Lower>(op))
       description.lowering = loweringText(lower.loweringKind()).str();
+    if (isa<net::CommunicationInterface>(op))
+      description.lowering = "collective";
   });
 }
 

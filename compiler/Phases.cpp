@@ -110,6 +110,7 @@ Phase unrollPhase() {
 
 std::vector<Phase> partitionPhases(const net::Config &config, const CompileOptions &options) {
   autodiff::BuildGradientsOptions gradients;
+  gradients.rankTensors = config.context.parallelMode == "hybrid_parallel" ? config.devices : 1;
   gradients.loss = config.train ? config.train->minimize : "";
   gradients.keep = options.keep;
   return {
@@ -139,7 +140,8 @@ std::vector<Phase> optimizePhases(const net::Config &config, const CompileOption
            manager.addPass(passes::createReuseStatisticsPass());
        }},
       {"partial_sums", "linear operators compute with the terms of sums where that is cheaper",
-       [on = options.partialSums](PassManager &manager) {
+       // Where every rank has tensors of its own, what is whole is not the same on all of them.
+       [on = options.partialSums && context.parallelMode != "hybrid_parallel"](PassManager &manager) {
          if (on)
            manager.addPass(passes::createKeepPartialsPass());
        }},

@@ -133,13 +133,15 @@ void writeOperatorNotes(net::NetworkOp network, PlanTables &tables) {
   auto expansions = network->getAttrOfType<ArrayAttr>(passes::expansionsAttributeName);
   int64_t told = -1; // expansion
   for (Operation &op : network.getBody().front()) {
-    if (!isa<net::Operator>(op) || net::getPhase(&op) != net::Phase::Forward)
+    if (net::getPhase(&op) != net::Phase::Forward)
       continue;
     if (std::optional<net::Whole> whole = net::getWhole(&op)) {
       if (whole->index > told)
         writeExpansion(cast<DictionaryAttr>(expansions[told = whole->index]), tables);
       continue;
     }
+    if (!isa<net::Operator>(op))
+      continue;
     plan::OperatorNote *note = tables.plan.add_operators();
     note->set_name(net::getInstanceName(&op).str());
     note->set_op(op.getName().stripDialect().str());

@@ -138,7 +138,7 @@ std::string Elaborator::whyMeshesAreAside(const ast::File &file) {
         mode = keyText(field.value.text);
   if (devices == 1 && devicesAreGiven)
     return "on one device";
-  return mode == "stand_alone" || mode == "data_parallel" ? "in " + mode + " mode" : "";
+  return mode == "stand_alone" || mode == "data_parallel" || mode == "hybrid_parallel" ? "in " + mode + " mode" : "";
 }
 
 /// True if the number of devices has a part in it.

@@ -53,6 +53,7 @@ private:
   bool addConstants();
   bool checkArity();
   bool checkRequired();
+  bool fillRankSize();
   bool finish(Operation *op);
   bool checkStrategy(const net::Strategy &strategy, ValueRange values, StringRef key, StringRef what);
   bool checkSignature();
@@ -440,6 +441,18 @@ bool OperatorBuilder::takeAttributeLists() {
   return sound;
 }
 
+/// `rank_size` of a communication operator is the number of devices, and need not be written.
+bool OperatorBuilder::fillRankSize() {
+  if (!findSpec("rank_size"))
+    return true;
+  if (auto written = dyn_cast_or_null<IntegerAttr>(state.attributes.get("rank_size")); written && written.getInt() != parent.devices) {
+    error(given.lookup("rank_size")) << "'rank_size' is " << written.getInt() << ", but the number of devices is " << parent.devices;
+    return false;
+  }
+  state.attributes.set("rank_size", builder.getI64IntegerAttr(parent.devices));
+  return true;
+}
+
 bool OperatorBuilder::checkRequired() {
   for (const AttributeSpec &spec : interface.attributeSpecs())
     if (spec.required && !given.count(spec.name)) {
@@ -536,6 +549,7 @@ bool OperatorBuilder::build() {
   }
   bool sound = takeArguments();
   sound = takeAttributeLists() && sound;
+  sound = fillRankSize() && sound;
   if (parent.evaluator.namesOnly) {
     (void)(isArityKnown && checkArity() && sound && checkRequired());
     return parent.bindUnknown(assign, frame);

@@ -1,9 +1,11 @@
 // Dumps in MindSpore's grammar: step_parallel_begin (global) and the graphs of one rank (local).
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/ConfigFields.h"
+#include "dialects/net/Halo.h"
 #include "dialects/net/Network.h"
 #include "dialects/net/Recompute.h"
-#include "dialects/net/Halo.h"
+#include "dialects/net/RegionExchange.h"
+#include "dialects/net/ops/communication/CommunicationOps.h"
 #include "frontend/PrintValues.h"
 #include "frontend/Printer.h"
 #include "frontend/Types.h"
@@ -43,6 +45,7 @@ private:
   void addExchange(Operation &op, std::vector<std::string> &attributes);
   void printCollective(dist::CollectiveOp op);
   void printSlice(dist::SliceOp op);
+  void printReinterpret(net::ReinterpretOp op);
   void printReshard(dist::ReshardOp op);
   void printConstant(net::ConstantOp op);
   void printUpdate(net::UpdateOp op);
@@ -290,6 +293,21 @@ void DumpPrinter::printSlice(dist::SliceOp op) {
   printTail(*op);
 }
 
+/// What a rank holds is the same; only another shape is worth a line.
+void DumpPrinter::printReinterpret(net::ReinterpretOp op) {
+  auto localShape = [&](Value value) {
+    return dist::shardingOf(value).localShape(dist::globalShape(value.getType()), rank.value_or(0));
+  };
+  if (localShape(op.getSource()) == localShape(op.getResult())) {
+    names[op.getResult()] = operandText(*op, op.getSource());
+    return;
+  }
+  printResults(*op);
+  os << "Reshape(" << operandText(*op, op.getSource()) << ", " << tupleText(localShape(op.getResult())) << ')';
+  printInstance(*op);
+  printTail(*op);
+}
+
 void DumpPrinter::printReshard(dist::ReshardOp op) {
   printResults(*op);
   os << "Reshard";
@@ -335,6 +353,7 @@ void DumpPrinter::printNode(Operation &op) {
       .Case<dist::CollectiveOp>([&](auto node) { printCollective(node); })
       .Case<dist::SliceOp>([&](auto node) { printSlice(node); })
       .Case<dist::ReshardOp>([&](auto node) { printReshard(node); })
+      .Case<net::ReinterpretOp>([&](auto node) { printReinterpret(node); })
       .Case<net::ConstantOp>([&](auto node) { printConstant(node); })
       .Case<net::UpdateOp>([&](auto node) { printUpdate(node); })
       .Case<net::ReturnOp>([&](auto node) { printReturn(node); })

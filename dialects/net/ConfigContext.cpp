@@ -220,7 +220,8 @@ static void readDatasetStrategy(Fields &fields, Config &config) {
   fields.boolean("dataset_repeat_dim_right", context.datasetRepeatDimRight);
   if (!fields.ok() || config.devices == 1)
     return;
-  bool alone = context.parallelMode == "stand_alone", decides = alone || context.parallelMode == "data_parallel";
+  bool alone = context.parallelMode == "stand_alone" || context.parallelMode == "hybrid_parallel";
+  bool decides = alone || context.parallelMode == "data_parallel";
   DatasetStrategy::Kind kind = alone ? DatasetStrategy::Kind::FullBatch : DatasetStrategy::Kind::DataParallel;
   if (decides && strategy.kind != kind)
     for (StringRef key : {"dataset_strategy", "full_batch"})
@@ -265,16 +266,10 @@ static void readSearchMode(Fields &fields, Config &config) {
 
 static void readModes(Fields &fields, Config &config) {
   ContextConfig &context = config.context;
-  static const StringRef parallelModes[] = {"stand_alone", "data_parallel", "semi_auto_parallel", "auto_parallel"};
+  static const StringRef parallelModes[] = {"stand_alone", "data_parallel", "semi_auto_parallel", "auto_parallel",
+                                            "hybrid_parallel"};
   context.parallelMode = config.devices > 1 ? "auto_parallel" : "stand_alone";
-  fields.word("parallel_mode", context.parallelMode, parallelModes, {"hybrid_parallel"});
-  if (fields.ok() && context.parallelMode == "hybrid_parallel") {
-    InFlightDiagnostic diagnostic = emitError(fields.valueLocation("parallel_mode"))
-                                    << "'hybrid_parallel' is known to MindSpore, not supported here: networks do not "
-                                       "write their own communication";
-    addHelp(diagnostic, "use semi_auto_parallel and strategies");
-    fields.markWrong();
-  }
+  fields.word("parallel_mode", context.parallelMode, parallelModes);
   readSearchMode(fields, config);
   std::string mode = "GRAPH_MODE";
   static const StringRef modes[] = {"GRAPH_MODE", "PYNATIVE_MODE"};
@@ -320,7 +315,7 @@ static void readGradientsMean(Fields &fields, Config &config) {
   InFlightDiagnostic diagnostic = emitWarning(fields.keyLocation("gradients_mean"))
                                   << "'gradients_mean: false' has nothing to do: losses are global means and "
                                      "gradients exact in every mode";
-  if (config.context.parallelMode == "data_parallel" && config.devices > 1)
+  if (is_contained({"data_parallel", "hybrid_parallel"}, config.context.parallelMode) && config.devices > 1)
     addHelp(diagnostic, "for MindSpore's sum over " + std::to_string(config.devices) +
                             " ranks multiply the learning rate by " + std::to_string(config.devices));
 }

@@ -38,7 +38,7 @@ llvm::ArrayRef<ContextOption> contextOptions() {
       {"save_graphs", Effect::Works, "0",
        "dumps: 1 step_parallel_begin and 18_execute, 2 all stages, 3 Graphviz (.dot) beside them"},
       {"save_graphs_path", Effect::Works, ".", "folder of the dumps: PATH/rank_<r>/<stage>_<NNNN>.ir"},
-      {"parallel_mode", Effect::Works, "", "stand_alone, data_parallel, semi_auto_parallel or auto_parallel"},
+      {"parallel_mode", Effect::Works, "", "stand_alone, data_parallel, semi_auto_parallel, auto_parallel or hybrid_parallel"},
       {"search_mode", Effect::Works, "", "how auto_parallel chooses strategies: sharding_propagation, optimal, dynamic_programming, recursive_programming"},
       {"auto_parallel_search_mode", Effect::Works, "", "MindSpore's older name of search_mode"},
       {"dataset_strategy", Effect::Works, "data_parallel",

@@ -2,6 +2,7 @@
 
 #include "dialects/net/Documentation.h"
 #include "dialects/net/NetOps.h"
+#include "dialects/net/ops/communication/CommunicationOps.h"
 #include "dialects/net/ops/support/Linalg.h"
 #include "dialects/net/ops/support/Losses.h"
 #include "dialects/net/ops/support/Rules.h"
@@ -20,6 +21,8 @@ using namespace msc::net;
 #include "dialects/net/Structure.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/net/NetOps.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/net/ops/communication/CommunicationOps.cpp.inc"
 
 void NetDialect::initialize() {
   addOperations<
@@ -29,6 +32,10 @@ void NetDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/net/NetOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/net/ops/communication/CommunicationOps.cpp.inc"
       >();
 }
 
@@ -47,9 +54,13 @@ template <typename... Ops> std::optional<Documentation> findDocumentation(String
 } // namespace
 
 std::optional<Documentation> msc::net::documentationOf(StringRef mnemonic) {
-  return findDocumentation<
+  std::optional<Documentation> found = findDocumentation<
 #define GET_OP_LIST
 #include "dialects/net/NetOps.cpp.inc"
+      >(mnemonic);
+  return found ? found : findDocumentation<
+#define GET_OP_LIST
+#include "dialects/net/ops/communication/CommunicationOps.cpp.inc"
       >(mnemonic);
 }
 

@@ -89,14 +89,15 @@ static void nameGradients(const autodiff::ParameterGradients &gradients) {
 }
 
 LogicalResult msc::autodiff::buildGradients(NetworkOp network, StringRef loss, const TrainConfig &train,
-                                            ArrayRef<std::string> keep) {
+                                            ArrayRef<std::string> keep, int64_t ranks) {
   FailureOr<ParameterGradients> gradients = buildBackward(network, loss, train.gradients.lossScale);
   if (failed(gradients))
     return failure();
+  meanOverRanks(network, loss, *gradients, ranks);
   nameGradients(*gradients);
   recomputeForward(network);
   buildUpdate(network, *gradients, train);
-  if (failed(buildStateUpdates(network)))
+  if (failed(buildStateUpdates(network, ranks)))
     return failure();
   if (failed(keepValues(network, *gradients, keep)))
     return failure();
@@ -187,7 +188,7 @@ private:
     autodiff::beginDropouts(network, config.seed);
     if (failed(checkNoDecay(network, config.optimizer)))
       return failure();
-    return autodiff::buildGradients(network, loss.empty() ? config.minimize : loss, config, kept);
+    return autodiff::buildGradients(network, loss.empty() ? config.minimize : loss, config, kept, rankTensors);
   }
 };
 } // namespace

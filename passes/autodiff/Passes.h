@@ -43,8 +43,15 @@ void beginDropouts(net::NetworkOp network, uint64_t seed);
 /// In networks that are not trained Dropout keeps all: its operand stands in its place.
 void removeDropouts(net::NetworkOp network);
 
-/// Appends a `net.update` for every state that an operator of the forward network computes anew.
-llvm::LogicalResult buildStateUpdates(net::NetworkOp network);
+/// Appends a `net.update` for every state that an operator of the forward network computes anew. Where `ranks` ranks have
+/// tensors of their own it gets the mean of what they compute, so that all of them have the same.
+llvm::LogicalResult buildStateUpdates(net::NetworkOp network, int64_t ranks = 1);
+
+/// Where `ranks` ranks have tensors of their own: what is minimised is the mean of their losses, which the result named
+/// `loss` shows, and the gradients become those of the mean.
+void meanOverRanks(net::NetworkOp network, llvm::StringRef loss, ParameterGradients &gradients, int64_t ranks);
+/// The mean of what the ranks have, of floats; on one rank the value itself.
+mlir::Value meanOverRanks(mlir::OpBuilder &builder, mlir::Value value, int64_t ranks, llvm::StringRef name);
 
 /// Appends the values called "%name" and the gradients called "grad:name" to the results of the network.
 llvm::LogicalResult keepValues(net::NetworkOp network, const ParameterGradients &gradients,
@@ -55,6 +62,6 @@ void removeDeadOperators(net::NetworkOp network);
 
 /// All of it: backward, update, kept values, dead code.
 llvm::LogicalResult buildGradients(net::NetworkOp network, llvm::StringRef loss, const net::TrainConfig &train,
-                                   llvm::ArrayRef<std::string> keep = {});
+                                   llvm::ArrayRef<std::string> keep = {}, int64_t ranks = 1);
 
 } // namespace msc::autodiff

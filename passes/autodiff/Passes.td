@@ -20,6 +20,8 @@ def BuildGradients : Pass<"msc-build-gradients", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"loss", "loss", "std::string", /*default=*/"", "name of the result that is minimised">,
+    Option<"rankTensors", "rank-tensors", "int64_t", /*default=*/"1",
+           "number of ranks that have tensors of their own: the loss and the gradients are means over them">,
     ListOption<"keep", "keep", "std::string", "further results, such as %a or grad:w">
   ];
 }

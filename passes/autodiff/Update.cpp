@@ -16,7 +16,7 @@ void msc::autodiff::buildUpdate(NetworkOp network, const ParameterGradients &gra
   countDraws(update);
 }
 
-LogicalResult msc::autodiff::buildStateUpdates(NetworkOp network) {
+LogicalResult msc::autodiff::buildStateUpdates(NetworkOp network, int64_t ranks) {
   OpBuilder builder(getReturn(network));
   llvm::DenseMap<Value, Operation *> writers;
   LogicalResult result = success();
@@ -33,7 +33,8 @@ LogicalResult msc::autodiff::buildStateUpdates(NetworkOp network) {
                                           << "' share it";
         continue;
       }
-      auto update = builder.create<UpdateOp>(op->getLoc(), param.getValue(), op->getResult(from));
+      Value next = meanOverRanks(builder, op->getResult(from), ranks, ("mean." + param.getName()).str());
+      auto update = builder.create<UpdateOp>(op->getLoc(), param.getValue(), next);
       setPhase(update, Phase::Update);
       setInstanceName(update, ("update." + param.getName()).str());
     }

@@ -4,6 +4,7 @@
 #include "dialects/net/NetOps.h"
 #include "dialects/net/Pieces.h"
 #include "dialects/net/Recompute.h"
+#include "dialects/net/ops/communication/CommunicationOps.h"
 #include "passes/partition/Inherit.h"
 #include "passes/partition/Linear.h"
 #include "passes/partition/Moves.h"
@@ -220,6 +221,8 @@ private:
   //===-- operators -------------------------------------------------------===//
 
   LogicalResult partition(Operation *op) {
+    if (isa<net::CommunicationInterface>(op))
+      return communicate(op);
     if (auto lower = dyn_cast<net::Lower>(op); lower && lower.loweringKind() == net::LoweringKind::Expanded)
       return expand(op);
     if (hasRule(op))
@@ -380,6 +383,82 @@ private:
     if (!net::getWhole(op))
       expansions.push_back(recordOf(op, brought));
     return success();
+  }
+
+  //===-- tensors of single ranks -----------------------------------------===//
+
+  /// Every rank has operands of its own: together they are one tensor, which moves as any other does.
+  LogicalResult communicate(Operation *op) {
+    OperatorFacts facts = factsOf(op);
+    FailureOr<net::Assignment> assignment = assignmentFor(op, facts);
+    if (failed(assignment))
+      return failure();
+    bringOperands(op, facts, *assignment);
+    auto communicates = cast<net::CommunicationInterface>(op);
+    net::Communication first = communicates.communication(0);
+    SmallVector<Value> together;
+    for (Value operand : op->getNumOperands() == 0 ? SmallVector<Value>{ranks(op)} : SmallVector<Value>(op->getOperands()))
+      together.push_back(reinterpret(op, operand, first.shape, first.from));
+    for (OpResult result : op->getResults()) {
+      net::Communication communication = communicates.communication(result.getResultNumber());
+      Value moved = communication.regions.empty() ? redistributed(op, together.front(), communication.to)
+                                                  : copiedRows(op, together, communication);
+      Value mine = reinterpret(op, moved, cast<RankedTensorType>(result.getType()).getShape(), replicated(result));
+      net::setValueNames(mine.getDefiningOp(), {net::getValueName(result)});
+      place(result, replicated(result));
+      result.replaceAllUsesWith(mine);
+      standIns[result] = mine;
+    }
+    expanded.push_back(op);
+    if (!net::getWhole(op))
+      expansions.push_back(recordOf(op, op->getOperands()));
+    return success();
+  }
+
+  /// A part of a communication operator.
+  Value partOf(Operation *op, Operation *part) {
+    net::setPhase(part, net::getPhase(op));
+    net::setScope(part, net::getScope(op));
+    net::setInstanceName(part, net::getInstanceName(op));
+    net::setWhole(part, op, expansions.size());
+    return part->getResult(0);
+  }
+
+  Value reinterpret(Operation *op, Value value, ArrayRef<int64_t> shape, const Sharding &sharding) {
+    OpBuilder builder(op);
+    Type type = RankedTensorType::get(shape, getElementTypeOrSelf(value.getType()));
+    Value seen = partOf(op, builder.create<net::ReinterpretOp>(
+                                op->getLoc(), dist::withSharding(type, sharding.canonical()), value));
+    place(seen, sharding);
+    return seen;
+  }
+
+  /// The numbers of all ranks.
+  Value ranks(Operation *op) {
+    OpBuilder builder(op);
+    Value all = partOf(op, builder.create<net::RangeOp>(op->getLoc(), 0, devices, 1));
+    place(all, replicated(all));
+    return all;
+  }
+
+  Value redistributed(Operation *op, Value value, const Sharding &target) {
+    Sharding wanted = target.canonical();
+    if (dist::shardingOf(value) == wanted)
+      return value;
+    Value moved = moves.redistribute(value, wanted, op, callerOf(op, forwardOf(op)) + " is written in the network");
+    place(moved, wanted);
+    return moved;
+  }
+
+  /// Rows of the ranks' tensors in other places.
+  Value copiedRows(Operation *op, ArrayRef<Value> together, const net::Communication &communication) {
+    OpBuilder builder(op);
+    auto copy = builder.create<net::CopyRegionsOp>(op->getLoc(), ValueRange(together), communication.shape,
+                                                   flattened(communication.regions), llvm::APFloat(0.0));
+    OperatorFacts facts = factsOf(copy);
+    net::Assignment assignment = inheritAssignment(facts, {{false, 0, communication.from.canonical()}}, devices);
+    place(copy.getOutput(), resultSharding(facts.rule, assignment, 0));
+    return partOf(op, copy);
   }
 
   /// What reports say of an operator that is not there any more.

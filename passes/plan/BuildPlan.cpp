@@ -84,8 +84,9 @@ private:
   int64_t devices() {
     for (BlockArgument argument : network.getBody().getArguments())
       return dist::shardingOf(argument).devices();
-    for (auto param : network.getBody().front().getOps<net::ParamOp>())
-      return dist::shardingOf(param.getValue()).devices();
+    for (Operation &op : network.getBody().front())
+      for (Value result : op.getResults())
+        return dist::shardingOf(result).devices();
     return 1;
   }
 

@@ -1,4 +1,5 @@
 #include "dialects/net/Suggest.h"
+#include "passes/sharding/Communication.h"
 #include "passes/sharding/Convert.h"
 #include "passes/sharding/DatasetStrategy.h"
 #include "passes/sharding/Decisions.h"
@@ -36,12 +37,15 @@ struct AssignStrategies : impl::AssignStrategiesPassBase<AssignStrategies> {
 private:
   std::optional<SearchFacts> found; ///< what the search says of the network
 
-  bool ignoresStrategies() const {
-    return devices == 1 || parallelMode == "stand_alone" || parallelMode == "data_parallel";
-  }
+  /// Every rank computes everything; in hybrid_parallel mode with tensors of its own.
+  bool isAlone() const { return devices == 1 || parallelMode == "stand_alone" || parallelMode == "hybrid_parallel"; }
+
+  bool ignoresStrategies() const { return isAlone() || parallelMode == "data_parallel"; }
 
   LogicalResult assign(net::NetworkOp network) {
     // A dump pins all operators, each on its own.
+    if (failed(checkCommunication(network, devices, parallelMode)))
+      return failure();
     bool isDump = network.walk([](net::Operator op) {
                            return isByUser(op) ? WalkResult::advance() : WalkResult::interrupt();
                          }).wasInterrupted();
@@ -168,7 +172,7 @@ private:
   }
 
   Choices choose(const Problem &problem, ArrayRef<Members> members) {
-    if (devices == 1 || parallelMode == "stand_alone")
+    if (isAlone())
       return standAlone(problem);
     if (parallelMode == "data_parallel")
       return dataParallel(problem);
@@ -198,7 +202,7 @@ private:
       facts.push_back({net::getValueName(input).str(), shapeOf(input)});
     // The modes without strategies decide how inputs arrive.
     StringRef strategy = datasetStrategy;
-    if (devices == 1 || parallelMode == "stand_alone") {
+    if (isAlone()) {
       strategy = "full_batch";
     } else if (parallelMode == "data_parallel") {
       strategy = "data_parallel";

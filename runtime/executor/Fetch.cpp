@@ -9,7 +9,6 @@
 #include <numeric>
 
 namespace msc {
-namespace {
 
 std::string elementText(plan::DataType type, const std::byte *data) {
   auto load = [&](auto value) {
@@ -27,8 +26,6 @@ std::string elementText(plan::DataType type, const std::byte *data) {
   default: return "?";
   }
 }
-
-} // namespace
 
 const plan::Program *programToRun(const PlanIndex &index) {
   for (auto purpose : {plan::Program::TRAIN, plan::Program::PREDICT, plan::Program::EVALUATE})

@@ -24,6 +24,9 @@ Result<uint32_t> findFetch(const PlanIndex &index, const plan::Program &program,
 Result<std::vector<std::byte>> gather(const PlanIndex &index, uint32_t buffer, comm::World &world,
                                       device::Device &device, const std::byte *arena);
 
+/// One element: "0.5", "3", "true".
+std::string elementText(plan::DataType type, const std::byte *data);
+
 /// "out: f32[2, 3] = 1 2 3 4 5 6": at most eight elements.
 std::string valueText(const PlanIndex &index, uint32_t buffer, const std::string &name, const std::vector<std::byte> &value);
 

@@ -8,6 +8,7 @@
 #include "runtime/data/Draw.h"
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/executor/Fetch.h"
+#include "runtime/executor/NumpyText.h"
 #include "runtime/executor/Schedule.h"
 #include "runtime/plan/PlanText.h"
 
@@ -360,6 +361,8 @@ Status Session::predictBatch(uint64_t batch, uint64_t batches) {
     return status;
   if (world.rank() == 0 && !shared.options.report.empty())
     records.push_back({1, batch + 1, std::numeric_limits<double>::quiet_NaN(), millisecondsSince(begin)});
+  if (index.plan().parallel_mode() == "hybrid_parallel")
+    return printOwnResults();
   std::string number = batches == 1 ? "" : fmt::format("step: {}, ", batch + 1);
   for (const plan::Output &output : program->outputs()) {
     auto value = gather(index, output.buffer(), world, *device, arena);
@@ -368,6 +371,23 @@ Status Session::predictBatch(uint64_t batch, uint64_t batches) {
     if (world.rank() == 0)
       if (Status status = print(number + valueText(index, output.buffer(), output.name(), *value)); !status)
         return status;
+  }
+  return {};
+}
+
+Status Session::printOwnResults() {
+  for (const plan::Output &output : program->outputs()) {
+    const plan::Buffer &buffer = index.buffer(output.buffer());
+    std::vector<std::byte> value(static_cast<size_t>(index.localCount(output.buffer(), world.rank())) * elementBytes(buffer.dtype()));
+    if (Status status = device->download(value.data(), arena + buffer.offset(), value.size()); !status)
+      return status;
+    std::string title = program->outputs_size() == 1 ? "" : output.name() + ":\n";
+    std::string text = title + numpyText(index.localShape(output.buffer(), world.rank()), buffer.dtype(), value.data());
+    for (int64_t turn = 0; turn < world.size(); ++turn) {
+      Status printed = turn == world.rank() ? print(text) : Status();
+      if (Status status = agree(*everyone, printed, {"turn to print", ""}).status(); !status)
+        return status;
+    }
   }
   return {};
 }

@@ -38,6 +38,8 @@ private:
   Status predict();
   /// Runs one of `batches` batches and prints its results.
   Status predictBatch(uint64_t batch, uint64_t batches);
+  /// Where every rank has results of its own: each prints them, in turn, as NumPy would.
+  Status printOwnResults();
   /// A result that is to be fetched: the value of the last step run. Null: none, or only parameters and states.
   const std::string *fetchedResult() const;
   Status checkpointAfter(uint64_t step);

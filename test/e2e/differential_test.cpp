@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -44,6 +45,13 @@ private:
   std::mutex mutex;
 };
 
+/// Communication that networks write themselves: test/cli/hybrid.test.
+bool speaksOfRanks(const std::string &op) {
+  return std::set<std::string>{"Rank",      "AllReduce",        "AllGather", "ReduceScatter", "AlltoAll",
+                               "Broadcast", "NeighborExchange", "Send",      "Receive"}
+      .contains(op);
+}
+
 TEST(Differential, randomNetworksUnderRandomStrategiesGiveTheReferencesNumbers) {
   Campaign campaign;
   campaign.run(caseCount);
@@ -54,7 +62,8 @@ TEST(Differential, randomNetworksUnderRandomStrategiesGiveTheReferencesNumbers) 
   if (caseCount < 300)
     return;
   for (const std::string &op : allOperators())
-    EXPECT_GE(coverage.operators.contains(op) ? coverage.operators.at(op) : 0, 10) << "operator " << op;
+    if (!speaksOfRanks(op))
+      EXPECT_GE(coverage.operators.contains(op) ? coverage.operators.at(op) : 0, 10) << "operator " << op;
   for (const auto &[kind, count] : coverage.collectives)
     EXPECT_GE(count, 20) << kind;
   EXPECT_GE(coverage.collectives.size(), 6u);

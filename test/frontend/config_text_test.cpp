@@ -413,7 +413,7 @@ help: did you mean 'parallel_mode'?
 }
 context {parallel_mode: auto_paralel}
 )T",
-     R"T(net.mir:5:25: error: unknown parallel_mode 'auto_paralel': expected stand_alone, data_parallel, semi_auto_parallel, auto_parallel
+     R"T(net.mir:5:25: error: unknown parallel_mode 'auto_paralel': expected stand_alone, data_parallel, semi_auto_parallel, auto_parallel, hybrid_parallel
     5 | context {parallel_mode: auto_paralel}
       |                         ^~~~~~~~~~~~
 help: did you mean 'auto_parallel'?
@@ -480,17 +480,6 @@ context {search_mode: sharding_propagation, auto_parallel_search_mode: dynamic_p
 net.mir:5:10: note: the search mode is here
     5 | context {search_mode: sharding_propagation, auto_parallel_search_mode: dynamic_programming}
       |          ^~~~~~~~~~~
-)T"},
-    {"ContextHybrid", R"T(network n(%x: f32[4, 2]) {
-  %l = ReduceSum(%x)
-  return loss: %l, out: %x
-}
-context {parallel_mode: hybrid_parallel}
-)T",
-     R"T(net.mir:5:25: error: 'hybrid_parallel' is known to MindSpore, not supported here: networks do not write their own communication
-    5 | context {parallel_mode: hybrid_parallel}
-      |                         ^~~~~~~~~~~~~~~
-help: use semi_auto_parallel and strategies
 )T"},
     {"SearchModeIdle", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)

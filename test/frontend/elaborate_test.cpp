@@ -246,7 +246,7 @@ TEST(Config, FlagsWinOverTheFile) {
 TEST(Config, MistakesOnFlagsNameTheFlag) {
   EXPECT_EQ(withFlags({{"parallel-mode", "data_paralel"}}).said,
             "msc: error: --parallel-mode: unknown parallel_mode 'data_paralel': expected stand_alone, data_parallel, "
-            "semi_auto_parallel, auto_parallel\nhelp: did you mean 'data_parallel'?\n");
+            "semi_auto_parallel, auto_parallel, hybrid_parallel\nhelp: did you mean 'data_parallel'?\n");
   EXPECT_EQ(withFlags({{"paralel-mode", "data_parallel"}}).said,
             "msc: error: unknown option '--paralel-mode'\nhelp: did you mean 'parallel_mode'?\n");
   EXPECT_EQ(withFlags({{"dataset-strategy", "((8, 1)"}}).said, "msc: error: --dataset-strategy: cannot read '((8, 1)'\n");

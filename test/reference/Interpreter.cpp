@@ -83,6 +83,7 @@ Interpreter::Interpreter() {
   addConvolutions(table);
   addOptimizers(table);
   addRandom(table);
+  addRanks(table);
 }
 
 std::vector<Tensor> Interpreter::inputsOf(Operation *op, const llvm::DenseMap<Value, Tensor> &values) {

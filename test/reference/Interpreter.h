@@ -43,6 +43,7 @@ void addPooling(Table &table);
 void addConvolutions(Table &table);
 void addOptimizers(Table &table);
 void addRandom(Table &table);
+void addRanks(Table &table);
 
 class Interpreter {
 public:

@@ -596,6 +596,37 @@ static void addRandom(std::vector<OperatorCase> &cases) {
   cases.push_back({"random bits", "RandomBits", {"4x6xi64", "i64", "i64"}, "", "4x6xi64", "(a b, (), ()) -> (a b)"});
 }
 
+/// Communication that networks write themselves; the gradients among several ranks: test/cli/hybrid.test.
+static void addRanks(std::vector<OperatorCase> &cases) {
+  auto add = [&](const char *op, const char *operand, const char *attributes, const char *result) {
+    const char *rule = "(a b) -> (c d), whole a, whole b, whole c, whole d";
+    cases.push_back({op, op, {operand}, attributes, result, rule});
+  };
+  const char *x = "4x6xf64", *whole = "4x6xi32";
+  for (const char *op : {"AllReduce", "AllGather", "ReduceScatter", "Broadcast"})
+    add(op, x, "", x);
+  for (const char *kind : {"{op = \"max\"}", "{op = \"min\"}", "{op = \"prod\"}"}) {
+    add("AllReduce", x, kind, x);
+    add("ReduceScatter", x, kind, x);
+  }
+  add("AllReduce", whole, "{op = \"prod\", rank_size = 2 : i64}", whole);
+  add("AllGather", whole, "{rank_size = 3 : i64}", "12x6xi32");
+  add("AllGather", whole, "{rank_list = array<i64: 0, 3>, rank_size = 12 : i64}", "8x6xi32");
+  add("ReduceScatter", whole, "{rank_size = 2 : i64}", "2x6xi32");
+  add("AlltoAll", x, "{split_count = 1 : i64, split_dim = -1 : i64, concat_dim = 0 : i64}", x);
+  add("AlltoAll", whole, "{split_count = 2 : i64, split_dim = -1 : i64, concat_dim = 0 : i64, rank_size = 2 : i64}", "8x3xi32");
+  add("Broadcast", whole, "{root_rank = 3 : i64, rank_size = 4 : i64}", whole);
+  add("Send", x, "{sr_tag = 1 : i64, dest_rank = 0 : i64}", x);
+  add("Receive", x, "{sr_tag = 1 : i64, src_rank = 0 : i64, dest_rank = 0 : i64}", x);
+  add("Receive", whole, "{sr_tag = 1 : i64, src_rank = 0 : i64, dest_rank = 1 : i64, rank_size = 2 : i64}", whole);
+  cases.push_back({"exchange", "NeighborExchange", {"4xf64", "4xf64"}, "{send_rank_ids = array<i64: 0, 0>, recv_rank_ids = array<i64: 0, 0>}",
+                   "4xf64", "(a, b) -> (c, d), whole a, whole b, whole c, whole d"});
+  cases.push_back({"exchange nothing", "NeighborExchange", {"4xi32"},
+                   "{send_rank_ids = array<i64: -1, 0>, recv_rank_ids = array<i64: 1, -1>, rank_size = 2 : i64}", "4xi32",
+                   "(a) -> (b), whole a, whole b"});
+  cases.push_back({"rank", "Rank", {}, "{rank_size = 4 : i64}", "i32", "() -> (())"});
+}
+
 const std::vector<OperatorCase> &operatorCases() {
   static const std::vector<OperatorCase> all = [] {
     std::vector<OperatorCase> cases;
@@ -620,6 +651,7 @@ const std::vector<OperatorCase> &operatorCases() {
     addTraining(cases);
     addAdaptive(cases);
     addRandom(cases);
+    addRanks(cases);
     return cases;
   }();
   return all;
@@ -643,6 +675,7 @@ const std::map<std::string, std::string> &withoutGradient() {
       {"CumSumPieces", "made by the partition: CumSum has the gradient"},
       {"TopKPieces", "made by the partition: TopK has the gradient"},
       {"TopKMerge", "made by the partition: TopK has the gradient"},
+      {"Rank", "constant"},
       {"RandomBits", "its operands are whole numbers"},
       {"GatherGrad", "backward helper: second derivatives are not built"},
       {"GatherDGrad", "backward helper: second derivatives are not built"},

@@ -1,0 +1,12 @@
+// Communication that networks write themselves.
+#pragma once
+
+#include "dialects/net/Network.h"
+
+namespace msc::passes {
+
+/// Communication operators stand in hybrid_parallel mode only, in which every rank has tensors of its own. What receives gets
+/// the number of its rank from what sends.
+llvm::LogicalResult checkCommunication(net::NetworkOp network, int64_t devices, llvm::StringRef parallelMode);
+
+} // namespace msc::passes
