@@ -25,9 +25,14 @@ static void forProducts(Conv op, const Index &x, const Index &w, const std::func
   });
 }
 
+/// Rows or columns of the result: where a kernel of one element goes over a part of them, so many as that part has.
+static int64_t resultSize(mlir::Operation *op, const Tensor &operand, size_t dim) {
+  auto sizeOf = [&](mlir::Value value) { return llvm::cast<mlir::RankedTensorType>(value.getType()).getDimSize(dim); };
+  return operand.shape[dim] == sizeOf(op->getOperand(0)) ? sizeOf(op->getResult(0)) : operand.shape[dim];
+}
+
 static std::vector<Tensor> conv(Conv2DOp op, const Tensor &x, const Tensor &w) {
-  auto shape = llvm::cast<mlir::RankedTensorType>(op.getOutput().getType()).getShape();
-  Tensor y({x.shape[0], w.shape[0], shape[2], shape[3]});
+  Tensor y({x.shape[0], w.shape[0], resultSize(op, x, 2), resultSize(op, x, 3)});
   forProducts(op, x.shape, w.shape, [&](const Index &a, const Index &b, const Index &c) { y.at(c) += x.at(a) * w.at(b); });
   return {y};
 }
@@ -39,8 +44,7 @@ template <typename Conv> static int64_t inputChannels(Conv op, const Tensor &w) 
 }
 
 template <typename Conv> static std::vector<Tensor> convToInput(Conv op, const Tensor &y, const Tensor &w) {
-  auto shape = llvm::cast<mlir::RankedTensorType>(op.getOutput().getType()).getShape();
-  Tensor x({y.shape[0], inputChannels(op, w), shape[2], shape[3]});
+  Tensor x({y.shape[0], inputChannels(op, w), resultSize(op, y, 2), resultSize(op, y, 3)});
   forProducts(op, x.shape, w.shape, [&](const Index &a, const Index &b, const Index &c) { x.at(a) += y.at(c) * w.at(b); });
   return {x};
 }

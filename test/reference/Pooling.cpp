@@ -89,12 +89,22 @@ static Box adaptiveBox(const Index &at, const std::vector<int64_t> &small, const
   return box;
 }
 
-/// `x` may be a part of the images in a direction with one window: then the result is its share of the mean.
+static std::vector<int64_t> with(std::vector<int64_t> shape, size_t dim, int64_t size) {
+  shape[dim] = size;
+  return shape;
+}
+
+/// `x` may be a part of the images in a direction with one window, where the result is its share of the mean, and in one with
+/// as many windows as elements.
 static std::vector<Tensor> adaptivePool(AdaptiveAvgPool2DOp op, const Tensor &x) {
-  llvm::ArrayRef<int64_t> size = op.getOutputSize(), image = llvm::cast<mlir::RankedTensorType>(op.getX().getType()).getShape();
+  llvm::ArrayRef<int64_t> size = op.getOutputSize();
+  std::vector<int64_t> image = llvm::cast<mlir::RankedTensorType>(op.getX().getType()).getShape().vec();
   Tensor y({x.shape[0], x.shape[1], size.front(), size.back()});
+  for (size_t d : {2, 3})
+    if (y.shape[d] == image[d])
+      y = Tensor(with(y.shape, d, image[d] = x.shape[d]));
   forEachIndex(y.shape, [&](const Index &at) {
-    Box box = adaptiveBox(at, y.shape, {y.shape[0], y.shape[1], image[2], image[3]});
+    Box box = adaptiveBox(at, y.shape, image);
     auto count = static_cast<double>(elementCount(box));
     for (size_t d : {2, 3})
       box[d].end = std::min(box[d].end, x.shape[d]);
@@ -106,7 +116,12 @@ static std::vector<Tensor> adaptivePool(AdaptiveAvgPool2DOp op, const Tensor &x)
 }
 
 static std::vector<Tensor> adaptivePoolGrad(AdaptiveAvgPool2DGradOp op, const Tensor &dy) {
-  Tensor dx({dy.shape[0], dy.shape[1], op.getInputSize()[2], op.getInputSize()[3]});
+  llvm::ArrayRef<int64_t> windows = llvm::cast<mlir::RankedTensorType>(op.getDout().getType()).getShape();
+  std::vector<int64_t> image{dy.shape[0], dy.shape[1], op.getInputSize()[2], op.getInputSize()[3]};
+  for (size_t d : {2, 3})
+    if (windows[d] == image[d])
+      image[d] = dy.shape[d];
+  Tensor dx(image);
   forEachIndex(dy.shape, [&](const Index &at) {
     Box box = adaptiveBox(at, dy.shape, dx.shape);
     Tensor part = slice(dx, box);

@@ -3,6 +3,7 @@
 #include "test/reference/Interpreter.h"
 
 #include <cmath>
+#include <map>
 
 using namespace msc::net;
 
@@ -48,11 +49,24 @@ static Tensor allToAll(AlltoAllOp op, const Tensor &x) {
   return repeated(firstPiece(x, dimension(op.getSplitDim()), ranks), dimension(op.getConcatDim()), ranks);
 }
 
-/// What rank 0 receives: equal tensors, or zeros where nobody sends.
+/// What rank 0 receives where all ranks have the same tensors: of a rank that sends it several, the first one first; zeros
+/// where nobody sends.
 static std::vector<Tensor> received(NeighborExchangeOp op, const std::vector<Tensor> &x) {
+  auto send = op.getSendRankIds(), receive = op.getRecvRankIds();
+  size_t ranks = op.getRankSize(), sends = send.size() / ranks;
+  std::map<int64_t, size_t> taken; // of the tensors of each rank
   std::vector<Tensor> results;
-  for (size_t output = 0; output < op.getRecvRankIds().size() / op.getRankSize(); ++output)
-    results.push_back(op.getRecvRankIds()[output] < 0 ? Tensor(x[0].shape, 0.0) : x[0]);
+  for (size_t output = 0; output < receive.size() / ranks; ++output) {
+    int64_t from = receive[output];
+    if (from < 0) {
+      results.emplace_back(x[0].shape, 0.0);
+      continue;
+    }
+    size_t &next = taken[from];
+    while (send[static_cast<size_t>(from) * sends + next] != 0)
+      ++next;
+    results.push_back(x.at(next++));
+  }
   return results;
 }
 

@@ -453,9 +453,9 @@ PlanBuilder strided(const std::vector<int64_t> &rows, const std::vector<int64_t>
 TEST(PlanChecker, WindowsThatReachBeyondAPieceAreRefused) {
   // Rank 2 has rows 4 and 5 alone; no other rank lacks a row.
   EXPECT_EQ(whyRefused(strided({8}, {}).plan),
-            "step 'conv' (net.mir:4): Conv2D: the rank lacks indices of dimension 2 that its windows reach");
+            "step 'conv' (net.mir:2): Conv2D: the rank lacks indices of dimension 2 that its windows reach");
   EXPECT_EQ(whyRefused(strided({4}, {0, 0, 8, 0}).plan), "") << "a window of one row for each";
-  EXPECT_EQ(whyRefused(strided({4}, {0, 0, 0, 9}).plan), "step 'conv' (net.mir:4): Conv2D: dimension 2 has 2 windows, found 4");
+  EXPECT_EQ(whyRefused(strided({4}, {0, 0, 0, 9}).plan), "step 'conv' (net.mir:2): Conv2D: dimension 2 has 2 windows, found 4");
 }
 
 TEST(PlanChecker, ManyDevicesAreCheckedQuickly) {
