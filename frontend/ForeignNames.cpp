@@ -13,13 +13,11 @@ ArrayRef<ForeignName> foreignNames() {
   static const ForeignName names[] = {
       // Products.
       {"Linear", "MatMul + BiasAdd", "Linear"},
-      {"Dense", "MatMul + BiasAdd", "Dense"},
       {"Gemm", "MatMul + BiasAdd"},
       {"addmm", "MatMul + BiasAdd"},
       {"mm", "MatMul"},
       {"bmm", "MatMul"},
       {"dot", "MatMul"},
-      {"BatchMatMul", "MatMul"},
       // One element.
       {"Div", "RealDiv"},
       {"divide", "RealDiv"},
@@ -86,6 +84,12 @@ ArrayRef<ForeignName> foreignNames() {
       {"index_add", "ScatterAdd"},
       {"scatter_add", "ScatterAdd"},
       {"segment_sum", "UnsortedSegmentSum"},
+      {"segment_max", "UnsortedSegmentMax"},
+      {"gather_nd", "GatherNd"},
+      {"tensor_scatter_add", "TensorScatterAdd"},
+      {"index_put", "TensorScatterUpdate"},
+      {"full", "Fill"},
+      {"FillV2", "Fill"},
       // Attention.
       {"FlashAttentionScore", "ScaledDotProductAttention"},
       {"scaled_dot_product_attention", "ScaledDotProductAttention"},

@@ -134,15 +134,21 @@ class SelectionPanel {
   alternatives(operator) {
     const {alternatives, selected} = this.model.report;
     if (!alternatives || selected !== operator.name) return null;
-    const least = Math.min(...alternatives.map(({step_us}) => step_us)),
-          most = Math.max(...alternatives.map(({step_us}) => step_us));
+    const most = Math.max(...alternatives.map(({step_us}) => step_us));
+    const reference = alternatives.find(({chosen}) => chosen)?.step_us;
+    const more = ({step_us, chosen}) => {
+      if (chosen) return " · chosen";
+      return reference === undefined ?
+          "" :
+          ` · ${step_us < reference ? "−" : "+"}${timeText(Math.abs(step_us - reference))}`;
+    };
     return el(
         "section", {}, el("h3", {}, "Its strategies, and what a step then takes"),
+        el("p", {class: "note"}, "Predicted; all operators that nobody configured choose anew."),
         alternatives.map(
-            ({in_strategy, step_us, chosen}) =>
-                bar(tupleText(in_strategy), step_us / most,
-                    timeText(step_us) + (chosen ? " · chosen" : ` · +${timeText(step_us - least)}`),
-                    chosen ? "chosen" : "compute")));
+            (alternative) =>
+                bar(tupleText(alternative.in_strategy), alternative.step_us / most,
+                    timeText(alternative.step_us) + more(alternative), alternative.chosen ? "chosen" : "compute")));
   }
 
   collective(collective) {

@@ -2,6 +2,7 @@
 // shardings that the assignment asks for, its results get theirs.
 #include "dialects/net/GradientSum.h"
 #include "dialects/net/NetOps.h"
+#include "dialects/net/Pieces.h"
 #include "dialects/net/Recompute.h"
 #include "dialects/net/ops/communication/CommunicationOps.h"
 #include "passes/partition/Inherit.h"
@@ -341,8 +342,11 @@ private:
         place(operand, dist::shardingOf(operand));
     expanded.push_back(op);
     Operation *last = op->getPrevNode();
+    net::setPieces(op, piecesOf(*assignment));
     OpBuilder builder(op);
     SmallVector<Value> results = cast<net::Lower>(op).expand(builder, op->getOperands());
+    if (results.empty())
+      return failure();
     SmallVector<Operation *> parts;
     for (Operation *part = last ? last->getNextNode() : &op->getBlock()->front(); part != op; part = part->getNextNode())
       parts.push_back(part);

@@ -1,18 +1,19 @@
 #include "passes/sharding/Decisions.h"
 
+#include "dialects/net/Pieces.h"
+
 using namespace mlir;
 
 namespace msc::passes {
 
-static constexpr StringLiteral kDevices = "dist.devices", kInputs = "dist.inputs", kStored = "dist.stored", kSearch = "dist.search";
+static constexpr StringLiteral kInputs = "dist.inputs", kStored = "dist.stored", kSearch = "dist.search";
 
 int64_t getDevices(net::NetworkOp network) {
-  auto attr = network->getAttrOfType<IntegerAttr>(kDevices);
-  return attr ? attr.getInt() : 1;
+  return net::devicesOf(network);
 }
 
 void setDevices(net::NetworkOp network, int64_t devices) {
-  network->setAttr(kDevices, Builder(network.getContext()).getI64IntegerAttr(devices));
+  network->setAttr(net::devicesAttributeName, Builder(network.getContext()).getI64IntegerAttr(devices));
 }
 
 std::optional<SearchFacts> takeSearchFacts(net::NetworkOp network) {

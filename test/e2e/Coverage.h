@@ -28,7 +28,7 @@ public:
   int configured = 0;                      ///< operators with a strategy of the user
 };
 
-/// The operators that a network may hold, helpers of the backward pass included.
+/// The operators that a network may hold, helpers of the backward pass included; not those that the partition makes.
 std::vector<std::string> allOperators();
 
 } // namespace msc::e2e

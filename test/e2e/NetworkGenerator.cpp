@@ -191,7 +191,7 @@ private:
         {5, &Builder::addBroadcast}, {4, &Builder::addCast},      {4, &Builder::addElementLoss}, {5, &Builder::addTied},
         {10, &Builder::addNormalised}, {3, &Builder::addRange},
         {46, &Builder::addFunction}, {16, &Builder::addQuotient}, {20, &Builder::addLogical}, {12, &Builder::addChoice},
-        {14, &Builder::addTermLoss}, {16, &Builder::addLookup}, {6, &Builder::addScan}, {9, &Builder::addAttention}, {10, &Builder::addGated}, {6, &Builder::addGroupNorm}, {14, &Builder::addPool}, {18, &Builder::addConvolution}, {9, &Builder::addBatchNorm},
+        {14, &Builder::addTermLoss}, {22, &Builder::addLookup}, {9, &Builder::addScan}, {12, &Builder::addIndexed}, {10, &Builder::addNamesake}, {9, &Builder::addAttention}, {10, &Builder::addGated}, {6, &Builder::addGroupNorm}, {14, &Builder::addPool}, {18, &Builder::addConvolution}, {9, &Builder::addBatchNorm},
         {18, &Builder::addView}, {16, &Builder::addSlice}, {20, &Builder::addParts}, {18, &Builder::addJoin},
         {34, &Builder::addAround}, {14, &Builder::addTriangle}, {8, &Builder::addDropout}};
     int total = 0;
@@ -358,7 +358,7 @@ private:
     auto rank = static_cast<int64_t>(shape(x).size());
     int64_t axis = random.chance(50) ? 0 : random.between(-rank, rank - 1), dim = axis < 0 ? axis + rank : axis;
     auto at = static_cast<size_t>(dim);
-    int64_t size = shape(x)[at], most = std::min<int64_t>(size - 1, 5), kind = random.below(10);
+    int64_t size = shape(x)[at], most = std::min<int64_t>(size - 1, 5), kind = random.below(14);
     double low = std::min(values[x].low, 0.0), high = std::max(values[x].high, 0.0);
     Shape numbered = kind < 6 ? randomShape(random.between(1, 2)) : Shape();
     Shape rows = shape(x);
@@ -385,10 +385,85 @@ private:
       sums.insert(sums.begin(), segments);
       return node("UnsortedSegmentSum", use(x) + ", " + use(indices(ids, -1, segments)) + ", " + std::to_string(segments), sums, -bound, bound);
     }
+    if (kind >= 10)
+      return extremumOfRows(x, ids);
     Shape table(shape(x).begin() + static_cast<long>(ids.size()), shape(x).end());
     table.insert(table.begin(), random.between(2, 6));
     int base = valueOfShape(table, x);
     return node("ScatterAdd", use(base) + ", " + use(indices(ids, -1, table[0])) + ", " + use(x), table, -bound - magnitude(base), bound + magnitude(base));
+  }
+
+  /// The largest or smallest rows of the same number; every number occurs.
+  int extremumOfRows(int x, const Shape &ids) {
+    int64_t segments = 1;
+    Shape most(shape(x).begin() + static_cast<long>(ids.size()), shape(x).end());
+    most.insert(most.begin(), segments);
+    return node(random.chance(50) ? "UnsortedSegmentMax" : "UnsortedSegmentMin",
+                use(x) + ", " + use(indices(ids, 0, 0)) + ", " + std::to_string(segments), most, values[x].low, values[x].high);
+  }
+
+  /// Slices by indices of several numbers, updates at such places, and look-ups in batches.
+  int addIndexed(int x) {
+    if (shape(x).empty() || countOf(shape(x)) == 0)
+      return addUnary(x);
+    auto rank = static_cast<int64_t>(shape(x).size());
+    int64_t depth = random.between(1, std::min<int64_t>(rank, 3)), kind = random.below(4);
+    int64_t most = *std::min_element(shape(x).begin(), shape(x).begin() + depth) - 1;
+    Shape leading = randomShape(random.between(0, 2)), slices = leading;
+    slices.insert(slices.end(), shape(x).begin() + depth, shape(x).end());
+    if (countOf(slices) > mostElements / 2 || countOf(slices) == 0)
+      return addUnary(x);
+    Shape numbered = leading;
+    numbered.push_back(depth);
+    double low = values[x].low, high = values[x].high;
+    if (kind == 0)
+      return node("GatherNd", use(x) + ", " + use(indices(numbered, 0, std::min<int64_t>(most, 5))), slices, low, high);
+    if (kind == 1 && rank > 1) { // the first dimension is a batch
+      int64_t axis = random.between(1, rank - 1), count = random.between(1, 4);
+      Shape rows = shape(x);
+      int64_t last = std::min<int64_t>(rows[static_cast<size_t>(axis)] - 1, 5);
+      rows[static_cast<size_t>(axis)] = count;
+      return node("Gather", use(x) + ", " + use(indices({shape(x)[0], count}, 0, last)) + ", " + std::to_string(axis) + ", batch_dims: 1",
+                  rows, low, high);
+    }
+    int updates = valueOfShape(slices, x);
+    std::string arguments = use(x) + ", " + use(indices(numbered, random.chance(50) ? -1 : 0, std::min<int64_t>(most + 1, 5))) + ", " + use(updates);
+    if (kind == 2)
+      return node("TensorScatterUpdate", arguments, shape(x), std::min(low, values[updates].low), std::max(high, values[updates].high));
+    double bound = magnitude(x) + 3 * magnitude(updates);
+    return node("TensorScatterAdd", arguments, shape(x), -bound, bound);
+  }
+
+  /// Other names of products and sums, and constants.
+  int addNamesake(int x) {
+    int64_t kind = random.below(4), columns = shape(x).empty() ? 1 : shape(x).back();
+    double bound = magnitude(x) * static_cast<double>(columns) + 1;
+    if (kind == 0 && shape(x).size() > 1 && countOf(shape(x)) > 0) {
+      int64_t outputs = random.between(1, 7);
+      Shape out = shape(x);
+      out.back() = outputs;
+      std::string arguments = use(x) + ", " + use(parameter({outputs, columns}));
+      if (random.chance(60))
+        arguments += ", " + use(parameter({outputs}));
+      return countOf(out) > mostElements ? addUnary(x) : node("Dense", arguments, out, -bound, bound);
+    }
+    if (kind == 1 && shape(x).size() > 1 && countOf(shape(x)) > 0) {
+      bool transposed = random.chance(50);
+      Shape right = shape(x), out = shape(x);
+      out.back() = random.between(1, 6);
+      right[right.size() - 2] = transposed ? out.back() : columns;
+      right.back() = transposed ? columns : out.back();
+      if (countOf(right) > mostElements || countOf(out) > mostElements)
+        return addUnary(x);
+      return node("BatchMatMul", use(x) + ", " + use(parameter(right)) + (transposed ? ", transpose_b: true" : ""), out, -bound, bound);
+    }
+    if (kind == 2 && !shape(x).empty()) {
+      int fill = node("Fill", "type: " + network.type + ", shape: " + tuple(shape(x)) + ", value: 0.25", shape(x), 0.25, 0.25);
+      return node("AddN", use(x) + ", " + use(valueOfShape(shape(x), x)) + ", " + use(fill), shape(x), -magnitude(x) - 10, magnitude(x) + 10);
+    }
+    int numbers = node("LinSpace", "start: -0.5, stop: 1.0, num: " + std::to_string(columns), {columns}, -0.5, 1, "f32");
+    int cast = node("Cast", use(numbers) + ", " + network.type, {columns}, -0.5, 1, network.type);
+    return node("Add", use(x) + ", " + use(cast), shape(x).empty() ? Shape{1} : shape(x), values[x].low - 0.5, values[x].high + 1);
   }
 
   int addScan(int x) {

@@ -95,6 +95,18 @@ double gapOfChoice(const Tensor &x, const Tensor &index, int64_t dim) {
   return gapBetween(x, chosen, x.shape);
 }
 
+/// Distance of the rows to the extremum of their segment.
+double gapOfSegments(const Tensor &x, const Tensor &ids, const Tensor &most) {
+  Tensor chosen = x;
+  auto rows = static_cast<int64_t>(ids.values.size());
+  int64_t each = rows == 0 ? 0 : static_cast<int64_t>(x.values.size()) / rows;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t i = 0; i < each; ++i)
+      if (double id = ids.values[row]; id >= 0 && id < static_cast<double>(most.shape[0]))
+        chosen.values[row * each + i] = most.values[static_cast<int64_t>(id) * each + i];
+  return gapBetween(x, chosen, x.shape);
+}
+
 /// Smallest distance of two elements of a row that are not equal.
 double gapWithin(const Tensor &x) {
   double scale = std::max(largest(x), 1e-30), gap = 1;
@@ -146,6 +158,8 @@ double kinkDistance(net::NetworkOp network, const reference::Step &step) {
     auto result = [&](unsigned i) -> const Tensor & { return step.values.find(op.getResult(i))->second; };
     if (op.getNumOperands() > 0 && op.getNumResults() > 0)
       gap = std::min(gap, gapOfPieces(&op, operand(0)));
+    if (op.getNumOperands() > 0 && isa<IntegerType>(cast<RankedTensorType>(op.getOperand(0).getType()).getElementType()))
+      continue; // whole numbers do not round; what they come from is looked at there
     if (isa<net::MaximumOp, net::MinimumOp, net::L1LossOp, net::GreaterOp, net::GreaterEqualOp, net::LessOp, net::LessEqualOp,
                  net::EqualOp, net::NotEqualOp>(op))
       gap = std::min(gap, gapBetween(operand(0), operand(1), isa<net::L1LossOp>(op) ? operand(0).shape : shapeOf(op.getResult(0))));
@@ -158,6 +172,8 @@ double kinkDistance(net::NetworkOp network, const reference::Step &step) {
       gap = std::min(gap, gapOfExtremum(least, operand(0), result(0)));
     else if (auto pool = dyn_cast<net::MaxPoolOp>(op))
       gap = std::min(gap, gapOfWindows(pool, operand(0), result(0)));
+    else if (isa<net::UnsortedSegmentMaxOp, net::UnsortedSegmentMinOp>(op))
+      gap = std::min(gap, gapOfSegments(operand(0), operand(1), result(0)));
     else if (isa<net::TopKOp>(op)) // which elements are chosen, and in which order
       gap = std::min(gap, gapWithin(operand(0)));
     else
@@ -229,7 +245,8 @@ bool isExact(Operation *op) {
              net::RoundOp, net::TruncOp, net::FloorDivOp, net::MaskedFillOp, net::ReLU6Op, net::ZerosLikeOp, net::OnesLikeOp,
              net::OneHotOp, net::MaxPoolOp, net::MaximumOp, net::MinimumOp, net::SelectOp, net::TransposeOp, net::StridedSliceOp,
              net::TileOp, net::StackOp, net::UnstackOp, net::TriuOp, net::TrilOp,
-             net::GatherOp, net::EmbeddingLookupOp, net::GatherDOp, net::TopKOp,
+             net::GatherOp, net::GatherNdOp, net::EmbeddingLookupOp, net::GatherDOp, net::TopKOp,
+             net::TensorScatterUpdateOp, net::UnsortedSegmentMaxOp, net::UnsortedSegmentMinOp,
              net::BroadcastToOp, net::NegOp, net::AbsOp, net::ReLUOp, net::SignOp>(op);
 }
 
@@ -239,7 +256,8 @@ bool addsTerms(Operation *op) {
   return isa<net::MatMulOp, net::ReduceSumOp, net::ReduceMeanOp, net::MSELossOp, net::L1LossOp, net::SmoothL1LossOp,
              net::KLDivLossOp, net::NLLLossOp, net::BCEWithLogitsLossOp, net::BinaryCrossEntropyOp, net::GatherGradOp, net::GatherDGradOp,
              net::UnsortedSegmentSumOp, net::ScatterAddOp, net::CumSumOp, net::ScaledDotProductAttentionOp,
-             net::ScaledDotProductAttentionGradOp,
+             net::ScaledDotProductAttentionGradOp, net::ScaledDotProductAttentionMaskGradOp, net::GroupNormOp,
+             net::TensorScatterAddOp, net::BatchMatMulOp, net::DenseOp, net::AddNOp, net::RotaryPositionEmbeddingOp,
              net::AvgPoolOp, net::AdaptiveAvgPool2DOp, net::Conv2DOp, net::Conv2DTransposeOp, net::Conv2DBackpropInputOp,
              net::Conv2DBackpropFilterOp, net::BatchNormOp>(op);
 }

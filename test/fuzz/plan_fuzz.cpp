@@ -99,8 +99,8 @@ void addLookups(PlanBuilder &builder, uint32_t x, uint32_t w) {
   builder.constant("numbers", numbers, 3);
   builder.call("picked", "Gather", {w, numbers}, {picked}, {{"axis", {0}}}, 2);
   builder.call("sums", "GatherGrad", {numbers, picked}, {sums}, {{"axis", {0}}, {"size", {7}}}, 3);
-  builder.call("running", "CumSum", {x}, {running}, {{"axis", {-1}}, {"reverse", {1}}}, 2);
-  builder.call("values", "TopK", {running}, {values, places}, {{"k", {2}}}, 2);
+  builder.call("running", "CumSumPieces", {x}, {running}, {{"axis", {-1}}, {"pieces", {1}}, {"reverse", {1}}}, 2);
+  builder.call("values", "TopKPieces", {running}, {values, places}, {{"k", {2}}, {"pieces", {1}}}, 2);
   builder.call("again", "GatherD", {running, places}, {again}, {{"dim", {1}}}, 2);
   builder.call("spread", "GatherDGrad", {places, values}, {spread}, {{"dim", {1}}, {"size", {7}}}, 2);
 }

@@ -165,6 +165,19 @@ void addNormalisations(Table &table) {
   table["SparseSoftmaxCrossEntropyWithLogits"] = [](mlir::Operation *, const std::vector<Tensor> &x) -> std::vector<Tensor> {
     return {crossEntropy(true, "mean", x)};
   };
+  table["LinSpace"] = [](mlir::Operation *op, const std::vector<Tensor> &) -> std::vector<Tensor> {
+    auto space = llvm::cast<LinSpaceOp>(op);
+    int64_t count = space.getNum();
+    double start = space.getStart().convertToDouble(), stop = space.getStop().convertToDouble();
+    std::vector<double> values;
+    for (int64_t i = 0; i < count; ++i)
+      values.push_back(count == 1 ? start : start + static_cast<double>(i) * (stop - start) / static_cast<double>(count - 1));
+    return {Tensor({count}, std::move(values))};
+  };
+  table["Fill"] = [](mlir::Operation *op, const std::vector<Tensor> &) -> std::vector<Tensor> {
+    auto fill = llvm::cast<FillOp>(op);
+    return {Tensor(fill.getShape().vec(), fill.getValue().convertToDouble())};
+  };
   table["Range"] = [](mlir::Operation *op, const std::vector<Tensor> &) -> std::vector<Tensor> {
     auto range = llvm::cast<RangeOp>(op);
     std::vector<double> values;

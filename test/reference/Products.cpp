@@ -28,17 +28,13 @@ static Tensor batchSum(const Tensor &left, const Tensor &right) {
   return result;
 }
 
-static std::vector<Tensor> matMul(mlir::Operation *op, const std::vector<Tensor> &x) {
-  auto product = llvm::cast<MatMulOp>(op);
-  bool ta = product.getTransposeA(), tb = product.getTransposeB();
+static Tensor productOf(const std::vector<Tensor> &x, bool ta, bool tb) {
   std::vector<int64_t> left = batchOf(x[0]), right = batchOf(x[1]), batch(std::max(left.size(), right.size()), 1);
   for (size_t back = 1; back <= batch.size(); ++back) {
     int64_t l = back <= left.size() ? left[left.size() - back] : 1;
     int64_t r = back <= right.size() ? right[right.size() - back] : 1;
     batch[batch.size() - back] = l == 1 ? r : l;
   }
-  if (product.getSumBatch().value_or(false))
-    return {batchSum(x[0], x[1])};
   int64_t m = x[0].shape[x[0].rank() - (ta ? 1 : 2)], k = x[0].shape[x[0].rank() - (ta ? 2 : 1)];
   int64_t n = x[1].shape[x[1].rank() - (tb ? 2 : 1)];
   std::vector<int64_t> shape = batch;
@@ -52,7 +48,21 @@ static std::vector<Tensor> matMul(mlir::Operation *op, const std::vector<Tensor>
       sum += element(x[0], at, row, i, ta) * element(x[1], at, i, column, tb);
     result.at(index) = sum;
   });
-  return {result};
+  return result;
+}
+
+static std::vector<Tensor> matMul(mlir::Operation *op, const std::vector<Tensor> &x) {
+  auto product = llvm::cast<MatMulOp>(op);
+  if (product.getSumBatch().value_or(false))
+    return {batchSum(x[0], x[1])};
+  return {productOf(x, product.getTransposeA(), product.getTransposeB())};
+}
+
+static Tensor dense(const std::vector<Tensor> &x) {
+  Tensor result = productOf(x, false, true);
+  if (x.size() > 2)
+    forEachIndex(result.shape, [&](const auto &index) { result.at(index) += x[2].at({index.back()}); });
+  return result;
 }
 
 static std::vector<Tensor> biasAdd(mlir::Operation *op, const std::vector<Tensor> &x) {
@@ -66,6 +76,18 @@ static std::vector<Tensor> biasAdd(mlir::Operation *op, const std::vector<Tensor
 void addProducts(Table &table) {
   table["MatMul"] = matMul;
   table["BiasAdd"] = biasAdd;
+  table["BatchMatMul"] = [](mlir::Operation *op, const std::vector<Tensor> &x) -> std::vector<Tensor> {
+    auto product = llvm::cast<BatchMatMulOp>(op);
+    return {productOf(x, product.getTransposeA(), product.getTransposeB())};
+  };
+  table["Dense"] = [](mlir::Operation *, const std::vector<Tensor> &x) -> std::vector<Tensor> { return {dense(x)}; };
+  table["AddN"] = [](mlir::Operation *, const std::vector<Tensor> &x) -> std::vector<Tensor> {
+    Tensor sum = x[0];
+    for (size_t term = 1; term < x.size(); ++term)
+      for (size_t i = 0; i < sum.values.size(); ++i)
+        sum.values[i] += x[term].values[i];
+    return {sum};
+  };
 }
 
 } // namespace msc::reference

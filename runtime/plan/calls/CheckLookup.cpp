@@ -7,7 +7,7 @@ namespace msc {
 
 LookupTensors lookupTensors(const CallSpec &spec) {
   const auto &in = spec.operands, &out = spec.results;
-  if (spec.kernel == "UnsortedSegmentSum")
+  if (spec.kernel.starts_with("UnsortedSegment"))
     return {&out[0], &in[1], &in[0], 0};
   if (spec.kernel == "GatherGrad")
     return {&out[0], &in[0], &in[1], spec.attributes.integer("axis", 0)};
@@ -108,7 +108,7 @@ Status checkAlongside(const CallSpec &spec, bool sums) {
 void addLookup(Table &table) {
   for (const char *name : {"Gather", "EmbeddingLookup"})
     table[name] = {2, 1, [](const CallSpec &spec) { return checkLookup(spec, false); }};
-  for (const char *name : {"GatherGrad", "UnsortedSegmentSum"})
+  for (const char *name : {"GatherGrad", "UnsortedSegmentSum", "UnsortedSegmentMax", "UnsortedSegmentMin"})
     table[name] = {2, 1, [](const CallSpec &spec) { return checkLookup(spec, true); }};
   table["GatherD"] = {2, 1, [](const CallSpec &spec) { return checkAlongside(spec, false); }};
   table["GatherDGrad"] = {2, 1, [](const CallSpec &spec) { return checkAlongside(spec, true); }};

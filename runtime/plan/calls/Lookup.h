@@ -20,7 +20,7 @@ struct LookupTensors {
   int64_t axis = 0; ///< may be negative
 };
 
-/// Of the kernels Gather, EmbeddingLookup, GatherGrad, UnsortedSegmentSum.
+/// Of the kernels Gather, EmbeddingLookup, GatherGrad, UnsortedSegmentSum and its extrema.
 LookupTensors lookupTensors(const CallSpec &spec);
 
 /// Of a call that was checked.

@@ -404,13 +404,55 @@ static void addLookups(std::vector<OperatorCase> &cases) {
   add("GatherD", {"3x5xf64", "3x4xi32"}, "{dim = 1}", "3x4xf64", "(a c, a b) -> (a b), reduce c", Domain::Index);
   add("GatherD", {"4x2xf64", "6x2xi64"}, "{dim = 0}", "6x2xf64", "(c b, a b) -> (a b), reduce c");
   add("GatherDGrad", {"3x4xi32", "3x4xf64"}, "{dim = 1, size = 3}", "3x3xf64", "(a b, a b) -> (a c), reduce b", Domain::Index);
-  add("CumSum", {"3x4xf64"}, "{axis = 1}", "3x4xf64", "(a b) -> (a b), whole b");
-  add("CumSum", {"3x4x2xf64"}, "{axis = -2, exclusive = true}", "3x4x2xf64", "(a b c) -> (a b c), whole b");
-  add("CumSum", {"5x2xi32"}, "{axis = 0, reverse = true}", "5x2xi32", "(a b) -> (a b), whole a");
-  add("CumSum", {"5xf64"}, "{axis = 0, reverse = true, exclusive = true}", "5xf64", "(a) -> (a), whole a");
-  add("TopK", {"3x5xf64"}, "{k = 2}", "3x2xf64", "(a b) -> (a c, a c), whole b, whole c");
-  add("TopK", {"7xf64"}, "{k = 7, sorted = false}", "7xf64", "(a) -> (b, b), whole a, whole b");
-  add("TopK", {"3x9xi32"}, "{k = 4}", "3x4xi32", "(a b) -> (a c, a c), whole b, whole c");
+  add("CumSum", {"3x4xf64"}, "{axis = 1}", "3x4xf64", "(a b) -> (a b)");
+  add("CumSum", {"3x4x2xf64"}, "{axis = -2, exclusive = true}", "3x4x2xf64", "(a b c) -> (a b c)");
+  add("CumSum", {"5x2xi32"}, "{axis = 0, reverse = true}", "5x2xi32", "(a b) -> (a b)");
+  add("CumSum", {"5xf64"}, "{axis = 0, reverse = true, exclusive = true}", "5xf64", "(a) -> (a)");
+  add("CumSumPieces", {"3x5xf64"}, "{axis = 1, pieces = 2}", "3x5xf64", "(a b) -> (a b)");
+  add("CumSumPieces", {"3x5xf64"}, "{axis = 1, pieces = 1, reverse = true}", "3x5xf64", "(a b) -> (a b), whole b");
+  add("TopK", {"3x5xf64"}, "{k = 2}", "3x2xf64", "(a b) -> (a c, a c), whole c");
+  add("TopK", {"7xf64"}, "{k = 7, sorted = false}", "7xf64", "(a) -> (b, b), whole b");
+  add("TopK", {"3x9xi32"}, "{k = 4}", "3x4xi32", "(a b) -> (a c, a c), whole c");
+  add("TopKPieces", {"3x7xf64"}, "{k = 2, pieces = 4}", "3x8xf64", "(a b) -> (a b, a b), exchange b");
+  add("TopKPieces", {"3x9xi32"}, "{k = 4, pieces = 1}", "3x4xi32", "(a b) -> (a c, a c), whole b, whole c");
+  add("TopKMerge", {"3x6xf64", "3x6xi32"}, "{k = 4, sorted = false}", "3x4xf64", "(a b, a b) -> (a c, a c), whole b, whole c");
+}
+
+static void addIndexed(std::vector<OperatorCase> &cases) {
+  auto add = [&](const char *op, std::vector<const char *> operands, const char *attributes, const char *result,
+                 const char *rule, Domain domain = Domain::Any) { cases.push_back({op, op, operands, attributes, result, rule, domain}); };
+  add("Gather", {"3x5x2xf64", "3x4xi32"}, "{axis = 1, batch_dims = 1}", "3x4x2xf64", "(a b c, a d) -> (a d c)", Domain::Index);
+  add("Gather", {"2x3x5xf64", "2x4x2xi64"}, "{axis = -1, batch_dims = 1}", "2x3x4x2xf64", "(a b c, a d e) -> (a b d e)", Domain::Index);
+  add("GatherNd", {"3x4x2xf64", "5x2xi32"}, "", "5x2xf64", "(a b c, d e) -> (d c), whole e", Domain::Index);
+  add("GatherNd", {"5x3xf64", "2x3x1xi64"}, "", "2x3x3xf64", "(a b, c d e) -> (c d b), whole e", Domain::Index);
+  add("GatherNd", {"3x4xf64", "2xi32"}, "", "f64", "(a b, c) -> (()), whole c", Domain::Index);
+  for (const char *op : {"TensorScatterAdd", "TensorScatterUpdate"}) {
+    add(op, {"3x4x2xf64", "5x2xi32", "5x2xf64"}, "", "3x4x2xf64", "(a b c, d e, d c) -> (a b c), whole e");
+    add(op, {"5x3xf64", "2x3x1xi64", "2x3x3xf64"}, "", "5x3xf64", "(a b, c d e, c d b) -> (a b), whole e");
+    add(op, {"6xi32", "4x1xi32", "4xi32"}, "", "6xi32", "(a, b c, b) -> (a), whole c");
+    add(op, {"3x4xf64", "2xi32", "f64"}, "", "3x4xf64", "(a b, c, ()) -> (a b), whole c", Domain::Index);
+  }
+  for (auto [op, word] : {std::pair("UnsortedSegmentMax", "max"), std::pair("UnsortedSegmentMin", "min")}) {
+    static std::vector<std::unique_ptr<std::string>> rules; // kept for the program's lifetime
+    auto rule = [&](std::string text, int count) {
+      for (int i = 0; i < count; ++i)
+        text += std::string(", ") + word + " " + static_cast<char>('a' + i);
+      rules.push_back(std::make_unique<std::string>(text));
+      return rules.back()->c_str();
+    };
+    add(op, {"9x4xf64", "9xi32"}, "{num_segments = 2}", "2x4xf64", rule("(a c, a) -> (b c)", 1), Domain::Index);
+    add(op, {"3x2x2xi64", "3x2xi64"}, "{num_segments = 2}", "2x2xi64", rule("(a b d, a b) -> (c d)", 2));
+  }
+  add("BatchMatMul", {"2x3x4xf64", "2x5x4xf64"}, "{transpose_b = true}", "2x3x5xf64", "(b m k, b n k) -> (b m n), reduce k");
+  add("BatchMatMul", {"2x4x3xf64", "2x4x5xf64"}, "{transpose_a = true}", "2x3x5xf64", "(b k m, b k n) -> (b m n), reduce k");
+  add("Dense", {"3x4xf64", "5x4xf64", "5xf64"}, "", "3x5xf64", "(m k, n k, n) -> (m n), reduce k");
+  add("Dense", {"2x3x4xf64", "5x4xf64"}, "", "2x3x5xf64", "(b m k, n k) -> (b m n), reduce k");
+  add("AddN", {"3x4xf64", "3x4xf64", "3x4xf64"}, "", "3x4xf64", "(a b, a b, a b) -> (a b)");
+  add("AddN", {"5xi32"}, "", "5xi32", "(a) -> (a)");
+  cases.push_back({"LinSpace", "LinSpace", {}, "{start = -1.0, stop = 2.0, num = 4}", "4xf32", "() -> (a), whole a"});
+  cases.push_back({"LinSpace", "LinSpace", {}, "{start = 0.5, stop = 2.0, num = 1}", "1xf32", "() -> (a), whole a"});
+  cases.push_back({"Fill", "Fill", {}, "{type = f64, shape = array<i64: 2, 3>, value = 0.5}", "2x3xf64", "() -> (a b), whole a, whole b"});
+  cases.push_back({"Fill", "Fill", {}, "{type = i1, shape = array<i64>, value = 1.0}", "i1", "() -> (())"});
 }
 
 static void addAttention(std::vector<OperatorCase> &cases) {
@@ -463,7 +505,7 @@ static void addGated(std::vector<OperatorCase> &cases) {
       "(a b c d, b, b) -> (a b c d, a e, a e), whole e");
   add("GroupNorm", {"2x6x5xf64", "6xf64", "6xf64"}, "{num_groups = 1, eps = 0.001}", "2x6x5xf64",
       "(a b c, b, b) -> (a b c, a d, a d), whole d");
-  add("GroupNorm", {"3x6xf64", "6xf64", "6xf64"}, "{num_groups = 3}", "3x6xf64", "(a b, b, b) -> (a b, a c, a c), whole c");
+  add("GroupNorm", {"3x6xf64", "6xf64", "6xf64"}, "{num_groups = 3, eps = 0.5}", "3x6xf64", "(a b, b, b) -> (a b, a c, a c), whole c");
 }
 
 static void addTraining(std::vector<OperatorCase> &cases) {
@@ -590,6 +632,7 @@ const std::vector<OperatorCase> &operatorCases() {
     addBatchNorm(cases);
     addLosses(cases);
     addLookups(cases);
+    addIndexed(cases);
     addAttention(cases);
     addGated(cases);
     addTraining(cases);
@@ -615,6 +658,11 @@ const std::map<std::string, std::string> &withoutGradient() {
       {"AdaptiveAvgPool2DGrad", "backward helper: second derivatives are not built"},
       {"Range", "constant"},
       {"Rank", "constant"},
+      {"LinSpace", "constant"},
+      {"Fill", "constant"},
+      {"CumSumPieces", "made by the partition: CumSum has the gradient"},
+      {"TopKPieces", "made by the partition: TopK has the gradient"},
+      {"TopKMerge", "made by the partition: TopK has the gradient"},
       {"RandomBits", "its operands are whole numbers"},
       {"GatherGrad", "backward helper: second derivatives are not built"},
       {"GatherDGrad", "backward helper: second derivatives are not built"},

@@ -110,8 +110,9 @@ TEST(Lookups, AlongADimension) {
 
 TEST(Lookups, RunningSumsAndTheLargest) {
   std::vector<int32_t> x{1, 2, 3, 4, 5, 6}, y;
-  CallSpec sums{"CumSum", {tensor(x, {2, 3})}, {tensor(y, {2, 3})}};
+  CallSpec sums{"CumSumPieces", {tensor(x, {2, 3})}, {tensor(y, {2, 3})}};
   sums.attributes.set("axis", {1});
+  sums.attributes.set("pieces", {1});
   ASSERT_TRUE(runCall(sums));
   EXPECT_EQ(y, (std::vector<int32_t>{1, 3, 6, 4, 9, 15}));
   sums.attributes.set("axis", {0});
@@ -119,16 +120,45 @@ TEST(Lookups, RunningSumsAndTheLargest) {
   sums.attributes.set("reverse", {1});
   ASSERT_TRUE(runCall(sums));
   EXPECT_EQ(y, (std::vector<int32_t>{4, 5, 6, 0, 0, 0}));
+  sums.attributes.set("axis", {1});
+  sums.attributes.set("pieces", {2}); // of 1 and 2 elements
+  ASSERT_TRUE(runCall(sums));
+  EXPECT_EQ(y, (std::vector<int32_t>{0, 3, 0, 0, 6, 0}));
   std::vector<float> z{1, 3, 3, NAN, -1, 2, 2, 2, 2, 2}, values;
   std::vector<int32_t> places;
-  CallSpec largest{"TopK", {tensor(z, {2, 5})}, {tensor(values, {2, 3}), tensor(places, {2, 3})}};
+  CallSpec largest{"TopKPieces", {tensor(z, {2, 5})}, {tensor(values, {2, 3}), tensor(places, {2, 3})}};
   largest.attributes.set("k", {3});
+  largest.attributes.set("pieces", {1});
   ASSERT_TRUE(runCall(largest));
   EXPECT_EQ(places, (std::vector<int32_t>{3, 1, 2, 0, 1, 2}));
   EXPECT_TRUE(std::isnan(values[0]) && values[1] == 3);
-  largest.attributes.set("sorted", {0});
-  ASSERT_TRUE(runCall(largest));
-  EXPECT_EQ(places, (std::vector<int32_t>{1, 2, 3, 0, 1, 2}));
+  // Two ranks have pieces of 2 and 3 elements; the first fills up.
+  std::vector<float> candidates(12), own;
+  std::vector<int32_t> stands(12), found;
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    Range piece = pieceOf(5, rank, 2);
+    std::vector<float> held;
+    for (int64_t row = 0; row < 2; ++row)
+      held.insert(held.end(), z.begin() + row * 5 + piece.begin, z.begin() + row * 5 + piece.end);
+    Box part{{0, 2}, {rank * 3, rank * 3 + 3}};
+    CallSpec ofPiece{"TopKPieces", {tensor(held, {2, 5}, {{0, 2}, piece})}, {tensor(own, {2, 6}, part), tensor(found, {2, 6}, part)}};
+    ofPiece.attributes.set("k", {3});
+    ofPiece.attributes.set("pieces", {2});
+    ASSERT_TRUE(runCall(ofPiece));
+    for (int64_t i = 0; i < 6; ++i) {
+      candidates[i / 3 * 6 + rank * 3 + i % 3] = own[i];
+      stands[i / 3 * 6 + rank * 3 + i % 3] = found[i];
+    }
+  }
+  EXPECT_EQ(stands, (std::vector<int32_t>{1, 0, 5, 3, 2, 4, 0, 1, 5, 2, 3, 4}));
+  std::vector<int32_t> merged;
+  CallSpec merge{"TopKMerge", {tensor(candidates, {2, 6}), tensor(stands, {2, 6})}, {tensor(values, {2, 3}), tensor(merged, {2, 3})}};
+  merge.attributes.set("k", {3});
+  ASSERT_TRUE(runCall(merge));
+  EXPECT_EQ(merged, places);
+  merge.attributes.set("sorted", {0});
+  ASSERT_TRUE(runCall(merge));
+  EXPECT_EQ(merged, (std::vector<int32_t>{1, 2, 3, 0, 1, 2}));
 }
 
 } // namespace

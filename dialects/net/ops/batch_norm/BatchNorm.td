@@ -21,7 +21,11 @@ def Net_BatchNormOp : Net_Operator<"BatchNorm", ["input_x", "scale", "bias", "me
     - (C3) with `is_training` a channel has elements.
     - (C4) `epsilon` is not negative, `momentum` lies in [0, 1].
     - (C5) `data_format` is NCHW.
-    - (C6) `group_size` is left out: statistics over a part of the devices are not in this version.
+    - (C6) `group_size` is at least 1 and divides the number of devices, whose groups each have a sample.
+
+    With `group_size` mean and variance are those of a part of the batch: of `devices / group_size` parts of neighbouring
+    samples, as if so many devices each had a share of the batch, under any strategy. The new running values are then the
+    means over these parts. On one device, and without training, it has no effect.
   }];
   let arguments = (ins Net_Tensor:$input_x, Net_Tensor:$scale, Net_Tensor:$bias, Net_Tensor:$mean, Net_Tensor:$variance,
                        OptionalAttr<BoolAttr>:$is_training, DefaultValuedAttr<F64Attr, "1e-5">:$epsilon,
@@ -35,6 +39,6 @@ def Net_BatchNormOp : Net_Operator<"BatchNorm", ["input_x", "scale", "bias", "me
     {.name = "epsilon", .kind = Float, .summary = "added to the variance"},
     {.name = "momentum", .kind = Float, .summary = "how much of the batch goes into the running values"},
     {.name = "data_format", .kind = String, .words = kImageFormats, .summary = "order of the dimensions"},
-    {.name = "group_size", .kind = Int, .summary = "devices that share statistics; only all"}
+    {.name = "group_size", .kind = Int, .summary = "devices that share statistics; all unless given"}
   }];
 }

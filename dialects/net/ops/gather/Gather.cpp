@@ -1,4 +1,5 @@
 #include "dialects/net/NetOps.h"
+#include "dialects/net/ops/support/Gradients.h"
 #include "dialects/net/ops/support/Rules.h"
 
 using namespace mlir;
@@ -36,7 +37,13 @@ LogicalResult GatherOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<T
   FailureOr<SmallVector<int64_t>> dims = resolveAxes(at, 0, op.getAxis()); // C2
   if (failed(dims))
     return failure();
-  results.push_back(tensorOf(replaced(at.shape(0), dims->front(), at.shape(1)), at.element(0)));
+  int64_t axis = dims->front(), batch = op.getBatchDims();
+  bool fits = batch >= 0 && batch <= axis && batch <= at.rank(1) && at.shape(0).take_front(batch) == at.shape(1).take_front(batch);
+  if (!fits) // C3
+    return at.error("'Gather' along dimension " + Twine(axis) + " of " + at.text(0) + " by " + at.text(1) +
+                        " does not have batch_dims: " + Twine(batch),
+                    {1}, "so many dimensions stand in front of both, with equal sizes");
+  results.push_back(tensorOf(replaced(at.shape(0), axis, at.shape(1).drop_front(batch)), at.element(0)));
   return success();
 }
 
@@ -77,7 +84,7 @@ LogicalResult UnsortedSegmentSumOp::infer(const Inference &at, Adaptor op, Small
     return failure();
   int64_t rank = at.rank(1);
   if (rank == 0 || rank > at.rank(0) || at.shape(0).take_front(rank) != at.shape(1)) // C2
-    return at.error("'UnsortedSegmentSum' of " + at.text(0) + " takes one number per row, but " + at.text(1) + " is given", {1});
+    return at.error("'" + at.opName + "' of " + at.text(0) + " takes one number per row, but " + at.text(1) + " is given", {1});
   SmallVector<int64_t> shape{static_cast<int64_t>(op.getNumSegments())};
   llvm::append_range(shape, at.shape(0).drop_front(rank));
   results.push_back(tensorOf(shape, at.element(0)));
@@ -135,6 +142,8 @@ LogicalResult GatherDGradOp::infer(const Inference &at, Adaptor op, SmallVectorI
 
 LogicalResult GatherOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &wanted,
                                       MutableArrayRef<Value> gradients) {
+  if (getBatchDims() != 0)
+    return expansionGradient(builder, *this, dy, wanted, gradients);
   RankedTensorType table = typeOf(getInputParams());
   int64_t axis = normalised(getAxis(), table.getRank());
   if (wanted[0])
@@ -223,7 +232,23 @@ static ShardingRule lookupRule(Operation *op, int64_t axis) {
   return factors.rule;
 }
 
+/// Table and indices share their first dimensions; what ranks find is completed on the way.
+static ShardingRule batchedRule(GatherOp op, int64_t axis, int64_t batch) {
+  std::vector<int64_t> table = shapeOf(op.getInputParams()), indices = shapeOf(op.getInputIndices());
+  ShardingRule rule = ruleWithFactors(table);
+  std::vector<DimFactors> own = identityDims(table.size()), numbers(own.begin(), own.begin() + batch), rows = own;
+  for (size_t dim = batch; dim < indices.size(); ++dim)
+    numbers.push_back({rule.add({.name = factorName(rule.factors.size()), .size = indices[dim]})});
+  rows.erase(rows.begin() + axis);
+  rows.insert(rows.begin() + axis, numbers.begin() + batch, numbers.end());
+  rule.operands = {own, numbers};
+  rule.results = {rows};
+  return rule;
+}
+
 ShardingRule GatherOp::shardingRule() {
+  if (int64_t batch = getBatchDims(); batch != 0)
+    return batchedRule(*this, normalised(getAxis(), typeOf(getInputParams()).getRank()), batch);
   return lookupRule(*this, normalised(getAxis(), typeOf(getInputParams()).getRank()));
 }
 ShardingRule EmbeddingLookupOp::shardingRule() {
@@ -331,7 +356,25 @@ OperatorCost GatherDGradOp::cost(ArrayRef<std::vector<int64_t>> operands, ArrayR
 //===-- lowering ----------------------------------------------------------===//
 
 LoweringKind GatherOp::loweringKind() {
-  return LoweringKind::Library;
+  return getBatchDims() == 0 ? LoweringKind::Library : LoweringKind::Expanded;
+}
+
+/// Element by element: the indices are repeated along the dimensions that they do not have. Only with `batch_dims`.
+SmallVector<Value> GatherOp::expand(OpBuilder &builder, ValueRange operands) {
+  Location loc = getLoc();
+  ArrayRef<int64_t> table = typeOf(operands[0]).getShape(), result = typeOf(getOutput()).getShape();
+  int64_t axis = normalised(getAxis(), table.size()), batch = getBatchDims(), size = table[axis];
+  Value indices = operands[1];
+  int64_t count = ShapedType::getNumElements(typeOf(indices).getShape().drop_front(batch));
+  SmallVector<int64_t> narrow(table.size(), 1), wide(table);
+  std::copy(table.begin(), table.begin() + batch, narrow.begin());
+  narrow[axis] = wide[axis] = count;
+  auto number = [&](int64_t value) { return scalarLike(builder, loc, static_cast<double>(value), indices); };
+  Value isBelow = builder.create<LessOp>(loc, indices, number(0)); // GatherD counts those from the end
+  Value counted = builder.create<SelectOp>(loc, isBelow, number(size), indices);
+  Value repeated = builder.create<BroadcastToOp>(loc, reshaped(builder, loc, counted, narrow), wide);
+  Value found = builder.create<GatherDOp>(loc, operands[0], repeated, axis);
+  return {reshaped(builder, loc, found, result)};
 }
 LoweringKind EmbeddingLookupOp::loweringKind() {
   return LoweringKind::Library;

@@ -10,22 +10,27 @@ defvar Net_LookupRule = [{
 }];
 
 def Net_GatherOp : Net_Operator<"Gather", ["input_params", "input_indices"], ["output"],
-    [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Library]> {
+    [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Expanded]> {
   let summary = "slices of a tensor along a dimension, by their numbers";
   let description = !strconcat([{
     `output[i, j, k] = input_params[i, input_indices[j], k]`: i stands for the dimensions in front of `axis`, j for all
     dimensions of the indices, k for the dimensions behind `axis`. An index outside [0, size) ends the run with an error.
+    With `batch_dims: b` the first b dimensions of both operands are the same and stand once in the result, in front of the
+    others: `output[b, i, j, k] = input_params[b, i, input_indices[b, j], k]`.
 
     Constraints:
     - (C1) `input_indices` holds i32 or i64.
     - (C2) `axis` lies in [-rank, rank).
+    - (C3) `batch_dims` lies in [0, axis], and both operands have these dimensions with equal sizes.
 }], Net_LookupRule);
-  let arguments = (ins Net_Tensor:$input_params, Net_Tensor:$input_indices, I64Attr:$axis);
+  let arguments = (ins Net_Tensor:$input_params, Net_Tensor:$input_indices, I64Attr:$axis,
+                       DefaultValuedAttr<I64Attr, "0">:$batch_dims);
   let results = (outs Net_Tensor:$output);
   let exampleInputs = "%input_params: f32[16, 32], %input_indices: i32[4]";
   let exampleAttributes = "axis: 0";
   let specs = [{
-    {.name = "axis", .kind = Int, .required = true, .positional = true, .summary = "the dimension of the table that the indices number"}
+    {.name = "axis", .kind = Int, .required = true, .positional = true, .summary = "the dimension of the table that the indices number"},
+    {.name = "batch_dims", .kind = Int, .positional = true, .summary = "dimensions that table and indices share"}
   }];
 }
 
@@ -93,6 +98,25 @@ def Net_UnsortedSegmentSumOp : Net_Operator<"UnsortedSegmentSum", ["input_x", "s
     {.name = "num_segments", .kind = Int, .required = true, .positional = true, .summary = "rows of the result"}
   }];
 }
+
+class Net_SegmentExtremum<string mnemonic, string what, string lowest>
+    : Net_Operator<mnemonic, ["input_x", "segment_ids"], ["output"], [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Library]> {
+  let summary = "the " # what # " of the rows that have the same number, element by element";
+  let description = "`output[s, k]` is the " # what # " of `input_x[j, k]` over all j with `segment_ids[j] == s`; j stands "
+                    # "for all dimensions of `segment_ids`. Rows whose number is not in [0, num_segments) are left out; where "
+                    # "there is none, the output is " # lowest # ". Equal ones share the gradient.\n\n"
+                    # "Constraints: those of UnsortedSegmentSum.\n\nRule: as UnsortedSegmentSum; what a cut leaves are "
+                    # "partial " # what # " values.";
+  let arguments = (ins Net_Tensor:$input_x, Net_Tensor:$segment_ids, I64Attr:$num_segments);
+  let results = (outs Net_Tensor:$output);
+  let exampleInputs = "%input_x: f32[16, 32], %segment_ids: i32[16]";
+  let exampleAttributes = "num_segments: 4";
+  let specs = [{
+    {.name = "num_segments", .kind = Int, .required = true, .positional = true, .summary = "rows of the result"}
+  }];
+}
+def Net_UnsortedSegmentMaxOp : Net_SegmentExtremum<"UnsortedSegmentMax", "largest", "-inf, or the lowest whole number">;
+def Net_UnsortedSegmentMinOp : Net_SegmentExtremum<"UnsortedSegmentMin", "smallest", "inf, or the highest whole number">;
 
 // Expanded: x plus the sums of the updates.
 def Net_ScatterAddOp : Net_Operator<"ScatterAdd", ["input_x", "indices", "updates"], ["output"],

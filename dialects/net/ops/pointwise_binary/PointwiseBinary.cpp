@@ -1,5 +1,6 @@
 #include "dialects/net/NetOps.h"
 #include "dialects/net/ops/support/Linalg.h"
+#include "dialects/net/ops/support/Rules.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -206,4 +207,39 @@ Value LogicalOrOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
 }
 Value LogicalXorOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
   return b.create<arith::XOrIOp>(x[0], x[1]);
+}
+
+//===-- any number of operands --------------------------------------------===//
+
+LogicalResult AddNOp::infer(const Inference &at, Adaptor, SmallVectorImpl<Type> &results) {
+  if (failed(at.checkSameElement(ElementSet::Number))) // C1
+    return failure();
+  for (unsigned operand = 1; operand < at.operands.size(); ++operand)
+    if (failed(at.checkSameShape(0, operand))) // C2
+      return failure();
+  results.push_back(tensorOf(at.shape(0), at.element(0)));
+  return success();
+}
+
+LogicalResult AddNOp::buildGradient(OpBuilder &, ValueRange dy, const llvm::SmallBitVector &wanted,
+                                    MutableArrayRef<Value> gradients) {
+  for (unsigned i : wanted.set_bits())
+    gradients[i] = dy[0];
+  return success();
+}
+
+ShardingRule AddNOp::shardingRule() {
+  return pointwiseRule(*this);
+}
+
+LogicalResult AddNOp::lowerToLinalg(OpBuilder &builder, ValueRange operands, TypeRange resultTypes,
+                                    SmallVectorImpl<Value> &results) {
+  auto body = [](ImplicitLocOpBuilder &b, ValueRange x) -> SmallVector<Value> {
+    Value sum = x.front();
+    for (Value term : x.drop_front())
+      sum = add(b, sum, term);
+    return {sum};
+  };
+  llvm::append_range(results, buildPointwise(builder, getLoc(), operands, resultTypes, body));
+  return success();
 }

@@ -45,3 +45,14 @@ def Net_LogicalAndOp : Net_Comparison<"LogicalAnd", "x and y">;
 def Net_LogicalOrOp : Net_Comparison<"LogicalOr", "x or y">;
 def Net_LogicalXorOp : Net_Comparison<"LogicalXor", "x or y, but not both">;
 }
+
+def Net_AddNOp : Net_Operator<"AddN", ["x"], ["output"], [Net_Differentiable, Net_Rule, Net_DefaultCost, Net_Generic]> {
+  let summary = "sum of tensors of one shape";
+  let description = [{
+    `output = x0 + x1 + ...`, element by element, from left to right.
+
+    Constraints: (C1) all operands hold numbers of one type; (C2) they have one shape.
+  }];
+  let arguments = (ins Variadic<Net_Tensor>:$x);
+  let results = (outs Net_Tensor:$output);
+}

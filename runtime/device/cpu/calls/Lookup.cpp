@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <fmt/format.h>
+#include <limits>
 
 namespace msc::device::calls {
 namespace {
@@ -121,7 +122,31 @@ template <typename Element> void addRow(Element *sum, const Element *row, int64_
     sum[i] = sumOf(sum[i], row[i]);
 }
 
-/// sums[o, r, :] = the sum of rows[o, n, :] over all n with indices[n] - offset == r.
+/// The larger, or the smaller, of both; NaN if one is.
+template <bool Largest, typename Element> void takeRow(Element *sofar, const Element *row, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    auto a = static_cast<Number<Element>>(sofar[i]), b = static_cast<Number<Element>>(row[i]);
+    if (b != b || (Largest ? b > a : b < a))
+      sofar[i] = row[i];
+  }
+}
+
+/// How the rows of one number become one row: what it is without any, and how one more is taken in.
+template <typename Element> struct RowFold {
+  Element start{};
+  void (*take)(Element *, const Element *, int64_t) = addRow<Element>;
+
+  explicit RowFold(const std::string &kernel) {
+    using Limits = std::numeric_limits<Number<Element>>;
+    constexpr bool isFloat = std::is_floating_point_v<Number<Element>>;
+    if (kernel == "UnsortedSegmentMax")
+      start = static_cast<Element>(isFloat ? -Limits::infinity() : Limits::min()), take = takeRow<true, Element>;
+    if (kernel == "UnsortedSegmentMin")
+      start = static_cast<Element>(isFloat ? Limits::infinity() : Limits::max()), take = takeRow<false, Element>;
+  }
+};
+
+/// sums[o, r, :] = the sum (or an extremum) of rows[o, n, :] over all n with indices[n] - offset == r.
 Prepared prepareSums(const CallSpec &spec, WorkerPool &pool) {
   Lookup lookup = lookupOf(spec);
   LookupTensors tensors = lookupTensors(spec);
@@ -130,9 +155,10 @@ Prepared prepareSums(const CallSpec &spec, WorkerPool &pool) {
   return withNumber(spec.results[0].type, [&]<typename Element>(Element) -> Prepared {
     auto *source = reinterpret_cast<const Element *>(tensors.rows->data);
     auto *sums = reinterpret_cast<Element *>(tensors.table->data);
+    RowFold<Element> fold(spec.kernel);
     auto body = [=](int64_t task, std::byte *, std::byte *) {
       Range range = pieceOf(total, task, tasks);
-      std::fill_n(sums + range.begin * lookup.inner, range.size() * lookup.inner, Element());
+      std::fill_n(sums + range.begin * lookup.inner, range.size() * lookup.inner, fold.start);
       for (int64_t o = range.begin / rows; o * rows < range.end; ++o) {
         int64_t first = std::max(range.begin - o * rows, int64_t{0}), last = std::min(range.end - o * rows, rows);
         for (int64_t n = 0; n < lookup.count; ++n) {
@@ -141,7 +167,7 @@ Prepared prepareSums(const CallSpec &spec, WorkerPool &pool) {
             continue;
           row -= lookup.rows.begin;
           if (row >= first && row < last)
-            addRow(sums + (o * rows + row) * lookup.inner, source + (o * lookup.count + n) * lookup.inner, lookup.inner);
+            fold.take(sums + (o * rows + row) * lookup.inner, source + (o * lookup.count + n) * lookup.inner, lookup.inner);
         }
       }
     };
@@ -208,7 +234,8 @@ Prepared prepareGatherDSums(const CallSpec &spec, WorkerPool &pool) {
 
 void addLookup(Table &table) {
   table["Gather"] = table["EmbeddingLookup"] = prepareLookup;
-  table["GatherGrad"] = table["UnsortedSegmentSum"] = prepareSums;
+  for (const char *name : {"GatherGrad", "UnsortedSegmentSum", "UnsortedSegmentMax", "UnsortedSegmentMin"})
+    table[name] = prepareSums;
   table["GatherD"] = prepareGatherD;
   table["GatherDGrad"] = prepareGatherDSums;
 }

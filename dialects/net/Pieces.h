@@ -1,0 +1,34 @@
+// What operators know about devices: into how many pieces the partition cuts each factor of their rule when it puts others in
+// their place (outside of it nothing is cut), and how many devices there are.
+#pragma once
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Operation.h"
+
+namespace msc::net {
+
+inline constexpr llvm::StringLiteral piecesAttributeName = "net.pieces";
+
+inline void setPieces(mlir::Operation *op, llvm::ArrayRef<int64_t> pieces) {
+  op->setAttr(piecesAttributeName, mlir::Builder(op->getContext()).getDenseI64ArrayAttr(pieces));
+}
+
+/// Pieces of factor `factor` of the operator's rule, at least 1.
+inline int64_t piecesOfFactor(mlir::Operation *op, int64_t factor) {
+  auto pieces = op->getAttrOfType<mlir::DenseI64ArrayAttr>(piecesAttributeName);
+  return pieces ? pieces[factor] : 1;
+}
+
+/// The number of devices, an attribute of the network from when strategies are chosen.
+inline constexpr llvm::StringLiteral devicesAttributeName = "dist.devices";
+
+/// Devices that the network around an operator (or the network itself) is compiled for; 1 as long as none are chosen.
+inline int64_t devicesOf(mlir::Operation *op) {
+  for (; op; op = op->getParentOp())
+    if (auto devices = op->getAttrOfType<mlir::IntegerAttr>(devicesAttributeName))
+      return devices.getInt();
+  return 1;
+}
+
+} // namespace msc::net

@@ -1,0 +1,305 @@
+// Every operator under every legal strategy on 2, 3, 4, 6 and 8 devices, forward and backward, against one device. The sizes
+// of the table of operators are small and mostly odd, so most cuts are uneven.
+// Without MSC_LONG=1 it runs a sample: at least twelve strategies per operator, all of them where there are fewer.
+// `strategies_test --operator NAME` runs all strategies of one operator.
+#include "compiler/Compiler.h"
+#include "frontend/PrintValues.h"
+#include "passes/sharding/Convert.h"
+#include "test/dialects/net/OperatorCases.h"
+#include "test/e2e/Reading.h"
+#include "test/e2e/ThreadRun.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+#include <unistd.h>
+
+using namespace msc;
+using namespace msc::e2e;
+using msc::test::OperatorCase;
+
+namespace {
+
+constexpr size_t sampleOfOperator = 12;
+bool runsAll = false;
+std::string onlyOperator;
+
+//===-- networks ----------------------------------------------------------===//
+
+/// Why an operator of the table cannot stand in a network of its own; empty if it can.
+std::string whyLeftOut(const OperatorCase &theCase) {
+  auto reason = test::withoutGradient().find(theCase.op);
+  if (reason != test::withoutGradient().end() && reason->second.find("optimizer") != std::string::npos)
+    return "networks do not call it";
+  if (reason != test::withoutGradient().end() && reason->second.find("partition") != std::string::npos)
+    return "cut in one way alone";
+  if (theCase.operands.empty())
+    return "nothing to cut";
+  std::vector<std::string> types(theCase.operands.begin(), theCase.operands.end());
+  types.push_back(theCase.result);
+  for (const std::string &type : types) {
+    if (type.ends_with("f16"))
+      return "the test reads no narrow types";
+    if (("x" + type).find("x0x") != std::string::npos)
+      return "networks have no empty tensors";
+  }
+  return "";
+}
+
+/// A network of one operator, and what goes into it.
+class Subject {
+public:
+  explicit Subject(const OperatorCase &theCase) : theCase(theCase), network(context) {
+    op = test::buildCase(network, theCase);
+    std::mt19937_64 random(7);
+    for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+      given["x" + std::to_string(i)] = test::randomTensor(operand.getType(), theCase.domain, random);
+    for (mlir::Value result : op->getResults())
+      if (trains() && weighed < 0 && elementOf(result).isF64())
+        weighed = llvm::cast<mlir::OpResult>(result).getResultNumber();
+    given["dropout.step"] = reference::Tensor({}, 3);
+    if (weighed >= 0)
+      given["weights"] = test::randomTensor(op->getResult(weighed).getType(), test::Domain::Any, random);
+  }
+
+  /// With `strategy` as in_strategy, unless it is empty.
+  std::string text(const std::string &strategy) const {
+    std::string inputs, params, before, columns, sums;
+    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+      std::string name = "x" + std::to_string(i), type = typeText(operand.getType());
+      bool isBool = type.starts_with("bool");
+      if (weighed >= 0 && isFloat(operand)) {
+        params += "  param %" + name + ": " + type + " = Ones()\n";
+        sums += "  %s" + name + " = ReduceSum(%" + name + ")\n  %loss" + name + " = Add(%loss" + sumsSofar(i) + ", %s" + name + ")\n";
+        continue;
+      }
+      inputs += (inputs.empty() ? "%" : ", %") + name + ": " + (isBool ? "i32" + type.substr(4) : type);
+      columns += (columns.empty() ? "" : ", ") + name + (isFloat(operand) ? ": uniform" : ": integers(0, 2)");
+      if (isBool)
+        before += "  %b" + std::to_string(i) + " = Cast(%" + name + ", bool)\n";
+    }
+    if (weighed >= 0)
+      inputs += (inputs.empty() ? "%" : ", %") + ("weights: " + typeText(op->getResult(weighed).getType())),
+          columns += (columns.empty() ? "" : ", ") + std::string("weights: uniform");
+    std::string text = "network strategies(" + inputs + ") {\n" + params + before + "  " + results("%") + " = " + call() +
+                       (strategy.empty() ? "" : " {in_strategy: " + strategy + "}") + "\n";
+    std::string returned = results("");
+    if (weighed >= 0)
+      text += "  %product = Mul(%y" + std::to_string(weighed) + ", %weights)\n  %loss" + firstSum() +
+              " = ReduceSum(%product)\n" + sums;
+    text += "  return " + (weighed >= 0 ? "loss: %" + lastSum() + ", " : "") + returned + "\n}\n";
+    if (weighed >= 0)
+      text += "dataset {source: Random(seed: 1), columns: {" + columns + "}, steps: 1}\n"
+              "train {optimizer: SGD(learning_rate: 1.0), minimize: loss}\n";
+    return text + "context {parallel_mode: semi_auto_parallel, dataset_strategy: full_batch}\n";
+  }
+
+  const OperatorCase &theCase;
+  Tensors given;
+
+private:
+  bool trains() const {
+    return !test::withoutGradient().contains(theCase.op) && elementOf(op->getOperand(0)).isF64();
+  }
+  static mlir::Type elementOf(mlir::Value value) { return llvm::cast<mlir::RankedTensorType>(value.getType()).getElementType(); }
+  static bool isFloat(mlir::Value value) { return llvm::isa<mlir::FloatType>(elementOf(value)); }
+
+  static std::string typeText(mlir::Type type) {
+    auto tensor = llvm::cast<mlir::RankedTensorType>(type);
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    if (tensor.getElementType().isInteger(1))
+      os << "bool";
+    else
+      os << tensor.getElementType();
+    os << '[';
+    llvm::interleaveComma(tensor.getShape(), os);
+    os << ']';
+    return text;
+  }
+
+  /// The sums of the loss are called %loss after the operand that was added last; `first` after none.
+  std::string firstSum() const { return "0"; }
+  std::string sumsSofar(size_t operand) const {
+    for (size_t i = operand; i-- > 0;)
+      if (isFloat(op->getOperand(i)))
+        return "x" + std::to_string(i);
+    return firstSum();
+  }
+  std::string lastSum() const { return "loss" + sumsSofar(op->getNumOperands()); }
+
+  /// "%y0, %y1" or "y0: %y0, y1: %y1".
+  std::string results(const std::string &prefix) const {
+    std::string text;
+    for (unsigned i = 0; i < op->getNumResults(); ++i) {
+      std::string name = "y" + std::to_string(i);
+      text += (i ? ", " : "") + (prefix.empty() ? name + ": %" + name : prefix + name);
+    }
+    return text;
+  }
+
+  std::string call() const {
+    std::string text = std::string(theCase.op) + "(";
+    for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+      text += (i ? ", %" : "%") + std::string(elementOf(operand).isInteger(1) ? "b" : "x") + std::to_string(i);
+    for (const auto &[name, value] : frontend::userAttributes(op))
+      if (!frontend::isDefaultAttribute(op, name, value))
+        text += ", " + name + ": " + frontend::attributeText(value);
+    return text + ")";
+  }
+
+  test::NetContext context;
+  test::TestNetwork network;
+  mlir::Operation *op = nullptr;
+  int weighed = -1; ///< the result that the loss takes; -1: nothing is trained
+};
+
+//===-- runs --------------------------------------------------------------===//
+
+Result<StepResult> run(const Subject &subject, const std::string &strategy, int64_t devices) {
+  static std::atomic<int> count{0};
+  auto path = std::filesystem::temp_directory_path() /
+              ("msc-strategies-" + std::to_string(getpid()) + "-" + std::to_string(count++) + ".mir");
+  std::ofstream(path) << subject.text(strategy);
+  compiler::CompileOptions options;
+  options.input = path;
+  options.devices = devices;
+  Result<compiler::CompileOutcome> compiled = compiler::compile(options);
+  std::filesystem::remove(path);
+  if (!compiled)
+    return compiled.error();
+  return runStep(compiled->plan, subject.given);
+}
+
+bool agree(const reference::Tensor &found, const reference::Tensor &expected) {
+  double most = 1;
+  for (double value : expected.values)
+    most = std::isfinite(value) ? std::max(most, std::abs(value)) : most;
+  for (size_t i = 0; i < expected.values.size(); ++i) {
+    double a = found.values[i], b = expected.values[i];
+    bool same = a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= 1e-10 * most;
+    if (!same)
+      return false;
+  }
+  return found.shape == expected.shape;
+}
+
+/// Names of tensors that differ.
+std::string differences(const StepResult &found, const StepResult &expected) {
+  std::string names;
+  for (auto [own, wanted] : {std::pair(&found.outputs, &expected.outputs), std::pair(&found.parameters, &expected.parameters)})
+    for (const auto &[name, tensor] : *wanted)
+      if (auto at = own->find(name); at == own->end() || !agree(at->second, tensor))
+        names += " " + name;
+  return names;
+}
+
+/// One operator under one strategy.
+struct Trial {
+  std::shared_ptr<Subject> subject;
+  std::shared_ptr<StepResult> expected;
+  int64_t devices;
+  std::string strategy;
+
+  /// Empty if all is as on one device.
+  std::string failure() const {
+    Result<StepResult> found = run(*subject, strategy, devices);
+    std::string wrong = found ? differences(*found, *expected) : " " + found.error().message;
+    return wrong.empty() ? "" : std::string(subject->theCase.op) + " on " + std::to_string(devices) + " devices:" + wrong + "\n" +
+                                    subject->text(strategy);
+  }
+};
+
+/// The legal strategies of a subject that cut something.
+std::vector<std::string> strategiesOf(const Subject &subject, int64_t devices) {
+  std::vector<std::string> strategies;
+  Reading reading(subject.text(""), devices);
+  if (!reading.module)
+    return {"no network: " + reading.said};
+  for (mlir::Operation &op : reading.network().getBody().front()) {
+    if (op.getName().stripDialect() != subject.theCase.op || net::getValueName(op.getResult(0)) != "y0")
+      continue;
+    passes::OperatorFacts facts = passes::factsOf(&op);
+    for (const passes::Pieces &pieces : passes::candidates(facts, devices))
+      if (passes::devicesUsed(pieces) > 1)
+        strategies.push_back(net::strategyText(passes::inStrategy(facts.rule, pieces)));
+  }
+  return strategies;
+}
+
+/// By operator.
+std::map<std::string, std::vector<Trial>> allTrials(std::vector<std::string> &failures) {
+  std::map<std::string, std::vector<Trial>> trials;
+  for (const OperatorCase &theCase : test::operatorCases()) {
+    if (!whyLeftOut(theCase).empty() || (!onlyOperator.empty() && onlyOperator != theCase.op))
+      continue;
+    auto subject = std::make_shared<Subject>(theCase);
+    auto expected = std::make_shared<StepResult>();
+    for (int64_t devices : {2, 3, 4, 6, 8})
+      for (const std::string &strategy : strategiesOf(*subject, devices))
+        trials[theCase.op].push_back({subject, expected, devices, strategy});
+    Result<StepResult> alone = run(*subject, "", 1);
+    if (alone)
+      *expected = *alone;
+    else
+      failures.push_back(std::string(theCase.op) + " on one device: " + alone.error().message + "\n" + subject->text(""));
+  }
+  return trials;
+}
+
+/// All trials, or a sample of every operator.
+std::vector<Trial> chosenTrials(std::map<std::string, std::vector<Trial>> trials) {
+  std::vector<Trial> chosen;
+  std::mt19937 random(1);
+  for (auto &[op, list] : trials) {
+    std::shuffle(list.begin(), list.end(), random);
+    if (!runsAll && list.size() > sampleOfOperator)
+      list.resize(sampleOfOperator);
+    chosen.insert(chosen.end(), list.begin(), list.end());
+  }
+  return chosen;
+}
+
+TEST(Strategies, AllGiveTheNumbersOfOneDevice) {
+  std::vector<std::string> failures;
+  std::map<std::string, std::vector<Trial>> trials = allTrials(failures);
+  size_t operators = trials.size();
+  std::vector<Trial> chosen = chosenTrials(std::move(trials));
+  std::mutex mutex;
+  std::atomic<size_t> next{0};
+  std::vector<std::thread> workers;
+  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
+    workers.emplace_back([&] {
+      for (size_t at = next++; at < chosen.size(); at = next++)
+        if (std::string failure = chosen[at].failure(); !failure.empty()) {
+          std::lock_guard lock(mutex);
+          failures.push_back(failure);
+        }
+    });
+  for (std::thread &worker : workers)
+    worker.join();
+  std::cout << operators << " operators, " << chosen.size() << " strategies, failed: " << failures.size() << "\n";
+  for (const std::string &failure : failures)
+    ADD_FAILURE() << failure;
+  EXPECT_GE(operators, onlyOperator.empty() ? 120u : 1u);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  testing::InitGoogleTest(&argc, argv);
+  const char *isLong = std::getenv("MSC_LONG");
+  runsAll = isLong && *isLong && std::string(isLong) != "0";
+  for (int i = 1; i + 1 < argc; ++i)
+    if (std::string(argv[i]) == "--operator")
+      onlyOperator = argv[i + 1], runsAll = true;
+  return RUN_ALL_TESTS();
+}
