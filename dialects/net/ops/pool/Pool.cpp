@@ -1,7 +1,7 @@
 #include "dialects/net/NetOps.h"
 #include "dialects/net/ops/support/Images.h"
 #include "dialects/net/ops/support/Rules.h"
-#include "runtime/plan/calls/Pooling.h"
+#include "runtime/plan/calls/PoolingSide.h"
 
 using namespace mlir;
 using namespace msc;
