@@ -5,6 +5,7 @@
 #include "test/e2e/ReferenceStep.h"
 
 #include <map>
+#include <set>
 #include <string>
 
 namespace msc::e2e {
@@ -31,5 +32,12 @@ public:
 
 /// The operators that a network may hold, helpers of the backward pass included; not those that the partition makes.
 std::vector<std::string> allOperators();
+
+/// Communication that networks write themselves: test/cli/hybrid.test.
+inline bool speaksOfRanks(const std::string &op) {
+  return std::set<std::string>{"Rank",      "AllReduce",        "AllGather", "ReduceScatter", "AlltoAll",
+                               "Broadcast", "NeighborExchange", "Send",      "Receive"}
+      .contains(op);
+}
 
 } // namespace msc::e2e

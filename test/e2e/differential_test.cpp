@@ -45,13 +45,6 @@ private:
   std::mutex mutex;
 };
 
-/// Communication that networks write themselves: test/cli/hybrid.test.
-bool speaksOfRanks(const std::string &op) {
-  return std::set<std::string>{"Rank",      "AllReduce",        "AllGather", "ReduceScatter", "AlltoAll",
-                               "Broadcast", "NeighborExchange", "Send",      "Receive"}
-      .contains(op);
-}
-
 TEST(Differential, randomNetworksUnderRandomStrategiesGiveTheReferencesNumbers) {
   Campaign campaign;
   campaign.run(caseCount);
