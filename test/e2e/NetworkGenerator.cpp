@@ -191,7 +191,7 @@ private:
         {5, &Builder::addBroadcast}, {4, &Builder::addCast},      {4, &Builder::addElementLoss}, {5, &Builder::addTied},
         {10, &Builder::addNormalised}, {3, &Builder::addRange},
         {46, &Builder::addFunction}, {16, &Builder::addQuotient}, {20, &Builder::addLogical}, {12, &Builder::addChoice},
-        {14, &Builder::addTermLoss}, {22, &Builder::addLookup}, {9, &Builder::addScan}, {12, &Builder::addIndexed}, {10, &Builder::addNamesake}, {9, &Builder::addAttention}, {10, &Builder::addGated}, {6, &Builder::addGroupNorm}, {14, &Builder::addPool}, {18, &Builder::addConvolution}, {9, &Builder::addBatchNorm},
+        {14, &Builder::addTermLoss}, {22, &Builder::addLookup}, {9, &Builder::addScan}, {12, &Builder::addIndexed}, {10, &Builder::addNamesake}, {9, &Builder::addAttention}, {10, &Builder::addGated}, {6, &Builder::addGroupNorm}, {22, &Builder::addPool}, {28, &Builder::addConvolution}, {9, &Builder::addBatchNorm},
         {18, &Builder::addView}, {16, &Builder::addSlice}, {20, &Builder::addParts}, {18, &Builder::addJoin},
         {34, &Builder::addAround}, {14, &Builder::addTriangle}, {8, &Builder::addDropout}};
     int total = 0;

@@ -35,14 +35,19 @@ std::string channelsWrong(Convolution &convolution, int64_t groups, const CallTe
 bool bindDirection(Convolution &convolution, size_t direction, const Window &whole, ConvolutionResult result, const CallTensor &x,
                    const CallTensor &y) {
   size_t dim = direction + 2;
+  Window &window = convolution.windows[direction];
+  window = whole;
+  if (!x.isWindowed(dim) && !y.isWindowed(dim) && x.isWhole(dim) && y.isWhole(dim)) {
+    convolution.x[direction] = {whole.input, 0};
+    convolution.y[direction] = {whole.output, 0};
+    return true;
+  }
   bool towardsInput = result == ConvolutionResult::Input;
   Range inputs = towardsInput ? x.box[dim] : whole.under(y.box[dim]);
   Range outputs = towardsInput ? whole.over(x.box[dim]) : y.box[dim];
   Range heldX = x.held(dim, inputs), heldY = y.held(dim, outputs);
   if ((towardsInput ? x : y).isWindowed(dim) || !calls::contains(heldX, inputs) || !calls::contains(heldY, outputs))
     return false;
-  Window &window = convolution.windows[direction];
-  window = whole;
   window.before = whole.before + inputs.begin - outputs.begin * whole.stride;
   if (window.before < 0) { // inputs in front of the first window
     inputs.begin = std::min(inputs.begin - window.before, inputs.end);
@@ -50,10 +55,8 @@ bool bindDirection(Convolution &convolution, size_t direction, const Window &who
   }
   window.input = inputs.size();
   window.output = outputs.size();
-  if (inputs != Range{0, whole.input} || outputs != Range{0, whole.output}) {
-    int64_t reach = outputs.size() == 0 ? 0 : (outputs.size() - 1) * whole.stride + (whole.kernel - 1) * whole.dilation + 1;
-    window.after = std::max<int64_t>(0, reach - window.before - window.input);
-  }
+  int64_t reach = outputs.size() == 0 ? 0 : (outputs.size() - 1) * whole.stride + (whole.kernel - 1) * whole.dilation + 1;
+  window.after = std::max<int64_t>(0, reach - window.before - window.input);
   convolution.x[direction] = {heldX.size(), inputs.begin - heldX.begin};
   convolution.y[direction] = {heldY.size(), outputs.begin - heldY.begin};
   return true;
