@@ -3,6 +3,7 @@
 
 #include "dialects/dist/reshard/Frame.h"
 
+#include <array>
 #include <initializer_list>
 
 namespace msc::dist {
@@ -15,14 +16,39 @@ public:
   double of(Frame &frame, const State &state, const AxisLists &lists) const;
 
 private:
-  double reductionUs(const Frame &frame, AxisSet reduced, bool endsWhole) const;
+  /// Levels further out than these count as the last one.
+  static constexpr size_t mostLevels = 8;
+  template <typename T> using PerLevel = std::array<T, mostLevels + 1>;
 
-  double bytes;  ///< of an element
-  double share;  ///< elements of the tensor for each rank
-  double places; ///< ranks that want each element in the end
+  /// The least of every term over some kinds of collectives, of each level.
+  struct Least {
+    Least(const MachineModel &machine, std::initializer_list<MoveKind> kinds);
+    PerLevel<LinkCost> at;   ///< a level
+    PerLevel<LinkCost> from; ///< a level and those further out
+  };
+  /// Elements that have to be received over each level and those further out, and the outermost level that has to be used; none: -1.
+  struct Needs {
+    PerLevel<double> elements{};
+    int64_t level = -1;
+  };
+  /// What of a collective's time counts.
+  enum class Terms { Starts = 1, Bytes = 2, All = 3 };
+
+  int64_t outermostOf(const Frame &frame, AxisSet set) const;
+  Needs needsOfMoves(Frame &frame, const AxisLists &lists, AxisSet moved, int64_t lacks) const;
+  Needs needsOfReductions(const Frame &frame, AxisSet reduced) const;
+  Needs receipts(const Frame &frame, AxisSet reduced) const;
+  double collectivesUs(const Least &least, const Needs &needs, Terms terms) const;
+  double reductionUs(const Frame &frame, AxisSet reduced, AxisSet gathered, Terms terms) const;
+  static double hopsUs(const Least &least, const Frame &frame, AxisSet set);
+
+  double bytes; ///< of an element
+  double share; ///< elements of the tensor for each rank
+  size_t levels;
+  PerLevel<int64_t> ranks;  ///< in a unit of the level before; 1 for the first
+  PerLevel<double> places; ///< units of the level before (ranks for the first) that want each element in the end
   int64_t goalElements;
-  /// The least of every term over some kinds and all levels.
-  LinkCost allReduce, scatter, reduction, move;
+  Least allReduce, scatter, reduction, move, any;
 };
 
 } // namespace msc::dist

@@ -5,7 +5,7 @@
 namespace msc::dist {
 
 /// The first level whose units hold groups that lie in blocks of `block` ranks.
-static size_t levelOf(const MachineModel &machine, int64_t block) {
+static size_t levelOfBlocks(const MachineModel &machine, int64_t block) {
   size_t level = 0;
   while (level + 1 < machine.levels.size() && machine.levels[level].ranks != 0 &&
          machine.levels[level].ranks % block != 0)
@@ -19,8 +19,10 @@ Frame::Frame(const ReshardQuestion &question, std::vector<int64_t> matrix, size_
   int64_t stride = 1;
   for (size_t i = axes.size(); i-- > 0; stride *= axes[i]) {
     strides[i] = stride;
-    levels[i] = levelOf(question.machine, stride * axes[i]);
+    levels[i] = levelOfBlocks(question.machine, stride * axes[i]);
   }
+  for (size_t level = 0; level + 1 < question.machine.levels.size(); ++level)
+    units.emplace_back(axes, shape, question.machine.levels[level].ranks);
   from = stateOf(question.from);
   to = stateOf(question.to);
   if (to) {

@@ -4,6 +4,7 @@
 #include "dialects/dist/Lacking.h"
 #include "dialects/dist/Reshard.h"
 #include "dialects/dist/reshard/State.h"
+#include "dialects/dist/reshard/Units.h"
 
 #include <optional>
 
@@ -61,6 +62,8 @@ public:
   int64_t hopsAlong(AxisSet set) const;
   /// Product of the sizes.
   int64_t membersAlong(AxisSet set) const;
+  /// The level of the topology that groups along the axis use.
+  size_t levelOf(size_t axis) const { return levels[axis]; }
 
   /// Two axes that are alike here: both repeat, or both are partial of one kind, and the goal has them alike. Renaming
   /// one into the other leaves all costs and the goal as they are.
@@ -72,6 +75,12 @@ public:
   /// Elements that the busiest rank lacks of the goal, which may lie over another matrix: exact with few axes, where it
   /// is found fast and nothing else ends the search. Partial axes are not looked at.
   int64_t lackingOfGoalAtLeast(const AxisLists &held);
+  /// Elements of the goal that some unit of this level lacks, or less; 0 where the goal lies over another matrix.
+  int64_t lackingOfUnitsAtLeast(size_t level, const AxisLists &held) {
+    return to && units[level].areKnown() ? units[level].lackingAtLeast(held, toLists) : 0;
+  }
+  /// Units of this level along the axes, or fewer.
+  int64_t unitsAlong(size_t level, AxisSet set) const { return units[level].areKnown() ? units[level].along(set) : 1; }
 
 private:
   /// Where an axis cuts: its dimension, and the number of pieces before it.
@@ -94,6 +103,7 @@ private:
   Cuts goalCuts;
   std::vector<Box> goalBoxes; ///< of all ranks, where there is no goal over this matrix
   Lacking lack;
+  std::vector<Units> units; ///< of all levels but the outermost
 };
 
 } // namespace msc::dist
