@@ -4,50 +4,66 @@
 
 namespace msc::dist {
 
-Bound::Least::Least(const MachineModel &machine, std::initializer_list<MoveKind> kinds) {
-  at.fill({1e300, 1e300, 1e300});
-  auto lower = [](LinkCost &least, const LinkCost &cost) {
-    least.alphaUs = std::min(least.alphaUs, cost.alphaUs);
-    least.hopUs = std::min(least.hopUs, cost.hopUs);
-    least.betaUsPerByte = std::min(least.betaUsPerByte, cost.betaUsPerByte);
+static LeastPrices::Least leastOf(const MachineModel &machine, double startShare, std::initializer_list<MoveKind> kinds) {
+  LeastPrices::Least least;
+  auto lower = [](LinkCost &to, const LinkCost &cost) {
+    to.alphaUs = std::min(to.alphaUs, cost.alphaUs);
+    to.hopUs = std::min(to.hopUs, cost.hopUs);
+    to.betaUsPerByte = std::min(to.betaUsPerByte, cost.betaUsPerByte);
   };
+  constexpr size_t last = LeastPrices::mostLevels - 1;
+  least.at.fill({1e300, 1e300, 1e300});
   for (size_t level = 0; level < machine.levels.size(); ++level)
-    for (MoveKind kind : kinds)
-      lower(at[std::min(level, mostLevels - 1)], machine.levels[level].costs[static_cast<size_t>(kind)]);
-  from = at;
-  for (size_t level = mostLevels - 1; level-- > 0;)
-    lower(from[level], from[level + 1]);
+    for (MoveKind kind : kinds) {
+      LinkCost cost = machine.levels[level].costs[static_cast<size_t>(kind)];
+      cost.alphaUs *= startShare;
+      cost.hopUs *= startShare;
+      lower(least.at[std::min(level, last)], cost);
+    }
+  least.from = least.at;
+  for (size_t level = last; level-- > 0;)
+    lower(least.from[level], least.from[level + 1]);
+  return least;
 }
 
-Bound::Bound(const ReshardQuestion &question)
-    : bytes(static_cast<double>(question.elementBytes)), share(1 / static_cast<double>(question.to.devices())),
-      levels(std::min(question.machine.levels.size(), mostLevels)), goalElements(elementCount(question.to.capacity(question.shape))),
-      allReduce(question.machine, {MoveKind::AllReduce}), scatter(question.machine, {MoveKind::ReduceScatter}),
-      reduction(question.machine, {MoveKind::AllReduce, MoveKind::ReduceScatter}),
-      move(question.machine,
-           {MoveKind::AllGather, MoveKind::AlltoAll, MoveKind::CollectivePermute, MoveKind::Exchange}),
-      any(question.machine, {MoveKind::AllReduce, MoveKind::ReduceScatter, MoveKind::AllGather, MoveKind::AlltoAll,
-                             MoveKind::CollectivePermute, MoveKind::Exchange}) {
-  const Sharding &to = question.to;
+LeastPrices::LeastPrices(const MachineModel &machine, double startShare)
+    : levels(std::min(machine.levels.size(), mostLevels)), allReduce(leastOf(machine, startShare, {MoveKind::AllReduce})),
+      scatter(leastOf(machine, startShare, {MoveKind::ReduceScatter})),
+      reduction(leastOf(machine, startShare, {MoveKind::AllReduce, MoveKind::ReduceScatter})),
+      move(leastOf(machine, startShare,
+                   {MoveKind::AllGather, MoveKind::AlltoAll, MoveKind::CollectivePermute, MoveKind::Exchange})),
+      any(leastOf(machine, startShare,
+                  {MoveKind::AllReduce, MoveKind::ReduceScatter, MoveKind::AllGather, MoveKind::AlltoAll,
+                   MoveKind::CollectivePermute, MoveKind::Exchange})) {
+  for (size_t level = 0; level < levels; ++level)
+    ranks[level] = level == 0 ? 1 : machine.levels[level - 1].ranks;
+}
+
+void Bound::ask(const LeastPrices &of, const Frame &withGoal, size_t elementBytes) {
+  prices = &of;
+  bytes = static_cast<double>(elementBytes);
+  const State &goal = *withGoal.goal();
   AxisSet apart = 0; // axes along which ranks want different elements
-  for (const std::vector<int32_t> &list : to.dims)
-    for (int32_t axis : list)
-      apart |= AxisSet(1) << axis;
-  for (const PartialAxis &partial : to.partial)
-    apart |= AxisSet(1) << partial.axis;
-  for (int64_t size : question.shape)
-    share *= static_cast<double>(size);
-  for (size_t level = 0; level < levels; ++level) {
-    ranks[level] = level == 0 ? 1 : question.machine.levels[level - 1].ranks;
-    Units units(to.axes, question.shape, ranks[level]);
-    places[level] = units.areKnown() ? static_cast<double>(to.devices() / ranks[level] / units.along(apart)) : 1;
+  int64_t devices = 1;
+  for (size_t axis = 0; axis < withGoal.axisCount(); ++axis) {
+    devices *= withGoal.sizeOf(axis);
+    apart |= AxisSet(goal.place[axis] != repeats) << axis;
   }
+  share = 1 / static_cast<double>(devices);
+  goalIsEmpty = false;
+  for (int64_t size : withGoal.tensor()) {
+    share *= static_cast<double>(size);
+    goalIsEmpty |= size == 0;
+  }
+  places[0] = static_cast<double>(devices / withGoal.membersAlong(apart));
+  for (size_t level = 1; level < prices->levels; ++level)
+    places[level] = static_cast<double>(withGoal.unitsThatWant(level - 1, apart));
 }
 
 /// The outermost level that groups along one of the axes use.
 int64_t Bound::outermostOf(const Frame &frame, AxisSet set) const {
   int64_t level = -1;
-  forEachAxis(set, [&](size_t axis) { level = std::max(level, static_cast<int64_t>(std::min(frame.levelOf(axis), levels - 1))); });
+  forEachAxis(set, [&](size_t axis) { level = std::max(level, static_cast<int64_t>(std::min(frame.levelOf(axis), prices->levels - 1))); });
   return level;
 }
 
@@ -58,8 +74,8 @@ Bound::Needs Bound::needsOfMoves(Frame &frame, const AxisLists &lists, AxisSet m
     return needs;
   needs.level = std::max<int64_t>(0, outermostOf(frame, moved));
   needs.elements[0] = static_cast<double>(lacks);
-  for (size_t level = 1; level < levels; ++level)
-    needs.elements[level] = static_cast<double>(frame.lackingOfUnitsAtLeast(level - 1, lists)) / static_cast<double>(ranks[level]);
+  for (size_t level = 1; level < prices->levels; ++level)
+    needs.elements[level] = static_cast<double>(frame.lackingOfUnitsAtLeast(level - 1, lists)) / static_cast<double>(prices->ranks[level]);
   return needs;
 }
 
@@ -69,7 +85,7 @@ Bound::Needs Bound::needsOfMoves(Frame &frame, const AxisLists &lists, AxisSet m
 Bound::Needs Bound::needsOfReductions(const Frame &frame, AxisSet reduced) const {
   Needs needs{.level = outermostOf(frame, reduced)};
   needs.elements[0] = share * static_cast<double>(frame.membersAlong(reduced) - 1);
-  for (size_t level = 1; level < levels; ++level)
+  for (size_t level = 1; level < prices->levels; ++level)
     needs.elements[level] = share * static_cast<double>(frame.unitsAlong(level - 1, reduced) - 1);
   return needs;
 }
@@ -78,7 +94,7 @@ Bound::Needs Bound::needsOfReductions(const Frame &frame, AxisSet reduced) const
 /// receive it.
 Bound::Needs Bound::receipts(const Frame &frame, AxisSet reduced) const {
   Needs needs = needsOfReductions(frame, reduced);
-  for (size_t level = 0; level < levels; ++level)
+  for (size_t level = 0; level < prices->levels; ++level)
     if (needs.elements[level] > 0)
       needs.elements[level] += share * (places[level] - 1);
   return needs;
@@ -90,12 +106,12 @@ double Bound::collectivesUs(const Least &least, const Needs &needs, Terms terms)
     return 0;
   double ofStarts = terms != Terms::Bytes, ofBytes = terms == Terms::Starts ? 0 : bytes;
   PerLevel<double> elements{}, best{}; // over this level and those further out
-  for (size_t level = levels; level-- > 0;) {
+  for (size_t level = prices->levels; level-- > 0;) {
     elements[level] = std::max(needs.elements[level], elements[level + 1]);
     if (static_cast<int64_t>(level) > needs.level && elements[level] == 0)
       continue;
     best[level] = 1e300;
-    for (size_t over = level; over < levels; ++over)
+    for (size_t over = level; over < prices->levels; ++over)
       best[level] = std::min(best[level], ofStarts * least.at[over].alphaUs + best[over + 1] +
                                               ofBytes * least.at[over].betaUsPerByte * (elements[level] - elements[over + 1]));
   }
@@ -106,7 +122,7 @@ double Bound::collectivesUs(const Least &least, const Needs &needs, Terms terms)
 double Bound::hopsUs(const Least &least, const Frame &frame, AxisSet set) {
   double us = 0;
   forEachAxis(set, [&](size_t axis) {
-    us += least.from[std::min(frame.levelOf(axis), mostLevels - 1)].hopUs * static_cast<double>(frame.sizeOf(axis) - 1);
+    us += least.from[std::min(frame.levelOf(axis), LeastPrices::mostLevels - 1)].hopUs * static_cast<double>(frame.sizeOf(axis) - 1);
   });
   return us;
 }
@@ -115,24 +131,24 @@ double Bound::hopsUs(const Least &least, const Frame &frame, AxisSet set) {
 /// scatters has to be moved again.
 double Bound::reductionUs(const Frame &frame, AxisSet reduced, AxisSet gathered, Terms terms) const {
   Needs needs = needsOfReductions(frame, reduced);
-  double least = collectivesUs(reduction, needs, terms) + hopsUs(reduction, frame, reduced);
+  double least = collectivesUs(prices->reduction, needs, terms) + hopsUs(prices->reduction, frame, reduced);
   if (gathered == 0)
     return least;
-  double whole = collectivesUs(allReduce, needs, terms) + hopsUs(allReduce, frame, reduced);
-  double scattered = collectivesUs(scatter, needs, terms) + hopsUs(scatter, frame, reduced) +
-                     collectivesUs(move, {.level = outermostOf(frame, gathered)}, Terms::Starts) + hopsUs(move, frame, gathered);
-  return std::min({whole, scattered, least + std::max(allReduce.from[0].alphaUs, scatter.from[0].alphaUs)});
+  double whole = collectivesUs(prices->allReduce, needs, terms) + hopsUs(prices->allReduce, frame, reduced);
+  double scattered = collectivesUs(prices->scatter, needs, terms) + hopsUs(prices->scatter, frame, reduced) +
+                     collectivesUs(prices->move, {.level = outermostOf(frame, gathered)}, Terms::Starts) + hopsUs(prices->move, frame, gathered);
+  return std::min({whole, scattered, least + std::max(prices->allReduce.from[0].alphaUs, prices->scatter.from[0].alphaUs)});
 }
 
 double Bound::of(Frame &frame, const State &state, const AxisLists &lists) const {
-  if (frame.isGoal(state) || goalElements == 0)
+  if (frame.isGoal(state) || goalIsEmpty)
     return 0;
   AxisSet reduced = frame.reducedAxes(state);
   AxisSet moved = frame.goal() ? frame.movedAxes(lists) : 0;
   int64_t lacks = moved != 0 || !frame.goal() ? frame.lackingOfGoalAtLeast(lists) : 0;
   Needs moves = needsOfMoves(frame, lists, moved, lacks);
-  double hops = lacks > 0 ? hopsUs(move, frame, moved) : 0;
-  double moving = collectivesUs(move, moves, Terms::All);
+  double hops = lacks > 0 ? hopsUs(prices->move, frame, moved) : 0;
+  double moving = collectivesUs(prices->move, moves, Terms::All);
   if (reduced == 0)
     return hops + moving;
   AxisSet gathered = 0;
@@ -140,8 +156,8 @@ double Bound::of(Frame &frame, const State &state, const AxisLists &lists) const
     forEachAxis(reduced, [&](size_t axis) { gathered |= AxisSet(frame.goal()->place[axis] == repeats) << axis; });
   // Moves and reductions have bytes of their own; or all receipts are counted, whatever brings them.
   double apart = moving + reductionUs(frame, reduced, gathered, Terms::All);
-  double together = collectivesUs(move, moves, Terms::Starts) + reductionUs(frame, reduced, gathered, Terms::Starts) +
-                    collectivesUs(any, receipts(frame, reduced), Terms::Bytes);
+  double together = collectivesUs(prices->move, moves, Terms::Starts) + reductionUs(frame, reduced, gathered, Terms::Starts) +
+                    collectivesUs(prices->any, receipts(frame, reduced), Terms::Bytes);
   return hops + std::max(apart, together);
 }
 

@@ -4,28 +4,41 @@
 #include "dialects/dist/reshard/Frame.h"
 
 #include <array>
-#include <initializer_list>
 
 namespace msc::dist {
 
-class Bound {
-public:
-  explicit Bound(const ReshardQuestion &question);
-
-  /// Least microseconds from a state with these lists to the goal. No sequence of moves takes less.
-  double of(Frame &frame, const State &state, const AxisLists &lists) const;
-
-private:
+/// What collectives of a machine cost at least: the least of every term over some kinds, of each level.
+struct LeastPrices {
   /// Levels further out than these count as the last one.
   static constexpr size_t mostLevels = 8;
   template <typename T> using PerLevel = std::array<T, mostLevels + 1>;
 
-  /// The least of every term over some kinds of collectives, of each level.
   struct Least {
-    Least(const MachineModel &machine, std::initializer_list<MoveKind> kinds);
     PerLevel<LinkCost> at;   ///< a level
     PerLevel<LinkCost> from; ///< a level and those further out
   };
+
+  /// `startShare`: of the terms that do not depend on bytes, what counts.
+  explicit LeastPrices(const MachineModel &machine, double startShare = 1);
+
+  size_t levels;
+  PerLevel<int64_t> ranks; ///< in a unit of the level before; 1 for the first
+  Least allReduce, scatter, reduction, move, any;
+};
+
+class Bound {
+public:
+  /// Of ways to the goal of the frame. Holds references to both until the next call of `ask`.
+  void ask(const LeastPrices &prices, const Frame &withGoal, size_t elementBytes);
+
+  /// Least microseconds from a state with these lists to the goal. No sequence of moves takes less. The goal of `frame` is the one that
+  /// is asked, perhaps over another matrix.
+  double of(Frame &frame, const State &state, const AxisLists &lists) const;
+
+private:
+  template <typename T> using PerLevel = LeastPrices::PerLevel<T>;
+  using Least = LeastPrices::Least;
+
   /// Elements that have to be received over each level and those further out, and the outermost level that has to be used; none: -1.
   struct Needs {
     PerLevel<double> elements{};
@@ -42,13 +55,11 @@ private:
   double reductionUs(const Frame &frame, AxisSet reduced, AxisSet gathered, Terms terms) const;
   static double hopsUs(const Least &least, const Frame &frame, AxisSet set);
 
-  double bytes; ///< of an element
-  double share; ///< elements of the tensor for each rank
-  size_t levels;
-  PerLevel<int64_t> ranks;  ///< in a unit of the level before; 1 for the first
-  PerLevel<double> places; ///< units of the level before (ranks for the first) that want each element in the end
-  int64_t goalElements;
-  Least allReduce, scatter, reduction, move, any;
+  const LeastPrices *prices = nullptr;
+  double bytes = 4;           ///< of an element
+  double share = 0;           ///< elements of the tensor for each rank
+  PerLevel<double> places{}; ///< units of the level before (ranks for the first) that want each element in the end
+  bool goalIsEmpty = false;
 };
 
 } // namespace msc::dist

@@ -13,25 +13,29 @@ static size_t levelOfBlocks(const MachineModel &machine, int64_t block) {
   return level;
 }
 
-Frame::Frame(const ReshardQuestion &question, std::vector<int64_t> matrix, size_t index)
-    : axes(std::move(matrix)), strides(axes.size()), levels(axes.size()), shape(question.shape), index(index),
-      lack(axes, question.shape) {
+Frame::Frame(const MachineModel &machine, std::vector<int64_t> tensor, std::vector<int64_t> matrix, size_t index)
+    : axes(std::move(matrix)), strides(axes.size()), levels(axes.size()), shape(std::move(tensor)), index(index),
+      lack(axes, shape) {
   int64_t stride = 1;
   for (size_t i = axes.size(); i-- > 0; stride *= axes[i]) {
     strides[i] = stride;
-    levels[i] = levelOfBlocks(question.machine, stride * axes[i]);
+    levels[i] = levelOfBlocks(machine, stride * axes[i]);
   }
-  for (size_t level = 0; level + 1 < question.machine.levels.size(); ++level)
-    units.emplace_back(axes, shape, question.machine.levels[level].ranks);
-  from = stateOf(question.from);
-  to = stateOf(question.to);
-  if (to) {
-    toLists = listsOf(*to);
-    goalCuts = cutsOf(toLists);
-    return;
-  }
-  for (int64_t rank = 0; rank < stride; ++rank)
-    goalBoxes.push_back(question.to.localBox(shape, rank));
+  for (size_t level = 0; level + 1 < machine.levels.size(); ++level)
+    units.emplace_back(axes, shape, machine.levels[level].ranks);
+}
+
+void Frame::setGoal(const State &goal) {
+  to = goal;
+  toLists = listsOf(goal);
+  goalCuts = cutsOf(toLists);
+}
+
+void Frame::setGoal(const Sharding &elsewhere) {
+  to.reset();
+  goalBoxes.clear();
+  for (int64_t rank = 0; rank < elsewhere.devices(); ++rank)
+    goalBoxes.push_back(elsewhere.localBox(shape, rank));
 }
 
 std::optional<State> Frame::stateOf(const Sharding &sharding) const {
