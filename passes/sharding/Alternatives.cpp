@@ -37,6 +37,7 @@ std::vector<Alternative> alternativesOf(net::NetworkOp network, StringRef name, 
     return {};
   dist::ReshardPlanner planner(problem.machine);
   StepModel model = modelOf(problem, members, planner);
+  model.makeAllExact();
   std::vector<double> costs = search::costsOfOptions(model.network(), static_cast<int32_t>(*asked));
   std::optional<net::Strategy> chosen = net::getInStrategy(members[*asked].front());
   std::vector<Alternative> list;

@@ -80,6 +80,7 @@ SearchResult searchRecursively(const Problem &problem, const std::function<StepM
       op.among = cutOnceMore(op.facts, now[i], prime);
     }
     StepModel model = modelOf(part);
+    model.makeAllExact(); // options are few
     result = resultOf(part, model, search::sweep(model.network()));
     for (size_t i = 0; i < now.size(); ++i)
       now[i] = result.choices[i].pieces;

@@ -21,10 +21,10 @@ struct SearchResult {
 SearchResult resultOf(const Problem &problem, const StepModel &model, const search::Solution &found);
 
 /// The strategies under which a step takes least, exactly.
-SearchResult searchOptimal(const Problem &problem, const StepModel &model);
+SearchResult searchOptimal(const Problem &problem, StepModel &model);
 
 /// The same among those under which a rank keeps at most so many bytes; the bound is certified.
-SearchResult searchWithin(const Problem &problem, const StepModel &model, double bytes);
+SearchResult searchWithin(const Problem &problem, StepModel &model, double bytes);
 
 
 /// Divides the devices by one prime after the other: each time every operator keeps its strategy or cuts one factor once more,
