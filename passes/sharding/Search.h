@@ -27,7 +27,7 @@ SearchResult searchOptimal(const Problem &problem, StepModel &model);
 SearchResult searchWithin(const Problem &problem, StepModel &model, double bytes);
 
 
-/// Divides the devices by one prime after the other: each time every operator keeps its strategy or cuts one factor once more,
+/// Divides the devices by one prime after the other (where the user wrote a mesh: by one axis of it): each time every operator keeps its strategy or cuts one factor once more,
 /// chosen for all operators together. Few options at a time, whatever the number of devices; nothing is proven. `modelOf`
 /// prices the problems on the way.
 SearchResult searchRecursively(const Problem &problem, const std::function<StepModel(const Problem &)> &modelOf);

@@ -109,6 +109,9 @@ int main(int argc, char **argv) {
       {"8 devices, all factorisations", "dgx-h100", "", "optimal", 8, 10000, 20},
       {"16 devices, all factorisations", "dgx-h100", "", "optimal", 16, 24, 2000},
       {"64 devices, all factorisations", "dgx-h100", "", "optimal", 64, 24, 500},
+      {"16 as 2 x 2 x 2 x 2", "dgx-h100", "mesh (a: 2, b: 2, c: 2, d: 2)", "optimal", 16, 24, 2000},
+      {"64 as 2 x 4 x 8", "dgx-h100", "mesh (a: 2, b: 4, c: 8)", "optimal", 64, 24, 500},
+      {"1,024 as 16 x 8 x 8", "dgx-h100", "mesh (a: 16, b: 8, c: 8)", "optimal", 1024, 24, 5000},
       {"1,024 devices, one prime at a time", "dgx-h100", "", "recursive_programming", 1024, 96, 5000},
   };
   std::printf("%-36s %-10s %7s | %9s %9s | %s\n", "transformer, processor time", "machine", "layers", "median ms", "best ms", "aim");

@@ -198,6 +198,10 @@ void StepModel::addOptions(size_t at, const OperatorStep *step, Known &known) {
     made->pieces = op.configured      ? std::vector<Pieces>{*op.configured}
                    : !op.among.empty() ? op.among
                                        : candidates(op.facts, problem.devices);
+    if (isFree && !problem.meshes.empty())
+      std::erase_if(made->pieces, [&](const Pieces &pieces) {
+        return std::ranges::none_of(problem.meshes, [&](const auto &mesh) { return isOnMesh(pieces, mesh); });
+      });
     for (const Pieces &pieces : made->pieces)
       if (step) {
         made->placed.push_back(placeStep(*step, pieces, op.out, problem.devices));
