@@ -272,15 +272,14 @@ private:
     });
   }
 
-  /// What is priced for an explanation should not take longer than the search for strategies.
+  /// An explanation is not what anybody wants to wait for.
   passes::Freedom freedom() const {
     constexpr int64_t fewDevices = 16, manyDevices = 32;
     if (config->context.parallelMode == "data_parallel")
       return passes::Freedom::None;
     if (config->devices <= fewDevices)
       return passes::Freedom::All;
-    bool isPriced = outcome.findings.search || !options.op.empty() || config->devices <= manyDevices;
-    return isPriced ? passes::Freedom::Open : passes::Freedom::Few;
+    return options.op.empty() && config->devices > manyDevices ? passes::Freedom::Few : passes::Freedom::Open;
   }
 
   bool findGathers() {
