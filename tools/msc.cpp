@@ -71,7 +71,7 @@ struct CompileFlags {
         ->type_name("BYTES");
     app.add_option("--strategy-load", options.strategyFile, "a file of strategies for the operators that have none");
     app.add_flag("--repropagate", options.repropagate, "of a dump, keep only the strategies that the user wrote or edited");
-    app.add_flag("--strict", options.strict, "surprises become errors, e.g. a parameter used under two strategies");
+    app.add_flag("--strict", options.strict, "what costs something and nobody asked for is an error: work done twice, whole parameters gathered, uneven pieces");
     if (dumps)
       app.add_option("--save-graphs-ranks", options.saveGraphsRanks,
                      "ranks that are dumped: all, or 0,5 (default: all up to 16 devices, else one per local shapes)");
@@ -207,6 +207,7 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
                                checkTarget("--strategy-save", strategies, "the report", report)})
     if (!status)
       return fail(status.error());
+  flags.options.explains = !report.empty();
   Result<compiler::CompileOutcome> outcome = compiler::compile(flags.options);
   if (!outcome)
     return fail(outcome.error());
@@ -293,6 +294,7 @@ int runExplain(CompileFlags &flags, const std::string &op, bool json, const std:
       return fail(status.error());
     flags.options.context.emplace_back("save_graphs", "0");
     flags.options.op = op;
+    flags.options.explains = true;
     Result<compiler::CompileOutcome> compiled = compiler::compile(flags.options);
     if (!compiled)
       return fail(compiled.error());

@@ -77,7 +77,8 @@ SearchResult searchRecursively(const Problem &problem, const std::function<StepM
         op.configured = within(*op.configured, devices);
       if (!isLast)
         op.out.clear();
-      op.among = cutOnceMore(op.facts, now[i], prime);
+      if (!op.configured)
+        op.among = cutOnceMore(op.facts, now[i], prime);
     }
     StepModel model = modelOf(part);
     result = resultOf(part, model, search::sweep(model.network()));

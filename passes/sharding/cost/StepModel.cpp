@@ -143,9 +143,9 @@ void StepModel::addOptions(size_t at, const OperatorStep *step, Known &known) {
   std::shared_ptr<const OperatorOptions> &shared = known[isFree ? step : nullptr];
   if (!isFree || !shared) {
     auto made = std::make_shared<OperatorOptions>();
-    made->pieces = op.configured      ? std::vector<Pieces>{*op.configured}
-                   : !op.among.empty() ? op.among
-                                       : candidates(op.facts, problem.devices);
+    made->pieces = !op.among.empty() ? op.among
+                   : op.configured   ? std::vector<Pieces>{*op.configured}
+                                     : candidates(op.facts, problem.devices);
     for (const Pieces &pieces : made->pieces)
       if (step)
         made->placed.push_back(placeStep(*step, pieces, op.out, planner, problem.devices));
