@@ -9,6 +9,7 @@
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetAttributes.h"
 #include "dialects/net/NetDialect.h"
+#include "dialects/net/Suggest.h"
 #include "frontend/Diagnostics.h"
 #include "frontend/Frontend.h"
 #include "frontend/Printer.h"
@@ -17,6 +18,7 @@
 #include "passes/plan/Passes.h"
 #include "passes/sharding/Alternatives.h"
 #include "passes/sharding/Decisions.h"
+#include "passes/sharding/Surprises.h"
 #include "runtime/machine/MachineFile.h"
 #include "runtime/plan/PlanChecker.h"
 
@@ -28,6 +30,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <numeric>
 #include <set>
 
 using namespace mlir;
@@ -87,7 +90,7 @@ public:
     mayLackNetwork = true;
     options.context.emplace_back("save_graphs", "0");
     bool isLibrary = parse() && readConfig() && isSound() && module->getOps<net::NetworkOp>().empty();
-    if (isLibrary || (isSound() && config && runPhases(strategyPhases(*config, options))))
+    if (isLibrary || (isSound() && config && runPhases(strategyPhases(*config, options)) && explainStrategies() && refuseSurprises()))
       return std::move(outcome);
     return failure;
   }
@@ -95,7 +98,8 @@ public:
   Result<CompileOutcome> run() {
     bool done = parse() && readConfig() && isSound() && runPhases(strategyPhases(*config, options)) &&
                 explainStrategies() && runPhases({unrollPhase()}, /*counts=*/false) && afterStrategies() &&
-                runPhases(partitionPhases(*config, options)) && afterPartition() && optimize() && afterOptimization() &&
+                runPhases(partitionPhases(*config, options)) && afterPartition() && optimize() && findGathers() &&
+                refuseSurprises() && afterOptimization() &&
                 buildPlan() && finish();
     if (!done && failure.message.empty() && diagnostics.blamesCommandLine())
       return Error{ExitCode::Usage, "", ""};
@@ -140,6 +144,17 @@ private:
     });
   }
 
+  /// A machine does not grow.
+  Status fitsMachine() {
+    const MachineModel &machine = dist::machineOf(*module);
+    if (machine.devices == 0 || config->devices <= machine.devices)
+      return Status::ok();
+    return Error{ExitCode::Usage,
+                 "machine '" + machine.name + "' has " + std::to_string(machine.devices) + " devices, but " +
+                     std::to_string(config->devices) + " are asked for",
+                 "name a larger one, such as h100-64, or take fewer devices"};
+  }
+
   /// How collectives among more ranks than were measured behave is a guess.
   void noteExtrapolation() {
     const MachineModel &machine = dist::machineOf(*module);
@@ -166,6 +181,8 @@ private:
       if (failed(read))
         return false;
       config = std::move(*read);
+      if (Status status = fitsMachine(); !status)
+        return fail(status.error());
       noteExtrapolation();
       if (Status status = applyFile(); !status)
         return fail(status.error());
@@ -252,11 +269,55 @@ private:
 
   bool explainStrategies() {
     outcome.findings.search = passes::takeSearchFacts(network());
-    if (!options.op.empty() && config->devices > 1 && config->context.parallelMode == "auto_parallel")
-      outcome.findings.alternatives = timed("alternatives", [&] {
-        return passes::alternativesOf(network(), options.op, trainingFactsOf(*config, options));
-      });
+    const std::string &mode = config->context.parallelMode;
+    bool isSplit = config->devices > 1 && mode != "stand_alone" && mode != "hybrid_parallel", searches = mode == "auto_parallel";
+    if (!isSplit || !(options.explains || options.strict))
+      return true;
+    return timed("alternatives", [&] {
+      alternatives.emplace(network(), trainingFactsOf(*config, options), freedom(), options.op);
+      if (std::optional<size_t> op = alternatives->find(options.op); op && searches)
+        outcome.findings.alternatives = alternatives->of(*op);
+      if (mode != "data_parallel")
+        surprises = passes::replications(*alternatives);
+      for (passes::SurpriseAt &uneven : passes::imbalances(*alternatives, mode != "data_parallel"))
+        surprises.push_back(std::move(uneven));
+      return true;
+    });
+  }
+
+  /// An explanation is not what anybody wants to wait for.
+  passes::Freedom freedom() const {
+    constexpr int64_t fewDevices = 16, manyDevices = 32;
+    if (config->context.parallelMode == "data_parallel")
+      return passes::Freedom::None;
+    if (config->devices <= fewDevices)
+      return passes::Freedom::All;
+    return options.op.empty() && config->devices > manyDevices ? passes::Freedom::Few : passes::Freedom::Open;
+  }
+
+  bool findGathers() {
+    if (alternatives && config->context.parallelMode != "data_parallel")
+      for (passes::SurpriseAt &gather : passes::wholeGathers(network(), *alternatives))
+        surprises.push_back(std::move(gather));
     return true;
+  }
+
+  /// In the order of the text; errors if that is what was asked for.
+  bool refuseSurprises() {
+    std::vector<size_t> order(surprises.size());
+    std::iota(order.begin(), order.end(), 0);
+    llvm::sort(order, [&](size_t a, size_t b) { return std::pair(fileAndLine(surprises[a].place), a) < std::pair(fileAndLine(surprises[b].place), b); });
+    for (size_t index : order) {
+      passes::SurpriseAt &found = surprises[index];
+      auto [file, line] = fileAndLine(found.place);
+      found.surprise.place = file + ":" + std::to_string(line);
+      outcome.findings.surprises.push_back(found.surprise);
+      if (options.strict) {
+        InFlightDiagnostic diagnostic = emitError(found.place, found.surprise.text);
+        net::addHelp(diagnostic, found.surprise.help);
+      }
+    }
+    return !options.strict || surprises.empty();
   }
 
   bool afterStrategies() {
@@ -331,6 +392,8 @@ private:
   OwningOpRef<ModuleOp> module;
   std::optional<net::Config> config;
   DumpFolder dumps;
+  std::optional<passes::Alternatives> alternatives;
+  std::vector<passes::SurpriseAt> surprises;
   CompileOutcome outcome;
   PlanTables tables{outcome.plan};
   double computeUs = 0;
@@ -342,9 +405,11 @@ private:
 
 /// What a rank needs is known when memory has been laid out; the search goes by what a rank keeps. So a plan that needs too much
 /// says how both compare, and the search is told what it may keep.
-static Result<CompileOutcome> compileWithin(CompileOptions options) {
+/// `machine`: whose devices hold so much; empty: the command line says so.
+static Result<CompileOutcome> compileWithin(CompileOptions options, const std::string &machine) {
   constexpr int attempts = 6;
   uint64_t least = 0;
+  bool searches = false; // for strategies that fit
   for (int i = 0; i < attempts; ++i) {
     Result<CompileOutcome> outcome = Compilation(options).run();
     if (!outcome)
@@ -355,21 +420,31 @@ static Result<CompileOutcome> compileWithin(CompileOptions options) {
     least = least == 0 ? needs : std::min(least, needs);
     const std::optional<passes::SearchFacts> &search = outcome->findings.search;
     bool isLeast = search && options.keptBytes > 0 && search->leastBytes > static_cast<double>(options.keptBytes);
-    if (!search || search->bytes <= 0 || isLeast)
+    searches = search && options.keptBytes > 0 && search->leastBytes > 0;
+    if (!search || search->bytes <= 0 || isLeast || (i > 0 && !searches))
       break;
     double may = search->bytes * static_cast<double>(options.memoryLimit) / static_cast<double>(needs);
     options.keptBytes = std::max<int64_t>(1, static_cast<int64_t>(may * (i == 0 ? 1 : 0.97)));
   }
-  bool searches = options.keptBytes > 0;
   return Error{ExitCode::NoResource,
                std::string(searches ? "no strategies that were found fit" : "the plan does not fit") + " into " +
-                   bytesText(options.memoryLimit) + " per rank: it needs " + bytesText(least),
-               searches ? "take more devices, a smaller batch, or recompute: true for its cells"
-                        : "search_mode optimal looks for strategies that fit"};
+                   (machine.empty() ? bytesText(options.memoryLimit) + " per rank: it needs " + bytesText(least)
+                                    : "a device of '" + machine + "', " + bytesText(options.memoryLimit) + ": a rank needs " +
+                                          bytesText(least)),
+               std::string(searches ? "take more devices, a smaller batch, or recompute: true for its cells"
+                                    : "search_mode optimal looks for strategies that fit") +
+                   (machine.empty() ? "" : "; --memory-limit sets another limit")};
 }
 
 Result<CompileOutcome> compile(const CompileOptions &options) {
-  return options.memoryLimit == 0 ? Compilation(options).run() : compileWithin(options);
+  if (options.memoryLimit != 0)
+    return compileWithin(options, "");
+  Result<MachineModel> machine = readMachine(options.machine);
+  if (!machine || machine->memoryBytes == 0) // compiling says what is wrong with it
+    return Compilation(options).run();
+  CompileOptions within = options;
+  within.memoryLimit = static_cast<uint64_t>(machine->memoryBytes);
+  return compileWithin(within, machine->name);
 }
 
 Status check(const CompileOptions &options) {

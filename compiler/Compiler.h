@@ -33,8 +33,9 @@ struct CompileOptions {
   int64_t keptBytes = 0;          ///< what that means in the model of the search; `compile` finds it out
   std::string strategyFile;       ///< strategies for operators that have none; empty: no file
   bool repropagate = false;       ///< of a dump, keep only the strategies that the user wrote or edited
+  bool explains = false;          ///< surprises and what other strategies would cost are wanted
   std::string op;                 ///< the operator whose alternatives are wanted, by its instance name; empty: none
-  bool strict = false;            ///< surprises become errors, e.g. a parameter used under two strategies
+  bool strict = false;            ///< surprises become errors: passes/sharding/Surprises.h, and a parameter used under two strategies
 };
 
 /// A plan that passed its own check, and what making it took.

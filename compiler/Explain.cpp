@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
+#include <tuple>
 
 namespace msc::compiler {
 
@@ -126,6 +128,27 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
   return "\nits strategies (predicted microseconds of a step in which all that nobody configured choose anew)\n" + table(rows);
 }
 
+/// Those that cost most first.
+static std::string surprisesText(std::vector<passes::Surprise> surprises, const std::string &op) {
+  constexpr size_t shown = 8;
+  std::erase_if(surprises, [&](const passes::Surprise &surprise) { return !op.empty() && surprise.op != op; });
+  std::vector<size_t> order(surprises.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return std::tie(surprises[b].us, a) < std::tie(surprises[a].us, b); });
+  std::string text;
+  double left = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const passes::Surprise &surprise = surprises[order[i]];
+    if (i < shown)
+      text += "  " + surprise.place + ": " + surprise.text + "\n      " + surprise.help + "\n";
+    else
+      left += surprise.us;
+  }
+  if (order.size() > shown)
+    text += llvm::formatv("  {0} more, {1:F1} us\n", order.size() - shown, left);
+  return text.empty() ? "" : "\nnobody asked for this (--strict refuses it)\n" + text;
+}
+
 Result<std::string> explainText(const plan::Plan &plan, const Findings &findings, const std::string &op) {
   if (Status known = checkOperator(plan, op); !known)
     return known.error();
@@ -153,6 +176,7 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
   }
   text += "\ncollectives of one step (bytes received per rank, at most; predicted microseconds on " + plan.machine() + ")\n";
   text += rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {6}));
+  text += surprisesText(findings.surprises, op);
   if (!op.empty())
     return text + alternativesText(findings.alternatives) + "\nin all " + bytesText(total) + " per rank and step, of " +
            bytesText(plan.prediction().communication_bytes()) + " in the whole network\n";

@@ -129,6 +129,11 @@ static Json operatorJson(const plan::Plan &plan, const plan::OperatorNote &note)
           {"results", results}};
 }
 
+static const char *surpriseName(passes::Surprise::Kind kind) {
+  using Kind = passes::Surprise::Kind;
+  return kind == Kind::Gather ? "gather" : kind == Kind::Imbalance ? "imbalance" : "replication";
+}
+
 std::string reportJson(const plan::Plan &plan, const Findings &findings, const std::string &op) {
   const PhaseTimes &timing = findings.timing;
   Json report;
@@ -182,6 +187,15 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
     report["alternatives"].push_back({{"in_strategy", strategyJson(alternative.inStrategy)},
                                       {"step_us", alternative.us},
                                       {"chosen", alternative.isChosen}});
+  report["surprises"] = timing.empty() ? Json() : Json::array();
+  for (const passes::Surprise &surprise : findings.surprises)
+    if (op.empty() || surprise.op == op)
+      report["surprises"].push_back({{"kind", surpriseName(surprise.kind)},
+                                     {"for", surprise.op},
+                                     {"location", surprise.place},
+                                     {"text", surprise.text},
+                                     {"help", surprise.help},
+                                     {"us", surprise.us}});
   report["timing"] = seconds;
   // Names may hold any bytes; those that are no UTF-8 show as U+FFFD.
   return report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

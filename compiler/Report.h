@@ -29,6 +29,7 @@ struct Findings {
   Savings savings;
   std::optional<passes::SearchFacts> search;     ///< none where nothing was searched
   std::vector<passes::Alternative> alternatives; ///< of the operator that is explained
+  std::vector<passes::Surprise> surprises;       ///< in the order of the network; none for a plan that was read
 };
 
 /// One collective of the plan, with what a reader wants to know.

@@ -7,6 +7,7 @@
 #include "runtime/messages/Catalogue.h"
 #include "runtime/Nearest.h"
 #include "runtime/machine/MachineFile.h"
+#include "runtime/machine/Presets.h"
 #include "runtime/plan/PlanFile.h"
 #include "tools/CommandLine.h"
 #include "tools/FileKind.h"
@@ -59,7 +60,7 @@ struct CompileFlags {
     app.add_option("-D,--define", defines, "NAME=VALUE: overrides a const of the network")->allow_extra_args(false);
     app.add_option("--keep", options.keep, "values to keep as results, e.g. %a,grad:w")->delimiter(',');
     app.add_option("--machine", options.machine,
-                   fmt::format("{}, or a machine file: what it is compiled for", fmt::join(machinePresets(), ", ")));
+                   fmt::format("{}, or a machine file: what it is compiled for", presetWords()));
     app.add_flag("--no-fusion", noFusion, "one kernel per operator");
     app.add_flag("--no-moves", noMoves, "complete and redistribute values as 18_execute shows it, one after the other");
     app.add_flag("--no-reuse", noReuse, "compute statistics again in the backward pass, as 18_execute shows it");
@@ -70,7 +71,7 @@ struct CompileFlags {
         ->type_name("BYTES");
     app.add_option("--strategy-load", options.strategyFile, "a file of strategies for the operators that have none");
     app.add_flag("--repropagate", options.repropagate, "of a dump, keep only the strategies that the user wrote or edited");
-    app.add_flag("--strict", options.strict, "surprises become errors, e.g. a parameter used under two strategies");
+    app.add_flag("--strict", options.strict, "what costs something and nobody asked for is an error: work done twice, whole parameters gathered, uneven pieces");
     if (dumps)
       app.add_option("--save-graphs-ranks", options.saveGraphsRanks,
                      "ranks that are dumped: all, or 0,5 (default: all up to 16 devices, else one per local shapes)");
@@ -206,6 +207,7 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
                                checkTarget("--strategy-save", strategies, "the report", report)})
     if (!status)
       return fail(status.error());
+  flags.options.explains = !report.empty();
   Result<compiler::CompileOutcome> outcome = compiler::compile(flags.options);
   if (!outcome)
     return fail(outcome.error());
@@ -292,6 +294,7 @@ int runExplain(CompileFlags &flags, const std::string &op, bool json, const std:
       return fail(status.error());
     flags.options.context.emplace_back("save_graphs", "0");
     flags.options.op = op;
+    flags.options.explains = true;
     Result<compiler::CompileOutcome> compiled = compiler::compile(flags.options);
     if (!compiled)
       return fail(compiled.error());

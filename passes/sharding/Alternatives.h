@@ -1,14 +1,70 @@
-// What `msc explain --op` tells of an operator: every strategy that it may take, and what a step takes under it.
+// What the strategies that were not taken would cost: what `msc explain` tells of operators and of collectives.
 #pragma once
 
 #include "passes/sharding/Convert.h"
 #include "passes/sharding/SearchFacts.h"
+#include "passes/sharding/cost/StepModel.h"
+
+#include "llvm/ADT/StringMap.h"
+
+#include <memory>
 
 namespace msc::passes {
 
-/// Of the operator with this instance name (within a repeat that of any of its rounds), the cheapest first; strategies under
-/// which nothing is possible are left out. None if there is no such operator. The network has its strategies and is not
-/// unrolled yet.
-std::vector<Alternative> alternativesOf(net::NetworkOp network, llvm::StringRef name, const TrainingFacts &training);
+/// How much of what could be otherwise is priced. Pricing takes longer the more devices there are.
+enum class Freedom {
+  None, ///< operators have the strategies that they have
+  Few,  ///< each has two: what it has, or of those that use most devices the one that computes least
+  Open, ///< all that the user did not decide, and the operator that is asked about: as much as a search prices
+  All,  ///< what the user decided, too
+};
+
+/// The strategies of operators, priced by one model. Operators of the user keep theirs while another one is asked about. The
+/// network has its strategies and is not unrolled yet; what is asked later does not look at it any more.
+class Alternatives {
+public:
+  Alternatives(net::NetworkOp network, const TrainingFacts &training, Freedom freedom, llvm::StringRef asked = "");
+
+  /// The operator with this instance name; within a repeat that of any of its rounds.
+  std::optional<size_t> find(llvm::StringRef name) const;
+  /// Its strategies and what a step takes under each, the cheapest first; those under which nothing is possible are left out.
+  /// Computed once.
+  const std::vector<Alternative> &of(size_t op);
+
+  /// What a step takes under the strategies that operators have.
+  double us();
+
+  const Problem &problem() const { return facts; }
+  const std::vector<Members> &members() const { return operations; }
+  const StepModel &model() const { return *priced; }
+  /// Who decided the strategy of an operator, and whether that was the user, in the network or in a dump.
+  llvm::StringRef origin(size_t op) const { return origins[op]; }
+  bool isByUser(size_t op) const { return origins[op] == "user" || origins[op] == "dump"; }
+  /// Instance name in the first round.
+  llvm::StringRef name(size_t op) const { return names[op]; }
+  /// Pieces that an operator has.
+  const Pieces &chosen(size_t op) const { return taken[op]; }
+  /// Which of model().options(op) they are; nothing if none.
+  std::optional<size_t> chosenOption(size_t op) const;
+  /// The cheapest of the strategies of an operator that pass; null if none does.
+  const Alternative *cheapest(size_t op, llvm::function_ref<bool(const OperatorOptions &options, size_t option)> passes);
+  /// "((2, 4), (4, 1))".
+  std::string strategyText(size_t op, const Pieces &pieces) const;
+
+private:
+  void giveChoice(size_t op, Freedom freedom, bool isAsked);
+  Pieces cheapestOfMost(size_t op) const;
+  search::CostNetwork networkFor(size_t op) const;
+  std::vector<search::Solution> solutionsOf(size_t op);
+
+  Problem facts;
+  std::vector<Members> operations;
+  std::vector<Pieces> taken;
+  std::vector<std::string> origins, names;
+  llvm::StringMap<size_t> named; ///< operators by their names in all rounds
+  std::unique_ptr<dist::ReshardPlanner> planner;
+  std::unique_ptr<StepModel> priced;
+  std::vector<std::optional<std::vector<Alternative>>> known;
+};
 
 } // namespace msc::passes

@@ -331,7 +331,7 @@ private:
         if (!stored) {
           stored = wants;
           first = at;
-        } else if (strict && wants != *stored && !whole) {
+        } else if (strict && wants != *stored && !whole && !(open && wants.isReplicated())) { // else see Surprises.h
           InFlightDiagnostic diagnostic = emitError(param.getLoc());
           diagnostic << "parameter '" << param.getName() << "' is used under two shardings: '" << problem.operators[first].name
                      << "' wants " << stored->str() << ", '" << user.name << "' wants " << wants.str();

@@ -36,7 +36,7 @@ struct ProblemOperator {
   std::vector<int32_t> operands; ///< tensors
   std::vector<int32_t> results;
   std::optional<Pieces> configured; ///< what the user decided
-  std::vector<Pieces> among;        ///< what a search may choose from; none: all that is legal
+  std::vector<Pieces> among;        ///< what there is to choose from; none: what the user decided, else all that is legal
   std::vector<Sharding> out;        ///< of its results, where the user decided that too; else empty
   std::vector<int32_t> repeats; ///< around it, the outermost first: indices into Problem::repeats
   int64_t rounds = 1;           ///< how often a step runs it: the product of their rounds

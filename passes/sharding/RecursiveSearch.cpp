@@ -85,7 +85,8 @@ SearchResult searchRecursively(const Problem &problem, const std::function<StepM
         op.configured = within(*op.configured, devices);
       if (!isLast)
         op.out.clear();
-      op.among = cutOnceMore(op.facts, now[i], divisor);
+      if (!op.configured)
+        op.among = cutOnceMore(op.facts, now[i], divisor);
     }
     StepModel model = modelOf(part);
     model.makeAllExact(); // options are few

@@ -25,4 +25,19 @@ struct Alternative {
   bool isChosen = false;
 };
 
+/// Something that costs time or memory and that nobody asked for.
+struct Surprise {
+  enum class Kind {
+    Replication, ///< several devices compute the same
+    Gather,      ///< every device receives a whole parameter
+    Imbalance,   ///< uneven pieces: the largest one is more than 10 % above the mean
+  };
+  Kind kind = Kind::Replication;
+  std::string op;    ///< instance name
+  std::string place; ///< "net.mir:6"
+  std::string text;  ///< a sentence with the reason and figures
+  std::string help;  ///< a repair
+  double us = 0;     ///< of a step, by the machine model
+};
+
 } // namespace msc::passes

@@ -1,28 +1,48 @@
 #include "dialects/dist/reshard/Bound.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace msc::dist {
 
+void LeastPrices::Cost::lower(const Cost &other) {
+  alphaUs = std::min(alphaUs, other.alphaUs);
+  ringHopUs = std::min(ringHopUs, other.ringHopUs);
+  treeHopUs = std::min(treeHopUs, other.treeHopUs);
+  hasSwitch |= other.hasSwitch;
+  betaUsPerByte = std::min(betaUsPerByte, other.betaUsPerByte);
+}
+
+double LeastPrices::Cost::hopsUs(int64_t members) const {
+  if (hasSwitch || members == 1) // one step, whatever the group: it is in alpha
+    return 0;
+  auto n = static_cast<double>(members);
+  return std::min(ringHopUs * (n - 1), treeHopUs * std::log2(n));
+}
+
+/// A switch spares an AllReduce up to half of its bytes.
+static LeastPrices::Cost termsOf(const LinkCost &cost, MoveKind kind, double startShare) {
+  LeastPrices::Cost terms{.alphaUs = startShare * cost.alphaUs, .betaUsPerByte = cost.betaUsPerByte};
+  switch (cost.algorithm) {
+  case CollectiveAlgorithm::Ring: terms.ringHopUs = startShare * cost.hopUs; break;
+  case CollectiveAlgorithm::Tree: terms.treeHopUs = startShare * cost.hopUs; break;
+  case CollectiveAlgorithm::Switch:
+    terms.hasSwitch = true;
+    terms.alphaUs += startShare * cost.hopUs;
+    terms.betaUsPerByte *= kind == MoveKind::AllReduce ? 0.5 : 1;
+  }
+  return terms;
+}
+
 static LeastPrices::Least leastOf(const MachineModel &machine, double startShare, std::initializer_list<MoveKind> kinds) {
   LeastPrices::Least least;
-  auto lower = [](LinkCost &to, const LinkCost &cost) {
-    to.alphaUs = std::min(to.alphaUs, cost.alphaUs);
-    to.hopUs = std::min(to.hopUs, cost.hopUs);
-    to.betaUsPerByte = std::min(to.betaUsPerByte, cost.betaUsPerByte);
-  };
   constexpr size_t last = LeastPrices::mostLevels - 1;
-  least.at.fill({1e300, 1e300, 1e300});
   for (size_t level = 0; level < machine.levels.size(); ++level)
-    for (MoveKind kind : kinds) {
-      LinkCost cost = machine.levels[level].costs[static_cast<size_t>(kind)];
-      cost.alphaUs *= startShare;
-      cost.hopUs *= startShare;
-      lower(least.at[std::min(level, last)], cost);
-    }
+    for (MoveKind kind : kinds)
+      least.at[std::min(level, last)].lower(termsOf(machine.levels[level].costs[static_cast<size_t>(kind)], kind, startShare));
   least.from = least.at;
   for (size_t level = last; level-- > 0;)
-    lower(least.from[level], least.from[level + 1]);
+    least.from[level].lower(least.from[level + 1]);
   return least;
 }
 
@@ -35,8 +55,10 @@ LeastPrices::LeastPrices(const MachineModel &machine, double startShare)
       any(leastOf(machine, startShare,
                   {MoveKind::AllReduce, MoveKind::ReduceScatter, MoveKind::AllGather, MoveKind::AlltoAll,
                    MoveKind::CollectivePermute, MoveKind::Exchange})) {
-  for (size_t level = 0; level < levels; ++level)
+  for (size_t level = 0; level < levels; ++level) {
     ranks[level] = level == 0 ? 1 : machine.levels[level - 1].ranks;
+    staged[level] = machine.levels[level].isStaged;
+  }
 }
 
 void Bound::ask(const LeastPrices &of, const Frame &withGoal, size_t elementBytes) {
@@ -51,9 +73,12 @@ void Bound::ask(const LeastPrices &of, const Frame &withGoal, size_t elementByte
   }
   share = 1 / static_cast<double>(devices);
   goalIsEmpty = false;
+  evenness = 1;
   for (int64_t size : withGoal.tensor()) {
     share *= static_cast<double>(size);
     goalIsEmpty |= size == 0;
+    int64_t least = size / devices;
+    evenness *= size % devices == 0 ? 1 : static_cast<double>(least) / static_cast<double>(least + 1);
   }
   places[0] = static_cast<double>(devices / withGoal.membersAlong(apart));
   for (size_t level = 1; level < prices->levels; ++level)
@@ -67,6 +92,10 @@ int64_t Bound::outermostOf(const Frame &frame, AxisSet set) const {
   return level;
 }
 
+/// Of what a unit has to receive, what its busiest rank receives in collectives that reach beyond it. Staged ones count as if all
+/// pieces were alike: where they are not, a unit may have to receive more than that.
+double Bound::shareOfUnits(size_t level) const { return prices->staged[level] ? evenness : 1; }
+
 /// What a unit lacks is received in collectives that reach beyond it, by its busiest rank at least its share.
 Bound::Needs Bound::needsOfMoves(Frame &frame, const AxisLists &lists, AxisSet moved, int64_t lacks) const {
   Needs needs;
@@ -75,7 +104,8 @@ Bound::Needs Bound::needsOfMoves(Frame &frame, const AxisLists &lists, AxisSet m
   needs.level = std::max<int64_t>(0, outermostOf(frame, moved));
   needs.elements[0] = static_cast<double>(lacks);
   for (size_t level = 1; level < prices->levels; ++level)
-    needs.elements[level] = static_cast<double>(frame.lackingOfUnitsAtLeast(level - 1, lists)) / static_cast<double>(prices->ranks[level]);
+    needs.elements[level] = shareOfUnits(level) * static_cast<double>(frame.lackingOfUnitsAtLeast(level - 1, lists)) /
+                            static_cast<double>(prices->ranks[level]);
   return needs;
 }
 
@@ -86,7 +116,7 @@ Bound::Needs Bound::needsOfReductions(const Frame &frame, AxisSet reduced) const
   Needs needs{.level = outermostOf(frame, reduced)};
   needs.elements[0] = share * static_cast<double>(frame.membersAlong(reduced) - 1);
   for (size_t level = 1; level < prices->levels; ++level)
-    needs.elements[level] = share * static_cast<double>(frame.unitsAlong(level - 1, reduced) - 1);
+    needs.elements[level] = shareOfUnits(level) * share * static_cast<double>(frame.unitsAlong(level - 1, reduced) - 1);
   return needs;
 }
 
@@ -96,7 +126,7 @@ Bound::Needs Bound::receipts(const Frame &frame, AxisSet reduced) const {
   Needs needs = needsOfReductions(frame, reduced);
   for (size_t level = 0; level < prices->levels; ++level)
     if (needs.elements[level] > 0)
-      needs.elements[level] += share * (places[level] - 1);
+      needs.elements[level] += shareOfUnits(level) * share * (places[level] - 1);
   return needs;
 }
 
@@ -118,11 +148,17 @@ double Bound::collectivesUs(const Least &least, const Needs &needs, Terms terms)
   return best[0];
 }
 
-/// Each axis takes part in some group: a group over several axes has at least as many members as groups over each have together.
-double Bound::hopsUs(const Least &least, const Frame &frame, AxisSet set) {
+/// Each axis takes part in some group: a group over several axes takes at least as many steps as groups over each together. Where
+/// collectives are staged, what lies inside a unit takes its steps there.
+double Bound::hopsUs(const Least &least, const Frame &frame, AxisSet set) const {
   double us = 0;
   forEachAxis(set, [&](size_t axis) {
-    us += least.from[std::min(frame.levelOf(axis), LeastPrices::mostLevels - 1)].hopUs * static_cast<double>(frame.sizeOf(axis) - 1);
+    size_t level = std::min(frame.levelOf(axis), LeastPrices::mostLevels - 1);
+    int64_t size = frame.sizeOf(axis), inside = prices->staged[level] ? frame.membersInside(axis) : 1;
+    double whole = least.from[level].hopsUs(size);
+    if (inside > 1 && inside < size && size % inside == 0)
+      whole = std::min(whole, least.from[level].hopsUs(size / inside) + least.from[0].hopsUs(inside));
+    us += whole;
   });
   return us;
 }

@@ -13,16 +13,24 @@ struct LeastPrices {
   static constexpr size_t mostLevels = 8;
   template <typename T> using PerLevel = std::array<T, mostLevels + 1>;
 
+  struct Cost {
+    double alphaUs = 1e300, ringHopUs = 1e300, treeHopUs = 1e300, betaUsPerByte = 1e300;
+    bool hasSwitch = false;
+    void lower(const Cost &other);
+    /// Of the steps of a group.
+    double hopsUs(int64_t members) const;
+  };
   struct Least {
-    PerLevel<LinkCost> at;   ///< a level
-    PerLevel<LinkCost> from; ///< a level and those further out
+    PerLevel<Cost> at;   ///< a level
+    PerLevel<Cost> from; ///< a level and those further out
   };
 
   /// `startShare`: of the terms that do not depend on bytes, what counts.
   explicit LeastPrices(const MachineModel &machine, double startShare = 1);
 
   size_t levels;
-  PerLevel<int64_t> ranks; ///< in a unit of the level before; 1 for the first
+  PerLevel<int64_t> ranks{}; ///< in a unit of the level before; 1 for the first
+  PerLevel<bool> staged{};
   Least allReduce, scatter, reduction, move, any;
 };
 
@@ -53,13 +61,15 @@ private:
   Needs receipts(const Frame &frame, AxisSet reduced) const;
   double collectivesUs(const Least &least, const Needs &needs, Terms terms) const;
   double reductionUs(const Frame &frame, AxisSet reduced, AxisSet gathered, Terms terms) const;
-  static double hopsUs(const Least &least, const Frame &frame, AxisSet set);
+  double hopsUs(const Least &least, const Frame &frame, AxisSet set) const;
+  double shareOfUnits(size_t level) const;
 
   const LeastPrices *prices = nullptr;
   double bytes = 4;           ///< of an element
   double share = 0;           ///< elements of the tensor for each rank
   PerLevel<double> places{}; ///< units of the level before (ranks for the first) that want each element in the end
   bool goalIsEmpty = false;
+  double evenness = 1; ///< elements of the smallest pieces as a share of those of the largest, or less
 };
 
 } // namespace msc::dist

@@ -69,7 +69,9 @@ public:
   /// Product of the sizes.
   int64_t membersAlong(AxisSet set) const;
   /// The level of the topology that groups along the axis use.
-  size_t levelOf(size_t axis) const { return levels[axis]; }
+  size_t levelOf(size_t axis) const { return levels[axis].first; }
+  /// Members of these groups in a unit of the level below.
+  int64_t membersInside(size_t axis) const { return levels[axis].second; }
 
   /// Two axes that are alike here: both repeat, or both are partial of one kind, and the goal has them alike. Renaming
   /// one into the other leaves all costs and the goal as they are.
@@ -105,7 +107,8 @@ private:
   AxisSet movedAxes(const AxisLists &source, const Cuts &target) const;
 
   std::vector<int64_t> axes, strides;
-  std::vector<size_t> levels; ///< of the topology, by axis: the first one that holds the groups along it
+  /// By axis: the first level of the topology that holds the groups along it, and their members in a unit of the one below.
+  std::vector<std::pair<size_t, int64_t>> levels;
   std::vector<int64_t> shape;
   size_t index;
   std::optional<State> to;

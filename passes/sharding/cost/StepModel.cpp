@@ -155,17 +155,19 @@ bool StepModel::makeExact(Price price) {
   return true;
 }
 
-bool StepModel::makeExact(const search::Choice &choice) {
+bool StepModel::makeExact(std::span<const search::Choice> choices) {
   bool changes = false;
-  for (size_t i = 0; i < own.size(); ++i)
-    for (auto [price, times] : own[i][choice[i]].prices)
-      changes |= makeExact(price);
-  for (size_t i = 0; i < sharedPrices.size(); ++i) {
-    const SharedCost &cost = costs.shared[i];
-    const std::vector<Price> &row = sharedPrices[i][cost.producerClass[choice[cost.producer]]];
-    for (const SharedCost::Reader &reader : cost.readers)
-      for (int32_t item : reader.items[choice[reader.variable]])
-        changes |= makeExact(row[item]);
+  for (const search::Choice &choice : choices) {
+    for (size_t i = 0; i < own.size(); ++i)
+      for (auto [price, times] : own[i][choice[i]].prices)
+        changes |= makeExact(price);
+    for (size_t i = 0; i < sharedPrices.size(); ++i) {
+      const SharedCost &cost = costs.shared[i];
+      const std::vector<Price> &row = sharedPrices[i][cost.producerClass[choice[cost.producer]]];
+      for (const SharedCost::Reader &reader : cost.readers)
+        for (int32_t item : reader.items[choice[reader.variable]])
+          changes |= makeExact(row[item]);
+    }
   }
   if (changes)
     refresh();
@@ -195,9 +197,9 @@ void StepModel::addOptions(size_t at, const OperatorStep *step, Known &known) {
   std::shared_ptr<const OperatorOptions> &shared = known[isFree ? step : nullptr];
   if (!isFree || !shared) {
     auto made = std::make_shared<OperatorOptions>();
-    made->pieces = op.configured      ? std::vector<Pieces>{*op.configured}
-                   : !op.among.empty() ? op.among
-                                       : candidates(op.facts, problem.devices);
+    made->pieces = !op.among.empty() ? op.among
+                   : op.configured   ? std::vector<Pieces>{*op.configured}
+                                     : candidates(op.facts, problem.devices);
     if (isFree && !problem.meshes.empty())
       std::erase_if(made->pieces, [&](const Pieces &pieces) {
         return std::ranges::none_of(problem.meshes, [&](const auto &mesh) { return isOnMesh(pieces, mesh); });

@@ -37,8 +37,9 @@ public:
   /// One variable per operator, in order; its options are those of options(). There may be variables behind them. What an assignment
   /// costs here is a lower bound until makeExact.
   const search::CostNetwork &network() const { return costs; }
-  /// Makes exact all that the assignment pays. False: it was.
-  bool makeExact(const search::Choice &choice);
+  /// Makes exact all that the assignments pay. False: it was.
+  bool makeExact(std::span<const search::Choice> choices);
+  bool makeExact(const search::Choice &choice) { return makeExact({&choice, 1}); }
   void makeAllExact();
   /// What a step takes under an assignment, exactly.
   double us(const search::Choice &choice);

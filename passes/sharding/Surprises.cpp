@@ -1,0 +1,193 @@
+#include "passes/sharding/Surprises.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <map>
+#include <numeric>
+
+using namespace mlir;
+
+namespace msc::passes {
+
+static constexpr StringLiteral followsPrefix = "propagated from '";
+
+/// The name in "propagated from 'matmul'"; empty for other origins.
+static StringRef followedName(StringRef origin) {
+  return origin.consume_front(followsPrefix) && origin.consume_back("'") ? origin : StringRef();
+}
+
+static std::string usText(double us) { return llvm::formatv("{0:F1} us", us); }
+
+/// What computing an operator and its gradient takes in a step under one of its options.
+static double computeUs(const Alternatives &alternatives, size_t op, size_t option) {
+  const OperatorOptions &options = alternatives.model().options(op);
+  return options.placed.empty() ? 0 : options.placed[option].computeUs * static_cast<double>(alternatives.problem().operators[op].rounds);
+}
+
+static double computeUs(const Alternatives &alternatives, size_t op, StringRef strategy) {
+  const std::vector<Pieces> &pieces = alternatives.model().options(op).pieces;
+  auto found = llvm::find_if(pieces, [&](const Pieces &other) { return alternatives.strategyText(op, other) == strategy; });
+  return computeUs(alternatives, op, static_cast<size_t>(found - pieces.begin()));
+}
+
+std::string adviceText(const Alternative &better) {
+  return "write in_strategy: " + better.inStrategy + ", with which a step takes " + usText(better.us);
+}
+
+std::string asItIsText(Alternatives &alternatives, size_t op) {
+  auto now = llvm::find_if(alternatives.of(op), [](const Alternative &other) { return other.isChosen; });
+  return now == alternatives.of(op).end() ? "" : ", or in_strategy: " + now->inStrategy + " if it is meant, " + usText(now->us);
+}
+
+// Replication --------------------------------------------------------------------------------------------------------
+
+/// The user gave the strategy, or edited it in a dump, or gave it to the operator that this one follows with as many pieces.
+static bool isAskedFor(const Alternatives &alternatives, size_t op) {
+  int64_t pieces = devicesUsed(alternatives.chosen(op));
+  for (size_t steps = 0; steps < alternatives.members().size(); ++steps) {
+    if (alternatives.isByUser(op))
+      return true;
+    std::optional<size_t> followed = alternatives.find(followedName(alternatives.origin(op)));
+    if (!followed || devicesUsed(alternatives.chosen(*followed)) > pieces)
+      return false;
+    op = *followed;
+  }
+  return false;
+}
+
+/// Without those that cost least, as long as they cost less than `us` together.
+static std::vector<SurpriseAt> withoutTrifles(const std::vector<SurpriseAt> &all, double us) {
+  std::vector<size_t> ascending(all.size());
+  std::iota(ascending.begin(), ascending.end(), 0);
+  llvm::sort(ascending, [&](size_t a, size_t b) { return std::pair(all[a].surprise.us, a) < std::pair(all[b].surprise.us, b); });
+  std::vector<bool> counts(all.size(), true);
+  double sum = 0;
+  for (size_t i : ascending)
+    if ((sum += all[i].surprise.us) < us)
+      counts[i] = false;
+  std::vector<SurpriseAt> left;
+  for (auto [one, does] : llvm::zip(all, counts))
+    if (does)
+      left.push_back(one);
+  return left;
+}
+
+std::vector<SurpriseAt> replications(Alternatives &alternatives) {
+  std::vector<SurpriseAt> found;
+  int64_t devices = alternatives.problem().devices;
+  for (size_t op = 0; op < alternatives.members().size(); ++op) {
+    int64_t used = devicesUsed(alternatives.chosen(op)), most = 0;
+    std::optional<size_t> chosen = alternatives.chosenOption(op);
+    if (used == devices || !chosen || isAskedFor(alternatives, op))
+      continue;
+    for (const Pieces &pieces : alternatives.model().options(op).pieces)
+      most = std::max(most, devicesUsed(pieces));
+    double us = computeUs(alternatives, op, *chosen);
+    const Alternative *better = most == used || us == 0 ? nullptr : alternatives.cheapest(op, [&](const OperatorOptions &options, size_t i) {
+      return devicesUsed(options.pieces[i]) == most;
+    });
+    if (!better)
+      continue;
+    const ProblemOperator &entry = alternatives.problem().operators[op];
+    double betterUs = computeUs(alternatives, op, better->inStrategy);
+    std::string text = ("'" + alternatives.name(op) + "' is computed " + Twine(devices / used) + " times" +
+                        (entry.rounds > 1 ? " in each of " + std::to_string(entry.rounds) + " rounds" : "") + ", and nobody asked for it: " +
+                        alternatives.strategyText(op, alternatives.chosen(op)) + ", " + alternatives.origin(op) + ", has " + Twine(used) +
+                        (used == 1 ? " piece" : " pieces") + " on " + Twine(devices) + " devices; that takes " + usText(us) +
+                        " of a step, under " + better->inStrategy + " it is " + usText(betterUs)).str();
+    found.push_back({alternatives.members()[op].front()->getLoc(),
+                     {Surprise::Kind::Replication, alternatives.name(op).str(), "", text,
+                      adviceText(*better) + asItIsText(alternatives, op), std::max(us - betterUs, 0.0)}});
+  }
+  return withoutTrifles(found, alternatives.us() * trifle);
+}
+
+// Imbalance ----------------------------------------------------------------------------------------------------------
+
+/// Work of the largest piece as a multiple of the mean.
+static double factorOf(int64_t size, int64_t pieces) {
+  return static_cast<double>((size + pieces - 1) / pieces * pieces) / static_cast<double>(size);
+}
+
+static double imbalanceOf(const OperatorFacts &facts, const Pieces &pieces) {
+  double product = 1;
+  for (size_t f = 0; f < pieces.size(); ++f)
+    if (facts.rule.factors[f].size > 0)
+      product *= factorOf(facts.rule.factors[f].size, pieces[f]);
+  return product;
+}
+
+/// "dimension 0 of 'x'": the first one that carries the factor.
+static std::string dimensionOf(const OperatorFacts &facts, size_t factor) {
+  for (size_t i = 0; i < facts.rule.operands.size(); ++i)
+    for (size_t dim = 0; dim < facts.rule.operands[i].size(); ++dim)
+      if (llvm::is_contained(facts.rule.operands[i][dim], static_cast<int32_t>(factor)))
+        return "dimension " + std::to_string(dim) + " of '" + facts.operandNames[i] + "'";
+  return "factor " + facts.rule.factors[factor].name;
+}
+
+namespace {
+
+/// Operators of which the same sizes are cut into the same uneven pieces.
+struct Uneven {
+  size_t op = 0; ///< the one that loses most
+  double us = -1, lostInAll = 0;
+  int64_t operators = 0;
+};
+
+} // namespace
+
+std::vector<SurpriseAt> imbalances(Alternatives &alternatives, bool searches) {
+  std::map<std::vector<std::pair<int64_t, int64_t>>, Uneven> groups; // sizes and pieces
+  for (size_t op = 0; op < alternatives.members().size(); ++op) {
+    const OperatorFacts &facts = alternatives.problem().operators[op].facts;
+    const Pieces &pieces = alternatives.chosen(op);
+    double ratio = imbalanceOf(facts, pieces);
+    if (ratio <= 1 + toleratedImbalance)
+      continue;
+    std::vector<std::pair<int64_t, int64_t>> uneven;
+    for (size_t f = 0; f < pieces.size(); ++f)
+      if (int64_t size = facts.rule.factors[f].size; size > 0 && size % pieces[f] != 0)
+        uneven.emplace_back(size, pieces[f]);
+    std::optional<size_t> option = alternatives.chosenOption(op);
+    double lost = option ? computeUs(alternatives, op, *option) * (1 - 1 / ratio) : 0;
+    Uneven &group = groups[uneven];
+    if (lost > group.us) {
+      group.op = op;
+      group.us = lost;
+    }
+    group.lostInAll += lost;
+    group.operators += alternatives.problem().operators[op].rounds;
+  }
+  std::vector<SurpriseAt> found;
+  for (const auto &[uneven, group] : groups) {
+    const ProblemOperator &entry = alternatives.problem().operators[group.op];
+    const Pieces &pieces = alternatives.chosen(group.op);
+    size_t worst = 0;
+    for (size_t f = 0; f < pieces.size(); ++f)
+      if (entry.facts.rule.factors[f].size > 0 &&
+          (entry.facts.rule.factors[worst].size == 0 || factorOf(entry.facts.rule.factors[f].size, pieces[f]) >
+                                                            factorOf(entry.facts.rule.factors[worst].size, pieces[worst])))
+        worst = f;
+    int64_t size = entry.facts.rule.factors[worst].size, count = pieces[worst], even = (size + count - 1) / count * count;
+    std::string text = "the largest piece of '" + alternatives.name(group.op).str() + "' is " +
+                       llvm::formatv("{0:F1}", 100 * (imbalanceOf(entry.facts, pieces) - 1)).str() + " % above the mean: " +
+                       dimensionOf(entry.facts, worst) + " has " + std::to_string(size) + (size == 1 ? " element" : " elements") + " in " +
+                       std::to_string(count) + " pieces";
+    if (group.operators > 1)
+      text += ", as in " + std::to_string(group.operators) + " operators in all";
+    text += "; that takes " + usText(group.lostInAll) + " of a step";
+    const Alternative *better = nullptr;
+    if (searches)
+      better = alternatives.cheapest(group.op, [&](const OperatorOptions &options, size_t i) {
+        return imbalanceOf(entry.facts, options.pieces[i]) <= 1 + toleratedImbalance;
+      });
+    std::string help = better ? adviceText(*better) + ", or take " : "take ";
+    help += std::to_string(even) + " elements";
+    found.push_back({alternatives.members()[group.op].front()->getLoc(),
+                     {Surprise::Kind::Imbalance, alternatives.name(group.op).str(), "", text, help, group.lostInAll}});
+  }
+  return found;
+}
+
+} // namespace msc::passes
