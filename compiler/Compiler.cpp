@@ -146,6 +146,17 @@ private:
     });
   }
 
+  /// A machine does not grow.
+  Status fitsMachine() {
+    const MachineModel &machine = dist::machineOf(*module);
+    if (machine.devices == 0 || config->devices <= machine.devices)
+      return Status::ok();
+    return Error{ExitCode::Usage,
+                 "machine '" + machine.name + "' has " + std::to_string(machine.devices) + " devices, but " +
+                     std::to_string(config->devices) + " are asked for",
+                 "name a larger one, such as h100-64, or take fewer devices"};
+  }
+
   /// How collectives among more ranks than were measured behave is a guess.
   void noteExtrapolation() {
     const MachineModel &machine = dist::machineOf(*module);
@@ -172,6 +183,8 @@ private:
       if (failed(read))
         return false;
       config = std::move(*read);
+      if (Status status = fitsMachine(); !status)
+        return fail(status.error());
       noteExtrapolation();
       if (Status status = applyFile(); !status)
         return fail(status.error());
@@ -395,9 +408,11 @@ private:
 
 /// What a rank needs is known when memory has been laid out; the search goes by what a rank keeps. So a plan that needs too much
 /// says how both compare, and the search is told what it may keep.
-static Result<CompileOutcome> compileWithin(CompileOptions options) {
+/// `machine`: whose devices hold so much; empty: the command line says so.
+static Result<CompileOutcome> compileWithin(CompileOptions options, const std::string &machine) {
   constexpr int attempts = 6;
   uint64_t least = 0;
+  bool searches = false; // for strategies that fit
   for (int i = 0; i < attempts; ++i) {
     Result<CompileOutcome> outcome = Compilation(options).run();
     if (!outcome)
@@ -408,21 +423,31 @@ static Result<CompileOutcome> compileWithin(CompileOptions options) {
     least = least == 0 ? needs : std::min(least, needs);
     const std::optional<passes::SearchFacts> &search = outcome->findings.search;
     bool isLeast = search && options.keptBytes > 0 && search->leastBytes > static_cast<double>(options.keptBytes);
-    if (!search || search->bytes <= 0 || isLeast)
+    searches = search && options.keptBytes > 0 && search->leastBytes > 0;
+    if (!search || search->bytes <= 0 || isLeast || (i > 0 && !searches))
       break;
     double may = search->bytes * static_cast<double>(options.memoryLimit) / static_cast<double>(needs);
     options.keptBytes = std::max<int64_t>(1, static_cast<int64_t>(may * (i == 0 ? 1 : 0.97)));
   }
-  bool searches = options.keptBytes > 0;
   return Error{ExitCode::NoResource,
                std::string(searches ? "no strategies that were found fit" : "the plan does not fit") + " into " +
-                   bytesText(options.memoryLimit) + " per rank: it needs " + bytesText(least),
-               searches ? "take more devices, a smaller batch, or recompute: true for its cells"
-                        : "search_mode optimal looks for strategies that fit"};
+                   (machine.empty() ? bytesText(options.memoryLimit) + " per rank: it needs " + bytesText(least)
+                                    : "a device of '" + machine + "', " + bytesText(options.memoryLimit) + ": a rank needs " +
+                                          bytesText(least)),
+               std::string(searches ? "take more devices, a smaller batch, or recompute: true for its cells"
+                                    : "search_mode optimal looks for strategies that fit") +
+                   (machine.empty() ? "" : "; --memory-limit sets another limit")};
 }
 
 Result<CompileOutcome> compile(const CompileOptions &options) {
-  return options.memoryLimit == 0 ? Compilation(options).run() : compileWithin(options);
+  if (options.memoryLimit != 0)
+    return compileWithin(options, "");
+  Result<MachineModel> machine = readMachine(options.machine);
+  if (!machine || machine->memoryBytes == 0) // compiling says what is wrong with it
+    return Compilation(options).run();
+  CompileOptions within = options;
+  within.memoryLimit = static_cast<uint64_t>(machine->memoryBytes);
+  return compileWithin(within, machine->name);
 }
 
 Status check(const CompileOptions &options) {

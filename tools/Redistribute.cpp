@@ -4,6 +4,7 @@
 #include "dialects/dist/MeshNotation.h"
 #include "dialects/dist/Reshard.h"
 #include "runtime/machine/MachineFile.h"
+#include "runtime/machine/Presets.h"
 #include "tools/CommandLine.h"
 #include "tools/RedistributeCheck.h"
 
@@ -443,7 +444,7 @@ void RedistributeFlags::addTo(CLI::App &app) {
   takesNumber(*app.add_option("--devices", devices, "number of devices, if it is to be checked"), 1, int64_t{1} << 20);
   app.add_option("--device-order", deviceOrder, "the rank at each place of the mesh: 0,2,1,3");
   takesNumber(*app.add_option("--rank", rank, "shows which elements this rank holds after each step, and its groups"), 0, int64_t{1} << 20);
-  app.add_option("--machine", machine, fmt::format("{}, or a machine file (default: cpu-local)", fmt::join(machinePresets(), ", ")));
+  app.add_option("--machine", machine, fmt::format("{}, or a machine file (default: cpu-local)", presetWords()));
   app.add_flag("--all", all, "also shows the other ways that lost, and by how much");
   app.add_flag("--json", json, "the answer as JSON");
   app.add_flag("--verify", verify, "runs the steps on data, every rank a thread, and compares with index arithmetic");

@@ -9,6 +9,7 @@
 #include "runtime/messages/Catalogue.h"
 #include "runtime/Nearest.h"
 #include "runtime/machine/MachineFile.h"
+#include "runtime/machine/Presets.h"
 #include "runtime/plan/PlanFile.h"
 #include "tools/CommandLine.h"
 #include "tools/FileKind.h"
@@ -61,7 +62,7 @@ struct CompileFlags {
     app.add_option("-D,--define", defines, "NAME=VALUE: overrides a const of the network")->allow_extra_args(false);
     app.add_option("--keep", options.keep, "values to keep as results, e.g. %a,grad:w")->delimiter(',');
     app.add_option("--machine", options.machine,
-                   fmt::format("{}, or a machine file: what it is compiled for", fmt::join(machinePresets(), ", ")));
+                   fmt::format("{}, or a machine file: what it is compiled for", presetWords()));
     app.add_flag("--no-fusion", noFusion, "one kernel per operator");
     app.add_flag("--no-moves", noMoves, "complete and redistribute values as 18_execute shows it, one after the other");
     app.add_flag("--no-reuse", noReuse, "compute statistics again in the backward pass, as 18_execute shows it");

@@ -2,6 +2,7 @@
 
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetAttributes.h"
+#include "dialects/net/OperatorTime.h"
 #include "dialects/net/Recompute.h"
 
 #include "mlir/IR/BuiltinTypes.h"
@@ -295,8 +296,7 @@ net::OperatorCost costOf(Operation *op) {
 double operatorUs(Operation *op, const MachineModel &machine) {
   if (!isa<net::CostInterface>(op))
     return 0;
-  net::OperatorCost cost = costOf(op);
-  return machine.operatorUs(cost.flops, cost.bytesRead, cost.bytesWritten);
+  return net::operatorUs(costOf(op), net::arithmeticOf(op, machine), machine);
 }
 
 } // namespace msc::passes

@@ -2,6 +2,7 @@
 
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/Halo.h"
+#include "dialects/net/OperatorTime.h"
 #include "dialects/net/Repeat.h"
 #include "passes/sharding/OutStrategy.h"
 
@@ -124,10 +125,9 @@ private:
     for (Value result : op->getResults())
       entry.results.push_back(tensorOf(result));
     if (auto cost = dyn_cast<net::CostInterface>(op))
-      entry.localUs = [cost, machine = problem.machine](const std::vector<Shape> &operands,
-                                                        const std::vector<Shape> &results) mutable {
-        net::OperatorCost work = cost.cost(operands, results);
-        return machine.operatorUs(work.flops, work.bytesRead, work.bytesWritten);
+      entry.localUs = [cost, arithmetic = net::arithmeticOf(op, problem.machine), machine = problem.machine](
+                          const std::vector<Shape> &operands, const std::vector<Shape> &results) mutable {
+        return net::operatorUs(cost.cost(operands, results), arithmetic, machine);
       };
     auto lower = dyn_cast<net::Lower>(op);
     if (lower && lower.loweringKind() == net::LoweringKind::Regions)

@@ -50,7 +50,9 @@ Status measureDevice(MachineModel &machine, comm::World &world, Stopwatch &watch
       return median.error();
     us[i++] = *median;
   }
-  machine.flopsPerUs = rate(2.0 * side * side * side, us[0]);
+  // The CPU multiplies in f32 whatever the type of the memory; f64 takes vectors of half as many numbers.
+  machine.flopsPerUs.fill(rate(2.0 * side * side * side, us[0]));
+  machine.flopsPerUs[static_cast<size_t>(Arithmetic::F64)] /= 2;
   machine.memoryBytesPerUs = rate(2.0 * bytes, us[1]); // read and written
   machine.launchUs = us[2];
   return {};
@@ -129,6 +131,7 @@ Result<MachineModel> calibrate(comm::World &world, double seconds, int64_t ranks
   Result<comm::Group *> everybody = groupOfAll(world);
   if (!everybody)
     return everybody.error();
+  machine.memoryBytes = std::floor(static_cast<double>(device::hostMemoryBytes()) / static_cast<double>(world.localSize()));
   Stopwatch watch(**everybody, seconds);
   if (Status status = measureDevice(machine, world, watch); !status)
     return status.error();

@@ -1,5 +1,8 @@
 #include "runtime/machine/MachineFile.h"
 
+#include "runtime/Nearest.h"
+#include "runtime/machine/Presets.h"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -8,6 +11,7 @@
 #include <fstream>
 #include <initializer_list>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -53,6 +57,27 @@ public:
     return object[key].get<std::string>();
   }
 
+  bool yesOrNo(const Json &object, const char *key) {
+    if (!object.is_object() || !object.contains(key))
+      return false;
+    if (!object[key].is_boolean())
+      note(std::string("'") + key + "' is neither true nor false");
+    return object[key].is_boolean() && object[key].get<bool>();
+  }
+
+  /// The place of a word among the first `count` names; 0 where it is missing.
+  template <typename NameOf> size_t word(const Json &object, const char *key, size_t count, NameOf nameOf) {
+    if (!object.is_object() || !object.contains(key))
+      return 0;
+    std::vector<std::string> names;
+    for (size_t i = 0; i < count; ++i)
+      names.push_back(nameOf(i));
+    size_t at = std::find(names.begin(), names.end(), text(object, key)) - names.begin();
+    if (at == count)
+      note(fmt::format("'{}' is {}, expected {}", key, object[key].dump(), fmt::join(names, ", ")));
+    return at % count;
+  }
+
   /// A misspelt key would leave a default in its place.
   void onlyKeys(const Json &object, std::initializer_list<std::string_view> known) {
     if (object.is_object())
@@ -74,6 +99,7 @@ LinkLevel readLevel(const Json &json, Reader &reader) {
   LinkLevel level;
   level.name = reader.text(json, "name");
   level.ranks = reader.wholeNumber(json, "ranks");
+  level.isStaged = reader.yesOrNo(json, "staged");
   if (!json.is_object() || !json.contains("collectives") || !json["collectives"].is_object()) {
     reader.note("a level has no 'collectives'");
     return level;
@@ -86,19 +112,44 @@ LinkLevel readLevel(const Json &json, Reader &reader) {
       continue;
     }
     const Json &cost = collectives[name];
-    reader.onlyKeys(cost, {"alpha_us", "hop_us", "beta_us_per_byte", "own_share", "cache_bytes", "beyond_cache_us_per_byte"});
+    reader.onlyKeys(cost, {"alpha_us", "hop_us", "beta_us_per_byte", "own_share", "cache_bytes", "beyond_cache_us_per_byte", "algorithm"});
     level.costs[kind] = {.alphaUs = reader.number(cost, "alpha_us", 0),
                          .hopUs = reader.number(cost, "hop_us", 0),
                          .betaUsPerByte = reader.number(cost, "beta_us_per_byte", 0),
                          .ownShare = reader.numberOrZero(cost, "own_share"),
                          .cacheBytes = reader.numberOrZero(cost, "cache_bytes"),
                          .beyondCacheUsPerByte = reader.numberOrZero(cost, "beyond_cache_us_per_byte")};
+    // A switch reduces and copies; it does nothing for those who send each other different elements.
+    bool maySwitch = static_cast<MoveKind>(kind) <= MoveKind::AllGather;
+    level.costs[kind].algorithm = static_cast<CollectiveAlgorithm>(
+        reader.word(cost, "algorithm", maySwitch ? collectiveAlgorithms : collectiveAlgorithms - 1,
+                    [](size_t i) { return collectiveAlgorithmName(static_cast<CollectiveAlgorithm>(i)); }));
   }
-  reader.onlyKeys(json, {"name", "ranks", "collectives"});
+  reader.onlyKeys(json, {"name", "ranks", "staged", "collectives"});
   reader.onlyKeys(collectives, {moveKindName(MoveKind::AllReduce), moveKindName(MoveKind::ReduceScatter),
                                 moveKindName(MoveKind::AllGather), moveKindName(MoveKind::AlltoAll),
                                 moveKindName(MoveKind::CollectivePermute), moveKindName(MoveKind::Exchange)});
   return level;
+}
+
+/// Peaks by what a device computes in; one number is that of f32.
+void readPeaks(const Json &json, Reader &reader, MachineModel &machine) {
+  constexpr const char *key = "flops_per_us";
+  constexpr double least = 1e-9;
+  auto &peaks = machine.flopsPerUs;
+  bool isObject = json.contains(key) && json[key].is_object();
+  double f32 = isObject ? reader.number(json[key], "f32", least) : reader.number(json, key, least);
+  peaks.fill(f32);
+  peaks[static_cast<size_t>(Arithmetic::F64)] = f32 / 2;
+  if (isObject) {
+    for (size_t i = 0; i < arithmetics; ++i)
+      if (const char *name = arithmeticName(static_cast<Arithmetic>(i)); json[key].contains(name))
+        peaks[i] = reader.number(json[key], name, least);
+    reader.onlyKeys(json[key], {"f32", "f64", "tf32", "bf16", "f16"});
+  }
+  constexpr Arithmetic forF32[] = {Arithmetic::F32, Arithmetic::TF32};
+  machine.productsOfF32 =
+      forF32[reader.word(json, "products_of_f32", 2, [&](size_t i) { return arithmeticName(forF32[i]); })];
 }
 
 /// The model that `text` describes; `source` names it in messages.
@@ -112,7 +163,9 @@ Result<MachineModel> parse(const std::string &text, const std::string &source) {
   machine.name = reader.text(json, "name");
   machine.source = reader.text(json, "source");
   machine.measuredRanks = json.contains("measured_ranks") ? reader.wholeNumber(json, "measured_ranks") : 0;
-  machine.flopsPerUs = reader.number(json, "flops_per_us", 1e-9);
+  machine.devices = json.contains("devices") ? reader.wholeNumber(json, "devices") : 0;
+  readPeaks(json, reader, machine);
+  machine.memoryBytes = reader.numberOrZero(json, "memory_bytes");
   machine.memoryBytesPerUs = reader.number(json, "memory_bytes_per_us", 1e-9);
   machine.launchUs = reader.number(json, "launch_us", 0);
   if (!json.contains("levels") || !json["levels"].is_array() || json["levels"].empty())
@@ -120,8 +173,11 @@ Result<MachineModel> parse(const std::string &text, const std::string &source) {
   else
     for (const Json &level : json["levels"])
       machine.levels.push_back(readLevel(level, reader));
-  reader.onlyKeys(json, {"$schema", "name", "source", "measured_ranks", "flops_per_us", "memory_bytes_per_us", "launch_us",
-                         "levels"});
+  reader.onlyKeys(json, {"$schema", "name", "source", "measured_ranks", "devices", "flops_per_us", "products_of_f32",
+                         "memory_bytes", "memory_bytes_per_us", "launch_us", "levels"});
+  if (!machine.levels.empty() && machine.levels.back().ranks != 0 && machine.devices > machine.levels.back().ranks)
+    reader.note(fmt::format("the last level has units of {} ranks, but there are {} devices", machine.levels.back().ranks,
+                            machine.devices));
   for (size_t i = 1; i < machine.levels.size(); ++i) {
     int64_t inner = machine.levels[i - 1].ranks, outer = machine.levels[i].ranks;
     if (inner == 0)
@@ -134,27 +190,22 @@ Result<MachineModel> parse(const std::string &text, const std::string &source) {
   return machine;
 }
 
-const std::pair<const char *, const char *> presets[] = {
-#include "runtime/machine/Presets.inc"
-};
-
 } // namespace
 
-std::vector<std::string> machinePresets() {
-  std::vector<std::string> names;
-  for (const auto &[name, text] : presets)
-    names.push_back(name);
-  return names;
-}
-
 Result<MachineModel> readMachine(const std::string &nameOrPath) {
-  for (const auto &[name, text] : presets)
-    if (nameOrPath == name)
-      return parse(text, name);
+  if (std::optional<PresetChoice> preset = findPreset(nameOrPath)) {
+    Result<MachineModel> machine = parse(preset->text, nameOrPath);
+    if (machine)
+      narrowTo(*preset, *machine);
+    return machine;
+  }
   std::ifstream in(nameOrPath, std::ios::binary);
-  if (!in || !std::filesystem::is_regular_file(nameOrPath))
+  if (!in || !std::filesystem::is_regular_file(nameOrPath)) {
+    std::string near = nearest(nameOrPath, machinePresets());
     return Error{ExitCode::Usage, fmt::format("there is no machine '{}' and no file of that name", nameOrPath),
-                 fmt::format("use {}, or the path of a machine file", fmt::join(machinePresets(), ", "))};
+                 near.empty() ? fmt::format("use {}, or the path of a machine file", presetWords())
+                              : "did you mean '" + near + "'?"};
+  }
   return parse(std::string(std::istreambuf_iterator<char>(in), {}), nameOrPath);
 }
 
@@ -168,8 +219,19 @@ std::string machineJson(const MachineModel &machine) {
             {"source", machine.source}};
   if (machine.measuredRanks != 0)
     json["measured_ranks"] = machine.measuredRanks;
-  json.update({{"flops_per_us", machine.flopsPerUs},
-               {"memory_bytes_per_us", machine.memoryBytesPerUs},
+  if (machine.devices != 0)
+    json["devices"] = machine.devices;
+  Json &peaks = json["flops_per_us"];
+  double f32 = machine.flopsPerUs[static_cast<size_t>(Arithmetic::F32)];
+  for (size_t i = 0; i < arithmetics; ++i)
+    if (auto type = static_cast<Arithmetic>(i);
+        type == Arithmetic::F32 || machine.flopsPerUs[i] != (type == Arithmetic::F64 ? f32 / 2 : f32))
+      peaks[arithmeticName(type)] = machine.flopsPerUs[i];
+  if (machine.productsOfF32 != Arithmetic::F32)
+    json["products_of_f32"] = arithmeticName(machine.productsOfF32);
+  if (machine.memoryBytes != 0)
+    json["memory_bytes"] = machine.memoryBytes;
+  json.update({{"memory_bytes_per_us", machine.memoryBytesPerUs},
                {"launch_us", machine.launchUs},
                {"levels", Json::array()}});
   for (const LinkLevel &level : machine.levels) {
@@ -182,8 +244,13 @@ std::string machineJson(const MachineModel &machine) {
                                 std::pair("beyond_cache_us_per_byte", cost.beyondCacheUsPerByte)})
         if (value != 0)
           entry[key] = value;
+      if (cost.algorithm != CollectiveAlgorithm::Ring)
+        entry["algorithm"] = collectiveAlgorithmName(cost.algorithm);
     }
-    json["levels"].push_back({{"name", level.name}, {"ranks", level.ranks}, {"collectives", collectives}});
+    Json &made = json["levels"].emplace_back(Json{{"name", level.name}, {"ranks", level.ranks}});
+    if (level.isStaged)
+      made["staged"] = true;
+    made["collectives"] = collectives;
   }
   return json.dump(2) + "\n";
 }

@@ -6,7 +6,7 @@
 
 namespace msc {
 
-/// Names of the presets, the models in `presets/`; the first is the default.
+/// Names of presets to choose from; the first is the default. Presets.h says which others there are.
 std::vector<std::string> machinePresets();
 
 /// The preset of that name, else the model in the file of that name. Usage if there is neither, BadFile with the first

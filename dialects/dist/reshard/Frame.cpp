@@ -13,13 +13,20 @@ static size_t levelOf(const MachineModel &machine, int64_t block) {
   return level;
 }
 
+/// Groups along axes of one size whose place is the same cost the same.
+static std::pair<size_t, int64_t> placeInLevels(const MachineModel &machine, int64_t size, int64_t stride) {
+  size_t level = levelOf(machine, size * stride);
+  GroupShape group{.size = size, .block = size * stride};
+  return {level, level == 0 ? size : group.membersInside(machine.levels[level - 1].ranks)};
+}
+
 Frame::Frame(const ReshardQuestion &question, std::vector<int64_t> matrix, size_t index)
     : axes(std::move(matrix)), strides(axes.size()), levels(axes.size()), shape(question.shape), index(index),
       lack(axes, question.shape) {
   int64_t stride = 1;
   for (size_t i = axes.size(); i-- > 0; stride *= axes[i]) {
     strides[i] = stride;
-    levels[i] = levelOf(question.machine, stride * axes[i]);
+    levels[i] = placeInLevels(question.machine, axes[i], stride);
   }
   from = stateOf(question.from);
   to = stateOf(question.to);
@@ -114,7 +121,9 @@ GroupShape Frame::groupAlong(AxisSet axesOfGroup) const {
   if (axesOfGroup == 0)
     return {};
   auto outermost = static_cast<size_t>(std::countr_zero(axesOfGroup));
-  return {.size = membersAlong(axesOfGroup), .block = strides[outermost] * axes[outermost]};
+  GroupShape group{.size = membersAlong(axesOfGroup), .block = strides[outermost] * axes[outermost]};
+  forEachAxis(axesOfGroup, [&](size_t axis) { group.add(axes[axis], strides[axis]); });
+  return group;
 }
 
 int64_t Frame::hopsAlong(AxisSet set) const {

@@ -86,7 +86,8 @@ private:
   std::optional<State> stateOf(const Sharding &sharding) const;
 
   std::vector<int64_t> axes, strides;
-  std::vector<size_t> levels; ///< of the topology, by axis: the first one that holds the groups along it
+  /// By axis: the first level of the topology that holds the groups along it, and their members in a unit of the one below.
+  std::vector<std::pair<size_t, int64_t>> levels;
   const std::vector<int64_t> &shape;
   size_t index;
   std::optional<State> from, to;

@@ -45,7 +45,7 @@ bool alignsWithUnits(const Matrix &matrix, const MachineModel &machine) {
     size_t axis = matrix.size();
     while (axis > 0 && block < level.ranks)
       block *= matrix[--axis];
-    return level.ranks == 0 || axis == 0 || block == level.ranks;
+    return level.ranks == 0 || block == level.ranks || (axis == 0 && block < level.ranks);
   });
 }
 

@@ -1,6 +1,7 @@
 #include "passes/sharding/cost/BuildStep.h"
 
 #include "dialects/net/Halo.h"
+#include "dialects/net/OperatorTime.h"
 #include "passes/partition/Linear.h"
 #include "passes/partition/Widen.h"
 #include "passes/sharding/Convert.h"
@@ -204,9 +205,9 @@ private:
   void addPrices(Operation *op, StepOperator &made) const {
     auto lower = dyn_cast<net::Lower>(op);
     if (auto cost = dyn_cast<net::CostInterface>(op))
-      made.localUs = [cost, machine = machine](const std::vector<Shape> &operands, const std::vector<Shape> &results) mutable {
-        net::OperatorCost work = cost.cost(operands, results);
-        return machine.operatorUs(work.flops, work.bytesRead, work.bytesWritten);
+      made.localUs = [cost, arithmetic = net::arithmeticOf(op, machine), machine = machine](
+                         const std::vector<Shape> &operands, const std::vector<Shape> &results) mutable {
+        return net::operatorUs(cost.cost(operands, results), arithmetic, machine);
       };
     if (lower && lower.loweringKind() == net::LoweringKind::Regions)
       made.exchange = [copy = net::regionCopyOf(op), bytes = elementBytesOf(op->getResult(0)), machine = machine](const Placement &at) -> OwnExchange {

@@ -298,6 +298,13 @@ std::unique_ptr<Device> createCpuDevice(std::shared_ptr<KernelLibrary> kernels, 
   return std::make_unique<CpuDevice>(std::move(kernels), options);
 }
 
+uint64_t hostMemoryBytes() {
+  uint64_t total = numberIn("/proc/meminfo", "MemTotal:").value_or(0) * 1024;
+  if (auto limit = numberIn("/sys/fs/cgroup/memory.max", ""))
+    total = total == 0 ? *limit : std::min<uint64_t>(total, *limit);
+  return total;
+}
+
 Status checkHostMemory(uint64_t bytes, int64_t ranks) {
   std::optional<uint64_t> available = numberIn("/proc/meminfo", "MemAvailable:");
   double free = available ? static_cast<double>(*available) * 1024.0 : 1e300;

@@ -20,6 +20,9 @@ CpuOptions shareOfHost(int threadsPerRank, int64_t localRank, int64_t localSize)
 /// A device for the calling thread, which becomes its worker 0.
 std::unique_ptr<Device> createCpuDevice(std::shared_ptr<KernelLibrary> kernels, const CpuOptions &options);
 
+/// Memory that this host has, or may use; 0: unknown.
+uint64_t hostMemoryBytes();
+
 /// NoResource if `ranks` arenas of `bytes` do not fit into the memory that this host has free.
 Status checkHostMemory(uint64_t bytes, int64_t ranks);
 

@@ -4,6 +4,7 @@
 #include "AllShardings.h"
 
 #include "dialects/dist/Reshard.h"
+#include "runtime/machine/MachineFile.h"
 
 #include <gtest/gtest.h>
 
@@ -271,6 +272,17 @@ TEST_P(AgainstExhaustiveSearch, TimeIsLeastOnTwoLevels) {
   for (LinkCost &cost : machine.levels[1].costs)
     cost.betaUsPerByte *= 8;
   compareAll(devices, shape, machine, true, 1000);
+}
+
+// Where collectives do first what they can inside nodes, by halves or by a switch, a group costs less than its size and its
+// block say.
+TEST_P(AgainstExhaustiveSearch, TimeIsLeastInStages) {
+  auto [devices, shape] = GetParam();
+  for (int64_t node : {2, 4}) {
+    MachineModel machine = *readMachine("dgx-h100");
+    machine.levels[0].ranks = node;
+    compareAll(devices, shape, machine, true, 1000);
+  }
 }
 
 TEST_P(AgainstExhaustiveSearch, BytesAreLeastWithoutLatency) {

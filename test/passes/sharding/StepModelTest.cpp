@@ -19,7 +19,8 @@ namespace {
 /// Computation takes no time: what is left is communication.
 MachineModel communicationOnly() {
   MachineModel machine = MachineModel::cpuLocal();
-  machine.flopsPerUs = machine.memoryBytesPerUs = 1e30;
+  machine.flopsPerUs.fill(1e30);
+  machine.memoryBytesPerUs = 1e30;
   machine.launchUs = 0;
   return machine;
 }

@@ -44,12 +44,21 @@ TEST(MachineFile, RefusesWhatIsMissingOrImpossible) {
     return text.replace(text.find(what), what.size(), with);
   };
   EXPECT_EQ(flawOf(replaced("\"AllGather\"", "\"Allgather\"")), ": level 'shared memory' has no 'AllGather'");
-  EXPECT_EQ(flawOf(replaced("\"flops_per_us\": 20000.0", "\"flops_per_us\": -1")),
-            ": 'flops_per_us' is -1, expected at least 1e-09");
+  EXPECT_EQ(flawOf(replaced("\"f32\": 20000.0", "\"f32\": -1")), ": 'f32' is -1, expected at least 1e-09");
+  EXPECT_EQ(flawOf(replaced("\"f32\": 20000.0", "\"f64\": 1")), ": 'f32' is missing or no number");
+  EXPECT_EQ(flawOf(replaced("\"f32\"", "\"f8\": 1, \"f32\"")), ": 'f8' is unknown, expected f32, f64, tf32, bf16, f16");
+  EXPECT_EQ(flawOf(replaced("\"launch_us\"", "\"products_of_f32\": \"bf16\", \"launch_us\"")),
+            ": 'products_of_f32' is \"bf16\", expected f32, tf32");
+  EXPECT_EQ(flawOf(replaced("\"ranks\"", "\"staged\": 1, \"ranks\"")), ": 'staged' is neither true nor false");
+  EXPECT_EQ(flawOf(replaced("\"alpha_us\"", "\"algorithm\": \"star\", \"alpha_us\"")),
+            ": 'algorithm' is \"star\", expected ring, tree, switch");
+  std::string oneNode = machineJson(*readMachine("h100x8"));
+  EXPECT_EQ(flawOf(oneNode.replace(oneNode.find("\"devices\": 8"), 12, "\"devices\": 9")),
+            ": the last level has units of 8 ranks, but there are 9 devices");
   EXPECT_EQ(flawOf(replaced("\"levels\"", "\"level\"")), ": 'levels' is missing or empty");
   EXPECT_EQ(flawOf(replaced("\"launch_us\"", "\"lunch_us\": 1, \"launch_us\"")),
-            ": 'lunch_us' is unknown, expected $schema, name, source, measured_ranks, flops_per_us, memory_bytes_per_us, "
-            "launch_us, levels");
+            ": 'lunch_us' is unknown, expected $schema, name, source, measured_ranks, devices, flops_per_us, products_of_f32, "
+            "memory_bytes, memory_bytes_per_us, launch_us, levels");
   EXPECT_EQ(flawOf(replaced("\"alpha_us\"", "\"own_shares\": 1, \"alpha_us\"")).substr(0, 40),
             ": 'own_shares' is unknown, expected alph");
   EXPECT_EQ(readMachine("h9000").error().code, ExitCode::Usage);
@@ -67,6 +76,113 @@ std::vector<MachineModel> machines() {
     cost.beyondCacheUsPerByte = 2 * cost.betaUsPerByte;
   }
   return list;
+}
+
+TEST(MachineFile, OneNumberIsThePeakOfF32) {
+  std::string text = machineJson(MachineModel::cpuLocal());
+  size_t begin = text.find("{", text.find("flops_per_us")), end = text.find("}", begin);
+  Result<MachineModel> machine = readText(text.replace(begin, end + 1 - begin, "20000.0"));
+  ASSERT_TRUE(machine) << machine.error().message;
+  EXPECT_EQ(machineJson(*machine), machineJson(MachineModel::cpuLocal()));
+}
+
+TEST(MachineFile, NamesSayHowManyDevicesThereAre) {
+  auto machineOf = [](const char *name) { return *readMachine(name); };
+  EXPECT_EQ(machineOf("h100x8").devices, 8);
+  EXPECT_EQ(machineOf("h100x8").levels.size(), 1u);
+  EXPECT_EQ(machineOf("a100x2").devices, 2);
+  EXPECT_EQ(machineOf("h100-1024").devices, 1024);
+  EXPECT_EQ(machineOf("h200-16").levels.size(), 2u);
+  EXPECT_EQ(machineOf("dgx-h100").devices, 0);
+  for (const char *name : {"h100x3", "h100x16", "h100-12", "h100-0", "h100-064", "h100", "h100-", "h100 8", "a100+8", "h300x8"})
+    EXPECT_EQ(readMachine(name).error().code, ExitCode::Usage) << name;
+  EXPECT_EQ(readMachine("h10x8").error().help, "did you mean 'h100x8'?");
+  EXPECT_EQ(readMachine("cpu_local").error().help, "did you mean 'cpu-local'?");
+}
+
+/// Peaks and memory of the data sheets that README.md names.
+TEST(MachineFile, PresetsHoldTheNumbersOfTheDataSheets) {
+  auto peak = [](const char *name, Arithmetic arithmetic) {
+    return readMachine(name)->flopsPerUs[static_cast<size_t>(arithmetic)] * 1e6;
+  };
+  EXPECT_EQ(peak("a100x8", Arithmetic::F32), 19.5e12);
+  EXPECT_EQ(peak("a100x8", Arithmetic::TF32), 156e12);
+  EXPECT_EQ(peak("a100x8", Arithmetic::BF16), 312e12);
+  EXPECT_EQ(peak("h100x8", Arithmetic::F64), 67e12);
+  EXPECT_EQ(peak("h100x8", Arithmetic::F16), 989.5e12);
+  EXPECT_EQ(peak("h200x8", Arithmetic::BF16), 989.5e12);
+  EXPECT_EQ(readMachine("h100-64")->memoryBytes, 80e9);
+  EXPECT_EQ(readMachine("h200-64")->memoryBytes, 141e9);
+  EXPECT_EQ(readMachine("h200-64")->memoryBytesPerUs, 4.8e6);
+  EXPECT_EQ(MachineModel::cpuLocal().memoryBytes, 0);
+}
+
+TEST(MachineModel, OperatorsTakeThePeakOfTheirArithmetic) {
+  MachineModel machine = *readMachine("h100x8");
+  EXPECT_EQ(machine.operatorUs(989.5e6, 0, 0, Arithmetic::BF16), machine.launchUs + 1);
+  EXPECT_EQ(machine.operatorUs(989.5e6, 0, 0), machine.launchUs + 989.5 / 67);
+  EXPECT_EQ(machine.operatorUs(1, 3.35e6, 3.35e6, Arithmetic::BF16), machine.launchUs + 2);
+}
+
+TEST(GroupShape, CountsMembersInsideUnits) {
+  // 64 ranks as 4 x 2 x 8: the last axis is a unit of 8.
+  std::vector<int64_t> matrix = {4, 2, 8};
+  EXPECT_EQ(groupShape(matrix, {2}).membersInside(8), 8);
+  EXPECT_EQ(groupShape(matrix, {0, 1}).membersInside(8), 1);
+  EXPECT_EQ(groupShape(matrix, {0, 1, 2}).membersInside(8), 8);
+  EXPECT_EQ(groupShape(matrix, {1, 2}).membersInside(4), 4);
+  EXPECT_EQ(groupShape({2, 4, 8, 2}, {1, 3}).membersInside(16), 2); // 2 of the last axis, none of those 16 apart
+  EXPECT_EQ(groupShape({8, 4, 2}, {0, 2}).membersInside(8), 2);
+  // The same group over other matrices; units that axes do not make up.
+  EXPECT_EQ(groupShape({3, 4}, {0, 1}).membersInside(6), groupShape({12}, {0}).membersInside(6));
+  EXPECT_EQ(groupShape({2, 3}, {0, 1}).membersInside(4), groupShape({6}, {0}).membersInside(4));
+  EXPECT_EQ(groupShape({6}, {0}).membersInside(4), 1);
+  EXPECT_EQ(groupShape({2, 2, 2, 2, 2, 2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7}).membersInside(8), 8);
+  EXPECT_EQ((GroupShape{64, 64}.membersInside(8)), 8);
+  EXPECT_EQ((GroupShape{8, 64}.membersInside(8)), 1);
+  EXPECT_EQ((GroupShape{16, 64}.membersInside(8)), 2);
+}
+
+/// A byte takes 1 us inside a unit of 8 and 10 us outside, starting nothing.
+MachineModel stagedBytes() {
+  MachineModel machine = *readMachine("dgx-a100");
+  for (LinkLevel &level : machine.levels)
+    for (LinkCost &cost : level.costs)
+      cost = {.betaUsPerByte = level.ranks == 0 ? 10.0 : 1.0};
+  return machine;
+}
+
+TEST(MachineModel, StagedCollectivesSendOnePartOfEachTensorOutside) {
+  MachineModel machine = stagedBytes();
+  // 64 ranks in nodes of 8, a tensor of 6400 bytes: inside 2 * 7/8 of it, outside 2 * 7/8 of an eighth.
+  EXPECT_DOUBLE_EQ(machine.moveUs(MoveKind::AllReduce, {64, 64}, 2 * 6300), 2 * 5600 + 10 * 2 * 700);
+  EXPECT_DOUBLE_EQ(machine.moveUs(MoveKind::AllGather, {64, 64}, 6300), 5600 + 10 * 700);
+  EXPECT_DOUBLE_EQ(machine.moveUs(MoveKind::ReduceScatter, {64, 64}, 6300), 5600 + 10 * 700);
+  // Of what an AlltoAll brings, 7 of 63 parts come from the own node.
+  EXPECT_DOUBLE_EQ(machine.moveUs(MoveKind::AlltoAll, {64, 64}, 6300), 700 + 10 * 5600);
+  // Members in nodes of their own, and pairs, have nothing to do inside.
+  EXPECT_DOUBLE_EQ(machine.moveUs(MoveKind::AllGather, {8, 64}, 6300), 10 * 6300);
+  EXPECT_DOUBLE_EQ(machine.moveUs(MoveKind::CollectivePermute, {64, 64}, 6300), 10 * 6300);
+  // Groups of 4 in each of 2 nodes.
+  EXPECT_DOUBLE_EQ(machine.moveUs(MoveKind::AllGather, groupShape({2, 4, 2}, {0, 1}), 700), 600 + 10 * 100);
+  machine.levels[1].isStaged = false;
+  EXPECT_DOUBLE_EQ(machine.moveUs(MoveKind::AllGather, {64, 64}, 6300), 10 * 6300);
+}
+
+TEST(LinkCost, StepsFollowTheAlgorithm) {
+  LinkCost cost{.hopUs = 1};
+  EXPECT_EQ(cost.us(8, 100), 7);
+  cost.algorithm = CollectiveAlgorithm::Tree;
+  EXPECT_EQ(cost.us(8, 100), 3);
+  EXPECT_EQ(cost.us(9, 100), 4);
+  EXPECT_EQ(cost.us(2, 100), 1);
+  cost.algorithm = CollectiveAlgorithm::Switch;
+  EXPECT_EQ(cost.us(8, 100), 1);
+  // By a switch an AllReduce of 800 bytes among 8 sends them once, by a ring 7/8 of them twice.
+  MachineModel machine = stagedBytes();
+  EXPECT_EQ(machine.moveUs(MoveKind::AllReduce, {8, 8}, 1400), 1400);
+  machine.levels[0].costs[static_cast<size_t>(MoveKind::AllReduce)].algorithm = CollectiveAlgorithm::Switch;
+  EXPECT_EQ(machine.moveUs(MoveKind::AllReduce, {8, 8}, 1400), 800);
 }
 
 TEST(MachineModel, PresetsAreTheFilesAndSayWhereTheirNumbersComeFrom) {

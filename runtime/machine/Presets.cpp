@@ -1,0 +1,68 @@
+#include "runtime/machine/Presets.h"
+
+#include "runtime/machine/MachineFile.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <map>
+#include <string_view>
+
+namespace msc {
+namespace {
+
+/// Names and texts of the files in presets/.
+const std::map<std::string, const char *, std::less<>> files = {
+#include "runtime/machine/Presets.inc"
+};
+
+constexpr int64_t devicesPerNode = 8;
+
+/// A number written without sign, blanks or leading zeros.
+std::optional<int64_t> numberOf(std::string_view text) {
+  int64_t number = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || text.front() == '0' || error != std::errc() || end != text.data() + text.size() || number < 1)
+    return std::nullopt;
+  return number;
+}
+
+} // namespace
+
+std::optional<PresetChoice> findPreset(const std::string &name) {
+  for (auto [whole, file] : {std::pair("cpu-local", "cpu-local"), std::pair("dgx-a100", "a100"), std::pair("dgx-h100", "h100")})
+    if (name == whole)
+      return PresetChoice{files.find(file)->second, name};
+  for (const char *node : {"a100", "h100", "h200"}) {
+    std::string_view rest = name;
+    if (!rest.starts_with(node))
+      continue;
+    rest.remove_prefix(std::string_view(node).size());
+    std::optional<int64_t> devices = rest.empty() ? std::nullopt : numberOf(rest.substr(1));
+    PresetChoice choice{files.find(node)->second, name, devices.value_or(0)};
+    if (devices && rest.front() == 'x' && devicesPerNode % *devices == 0) {
+      choice.isOneNode = true;
+      return choice;
+    }
+    if (devices && rest.front() == '-' && *devices % devicesPerNode == 0)
+      return choice;
+  }
+  return std::nullopt;
+}
+
+void narrowTo(const PresetChoice &preset, MachineModel &machine) {
+  machine.name = preset.name;
+  machine.devices = preset.devices;
+  if (preset.isOneNode)
+    machine.levels.resize(1);
+}
+
+std::vector<std::string> machinePresets() {
+  return {"cpu-local", "a100x8", "h100x8", "h200x8", "a100-64", "h100-64", "h100-1024", "h200-64", "dgx-a100", "dgx-h100"};
+}
+
+std::string presetWords() {
+  return "cpu-local, a100x8, h100x8, h200x8, h100-64 (64 devices in nodes of 8; any multiple), dgx-a100, dgx-h100";
+}
+
+} // namespace msc

@@ -1,0 +1,28 @@
+// The machines that have a name. `presets/` holds one file for each kind of node.
+#pragma once
+
+#include "runtime/machine/MachineModel.h"
+
+#include <optional>
+
+namespace msc {
+
+/// A preset that was asked for: the text of its file, and how much of that machine is meant.
+struct PresetChoice {
+  std::string text;
+  std::string name;    ///< under which it was asked for
+  int64_t devices = 0; ///< 0: any number
+  bool isOneNode = false;
+};
+
+/// cpu-local; dgx-a100 and dgx-h100: any number of nodes; a100xN, h100xN, h200xN: N devices of one node; a100-N, h100-N,
+/// h200-N: N devices in whole nodes.
+std::optional<PresetChoice> findPreset(const std::string &name);
+
+/// Names what is left of the machine that the file describes.
+void narrowTo(const PresetChoice &preset, MachineModel &machine);
+
+/// How presets are listed in a sentence.
+std::string presetWords();
+
+} // namespace msc
