@@ -6,6 +6,8 @@
 #include "compiler/Phases.h"
 #include "compiler/PlanHeader.h"
 #include "compiler/PlanWriter.h"
+#include "compiler/Tables.h"
+#include "compiler/WhyNot.h"
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetAttributes.h"
 #include "dialects/net/NetDialect.h"
@@ -186,6 +188,7 @@ private:
       noteExtrapolation();
       if (Status status = applyFile(); !status)
         return fail(status.error());
+      applyForced(*module, options);
       chooseSearchMode(*module, *config);
       if (!options.saveGraphsRanks.empty() && config->context.saveGraphs == 0)
         return fail({ExitCode::Usage, "--save-graphs-ranks has no effect: no dumps are written",

@@ -91,8 +91,7 @@ std::string localShapeText(const plan::Plan &plan, const plan::OperatorNote::Val
   return text + ")";
 }
 
-/// "((2, 4), (4, 1))" -> [[2, 4], [4, 1]].
-static Json strategyJson(std::string text) {
+Json strategyJson(std::string text) {
   if (text.empty())
     return nullptr;
   std::string json;

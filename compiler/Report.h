@@ -5,6 +5,8 @@
 #include "passes/sharding/SearchFacts.h"
 #include "runtime/plan/plan.pb.h"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <optional>
 #include <string>
 #include <utility>
@@ -52,6 +54,9 @@ std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan, const std::st
 
 /// "(8, 16)" on one rank.
 std::string localShapeText(const plan::Plan &plan, const plan::OperatorNote::Value &value, int64_t rank);
+
+/// "((2, 4), (4, 1))" -> [[2, 4], [4, 1]]; null for "".
+nlohmann::ordered_json strategyJson(std::string text);
 
 /// The JSON text of `msc compile --report`; the schema is compiler/report.schema.json. `op` limits operators and
 /// collectives to those of one operator, by its instance name. Of a plan that was read the seconds and the savings
