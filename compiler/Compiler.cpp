@@ -354,9 +354,26 @@ private:
       if (!sound)
         return fail({ExitCode::Internal, "the compiled plan does not pass its own check: " + sound.error().message,
                      "please report this with the network"});
+      findNextBest();
       Status dumped = dumps.finish(options.input);
       return dumped ? true : fail(dumped.error());
     });
+  }
+
+  /// Of every operator that causes a collective the strategy that would be next.
+  void findNextBest() {
+    if (!alternatives || config->context.parallelMode != "auto_parallel")
+      return;
+    for (const CollectiveFacts &facts : collectivesOf(outcome.plan)) {
+      std::optional<size_t> op = alternatives->find(facts.cause);
+      if (!op || outcome.findings.nextBest.count(facts.cause))
+        continue;
+      const std::vector<passes::Alternative> &list = alternatives->of(*op);
+      auto other = llvm::find_if(list, [](const auto &alternative) { return !alternative.isChosen; });
+      auto chosen = llvm::find_if(list, [](const auto &alternative) { return alternative.isChosen; });
+      if (other != list.end() && chosen != list.end())
+        outcome.findings.nextBest[facts.cause] = {other->inStrategy, other->us, other->us - chosen->us};
+    }
   }
 
   /// Modelled time of all operators on the rank with the largest shards.

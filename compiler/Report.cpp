@@ -60,6 +60,14 @@ static std::optional<Cause> causeOf(const plan::Collective &collective, const pl
   return found;
 }
 
+/// Whose result is completed, or whose gradient wants it, else who wants the value.
+static std::string causedBy(const plan::Plan &plan, const Cause &cause) {
+  for (const plan::OperatorNote &note : plan.operators())
+    if (isCausedBy("", cause.reason, note))
+      return note.name();
+  return cause.user;
+}
+
 std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan, const std::string &op) {
   auto note = std::find_if(plan.operators().begin(), plan.operators().end(),
                            [&](const plan::OperatorNote &note) { return note.name() == op; });
@@ -77,7 +85,7 @@ std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan, const std::st
           continue;
         result.push_back({collectiveName(collective.kind()), step.name(), allGroups(variant.groups(collective.group())),
                           cause->bytes, phaseName(step.phase()), cause->user, cause->reason,
-                          placeOf(plan, step.location()), collective.predicted_us(),
+                          placeOf(plan, step.location()), collective.predicted_us(), causedBy(plan, *cause),
                           static_cast<size_t>(collective.also_size()) + 1});
       }
   return result;
@@ -128,6 +136,13 @@ static Json operatorJson(const plan::Plan &plan, const plan::OperatorNote &note)
           {"results", results}};
 }
 
+static Json nextBestJson(const Findings &findings, const std::string &op) {
+  auto found = findings.nextBest.find(op);
+  if (found == findings.nextBest.end())
+    return nullptr;
+  return {{"in_strategy", strategyJson(found->second.inStrategy)}, {"step_us", found->second.us}, {"more_us", found->second.more}};
+}
+
 static const char *surpriseName(passes::Surprise::Kind kind) {
   using Kind = passes::Surprise::Kind;
   return kind == Kind::Gather ? "gather" : kind == Kind::Imbalance ? "imbalance" : "replication";
@@ -160,7 +175,9 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
                                      {"location", facts.location},
                                      {"reason", facts.reason},
                                      {"predicted_us", facts.predictedUs},
-                                     {"tensors", facts.tensors}});
+                                     {"tensors", facts.tensors},
+                                     {"cause", facts.cause},
+                                     {"next_best", nextBestJson(findings, facts.cause)}});
   report["memory"] = {{"parameter_bytes", plan.prediction().parameter_bytes()}, {"peak_bytes", plan.arena_bytes()}};
   report["cost"] = {{"compute_us", plan.prediction().compute_us()},
                     {"communication_us", plan.prediction().communication_us()},

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,12 +26,20 @@ struct Saving {
 };
 using Savings = std::vector<Saving>;
 
+/// The cheapest strategy that an operator could have instead of its own.
+struct NextBest {
+  std::string inStrategy;
+  double us = 0;   ///< of a step, in the model of the search
+  double more = 0; ///< than with its own strategy; negative: less
+};
+
 /// What was found out while compiling and is no part of the plan.
 struct Findings {
   PhaseTimes timing; ///< none: a plan that was read
   Savings savings;
   std::optional<passes::SearchFacts> search;     ///< none where nothing was searched
   std::vector<passes::Alternative> alternatives; ///< of the operator that is explained
+  std::map<std::string, NextBest> nextBest;      ///< of operators that cause collectives, by instance name
   std::vector<passes::Surprise> surprises;       ///< in the order of the network; none for a plan that was read
 };
 
@@ -45,6 +54,7 @@ struct CollectiveFacts {
   std::string reason;
   std::string location;                      ///< "net.mir:6"
   double predictedUs = 0;
+  std::string cause;                         ///< instance name of the operator whose strategy makes it necessary: whose result is completed, or who wants it otherwise
   size_t tensors = 1;                        ///< that it moves; name, operator and reason are of the first (for one operator: of its first)
 };
 
