@@ -333,7 +333,6 @@ private:
 
   bool afterPartition() {
     writeOperatorNotes(network(), tables);
-    computeUs = priceOperators(network(), dist::machineOf(network()));
     if (Status status = dumps.chooseRanks(*module); !status)
       return fail(status.error());
     return dumpRanks("step_parallel_end", frontend::RankDumpKind::ParallelEnd) &&
@@ -347,8 +346,13 @@ private:
   bool finish() {
     return timed("write", [&] {
       outcome.plan.set_machine(dist::machineOf(*module).name);
-      for (auto program : module->getOps<plan_ir::ProgramOp>())
+      for (auto program : module->getOps<plan_ir::ProgramOp>()) {
         writeProgram(program, tables);
+        std::vector<double> &times = outcome.findings.computeUs.emplace_back();
+        for (Operation &step : program.getBody().front())
+          if (plan_ir::isStep(&step))
+            times.push_back(plan_ir::computeUs(&step));
+      }
       predict();
       Status sound = plan::checkPlan(outcome.plan);
       if (!sound)
@@ -376,14 +380,6 @@ private:
     }
   }
 
-  /// Modelled time of all operators on the rank with the largest shards.
-  static double priceOperators(net::NetworkOp network, const MachineModel &machine) {
-    double microseconds = 0;
-    for (Operation &op : network.getBody().front())
-      microseconds += passes::operatorUs(&op, machine);
-    return microseconds;
-  }
-
   /// Sums over the steps of what was priced while building them.
   void predict() {
     plan::Prediction *prediction = outcome.plan.mutable_prediction();
@@ -398,6 +394,9 @@ private:
     uint64_t parameters = 0;
     for (const plan::Parameter &parameter : outcome.plan.parameters())
       parameters += outcome.plan.buffers(parameter.buffer()).bytes();
+    double computeUs = 0;
+    for (const std::vector<double> &times : outcome.findings.computeUs)
+      computeUs += std::accumulate(times.begin(), times.end(), 0.0);
     prediction->set_communication_us(microseconds);
     prediction->set_communication_bytes(bytes);
     prediction->set_compute_us(computeUs);
@@ -416,7 +415,6 @@ private:
   std::vector<passes::SurpriseAt> surprises;
   CompileOutcome outcome;
   PlanTables tables{outcome.plan};
-  double computeUs = 0;
   bool mayLackNetwork = false;
   Error failure{ExitCode::Failed, "", ""};
 };

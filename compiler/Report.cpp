@@ -13,11 +13,11 @@ using Json = nlohmann::ordered_json;
 
 static Sharding shardingAt(const plan::Plan &plan, uint32_t index) { return toSharding(plan.shardings(index)); }
 
-static const char *phaseName(plan::Step::Phase phase) {
+const char *phaseName(plan::Step::Phase phase) {
   return phase == plan::Step::BACKWARD ? "backward" : phase == plan::Step::UPDATE ? "update" : "forward";
 }
 
-static std::vector<std::vector<int64_t>> allGroups(const plan::Group &group) {
+std::vector<std::vector<int64_t>> groupsOf(const plan::Group &group) {
   std::vector<int64_t> matrix(group.matrix().begin(), group.matrix().end());
   std::vector<int32_t> axes(group.axes().begin(), group.axes().end());
   // The first member of each group has coordinate 0 on the axes of the group.
@@ -83,7 +83,7 @@ std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan, const std::st
         std::optional<Cause> cause = causeOf(collective, op.empty() ? nullptr : &*note);
         if (!cause)
           continue;
-        result.push_back({collectiveName(collective.kind()), step.name(), allGroups(variant.groups(collective.group())),
+        result.push_back({collectiveName(collective.kind()), step.name(), groupsOf(variant.groups(collective.group())),
                           cause->bytes, phaseName(step.phase()), cause->user, cause->reason,
                           placeOf(plan, step.location()), collective.predicted_us(), causedBy(plan, *cause),
                           static_cast<size_t>(collective.also_size()) + 1});

@@ -40,6 +40,7 @@ struct Findings {
   std::optional<passes::SearchFacts> search;     ///< none where nothing was searched
   std::vector<passes::Alternative> alternatives; ///< of the operator that is explained
   std::map<std::string, NextBest> nextBest;      ///< of operators that cause collectives, by instance name
+  std::vector<std::vector<double>> computeUs;    ///< of every step of every program, 0 for collectives; none for a plan that was read
   std::vector<passes::Surprise> surprises;       ///< in the order of the network; none for a plan that was read
 };
 
@@ -61,6 +62,12 @@ struct CollectiveFacts {
 /// All of one step, or those that one operator causes, given by instance name: it needs the result, or its own result is
 /// partial and completed on the way to somebody else.
 std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan, const std::string &op = "");
+
+/// "forward", "backward", "update".
+const char *phaseName(plan::Step::Phase phase);
+
+/// The rank lists of all groups that run at the same time.
+std::vector<std::vector<int64_t>> groupsOf(const plan::Group &group);
 
 /// "(8, 16)" on one rank.
 std::string localShapeText(const plan::Plan &plan, const plan::OperatorNote::Value &value, int64_t rank);
