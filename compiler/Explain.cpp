@@ -77,6 +77,14 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
   return "\nits strategies (predicted microseconds of a step in which all that nobody configured choose anew)\n" + table(rows);
 }
 
+/// "((4, 2), (2, 1)) +1.2".
+static std::string nextBestText(const Findings &findings, const std::string &op) {
+  auto found = findings.nextBest.find(op);
+  if (found == findings.nextBest.end())
+    return "-";
+  return llvm::formatv("{0} {1}{2:F1}", found->second.inStrategy, found->second.more < 0 ? "" : "+", found->second.more);
+}
+
 /// Those that cost most first.
 static std::string surprisesText(std::vector<passes::Surprise> surprises, const std::string &op) {
   constexpr size_t shown = 8;
@@ -115,16 +123,22 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
                       localShapes(plan, note)});
   text += table(foldAlikeRows(rows, {0, 3}));
 
-  rows = {{"PHASE", "COLLECTIVE", "PLACE", "GROUPS", "BYTES", "US", "REASON"}};
+  bool hasNext = !findings.nextBest.empty();
+  rows = {{"PHASE", "COLLECTIVE", "OPERATOR", "PLACE", "GROUPS", "BYTES", "US", "REASON"}};
+  if (hasNext)
+    rows[0].insert(rows[0].end() - 1, "NEXT BEST");
   uint64_t total = 0;
   for (const CollectiveFacts &facts : collectivesOf(plan, op)) {
     total += facts.bytes;
-    rows.push_back({facts.phase, facts.kind, facts.location, groupsText(facts.groups), bytesText(facts.bytes),
+    rows.push_back({facts.phase, facts.kind, facts.cause, facts.location, groupsText(facts.groups), bytesText(facts.bytes),
                     llvm::formatv("{0:F1}", facts.predictedUs),
                     (facts.tensors > 1 ? std::to_string(facts.tensors) + " tensors at once: " : "") + facts.reason});
+    if (hasNext)
+      rows.back().insert(rows.back().end() - 1, nextBestText(findings, facts.cause));
   }
-  text += "\ncollectives of one step (bytes received per rank, at most; predicted microseconds on " + plan.machine() + ")\n";
-  text += rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {6}));
+  text += "\ncollectives of one step (bytes received per rank, at most; predicted microseconds on " + plan.machine() +
+          (hasNext ? "; the operator's next best strategy, and what a step takes more with it)\n" : ")\n");
+  text += rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {2, rows[0].size() - 1}));
   text += surprisesText(findings.surprises, op);
   if (!op.empty())
     return text + alternativesText(findings.alternatives) + "\nin all " + bytesText(total) + " per rank and step, of " +

@@ -5,6 +5,7 @@
 #include "compiler/PlanDiff.h"
 #include "compiler/Report.h"
 #include "compiler/StrategyFile.h"
+#include "compiler/Timeline.h"
 #include "compiler/WhyNot.h"
 #include "runtime/messages/Catalogue.h"
 #include "runtime/Nearest.h"
@@ -296,12 +297,13 @@ struct ExplainFlags {
   std::string op;
   bool json = false;
   std::string html;   ///< the file of the page, which takes the place of the text
+  std::string timeline; ///< the file of the trace, which takes the place of the text, too
   std::string whyNot; ///< a strategy
   std::vector<std::string> compared; ///< plans
 
   /// The first of these flags that was given, or "".
   std::string given() const {
-    return !op.empty() ? "--op" : !html.empty() ? "--html" : !whyNot.empty() ? "--why-not" : json ? "--json" : "";
+    return !op.empty() ? "--op" : !html.empty() ? "--html" : !timeline.empty() ? "--timeline" : !whyNot.empty() ? "--why-not" : json ? "--json" : "";
   }
 };
 
@@ -339,14 +341,18 @@ int runExplain(CompileFlags &flags, const ExplainFlags &asked) {
     return explainCode(input, !asked.given().empty() ? asked.given() : flags.given());
   if (!asked.whyNot.empty() && op.empty())
     return hasNoEffect("--why-not", "it asks about one operator", "add --op NAME");
-  if (!asked.whyNot.empty() && !asked.html.empty())
-    return hasNoEffect("--html", "--why-not has no page");
+  if (std::string page = !asked.html.empty() ? "--html" : "--timeline"; !asked.whyNot.empty() && !(asked.html + asked.timeline).empty())
+    return hasNoEffect(page, "--why-not compares two plans");
   bool isPlan = tools::fileKindOf(input) == tools::FileKind::Plan;
-  if (Status status = checkTarget("--html", asked.html, isPlan ? "the plan" : "the network", input); !status)
-    return fail(status.error());
+  std::string kind = isPlan ? "the plan" : "the network";
+  for (const Status &status : {checkTarget("--html", asked.html, kind, input), checkTarget("--timeline", asked.timeline, kind, input),
+                               checkTarget("--timeline", asked.timeline, "the page", asked.html)})
+    if (!status)
+      return fail(status.error());
   compiler::CompileOutcome outcome;
   if (isPlan) {
-    if (std::string flag = !asked.whyNot.empty() ? "--why-not" : flags.given(); !flag.empty())
+    std::string flag = !asked.whyNot.empty() ? "--why-not" : !asked.timeline.empty() ? "--timeline" : flags.given();
+    if (!flag.empty())
       return hasNoEffect(flag, input + " is compiled already", "leave out " + flag + ", or explain the network");
     Result<plan::Plan> read = plan::readPlan(input);
     if (!read)
@@ -370,9 +376,12 @@ int runExplain(CompileFlags &flags, const ExplainFlags &asked) {
   if (!asked.html.empty())
     if (Status status = writeText(asked.html, compiler::explainPage(outcome.plan, outcome.findings, op)); !status)
       return fail(status.error());
+  if (!asked.timeline.empty())
+    if (Status status = writeText(asked.timeline, compiler::timelineJson(outcome.plan, outcome.findings)); !status)
+      return fail(status.error());
   if (asked.json)
     return printed(compiler::reportJson(outcome.plan, outcome.findings, op));
-  if (!asked.html.empty())
+  if (!(asked.html + asked.timeline).empty())
     return 0;
   Result<std::string> text = compiler::explainText(outcome.plan, outcome.findings, op);
   return text ? printed(*text) : fail(text.error());
@@ -389,7 +398,7 @@ int main(int argc, char **argv) {
   app.require_subcommand(1);
 
   CompileFlags compileFlags, explainFlags;
-  std::string output, report, strategies, op, html, whyNot;
+  std::string output, report, strategies, op, html, timeline, whyNot;
   std::vector<std::string> compared;
   bool json = false;
   CLI::App *compile = app.add_subcommand("compile", "a network -> a plan");
@@ -406,6 +415,7 @@ int main(int argc, char **argv) {
   explain->add_option("--why-not", whyNot, "of --op: what the network would cost with this strategy, e.g. '((2, 4), (4, 1))', and where the difference is")->type_name("STRATEGY");
   explain->add_flag("--json", json, "the report as JSON on stdout");
   explain->add_option("--html", html, "writes a page for the browser instead: operators, collectives, and which device holds what");
+  explain->add_option("--timeline", timeline, "writes the predicted timeline of a step instead, for Perfetto: each step, computing or communicating")->type_name("FILE");
   explainFlags.addTo(*explain, /*dumps=*/false);
 
   CompileFlags checkFlags;
@@ -443,5 +453,5 @@ int main(int argc, char **argv) {
     } catch (const std::system_error &error) { // fmt::print throws it
       return fail({ExitCode::NoResource, "cannot write to stdout: " + error.code().message(), ""});
     }
-  return compile->parsed() ? runCompile(compileFlags, output, report, strategies) : runExplain(explainFlags, {op, json, html, whyNot, compared});
+  return compile->parsed() ? runCompile(compileFlags, output, report, strategies) : runExplain(explainFlags, {op, json, html, timeline, whyNot, compared});
 }
