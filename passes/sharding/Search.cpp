@@ -33,13 +33,27 @@ SearchResult searchOptimal(const Problem &problem, StepModel &model) {
 }
 
 SearchResult searchWithin(const Problem &problem, StepModel &model, double bytes) {
-  search::BudgetSolution found;
-  do
-    found = search::solveWithin(model.network(), {model.bytes(), bytes});
-  while (model.makeExact(found.solution.choice));
-  SearchResult result = resultOf(problem, model, found.solution);
-  result.leastBytes = found.least;
-  return result;
+  const search::Budget budget{model.bytes(), bytes};
+  while (true) {
+    search::BudgetSolution found = search::solveWithin(model.network(), budget);
+    if (!model.makeExact(found.solution.choice)) {
+      SearchResult result = resultOf(problem, model, found.solution);
+      result.leastBytes = found.least;
+      return result;
+    }
+    // Near the solution at the price of memory that it found.
+    search::CostNetwork priced = model.network();
+    for (size_t variable = 0; variable < budget.amounts.size(); ++variable)
+      if (std::vector<double> amounts = budget.amounts[variable]; !amounts.empty()) {
+        for (double &amount : amounts)
+          amount *= found.multiplier;
+        priced.tables.push_back({{static_cast<int32_t>(variable)}, std::move(amounts)});
+      }
+    std::vector<search::Choice> near;
+    for (search::Solution &solution : search::nearestAssignments(priced, pricedAtOnce))
+      near.push_back(std::move(solution.choice));
+    model.makeExact(near);
+  }
 }
 
 } // namespace msc::passes
