@@ -81,9 +81,10 @@ public:
         factorsOf[variable].push_back(i);
   }
 
-  Lowered run() {
+  Lowered run(std::optional<int32_t> asItIs) {
     for (size_t variable = 0; variable < factorsOf.size(); ++variable)
-      prune(static_cast<int32_t>(variable));
+      if (asItIs != static_cast<int32_t>(variable))
+        prune(static_cast<int32_t>(variable));
     return std::move(network);
   }
 
@@ -157,8 +158,8 @@ private:
 
 } // namespace
 
-Lowered withoutDominated(Workspace &workspace, Lowered network) {
-  return Dominance(workspace, std::move(network)).run();
+Lowered withoutDominated(Workspace &workspace, Lowered network, std::optional<int32_t> asItIs) {
+  return Dominance(workspace, std::move(network)).run(asItIs);
 }
 
 } // namespace msc::search

@@ -136,7 +136,7 @@ std::vector<double> costsOfOptions(const CostNetwork &network, int32_t variable,
 
 std::vector<Solution> assignmentsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits) {
   Workspace workspace;
-  Lowered lowered = lower(workspace, network);
+  const Lowered lowered = withoutDominated(workspace, lower(workspace, network), variable);
   Elimination elimination(workspace, lowered, {limits.tableEntries, limits.operations}, {variable});
   std::vector<Solution> solutions;
   std::vector<double> table = elimination.isExact() ? elimination.table() : std::vector<double>();
@@ -151,6 +151,7 @@ std::vector<Solution> assignmentsOfOptions(const CostNetwork &network, int32_t v
       solution.choice.resize(network.options.size());
       solution.choice[variable] = option;
       elimination.decode(solution.choice);
+      lowered.toOrigin(solution.choice);
     }
     if (solution.cost == infinity)
       solution.choice.clear();

@@ -3,6 +3,8 @@
 
 #include "passes/sharding/search/Factor.h"
 
+#include <optional>
+
 namespace msc::search {
 
 /// Hands out numbers and remembers results by the content of what they were made from, so that the layers of an
@@ -63,7 +65,7 @@ Factor restrictedAxis(Workspace &workspace, const Factor &factor, size_t axis, c
 
 /// Without options that are never better than another one of their variable, whatever the others take. Of two that are
 /// always equal the lower one stays.
-Lowered withoutDominated(Workspace &workspace, Lowered network);
+Lowered withoutDominated(Workspace &workspace, Lowered network, std::optional<int32_t> asItIs = {});
 
 /// Only these options (ascending) of a variable remain.
 Lowered restricted(Workspace &workspace, const Lowered &network, int32_t variable, const std::vector<int32_t> &options);
