@@ -1,10 +1,30 @@
 // What a search tells beside the strategies. Plain data, no IR.
 #pragma once
 
+#include "runtime/machine/MachineModel.h"
+
 #include <string>
 #include <vector>
 
 namespace msc::passes {
+
+/// Collectives of one kind, group and phase that a step is expected to run.
+struct PredictedCollective {
+  MoveKind kind = MoveKind::AllReduce;
+  bool isBackward = false;
+  std::vector<int64_t> groupMatrix; ///< the group of a rank, as in dist.collective
+  std::vector<int32_t> groupAxes;
+  double bytes = 0; ///< received per rank, at most
+  double us = 0;    ///< each started on its own
+  int64_t count = 0;
+};
+
+/// What the price of a step is made of, but for the optimizer and for what is saved by starting the collectives of several
+/// gradients together.
+struct Prediction {
+  std::vector<PredictedCollective> collectives;
+  double computeUs = 0, sliceUs = 0;
+};
 
 /// How good the strategies are that a search found.
 struct SearchFacts {
@@ -13,6 +33,7 @@ struct SearchFacts {
   double boundUs = 0; ///< no strategies take less; 0: nothing is known
   double bytes = 0;   ///< that a rank keeps by the model: parameters with gradients and states, results of operators
   double leastBytes = 0; ///< of all strategies, where there is a limit
+  std::vector<PredictedCollective> collectives = {};
 
   /// Share by which a step may take longer than under the best strategies.
   double gap() const { return boundUs > 0 ? (us - boundUs) / boundUs : 0; }

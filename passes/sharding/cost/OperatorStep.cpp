@@ -168,8 +168,12 @@ private:
         results.push_back(at.results[i].capacity(op.facts.resultShapes[i]));
       placed.computeUs += op.localUs(operands, results);
     }
-    if (op.exchange)
-      placed.exchangeUs += op.exchange(at).us;
+    if (!op.exchange)
+      return;
+    OwnExchange exchange = op.exchange(at);
+    placed.exchangeUs += exchange.us;
+    if (!exchange.groupAxes.empty())
+      placed.exchanges.emplace_back(op.isBackward, std::move(exchange));
   }
 
   /// How the gradient of an operand is handed on.
@@ -235,8 +239,16 @@ double routeUs(const Sharding &from, const std::vector<Sharding> &wanted, const 
                dist::ReshardPlanner &planner) {
   if (wanted.size() == 1)
     return planner.us(from, wanted.front(), shape, elementBytes);
-  std::vector<Sharding> there{from};
   double sum = 0;
+  for (const std::vector<dist::ReshardStep> &steps : routeOf(from, wanted, shape, elementBytes, planner))
+    sum += dist::reshardUs(steps, elementBytes, planner.machine());
+  return sum;
+}
+
+std::vector<std::vector<dist::ReshardStep>> routeOf(const Sharding &from, const std::vector<Sharding> &wanted, const Shape &shape,
+                                                    size_t elementBytes, dist::ReshardPlanner &planner) {
+  std::vector<std::vector<dist::ReshardStep>> route;
+  std::vector<Sharding> there{from};
   for (const Sharding &target : wanted) {
     size_t source = 0;
     double best = planner.us(from, target, shape, elementBytes);
@@ -246,11 +258,11 @@ double routeUs(const Sharding &from, const std::vector<Sharding> &wanted, const 
           source = i;
           best = us;
         }
-    for (const dist::ReshardStep &made : planner.plan(there[source], target, shape, elementBytes))
+    route.push_back(planner.plan(there[source], target, shape, elementBytes));
+    for (const dist::ReshardStep &made : route.back())
       there.push_back(made.after);
-    sum += best;
   }
-  return sum;
+  return route;
 }
 
 PlacedStep placeStep(const OperatorStep &step, const Pieces &pieces, const std::vector<Sharding> &out,

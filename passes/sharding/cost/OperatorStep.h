@@ -82,6 +82,7 @@ struct PlacedStep {
   std::vector<StepMove> moves; ///< within
   double computeUs = 0;
   double exchangeUs = 0; ///< of operators that move elements themselves
+  std::vector<std::pair<bool, OwnExchange>> exchanges; ///< each of them, and whether it is of the backward pass
   double us() const;
 };
 
@@ -89,6 +90,10 @@ struct PlacedStep {
 /// `msc-plan-moves` does.
 double routeUs(const Sharding &from, const std::vector<Sharding> &wanted, const Shape &shape, size_t elementBytes,
                dist::ReshardPlanner &planner);
+
+/// The steps that routeUs prices, of each of `wanted`.
+std::vector<std::vector<dist::ReshardStep>> routeOf(const Sharding &from, const std::vector<Sharding> &wanted, const Shape &shape,
+                                                    size_t elementBytes, dist::ReshardPlanner &planner);
 
 /// `out` as in ProblemOperator.
 PlacedStep placeStep(const OperatorStep &step, const Pieces &pieces, const std::vector<Sharding> &out,
