@@ -6,6 +6,8 @@
 #include "compiler/Phases.h"
 #include "compiler/PlanHeader.h"
 #include "compiler/PlanWriter.h"
+#include "compiler/Tables.h"
+#include "compiler/WhyNot.h"
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetAttributes.h"
 #include "dialects/net/NetDialect.h"
@@ -186,6 +188,7 @@ private:
       noteExtrapolation();
       if (Status status = applyFile(); !status)
         return fail(status.error());
+      applyForced(*module, options);
       chooseSearchMode(*module, *config);
       if (!options.saveGraphsRanks.empty() && config->context.saveGraphs == 0)
         return fail({ExitCode::Usage, "--save-graphs-ranks has no effect: no dumps are written",
@@ -330,7 +333,6 @@ private:
 
   bool afterPartition() {
     writeOperatorNotes(network(), tables);
-    computeUs = priceOperators(network(), dist::machineOf(network()));
     if (Status status = dumps.chooseRanks(*module); !status)
       return fail(status.error());
     return dumpRanks("step_parallel_end", frontend::RankDumpKind::ParallelEnd) &&
@@ -344,24 +346,38 @@ private:
   bool finish() {
     return timed("write", [&] {
       outcome.plan.set_machine(dist::machineOf(*module).name);
-      for (auto program : module->getOps<plan_ir::ProgramOp>())
+      for (auto program : module->getOps<plan_ir::ProgramOp>()) {
         writeProgram(program, tables);
+        std::vector<double> &times = outcome.findings.computeUs.emplace_back();
+        for (Operation &step : program.getBody().front())
+          if (plan_ir::isStep(&step))
+            times.push_back(plan_ir::computeUs(&step));
+      }
       predict();
       Status sound = plan::checkPlan(outcome.plan);
       if (!sound)
         return fail({ExitCode::Internal, "the compiled plan does not pass its own check: " + sound.error().message,
                      "please report this with the network"});
+      findNextBest();
       Status dumped = dumps.finish(options.input);
       return dumped ? true : fail(dumped.error());
     });
   }
 
-  /// Modelled time of all operators on the rank with the largest shards.
-  static double priceOperators(net::NetworkOp network, const MachineModel &machine) {
-    double microseconds = 0;
-    for (Operation &op : network.getBody().front())
-      microseconds += passes::operatorUs(&op, machine);
-    return microseconds;
+  /// Of every operator that causes a collective the strategy that would be next.
+  void findNextBest() {
+    if (!alternatives || config->context.parallelMode != "auto_parallel")
+      return;
+    for (const CollectiveFacts &facts : collectivesOf(outcome.plan)) {
+      std::optional<size_t> op = alternatives->find(facts.cause);
+      if (!op || outcome.findings.nextBest.count(facts.cause))
+        continue;
+      const std::vector<passes::Alternative> &list = alternatives->of(*op);
+      auto other = llvm::find_if(list, [](const auto &alternative) { return !alternative.isChosen; });
+      auto chosen = llvm::find_if(list, [](const auto &alternative) { return alternative.isChosen; });
+      if (other != list.end() && chosen != list.end())
+        outcome.findings.nextBest[facts.cause] = {other->inStrategy, other->us, other->us - chosen->us};
+    }
   }
 
   /// Sums over the steps of what was priced while building them.
@@ -378,6 +394,9 @@ private:
     uint64_t parameters = 0;
     for (const plan::Parameter &parameter : outcome.plan.parameters())
       parameters += outcome.plan.buffers(parameter.buffer()).bytes();
+    double computeUs = 0;
+    for (const std::vector<double> &times : outcome.findings.computeUs)
+      computeUs += std::accumulate(times.begin(), times.end(), 0.0);
     prediction->set_communication_us(microseconds);
     prediction->set_communication_bytes(bytes);
     prediction->set_compute_us(computeUs);
@@ -396,7 +415,6 @@ private:
   std::vector<passes::SurpriseAt> surprises;
   CompileOutcome outcome;
   PlanTables tables{outcome.plan};
-  double computeUs = 0;
   bool mayLackNetwork = false;
   Error failure{ExitCode::Failed, "", ""};
 };

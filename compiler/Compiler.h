@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/Report.h"
+#include "dialects/net/ShardingRule.h"
 #include "runtime/Status.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -35,6 +36,7 @@ struct CompileOptions {
   bool repropagate = false;       ///< of a dump, keep only the strategies that the user wrote or edited
   bool explains = false;          ///< surprises and what other strategies would cost are wanted
   std::string op;                 ///< the operator whose alternatives are wanted, by its instance name; empty: none
+  net::Strategy forcedStrategy;   ///< that this operator takes whatever the network says; empty: none
   bool strict = false;            ///< surprises become errors: passes/sharding/Surprises.h, and a parameter used under two strategies
 };
 

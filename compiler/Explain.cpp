@@ -2,6 +2,7 @@
 
 #include "compiler/AlikeRows.h"
 #include "compiler/Report.h"
+#include "compiler/Tables.h"
 #include "runtime/Nearest.h"
 #include "runtime/plan/PlanIndex.h"
 
@@ -9,48 +10,10 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <numeric>
 #include <tuple>
 
 namespace msc::compiler {
-
-std::string bytesText(uint64_t bytes) {
-  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
-  int unit = 0;
-  while (value >= 1024 && unit < 4) {
-    value /= 1024;
-    ++unit;
-  }
-  char text[32];
-  std::snprintf(text, sizeof text, unit == 0 || value == static_cast<int64_t>(value) ? "%.0f %s" : "%.1f %s", value,
-                units[unit]);
-  return text;
-}
-
-/// Lines of cells, columns padded to the same width; two spaces between columns. A single cell is a remark about the lines
-/// above it.
-static std::string table(const std::vector<std::vector<std::string>> &rows) {
-  std::vector<size_t> widths;
-  for (const auto &row : rows)
-    for (size_t i = 0; i < row.size() && row.size() > 1; ++i) {
-      widths.resize(std::max(widths.size(), row.size()), 0);
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  std::string text;
-  for (const auto &row : rows) {
-    if (row.size() == 1) {
-      text += "    ... " + row.front() + "\n";
-      continue;
-    }
-    std::string line = " ";
-    for (size_t i = 0; i < row.size(); ++i)
-      line += " " + row[i] + std::string(i + 1 < row.size() ? widths[i] - row[i].size() + 1 : 0, ' ');
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
-}
 
 static std::string localShapes(const plan::Plan &plan, const plan::OperatorNote &note) {
   std::string text;
@@ -59,20 +22,6 @@ static std::string localShapes(const plan::Plan &plan, const plan::OperatorNote 
   text += " -> ";
   for (int i = 0; i < note.results_size(); ++i)
     text += (i ? ", " : "") + localShapeText(plan, note.results(i), 0);
-  return text;
-}
-
-/// "4 ranks: 0-1-2-3, 4-5-6-7".
-static std::string groupsText(const std::vector<std::vector<int64_t>> &groups) {
-  std::string text = std::to_string(groups.front().size()) + " ranks: ";
-  for (size_t i = 0; i < groups.size(); ++i) {
-    if (i == 2 && groups.size() > 3)
-      return text + ", and " + std::to_string(groups.size() - 2) + " more groups";
-    std::string ranks;
-    for (int64_t rank : groups[i])
-      ranks += (ranks.empty() ? "" : "-") + std::to_string(rank);
-    text += (i ? ", " : "") + ranks;
-  }
   return text;
 }
 
@@ -128,6 +77,14 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
   return "\nits strategies (predicted microseconds of a step in which all that nobody configured choose anew)\n" + table(rows);
 }
 
+/// "((4, 2), (2, 1)) +1.2".
+static std::string nextBestText(const Findings &findings, const std::string &op) {
+  auto found = findings.nextBest.find(op);
+  if (found == findings.nextBest.end())
+    return "-";
+  return llvm::formatv("{0} {1}{2:F1}", found->second.inStrategy, found->second.more < 0 ? "" : "+", found->second.more);
+}
+
 /// Those that cost most first.
 static std::string surprisesText(std::vector<passes::Surprise> surprises, const std::string &op) {
   constexpr size_t shown = 8;
@@ -166,16 +123,22 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
                       localShapes(plan, note)});
   text += table(foldAlikeRows(rows, {0, 3}));
 
-  rows = {{"PHASE", "COLLECTIVE", "PLACE", "GROUPS", "BYTES", "US", "REASON"}};
+  bool hasNext = !findings.nextBest.empty();
+  rows = {{"PHASE", "COLLECTIVE", "OPERATOR", "PLACE", "GROUPS", "BYTES", "US", "REASON"}};
+  if (hasNext)
+    rows[0].insert(rows[0].end() - 1, "NEXT BEST");
   uint64_t total = 0;
   for (const CollectiveFacts &facts : collectivesOf(plan, op)) {
     total += facts.bytes;
-    rows.push_back({facts.phase, facts.kind, facts.location, groupsText(facts.groups), bytesText(facts.bytes),
+    rows.push_back({facts.phase, facts.kind, facts.cause, facts.location, groupsText(facts.groups), bytesText(facts.bytes),
                     llvm::formatv("{0:F1}", facts.predictedUs),
                     (facts.tensors > 1 ? std::to_string(facts.tensors) + " tensors at once: " : "") + facts.reason});
+    if (hasNext)
+      rows.back().insert(rows.back().end() - 1, nextBestText(findings, facts.cause));
   }
-  text += "\ncollectives of one step (bytes received per rank, at most; predicted microseconds on " + plan.machine() + ")\n";
-  text += rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {6}));
+  text += "\ncollectives of one step (bytes received per rank, at most; predicted microseconds on " + plan.machine() +
+          (hasNext ? "; the operator's next best strategy, and what a step takes more with it)\n" : ")\n");
+  text += rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {2, rows[0].size() - 1}));
   text += surprisesText(findings.surprises, op);
   if (!op.empty())
     return text + alternativesText(findings.alternatives) + "\nin all " + bytesText(total) + " per rank and step, of " +

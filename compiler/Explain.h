@@ -17,7 +17,4 @@ Status checkOperator(const plan::Plan &plan, const std::string &op);
 /// communication passes saved is told of a network that was just compiled.
 Result<std::string> explainText(const plan::Plan &plan, const Findings &findings, const std::string &op);
 
-/// "1.5 KiB".
-std::string bytesText(uint64_t bytes);
-
 } // namespace msc::compiler

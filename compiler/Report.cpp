@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 static Sharding shardingAt(const plan::Plan &plan, uint32_t index) { return toSharding(plan.shardings(index)); }
 
-static const char *phaseName(plan::Step::Phase phase) {
+const char *phaseName(plan::Step::Phase phase) {
   return phase == plan::Step::BACKWARD ? "backward" : phase == plan::Step::UPDATE ? "update" : "forward";
 }
 
@@ -38,7 +38,7 @@ static std::vector<std::vector<int64_t>> groupsAlong(const std::vector<int64_t> 
   return groups;
 }
 
-static std::vector<std::vector<int64_t>> allGroups(const plan::Group &group) {
+std::vector<std::vector<int64_t>> groupsOf(const plan::Group &group) {
   std::vector<int64_t> matrix(group.matrix().begin(), group.matrix().end());
   std::vector<int32_t> axes(group.axes().begin(), group.axes().end());
   // The first member of each group has coordinate 0 on the axes of the group.
@@ -81,6 +81,14 @@ static std::optional<Cause> causeOf(const plan::Collective &collective, const pl
   return found;
 }
 
+/// Whose result is completed, or whose gradient wants it, else who wants the value.
+static std::string causedBy(const plan::Plan &plan, const Cause &cause) {
+  for (const plan::OperatorNote &note : plan.operators())
+    if (isCausedBy("", cause.reason, note))
+      return note.name();
+  return cause.user;
+}
+
 std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan, const std::string &op) {
   auto note = std::find_if(plan.operators().begin(), plan.operators().end(),
                            [&](const plan::OperatorNote &note) { return note.name() == op; });
@@ -96,9 +104,9 @@ std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan, const std::st
         std::optional<Cause> cause = causeOf(collective, op.empty() ? nullptr : &*note);
         if (!cause)
           continue;
-        result.push_back({collectiveName(collective.kind()), step.name(), allGroups(variant.groups(collective.group())),
+        result.push_back({collectiveName(collective.kind()), step.name(), groupsOf(variant.groups(collective.group())),
                           cause->bytes, phaseName(step.phase()), cause->user, cause->reason,
-                          placeOf(plan, step.location()), collective.predicted_us(),
+                          placeOf(plan, step.location()), collective.predicted_us(), causedBy(plan, *cause),
                           static_cast<size_t>(collective.also_size()) + 1});
       }
   return result;
@@ -112,8 +120,7 @@ std::string localShapeText(const plan::Plan &plan, const plan::OperatorNote::Val
   return text + ")";
 }
 
-/// "((2, 4), (4, 1))" -> [[2, 4], [4, 1]].
-static Json strategyJson(std::string text) {
+Json strategyJson(std::string text) {
   if (text.empty())
     return nullptr;
   std::string json;
@@ -150,6 +157,13 @@ static Json operatorJson(const plan::Plan &plan, const plan::OperatorNote &note)
           {"results", results}};
 }
 
+static Json nextBestJson(const Findings &findings, const std::string &op) {
+  auto found = findings.nextBest.find(op);
+  if (found == findings.nextBest.end())
+    return nullptr;
+  return {{"in_strategy", strategyJson(found->second.inStrategy)}, {"step_us", found->second.us}, {"more_us", found->second.more}};
+}
+
 static const char *surpriseName(passes::Surprise::Kind kind) {
   using Kind = passes::Surprise::Kind;
   return kind == Kind::Gather ? "gather" : kind == Kind::Imbalance ? "imbalance" : "replication";
@@ -182,7 +196,9 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
                                      {"location", facts.location},
                                      {"reason", facts.reason},
                                      {"predicted_us", facts.predictedUs},
-                                     {"tensors", facts.tensors}});
+                                     {"tensors", facts.tensors},
+                                     {"cause", facts.cause},
+                                     {"next_best", nextBestJson(findings, facts.cause)}});
   report["memory"] = {{"parameter_bytes", plan.prediction().parameter_bytes()}, {"peak_bytes", plan.arena_bytes()}};
   report["cost"] = {{"compute_us", plan.prediction().compute_us()},
                     {"communication_us", plan.prediction().communication_us()},

@@ -5,6 +5,9 @@
 #include "passes/sharding/SearchFacts.h"
 #include "runtime/plan/plan.pb.h"
 
+#include <nlohmann/json_fwd.hpp>
+
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,12 +26,21 @@ struct Saving {
 };
 using Savings = std::vector<Saving>;
 
+/// The cheapest strategy that an operator could have instead of its own.
+struct NextBest {
+  std::string inStrategy;
+  double us = 0;   ///< of a step, in the model of the search
+  double more = 0; ///< than with its own strategy; negative: less
+};
+
 /// What was found out while compiling and is no part of the plan.
 struct Findings {
   PhaseTimes timing; ///< none: a plan that was read
   Savings savings;
   std::optional<passes::SearchFacts> search;     ///< none where nothing was searched
   std::vector<passes::Alternative> alternatives; ///< of the operator that is explained
+  std::map<std::string, NextBest> nextBest;      ///< of operators that cause collectives, by instance name
+  std::vector<std::vector<double>> computeUs;    ///< of every step of every program, 0 for collectives; none for a plan that was read
   std::vector<passes::Surprise> surprises;       ///< in the order of the network; none for a plan that was read
 };
 
@@ -43,6 +55,7 @@ struct CollectiveFacts {
   std::string reason;
   std::string location;                      ///< "net.mir:6"
   double predictedUs = 0;
+  std::string cause;                         ///< instance name of the operator whose strategy makes it necessary: whose result is completed, or who wants it otherwise
   size_t tensors = 1;                        ///< that it moves; name, operator and reason are of the first (for one operator: of its first)
 };
 
@@ -50,8 +63,17 @@ struct CollectiveFacts {
 /// partial and completed on the way to somebody else.
 std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan, const std::string &op = "");
 
+/// "forward", "backward", "update".
+const char *phaseName(plan::Step::Phase phase);
+
+/// The rank lists of all groups that run at the same time.
+std::vector<std::vector<int64_t>> groupsOf(const plan::Group &group);
+
 /// "(8, 16)" on one rank.
 std::string localShapeText(const plan::Plan &plan, const plan::OperatorNote::Value &value, int64_t rank);
+
+/// "((2, 4), (4, 1))" -> [[2, 4], [4, 1]]; null for "".
+nlohmann::ordered_json strategyJson(std::string text);
 
 /// The JSON text of `msc compile --report`; the schema is compiler/report.schema.json. `op` limits operators and
 /// collectives to those of one operator, by its instance name. Of a plan that was read the seconds and the savings

@@ -1,6 +1,6 @@
 #include "tools/Redistribute.h"
 
-#include "compiler/Explain.h"
+#include "compiler/Tables.h"
 #include "dialects/dist/MeshNotation.h"
 #include "dialects/dist/Reshard.h"
 #include "runtime/machine/MachineFile.h"

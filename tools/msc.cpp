@@ -2,8 +2,11 @@
 #include "compiler/Compiler.h"
 #include "compiler/Explain.h"
 #include "compiler/Page.h"
+#include "compiler/PlanDiff.h"
 #include "compiler/Report.h"
 #include "compiler/StrategyFile.h"
+#include "compiler/Timeline.h"
+#include "compiler/WhyNot.h"
 #include "runtime/messages/Catalogue.h"
 #include "runtime/Nearest.h"
 #include "runtime/machine/MachineFile.h"
@@ -270,22 +273,88 @@ int runServer(CompileFlags &flags) {
   return code;
 }
 
-/// `html` names the file of the page, which takes the place of the text.
-int runExplain(CompileFlags &flags, const std::string &op, bool json, const std::string &html) {
+/// What differs between two plans.
+int runDiff(const std::vector<std::string> &paths, bool json) {
+  std::vector<plan::Plan> plans;
+  if (paths.size() != 2)
+    return fail({ExitCode::Usage, "--diff compares two plans, found " + std::to_string(paths.size()), "write --diff A.plan B.plan"});
+  for (const std::string &path : paths) {
+    if (tools::FileKind kind = tools::fileKindOf(path); kind == tools::FileKind::Network || kind == tools::FileKind::Dump)
+      return fail(tools::wrongKind(path, kind, "a plan"));
+    Result<plan::Plan> read = plan::readPlan(path);
+    if (!read)
+      return fail(read.error());
+    plans.push_back(std::move(*read));
+  }
+  Result<compiler::PlanDiff> diff = compiler::diffOf({paths[0], &plans[0]}, {paths[1], &plans[1]});
+  if (!diff)
+    return fail(diff.error());
+  return printed(json ? compiler::diffJson(*diff) : compiler::diffText(*diff));
+}
+
+/// What `msc explain` is asked for.
+struct ExplainFlags {
+  std::string op;
+  bool json = false;
+  std::string html;   ///< the file of the page, which takes the place of the text
+  std::string timeline; ///< the file of the trace, which takes the place of the text, too
+  std::string whyNot; ///< a strategy
+  std::vector<std::string> compared; ///< plans
+
+  /// The first of these flags that was given, or "".
+  std::string given() const {
+    return !op.empty() ? "--op" : !html.empty() ? "--html" : !timeline.empty() ? "--timeline" : !whyNot.empty() ? "--why-not" : json ? "--json" : "";
+  }
+};
+
+int hasNoEffect(const std::string &flag, const std::string &why, const std::string &help = "") {
+  return fail({ExitCode::Usage, flag + " has no effect: " + why, help.empty() ? "leave out " + flag : help});
+}
+
+/// `now` is the network as it is.
+int explainWhyNot(const compiler::CompileOptions &options, const ExplainFlags &flags, const compiler::CompileOutcome &now) {
+  if (now.plan.parallel_mode() != "auto_parallel" || now.plan.devices() == 1)
+    return hasNoEffect("--why-not", now.plan.devices() == 1 ? "on one device nothing is split" : now.plan.parallel_mode() + " mode says how all is split");
+  Result<compiler::CompileOptions> other = compiler::forced(options, flags.whyNot);
+  if (!other)
+    return fail(other.error());
+  Result<compiler::CompileOutcome> then = compiler::compile(*other);
+  if (!then)
+    return fail(then.error());
+  Result<std::string> text = flags.json ? compiler::whyNotJson(now, *then, flags.op, flags.whyNot) : compiler::whyNotText(now, *then, flags.op, flags.whyNot);
+  return text ? printed(*text) : fail(text.error());
+}
+
+int runExplain(CompileFlags &flags, const ExplainFlags &asked) {
   if (!flags.finish())
     return static_cast<int>(ExitCode::Usage);
-  const std::string &input = flags.options.input;
+  const std::string &input = flags.options.input, &op = asked.op;
+  if (!asked.compared.empty()) {
+    ExplainFlags others = asked;
+    others.json = false;
+    std::string other = !input.empty() ? input : !others.given().empty() ? others.given() : flags.given();
+    return other.empty() ? runDiff(asked.compared, asked.json) : hasNoEffect(other, "--diff compares two plans");
+  }
+  if (input.empty())
+    return fail({ExitCode::Usage, "argument 'input' is missing", "'msc explain --help' shows what it takes"});
   if (messages::looksLikeCode(input) && !std::filesystem::exists(input))
-    return explainCode(input, !op.empty() ? "--op" : json ? "--json" : !html.empty() ? "--html" : flags.given());
+    return explainCode(input, !asked.given().empty() ? asked.given() : flags.given());
+  if (!asked.whyNot.empty() && op.empty())
+    return hasNoEffect("--why-not", "it asks about one operator", "add --op NAME");
+  if (std::string page = !asked.html.empty() ? "--html" : "--timeline"; !asked.whyNot.empty() && !(asked.html + asked.timeline).empty())
+    return hasNoEffect(page, "--why-not compares two plans");
   bool isPlan = tools::fileKindOf(input) == tools::FileKind::Plan;
-  if (Status status = checkTarget("--html", html, isPlan ? "the plan" : "the network", input); !status)
-    return fail(status.error());
+  std::string kind = isPlan ? "the plan" : "the network";
+  for (const Status &status : {checkTarget("--html", asked.html, kind, input), checkTarget("--timeline", asked.timeline, kind, input),
+                               checkTarget("--timeline", asked.timeline, "the page", asked.html)})
+    if (!status)
+      return fail(status.error());
   compiler::CompileOutcome outcome;
   if (isPlan) {
-    if (std::string flag = flags.given(); !flag.empty())
-      return fail({ExitCode::Usage, flag + " has no effect: " + flags.options.input + " is compiled already",
-                   "leave out " + flag + ", or explain the network"});
-    Result<plan::Plan> read = plan::readPlan(flags.options.input);
+    std::string flag = !asked.whyNot.empty() ? "--why-not" : !asked.timeline.empty() ? "--timeline" : flags.given();
+    if (!flag.empty())
+      return hasNoEffect(flag, input + " is compiled already", "leave out " + flag + ", or explain the network");
+    Result<plan::Plan> read = plan::readPlan(input);
     if (!read)
       return fail(read.error());
     outcome.plan = std::move(*read);
@@ -300,20 +369,22 @@ int runExplain(CompileFlags &flags, const std::string &op, bool json, const std:
       return fail(compiled.error());
     outcome = std::move(*compiled);
   }
-  if (json || !html.empty())
-    if (Status known = compiler::checkOperator(outcome.plan, op); !known)
-      return fail(known.error());
-  if (!html.empty())
-    if (Status status = writeText(html, compiler::explainPage(outcome.plan, outcome.findings, op)); !status)
+  if (Status known = compiler::checkOperator(outcome.plan, op); !known)
+    return fail(known.error());
+  if (!asked.whyNot.empty())
+    return explainWhyNot(flags.options, asked, outcome);
+  if (!asked.html.empty())
+    if (Status status = writeText(asked.html, compiler::explainPage(outcome.plan, outcome.findings, op)); !status)
       return fail(status.error());
-  if (json)
+  if (!asked.timeline.empty())
+    if (Status status = writeText(asked.timeline, compiler::timelineJson(outcome.plan, outcome.findings)); !status)
+      return fail(status.error());
+  if (asked.json)
     return printed(compiler::reportJson(outcome.plan, outcome.findings, op));
-  if (!html.empty())
+  if (!(asked.html + asked.timeline).empty())
     return 0;
   Result<std::string> text = compiler::explainText(outcome.plan, outcome.findings, op);
-  if (!text)
-    return fail(text.error());
-  return printed(*text);
+  return text ? printed(*text) : fail(text.error());
 }
 
 } // namespace
@@ -327,7 +398,8 @@ int main(int argc, char **argv) {
   app.require_subcommand(1);
 
   CompileFlags compileFlags, explainFlags;
-  std::string output, report, strategies, op, html;
+  std::string output, report, strategies, op, html, timeline, whyNot;
+  std::vector<std::string> compared;
   bool json = false;
   CLI::App *compile = app.add_subcommand("compile", "a network -> a plan");
   compile->add_option("network", compileFlags.options.input, "a network (.mir) or a dump (step_parallel_begin)")->required();
@@ -337,10 +409,13 @@ int main(int argc, char **argv) {
   compileFlags.addTo(*compile, /*dumps=*/true);
 
   CLI::App *explain = app.add_subcommand("explain", "who decided what, and why each collective is there; or what a message means");
-  explain->add_option("input", explainFlags.options.input, "a plan, a network with --devices, or the code of a message, e.g. MSC1101")->required();
+  explain->add_option("input", explainFlags.options.input, "a plan, a network with --devices, or the code of a message, e.g. MSC1101");
   explain->add_option("--op", op, "one operator by its instance name");
+  explain->add_option("--diff", compared, "two plans of one network instead: what differs")->expected(1, -1)->type_name("PLAN PLAN");
+  explain->add_option("--why-not", whyNot, "of --op: what the network would cost with this strategy, e.g. '((2, 4), (4, 1))', and where the difference is")->type_name("STRATEGY");
   explain->add_flag("--json", json, "the report as JSON on stdout");
   explain->add_option("--html", html, "writes a page for the browser instead: operators, collectives, and which device holds what");
+  explain->add_option("--timeline", timeline, "writes the predicted timeline of a step instead, for Perfetto: each step, computing or communicating")->type_name("FILE");
   explainFlags.addTo(*explain, /*dumps=*/false);
 
   CompileFlags checkFlags;
@@ -378,5 +453,5 @@ int main(int argc, char **argv) {
     } catch (const std::system_error &error) { // fmt::print throws it
       return fail({ExitCode::NoResource, "cannot write to stdout: " + error.code().message(), ""});
     }
-  return compile->parsed() ? runCompile(compileFlags, output, report, strategies) : runExplain(explainFlags, op, json, html);
+  return compile->parsed() ? runCompile(compileFlags, output, report, strategies) : runExplain(explainFlags, {op, json, html, timeline, whyNot, compared});
 }

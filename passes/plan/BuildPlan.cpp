@@ -235,7 +235,7 @@ private:
     double us = 0;
     for (Operation *op : unit.ops)
       us += operatorUs(op, dist::machineOf(op));
-    if (lastStep && us > 0)
+    if (lastStep && us > 0 && unit.kind != Unit::Kind::Constant) // these are filled once, before the first step
       plan_ir::setComputeUs(lastStep, us);
     return success();
   }

@@ -138,21 +138,44 @@ search::CostNetwork Alternatives::networkFor(size_t op) const {
   return network;
 }
 
-double Alternatives::us() const {
-  search::CostNetwork network = priced->network();
-  for (size_t op = 0; op < operations.size(); ++op)
-    if (std::optional<size_t> option = chosenOption(op))
-      tie(network, static_cast<int32_t>(op), static_cast<int32_t>(*option));
-  return search::solveExactly(network).cost;
+double Alternatives::us() {
+  while (true) {
+    search::CostNetwork network = priced->network();
+    for (size_t op = 0; op < operations.size(); ++op)
+      if (std::optional<size_t> option = chosenOption(op))
+        tie(network, static_cast<int32_t>(op), static_cast<int32_t>(*option));
+    search::Solution found = search::solveExactly(network);
+    for (size_t op = 0; op < operations.size(); ++op)
+      if (std::optional<size_t> option = chosenOption(op))
+        found.choice[op] = static_cast<int32_t>(*option);
+    if (!priced->makeExact(found.choice))
+      return found.cost;
+  }
+}
+
+/// The cheapest assignment for each option of an operator; what it pays is priced exactly.
+std::vector<search::Solution> Alternatives::solutionsOf(size_t op) {
+  while (true) {
+    std::vector<search::Solution> solutions = search::assignmentsOfOptions(networkFor(op), static_cast<int32_t>(op));
+    std::vector<search::Choice> choices;
+    for (search::Solution &solution : solutions)
+      if (!solution.choice.empty()) {
+        for (size_t other = 0; other < operations.size(); ++other)
+          if (other != op && facts.operators[other].configured)
+            solution.choice[other] = static_cast<int32_t>(*chosenOption(other));
+        choices.push_back(solution.choice);
+      }
+    if (!priced->makeExact(choices))
+      return solutions;
+  }
 }
 
 const std::vector<Alternative> &Alternatives::of(size_t op) {
   if (known[op])
     return *known[op];
-  search::CostNetwork network = networkFor(op);
   std::vector<Alternative> &list = known[op].emplace();
-  for (auto [pieces, us] : llvm::zip(priced->options(op).pieces, search::costsOfOptions(network, static_cast<int32_t>(op))))
-    if (std::isfinite(us))
+  for (const auto &[pieces, solution] : llvm::zip(priced->options(op).pieces, solutionsOf(op)))
+    if (double us = solution.cost; std::isfinite(us))
       list.push_back({strategyText(op, pieces), us, pieces == taken[op]});
   llvm::sort(list, [](const Alternative &a, const Alternative &b) { return std::tie(a.us, a.inStrategy) < std::tie(b.us, b.inStrategy); });
   return list;

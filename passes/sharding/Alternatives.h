@@ -32,7 +32,7 @@ public:
   const std::vector<Alternative> &of(size_t op);
 
   /// What a step takes under the strategies that operators have.
-  double us() const;
+  double us();
 
   const Problem &problem() const { return facts; }
   const std::vector<Members> &members() const { return operations; }
@@ -55,6 +55,7 @@ private:
   void giveChoice(size_t op, Freedom freedom, bool isAsked);
   Pieces cheapestOfMost(size_t op) const;
   search::CostNetwork networkFor(size_t op) const;
+  std::vector<search::Solution> solutionsOf(size_t op);
 
   Problem facts;
   std::vector<Members> operations;

@@ -6,6 +6,7 @@
 #include "dialects/net/Repeat.h"
 #include "passes/sharding/OutStrategy.h"
 
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -214,6 +215,9 @@ private:
 Problem problemOf(net::NetworkOp network, int64_t devices, bool joinAlike, std::vector<Members> &members,
                   const TrainingFacts &training) {
   Problem problem = ProblemBuilder(devices, joinAlike, members).build(network);
+  for (auto block : network->getParentOfType<ModuleOp>().getOps<net::ConfigOp>())
+    if (block.getKind() == "mesh")
+      problem.meshes.push_back(block.getFields().getAs<DenseI64ArrayAttr>("sizes").asArrayRef().vec());
   problem.optimizerStates = training.optimizerStates;
   if (training.inBuckets) {
     int64_t trained = 0;

@@ -1,4 +1,4 @@
-// recursive_programming: the devices are divided by one prime after the other.
+// recursive_programming: the devices are divided by one prime after the other, or by one axis of the user's mesh.
 #include "passes/sharding/Search.h"
 
 #include "passes/sharding/search/Sweep.h"
@@ -16,6 +16,14 @@ std::vector<int64_t> primesOf(int64_t number) {
   if (number > 1)
     primes.push_back(number);
   return primes;
+}
+
+std::vector<int64_t> divisorsOf(const Problem &problem) {
+  if (problem.meshes.size() != 1)
+    return primesOf(problem.devices);
+  std::vector<int64_t> axes = problem.meshes.front();
+  std::erase(axes, 1);
+  return axes;
 }
 
 /// As many of these pieces as so many devices can take, the first ones first.
@@ -43,12 +51,12 @@ Sharding within(const Sharding &sharding, int64_t devices) {
   return fewer.canonical();
 }
 
-/// The strategy as it is, and with one factor cut into `prime` times as many pieces.
-std::vector<Pieces> cutOnceMore(const OperatorFacts &facts, const Pieces &now, int64_t prime) {
+/// The strategy as it is, and with one factor cut into `divisor` times as many pieces.
+std::vector<Pieces> cutOnceMore(const OperatorFacts &facts, const Pieces &now, int64_t divisor) {
   std::vector<Pieces> options{now};
   for (size_t factor = 0; factor < now.size(); ++factor) {
     Pieces more = now;
-    more[factor] *= prime;
+    more[factor] *= divisor;
     if (piecesPass(facts, more) && isNamed(facts, factor))
       options.push_back(std::move(more));
   }
@@ -63,8 +71,8 @@ SearchResult searchRecursively(const Problem &problem, const std::function<StepM
     now.emplace_back(op.facts.rule.factors.size(), 1);
   SearchResult result;
   int64_t devices = 1;
-  for (int64_t prime : primesOf(problem.devices)) {
-    devices *= prime;
+  for (int64_t divisor : divisorsOf(problem)) {
+    devices *= divisor;
     bool isLast = devices == problem.devices;
     Problem part = problem;
     part.devices = devices;
@@ -78,9 +86,10 @@ SearchResult searchRecursively(const Problem &problem, const std::function<StepM
       if (!isLast)
         op.out.clear();
       if (!op.configured)
-        op.among = cutOnceMore(op.facts, now[i], prime);
+        op.among = cutOnceMore(op.facts, now[i], divisor);
     }
     StepModel model = modelOf(part);
+    model.makeAllExact(); // options are few
     result = resultOf(part, model, search::sweep(model.network()));
     for (size_t i = 0; i < now.size(); ++i)
       now[i] = result.choices[i].pieces;

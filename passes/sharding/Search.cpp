@@ -13,12 +13,21 @@ SearchResult resultOf(const Problem &problem, const StepModel &model, const sear
   return result;
 }
 
-SearchResult searchOptimal(const Problem &problem, const StepModel &model) {
-  return resultOf(problem, model, search::solveExactly(model.network()));
+// Prices are bounds at first: what is found is priced exactly, and found anew, until it does not change any more.
+
+SearchResult searchOptimal(const Problem &problem, StepModel &model) {
+  search::Solution found;
+  do
+    found = search::solveExactly(model.network());
+  while (model.makeExact(found.choice));
+  return resultOf(problem, model, found);
 }
 
-SearchResult searchWithin(const Problem &problem, const StepModel &model, double bytes) {
-  search::BudgetSolution found = search::solveWithin(model.network(), {model.bytes(), bytes});
+SearchResult searchWithin(const Problem &problem, StepModel &model, double bytes) {
+  search::BudgetSolution found;
+  do
+    found = search::solveWithin(model.network(), {model.bytes(), bytes});
+  while (model.makeExact(found.solution.choice));
   SearchResult result = resultOf(problem, model, found.solution);
   result.leastBytes = found.least;
   return result;

@@ -21,13 +21,13 @@ struct SearchResult {
 SearchResult resultOf(const Problem &problem, const StepModel &model, const search::Solution &found);
 
 /// The strategies under which a step takes least, exactly.
-SearchResult searchOptimal(const Problem &problem, const StepModel &model);
+SearchResult searchOptimal(const Problem &problem, StepModel &model);
 
 /// The same among those under which a rank keeps at most so many bytes; the bound is certified.
-SearchResult searchWithin(const Problem &problem, const StepModel &model, double bytes);
+SearchResult searchWithin(const Problem &problem, StepModel &model, double bytes);
 
 
-/// Divides the devices by one prime after the other: each time every operator keeps its strategy or cuts one factor once more,
+/// Divides the devices by one prime after the other (where the user wrote a mesh: by one axis of it): each time every operator keeps its strategy or cuts one factor once more,
 /// chosen for all operators together. Few options at a time, whatever the number of devices; nothing is proven. `modelOf`
 /// prices the problems on the way.
 SearchResult searchRecursively(const Problem &problem, const std::function<StepModel(const Problem &)> &modelOf);

@@ -303,6 +303,24 @@ std::vector<Pieces> candidates(const OperatorFacts &facts, int64_t devices) {
   return result;
 }
 
+bool isOnMesh(const Pieces &pieces, const std::vector<int64_t> &mesh) {
+  Pieces open = pieces; // what axes have to make up yet
+  std::function<bool(size_t)> cut = [&](size_t axis) {
+    if (axis == mesh.size())
+      return elementCount(open) == 1;
+    for (int64_t &count : open)
+      if (mesh[axis] > 1 && count % mesh[axis] == 0) {
+        count /= mesh[axis];
+        bool found = cut(axis + 1);
+        count *= mesh[axis];
+        if (found)
+          return true;
+      }
+    return cut(axis + 1);
+  };
+  return cut(0);
+}
+
 int64_t devicesUsed(const Pieces &pieces) {
   return elementCount(pieces);
 }

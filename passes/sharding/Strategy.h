@@ -64,6 +64,9 @@ bool isNamed(const OperatorFacts &facts, size_t factor);
 /// In lexicographic order; the first is the one that cuts nothing.
 std::vector<Pieces> candidates(const OperatorFacts &facts, int64_t devices);
 
+/// Are the numbers of pieces products of different axes of the mesh?
+bool isOnMesh(const Pieces &pieces, const std::vector<int64_t> &mesh);
+
 /// Product of all pieces: the number of devices that do different work.
 int64_t devicesUsed(const Pieces &pieces);
 

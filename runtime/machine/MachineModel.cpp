@@ -105,15 +105,14 @@ static double shareOutside(MoveKind kind, int64_t members, int64_t inside) {
   }
 }
 
-/// `members` of the group, all inside one unit of the level. A collective in stages starts once, at its outermost level.
-double MachineModel::groupUs(size_t level, MoveKind kind, const GroupShape &group, int64_t members, double bytes,
-                             bool starts) const {
+/// `members` of the group, all inside one unit of the level.
+double MachineModel::groupUs(size_t level, MoveKind kind, const GroupShape &group, int64_t members, double bytes) const {
   const LinkCost &cost = levels[level].costs[static_cast<size_t>(kind)];
   // An AllReduce by a ring receives 2 (n - 1) / n of its tensor, a switch sends it once.
   auto alone = [&](int64_t among, double received) {
     bool isOnce = kind == MoveKind::AllReduce && cost.algorithm == CollectiveAlgorithm::Switch;
     auto n = static_cast<double>(among);
-    return cost.us(among, isOnce ? received * n / (2 * (n - 1)) : received) - (starts ? 0 : cost.alphaUs);
+    return cost.us(among, isOnce ? received * n / (2 * (n - 1)) : received);
   };
   double flat = alone(members, bytes);
   int64_t inside = levels[level].isStaged && level > 0 ? group.membersInside(levels[level - 1].ranks) : 1;
@@ -123,7 +122,7 @@ double MachineModel::groupUs(size_t level, MoveKind kind, const GroupShape &grou
   if (share >= 1)
     return flat;
   int64_t across = kind == MoveKind::AlltoAll ? members - inside + 1 : members / inside;
-  return std::min(flat, groupUs(level - 1, kind, group, inside, bytes - outside, false) + alone(across, outside));
+  return std::min(flat, groupUs(level - 1, kind, group, inside, bytes - outside) + alone(across, outside));
 }
 
 double MachineModel::operatorUs(double flops, double bytesRead, double bytesWritten, Arithmetic arithmetic) const {

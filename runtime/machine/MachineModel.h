@@ -107,7 +107,7 @@ struct MachineModel {
   static const MachineModel &cpuLocal();
 
 private:
-  double groupUs(size_t level, MoveKind kind, const GroupShape &group, int64_t members, double bytes, bool starts = true) const;
+  double groupUs(size_t level, MoveKind kind, const GroupShape &group, int64_t members, double bytes) const;
 };
 
 } // namespace msc

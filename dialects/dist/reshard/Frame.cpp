@@ -5,7 +5,7 @@
 namespace msc::dist {
 
 /// The first level whose units hold groups that lie in blocks of `block` ranks.
-static size_t levelOf(const MachineModel &machine, int64_t block) {
+static size_t levelOfBlocks(const MachineModel &machine, int64_t block) {
   size_t level = 0;
   while (level + 1 < machine.levels.size() && machine.levels[level].ranks != 0 &&
          machine.levels[level].ranks % block != 0)
@@ -15,28 +15,34 @@ static size_t levelOf(const MachineModel &machine, int64_t block) {
 
 /// Groups along axes of one size whose place is the same cost the same.
 static std::pair<size_t, int64_t> placeInLevels(const MachineModel &machine, int64_t size, int64_t stride) {
-  size_t level = levelOf(machine, size * stride);
+  size_t level = levelOfBlocks(machine, size * stride);
   GroupShape group{.size = size, .block = size * stride};
   return {level, level == 0 ? size : group.membersInside(machine.levels[level - 1].ranks)};
 }
 
-Frame::Frame(const ReshardQuestion &question, std::vector<int64_t> matrix, size_t index)
-    : axes(std::move(matrix)), strides(axes.size()), levels(axes.size()), shape(question.shape), index(index),
-      lack(axes, question.shape) {
+Frame::Frame(const MachineModel &machine, std::vector<int64_t> tensor, std::vector<int64_t> matrix, size_t index)
+    : axes(std::move(matrix)), strides(axes.size()), levels(axes.size()), shape(std::move(tensor)), index(index),
+      lack(axes, shape) {
   int64_t stride = 1;
   for (size_t i = axes.size(); i-- > 0; stride *= axes[i]) {
     strides[i] = stride;
-    levels[i] = placeInLevels(question.machine, axes[i], stride);
+    levels[i] = placeInLevels(machine, axes[i], stride);
   }
-  from = stateOf(question.from);
-  to = stateOf(question.to);
-  if (to) {
-    toLists = listsOf(*to);
-    goalCuts = cutsOf(toLists);
-    return;
-  }
-  for (int64_t rank = 0; rank < stride; ++rank)
-    goalBoxes.push_back(question.to.localBox(shape, rank));
+  for (size_t level = 0; level + 1 < machine.levels.size(); ++level)
+    units.emplace_back(axes, shape, machine.levels[level].ranks);
+}
+
+void Frame::setGoal(const State &goal) {
+  to = goal;
+  toLists = listsOf(goal);
+  goalCuts = cutsOf(toLists);
+}
+
+void Frame::setGoal(const Sharding &elsewhere) {
+  to.reset();
+  goalBoxes.clear();
+  for (int64_t rank = 0; rank < elsewhere.devices(); ++rank)
+    goalBoxes.push_back(elsewhere.localBox(shape, rank));
 }
 
 std::optional<State> Frame::stateOf(const Sharding &sharding) const {

@@ -4,6 +4,7 @@
 #include "dialects/dist/Lacking.h"
 #include "dialects/dist/Reshard.h"
 #include "dialects/dist/reshard/State.h"
+#include "dialects/dist/reshard/Units.h"
 
 #include <optional>
 
@@ -25,11 +26,16 @@ struct ReshardQuestion {
 /// the 6 ranks of three nodes of 2 are (2, 3) and (3, 2), and only the axis of 2 of the second one stays within nodes.
 class Frame {
 public:
-  /// A refinement of the axes of `from`, `to`, or both. `index` is the number that states carry.
-  Frame(const ReshardQuestion &question, std::vector<int64_t> matrix, size_t index);
+  /// `index` is the number that states carry.
+  Frame(const MachineModel &machine, std::vector<int64_t> shape, std::vector<int64_t> matrix, size_t index);
 
-  /// Source and target, if their axes are products of neighbouring ones of this matrix.
-  const std::optional<State> &start() const { return from; }
+  /// The sharding over this matrix, if its axes are products of neighbouring ones of it.
+  std::optional<State> stateOf(const Sharding &sharding) const;
+  /// What is asked from now on. A goal that lies over another matrix is given by its boxes.
+  void setGoal(const State &goal);
+  void setGoal(const Sharding &elsewhere);
+
+  /// The target, if it lies over this matrix.
   const std::optional<State> &goal() const { return to; }
   bool isGoal(const State &state) const { return to && state == *to; }
   /// Only where there is a goal.
@@ -39,6 +45,7 @@ public:
   size_t dimCount() const { return shape.size(); }
   int64_t sizeOf(size_t axis) const { return axes[axis]; }
   const std::vector<int64_t> &matrix() const { return axes; }
+  const std::vector<int64_t> &tensor() const { return shape; }
 
   Sharding shardingOf(const State &state) const;
   AxisLists listsOf(const State &state) const;
@@ -61,6 +68,10 @@ public:
   int64_t hopsAlong(AxisSet set) const;
   /// Product of the sizes.
   int64_t membersAlong(AxisSet set) const;
+  /// The level of the topology that groups along the axis use.
+  size_t levelOf(size_t axis) const { return levels[axis].first; }
+  /// Members of these groups in a unit of the level below.
+  int64_t membersInside(size_t axis) const { return levels[axis].second; }
 
   /// Two axes that are alike here: both repeat, or both are partial of one kind, and the goal has them alike. Renaming
   /// one into the other leaves all costs and the goal as they are.
@@ -72,6 +83,17 @@ public:
   /// Elements that the busiest rank lacks of the goal, which may lie over another matrix: exact with few axes, where it
   /// is found fast and nothing else ends the search. Partial axes are not looked at.
   int64_t lackingOfGoalAtLeast(const AxisLists &held);
+  /// Elements of the goal that some unit of this level lacks, or less; 0 where the goal lies over another matrix.
+  int64_t lackingOfUnitsAtLeast(size_t level, const AxisLists &held) {
+    return to && units[level].areKnown() ? units[level].lackingAtLeast(held, toLists) : 0;
+  }
+  /// Units of this level that want each element if ranks along the axes in `apart` want different ones, or fewer.
+  int64_t unitsThatWant(size_t level, AxisSet apart) const {
+    int64_t all = strides[0] * axes[0] / units[level].ranks();
+    return units[level].areKnown() ? std::max<int64_t>(1, all / units[level].along(apart)) : 1;
+  }
+  /// Units of this level along the axes, or fewer.
+  int64_t unitsAlong(size_t level, AxisSet set) const { return units[level].areKnown() ? units[level].along(set) : 1; }
 
 private:
   /// Where an axis cuts: its dimension, and the number of pieces before it.
@@ -83,18 +105,18 @@ private:
 
   Cuts cutsOf(const AxisLists &lists) const;
   AxisSet movedAxes(const AxisLists &source, const Cuts &target) const;
-  std::optional<State> stateOf(const Sharding &sharding) const;
 
   std::vector<int64_t> axes, strides;
   /// By axis: the first level of the topology that holds the groups along it, and their members in a unit of the one below.
   std::vector<std::pair<size_t, int64_t>> levels;
-  const std::vector<int64_t> &shape;
+  std::vector<int64_t> shape;
   size_t index;
-  std::optional<State> from, to;
+  std::optional<State> to;
   AxisLists toLists;
   Cuts goalCuts;
   std::vector<Box> goalBoxes; ///< of all ranks, where there is no goal over this matrix
   Lacking lack;
+  std::vector<Units> units; ///< of all levels but the outermost
 };
 
 } // namespace msc::dist

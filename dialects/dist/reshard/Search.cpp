@@ -20,16 +20,22 @@ constexpr int64_t mostWork = 100'000'000, mostWorkOfManyAxes = 3400;
 
 class Search final : public MoveSink {
 public:
-  Search(const ReshardQuestion &question, const std::vector<Matrix> &matrices) : question(question), bound(question) {
+  Search(const ReshardQuestion &question, const std::vector<Matrix> &matrices) : question(question), prices(question.machine) {
     for (const Matrix &matrix : matrices) {
-      frames.push_back(std::make_unique<Frame>(question, matrix, frames.size()));
-      moves.emplace_back(*frames.back(), question, *this);
+      auto frame = std::make_unique<Frame>(question.machine, question.shape, matrix, frames.size());
+      if (std::optional<State> goal = frame->stateOf(question.to))
+        frame->setGoal(*goal);
+      else
+        frame->setGoal(question.to);
+      moves.emplace_back(*frame, question, *this);
+      frames.push_back(std::move(frame));
     }
-    Frame &first = *frames[0];
-    int64_t target = first.localElements(first.goalLists()),
-            source = first.localElements(first.listsOf(*first.start()));
-    mostElements = target + std::max(source, target);
-    mayReplicate = first.isWhole(*first.start()) || first.isWhole(*first.goal());
+    Frame &first = *frames[0]; // refines both
+    source = *first.stateOf(question.from);
+    bound.ask(prices, first, question.elementBytes);
+    int64_t wanted = first.localElements(first.goalLists()), held = first.localElements(first.listsOf(source));
+    mostElements = wanted + std::max(held, wanted);
+    mayReplicate = first.isWhole(source) || first.isWhole(*first.goal());
   }
 
   std::optional<std::vector<ReshardStep>> run() {
@@ -78,10 +84,10 @@ private:
   bool isGoal(const State &state) const { return frameOf(state).isGoal(state); }
 
   void start() {
-    const Frame &first = *frames[0];
-    StateTable::Entry &entry = known[*first.start()];
+    Frame &first = *frames[0];
+    StateTable::Entry &entry = known[source];
     entry.us = 0;
-    entry.bound = bound.of(*frames[0], entry.state, first.listsOf(entry.state));
+    entry.bound = bound.of(first, source, first.listsOf(source));
     push({.state = entry.state}, entry.bound);
   }
 
@@ -203,7 +209,7 @@ private:
     for (size_t node = cheapestGoal; node != none; node = nodes[node].parent)
       keep(node);
     const Frame &first = *frames[0];
-    State reduced = *first.start();
+    State reduced = source;
     forEachAxis(first.reducedAxes(reduced), [&](size_t axis) { reduced.place[axis] = repeats; });
     for (size_t node = 0; node < nodes.size(); ++node)
       if (nodes[node].state == reduced)
@@ -230,7 +236,9 @@ private:
   }
 
   const ReshardQuestion &question;
+  LeastPrices prices;
   Bound bound;
+  State source;
   std::vector<std::unique_ptr<Frame>> frames;
   std::vector<Moves> moves; ///< by frame
   int64_t mostElements = 0; ///< of the shards before and after a step together

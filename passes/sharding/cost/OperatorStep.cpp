@@ -10,8 +10,7 @@ namespace {
 /// Every operator of a step in order, each under the axes that the partitioner would give it.
 class Placing {
 public:
-  Placing(const OperatorStep &step, dist::ReshardPlanner &planner, int64_t devices)
-      : step(step), planner(planner), devices(devices), values(step.values.size()) {
+  Placing(const OperatorStep &step, int64_t devices) : step(step), devices(devices), values(step.values.size()) {
     for (size_t i = 0; i < values.size(); ++i)
       if (step.values[i].kind == StepValue::Kind::Constant)
         values[i].left = values[i].own = Sharding::replicated(devices, step.values[i].shape.size()).canonical();
@@ -49,7 +48,6 @@ private:
   };
 
   const OperatorStep &step;
-  dist::ReshardPlanner &planner;
   int64_t devices;
   std::vector<Value> values;
   net::Assignment own;              ///< of the forward operator
@@ -215,7 +213,7 @@ private:
       const StepValue &facts = step.values[i];
       size_t bytes = value.left.isPartial() ? facts.partialBytes : facts.elementBytes;
       placed.moves.push_back({value.isBackward || facts.kind == StepValue::Kind::ResultGradient, value.left, value.wanted,
-                              facts.shape, bytes, routeUs(value.left, value.wanted, facts.shape, bytes, planner)});
+                              facts.shape, bytes});
     }
     for (auto [operand, value] : step.gradients)
       if (std::optional<Sharding> left = gradientLeft(value))
@@ -223,51 +221,10 @@ private:
   }
 };
 
-/// What is completed cannot become partial again.
-bool reaches(const Sharding &from, const Sharding &to) { return !to.isPartial() || from.partial == to.partial; }
-
 } // namespace
 
-double PlacedStep::us() const {
-  double sum = computeUs + exchangeUs;
-  for (const StepMove &move : moves)
-    sum += move.us;
-  return sum;
-}
-
-double routeUs(const Sharding &from, const std::vector<Sharding> &wanted, const Shape &shape, size_t elementBytes,
-               dist::ReshardPlanner &planner) {
-  if (wanted.size() == 1)
-    return planner.us(from, wanted.front(), shape, elementBytes);
-  double sum = 0;
-  for (const std::vector<dist::ReshardStep> &steps : routeOf(from, wanted, shape, elementBytes, planner))
-    sum += dist::reshardUs(steps, elementBytes, planner.machine());
-  return sum;
-}
-
-std::vector<std::vector<dist::ReshardStep>> routeOf(const Sharding &from, const std::vector<Sharding> &wanted, const Shape &shape,
-                                                    size_t elementBytes, dist::ReshardPlanner &planner) {
-  std::vector<std::vector<dist::ReshardStep>> route;
-  std::vector<Sharding> there{from};
-  for (const Sharding &target : wanted) {
-    size_t source = 0;
-    double best = planner.us(from, target, shape, elementBytes);
-    for (size_t i = 1; i < there.size(); ++i)
-      if (reaches(there[i], target))
-        if (double us = planner.us(there[i], target, shape, elementBytes); us < best) {
-          source = i;
-          best = us;
-        }
-    route.push_back(planner.plan(there[source], target, shape, elementBytes));
-    for (const dist::ReshardStep &made : route.back())
-      there.push_back(made.after);
-  }
-  return route;
-}
-
-PlacedStep placeStep(const OperatorStep &step, const Pieces &pieces, const std::vector<Sharding> &out,
-                     dist::ReshardPlanner &planner, int64_t devices) {
-  return Placing(step, planner, devices).run(pieces, out);
+PlacedStep placeStep(const OperatorStep &step, const Pieces &pieces, const std::vector<Sharding> &out, int64_t devices) {
+  return Placing(step, devices).run(pieces, out);
 }
 
 } // namespace msc::passes

@@ -3,7 +3,6 @@
 // is looked at once, whatever the rest of the network does. What follows is what `msc-partition` does.
 #pragma once
 
-#include "dialects/dist/Reshard.h"
 #include "passes/sharding/Problem.h"
 
 namespace msc::passes {
@@ -56,7 +55,6 @@ struct StepMove {
   std::vector<Sharding> wanted; ///< in order, shared by all who want the same
   Shape shape;
   size_t elementBytes = 4;
-  double us = 0;
 };
 
 /// A result of a forward operator under one strategy.
@@ -83,20 +81,9 @@ struct PlacedStep {
   double computeUs = 0;
   double exchangeUs = 0; ///< of operators that move elements themselves
   std::vector<std::pair<bool, OwnExchange>> exchanges; ///< each of them, and whether it is of the backward pass
-  double us() const;
 };
 
-/// Time of bringing a value to all who want it: each from the nearest sharding in which it is there by then. As
-/// `msc-plan-moves` does.
-double routeUs(const Sharding &from, const std::vector<Sharding> &wanted, const Shape &shape, size_t elementBytes,
-               dist::ReshardPlanner &planner);
-
-/// The steps that routeUs prices, of each of `wanted`.
-std::vector<std::vector<dist::ReshardStep>> routeOf(const Sharding &from, const std::vector<Sharding> &wanted, const Shape &shape,
-                                                    size_t elementBytes, dist::ReshardPlanner &planner);
-
 /// `out` as in ProblemOperator.
-PlacedStep placeStep(const OperatorStep &step, const Pieces &pieces, const std::vector<Sharding> &out,
-                     dist::ReshardPlanner &planner, int64_t devices);
+PlacedStep placeStep(const OperatorStep &step, const Pieces &pieces, const std::vector<Sharding> &out, int64_t devices);
 
 } // namespace msc::passes

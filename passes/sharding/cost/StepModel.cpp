@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 
 namespace msc::passes {
@@ -9,16 +10,6 @@ namespace msc::passes {
 using search::SharedCost;
 
 namespace {
-
-/// Numbers for things that are told apart by a text.
-class Numbering {
-public:
-  int32_t of(const std::string &text) { return numbers.try_emplace(text, static_cast<int32_t>(numbers.size())).first->second; }
-  size_t size() const { return numbers.size(); }
-
-private:
-  std::unordered_map<std::string, int32_t> numbers;
-};
 
 /// Something that a reader of a value asks for: the value in a sharding, or its gradient taken from one.
 struct Item {
@@ -34,71 +25,69 @@ struct StepModel::Source {
   size_t bytes = 4;                ///< of an element as it was left
   std::vector<Sharding> wanted;    ///< made for the producer itself
   std::vector<Sharding> gradients; ///< left by the producer itself
-
-  std::string str() const {
-    std::string text = left.str() + "|" + own.str();
-    for (const Sharding &sharding : wanted)
-      text += "w" + sharding.str();
-    for (const Sharding &sharding : gradients)
-      text += "g" + sharding.str();
-    return text;
-  }
 };
 
 /// The items and classes of one value, and what each item costs from each class.
 class StepModel::FlowCosts {
 public:
   /// `startShare`: of starting a collective, what a gradient of a parameter pays.
-  FlowCosts(const ProblemTensor &tensor, dist::ReshardPlanner &planner, double startShare)
-      : tensor(tensor), planner(planner), startShare(startShare) {}
+  FlowCosts(const ProblemTensor &tensor, MovePrices &prices, double startShare)
+      : prices(prices), shape(prices.numberOfShape(tensor.shape)), startShare(tensor.isParameter ? startShare : 1) {}
 
   int32_t item(const Item &what) {
-    int32_t number = numbers.of((what.isGradient ? "g" : "w") + what.sharding.str());
-    if (static_cast<size_t>(number) == items.size())
-      items.push_back(what);
-    return number;
+    int32_t sharding = prices.numberOf(what.sharding);
+    auto [at, isNew] = numbers.try_emplace(2 * sharding + what.isGradient, static_cast<int32_t>(items.size()));
+    if (isNew)
+      items.push_back({what.isGradient, sharding, what.bytes});
+    return at->second;
   }
   int32_t source(const Source &from) {
-    int32_t number = classes.of(from.str());
-    if (static_cast<size_t>(number) == sources.size())
-      sources.push_back(from);
-    return number;
+    NumberedSource source{prices.numberOf(from.left), prices.numberOf(from.own), from.bytes, {}, {}};
+    for (const Sharding &sharding : from.wanted)
+      source.wanted.push_back(prices.numberOf(sharding));
+    for (const Sharding &sharding : from.gradients)
+      source.gradients.push_back(prices.numberOf(sharding));
+    auto [at, isNew] = classes.try_emplace(source, static_cast<int32_t>(sources.size()));
+    if (isNew)
+      sources.push_back(std::move(source));
+    return at->second;
   }
-  double us(const Source &from, const Item &what) {
-    const std::vector<Sharding> &paid = what.isGradient ? from.gradients : from.wanted;
-    const Sharding &start = what.isGradient ? what.sharding : from.left, &end = what.isGradient ? from.own : what.sharding;
-    if (start == end || std::ranges::find(paid, what.sharding) != paid.end())
-      return 0;
-    if (what.isGradient && tensor.isParameter && startShare < 1)
-      return inBucketUs(start, end, what.bytes);
-    return planner.us(start, end, tensor.shape, what.isGradient ? what.bytes : from.bytes);
-  }
-  std::vector<std::vector<double>> table() {
-    std::vector<std::vector<double>> rows;
-    for (const Source &from : sources)
-      for (auto &row = rows.emplace_back(); const Item &what : items)
-        row.push_back(us(from, what));
+  Price price(const Source &from, const Item &what) { return of(sources[source(from)], items[item(what)]); }
+  std::vector<std::vector<Price>> table() {
+    std::vector<std::vector<Price>> rows;
+    for (const NumberedSource &from : sources)
+      for (auto &row = rows.emplace_back(); const NumberedItem &what : items)
+        row.push_back(of(from, what));
     return rows;
   }
 
 private:
-  const ProblemTensor &tensor;
-  dist::ReshardPlanner &planner;
-  double startShare;
-  Numbering numbers, classes;
-  std::vector<Item> items;
-  std::vector<Source> sources;
+  struct NumberedItem {
+    bool isGradient;
+    int32_t sharding;
+    size_t bytes;
+  };
+  struct NumberedSource {
+    int32_t left, own;
+    size_t bytes;
+    std::vector<int32_t> wanted, gradients;
+    auto operator<=>(const NumberedSource &) const = default;
+  };
 
-  double inBucketUs(const Sharding &from, const Sharding &to, size_t bytes) {
-    double us = 0;
-    for (const dist::ReshardStep &step : planner.plan(from, to, tensor.shape, bytes)) {
-      GroupShape group = groupShape(step.groupMatrix, step.groupAxes);
-      double received = static_cast<double>(step.receivedElements) * static_cast<double>(bytes);
-      us += planner.machine().moveUs(step.kind, group, received);
-      if (step.kind != MoveKind::Slice)
-        us -= (1 - startShare) * planner.machine().moveUs(step.kind, group, 0);
-    }
-    return us;
+  MovePrices &prices;
+  int32_t shape;
+  double startShare;
+  std::unordered_map<int32_t, int32_t> numbers;
+  std::map<NumberedSource, int32_t> classes;
+  std::vector<NumberedItem> items;
+  std::vector<NumberedSource> sources;
+
+  Price of(const NumberedSource &from, const NumberedItem &what) {
+    const std::vector<int32_t> &paid = what.isGradient ? from.gradients : from.wanted;
+    if (std::ranges::find(paid, what.sharding) != paid.end())
+      return MovePrices::nothing;
+    return what.isGradient ? prices.of(what.sharding, from.own, shape, what.bytes, startShare)
+                           : prices.of(from.left, what.sharding, shape, from.bytes);
   }
 };
 
@@ -117,8 +106,7 @@ static std::vector<Item> itemsOf(const ProblemOperator &op, const PlacedStep &pl
 
 StepModel::StepModel(const Problem &problem, const std::vector<std::shared_ptr<const OperatorStep>> &steps,
                      dist::ReshardPlanner &planner)
-    : problem(problem), planner(planner), producer(problem.tensors.size(), -1),
-      readers(problem.tensors.size()) {
+    : problem(problem), prices(planner), producer(problem.tensors.size(), -1), readers(problem.tensors.size()) {
   Known known;
   for (size_t i = 0; i < problem.operators.size(); ++i) {
     addOptions(i, steps[i].get(), known);
@@ -133,8 +121,74 @@ StepModel::StepModel(const Problem &problem, const std::vector<std::shared_ptr<c
   addOwnCosts();
   addFlows();
   kept.resize(costs.options.size());
+  firstOwn = costs.tables.size();
   for (size_t i = 0; i < own.size(); ++i)
-    costs.tables.push_back({{static_cast<int32_t>(i)}, own[i]});
+    costs.tables.push_back({{static_cast<int32_t>(i)}, std::vector<double>(own[i].size())});
+  refresh();
+}
+
+void StepModel::Sum::add(Price price, double times) {
+  if (price != MovePrices::nothing)
+    prices.emplace_back(price, times);
+}
+
+double StepModel::usOf(const Sum &sum) const {
+  double us = sum.us;
+  for (auto [price, times] : sum.prices)
+    us += times * prices.us(price);
+  return us;
+}
+
+/// The network under the prices as they are.
+void StepModel::refresh() {
+  for (size_t i = 0; i < own.size(); ++i)
+    std::ranges::transform(own[i], costs.tables[firstOwn + i].costs.begin(), [&](const Sum &sum) { return usOf(sum); });
+  for (size_t i = 0; i < sharedPrices.size(); ++i)
+    for (size_t row = 0; row < sharedPrices[i].size(); ++row)
+      std::ranges::transform(sharedPrices[i][row], costs.shared[i].costs[row].begin(), [&](Price price) { return prices.us(price); });
+}
+
+bool StepModel::makeExact(Price price) {
+  if (prices.isExact(price))
+    return false;
+  prices.makeExact(price);
+  return true;
+}
+
+bool StepModel::makeExact(std::span<const search::Choice> choices) {
+  bool changes = false;
+  for (const search::Choice &choice : choices) {
+    for (size_t i = 0; i < own.size(); ++i)
+      for (auto [price, times] : own[i][choice[i]].prices)
+        changes |= makeExact(price);
+    for (size_t i = 0; i < sharedPrices.size(); ++i) {
+      const SharedCost &cost = costs.shared[i];
+      const std::vector<Price> &row = sharedPrices[i][cost.producerClass[choice[cost.producer]]];
+      for (const SharedCost::Reader &reader : cost.readers)
+        for (int32_t item : reader.items[choice[reader.variable]])
+          changes |= makeExact(row[item]);
+    }
+  }
+  if (changes)
+    refresh();
+  return changes;
+}
+
+void StepModel::makeAllExact() {
+  for (const auto &options : own)
+    for (const Sum &sum : options)
+      for (auto [price, times] : sum.prices)
+        makeExact(price);
+  for (const auto &table : sharedPrices)
+    for (const std::vector<Price> &row : table)
+      for (Price price : row)
+        makeExact(price);
+  refresh();
+}
+
+double StepModel::us(const search::Choice &choice) {
+  makeExact(choice);
+  return search::costOf(costs, choice);
 }
 
 void StepModel::addOptions(size_t at, const OperatorStep *step, Known &known) {
@@ -146,9 +200,16 @@ void StepModel::addOptions(size_t at, const OperatorStep *step, Known &known) {
     made->pieces = !op.among.empty() ? op.among
                    : op.configured   ? std::vector<Pieces>{*op.configured}
                                      : candidates(op.facts, problem.devices);
+    if (isFree && !problem.meshes.empty())
+      std::erase_if(made->pieces, [&](const Pieces &pieces) {
+        return std::ranges::none_of(problem.meshes, [&](const auto &mesh) { return isOnMesh(pieces, mesh); });
+      });
     for (const Pieces &pieces : made->pieces)
-      if (step)
-        made->placed.push_back(placeStep(*step, pieces, op.out, planner, problem.devices));
+      if (step) {
+        made->placed.push_back(placeStep(*step, pieces, op.out, problem.devices));
+        for (auto &list = made->moves.emplace_back(); const StepMove &move : made->placed.back().moves)
+          list.push_back(prices.ofRoute(move.from, move.wanted, move.shape, move.elementBytes));
+      }
     shared = std::move(made);
   }
   all.push_back(shared);
@@ -166,8 +227,13 @@ void StepModel::addOwnCosts() {
       bytes.resize(all[i]->pieces.size());
       continue;
     }
-    for (const PlacedStep &placed : all[i]->placed) {
-      double us = placed.us(), results = 0;
+    const auto rounds = static_cast<double>(op.rounds);
+    for (size_t option = 0; option < all[i]->placed.size(); ++option) {
+      const PlacedStep &placed = all[i]->placed[option];
+      Sum &sum = list.emplace_back(Sum{.us = (placed.computeUs + placed.exchangeUs) * rounds});
+      for (Price move : all[i]->moves[option])
+        sum.add(move, rounds);
+      double results = 0;
       for (size_t r = 0; r < op.results.size(); ++r) {
         const PlacedResult &result = placed.results[r];
         const ProblemTensor &tensor = problem.tensors[op.results[r]];
@@ -175,11 +241,9 @@ void StepModel::addOwnCosts() {
         std::vector<Sharding> wanted = result.wanted;
         if (wanted.empty() && result.left != result.own && isReturned(op.results[r]) && readers[op.results[r]].empty())
           wanted = {result.own};
-        if (!wanted.empty())
-          us += routeUs(result.left, wanted, tensor.shape, bytesOf(tensor, result), planner);
+        sum.add(prices.ofRoute(result.left, wanted, tensor.shape, bytesOf(tensor, result)), rounds);
       }
-      list.push_back(us * static_cast<double>(op.rounds));
-      bytes.push_back(problem.loss >= 0 ? results * static_cast<double>(op.rounds) : 0);
+      bytes.push_back(problem.loss >= 0 ? results * rounds : 0);
     }
   }
 }
@@ -240,24 +304,24 @@ void StepModel::addParameter(int32_t tensor) {
   std::erase(others, keeper);
   const ProblemOperator &op = problem.operators[keeper];
   std::vector<Source> sources;
+  FlowCosts flow(parameter, prices, 1 / problem.gradientsPerStart);
   for (size_t i = 0; i < all[keeper]->placed.size(); ++i) {
     Source from{.bytes = parameter.elementBytes};
-    double us = 0;
+    Sum &sum = own[keeper][i];
+    const auto rounds = static_cast<double>(parameter.rounds);
     std::vector<Item> items = itemsOf(op, all[keeper]->placed[i], tensor);
     from.left = from.own = items.front().sharding;
-    FlowCosts paid(parameter, planner, 1 / problem.gradientsPerStart);
     for (const Item &what : items) {
       std::vector<Sharding> &list = what.isGradient ? from.gradients : from.wanted;
       if (std::ranges::find(list, what.sharding) != list.end())
         continue;
-      us += paid.us(from, what);
+      sum.add(flow.price(from, what), rounds);
       list.push_back(what.sharding);
     }
     if (parameter.isTrained && !from.gradients.empty())
-      us += updateUs(elementCount(from.left.capacity(parameter.shape)), parameter.elementBytes);
-    own[keeper][i] += us * static_cast<double>(parameter.rounds);
+      sum.us += updateUs(elementCount(from.left.capacity(parameter.shape)), parameter.elementBytes) * rounds;
     double tensors = 1 + (from.gradients.empty() ? 0 : 1 + static_cast<double>(problem.optimizerStates));
-    kept[keeper][i] += tensors * localBytes(parameter, from.left) * static_cast<double>(parameter.rounds);
+    kept[keeper][i] += tensors * localBytes(parameter, from.left) * rounds;
     sources.push_back(std::move(from));
   }
   if (!others.empty())
@@ -274,7 +338,7 @@ double StepModel::updateUs(int64_t elements, size_t bytes) const {
 /// `maker` -1: nobody chooses how the value is there.
 void StepModel::addShared(int32_t maker, const std::vector<Source> &sources, int32_t tensor, const std::vector<int32_t> &who,
                           int64_t times) {
-  FlowCosts flow(problem.tensors[tensor], planner, 1 / problem.gradientsPerStart);
+  FlowCosts flow(problem.tensors[tensor], prices, 1 / problem.gradientsPerStart);
   SharedCost cost{.producer = maker, .times = static_cast<double>(times)};
   for (const Source &source : sources)
     cost.producerClass.push_back(flow.source(source));
@@ -288,9 +352,12 @@ void StepModel::addShared(int32_t maker, const std::vector<Source> &sources, int
       items.erase(std::ranges::unique(items).begin(), items.end());
     }
   }
-  cost.costs = flow.table();
-  if (std::ranges::all_of(cost.costs, [](const auto &row) { return std::ranges::all_of(row, [](double us) { return us == 0; }); }))
+  std::vector<std::vector<Price>> table = flow.table();
+  if (std::ranges::all_of(table, [&](const auto &row) { return std::ranges::all_of(row, [&](Price price) { return prices.us(price) == 0; }); }))
     return;
+  for (const std::vector<Price> &row : table)
+    cost.costs.emplace_back(row.size());
+  sharedPrices.push_back(std::move(table));
   bool readsItself = std::ranges::find(cost.readers, maker, &SharedCost::Reader::variable) != cost.readers.end();
   if (maker < 0 || readsItself)
     standIn(cost);

@@ -7,9 +7,13 @@
 //   gradients that are left alike are added before they are brought to where the value lies. Those of parameters share the
 //   time of starting collectives where these run in buckets.
 // Operators in repeats count as often as they run.
+//
+// What moves take is a lower bound until it is made exact (MovePrices): the least of a network of bounds is the least of all once
+// everything that it pays is exact.
 #pragma once
 
 #include "passes/sharding/cost/GradientsWanted.h"
+#include "passes/sharding/cost/MovePrices.h"
 #include "passes/sharding/cost/OperatorStep.h"
 #include "passes/sharding/search/CostNetwork.h"
 
@@ -22,6 +26,7 @@ namespace msc::passes {
 struct OperatorOptions {
   std::vector<Pieces> pieces;
   std::vector<PlacedStep> placed; ///< empty: the operator does not run
+  std::vector<std::vector<Price>> moves; ///< of each placed step
 };
 
 class StepModel {
@@ -29,8 +34,15 @@ public:
   /// `steps`: of each operator; null: nothing depends on it, and it does not run. Operators whose strategy the user gave have that option alone.
   StepModel(const Problem &problem, const std::vector<std::shared_ptr<const OperatorStep>> &steps, dist::ReshardPlanner &planner);
 
-  /// One variable per operator, in order; its options are those of options(). There may be variables behind them.
+  /// One variable per operator, in order; its options are those of options(). There may be variables behind them. What an assignment
+  /// costs here is a lower bound until makeExact.
   const search::CostNetwork &network() const { return costs; }
+  /// Makes exact all that the assignments pay. False: it was.
+  bool makeExact(std::span<const search::Choice> choices);
+  bool makeExact(const search::Choice &choice) { return makeExact({&choice, 1}); }
+  void makeAllExact();
+  /// What a step takes under an assignment, exactly.
+  double us(const search::Choice &choice);
   const OperatorOptions &options(size_t op) const { return *all[op]; }
   /// Bytes that a rank keeps for an operator under each of its options, for all rounds: the parameters that it stores, their
   /// gradients and states, and, where the network is trained, its results. Of each variable of network(); none: nothing.
@@ -40,6 +52,12 @@ private:
   /// How a value is there: as its producer left it, where its gradient is wanted, and what has been paid for already.
   struct Source;
   class FlowCosts;
+  /// A cost that is a number and some prices, each as often.
+  struct Sum {
+    double us = 0;
+    std::vector<std::pair<Price, double>> prices;
+    void add(Price price, double times);
+  };
 
   using Known = std::unordered_map<const OperatorStep *, std::shared_ptr<const OperatorOptions>>;
   void addOptions(size_t at, const OperatorStep *step, Known &known);
@@ -52,14 +70,19 @@ private:
                  int64_t times);
   void standIn(search::SharedCost &cost);
   bool isReturned(int32_t tensor) const;
+  double usOf(const Sum &sum) const;
+  bool makeExact(Price price);
+  void refresh();
   static size_t bytesOf(const ProblemTensor &tensor, const PlacedResult &result);
   static double localBytes(const ProblemTensor &tensor, const Sharding &sharding);
   double updateUs(int64_t elements, size_t bytes) const;
 
   const Problem &problem;
-  dist::ReshardPlanner &planner;
+  MovePrices prices;
   std::vector<std::shared_ptr<const OperatorOptions>> all;
-  std::vector<std::vector<double>> own; ///< of each operator, of each option
+  std::vector<std::vector<Sum>> own; ///< of each operator, of each option
+  std::vector<std::vector<std::vector<Price>>> sharedPrices; ///< of each shared cost, as its table
+  size_t firstOwn = 0;                                       ///< table of the first operator
   std::vector<std::vector<double>> kept;
   std::vector<int32_t> producer;        ///< of each tensor; -1: none
   std::vector<std::vector<int32_t>> readers;

@@ -128,19 +128,34 @@ Solution solveExactly(Workspace &workspace, const CostNetwork &network, const So
 }
 
 std::vector<double> costsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits) {
+  std::vector<double> costs;
+  for (const Solution &solution : assignmentsOfOptions(network, variable, limits))
+    costs.push_back(solution.cost);
+  return costs;
+}
+
+std::vector<Solution> assignmentsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits) {
   Workspace workspace;
   Lowered lowered = lower(workspace, network);
   Elimination elimination(workspace, lowered, {limits.tableEntries, limits.operations}, {variable});
-  if (elimination.isExact())
-    return elimination.table();
-  std::vector<double> costs;
+  std::vector<Solution> solutions;
+  std::vector<double> table = elimination.isExact() ? elimination.table() : std::vector<double>();
   for (int32_t option = 0; option < network.options[variable]; ++option) {
-    CostNetwork tied = network;
-    tied.tables.push_back({{variable}, std::vector<double>(network.options[variable], infinity)});
-    tied.tables.back().costs[option] = 0;
-    costs.push_back(solveExactly(tied, limits).cost);
+    Solution &solution = solutions.emplace_back();
+    if (!elimination.isExact()) {
+      CostNetwork tied = network;
+      tied.tables.push_back({{variable}, std::vector<double>(network.options[variable], infinity)});
+      tied.tables.back().costs[option] = 0;
+      solution = solveExactly(tied, limits);
+    } else if (solution.cost = table[option]; solution.cost < infinity) {
+      solution.choice.resize(network.options.size());
+      solution.choice[variable] = option;
+      elimination.decode(solution.choice);
+    }
+    if (solution.cost == infinity)
+      solution.choice.clear();
   }
-  return costs;
+  return solutions;
 }
 
 } // namespace msc::search

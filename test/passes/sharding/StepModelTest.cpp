@@ -55,7 +55,7 @@ public:
     }
     dist::ReshardPlanner planner(communicationOnly());
     StepModel model = modelOf(problem, members, planner);
-    double us = search::costOf(model.network(), search::Choice(model.network().options.size(), 0));
+    double us = model.us(search::Choice(model.network().options.size(), 0));
     expectToBeAllOf(us, problem, model, planner);
     for (size_t i = 0; i < members.size(); ++i)
       for (const PlacedStep &placed : model.options(i).placed)

@@ -1,0 +1,64 @@
+// What differs between two plans, for people.
+#include "compiler/PlanDiff.h"
+#include "compiler/Tables.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+namespace msc::compiler {
+
+static std::string planText(const plan::Plan &plan) {
+  std::string text = std::to_string(plan.devices()) + (plan.devices() == 1 ? " device, " : " devices, ") + plan.parallel_mode();
+  return text + (plan.search_mode().empty() || plan.parallel_mode() != "auto_parallel" ? "" : ", " + plan.search_mode()) + ", " + plan.machine();
+}
+
+static std::string sumText(const std::optional<CollectiveSum> &sum) {
+  if (!sum)
+    return "-";
+  return llvm::formatv("{0} x, {1}, {2:F1} us", sum->count, bytesText(sum->bytes), sum->us);
+}
+
+static std::string usChange(double before, double after) {
+  return llvm::formatv("{0}{1:F1}", after < before ? "" : "+", after - before);
+}
+
+static std::string bytesChange(uint64_t before, uint64_t after) {
+  return before == after ? "+0 B" : (after < before ? "-" : "+") + bytesText(after < before ? before - after : after - before);
+}
+
+static Row usRow(const std::string &name, double a, double b) {
+  return {name, llvm::formatv("{0:F1} us", a), llvm::formatv("{0:F1} us", b), usChange(a, b)};
+}
+static Row bytesRow(const std::string &name, uint64_t a, uint64_t b) { return {name, bytesText(a), bytesText(b), bytesChange(a, b)}; }
+
+std::string diffText(const PlanDiff &diff) {
+  const plan::Plan &a = *diff.plans[0].plan, &b = *diff.plans[1].plan;
+  std::string text = a.network() + "\n" + table({{"A", diff.plans[0].name, planText(a)}, {"B", diff.plans[1].name, planText(b)}});
+  text += "\noperators with different strategies, " + std::to_string(diff.operators.size()) + " of " + std::to_string(a.operators_size()) + "\n";
+  std::vector<Row> rows = {{"NAME", "OPERATOR", "PLACE", "IN A", "IN B", "DECIDED BY IN A", "DECIDED BY IN B"}};
+  auto strategies = [](const std::string &in, const std::string &out) { return (in.empty() ? "-" : in) + (out.empty() ? "" : " -> " + out); };
+  for (const OperatorChange &change : diff.operators) {
+    bool showsOut = change.inStrategy[0] == change.inStrategy[1];
+    Row row{change.name, change.op, change.place};
+    for (int i : {0, 1})
+      row.push_back(strategies(change.inStrategy[i], showsOut ? change.outStrategy[i] : ""));
+    row.insert(row.end(), change.origin.begin(), change.origin.end());
+    rows.push_back(row);
+  }
+  text += rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {0, 5, 6}));
+  text += "\ncollectives of one step that differ (how many, bytes received per rank, predicted microseconds)\n";
+  rows = {{"PHASE", "COLLECTIVE", "FOR", "PLACE", "GROUPS", "A", "B", "REASON"}};
+  for (const CollectiveChange &change : diff.collectives)
+    rows.push_back({change.phase, change.kind, change.forOperator, change.place, change.groups, sumText(change.sums[0]), sumText(change.sums[1]), change.reason});
+  text += rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {2, 7}));
+  const plan::Prediction &of = a.prediction(), &to = b.prediction();
+  text += "\none step\n" + table({{"", "A", "B", "MORE"},
+                                usRow("predicted", of.step_us(), to.step_us()),
+                                usRow("of it computing", of.compute_us(), to.compute_us()),
+                                usRow("of it communicating", of.communication_us(), to.communication_us()),
+                                bytesRow("received per rank", of.communication_bytes(), to.communication_bytes()),
+                                bytesRow("memory per rank", a.arena_bytes(), b.arena_bytes()),
+                                bytesRow("parameters and states", of.parameter_bytes(), to.parameter_bytes())});
+  return text;
+}
+
+} // namespace msc::compiler

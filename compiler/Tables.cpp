@@ -1,0 +1,56 @@
+#include "compiler/Tables.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace msc::compiler {
+
+std::string bytesText(uint64_t bytes) {
+  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  while (value >= 1024 && unit < 4) {
+    value /= 1024;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 || value == static_cast<int64_t>(value) ? "%.0f %s" : "%.1f %s", value,
+                units[unit]);
+  return text;
+}
+
+std::string table(const std::vector<Row> &rows) {
+  std::vector<size_t> widths;
+  for (const Row &row : rows)
+    for (size_t i = 0; i < row.size() && row.size() > 1; ++i) {
+      widths.resize(std::max(widths.size(), row.size()), 0);
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  std::string text;
+  for (const Row &row : rows) {
+    if (row.size() == 1) {
+      text += "    ... " + row.front() + "\n";
+      continue;
+    }
+    std::string line = " ";
+    for (size_t i = 0; i < row.size(); ++i)
+      line += " " + row[i] + std::string(i + 1 < row.size() ? widths[i] - row[i].size() + 1 : 0, ' ');
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+std::string groupsText(const std::vector<std::vector<int64_t>> &groups) {
+  std::string text = std::to_string(groups.front().size()) + " ranks: ";
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (i == 2 && groups.size() > 3)
+      return text + ", and " + std::to_string(groups.size() - 2) + " more groups";
+    std::string ranks;
+    for (int64_t rank : groups[i])
+      ranks += (ranks.empty() ? "" : "-") + std::to_string(rank);
+    text += (i ? ", " : "") + ranks;
+  }
+  return text;
+}
+
+} // namespace msc::compiler

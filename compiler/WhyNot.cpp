@@ -1,0 +1,80 @@
+#include "compiler/WhyNot.h"
+
+#include "compiler/PlanDiff.h"
+#include "dialects/net/Network.h"
+#include "dialects/net/Repeat.h"
+
+#include <nlohmann/json.hpp>
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <algorithm>
+
+using namespace mlir;
+
+namespace msc::compiler {
+
+using Json = nlohmann::ordered_json;
+
+static bool isTuple(const Json &json) {
+  return json.is_array() && std::ranges::all_of(json, [](const Json &number) { return number.is_number_integer(); });
+}
+
+Result<CompileOptions> forced(CompileOptions options, const std::string &strategy) {
+  Json json = strategyJson(strategy);
+  if (!json.is_array() || json.empty() || !std::ranges::all_of(json, isTuple))
+    return Error{ExitCode::Usage, "--why-not expects a strategy, found '" + strategy + "'",
+                 "write pieces per dimension per operand, e.g. '((2, 4), (4, 1))'"};
+  options.forcedStrategy = json.get<net::Strategy>();
+  std::erase_if(options.context, [](const auto &option) { return option.first == "search_mode"; });
+  options.context.emplace_back("search_mode", "optimal");
+  return options;
+}
+
+void applyForced(ModuleOp module, const CompileOptions &options) {
+  module.walk([&](net::Operator op) {
+    if (options.forcedStrategy.empty() || !llvm::is_contained(net::namesInRounds(op, net::getInstanceName(op)), options.op))
+      return;
+    net::clearStrategy(op);
+    net::setInStrategy(op, options.forcedStrategy);
+    net::setStrategyOrigin(op, "user");
+  });
+}
+
+static const plan::OperatorNote &noteOf(const CompileOutcome &outcome, const std::string &op) {
+  return *std::ranges::find(outcome.plan.operators(), op, &plan::OperatorNote::name);
+}
+
+/// Of the model: what the strategy that the operator has takes if all else is searched again, too.
+static const passes::Alternative *chosenOf(const CompileOutcome &outcome) {
+  auto found = std::ranges::find_if(outcome.findings.alternatives, &passes::Alternative::isChosen);
+  return found == outcome.findings.alternatives.end() ? nullptr : &*found;
+}
+
+Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &then, const std::string &op, const std::string &strategy) {
+  Result<PlanDiff> diff = diffOf({"now", &now.plan}, {op + " " + strategy, &then.plan});
+  if (!diff)
+    return diff.error();
+  const plan::OperatorNote &note = noteOf(now, op);
+  std::string text = llvm::formatv("'{0}' has {1}, {2}\n", op, note.in_strategy(), note.origin());
+  text += llvm::formatv("with {0} no strategies of the others take less than {1:F1} us", strategy, then.findings.search->us);
+  if (const passes::Alternative *chosen = chosenOf(now))
+    text += llvm::formatv(", with {0} {1:F1} us", note.in_strategy(), chosen->us);
+  return text + "\n\n" + diffText(*diff);
+}
+
+Result<std::string> whyNotJson(const CompileOutcome &now, const CompileOutcome &then, const std::string &op, const std::string &strategy) {
+  Result<PlanDiff> diff = diffOf({"now", &now.plan}, {op + " " + strategy, &then.plan});
+  if (!diff)
+    return diff.error();
+  Json json = Json::parse(diffJson(*diff));
+  const passes::Alternative *chosen = chosenOf(now);
+  json["why_not"] = {{"op", op},
+                     {"in_strategy", strategyJson(strategy)},
+                     {"search_us", then.findings.search->us},
+                     {"instead_of", strategyJson(noteOf(now, op).in_strategy())},
+                     {"instead_of_search_us", chosen ? Json(chosen->us) : Json()}};
+  return json.dump(2) + "\n";
+}
+
+} // namespace msc::compiler

@@ -1,0 +1,22 @@
+// `msc explain --op NAME --why-not STRATEGY`: what a network would be with another strategy for one operator.
+#pragma once
+
+#include "compiler/Compiler.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace msc::compiler {
+
+/// The options with which the operator takes the strategy and all that nobody configured is searched again. An error for a text that
+/// is no strategy; whether it is legal is seen when the network is compiled.
+Result<CompileOptions> forced(CompileOptions options, const std::string &strategy);
+
+/// Gives operators with this instance name, in any round of a repeat, the strategy of `options`, as if the user had written it.
+void applyForced(mlir::ModuleOp module, const CompileOptions &options);
+
+/// What the network is and what it would be: the strategy that the operator has, the other one, and what differs.
+Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &then, const std::string &op, const std::string &strategy);
+/// The schema is compiler/diff.schema.json.
+Result<std::string> whyNotJson(const CompileOutcome &now, const CompileOutcome &then, const std::string &op, const std::string &strategy);
+
+} // namespace msc::compiler

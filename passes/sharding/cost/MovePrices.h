@@ -1,0 +1,67 @@
+// What moves of values between shardings cost. A price is a lower bound at first, found in less than a microsecond; it is made exact,
+// by the reshard planner, when somebody needs it: a search looks at all pairs of shardings and takes few.
+#pragma once
+
+#include "dialects/dist/Reshard.h"
+#include "dialects/dist/reshard/LowerBounds.h"
+
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace msc::passes {
+
+/// The number of a price in its list.
+using Price = int32_t;
+
+class MovePrices {
+public:
+  /// Holds a reference.
+  explicit MovePrices(dist::ReshardPlanner &planner) : planner(planner), bounds(planner.machine()) {}
+
+  /// Of a value that stays where it is.
+  static constexpr Price nothing = 0;
+
+  int32_t numberOf(const Sharding &sharding) { return bounds.numberOf(sharding); }
+  int32_t numberOfShape(const std::vector<int64_t> &shape) { return bounds.numberOfShape(shape); }
+
+  /// Of a value on its way from one sharding to the other, by their numbers. `startShare`: of the time of starting collectives,
+  /// what it pays: gradients that run in buckets share it.
+  Price of(int32_t from, int32_t to, int32_t shape, size_t elementBytes, double startShare = 1);
+  /// Of a value that several want: each gets it from the nearest sharding in which it is there by then, as `msc-plan-moves` does.
+  Price ofRoute(const Sharding &from, const std::vector<Sharding> &wanted, const std::vector<int64_t> &shape, size_t elementBytes);
+
+  double us(Price price) const { return prices[price].us; }
+  bool isExact(Price price) const { return prices[price].isExact; }
+  void makeExact(Price price);
+
+private:
+  struct Entry {
+    double us = 0;
+    bool isExact = true;
+    int32_t shape = 0;
+    int32_t from = 0;
+    std::vector<int32_t> wanted;
+    size_t elementBytes = 4;
+    double startShare = 1;
+  };
+
+  double exactUs(const Entry &entry);
+  double bucketUs(const Entry &entry);
+  Price add(Entry entry);
+
+  dist::ReshardPlanner &planner;
+  dist::LowerBounds bounds;
+  std::vector<Entry> prices{{}};
+  struct Question {
+    int32_t from, to, shape, bytes;
+    double startShare;
+    bool operator==(const Question &) const = default;
+  };
+  struct Hash {
+    size_t operator()(const Question &question) const;
+  };
+  std::unordered_map<Question, Price, Hash> known;
+};
+
+} // namespace msc::passes
