@@ -197,7 +197,7 @@ private:
   }
 
   Choices noted(const Problem &problem, const StepModel &model, SearchResult result, dist::ReshardPlanner &planner) {
-    found = {result.isOptimal, result.us, result.boundUs, result.bytes, result.leastBytes};
+    found = {result.isOptimal, result.us, result.boundUs, result.bytes, result.leastBytes, !problem.meshes.empty()};
     found->collectives = predictionOf(problem, model, result.choices, planner).collectives;
     return std::move(result.choices);
   }
