@@ -46,10 +46,6 @@ def moved(report):
     return predicted
 
 
-def strategies(report):
-    return {op["name"]: tuple(map(tuple, op["in_strategy"])) for op in report["operators"]}
-
-
 def expect(what, found, formula, slack=SCALARS):
     global checked
     checked += 1
@@ -96,8 +92,8 @@ def two_layers():
   %y = MatMul(%a, %w2) @ "down"
   %loss = MSELoss(%y, %label)""", "label"), n)
         expect(("two layers", r), moved(report), 4 * W * H / n * (F * (d - 1) + M * (t - 1)))
-        found = strategies(report)
-        assert (found["up"], found["down"]) == (((d, 1), (1, t)), ((d, t), (t, 1))), (r, found)
+        # Others may move as little: what the best division moves is the least.
+        assert best == min(divisions(n), key=lambda dt: F * (dt[0] - 1) + M * (dt[1] - 1)), r
 
 
 LAYER = """
