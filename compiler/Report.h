@@ -56,7 +56,7 @@ struct CollectiveFacts {
   std::string reason;
   std::string location;                      ///< "net.mir:6"
   double predictedUs = 0;
-  std::string cause;                         ///< instance name of the operator whose strategy makes it necessary: whose result is completed, or who wants it otherwise
+  std::string cause;                         ///< instance name of the operator whose result is completed, or who wants it otherwise
   size_t tensors = 1;                        ///< that it moves; name, operator and reason are of the first (for one operator: of its first)
 };
 
