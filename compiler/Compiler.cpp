@@ -278,6 +278,7 @@ private:
       return true;
     return timed("alternatives", [&] {
       alternatives.emplace(network(), trainingFactsOf(*config, options), freedom(), options.op);
+      outcome.findings.rounds = alternatives->rounds();
       if (std::optional<size_t> op = alternatives->find(options.op); op && searches)
         outcome.findings.alternatives = alternatives->of(*op);
       if (mode != "data_parallel")
@@ -290,7 +291,7 @@ private:
 
   /// An explanation is not what anybody wants to wait for.
   passes::Freedom freedom() const {
-    constexpr int64_t fewDevices = 16, manyDevices = 32;
+    constexpr int64_t fewDevices = 128, manyDevices = 256;
     if (config->context.parallelMode == "data_parallel")
       return passes::Freedom::None;
     if (config->devices <= fewDevices)
