@@ -58,7 +58,7 @@ Status checkOperator(const plan::Plan &plan, const std::string &name) {
 /// How good the strategies are, in the model.
 static std::string searchText(const passes::SearchFacts &search) {
   if (search.isOptimal)
-    return llvm::formatv(": no strategies take less than these {0:F1} us", search.us);
+    return llvm::formatv(": no strategies{1} take less than these {0:F1} us", search.us, search.isOnMesh ? " on the mesh" : "");
   if (search.boundUs <= 0)
     return llvm::formatv(": {0:F1} us, others may take less", search.us);
   return llvm::formatv(": {0:F1} us, at most {1:F1} % above the least", search.us, 100 * search.gap());

@@ -184,14 +184,14 @@ private:
   Choices search(const Problem &problem, ArrayRef<Members> members) {
     dist::ReshardPlanner planner(problem.machine);
     if (searchMode == "recursive_programming")
-      return noted(searchRecursively(problem, [&](const Problem &part) { return modelOf(part, members, planner); }));
+      return noted(problem, searchRecursively(problem, [&](const Problem &part) { return modelOf(part, members, planner); }));
     StepModel model = modelOf(problem, members, planner);
-    return noted(keptBytes == 0 ? searchOptimal(problem, model)
+    return noted(problem, keptBytes == 0 ? searchOptimal(problem, model)
                                 : searchWithin(problem, model, static_cast<double>(keptBytes)));
   }
 
-  Choices noted(SearchResult result) {
-    found = {result.isOptimal, result.us, result.boundUs, result.bytes, result.leastBytes};
+  Choices noted(const Problem &problem, SearchResult result) {
+    found = {result.isOptimal, result.us, result.boundUs, result.bytes, result.leastBytes, !problem.meshes.empty()};
     return std::move(result.choices);
   }
 

@@ -22,12 +22,12 @@ std::optional<SearchFacts> takeSearchFacts(net::NetworkOp network) {
     return std::nullopt;
   network->removeAttr(kSearch);
   ArrayRef<double> numbers = facts.asArrayRef();
-  return SearchFacts{numbers[0] != 0, numbers[1], numbers[2], numbers[3], numbers[4]};
+  return SearchFacts{numbers[0] != 0, numbers[1], numbers[2], numbers[3], numbers[4], numbers[5] != 0};
 }
 
 void setSearchFacts(net::NetworkOp network, const SearchFacts &facts) {
   network->setAttr(kSearch, DenseF64ArrayAttr::get(network.getContext(), {facts.isOptimal ? 1.0 : 0.0, facts.us, facts.boundUs,
-                                                                          facts.bytes, facts.leastBytes}));
+                                                                          facts.bytes, facts.leastBytes, facts.isOnMesh ? 1.0 : 0.0}));
 }
 
 std::vector<Sharding> getInputShardings(net::NetworkOp network) {

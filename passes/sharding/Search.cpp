@@ -15,12 +15,21 @@ SearchResult resultOf(const Problem &problem, const StepModel &model, const sear
 
 // Prices are bounds at first: what is found is priced exactly, and found anew, until it does not change any more.
 
+/// With what is found, so many that are nearly as good: solving takes longer than pricing them.
+static constexpr size_t pricedAtOnce = 64;
+
 SearchResult searchOptimal(const Problem &problem, StepModel &model) {
-  search::Solution found;
-  do
-    found = search::solveExactly(model.network());
-  while (model.makeExact(found.choice));
-  return resultOf(problem, model, found);
+  while (true) {
+    std::vector<search::Solution> found = search::nearestAssignments(model.network(), pricedAtOnce);
+    if (!model.makeExact(found.front().choice))
+      return resultOf(problem, model, found.front());
+    const double us = search::costOf(model.network(), found.front().choice);
+    std::vector<search::Choice> near;
+    for (search::Solution &solution : found)
+      if (solution.cost < us)
+        near.push_back(std::move(solution.choice));
+    model.makeExact(near);
+  }
 }
 
 SearchResult searchWithin(const Problem &problem, StepModel &model, double bytes) {

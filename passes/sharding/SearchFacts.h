@@ -14,6 +14,7 @@ struct SearchFacts {
   double boundUs = 0; ///< no strategies take less; 0: nothing is known
   double bytes = 0;   ///< that a rank keeps by the model: parameters with gradients and states, results of operators
   double leastBytes = 0; ///< of all strategies, where there is a limit
+  bool isOnMesh = false; ///< only strategies on the user's meshes were looked at
 
   /// Share by which a step may take longer than under the best strategies.
   double gap() const { return boundUs > 0 ? (us - boundUs) / boundUs : 0; }

@@ -182,13 +182,15 @@ double Bound::of(Frame &frame, const State &state, const AxisLists &lists) const
   AxisSet reduced = frame.reducedAxes(state);
   AxisSet moved = frame.goal() ? frame.movedAxes(lists) : 0;
   int64_t lacks = moved != 0 || !frame.goal() ? frame.lackingOfGoalAtLeast(lists) : 0;
+  if (frame.goal() && !frame.isFineEnough(lists))
+    moved = 0; // with empty pieces it may be that nothing moves along an axis
   Needs moves = needsOfMoves(frame, lists, moved, lacks);
   double hops = lacks > 0 ? hopsUs(prices->move, frame, moved) : 0;
   double moving = collectivesUs(prices->move, moves, Terms::All);
   if (reduced == 0)
     return hops + moving;
   AxisSet gathered = 0;
-  if (frame.goal() && lacks == 0 && moved == 0)
+  if (frame.goal() && lacks == 0 && frame.isFineEnough(lists))
     forEachAxis(reduced, [&](size_t axis) { gathered |= AxisSet(frame.goal()->place[axis] == repeats) << axis; });
   // Moves and reductions have bytes of their own; or all receipts are counted, whatever brings them.
   double apart = moving + reductionUs(frame, reduced, gathered, Terms::All);

@@ -123,6 +123,18 @@ AxisSet Frame::movedAxes(const AxisLists &source, const Cuts &target) const {
   return set;
 }
 
+bool Frame::isFineEnough(const AxisLists &source) const {
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    AxisSet cutting = 0;
+    for (const AxisList *list : {&source[dim], &toLists[dim]})
+      for (size_t i = 0; i < list->length; ++i)
+        cutting |= AxisSet(1) << (*list)[i];
+    if (membersAlong(cutting) > shape[dim])
+      return false;
+  }
+  return true;
+}
+
 GroupShape Frame::groupAlong(AxisSet axesOfGroup) const {
   if (axesOfGroup == 0)
     return {};

@@ -63,6 +63,9 @@ public:
   /// The same for the goal.
   AxisSet movedAxes(const AxisLists &source) const { return movedAxes(source, goalCuts); }
 
+  /// Would every dimension have an element in each piece if all axes cut it that cut it here or in the goal?
+  bool isFineEnough(const AxisLists &source) const;
+
   GroupShape groupAlong(AxisSet axesOfGroup) const;
   /// Members of groups along the axes, less one for each axis.
   int64_t hopsAlong(AxisSet set) const;

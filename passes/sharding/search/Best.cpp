@@ -19,8 +19,9 @@ struct Deviation {
 
 class BestAssignments {
 public:
-  BestAssignments(const CostNetwork &network, const Elimination &elimination, size_t k)
-      : network(network), elimination(elimination), k(k) {}
+  /// `once`: only those that deviate from the cheapest one at one step and are best behind it.
+  BestAssignments(const CostNetwork &network, const Lowered &lowered, const Elimination &elimination, size_t k, bool once)
+      : network(network), lowered(lowered), elimination(elimination), k(k), once(once) {}
 
   std::vector<Solution> run(double least) {
     if (!(least < infinity))
@@ -33,9 +34,11 @@ public:
       choice[elimination.decodeOrder()[next.step]] = next.option;
       take(std::move(choice), next.step + 1, next.cost);
     }
-    for (Solution &solution : found)
+    for (Solution &solution : found) {
+      lowered.toOrigin(solution.choice);
       solution.cost = solution.bound = costOf(network, solution.choice);
-    std::sort(found.begin(), found.end(), [](const Solution &a, const Solution &b) {
+    }
+    std::sort(found.begin() + once, found.end(), [](const Solution &a, const Solution &b) {
       return std::tie(a.cost, a.choice) < std::tie(b.cost, b.choice);
     });
     return std::move(found);
@@ -49,7 +52,7 @@ private:
       std::vector<double> costs = elimination.costsAt(step, choice);
       const int32_t best = static_cast<int32_t>(std::min_element(costs.begin(), costs.end()) - costs.begin());
       choice[order[step]] = best;
-      for (int32_t option = 0; option < static_cast<int32_t>(costs.size()); ++option)
+      for (int32_t option = 0; option < static_cast<int32_t>(costs.size()) && !(once && !found.empty()); ++option)
         if (option != best && costs[option] < infinity)
           keep({cost + (costs[option] - costs[best]), ++count, found.size(), step, option});
     }
@@ -68,8 +71,10 @@ private:
   }
 
   const CostNetwork &network;
+  const Lowered &lowered;
   const Elimination &elimination;
   const size_t k;
+  const bool once;
   std::vector<Solution> found;
   std::set<Deviation> open;
   int64_t count = 0;
@@ -84,9 +89,18 @@ std::vector<Solution> bestAssignments(const CostNetwork &network, size_t k, cons
   Lowered lowered = lower(workspace, network);
   Elimination elimination(workspace, lowered, {limits.tableEntries, limits.operations});
   if (elimination.isExact())
-    return BestAssignments(network, elimination, k).run(elimination.bound());
+    return BestAssignments(network, lowered, elimination, k, false).run(elimination.bound());
   Solution best = solveExactly(network, limits);
   return best.cost < infinity ? std::vector<Solution>{best} : std::vector<Solution>{};
+}
+
+std::vector<Solution> nearestAssignments(const CostNetwork &network, size_t k, const SolveLimits &limits) {
+  Workspace workspace;
+  const Lowered lowered = withoutDominated(workspace, lower(workspace, network));
+  Elimination elimination(workspace, lowered, {limits.tableEntries, limits.operations});
+  if (!elimination.isExact() || !(elimination.bound() < infinity))
+    return {solveExactly(workspace, network, limits)};
+  return BestAssignments(network, lowered, elimination, k, true).run(elimination.bound());
 }
 
 } // namespace msc::search

@@ -83,4 +83,9 @@ std::vector<Solution> assignmentsOfOptions(const CostNetwork &network, int32_t v
 /// network exceeds the limits: only the best one that was found.
 std::vector<Solution> bestAssignments(const CostNetwork &network, size_t k, const SolveLimits &limits = {});
 
+/// The cheapest assignment and up to k - 1 others, each of which gives one more variable another option and is cheapest behind it: what
+/// is nearly as good in many places at once, where the k cheapest differ in few. The nearest ones, ascending by cost. Options that
+/// another one dominates are left out. Only the first where the network exceeds the limits. k >= 1.
+std::vector<Solution> nearestAssignments(const CostNetwork &network, size_t k, const SolveLimits &limits = {});
+
 } // namespace msc::search

@@ -3,6 +3,7 @@
 #include "passes/optimize/Passes.h"
 #include "passes/partition/MoveSteps.h"
 #include "passes/sharding/Decisions.h"
+#include "passes/sharding/Search.h"
 #include "passes/sharding/cost/BuildStep.h"
 #include "test/Campaign.h"
 #include "test/e2e/Case.h"
@@ -61,6 +62,18 @@ public:
     return us;
   }
 
+  /// What a search finds that prices moves as it needs them, and one that prices all before.
+  std::pair<SearchResult, SearchResult> searchTwice() {
+    std::vector<Members> members;
+    Problem problem = problemOf(network(), devices, /*joinAlike=*/false, members, compiler::trainingFactsOf(*config, {}));
+    for (auto [tensor, sharding] : llvm::zip(problem.tensors, getInputShardings(network())))
+      tensor.dataset = sharding;
+    dist::ReshardPlanner planner(problem.machine), another(problem.machine);
+    StepModel asNeeded = modelOf(problem, members, planner), before = modelOf(problem, members, another);
+    before.makeAllExact();
+    return {searchOptimal(problem, asNeeded), searchOptimal(problem, before)};
+  }
+
   /// Of the forward and the backward pass.
   double planUs() {
     run(compiler::partitionPhases(*config, {}));
@@ -110,6 +123,18 @@ TEST(StepModel, SaysWhatThePartitionerMakes) {
   std::printf("%ld of %ld networks cost exactly what the model says\n", static_cast<long>(equal), static_cast<long>(compared));
   EXPECT_GE(compared, 50);
   EXPECT_GE(equal, compared * 7 / 10);
+}
+
+TEST(StepModel, WhatIsPricedAsNeededIsAsGoodAsWhatIsPricedBefore) {
+  for (uint64_t seed = 1; seed <= campaignCases(600, 20); ++seed) {
+    Result<e2e::Case> made = e2e::makeCase(seed);
+    ASSERT_TRUE(made) << made.error().message;
+    if (made->devices == 1 || (made->devices > 4 && !isLongRun()))
+      continue;
+    auto [asNeeded, before] = Compared(*made).searchTwice();
+    EXPECT_NEAR(asNeeded.us, before.us, 1e-9 * before.us) << "seed " << seed;
+    EXPECT_TRUE(asNeeded.isOptimal);
+  }
 }
 
 } // namespace

@@ -72,10 +72,41 @@ TEST(SolveTest, CostsOfOptionsAreThoseOfTheWholeNetwork) {
     CostNetwork network = randomNetwork(seed, 5000);
     const int32_t variable = seed % static_cast<int32_t>(network.options.size());
     std::vector<double> costs = costsOfOptions(network, variable), expected = costsByForce(network, variable);
+    std::vector<Solution> assignments = assignmentsOfOptions(network, variable);
     ASSERT_EQ(costs.size(), expected.size());
-    for (size_t option = 0; option < costs.size(); ++option)
+    ASSERT_EQ(assignments.size(), expected.size());
+    for (size_t option = 0; option < costs.size(); ++option) {
       ASSERT_PRED2(isNear, costs[option], expected[option]) << "seed " << seed;
+      const Choice &choice = assignments[option].choice;
+      ASSERT_EQ(choice.empty(), expected[option] == infinity);
+      if (choice.empty())
+        continue;
+      ASSERT_EQ(choice[variable], static_cast<int32_t>(option));
+      ASSERT_PRED2(isNear, costOf(network, choice), expected[option]) << "seed " << seed;
+    }
   }
+}
+
+TEST(SolveTest, NearestAssignmentsBeginWithTheCheapestAndDifferInManyPlaces) {
+  int64_t found = 0, changed = 0;
+  for (int seed = 0; seed < rounds(300, 2000); ++seed) {
+    CostNetwork network = randomNetwork(seed, 5000);
+    std::vector<Solution> nearest = nearestAssignments(network, 1 + seed % 40);
+    ASSERT_LE(nearest.size(), size_t(1 + seed % 40));
+    ASSERT_PRED2(isNear, nearest.front().cost, leastByForce(network)) << "seed " << seed;
+    std::vector<char> isChanged(network.options.size());
+    for (size_t i = 0; i < nearest.size(); ++i) {
+      ASSERT_EQ(nearest[i].cost, costOf(network, nearest[i].choice));
+      for (size_t j = 0; j < i; ++j)
+        ASSERT_NE(nearest[i].choice, nearest[j].choice);
+      for (size_t variable = 0; variable < isChanged.size(); ++variable)
+        isChanged[variable] |= nearest[i].choice[variable] != nearest.front().choice[variable];
+    }
+    found += nearest.size() > 4;
+    changed += nearest.size() > 4 && std::count(isChanged.begin(), isChanged.end(), 1) * 2 >= std::ssize(isChanged);
+  }
+  EXPECT_GT(found, 20);
+  EXPECT_GT(changed, found / 2);
 }
 
 TEST(SolveTest, BestAssignmentsAreTheFirstOfAllSorted) {

@@ -1,0 +1,85 @@
+// Lower bounds of redistributions against what the planner makes.
+#include "dialects/dist/Reshard.h"
+#include "dialects/dist/reshard/LowerBounds.h"
+#include "test/Campaign.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+using namespace msc;
+using namespace msc::dist;
+using namespace msc::test;
+
+namespace {
+
+Sharding randomSharding(std::mt19937_64 &random, int64_t devices, size_t dims, bool isPartial) {
+  Sharding sharding{.dims = std::vector<std::vector<int32_t>>(dims)};
+  for (int64_t left = devices; left > 1;) {
+    std::vector<int64_t> divisors;
+    for (int64_t d = 2; d <= left; ++d)
+      if (left % d == 0)
+        divisors.push_back(d);
+    sharding.axes.push_back(divisors[random() % divisors.size()]);
+    left /= sharding.axes.back();
+  }
+  std::vector<int32_t> order(sharding.axes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), random);
+  for (int32_t axis : order)
+    if (size_t place = random() % (dims + 2); place < dims)
+      sharding.dims[place].push_back(axis);
+    else if (place == dims && isPartial)
+      sharding.partial.push_back({axis, ReduceKind::Sum});
+  std::ranges::sort(sharding.partial, {}, &PartialAxis::axis);
+  return sharding.canonical();
+}
+
+/// Units of 4 ranks, and of 8 in some, with dearer links between them.
+std::vector<MachineModel> machines() {
+  std::vector<MachineModel> list{MachineModel::cpuLocal()};
+  for (bool isStaged : {false, true})
+    for (CollectiveAlgorithm algorithm : {CollectiveAlgorithm::Ring, CollectiveAlgorithm::Tree, CollectiveAlgorithm::Switch}) {
+      MachineModel machine = MachineModel::cpuLocal();
+      for (int64_t ranks : {8, 4}) {
+        for (LinkCost &cost : machine.levels[0].costs) {
+          cost.betaUsPerByte *= 5;
+          cost.alphaUs *= 1.5;
+          cost.algorithm = algorithm;
+        }
+        machine.levels[0].isStaged = isStaged;
+        machine.levels.insert(machine.levels.begin(), MachineModel::cpuLocal().levels[0]);
+        machine.levels[0].ranks = ranks;
+        list.push_back(machine);
+      }
+    }
+  return list;
+}
+
+TEST(LowerBounds, NoPlanTakesLess) {
+  std::mt19937_64 random(1);
+  for (const MachineModel &machine : machines()) {
+    double told = 0, questions = 0;
+    ReshardPlanner planner(machine);
+    LowerBounds bounds(machine);
+    for (uint64_t i = 0; i < campaignCases(500, 40); ++i) {
+      constexpr int64_t counts[] = {4, 6, 8, 12, 16};
+      int64_t devices = counts[random() % std::size(counts)];
+      std::vector<int64_t> shape(1 + random() % 3);
+      for (int64_t &size : shape)
+        size = random() % 2 ? 48 << random() % 6 : 7 + static_cast<int64_t>(random() % 300);
+      Sharding from = randomSharding(random, devices, shape.size(), true), to = randomSharding(random, devices, shape.size(), false);
+      double bound = bounds.us(bounds.numberOf(from), bounds.numberOf(to), bounds.numberOfShape(shape), 4);
+      double us = planner.us(from, to, shape, 4);
+      ASSERT_LE(bound, us * (1 + 1e-9)) << machine.levels.size() << " levels, " << from.str() << " -> " << to.str() << " of "
+                                        << testing::PrintToString(shape);
+      told += us > 0 ? bound / us : 1;
+      ++questions;
+    }
+    EXPECT_GT(told, 0.5 * questions); // they say something
+  }
+}
+
+} // namespace
