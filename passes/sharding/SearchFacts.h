@@ -3,6 +3,7 @@
 
 #include "runtime/machine/MachineModel.h"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,12 @@ struct Alternative {
   std::string inStrategy; ///< "((2, 4), (4, 1))"
   double us = 0;          ///< modelled time of a step: the operator takes this one, all that nobody configured choose anew
   bool isChosen = false;
+};
+
+/// An operator of a repeat in one of its rounds.
+struct Round {
+  std::string body; ///< its instance name in the first round
+  int64_t round = 0, rounds = 1;
 };
 
 /// Something that costs time or memory and that nobody asked for.
