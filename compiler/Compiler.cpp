@@ -2,7 +2,7 @@
 
 #include "compiler/ApplyStrategies.h"
 #include "compiler/Dumps.h"
-#include "compiler/Explain.h"
+#include "compiler/Explanation.h"
 #include "compiler/Phases.h"
 #include "compiler/PlanHeader.h"
 #include "compiler/PlanWriter.h"
@@ -11,16 +11,13 @@
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetAttributes.h"
 #include "dialects/net/NetDialect.h"
-#include "dialects/net/Suggest.h"
 #include "frontend/Diagnostics.h"
 #include "frontend/Frontend.h"
 #include "frontend/Printer.h"
 #include "runtime/messages/Catalogue.h"
 #include "passes/optimize/Passes.h"
 #include "passes/plan/Passes.h"
-#include "passes/sharding/Alternatives.h"
 #include "passes/sharding/Decisions.h"
-#include "passes/sharding/Surprises.h"
 #include "runtime/machine/MachineFile.h"
 #include "runtime/plan/PlanChecker.h"
 
@@ -92,7 +89,7 @@ public:
     mayLackNetwork = true;
     options.context.emplace_back("save_graphs", "0");
     bool isLibrary = parse() && readConfig() && isSound() && module->getOps<net::NetworkOp>().empty();
-    if (isLibrary || (isSound() && config && runPhases(strategyPhases(*config, options)) && explainStrategies() && refuseSurprises()))
+    if (isLibrary || (isSound() && config && runPhases(strategyPhases(*config, options)) && explainStrategies() && explanation.report()))
       return std::move(outcome);
     return failure;
   }
@@ -100,8 +97,8 @@ public:
   Result<CompileOutcome> run() {
     bool done = parse() && readConfig() && isSound() && runPhases(strategyPhases(*config, options)) &&
                 explainStrategies() && runPhases({unrollPhase()}, /*counts=*/false) && afterStrategies() &&
-                runPhases(partitionPhases(*config, options)) && afterPartition() && optimize() && findGathers() &&
-                refuseSurprises() && afterOptimization() &&
+                runPhases(partitionPhases(*config, options)) && afterPartition() && optimize() && explainCommunication() &&
+                afterOptimization() &&
                 buildPlan() && finish();
     if (!done && failure.message.empty() && diagnostics.blamesCommandLine())
       return Error{ExitCode::Usage, "", ""};
@@ -272,55 +269,15 @@ private:
 
   bool explainStrategies() {
     outcome.findings.search = passes::takeSearchFacts(network());
-    const std::string &mode = config->context.parallelMode;
-    bool isSplit = config->devices > 1 && mode != "stand_alone" && mode != "hybrid_parallel", searches = mode == "auto_parallel";
-    if (!isSplit || !(options.explains || options.strict))
-      return true;
     return timed("alternatives", [&] {
-      alternatives.emplace(network(), trainingFactsOf(*config, options), freedom(), options.op);
-      if (std::optional<size_t> op = alternatives->find(options.op); op && searches)
-        outcome.findings.alternatives = alternatives->of(*op);
-      if (mode != "data_parallel")
-        surprises = passes::replications(*alternatives);
-      for (passes::SurpriseAt &uneven : passes::imbalances(*alternatives, mode != "data_parallel"))
-        surprises.push_back(std::move(uneven));
+      explanation.afterStrategies(network(), *config);
       return true;
     });
   }
 
-  /// An explanation is not what anybody wants to wait for.
-  passes::Freedom freedom() const {
-    constexpr int64_t fewDevices = 16, manyDevices = 32;
-    if (config->context.parallelMode == "data_parallel")
-      return passes::Freedom::None;
-    if (config->devices <= fewDevices)
-      return passes::Freedom::All;
-    return options.op.empty() && config->devices > manyDevices ? passes::Freedom::Few : passes::Freedom::Open;
-  }
-
-  bool findGathers() {
-    if (alternatives && config->context.parallelMode != "data_parallel")
-      for (passes::SurpriseAt &gather : passes::wholeGathers(network(), *alternatives))
-        surprises.push_back(std::move(gather));
-    return true;
-  }
-
-  /// In the order of the text; errors if that is what was asked for.
-  bool refuseSurprises() {
-    std::vector<size_t> order(surprises.size());
-    std::iota(order.begin(), order.end(), 0);
-    llvm::sort(order, [&](size_t a, size_t b) { return std::pair(fileAndLine(surprises[a].place), a) < std::pair(fileAndLine(surprises[b].place), b); });
-    for (size_t index : order) {
-      passes::SurpriseAt &found = surprises[index];
-      auto [file, line] = fileAndLine(found.place);
-      found.surprise.place = file + ":" + std::to_string(line);
-      outcome.findings.surprises.push_back(found.surprise);
-      if (options.strict) {
-        InFlightDiagnostic diagnostic = emitError(found.place, found.surprise.text);
-        net::addHelp(diagnostic, found.surprise.help);
-      }
-    }
-    return !options.strict || surprises.empty();
+  bool explainCommunication() {
+    explanation.afterOptimization(network());
+    return explanation.report();
   }
 
   bool afterStrategies() {
@@ -358,26 +315,10 @@ private:
       if (!sound)
         return fail({ExitCode::Internal, "the compiled plan does not pass its own check: " + sound.error().message,
                      "please report this with the network"});
-      findNextBest();
+      explanation.afterPlan(outcome.plan);
       Status dumped = dumps.finish(options.input);
       return dumped ? true : fail(dumped.error());
     });
-  }
-
-  /// Of every operator that causes a collective the strategy that would be next.
-  void findNextBest() {
-    if (!alternatives || config->context.parallelMode != "auto_parallel")
-      return;
-    for (const CollectiveFacts &facts : collectivesOf(outcome.plan)) {
-      std::optional<size_t> op = alternatives->find(facts.cause);
-      if (!op || outcome.findings.nextBest.count(facts.cause))
-        continue;
-      const std::vector<passes::Alternative> &list = alternatives->of(*op);
-      auto other = llvm::find_if(list, [](const auto &alternative) { return !alternative.isChosen; });
-      auto chosen = llvm::find_if(list, [](const auto &alternative) { return alternative.isChosen; });
-      if (other != list.end() && chosen != list.end())
-        outcome.findings.nextBest[facts.cause] = {other->inStrategy, other->us, other->us - chosen->us};
-    }
   }
 
   /// Sums over the steps of what was priced while building them.
@@ -411,9 +352,8 @@ private:
   OwningOpRef<ModuleOp> module;
   std::optional<net::Config> config;
   DumpFolder dumps;
-  std::optional<passes::Alternatives> alternatives;
-  std::vector<passes::SurpriseAt> surprises;
   CompileOutcome outcome;
+  Explanation explanation{options, outcome.findings};
   PlanTables tables{outcome.plan};
   bool mayLackNetwork = false;
   Error failure{ExitCode::Failed, "", ""};

@@ -48,7 +48,8 @@ std::string diffText(const PlanDiff &diff) {
   text += "\ncollectives of one step that differ (how many, bytes received per rank, predicted microseconds)\n";
   rows = {{"PHASE", "COLLECTIVE", "FOR", "PLACE", "GROUPS", "A", "B", "REASON"}};
   for (const CollectiveChange &change : diff.collectives)
-    rows.push_back({change.phase, change.kind, change.forOperator, change.place, change.groups, sumText(change.sums[0]), sumText(change.sums[1]), change.reason});
+    rows.push_back({change.phase, change.kind, change.forOperator, change.place, change.groups, sumText(change.sums[0]),
+                    sumText(change.sums[1]), change.reason});
   text += rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {2, 7}));
   const plan::Prediction &of = a.prediction(), &to = b.prediction();
   text += "\none step\n" + table({{"", "A", "B", "MORE"},

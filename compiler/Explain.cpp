@@ -2,6 +2,7 @@
 
 #include "compiler/AlikeRows.h"
 #include "compiler/Report.h"
+#include "compiler/Rounds.h"
 #include "compiler/Tables.h"
 #include "runtime/Nearest.h"
 #include "runtime/plan/PlanIndex.h"
@@ -106,6 +107,53 @@ static std::string surprisesText(std::vector<passes::Surprise> surprises, const 
   return text.empty() ? "" : "\nnobody asked for this (--strict refuses it)\n" + text;
 }
 
+static std::string operatorsText(const plan::Plan &plan, const Findings &findings, const std::string &op) {
+  bool repeats = op.empty() && !findings.rounds.empty();
+  std::vector<Row> rows = {{"NAME", "OPERATOR", "IN_STRATEGY", "DECIDED BY", "PLACE", "SHAPES"}};
+  if (repeats)
+    rows[0].insert(rows[0].begin() + 1, "ROUNDS");
+  for (const plan::OperatorNote &note : plan.operators()) {
+    auto found = findings.rounds.find(note.name());
+    bool isInRepeat = repeats && found != findings.rounds.end();
+    if ((!op.empty() && note.name() != op) || (isInRepeat && found->second.round > 0))
+      continue;
+    rows.push_back({note.name(), note.op(), note.in_strategy(), note.origin(), placeOf(plan, note.location()), localShapes(plan, note)});
+    if (repeats)
+      rows.back().insert(rows.back().begin() + 1, isInRepeat ? "x " + std::to_string(found->second.rounds) : "");
+  }
+  return table(foldAlikeRows(rows, {0, repeats ? size_t{4} : size_t{3}}));
+}
+
+/// `total`: bytes of those that are shown.
+static std::string collectivesText(const plan::Plan &plan, const Findings &findings, const std::string &op, uint64_t &total) {
+  std::vector<CollectiveFacts> all = collectivesOf(plan, op);
+  for (const CollectiveFacts &facts : all)
+    total += facts.bytes;
+  bool hasNext = !findings.nextBest.empty(), repeats = op.empty() && !findings.rounds.empty();
+  std::vector<CollectiveInRounds> shown = inRounds(all, repeats ? findings : Findings());
+  Row head = {"PHASE", "COLLECTIVE", "OPERATOR"};
+  auto add = [](Row &row, bool isThere, std::string cell) {
+    if (isThere)
+      row.push_back(std::move(cell));
+  };
+  add(head, repeats, "ROUNDS");
+  head.insert(head.end(), {"PLACE", "GROUPS", "BYTES", "US"});
+  add(head, hasNext, "NEXT BEST");
+  head.push_back("REASON");
+  std::vector<Row> rows = {head};
+  for (const auto &[facts, rounds, of] : shown) {
+    Row row = {facts.phase, facts.kind, facts.cause};
+    add(row, repeats, rounds.empty() ? "" : roundsText(rounds, of));
+    row.insert(row.end(), {facts.location, groupsText(facts.groups), bytesText(facts.bytes), llvm::formatv("{0:F1}", facts.predictedUs)});
+    add(row, hasNext, nextBestText(findings, facts.cause));
+    row.push_back((facts.tensors > 1 ? std::to_string(facts.tensors) + " tensors at once: " : "") + facts.reason);
+    rows.push_back(row);
+  }
+  std::string text = "\ncollectives of one step (bytes received per rank, at most; predicted microseconds on " + plan.machine() +
+                     (hasNext ? "; the operator's next best strategy, and what a step takes more with it)\n" : ")\n");
+  return text + (rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {2, head.size() - 1})));
+}
+
 Result<std::string> explainText(const plan::Plan &plan, const Findings &findings, const std::string &op) {
   if (Status known = checkOperator(plan, op); !known)
     return known.error();
@@ -115,30 +163,9 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
     text += ", " + plan.search_mode();
   if (findings.search)
     text += searchText(*findings.search);
-  text += "\n\noperators (local shapes of rank 0)\n";
-  std::vector<std::vector<std::string>> rows = {{"NAME", "OPERATOR", "IN_STRATEGY", "DECIDED BY", "PLACE", "SHAPES"}};
-  for (const plan::OperatorNote &note : plan.operators())
-    if (op.empty() || note.name() == op)
-      rows.push_back({note.name(), note.op(), note.in_strategy(), note.origin(), placeOf(plan, note.location()),
-                      localShapes(plan, note)});
-  text += table(foldAlikeRows(rows, {0, 3}));
-
-  bool hasNext = !findings.nextBest.empty();
-  rows = {{"PHASE", "COLLECTIVE", "OPERATOR", "PLACE", "GROUPS", "BYTES", "US", "REASON"}};
-  if (hasNext)
-    rows[0].insert(rows[0].end() - 1, "NEXT BEST");
+  text += "\n\noperators (local shapes of rank 0)\n" + operatorsText(plan, findings, op);
   uint64_t total = 0;
-  for (const CollectiveFacts &facts : collectivesOf(plan, op)) {
-    total += facts.bytes;
-    rows.push_back({facts.phase, facts.kind, facts.cause, facts.location, groupsText(facts.groups), bytesText(facts.bytes),
-                    llvm::formatv("{0:F1}", facts.predictedUs),
-                    (facts.tensors > 1 ? std::to_string(facts.tensors) + " tensors at once: " : "") + facts.reason});
-    if (hasNext)
-      rows.back().insert(rows.back().end() - 1, nextBestText(findings, facts.cause));
-  }
-  text += "\ncollectives of one step (bytes received per rank, at most; predicted microseconds on " + plan.machine() +
-          (hasNext ? "; the operator's next best strategy, and what a step takes more with it)\n" : ")\n");
-  text += rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {2, rows[0].size() - 1}));
+  text += collectivesText(plan, findings, op, total);
   text += surprisesText(findings.surprises, op);
   if (!op.empty())
     return text + alternativesText(findings.alternatives) + "\nin all " + bytesText(total) + " per rank and step, of " +

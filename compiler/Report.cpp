@@ -5,6 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
 #include <optional>
 
 namespace msc::compiler {
@@ -15,6 +18,24 @@ static Sharding shardingAt(const plan::Plan &plan, uint32_t index) { return toSh
 
 const char *phaseName(plan::Step::Phase phase) {
   return phase == plan::Step::BACKWARD ? "backward" : phase == plan::Step::UPDATE ? "update" : "forward";
+}
+
+/// Ranks that differ on these axes of a device matrix.
+static std::vector<std::vector<int64_t>> groupsAlong(const std::vector<int64_t> &matrix, const std::vector<int32_t> &axes) {
+  std::vector<std::vector<int64_t>> groups;
+  std::map<int64_t, size_t> groupOf; // by the lowest rank
+  int64_t ranks = std::accumulate(matrix.begin(), matrix.end(), int64_t{1}, std::multiplies<>());
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    int64_t lowest = rank, stride = 1;
+    for (size_t axis = matrix.size(); axis-- > 0; stride *= matrix[axis])
+      if (std::find(axes.begin(), axes.end(), static_cast<int32_t>(axis)) != axes.end())
+        lowest -= rank / stride % matrix[axis] * stride;
+    auto [found, isNew] = groupOf.try_emplace(lowest, groups.size());
+    if (isNew)
+      groups.emplace_back();
+    groups[found->second].push_back(rank);
+  }
+  return groups;
 }
 
 std::vector<std::vector<int64_t>> groupsOf(const plan::Group &group) {
@@ -195,7 +216,15 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
     bool isBound = findings.search->isOptimal || findings.search->boundUs > 0;
     report["search"].update({{"optimal", findings.search->isOptimal},
                              {"gap", isBound ? Json(findings.search->gap()) : Json()},
-                             {"step_us", findings.search->us}});
+                             {"step_us", findings.search->us},
+                             {"collectives", Json::array()}});
+    for (const passes::PredictedCollective &collective : findings.search->collectives)
+      report["search"]["collectives"].push_back({{"kind", moveKindName(collective.kind)},
+                                                 {"phase", collective.isBackward ? "backward" : "forward"},
+                                                 {"groups", groupsAlong(collective.groupMatrix, collective.groupAxes)},
+                                                 {"bytes", collective.bytes},
+                                                 {"count", collective.count},
+                                                 {"us", collective.us}});
   }
   if (!findings.alternatives.empty())
     report["alternatives"] = Json::array();

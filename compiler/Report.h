@@ -40,6 +40,7 @@ struct Findings {
   std::optional<passes::SearchFacts> search;     ///< none where nothing was searched
   std::vector<passes::Alternative> alternatives; ///< of the operator that is explained
   std::map<std::string, NextBest> nextBest;      ///< of operators that cause collectives, by instance name
+  std::map<std::string, passes::Round> rounds;   ///< operators of repeats by instance name; none for a plan that was read
   std::vector<std::vector<double>> computeUs;    ///< of every step of every program, 0 for collectives; none for a plan that was read
   std::vector<passes::Surprise> surprises;       ///< in the order of the network; none for a plan that was read
 };
@@ -55,7 +56,7 @@ struct CollectiveFacts {
   std::string reason;
   std::string location;                      ///< "net.mir:6"
   double predictedUs = 0;
-  std::string cause;                         ///< instance name of the operator whose strategy makes it necessary: whose result is completed, or who wants it otherwise
+  std::string cause;                         ///< instance name of the operator whose result is completed, or who wants it otherwise
   size_t tensors = 1;                        ///< that it moves; name, operator and reason are of the first (for one operator: of its first)
 };
 

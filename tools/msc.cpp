@@ -412,10 +412,12 @@ int main(int argc, char **argv) {
   explain->add_option("input", explainFlags.options.input, "a plan, a network with --devices, or the code of a message, e.g. MSC1101");
   explain->add_option("--op", op, "one operator by its instance name");
   explain->add_option("--diff", compared, "two plans of one network instead: what differs")->expected(1, -1)->type_name("PLAN PLAN");
-  explain->add_option("--why-not", whyNot, "of --op: what the network would cost with this strategy, e.g. '((2, 4), (4, 1))', and where the difference is")->type_name("STRATEGY");
+  explain->add_option("--why-not", whyNot,
+                      "of --op: what the network would cost with this strategy, e.g. '((2, 4), (4, 1))', and where the difference is")->type_name("STRATEGY");
   explain->add_flag("--json", json, "the report as JSON on stdout");
   explain->add_option("--html", html, "writes a page for the browser instead: operators, collectives, and which device holds what");
-  explain->add_option("--timeline", timeline, "writes the predicted timeline of a step instead, for Perfetto: each step, computing or communicating")->type_name("FILE");
+  explain->add_option("--timeline", timeline,
+                      "writes the predicted timeline of a step instead, for Perfetto: each step, computing or communicating")->type_name("FILE");
   explainFlags.addTo(*explain, /*dumps=*/false);
 
   CompileFlags checkFlags;

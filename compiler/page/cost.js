@@ -97,6 +97,23 @@ function savingParts(report) {
                "saved"]))];
 }
 
+const surpriseNames = {
+  replication: "computed several times",
+  gather: "gathers a whole parameter",
+  imbalance: "uneven pieces"
+};
+
+function surpriseParts(report, onOperator) {
+  const found = [...(report.surprises ?? [])].sort((a, b) => b.us - a.us).slice(0, 8);
+  return [bars(
+      "Nobody asked for this",
+      found.map(
+          (surprise) =>
+              [surprise.for, surprise.us, `${surpriseNames[surprise.kind] ?? surprise.kind} · ${timeText(surprise.us)}`,
+               "surprise", () => onOperator(surprise.for)]),
+      "What a step takes for it; the operators say more, and name a repair.")];
+}
+
 /** Elements on one rank of the largest tensors, each once. */
 function largestTensors(report) {
   const elements = new Map();
@@ -136,11 +153,11 @@ function compileParts(report) {
       [bars("Compiling took", timing.map(([phase, seconds]) => [phase, seconds, timeText(seconds * 1e6), "saved"]))];
 }
 
-function costPanel(report, {onCollective, onTensor}) {
+function costPanel(report, {onCollective, onTensor, onOperator}) {
   const search = searchText(report.search);
   return [
     ...timeParts(report), search ? el("p", {class: "note"}, "Strategies: " + search + ".") : null,
-    ...memoryParts(report, onTensor), ...communicationParts(report, onCollective), ...savingParts(report),
+    ...surpriseParts(report, onOperator), ...memoryParts(report, onTensor), ...communicationParts(report, onCollective), ...savingParts(report),
     ...compileParts(report)
   ].filter(Boolean);
 }

@@ -215,7 +215,11 @@ const asked = new URLSearchParams(location.hash.slice(1));
 writeHeader();
 writePhases();
 setTheme(asked.get("theme"));
-byId("cost").replaceChildren(...costPanel(report, {onCollective: selectCollective, onTensor: selectTensor}));
+byId("cost").replaceChildren(...costPanel(report, {
+  onCollective: selectCollective,
+  onTensor: selectTensor,
+  onOperator: (name) => selectOperator(model.indexOf.get(name) ?? 0)
+}));
 if (report.operators.length > 0) selectOperator(model.indexOf.get(asked.get("op") ?? report.selected) ?? 0);
 else panel.show(null);
 openTab(asked.get("tab") === "cost" ? "cost" : "selection");

@@ -48,11 +48,21 @@ class SelectionPanel {
         ["place", operator.location],
         ["scope", el("span", {class: "scope"}, operator.scope)],
       ]),
+      this.surprises(operator),
       this.pictures(index, shown),
       shown ? this.tensorPart(index, shown) : null,
       this.alternatives(operator),
       this.collectiveTable(this.causedBy(operator)),
     ];
+  }
+
+  // What it costs that nobody asked for, and a repair.
+  surprises({name}) {
+    const found = (this.model.report.surprises ?? []).filter((surprise) => surprise.for === name);
+    if (found.length === 0) return null;
+    return el(
+        "section", {class: "surprises"}, el("h3", {}, "Nobody asked for this"),
+        found.map(({text, help}) => [el("p", {}, text), el("p", {class: "note"}, help)]));
   }
 
   // "propagated from 'matmul'" leads there.
@@ -153,11 +163,20 @@ class SelectionPanel {
 
   collective(collective) {
     const {report} = this.model, index = this.model.indexOf.get(collective.for);
+    const cause = this.model.indexOf.get(collective.cause), next = collective.next_best;
     return [
       el("h2", {}, el("span", {class: "kind"}, collective.kind), " ", el("span", {class: "op"}, collective.phase)),
       el("p", {}, collective.reason),
       factList([
         ["for", index === undefined ? collective.for : this.operatorLink(index, collective.for)],
+        ["caused by", cause === undefined ? collective.cause : this.operatorLink(cause, collective.cause)],
+        [
+          "its next best", next ? [
+            el("code", {}, tupleText(next.in_strategy)),
+            ` ${next.more_us < 0 ? "−" : "+"}${timeText(Math.abs(next.more_us))}: a step takes ${timeText(next.step_us)}, all that nobody configured chosen anew`
+          ] :
+                                  ""
+        ],
         ["place", collective.location],
         ["bytes", `${bytesText(collective.bytes)} received per rank, at most`],
         ["time", `${timeText(collective.predicted_us)} predicted on ${report.machine}`],

@@ -5,6 +5,7 @@
 #include "dialects/net/Pieces.h"
 #include "dialects/net/Recompute.h"
 #include "dialects/net/ops/communication/CommunicationOps.h"
+#include "passes/partition/AlikeTerms.h"
 #include "passes/partition/Inherit.h"
 #include "passes/partition/Linear.h"
 #include "passes/partition/Moves.h"
@@ -170,10 +171,11 @@ private:
   bool isAccumulation(Operation *op) const {
     if (!addsPartials(op) || net::getPhase(op) != net::Phase::Backward || net::isCopy(op))
       return false;
+    bool isOwn = net::getGradientOfResult(op, 0) || net::getGradientOfResult(op, 1); // of an operator that adds to its gradient
     return llvm::any_of(op->getOperands(), [&](Value term) {
       Operation *producer = rootOf(term).getDefiningOp();
       return producer && net::getPhase(producer) == net::Phase::Backward &&
-             net::getForwardId(producer) != net::getForwardId(op);
+             (net::getForwardId(producer) != net::getForwardId(op) || (!isOwn && isAccumulation(producer)));
     });
   }
 
@@ -252,6 +254,8 @@ private:
   static std::string nameOf(Value value) { return net::getValueName(value).str(); }
 
   LogicalResult partitionOperator(Operation *op) {
+    if (isAccumulation(op))
+      addAlikeTermsFirst(op, [&](Value term) { return own.contains(term) && !versions.contains(term); });
     OperatorFacts facts = factsOf(op);
     if (addsTermsInPlace(op)) {
       placeResults(op, facts, Pieces(facts.rule.factors.size(), 1), {dist::shardingOf(op->getOperand(0))});

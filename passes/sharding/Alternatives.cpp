@@ -22,9 +22,15 @@ Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training
     const ProblemOperator &entry = facts.operators[i];
     Operation *op = ops.front();
     named.try_emplace(entry.name, i); // for all rounds
+    std::vector<std::string> all;
+    bool isAlike = llvm::all_of(ops, [&](Operation *member) { return net::getInStrategy(member) == net::getInStrategy(op); });
     for (Operation *member : ops)
-      for (const std::string &name : net::namesInRounds(member, net::getInstanceName(member)))
-        named.try_emplace(name, i);
+      llvm::append_range(all, net::namesInRounds(member, net::getInstanceName(member)));
+    for (auto [round, name] : llvm::enumerate(all)) {
+      named.try_emplace(name, i);
+      if (all.size() > 1 && isAlike)
+        inRounds[name] = {all.front(), static_cast<int64_t>(round), static_cast<int64_t>(all.size())};
+    }
     auto inFirst = [&](StringRef text) {
       std::vector<std::string> rounds = net::namesInRounds(op, text);
       return rounds.empty() ? text.str() : rounds.front();

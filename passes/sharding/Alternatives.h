@@ -7,6 +7,7 @@
 
 #include "llvm/ADT/StringMap.h"
 
+#include <map>
 #include <memory>
 
 namespace msc::passes {
@@ -33,6 +34,9 @@ public:
 
   /// What a step takes under the strategies that operators have.
   double us();
+
+  /// Operators of repeats by their instance names.
+  const std::map<std::string, Round> &rounds() const { return inRounds; }
 
   const Problem &problem() const { return facts; }
   const std::vector<Members> &members() const { return operations; }
@@ -61,6 +65,7 @@ private:
   std::vector<Members> operations;
   std::vector<Pieces> taken;
   std::vector<std::string> origins, names;
+  std::map<std::string, Round> inRounds;
   llvm::StringMap<size_t> named; ///< operators by their names in all rounds
   std::unique_ptr<dist::ReshardPlanner> planner;
   std::unique_ptr<StepModel> priced;

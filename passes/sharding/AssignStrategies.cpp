@@ -6,6 +6,7 @@
 #include "passes/sharding/Passes.h"
 #include "passes/sharding/Search.h"
 #include "passes/sharding/cost/BuildStep.h"
+#include "passes/sharding/cost/Prediction.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -183,15 +184,21 @@ private:
 
   Choices search(const Problem &problem, ArrayRef<Members> members) {
     dist::ReshardPlanner planner(problem.machine);
-    if (searchMode == "recursive_programming")
-      return noted(problem, searchRecursively(problem, [&](const Problem &part) { return modelOf(part, members, planner); }));
+    if (searchMode == "recursive_programming") {
+      SearchResult result = searchRecursively(problem, [&](const Problem &part) { return modelOf(part, members, planner); });
+      Problem decided = problem;
+      for (auto [op, choice] : llvm::zip(decided.operators, result.choices))
+        op.among = {choice.pieces};
+      return noted(problem, modelOf(decided, members, planner), std::move(result), planner);
+    }
     StepModel model = modelOf(problem, members, planner);
-    return noted(problem, keptBytes == 0 ? searchOptimal(problem, model)
-                                : searchWithin(problem, model, static_cast<double>(keptBytes)));
+    return noted(problem, model,
+                 keptBytes == 0 ? searchOptimal(problem, model) : searchWithin(problem, model, static_cast<double>(keptBytes)), planner);
   }
 
-  Choices noted(const Problem &problem, SearchResult result) {
+  Choices noted(const Problem &problem, const StepModel &model, SearchResult result, dist::ReshardPlanner &planner) {
     found = {result.isOptimal, result.us, result.boundUs, result.bytes, result.leastBytes, !problem.meshes.empty()};
+    found->collectives = predictionOf(problem, model, result.choices, planner).collectives;
     return std::move(result.choices);
   }
 

@@ -6,7 +6,8 @@ using namespace mlir;
 
 namespace msc::passes {
 
-static constexpr StringLiteral kInputs = "dist.inputs", kStored = "dist.stored", kSearch = "dist.search";
+static constexpr StringLiteral kInputs = "dist.inputs", kStored = "dist.stored", kSearch = "dist.search",
+                        kPredicted = "dist.predicted";
 
 int64_t getDevices(net::NetworkOp network) {
   return net::devicesOf(network);
@@ -16,18 +17,46 @@ void setDevices(net::NetworkOp network, int64_t devices) {
   network->setAttr(net::devicesAttributeName, Builder(network.getContext()).getI64IntegerAttr(devices));
 }
 
+/// Kind, phase, bytes, time, count, axes of the matrix; then the matrix and the axes of the group.
+static SmallVector<double> packed(const PredictedCollective &collective) {
+  SmallVector<double> numbers{static_cast<double>(collective.kind), collective.isBackward ? 1.0 : 0.0, collective.bytes, collective.us,
+                              static_cast<double>(collective.count), static_cast<double>(collective.groupMatrix.size())};
+  numbers.append(collective.groupMatrix.begin(), collective.groupMatrix.end());
+  numbers.append(collective.groupAxes.begin(), collective.groupAxes.end());
+  return numbers;
+}
+
+static PredictedCollective unpacked(ArrayRef<double> numbers) {
+  PredictedCollective collective{.kind = static_cast<MoveKind>(numbers[0]), .isBackward = numbers[1] != 0, .bytes = numbers[2],
+                                 .us = numbers[3], .count = static_cast<int64_t>(numbers[4])};
+  auto axes = static_cast<size_t>(numbers[5]);
+  for (double size : numbers.slice(6, axes))
+    collective.groupMatrix.push_back(static_cast<int64_t>(size));
+  for (double axis : numbers.drop_front(6 + axes))
+    collective.groupAxes.push_back(static_cast<int32_t>(axis));
+  return collective;
+}
+
 std::optional<SearchFacts> takeSearchFacts(net::NetworkOp network) {
   auto facts = network->getAttrOfType<DenseF64ArrayAttr>(kSearch);
   if (!facts)
     return std::nullopt;
   network->removeAttr(kSearch);
   ArrayRef<double> numbers = facts.asArrayRef();
-  return SearchFacts{numbers[0] != 0, numbers[1], numbers[2], numbers[3], numbers[4], numbers[5] != 0};
+  SearchFacts taken{numbers[0] != 0, numbers[1], numbers[2], numbers[3], numbers[4], numbers[5] != 0};
+  auto predicted = cast<ArrayAttr>(network->removeAttr(kPredicted));
+  for (auto entry : predicted.getAsRange<DenseF64ArrayAttr>())
+    taken.collectives.push_back(unpacked(entry.asArrayRef()));
+  return taken;
 }
 
 void setSearchFacts(net::NetworkOp network, const SearchFacts &facts) {
   network->setAttr(kSearch, DenseF64ArrayAttr::get(network.getContext(), {facts.isOptimal ? 1.0 : 0.0, facts.us, facts.boundUs,
                                                                           facts.bytes, facts.leastBytes, facts.isOnMesh ? 1.0 : 0.0}));
+  SmallVector<Attribute> predicted;
+  for (const PredictedCollective &collective : facts.collectives)
+    predicted.push_back(DenseF64ArrayAttr::get(network.getContext(), packed(collective)));
+  network->setAttr(kPredicted, ArrayAttr::get(network.getContext(), predicted));
 }
 
 std::vector<Sharding> getInputShardings(net::NetworkOp network) {

@@ -27,6 +27,9 @@ struct Placement;
 struct OwnExchange {
   int64_t received = 0; ///< elements, of the busiest rank
   double us = 0;
+  size_t elementBytes = 4;
+  std::vector<int64_t> groupMatrix = {}; ///< the group of a rank, as in dist.collective
+  std::vector<int32_t> groupAxes = {};   ///< none: nothing moves
 };
 
 /// An operator of the forward graph; numbers are indices into Problem::tensors.

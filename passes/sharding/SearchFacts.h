@@ -1,10 +1,31 @@
 // What a search tells beside the strategies. Plain data, no IR.
 #pragma once
 
+#include "runtime/machine/MachineModel.h"
+
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace msc::passes {
+
+/// Collectives of one kind, group and phase that a step is expected to run.
+struct PredictedCollective {
+  MoveKind kind = MoveKind::AllReduce;
+  bool isBackward = false;
+  std::vector<int64_t> groupMatrix; ///< the group of a rank, as in dist.collective
+  std::vector<int32_t> groupAxes;
+  double bytes = 0; ///< received per rank, at most
+  double us = 0;    ///< each started on its own
+  int64_t count = 0;
+};
+
+/// What the price of a step is made of, but for the optimizer and for what is saved by starting the collectives of several
+/// gradients together.
+struct Prediction {
+  std::vector<PredictedCollective> collectives;
+  double computeUs = 0, sliceUs = 0;
+};
 
 /// How good the strategies are that a search found.
 struct SearchFacts {
@@ -14,6 +35,7 @@ struct SearchFacts {
   double bytes = 0;   ///< that a rank keeps by the model: parameters with gradients and states, results of operators
   double leastBytes = 0; ///< of all strategies, where there is a limit
   bool isOnMesh = false; ///< only strategies on the user's meshes were looked at
+  std::vector<PredictedCollective> collectives = {};
 
   /// Share by which a step may take longer than under the best strategies.
   double gap() const { return boundUs > 0 ? (us - boundUs) / boundUs : 0; }
@@ -24,6 +46,12 @@ struct Alternative {
   std::string inStrategy; ///< "((2, 4), (4, 1))"
   double us = 0;          ///< modelled time of a step: the operator takes this one, all that nobody configured choose anew
   bool isChosen = false;
+};
+
+/// An operator of a repeat in one of its rounds.
+struct Round {
+  std::string body; ///< its instance name in the first round
+  int64_t round = 0, rounds = 1;
 };
 
 /// Something that costs time or memory and that nobody asked for.

@@ -212,7 +212,7 @@ private:
     if (lower && lower.loweringKind() == net::LoweringKind::Regions)
       made.exchange = [copy = net::regionCopyOf(op), bytes = elementBytesOf(op->getResult(0)), machine = machine](const Placement &at) -> OwnExchange {
         net::RegionExchange exchange = net::regionExchange(copy, at.operands, at.results);
-        return {exchange.received(), net::exchangeUs(exchange, bytes, machine)};
+        return {exchange.received(), net::exchangeUs(exchange, bytes, machine), bytes, exchange.groupMatrix, exchange.groupAxes};
       };
     // A gradient of weights takes the windows that the convolution gathered.
     auto reaches = dyn_cast<net::HaloInterface>(op);
@@ -223,7 +223,7 @@ private:
         if (windows.empty())
           return {};
         net::RegionExchange exchange = net::haloExchange(windows);
-        return {exchange.received(), net::exchangeUs(exchange, bytes, machine)};
+        return {exchange.received(), net::exchangeUs(exchange, bytes, machine), bytes, exchange.groupMatrix, exchange.groupAxes};
       };
   }
 };

@@ -166,8 +166,12 @@ private:
         results.push_back(at.results[i].capacity(op.facts.resultShapes[i]));
       placed.computeUs += op.localUs(operands, results);
     }
-    if (op.exchange)
-      placed.exchangeUs += op.exchange(at).us;
+    if (!op.exchange)
+      return;
+    OwnExchange exchange = op.exchange(at);
+    placed.exchangeUs += exchange.us;
+    if (!exchange.groupAxes.empty())
+      placed.exchanges.emplace_back(op.isBackward, std::move(exchange));
   }
 
   /// How the gradient of an operand is handed on.

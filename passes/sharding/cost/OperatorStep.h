@@ -80,6 +80,7 @@ struct PlacedStep {
   std::vector<StepMove> moves; ///< within
   double computeUs = 0;
   double exchangeUs = 0; ///< of operators that move elements themselves
+  std::vector<std::pair<bool, OwnExchange>> exchanges; ///< each of them, and whether it is of the backward pass
 };
 
 /// `out` as in ProblemOperator.

@@ -5,6 +5,7 @@
 #include "passes/sharding/Decisions.h"
 #include "passes/sharding/Search.h"
 #include "passes/sharding/cost/BuildStep.h"
+#include "passes/sharding/cost/Prediction.h"
 #include "test/Campaign.h"
 #include "test/e2e/Case.h"
 #include "test/frontend/Reading.h"
@@ -56,6 +57,7 @@ public:
     dist::ReshardPlanner planner(communicationOnly());
     StepModel model = modelOf(problem, members, planner);
     double us = model.us(search::Choice(model.network().options.size(), 0));
+    expectToBeAllOf(us, problem, model, planner);
     for (size_t i = 0; i < members.size(); ++i)
       for (const PlacedStep &placed : model.options(i).placed)
         us -= placed.exchangeUs;
@@ -88,6 +90,18 @@ public:
   }
 
 private:
+  /// The prediction is what the cost is made of: nothing is missing, nothing stands twice.
+  static void expectToBeAllOf(double us, const Problem &problem, const StepModel &model, dist::ReshardPlanner &planner) {
+    Choices choices;
+    for (size_t i = 0; i < problem.operators.size(); ++i)
+      choices.push_back({model.options(i).pieces.front(), "user"});
+    Prediction prediction = predictionOf(problem, model, choices, planner);
+    double sum = prediction.computeUs + prediction.sliceUs;
+    for (const PredictedCollective &collective : prediction.collectives)
+      sum += collective.us;
+    EXPECT_NEAR(sum, us, 1e-6 * us + 1e-9);
+  }
+
   Reading reading;
   int64_t devices;
   llvm::FailureOr<net::Config> config;

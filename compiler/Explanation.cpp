@@ -1,0 +1,77 @@
+#include "compiler/Explanation.h"
+
+#include "compiler/Phases.h"
+#include "compiler/PlanWriter.h"
+#include "dialects/net/Suggest.h"
+
+#include <numeric>
+
+using namespace mlir;
+
+namespace msc::compiler {
+
+/// An explanation is not what anybody wants to wait for.
+passes::Freedom Explanation::freedom(const net::Config &config) const {
+  constexpr int64_t fewDevices = 128, manyDevices = 256;
+  if (!mayReplicate)
+    return passes::Freedom::None;
+  if (config.devices <= fewDevices)
+    return passes::Freedom::All;
+  return options.op.empty() && config.devices > manyDevices ? passes::Freedom::Few : passes::Freedom::Open;
+}
+
+void Explanation::afterStrategies(net::NetworkOp network, const net::Config &config) {
+  const std::string &mode = config.context.parallelMode;
+  if (!(options.explains || options.strict) || config.devices == 1 || mode == "stand_alone" || mode == "hybrid_parallel")
+    return;
+  searches = mode == "auto_parallel";
+  mayReplicate = mode != "data_parallel";
+  alternatives.emplace(network, trainingFactsOf(config, options), freedom(config), options.op);
+  findings.rounds = alternatives->rounds();
+  if (std::optional<size_t> op = alternatives->find(options.op); op && searches)
+    findings.alternatives = alternatives->of(*op);
+  if (mayReplicate)
+    surprises = passes::replications(*alternatives);
+  llvm::append_range(surprises, passes::imbalances(*alternatives, mayReplicate));
+}
+
+void Explanation::afterOptimization(net::NetworkOp network) {
+  if (alternatives && mayReplicate)
+    llvm::append_range(surprises, passes::wholeGathers(network, *alternatives));
+}
+
+bool Explanation::report() {
+  std::vector<size_t> order(surprises.size());
+  std::iota(order.begin(), order.end(), 0);
+  auto placeOf = [&](size_t index) { return std::pair(fileAndLine(surprises[index].place), index); };
+  llvm::sort(order, [&](size_t a, size_t b) { return placeOf(a) < placeOf(b); });
+  for (size_t index : order) {
+    passes::SurpriseAt &found = surprises[index];
+    auto [file, line] = fileAndLine(found.place);
+    found.surprise.place = file + ":" + std::to_string(line);
+    findings.surprises.push_back(found.surprise);
+    if (options.strict) {
+      InFlightDiagnostic diagnostic = emitError(found.place, found.surprise.text);
+      net::addHelp(diagnostic, found.surprise.help);
+    }
+  }
+  return !options.strict || surprises.empty();
+}
+
+/// Of every operator that causes a collective the strategy that would be next.
+void Explanation::afterPlan(const plan::Plan &plan) {
+  if (!alternatives || !searches)
+    return;
+  for (const CollectiveFacts &facts : collectivesOf(plan)) {
+    std::optional<size_t> op = alternatives->find(facts.cause);
+    if (!op || findings.nextBest.count(facts.cause))
+      continue;
+    const std::vector<passes::Alternative> &list = alternatives->of(*op);
+    auto other = llvm::find_if(list, [](const auto &alternative) { return !alternative.isChosen; });
+    auto chosen = llvm::find_if(list, [](const auto &alternative) { return alternative.isChosen; });
+    if (other != list.end() && chosen != list.end())
+      findings.nextBest[facts.cause] = {other->inStrategy, other->us, other->us - chosen->us};
+  }
+}
+
+} // namespace msc::compiler

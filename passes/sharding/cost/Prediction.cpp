@@ -1,0 +1,198 @@
+#include "passes/sharding/cost/Prediction.h"
+
+#include <algorithm>
+#include <map>
+
+namespace msc::passes {
+namespace {
+
+/// What is completed cannot become partial again.
+bool reaches(const Sharding &from, const Sharding &to) { return !to.isPartial() || from.partial == to.partial; }
+
+/// The steps that MovePrices::ofRoute prices, of each of `wanted`.
+std::vector<std::vector<dist::ReshardStep>> routeOf(const Sharding &from, const std::vector<Sharding> &wanted, const Shape &shape,
+                                                    size_t elementBytes, dist::ReshardPlanner &planner) {
+  std::vector<std::vector<dist::ReshardStep>> route;
+  std::vector<Sharding> there{from};
+  for (const Sharding &target : wanted) {
+    size_t source = 0;
+    double best = planner.us(from, target, shape, elementBytes);
+    for (size_t i = 1; i < there.size(); ++i)
+      if (reaches(there[i], target))
+        if (double us = planner.us(there[i], target, shape, elementBytes); us < best) {
+          source = i;
+          best = us;
+        }
+    route.push_back(planner.plan(Sharding(there[source]), target, shape, elementBytes));
+    for (const dist::ReshardStep &made : route.back())
+      there.push_back(made.after);
+  }
+  return route;
+}
+
+/// Walks over what StepModel adds up, with one strategy per operator.
+class Predicting {
+public:
+  Predicting(const Problem &problem, const StepModel &model, const Choices &choices, dist::ReshardPlanner &planner)
+      : problem(problem), planner(planner), producer(problem.tensors.size(), -1), readers(problem.tensors.size()) {
+    for (size_t i = 0; i < problem.operators.size(); ++i) {
+      const OperatorOptions &options = model.options(i);
+      size_t at = std::ranges::find(options.pieces, choices[i].pieces) - options.pieces.begin();
+      placed.push_back(options.placed.empty() ? nullptr : &options.placed[at]);
+      if (!placed.back())
+        continue;
+      for (int32_t tensor : problem.operators[i].results)
+        producer[tensor] = static_cast<int32_t>(i);
+      for (int32_t tensor : problem.operators[i].operands)
+        if (readers[tensor].empty() || readers[tensor].back() != static_cast<int32_t>(i))
+          readers[tensor].push_back(static_cast<int32_t>(i));
+    }
+  }
+
+  Prediction run() {
+    for (size_t i = 0; i < problem.operators.size(); ++i)
+      if (placed[i])
+        addOperator(problem.operators[i], *placed[i]);
+    ValueFlow flow(problem);
+    for (size_t t = 0; t < problem.tensors.size(); ++t)
+      if (auto tensor = static_cast<int32_t>(t); !readers[t].empty())
+        addTensor(tensor, flow);
+    for (auto &[key, collective] : found)
+      prediction.collectives.push_back(std::move(collective));
+    return std::move(prediction);
+  }
+
+private:
+  /// A value in a sharding, and what is there already.
+  struct Source {
+    Sharding left, own;
+    size_t bytes = 4;
+    std::vector<Sharding> wanted, gradients;
+  };
+
+  const Problem &problem;
+  dist::ReshardPlanner &planner;
+  std::vector<const PlacedStep *> placed; ///< null: does not run
+  std::vector<int32_t> producer;
+  std::vector<std::vector<int32_t>> readers;
+  Prediction prediction;
+  std::map<std::string, PredictedCollective> found;
+
+  void add(MoveKind kind, bool isBackward, const std::vector<int64_t> &matrix, const std::vector<int32_t> &axes, double bytes,
+           double us, int64_t times) {
+    std::string key = std::to_string(static_cast<int>(kind)) + (isBackward ? "b" : "f");
+    for (int64_t size : matrix)
+      key += " " + std::to_string(size);
+    for (int32_t axis : axes)
+      key += "/" + std::to_string(axis);
+    PredictedCollective &entry = found.try_emplace(key, PredictedCollective{kind, isBackward, matrix, axes, 0, 0, 0}).first->second;
+    entry.bytes += bytes * static_cast<double>(times);
+    entry.us += us * static_cast<double>(times);
+    entry.count += times;
+  }
+
+  void addSteps(const std::vector<dist::ReshardStep> &steps, size_t bytes, bool isBackward, int64_t times) {
+    for (const dist::ReshardStep &step : steps) {
+      double received = static_cast<double>(step.receivedElements) * static_cast<double>(bytes);
+      double us = planner.machine().moveUs(step.kind, groupShape(step.groupMatrix, step.groupAxes), received);
+      if (step.kind == MoveKind::Slice)
+        prediction.sliceUs += us * static_cast<double>(times);
+      else
+        add(step.kind, isBackward, step.groupMatrix, step.groupAxes, received, us, times);
+    }
+  }
+
+  void addRoute(const Sharding &from, const std::vector<Sharding> &wanted, const Shape &shape, size_t bytes, bool isBackward,
+                int64_t times) {
+    for (const std::vector<dist::ReshardStep> &steps : routeOf(from, wanted, shape, bytes, planner))
+      addSteps(steps, bytes, isBackward, times);
+  }
+
+  void addOperator(const ProblemOperator &op, const PlacedStep &at) {
+    prediction.computeUs += at.computeUs * static_cast<double>(op.rounds);
+    for (const auto &[isBackward, exchange] : at.exchanges)
+      add(MoveKind::Exchange, isBackward, exchange.groupMatrix, exchange.groupAxes,
+          static_cast<double>(exchange.received) * static_cast<double>(exchange.elementBytes), exchange.us, op.rounds);
+    for (const StepMove &move : at.moves)
+      addRoute(move.from, move.wanted, move.shape, move.elementBytes, move.isBackward, op.rounds);
+    for (size_t r = 0; r < op.results.size(); ++r) {
+      const PlacedResult &result = at.results[r];
+      const ProblemTensor &tensor = problem.tensors[op.results[r]];
+      std::vector<Sharding> wanted = result.wanted;
+      bool isReturned = std::ranges::find(problem.results, op.results[r]) != problem.results.end();
+      if (wanted.empty() && result.left != result.own && isReturned && readers[op.results[r]].empty())
+        wanted = {result.own};
+      if (!wanted.empty())
+        addRoute(result.left, wanted, tensor.shape, bytesOf(tensor, result), false, op.rounds);
+    }
+  }
+
+  static size_t bytesOf(const ProblemTensor &tensor, const PlacedResult &result) {
+    return result.left.isPartial() ? result.partialBytes : tensor.elementBytes;
+  }
+
+  void addTensor(int32_t tensor, const ValueFlow &flow) {
+    if (problem.tensors[tensor].isParameter)
+      return addParameter(tensor);
+    for (const Handover &from : flow.sourcesOf(tensor)) {
+      const ProblemTensor &source = problem.tensors[from.tensor];
+      bool isSame = from.tensor == tensor;
+      if (int32_t maker = producer[from.tensor]; maker >= 0) {
+        const ProblemOperator &op = problem.operators[maker];
+        const PlacedResult &at = placed[maker]->results[std::ranges::find(op.results, from.tensor) - op.results.begin()];
+        addReaders({at.left, at.own, bytesOf(source, at), at.wanted, {}}, tensor, readers[tensor], isSame ? op.rounds : from.times);
+      } else if (source.dataset) {
+        Sharding arrives = source.dataset->canonical();
+        addReaders({arrives, arrives, source.elementBytes, {}, {}}, tensor, readers[tensor], isSame ? 1 : from.times);
+      }
+    }
+  }
+
+  /// What all who read the tensor ask for, each once.
+  void addReaders(Source from, int32_t tensor, const std::vector<int32_t> &who, int64_t times) {
+    for (int32_t reader : who)
+      addItems(from, tensor, reader, times);
+  }
+
+  void addItems(Source &from, int32_t tensor, int32_t reader, int64_t times) {
+    const ProblemOperator &op = problem.operators[reader];
+    const Shape &shape = problem.tensors[tensor].shape;
+    for (size_t i = 0; i < op.operands.size(); ++i)
+      if (op.operands[i] == tensor)
+        for (const Sharding &wanted : placed[reader]->wanted[i])
+          if (isNew(from.wanted, wanted) && wanted != from.left)
+            addSteps(planner.plan(from.left, wanted, shape, from.bytes), from.bytes, false, times);
+    for (const PlacedGradient &gradient : placed[reader]->gradients)
+      if (op.operands[gradient.operand] == tensor && isNew(from.gradients, gradient.left) && gradient.left != from.own)
+        addSteps(planner.plan(gradient.left, from.own, shape, gradient.partialBytes), gradient.partialBytes, true, times);
+  }
+
+  static bool isNew(std::vector<Sharding> &list, const Sharding &sharding) {
+    if (std::ranges::find(list, sharding) != list.end())
+      return false;
+    list.push_back(sharding);
+    return true;
+  }
+
+  /// Stored as its first user wants it, a configured one before the others.
+  void addParameter(int32_t tensor) {
+    const ProblemTensor &parameter = problem.tensors[tensor];
+    std::vector<int32_t> users = readers[tensor];
+    auto first = std::ranges::find_if(users, [&](int32_t op) { return problem.operators[op].configured.has_value(); });
+    std::rotate(users.begin(), first == users.end() ? users.begin() : first, first == users.end() ? users.begin() : first + 1);
+    const ProblemOperator &keeper = problem.operators[users.front()];
+    Source from{.bytes = parameter.elementBytes};
+    for (size_t i = keeper.operands.size(); i-- > 0;)
+      if (keeper.operands[i] == tensor && !placed[users.front()]->wanted[i].empty())
+        from.left = from.own = placed[users.front()]->wanted[i].front();
+    addReaders(from, tensor, users, parameter.rounds);
+  }
+};
+
+} // namespace
+
+Prediction predictionOf(const Problem &problem, const StepModel &model, const Choices &choices, dist::ReshardPlanner &planner) {
+  return Predicting(problem, model, choices, planner).run();
+}
+
+} // namespace msc::passes
