@@ -43,10 +43,11 @@ void addAlikeTermsFirst(Operation *first, llvm::function_ref<bool(Value)> maySta
   Value most = *llvm::max_element(terms, [&](Value a, Value b) { return alike(a) < alike(b); }); // the first of them
   if (chain.size() == 1 || alike(most) == 0)
     return;
-  llvm::stable_sort(terms, [&, type = most.getType()](Value a, Value b) {
-    auto isOfMost = [&](Value term) { return term.getType() == type && mayStay(term); };
-    return isOfMost(a) && !isOfMost(b);
-  });
+  auto isOfMost = [&, type = most.getType()](Value term) { return term.getType() == type && mayStay(term); };
+  SmallVector<Value> others;
+  llvm::copy_if(terms, std::back_inserter(others), [&](Value term) { return !isOfMost(term); });
+  llvm::erase_if(terms, [&](Value term) { return !isOfMost(term); });
+  terms.append(others);
   first->setOperand(0, terms.front());
   for (auto [i, add] : llvm::enumerate(chain)) {
     if (i > 0)
