@@ -5,6 +5,30 @@
 
 namespace msc::passes {
 
+/// What is completed cannot become partial again.
+static bool reaches(const Sharding &from, const Sharding &to) { return !to.isPartial() || from.partial == to.partial; }
+
+std::vector<std::vector<dist::ReshardStep>> planRoute(const Sharding &from, const std::vector<Sharding> &wanted,
+                                                      const std::vector<int64_t> &shape, size_t elementBytes,
+                                                      dist::ReshardPlanner &planner) {
+  std::vector<std::vector<dist::ReshardStep>> route;
+  std::vector<Sharding> there{from};
+  for (const Sharding &target : wanted) {
+    size_t source = 0;
+    double best = planner.us(from, target, shape, elementBytes);
+    for (size_t i = 1; i < there.size(); ++i)
+      if (reaches(there[i], target))
+        if (double us = planner.us(there[i], target, shape, elementBytes); us < best) {
+          source = i;
+          best = us;
+        }
+    route.push_back(planner.plan(Sharding(there[source]), target, shape, elementBytes));
+    for (const dist::ReshardStep &made : route.back())
+      there.push_back(made.after);
+  }
+  return route;
+}
+
 size_t MovePrices::Hash::operator()(const Question &question) const {
   uint64_t hash = static_cast<uint64_t>(question.from) << 32 | static_cast<uint32_t>(question.to);
   hash = (hash ^ hash >> 31) * 0x9E3779B97F4A7C15ull;
@@ -53,44 +77,27 @@ void MovePrices::makeExact(Price price) {
   prices[price].isExact = true;
 }
 
-/// What is completed cannot become partial again.
-static bool reaches(const Sharding &from, const Sharding &to) { return !to.isPartial() || from.partial == to.partial; }
-
 double MovePrices::exactUs(const Entry &entry) {
-  const std::vector<int64_t> &shape = bounds.shape(entry.shape);
-  const Sharding &from = bounds.sharding(entry.from);
   if (entry.startShare < 1)
     return bucketUs(entry);
-  std::vector<Sharding> there{from};
-  double sum = 0;
-  for (int32_t wanted : entry.wanted) {
-    const Sharding &target = bounds.sharding(wanted);
-    size_t source = 0;
-    double best = planner.us(from, target, shape, entry.elementBytes);
-    for (size_t i = 1; i < there.size(); ++i)
-      if (reaches(there[i], target))
-        if (double us = planner.us(there[i], target, shape, entry.elementBytes); us < best) {
-          source = i;
-          best = us;
-        }
-    if (entry.wanted.size() > 1)
-      for (const dist::ReshardStep &made : planner.plan(Sharding(there[source]), target, shape, entry.elementBytes))
-        there.push_back(made.after);
-    sum += best;
-  }
-  return sum;
+  std::vector<Sharding> wanted;
+  for (int32_t target : entry.wanted)
+    wanted.push_back(bounds.sharding(target));
+  double us = 0;
+  for (const auto &steps : planRoute(bounds.sharding(entry.from), wanted, bounds.shape(entry.shape), entry.elementBytes, planner))
+    us += dist::reshardUs(steps, entry.elementBytes, planner.machine());
+  return us;
 }
 
 double MovePrices::bucketUs(const Entry &entry) {
   double us = 0;
-  const dist::ReshardPlanner &planned = planner;
   for (const dist::ReshardStep &step : planner.plan(bounds.sharding(entry.from), bounds.sharding(entry.wanted.front()),
                                                     bounds.shape(entry.shape), entry.elementBytes)) {
     GroupShape group = groupShape(step.groupMatrix, step.groupAxes);
     double received = static_cast<double>(step.receivedElements) * static_cast<double>(entry.elementBytes);
-    us += planned.machine().moveUs(step.kind, group, received);
+    us += planner.machine().moveUs(step.kind, group, received);
     if (step.kind != MoveKind::Slice)
-      us -= (1 - entry.startShare) * planned.machine().moveUs(step.kind, group, 0);
+      us -= (1 - entry.startShare) * planner.machine().moveUs(step.kind, group, 0);
   }
   return us;
 }

@@ -11,6 +11,12 @@
 
 namespace msc::passes {
 
+/// The steps that bring a value to all who want it, of each of them: it comes from the nearest sharding in which the value is there by
+/// then, as `msc-plan-moves` does.
+std::vector<std::vector<dist::ReshardStep>> planRoute(const Sharding &from, const std::vector<Sharding> &wanted,
+                                                      const std::vector<int64_t> &shape, size_t elementBytes,
+                                                      dist::ReshardPlanner &planner);
+
 /// The number of a price in its list.
 using Price = int32_t;
 
@@ -28,7 +34,7 @@ public:
   /// Of a value on its way from one sharding to the other, by their numbers. `startShare`: of the time of starting collectives,
   /// what it pays: gradients that run in buckets share it.
   Price of(int32_t from, int32_t to, int32_t shape, size_t elementBytes, double startShare = 1);
-  /// Of a value that several want: each gets it from the nearest sharding in which it is there by then, as `msc-plan-moves` does.
+  /// Of a value that several want, by planRoute.
   Price ofRoute(const Sharding &from, const std::vector<Sharding> &wanted, const std::vector<int64_t> &shape, size_t elementBytes);
 
   double us(Price price) const { return prices[price].us; }

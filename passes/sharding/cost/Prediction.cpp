@@ -1,34 +1,12 @@
 #include "passes/sharding/cost/Prediction.h"
 
+#include "passes/sharding/cost/MovePrices.h"
+
 #include <algorithm>
 #include <map>
 
 namespace msc::passes {
 namespace {
-
-/// What is completed cannot become partial again.
-bool reaches(const Sharding &from, const Sharding &to) { return !to.isPartial() || from.partial == to.partial; }
-
-/// The steps that MovePrices::ofRoute prices, of each of `wanted`.
-std::vector<std::vector<dist::ReshardStep>> routeOf(const Sharding &from, const std::vector<Sharding> &wanted, const Shape &shape,
-                                                    size_t elementBytes, dist::ReshardPlanner &planner) {
-  std::vector<std::vector<dist::ReshardStep>> route;
-  std::vector<Sharding> there{from};
-  for (const Sharding &target : wanted) {
-    size_t source = 0;
-    double best = planner.us(from, target, shape, elementBytes);
-    for (size_t i = 1; i < there.size(); ++i)
-      if (reaches(there[i], target))
-        if (double us = planner.us(there[i], target, shape, elementBytes); us < best) {
-          source = i;
-          best = us;
-        }
-    route.push_back(planner.plan(Sharding(there[source]), target, shape, elementBytes));
-    for (const dist::ReshardStep &made : route.back())
-      there.push_back(made.after);
-  }
-  return route;
-}
 
 /// Walks over what StepModel adds up, with one strategy per operator.
 class Predicting {
@@ -104,7 +82,7 @@ private:
 
   void addRoute(const Sharding &from, const std::vector<Sharding> &wanted, const Shape &shape, size_t bytes, bool isBackward,
                 int64_t times) {
-    for (const std::vector<dist::ReshardStep> &steps : routeOf(from, wanted, shape, bytes, planner))
+    for (const std::vector<dist::ReshardStep> &steps : planRoute(from, wanted, shape, bytes, planner))
       addSteps(steps, bytes, isBackward, times);
   }
 
