@@ -92,8 +92,8 @@ int64_t Bound::outermostOf(const Frame &frame, AxisSet set) const {
   return level;
 }
 
-/// Of what a unit has to receive, what its busiest rank receives in collectives that reach beyond it. Staged ones count as if all
-/// pieces were alike: where they are not, a unit may have to receive more than that.
+/// How much of what a unit has to receive is sure to be priced as coming from beyond it. A staged collective is priced as if all pieces
+/// were alike: where they are not, some unit receives more than that.
 double Bound::shareOfUnits(size_t level) const { return prices->staged[level] ? evenness : 1; }
 
 /// What a unit lacks is received in collectives that reach beyond it, by its busiest rank at least its share.

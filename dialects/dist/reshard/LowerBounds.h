@@ -1,4 +1,4 @@
-// Lower bounds of many redistributions, each in less than a microsecond: for searches that look at all pairs of shardings and need
+// Lower bounds of many redistributions, each in a few microseconds: for searches that look at all pairs of shardings and need
 // the time of few. Shardings and shapes are numbered, so that each is looked at once.
 #pragma once
 

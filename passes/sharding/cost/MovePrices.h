@@ -1,4 +1,4 @@
-// What moves of values between shardings cost. A price is a lower bound at first, found in less than a microsecond; it is made exact,
+// What moves of values between shardings cost. A price is a lower bound at first, found in a few microseconds; it is made exact,
 // by the reshard planner, when somebody needs it: a search looks at all pairs of shardings and takes few.
 #pragma once
 
