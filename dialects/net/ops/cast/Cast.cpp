@@ -47,8 +47,16 @@ static Value castInteger(ImplicitLocOpBuilder &b, Value x, Type to) {
   return to.isInteger(64) ? b.create<arith::ExtSIOp>(to, x).getResult() : b.create<arith::TruncIOp>(to, x);
 }
 
+static Value castElement(ImplicitLocOpBuilder &b, Value x, Type to) {
+  if (x.getType() == to)
+    return x;
+  return isa<FloatType>(x.getType()) ? castFloat(b, x, to) : castInteger(b, x, to);
+}
+
+/// Narrow floats and whole numbers meet in f32.
 Value CastOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
-  if (x[0].getType() == getDstType())
-    return x[0];
-  return isa<FloatType>(x[0].getType()) ? castFloat(b, x[0], getDstType()) : castInteger(b, x[0], getDstType());
+  auto isNarrow = [](Type type) { return type.isF16() || type.isBF16(); };
+  Type from = x[0].getType(), to = getDstType();
+  bool meetsInF32 = (isNarrow(from) && isa<IntegerType>(to)) || (isa<IntegerType>(from) && isNarrow(to));
+  return castElement(b, meetsInF32 ? castElement(b, x[0], b.getF32Type()) : x[0], to);
 }
