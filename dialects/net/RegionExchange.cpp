@@ -1,5 +1,6 @@
 #include "dialects/net/RegionExchange.h"
 
+#include "runtime/plan/LocalRegions.h"
 #include "runtime/plan/Refinement.h"
 
 #include <algorithm>
@@ -44,6 +45,9 @@ RegionExchange regionExchange(const RegionCopy &copy, const std::vector<Sharding
         exchange.tensors.push_back({operand, result, std::move(ends)});
     }
   }
+  if (exchange.communicates() && std::all_of(exchange.tensors.begin(), exchange.tensors.end(),
+                                             [](const RegionTensor &tensor) { return staysOnRanks(tensor.ends); }))
+    exchange.groupAxes.clear();
   if (!exchange.communicates())
     return exchange;
   std::vector<CopyEnds> ends;

@@ -1,4 +1,5 @@
 // Steps that move data on one rank, and regions, on one rank or within a group.
+#include "runtime/plan/LocalRegions.h"
 #include "runtime/plan/PlanChecks.h"
 
 #include <algorithm>
@@ -70,6 +71,15 @@ bool groupHoldsMoved(const Sharding &from, const std::vector<bool> &moved, const
   return true;
 }
 
+/// What one source gives to the target.
+CopyEnds endsOf(const PlanIndex &index, const Target &target, uint32_t source) {
+  CopyEnds ends{index.sharding(source), index.shape(source), index.sharding(target.buffer), index.shape(target.buffer), {}};
+  for (const CopyRegion &region : target.regions)
+    if (target.sources[region.operand] == source)
+      ends.regions.push_back({0, region.ranges});
+  return ends;
+}
+
 /// Does every rank find what it needs of one source, itself or, if there is one, in its group?
 Status checkSource(const PlanIndex &index, const plan::Step &step, const Target &target, uint32_t source,
                    const std::vector<bool> &moved, const plan::Group *group) {
@@ -88,6 +98,8 @@ Status checkSource(const PlanIndex &index, const plan::Step &step, const Target 
     matrix.assign(group->matrix().begin(), group->matrix().end());
     axes.assign(group->axes().begin(), group->axes().end());
   }
+  if (!group && !groupHoldsMoved(from, moved, matrix, axes) && staysOnRanks(endsOf(index, target, source)))
+    return {};
   if (!groupHoldsMoved(from, moved, matrix, axes))
     return bad("{}, but a dimension along which they move is cut{}", what, group ? " beyond the group" : "");
   return proven(coveredByGroup(withoutMoved(to, moved), withoutMoved(from, moved), index.shape(target.buffer), matrix, axes),

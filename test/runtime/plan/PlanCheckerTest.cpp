@@ -338,6 +338,14 @@ TEST(PlanChecker, RegionsStayWithinTensorsAndRanks) {
       open.step->mutable_copy()->mutable_fill()->set_value(1);
     EXPECT_EQ(open.wrong(), "");
   }
+  // The last element of every piece: each rank has its own, as long as they are not exchanged.
+  for (bool swapped : {false, true}) {
+    PlanBuilder builder{4, plan::Program::PREDICT};
+    uint32_t x = builder.buffer("x", {8}, inner), y = builder.buffer("y", {2}, inner);
+    builder.fill("x", x, 1);
+    *builder.copy("ends", x, y)->mutable_copy()->mutable_regions() = fromRegions({{0, {{3, swapped, 1}}}, {0, {{7, !swapped, 1}}}});
+    EXPECT_EQ(whyRefused(builder.plan).find("a dimension along which they move is cut") != std::string::npos, swapped);
+  }
   RegionPlan gathers(true, inner, inner);
   gathers.step->mutable_collective()->set_kind(plan::Collective::ALL_GATHER);
   EXPECT_NE(gathers.wrong().find("copies regions, which only an exchange does"), std::string::npos);
