@@ -59,8 +59,9 @@ llvm::DenseSet<Operation *> gradientsOfParameters(Block &block) {
 /// Collectives of one kind, in the order in which they become ready.
 class Buckets {
 public:
-  Buckets(Block &block, const FusionRule &rule, const MachineModel &machine, int64_t &number)
-      : block(block), rule(rule), machine(machine), number(number) {}
+  /// `place` is where the rule was written.
+  Buckets(Block &block, const FusionRule &rule, Location place, const MachineModel &machine, int64_t &number)
+      : block(block), rule(rule), place(place), machine(machine), number(number) {}
 
   void fill(llvm::function_ref<bool(dist::CollectiveKind)> isKind) {
     llvm::DenseSet<Operation *> gradients = gradientsOfParameters(block);
@@ -68,6 +69,7 @@ public:
     for (auto op : block.getOps<dist::CollectiveOp>())
       if (isKind(op.getKind()) && gradients.contains(op) && !dist::fusionOf(op))
         ready.push_back(op);
+    warnOfIdleCuts(static_cast<int64_t>(ready.size()));
     for (auto [index, op] : llvm::enumerate(ready)) {
       Bucket &bucket = open[keyOf(op)];
       if (!bucket.ops.empty() && !fits(bucket, op, static_cast<int64_t>(index))) {
@@ -84,6 +86,16 @@ public:
   }
 
 private:
+  /// Cuts behind the last collective.
+  void warnOfIdleCuts(int64_t count) const {
+    for (int64_t cut : rule.indices)
+      if (cut >= count) {
+        emitWarning(place) << "'comm_fusion' cuts the AllReduces of gradients at " << cut << ", but there are " << count
+                           << ", counted from 0";
+        return;
+      }
+  }
+
   struct Bucket {
     SmallVector<Operation *> ops;
     int64_t bytes = 0;
@@ -135,10 +147,19 @@ private:
 
   Block &block;
   const FusionRule &rule;
+  Location place;
   const MachineModel &machine;
   int64_t &number;
   std::map<BucketKey, Bucket> open;
 };
+
+/// Of `comm_fusion`, in the file or as a flag.
+Location placeOfRules(ModuleOp module) {
+  for (auto config : module.getOps<net::ConfigOp>())
+    if (auto place = config.getLocations().getAs<LocationAttr>("comm_fusion"); place && config.getKind() == "context")
+      return place;
+  return module.getLoc();
+}
 
 struct FuseCollectives : PassWrapper<FuseCollectives, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FuseCollectives)
@@ -152,7 +173,7 @@ struct FuseCollectives : PassWrapper<FuseCollectives, OperationPass<ModuleOp>> {
       Block &block = network.getBody().front();
       int64_t number = 1;
       auto fuse = [&](const FusionRule &rule, llvm::function_ref<bool(dist::CollectiveKind)> isKind) {
-        Buckets(block, rule, machine, number).fill(isKind);
+        Buckets(block, rule, placeOfRules(getOperation()), machine, number).fill(isKind);
       };
       using Kind = dist::CollectiveKind;
       fuse(rules.allReduce, [](Kind kind) { return kind == Kind::AllReduce; });
