@@ -20,11 +20,12 @@ namespace {
 /// oneDNN alone, on all threads that OpenMP has.
 class Bare {
 public:
-  Bare(int64_t n, float *left, float *right, float *result) : engine(dnnl::engine::kind::cpu, 0), stream(engine) {
-    dnnl::memory::desc matrix({n, n}, dnnl::memory::data_type::f32, dnnl::memory::dims{n, 1});
-    product = dnnl::matmul(dnnl::matmul::primitive_desc(dnnl::matmul::desc(matrix, matrix, matrix), engine));
-    arguments = {{DNNL_ARG_SRC, dnnl::memory(matrix, engine, left)},
-                 {DNNL_ARG_WEIGHTS, dnnl::memory(matrix, engine, right)},
+  Bare(int64_t n, void *left, void *right, float *result, dnnl::memory::data_type type = dnnl::memory::data_type::f32)
+      : engine(dnnl::engine::kind::cpu, 0), stream(engine) {
+    dnnl::memory::desc factor({n, n}, type, dnnl::memory::dims{n, 1}), matrix({n, n}, dnnl::memory::data_type::f32, dnnl::memory::dims{n, 1});
+    product = dnnl::matmul(dnnl::matmul::primitive_desc(dnnl::matmul::desc(factor, factor, matrix), engine));
+    arguments = {{DNNL_ARG_SRC, dnnl::memory(factor, engine, left)},
+                 {DNNL_ARG_WEIGHTS, dnnl::memory(factor, engine, right)},
                  {DNNL_ARG_DST, dnnl::memory(matrix, engine, result)}};
   }
   void run() {
@@ -86,6 +87,27 @@ void measure(int64_t n, int threads, int64_t tasks) {
               flops / bestTheirs / 1e9, 100 * bench::median(theirs) / bench::median(ours), 100 * bestTheirs / bestOurs);
 }
 
+/// Kernels that read bf16 against those that read f32, both of oneDNN, on one thread: see decisions/0013. The numbers do not matter.
+void measureNarrow(int64_t n) {
+  std::vector<float> left(static_cast<size_t>(n * n), 1), right(left), result(left);
+  std::vector<uint16_t> narrow(left.size(), 0x3f80);
+  omp_set_num_threads(1);
+  Bare wide(n, left.data(), right.data(), result.data());
+  std::vector<double> f32, bf16;
+  try {
+    Bare half(n, narrow.data(), narrow.data(), result.data(), dnnl::memory::data_type::bf16);
+    for (int i = 0; i < 41; ++i) {
+      f32.push_back(bench::secondsOf([&] { wide.run(); }));
+      bf16.push_back(bench::secondsOf([&] { half.run(); }));
+    }
+  } catch (const dnnl::error &) {
+    std::printf("%5ld  skipped: oneDNN has no products of bf16 here\n", n);
+    return;
+  }
+  std::printf("%5ld  oneDNN's bf16 %.2f x its f32 (best %.2f x)\n", n, bench::median(f32) / bench::median(bf16),
+              *std::min_element(f32.begin(), f32.end()) / *std::min_element(bf16.begin(), bf16.end()));
+}
+
 } // namespace
 
 /// `matmul_bench [TASKS]`: another cut than the compiler's.
@@ -101,5 +123,7 @@ int main(int argc, char **argv) {
   for (int threads : {1, 2})
     for (int64_t n : {1024, 2048, 4096})
       measure(n, threads, tasks > 0 ? tasks : tasksFor(n));
+  for (int64_t n : {128, 512, 1024})
+    measureNarrow(n);
   return 0;
 }
