@@ -111,6 +111,8 @@ private:
           entry->set_name(output.getName().str());
           entry->set_buffer(indexOf(output.getMemory()));
           entry->set_kept(output.getKept());
+          entry->set_printed(output.getPrinted().has_value());
+          entry->set_message(output.getPrinted().value_or("").str());
         })
         .Case([&](plan_ir::ParameterOp parameter) { writeParameter(parameter); })
         .Case([&](plan_ir::ScheduleOp schedule) { writeSchedule(schedule); })

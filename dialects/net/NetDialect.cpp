@@ -3,6 +3,7 @@
 #include "dialects/net/Documentation.h"
 #include "dialects/net/NetOps.h"
 #include "dialects/net/ops/communication/CommunicationOps.h"
+#include "dialects/net/ops/print/Print.h"
 #include "dialects/net/ops/support/Linalg.h"
 #include "dialects/net/ops/support/Losses.h"
 #include "dialects/net/ops/support/Rules.h"
@@ -23,6 +24,8 @@ using namespace msc::net;
 #include "dialects/net/NetOps.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/net/ops/communication/CommunicationOps.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/net/ops/print/Print.cpp.inc"
 
 void NetDialect::initialize() {
   addOperations<
@@ -36,6 +39,10 @@ void NetDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/net/ops/communication/CommunicationOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/net/ops/print/Print.cpp.inc"
       >();
 }
 
@@ -58,9 +65,14 @@ std::optional<Documentation> msc::net::documentationOf(StringRef mnemonic) {
 #define GET_OP_LIST
 #include "dialects/net/NetOps.cpp.inc"
       >(mnemonic);
-  return found ? found : findDocumentation<
+  if (!found)
+    found = findDocumentation<
 #define GET_OP_LIST
 #include "dialects/net/ops/communication/CommunicationOps.cpp.inc"
+        >(mnemonic);
+  return found ? found : findDocumentation<
+#define GET_OP_LIST
+#include "dialects/net/ops/print/Print.cpp.inc"
       >(mnemonic);
 }
 

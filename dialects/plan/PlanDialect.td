@@ -155,8 +155,9 @@ def Plan_InputOp : Op<Plan_Dialect, "input", []> {
 
 def Plan_OutputOp : Op<Plan_Dialect, "output", []> {
   let summary = "a named result that can be fetched";
-  let arguments = (ins StrAttr:$name, Plan_BufferType:$memory, BoolAttr:$kept);
-  let assemblyFormat = "$name $memory `kept` $kept attr-dict";
+  let description = [{ `printed` is the message of an operator Print: then it is shown after every step. }];
+  let arguments = (ins StrAttr:$name, Plan_BufferType:$memory, BoolAttr:$kept, OptionalAttr<StrAttr>:$printed);
+  let assemblyFormat = "$name $memory `kept` $kept (`printed` $printed^)? attr-dict";
 }
 
 def Plan_ParameterOp : Op<Plan_Dialect, "parameter", []> {

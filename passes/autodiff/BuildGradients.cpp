@@ -2,6 +2,7 @@
 #include "passes/autodiff/Passes.h"
 
 #include "dialects/net/Suggest.h"
+#include "dialects/net/ops/print/Print.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -175,9 +176,11 @@ struct BuildGradientsPass : autodiff::impl::BuildGradientsBase<BuildGradientsPas
     std::vector<std::string> kept(keep.begin(), keep.end());
     if (config->train && failed(checkOptimizer(config->train->optimizer)))
       return signalPassFailure();
-    for (NetworkOp network : getOperation().getOps<NetworkOp>())
+    for (NetworkOp network : getOperation().getOps<NetworkOp>()) {
+      returnPrinted(network);
       if (failed(config->train ? train(network, *config->train, kept) : keepForwardValues(network, kept)))
         return signalPassFailure();
+    }
   }
 
 private:
@@ -185,7 +188,7 @@ private:
     if (failed(checkTrained(network, config)))
       return failure();
     network.walk([](StateInterface op) { op.beginTraining(); });
-    autodiff::beginDropouts(network, config.seed);
+    autodiff::beginDropouts(network, config.seed, rankTensors);
     if (failed(checkNoDecay(network, config.optimizer)))
       return failure();
     return autodiff::buildGradients(network, loss.empty() ? config.minimize : loss, config, kept, rankTensors);

@@ -1,4 +1,5 @@
 // Which random words dropouts draw, and the count of the steps that they draw in.
+#include "dialects/net/ops/dropout/Draw.h"
 #include "passes/autodiff/UpdateBuilder.h"
 #include "runtime/data/Philox.h"
 
@@ -23,12 +24,14 @@ static int64_t streamOf(DropoutOp op, uint64_t seed, const std::string &name) {
   return static_cast<int64_t>((uint64_t{words[0]} << 32 | words[1]) >> 11);
 }
 
-void msc::autodiff::beginDropouts(NetworkOp network, uint64_t seed) {
+void msc::autodiff::beginDropouts(NetworkOp network, uint64_t seed, int64_t ranks) {
   llvm::StringMap<int> uses; // names need not be unique
   for (DropoutOp op : network.getBody().front().getOps<DropoutOp>()) {
     StringRef name = getInstanceName(op);
     int earlier = uses[name]++;
     op.beginTraining(kCounter, streamOf(op, seed, name.str() + (earlier == 0 ? "" : "#" + std::to_string(earlier))));
+    if (ranks > 1)
+      op->setAttr(kDrawingRanks, Builder(op.getContext()).getI64IntegerAttr(ranks));
   }
 }
 

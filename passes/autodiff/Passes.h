@@ -37,8 +37,8 @@ void recomputeForward(net::NetworkOp network);
 void buildUpdate(net::NetworkOp network, const ParameterGradients &gradients, const net::TrainConfig &train);
 
 /// Tells each Dropout of a network that is going to be trained which stream of random words it draws from (by the seed of
-/// training and its name), and which state counts the steps.
-void beginDropouts(net::NetworkOp network, uint64_t seed);
+/// training and its name), and which state counts the steps. Where `ranks` ranks have tensors of their own, each draws for itself.
+void beginDropouts(net::NetworkOp network, uint64_t seed, int64_t ranks = 1);
 
 /// In networks that are not trained Dropout keeps all: its operand stands in its place.
 void removeDropouts(net::NetworkOp network);

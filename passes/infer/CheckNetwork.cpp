@@ -1,5 +1,6 @@
 // The pass `msc-check-network`.
 #include "dialects/net/Repeat.h"
+#include "dialects/net/ops/print/Print.h"
 #include "passes/infer/Passes.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -34,7 +35,7 @@ static void addUsed(Block &block, DenseSet<Value> &used) {
   for (Operation &op : llvm::reverse(block))
     if (auto repeat = dyn_cast<RepeatOp>(op))
       addUsed(repeat, used);
-    else if (isa<ReturnOp, UpdateOp>(op) || llvm::any_of(op.getResults(), [&](Value v) { return used.contains(v); }))
+    else if (isa<ReturnOp, UpdateOp, PrintOp>(op) || llvm::any_of(op.getResults(), [&](Value v) { return used.contains(v); }))
       used.insert(op.operand_begin(), op.operand_end());
 }
 
@@ -73,7 +74,7 @@ static void warnOfUnused(NetworkOp network, ArrayRef<std::string> keep) {
     bool isLast = llvm::all_of(op->getUsers(), [](Operation *user) { return isa<YieldOp>(user); });
     if (llvm::any_of(op->getOperands(), [&](Value v) { return reported.contains(v); }))
       reported.insert(op->result_begin(), op->result_end());
-    else if (isLast && llvm::none_of(op->getResults(), [&](Value v) { return used.contains(v); }))
+    else if (isLast && !isa<PrintOp>(op) && llvm::none_of(op->getResults(), [&](Value v) { return used.contains(v); }))
       op->emitWarning("'") << (getInstanceName(op).empty() ? op->getName().stripDialect() : getInstanceName(op))
                            << "' is not used by any result";
   });

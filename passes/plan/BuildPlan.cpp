@@ -3,6 +3,7 @@
 #include "dialects/net/NetAttributes.h"
 #include "dialects/net/NetOps.h"
 #include "dialects/net/Recompute.h"
+#include "dialects/net/ops/print/Print.h"
 #include "dialects/plan/PlanDialect.h"
 #include "passes/codegen/KernelLibrary.h"
 #include "passes/plan/ClusterFunction.h"
@@ -183,8 +184,8 @@ private:
     auto result = cast<net::ReturnOp>(network.getBody().front().back());
     auto kept = network->getAttrOfType<ArrayAttr>("net.kept");
     for (auto [value, name] : llvm::zip(result.getValues(), result.getNames()))
-      builder.create<plan_ir::OutputOp>(result.getLoc(), cast<StringAttr>(name).getValue(), fetchable(value),
-                                        kept && llvm::is_contained(kept, name));
+      builder.create<plan_ir::OutputOp>(result.getLoc(), cast<StringAttr>(name), fetchable(value),
+                                        builder.getBoolAttr(kept && llvm::is_contained(kept, name)), net::messageOf(network, name));
   }
 
   /// A result that shows the memory of a parameter is copied before the step: what is fetched is the value that the

@@ -9,8 +9,8 @@
 
 namespace msc {
 
-/// "[[0.]\n [1.]]": floats with a dot, in the fewest digits that read back as the same number, aligned at it. Rows are not
-/// broken and long arrays not shortened. `data` is dense and row-major.
+/// What print() of NumPy shows: "[[0.]\n [1.]]". Up to eight digits behind the dot, exponents where numbers are far apart, rows
+/// broken at 75 columns, only the edges of more than 1000 elements. `data` is dense and row-major.
 std::string numpyText(const std::vector<int64_t> &shape, plan::DataType type, const std::byte *data);
 
 } // namespace msc

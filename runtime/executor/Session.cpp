@@ -315,7 +315,7 @@ Status Session::computeStep(uint64_t step) {
     return Error{status.error().code,
                  fmt::format("epoch {} step {}: {}", epochOf(step) + 1, stepOf(step) + 1, status.error().message),
                  status.error().help};
-  return {};
+  return printAsked();
 }
 
 Status Session::checkpointAfter(uint64_t step) {
@@ -361,10 +361,12 @@ Status Session::predictBatch(uint64_t batch, uint64_t batches) {
     return status;
   if (world.rank() == 0 && !shared.options.report.empty())
     records.push_back({1, batch + 1, std::numeric_limits<double>::quiet_NaN(), millisecondsSince(begin)});
-  if (index.plan().parallel_mode() == "hybrid_parallel")
+  if (hasOwnTensors())
     return printOwnResults();
   std::string number = batches == 1 ? "" : fmt::format("step: {}, ", batch + 1);
   for (const plan::Output &output : program->outputs()) {
+    if (output.printed())
+      continue;
     auto value = gather(index, output.buffer(), world, *device, arena);
     if (!value)
       return value.error();
@@ -375,19 +377,46 @@ Status Session::predictBatch(uint64_t batch, uint64_t batches) {
   return {};
 }
 
-Status Session::printOwnResults() {
-  for (const plan::Output &output : program->outputs()) {
-    const plan::Buffer &buffer = index.buffer(output.buffer());
-    std::vector<std::byte> value(static_cast<size_t>(index.localCount(output.buffer(), world.rank())) * elementBytes(buffer.dtype()));
-    if (Status status = device->download(value.data(), arena + buffer.offset(), value.size()); !status)
+Status Session::printOwn(const plan::Output &output, const std::string &title) {
+  const plan::Buffer &buffer = index.buffer(output.buffer());
+  std::vector<std::byte> value(static_cast<size_t>(index.localCount(output.buffer(), world.rank())) * elementBytes(buffer.dtype()));
+  if (Status status = device->download(value.data(), arena + buffer.offset(), value.size()); !status)
+    return status;
+  std::string text = title + numpyText(index.localShape(output.buffer(), world.rank()), buffer.dtype(), value.data());
+  for (int64_t turn = 0; turn < world.size(); ++turn) {
+    Status printed = turn == world.rank() ? print(text) : Status();
+    if (Status status = agree(*everyone, printed, {"turn to print", ""}).status(); !status)
       return status;
-    std::string title = program->outputs_size() == 1 ? "" : output.name() + ":\n";
-    std::string text = title + numpyText(index.localShape(output.buffer(), world.rank()), buffer.dtype(), value.data());
-    for (int64_t turn = 0; turn < world.size(); ++turn) {
-      Status printed = turn == world.rank() ? print(text) : Status();
-      if (Status status = agree(*everyone, printed, {"turn to print", ""}).status(); !status)
+  }
+  return {};
+}
+
+Status Session::printOwnResults() {
+  auto isResult = [](const plan::Output &output) { return !output.printed(); };
+  auto results = std::count_if(program->outputs().begin(), program->outputs().end(), isResult);
+  for (const plan::Output &output : program->outputs())
+    if (isResult(output))
+      if (Status status = printOwn(output, results == 1 ? "" : output.name() + ":\n"); !status)
         return status;
+  return {};
+}
+
+Status Session::printAsked() {
+  for (const plan::Output &output : program->outputs()) {
+    if (!output.printed())
+      continue;
+    std::string title = output.message().empty() ? "" : output.message() + "\n";
+    if (hasOwnTensors()) {
+      if (Status status = printOwn(output, title); !status)
+        return status;
+      continue;
     }
+    auto value = gather(index, output.buffer(), world, *device, arena);
+    if (!value)
+      return value.error();
+    if (world.rank() == 0)
+      if (Status status = print(title + numpyText(index.shape(output.buffer()), index.buffer(output.buffer()).dtype(), value->data())); !status)
+        return status;
   }
   return {};
 }

@@ -33,13 +33,17 @@ private:
   void noteOtherBatches(const TrainingState &state) const;
   Status train();
   Status trainStep(uint64_t step);
-  /// Scalars, inputs and the program once. A signal ends the run before that.
+  /// Scalars, inputs and the program once, and what operators Print show. A signal ends the run before that.
   Status computeStep(uint64_t step);
   Status predict();
   /// Runs one of `batches` batches and prints its results.
   Status predictBatch(uint64_t batch, uint64_t batches);
-  /// Where every rank has results of its own: each prints them, in turn, as NumPy would.
+  /// Each rank prints its own value of a result, in turn, as NumPy would, `title` in front.
+  Status printOwn(const plan::Output &output, const std::string &title);
   Status printOwnResults();
+  /// The values of operators Print: each rank its own, or rank 0 the whole ones.
+  Status printAsked();
+  bool hasOwnTensors() const { return index.plan().parallel_mode() == "hybrid_parallel"; }
   /// A result that is to be fetched: the value of the last step run. Null: none, or only parameters and states.
   const std::string *fetchedResult() const;
   Status checkpointAfter(uint64_t step);

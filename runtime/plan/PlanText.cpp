@@ -92,7 +92,7 @@ private:
     for (const plan::Input &input : program.inputs())
       line("input '{}' in %{}", input.name(), input.buffer());
     for (const plan::Output &output : program.outputs())
-      line("output '{}' in %{}", output.name(), output.buffer());
+      line("output '{}' in %{}{}", output.name(), output.buffer(), output.printed() ? ", printed" : "");
     const plan::Variant *variant = PlanIndex::variantOf(program, rank);
     for (int i = 0; variant && i < variant->groups_size(); ++i) {
       std::vector<int64_t> members = membersOf(variant->groups(i), rank);

@@ -627,6 +627,14 @@ static void addRanks(std::vector<OperatorCase> &cases) {
   cases.push_back({"rank", "Rank", {}, "{rank_size = 4 : i64}", "i32", "() -> (())"});
 }
 
+static void addPrints(std::vector<OperatorCase> &cases) {
+  cases.push_back({"print", "Print", {"4x6xf64"}, "", "4x6xf64", "(a b) -> (a b)"});
+  cases.push_back({"print of a scalar", "Print", {"f64"}, "{message = \"the loss\"}", "f64", "(()) -> (())"});
+  cases.push_back({"print of nothing", "Print", {"0x3xf64"}, "", "0x3xf64", "(a b) -> (a b)"});
+  cases.push_back({"print of numbers", "Print", {"4xi32"}, "{message = \"places\"}", "4xi32", "(a) -> (a)"});
+  cases.push_back({"print of truth", "Print", {"3x5xi1"}, "", "3x5xi1", "(a b) -> (a b)"});
+}
+
 const std::vector<OperatorCase> &operatorCases() {
   static const std::vector<OperatorCase> all = [] {
     std::vector<OperatorCase> cases;
@@ -652,6 +660,7 @@ const std::vector<OperatorCase> &operatorCases() {
     addAdaptive(cases);
     addRandom(cases);
     addRanks(cases);
+    addPrints(cases);
     return cases;
   }();
   return all;

@@ -1,4 +1,5 @@
 #include "dialects/net/NetOps.h"
+#include "dialects/net/ops/communication/CommunicationOps.h"
 #include "dialects/net/ops/dropout/Draw.h"
 #include "dialects/net/ops/support/Gradients.h"
 #include "dialects/net/ops/support/Rules.h"
@@ -83,6 +84,12 @@ public:
     return builder.create<LessOp>(loc, words, constant(i64, std::round(share * 0x1p32)));
   }
 
+  /// The step as this rank counts it, where each of `ranks` draws for itself.
+  Value ownStep(Value step, int64_t ranks) {
+    Value rank = builder.create<CastOp>(loc, builder.create<RankOp>(loc, ranks), builder.getI64Type());
+    return builder.create<AddOp>(loc, step, builder.create<MulOp>(loc, rank, constant(builder.getI64Type(), 0x1p32)));
+  }
+
   Value dropped(Value mask, double share) {
     Value zero = scalarLike(builder, loc, 0, x);
     return builder.create<SelectOp>(loc, mask, scaled(builder, loc, x, 1 / share), zero);
@@ -135,6 +142,8 @@ SmallVector<Value> DropoutOp::expand(OpBuilder &builder, ValueRange operands) {
     return parts.unchanged();
   double share = getKeepProb().convertToDouble();
   Value step = stateOf((*this)->getParentOfType<NetworkOp>(), *getCounter());
+  if (auto ranks = (*this)->getAttrOfType<IntegerAttr>(kDrawingRanks))
+    step = parts.ownStep(step, ranks.getInt());
   Value mask = parts.mask(share, step, static_cast<int64_t>(getStream().value_or(0)));
   return {parts.dropped(mask, share), mask};
 }

@@ -12,7 +12,8 @@ def Net_DropoutOp : Net_Operator<"Dropout", ["x"], ["output", "mask"],
 
     The draw of an element is a word of Philox 4x32-10 (RandomBits) for its row-major place in the whole tensor, the number
     of the step, and a stream that comes from the seed of training, `Seed0`, `Seed1` and the instance name: it is the same
-    on any number of devices and under any strategy. The state `dropout.step` counts the steps.
+    on any number of devices and under any strategy. The state `dropout.step` counts the steps. In hybrid_parallel mode, where
+    every rank has a tensor of its own, every rank draws for itself: its number goes into the upper half of the step's.
 
     Constraints:
     - (C1) `x` holds floats.
