@@ -1,9 +1,15 @@
-"""strategy_quality.py [--plans N] [--steps N] [--machine FILE] [NETWORK...]: how good the strategies are that the search finds, in
-measured time, on 8 ranks of this machine.
+"""strategy_quality.py [--plans N] [--rounds N] [--machine FILE] [--keep FOLDER] [NETWORK...]: how good the strategies are that the
+search finds, in measured time, on 8 ranks of this machine.
 
 For each network N plans run: data parallel, what the search finds, and strategies drawn for its products and tables, the rest
-searched. Prints the measured time of the found plan against the best of all and against data parallel, and the rank correlation of
+searched; every other draw is from the third of them that is predicted to be cheapest. Prints the measured time of the found plan against the best of all and against data parallel, and the rank correlation of
 predicted and measured time. `msc` and `msrun` are on PATH; without --machine this machine is calibrated first. It gates nothing.
+
+Eight ranks on few cores make steps that differ by a factor of three, and other programs run here, too. So plans take turns: the time
+of a plan is that of its quietest round, the median of its steps. The best of many noisy times is too good, so the few best plans and
+the found one run once more, in turns of their own; these times are the ones that are compared. Where others load the machine,
+`chrt -r 1 python3 strategy_quality.py` keeps them away from the cores. --keep leaves plans and times there, to be compared with
+`msc explain --diff`.
 """
 import argparse
 import itertools
@@ -84,16 +90,31 @@ def run(command):
     return subprocess.run(command, capture_output=True, text=True)
 
 
-def measure(text, machine, steps, *flags):
-    """(predicted, measured) milliseconds of a step, or None where the network cannot be cut so."""
-    open("net.mir", "w").write(text.replace("STEPS", str(steps)))
-    if run(["msc", "compile", "net.mir", "--devices", str(RANKS), "--machine", machine, "--report", "made.json", *flags]).returncode != 0:
+def compiled(text, machine, name, *flags):
+    """The plan and what is predicted for a step, in milliseconds; None where the network cannot be cut so."""
+    open("net.mir", "w").write(text.replace("STEPS", "1"))
+    flags = ["--devices", str(RANKS), "--machine", machine, "--report", "made.json", "-o", name, *flags]
+    if run(["msc", "compile", "net.mir", *flags]).returncode != 0:
         return None
-    predicted = json.load(open("made.json"))["cost"]["step_us"] / 1000
-    ran = run(["msrun", "net.plan", "--no-checkpoint", "--report", "ran.json"])
+    return {"plan": name, "predicted": json.load(open("made.json"))["cost"]["step_us"] / 1000, "rounds": []}
+
+
+def run_once(plan, milliseconds):
+    """Median time of a step; the first quarter warms up."""
+    steps = max(12, min(400, int(milliseconds / plan["predicted"])))
+    ran = run(["msrun", plan["plan"], "--no-checkpoint", "--steps", str(steps), "--report", "ran.json"])
     assert ran.returncode == 0, ran.stderr
     times = [step["ms"] for step in json.load(open("ran.json"))["steps"]]
-    return predicted, statistics.median(times[len(times) // 4:])
+    plan["rounds"].append(statistics.median(times[len(times) // 4:]))
+
+
+def measure(plans, rounds, milliseconds):
+    """In turns; the order changes from round to round, so that nobody always follows the same one."""
+    order = list(plans)
+    for round in range(rounds):
+        random.Random(round).shuffle(order)
+        for plan in order:
+            run_once(plan, milliseconds)
 
 
 def text_of(strategy):
@@ -126,40 +147,60 @@ def correlation(pairs):
     return statistics.correlation(a, b)
 
 
-def judge(name, text, machine, plans, steps):
+def plans_of(name, text, machine, count):
+    """The found one, data parallel, and drawn ones."""
     draw = random.Random(name)
-    search = ["--search-mode", "optimal"]
-    found = measure(free(text), machine, steps, *search)
-    data = measure(free(text), machine, steps, "--parallel-mode", "data_parallel")
-    others = [found, data]
+    plans = [compiled(free(text), machine, "found.plan", "--search-mode", "optimal"),
+             compiled(free(text), machine, "data_parallel.plan", "--parallel-mode", "data_parallel")]
     choices = strategies_of(text, machine)
     drawn = set()
-    for _ in range(20 * plans):
-        if len(others) >= plans:
+    for attempt in range(20 * count):
+        if len(plans) >= count:
             break
-        pins = tuple(text_of(draw.choice(list)) for list in choices)
+        share = 3 if attempt % 2 else 1
+        pins = tuple(text_of(draw.choice(list[:max(2, len(list) // share)])) for list in choices)
         if pins in drawn:
             continue
         drawn.add(pins)
         pinned = text
         for i, pin in enumerate(pins):
             pinned = pinned.replace(f"@PIN{i}", f"{{in_strategy: {pin}}}")
-        if measured := measure(pinned, machine, steps, *search):
-            others.append(measured)
-    found = (found[0], min(found[1], measure(free(text), machine, steps, *search)[1])) # twice: other programs run here, too
-    best = min(m for _, m in others)
-    print(f"{name:18} found {found[1]:8.2f} ms, {found[1] / best:5.2f} of the best of {len(others)} plans, {found[1] / data[1]:5.2f} of "
-          f"data parallel; predicted {found[0]:8.2f} ms; rank correlation {correlation(others):5.2f}", flush=True)
+        if plan := compiled(pinned, machine, f"{len(plans)}.plan", "--search-mode", "optimal"):
+            plans.append(plan | {"strategies": pins})
+    return plans
+
+
+def judge(name, text, machine, count, rounds):
+    plans = plans_of(name, text, machine, count)
+    measure(plans, rounds, milliseconds=150)
+    for plan in plans:
+        plan["measured"] = min(plan["rounds"])
+    found, data = plans[:2]
+    pairs = [(plan["predicted"], plan["measured"]) for plan in plans]
+    finalists = [{**plan, "rounds": []} for plan in [found, *sorted(plans[1:], key=lambda plan: plan["measured"])[:3]]]
+    measure(finalists, 2 * rounds, milliseconds=300)
+    for plan in finalists:
+        plan["measured"] = min(plan["rounds"])
+    best = min(finalists, key=lambda plan: plan["measured"])
+    took = finalists[0]["measured"]
+    print(f"{name:18} found {took:8.2f} ms, {took / best['measured']:5.2f} of the best of {len(plans)} plans, "
+          f"{took / data['measured']:5.2f} of data parallel; predicted {found['predicted']:8.2f} ms; "
+          f"rank correlation {correlation(pairs):5.2f}", flush=True)
+    return {"plans": plans, "finalists": finalists}
 
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--plans", type=int, default=30)
-parser.add_argument("--steps", type=int, default=12)
+parser.add_argument("--rounds", type=int, default=3)
 parser.add_argument("--machine")
+parser.add_argument("--keep")
 parser.add_argument("networks", nargs="*")
 arguments = parser.parse_args()
 machine = os.path.abspath(arguments.machine) if arguments.machine else None
+kept = os.path.abspath(arguments.keep) if arguments.keep else None
 with tempfile.TemporaryDirectory() as folder:
+    folder = kept or folder
+    os.makedirs(folder, exist_ok=True)
     os.chdir(folder)
     if machine is None:
         machine = os.path.join(folder, "machine.json")
@@ -167,4 +208,7 @@ with tempfile.TemporaryDirectory() as folder:
         assert calibrated.returncode == 0, calibrated.stderr
     for name, text in NETWORKS.items():
         if not arguments.networks or name in arguments.networks:
-            judge(name, text, machine, arguments.plans, arguments.steps)
+            own = os.path.join(folder, name.replace(" ", "_"))
+            os.makedirs(own, exist_ok=True)
+            os.chdir(own)
+            json.dump(judge(name, text, machine, arguments.plans, arguments.rounds), open("times.json", "w"), indent=1)
