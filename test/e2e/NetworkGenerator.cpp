@@ -193,7 +193,7 @@ private:
         {46, &Builder::addFunction}, {16, &Builder::addQuotient}, {20, &Builder::addLogical}, {12, &Builder::addChoice},
         {14, &Builder::addTermLoss}, {22, &Builder::addLookup}, {9, &Builder::addScan}, {12, &Builder::addIndexed}, {10, &Builder::addNamesake}, {9, &Builder::addAttention}, {10, &Builder::addGated}, {6, &Builder::addGroupNorm}, {22, &Builder::addPool}, {28, &Builder::addConvolution}, {9, &Builder::addBatchNorm},
         {18, &Builder::addView}, {16, &Builder::addSlice}, {20, &Builder::addParts}, {18, &Builder::addJoin},
-        {34, &Builder::addAround}, {14, &Builder::addTriangle}, {8, &Builder::addDropout}, {4, &Builder::addPrint}};
+        {34, &Builder::addAround}, {14, &Builder::addTriangle}, {8, &Builder::addDropout}};
     int total = 0;
     for (const auto &[weight, step] : steps)
       total += weight;
@@ -215,6 +215,8 @@ private:
       x = positive(x);
     if (op == "Exp" && magnitude(x) > 2)
       x = node("Tanh", use(x), shape(x), -1, 1);
+    if (op == "Neg" && x % 2 == 0)
+      return node("Print", use(x) + ", \"seen:\"", shape(x), values[x].low, values[x].high);
     double low = values[x].low, high = values[x].high, most = magnitude(x);
     std::string arguments = use(x);
     if (op == "GeLU" && random.chance(60))
@@ -996,10 +998,6 @@ private:
       if (random.chance(20) && shape(x)[shape(x).size() - back] == result[result.size() - back])
         written[written.size() - back] = -1;
     return node("BroadcastTo", use(x) + ", " + tuple(written), result, values[x].low, values[x].high);
-  }
-
-  int addPrint(int x) {
-    return node("Print", use(x) + (random.chance(50) ? ", \"seen:\"" : ""), shape(x), values[x].low, values[x].high);
   }
 
   int addCast(int x) {
