@@ -1,0 +1,343 @@
+"""framework_bench.py [--threads 1,2] [--rounds N] [--steps N] [--only WORD]: steps of ours against PyTorch and JAX, on one rank.
+
+First operators over shapes of ResNet-50 and GPT-2 small: forward, the gradient of the sum of squares of the result, and a step of
+SGD on all operands. Then whole training steps: an MLP, ResNet-50 at 32 px, GPT-2 small. `msc` and `msrun` are on PATH; PyTorch and JAX are
+those of this Python and skipped where it has none. PyTorch runs eager, and networks also compiled where that works.
+
+All take turns, a fresh msrun in each; the time is that of the quietest round, the median of its steps. A ratio is the other's time by
+ours: above 1 ours is faster. It gates nothing.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+
+try:
+    import torch
+    import torch.nn.functional as F
+except ImportError:
+    torch = None
+try:
+    import jax
+except ImportError:
+    jax = None
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+
+
+class Operator:
+    """`text` is what the network does with its parameters, whose shapes are given; %y is the result."""
+
+    def __init__(self, name, shapes, text, theirs, types=None):
+        self.name, self.shapes, self.text, self.theirs = name, shapes, text, theirs
+        self.types = types or {}  # inputs that are not trained: name -> (type, shape, highest)
+
+    def network(self, steps):
+        inputs = ", ".join(f"%{n}: {t}[{', '.join(map(str, s))}]" for n, (t, s, _) in self.types.items())
+        lines = [f"network n({inputs}) {{"]
+        lines += [f"  param %{n}: f32[{', '.join(map(str, s))}] = Uniform(1.0)" for n, s in self.shapes.items()]
+        lines += ["  " + line for line in self.text]
+        lines += ["  %squares = Square(%y)", "  %loss = ReduceSum(%squares)", "  return loss: %loss", "}"]
+        columns = ", ".join(f"{n}: integers(0, {high})" for n, (_, _, high) in self.types.items())
+        if columns:
+            lines += [f"dataset {{source: Random(seed: 1), columns: {{{columns}}}, steps: {steps}, same_batch: true}}"]
+        lines += [f"train {{optimizer: SGD(learning_rate: 1e-9), minimize: loss, steps: {steps}}}"]
+        return "\n".join(lines) + "\n"
+
+    def eager(self):
+        """A step of PyTorch's."""
+        values = {n: torch.rand(s).requires_grad_() for n, s in self.shapes.items()}
+        values.update({n: torch.randint(0, high, s) for n, (_, s, high) in self.types.items()})
+        trained = [values[n] for n in self.shapes]
+        optimizer = torch.optim.SGD(trained, lr=1e-9)
+
+        def step():
+            optimizer.zero_grad()
+            self.theirs(values).square().sum().backward()
+            optimizer.step()
+
+        return step
+
+
+def conv(n, c, size, o, k, stride=1):
+    pad = k // 2
+    return Operator(f"conv {k}x{k} {n}x{c}x{size}x{size} -> {o}" + (f" stride {stride}" if stride > 1 else ""),
+                    {"x": (n, c, size, size), "w": (o, c, k, k)},
+                    [f"%y = Conv2D(%x, %w, out_channel: {o}, kernel_size: {k}, pad_mode: pad, pad: {pad}, stride: {stride})"],
+                    lambda v: F.conv2d(v["x"], v["w"], stride=stride, padding=pad))
+
+
+def batch_norm(n, c, size):
+    return Operator(f"batch norm {n}x{c}x{size}x{size}", {"x": (n, c, size, size), "g": (c,), "b": (c,)},
+                    [f"param %m: f32[{c}] = Zeros() {{requires_grad: false}}", f"param %v: f32[{c}] = Ones() {{requires_grad: false}}",
+                     "%y, %mean, %variance = BatchNorm(%x, %g, %b, %m, %v)"],
+                    lambda v: F.batch_norm(v["x"], torch.zeros(c), torch.ones(c), v["g"], v["b"], training=True))
+
+
+def operators():
+    wide, tokens, width = 50257, 1024, 768
+    yield conv(32, 64, 56, 64, 3)
+    yield conv(32, 256, 56, 64, 1)
+    yield conv(32, 256, 14, 256, 3)
+    yield conv(32, 512, 7, 2048, 1)
+    yield Operator("max pool 3x3 stride 2 32x64x112x112", {"x": (32, 64, 112, 112)},
+                   ["%y = MaxPool(%x, kernel_size: 3, strides: 2, pad_mode: pad, pad: 1)"],
+                   lambda v: F.max_pool2d(v["x"], 3, 2, 1))
+    yield batch_norm(32, 64, 56)
+    yield batch_norm(32, 256, 14)
+    yield Operator("layer norm 1024x768", {"x": (tokens, width), "g": (width,), "b": (width,)},
+                   ["%y, %mean, %variance = LayerNorm(%x, %g, %b, begin_norm_axis: -1, begin_params_axis: -1)"],
+                   lambda v: F.layer_norm(v["x"], (width,), v["g"], v["b"]))
+    yield Operator("softmax 12288x256", {"x": (12288, 256)}, ["%y = Softmax(%x)"], lambda v: v["x"].softmax(-1))
+    yield Operator("attention 4x256, 12 heads of 64, causal", {n: (4, 256, width) for n in "qkv"},
+                   ["%y, %logs = ScaledDotProductAttention(%q, %k, %v, heads: 12, causal: true)"],
+                   lambda v: F.scaled_dot_product_attention(*(v[n].view(4, 256, 12, 64).transpose(1, 2) for n in "qkv"), is_causal=True))
+    yield Operator(f"cross-entropy {tokens}x{wide}", {"x": (tokens, wide)}, ["%y = SoftmaxCrossEntropyWithLogits(%x, %i, sparse: true)"],
+                   lambda v: F.cross_entropy(v["x"], v["i"]), {"i": ("i32", (tokens,), wide)})
+
+
+def adam():
+    shape = (50257, 768)
+    text = f"""network n() {{
+  param %x: f32[{shape[0]}, {shape[1]}] = Uniform(1.0)
+  %squares = Square(%x)
+  %loss = ReduceSum(%squares)
+  return loss: %loss
+}}
+train {{optimizer: Adam(learning_rate: 1e-9), minimize: loss, steps: STEPS}}
+"""
+
+    def eager():
+        x = torch.rand(shape).requires_grad_()
+        optimizer = torch.optim.Adam([x], lr=1e-9, fused=True)
+
+        def step():
+            optimizer.zero_grad()
+            x.square().sum().backward()
+            optimizer.step()
+
+        return step
+
+    return "Adam 50257x768", text, {"PyTorch": eager}
+
+
+class Block(*([torch.nn.Module] if torch else [])):
+    """Of GPT-2; projections apart, as in examples/gpt2."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        nn = torch.nn
+        self.heads = heads
+        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.q, self.k, self.v, self.o = (nn.Linear(width, width) for _ in range(4))
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        n = self.ln_1(x)
+        parts = [p(n).view(*x.shape[:2], self.heads, -1).transpose(1, 2) for p in (self.q, self.k, self.v)]
+        mixed = F.scaled_dot_product_attention(*parts, is_causal=True).transpose(1, 2).reshape(x.shape)
+        x = x + self.o(mixed)
+        return x + self.down(F.gelu(self.up(self.ln_2(x)), approximate="tanh"))
+
+
+class GPT2(*([torch.nn.Module] if torch else [])):
+    def __init__(self, layers, width=768, heads=12, length=256, vocabulary=50257):
+        super().__init__()
+        self.wte = torch.nn.Parameter(torch.randn(vocabulary, width) * 0.02)
+        self.wpe = torch.nn.Parameter(torch.randn(length, width) * 0.01)
+        self.blocks = torch.nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.norm = torch.nn.LayerNorm(width)
+
+    def forward(self, ids, following):
+        x = F.embedding(ids, self.wte) + self.wpe
+        for block in self.blocks:
+            x = block(x)
+        logits = self.norm(x) @ self.wte.T
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]), following.view(-1))
+
+
+class Bottleneck(*([torch.nn.Module] if torch else [])):
+    def __init__(self, inputs, channels, stride):
+        super().__init__()
+        nn = torch.nn
+        self.body = nn.Sequential(
+            nn.Conv2d(inputs, channels, 1, bias=False), nn.BatchNorm2d(channels), nn.ReLU(),
+            nn.Conv2d(channels, channels, 3, stride, 1, bias=False), nn.BatchNorm2d(channels), nn.ReLU(),
+            nn.Conv2d(channels, 4 * channels, 1, bias=False), nn.BatchNorm2d(4 * channels))
+        same = inputs == 4 * channels and stride == 1
+        self.side = nn.Identity() if same else nn.Sequential(nn.Conv2d(inputs, 4 * channels, 1, stride, bias=False), nn.BatchNorm2d(4 * channels))
+
+    def forward(self, x):
+        return F.relu(self.body(x) + self.side(x))
+
+
+class ResNet50(*([torch.nn.Module] if torch else [])):
+    def __init__(self, classes=10):
+        super().__init__()
+        nn = torch.nn
+        layers, inputs = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)], 64
+        for channels, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+            for i in range(blocks):
+                layers.append(Bottleneck(inputs, channels, stride if i == 0 else 1))
+                inputs = 4 * channels
+        self.layers, self.fc = nn.Sequential(*layers), nn.Linear(inputs, classes)
+
+    def forward(self, image, label):
+        return F.cross_entropy(self.fc(self.layers(image).mean((2, 3))), label)
+
+
+MLP = (1024, 4096, 4096, 1024)
+
+
+class Layers(*([torch.nn.Module] if torch else [])):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(a, b, bias=False) for a, b in zip(MLP, MLP[1:]))
+
+    def forward(self, x, y):
+        for layer in self.layers[:-1]:
+            x = layer(x).relu()
+        return F.mse_loss(self.layers[-1](x), y)
+
+
+def trains(make, inputs, compiled=False, decay=0.0):
+    """Builds a step of PyTorch's with Momentum."""
+
+    def build():
+        model, data = make(), inputs()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, weight_decay=decay)
+        run = torch.compile(model) if compiled else model
+
+        def step():
+            optimizer.zero_grad()
+            run(*data).backward()
+            optimizer.step()
+
+        return step
+
+    return build
+
+
+def mlp_of_jax():
+    import jax.numpy as jnp
+    keys = jax.random.split(jax.random.PRNGKey(0), len(MLP) + 1)
+    weights = [0.02 * jax.random.normal(k, s) for k, s in zip(keys, zip(MLP, MLP[1:]))]
+    x, y = jax.random.normal(keys[-1], (64, MLP[0])), jax.random.normal(keys[-2], (64, MLP[-1]))
+
+    def loss(weights):
+        h = x
+        for w in weights[:-1]:
+            h = jax.nn.relu(h @ w)
+        return jnp.mean((h @ weights[-1] - y) ** 2)
+
+    @jax.jit
+    def update(weights, moments):
+        moments = [0.9 * m + g for m, g in zip(moments, jax.grad(loss)(weights))]
+        return [w - 0.001 * m for w, m in zip(weights, moments)], moments
+
+    state = [weights, [jnp.zeros_like(w) for w in weights]]
+
+    def step():
+        state[:] = update(*state)
+        jax.block_until_ready(state)
+
+    return step
+
+
+def networks():
+    def others(make, inputs, decay=0.0):
+        return {"PyTorch": trains(make, inputs, decay=decay), "PyTorch compiled": trains(make, inputs, True, decay)} if torch else {}
+
+    lines = [f"network mlp(%x: f32[64, {MLP[0]}], %label: f32[64, {MLP[-1]}]) {{"]
+    for i, (a, b) in enumerate(zip(MLP, MLP[1:])):
+        lines += [f"  param %w{i}: f32[{a}, {b}] = Normal(0.02)", f"  %h{i} = MatMul({f'%a{i - 1}' if i else '%x'}, %w{i})", f"  %a{i} = ReLU(%h{i})"]
+    lines += [f"  %loss = MSELoss(%h{len(MLP) - 2}, %label)", "  return loss: %loss", "}",
+              "dataset {source: Random(seed: 1), columns: {x: normal, label: normal}, steps: STEPS, same_batch: true}",
+              "train {optimizer: Momentum(learning_rate: 0.001, momentum: 0.9), minimize: loss, steps: STEPS}"]
+    lines.remove(f"  %a{len(MLP) - 2} = ReLU(%h{len(MLP) - 2})")
+    peers = others(Layers, lambda: (torch.randn(64, MLP[0]), torch.randn(64, MLP[-1])))
+    if jax:
+        peers["JAX"] = mlp_of_jax
+    yield "MLP " + "-".join(map(str, MLP)) + ", batch 64", "\n".join(lines) + "\n", peers
+    yield ("ResNet-50, batch 32, 32 px", ("resnet50", "size=32", "classes=10"),
+           others(ResNet50, lambda: (torch.randn(32, 3, 32, 32), torch.randint(0, 10, (32,))), 1e-4))
+    for layers in (12,):
+        ids = lambda: (torch.randint(0, 50257, (4, 256)), torch.randint(0, 50257, (4, 256)))
+        yield ("GPT-2 small, batch 4 x 256", ("gpt2", f"layers={layers}", "length=256", "batch=4", "wide=1"),
+               others(lambda layers=layers: GPT2(layers), ids))
+
+
+def compile_ours(folder, number, text, steps):
+    plan = os.path.join(folder, f"{number}.plan")
+    if isinstance(text, tuple):
+        source = [os.path.join(ROOT, "examples", text[0], "net.mir")] + [part for d in text[1:] for part in ("-D", d)]
+    else:
+        source = [os.path.join(folder, f"{number}.mir")]
+        with open(source[0], "w") as file:
+            file.write(text.replace("STEPS", str(steps)))
+    subprocess.run(["msc", "compile", *source, "--devices", "1", "-o", plan], check=True)
+    return plan
+
+
+def ours(plan, threads, steps):
+    report = plan + ".json"
+    subprocess.run(["msrun", plan, "--no-checkpoint", "--steps", str(steps), "--threads-per-rank", str(threads), "--report", report],
+                   check=True, capture_output=True)
+    with open(report) as file:
+        return statistics.median(step["ms"] for step in json.load(file)["steps"][2:])
+
+
+def theirs(step, steps):
+    times = []
+    for _ in range(steps):
+        begin = time.perf_counter()
+        step()
+        times.append(1000 * (time.perf_counter() - begin))
+    return statistics.median(times[2:])
+
+
+def compare(name, plan, builders, threads, options):
+    best, steps = {"ours": float("inf")}, {}
+    for peer, build in builders.items():
+        try:
+            steps[peer] = build()
+            steps[peer]()
+            best[peer] = float("inf")
+        except Exception as failure:  # a compiler that is not installed, for one
+            steps.pop(peer, None)
+            print(f"  {peer} skipped: {type(failure).__name__}: {str(failure).splitlines()[0][:80] if str(failure) else ''}")
+    for _ in range(options.rounds):
+        best["ours"] = min(best["ours"], ours(plan, threads, options.steps))
+        for peer, step in steps.items():
+            best[peer] = min(best[peer], theirs(step, options.steps))
+    rest = "".join(f"  {peer} {best[peer]:.2f} ms = {best[peer] / best['ours']:.2f} x" for peer in steps)
+    print(f"{name}: {threads} thread{'s' * (threads > 1)}, ours {best['ours']:.2f} ms{rest}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    # JAX takes as many threads as there are processors and says no other number, so it stands beside two threads only.
+    print("PyTorch", torch.__version__ if torch else "skipped: not installed", "| JAX", jax.__version__ if jax else "skipped: not installed")
+    cases = [(o.name, o.network(options.steps), {"PyTorch": o.eager} if torch else {}) for o in operators()]
+    cases += [adam() if torch else (*adam()[:2], {}), *networks()]
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (name, text, builders) in enumerate(cases):
+            if options.only not in name:
+                continue
+            plan = compile_ours(folder, number, text, options.steps)
+            for threads in map(int, options.threads.split(",")):
+                if torch:
+                    torch.set_num_threads(threads)
+                chosen = {peer: build for peer, build in builders.items() if peer != "JAX" or threads == os.cpu_count()}
+                compare(name, plan, chosen, threads, options)
+
+
+main()
