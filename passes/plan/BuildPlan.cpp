@@ -3,10 +3,12 @@
 #include "dialects/net/NetAttributes.h"
 #include "dialects/net/NetOps.h"
 #include "dialects/net/Recompute.h"
+#include "dialects/net/ops/communication/CommunicationOps.h"
 #include "dialects/net/ops/print/Print.h"
 #include "dialects/plan/PlanDialect.h"
 #include "passes/codegen/KernelLibrary.h"
 #include "passes/plan/ClusterFunction.h"
+#include "passes/plan/NarrowWindows.h"
 #include "passes/plan/Passes.h"
 #include "passes/plan/RegionReason.h"
 #include "runtime/plan/RankClasses.h"
@@ -262,6 +264,7 @@ private:
     case Unit::Kind::MatMul: return emitMatMul(unit);
     case Unit::Kind::Call: return emitCall(op);
     case Unit::Kind::Cluster: return emitCluster(unit);
+    case Unit::Kind::Windowed: return success();
     }
     return failure();
   }
@@ -336,7 +339,7 @@ private:
     for (const net::RegionTensor &tensor : exchange.tensors)
       tensors.add(memory[op->getOperand(tensor.operand)], memory[op->getResult(tensor.result)], numbersOf(tensor.ends.regions),
                   builder.getStringAttr(exchangeReason(op, forward, exchange, tensor)));
-    emitExchange(op, exchange, tensors, fillOf(op, llvm::is_contained(exchange.fills, true)));
+    emitExchange(op, exchange, tensors, fillOf(op, llvm::is_contained(exchange.fills, true)), op->getResult(0).getType());
   }
 
   /// Buffers of an exchange, with what is copied between them and why.
@@ -352,11 +355,12 @@ private:
     }
   };
 
-  void emitExchange(Operation *op, const net::RegionExchange &exchange, const ExchangeTensors &tensors, FloatAttr fill) {
+  /// `type` is of any tensor with the elements of all.
+  void emitExchange(Operation *op, const net::RegionExchange &exchange, const ExchangeTensors &tensors, FloatAttr fill, Type type) {
     Operation *forward = forwardOf(op);
     SmallVector<Attribute> operators(tensors.sources.size(), builder.getStringAttr(net::getUserName(forward ? forward : op)));
     SmallVector<int64_t> bytes;
-    size_t elementBytes = static_cast<size_t>(net::elementBytes(op->getResult(0).getType()));
+    auto elementBytes = static_cast<size_t>(net::elementBytes(type));
     for (const net::RegionTensor &tensor : exchange.tensors)
       bytes.push_back(tensor.received * static_cast<int64_t>(elementBytes));
     auto step = builder.create<plan_ir::CollectiveOp>(
@@ -377,23 +381,62 @@ private:
     std::vector<Sharding> shardings;
     for (Value operand : op->getOperands())
       shardings.push_back(dist::shardingOf(operand));
-    std::vector<net::HaloWindows> all = net::halosOf(op, shardings), missing;
+    std::vector<net::HaloWindows> all = net::halosOf(op, shardings);
+    std::map<unsigned, std::vector<net::HaloWindows>> missing; // by the width of what is stored: an exchange has one type
+    for (const net::HaloWindows &windows : all)
+      if (Value known = gatheredWindows(op, windows))
+        inputs[windows.operand] = known;
+      else
+        missing[storedElement(op, windows).getIntOrFloatBitWidth()].push_back(windows);
+    for (const auto &[width, windows] : missing)
+      gatherWindows(op, windows, inputs);
+    return haloAttribute(op, all);
+  }
+
+  /// Of an operand of which windows are gathered.
+  static Type storedElement(Operation *op, const net::HaloWindows &windows) {
+    Value operand = op->getOperand(windows.operand), narrow = storedNarrow(operand);
+    return cast<RankedTensorType>((narrow ? narrow : operand).getType()).getElementType();
+  }
+
+  /// One exchange of windows that are stored in one type; where kernels take another, they are cast behind it.
+  void gatherWindows(Operation *op, ArrayRef<net::HaloWindows> missing, MutableArrayRef<Value> inputs) {
     ExchangeTensors tensors;
-    for (const net::HaloWindows &windows : all) {
-      Value &input = inputs[windows.operand];
-      if (Value known = gatheredWindows(op, windows)) {
-        input = known;
-        continue;
-      }
-      Value target = declareWindows(op, windows);
-      tensors.add(input, target, numbersOf(windows.regions()), builder.getStringAttr(haloReason(op, forwardOf(op), windows)));
-      input = target;
-      missing.push_back(windows);
+    Type element = storedElement(op, missing.front());
+    for (const net::HaloWindows &windows : missing) {
+      Value narrow = storedNarrow(op->getOperand(windows.operand));
+      tensors.add(narrow ? memory[narrow] : inputs[windows.operand], declareWindows(op, windows, element), numbersOf(windows.regions()),
+                  builder.getStringAttr(haloReason(op, forwardOf(op), windows)));
     }
     net::RegionExchange exchange = net::haloExchange(missing);
-    if (!missing.empty())
-      emitExchange(op, exchange, tensors, llvm::is_contained(exchange.fills, true) ? builder.getF64FloatAttr(0) : FloatAttr());
-    return haloAttribute(op, all);
+    emitExchange(op, exchange, tensors, llvm::is_contained(exchange.fills, true) ? builder.getF64FloatAttr(0) : FloatAttr(),
+                 RankedTensorType::get({}, element));
+    for (auto [windows, gatheredNow] : llvm::zip(missing, tensors.targets)) {
+      Value operand = op->getOperand(windows.operand);
+      inputs[windows.operand] = storedNarrow(operand) ? castWindows(op, windows, gatheredNow) : gatheredNow;
+      gathered[contentOf(operand)].push_back({windows, inputs[windows.operand], op});
+    }
+  }
+
+  /// What a kernel takes of windows in a narrow type.
+  Value castWindows(Operation *op, const net::HaloWindows &windows, Value buffer) {
+    auto whole = op->getOperand(windows.operand).getDefiningOp<net::CastOp>();
+    auto typeOf = [&](Value like) -> Type {
+      Type element = cast<RankedTensorType>(like.getType()).getElementType();
+      return dist::withSharding(RankedTensorType::get(windows.windowShape, element), windows.sharding);
+    };
+    OpBuilder network(op); // operators that stand for the windows; the last one reads the cast, so that it has a result
+    Value stored = network.create<net::ReinterpretOp>(op->getLoc(), typeOf(whole->getOperand(0)), whole->getOperand(0));
+    auto wide = network.create<net::CastOp>(op->getLoc(), stored, whole.getDstType());
+    wide.getResult().setType(cast<RankedTensorType>(typeOf(whole.getResult())));
+    network.create<net::ReinterpretOp>(op->getLoc(), wide.getResult().getType(), wide.getResult());
+    net::setInstanceName(wide, net::getInstanceName(op));
+    net::setPhase(wide, net::getPhase(op));
+    net::setValueNames(wide, {nameOf(op->getOperand(windows.operand))});
+    memory[stored] = buffer;
+    Unit unit;
+    unit.ops = {wide};
+    return succeeded(emit(unit)) ? memory[wide.getResult()] : Value();
   }
 
   /// For every dimension of every operand its size where the kernel gets windows of it, else 0; null without any.
@@ -427,13 +470,10 @@ private:
     return {};
   }
 
-  Value declareWindows(Operation *op, const net::HaloWindows &windows) {
-    Value operand = op->getOperand(windows.operand);
-    Type element = cast<RankedTensorType>(operand.getType()).getElementType();
+  Value declareWindows(Operation *op, const net::HaloWindows &windows, Type element) {
+    Value operand = op->getOperand(windows.operand), narrow = storedNarrow(operand);
     Type type = dist::withSharding(RankedTensorType::get(windows.windowShape, element), windows.sharding);
-    Value buffer = declareBuffer(operand.getLoc(), type, (nameOf(operand) + ".windows").str(), plan_ir::BufferKind::activation);
-    gathered[contentOf(operand)].push_back({windows, buffer, op});
-    return buffer;
+    return declareBuffer(operand.getLoc(), type, (nameOf(narrow ? narrow : operand) + ".windows").str(), plan_ir::BufferKind::activation);
   }
 
   /// The forward operator whose gradient an operator belongs to, or null.

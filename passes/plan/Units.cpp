@@ -4,6 +4,7 @@
 #include "dialects/net/NetAttributes.h"
 #include "dialects/net/OperatorTime.h"
 #include "dialects/net/Recompute.h"
+#include "passes/plan/NarrowWindows.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/BitVector.h"
@@ -81,6 +82,8 @@ private:
       return start(Unit::Kind::Slice, op);
     if (isa<net::ConstantOp>(op))
       return start(Unit::Kind::Constant, op);
+    if (auto cast = dyn_cast<net::CastOp>(op); cast && isReadInWindows(cast))
+      return start(Unit::Kind::Windowed, op);
     auto lower = dyn_cast<net::Lower>(op);
     if (!lower)
       return; // parameters, scalars, updates and the terminator are no steps

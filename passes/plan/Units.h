@@ -19,7 +19,8 @@ namespace msc::passes {
 
 /// Operators that become one step of the plan.
 struct Unit {
-  enum class Kind { Cluster, MatMul, Call, View, Collective, Slice, Regions, Constant };
+  /// Windowed: a cast that is not made, see isReadInWindows.
+  enum class Kind { Cluster, MatMul, Call, View, Collective, Slice, Regions, Constant, Windowed };
   Kind kind = Kind::Cluster;
   /// In program order. MatMul: the product, then the epilogue (BiasAdd, activation).
   llvm::SmallVector<mlir::Operation *> ops;

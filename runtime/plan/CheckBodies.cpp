@@ -72,8 +72,9 @@ Status checkEnds(const PlanIndex &index, const plan::Program &program) {
   for (const plan::Output &output : program.outputs())
     if (output.name() == loss) {
       const plan::Buffer &buffer = index.buffer(output.buffer());
-      if (elementCount(index.shape(output.buffer())) != 1 || (buffer.dtype() != plan::F32 && buffer.dtype() != plan::F64))
-        return bad("the loss '{}' is no f32 or f64 scalar", loss);
+      bool isWhole = buffer.dtype() == plan::I32 || buffer.dtype() == plan::I64 || buffer.dtype() == plan::BOOL;
+      if (elementCount(index.shape(output.buffer())) != 1 || isWhole)
+        return bad("the loss '{}' is no scalar of floats", loss);
       if (!index.sharding(output.buffer()).isReplicated())
         return bad("the loss '{}' is not known to every rank", loss);
       return {};

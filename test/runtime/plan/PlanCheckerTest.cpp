@@ -72,7 +72,7 @@ const Fault programFaults[] = {
     {"RankMissing", [](auto &b) { b.program->mutable_ranges(0)->set_last(2); }, "the ranks of a program end at 2, expected 3"},
     {"VariantIndex", [](auto &b) { b.program->mutable_ranges(0)->set_variant(1); }, "run variant 1 of 1"},
     {"LossMissing", [](auto &b) { b.plan.mutable_training()->set_loss("gain"); }, "the loss 'gain' is no output"},
-    {"LossIsATensor", [](auto &b) { b.plan.mutable_training()->set_loss("predicted"); }, "the loss 'predicted' is no f32 or f64 scalar"},
+    {"LossIsATensor", [](auto &b) { b.plan.mutable_training()->set_loss("predicted"); }, "the loss 'predicted' is no scalar of floats"},
     {"GroupMatrix", [](auto &b) { b.variant->mutable_groups(0)->set_matrix(0, 3); }, "the device matrix of group 0 does not cover 4 devices"},
     {"GroupAxis", [](auto &b) { b.variant->mutable_groups(0)->set_axes(0, 1); }, "group 0 names axis 1"},
     {"StepWithoutBody", [](auto &b) { stepOf(b, 2)->clear_body(); }, "step 'matmul' (net.mir:4) has nothing to do"},

@@ -1,0 +1,14 @@
+// Windows of narrow tensors. Kernels that gather windows compute in f32, but ranks exchange what is stored, and cast what they got.
+#pragma once
+
+#include "dialects/net/NetOps.h"
+
+namespace msc::passes {
+
+/// A cast of a narrow tensor to f32 of which nobody reads more than windows: the whole of it need not be made.
+bool isReadInWindows(net::CastOp cast);
+
+/// What such a cast reads, if it makes `operand`; else null.
+mlir::Value storedNarrow(mlir::Value operand);
+
+} // namespace msc::passes
