@@ -215,7 +215,8 @@ private:
       x = positive(x);
     if (op == "Exp" && magnitude(x) > 2)
       x = node("Tanh", use(x), shape(x), -1, 1);
-    if (op == "Neg" && x % 2 == 0)
+    bool changesNothing = (op == "ReLU" || op == "Abs") && values[x].low >= 0;
+    if (op == "Neg" || changesNothing) // no draw of its own: the networks of all seeds stay what they were
       return node("Print", use(x) + ", \"seen:\"", shape(x), values[x].low, values[x].high);
     double low = values[x].low, high = values[x].high, most = magnitude(x);
     std::string arguments = use(x);
