@@ -3,6 +3,8 @@
 
 #include "runtime/plan/CopyRegion.h"
 
+#include <algorithm>
+
 namespace msc {
 
 /// True if every rank holds all that it needs. False, too, where there are more regions on ranks than can be tried.
