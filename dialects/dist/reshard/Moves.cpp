@@ -27,6 +27,15 @@ void Moves::towardsEnd(const Here &here) const {
     allReduce(here, open, kind);
 }
 
+static bool hasEqualAxes(const AxisList &a, const AxisList &b) {
+  if (a.length != b.length)
+    return false;
+  for (size_t i = 0; i < a.length; ++i)
+    if (a[i] != b[i])
+      return false;
+  return true;
+}
+
 /// Straight to the goal; a CollectivePermute where every rank wants what one other rank holds.
 void Moves::exchange(const Here &here) const {
   if (!frame.goal() || frame.partialAxes(here.state) != frame.partialAxes(*frame.goal()) || frame.isGoal(here.state))
@@ -37,10 +46,48 @@ void Moves::exchange(const Here &here) const {
   bool permutes = true;
   for (size_t dim = 0; dim < shape.size(); ++dim)
     permutes &= here.lists[dim].pieces == goal[dim].pieces;
-  if (AxisSet group = frame.movedAxes(here.lists))
-    sink.offer(
-        here,
-        {.kind = permutes ? MoveKind::CollectivePermute : MoveKind::Exchange, .after = *frame.goal(), .group = group});
+  if (AxisSet group = frame.movedAxes(here.lists)) {
+    offerNamed(here); // first: of equal price it stays
+    sink.offer(here, {.kind = permutes ? MoveKind::CollectivePermute : MoveKind::Exchange, .after = *frame.goal(), .group = group});
+  }
+}
+
+/// The AllGather or the AlltoAll that leads straight to the goal, if there is one.
+void Moves::offerNamed(const Here &here) const {
+  const AxisLists &goal = frame.goalLists();
+  auto startsWith = [](const AxisList &list, const AxisList &start) {
+    if (list.length <= start.length)
+      return false;
+    for (size_t i = 0; i < start.length; ++i)
+      if (list[i] != start[i])
+        return false;
+    return true;
+  };
+  Move move{.kind = MoveKind::AllGather, .after = *frame.goal()};
+  for (size_t dim = 0; dim < shape.size(); ++dim)
+    if (startsWith(here.lists[dim], goal[dim]) && move.dimension < 0)
+      move.dimension = static_cast<int32_t>(dim);
+    else if (startsWith(goal[dim], here.lists[dim]) && move.splitDimension < 0)
+      move.splitDimension = static_cast<int32_t>(dim);
+    else if (startsWith(here.lists[dim], goal[dim]) || startsWith(goal[dim], here.lists[dim]) || !hasEqualAxes(here.lists[dim], goal[dim]))
+      return;
+  if (move.dimension < 0)
+    return;
+  const AxisList &from = here.lists[move.dimension];
+  const size_t kept = goal[move.dimension].length, run = from.length - kept;
+  for (size_t i = kept; i < from.length; ++i)
+    move.group |= AxisSet(1) << from[i];
+  if (move.splitDimension >= 0) {
+    move.kind = MoveKind::AlltoAll;
+    const AxisList &to = goal[move.splitDimension];
+    const size_t before = here.lists[move.splitDimension].length;
+    if (to.length - before != run)
+      return;
+    for (size_t i = 0; i < run; ++i)
+      if (to[before + i] != from[kept + i])
+        return;
+  }
+  sink.offer(here, move);
 }
 
 void Moves::gather(const Here &here) const {

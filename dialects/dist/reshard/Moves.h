@@ -48,6 +48,7 @@ private:
   using DimSet = uint32_t; ///< one bit per dimension
 
   void exchange(const Here &here) const;
+  void offerNamed(const Here &here) const;
   void reduce(const Here &here) const;
   std::pair<AxisSet, ReduceKind> reducible(const State &state) const;
   void allReduce(const Here &here, AxisSet set, ReduceKind kind) const;
