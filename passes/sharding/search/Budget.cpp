@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace msc::search {
 
@@ -57,8 +58,8 @@ public:
   using Assignment = typename Problem::Assignment;
   MultiplierSearch(Problem &problem, const BudgetLimits &limits) : problem(problem), limits(limits) {}
 
-  /// True: it is worth looking closer at `small` and `large`, which tie at `multiplier`.
-  bool run() {
+  /// Looks at the cheapest assignment and at the one that takes least. False: one of these is the answer.
+  bool start() {
     Priced<Assignment> free = problem.solve(0);
     bound = free.bound;
     large = free.point;
@@ -72,6 +73,13 @@ public:
     if (!isWithin(least, problem.limit()))
       return false;
     best = small;
+    return true;
+  }
+
+  /// True: it is worth looking closer at `small` and `large`, which tie at `multiplier`.
+  bool run() {
+    if (!start())
+      return false;
     for (int step = 0; step < limits.steps && gap() > limits.gap; ++step) {
       multiplier = (small.cost - large.cost) / (large.amount - small.amount);
       if (!(multiplier > 0) || !(multiplier < infinity))
@@ -132,6 +140,7 @@ public:
   Priced<Choice> solve(double multiplier) {
     price(priced, multiplier);
     Solution solution = solveExactly(workspace, priced, limits);
+    operations += solution.operations;
     return {point(solution.choice), solution.bound};
   }
 
@@ -139,8 +148,9 @@ public:
     Terms allowed = onlyAllowed({network.tables, network.shared});
     CostNetwork amounts{network.options, std::move(allowed.tables), std::move(allowed.shared), 0};
     price(amounts, 1);
-    Point<Choice> least = point(solveExactly(amounts, limits).choice);
-    return least;
+    Solution solution = solveExactly(amounts, limits);
+    operations += solution.operations;
+    return point(solution.choice);
   }
   double leastAmount() { return leastPoint().amount; }
 
@@ -151,6 +161,8 @@ public:
 
   /// After solve(): the best under the last multiplier.
   std::vector<Solution> best(size_t k) const { return bestAssignments(priced, k, limits); }
+
+  int64_t operations = 0; ///< spent so far
 
 private:
   void price(CostNetwork &to, double multiplier) const {
@@ -349,6 +361,118 @@ private:
   double amount = 0;
 };
 
+/// Halves what a variable may take, by what that takes of the budget, where the assignments on both sides of the best multiplier differ;
+/// every part has a better multiplier of its own. The part with the least bound first.
+class Branching {
+public:
+  Branching(const CostNetwork &network, const Budget &budget, const BudgetLimits &limits) : network(network), budget(budget), limits(limits) {}
+
+  void run(MultiplierSearch<FlatProblem> &root) {
+    best = root.best;
+    add(root.bound, partOf(root, {}));
+    while (!parts.empty() && operations < limits.branchOperations && !isGood(parts.begin()->first)) {
+      auto node = parts.extract(parts.begin());
+      for (bool isLarge : {false, true})
+        look(node.mapped(), isLarge, node.key());
+    }
+    root.best = best;
+    root.bound = std::max(root.bound, std::min({parts.empty() ? infinity : parts.begin()->first, left, best.cost}));
+  }
+
+private:
+  /// What variables may not take, and the variable to be halved next.
+  struct Part {
+    std::vector<std::pair<int32_t, double>> atMost, above; ///< variable, amount
+    int32_t variable = -1;
+    double amount = 0;
+    double multiplier = 0;
+  };
+
+  bool isGood(double bound) const { return best.cost <= bound * (1 + limits.gap) || bound >= best.cost; }
+
+  Part partOf(const MultiplierSearch<FlatProblem> &search, Part part) const {
+    double most = 0;
+    part.variable = -1;
+    part.multiplier = search.multiplier;
+    const Choice &small = search.small.choice, &large = search.large.choice;
+    for (size_t v = 0; v < budget.amounts.size() && !small.empty() && !large.empty(); ++v)
+      if (const std::vector<double> &amounts = budget.amounts[v]; !amounts.empty())
+        if (const double saved = std::abs(amounts[large[v]] - amounts[small[v]]); saved > most) {
+          most = saved;
+          part.variable = static_cast<int32_t>(v);
+          part.amount = std::min(amounts[large[v]], amounts[small[v]]) + saved / 2;
+        }
+    return part;
+  }
+
+  CostNetwork restricted(const Part &part) const {
+    CostNetwork result = network;
+    auto forbid = [&](int32_t variable, auto &&isForbidden) {
+      Table table{{variable}, std::vector<double>(budget.amounts[variable].size())};
+      for (size_t option = 0; option < table.costs.size(); ++option)
+        if (isForbidden(budget.amounts[variable][option]))
+          table.costs[option] = infinity;
+      result.tables.push_back(std::move(table));
+    };
+    for (auto [variable, amount] : part.atMost)
+      forbid(variable, [&](double taken) { return taken > amount; });
+    for (auto [variable, amount] : part.above)
+      forbid(variable, [&](double taken) { return taken <= amount; });
+    return result;
+  }
+
+  void look(Part part, bool isLarge, double bound) {
+    (isLarge ? part.above : part.atMost).emplace_back(part.variable, part.amount);
+    const CostNetwork inPart = restricted(part);
+    FlatProblem problem(inPart, budget, limits.solve);
+    Priced<Choice> first = problem.solve(part.multiplier);
+    if (first.point.cost < infinity) {
+      bound = std::max(bound, first.bound - part.multiplier * budget.limit);
+      offer(first.point);
+      if (isGood(bound))
+        add(bound, {});
+      else
+        lookCloser(problem, std::move(part), bound);
+    }
+    operations += problem.operations;
+  }
+
+  void lookCloser(FlatProblem &problem, Part part, double bound) {
+    BudgetLimits few = limits;
+    few.steps = 8;
+    MultiplierSearch search(problem, few);
+    search.best.cost = infinity;
+    search.run();
+    if (!(search.small.cost < infinity) || !isWithin(search.small.amount, budget.limit))
+      return; // nothing fits
+    offer(search.small);
+    offer(search.best);
+    if (!isWithin(search.large.amount, budget.limit)) // else the cheapest of all fits
+      add(std::max(bound, search.bound), partOf(search, std::move(part)));
+  }
+
+  void offer(const Point<Choice> &point) {
+    if (isWithin(point.amount, budget.limit) && point.cost < best.cost)
+      best = point;
+  }
+
+  /// Where there is nothing to halve, the bound is what is known.
+  void add(double bound, Part part) {
+    if (part.variable < 0)
+      left = std::min(left, bound);
+    else
+      parts.emplace(bound, std::move(part));
+  }
+
+  const CostNetwork &network;
+  const Budget &budget;
+  const BudgetLimits &limits;
+  std::multimap<double, Part> parts; ///< by their bounds
+  double left = infinity;            ///< the least bound of parts that are not looked at any more
+  Point<Choice> best;
+  int64_t operations = 0;
+};
+
 template <typename Search> BudgetSolution summaryOf(const Search &search) {
   BudgetSolution summary;
   summary.least = search.least;
@@ -393,9 +517,25 @@ BudgetSolution solveWithin(const CostNetwork &network, const Budget &budget, con
     else if (!list.empty() && list.size() > 1)
       search.bound = std::max(search.bound, search.best.cost);
   }
+  if (hasGap && search.gap() > limits.gap)
+    Branching(network, budget, limits).run(search);
   BudgetSolution solution = summaryOf(search);
   solution.solution.choice = search.best.choice;
   return solution;
+}
+
+/// Every round on its own.
+static RepeatedBudgetSolution solveUnrolled(const RepeatedNetwork &network, const Budget &budget, const BudgetLimits &limits) {
+  Unrolled unrolled = unroll(network);
+  Budget unrolledBudget = budget;
+  for (const Section &section : network.sections)
+    for (int64_t round = 1; round < section.rounds; ++round)
+      for (int32_t variable : section.variables)
+        unrolledBudget.amounts.push_back(budget.amounts[variable]);
+  RepeatedBudgetSolution result{solveWithin(unrolled.network, unrolledBudget, limits), {}};
+  result.choice = rolled(network, unrolled, result.summary.solution.choice);
+  result.summary.solution.choice = result.choice.choice;
+  return result;
 }
 
 RepeatedBudgetSolution solveWithin(const RepeatedNetwork &network, const Budget &budget, const BudgetLimits &limits) {
@@ -405,22 +545,12 @@ RepeatedBudgetSolution solveWithin(const RepeatedNetwork &network, const Budget 
     rounds = std::max(rounds, section.rounds);
   }
   constexpr int64_t unrollable = 5000;
-  if (variables <= unrollable) {
-    Unrolled unrolled = unroll(network);
-    Budget unrolledBudget = budget;
-    for (const Section &section : network.sections)
-      for (int64_t round = 1; round < section.rounds; ++round)
-        for (int32_t variable : section.variables)
-          unrolledBudget.amounts.push_back(budget.amounts[variable]);
-    RepeatedBudgetSolution result{solveWithin(unrolled.network, unrolledBudget, limits), {}};
-    result.choice = rolled(network, unrolled, result.summary.solution.choice);
-    result.summary.solution.choice = result.choice.choice;
-    return result;
-  }
   RepeatedProblem problem(network, budget, limits.solve);
   MultiplierSearch search(problem, limits);
   search.best.cost = infinity;
-  const bool hasGap = search.run();
+  if (variables <= unrollable && search.start())
+    return solveUnrolled(network, budget, limits);
+  const bool hasGap = variables > unrollable && search.run();
   if (!(search.best.cost < infinity))
     search.best = search.small;
   if (hasGap)

@@ -16,6 +16,7 @@ struct BudgetLimits {
   int steps = 60;    ///< multipliers tried
   size_t best = 200; ///< assignments looked at around the last multiplier, to close the gap
   double gap = 1e-3; ///< relative; a smaller one ends the search
+  int64_t branchOperations = int64_t(1) << 31; ///< spent on closing it by branching, in all
 };
 
 struct BudgetSolution {
@@ -32,7 +33,8 @@ struct BudgetSolution {
 double amountOf(const Budget &budget, const Choice &choice);
 
 /// Lagrange multipliers: cost + multiplier * amount is minimised exactly; its value gives the bound, assignments on the
-/// way that fit give the answer, exchanges of single options and the k best around the last multiplier improve it.
+/// way that fit give the answer, exchanges of single options and the k best around the last multiplier improve it; what gap is left is closed by
+/// branching over what variables may take.
 BudgetSolution solveWithin(const CostNetwork &network, const Budget &budget, const BudgetLimits &limits = {});
 
 struct RepeatedBudgetSolution {

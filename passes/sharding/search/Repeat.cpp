@@ -36,13 +36,23 @@ public:
     });
   }
 
-  bool solve(const SolveLimits &limits, RepeatedSolution &solution) {
-    Solution &summary = solution.summary;
+  /// Makes the flat network. False: limits ran out.
+  bool fold(const SolveLimits &limits, Solution &summary) {
     unrolled = unroll(shortened);
     states.resize(middles.size());
     for (size_t s = 0; s < middles.size(); ++s)
       if (middles[s] && !(middles[s]->solve(limits, summary) && (addMiddle(s), true)))
         return false;
+    return true;
+  }
+
+  /// After fold(): the network in which variables outside of sections have the numbers that they have.
+  const CostNetwork &flat() const { return unrolled.network; }
+
+  bool solve(const SolveLimits &limits, RepeatedSolution &solution) {
+    Solution &summary = solution.summary;
+    if (!fold(limits, summary))
+      return false;
     Solution flat =
         solveExactly(workspace, unrolled.network, {limits.tableEntries, limits.operations - summary.operations});
     flat.operations += summary.operations;
@@ -191,6 +201,40 @@ RepeatedNetwork withOwnParameters(const RepeatedNetwork &network) {
 }
 
 } // namespace
+
+/// A variable outside of sections, which a section's variable equals in all rounds.
+static int32_t standFor(RepeatedNetwork &network, int32_t variable) {
+  for (Section &section : network.sections) {
+    if (std::find(section.variables.begin(), section.variables.end(), variable) == section.variables.end())
+      continue;
+    const int32_t count = network.network.options[variable], all = static_cast<int32_t>(network.network.options.size());
+    network.network.options.push_back(count);
+    Table same{{variable, all}, std::vector<double>(static_cast<size_t>(count) * count, infinity)};
+    for (int32_t option = 0; option < count; ++option)
+      same.costs[option * count + option] = 0;
+    section.within.tables.push_back(std::move(same));
+    return all;
+  }
+  return variable;
+}
+
+std::vector<double> costsOfOptions(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits) {
+  RepeatedNetwork asked = network;
+  const int32_t outside = standFor(asked, variable);
+  Folded folded(asked);
+  Solution summary;
+  if (folded.fits(limits) && folded.fold(limits, summary))
+    return costsOfOptions(folded.flat(), outside, limits);
+  std::vector<double> costs;
+  for (int32_t option = 0; option < network.network.options[variable]; ++option) {
+    RepeatedNetwork tied = asked;
+    Table only{{outside}, std::vector<double>(network.network.options[variable], infinity)};
+    only.costs[option] = 0;
+    tied.network.tables.push_back(std::move(only));
+    costs.push_back(solveExactly(tied, limits).summary.cost);
+  }
+  return costs;
+}
 
 RepeatedSolution solveExactly(const RepeatedNetwork &network, const SolveLimits &limits) {
   RepeatedSolution solution;

@@ -60,6 +60,25 @@ struct Unrolled {
 Unrolled unroll(const RepeatedNetwork &network);
 RepeatedChoice rolled(const RepeatedNetwork &network, const Unrolled &unrolled, const Choice &choice);
 
+/// The first and the last round of every section on their own, and those between them alike: a network that is small, and
+/// knows what is different at the ends.
+class EndsApart {
+public:
+  explicit EndsApart(const RepeatedNetwork &network);
+  const CostNetwork &network() const { return costs; }
+  /// What an assignment of network() means.
+  RepeatedChoice rolled(const Choice &choice) const;
+
+private:
+  struct Part {
+    int64_t rounds = 0;
+    std::vector<int32_t> variables; ///< in the order of Section::variables
+  };
+  CostNetwork costs;
+  size_t count = 0;                     ///< variables of the repeated network
+  std::vector<std::vector<Part>> parts; ///< of each section
+};
+
 /// Every section takes the same options in all its rounds: a network over the same variables.
 CostNetwork tied(const RepeatedNetwork &network);
 RepeatedSolution solveTied(const RepeatedNetwork &network, const SolveLimits &limits = {});
@@ -69,5 +88,9 @@ RepeatedSolution solveTied(const RepeatedNetwork &network, const SolveLimits &li
 /// parameters that rounds share. Where those do not fit into the limits and the network is too long to be unrolled:
 /// the tied solution, and the bound of every round having its own parameters.
 RepeatedSolution solveExactly(const RepeatedNetwork &network, const SolveLimits &limits = {});
+
+/// The cheapest cost for every option of one variable, as exact as that; of a section's variable: in all its rounds. Infinity: not
+/// possible.
+std::vector<double> costsOfOptions(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits = {});
 
 } // namespace msc::search

@@ -104,6 +104,61 @@ CostNetwork tied(const RepeatedNetwork &network) {
   return result;
 }
 
+EndsApart::EndsApart(const RepeatedNetwork &network) : costs(network.network), count(network.network.options.size()) {
+  Membership member(network);
+  for (const Section &section : network.sections) {
+    std::vector<Part> &list = parts.emplace_back();
+    list.push_back({1, section.variables});
+    for (int64_t rounds : {section.rounds - 2, int64_t(1)}) {
+      if (section.rounds == 1 || rounds == 0)
+        continue;
+      Part &part = list.emplace_back(Part{rounds, {}});
+      for (int32_t variable : section.variables) {
+        part.variables.push_back(static_cast<int32_t>(costs.options.size()));
+        costs.options.push_back(network.network.options[variable]);
+      }
+    }
+  }
+  for (int32_t s = 0; s < static_cast<int32_t>(parts.size()); ++s) {
+    const Section &section = network.sections[s];
+    auto add = [&](const Terms &terms, const Part &here, const Part &next, int64_t times) {
+      append(costs, terms, [&](int32_t reference) {
+        const int32_t variable = variableOf(reference), other = member.section[variable], position = member.position[variable];
+        if (other < 0)
+          return variable;
+        return (other != s ? (other < s ? parts[other].back() : parts[other].front()) : reference < 0 ? next : here).variables[position];
+      }, static_cast<double>(times));
+    };
+    for (size_t p = 0; p < parts[s].size(); ++p) {
+      const Part &part = parts[s][p];
+      add(section.within, part, part, part.rounds);
+      if (part.rounds > 1)
+        add(section.carried, part, part, part.rounds - 1);
+      if (p + 1 < parts[s].size())
+        add(section.carried, part, parts[s][p + 1], 1);
+    }
+    add(section.entry, parts[s].front(), parts[s].front(), 1);
+    add(section.exit, parts[s].back(), parts[s].back(), 1);
+  }
+}
+
+RepeatedChoice EndsApart::rolled(const Choice &choice) const {
+  RepeatedChoice result{Choice(choice.begin(), choice.begin() + static_cast<ptrdiff_t>(count)), {}};
+  for (const std::vector<Part> &list : parts) {
+    std::vector<Run> &runs = result.runs.emplace_back();
+    for (const Part &part : list) {
+      Run run{part.rounds, {}};
+      for (int32_t variable : part.variables)
+        run.options.push_back(choice[variable]);
+      if (!runs.empty() && runs.back().options == run.options)
+        runs.back().rounds += run.rounds;
+      else
+        runs.push_back(std::move(run));
+    }
+  }
+  return result;
+}
+
 static RepeatedChoice untied(const RepeatedNetwork &network, Choice choice) {
   RepeatedChoice result{std::move(choice), {}};
   for (const Section &section : network.sections) {

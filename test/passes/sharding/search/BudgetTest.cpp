@@ -63,6 +63,7 @@ TEST(BudgetTest, IsKeptAndTheGapHolds) {
     ASSERT_EQ(solution.solution.cost, costOf(network, solution.solution.choice)) << "seed " << seed;
     ASSERT_LE(solution.solution.bound, forced.cost + 1e-9) << "seed " << seed;
     ASSERT_GE(solution.solution.cost, forced.cost - 1e-9) << "seed " << seed;
+    ASSERT_LE(solution.gap(), 1.001e-3) << "seed " << seed;
     ++fitting;
     optimal += isNear(solution.solution.cost, forced.cost);
     gaps += solution.gap();

@@ -156,6 +156,50 @@ TEST(RepeatTest, EqualRoundsAreTheCheapestOnesByForce) {
   }
 }
 
+TEST(RepeatTest, OptionsCostWhatForcingThemCosts) {
+  for (int seed = 0; seed < rounds(200, 2000); ++seed) {
+    RepeatedNetwork network = randomRepeated(seed, 6, 20000);
+    Random random(seed);
+    const int32_t variable = random.below(static_cast<int32_t>(network.network.options.size()));
+    std::vector<double> costs = costsOfOptions(network, variable), limited = costsOfOptions(network, variable, {.tableEntries = 2});
+    for (int32_t option = 0; option < network.network.options[variable]; ++option) {
+      RepeatedNetwork forced = network;
+      Table only{{variable}, std::vector<double>(network.network.options[variable], infinity)};
+      only.costs[option] = 0;
+      std::vector<Table> *place = &forced.network.tables;
+      for (Section &section : forced.sections)
+        if (std::find(section.variables.begin(), section.variables.end(), variable) != section.variables.end())
+          place = &section.within.tables;
+      place->push_back(std::move(only));
+      const double least = leastByForce(unroll(forced).network);
+      ASSERT_PRED2(isNear, costs[option], least) << "seed " << seed;
+      ASSERT_PRED2(isNear, limited[option], least) << "seed " << seed;
+    }
+  }
+}
+
+/// Ends apart cost what the same rounds cost, and the cheapest of them nothing less than all rounds by themselves.
+TEST(RepeatTest, EndsApartAreRounds) {
+  for (int seed = 0; seed < rounds(300, 3000); ++seed) {
+    RepeatedNetwork network = randomRepeated(seed, 6, 20000);
+    EndsApart apart(network);
+    Solution solution = solveExactly(apart.network());
+    ASSERT_GE(solution.cost, solveExactly(network).summary.cost - 1e-9) << "seed " << seed;
+    ASSERT_LE(solution.cost, solveTied(network).summary.cost + 1e-9) << "seed " << seed;
+    RepeatedChoice choice = apart.rolled(solution.choice);
+    for (size_t s = 0; s < network.sections.size(); ++s)
+      ASSERT_EQ(roundsOf(choice.runs[s]), network.sections[s].rounds) << "seed " << seed;
+    if (solution.cost < infinity)
+      ASSERT_PRED2(isNear, costOf(network, choice), solution.cost) << "seed " << seed;
+    Random random(seed);
+    Choice any;
+    for (int32_t options : apart.network().options)
+      any.push_back(random.below(options));
+    if (double cost = costOf(apart.network(), any); cost < infinity)
+      ASSERT_PRED2(isNear, costOf(network, apart.rolled(any)), cost) << "seed " << seed;
+  }
+}
+
 TEST(RepeatTest, ParametersBeyondTheLimitsAreUnrolledOrBounded) {
   for (int seed = 0; seed < rounds(200, 1000); ++seed) {
     RepeatedNetwork network = randomRepeated(seed, 6, 20000);
