@@ -5,11 +5,51 @@
 #include "runtime/Nearest.h"
 
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
 namespace msc::compiler {
+
+static bool isNested(net::RepeatOp repeat) {
+  return repeat->getParentOfType<net::RepeatOp>() || repeat.getBody().walk([](net::RepeatOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+static bool isEqual(const KeptStrategy &a, const KeptStrategy &b) { return a.in == b.in && a.out == b.out; }
+
+static void split(net::RepeatOp repeat, const KeptStrategies &kept) {
+  SmallVector<std::vector<std::string>> names; // of each operator in each round
+  repeat.getBody().walk([&](net::Operator op) { names.push_back(net::namesInRounds(op, net::getInstanceName(op))); });
+  const int64_t start = repeat.firstRound();
+  SmallVector<int64_t> borders;
+  SmallVector<const KeptStrategy *> now(names.size());
+  for (int64_t round = 0; round < repeat.rounds(); ++round) {
+    SmallVector<const KeptStrategy *> here(names.size());
+    bool differs = false;
+    for (auto [list, strategy, before] : llvm::zip(names, here, now)) {
+      auto found = kept.find(list[round]);
+      strategy = found == kept.end() ? nullptr : &found->second;
+      differs |= strategy && before && !isEqual(*strategy, *before);
+    }
+    if (differs)
+      borders.push_back(start + round);
+    for (auto [strategy, current] : llvm::zip(here, now))
+      if (differs || strategy)
+        current = strategy;
+  }
+  for (int64_t border : llvm::reverse(borders)) {
+    IRMapping mapping;
+    net::splitBefore(repeat, border, mapping);
+  }
+}
+
+void splitRounds(ModuleOp module, const KeptStrategies &kept) {
+  module.walk([&](net::RepeatOp repeat) {
+    if (!isNested(repeat))
+      split(repeat, kept);
+  });
+}
 
 namespace {
 
@@ -18,6 +58,7 @@ public:
   Applying(const KeptStrategies &kept, const std::string &path) : kept(kept), path(path) {}
 
   Status run(ModuleOp module) {
+    splitRounds(module, kept);
     Status status = Status::ok();
     module.walk([&](net::Operator op) {
       if (status && passes::hasRule(op))
@@ -49,9 +90,9 @@ private:
       auto found = kept.find(name);
       if (found == kept.end())
         continue;
-      if (strategy && (strategy->in != found->second.in || strategy->out != found->second.out))
+      if (strategy && !isEqual(*strategy, found->second))
         return Error{ExitCode::Failed,
-                     "'" + from + "' and '" + name + "' have different strategies in '" + path + "', but all rounds of a repeat take one",
+                     "'" + from + "' and '" + name + "' have different strategies in '" + path + "', but all rounds of repeats within repeats take one",
                      "give both the same, or write the rounds one after the other"};
       strategy = &found->second;
       from = std::move(name);

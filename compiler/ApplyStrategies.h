@@ -7,8 +7,11 @@
 
 namespace msc::compiler {
 
+/// Rounds of a repeat to which `kept` gives different strategies get repeats of their own; not those of repeats within repeats.
+void splitRounds(mlir::ModuleOp module, const KeptStrategies &kept);
+
 /// Operators without a strategy take that of the file; those that have one keep it, and a remark says how many differ. An operator in
-/// a repeat takes what the file says of its rounds, which has to be the same. A name that no operator has is an error. Whether
+/// a repeat takes what the file says of its rounds, by splitRounds. A name that no operator has is an error. Whether
 /// strategies are legal is seen when they are read.
 Status applyStrategies(mlir::ModuleOp module, const KeptStrategies &kept, const std::string &path);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/Report.h"
+#include "compiler/StrategyFile.h"
 #include "dialects/net/ShardingRule.h"
 #include "runtime/Status.h"
 #include "runtime/plan/plan.pb.h"
@@ -37,6 +38,7 @@ struct CompileOptions {
   bool explains = false;          ///< surprises and what other strategies would cost are wanted
   std::string op;                 ///< the operator whose alternatives are wanted, by its instance name; empty: none
   net::Strategy forcedStrategy;   ///< that this operator takes whatever the network says; empty: none
+  KeptStrategies roundsLike;      ///< with that: rounds that differ here are searched apart
   bool strict = false;            ///< surprises become errors: passes/sharding/Surprises.h, and a parameter used under two strategies
 };
 

@@ -70,11 +70,14 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
     return "";
   auto chosen = std::find_if(alternatives.begin(), alternatives.end(), [](const auto &a) { return a.isChosen; });
   std::vector<std::vector<std::string>> rows = {{"IN_STRATEGY", "STEP_US", "MORE"}};
-  for (const passes::Alternative &alternative : alternatives)
-    rows.push_back({alternative.inStrategy, llvm::formatv("{0:F1}", alternative.us),
-                    alternative.isChosen            ? "chosen"
-                    : chosen == alternatives.end() ? ""
-                                                    : llvm::formatv("{0}{1:F1}", alternative.us < chosen->us ? "" : "+", alternative.us - chosen->us).str()});
+  for (const passes::Alternative &alternative : alternatives) {
+    bool isLess = chosen != alternatives.end() && alternative.us < chosen->us;
+    bool isKnown = chosen != alternatives.end() && (alternative.isExact || !isLess);
+    std::string more = alternative.isChosen ? "chosen"
+                       : !isKnown           ? ""
+                                            : llvm::formatv("{0}{1:F1}", isLess ? "" : "+", alternative.us - chosen->us).str();
+    rows.push_back({alternative.inStrategy, llvm::formatv("{0}{1:F1}", alternative.isExact ? "" : "at least ", alternative.us), more});
+  }
   return "\nits strategies (predicted microseconds of a step in which all that nobody configured choose anew)\n" + table(rows);
 }
 

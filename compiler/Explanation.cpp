@@ -10,6 +10,10 @@ using namespace mlir;
 
 namespace msc::compiler {
 
+/// Of the strategies of the operator that is asked about so many are exact, if so many rounds are enough: an explanation is not what
+/// anybody wants to wait for. Of the others it is said what they cost at least.
+static constexpr size_t pricedExactly = 8, roundsOfPricing = 24;
+
 /// An explanation is not what anybody wants to wait for.
 passes::Freedom Explanation::freedom(const net::Config &config) const {
   constexpr int64_t fewDevices = 128, manyDevices = 256;
@@ -29,7 +33,7 @@ void Explanation::afterStrategies(net::NetworkOp network, const net::Config &con
   alternatives.emplace(network, trainingFactsOf(config, options), freedom(config), options.op);
   findings.rounds = alternatives->rounds();
   if (std::optional<size_t> op = alternatives->find(options.op); op && searches)
-    findings.alternatives = alternatives->of(*op);
+    findings.alternatives = alternatives->of(*op, pricedExactly, roundsOfPricing);
   if (mayReplicate)
     surprises = passes::replications(*alternatives);
   llvm::append_range(surprises, passes::imbalances(*alternatives, mayReplicate));
@@ -62,15 +66,15 @@ bool Explanation::report() {
 void Explanation::afterPlan(const plan::Plan &plan) {
   if (!alternatives || !searches)
     return;
-  for (const CollectiveFacts &facts : collectivesOf(plan)) {
+  for (const CollectiveFacts &facts : collectivesOf(plan, options.op)) {
     std::optional<size_t> op = alternatives->find(facts.cause);
     if (!op || findings.nextBest.count(facts.cause))
       continue;
-    const std::vector<passes::Alternative> &list = alternatives->of(*op);
-    auto other = llvm::find_if(list, [](const auto &alternative) { return !alternative.isChosen; });
-    auto chosen = llvm::find_if(list, [](const auto &alternative) { return alternative.isChosen; });
-    if (other != list.end() && chosen != list.end())
-      findings.nextBest[facts.cause] = {other->inStrategy, other->us, other->us - chosen->us};
+    std::optional<size_t> chosen = alternatives->chosenOption(*op);
+    auto other = alternatives->cheapest(*op, [&](const passes::OperatorOptions &, size_t option) { return option != chosen; });
+    auto now = alternatives->now(*op);
+    if (other && now)
+      findings.nextBest[facts.cause] = {other->inStrategy, other->us, other->us - now->us};
   }
 }
 

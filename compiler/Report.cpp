@@ -231,6 +231,7 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
   for (const passes::Alternative &alternative : findings.alternatives)
     report["alternatives"].push_back({{"in_strategy", strategyJson(alternative.inStrategy)},
                                       {"step_us", alternative.us},
+                                      {"exact", alternative.isExact},
                                       {"chosen", alternative.isChosen}});
   report["surprises"] = timing.empty() ? Json() : Json::array();
   for (const passes::Surprise &surprise : findings.surprises)

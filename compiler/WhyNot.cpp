@@ -1,5 +1,6 @@
 #include "compiler/WhyNot.h"
 
+#include "compiler/ApplyStrategies.h"
 #include "compiler/PlanDiff.h"
 #include "dialects/net/Network.h"
 #include "dialects/net/Repeat.h"
@@ -20,20 +21,26 @@ static bool isTuple(const Json &json) {
   return json.is_array() && std::ranges::all_of(json, [](const Json &number) { return number.is_number_integer(); });
 }
 
-Result<CompileOptions> forced(CompileOptions options, const std::string &strategy) {
+Result<CompileOptions> forced(CompileOptions options, const plan::Plan &now, const std::string &strategy) {
   Json json = strategyJson(strategy);
   if (!json.is_array() || json.empty() || !std::ranges::all_of(json, isTuple))
     return Error{ExitCode::Usage, "--why-not expects a strategy, found '" + strategy + "'",
                  "write pieces per dimension per operand, e.g. '((2, 4), (4, 1))'"};
   options.forcedStrategy = json.get<net::Strategy>();
+  for (const plan::OperatorNote &note : now.operators())
+    if (Json has = strategyJson(note.in_strategy()); has.is_array())
+      options.roundsLike[note.name()].in = has.get<net::Strategy>();
   std::erase_if(options.context, [](const auto &option) { return option.first == "search_mode"; });
   options.context.emplace_back("search_mode", "optimal");
   return options;
 }
 
 void applyForced(ModuleOp module, const CompileOptions &options) {
+  if (options.forcedStrategy.empty())
+    return;
+  splitRounds(module, options.roundsLike);
   module.walk([&](net::Operator op) {
-    if (options.forcedStrategy.empty() || !llvm::is_contained(net::namesInRounds(op, net::getInstanceName(op)), options.op))
+    if (!llvm::is_contained(net::namesInRounds(op, net::getInstanceName(op)), options.op))
       return;
     net::clearStrategy(op);
     net::setInStrategy(op, options.forcedStrategy);

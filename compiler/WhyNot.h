@@ -7,11 +7,12 @@
 
 namespace msc::compiler {
 
-/// The options with which the operator takes the strategy and all that nobody configured is searched again. An error for a text that
-/// is no strategy; whether it is legal is seen when the network is compiled.
-Result<CompileOptions> forced(CompileOptions options, const std::string &strategy);
+/// The options with which the operator takes the strategy and all that nobody configured is searched again: in those
+/// successive rounds of a repeat that have the same strategies in `now`. An error for a text that is no strategy; whether it is legal is seen when the network
+/// is compiled.
+Result<CompileOptions> forced(CompileOptions options, const plan::Plan &now, const std::string &strategy);
 
-/// Gives operators with this instance name, in any round of a repeat, the strategy of `options`, as if the user had written it.
+/// Gives operators with this instance name, in any round of its repeat, the strategy of `options`, as if the user had written it.
 void applyForced(mlir::ModuleOp module, const CompileOptions &options);
 
 /// What the network is and what it would be: the strategy that the operator has, the other one, and what differs.

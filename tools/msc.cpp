@@ -315,7 +315,7 @@ int hasNoEffect(const std::string &flag, const std::string &why, const std::stri
 int explainWhyNot(const compiler::CompileOptions &options, const ExplainFlags &flags, const compiler::CompileOutcome &now) {
   if (now.plan.parallel_mode() != "auto_parallel" || now.plan.devices() == 1)
     return hasNoEffect("--why-not", now.plan.devices() == 1 ? "on one device nothing is split" : now.plan.parallel_mode() + " mode says how all is split");
-  Result<compiler::CompileOptions> other = compiler::forced(options, flags.whyNot);
+  Result<compiler::CompileOptions> other = compiler::forced(options, now.plan, flags.whyNot);
   if (!other)
     return fail(other.error());
   Result<compiler::CompileOutcome> then = compiler::compile(*other);

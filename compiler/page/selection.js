@@ -146,9 +146,9 @@ class SelectionPanel {
     if (!alternatives || selected !== operator.name) return null;
     const most = Math.max(...alternatives.map(({step_us}) => step_us));
     const reference = alternatives.find(({chosen}) => chosen)?.step_us;
-    const more = ({step_us, chosen}) => {
+    const more = ({step_us, exact, chosen}) => {
       if (chosen) return " · chosen";
-      return reference === undefined ?
+      return reference === undefined || (!exact && step_us < reference) ?
           "" :
           ` · ${step_us < reference ? "−" : "+"}${timeText(Math.abs(step_us - reference))}`;
     };
@@ -158,7 +158,7 @@ class SelectionPanel {
         alternatives.map(
             (alternative) =>
                 bar(tupleText(alternative.in_strategy), alternative.step_us / most,
-                    timeText(alternative.step_us) + more(alternative), alternative.chosen ? "chosen" : "compute")));
+                    (alternative.exact ? "" : "at least ") + timeText(alternative.step_us) + more(alternative), alternative.chosen ? "chosen" : "compute")));
   }
 
   collective(collective) {

@@ -101,6 +101,17 @@ void peelLast(RepeatOp repeat, IRMapping &mapping) {
   repeat.setTo(repeat.endRound() - 1);
 }
 
+RepeatOp splitBefore(RepeatOp repeat, int64_t round, IRMapping &mapping) {
+  OpBuilder builder(repeat->getContext());
+  builder.setInsertionPointAfter(repeat);
+  auto later = cast<RepeatOp>(builder.clone(*repeat, mapping));
+  repeat.getResults().replaceAllUsesWith(later.getResults());
+  later.getInitialMutable().assign(repeat.getResults());
+  later.setFrom(round);
+  repeat.setTo(round);
+  return later;
+}
+
 void unroll(RepeatOp repeat) {
   while (repeat.rounds() > 1)
     peelFirst(repeat);

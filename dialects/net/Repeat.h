@@ -25,6 +25,10 @@ void peelFirst(RepeatOp repeat);
 /// what became of the values of the body.
 void peelLast(RepeatOp repeat, mlir::IRMapping &mapping);
 
+/// Puts the rounds from `round` on, which is neither the first one nor behind the last one, into a repeat of their own behind it and
+/// gives that. `mapping` holds what became of the values and operations of the body.
+RepeatOp splitBefore(RepeatOp repeat, int64_t round, mlir::IRMapping &mapping);
+
 /// Replaces a repeat by its rounds, one after the other; the last one keeps the operations of the body. Repeats within
 /// stay folded.
 void unroll(RepeatOp repeat);

@@ -3,10 +3,13 @@
 #include "dialects/net/Repeat.h"
 #include "passes/sharding/Decisions.h"
 #include "passes/sharding/cost/BuildStep.h"
+#include "passes/sharding/search/TermsMap.h"
 
 #include "llvm/ADT/StringSet.h"
 
 #include <cmath>
+#include <numeric>
+#include <set>
 #include <tuple>
 
 using namespace mlir;
@@ -44,7 +47,9 @@ Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training
     giveChoice(op, freedom, free == op);
   planner = std::make_unique<dist::ReshardPlanner>(facts.machine);
   priced = std::make_unique<StepModel>(modelOf(facts, operations, *planner));
+  apart = std::make_unique<RoundsModel>(facts, *priced);
   known.resize(operations.size());
+  roundsOf.resize(operations.size());
 }
 
 void Alternatives::giveChoice(size_t op, Freedom freedom, bool isAsked) {
@@ -99,49 +104,53 @@ std::string Alternatives::strategyText(size_t op, const Pieces &pieces) const {
   return net::strategyText(inStrategy(facts.operators[op].facts.rule, pieces));
 }
 
-const Alternative *Alternatives::cheapest(size_t op, llvm::function_ref<bool(const OperatorOptions &, size_t)> passes) {
-  const OperatorOptions &options = priced->options(op);
-  llvm::StringSet<> good;
-  for (size_t option = 0; option < options.pieces.size(); ++option)
-    if (passes(options, option))
-      good.insert(strategyText(op, options.pieces[option]));
-  for (const Alternative &alternative : of(op))
-    if (good.contains(alternative.inStrategy))
-      return &alternative;
-  return nullptr;
-}
-
-/// The network with one option of a variable left.
-static void tie(search::CostNetwork &network, int32_t variable, int32_t option) {
-  for (search::Table &table : network.tables) {
-    auto at = llvm::find(table.scope, variable);
-    if (at == table.scope.end())
-      continue;
-    size_t inner = 1;
-    for (int32_t other : llvm::make_range(at + 1, table.scope.end()))
-      inner *= network.options[other];
-    size_t block = inner * network.options[variable], outer = table.costs.size() / block;
-    for (size_t i = 0; i < outer; ++i)
-      std::copy_n(table.costs.begin() + i * block + option * inner, inner, table.costs.begin() + i * inner);
-    table.costs.resize(outer * inner);
+/// Terms with one option of a variable left, in whatever round they mean it.
+static void tie(std::vector<search::Table> &tables, std::vector<search::SharedCost> &shared, const std::vector<int32_t> &options, int32_t variable,
+                int32_t option) {
+  auto isMeant = [&](int32_t reference) { return search::variableOf(reference) == variable; };
+  for (search::Table &table : tables) {
+    std::vector<size_t> sizes;
+    for (int32_t reference : table.scope)
+      sizes.push_back(options[search::variableOf(reference)]);
+    for (size_t at = 0; at < sizes.size(); ++at) {
+      if (!isMeant(table.scope[at]))
+        continue;
+      const size_t inner = std::accumulate(sizes.begin() + at + 1, sizes.end(), size_t(1), std::multiplies<>());
+      const size_t block = inner * sizes[at], outer = table.costs.size() / block;
+      for (size_t i = 0; i < outer; ++i)
+        std::copy_n(table.costs.begin() + i * block + option * inner, inner, table.costs.begin() + i * inner);
+      table.costs.resize(outer * inner);
+      sizes[at] = 1;
+    }
   }
-  for (search::SharedCost &shared : network.shared) {
-    if (shared.producer == variable)
-      shared.producerClass = {shared.producerClass[option]};
-    for (search::SharedCost::Reader &reader : shared.readers)
-      if (reader.variable == variable)
+  for (search::SharedCost &cost : shared) {
+    if (isMeant(cost.producer))
+      cost.producerClass = {cost.producerClass[option]};
+    for (search::SharedCost::Reader &reader : cost.readers)
+      if (isMeant(reader.variable))
         reader.items = {std::vector<int32_t>(reader.items[option])};
   }
-  network.options[variable] = 1;
+}
+
+static void tie(search::CostNetwork &network, size_t op, size_t option) {
+  tie(network.tables, network.shared, network.options, static_cast<int32_t>(op), static_cast<int32_t>(option));
+  network.options[op] = 1;
+}
+
+static void tie(search::RepeatedNetwork &network, size_t op, size_t option) {
+  for (search::Section &section : network.sections)
+    for (search::Terms *terms : {&section.within, &section.carried, &section.entry, &section.exit})
+      tie(terms->tables, terms->shared, network.network.options, static_cast<int32_t>(op), static_cast<int32_t>(option));
+  tie(network.network, op, option);
 }
 
 /// Operators of the user have what the user gave, but for `op`.
-search::CostNetwork Alternatives::networkFor(size_t op) const {
-  search::CostNetwork network = priced->network();
+std::vector<std::pair<size_t, size_t>> Alternatives::tiesFor(std::optional<size_t> op) const {
+  std::vector<std::pair<size_t, size_t>> ties;
   for (size_t other = 0; other < operations.size(); ++other)
     if (other != op && facts.operators[other].configured)
-      tie(network, static_cast<int32_t>(other), static_cast<int32_t>(*chosenOption(other)));
-  return network;
+      ties.emplace_back(other, *chosenOption(other));
+  return ties;
 }
 
 double Alternatives::us() {
@@ -149,7 +158,7 @@ double Alternatives::us() {
     search::CostNetwork network = priced->network();
     for (size_t op = 0; op < operations.size(); ++op)
       if (std::optional<size_t> option = chosenOption(op))
-        tie(network, static_cast<int32_t>(op), static_cast<int32_t>(*option));
+        tie(network, op, *option);
     search::Solution found = search::solveExactly(network);
     for (size_t op = 0; op < operations.size(); ++op)
       if (std::optional<size_t> option = chosenOption(op))
@@ -159,30 +168,144 @@ double Alternatives::us() {
   }
 }
 
-/// The cheapest assignment for each option of an operator; what it pays is priced exactly.
-std::vector<search::Solution> Alternatives::solutionsOf(size_t op) {
-  while (true) {
-    std::vector<search::Solution> solutions = search::assignmentsOfOptions(networkFor(op), static_cast<int32_t>(op));
-    std::vector<search::Choice> choices;
-    for (search::Solution &solution : solutions)
-      if (!solution.choice.empty()) {
-        for (size_t other = 0; other < operations.size(); ++other)
-          if (other != op && facts.operators[other].configured)
-            solution.choice[other] = static_cast<int32_t>(*chosenOption(other));
-        choices.push_back(solution.choice);
-      }
-    if (!priced->makeExact(choices))
-      return solutions;
+constexpr size_t pricedAtOnce = 64;
+
+/// Prices the cheapest assignment of rounds that are alike and, with it, so many that are nearly as good. False: it was priced.
+bool Alternatives::priceAlike(Given given) {
+  std::vector<std::pair<size_t, size_t>> ties = tiesFor(given ? std::optional(given->first) : std::nullopt);
+  if (given)
+    ties.push_back(*given);
+  search::CostNetwork network = priced->network();
+  for (auto [op, option] : ties)
+    tie(network, op, option);
+  std::vector<search::Choice> choices;
+  for (search::Solution &solution : search::nearestAssignments(network, pricedAtOnce)) {
+    if (solution.cost == search::infinity)
+      break;
+    for (auto [op, option] : ties)
+      solution.choice[op] = static_cast<int32_t>(option);
+    choices.push_back(std::move(solution.choice));
   }
+  return !choices.empty() && priced->makeExact(choices.front()) && (priced->makeExact(choices), true);
 }
 
-const std::vector<Alternative> &Alternatives::of(size_t op) {
-  if (known[op])
-    return *known[op];
-  std::vector<Alternative> &list = known[op].emplace();
-  for (const auto &[pieces, solution] : llvm::zip(priced->options(op).pieces, solutionsOf(op)))
-    if (double us = solution.cost; std::isfinite(us))
-      list.push_back({strategyText(op, pieces), us, pieces == taken[op]});
+/// One round of a search in which operators of the user have what the user gave, but for the one that is given an option.
+Alternatives::OptionPrice Alternatives::searchOnce(Given given) {
+  if (priceAlike(given))
+    return {0, false};
+  std::vector<std::pair<size_t, size_t>> ties = tiesFor(given ? std::optional(given->first) : std::nullopt);
+  if (given)
+    ties.push_back(*given);
+  search::RepeatedNetwork network = apart->network();
+  for (auto [op, option] : ties)
+    tie(network, op, option);
+  auto exact = [&](search::RepeatedChoice choice) {
+    for (auto [op, option] : ties) {
+      choice.choice[op] = static_cast<int32_t>(option);
+      for (size_t section = 0; section < choice.runs.size(); ++section) {
+        const std::vector<int32_t> &own = apart->operatorsOf(section);
+        if (auto at = llvm::find(own, static_cast<int32_t>(op)); at != own.end())
+          for (search::Run &run : choice.runs[section])
+            run.options[at - own.begin()] = static_cast<int32_t>(option);
+      }
+    }
+    return !apart->makeExact(choice);
+  };
+  const search::RepeatedSolution found = search::solveExactly(network);
+  const double us = found.summary.cost;
+  if (us == search::infinity || exact(found.choice))
+    return {us, true};
+  const search::EndsApart ends(network);
+  for (const search::Solution &solution : search::nearestAssignments(ends.network(), pricedAtOnce))
+    exact(ends.rolled(solution.choice));
+  return {us, false};
+}
+
+/// Bounds at first. They are far off until something like the optimum is exact.
+std::vector<Alternatives::OptionPrice> &Alternatives::pricesOf(size_t op) {
+  if (known[op].empty()) {
+    while (!isSearched)
+      isSearched = searchOnce(std::nullopt).isExact;
+    known[op].resize(priced->options(op).pieces.size());
+    updateBounds(op);
+  }
+  return known[op];
+}
+
+/// What was priced since then makes bounds better.
+void Alternatives::updateBounds(size_t op) {
+  search::RepeatedNetwork network = apart->network();
+  for (auto [other, option] : tiesFor(op))
+    tie(network, other, option);
+  for (auto [price, us] : llvm::zip(known[op], search::costsOfOptions(network, static_cast<int32_t>(op))))
+    if (!price.isExact)
+      price = {us, us == search::infinity};
+}
+
+/// The option that looks cheapest.
+std::optional<size_t> Alternatives::front(size_t op, llvm::function_ref<bool(size_t)> passes) {
+  std::optional<size_t> best;
+  std::vector<OptionPrice> &prices = pricesOf(op);
+  for (size_t option = 0; option < prices.size(); ++option)
+    if (std::isfinite(prices[option].us) && passes(option) && (!best || prices[option].us < prices[*best].us))
+      best = option;
+  return best;
+}
+
+/// One round for an option that is not exact yet.
+void Alternatives::raise(size_t op, size_t option) {
+  constexpr size_t perBounds = 8;
+  OptionPrice &price = known[op][option];
+  const OptionPrice found = searchOnce(std::pair(op, option));
+  price = {std::max(price.us, found.us), found.isExact};
+  if (++roundsOf[op] % perBounds == 0)
+    updateBounds(op);
+}
+
+/// Bounds that look cheapest rise until an exact one stays in front: most of the others are never searched to the end.
+std::optional<size_t> Alternatives::cheapestOption(size_t op, llvm::function_ref<bool(size_t)> passes) {
+  std::optional<size_t> best = front(op, passes);
+  for (; best && !known[op][*best].isExact; best = front(op, passes))
+    raise(op, *best);
+  return best;
+}
+
+Alternative Alternatives::alternative(size_t op, size_t option) {
+  const Pieces &pieces = priced->options(op).pieces[option];
+  const OptionPrice &price = pricesOf(op)[option];
+  return {strategyText(op, pieces), price.us, price.isExact, pieces == taken[op]};
+}
+
+std::optional<Alternative> Alternatives::cheapest(size_t op, llvm::function_ref<bool(const OperatorOptions &, size_t)> passes) {
+  std::optional<size_t> option = cheapestOption(op, [&](size_t option) { return passes(priced->options(op), option); });
+  return option ? std::optional(alternative(op, *option)) : std::nullopt;
+}
+
+std::optional<Alternative> Alternatives::now(size_t op) {
+  std::optional<size_t> option = chosenOption(op);
+  if (!option || !cheapestOption(op, [&](size_t other) { return other == option; }))
+    return std::nullopt;
+  return alternative(op, *option);
+}
+
+std::vector<Alternative> Alternatives::of(size_t op, size_t exact, size_t rounds) {
+  now(op);
+  std::set<size_t> cheapest;
+  while (cheapest.size() < exact) {
+    std::optional<size_t> next = front(op, [&](size_t option) { return !cheapest.contains(option); });
+    if (!next)
+      break;
+    if (known[op][*next].isExact)
+      cheapest.insert(*next);
+    else if (rounds-- > 0)
+      raise(op, *next);
+    else
+      break;
+  }
+  std::vector<Alternative> list;
+  for (size_t option = 0; option < pricesOf(op).size(); ++option)
+    if (std::isfinite(pricesOf(op)[option].us))
+      list.push_back(alternative(op, option));
   llvm::sort(list, [](const Alternative &a, const Alternative &b) { return std::tie(a.us, a.inStrategy) < std::tie(b.us, b.inStrategy); });
   return list;
 }

@@ -3,6 +3,7 @@
 
 #include "passes/sharding/Convert.h"
 #include "passes/sharding/SearchFacts.h"
+#include "passes/sharding/cost/RoundsModel.h"
 #include "passes/sharding/cost/StepModel.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -22,6 +23,8 @@ enum class Freedom {
 
 /// The strategies of operators, priced by one model. Operators of the user keep theirs while another one is asked about. The
 /// network has its strategies and is not unrolled yet; what is asked later does not look at it any more.
+///
+/// Prices are lower bounds at first, as everywhere in the model; a strategy is priced exactly when somebody asks for it.
 class Alternatives {
 public:
   Alternatives(net::NetworkOp network, const TrainingFacts &training, Freedom freedom, llvm::StringRef asked = "");
@@ -29,8 +32,8 @@ public:
   /// The operator with this instance name; within a repeat that of any of its rounds.
   std::optional<size_t> find(llvm::StringRef name) const;
   /// Its strategies and what a step takes under each, the cheapest first; those under which nothing is possible are left out.
-  /// Computed once.
-  const std::vector<Alternative> &of(size_t op);
+  /// Exact are the one that it has and so many of the cheapest, if so many rounds of search are enough for them.
+  std::vector<Alternative> of(size_t op, size_t exact, size_t rounds);
 
   /// What a step takes under the strategies that operators have.
   double us();
@@ -50,16 +53,31 @@ public:
   const Pieces &chosen(size_t op) const { return taken[op]; }
   /// Which of model().options(op) they are; nothing if none.
   std::optional<size_t> chosenOption(size_t op) const;
-  /// The cheapest of the strategies of an operator that pass; null if none does.
-  const Alternative *cheapest(size_t op, llvm::function_ref<bool(const OperatorOptions &options, size_t option)> passes);
+  /// The cheapest of the strategies of an operator that pass, exactly; nothing if none does.
+  std::optional<Alternative> cheapest(size_t op, llvm::function_ref<bool(const OperatorOptions &options, size_t option)> passes);
+  /// The one that it has, exactly.
+  std::optional<Alternative> now(size_t op);
   /// "((2, 4), (4, 1))".
   std::string strategyText(size_t op, const Pieces &pieces) const;
 
 private:
+  struct OptionPrice {
+    double us = 0; ///< infinity: nothing is possible
+    bool isExact = false;
+  };
+
   void giveChoice(size_t op, Freedom freedom, bool isAsked);
   Pieces cheapestOfMost(size_t op) const;
-  search::CostNetwork networkFor(size_t op) const;
-  std::vector<search::Solution> solutionsOf(size_t op);
+  using Given = std::optional<std::pair<size_t, size_t>>; ///< an operator and its option
+  std::vector<std::pair<size_t, size_t>> tiesFor(std::optional<size_t> op) const;
+  bool priceAlike(Given given);
+  OptionPrice searchOnce(Given given);
+  std::vector<OptionPrice> &pricesOf(size_t op);
+  void updateBounds(size_t op);
+  void raise(size_t op, size_t option);
+  std::optional<size_t> front(size_t op, llvm::function_ref<bool(size_t option)> passes);
+  std::optional<size_t> cheapestOption(size_t op, llvm::function_ref<bool(size_t option)> passes);
+  Alternative alternative(size_t op, size_t option);
 
   Problem facts;
   std::vector<Members> operations;
@@ -69,7 +87,10 @@ private:
   llvm::StringMap<size_t> named; ///< operators by their names in all rounds
   std::unique_ptr<dist::ReshardPlanner> planner;
   std::unique_ptr<StepModel> priced;
-  std::vector<std::optional<std::vector<Alternative>>> known;
+  std::unique_ptr<RoundsModel> apart; ///< rounds of repeats may differ
+  std::vector<std::vector<OptionPrice>> known; ///< of each option of each operator; empty: nobody asked yet
+  std::vector<size_t> roundsOf; ///< of each operator
+  bool isSearched = false;
 };
 
 } // namespace msc::passes

@@ -1,3 +1,4 @@
+#include "dialects/net/Repeat.h"
 #include "dialects/net/Suggest.h"
 #include "passes/sharding/Communication.h"
 #include "passes/sharding/Convert.h"
@@ -8,6 +9,7 @@
 #include "passes/sharding/cost/BuildStep.h"
 #include "passes/sharding/cost/Prediction.h"
 
+#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -37,6 +39,7 @@ struct AssignStrategies : impl::AssignStrategiesPassBase<AssignStrategies> {
 
 private:
   std::optional<SearchFacts> found; ///< what the search says of the network
+  std::vector<RoundsTaken> apart;   ///< repeats to which it gives different strategies from round to round
 
   /// Every rank computes everything; in hybrid_parallel mode with tensors of its own.
   bool isAlone() const { return devices == 1 || parallelMode == "stand_alone" || parallelMode == "hybrid_parallel"; }
@@ -57,6 +60,8 @@ private:
       return failure();
     found.reset();
     Choices choices = choose(problem, members);
+    if (!apart.empty() && failed(splitRepeats(network, problem, members, ignored, choices)))
+      return failure();
     std::optional<SearchFacts> searched = found; // what is derived from pins searches, too
     noteIgnored(problem, members, choices, ignored);
     llvm::DenseMap<Operation *, std::string> pinned;
@@ -75,6 +80,43 @@ private:
     if (searched)
       setSearchFacts(network, *searched);
     return storeParameters(network, problem, members, choices);
+  }
+
+  /// Gives rounds that take different strategies repeats of their own; all that is told is of the new network.
+  LogicalResult splitRepeats(net::NetworkOp network, Problem &problem, std::vector<Members> &members, std::vector<net::Strategy> &ignored,
+                             Choices &choices) {
+    SmallVector<net::RepeatOp> repeats;
+    network.walk<WalkOrder::PreOrder>([&](net::RepeatOp repeat) { repeats.push_back(repeat); });
+    llvm::DenseMap<Operation *, Choice> taken;
+    for (auto [ops, choice] : llvm::zip(members, choices))
+      taken[ops.front()] = choice;
+    for (const RoundsTaken &rounds : apart) {
+      net::RepeatOp repeat = repeats[rounds.repeat];
+      for (const RoundsTaken::Run &run : llvm::reverse(llvm::drop_begin(rounds.runs))) {
+        IRMapping mapping;
+        net::splitBefore(repeat, repeat.endRound() - run.rounds, mapping);
+        for (auto [op, pieces] : llvm::zip(rounds.operators, run.pieces)) {
+          Operation *first = members[op].front();
+          Choice &choice = taken[mapping.lookup(first)] = taken[first];
+          choice.pieces = pieces;
+        }
+      }
+    }
+    apart.clear();
+    members.clear();
+    problem = readProblem(network, /*joinAlike=*/true, members);
+    ignored.assign(problem.operators.size(), {});
+    choices.clear();
+    for (const Members &ops : members)
+      choices.push_back(taken.at(ops.front()));
+    if (failed(readInputs(network, problem)) || failed(readStrategies(network, problem, members, ignored)))
+      return failure();
+    Problem decided = problem;
+    for (auto [op, choice] : llvm::zip(decided.operators, choices))
+      op.among = {choice.pieces};
+    dist::ReshardPlanner planner(problem.machine);
+    found->collectives = predictionOf(problem, modelOf(decided, members, planner), choices, planner).collectives;
+    return success();
   }
 
   /// The operation that the operator `op` follows in this round, or null. Rounds of a dump have operations of their own:
@@ -198,7 +240,9 @@ private:
 
   Choices noted(const Problem &problem, const StepModel &model, SearchResult result, dist::ReshardPlanner &planner) {
     found = {result.isOptimal, result.us, result.boundUs, result.bytes, result.leastBytes, !problem.meshes.empty()};
-    found->collectives = predictionOf(problem, model, result.choices, planner).collectives;
+    apart = std::move(result.rounds);
+    if (apart.empty())
+      found->collectives = predictionOf(problem, model, result.choices, planner).collectives;
     return std::move(result.choices);
   }
 

@@ -100,16 +100,17 @@ private:
 
   void addRepeat(net::RepeatOp repeat) {
     std::vector<int32_t> repeats = around.lookup(repeat->getParentOp());
-    repeats.push_back(static_cast<int32_t>(problem.repeats.size()));
+    const auto index = static_cast<int32_t>(problem.repeats.size());
+    repeats.push_back(index);
     around[repeat] = std::move(repeats);
     problem.repeats.push_back({repeat.getVariable().str(), repeat.firstRound(), repeat.endRound() - 1});
     int64_t times = net::roundsAround(repeat);
     for (auto [initial, argument, yielded, result] :
          llvm::zip(repeat.getInitial(), repeat.getBody().getArguments(), repeat.yielded(), repeat.getResults())) {
-      problem.handovers.push_back({tensorOf(initial), tensorOf(argument), times, true});
+      problem.handovers.push_back({tensorOf(initial), tensorOf(argument), times, true, index});
       if (repeat.rounds() > 1)
-        problem.handovers.push_back({tensorOf(yielded), tensorOf(argument), times * (repeat.rounds() - 1), false});
-      problem.handovers.push_back({tensorOf(yielded), tensorOf(result), times, true});
+        problem.handovers.push_back({tensorOf(yielded), tensorOf(argument), times * (repeat.rounds() - 1), false, index});
+      problem.handovers.push_back({tensorOf(yielded), tensorOf(result), times, true, index});
     }
   }
 

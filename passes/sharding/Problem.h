@@ -60,6 +60,7 @@ struct ProblemHandover {
   int32_t from = 0, to = 0;   ///< tensors
   int64_t times = 1;          ///< how often in a step
   bool crossesBorder = false; ///< into the repeat or out of it
+  int32_t repeat = -1;        ///< index into Problem::repeats; -1: not told
 };
 
 /// A network of which every operator needs a strategy. Operators are in topological order.

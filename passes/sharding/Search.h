@@ -1,15 +1,29 @@
 // The search modes that price all strategies together.
 #pragma once
 
+#include "passes/sharding/cost/RoundsModel.h"
 #include "passes/sharding/cost/StepModel.h"
 
 #include <functional>
 
 namespace msc::passes {
 
+/// A repeat of which rounds take different strategies.
+struct RoundsTaken {
+  /// Successive rounds that take the same.
+  struct Run {
+    int64_t rounds = 0;
+    std::vector<Pieces> pieces; ///< of each of the operators
+  };
+  int32_t repeat = 0;              ///< index into Problem::repeats
+  std::vector<int32_t> operators;  ///< in its body
+  std::vector<Run> runs;
+};
+
 /// What a search found.
 struct SearchResult {
-  Choices choices;
+  Choices choices; ///< of repeats: of the first round
+  std::vector<RoundsTaken> rounds;
   double us = 0;       ///< of a step under these strategies, in the model
   double boundUs = 0;  ///< no choice takes less
   bool isOptimal = false;
@@ -20,12 +34,11 @@ struct SearchResult {
 /// What a solution says in words of the problem.
 SearchResult resultOf(const Problem &problem, const StepModel &model, const search::Solution &found);
 
-/// The strategies under which a step takes least, exactly.
+/// The strategies under which a step takes least, exactly. Rounds of a repeat take different ones where that is faster.
 SearchResult searchOptimal(const Problem &problem, StepModel &model);
 
 /// The same among those under which a rank keeps at most so many bytes; the bound is certified.
 SearchResult searchWithin(const Problem &problem, StepModel &model, double bytes);
-
 
 /// Divides the devices by one prime after the other (where the user wrote a mesh: by one axis of it): each time every operator keeps its strategy or cuts one factor once more,
 /// chosen for all operators together. Few options at a time, whatever the number of devices; nothing is proven. `modelOf`

@@ -45,6 +45,7 @@ struct SearchFacts {
 struct Alternative {
   std::string inStrategy; ///< "((2, 4), (4, 1))"
   double us = 0;          ///< modelled time of a step: the operator takes this one, all that nobody configured choose anew
+  bool isExact = false;   ///< else it takes at least that
   bool isChosen = false;
 };
 

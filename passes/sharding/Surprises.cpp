@@ -35,8 +35,8 @@ std::string adviceText(const Alternative &better) {
 }
 
 std::string asItIsText(Alternatives &alternatives, size_t op) {
-  auto now = llvm::find_if(alternatives.of(op), [](const Alternative &other) { return other.isChosen; });
-  return now == alternatives.of(op).end() ? "" : ", or in_strategy: " + now->inStrategy + " if it is meant, " + usText(now->us);
+  std::optional<Alternative> now = alternatives.now(op);
+  return now ? ", or in_strategy: " + now->inStrategy + " if it is meant, " + usText(now->us) : "";
 }
 
 // Replication --------------------------------------------------------------------------------------------------------
@@ -83,7 +83,9 @@ std::vector<SurpriseAt> replications(Alternatives &alternatives) {
     for (const Pieces &pieces : alternatives.model().options(op).pieces)
       most = std::max(most, devicesUsed(pieces));
     double us = computeUs(alternatives, op, *chosen);
-    const Alternative *better = most == used || us == 0 ? nullptr : alternatives.cheapest(op, [&](const OperatorOptions &options, size_t i) {
+    if (most == used || us == 0)
+      continue;
+    std::optional<Alternative> better = alternatives.cheapest(op, [&](const OperatorOptions &options, size_t i) {
       return devicesUsed(options.pieces[i]) == most;
     });
     if (!better)
@@ -177,7 +179,7 @@ std::vector<SurpriseAt> imbalances(Alternatives &alternatives, bool searches) {
     if (group.operators > 1)
       text += ", as in " + std::to_string(group.operators) + " operators in all";
     text += "; that takes " + usText(group.lostInAll) + " of a step";
-    const Alternative *better = nullptr;
+    std::optional<Alternative> better;
     if (searches)
       better = alternatives.cheapest(group.op, [&](const OperatorOptions &options, size_t i) {
         return imbalanceOf(entry.facts, options.pieces[i]) <= 1 + toleratedImbalance;

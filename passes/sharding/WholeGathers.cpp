@@ -93,7 +93,7 @@ private:
                        alternatives.name(reader).str() + "', and nobody asked for it: " + std::to_string(gather.bytes) + " bytes and " +
                        llvm::formatv("{0:F1} us", gather.us).str() + " of a step";
     const Problem &problem = alternatives.problem();
-    const Alternative *better = alternatives.cheapest(reader, [&](const OperatorOptions &options, size_t option) {
+    std::optional<Alternative> better = alternatives.cheapest(reader, [&](const OperatorOptions &options, size_t option) {
       bool cuts = !options.placed.empty();
       for (size_t i = 0; cuts && i < options.placed[option].wanted.size(); ++i)
         if (problem.tensors[problem.operators[reader].operands[i]].isParameter)

@@ -139,7 +139,6 @@ double StepModel::usOf(const Sum &sum) const {
   return us;
 }
 
-/// The network under the prices as they are.
 void StepModel::refresh() {
   for (size_t i = 0; i < own.size(); ++i)
     std::ranges::transform(own[i], costs.tables[firstOwn + i].costs.begin(), [&](const Sum &sum) { return usOf(sum); });
@@ -155,19 +154,24 @@ bool StepModel::makeExact(Price price) {
   return true;
 }
 
+bool StepModel::makeOwnExact(size_t op, int32_t option) {
+  bool changes = false;
+  for (auto [price, times] : own[op][option].prices)
+    changes |= makeExact(price);
+  return changes;
+}
+
+bool StepModel::makeExact(size_t flow, int32_t ofMaker, int32_t item) { return makeExact(sharedPrices[flow][ofMaker][item]); }
+
 bool StepModel::makeExact(std::span<const search::Choice> choices) {
   bool changes = false;
   for (const search::Choice &choice : choices) {
     for (size_t i = 0; i < own.size(); ++i)
-      for (auto [price, times] : own[i][choice[i]].prices)
-        changes |= makeExact(price);
-    for (size_t i = 0; i < sharedPrices.size(); ++i) {
-      const SharedCost &cost = costs.shared[i];
-      const std::vector<Price> &row = sharedPrices[i][cost.producerClass[choice[cost.producer]]];
-      for (const SharedCost::Reader &reader : cost.readers)
+      changes |= makeOwnExact(i, choice[i]);
+    for (size_t i = 0; i < ways.size(); ++i)
+      for (const SharedCost::Reader &reader : costs.shared[i].readers)
         for (int32_t item : reader.items[choice[reader.variable]])
-          changes |= makeExact(row[item]);
-    }
+          changes |= makeExact(i, ways[i].classOf(ways[i].maker < 0 ? 0 : choice[ways[i].maker]), item);
   }
   if (changes)
     refresh();
@@ -286,13 +290,13 @@ void StepModel::addFlow(int32_t source, int32_t tensor, int64_t times) {
     const PlacedResult &at = placed.results[result];
     sources.push_back({at.left, at.own, bytesOf(problem.tensors[source], at), at.wanted, {}});
   }
-  addShared(maker, sources, tensor, readers[tensor], times);
+  addShared(maker, sources, source, tensor, readers[tensor], times);
 }
 
 /// From the dataset.
 void StepModel::addInput(int32_t source, int32_t tensor, int64_t times) {
   Sharding arrives = problem.tensors[source].dataset->canonical();
-  addShared(-1, {{arrives, arrives, problem.tensors[source].elementBytes, {}, {}}}, tensor, readers[tensor], times);
+  addShared(-1, {{arrives, arrives, problem.tensors[source].elementBytes, {}, {}}}, source, tensor, readers[tensor], times);
 }
 
 /// A parameter is stored as its first user wants it, a configured one before the others.
@@ -325,7 +329,7 @@ void StepModel::addParameter(int32_t tensor) {
     sources.push_back(std::move(from));
   }
   if (!others.empty())
-    addShared(keeper, sources, tensor, others, parameter.rounds);
+    addShared(keeper, sources, tensor, tensor, others, parameter.rounds);
 }
 
 /// The optimizer reads parameter, gradient and its own states, and writes parameter and states.
@@ -336,12 +340,12 @@ double StepModel::updateUs(int64_t elements, size_t bytes) const {
 }
 
 /// `maker` -1: nobody chooses how the value is there.
-void StepModel::addShared(int32_t maker, const std::vector<Source> &sources, int32_t tensor, const std::vector<int32_t> &who,
-                          int64_t times) {
+void StepModel::addShared(int32_t maker, const std::vector<Source> &sources, int32_t source, int32_t tensor,
+                          const std::vector<int32_t> &who, int64_t times) {
   FlowCosts flow(problem.tensors[tensor], prices, 1 / problem.gradientsPerStart);
   SharedCost cost{.producer = maker, .times = static_cast<double>(times)};
-  for (const Source &source : sources)
-    cost.producerClass.push_back(flow.source(source));
+  for (const Source &from : sources)
+    cost.producerClass.push_back(flow.source(from));
   for (int32_t reader : who) {
     SharedCost::Reader &entry = cost.readers.emplace_back(reader);
     for (const PlacedStep &placed : all[reader]->placed) {
@@ -358,6 +362,7 @@ void StepModel::addShared(int32_t maker, const std::vector<Source> &sources, int
   for (const std::vector<Price> &row : table)
     cost.costs.emplace_back(row.size());
   sharedPrices.push_back(std::move(table));
+  ways.push_back({source, tensor, maker, cost.producerClass});
   bool readsItself = std::ranges::find(cost.readers, maker, &SharedCost::Reader::variable) != cost.readers.end();
   if (maker < 0 || readsItself)
     standIn(cost);

@@ -48,6 +48,22 @@ public:
   /// gradients and states, and, where the network is trained, its results. Of each variable of network(); none: nothing.
   const std::vector<std::vector<double>> &bytes() const { return kept; }
 
+  /// A value on its way from who makes it to all who read it: network().shared[i] without the variables that stand in for makers.
+  struct Flow {
+    int32_t source = 0, tensor = 0; ///< as it is made, and as it is read
+    int32_t maker = -1;             ///< operator; -1: nobody chooses how it is there
+    std::vector<int32_t> classes;   ///< of each option of the maker: which row of costs
+    int32_t classOf(int32_t option) const { return classes[maker < 0 ? 0 : option]; }
+  };
+  const std::vector<Flow> &flows() const { return ways; }
+  /// What an operator costs under each of its options, in all rounds.
+  const std::vector<double> &ownCosts(size_t op) const { return costs.tables[firstOwn + op].costs; }
+  /// Makes one term exact; network() follows with refresh(). False: it was.
+  bool makeOwnExact(size_t op, int32_t option);
+  bool makeExact(size_t flow, int32_t ofMaker, int32_t item);
+  /// network() under the prices as they are.
+  void refresh();
+
 private:
   /// How a value is there: as its producer left it, where its gradient is wanted, and what has been paid for already.
   struct Source;
@@ -66,13 +82,12 @@ private:
   void addFlow(int32_t source, int32_t tensor, int64_t times);
   void addInput(int32_t source, int32_t tensor, int64_t times);
   void addParameter(int32_t tensor);
-  void addShared(int32_t maker, const std::vector<Source> &sources, int32_t tensor, const std::vector<int32_t> &who,
+  void addShared(int32_t maker, const std::vector<Source> &sources, int32_t source, int32_t tensor, const std::vector<int32_t> &who,
                  int64_t times);
   void standIn(search::SharedCost &cost);
   bool isReturned(int32_t tensor) const;
   double usOf(const Sum &sum) const;
   bool makeExact(Price price);
-  void refresh();
   static size_t bytesOf(const ProblemTensor &tensor, const PlacedResult &result);
   static double localBytes(const ProblemTensor &tensor, const Sharding &sharding);
   double updateUs(int64_t elements, size_t bytes) const;
@@ -82,6 +97,7 @@ private:
   std::vector<std::shared_ptr<const OperatorOptions>> all;
   std::vector<std::vector<Sum>> own; ///< of each operator, of each option
   std::vector<std::vector<std::vector<Price>>> sharedPrices; ///< of each shared cost, as its table
+  std::vector<Flow> ways;                                    ///< of each shared cost
   size_t firstOwn = 0;                                       ///< table of the first operator
   std::vector<std::vector<double>> kept;
   std::vector<int32_t> producer;        ///< of each tensor; -1: none

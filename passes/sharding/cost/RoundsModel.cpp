@@ -1,0 +1,235 @@
+#include "passes/sharding/cost/RoundsModel.h"
+
+#include <algorithm>
+#include <map>
+
+namespace msc::passes {
+
+using search::SharedCost;
+
+RoundsModel::RoundsModel(const Problem &problem, StepModel &model)
+    : problem(problem), model(model), sectionOf(problem.operators.size(), -1), argumentOf(problem.tensors.size(), -1) {
+  findSections();
+  for (size_t flow = 0; flow < model.flows().size(); ++flow)
+    places.push_back(whereIs(flow));
+  findReadings();
+  kept = model.bytes();
+  kept.resize(model.network().options.size() + asked.size());
+  for (const Members &members : sections)
+    for (int32_t op : members.operators)
+      for (double &bytes : kept[op])
+        bytes /= static_cast<double>(members.rounds);
+}
+
+/// Repeats of which each round is known by what it takes and what it makes.
+void RoundsModel::findSections() {
+  std::vector<char> isPlain(problem.repeats.size(), 1);
+  std::vector<int32_t> around(problem.operators.size(), -1);
+  std::vector<int32_t> madeIn(problem.tensors.size(), -1);
+  std::vector<std::vector<int32_t>> readers(problem.tensors.size());
+  for (size_t i = 0; i < problem.operators.size(); ++i) {
+    const ProblemOperator &op = problem.operators[i];
+    if (op.repeats.size() == 1)
+      around[i] = op.repeats.front();
+    else
+      for (int32_t repeat : op.repeats)
+        isPlain[repeat] = 0;
+    for (int32_t tensor : op.results)
+      madeIn[tensor] = around[i];
+    for (int32_t tensor : op.operands)
+      readers[tensor].push_back(static_cast<int32_t>(i));
+  }
+  for (const ProblemHandover &handover : problem.handovers)
+    if (handover.repeat >= 0 && !handover.crossesBorder)
+      argumentOf[handover.to] = handover.repeat;
+  for (const ProblemHandover &handover : problem.handovers) {
+    const bool enters = handover.crossesBorder && argumentOf[handover.to] == handover.repeat;
+    if (handover.repeat >= 0 && !enters && madeIn[handover.from] != handover.repeat)
+      isPlain[handover.repeat] = 0; // what is handed on as it came
+  }
+  for (size_t t = 0; t < problem.tensors.size(); ++t)
+    if (problem.tensors[t].isParameter && problem.tensors[t].rounds == 1)
+      for (int32_t reader : readers[t])
+        if (around[reader] >= 0 && (reader == readers[t].front() || problem.operators[reader].configured))
+          isPlain[around[reader]] = 0;
+  std::vector<int32_t> sectionOfRepeat(problem.repeats.size(), -1);
+  for (size_t r = 0; r < problem.repeats.size(); ++r) {
+    const int64_t rounds = problem.repeats[r].lastRound - problem.repeats[r].firstRound + 1;
+    if (!isPlain[r] || rounds < 2)
+      continue;
+    Members members{.repeat = static_cast<int32_t>(r), .rounds = rounds, .operators = {}};
+    for (size_t i = 0; i < around.size(); ++i)
+      if (around[i] == members.repeat)
+        members.operators.push_back(static_cast<int32_t>(i));
+    if (members.operators.empty())
+      continue;
+    sectionOfRepeat[r] = static_cast<int32_t>(sections.size());
+    for (int32_t op : members.operators)
+      sectionOf[op] = sectionOfRepeat[r];
+    sections.push_back(std::move(members));
+  }
+  for (int32_t &argument : argumentOf)
+    argument = argument < 0 ? -1 : sectionOfRepeat[argument];
+}
+
+RoundsModel::Where RoundsModel::whereIs(size_t flow) const {
+  const StepModel::Flow &way = model.flows()[flow];
+  const int32_t made = way.maker < 0 ? -1 : sectionOf[way.maker];
+  if (int32_t section = argumentOf[way.tensor]; section >= 0)
+    return {made == section ? Place::Carried : Place::Entry, section};
+  if (made < 0)
+    return {};
+  return {way.source == way.tensor ? Place::Within : Place::Exit, made};
+}
+
+/// What is there once and read in all rounds.
+void RoundsModel::findReadings() {
+  auto next = static_cast<int32_t>(model.network().options.size());
+  for (size_t flow = 0; flow < places.size(); ++flow) {
+    const std::vector<SharedCost::Reader> &readers = model.network().shared[flow].readers;
+    readings.emplace_back(readers.size(), -1);
+    if (places[flow].place != Place::Outside && places[flow].place != Place::Exit)
+      continue;
+    for (size_t r = 0; r < readers.size(); ++r) {
+      if (sectionOf[readers[r].variable] < 0)
+        continue;
+      readings.back()[r] = static_cast<int32_t>(asked.size());
+      Reading &reading = asked.emplace_back(Reading{sectionOf[readers[r].variable], readers[r].variable, next++, {}, {}});
+      std::map<std::vector<int32_t>, int32_t> classes;
+      for (const std::vector<int32_t> &items : readers[r].items) {
+        auto [found, isNew] = classes.try_emplace(items, static_cast<int32_t>(classes.size()));
+        if (isNew)
+          reading.items.push_back(items);
+        reading.classOf.push_back(found->second);
+      }
+    }
+  }
+}
+
+const RoundsModel::Reading *RoundsModel::readingOf(size_t flow, size_t reader) const {
+  const int32_t reading = readings[flow][reader];
+  return reading < 0 ? nullptr : &asked[reading];
+}
+
+search::RepeatedNetwork RoundsModel::network(double perByte) const {
+  const search::CostNetwork &alike = model.network();
+  search::RepeatedNetwork network{{alike.options, {}, {}, alike.constant}, {}};
+  for (const Members &members : sections)
+    network.sections.push_back({members.operators, members.rounds, {}, {}, {}, {}});
+  for (const Reading &reading : asked) {
+    network.network.options.push_back(static_cast<int32_t>(reading.items.size()));
+    if (reading.items.size() == 1)
+      continue;
+    search::Table same{{reading.reader, reading.variable}, {}};
+    for (int32_t made : reading.classOf)
+      for (int32_t c = 0; c < static_cast<int32_t>(reading.items.size()); ++c)
+        same.costs.push_back(c == made ? 0 : search::infinity);
+    network.sections[reading.section].within.tables.push_back(std::move(same));
+  }
+  for (size_t op = 0; op < sectionOf.size(); ++op) {
+    search::Table own{{static_cast<int32_t>(op)}, model.ownCosts(op)};
+    const int32_t section = sectionOf[op];
+    for (size_t option = 0; option < own.costs.size(); ++option) {
+      if (section >= 0)
+        own.costs[option] /= static_cast<double>(sections[section].rounds);
+      if (perByte > 0 && !kept[op].empty())
+        own.costs[option] += perByte * kept[op][option];
+    }
+    (section < 0 ? network.network.tables : network.sections[section].within.tables).push_back(std::move(own));
+  }
+  for (size_t flow = 0; flow < places.size(); ++flow)
+    addFlow(network, flow);
+  return network;
+}
+
+void RoundsModel::addFlow(search::RepeatedNetwork &network, size_t flow) const {
+  const auto [place, number] = places[flow];
+  const StepModel::Flow &way = model.flows()[flow];
+  SharedCost cost = model.network().shared[flow];
+  search::Terms outside;
+  search::Terms *terms = &outside;
+  if (place != Place::Outside) {
+    search::Section &section = network.sections[number];
+    terms = place == Place::Entry ? &section.entry : place == Place::Within ? &section.within
+          : place == Place::Carried ? &section.carried : &section.exit;
+    if (place == Place::Within)
+      cost.times /= static_cast<double>(section.rounds);
+    if (place == Place::Carried)
+      cost.times /= static_cast<double>(section.rounds - 1);
+  }
+  for (size_t r = 0; r < cost.readers.size(); ++r) {
+    SharedCost::Reader &reader = cost.readers[r];
+    if (place == Place::Carried)
+      reader.variable = search::inNextRound(reader.variable);
+    if (const Reading *reading = readingOf(flow, r))
+      reader = {reading->variable, reading->items};
+  }
+  if (way.maker >= 0 && cost.producer != way.maker) { // it reads what it made in the round before
+    if (place == Place::Carried) {
+      cost.producer = way.maker;
+      cost.producerClass = way.classes;
+    } else {
+      search::Table same{{way.maker, cost.producer}, {}};
+      for (int32_t made : way.classes)
+        for (int32_t c = 0; c < static_cast<int32_t>(cost.costs.size()); ++c)
+          same.costs.push_back(c == made ? 0 : search::infinity);
+      terms->tables.push_back(std::move(same));
+    }
+  }
+  terms->shared.push_back(std::move(cost));
+  if (terms == &outside) {
+    std::ranges::move(outside.tables, std::back_inserter(network.network.tables));
+    std::ranges::move(outside.shared, std::back_inserter(network.network.shared));
+  }
+}
+
+bool RoundsModel::makeExact(const search::RepeatedChoice &choice) {
+  std::vector<int32_t> position(sectionOf.size());
+  for (const Members &members : sections)
+    for (size_t i = 0; i < members.operators.size(); ++i)
+      position[members.operators[i]] = static_cast<int32_t>(i);
+  // `own`: of an operator of that section, in that run; of others in their first round or, where `isLast`, in their last one.
+  auto optionOf = [&](int32_t op, int32_t own, const search::Run *run, bool isLast) {
+    const int32_t section = op < static_cast<int32_t>(sectionOf.size()) ? sectionOf[op] : -1;
+    if (section < 0)
+      return choice.choice[op];
+    const std::vector<search::Run> &runs = choice.runs[section];
+    const search::Run &taken = section == own && run ? *run : isLast ? runs.back() : runs.front();
+    return taken.options[position[op]];
+  };
+  bool changes = false;
+  auto pay = [&](size_t flow, const search::Run *from, const search::Run *to) {
+    const StepModel::Flow &way = model.flows()[flow];
+    const int32_t section = places[flow].section;
+    const int32_t made = way.classOf(way.maker < 0 ? 0 : optionOf(way.maker, section, from, /*isLast=*/true));
+    for (const SharedCost::Reader &reader : model.network().shared[flow].readers)
+      for (int32_t item : reader.items[optionOf(reader.variable, section, to, /*isLast=*/false)])
+        changes |= model.makeExact(flow, made, item);
+  };
+  for (size_t op = 0; op < sectionOf.size(); ++op)
+    if (sectionOf[op] < 0)
+      changes |= model.makeOwnExact(op, choice.choice[op]);
+    else
+      for (const search::Run &run : choice.runs[sectionOf[op]])
+        changes |= model.makeOwnExact(op, run.options[position[op]]);
+  for (size_t flow = 0; flow < places.size(); ++flow) {
+    const auto [place, section] = places[flow];
+    if (place == Place::Within || place == Place::Carried) {
+      const std::vector<search::Run> &runs = choice.runs[section];
+      for (size_t r = 0; r < runs.size(); ++r) {
+        if (place == Place::Within || runs[r].rounds > 1)
+          pay(flow, &runs[r], &runs[r]);
+        if (place == Place::Carried && r + 1 < runs.size())
+          pay(flow, &runs[r], &runs[r + 1]);
+      }
+    } else {
+      const bool leaves = place == Place::Exit;
+      pay(flow, leaves ? &choice.runs[section].back() : nullptr, nullptr);
+    }
+  }
+  if (changes)
+    model.refresh();
+  return changes;
+}
+
+} // namespace msc::passes

@@ -1,0 +1,71 @@
+// What choices of strategies cost where the rounds of a repeat may take different ones.
+//
+// A repeat becomes a section of a RepeatedNetwork: what its operators cost and hand each other, what a round hands to the next one,
+// and what comes into the first round and leaves the last one. All prices are those of a StepModel, in which all rounds are alike; the
+// two agree wherever they are.
+//
+// Rounds ask alike for what is there for all of them, a mask, say. A repeat stays one decision per operator where it stands in another
+// one or has one in it, hands on what it did not make, or decides how a parameter of all rounds is stored.
+#pragma once
+
+#include "passes/sharding/cost/StepModel.h"
+#include "passes/sharding/search/Repeat.h"
+
+namespace msc::passes {
+
+class RoundsModel {
+public:
+  /// Holds references.
+  RoundsModel(const Problem &problem, StepModel &model);
+
+  /// Whether there is a repeat of which the rounds may differ.
+  bool hasSections() const { return !sections.empty(); }
+  /// Its first variables are those of the model's network, one per operator at first. Lower bounds until makeExact. `perByte` is added
+  /// for every byte that is kept.
+  search::RepeatedNetwork network(double perByte = 0) const;
+  /// StepModel::bytes() of one round; of all variables of network().
+  const std::vector<std::vector<double>> &bytes() const { return kept; }
+  /// Makes exact all that the assignment pays. False: it was.
+  bool makeExact(const search::RepeatedChoice &choice);
+  /// Of each section, which repeat of the problem it is.
+  int32_t repeatOf(size_t section) const { return sections[section].repeat; }
+  /// The operators of a section: its variables.
+  const std::vector<int32_t> &operatorsOf(size_t section) const { return sections[section].operators; }
+
+private:
+  struct Members {
+    int32_t repeat = 0;
+    int64_t rounds = 1;
+    std::vector<int32_t> operators;
+  };
+  /// Where a flow of the model happens.
+  enum class Place { Outside, Entry, Within, Carried, Exit };
+  struct Where {
+    Place place = Place::Outside;
+    int32_t section = -1;
+  };
+  /// Who reads in every round what is there once: its rounds have the same of these.
+  struct Reading {
+    int32_t section = 0, reader = 0, variable = 0; ///< the last one stands for what it asks
+    std::vector<int32_t> classOf;                  ///< of each option of the reader
+    std::vector<std::vector<int32_t>> items;       ///< of each class
+  };
+
+  void findSections();
+  void findReadings();
+  Where whereIs(size_t flow) const;
+  const Reading *readingOf(size_t flow, size_t reader) const;
+  void addFlow(search::RepeatedNetwork &network, size_t flow) const;
+
+  const Problem &problem;
+  StepModel &model;
+  std::vector<Members> sections;
+  std::vector<int32_t> sectionOf;       ///< of each operator; -1: none
+  std::vector<int32_t> argumentOf;      ///< of each tensor: the section that takes it from round to round; -1: none
+  std::vector<Where> places;            ///< of each flow
+  std::vector<std::vector<int32_t>> readings; ///< of each flow, of each reader: which of `asked`; -1: none
+  std::vector<Reading> asked;
+  std::vector<std::vector<double>> kept;
+};
+
+} // namespace msc::passes
