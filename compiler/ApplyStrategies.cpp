@@ -13,7 +13,8 @@ using namespace mlir;
 namespace msc::compiler {
 
 static bool isNested(net::RepeatOp repeat) {
-  return repeat->getParentOfType<net::RepeatOp>() || repeat.getBody().walk([](net::RepeatOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  return repeat->getParentOfType<net::RepeatOp>() ||
+         repeat.getBody().walk([](net::RepeatOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
 static bool isEqual(const KeptStrategy &a, const KeptStrategy &b) { return a.in == b.in && a.out == b.out; }
@@ -92,7 +93,8 @@ private:
         continue;
       if (strategy && !isEqual(*strategy, found->second))
         return Error{ExitCode::Failed,
-                     "'" + from + "' and '" + name + "' have different strategies in '" + path + "', but all rounds of repeats within repeats take one",
+                     "'" + from + "' and '" + name + "' have different strategies in '" + path +
+                         "', but all rounds of repeats within repeats take one",
                      "give both the same, or write the rounds one after the other"};
       strategy = &found->second;
       from = std::move(name);

@@ -8,7 +8,9 @@ namespace msc::compiler {
 
 static std::string planText(const plan::Plan &plan) {
   std::string text = std::to_string(plan.devices()) + (plan.devices() == 1 ? " device, " : " devices, ") + plan.parallel_mode();
-  return text + (plan.search_mode().empty() || plan.parallel_mode() != "auto_parallel" ? "" : ", " + plan.search_mode()) + ", " + plan.machine();
+  if (!plan.search_mode().empty() && plan.parallel_mode() == "auto_parallel")
+    text += ", " + plan.search_mode();
+  return text + ", " + plan.machine();
 }
 
 static std::string sumText(const std::optional<CollectiveSum> &sum) {
@@ -33,9 +35,12 @@ static Row bytesRow(const std::string &name, uint64_t a, uint64_t b) { return {n
 std::string diffText(const PlanDiff &diff) {
   const plan::Plan &a = *diff.plans[0].plan, &b = *diff.plans[1].plan;
   std::string text = a.network() + "\n" + table({{"A", diff.plans[0].name, planText(a)}, {"B", diff.plans[1].name, planText(b)}});
-  text += "\noperators with different strategies, " + std::to_string(diff.operators.size()) + " of " + std::to_string(a.operators_size()) + "\n";
+  text += "\noperators with different strategies, " + std::to_string(diff.operators.size()) + " of " +
+          std::to_string(a.operators_size()) + "\n";
   std::vector<Row> rows = {{"NAME", "OPERATOR", "PLACE", "IN A", "IN B", "DECIDED BY IN A", "DECIDED BY IN B"}};
-  auto strategies = [](const std::string &in, const std::string &out) { return (in.empty() ? "-" : in) + (out.empty() ? "" : " -> " + out); };
+  auto strategies = [](const std::string &in, const std::string &out) {
+    return (in.empty() ? "-" : in) + (out.empty() ? "" : " -> " + out);
+  };
   for (const OperatorChange &change : diff.operators) {
     bool showsOut = change.inStrategy[0] == change.inStrategy[1];
     Row row{change.name, change.op, change.place};

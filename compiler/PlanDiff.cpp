@@ -135,8 +135,14 @@ std::string diffJson(const PlanDiff &diff) {
     json["operators"].push_back(entry);
   }
   for (const CollectiveChange &change : diff.collectives)
-    json["collectives"].push_back({{"phase", change.phase}, {"kind", change.kind}, {"for", change.forOperator}, {"location", change.place},
-                                   {"groups", change.groups}, {"reason", change.reason}, {"a", sumJson(change.sums[0])}, {"b", sumJson(change.sums[1])}});
+    json["collectives"].push_back({{"phase", change.phase},
+                                   {"kind", change.kind},
+                                   {"for", change.forOperator},
+                                   {"location", change.place},
+                                   {"groups", change.groups},
+                                   {"reason", change.reason},
+                                   {"a", sumJson(change.sums[0])},
+                                   {"b", sumJson(change.sums[1])}});
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

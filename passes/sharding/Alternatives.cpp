@@ -105,8 +105,8 @@ std::string Alternatives::strategyText(size_t op, const Pieces &pieces) const {
 }
 
 /// Terms with one option of a variable left, in whatever round they mean it.
-static void tie(std::vector<search::Table> &tables, std::vector<search::SharedCost> &shared, const std::vector<int32_t> &options, int32_t variable,
-                int32_t option) {
+static void tie(std::vector<search::Table> &tables, std::vector<search::SharedCost> &shared, const std::vector<int32_t> &options,
+                int32_t variable, int32_t option) {
   auto isMeant = [&](int32_t reference) { return search::variableOf(reference) == variable; };
   for (search::Table &table : tables) {
     std::vector<size_t> sizes;

@@ -260,25 +260,37 @@ private:
                             : candidate.placement.results[shared.position];
   }
 
-  /// The pieces that an operator takes and the asker it follows.
+  /// The pieces that an operator takes and the asker it follows: of those whose wishes take equally long the first producer by operand,
+  /// else the user whose wish fits best, in whatever order users stand in the text.
   std::pair<Pieces, const Asker *> follow(size_t op, const std::vector<Asker> &askers) const {
     const ProblemOperator &self = problem.operators[op];
     std::vector<Candidate> list = candidatesOf(self);
     const Candidate *best = nullptr;
     const Asker *from = nullptr;
     double bestUs = 0;
+    Fit bestFit;
+    auto isLess = [&](const Asker &asker, double us, const Fit &fit) {
+      const double close = 1e-9 * bestUs; // sums are rounded
+      if (us < bestUs - close || us > bestUs + close)
+        return us < bestUs;
+      return !asker.shared.front().isOperand && !from->shared.front().isOperand && fit < bestFit;
+    };
     for (const Asker &asker : askers) {
       std::vector<Fit> fits;
       for (const Candidate &candidate : list)
         fits.push_back(fitOf(self, candidate, asker));
-      const Candidate *asked = &list[std::min_element(fits.begin(), fits.end()) - fits.begin()];
-      if (asked == best)
+      const auto fit = std::min_element(fits.begin(), fits.end());
+      const Candidate *asked = &list[fit - fits.begin()];
+      if (asked == best) {
+        bestFit = std::min(bestFit, *fit);
         continue;
+      }
       double us = askers.size() > 1 ? priceUs(self, *asked, askers) : 0;
-      if (!best || us < bestUs) {
+      if (!best || isLess(asker, us, *fit)) {
         best = asked;
         from = &asker;
         bestUs = us;
+        bestFit = *fit;
       }
     }
     return {best->pieces, from};

@@ -40,8 +40,8 @@ SearchResult searchOptimal(const Problem &problem, StepModel &model);
 /// The same among those under which a rank keeps at most so many bytes; the bound is certified.
 SearchResult searchWithin(const Problem &problem, StepModel &model, double bytes);
 
-/// Divides the devices by one prime after the other (where the user wrote a mesh: by one axis of it): each time every operator keeps its strategy or cuts one factor once more,
-/// chosen for all operators together. Few options at a time, whatever the number of devices; nothing is proven. `modelOf`
+/// Divides the devices by one prime after the other (where the user wrote a mesh: by one axis of it): each time every operator keeps its
+/// strategy or cuts one factor once more, chosen for all operators together. Few options at a time, whatever the number of devices; nothing is proven. `modelOf`
 /// prices the problems on the way.
 SearchResult searchRecursively(const Problem &problem, const std::function<StepModel(const Problem &)> &modelOf);
 

@@ -172,7 +172,8 @@ double Bound::reductionUs(const Frame &frame, AxisSet reduced, AxisSet gathered,
     return least;
   double whole = collectivesUs(prices->allReduce, needs, terms) + hopsUs(prices->allReduce, frame, reduced);
   double scattered = collectivesUs(prices->scatter, needs, terms) + hopsUs(prices->scatter, frame, reduced) +
-                     collectivesUs(prices->move, {.level = outermostOf(frame, gathered)}, Terms::Starts) + hopsUs(prices->move, frame, gathered);
+                     collectivesUs(prices->move, {.level = outermostOf(frame, gathered)}, Terms::Starts) +
+                     hopsUs(prices->move, frame, gathered);
   return std::min({whole, scattered, least + std::max(prices->allReduce.from[0].alphaUs, prices->scatter.from[0].alphaUs)});
 }
 

@@ -31,7 +31,8 @@ struct OperatorOptions {
 
 class StepModel {
 public:
-  /// `steps`: of each operator; null: nothing depends on it, and it does not run. Operators whose strategy the user gave have that option alone.
+  /// `steps`: of each operator; null: nothing depends on it, and it does not run. Operators whose strategy the user gave have that
+  /// option alone.
   StepModel(const Problem &problem, const std::vector<std::shared_ptr<const OperatorStep>> &steps, dist::ReshardPlanner &planner);
 
   /// One variable per operator, in order; its options are those of options(). There may be variables behind them. What an assignment

@@ -365,7 +365,8 @@ private:
 /// every part has a better multiplier of its own. The part with the least bound first.
 class Branching {
 public:
-  Branching(const CostNetwork &network, const Budget &budget, const BudgetLimits &limits) : network(network), budget(budget), limits(limits) {}
+  Branching(const CostNetwork &network, const Budget &budget, const BudgetLimits &limits)
+      : network(network), budget(budget), limits(limits) {}
 
   void run(MultiplierSearch<FlatProblem> &root) {
     best = root.best;

@@ -33,8 +33,8 @@ struct BudgetSolution {
 double amountOf(const Budget &budget, const Choice &choice);
 
 /// Lagrange multipliers: cost + multiplier * amount is minimised exactly; its value gives the bound, assignments on the
-/// way that fit give the answer, exchanges of single options and the k best around the last multiplier improve it; what gap is left is closed by
-/// branching over what variables may take.
+/// way that fit give the answer, exchanges of single options and the k best around the last multiplier improve it; what gap
+/// is left is closed by branching over what variables may take.
 BudgetSolution solveWithin(const CostNetwork &network, const Budget &budget, const BudgetLimits &limits = {});
 
 struct RepeatedBudgetSolution {

@@ -1,0 +1,121 @@
+// Strategies depend on what a network computes: not on what its operators are called, nor on the order in which independent ones stand.
+#include "compiler/Phases.h"
+#include "dialects/dist/DistDialect.h"
+#include "passes/sharding/Decisions.h"
+#include "test/Campaign.h"
+#include "test/e2e/Case.h"
+#include "test/frontend/Reading.h"
+
+#include "mlir/Pass/PassManager.h"
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+using namespace msc;
+using namespace msc::passes;
+using namespace msc::test;
+
+namespace {
+
+class Assigned {
+public:
+  Assigned(const e2e::Case &test, const std::string &mode, std::optional<uint64_t> shuffled) : reading(test.text, {.devices = test.devices}) {
+    int64_t count = 0;
+    mlir::Builder builder(&reading.context);
+    reading.module->walk([&](net::Operator op) { op->setAttr("test.number", builder.getI64IntegerAttr(count++)); });
+    if (shuffled) {
+      draw.seed(*shuffled);
+      rename();
+      shuffle(networkIn().getBody().front());
+    }
+    auto config = net::readConfig(*reading.module);
+    config->devices = test.devices;
+    config->context.parallelMode = "auto_parallel";
+    config->context.searchMode = mode;
+    for (const compiler::Phase &phase : compiler::strategyPhases(*config, {})) {
+      mlir::PassManager manager(&reading.context);
+      phase.build(manager);
+      EXPECT_TRUE(succeeded(manager.run(*reading.module))) << phase.name << "\n" << reading.said;
+    }
+    if (auto facts = takeSearchFacts(networkIn()))
+      us = facts->us;
+    for (auto param : networkIn().getOps<net::ParamOp>())
+      sharesParameters |= !param->use_empty() && !param->hasOneUse();
+    reading.module->walk([&](net::Operator op) {
+      if (auto number = op->getAttrOfType<mlir::IntegerAttr>("test.number"))
+        strategies[number.getInt()] = net::strategyText(net::getInStrategy(op).value_or(net::Strategy{}));
+    });
+  }
+
+  std::map<int64_t, std::string> strategies; ///< by the place of the operator in the text
+  double us = 0;                             ///< 0: nothing was searched
+  bool sharesParameters = false;
+
+private:
+  Reading reading;
+  std::mt19937_64 draw;
+
+  net::NetworkOp networkIn() { return *reading.module->getOps<net::NetworkOp>().begin(); }
+
+  void rename() {
+    std::vector<int64_t> numbers;
+    reading.module->walk([&](net::Operator) { numbers.push_back(static_cast<int64_t>(numbers.size())); });
+    std::shuffle(numbers.begin(), numbers.end(), draw);
+    reading.module->walk([&](net::Operator op) {
+      net::setInstanceName(op, "op" + std::to_string(numbers.back()));
+      numbers.pop_back();
+    });
+  }
+
+  /// A random order in which every operation stands behind those that it takes values of.
+  void shuffle(mlir::Block &block) {
+    std::vector<mlir::Operation *> waiting, order;
+    for (mlir::Operation &op : block.without_terminator())
+      waiting.push_back(&op);
+    llvm::DenseSet<mlir::Operation *> open(waiting.begin(), waiting.end());
+    while (!waiting.empty()) {
+      std::vector<size_t> ready;
+      for (size_t i = 0; i < waiting.size(); ++i)
+        if (!waiting[i]->walk([&](mlir::Operation *inner) {
+               for (mlir::Value operand : inner->getOperands())
+                 if (open.contains(operand.getDefiningOp()))
+                   return mlir::WalkResult::interrupt();
+               return mlir::WalkResult::advance();
+             }).wasInterrupted())
+          ready.push_back(i);
+      size_t taken = ready[draw() % ready.size()];
+      order.push_back(waiting[taken]);
+      open.erase(waiting[taken]);
+      waiting.erase(waiting.begin() + static_cast<ptrdiff_t>(taken));
+    }
+    for (mlir::Operation *op : order)
+      op->moveBefore(block.getTerminator());
+  }
+};
+
+void compare(const std::string &mode, bool byCost) {
+  int64_t compared = 0, equal = 0;
+  for (uint64_t seed = 1; compared < static_cast<int64_t>(campaignCases(200, 10)) && seed < 100000; ++seed) {
+    auto test = e2e::makeCase(seed);
+    ASSERT_TRUE(test) << test.error().message;
+    if (test->devices == 1 || test->mode == "hybrid_parallel")
+      continue;
+    Assigned plain(*test, mode, std::nullopt), other(*test, mode, seed);
+    if (byCost && plain.sharesParameters) // is stored as the first of its users wants it: the order counts
+      continue;
+    ++compared;
+    equal += plain.strategies == other.strategies;
+    if (byCost) // strategies that take equally long may be others
+      ASSERT_NEAR(plain.us, other.us, 1e-9 * plain.us) << "seed " << seed << "\n" << test->text;
+    else
+      ASSERT_EQ(plain.strategies, other.strategies) << "seed " << seed << "\n" << test->text;
+  }
+  std::printf("%s: %ld networks, %ld with the very same strategies\n", mode.c_str(), static_cast<long>(compared), static_cast<long>(equal));
+}
+
+TEST(Names, DoNotChangeWhatPropagationDecides) { compare("sharding_propagation", /*byCost=*/false); }
+
+TEST(Names, DoNotChangeWhatASearchFinds) { compare("optimal", /*byCost=*/true); }
+
+} // namespace
