@@ -153,6 +153,14 @@ std::vector<std::pair<size_t, size_t>> Alternatives::tiesFor(std::optional<size_
   return ties;
 }
 
+/// With the option that is given.
+std::vector<std::pair<size_t, size_t>> Alternatives::tiesWith(Given given) const {
+  std::vector<std::pair<size_t, size_t>> ties = tiesFor(given ? std::optional(given->first) : std::nullopt);
+  if (given)
+    ties.push_back(*given);
+  return ties;
+}
+
 double Alternatives::us() {
   while (true) {
     search::CostNetwork network = priced->network();
@@ -172,9 +180,7 @@ constexpr size_t pricedAtOnce = 64;
 
 /// Prices the cheapest assignment of rounds that are alike and, with it, so many that are nearly as good. False: it was priced.
 bool Alternatives::priceAlike(Given given) {
-  std::vector<std::pair<size_t, size_t>> ties = tiesFor(given ? std::optional(given->first) : std::nullopt);
-  if (given)
-    ties.push_back(*given);
+  const std::vector<std::pair<size_t, size_t>> ties = tiesWith(given);
   search::CostNetwork network = priced->network();
   for (auto [op, option] : ties)
     tie(network, op, option);
@@ -193,9 +199,7 @@ bool Alternatives::priceAlike(Given given) {
 Alternatives::OptionPrice Alternatives::searchOnce(Given given) {
   if (priceAlike(given))
     return {0, false};
-  std::vector<std::pair<size_t, size_t>> ties = tiesFor(given ? std::optional(given->first) : std::nullopt);
-  if (given)
-    ties.push_back(*given);
+  const std::vector<std::pair<size_t, size_t>> ties = tiesWith(given);
   search::RepeatedNetwork network = apart->network();
   for (auto [op, option] : ties)
     tie(network, op, option);

@@ -70,6 +70,7 @@ private:
   Pieces cheapestOfMost(size_t op) const;
   using Given = std::optional<std::pair<size_t, size_t>>; ///< an operator and its option
   std::vector<std::pair<size_t, size_t>> tiesFor(std::optional<size_t> op) const;
+  std::vector<std::pair<size_t, size_t>> tiesWith(Given given) const;
   bool priceAlike(Given given);
   OptionPrice searchOnce(Given given);
   std::vector<OptionPrice> &pricesOf(size_t op);

@@ -99,6 +99,15 @@ Placement placementOf(const OperatorFacts &facts, const Pieces &pieces, int64_t 
 /// The same with the results as the user wants them.
 Placement placementOf(const ProblemOperator &op, const Pieces &pieces, int64_t devices);
 
+/// Who makes and who reads every tensor.
+struct TensorUses {
+  /// Of the operators that run.
+  TensorUses(const Problem &problem, const std::function<bool(size_t op)> &runs);
+
+  std::vector<int32_t> producer;             ///< -1: none
+  std::vector<std::vector<int32_t>> readers; ///< each once, ascending
+};
+
 /// A tensor from or to which repeats hand a value.
 struct Handover {
   int32_t tensor = 0;

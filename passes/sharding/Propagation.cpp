@@ -53,17 +53,8 @@ struct Candidate {
 class Propagation {
 public:
   explicit Propagation(const Problem &problem)
-      : problem(problem), flow(problem), decided(problem.operators.size()) {
-    producer.assign(problem.tensors.size(), -1);
-    for (size_t i = 0; i < problem.operators.size(); ++i)
-      for (int32_t tensor : problem.operators[i].results)
-        producer[tensor] = static_cast<int32_t>(i);
-    consumers.resize(problem.tensors.size());
-    for (size_t i = 0; i < problem.operators.size(); ++i)
-      for (int32_t tensor : problem.operators[i].operands)
-        if (consumers[tensor].empty() || consumers[tensor].back() != static_cast<int32_t>(i))
-          consumers[tensor].push_back(static_cast<int32_t>(i));
-  }
+      : problem(problem), flow(problem), decided(problem.operators.size()),
+        uses(problem, [](size_t) { return true; }) {}
 
   Choices run() {
     for (size_t i = 0; i < problem.operators.size(); ++i)
@@ -86,8 +77,7 @@ private:
   ValueFlow flow;
   std::vector<std::optional<Placement>> decided; // before the current round
   Choices choices = Choices(problem.operators.size());
-  std::vector<int32_t> producer;               // of each tensor; -1: input or parameter
-  std::vector<std::vector<int32_t>> consumers; // of each tensor, ascending
+  TensorUses uses;
 
   void decide(size_t op, Choice choice) {
     decided[op] = placementOf(problem.operators[op], choice.pieces, problem.devices);
@@ -173,7 +163,7 @@ private:
     };
     for (size_t i = 0; i < self.operands.size(); ++i)
       for (auto [tensor, times, crosses] : flow.sourcesOf(self.operands[i])) {
-        int32_t from = producer[tensor];
+        int32_t from = uses.producer[tensor];
         if (from >= 0 && decided[from] && mayAsk(from, crosses))
           ask(from, nameFor(op, from, true),
               {tensor, resultOf(from, tensor), true, i, std::min(times, problem.operators[from].rounds)});
@@ -182,7 +172,7 @@ private:
       }
     for (size_t i = 0; i < self.results.size(); ++i)
       for (auto [tensor, times, crosses] : flow.readersOf(self.results[i]))
-        for (int32_t user : consumers[tensor])
+        for (int32_t user : uses.readers[tensor])
           if (decided[user] && mayAsk(user, crosses))
             for (size_t at = 0; at < problem.operators[user].operands.size(); ++at)
               if (problem.operators[user].operands[at] == tensor)

@@ -5,6 +5,20 @@
 
 namespace msc::passes {
 
+TensorUses::TensorUses(const Problem &problem, const std::function<bool(size_t)> &runs)
+    : producer(problem.tensors.size(), -1), readers(problem.tensors.size()) {
+  for (size_t i = 0; i < problem.operators.size(); ++i) {
+    if (!runs(i))
+      continue;
+    const auto op = static_cast<int32_t>(i);
+    for (int32_t tensor : problem.operators[i].results)
+      producer[tensor] = op;
+    for (int32_t tensor : problem.operators[i].operands)
+      if (readers[tensor].empty() || readers[tensor].back() != op)
+        readers[tensor].push_back(op);
+  }
+}
+
 ValueFlow::ValueFlow(const Problem &problem) : before(problem.tensors.size()), behind(problem.tensors.size()) {
   for (const ProblemHandover &handover : problem.handovers) {
     before[handover.to].push_back({handover.from, handover.times, handover.crossesBorder});

@@ -1,7 +1,7 @@
 #include "runtime/executor/NumpyText.h"
 
 #include "runtime/executor/Fetch.h"
-#include "runtime/plan/Bfloat16.h"
+#include "runtime/executor/FloatValue.h"
 
 #include <algorithm>
 #include <charconv>
@@ -16,19 +16,6 @@ namespace {
 constexpr size_t precision = 8;
 constexpr int64_t threshold = 1000, edgeItems = 3;
 constexpr size_t lineWidth = 75;
-
-double loadFloat(plan::DataType type, const std::byte *data) {
-  auto load = [&](auto value) {
-    std::memcpy(&value, data, sizeof(value));
-    return value;
-  };
-  switch (type) {
-  case plan::F64: return load(double{});
-  case plan::F16: return static_cast<double>(load(_Float16{}));
-  case plan::BF16: return static_cast<double>(static_cast<float>(load(Bfloat16{})));
-  default: return static_cast<double>(load(float{}));
-  }
-}
 
 /// The fewest digits that read back as the same number of its type. NumPy has no bf16: its numbers are f32.
 std::string shortest(double value, plan::DataType type, std::chars_format format) {
@@ -128,7 +115,7 @@ std::vector<std::string> textsOf(const std::vector<const std::byte *> &elements,
   if (isFloat) {
     std::vector<double> values;
     for (const std::byte *data : elements)
-      values.push_back(loadFloat(type, data));
+      values.push_back(floatValue(type, data));
     return floatTexts(values, type);
   }
   std::vector<std::string> texts;
@@ -148,7 +135,7 @@ std::string scalarText(plan::DataType type, const std::byte *data) {
     return *data == std::byte{0} ? "False" : "True";
   if (type == plan::I32 || type == plan::I64)
     return elementText(type, data);
-  double value = loadFloat(type, data), size = std::fabs(value);
+  double value = floatValue(type, data), size = std::fabs(value);
   if (!std::isfinite(value))
     return std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
   bool isFixed = size == 0 || (size >= 1e-4 && size < allDigits(type, 1e16));

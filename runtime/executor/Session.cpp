@@ -1,13 +1,12 @@
 #include "runtime/executor/Session.h"
 
-#include "runtime/plan/Bfloat16.h"
-
 #include "runtime/messages/Catalogue.h"
 #include "runtime/checkpoint/Agreement.h"
 #include "runtime/checkpoint/Npy.h"
 #include "runtime/data/Draw.h"
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/executor/Fetch.h"
+#include "runtime/executor/FloatValue.h"
 #include "runtime/executor/NumpyText.h"
 #include "runtime/executor/Schedule.h"
 #include "runtime/plan/PlanText.h"
@@ -202,16 +201,7 @@ double Session::scalar(uint32_t buffer) {
   plan::DataType type = index.buffer(buffer).dtype();
   if (!device->download(bytes, arena + index.buffer(buffer).offset(), elementBytes(type)))
     return 0;
-  auto load = [&](auto value) {
-    std::memcpy(&value, bytes, sizeof(value));
-    return value;
-  };
-  switch (type) {
-  case plan::F64: return load(double{});
-  case plan::F16: return static_cast<double>(load(_Float16{}));
-  case plan::BF16: return static_cast<double>(static_cast<float>(load(Bfloat16{})));
-  default: return static_cast<double>(load(float{}));
-  }
+  return floatValue(type, bytes);
 }
 
 void Session::setSchedules(uint64_t step) {

@@ -12,18 +12,11 @@ namespace {
 class Predicting {
 public:
   Predicting(const Problem &problem, const StepModel &model, const Choices &choices, dist::ReshardPlanner &planner)
-      : problem(problem), planner(planner), producer(problem.tensors.size(), -1), readers(problem.tensors.size()) {
+      : problem(problem), planner(planner), uses(problem, [&](size_t op) { return !model.options(op).placed.empty(); }) {
     for (size_t i = 0; i < problem.operators.size(); ++i) {
       const OperatorOptions &options = model.options(i);
       size_t at = std::ranges::find(options.pieces, choices[i].pieces) - options.pieces.begin();
       placed.push_back(options.placed.empty() ? nullptr : &options.placed[at]);
-      if (!placed.back())
-        continue;
-      for (int32_t tensor : problem.operators[i].results)
-        producer[tensor] = static_cast<int32_t>(i);
-      for (int32_t tensor : problem.operators[i].operands)
-        if (readers[tensor].empty() || readers[tensor].back() != static_cast<int32_t>(i))
-          readers[tensor].push_back(static_cast<int32_t>(i));
     }
   }
 
@@ -33,7 +26,7 @@ public:
         addOperator(problem.operators[i], *placed[i]);
     ValueFlow flow(problem);
     for (size_t t = 0; t < problem.tensors.size(); ++t)
-      if (auto tensor = static_cast<int32_t>(t); !readers[t].empty())
+      if (auto tensor = static_cast<int32_t>(t); !uses.readers[t].empty())
         addTensor(tensor, flow);
     for (auto &[key, collective] : found)
       prediction.collectives.push_back(std::move(collective));
@@ -51,8 +44,7 @@ private:
   const Problem &problem;
   dist::ReshardPlanner &planner;
   std::vector<const PlacedStep *> placed; ///< null: does not run
-  std::vector<int32_t> producer;
-  std::vector<std::vector<int32_t>> readers;
+  TensorUses uses;
   Prediction prediction;
   std::map<std::string, PredictedCollective> found;
 
@@ -98,7 +90,7 @@ private:
       const ProblemTensor &tensor = problem.tensors[op.results[r]];
       std::vector<Sharding> wanted = result.wanted;
       bool isReturned = std::ranges::find(problem.results, op.results[r]) != problem.results.end();
-      if (wanted.empty() && result.left != result.own && isReturned && readers[op.results[r]].empty())
+      if (wanted.empty() && result.left != result.own && isReturned && uses.readers[op.results[r]].empty())
         wanted = {result.own};
       if (!wanted.empty())
         addRoute(result.left, wanted, tensor.shape, bytesOf(tensor, result), false, op.rounds);
@@ -115,13 +107,13 @@ private:
     for (const Handover &from : flow.sourcesOf(tensor)) {
       const ProblemTensor &source = problem.tensors[from.tensor];
       bool isSame = from.tensor == tensor;
-      if (int32_t maker = producer[from.tensor]; maker >= 0) {
+      if (int32_t maker = uses.producer[from.tensor]; maker >= 0) {
         const ProblemOperator &op = problem.operators[maker];
         const PlacedResult &at = placed[maker]->results[std::ranges::find(op.results, from.tensor) - op.results.begin()];
-        addReaders({at.left, at.own, bytesOf(source, at), at.wanted, {}}, tensor, readers[tensor], isSame ? op.rounds : from.times);
+        addReaders({at.left, at.own, bytesOf(source, at), at.wanted, {}}, tensor, uses.readers[tensor], isSame ? op.rounds : from.times);
       } else if (source.dataset) {
         Sharding arrives = source.dataset->canonical();
-        addReaders({arrives, arrives, source.elementBytes, {}, {}}, tensor, readers[tensor], isSame ? 1 : from.times);
+        addReaders({arrives, arrives, source.elementBytes, {}, {}}, tensor, uses.readers[tensor], isSame ? 1 : from.times);
       }
     }
   }
@@ -155,7 +147,7 @@ private:
   /// Stored as its first user wants it, a configured one before the others.
   void addParameter(int32_t tensor) {
     const ProblemTensor &parameter = problem.tensors[tensor];
-    std::vector<int32_t> users = readers[tensor];
+    std::vector<int32_t> users = uses.readers[tensor];
     auto first = std::ranges::find_if(users, [&](int32_t op) { return problem.operators[op].configured.has_value(); });
     std::rotate(users.begin(), first == users.end() ? users.begin() : first, first == users.end() ? users.begin() : first + 1);
     const ProblemOperator &keeper = problem.operators[users.front()];

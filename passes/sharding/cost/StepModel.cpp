@@ -106,18 +106,10 @@ static std::vector<Item> itemsOf(const ProblemOperator &op, const PlacedStep &pl
 
 StepModel::StepModel(const Problem &problem, const std::vector<std::shared_ptr<const OperatorStep>> &steps,
                      dist::ReshardPlanner &planner)
-    : problem(problem), prices(planner), producer(problem.tensors.size(), -1), readers(problem.tensors.size()) {
+    : problem(problem), prices(planner), uses(problem, [&](size_t op) { return steps[op] != nullptr; }) {
   Known known;
-  for (size_t i = 0; i < problem.operators.size(); ++i) {
+  for (size_t i = 0; i < problem.operators.size(); ++i)
     addOptions(i, steps[i].get(), known);
-    if (!steps[i])
-      continue;
-    for (int32_t tensor : problem.operators[i].results)
-      producer[tensor] = static_cast<int32_t>(i);
-    for (int32_t tensor : problem.operators[i].operands)
-      if (readers[tensor].empty() || readers[tensor].back() != static_cast<int32_t>(i))
-        readers[tensor].push_back(static_cast<int32_t>(i));
-  }
   addOwnCosts();
   addFlows();
   kept.resize(costs.options.size());
@@ -243,7 +235,7 @@ void StepModel::addOwnCosts() {
         const ProblemTensor &tensor = problem.tensors[op.results[r]];
         results += localBytes(tensor, result.left);
         std::vector<Sharding> wanted = result.wanted;
-        if (wanted.empty() && result.left != result.own && isReturned(op.results[r]) && readers[op.results[r]].empty())
+        if (wanted.empty() && result.left != result.own && isReturned(op.results[r]) && uses.readers[op.results[r]].empty())
           wanted = {result.own};
         sum.add(prices.ofRoute(result.left, wanted, tensor.shape, bytesOf(tensor, result)), rounds);
       }
@@ -266,14 +258,14 @@ void StepModel::addFlows() {
   ValueFlow flow(problem);
   for (size_t t = 0; t < problem.tensors.size(); ++t) {
     auto tensor = static_cast<int32_t>(t);
-    if (readers[t].empty())
+    if (uses.readers[t].empty())
       continue;
     if (problem.tensors[t].isParameter) {
       addParameter(tensor);
       continue;
     }
     for (const Handover &from : flow.sourcesOf(tensor))
-      if (int32_t maker = producer[from.tensor]; maker >= 0)
+      if (int32_t maker = uses.producer[from.tensor]; maker >= 0)
         addFlow(from.tensor, tensor, from.tensor == tensor ? problem.operators[maker].rounds : from.times);
       else if (problem.tensors[from.tensor].dataset)
         addInput(from.tensor, tensor, from.tensor == tensor ? 1 : from.times);
@@ -282,7 +274,7 @@ void StepModel::addFlows() {
 
 /// From the result of an operator to all who read it.
 void StepModel::addFlow(int32_t source, int32_t tensor, int64_t times) {
-  int32_t maker = producer[source];
+  int32_t maker = uses.producer[source];
   const ProblemOperator &op = problem.operators[maker];
   size_t result = std::ranges::find(op.results, source) - op.results.begin();
   std::vector<Source> sources;
@@ -290,19 +282,19 @@ void StepModel::addFlow(int32_t source, int32_t tensor, int64_t times) {
     const PlacedResult &at = placed.results[result];
     sources.push_back({at.left, at.own, bytesOf(problem.tensors[source], at), at.wanted, {}});
   }
-  addShared(maker, sources, source, tensor, readers[tensor], times);
+  addShared(maker, sources, source, tensor, uses.readers[tensor], times);
 }
 
 /// From the dataset.
 void StepModel::addInput(int32_t source, int32_t tensor, int64_t times) {
   Sharding arrives = problem.tensors[source].dataset->canonical();
-  addShared(-1, {{arrives, arrives, problem.tensors[source].elementBytes, {}, {}}}, source, tensor, readers[tensor], times);
+  addShared(-1, {{arrives, arrives, problem.tensors[source].elementBytes, {}, {}}}, source, tensor, uses.readers[tensor], times);
 }
 
 /// A parameter is stored as its first user wants it, a configured one before the others.
 void StepModel::addParameter(int32_t tensor) {
   const ProblemTensor &parameter = problem.tensors[tensor];
-  std::vector<int32_t> others = readers[tensor];
+  std::vector<int32_t> others = uses.readers[tensor];
   auto first = std::ranges::find_if(others, [&](int32_t op) { return problem.operators[op].configured.has_value(); });
   int32_t keeper = first == others.end() ? others.front() : *first;
   std::erase(others, keeper);

@@ -101,8 +101,7 @@ private:
   std::vector<Flow> ways;                                    ///< of each shared cost
   size_t firstOwn = 0;                                       ///< table of the first operator
   std::vector<std::vector<double>> kept;
-  std::vector<int32_t> producer;        ///< of each tensor; -1: none
-  std::vector<std::vector<int32_t>> readers;
+  TensorUses uses;
   search::CostNetwork costs;
 };
 
