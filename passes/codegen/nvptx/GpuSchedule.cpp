@@ -62,7 +62,7 @@ private:
     for (unsigned pointer = 0; pointer < cluster.pointers.size(); ++pointer)
       registers += bytesOf(pointer) == 8 ? 2 : 1;
     for (const Node &node : cluster.nodes)
-      registers += node.isReduction() ? 2 * node.op.getNumResults() : 0;
+      registers += node.isReduction() ? node.op.getNumResults() : 0;
     return registers;
   }
 
@@ -134,6 +134,11 @@ private:
         gpu.team = std::min<int64_t>(32, llvm::PowerOf2Ceil(vectors));
         gpu.block = 128;
       } else {
+        for (unsigned even = groups; even > groups / 2; --even)
+          if (vectors % (32 * even) == 0) { // no thread idles
+            groups = even;
+            break;
+          }
         gpu.team = std::min<int64_t>(mostThreads, 32 * llvm::divideCeil(vectors, 32 * groups));
         gpu.block = gpu.team;
       }
