@@ -31,6 +31,7 @@ struct CompileOptions {
   bool partialSums = true;        ///< off: sums are completed before linear operators, as 18_execute shows it
   bool moves = true;              ///< off: completions and redistributions run as 18_execute shows them
   bool overlap = true;            ///< off: a collective is complete when its step ends
+  int64_t candidates = 0;         ///< assignments of which a search takes the one that is fastest with all passes; 0: what takes little time
   uint64_t memoryLimit = 0;       ///< bytes that a rank may need; 0: any
   int64_t keptBytes = 0;          ///< what that means in the model of the search; `compile` finds it out
   std::string strategyFile;       ///< strategies for operators that have none; empty: no file

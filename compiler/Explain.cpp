@@ -57,6 +57,10 @@ Status checkOperator(const plan::Plan &plan, const std::string &name) {
 
 /// How good the strategies are, in the model.
 static std::string searchText(const passes::SearchFacts &search) {
+  if (search.us > search.leastUs)
+    return llvm::formatv(": fastest of {0} candidates with all passes, {1:F1} us instead of {2:F1} us; one move after the other they take {3:F1} us, "
+                         "others {4:F1} us",
+                         search.candidates, search.repricedUs, search.firstRepricedUs, search.us, search.leastUs);
   if (search.isOptimal)
     return llvm::formatv(": no strategies{1} take less than these {0:F1} us", search.us, search.isOnMesh ? " on the mesh" : "");
   if (search.boundUs <= 0)

@@ -71,6 +71,30 @@ passes::TrainingFacts trainingFactsOf(const net::Config &config, const CompileOp
           options.commFusion && config.context.commFusion};
 }
 
+double plannedStepUs(ModuleOp module, const net::Config &config, const CompileOptions &options) {
+  std::vector<Phase> phases{unrollPhase()};
+  for (auto &&more : {partitionPhases(config, options), optimizePhases(config, options), planPhases(options, /*machineCode=*/false)})
+    phases.insert(phases.end(), more.begin(), more.end());
+  for (const Phase &phase : phases) {
+    PassManager manager(module.getContext());
+    manager.enableVerifier(false); // as in Compiler.cpp
+    phase.build(manager);
+    if (failed(manager.run(module)))
+      return std::numeric_limits<double>::infinity();
+  }
+  double us = 0;
+  for (auto program : module.getOps<plan_ir::ProgramOp>()) {
+    for (Operation &step : program.getBody().front())
+      if (auto collective = dyn_cast<plan_ir::CollectiveOp>(step))
+        us += collective.getPredictedUs().convertToDouble();
+      else if (plan_ir::isStep(&step))
+        us += plan_ir::computeUs(&step);
+    if (dist::machineOf(module).overlaps)
+      us -= passes::hiddenUs(program);
+  }
+  return us;
+}
+
 std::vector<Phase> strategyPhases(const net::Config &config, const CompileOptions &options) {
   infer::CheckNetworkOptions check;
   check.loss = config.train ? config.train->minimize : "";
@@ -99,7 +123,10 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
          manager.addPass(infer::createMixedPrecision(precision));
        }},
       {"strategies", "every forward operator has a strategy and its origin",
-       [assign](PassManager &manager) { manager.addPass(passes::createAssignStrategiesPass(assign)); }},
+       [assign, config, options](PassManager &manager) {
+         auto price = [config, options](ModuleOp module) { return plannedStepUs(module, config, options); };
+         manager.addPass(passes::createAssignStrategiesPass(assign, options.candidates == 1 ? nullptr : passes::StepPricing(price), options.candidates));
+       }},
   };
 }
 
@@ -158,16 +185,20 @@ std::vector<Phase> optimizePhases(const net::Config &config, const CompileOption
   };
 }
 
-std::vector<Phase> planPhases(const CompileOptions &options) {
+std::vector<Phase> planPhases(const CompileOptions &options, bool machineCode) {
   passes::BuildPlanOptions build;
   build.fusion = options.fusion;
+  build.machineCode = machineCode;
   return {
       {"kernels", "steps in order, kernels as machine code",
        [build](PassManager &manager) { manager.addPass(passes::createBuildPlanPass(build)); }},
       {"overlap", "collectives run while the rank computes",
-       [on = options.overlap](PassManager &manager) {
-         if (on)
-           manager.nest<plan_ir::ProgramOp>().addPass(passes::createOverlapCollectivesPass());
+       [options](PassManager &manager) {
+         // Memory that nobody else needs is worth time only where communication costs none.
+         const bool isFree = manager.getContext()->getLoadedDialect<dist::DistDialect>()->getMachine().overlaps;
+         passes::OverlapOptions overlap{isFree ? 0.1 : 0.0, static_cast<int64_t>(options.memoryLimit)};
+         if (options.overlap)
+           manager.nest<plan_ir::ProgramOp>().addPass(passes::createOverlapCollectivesPass(overlap));
        }},
       {"memory", "every buffer has its offset in the arena",
        [](PassManager &manager) { manager.nest<plan_ir::ProgramOp>().addPass(passes::createAssignMemoryPass()); }},

@@ -34,6 +34,10 @@ struct Phase {
 };
 
 /// From a parsed network to strategies for all of its operators.
+/// A step of a module whose operators have strategies, in microseconds: its steps as they are planned, what collectives hide behind
+/// computation taken off where the machine overlaps.
+double plannedStepUs(mlir::ModuleOp module, const net::Config &config, const CompileOptions &options);
+
 std::vector<Phase> strategyPhases(const net::Config &config, const CompileOptions &options);
 /// From there to a network without repeats.
 Phase unrollPhase();
@@ -42,6 +46,6 @@ std::vector<Phase> partitionPhases(const net::Config &config, const CompileOptio
 /// Communication made fewer, smaller and earlier.
 std::vector<Phase> optimizePhases(const net::Config &config, const CompileOptions &options);
 /// From there to buffers, steps, kernels and memory.
-std::vector<Phase> planPhases(const CompileOptions &options);
+std::vector<Phase> planPhases(const CompileOptions &options, bool machineCode = true);
 
 } // namespace msc::compiler

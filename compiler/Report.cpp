@@ -217,7 +217,11 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
     report["search"].update({{"optimal", findings.search->isOptimal},
                              {"gap", isBound ? Json(findings.search->gap()) : Json()},
                              {"step_us", findings.search->us},
+                             {"candidates", findings.search->candidates},
+                             {"least_us", findings.search->leastUs},
                              {"collectives", Json::array()}});
+    if (findings.search->candidates > 1)
+      report["search"].update({{"planned_us", findings.search->repricedUs}, {"first_planned_us", findings.search->firstRepricedUs}});
     for (const passes::PredictedCollective &collective : findings.search->collectives)
       report["search"]["collectives"].push_back({{"kind", moveKindName(collective.kind)},
                                                  {"phase", collective.isBackward ? "backward" : "forward"},

@@ -32,6 +32,7 @@ Result<CompileOptions> forced(CompileOptions options, const plan::Plan &now, con
       options.roundsLike[note.name()].in = has.get<net::Strategy>();
   std::erase_if(options.context, [](const auto &option) { return option.first == "search_mode"; });
   options.context.emplace_back("search_mode", "optimal");
+  options.candidates = 1; // what the table of the strategies says is of the model
   return options;
 }
 

@@ -70,6 +70,10 @@ struct CompileFlags {
     app.add_flag("--no-partial-sums", noPartialSums, "complete every sum before it is used, as 18_execute shows it");
     app.add_flag("--no-comm-fusion", noCommFusion, "every collective on its own, as comm_fusion {openstate: false}");
     app.add_flag("--no-overlap", noOverlap, "every collective is awaited at once, as 19_backend shows it");
+    tools::takesNumber(*app.add_option("--candidates", options.candidates,
+                                       "of so many assignments a search takes the one that is fastest with all passes; 1: the one of least "
+                                       "modelled time (default: 4 of a small network, fewer of a larger one)"),
+                       1, int64_t{64});
     app.add_option("--memory-limit", memoryLimit, "what a rank may need, e.g. 16GiB: the search keeps within it, a plan that does not is refused")
         ->type_name("BYTES");
     app.add_option("--strategy-load", options.strategyFile, "a file of strategies for the operators that have none");

@@ -777,7 +777,8 @@ private:
   }
 
   LogicalResult addObjects() {
-    FailureOr<SmallVector<codegen::CodeObject>> objects = library.finish(network.getLoc());
+    FailureOr<SmallVector<codegen::CodeObject>> objects =
+        options.machineCode ? library.finish(network.getLoc()) : SmallVector<codegen::CodeObject>();
     if (failed(objects))
       return failure();
     for (const codegen::CodeObject &object : *objects)

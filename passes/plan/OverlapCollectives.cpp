@@ -3,7 +3,7 @@
 //
 // Time is counted in slots between steps: slot k lies right before step k, the last slot behind all steps. In a slot,
 // waits come before starts. A start early needs its targets early, a wait late needs its sources long: both only where
-// the memory that is live does not become more than it was at its peak, and only if the arena does not grow.
+// the memory that is live stays below a bound, and only if the arena does: what it would be without, or a little more (OverlapOptions).
 #include "dialects/net/NetAttributes.h"
 #include "passes/plan/LiveRanges.h"
 #include "passes/plan/Passes.h"
@@ -26,7 +26,7 @@ struct Flight {
 
 class Overlap {
 public:
-  explicit Overlap(ProgramOp program) : body(program.getBody().front()) {
+  Overlap(ProgramOp program, const OverlapOptions &options) : body(program.getBody().front()), options(options) {
     for (Operation &op : body)
       if (isStep(&op))
         steps.push_back(&op);
@@ -39,16 +39,22 @@ public:
   }
 
   void run() {
-    int64_t before = arenaBytes({}), peak = *std::max_element(live.begin(), live.end());
+    const int64_t before = arenaBytes({}), most = mostBytes(before);
+    const int64_t peak = *std::max_element(live.begin(), live.end()) + most - before;
     // Packing may need more than what is live: then that much is left free.
     constexpr int attempts = 4;
     for (int64_t attempt = 0, budget = peak; attempt < attempts && budget > 0; ++attempt) {
       std::vector<Flight> flights = chooseFlights(budget);
       int64_t after = arenaBytes(flights);
-      if (after <= before)
+      if (after <= most)
         return apply(flights);
-      budget -= after - before;
+      budget -= after - most;
     }
+  }
+
+  int64_t mostBytes(int64_t before) const {
+    const auto more = static_cast<int64_t>(options.growth * static_cast<double>(before));
+    return options.memoryLimit == 0 ? before + more : std::max(before, std::min(before + more, options.memoryLimit));
   }
 
 private:
@@ -232,6 +238,7 @@ private:
   }
 
   Block &body;
+  OverlapOptions options;
   SmallVector<Operation *> steps;
   LiveRanges ranges, initialRanges;         ///< on the line of slots and steps
   std::vector<int64_t> live, initiallyLive; ///< bytes by time
@@ -239,12 +246,16 @@ private:
 
 class OverlapCollectives : public PassWrapper<OverlapCollectives, OperationPass<ProgramOp>> {
 public:
+  explicit OverlapCollectives(const OverlapOptions &options) : options(options) {}
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(OverlapCollectives)
   StringRef getArgument() const override { return "msc-overlap-collectives"; }
   StringRef getDescription() const override {
     return "starts collectives early and awaits them late, in no more memory";
   }
-  void runOnOperation() override { Overlap(getOperation()).run(); }
+  void runOnOperation() override { Overlap(getOperation(), options).run(); }
+
+private:
+  OverlapOptions options;
 };
 
 } // namespace
@@ -270,8 +281,8 @@ double hiddenUs(ProgramOp program) {
   return all - computing;
 }
 
-std::unique_ptr<Pass> createOverlapCollectivesPass() {
-  return std::make_unique<OverlapCollectives>();
+std::unique_ptr<Pass> createOverlapCollectivesPass(const OverlapOptions &options) {
+  return std::make_unique<OverlapCollectives>(options);
 }
 
 } // namespace msc::passes

@@ -12,14 +12,20 @@ namespace msc::passes {
 
 struct BuildPlanOptions {
   bool fusion = true;
+  bool machineCode = true; ///< off: steps and their times alone
 };
 
 /// `msc-build-plan`: net.network on sharded tensors -> plan.program with buffers, steps, kernels and machine code.
 std::unique_ptr<mlir::Pass> createBuildPlanPass(const BuildPlanOptions &options = {});
 
-/// `msc-overlap-collectives`: collectives start as early and are awaited as late as they can without more memory, where
-/// the rank computes in between.
-std::unique_ptr<mlir::Pass> createOverlapCollectivesPass();
+struct OverlapOptions {
+  double growth = 0;       ///< by which share the arena may grow
+  int64_t memoryLimit = 0; ///< and to which size, in bytes; 0: any
+};
+
+/// `msc-overlap-collectives`: collectives start as early and are awaited as late as they can within that memory, where the
+/// rank computes in between.
+std::unique_ptr<mlir::Pass> createOverlapCollectivesPass(const OverlapOptions &options = {});
 
 /// Modelled microseconds by which a step is shorter if asynchronous collectives run, one after the other, beside the
 /// steps that compute.

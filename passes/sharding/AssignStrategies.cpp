@@ -25,6 +25,9 @@ namespace {
 struct AssignStrategies : impl::AssignStrategiesPassBase<AssignStrategies> {
   using AssignStrategiesPassBase::AssignStrategiesPassBase;
 
+  StepPricing price; ///< none: nothing but the search decides
+  int64_t candidates = 1; ///< 0: as many as take little time
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     if (devices == 0) {
@@ -41,13 +44,15 @@ struct AssignStrategies : impl::AssignStrategiesPassBase<AssignStrategies> {
 private:
   std::optional<SearchFacts> found; ///< what the search says of the network
   std::vector<RoundsTaken> apart;   ///< repeats to which it gives different strategies from round to round
+  std::vector<SearchResult> near;   ///< what it found, and what may turn out faster
 
   /// Every rank computes everything; in hybrid_parallel mode with tensors of its own.
   bool isAlone() const { return devices == 1 || parallelMode == "stand_alone" || parallelMode == "hybrid_parallel"; }
 
   bool ignoresStrategies() const { return isAlone() || parallelMode == "data_parallel"; }
 
-  LogicalResult assign(net::NetworkOp network) {
+  /// `given`: what a search found, if it was asked before.
+  LogicalResult assign(net::NetworkOp network, const SearchResult *given = nullptr) {
     // A dump pins all operators, each on its own.
     if (failed(checkCommunication(network, devices, parallelMode)))
       return failure();
@@ -60,7 +65,17 @@ private:
     if (failed(readInputs(network, problem)) || failed(readStrategies(network, problem, members, ignored)))
       return failure();
     found.reset();
-    Choices choices = choose(problem, members);
+    near.clear();
+    Choices choices;
+    if (given) {
+      dist::ReshardPlanner planner(problem.machine);
+      choices = noted(problem, nullptr, *given, planner);
+    } else {
+      OwningOpRef<ModuleOp> before = price && searches() && !isDump ? network->getParentOfType<ModuleOp>().clone() : OwningOpRef<ModuleOp>();
+      choices = choose(problem, members, before ? candidates : 1);
+      if (near.size() > 1)
+        choices = fastest(network, *before, problem, members);
+    }
     if (!apart.empty() && failed(splitRepeats(network, problem, members, ignored, choices)))
       return failure();
     std::optional<SearchFacts> searched = found; // what is derived from pins searches, too
@@ -146,6 +161,20 @@ private:
     Operation *asker = nullptr; ///< whom it follows
   };
 
+  /// A copy of the module in which no other operators have strategies.
+  static OwningOpRef<ModuleOp> withOnly(net::NetworkOp network, const llvm::DenseSet<Operation *> &pins) {
+    auto module = network->getParentOfType<ModuleOp>();
+    OwningOpRef<ModuleOp> copy = module.clone();
+    SmallVector<Operation *> copied;
+    copy->walk([&](net::Operator op) { copied.push_back(op); });
+    size_t at = 0;
+    module.walk([&](net::Operator op) {
+      if (Operation *other = copied[at++]; !pins.contains(op))
+        net::clearStrategy(other);
+    });
+    return copy;
+  }
+
   /// What follows from the strategies of `pins`, which have been checked.
   llvm::DenseMap<Operation *, Derived> derive(net::NetworkOp network, const llvm::DenseSet<Operation *> &pins,
                                               bool joinAlike) {
@@ -159,7 +188,11 @@ private:
         entry.configured = std::get<Pieces>(piecesOfStrategy(entry.facts, *net::getInStrategy(ops.front()), devices));
         (void)readOutStrategy(ops.front(), entry); // has been checked
       }
-    for (auto [ops, entry, choice] : llvm::zip(members, problem.operators, choose(problem, members)))
+    const bool prices = price && searches() && joinAlike;
+    Choices choices = choose(problem, members, prices ? candidates : 1);
+    if (prices && near.size() > 1)
+      choices = fastest(network, *withOnly(network, pins), problem, members);
+    for (auto [ops, entry, choice] : llvm::zip(members, problem.operators, choices))
       for (auto [round, op] : llvm::enumerate(ops))
         derived[op] = {choice.pieces, originOf(problem, members, choice, entry, round),
                        askerOf(problem, members, choice, entry, round)};
@@ -215,35 +248,86 @@ private:
     return problemOf(network, devices, joinAlike, members, {minimize, optimizerStates, inBuckets});
   }
 
-  Choices choose(const Problem &problem, ArrayRef<Members> members) {
+  bool searches() const {
+    return !ignoresStrategies() && parallelMode != "semi_auto_parallel" && searchMode != "sharding_propagation" &&
+           searchMode != "recursive_programming";
+  }
+
+  /// Of what the search found, by the time of a step with all passes.
+  Choices fastest(net::NetworkOp network, ModuleOp before, const Problem &problem, ArrayRef<Members> members) {
+    const std::vector<SearchResult> results = std::move(near);
+    std::vector<double> us;
+    for (const SearchResult &result : results) {
+      OwningOpRef<ModuleOp> copy = before.clone();
+      ScopedDiagnosticHandler quiet(&getContext(), [](Diagnostic &) { return success(); });
+      auto same = llvm::find_if(copy->getOps<net::NetworkOp>(), [&](net::NetworkOp other) { return other.getSymName() == network.getSymName(); });
+      us.push_back(succeeded(assign(*same, &result)) ? price(*copy) : search::infinity);
+    }
+    const size_t taken = std::ranges::min_element(us) - us.begin();
+    dist::ReshardPlanner planner(problem.machine);
+    Choices choices = noted(problem, nullptr, results[taken], planner);
+    found->candidates = static_cast<int64_t>(results.size());
+    found->leastUs = results.front().us;
+    found->repricedUs = us[taken];
+    found->firstRepricedUs = us.front();
+    if (apart.empty()) {
+      Problem decided = problem;
+      for (auto [op, choice] : llvm::zip(decided.operators, choices))
+        op.among = {choice.pieces};
+      found->collectives = predictionOf(problem, modelOf(decided, members, planner), choices, planner).collectives;
+    }
+    return choices;
+  }
+
+  /// `most`: how many assignments are looked for, as `candidates`.
+  Choices choose(const Problem &problem, ArrayRef<Members> members, int64_t most = 1) {
     if (isAlone())
       return standAlone(problem);
     if (parallelMode == "data_parallel")
       return dataParallel(problem);
     if (parallelMode == "semi_auto_parallel")
       return semiAuto(problem);
-    return searchMode == "sharding_propagation" ? propagate(problem) : search(problem, members);
+    return searchMode == "sharding_propagation" ? propagate(problem) : search(problem, members, most);
   }
 
-  Choices search(const Problem &problem, ArrayRef<Members> members) {
+  Choices search(const Problem &problem, ArrayRef<Members> members, int64_t most) {
     dist::ReshardPlanner planner(problem.machine);
     if (searchMode == "recursive_programming") {
       SearchResult result = searchRecursively(problem, [&](const Problem &part) { return modelOf(part, members, planner); });
       Problem decided = problem;
       for (auto [op, choice] : llvm::zip(decided.operators, result.choices))
         op.among = {choice.pieces};
-      return noted(problem, modelOf(decided, members, planner), std::move(result), planner);
+      StepModel model = modelOf(decided, members, planner);
+      return noted(problem, &model, std::move(result), planner);
     }
     StepModel model = modelOf(problem, members, planner);
-    return noted(problem, model,
-                 keptBytes == 0 ? searchOptimal(problem, model) : searchWithin(problem, model, static_cast<double>(keptBytes)), planner);
+    SearchResult result = keptBytes == 0 ? searchOptimal(problem, model) : searchWithin(problem, model, static_cast<double>(keptBytes));
+    if (most == 0)
+      most = std::min(fewCandidates, priceableOperators / std::max<int64_t>(1, operatorsOf(problem)));
+    if (most > 1) {
+      near = searchNear(problem, model, result, problem.loss >= 0 && problem.machine.overlaps, most - 1, static_cast<double>(keptBytes));
+      near.insert(near.begin(), result);
+    }
+    return noted(problem, &model, std::move(result), planner);
   }
 
-  Choices noted(const Problem &problem, const StepModel &model, SearchResult result, dist::ReshardPlanner &planner) {
-    found = {result.isOptimal, result.us, result.boundUs, result.bytes, result.leastBytes, !problem.meshes.empty()};
+  /// Compiling them takes some milliseconds for each forward operator; the search itself is faster.
+  static constexpr int64_t fewCandidates = 4, priceableOperators = 400;
+
+  static int64_t operatorsOf(const Problem &problem) {
+    int64_t count = 0;
+    for (const ProblemOperator &op : problem.operators)
+      count += op.rounds;
+    return count;
+  }
+
+  /// `model` null: its collectives are told later.
+  Choices noted(const Problem &problem, const StepModel *model, SearchResult result, dist::ReshardPlanner &planner) {
+    found = SearchFacts{.isOptimal = result.isOptimal, .us = result.us, .boundUs = result.boundUs, .bytes = result.bytes,
+                        .leastBytes = result.leastBytes, .leastUs = result.us, .isOnMesh = !problem.meshes.empty()};
     apart = std::move(result.rounds);
-    if (apart.empty())
-      found->collectives = predictionOf(problem, model, result.choices, planner).collectives;
+    if (apart.empty() && model)
+      found->collectives = predictionOf(problem, *model, result.choices, planner).collectives;
     return std::move(result.choices);
   }
 
@@ -417,4 +501,12 @@ private:
 };
 
 } // namespace
+
+std::unique_ptr<Pass> createAssignStrategiesPass(const AssignStrategiesPassOptions &options, StepPricing price, int64_t candidates) {
+  auto pass = std::make_unique<AssignStrategies>(options);
+  pass->price = std::move(price);
+  pass->candidates = candidates;
+  return pass;
+}
+
 } // namespace msc::passes

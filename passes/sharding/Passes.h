@@ -6,6 +6,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -14,5 +15,13 @@ namespace msc::passes {
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "passes/sharding/Passes.h.inc"
+
+/// Microseconds of a step of a module whose operators have strategies, once all later passes have looked at it; it may be changed.
+/// Infinity: it cannot be compiled.
+using StepPricing = std::function<double(mlir::ModuleOp)>;
+
+/// The same pass; of up to `candidates` assignments that a search finds it takes the one that is fastest by `price`, which gets copies.
+/// 0: four of a small network, fewer of a larger one.
+std::unique_ptr<mlir::Pass> createAssignStrategiesPass(const AssignStrategiesPassOptions &options, StepPricing price, int64_t candidates);
 
 } // namespace msc::passes

@@ -2,6 +2,9 @@
 
 #include "passes/sharding/search/Budget.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace msc::passes {
 
 SearchResult resultOf(const Problem &problem, const StepModel &model, const search::Solution &found) {
@@ -114,6 +117,69 @@ SearchResult searchOptimal(const Problem &problem, StepModel &model) {
       return resultOf(problem, model, rounds, found);
     priceEnds(rounds);
   }
+}
+
+/// The cheapest assignment under prices as they are, made exact.
+static search::RepeatedChoice cheapest(RoundsModel &rounds) {
+  while (true) {
+    search::RepeatedSolution found = search::solveExactly(rounds.network());
+    if (!rounds.makeExact(found.choice))
+      return std::move(found.choice);
+    priceEnds(rounds);
+  }
+}
+
+/// With rounds one after the other, or, of a network that is large then, with rounds between the first and the last alike.
+static std::vector<search::RepeatedChoice> nearest(const search::RepeatedNetwork &network, size_t count) {
+  constexpr size_t mostVariables = 2000;
+  size_t variables = network.network.options.size();
+  for (const search::Section &section : network.sections)
+    variables += section.variables.size() * static_cast<size_t>(section.rounds - 1);
+  std::vector<search::RepeatedChoice> choices;
+  if (variables <= mostVariables) {
+    const search::Unrolled unrolled = search::unroll(network);
+    for (const search::Solution &solution : search::nearestAssignments(unrolled.network, count))
+      choices.push_back(search::rolled(network, unrolled, solution.choice));
+  } else {
+    const search::EndsApart apart(network);
+    for (const search::Solution &solution : search::nearestAssignments(apart.network(), count))
+      choices.push_back(apart.rolled(solution.choice));
+  }
+  return choices;
+}
+
+static bool isSame(const SearchResult &a, const SearchResult &b) {
+  auto sameRounds = [](const RoundsTaken &a, const RoundsTaken &b) {
+    return a.repeat == b.repeat && std::ranges::equal(a.runs, b.runs, [](const RoundsTaken::Run &a, const RoundsTaken::Run &b) {
+             return a.rounds == b.rounds && a.pieces == b.pieces;
+           });
+  };
+  return std::ranges::equal(a.choices, b.choices, {}, &Choice::pieces, &Choice::pieces) && std::ranges::equal(a.rounds, b.rounds, sameRounds);
+}
+
+std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, const SearchResult &best, bool hides, size_t most,
+                                     double bytes) {
+  RoundsModel rounds(problem, model);
+  std::vector<search::RepeatedChoice> choices;
+  for (double share : {1.0, 0.5})
+    if (hides && choices.size() < most) {
+      model.hideGradients(share);
+      choices.push_back(cheapest(rounds));
+    }
+  model.hideGradients(0);
+  std::ranges::move(nearest(rounds.network(), most + 1), std::back_inserter(choices));
+  std::vector<SearchResult> results;
+  for (const search::RepeatedChoice &choice : choices) {
+    rounds.makeExact(choice);
+    const search::Solution summary{.choice = choice.choice, .cost = search::costOf(rounds.network(), choice), .bound = best.boundUs,
+                                   .optimal = best.isOptimal};
+    SearchResult result = resultOf(problem, model, rounds, {choice, summary});
+    result.leastBytes = best.leastBytes;
+    if (results.size() < most && std::isfinite(result.us) && (bytes == 0 || result.bytes <= bytes) && !isSame(result, best) &&
+        std::ranges::none_of(results, [&](const SearchResult &other) { return isSame(result, other); }))
+      results.push_back(std::move(result));
+  }
+  return results;
 }
 
 SearchResult searchWithin(const Problem &problem, StepModel &model, double bytes) {

@@ -40,6 +40,12 @@ SearchResult searchOptimal(const Problem &problem, StepModel &model);
 /// The same among those under which a rank keeps at most so many bytes; the bound is certified.
 SearchResult searchWithin(const Problem &problem, StepModel &model, double bytes);
 
+/// Other assignments, at most `most`, that may be faster than `best` once all passes have looked at them: the cheapest ones where
+/// half or all of the time of gradients is hidden (only where `hides`: the machine lets collectives run beside computation), then those
+/// nearest to the optimum. `bytes` as in searchWithin; 0: any.
+std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, const SearchResult &best, bool hides, size_t most,
+                                     double bytes = 0);
+
 /// Divides the devices by one prime after the other (where the user wrote a mesh: by one axis of it): each time every operator keeps its
 /// strategy or cuts one factor once more, chosen for all operators together. Few options at a time, whatever the number of devices; nothing is proven. `modelOf`
 /// prices the problems on the way.

@@ -34,11 +34,15 @@ struct SearchFacts {
   double boundUs = 0; ///< no strategies take less; 0: nothing is known
   double bytes = 0;   ///< that a rank keeps by the model: parameters with gradients and states, results of operators
   double leastBytes = 0; ///< of all strategies, where there is a limit
+  int64_t candidates = 1; ///< assignments that were compiled as far as prices go; of several the fastest was taken
+  double leastUs = 0;     ///< `us` of the first of them, which the search by itself would take
+  double repricedUs = 0;  ///< of several: a step with all passes, what runs beside computation hidden where the machine overlaps
+  double firstRepricedUs = 0; ///< the same of the first
   bool isOnMesh = false; ///< only strategies on the user's meshes were looked at
   std::vector<PredictedCollective> collectives = {};
 
-  /// Share by which a step may take longer than under the best strategies.
-  double gap() const { return boundUs > 0 ? (us - boundUs) / boundUs : 0; }
+  /// Share by which a step may take longer than under the best strategies, in the model of the search.
+  double gap() const { return boundUs > 0 ? (leastUs - boundUs) / boundUs : 0; }
 };
 
 /// A strategy that an operator may take.

@@ -168,13 +168,14 @@ Result<MachineModel> parse(const std::string &text, const std::string &source) {
   machine.memoryBytes = reader.numberOrZero(json, "memory_bytes");
   machine.memoryBytesPerUs = reader.number(json, "memory_bytes_per_us", 1e-9);
   machine.launchUs = reader.number(json, "launch_us", 0);
+  machine.overlaps = reader.yesOrNo(json, "overlap");
   if (!json.contains("levels") || !json["levels"].is_array() || json["levels"].empty())
     reader.note("'levels' is missing or empty");
   else
     for (const Json &level : json["levels"])
       machine.levels.push_back(readLevel(level, reader));
   reader.onlyKeys(json, {"$schema", "name", "source", "measured_ranks", "devices", "flops_per_us", "products_of_f32",
-                         "memory_bytes", "memory_bytes_per_us", "launch_us", "levels"});
+                         "memory_bytes", "memory_bytes_per_us", "launch_us", "overlap", "levels"});
   if (!machine.levels.empty() && machine.levels.back().ranks != 0 && machine.devices > machine.levels.back().ranks)
     reader.note(fmt::format("the last level has units of {} ranks, but there are {} devices", machine.levels.back().ranks,
                             machine.devices));
@@ -233,6 +234,7 @@ std::string machineJson(const MachineModel &machine) {
     json["memory_bytes"] = machine.memoryBytes;
   json.update({{"memory_bytes_per_us", machine.memoryBytesPerUs},
                {"launch_us", machine.launchUs},
+               {"overlap", machine.overlaps},
                {"levels", Json::array()}});
   for (const LinkLevel &level : machine.levels) {
     Json collectives = Json::object();

@@ -97,6 +97,7 @@ struct MachineModel {
   double memoryBytes = 0;        ///< of one rank; 0: unknown
   double memoryBytesPerUs = 1;   ///< of one rank
   double launchUs = 0;           ///< fixed time of starting one operator
+  bool overlaps = false;         ///< collectives run beside computation and do not slow it down
 
   /// Time of one collective whose busiest rank receives `bytes`; a Slice moves `bytes` through memory.
   double moveUs(MoveKind kind, const GroupShape &group, double bytes) const;

@@ -77,7 +77,14 @@ Status readHeader(Reader &reader, Elf64_Phdr &dynamic) {
       found = true;
     }
   }
-  return found ? Status() : bad("it has no dynamic section");
+  if (!found)
+    return bad("it has no dynamic section");
+  // The loader goes by the address alone.
+  std::optional<uint64_t> offset = reader.offsetOf(dynamic.p_vaddr);
+  if (!offset || *offset != dynamic.p_offset || dynamic.p_filesz == 0 ||
+      !reader.offsetOf(dynamic.p_vaddr + (dynamic.p_filesz - 1)))
+    return bad("its dynamic section is not where it is loaded");
+  return {};
 }
 
 Status readDynamic(const Reader &reader, const Elf64_Phdr &segment, Dynamic &dynamic) {
@@ -106,7 +113,7 @@ Status readDynamic(const Reader &reader, const Elf64_Phdr &segment, Dynamic &dyn
     default: break;
     }
   }
-  return {};
+  return bad("its dynamic section has no end");
 }
 
 /// Number of dynamic symbols from the hash tables; the count stands nowhere else that the loader looks at.

@@ -8,7 +8,7 @@ build=$1 source=$2
 cmake --build "$build" --target mir_parser_fuzz
 corpus=$(mktemp -d)
 trap 'rm -rf "$corpus"' EXIT
-find "$source/examples" "$source/test/frontend/data" \( -name '*.mir' -o -name '*.ir' \) -exec cp -t "$corpus" {} +
+find "$source/examples" "$source/test/frontend/data" \( -name '*.mir' -o -name '*.ir' \) -exec cp --backup=numbered -t "$corpus" {} +
 "$build/bin/msc" compile "$source/examples/quickstart/net.mir" --devices 8 --save-graphs 2 --save-graphs-path "$corpus" \
   --save-graphs-ranks 5 -o "$corpus/net.plan"
 mv "$corpus"/rank_5/*.ir "$corpus"

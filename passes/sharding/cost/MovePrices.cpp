@@ -32,7 +32,7 @@ std::vector<std::vector<dist::ReshardStep>> planRoute(const Sharding &from, cons
 size_t MovePrices::Hash::operator()(const Question &question) const {
   uint64_t hash = static_cast<uint64_t>(question.from) << 32 | static_cast<uint32_t>(question.to);
   hash = (hash ^ hash >> 31) * 0x9E3779B97F4A7C15ull;
-  hash ^= static_cast<uint64_t>(question.shape) << 8 ^ static_cast<uint64_t>(question.bytes) ^ std::bit_cast<uint64_t>(question.startShare);
+  hash ^= static_cast<uint64_t>(question.shape) << 8 ^ static_cast<uint64_t>(question.bytes) ^ std::bit_cast<uint64_t>(question.startShare) ^ question.mayHide;
   hash *= 0xBF58476D1CE4E5B9ull;
   return hash ^ hash >> 29;
 }
@@ -48,12 +48,12 @@ Price MovePrices::add(Entry entry) {
   return price;
 }
 
-Price MovePrices::of(int32_t from, int32_t to, int32_t shape, size_t elementBytes, double startShare) {
+Price MovePrices::of(int32_t from, int32_t to, int32_t shape, size_t elementBytes, double startShare, bool mayHide) {
   if (from == to)
     return nothing;
-  auto [at, isNew] = known.try_emplace({from, to, shape, static_cast<int32_t>(elementBytes), startShare});
+  auto [at, isNew] = known.try_emplace({from, to, shape, static_cast<int32_t>(elementBytes), startShare, mayHide});
   if (isNew)
-    at->second = add({.shape = shape, .from = from, .wanted = {to}, .elementBytes = elementBytes, .startShare = startShare});
+    at->second = add({.shape = shape, .from = from, .wanted = {to}, .elementBytes = elementBytes, .startShare = startShare, .mayHide = mayHide});
   return at->second;
 }
 

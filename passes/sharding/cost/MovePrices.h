@@ -32,12 +32,14 @@ public:
   int32_t numberOfShape(const std::vector<int64_t> &shape) { return bounds.numberOfShape(shape); }
 
   /// Of a value on its way from one sharding to the other, by their numbers. `startShare`: of the time of starting collectives,
-  /// what it pays: gradients that run in buckets share it.
-  Price of(int32_t from, int32_t to, int32_t shape, size_t elementBytes, double startShare = 1);
+  /// what it pays: gradients that run in buckets share it. `mayHide`: it may run beside computation.
+  Price of(int32_t from, int32_t to, int32_t shape, size_t elementBytes, double startShare = 1, bool mayHide = false);
   /// Of a value that several want, by planRoute.
   Price ofRoute(const Sharding &from, const std::vector<Sharding> &wanted, const std::vector<int64_t> &shape, size_t elementBytes);
 
-  double us(Price price) const { return prices[price].us; }
+  double us(Price price) const { return prices[price].mayHide ? prices[price].us * (1 - hidden) : prices[price].us; }
+  /// Which share of the time of what may run beside computation costs nothing, from 0 to 1; 0 at first.
+  void hide(double share) { hidden = share; }
   bool isExact(Price price) const { return prices[price].isExact; }
   void makeExact(Price price);
 
@@ -50,6 +52,7 @@ private:
     std::vector<int32_t> wanted;
     size_t elementBytes = 4;
     double startShare = 1;
+    bool mayHide = false;
   };
 
   double exactUs(const Entry &entry);
@@ -59,9 +62,11 @@ private:
   dist::ReshardPlanner &planner;
   dist::LowerBounds bounds;
   std::vector<Entry> prices{{}};
+  double hidden = 0;
   struct Question {
     int32_t from, to, shape, bytes;
     double startShare;
+    bool mayHide;
     bool operator==(const Question &) const = default;
   };
   struct Hash {

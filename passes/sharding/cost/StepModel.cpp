@@ -34,7 +34,8 @@ class StepModel::FlowCosts {
 public:
   /// `startShare`: of starting a collective, what a gradient of a parameter pays.
   FlowCosts(const ProblemTensor &tensor, MovePrices &prices, double startShare)
-      : prices(prices), shape(prices.numberOfShape(tensor.shape)), startShare(tensor.isParameter ? startShare : 1) {}
+      : prices(prices), shape(prices.numberOfShape(tensor.shape)), startShare(tensor.isParameter ? startShare : 1),
+        isParameter(tensor.isParameter) {}
 
   int32_t item(const Item &what) {
     int32_t sharding = prices.numberOf(what.sharding);
@@ -79,6 +80,7 @@ private:
   MovePrices &prices;
   int32_t shape;
   double startShare;
+  bool isParameter;
   std::unordered_map<int32_t, int32_t> numbers;
   std::map<NumberedSource, int32_t> classes;
   std::vector<NumberedItem> items;
@@ -88,7 +90,7 @@ private:
     const std::vector<int32_t> &paid = what.isGradient ? from.gradients : from.wanted;
     if (std::ranges::find(paid, what.sharding) != paid.end())
       return MovePrices::nothing;
-    return what.isGradient ? prices.of(what.sharding, from.own, shape, what.bytes, startShare)
+    return what.isGradient ? prices.of(what.sharding, from.own, shape, what.bytes, startShare, isParameter)
                            : prices.of(from.left, what.sharding, shape, from.bytes);
   }
 };
@@ -181,6 +183,11 @@ void StepModel::makeAllExact() {
     for (const std::vector<Price> &row : table)
       for (Price price : row)
         makeExact(price);
+  refresh();
+}
+
+void StepModel::hideGradients(double share) {
+  prices.hide(share);
   refresh();
 }
 

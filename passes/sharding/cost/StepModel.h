@@ -44,6 +44,9 @@ public:
   void makeAllExact();
   /// What a step takes under an assignment, exactly.
   double us(const search::Choice &choice);
+  /// As if that share of the time in which gradients of parameters are brought together were hidden behind the backward pass; 0 at
+  /// first.
+  void hideGradients(double share);
   const OperatorOptions &options(size_t op) const { return *all[op]; }
   /// Bytes that a rank keeps for an operator under each of its options, for all rounds: the parameters that it stores, their
   /// gradients and states, and, where the network is trained, its results. Of each variable of network(); none: nothing.

@@ -129,8 +129,9 @@ static Tensor draw(mlir::RankedTensorType type, const CheckOptions &options, std
   Tensor tensor{type, std::vector<Scalar>(type.getNumElements())};
   std::uniform_real_distribution<double> real(options.low, options.high);
   std::uniform_int_distribution<int64_t> whole(options.wholeLow, options.wholeHigh);
+  auto drawReal = [&] { return options.step > 0 ? std::round(real(random) / options.step) * options.step : real(random); };
   for (Scalar &scalar : tensor.elements) {
-    scalar.real = type.getElementType().isF32() ? double(float(real(random))) : real(random);
+    scalar.real = type.getElementType().isF32() ? double(float(drawReal())) : drawReal();
     scalar.whole = type.getElementType().isInteger(1) ? whole(random) & 1 : whole(random);
   }
   return tensor;

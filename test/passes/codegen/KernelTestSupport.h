@@ -57,6 +57,7 @@ unsigned rounds(unsigned count);
 struct CheckOptions {
   double tolerance = 2e-6;     ///< relative to the larger of 1 and the expected value
   double low = -2, high = 2;   ///< floats
+  double step = 0;             ///< of which they are multiples; 0: any
   int64_t wholeLow = -50, wholeHigh = 50;
   unsigned seed = 1;
   bool streams = false;        ///< also with results written around the caches, which must change no bit

@@ -33,7 +33,7 @@ public:
     config->devices = test.devices;
     config->context.parallelMode = "auto_parallel";
     config->context.searchMode = mode;
-    for (const compiler::Phase &phase : compiler::strategyPhases(*config, {})) {
+    for (const compiler::Phase &phase : compiler::strategyPhases(*config, {.candidates = 1})) {
       mlir::PassManager manager(&reading.context);
       phase.build(manager);
       EXPECT_TRUE(succeeded(manager.run(*reading.module))) << phase.name << "\n" << reading.said;

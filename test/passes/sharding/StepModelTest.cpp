@@ -40,7 +40,7 @@ public:
     reading.context.getOrLoadDialect<dist::DistDialect>()->setMachine(communicationOnly());
     config = net::readConfig(*reading.module);
     config->devices = devices;
-    run(compiler::strategyPhases(*config, {}));
+    run(compiler::strategyPhases(*config, {.candidates = 1}));
   }
 
   /// What operators move themselves is not counted: the partitioner leaves it to the plan.

@@ -103,6 +103,25 @@ TEST(ElfImage, WritableCodeIsRefused) {
   EXPECT_EQ(readKernelObject(code).error().message, "it has a segment that is writable and executable");
 }
 
+Elf64_Phdr *dynamicSegment(std::string &code) {
+  auto *header = reinterpret_cast<Elf64_Ehdr *>(code.data());
+  auto *segments = reinterpret_cast<Elf64_Phdr *>(code.data() + header->e_phoff);
+  return std::find_if(segments, segments + header->e_phnum, [](const Elf64_Phdr &segment) { return segment.p_type == PT_DYNAMIC; });
+}
+
+/// The loader follows the address of the dynamic section to its last entry, and asks nothing else.
+TEST(ElfImage, TheDynamicSectionIsWhereItIsLoadedAndEnds) {
+  std::string elsewhere = test::PlanBuilder::kernelCode();
+  dynamicSegment(elsewhere)->p_vaddr ^= uint64_t{1} << 63;
+  EXPECT_EQ(readKernelObject(elsewhere).error().message, "its dynamic section is not where it is loaded");
+  std::string shifted = test::PlanBuilder::kernelCode();
+  dynamicSegment(shifted)->p_vaddr += sizeof(Elf64_Dyn);
+  EXPECT_EQ(readKernelObject(shifted).error().message, "its dynamic section is not where it is loaded");
+  std::string endless = test::PlanBuilder::kernelCode();
+  dynamicSegment(endless)->p_filesz = sizeof(Elf64_Dyn);
+  EXPECT_EQ(readKernelObject(endless).error().message, "its dynamic section has no end");
+}
+
 TEST(ElfImage, DamagedObjectsAreReadWithinTheirBytes) {
   std::string code = test::PlanBuilder::kernelCode();
   std::mt19937 random(1);
