@@ -6,6 +6,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <limits>
+
 namespace msc::codegen {
 
 using llvm::ArrayRef;
@@ -70,7 +72,8 @@ llvm::Type *memoryType(mlir::Type type, llvm::LLVMContext &context) {
 }
 
 llvm::Type *BodyEmitter::vectorType(mlir::Type element) {
-  return llvm::FixedVectorType::get(registerType(element, builder.getContext()), lanes);
+  llvm::Type *scalar = registerType(element, builder.getContext());
+  return lanes == 1 ? scalar : llvm::FixedVectorType::get(scalar, lanes);
 }
 
 llvm::Constant *BodyEmitter::splat(mlir::TypedAttr value) {
@@ -289,6 +292,25 @@ Value *BodyEmitter::emitMath(mlir::Operation &op, ArrayRef<Value *> v) {
       .Case<math_::RoundOp>([&](auto) { return math.round(v[0]); })
       .Case<math_::CopySignOp>([&](auto) { return math.copysign(v[0], v[1]); })
       .Default([](auto) { return nullptr; });
+}
+
+llvm::Constant *BodyEmitter::identity(mlir::Operation &combiner) {
+  mlir::Type element = combiner.getResult(0).getType();
+  llvm::Type *type = vectorType(element);
+  unsigned width = type->getScalarSizeInBits();
+  double infinity = std::numeric_limits<double>::infinity();
+  auto real = [&](double value) { return llvm::ConstantFP::get(type, value); };
+  auto whole = [&](const llvm::APInt &value) { return llvm::ConstantInt::get(type, value); };
+  return llvm::TypeSwitch<mlir::Operation *, llvm::Constant *>(&combiner)
+      .Case<arith::AddFOp>([&](auto) { return real(0.0); })
+      .Case<arith::MulFOp>([&](auto) { return real(1.0); })
+      .Case<arith::MaximumFOp, arith::MaxNumFOp>([&](auto) { return real(-infinity); })
+      .Case<arith::MinimumFOp, arith::MinNumFOp>([&](auto) { return real(infinity); })
+      .Case<arith::MulIOp>([&](auto) { return whole(llvm::APInt(width, 1)); })
+      .Case<arith::MaxSIOp>([&](auto) { return whole(llvm::APInt::getSignedMinValue(width)); })
+      .Case<arith::MinSIOp>([&](auto) { return whole(llvm::APInt::getSignedMaxValue(width)); })
+      .Case<arith::MinUIOp, arith::AndIOp>([&](auto) { return whole(llvm::APInt::getAllOnes(width)); })
+      .Default([&](auto) { return llvm::Constant::getNullValue(type); });
 }
 
 } // namespace msc::codegen

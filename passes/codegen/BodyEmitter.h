@@ -1,4 +1,5 @@
-// Turns the scalar body of a linalg.generic into straight-line LLVM IR on vectors: every f32 becomes <lanes x float>.
+// Turns the scalar body of a linalg.generic into straight-line LLVM IR: every f32 becomes <lanes x float>, or stays a float
+// where there is one lane.
 #pragma once
 
 #include "passes/codegen/NarrowFloat.h"
@@ -37,6 +38,8 @@ public:
   /// Emits one binary operation, e.g. to merge two partial sums.
   llvm::Value *emitBinary(mlir::Operation &op, llvm::Value *left, llvm::Value *right);
   llvm::Constant *splat(mlir::TypedAttr value);
+  /// The value that changes nothing when a reduction's combiner merges it.
+  llvm::Constant *identity(mlir::Operation &combiner);
   llvm::Type *vectorType(mlir::Type element);
 
 private:

@@ -1,53 +1,91 @@
 #include "passes/codegen/KernelLibrary.h"
 
-#include "passes/codegen/ClusterEmitter.h"
+#include "passes/codegen/cpu/ClusterEmitter.h"
 #include "passes/codegen/KernelKey.h"
-#include "passes/codegen/MatMulEmitter.h"
-#include "passes/codegen/ObjectModule.h"
+#include "passes/codegen/cpu/MatMulEmitter.h"
+#include "passes/codegen/cpu/ObjectModule.h"
+#include "passes/codegen/nvptx/KernelEmitter.h"
+#include "passes/codegen/nvptx/PtxModule.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
 
-#include <array>
+#include <functional>
 #include <thread>
 
 namespace msc::codegen {
 
-struct KernelLibrary::State {
-  std::array<ObjectModule, 2> modules = {ObjectModule("x86-64-v3"), ObjectModule("x86-64-v4")};
-  llvm::StringMap<std::string> symbols; ///< key -> symbol
-  llvm::StringSet<> taken;
+namespace {
 
-  /// The symbol of a key; `emit` is called once per instruction set for a key that is new.
-  std::string define(const std::string &key, llvm::function_ref<void(ObjectModule &, llvm::StringRef)> emit);
+/// Symbols by key: two kernels share one exactly if their keys agree.
+class Symbols {
+public:
+  /// The symbol of a key, and whether it is new.
+  std::pair<std::string, bool> of(const std::string &key, llvm::StringRef prefix) {
+    auto [entry, isNew] = symbols.try_emplace(key);
+    if (!isNew)
+      return {entry->second, false};
+    std::string symbol = prefix.str();
+    llvm::raw_string_ostream(symbol) << llvm::format_hex_no_prefix(llvm::xxh3_64bits(llvm::StringRef(key)), 16);
+    while (!taken.insert(symbol).second) // two keys with one hash
+      symbol += "_";
+    return {entry->second = symbol, true};
+  }
+  unsigned size() const { return symbols.size(); }
+
+private:
+  llvm::StringMap<std::string> symbols;
+  llvm::StringSet<> taken;
 };
 
-std::string KernelLibrary::State::define(const std::string &key,
-                                         llvm::function_ref<void(ObjectModule &, llvm::StringRef)> emit) {
-  auto [entry, isNew] = symbols.try_emplace(key);
-  if (!isNew)
-    return entry->second;
-  std::string symbol;
-  llvm::raw_string_ostream(symbol) << "k_" << llvm::format_hex_no_prefix(llvm::xxh3_64bits(llvm::StringRef(key)), 16);
-  while (!taken.insert(symbol).second) // two keys with one hash
-    symbol += "_";
-  for (ObjectModule &module : modules)
-    emit(module, symbol);
-  return entry->second = symbol;
+} // namespace
+
+struct KernelLibrary::State {
+  std::vector<std::unique_ptr<ObjectModule>> modules; ///< one per instruction set of CPUs
+  std::unique_ptr<PtxModule> ptx;
+  Symbols symbols, entries;
+
+  /// The symbol of a key; `emit` is called once per instruction set for a key that is new.
+  std::string define(const std::string &key, llvm::function_ref<void(ObjectModule &, llvm::StringRef)> emit) {
+    auto [symbol, isNew] = symbols.of(key, "k_");
+    for (auto &module : modules)
+      if (isNew)
+        emit(*module, symbol);
+    return symbol;
+  }
+  GpuLaunch defineGpu(const Cluster &cluster, Schedule schedule);
+};
+
+// The largest end is no part of the code: kernels that differ in it alone are one.
+GpuLaunch KernelLibrary::State::defineGpu(const Cluster &cluster, Schedule schedule) {
+  schedule.streams = false;
+  GpuSchedule gpu = scheduleForGpu(cluster, schedule);
+  auto [entry, isNew] = entries.of(kernelKey(cluster, schedule) + (gpu.wide ? "\nwide" : ""), "g_");
+  if (isNew)
+    KernelEmitter(cluster, schedule, gpu, ptx->module(), entry).emit();
+  return {entry, gpu.block, gpu.items, gpu.blockItems, gpu.mostRange};
 }
 
-KernelLibrary::KernelLibrary() : state(std::make_unique<State>()) {}
+KernelLibrary::KernelLibrary(KernelTargets targets) : state(std::make_unique<State>()) {
+  if (targets.cpu)
+    for (const char *isa : {"x86-64-v3", "x86-64-v4"})
+      state->modules.push_back(std::make_unique<ObjectModule>(isa));
+  if (targets.gpu)
+    state->ptx = std::make_unique<PtxModule>();
+}
 KernelLibrary::~KernelLibrary() = default;
 
 unsigned KernelLibrary::size() const { return state->symbols.size(); }
 
 std::string KernelLibrary::irText() const {
   std::string text;
-  llvm::raw_string_ostream(text) << state->modules[0].module();
+  llvm::raw_string_ostream(text) << state->modules[0]->module();
   return text;
 }
+
+std::string KernelLibrary::gpuIrText() const { return state->ptx->irText(); }
 
 std::string KernelLibrary::whyNot(llvm::ArrayRef<mlir::func::FuncOp> variants) {
   std::string reason;
@@ -106,6 +144,8 @@ mlir::FailureOr<CompiledKernel> KernelLibrary::add(mlir::func::FuncOp func, cons
   kernel.symbol = state->define(kernelKey(*cluster, *schedule), [&](ObjectModule &object, llvm::StringRef symbol) {
     ClusterEmitter(*cluster, *schedule, object.module(), symbol).emit();
   });
+  if (state->ptx)
+    kernel.gpu = state->defineGpu(*cluster, *schedule);
   for (unsigned dim : schedule->rangeDims)
     for (unsigned loop : cluster->origin[dim]) {
       kernel.rangeDims.push_back(loop);
@@ -151,21 +191,33 @@ mlir::FailureOr<CompiledKernel> KernelLibrary::addMatMul(const MatMulShape &shap
 }
 
 mlir::FailureOr<llvm::SmallVector<CodeObject>> KernelLibrary::finish(mlir::Location location) {
-  std::array<std::string, 2> bytes, errors;
-  auto compile = [&](size_t i) {
-    if (auto result = state->modules[i].compile())
-      bytes[i] = std::move(*result);
-    else
-      errors[i] = llvm::toString(result.takeError());
+  struct Outcome {
+    std::string isa, bytes, error;
+    std::function<llvm::Expected<std::string>()> compile;
   };
-  std::thread other(compile, 1);
-  compile(0);
-  other.join();
+  std::vector<Outcome> outcomes;
+  for (auto &module : state->modules)
+    outcomes.push_back({module->isa().str(), "", "", [&module = *module] { return module.compile(); }});
+  if (state->ptx)
+    outcomes.push_back({"nvptx64", "", "", [this] { return state->ptx->compile(); }});
+  auto run = [](Outcome &outcome) {
+    if (auto result = outcome.compile())
+      outcome.bytes = std::move(*result);
+    else
+      outcome.error = llvm::toString(result.takeError());
+  };
+  std::vector<std::thread> others;
+  for (size_t i = 1; i < outcomes.size(); ++i)
+    others.emplace_back(run, std::ref(outcomes[i]));
+  if (!outcomes.empty())
+    run(outcomes[0]);
+  for (std::thread &other : others)
+    other.join();
   llvm::SmallVector<CodeObject> objects;
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    if (!errors[i].empty())
-      return mlir::emitError(location) << "internal error in kernels for '" << state->modules[i].isa() << "': " << errors[i];
-    objects.push_back({state->modules[i].isa().str(), std::move(bytes[i])});
+  for (Outcome &outcome : outcomes) {
+    if (!outcome.error.empty())
+      return mlir::emitError(location) << "internal error in kernels for '" << outcome.isa << "': " << outcome.error;
+    objects.push_back({outcome.isa, std::move(outcome.bytes)});
   }
   return objects;
 }

@@ -12,13 +12,27 @@
 
 namespace msc::codegen {
 
-/// Code for one instruction set: an ELF shared object that exports every kernel of a library and imports nothing.
+/// Code for one instruction set: an ELF shared object that exports every kernel of a library and imports nothing, or PTX.
 struct CodeObject {
-  std::string isa;   ///< "x86-64-v3", "x86-64-v4"
+  std::string isa;   ///< "x86-64-v3", "x86-64-v4", "nvptx64"
   std::string bytes;
 };
 
 struct KernelForm;
+
+/// What kernels are compiled for.
+struct KernelTargets {
+  bool cpu = true, gpu = false;
+};
+
+/// How a kernel is launched on a GPU: `entry(pointers..., int64_t end)` computes the whole range [0, end).
+struct GpuLaunch {
+  std::string entry;          ///< in the library's PTX; empty: there is none
+  unsigned block = 0;         ///< threads per block, exactly
+  /// ceil(end * items / blockItems) blocks give every thread one step; any number from 1 gives the same bits.
+  int64_t items = 1, blockItems = 1;
+  int64_t mostRange = 0;      ///< the largest end
+};
 
 /// `void symbol(void *arg0, ..., void *argN, int64_t begin, int64_t end)`: one pointer per argument of the function,
 /// then one per result that is not written in place. Buffers start at multiples of 64 bytes and do not overlap. The
@@ -34,6 +48,7 @@ struct CompiledKernel {
   unsigned pointers = 0;
   int64_t unit = 1;   ///< cuts of the range are multiples of this
   bool flat = false;  ///< no size stands in the code
+  GpuLaunch gpu;
   std::shared_ptr<const KernelForm> form; ///< for `like` of add()
 };
 
@@ -56,7 +71,7 @@ struct MatMulShape {
 /// Collects kernels, each distinct one once, and compiles them together for every instruction set. Not thread-safe.
 class KernelLibrary {
 public:
-  KernelLibrary();
+  explicit KernelLibrary(KernelTargets targets = {});
   ~KernelLibrary();
 
   /// Adds the kernel of a cluster: a function of one block of linalg.generic (with tensor.empty, linalg.fill and
@@ -74,13 +89,15 @@ public:
   /// sizes that occur, the largest piece first.
   static std::string whyNot(llvm::ArrayRef<mlir::func::FuncOp> variants);
 
-  /// Compiles everything that was added. The same kernels in the same order give the same bytes.
+  /// Compiles everything that was added for every target. The same kernels in the same order give the same bytes.
   mlir::FailureOr<llvm::SmallVector<CodeObject>> finish(mlir::Location location);
 
   /// Number of distinct kernels.
   unsigned size() const;
   /// The IR of all kernels; for dumps and tests, before finish().
   std::string irText() const;
+  /// The IR of all GPU kernels as the code generator gets it.
+  std::string gpuIrText() const;
 
 private:
   struct State;

@@ -11,7 +11,11 @@ Values LoopBuilder::loop(llvm::Value *low, llvm::Value *high, int64_t step, cons
     return initial;
   if (isConstant && first->getSExtValue() + step >= last->getSExtValue())
     return body(low, initial);
+  return loop(low, high, llvm::ConstantInt::get(low->getType(), step), initial, body);
+}
 
+Values LoopBuilder::loop(llvm::Value *low, llvm::Value *high, llvm::Value *step, const Values &initial, Body body) {
+  bool isConstant = llvm::isa<llvm::ConstantInt>(low) && llvm::isa<llvm::ConstantInt>(high); // and not empty
   llvm::Function *function = builder.GetInsertBlock()->getParent();
   llvm::LLVMContext &context = builder.getContext();
   llvm::BasicBlock *before = builder.GetInsertBlock();
@@ -32,7 +36,7 @@ Values LoopBuilder::loop(llvm::Value *low, llvm::Value *high, int64_t step, cons
     carried.push_back(phi);
   }
   Values next = body(counter, carried);
-  llvm::Value *following = builder.CreateNSWAdd(counter, llvm::ConstantInt::get(low->getType(), step));
+  llvm::Value *following = builder.CreateNSWAdd(counter, step);
   llvm::BasicBlock *end = builder.GetInsertBlock();
   counter->addIncoming(following, end);
   for (auto [phi, value] : llvm::zip(carried, next))

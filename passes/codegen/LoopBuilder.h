@@ -18,6 +18,8 @@ public:
   /// for (i = low; i < high; i += step), signed. `high - low` is a multiple of `step`, or the last step is short.
   /// Loops that run once or never according to constant bounds leave no loop behind.
   Values loop(llvm::Value *low, llvm::Value *high, int64_t step, const Values &initial, Body body);
+  /// The same with a step that is known when the loop runs.
+  Values loop(llvm::Value *low, llvm::Value *high, llvm::Value *step, const Values &initial, Body body);
 
 private:
   llvm::IRBuilderBase &builder;

@@ -1,7 +1,7 @@
 // The library: one kernel per distinct cluster, the same bytes every time, clear refusals.
 #include "ClusterText.h"
 #include "KernelTestSupport.h"
-#include "passes/codegen/ObjectModule.h"
+#include "passes/codegen/cpu/ObjectModule.h"
 
 #include "mlir/IR/Diagnostics.h"
 

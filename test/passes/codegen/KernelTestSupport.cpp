@@ -1,10 +1,13 @@
 #include "KernelTestSupport.h"
 
+#include "GpuEmulator.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <gtest/gtest.h>
 
@@ -114,7 +117,7 @@ void callKernel(void *symbol, const std::vector<void *> &p, int64_t begin, int64
 }
 
 bool cpuHas(const std::string &isa) {
-  return isa == "x86-64-v3" ? __builtin_cpu_supports("x86-64-v3") : __builtin_cpu_supports("x86-64-v4");
+  return isa == "x86-64-v3" ? __builtin_cpu_supports("x86-64-v3") : isa == "x86-64-v4" && __builtin_cpu_supports("x86-64-v4");
 }
 
 unsigned rounds(unsigned count) {
@@ -153,7 +156,41 @@ public:
   }
 
   /// Bytes of all results after running the pieces between the cuts, in random order.
-  std::string run(const LoadedObject &object, std::vector<int64_t> cuts) {
+  std::string run(const LoadedObject &object, const std::vector<int64_t> &cuts) {
+    std::vector<std::pair<int64_t, int64_t>> pieces;
+    for (size_t i = 0; i + 1 < cuts.size(); ++i)
+      pieces.push_back({cuts[i], cuts[i + 1]});
+    std::shuffle(pieces.begin(), pieces.end(), random);
+    void *symbol = object.symbol(kernel.symbol);
+    EXPECT_NE(symbol, nullptr) << kernel.symbol;
+    return run([&](const std::vector<void *> &pointers) {
+      for (auto [begin, end] : pieces)
+        callKernel(symbol, pointers, begin, end);
+    });
+  }
+
+  /// The same on the emulated GPU.
+  std::string run(GpuEmulator &gpu, unsigned grid, GpuEmulator::Order order) {
+    return run([&](const std::vector<void *> &pointers) {
+      EXPECT_LE(extent(), kernel.gpu.mostRange);
+      if (extent() > 0)
+        EXPECT_EQ(gpu.launch(kernel.gpu.entry, kernel.gpu.block, grid, pointers, extent(), order), "") << name();
+    });
+  }
+
+  /// The grid that the plan asks for.
+  unsigned grid() const {
+    return std::max<int64_t>(1, llvm::divideCeil(extent() * kernel.gpu.items, kernel.gpu.blockItems));
+  }
+
+  /// Nothing is added up: every order of computation gives the same bits.
+  bool isPointwise() const {
+    bool reduces = false;
+    func.walk([&](mlir::linalg::GenericOp op) { reduces |= op.getNumReductionLoops() > 0; });
+    return !reduces;
+  }
+
+  std::string run(llvm::function_ref<void(const std::vector<void *> &)> launch) {
     std::vector<Buffer> buffers;
     for (const Tensor &argument : arguments)
       buffers.push_back(pack(argument));
@@ -165,14 +202,7 @@ public:
     std::vector<void *> pointers;
     for (Buffer &buffer : buffers)
       pointers.push_back(buffer.data());
-    std::vector<std::pair<int64_t, int64_t>> pieces;
-    for (size_t i = 0; i + 1 < cuts.size(); ++i)
-      pieces.push_back({cuts[i], cuts[i + 1]});
-    std::shuffle(pieces.begin(), pieces.end(), random);
-    void *symbol = object.symbol(kernel.symbol);
-    EXPECT_NE(symbol, nullptr) << kernel.symbol;
-    for (auto [begin, end] : pieces)
-      callKernel(symbol, pointers, begin, end);
+    launch(pointers);
     std::string bytes;
     for (Buffer &buffer : buffers)
       EXPECT_TRUE(buffer.guardIntact()) << name() << " wrote behind a buffer";
@@ -250,6 +280,20 @@ private:
 
 } // namespace
 
+/// The GPU kernels of the cases must agree with the reference for every grid and order of threads; those that add nothing up
+/// with the bits of the CPU.
+static void emulate(std::vector<Case> &cases, const std::string &ir, const std::vector<std::string> &onCpu) {
+  GpuEmulator gpu(ir);
+  for (auto [i, test] : llvm::enumerate(cases)) {
+    std::string bytes = test.run(gpu, test.grid(), GpuEmulator::Order::Forward);
+    EXPECT_TRUE(test.run(gpu, 1 + test.grid() / 3, GpuEmulator::Order::Backward) == bytes) << test.name() << ": other bits on another grid";
+    if (test.isPointwise())
+      EXPECT_TRUE(bytes == onCpu[i]) << test.name() << ": other bits on a GPU than on a CPU";
+    else
+      test.compare(bytes);
+  }
+}
+
 /// Checks all functions of the text; returns the bytes of their results.
 static std::vector<std::string> checkOnce(const std::string &text, const CheckOptions &options, bool streams) {
   auto module = parse(text);
@@ -257,7 +301,7 @@ static std::vector<std::string> checkOnce(const std::string &text, const CheckOp
     ADD_FAILURE() << text;
     return {};
   }
-  codegen::KernelLibrary library;
+  codegen::KernelLibrary library({.cpu = true, .gpu = true});
   std::vector<Case> cases;
   codegen::CompiledKernel first;
   for (auto func : module->getOps<mlir::func::FuncOp>()) {
@@ -276,6 +320,7 @@ static std::vector<std::string> checkOnce(const std::string &text, const CheckOp
     own.seed += cases.size();
     cases.emplace_back(func, *kernel, own);
   }
+  std::string gpuIr = library.gpuIrText();
   auto objects = library.finish(module->getLoc());
   std::vector<std::string> expected(cases.size());
   if (mlir::failed(objects)) {
@@ -284,7 +329,7 @@ static std::vector<std::string> checkOnce(const std::string &text, const CheckOp
   }
   for (const codegen::CodeObject &object : *objects) {
     if (!cpuHas(object.isa))
-      continue;
+      continue; // PTX among them
     LoadedObject loaded(object.bytes);
     for (auto [i, test] : llvm::enumerate(cases)) {
       std::string bytes = test.run(loaded, {0, test.extent()});
@@ -296,6 +341,7 @@ static std::vector<std::string> checkOnce(const std::string &text, const CheckOp
       EXPECT_TRUE(test.run(loaded, test.randomCuts()) == bytes) << test.name() << ": other bits when the range is cut";
     }
   }
+  emulate(cases, gpuIr, expected);
   return expected;
 }
 

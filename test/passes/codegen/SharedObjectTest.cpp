@@ -1,8 +1,8 @@
 // The linker: what it writes, and what it refuses by name.
 #include "ClusterText.h"
 #include "KernelTestSupport.h"
-#include "passes/codegen/ObjectModule.h"
-#include "passes/codegen/SharedObject.h"
+#include "passes/codegen/cpu/ObjectModule.h"
+#include "passes/codegen/cpu/SharedObject.h"
 
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/IRBuilder.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "passes/codegen/KernelLibrary.h"
-#include "passes/codegen/LaneMemory.h"
+#include "passes/codegen/cpu/LaneMemory.h"
 
 #include "llvm/IR/Module.h"
 

@@ -1,6 +1,6 @@
 // Layout of the result: [headers, .hash, .dynsym, .dynstr, constants] R, [.text] R X, [.dynamic] R W. Each segment starts
 // on a page of its own; file offset and address are equal.
-#include "passes/codegen/SharedObject.h"
+#include "passes/codegen/cpu/SharedObject.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/MathExtras.h"

@@ -1,5 +1,5 @@
 // Rows, columns and tiles: the loops around a row, and the sweeps within it.
-#include "passes/codegen/ClusterEmitter.h"
+#include "passes/codegen/cpu/ClusterEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/STLExtras.h"
@@ -262,7 +262,7 @@ void ClusterEmitter::startReductions(unsigned level, const Point &point) {
     reductionSlots[id] = slots(id, point);
     for (unsigned result = 0; result < node.op.getNumResults(); ++result) {
       const Operand &start = node.operands[node.op.getNumDpsInputs() + result];
-      Lanes lanes = schedule.form == Schedule::Rows ? Lanes{identity(*node.combiners[result])}
+      Lanes lanes = schedule.form == Schedule::Rows ? Lanes{body.identity(*node.combiners[result])}
                                                     : operandValue(id, start, point);
       for (unsigned slot = 0; slot < reductionSlots[id]; ++slot) {
         initial.push_back(at(lanes, slot));
@@ -286,7 +286,7 @@ void ClusterEmitter::finishReductions(unsigned level, const Point &point, const 
         Value *total = mergeLanes(combiner, parts);
         const Operand &start = node.operands[node.op.getNumDpsInputs() + result];
         Value *from = at(operandValue(id, start, point), 0);
-        parts = {from == identity(combiner) ? total : body.emitBinary(combiner, total, from)};
+        parts = {from == body.identity(combiner) ? total : body.emitBinary(combiner, total, from)};
       }
       scopes.back().values[{id, result}] = parts;
     }
@@ -323,7 +323,7 @@ Values ClusterEmitter::blockedLoop(int64_t high, int64_t step, const Values &car
     return loops.loop(number(0), number(high), step, carried, bodyOf);
   Values fresh;
   for (mlir::Operation *combiner : carriedCombiners)
-    fresh.push_back(identity(*combiner));
+    fresh.push_back(body.identity(*combiner));
   Values totals = loops.loop(number(0), number(whole), block, carried, [&](Value *start, const Values &outer) {
     Values part = loops.loop(number(0), number(block), step, fresh, [&](Value *inside, const Values &inner) {
       return bodyOf(builder.CreateNSWAdd(start, inside), inner);

@@ -1,4 +1,4 @@
-#include "passes/codegen/LaneMemory.h"
+#include "passes/codegen/cpu/LaneMemory.h"
 
 #include "passes/codegen/BodyEmitter.h"
 

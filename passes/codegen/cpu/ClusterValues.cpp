@@ -1,16 +1,11 @@
 // Values of a cluster at one point: loads, bodies, row buffers, stores.
-#include "passes/codegen/ClusterEmitter.h"
+#include "passes/codegen/cpu/ClusterEmitter.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/TypeSwitch.h"
-
-#include <limits>
 
 namespace msc::codegen {
 
 using llvm::Value;
-namespace arith = mlir::arith;
 
 static std::vector<int64_t> key(const Access &access) {
   return std::vector<int64_t>(access.strides.begin(), access.strides.end());
@@ -175,25 +170,6 @@ bool ClusterEmitter::canStream(const Store &target) const {
     if (target.access.strides[dim] != 1 ? target.access.strides[dim] % schedule.lanes != 0 : int(dim) != schedule.vectorDim)
       return false;
   return target.access.strides[schedule.vectorDim] == 1;
-}
-
-llvm::Constant *ClusterEmitter::identity(mlir::Operation &combiner) {
-  mlir::Type element = combiner.getResult(0).getType();
-  llvm::Type *type = body.vectorType(element);
-  unsigned width = type->getScalarSizeInBits();
-  double infinity = std::numeric_limits<double>::infinity();
-  auto real = [&](double value) { return llvm::ConstantFP::get(type, value); };
-  auto whole = [&](const llvm::APInt &value) { return llvm::ConstantInt::get(type, value); };
-  return llvm::TypeSwitch<mlir::Operation *, llvm::Constant *>(&combiner)
-      .Case<arith::AddFOp>([&](auto) { return real(0.0); })
-      .Case<arith::MulFOp>([&](auto) { return real(1.0); })
-      .Case<arith::MaximumFOp, arith::MaxNumFOp>([&](auto) { return real(-infinity); })
-      .Case<arith::MinimumFOp, arith::MinNumFOp>([&](auto) { return real(infinity); })
-      .Case<arith::MulIOp>([&](auto) { return whole(llvm::APInt(width, 1)); })
-      .Case<arith::MaxSIOp>([&](auto) { return whole(llvm::APInt::getSignedMinValue(width)); })
-      .Case<arith::MinSIOp>([&](auto) { return whole(llvm::APInt::getSignedMaxValue(width)); })
-      .Case<arith::MinUIOp, arith::AndIOp>([&](auto) { return whole(llvm::APInt::getAllOnes(width)); })
-      .Default([&](auto) { return llvm::Constant::getNullValue(type); });
 }
 
 } // namespace msc::codegen

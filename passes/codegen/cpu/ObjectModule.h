@@ -23,8 +23,6 @@ public:
   bool verify(std::string &message) const;
 
 private:
-  void optimise();
-
   std::string name;
   llvm::LLVMContext context;
   std::unique_ptr<llvm::TargetMachine> machine;

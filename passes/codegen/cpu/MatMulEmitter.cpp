@@ -1,9 +1,9 @@
 // Loops from the outside: batches, panels of columns, blocks of depth (packed onto the stack), groups of rows, depth.
 // Every element is summed in the order of the depth, whatever the blocks: cuts and instruction sets change no bit.
-#include "passes/codegen/MatMulEmitter.h"
+#include "passes/codegen/cpu/MatMulEmitter.h"
 
 #include "passes/codegen/BodyEmitter.h"
-#include "passes/codegen/ClusterEmitter.h"
+#include "passes/codegen/cpu/ClusterEmitter.h"
 
 namespace msc::codegen {
 

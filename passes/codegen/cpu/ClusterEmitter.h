@@ -2,7 +2,7 @@
 #pragma once
 
 #include "passes/codegen/BodyEmitter.h"
-#include "passes/codegen/LaneMemory.h"
+#include "passes/codegen/cpu/LaneMemory.h"
 #include "passes/codegen/Schedule.h"
 
 #include "llvm/IR/Module.h"
@@ -68,7 +68,6 @@ private:
   llvm::Value *scratchAddress(unsigned node, const Point &point);
   llvm::Value *indexVector(const Node &node, unsigned loop, const Point &point, unsigned group);
   void preload(llvm::function_ref<bool(const Access &)> fits, const Point &point);
-  llvm::Constant *identity(mlir::Operation &combiner);
   llvm::Value *at(const Lanes &lanes, unsigned group) { return lanes[lanes.size() == 1 ? 0 : group]; }
   llvm::Value *number(int64_t value) { return builder.getInt64(value); }
   bool reduces(unsigned node, unsigned level) const {

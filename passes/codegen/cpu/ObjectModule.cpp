@@ -1,21 +1,14 @@
-#include "passes/codegen/ObjectModule.h"
+#include "passes/codegen/cpu/ObjectModule.h"
 
-#include "passes/codegen/SharedObject.h"
+#include "passes/codegen/LightPipeline.h"
+#include "passes/codegen/cpu/SharedObject.h"
 
 #include "llvm/ADT/SmallVector.h"
-#include "llvm/Analysis/CGSCCPassManager.h"
-#include "llvm/Analysis/LoopAnalysisManager.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
-#include "llvm/Transforms/InstCombine/InstCombine.h"
-#include "llvm/Transforms/Scalar/EarlyCSE.h"
-#include "llvm/Transforms/Scalar/LICM.h"
-#include "llvm/Transforms/Scalar/LoopPassManager.h"
-#include "llvm/Transforms/Scalar/SimplifyCFG.h"
 
 #include <mutex>
 
@@ -49,34 +42,11 @@ bool ObjectModule::verify(std::string &message) const {
   return !llvm::verifyModule(*content, &stream);
 }
 
-// The emitter writes code that is nearly final: what is left is to hoist, to fold addresses and to share subexpressions.
-void ObjectModule::optimise() {
-  llvm::PassBuilder builder(machine.get());
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  llvm::FunctionPassManager passes;
-  passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
-  passes.addPass(llvm::InstCombinePass());
-  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
-  passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
-  passes.addPass(llvm::SimplifyCFGPass());
-  for (llvm::Function &function : *content)
-    if (!function.isDeclaration())
-      passes.run(function, functions);
-}
-
 llvm::Expected<std::string> ObjectModule::compile() {
   for (llvm::Function &function : *content)
     if (!function.isDeclaration())
       function.addFnAttr("target-cpu", name);
-  optimise();
+  runLightPipeline(*content, *machine);
   llvm::SmallVector<char, 0> object;
   {
     llvm::raw_svector_ostream stream(object);

@@ -1,0 +1,178 @@
+#include "passes/codegen/nvptx/GpuSchedule.h"
+
+#include "passes/codegen/BodyEmitter.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace msc::codegen {
+
+namespace {
+
+constexpr int64_t accessBytes = 16;     ///< of the widest load and store
+constexpr int64_t narrowPositions = int64_t(1) << 30; ///< elements that positions of 32 bits count
+constexpr int64_t sharedBytes = 48 * 1024; ///< that a block may declare
+constexpr unsigned tileLine = 33;       ///< 32 and one more, so that columns lie in different banks
+constexpr unsigned mostGroups = 4;
+constexpr unsigned mostThreads = 512;   ///< of a team: more would leave each thread 64 registers
+/// Values that a thread may hold per sweep, in 32-bit registers. Beyond, ptxas spills.
+constexpr unsigned registerBudget = 96;
+
+class GpuScheduler {
+public:
+  GpuScheduler(const Cluster &cluster, const Schedule &schedule) : cluster(cluster), schedule(schedule) {}
+
+  GpuSchedule run() {
+    for (unsigned dim : schedule.innerDims)
+      swept *= cluster.sizes[dim];
+    gpu.swept = swept;
+    bool reduces = cluster.reduced.any();
+    if (reduces || updatesRowValues())
+      layOutTeams();
+    else if (schedule.form == Schedule::Tiles && schedule.staged.any() && tilesFit())
+      layOutTiles();
+    else
+      layOutElements();
+    int64_t all = 1;
+    for (int64_t size : cluster.sizes)
+      all = std::max<int64_t>(1, size) * all;
+    gpu.wide = all >= narrowPositions;
+    gpu.mostRange = (gpu.wide ? int64_t(1) << 60 : narrowPositions) / std::max<int64_t>(1, swept);
+    return gpu;
+  }
+
+private:
+  void forEachAccess(llvm::function_ref<void(unsigned pointer, const Access &)> visit) const {
+    for (const Node &node : cluster.nodes)
+      for (const Operand &operand : node.operands)
+        if (operand.kind == Operand::Pointer)
+          visit(operand.index, operand.access);
+    for (const Store &store : cluster.stores)
+      visit(store.pointer, store.access);
+  }
+
+  int64_t bytesOf(unsigned pointer) const {
+    mlir::Type type = cluster.pointers[pointer].element;
+    return std::max<int64_t>(1, (type.isIndex() ? 64 : type.getIntOrFloatBitWidth()) / 8);
+  }
+
+  /// Registers that one element takes if everything that is read and written is held at the same time.
+  unsigned registersPerElement() const {
+    unsigned registers = 2;
+    for (unsigned pointer = 0; pointer < cluster.pointers.size(); ++pointer)
+      registers += bytesOf(pointer) == 8 ? 2 : 1;
+    for (const Node &node : cluster.nodes)
+      registers += node.isReduction() ? node.op.getNumResults() : 0;
+    return registers;
+  }
+
+  /// A value of a whole row is read and then overwritten: no thread may write it before all have read it.
+  bool updatesRowValues() const {
+    return llvm::any_of(cluster.stores, [&](const Store &store) {
+      return cluster.pointers[store.pointer].read &&
+             llvm::any_of(schedule.innerDims, [&](unsigned dim) { return cluster.sizes[dim] != 1 && !store.access.has(dim); });
+    });
+  }
+
+  /// Neighbours along the vector dimension that one access moves: as many as fill 16 bytes of the narrowest numbers, if
+  /// every tensor has its vectors at multiples of their size.
+  unsigned chooseVector(int64_t size, bool sizeIsCounted) const {
+    if (schedule.vectorDim < 0)
+      return 1;
+    int64_t narrowest = 0; // number; bools only decide where there are no numbers
+    forEachAccess([&](unsigned pointer, const Access &access) {
+      if (access.has(schedule.vectorDim) && !cluster.pointers[pointer].element.isInteger(1))
+        narrowest = narrowest ? std::min(narrowest, bytesOf(pointer)) : bytesOf(pointer);
+    });
+    int64_t vector = accessBytes / std::max<int64_t>(1, narrowest);
+    while (vector > 1 && vector * registersPerElement() > registerBudget)
+      vector /= 2;
+    auto fits = [&] {
+      bool aligned = sizeIsCounted || size % vector == 0;
+      forEachAccess([&](unsigned, const Access &access) {
+        if (access.has(schedule.vectorDim) && access.strides[schedule.vectorDim] == 1)
+          for (unsigned dim = 0; dim < cluster.rank(); ++dim)
+            aligned &= int(dim) == schedule.vectorDim || access.strides[dim] % vector == 0;
+      });
+      return aligned;
+    };
+    while (vector > 1 && !fits())
+      vector /= 2;
+    return vector;
+  }
+
+  void layOutElements() {
+    gpu.form = GpuSchedule::Elements;
+    bool flat = schedule.form == Schedule::Flat;
+    gpu.vector = chooseVector(flat || schedule.vectorDim < 0 ? 0 : cluster.sizes[schedule.vectorDim], flat);
+    gpu.block = 256;
+    gpu.items = swept;
+    gpu.blockItems = gpu.block * gpu.vector;
+  }
+
+  void layOutTeams() {
+    gpu.form = GpuSchedule::Teams;
+    bool mergeable = true;
+    for (const Node &node : cluster.nodes)
+      mergeable &= !llvm::is_contained(node.combiners, nullptr);
+    gpu.strided = schedule.form == Schedule::Columns;
+    unsigned budget = std::max(1u, registerBudget / registersPerElement());
+    if (!mergeable) { // the elements of a reduction are taken in order
+      gpu.strided = false;
+      gpu.block = 128;
+    } else if (gpu.strided) {
+      gpu.groups = std::min(mostGroups, budget);
+      int64_t wanted = llvm::divideCeil(swept, gpu.groups);
+      gpu.team = std::clamp<int64_t>(llvm::PowerOf2Ceil(std::max<int64_t>(1, wanted)), 1, 16);
+      gpu.block = 32 * gpu.team;
+    } else {
+      gpu.vector = schedule.vectorDim >= 0 && schedule.isInner(schedule.vectorDim)
+                       ? chooseVector(cluster.sizes[schedule.vectorDim], false) : 1;
+      unsigned groups = std::clamp<unsigned>(budget / gpu.vector, 1, gpu.vector == 1 ? 2 * mostGroups : mostGroups);
+      int64_t vectors = std::max<int64_t>(1, llvm::divideCeil(swept, gpu.vector));
+      if (vectors <= 32 * int64_t(groups)) { // a part of a warp, or a warp
+        gpu.team = std::min<int64_t>(32, llvm::PowerOf2Ceil(vectors));
+        gpu.block = 128;
+      } else {
+        for (unsigned even = groups; even > groups / 2; --even)
+          if (vectors % (32 * even) == 0) { // no thread idles
+            groups = even;
+            break;
+          }
+        gpu.team = std::min<int64_t>(mostThreads, 32 * llvm::divideCeil(vectors, 32 * groups));
+        gpu.block = gpu.team;
+      }
+      gpu.groups = std::min<int64_t>(groups, llvm::divideCeil(vectors, gpu.team));
+    }
+    gpu.resident = mergeable && swept > 0 && swept <= int64_t(gpu.team) * gpu.elements();
+    gpu.items = 1;
+    gpu.blockItems = gpu.teams();
+  }
+
+  /// Shared memory holds a tile of every transposed tensor.
+  bool tilesFit() const {
+    int64_t bytes = 0;
+    for (unsigned pointer : schedule.staged.set_bits())
+      bytes += 32 * tileLine * bytesOf(pointer);
+    return bytes <= sharedBytes;
+  }
+
+  void layOutTiles() {
+    gpu.form = GpuSchedule::Tiles;
+    gpu.block = 256; // 32 x 8
+    gpu.groups = 4;  // rows of the tile that a thread has
+    gpu.items = llvm::divideCeil(swept, 32);
+    gpu.blockItems = 32;
+  }
+
+  const Cluster &cluster;
+  const Schedule &schedule;
+  GpuSchedule gpu;
+  int64_t swept = 1;
+};
+
+} // namespace
+
+GpuSchedule scheduleForGpu(const Cluster &cluster, const Schedule &schedule) { return GpuScheduler(cluster, schedule).run(); }
+
+} // namespace msc::codegen

@@ -1,0 +1,35 @@
+// How a scheduled cluster is spread over the threads of a GPU. Depends on nothing but the cluster: any grid gives the same
+// bits, since what several threads compute together they compute within one block, in a fixed tree.
+#pragma once
+
+#include "passes/codegen/Schedule.h"
+
+namespace msc::codegen {
+
+struct GpuSchedule {
+  enum Form {
+    Elements, ///< pointwise: a thread takes vectors of neighbouring elements, one after the other through the whole grid
+    Teams,    ///< one unit of the range (a row, a column) per team of threads, which sweep its inner dimensions together
+    Tiles,    ///< pointwise with transposed tensors: 32 x 32 elements at a time through shared memory
+  };
+  Form form = Elements;
+  unsigned block = 256;      ///< threads
+  unsigned vector = 1;       ///< neighbouring elements that a thread reads and writes with one access
+  unsigned groups = 1;       ///< vectors that a thread holds at the same time
+  unsigned team = 1;         ///< Teams: threads per unit of the range, a power of two up to 32 or the whole block
+  /// Teams: neighbouring threads belong to neighbouring units, which lie next to each other in memory.
+  bool strided = false;
+  bool resident = false;     ///< Teams: what a team sweeps fits into its registers and is read once
+  bool wide = false;         ///< positions take 64 bits
+  int64_t swept = 1;         ///< elements of the inner dimensions
+  /// A launch is well filled with ceil(end * items / blockItems) blocks.
+  int64_t items = 1, blockItems = 1;
+  int64_t mostRange = 0;     ///< the largest end that positions can count
+
+  unsigned elements() const { return vector * groups; }
+  unsigned teams() const { return block / team; }
+};
+
+GpuSchedule scheduleForGpu(const Cluster &cluster, const Schedule &schedule);
+
+} // namespace msc::codegen

@@ -1,0 +1,102 @@
+// Emits the GPU kernel of one scheduled cluster as LLVM IR for NVPTX. Every thread computes on scalars; several of them at a
+// time, so that accesses are wide and loads are in flight together.
+#pragma once
+
+#include "passes/codegen/BodyEmitter.h"
+#include "passes/codegen/nvptx/GpuSchedule.h"
+#include "passes/codegen/nvptx/PackedMemory.h"
+#include "passes/codegen/nvptx/ThreadBuilder.h"
+
+#include <map>
+
+namespace msc::codegen {
+
+class KernelEmitter {
+public:
+  KernelEmitter(const Cluster &cluster, const Schedule &schedule, const GpuSchedule &gpu, llvm::Module &module,
+                llvm::StringRef symbol);
+  llvm::Function *emit();
+
+private:
+  /// One value per element of a step, or a single one that holds for all.
+  using Lanes = Values;
+  /// The vectors that a thread computes in one step.
+  struct Group {
+    Values position;              ///< [dim] of its first element; inside the tensors even where the group does not count
+    llvm::Value *valid = nullptr; ///< null: it counts
+  };
+  struct Point {
+    llvm::SmallVector<Group> groups;
+    unsigned vector = 1;
+    unsigned elements() const { return groups.size() * vector; }
+  };
+  /// What is known at the current nesting: kernel, row, step of a sweep. Inner scopes see the outer ones.
+  struct Scope {
+    std::map<std::pair<unsigned, unsigned>, Lanes> values;            ///< (node, result)
+    std::map<std::pair<unsigned, std::vector<int64_t>>, Lanes> loads; ///< (pointer, strides)
+  };
+
+  // Outer structure, one function per form.
+  void emitElements();
+  void emitTeams();
+  void emitTiles();
+  void moveTiles(const Point &corner, llvm::Value *tileExtent, bool in);
+
+  // One unit of the range.
+  void emitRow(const Point &row);
+  void emitSweep(unsigned level, const Point &row);
+  Point stepOf(const Point &row, llvm::Value *start, int64_t left);
+  Values emitStep(unsigned level, const Point &point, const Values &carried);
+  void startReductions(unsigned level, const Point &row);
+  void finishReductions(unsigned level, const Point &row, const Values &carried);
+  /// The parts of all threads of the team, in a tree that depends on the sizes alone. Every thread gets the result.
+  void mergeTeam(llvm::ArrayRef<mlir::Operation *> combiners, Values &parts);
+  llvm::Value *mergeTree(mlir::Operation &combiner, Values parts);
+  bool hasWork(unsigned level) const;
+
+  // Values.
+  Lanes value(unsigned node, unsigned result, const Point &point);
+  Lanes operandValue(const Operand &operand, const Point &point);
+  Lanes load(unsigned pointer, const Access &access, const Point &point);
+  void preload(const Point &point, llvm::function_ref<bool(const Access &)> fits);
+  /// All targets of a step; `condition` holds for the whole thread.
+  void storeAll(llvm::ArrayRef<std::pair<const Store *, Lanes>> targets, const Point &point, llvm::Value *condition);
+  void store(const Store &target, const Lanes &lanes, const Point &point, unsigned group);
+  llvm::Value *address(unsigned pointer, const Access &access, const Group &group);
+  llvm::Value *tilePlace(unsigned pointer, llvm::Value *line, llvm::Value *column);
+  llvm::Value *indexValue(const Node &node, unsigned loop, const Point &point, unsigned element);
+  /// Positions along `dims`, the last one fastest; the size of the first is not needed.
+  void decompose(llvm::Value *number, llvm::ArrayRef<unsigned> dims, Group &group);
+  bool varies(const llvm::SmallBitVector &dims) const { return dims.anyCommon(varying); }
+  bool varies(const Access &access) const;
+  bool reduces(unsigned node, unsigned level) const {
+    return cluster.nodes[node].isReduction() && schedule.level[node] == level;
+  }
+  llvm::Value *at(const Lanes &lanes, unsigned element) { return lanes[lanes.size() == 1 ? 0 : element]; }
+  llvm::Value *number(int64_t value) { return llvm::ConstantInt::get(index, value); }
+  Group origin();
+
+  const Cluster &cluster;
+  const Schedule &schedule;
+  const GpuSchedule &gpu;
+  llvm::Function *function;
+  llvm::IRBuilder<> builder;
+  llvm::Type *index;
+  BodyEmitter body;
+  PackedMemory memory;
+  LoopBuilder loops;
+  ThreadBuilder threads;
+  std::vector<Scope> scopes;
+  llvm::SmallBitVector varying;                      ///< dims in which the elements of a step differ
+  llvm::Value *thread = nullptr, *end = nullptr;
+  llvm::Value *lane = nullptr;                       ///< Teams: number in the team
+  llvm::Value *active = nullptr;                     ///< Teams: the team has a unit of the range; null: always
+  llvm::DenseMap<unsigned, llvm::Value *> tiles;     ///< staged pointer -> tile in shared memory
+  llvm::Value *tileLine = nullptr, *tileColumn = nullptr;
+  /// Reductions of the current sweep.
+  Values initial;
+  llvm::SmallVector<mlir::Operation *> carriedCombiners;
+  unsigned mergingLevels = 0;
+};
+
+} // namespace msc::codegen

@@ -1,0 +1,240 @@
+#include "GpuEmulator.h"
+
+#include "llvm/AsmParser/Parser.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/TargetSelect.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdlib>
+#include <ucontext.h>
+
+namespace msc::test {
+namespace {
+
+/// A thread of the emulated block.
+struct Fiber {
+  enum Status { Ready, AtBarrier, AtExchange, Done };
+  ucontext_t context;
+  std::unique_ptr<char[]> stack;
+  Status status = Done;
+  unsigned site = 0;    ///< which barrier or shuffle of the code it waits at
+  uint32_t value = 0, mask = 0;
+};
+
+constexpr size_t stackBytes = 128 * 1024;
+
+/// One block at a time. The emulated functions find it here: kernels take no further argument.
+struct Machine {
+  std::vector<Fiber> fibers;
+  ucontext_t scheduler;
+  unsigned threads = 0, current = 0, block = 0, blocks = 0;
+  void (*kernel)(void *) = nullptr;
+  void *arguments = nullptr;
+
+  void wait(Fiber::Status status, unsigned site) {
+    fibers[current].status = status;
+    fibers[current].site = site;
+    swapcontext(&fibers[current].context, &scheduler);
+  }
+};
+Machine machine;
+
+uint32_t threadOf() { return machine.current; }
+uint32_t blockOf() { return machine.block; }
+uint32_t blocksOf() { return machine.blocks; }
+void barrierAt(uint32_t site) { machine.wait(Fiber::AtBarrier, site); }
+uint32_t exchangeAt(uint32_t site, uint32_t value, uint32_t mask) {
+  Fiber &fiber = machine.fibers[machine.current];
+  fiber.value = value;
+  fiber.mask = mask;
+  machine.wait(Fiber::AtExchange, site);
+  return fiber.value;
+}
+
+void runFiber() {
+  machine.kernel(machine.arguments);
+  machine.fibers[machine.current].status = Fiber::Done;
+  swapcontext(&machine.fibers[machine.current].context, &machine.scheduler);
+}
+
+/// Lets every warp that has wholly arrived at one shuffle go on. A warp of which a thread is elsewhere is an error.
+std::string exchangeInWarps(bool &moved) {
+  for (unsigned first = 0; first < machine.threads; first += 32) {
+    unsigned arrived = 0;
+    std::array<uint32_t, 32> values{};
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      const Fiber &fiber = machine.fibers[first + lane];
+      arrived += fiber.status == Fiber::AtExchange && fiber.site == machine.fibers[first].site;
+      values[lane] = fiber.value;
+    }
+    if (arrived == 0 && machine.fibers[first].status != Fiber::AtExchange)
+      continue;
+    if (arrived != 32)
+      return fmt::format("{} of 32 threads of a warp arrive at a shuffle", arrived);
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      Fiber &fiber = machine.fibers[first + lane];
+      fiber.value = values[lane ^ fiber.mask];
+      fiber.status = Fiber::Ready;
+    }
+    moved = true;
+  }
+  return "";
+}
+
+std::string releaseBarrier() {
+  unsigned arrived = 0;
+  for (unsigned i = 0; i < machine.threads; ++i)
+    arrived += machine.fibers[i].status == Fiber::AtBarrier && machine.fibers[i].site == machine.fibers[0].site;
+  if (arrived != machine.threads)
+    return fmt::format("{} of {} threads arrive at a barrier", arrived, machine.threads);
+  for (unsigned i = 0; i < machine.threads; ++i)
+    machine.fibers[i].status = Fiber::Ready;
+  return "";
+}
+
+std::string runBlock(GpuEmulator::Order order) {
+  for (unsigned i = 0; i < machine.threads; ++i) {
+    Fiber &fiber = machine.fibers[i];
+    if (!fiber.stack)
+      fiber.stack = std::make_unique<char[]>(stackBytes);
+    getcontext(&fiber.context);
+    fiber.context.uc_stack = {fiber.stack.get(), 0, stackBytes};
+    fiber.context.uc_link = nullptr;
+    makecontext(&fiber.context, runFiber, 0);
+    fiber.status = Fiber::Ready;
+  }
+  for (;;) {
+    bool allDone = true, moved = false;
+    for (unsigned k = 0; k < machine.threads; ++k) {
+      machine.current = order == GpuEmulator::Order::Forward ? k : machine.threads - 1 - k;
+      if (machine.fibers[machine.current].status == Fiber::Ready)
+        swapcontext(&machine.scheduler, &machine.fibers[machine.current].context);
+      allDone &= machine.fibers[machine.current].status == Fiber::Done;
+    }
+    if (allDone)
+      return "";
+    if (std::string error = exchangeInWarps(moved); !error.empty())
+      return error;
+    if (moved)
+      continue;
+    if (std::string error = releaseBarrier(); !error.empty())
+      return error;
+  }
+}
+
+/// Replaces what only a GPU has by calls of the functions above, and gives every kernel a wrapper that takes its arguments
+/// as an array.
+void rewrite(llvm::Module &module) {
+  llvm::LLVMContext &context = module.getContext();
+  llvm::Type *word = llvm::Type::getInt32Ty(context), *pointer = llvm::PointerType::get(context, 0);
+  llvm::Type *nothing = llvm::Type::getVoidTy(context), *number = llvm::Type::getInt64Ty(context);
+  unsigned sites = 0;
+  std::vector<llvm::Function *> kernels;
+  for (llvm::Function &function : module)
+    if (!function.isDeclaration())
+      kernels.push_back(&function);
+  for (llvm::Function *function : kernels)
+    for (llvm::BasicBlock &block : *function)
+      for (llvm::Instruction &instruction : llvm::make_early_inc_range(block)) {
+        auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+        if (!call || !call->getCalledFunction())
+          continue;
+        llvm::IRBuilder<> builder(call);
+        auto replace = [&](const char *name, llvm::Type *result, std::vector<llvm::Value *> arguments) {
+          std::vector<llvm::Type *> types(arguments.size(), word);
+          call->replaceAllUsesWith(builder.CreateCall(
+              module.getOrInsertFunction(name, llvm::FunctionType::get(result, types, false)), arguments));
+          call->eraseFromParent();
+        };
+        switch (call->getCalledFunction()->getIntrinsicID()) {
+        case llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x: replace("emulated_thread", word, {}); break;
+        case llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x: replace("emulated_block", word, {}); break;
+        case llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x: replace("emulated_blocks", word, {}); break;
+        case llvm::Intrinsic::nvvm_barrier0: replace("emulated_barrier", nothing, {builder.getInt32(++sites)}); break;
+        case llvm::Intrinsic::nvvm_shfl_sync_bfly_i32:
+          replace("emulated_exchange", word, {builder.getInt32(++sites), call->getArgOperand(1), call->getArgOperand(2)});
+          break;
+        default: break;
+        }
+      }
+  for (llvm::Function *kernel : kernels) {
+    auto *wrapper = llvm::Function::Create(llvm::FunctionType::get(nothing, {pointer}, false), llvm::GlobalValue::ExternalLinkage,
+                                           "run_" + kernel->getName(), module);
+    llvm::IRBuilder<> builder(llvm::BasicBlock::Create(context, "entry", wrapper));
+    std::vector<llvm::Value *> arguments;
+    for (llvm::Argument &argument : kernel->args()) {
+      llvm::Value *place = builder.CreateConstGEP1_64(number, wrapper->getArg(0), argument.getArgNo());
+      arguments.push_back(builder.CreateLoad(argument.getType(), place));
+    }
+    builder.CreateCall(kernel, arguments);
+    builder.CreateRetVoid();
+  }
+}
+
+template <typename T> T orDie(llvm::Expected<T> value) {
+  if (value)
+    return std::move(*value);
+  fmt::print(stderr, "emulator: {}\n", llvm::toString(value.takeError()));
+  std::abort();
+}
+
+} // namespace
+
+struct GpuEmulator::State {
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+};
+
+GpuEmulator::GpuEmulator(const std::string &ir) : state(std::make_unique<State>()) {
+  static const bool initialised = [] { return !llvm::InitializeNativeTarget() && !llvm::InitializeNativeTargetAsmPrinter(); }();
+  if (!initialised)
+    std::abort();
+  auto context = std::make_unique<llvm::LLVMContext>();
+  llvm::SMDiagnostic diagnostic;
+  std::unique_ptr<llvm::Module> module = llvm::parseAssemblyString(ir, diagnostic, *context);
+  if (!module) {
+    fmt::print(stderr, "emulator: {}\n", diagnostic.getMessage().str());
+    std::abort();
+  }
+  state->jit = orDie(llvm::orc::LLJITBuilder().create());
+  rewrite(*module);
+  module->setTargetTriple(state->jit->getTargetTriple().str());
+  module->setDataLayout(state->jit->getDataLayout());
+  llvm::orc::SymbolMap symbols;
+  auto define = [&](const char *name, auto *function) {
+    symbols[state->jit->mangleAndIntern(name)] = {llvm::orc::ExecutorAddr::fromPtr(function), llvm::JITSymbolFlags::Exported};
+  };
+  define("emulated_thread", threadOf);
+  define("emulated_block", blockOf);
+  define("emulated_blocks", blocksOf);
+  define("emulated_barrier", barrierAt);
+  define("emulated_exchange", exchangeAt);
+  llvm::cantFail(state->jit->getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(symbols))));
+  llvm::cantFail(state->jit->addIRModule({std::move(module), std::move(context)}));
+}
+
+GpuEmulator::~GpuEmulator() = default;
+
+std::string GpuEmulator::launch(const std::string &entry, unsigned block, unsigned grid, const std::vector<void *> &pointers,
+                                int64_t end, Order order) {
+  std::vector<void *> arguments = pointers;
+  arguments.push_back(reinterpret_cast<void *>(end));
+  machine.kernel = orDie(state->jit->lookup("run_" + entry)).toPtr<void (*)(void *)>();
+  machine.arguments = arguments.data();
+  machine.threads = block;
+  machine.blocks = grid;
+  machine.fibers.resize(std::max<size_t>(machine.fibers.size(), block));
+  for (unsigned k = 0; k < grid; ++k) {
+    machine.block = order == Order::Forward ? k : grid - 1 - k;
+    if (std::string error = runBlock(order); !error.empty())
+      return fmt::format("{}, block {}: {}", entry, machine.block, error);
+  }
+  return "";
+}
+
+} // namespace msc::test

@@ -1,0 +1,241 @@
+// What the PTX of typical clusters looks like, and that NVIDIA's assembler takes it.
+#include "ClusterText.h"
+#include "GpuEmulator.h"
+#include "KernelTestSupport.h"
+#include "PtxSupport.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace msc::test {
+namespace {
+
+struct Compiled {
+  std::vector<codegen::CompiledKernel> kernels;
+  std::string ptx;
+};
+
+Compiled compile(const std::string &text) {
+  auto module = parse(text);
+  codegen::KernelLibrary library({.cpu = false, .gpu = true});
+  Compiled result;
+  for (auto func : module->getOps<mlir::func::FuncOp>())
+    result.kernels.push_back(*library.add(func));
+  auto objects = library.finish(module->getLoc());
+  EXPECT_EQ(objects->size(), 1u);
+  EXPECT_EQ((*objects)[0].isa, "nvptx64");
+  result.ptx = (*objects)[0].bytes;
+  return result;
+}
+
+using Shape = std::vector<int64_t>;
+
+std::string addExp(const std::string &name, const Shape &shape, const std::string &type) {
+  std::string wide = type == "f64" ? "f64" : "f32", widen, round = " %y = math.exp %s : f32";
+  bool isNarrow = type == "bf16" || type == "f16";
+  if (isNarrow) {
+    widen = fmt::format("%a = arith.extf %x0 : {0} to f32\n %b = arith.extf %x1 : {0} to f32\n ", type);
+    round = fmt::format(" %e = math.exp %s : f32\n %y = arith.truncf %e : f32 to {}", type);
+  } else {
+    round = fmt::format(" %y = math.exp %s : {}", wide);
+  }
+  std::string sum = fmt::format("%s = arith.addf {} : {}\n", isNarrow ? "%a, %b" : "%x0, %x1", wide);
+  std::string loops(shape.size(), 'p'), map = std::string("abcd").substr(0, shape.size());
+  return ClusterText(name).argument("x", shape, type).argument("b", {shape.back()}, type)
+      .generic("y", shape, type, loops, {"x", "b"}, {map, map.substr(map.size() - 1), map}, widen + sum + round)
+      .returns({"y"}).str();
+}
+
+std::string softmax(const std::string &name, int64_t rows, int64_t columns, const std::string &type = "f32") {
+  auto op = [&](const char *code, const char *operands) { return fmt::format("%y = {} {} : {}", code, operands, type); };
+  return ClusterText(name).argument("x", {rows, columns}, type)
+      .generic("m", {rows}, type, "pr", {"x"}, {"ab", "a"}, op("arith.maximumf", "%acc, %x0"), "-1.0e30")
+      .generic("d", {rows, columns}, type, "pp", {"x", "m"}, {"ab", "a", "ab"}, op("arith.subf", "%x0, %x1"))
+      .generic("e", {rows, columns}, type, "pp", {"d"}, {"ab", "ab"}, op("math.exp", "%x0"))
+      .generic("s", {rows}, type, "pr", {"e"}, {"ab", "a"}, op("arith.addf", "%acc, %x0"), "0.0")
+      .generic("y", {rows, columns}, type, "pp", {"e", "s"}, {"ab", "a", "ab"}, op("arith.divf", "%x0, %x1"))
+      .returns({"y"}).str();
+}
+
+std::string columnSums(const std::string &name, int64_t rows, int64_t columns) {
+  return ClusterText(name).argument("x", {rows, columns}, "f32")
+      .generic("s", {columns}, "f32", "rp", {"x"}, {"ab", "b"}, "%y = arith.addf %acc, %x0 : f32", "0.0").returns({"s"}).str();
+}
+
+std::string addTransposed(const std::string &name, int64_t rows, int64_t columns, const std::string &type) {
+  std::string add = type[0] == 'f' ? "arith.addf" : "arith.addi";
+  return ClusterText(name).argument("x", {columns, rows}, type).argument("z", {rows, columns}, type)
+      .generic("y", {rows, columns}, type, "pp", {"x", "z"}, {"ba", "ab", "ab"}, fmt::format("%y = {} %x0, %x1 : {}", add, type))
+      .returns({"y"}).str();
+}
+
+/// The only kernel of the text.
+std::string onlyEntry(const std::string &text) {
+  Compiled compiled = compile(text);
+  EXPECT_EQ(entriesOf(compiled.ptx), std::vector<std::string>{compiled.kernels[0].gpu.entry});
+  return entryOf(compiled.ptx, compiled.kernels[0].gpu.entry);
+}
+
+TEST(Ptx, IsForEveryGpuFromAmpereOn) {
+  std::string ptx = compile(addExp("f", {8, 64}, "f32")).ptx;
+  EXPECT_EQ(countOf(ptx, ".target sm_80"), 1u);
+  EXPECT_EQ(countOf(ptx, ".version 7.0"), 1u);
+}
+
+TEST(Ptx, NeighboursTravelInSixteenBytes) {
+  std::string f32 = onlyEntry(addExp("f", {8, 64}, "f32"));
+  EXPECT_EQ(countOf(f32, "ld.global.nc.v4.f32"), 2u) << f32;
+  EXPECT_EQ(countOf(f32, "st.global.v4.f32"), 1u);
+  EXPECT_EQ(countOf(f32, "ld.global"), 2u);
+  std::string f64 = onlyEntry(addExp("f", {8, 64}, "f64"));
+  EXPECT_EQ(countOf(f64, "ld.global.nc.v2.f64"), 2u) << f64;
+  EXPECT_EQ(countOf(f64, "st.global.v2.f64"), 1u);
+  for (const char *narrow : {"bf16", "f16"}) { // eight of them in four words
+    std::string text = onlyEntry(addExp("f", {8, 64}, narrow));
+    EXPECT_EQ(countOf(text, "ld.global.nc.v4.u32"), 2u) << text;
+    EXPECT_EQ(countOf(text, "st.global.v4.u32"), 1u);
+    EXPECT_EQ(countOf(text, "ld.global"), 2u);
+  }
+  // Rows of 62 begin at multiples of 8 bytes, rows of 63 at any.
+  EXPECT_EQ(countOf(onlyEntry(addExp("f", {8, 62}, "f32")), "ld.global.nc.v2.f32"), 2u);
+  EXPECT_EQ(countOf(onlyEntry(addExp("f", {8, 63}, "f32")), "ld.global.nc.f32"), 2u);
+}
+
+TEST(Ptx, ShortRowsAreReducedInAWarpAndLongOnesInABlock) {
+  std::string inWarp = onlyEntry(softmax("f", 8, 128));
+  EXPECT_EQ(countOf(inWarp, "bar.sync"), 0u);
+  EXPECT_EQ(countOf(inWarp, "shfl.sync.bfly"), 10u);
+  EXPECT_EQ(countOf(inWarp, "ld.global"), 1u); // read once for all three sweeps
+  std::string inBlock = onlyEntry(softmax("f", 8, 4096));
+  EXPECT_EQ(countOf(inBlock, "bar.sync"), 2u); // one per reduction
+  EXPECT_EQ(countOf(inBlock, "shfl.sync.bfly"), 10u);
+  EXPECT_EQ(countOf(inBlock, "ld.global.nc.v4.f32"), 4u);
+  EXPECT_EQ(countOf(inBlock, "ld.global"), 4u);
+  EXPECT_EQ(countOf(onlyEntry(softmax("f", 8, 8)), "shfl.sync.bfly"), 2u); // two threads per row, two reductions
+}
+
+TEST(Ptx, TransposedTensorsPassThroughSharedMemory) {
+  Compiled compiled = compile(addTransposed("f", 100, 80, "f32"));
+  EXPECT_EQ(countOf(compiled.ptx, ".shared .align 16 .b8"), 1u);
+  EXPECT_EQ(countOf(compiled.ptx, "[4224]"), 1u); // 32 lines of 33
+  EXPECT_EQ(countOf(compiled.ptx, "bar.sync"), 2u);
+  EXPECT_EQ(compiled.kernels[0].gpu.block, 256u);
+}
+
+TEST(Ptx, ArithmeticIsRoundedAsWritten) {
+  std::string text = onlyEntry(softmax("f", 8, 128));
+  EXPECT_EQ(countOf(text, ".approx"), 0u); // every function is ours, with the bits of the CPU
+  EXPECT_EQ(countOf(text, ".ftz"), 0u);
+  EXPECT_EQ(countOf(text, "div.rn.f32"), 4u);
+  EXPECT_EQ(countOf(text, "add.f32"), 0u); // add.rn.f32 is not contracted by the assembler, add.f32 would be
+  EXPECT_EQ(countOf(text, "mul.f32"), 0u);
+}
+
+TEST(Ptx, KernelsAreSharedWhereTheRangeAloneDiffers) {
+  Compiled compiled = compile(addExp("a", {8, 64}, "f32") + addExp("b", {900, 64}, "f32") + addExp("c", {8, 32}, "f32"));
+  EXPECT_EQ(compiled.kernels[0].gpu.entry, compiled.kernels[1].gpu.entry);
+  EXPECT_NE(compiled.kernels[0].gpu.entry, compiled.kernels[2].gpu.entry);
+  EXPECT_EQ(entriesOf(compiled.ptx).size(), 2u);
+  EXPECT_EQ(compiled.kernels[0].gpu.items, 64);
+  EXPECT_EQ(compiled.kernels[0].gpu.blockItems, 1024);
+  EXPECT_EQ(compiled.kernels[0].gpu.mostRange, (1 << 30) / 64);
+  // Positions beyond 32 bits are another kernel.
+  Compiled wide = compile(addExp("a", {1 << 20, 64}, "f32") + addExp("b", {1 << 26, 64}, "f32"));
+  EXPECT_NE(wide.kernels[0].gpu.entry, wide.kernels[1].gpu.entry);
+  EXPECT_GE(wide.kernels[1].gpu.mostRange, int64_t(1) << 26);
+}
+
+TEST(Ptx, IsTheSameEveryTime) {
+  std::string text = softmax("a", 8, 300) + addTransposed("b", 33, 40, "i32") + columnSums("c", 70, 50);
+  EXPECT_EQ(compile(text).ptx, compile(text).ptx);
+}
+
+TEST(Ptx, AssemblesWithoutSpills) {
+  if (ptxasPath().empty())
+    GTEST_SKIP() << "ptxas is not installed";
+  std::string text;
+  for (const char *type : {"f32", "f64", "bf16", "f16"})
+    for (int64_t columns : {1, 31, 62, 1024, 50257})
+      text += addExp(fmt::format("pointwise_{}_{}", type, columns), {64, columns}, type);
+  for (const char *type : {"f32", "f64"})
+    for (int64_t columns : {5, 37, 128, 1000, 1024, 4096, 16384, 50257})
+      text += softmax(fmt::format("softmax_{}_{}", type, columns), 64, columns, type);
+  for (int64_t columns : {7, 64, 768})
+    for (int64_t rows : {3, 50, 4096})
+      text += columnSums(fmt::format("columns_{}_{}", rows, columns), rows, columns);
+  for (const char *type : {"f32", "f64", "i32", "i64"})
+    text += addTransposed(fmt::format("transposed_{}", type), 300, 200, type);
+  std::string ptx = compile(text).ptx;
+  EXPECT_EQ(countOf(ptx, ".local"), 0u);
+  for (const char *chip : {"sm_80", "sm_90"}) {
+    Assembly assembly = assemble(ptx, chip);
+    EXPECT_EQ(assembly.error, "");
+    EXPECT_EQ(assembly.kernels.size(), entriesOf(ptx).size());
+    unsigned most = 0;
+    for (const auto &[entry, kernel] : assembly.kernels) {
+      most = std::max(most, kernel.registers);
+      EXPECT_EQ(kernel.spillBytes, 0u) << chip << " " << entry;
+      EXPECT_EQ(kernel.stackBytes, 0u) << chip << " " << entry;
+    }
+    fmt::print("  {}: {} kernels, at most {} registers, no spills\n", chip, assembly.kernels.size(), most);
+  }
+}
+
+// The emulation itself ------------------------------------------------------------------------------------------------
+
+/// Each thread writes value + number into shared memory, the next line reads its neighbour's.
+std::string neighbours(const std::string &between) {
+  return R"(
+@s = internal addrspace(3) global [64 x i32] undef
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+declare void @llvm.nvvm.barrier0()
+declare i32 @llvm.nvvm.shfl.sync.bfly.i32(i32, i32, i32, i32)
+define void @k(ptr addrspace(1) %out, i64 %end) {
+  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %mine = getelementptr i32, ptr addrspace(3) @s, i32 %t
+  store i32 %t, ptr addrspace(3) %mine
+  %half = icmp ult i32 %t, 40
+)" + between + R"(
+  %n = xor i32 %t, 33
+  %other = getelementptr i32, ptr addrspace(3) @s, i32 %n
+  %v = load i32, ptr addrspace(3) %other
+  %place = getelementptr i32, ptr addrspace(1) %out, i32 %t
+  store i32 %v, ptr addrspace(1) %place
+  ret void
+})";
+}
+
+std::string runNeighbours(const std::string &between, GpuEmulator::Order order, std::vector<int> &values) {
+  GpuEmulator gpu(neighbours(between));
+  values.assign(64, -1);
+  return gpu.launch("k", 64, 1, {values.data()}, 64, order);
+}
+
+TEST(GpuEmulator, RunsThreadsBetweenBarriers) {
+  std::vector<int> values;
+  for (auto order : {GpuEmulator::Order::Forward, GpuEmulator::Order::Backward}) {
+    EXPECT_EQ(runNeighbours("call void @llvm.nvvm.barrier0()", order, values), "");
+    for (int i = 0; i < 64; ++i)
+      EXPECT_EQ(values[i], i ^ 33);
+  }
+}
+
+TEST(GpuEmulator, AMissingBarrierShowsInTheOrderOfThreads) {
+  std::vector<int> forward, backward;
+  EXPECT_EQ(runNeighbours("", GpuEmulator::Order::Forward, forward), "");
+  EXPECT_EQ(runNeighbours("", GpuEmulator::Order::Backward, backward), "");
+  EXPECT_NE(forward, backward);
+}
+
+TEST(GpuEmulator, RefusesWhatNotAllThreadsReach) {
+  std::vector<int> values;
+  auto inHalf = [](const std::string &call) { return "br i1 %half, label %a, label %b\na:\n " + call + "\n br label %b\nb:\n"; };
+  EXPECT_EQ(runNeighbours(inHalf("call void @llvm.nvvm.barrier0()"), GpuEmulator::Order::Forward, values),
+            "k, block 0: 40 of 64 threads arrive at a barrier");
+  std::string shuffle = "%x = call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 -1, i32 %t, i32 1, i32 31)";
+  EXPECT_EQ(runNeighbours(inHalf(shuffle), GpuEmulator::Order::Forward, values),
+            "k, block 0: 8 of 32 threads of a warp arrive at a shuffle");
+}
+
+} // namespace
+} // namespace msc::test
