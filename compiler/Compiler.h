@@ -1,6 +1,7 @@
 // The driver: from a file to a plan, phase by phase.
 #pragma once
 
+#include "compiler/Changes.h"
 #include "compiler/Report.h"
 #include "compiler/StrategyFile.h"
 #include "dialects/net/ShardingRule.h"
@@ -8,6 +9,7 @@
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +42,8 @@ struct CompileOptions {
   std::string op;                 ///< the operator whose alternatives are wanted, by its instance name; empty: none
   net::Strategy forcedStrategy;   ///< that this operator takes whatever the network says; empty: none
   KeptStrategies roundsLike;      ///< with that: rounds that differ here are searched apart
+  NetworkChanges changes;         ///< tried by compileWithin (MemoryLimit.h)
+  bool isTrial = false;           ///< nothing is said, dumped or explained: what it needs and takes is wanted
   bool strict = false;            ///< surprises become errors: passes/sharding/Surprises.h, and a parameter used under two strategies
 };
 
@@ -47,6 +51,8 @@ struct CompileOptions {
 struct CompileOutcome {
   plan::Plan plan;
   Findings findings;
+  NetworkFacts facts;
+  std::optional<Error> refusal; ///< a rank needs more than it may; only where `explains` asked for explanations, else that is the error
 };
 
 /// Compiles. Mistakes in the network are printed on stderr where they are found (file, line, caret, repair); then the
