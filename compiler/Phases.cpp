@@ -84,6 +84,8 @@ double plannedStepUs(ModuleOp module, const net::Config &config, const CompileOp
   }
   double us = 0;
   for (auto program : module.getOps<plan_ir::ProgramOp>()) {
+    if (options.memoryLimit != 0 && program.getArenaBytes().value_or(0) > options.memoryLimit)
+      return std::numeric_limits<double>::infinity();
     for (Operation &step : program.getBody().front())
       if (auto collective = dyn_cast<plan_ir::CollectiveOp>(step))
         us += collective.getPredictedUs().convertToDouble();

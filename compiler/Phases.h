@@ -35,7 +35,7 @@ struct Phase {
 
 /// From a parsed network to strategies for all of its operators.
 /// A step of a module whose operators have strategies, in microseconds: its steps as they are planned, what collectives hide behind
-/// computation taken off where the machine overlaps.
+/// computation taken off where the machine overlaps. Infinity: it cannot be compiled, or a rank needs more than the memory limit.
 double plannedStepUs(mlir::ModuleOp module, const net::Config &config, const CompileOptions &options);
 
 std::vector<Phase> strategyPhases(const net::Config &config, const CompileOptions &options);

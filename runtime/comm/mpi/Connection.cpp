@@ -84,8 +84,29 @@ Status Connection::abandon() {
     if (requests[receive.request] != MPI_REQUEST_NULL)
       MPI_Cancel(&requests[receive.request]);
   spreadFailure();
+  settle();
   run.exit();
   return *run.failure();
+}
+
+/// What has been matched reads and writes the memory of the operation, which may be gone when its caller has the error: it is let
+/// through. A peer does the same, and takes no longer unless it is gone; what nobody takes any more is left behind sooner, so that this
+/// rank can still say what it knows.
+void Connection::settle() {
+  constexpr milliseconds forReceives{500}, forAll{100};
+  WaitingTime time;
+  while (true) {
+    int completed = 0;
+    std::vector<int> which(requests.size());
+    if (MPI_Testsome(static_cast<int>(requests.size()), requests.data(), &completed, which.data(), MPI_STATUSES_IGNORE) != MPI_SUCCESS ||
+        completed == MPI_UNDEFINED) // nothing is left
+      return;
+    const bool receiving = std::any_of(receives.begin(), receives.end(),
+                                       [&](const Receive &receive) { return requests[receive.request] != MPI_REQUEST_NULL; });
+    if (time.sinceStart() >= (receiving ? forReceives : forAll))
+      return;
+    sched_yield();
+  }
 }
 
 Error Connection::stalled(const OperationRecord &what, milliseconds waited) {

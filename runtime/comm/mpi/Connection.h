@@ -37,6 +37,7 @@ private:
     int64_t rank;
   };
   Status abandon();
+  void settle();
   Error stalled(const OperationRecord &what, std::chrono::milliseconds waited);
   Status check(int code, const char *what);
 

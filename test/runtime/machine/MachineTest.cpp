@@ -58,7 +58,8 @@ TEST(MachineFile, RefusesWhatIsMissingOrImpossible) {
   EXPECT_EQ(flawOf(replaced("\"levels\"", "\"level\"")), ": 'levels' is missing or empty");
   EXPECT_EQ(flawOf(replaced("\"launch_us\"", "\"lunch_us\": 1, \"launch_us\"")),
             ": 'lunch_us' is unknown, expected $schema, name, source, measured_ranks, devices, flops_per_us, products_of_f32, "
-            "memory_bytes, memory_bytes_per_us, launch_us, levels");
+            "memory_bytes, memory_bytes_per_us, launch_us, overlap, levels");
+  EXPECT_EQ(flawOf(replaced("\"overlap\": false", "\"overlap\": 1")), ": 'overlap' is neither true nor false");
   EXPECT_EQ(flawOf(replaced("\"alpha_us\"", "\"own_shares\": 1, \"alpha_us\"")).substr(0, 40),
             ": 'own_shares' is unknown, expected alph");
   EXPECT_EQ(readMachine("h9000").error().code, ExitCode::Usage);
@@ -105,6 +106,8 @@ TEST(MachineFile, PresetsHoldTheNumbersOfTheDataSheets) {
   auto peak = [](const char *name, Arithmetic arithmetic) {
     return readMachine(name)->flopsPerUs[static_cast<size_t>(arithmetic)] * 1e6;
   };
+  EXPECT_TRUE(readMachine("a100x8")->overlaps && readMachine("h100-64")->overlaps);
+  EXPECT_FALSE(readMachine("cpu-local")->overlaps); // ranks share the cores
   EXPECT_EQ(peak("a100x8", Arithmetic::F32), 19.5e12);
   EXPECT_EQ(peak("a100x8", Arithmetic::TF32), 156e12);
   EXPECT_EQ(peak("a100x8", Arithmetic::BF16), 312e12);
