@@ -158,9 +158,17 @@ std::vector<Phase> optimizePhases(const net::Config &config, const CompileOption
   };
 }
 
-std::vector<Phase> planPhases(const CompileOptions &options) {
+std::vector<Phase> planPhases(const net::Config &config, const CompileOptions &options) {
   passes::BuildPlanOptions build;
   build.fusion = options.fusion;
+  build.cpu = config.context.deviceTarget != "cuda";
+  build.gpu = config.context.deviceTarget != "cpu";
+  if (options.onCluster)
+    build.onCluster = [visit = options.onCluster](func::FuncOp cluster) {
+      std::string text;
+      llvm::raw_string_ostream(text) << cluster;
+      visit(text);
+    };
   return {
       {"kernels", "steps in order, kernels as machine code",
        [build](PassManager &manager) { manager.addPass(passes::createBuildPlanPass(build)); }},

@@ -106,7 +106,7 @@ private:
     bool flat = schedule.form == Schedule::Flat;
     gpu.vector = chooseVector(flat || schedule.vectorDim < 0 ? 0 : cluster.sizes[schedule.vectorDim], flat);
     gpu.block = 256;
-    gpu.items = swept;
+    gpu.items = std::max<int64_t>(1, swept);
     gpu.blockItems = gpu.block * gpu.vector;
   }
 
@@ -161,7 +161,7 @@ private:
     gpu.form = GpuSchedule::Tiles;
     gpu.block = 256; // 32 x 8
     gpu.groups = 4;  // rows of the tile that a thread has
-    gpu.items = llvm::divideCeil(swept, 32);
+    gpu.items = std::max<int64_t>(1, llvm::divideCeil(swept, 32));
     gpu.blockItems = 32;
   }
 

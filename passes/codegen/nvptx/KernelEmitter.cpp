@@ -101,6 +101,8 @@ void KernelEmitter::emitTeams() {
   unsigned units = gpu.teams();
   Value *unit = gpu.strided ? builder.CreateURem(thread, number(units)) : builder.CreateUDiv(thread, number(gpu.team));
   lane = gpu.strided ? builder.CreateUDiv(thread, number(units)) : builder.CreateURem(thread, number(gpu.team));
+  if (units == 1)
+    unit = number(0), lane = thread;
   Value *low = builder.CreateMul(threads.block(), number(units)), *step = builder.CreateMul(threads.blocks(), number(units));
   loops.loop(low, end, step, {}, [&](Value *base, const Values &) -> Values {
     Value *number_ = builder.CreateAdd(base, unit);
