@@ -3,6 +3,7 @@
 #include "compiler/ApplyStrategies.h"
 #include "compiler/Dumps.h"
 #include "compiler/Explanation.h"
+#include "compiler/MemoryLimit.h"
 #include "compiler/Phases.h"
 #include "compiler/PlanHeader.h"
 #include "compiler/PlanWriter.h"
@@ -75,7 +76,7 @@ namespace {
 class Compilation {
 public:
   explicit Compilation(const CompileOptions &options)
-      : options(options), context(MLIRContext::Threading::DISABLED), diagnostics(context, sources, llvm::errs(), wordingOf) {
+      : options(options), context(MLIRContext::Threading::DISABLED), diagnostics(context, sources, options.isTrial ? llvm::nulls() : llvm::errs(), wordingOf) {
     DialectRegistry registry;
     registry.insert<dist::DistDialect, plan_ir::PlanDialect>();
     net::registerNetDialect(registry);
@@ -138,6 +139,7 @@ private:
       frontend::ParseOptions parseOptions = parseOptionsOf(options);
       parseOptions.keepRepeats = true;
       parseOptions.mayLackNetwork = mayLackNetwork;
+      watch(parseOptions, options.changes, outcome.facts, sources);
       module = frontend::parseFile(options.input, context, parseOptions, sources);
       return static_cast<bool>(module);
     });
@@ -176,6 +178,7 @@ private:
       if (!machine)
         return fail(machine.error());
       context.getLoadedDialect<dist::DistDialect>()->setMachine(std::move(*machine));
+      applyChanges(*module, options.changes);
       FailureOr<net::Config> read = net::readConfig(*module, overridesOf(options));
       if (failed(read))
         return false;
@@ -187,6 +190,7 @@ private:
         return fail(status.error());
       applyForced(*module, options);
       chooseSearchMode(*module, *config);
+      noteFacts(*module, *config, outcome.facts);
       if (!options.saveGraphsRanks.empty() && config->context.saveGraphs == 0)
         return fail({ExitCode::Usage, "--save-graphs-ranks has no effect: no dumps are written",
                      "add --save-graphs 1, 2 or 3"});
@@ -311,6 +315,8 @@ private:
             times.push_back(plan_ir::computeUs(&step));
       }
       predict();
+      if (options.isTrial)
+        return true;
       Status sound = plan::checkPlan(outcome.plan);
       if (!sound)
         return fail({ExitCode::Internal, "the compiled plan does not pass its own check: " + sound.error().message,
@@ -361,45 +367,14 @@ private:
 
 } // namespace
 
-/// What a rank needs is known when memory has been laid out; the search goes by what a rank keeps. So a plan that needs too much
-/// says how both compare, and the search is told what it may keep.
-/// `machine`: whose devices hold so much; empty: the command line says so.
-static Result<CompileOutcome> compileWithin(CompileOptions options, const std::string &machine) {
-  constexpr int attempts = 6;
-  uint64_t least = 0;
-  bool searches = false; // for strategies that fit
-  for (int i = 0; i < attempts; ++i) {
-    Result<CompileOutcome> outcome = Compilation(options).run();
-    if (!outcome)
-      return outcome;
-    uint64_t needs = outcome->plan.arena_bytes();
-    if (needs <= options.memoryLimit)
-      return outcome;
-    least = least == 0 ? needs : std::min(least, needs);
-    const std::optional<passes::SearchFacts> &search = outcome->findings.search;
-    bool isLeast = search && options.keptBytes > 0 && search->leastBytes > static_cast<double>(options.keptBytes);
-    searches = search && options.keptBytes > 0 && search->leastBytes > 0;
-    if (!search || search->bytes <= 0 || isLeast || (i > 0 && !searches))
-      break;
-    double may = search->bytes * static_cast<double>(options.memoryLimit) / static_cast<double>(needs);
-    options.keptBytes = std::max<int64_t>(1, static_cast<int64_t>(may * (i == 0 ? 1 : 0.97)));
-  }
-  return Error{ExitCode::NoResource,
-               std::string(searches ? "no strategies that were found fit" : "the plan does not fit") + " into " +
-                   (machine.empty() ? bytesText(options.memoryLimit) + " per rank: it needs " + bytesText(least)
-                                    : "a device of '" + machine + "', " + bytesText(options.memoryLimit) + ": a rank needs " +
-                                          bytesText(least)),
-               std::string(searches ? "take more devices, a smaller batch, or recompute: true for its cells"
-                                    : "search_mode optimal looks for strategies that fit") +
-                   (machine.empty() ? "" : "; --memory-limit sets another limit")};
-}
+Result<CompileOutcome> compileOnce(const CompileOptions &options) { return Compilation(options).run(); }
 
 Result<CompileOutcome> compile(const CompileOptions &options) {
   if (options.memoryLimit != 0)
     return compileWithin(options, "");
   Result<MachineModel> machine = readMachine(options.machine);
   if (!machine || machine->memoryBytes == 0) // compiling says what is wrong with it
-    return Compilation(options).run();
+    return compileOnce(options);
   CompileOptions within = options;
   within.memoryLimit = static_cast<uint64_t>(machine->memoryBytes);
   return compileWithin(within, machine->name);

@@ -1,6 +1,7 @@
 // The driver: from a file to a plan, phase by phase.
 #pragma once
 
+#include "compiler/Changes.h"
 #include "compiler/Report.h"
 #include "compiler/StrategyFile.h"
 #include "dialects/net/ShardingRule.h"
@@ -9,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +43,8 @@ struct CompileOptions {
   net::Strategy forcedStrategy;   ///< that this operator takes whatever the network says; empty: none
   KeptStrategies roundsLike;      ///< with that: rounds that differ here are searched apart
   std::function<void(const std::string &)> onCluster; ///< gets every cluster that becomes a kernel as MLIR; for tests
+  NetworkChanges changes;         ///< tried by compileWithin (MemoryLimit.h)
+  bool isTrial = false;           ///< nothing is said, dumped or explained: what it needs and takes is wanted
   bool strict = false;            ///< surprises become errors: passes/sharding/Surprises.h, and a parameter used under two strategies
 };
 
@@ -48,6 +52,8 @@ struct CompileOptions {
 struct CompileOutcome {
   plan::Plan plan;
   Findings findings;
+  NetworkFacts facts;
+  std::optional<Error> refusal; ///< a rank needs more than it may; only where `explains` asked for explanations, else that is the error
 };
 
 /// Compiles. Mistakes in the network are printed on stderr where they are found (file, line, caret, repair); then the

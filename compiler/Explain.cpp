@@ -157,6 +157,21 @@ static std::string collectivesText(const plan::Plan &plan, const Findings &findi
   return text + (rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {2, head.size() - 1})));
 }
 
+/// Whether it fits, and what was tried where it does not.
+static std::string memoryText(const MemoryAnswer &answer) {
+  if (answer.fits)
+    return "it fits into " + bytesText(answer.limit) + "\n";
+  std::string text = "it does not fit into " + bytesText(answer.limit) + "\n";
+  if (answer.changes.empty())
+    return text;
+  std::vector<Row> rows = {{"FITS", "MEMORY", "US", "MORE", "CHANGE"}};
+  for (const MemoryChange &change : answer.changes)
+    rows.push_back({change.fits ? "yes" : "no", bytesText(change.bytes), llvm::formatv("{0:F1}", change.us),
+                    llvm::formatv("{0}{1:F1}", change.us < answer.usWithoutLimit ? "" : "+", change.us - answer.usWithoutLimit), change.repair});
+  return text + "\nwhat could be changed (memory per rank; predicted microseconds for a batch, and how many more than without the limit)\n" +
+         table(rows);
+}
+
 Result<std::string> explainText(const plan::Plan &plan, const Findings &findings, const std::string &op) {
   if (Status known = checkOperator(plan, op); !known)
     return known.error();
@@ -180,7 +195,7 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
       text += llvm::formatv("\n{0} saved {1} and {2:F1} us", saving.pass, bytesText(static_cast<uint64_t>(saving.bytes)), saving.us);
   text += "\nin all " + bytesText(total) + " per rank and step; memory per rank " + bytesText(plan.arena_bytes()) +
           ", of which parameters and states " + bytesText(plan.prediction().parameter_bytes()) + "\n";
-  return text;
+  return findings.memory ? text + memoryText(*findings.memory) : text;
 }
 
 } // namespace msc::compiler

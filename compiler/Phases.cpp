@@ -162,7 +162,7 @@ std::vector<Phase> planPhases(const net::Config &config, const CompileOptions &o
   passes::BuildPlanOptions build;
   build.fusion = options.fusion;
   build.cpu = config.context.deviceTarget != "cuda";
-  build.gpu = config.context.deviceTarget != "cpu";
+  build.gpu = config.context.deviceTarget != "cpu" && !options.isTrial;
   if (options.onCluster)
     build.onCluster = [visit = options.onCluster](func::FuncOp cluster) {
       std::string text;

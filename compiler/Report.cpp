@@ -169,6 +169,27 @@ static const char *surpriseName(passes::Surprise::Kind kind) {
   return kind == Kind::Gather ? "gather" : kind == Kind::Imbalance ? "imbalance" : "replication";
 }
 
+static Json memoryJson(const plan::Plan &plan, const std::optional<MemoryAnswer> &answer) {
+  Json memory = {{"parameter_bytes", plan.prediction().parameter_bytes()}, {"peak_bytes", plan.arena_bytes()}};
+  if (!answer)
+    return memory;
+  memory["limit"] = {{"bytes", answer->limit},
+                     {"fits", answer->fits},
+                     {"peak_bytes_without", answer->bytesWithoutLimit},
+                     {"step_us_without", answer->usWithoutLimit},
+                     {"changes", Json::array()}};
+  for (const MemoryChange &change : answer->changes)
+    memory["limit"]["changes"].push_back(
+        {{"kind", change.kind},
+         {"repair", change.repair},
+         {"fits", change.fits},
+         {"peak_bytes", change.bytes},
+         {"saved_bytes", static_cast<int64_t>(answer->bytesWithoutLimit) - static_cast<int64_t>(change.bytes)},
+         {"batch_us", change.us},
+         {"more_us", change.us - answer->usWithoutLimit}});
+  return memory;
+}
+
 std::string reportJson(const plan::Plan &plan, const Findings &findings, const std::string &op) {
   const PhaseTimes &timing = findings.timing;
   Json report;
@@ -199,7 +220,7 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
                                      {"tensors", facts.tensors},
                                      {"cause", facts.cause},
                                      {"next_best", nextBestJson(findings, facts.cause)}});
-  report["memory"] = {{"parameter_bytes", plan.prediction().parameter_bytes()}, {"peak_bytes", plan.arena_bytes()}};
+  report["memory"] = memoryJson(plan, findings.memory);
   report["cost"] = {{"compute_us", plan.prediction().compute_us()},
                     {"communication_us", plan.prediction().communication_us()},
                     {"communication_bytes", plan.prediction().communication_bytes()},

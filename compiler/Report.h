@@ -33,6 +33,24 @@ struct NextBest {
   double more = 0; ///< than with its own strategy; negative: less
 };
 
+/// A change of the network, and what it would make of it.
+struct MemoryChange {
+  std::string kind;   ///< "recompute", "precision", "micro_batches", "devices", "search"; of several at once with " + " between them
+  std::string repair; ///< what to write, as messages say it
+  uint64_t bytes = 0; ///< that a rank needs
+  double us = 0;      ///< predicted for the batch that a step has now
+  bool fits = false;
+};
+
+/// What a limit on the memory of a rank means for a network.
+struct MemoryAnswer {
+  uint64_t limit = 0;
+  bool fits = false;
+  uint64_t bytesWithoutLimit = 0; ///< what a rank needs under the strategies that are chosen without a limit
+  double usWithoutLimit = 0;      ///< and what a step takes under them
+  std::vector<MemoryChange> changes; ///< that were tried as it does not fit: first those that make it fit, then by time
+};
+
 /// What was found out while compiling and is no part of the plan.
 struct Findings {
   PhaseTimes timing; ///< none: a plan that was read
@@ -42,6 +60,7 @@ struct Findings {
   std::map<std::string, NextBest> nextBest;      ///< of operators that cause collectives, by instance name
   std::map<std::string, passes::Round> rounds;   ///< operators of repeats by instance name; none for a plan that was read
   std::vector<std::vector<double>> computeUs;    ///< of every step of every program, 0 for collectives; none for a plan that was read
+  std::optional<MemoryAnswer> memory;            ///< where there is a limit
   std::vector<passes::Surprise> surprises;       ///< in the order of the network; none for a plan that was read
 };
 

@@ -176,6 +176,9 @@ bool Elaborator::defineConst(const ast::Const &item, Environment &env, bool isTo
   if (defined && succeeded(result) && !replaces(*result, item, env))
     result = failure();
   env.constants[item.name] = failed(result) ? Attribute() : *result;
+  if (auto number = dyn_cast_or_null<IntegerAttr>(env.constants[item.name]);
+      number && isTopLevel && options.onConst && number.getType().isInteger(64))
+    options.onConst(item.name, number.getInt());
   return succeeded(result);
 }
 

@@ -110,6 +110,21 @@ bool Elaborator::bindFormals(const ast::Graph &cell, const ast::Call &call, Fram
   return sound;
 }
 
+/// Marks the operators of a cell that stand behind `before`, but for those that make its results: what goes from one cell
+/// to the next is kept, or all cells would be computed again for one.
+static void recomputeInside(Block *block, Operation *before, ArrayRef<NamedValue> results) {
+  llvm::DenseSet<Operation *> kept;
+  for (const NamedValue &result : results)
+    if (result.value)
+      kept.insert(result.value.getDefiningOp());
+  for (Operation *op = before ? before->getNextNode() : &block->front(); op; op = op->getNextNode())
+    op->walk([&](Operation *inner) {
+      bool isYielded = any_of(inner->getUsers(), [](Operation *user) { return isa<net::YieldOp>(user); });
+      if (isa<net::Operator>(inner) && !kept.contains(inner) && !isYielded)
+        net::setRecomputed(inner);
+    });
+}
+
 bool Elaborator::runCell(const ast::Graph &cell, const ast::Call &call, const ast::Assign &assign, Frame &frame) {
   Frame callee;
   callee.env.parent = &globals;
@@ -149,23 +164,14 @@ bool Elaborator::runCell(const ast::Graph &cell, const ast::Call &call, const as
     if (!sound)
       return false;
   }
-  return takeCellAttributes(call, results, before, frame) &&
-         bindResults(assign, results, "cell '" + cell.name + "'", call.place, frame);
-}
-
-/// Marks the operators of a cell that stand behind `before`, but for those that make its results: what goes from one cell
-/// to the next is kept, or all cells would be computed again for one.
-static void recomputeInside(Block *block, Operation *before, ArrayRef<NamedValue> results) {
-  llvm::DenseSet<Operation *> kept;
-  for (const NamedValue &result : results)
-    if (result.value)
-      kept.insert(result.value.getDefiningOp());
-  for (Operation *op = before ? before->getNextNode() : &block->front(); op; op = op->getNextNode())
-    op->walk([&](Operation *inner) {
-      bool isYielded = any_of(inner->getUsers(), [](Operation *user) { return isa<net::YieldOp>(user); });
-      if (isa<net::Operator>(inner) && !kept.contains(inner) && !isYielded)
-        net::setRecomputed(inner);
-    });
+  if (!takeCellAttributes(call, results, before, frame))
+    return false;
+  auto isRecompute = [](const ast::Arg &field) { return field.key == "recompute"; };
+  const bool isMarked = any_of(call.attributes, [&](const ast::Attributes &list) { return any_of(list.fields, isRecompute); });
+  if (options.onCell && !block->empty() &&
+      options.onCell({evaluator.location(call.place), cell.name, StringRef(callee.prefix).drop_back(), isMarked}))
+    recomputeInside(block, before, results);
+  return bindResults(assign, results, "cell '" + cell.name + "'", call.place, frame);
 }
 
 /// `{sharding: ...}` behind a call of a cell speaks of its first result, `{recompute: true}` of all operators from `before` on.

@@ -17,6 +17,14 @@ namespace msc::frontend {
 /// Name of the module attribute (unit) that says that the network could not be read.
 inline constexpr llvm::StringLiteral brokenAttributeName = "net.broken";
 
+/// A call of a cell where it stands in a file.
+struct CellCall {
+  mlir::Location place;
+  llvm::StringRef cell;
+  llvm::StringRef instance; ///< with those of the cells around it: "h.{i}.attn"
+  bool isRecomputed = false;
+};
+
 struct ParseOptions {
   /// `--devices`; absent: the product of the mesh, else 1.
   std::optional<int64_t> devices;
@@ -38,6 +46,10 @@ struct ParseOptions {
   bool mayLackNetwork = false;
   /// Called for each value that gets a name, with the place of the name; in cells and repeats once per expansion.
   std::function<void(llvm::SMLoc place, mlir::Value value)> onBinding;
+  /// Called for each call of a cell, once per expansion. True: its operators are marked as by `{recompute: true}` behind it.
+  std::function<bool(const CellCall &call)> onCell;
+  /// Called for each const of a file that is a whole number: what `defines` may override.
+  std::function<void(llvm::StringRef name, int64_t value)> onConst;
 };
 
 /// Reads a file into a module that holds one `net.network`, a `net.config` per block and the attribute `net.devices`.

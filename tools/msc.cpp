@@ -214,11 +214,13 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
   Result<compiler::CompileOutcome> outcome = compiler::compile(flags.options);
   if (!outcome)
     return fail(outcome.error());
-  if (Status status = plan::writePlan(output, outcome->plan); !status)
-    return fail(status.error());
   if (!report.empty())
     if (Status status = writeText(report, compiler::reportJson(outcome->plan, outcome->findings)); !status)
       return fail(status.error());
+  if (outcome->refusal)
+    return fail(*outcome->refusal);
+  if (Status status = plan::writePlan(output, outcome->plan); !status)
+    return fail(status.error());
   if (!strategies.empty())
     if (Status status = writeText(strategies, compiler::strategiesText(strategies, outcome->plan)); !status)
       return fail(status.error());
@@ -319,9 +321,25 @@ int explainWhyNot(const compiler::CompileOptions &options, const ExplainFlags &f
   if (!other)
     return fail(other.error());
   Result<compiler::CompileOutcome> then = compiler::compile(*other);
-  if (!then)
-    return fail(then.error());
+  if (!then || then->refusal)
+    return fail(then ? *then->refusal : then.error());
   Result<std::string> text = flags.json ? compiler::whyNotJson(now, *then, flags.op, flags.whyNot) : compiler::whyNotText(now, *then, flags.op, flags.whyNot);
+  return text ? printed(*text) : fail(text.error());
+}
+
+/// Writes what is asked for.
+int explainOutcome(const compiler::CompileOutcome &outcome, const ExplainFlags &asked) {
+  if (!asked.html.empty())
+    if (Status status = writeText(asked.html, compiler::explainPage(outcome.plan, outcome.findings, asked.op)); !status)
+      return fail(status.error());
+  if (!asked.timeline.empty())
+    if (Status status = writeText(asked.timeline, compiler::timelineJson(outcome.plan, outcome.findings)); !status)
+      return fail(status.error());
+  if (asked.json)
+    return printed(compiler::reportJson(outcome.plan, outcome.findings, asked.op));
+  if (!(asked.html + asked.timeline).empty())
+    return 0;
+  Result<std::string> text = compiler::explainText(outcome.plan, outcome.findings, asked.op);
   return text ? printed(*text) : fail(text.error());
 }
 
@@ -372,19 +390,9 @@ int runExplain(CompileFlags &flags, const ExplainFlags &asked) {
   if (Status known = compiler::checkOperator(outcome.plan, op); !known)
     return fail(known.error());
   if (!asked.whyNot.empty())
-    return explainWhyNot(flags.options, asked, outcome);
-  if (!asked.html.empty())
-    if (Status status = writeText(asked.html, compiler::explainPage(outcome.plan, outcome.findings, op)); !status)
-      return fail(status.error());
-  if (!asked.timeline.empty())
-    if (Status status = writeText(asked.timeline, compiler::timelineJson(outcome.plan, outcome.findings)); !status)
-      return fail(status.error());
-  if (asked.json)
-    return printed(compiler::reportJson(outcome.plan, outcome.findings, op));
-  if (!(asked.html + asked.timeline).empty())
-    return 0;
-  Result<std::string> text = compiler::explainText(outcome.plan, outcome.findings, op);
-  return text ? printed(*text) : fail(text.error());
+    return outcome.refusal ? fail(*outcome.refusal) : explainWhyNot(flags.options, asked, outcome);
+  int code = explainOutcome(outcome, asked);
+  return code == 0 && outcome.refusal ? fail(*outcome.refusal) : code;
 }
 
 } // namespace

@@ -207,7 +207,7 @@ Alternatives::OptionPrice Alternatives::searchOnce(Given given) {
     for (auto [op, option] : ties) {
       choice.choice[op] = static_cast<int32_t>(option);
       for (size_t section = 0; section < choice.runs.size(); ++section) {
-        const std::vector<int32_t> &own = apart->operatorsOf(section);
+        const std::vector<int32_t> &own = apart->variablesOf(section);
         if (auto at = llvm::find(own, static_cast<int32_t>(op)); at != own.end())
           for (search::Run &run : choice.runs[section])
             run.options[at - own.begin()] = static_cast<int32_t>(option);

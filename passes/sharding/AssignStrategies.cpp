@@ -6,6 +6,7 @@
 #include "passes/sharding/Decisions.h"
 #include "passes/sharding/Passes.h"
 #include "passes/sharding/Search.h"
+#include "passes/sharding/Storage.h"
 #include "passes/sharding/cost/BuildStep.h"
 #include "passes/sharding/cost/Prediction.h"
 
@@ -356,43 +357,60 @@ private:
     return success();
   }
 
-  /// Parameters are stored as their first configured user (else their first user) wants them; whole where the mode says
-  /// so.
+  /// As Storage.h says, or whole where the mode says so.
   LogicalResult storeParameters(net::NetworkOp network, const Problem &problem, ArrayRef<Members> members,
                                 const Choices &choices) {
     llvm::DenseMap<Operation *, size_t> index;
     for (auto [i, ops] : llvm::enumerate(members))
       for (Operation *op : ops)
         index[op] = i;
-    bool whole = ignoresStrategies();
     SmallVector<net::ParamOp> params;
     network.walk([&](net::ParamOp param) { params.push_back(param); });
     for (net::ParamOp param : params) {
-      Shape shape = shapeOf(param.getValue());
-      std::optional<Sharding> stored;
-      size_t first = 0;
-      std::vector<std::tuple<bool, size_t, unsigned>> uses; // not configured, operator, operand
+      std::vector<ParameterUse> uses;
       for (OpOperand &use : param.getValue().getUses())
-        if (auto at = index.find(use.getOwner()); at != index.end())
-          uses.emplace_back(!problem.operators[at->second].configured, at->second, use.getOperandNumber());
-      llvm::sort(uses);
-      for (auto [open, at, operand] : uses) {
-        const ProblemOperator &user = problem.operators[at];
-        Sharding wants = placementOf(user.facts, choices[at].pieces, devices).operands[operand];
-        if (!stored) {
-          stored = wants;
-          first = at;
-        } else if (strict && wants != *stored && !whole && !(open && wants.isReplicated())) { // else see Surprises.h
-          InFlightDiagnostic diagnostic = emitError(param.getLoc());
-          diagnostic << "parameter '" << param.getName() << "' is used under two shardings: '" << problem.operators[first].name
-                     << "' wants " << stored->str() << ", '" << user.name << "' wants " << wants.str();
-          for (size_t place : {first, at})
-            diagnostic.attachNote(members[place].front()->getLoc()) << "'" << problem.operators[place].name << "' uses it here";
-          net::addHelp(diagnostic, "give both the same pieces, or leave out --strict: then one of them reshards it");
-          return diagnostic;
+        if (auto at = index.find(use.getOwner()); at != index.end()) {
+          const ProblemOperator &user = problem.operators[at->second];
+          uses.push_back({at->second, use.getOperandNumber(),
+                          placementOf(user.facts, choices[at->second].pieces, devices).operands[use.getOperandNumber()]});
         }
+      Shape shape = shapeOf(param.getValue());
+      if (ignoresStrategies() || uses.empty()) {
+        setStoredSharding(param, Sharding::replicated(devices, shape.size()));
+        continue;
       }
-      setStoredSharding(param, whole || !stored ? Sharding::replicated(devices, shape.size()) : *stored);
+      llvm::sort(uses);
+      const ParameterUse &keeper = *std::ranges::min_element(uses, [&](const ParameterUse &a, const ParameterUse &b) {
+        return isStoredRather(a.wants, b.wants, shape);
+      });
+      if (strict && failed(checkUses(param, problem, members, uses, keeper)))
+        return failure();
+      setStoredSharding(param, keeper.wants);
+    }
+    return success();
+  }
+
+  struct ParameterUse {
+    size_t op = 0;
+    unsigned operand = 0;
+    Sharding wants;
+    bool operator<(const ParameterUse &other) const { return std::tie(op, operand) < std::tie(other.op, other.operand); }
+  };
+
+  /// What operators without a strategy of the user want whole is in Surprises.h.
+  LogicalResult checkUses(net::ParamOp param, const Problem &problem, ArrayRef<Members> members, ArrayRef<ParameterUse> uses,
+                          const ParameterUse &keeper) const {
+    for (const ParameterUse &use : uses) {
+      if (use.wants == keeper.wants || (!problem.operators[use.op].configured && use.wants.isReplicated()))
+        continue;
+      const auto &[first, second] = std::minmax(keeper, use);
+      InFlightDiagnostic diagnostic = emitError(param.getLoc());
+      diagnostic << "parameter '" << param.getName() << "' is used under two shardings: '" << problem.operators[first.op].name
+                 << "' wants " << first.wants.str() << ", '" << problem.operators[second.op].name << "' wants " << second.wants.str();
+      for (size_t place : {first.op, second.op})
+        diagnostic.attachNote(members[place].front()->getLoc()) << "'" << problem.operators[place].name << "' uses it here";
+      net::addHelp(diagnostic, "give both the same pieces, or leave out --strict: then one of them reshards it");
+      return diagnostic;
     }
     return success();
   }

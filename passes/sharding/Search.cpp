@@ -22,16 +22,17 @@ SearchResult resultOf(const Problem &problem, const StepModel &model, const Roun
   SearchResult result = resultOf(problem, model, first);
   for (size_t section = 0; section < found.choice.runs.size(); ++section) {
     const std::vector<search::Run> &runs = found.choice.runs[section];
-    const std::vector<int32_t> &operators = rounds.operatorsOf(section);
+    const std::vector<int32_t> &variables = rounds.variablesOf(section);
     for (const search::Run &run : runs)
-      for (size_t i = 0; i < operators.size(); ++i)
-        if (const std::vector<double> &bytes = rounds.bytes()[operators[i]]; !bytes.empty())
+      for (size_t i = 0; i < variables.size(); ++i)
+        if (const std::vector<double> &bytes = rounds.bytes()[variables[i]]; !bytes.empty())
           result.bytes += static_cast<double>(run.rounds) * bytes[run.options[i]];
-    for (int32_t op : operators) // all rounds like the first one
-      if (const std::vector<double> &bytes = model.bytes()[op]; !bytes.empty())
-        result.bytes -= bytes[found.summary.choice[op]];
+    for (int32_t variable : variables) // all rounds like the first one
+      if (const std::vector<double> &bytes = model.bytes()[variable]; !bytes.empty())
+        result.bytes -= bytes[found.summary.choice[variable]];
     if (runs.size() == 1)
       continue;
+    const std::vector<int32_t> operators(variables.begin(), std::ranges::lower_bound(variables, static_cast<int32_t>(problem.operators.size())));
     RoundsTaken &taken = result.rounds.emplace_back(RoundsTaken{rounds.repeatOf(section), operators, {}});
     for (const search::Run &run : runs) {
       auto &[count, pieces] = taken.runs.emplace_back(RoundsTaken::Run{run.rounds, {}});

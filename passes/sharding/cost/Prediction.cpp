@@ -1,5 +1,6 @@
 #include "passes/sharding/cost/Prediction.h"
 
+#include "passes/sharding/Storage.h"
 #include "passes/sharding/cost/MovePrices.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace {
 class Predicting {
 public:
   Predicting(const Problem &problem, const StepModel &model, const Choices &choices, dist::ReshardPlanner &planner)
-      : problem(problem), planner(planner), uses(problem, [&](size_t op) { return !model.options(op).placed.empty(); }) {
+      : problem(problem), choices(choices), planner(planner), uses(problem, [&](size_t op) { return !model.options(op).placed.empty(); }) {
     for (size_t i = 0; i < problem.operators.size(); ++i) {
       const OperatorOptions &options = model.options(i);
       size_t at = std::ranges::find(options.pieces, choices[i].pieces) - options.pieces.begin();
@@ -42,6 +43,7 @@ private:
   };
 
   const Problem &problem;
+  const Choices &choices;
   dist::ReshardPlanner &planner;
   std::vector<const PlacedStep *> placed; ///< null: does not run
   TensorUses uses;
@@ -144,17 +146,14 @@ private:
     return true;
   }
 
-  /// Stored as its first user wants it, a configured one before the others.
   void addParameter(int32_t tensor) {
     const ProblemTensor &parameter = problem.tensors[tensor];
-    std::vector<int32_t> users = uses.readers[tensor];
-    auto first = std::ranges::find_if(users, [&](int32_t op) { return problem.operators[op].configured.has_value(); });
-    std::rotate(users.begin(), first == users.end() ? users.begin() : first, first == users.end() ? users.begin() : first + 1);
-    const ProblemOperator &keeper = problem.operators[users.front()];
+    const std::vector<int32_t> &users = uses.readers[tensor];
+    std::vector<CutOperator> cut;
+    for (int32_t user : users)
+      cut.push_back({user, &choices[user].pieces});
     Source from{.bytes = parameter.elementBytes};
-    for (size_t i = keeper.operands.size(); i-- > 0;)
-      if (keeper.operands[i] == tensor && !placed[users.front()]->wanted[i].empty())
-        from.left = from.own = placed[users.front()]->wanted[i].front();
+    from.left = from.own = storageOf(problem, tensor, cut);
     addReaders(from, tensor, users, parameter.rounds);
   }
 };

@@ -8,7 +8,7 @@ namespace msc::passes {
 using search::SharedCost;
 
 RoundsModel::RoundsModel(const Problem &problem, StepModel &model)
-    : problem(problem), model(model), sectionOf(problem.operators.size(), -1), argumentOf(problem.tensors.size(), -1) {
+    : problem(problem), model(model), sectionOf(model.network().options.size(), -1), argumentOf(problem.tensors.size(), -1) {
   findSections();
   for (size_t flow = 0; flow < model.flows().size(); ++flow)
     places.push_back(whereIs(flow));
@@ -16,7 +16,7 @@ RoundsModel::RoundsModel(const Problem &problem, StepModel &model)
   kept = model.bytes();
   kept.resize(model.network().options.size() + asked.size());
   for (const Members &members : sections)
-    for (int32_t op : members.operators)
+    for (int32_t op : members.variables)
       for (double &bytes : kept[op])
         bytes /= static_cast<double>(members.rounds);
 }
@@ -26,7 +26,6 @@ void RoundsModel::findSections() {
   std::vector<char> isPlain(problem.repeats.size(), 1);
   std::vector<int32_t> around(problem.operators.size(), -1);
   std::vector<int32_t> madeIn(problem.tensors.size(), -1);
-  std::vector<std::vector<int32_t>> readers(problem.tensors.size());
   for (size_t i = 0; i < problem.operators.size(); ++i) {
     const ProblemOperator &op = problem.operators[i];
     if (op.repeats.size() == 1)
@@ -36,8 +35,6 @@ void RoundsModel::findSections() {
         isPlain[repeat] = 0;
     for (int32_t tensor : op.results)
       madeIn[tensor] = around[i];
-    for (int32_t tensor : op.operands)
-      readers[tensor].push_back(static_cast<int32_t>(i));
   }
   for (const ProblemHandover &handover : problem.handovers)
     if (handover.repeat >= 0 && !handover.crossesBorder)
@@ -47,26 +44,28 @@ void RoundsModel::findSections() {
     if (handover.repeat >= 0 && !enters && madeIn[handover.from] != handover.repeat)
       isPlain[handover.repeat] = 0; // what is handed on as it came
   }
-  for (size_t t = 0; t < problem.tensors.size(); ++t)
-    if (problem.tensors[t].isParameter && problem.tensors[t].rounds == 1)
-      for (int32_t reader : readers[t])
-        if (around[reader] >= 0 && (reader == readers[t].front() || problem.operators[reader].configured))
-          isPlain[around[reader]] = 0;
   std::vector<int32_t> sectionOfRepeat(problem.repeats.size(), -1);
   for (size_t r = 0; r < problem.repeats.size(); ++r) {
     const int64_t rounds = problem.repeats[r].lastRound - problem.repeats[r].firstRound + 1;
     if (!isPlain[r] || rounds < 2)
       continue;
-    Members members{.repeat = static_cast<int32_t>(r), .rounds = rounds, .operators = {}};
+    Members members{.repeat = static_cast<int32_t>(r), .rounds = rounds, .variables = {}};
     for (size_t i = 0; i < around.size(); ++i)
       if (around[i] == members.repeat)
-        members.operators.push_back(static_cast<int32_t>(i));
-    if (members.operators.empty())
+        members.variables.push_back(static_cast<int32_t>(i));
+    if (members.variables.empty())
       continue;
     sectionOfRepeat[r] = static_cast<int32_t>(sections.size());
-    for (int32_t op : members.operators)
+    for (int32_t op : members.variables)
       sectionOf[op] = sectionOfRepeat[r];
     sections.push_back(std::move(members));
+  }
+  for (const StepModel::Storage &storage : model.storages()) {
+    const int32_t section = sectionOf[storage.rules.front().scope.back()]; // of any user
+    if (section < 0 || problem.tensors[storage.tensor].rounds == 1)
+      continue;
+    sectionOf[storage.variable] = section;
+    sections[section].variables.push_back(storage.variable);
   }
   for (int32_t &argument : argumentOf)
     argument = argument < 0 ? -1 : sectionOfRepeat[argument];
@@ -95,11 +94,16 @@ void RoundsModel::findReadings() {
         continue;
       readings.back()[r] = static_cast<int32_t>(asked.size());
       Reading &reading = asked.emplace_back(Reading{sectionOf[readers[r].variable], readers[r].variable, next++, {}, {}});
-      std::map<std::vector<int32_t>, int32_t> classes;
-      for (const std::vector<int32_t> &items : readers[r].items) {
-        auto [found, isNew] = classes.try_emplace(items, static_cast<int32_t>(classes.size()));
+      const auto storage = std::ranges::find(model.storages(), model.flows()[flow].maker, &StepModel::Storage::variable);
+      std::map<std::pair<std::vector<int32_t>, std::vector<double>>, int32_t> classes;
+      for (size_t option = 0; option < readers[r].items.size(); ++option) {
+        std::vector<double> rules;
+        if (storage != model.storages().end())
+          for (size_t i = option; i < storage->rules[r].costs.size(); i += readers[r].items.size())
+            rules.push_back(storage->rules[r].costs[i]);
+        auto [found, isNew] = classes.try_emplace({readers[r].items[option], std::move(rules)}, static_cast<int32_t>(classes.size()));
         if (isNew)
-          reading.items.push_back(items);
+          reading.items.push_back(readers[r].items[option]);
         reading.classOf.push_back(found->second);
       }
     }
@@ -115,7 +119,7 @@ search::RepeatedNetwork RoundsModel::network(double perByte) const {
   const search::CostNetwork &alike = model.network();
   search::RepeatedNetwork network{{alike.options, {}, {}, alike.constant}, {}};
   for (const Members &members : sections)
-    network.sections.push_back({members.operators, members.rounds, {}, {}, {}, {}});
+    network.sections.push_back({members.variables, members.rounds, {}, {}, {}, {}});
   for (const Reading &reading : asked) {
     network.network.options.push_back(static_cast<int32_t>(reading.items.size()));
     if (reading.items.size() == 1)
@@ -126,20 +130,42 @@ search::RepeatedNetwork RoundsModel::network(double perByte) const {
         same.costs.push_back(c == made ? 0 : search::infinity);
     network.sections[reading.section].within.tables.push_back(std::move(same));
   }
-  for (size_t op = 0; op < sectionOf.size(); ++op) {
-    search::Table own{{static_cast<int32_t>(op)}, model.ownCosts(op)};
-    const int32_t section = sectionOf[op];
-    for (size_t option = 0; option < own.costs.size(); ++option) {
+  auto tablesOf = [&](int32_t section) -> std::vector<search::Table> & {
+    return section < 0 ? network.network.tables : network.sections[section].within.tables;
+  };
+  auto addOwn = [&](int32_t variable, std::vector<double> costs) {
+    const int32_t section = sectionOf[variable];
+    for (size_t option = 0; option < costs.size(); ++option) {
       if (section >= 0)
-        own.costs[option] /= static_cast<double>(sections[section].rounds);
-      if (perByte > 0 && !kept[op].empty())
-        own.costs[option] += perByte * kept[op][option];
+        costs[option] /= static_cast<double>(sections[section].rounds);
+      if (perByte > 0 && !kept[variable].empty())
+        costs[option] += perByte * kept[variable][option];
     }
-    (section < 0 ? network.network.tables : network.sections[section].within.tables).push_back(std::move(own));
-  }
+    tablesOf(section).push_back({{variable}, std::move(costs)});
+  };
+  for (int32_t op = 0; op < static_cast<int32_t>(problem.operators.size()); ++op)
+    addOwn(op, model.ownCosts(op));
   for (size_t flow = 0; flow < places.size(); ++flow)
     addFlow(network, flow);
+  for (const StepModel::Storage &storage : model.storages()) {
+    addOwn(storage.variable, storage.us);
+    const size_t flow = std::ranges::find(model.flows(), storage.variable, &StepModel::Flow::maker) - model.flows().begin();
+    for (size_t user = 0; user < storage.rules.size(); ++user)
+      if (const Reading *reading = readingOf(flow, user))
+        network.network.tables.push_back(ruleFor(*reading, storage.rules[user]));
+      else
+        tablesOf(sectionOf[storage.variable]).push_back(storage.rules[user]);
+  }
   return network;
+}
+
+/// The rule of what a reader asks for instead of one of its strategies.
+search::Table RoundsModel::ruleFor(const Reading &reading, const search::Table &rule) {
+  const size_t options = reading.classOf.size(), classes = reading.items.size();
+  search::Table made{{rule.scope.front(), reading.variable}, std::vector<double>(rule.costs.size() / options * classes)};
+  for (size_t i = 0; i < rule.costs.size(); ++i)
+    made.costs[i / options * classes + reading.classOf[i % options]] = rule.costs[i];
+  return made;
 }
 
 void RoundsModel::addFlow(search::RepeatedNetwork &network, size_t flow) const {
@@ -186,8 +212,8 @@ void RoundsModel::addFlow(search::RepeatedNetwork &network, size_t flow) const {
 bool RoundsModel::makeExact(const search::RepeatedChoice &choice) {
   std::vector<int32_t> position(sectionOf.size());
   for (const Members &members : sections)
-    for (size_t i = 0; i < members.operators.size(); ++i)
-      position[members.operators[i]] = static_cast<int32_t>(i);
+    for (size_t i = 0; i < members.variables.size(); ++i)
+      position[members.variables[i]] = static_cast<int32_t>(i);
   // `own`: of an operator of that section, in that run; of others in their first round or, where `isLast`, in their last one.
   auto optionOf = [&](int32_t op, int32_t own, const search::Run *run, bool isLast) {
     const int32_t section = op < static_cast<int32_t>(sectionOf.size()) ? sectionOf[op] : -1;
@@ -206,7 +232,7 @@ bool RoundsModel::makeExact(const search::RepeatedChoice &choice) {
       for (int32_t item : reader.items[optionOf(reader.variable, section, to, /*isLast=*/false)])
         changes |= model.makeExact(flow, made, item);
   };
-  for (size_t op = 0; op < sectionOf.size(); ++op)
+  for (size_t op = 0; op < problem.operators.size(); ++op)
     if (sectionOf[op] < 0)
       changes |= model.makeOwnExact(op, choice.choice[op]);
     else

@@ -5,7 +5,7 @@
 // two agree wherever they are.
 //
 // Rounds ask alike for what is there for all of them, a mask, say. A repeat stays one decision per operator where it stands in another
-// one or has one in it, hands on what it did not make, or decides how a parameter of all rounds is stored.
+// one or has one in it, or hands on what it did not make.
 #pragma once
 
 #include "passes/sharding/cost/StepModel.h"
@@ -29,14 +29,14 @@ public:
   bool makeExact(const search::RepeatedChoice &choice);
   /// Of each section, which repeat of the problem it is.
   int32_t repeatOf(size_t section) const { return sections[section].repeat; }
-  /// The operators of a section: its variables.
-  const std::vector<int32_t> &operatorsOf(size_t section) const { return sections[section].operators; }
+  /// The variables of a section: its operators, ascending, then storages of parameters.
+  const std::vector<int32_t> &variablesOf(size_t section) const { return sections[section].variables; }
 
 private:
   struct Members {
     int32_t repeat = 0;
     int64_t rounds = 1;
-    std::vector<int32_t> operators;
+    std::vector<int32_t> variables; ///< operators, then storages of parameters
   };
   /// Where a flow of the model happens.
   enum class Place { Outside, Entry, Within, Carried, Exit };
@@ -47,7 +47,7 @@ private:
   /// Who reads in every round what is there once: its rounds have the same of these.
   struct Reading {
     int32_t section = 0, reader = 0, variable = 0; ///< the last one stands for what it asks
-    std::vector<int32_t> classOf;                  ///< of each option of the reader
+    std::vector<int32_t> classOf;                  ///< of each option of the reader; those of a class ask alike and rule alike how it is stored
     std::vector<std::vector<int32_t>> items;       ///< of each class
   };
 
@@ -55,12 +55,13 @@ private:
   void findReadings();
   Where whereIs(size_t flow) const;
   const Reading *readingOf(size_t flow, size_t reader) const;
+  static search::Table ruleFor(const Reading &reading, const search::Table &rule);
   void addFlow(search::RepeatedNetwork &network, size_t flow) const;
 
   const Problem &problem;
   StepModel &model;
   std::vector<Members> sections;
-  std::vector<int32_t> sectionOf;       ///< of each operator; -1: none
+  std::vector<int32_t> sectionOf;       ///< of each variable of the model; -1: none
   std::vector<int32_t> argumentOf;      ///< of each tensor: the section that takes it from round to round; -1: none
   std::vector<Where> places;            ///< of each flow
   std::vector<std::vector<int32_t>> readings; ///< of each flow, of each reader: which of `asked`; -1: none

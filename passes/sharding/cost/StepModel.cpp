@@ -1,5 +1,7 @@
 #include "passes/sharding/cost/StepModel.h"
 
+#include "passes/sharding/Storage.h"
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -291,22 +293,23 @@ void StepModel::addInput(int32_t source, int32_t tensor, int64_t times) {
   addShared(-1, {{arrives, arrives, problem.tensors[source].elementBytes, {}, {}}}, source, tensor, uses.readers[tensor], times);
 }
 
-/// A parameter is stored as its first user wants it, a configured one before the others.
+/// What its storage costs is the keeper's where one operator alone decides it, else that of a variable of its own.
 void StepModel::addParameter(int32_t tensor) {
   const ProblemTensor &parameter = problem.tensors[tensor];
-  std::vector<int32_t> others = uses.readers[tensor];
-  auto first = std::ranges::find_if(others, [&](int32_t op) { return problem.operators[op].configured.has_value(); });
-  int32_t keeper = first == others.end() ? others.front() : *first;
-  std::erase(others, keeper);
+  const std::vector<int32_t> &users = uses.readers[tensor];
+  if (users.size() > 1 || problem.operators[users.front()].rounds > parameter.rounds)
+    return addStorage(tensor);
+  const int32_t keeper = users.front();
   const ProblemOperator &op = problem.operators[keeper];
-  std::vector<Source> sources;
+  const bool isReadOnce = std::ranges::count(op.operands, tensor) == 1;
   FlowCosts flow(parameter, prices, 1 / problem.gradientsPerStart);
   for (size_t i = 0; i < all[keeper]->placed.size(); ++i) {
     Source from{.bytes = parameter.elementBytes};
     Sum &sum = own[keeper][i];
     const auto rounds = static_cast<double>(parameter.rounds);
-    std::vector<Item> items = itemsOf(op, all[keeper]->placed[i], tensor);
-    from.left = from.own = items.front().sharding;
+    const std::vector<Item> items = itemsOf(op, all[keeper]->placed[i], tensor);
+    const CutOperator cut{keeper, &all[keeper]->pieces[i]};
+    from.left = from.own = isReadOnce ? items.front().sharding : storageOf(problem, tensor, {&cut, 1});
     for (const Item &what : items) {
       std::vector<Sharding> &list = what.isGradient ? from.gradients : from.wanted;
       if (std::ranges::find(list, what.sharding) != list.end())
@@ -314,14 +317,78 @@ void StepModel::addParameter(int32_t tensor) {
       sum.add(flow.price(from, what), rounds);
       list.push_back(what.sharding);
     }
-    if (parameter.isTrained && !from.gradients.empty())
-      sum.us += updateUs(elementCount(from.left.capacity(parameter.shape)), parameter.elementBytes) * rounds;
-    double tensors = 1 + (from.gradients.empty() ? 0 : 1 + static_cast<double>(problem.optimizerStates));
-    kept[keeper][i] += tensors * localBytes(parameter, from.left) * rounds;
-    sources.push_back(std::move(from));
+    sum.us += storageUs(parameter, from.left, !from.gradients.empty());
+    kept[keeper][i] += storageBytes(parameter, from.left, !from.gradients.empty());
   }
-  if (!others.empty())
-    addShared(keeper, sources, tensor, tensor, others, parameter.rounds);
+}
+
+/// Each sharding that a user may decide is an option; the strategies of all users allow one of them.
+void StepModel::addStorage(int32_t tensor) {
+  const ProblemTensor &parameter = problem.tensors[tensor];
+  const std::vector<int32_t> &users = uses.readers[tensor];
+  std::vector<Sharding> kinds; // the one that is stored first of all, first
+  std::vector<std::vector<Sharding>> wanted;
+  bool hasGradient = false;
+  for (int32_t user : users) {
+    auto &list = wanted.emplace_back();
+    for (const Pieces &pieces : all[user]->pieces) {
+      const CutOperator cut{user, &pieces};
+      list.push_back(storageOf(problem, tensor, {&cut, 1}));
+      kinds.push_back(list.back());
+    }
+    for (const PlacedGradient &gradient : all[user]->placed.front().gradients)
+      hasGradient |= problem.operators[user].operands[gradient.operand] == tensor;
+  }
+  std::ranges::sort(kinds, [&](const Sharding &a, const Sharding &b) { return isStoredRather(a, b, parameter.shape); });
+  kinds.erase(std::ranges::unique(kinds).begin(), kinds.end());
+  std::vector<std::vector<size_t>> ranks; // in `kinds`, of each user under each option
+  for (const std::vector<Sharding> &list : wanted)
+    for (auto &rank = ranks.emplace_back(); const Sharding &sharding : list)
+      rank.push_back(std::ranges::find(kinds, sharding) - kinds.begin());
+  // Of users that want the same the first one decides.
+  auto allows = [&](size_t keeper, size_t kind, size_t user, size_t rank) {
+    return user == keeper ? rank == kind : user < keeper ? rank > kind : rank >= kind;
+  };
+  Storage &storage = stored.emplace_back(Storage{.tensor = tensor, .variable = static_cast<int32_t>(costs.options.size()), .us = {}, .rules = {}});
+  std::vector<std::pair<size_t, size_t>> options; // who decides, and for what
+  for (size_t keeper = 0; keeper < users.size(); ++keeper)
+    for (size_t kind = 0; kind < kinds.size(); ++kind) {
+      bool isPossible = true;
+      for (size_t user = 0; user < users.size() && isPossible; ++user)
+        isPossible = std::ranges::any_of(ranks[user], [&](size_t rank) { return allows(keeper, kind, user, rank); });
+      if (isPossible)
+        options.emplace_back(keeper, kind);
+    }
+  costs.options.push_back(static_cast<int32_t>(options.size()));
+  auto &bytes = kept.emplace_back();
+  std::vector<Source> sources;
+  for (auto [keeper, kind] : options) {
+    storage.us.push_back(storageUs(parameter, kinds[kind], hasGradient));
+    bytes.push_back(storageBytes(parameter, kinds[kind], hasGradient));
+    sources.push_back({kinds[kind], kinds[kind], parameter.elementBytes, {}, {}});
+  }
+  costs.tables.push_back({{storage.variable}, storage.us});
+  for (size_t user = 0; user < users.size(); ++user) {
+    search::Table &rule = storage.rules.emplace_back(search::Table{{storage.variable, users[user]}, {}});
+    for (auto [keeper, kind] : options)
+      for (size_t rank : ranks[user])
+        rule.costs.push_back(allows(keeper, kind, user, rank) ? 0 : search::infinity);
+    costs.tables.push_back(rule);
+  }
+  addShared(storage.variable, sources, tensor, tensor, users, parameter.rounds);
+}
+
+
+/// Of the update.
+double StepModel::storageUs(const ProblemTensor &parameter, const Sharding &sharding, bool hasGradient) const {
+  return parameter.isTrained && hasGradient ? updateUs(elementCount(sharding.capacity(parameter.shape)), parameter.elementBytes) *
+                                                  static_cast<double>(parameter.rounds)
+                                            : 0;
+}
+
+double StepModel::storageBytes(const ProblemTensor &parameter, const Sharding &sharding, bool hasGradient) const {
+  const double tensors = 1 + (hasGradient ? 1 + static_cast<double>(problem.optimizerStates) : 0);
+  return tensors * localBytes(parameter, sharding) * static_cast<double>(parameter.rounds);
 }
 
 /// The optimizer reads parameter, gradient and its own states, and writes parameter and states.
@@ -349,7 +416,8 @@ void StepModel::addShared(int32_t maker, const std::vector<Source> &sources, int
     }
   }
   std::vector<std::vector<Price>> table = flow.table();
-  if (std::ranges::all_of(table, [&](const auto &row) { return std::ranges::all_of(row, [&](Price price) { return prices.us(price) == 0; }); }))
+  const bool isStored = maker >= static_cast<int32_t>(problem.operators.size());
+  if (!isStored && std::ranges::all_of(table, [&](const auto &row) { return std::ranges::all_of(row, [&](Price price) { return prices.us(price) == 0; }); }))
     return;
   for (const std::vector<Price> &row : table)
     cost.costs.emplace_back(row.size());

@@ -52,11 +52,19 @@ public:
   /// A value on its way from who makes it to all who read it: network().shared[i] without the variables that stand in for makers.
   struct Flow {
     int32_t source = 0, tensor = 0; ///< as it is made, and as it is read
-    int32_t maker = -1;             ///< operator; -1: nobody chooses how it is there
+    int32_t maker = -1;             ///< operator, or variable of a Storage; -1: nobody chooses how it is there
     std::vector<int32_t> classes;   ///< of each option of the maker: which row of costs
     int32_t classOf(int32_t option) const { return classes[maker < 0 ? 0 : option]; }
   };
   const std::vector<Flow> &flows() const { return ways; }
+
+  /// How a parameter is stored where several operators, or several rounds, decide it: a variable of network().
+  struct Storage {
+    int32_t tensor = 0, variable = 0;
+    std::vector<double> us;           ///< of each option: its update
+    std::vector<search::Table> rules; ///< of the variable and each user, as they stand in its flow: what the users' strategies allow
+  };
+  const std::vector<Storage> &storages() const { return stored; }
   /// What an operator costs under each of its options, in all rounds.
   const std::vector<double> &ownCosts(size_t op) const { return costs.tables[firstOwn + op].costs; }
   /// Makes one term exact; network() follows with refresh(). False: it was.
@@ -83,6 +91,7 @@ private:
   void addFlow(int32_t source, int32_t tensor, int64_t times);
   void addInput(int32_t source, int32_t tensor, int64_t times);
   void addParameter(int32_t tensor);
+  void addStorage(int32_t tensor);
   void addShared(int32_t maker, const std::vector<Source> &sources, int32_t source, int32_t tensor, const std::vector<int32_t> &who,
                  int64_t times);
   void standIn(search::SharedCost &cost);
@@ -91,6 +100,8 @@ private:
   bool makeExact(Price price);
   static size_t bytesOf(const ProblemTensor &tensor, const PlacedResult &result);
   static double localBytes(const ProblemTensor &tensor, const Sharding &sharding);
+  double storageUs(const ProblemTensor &parameter, const Sharding &sharding, bool hasGradient) const;
+  double storageBytes(const ProblemTensor &parameter, const Sharding &sharding, bool hasGradient) const;
   double updateUs(int64_t elements, size_t bytes) const;
 
   const Problem &problem;
@@ -99,6 +110,7 @@ private:
   std::vector<std::vector<Sum>> own; ///< of each operator, of each option
   std::vector<std::vector<std::vector<Price>>> sharedPrices; ///< of each shared cost, as its table
   std::vector<Flow> ways;                                    ///< of each shared cost
+  std::vector<Storage> stored;
   size_t firstOwn = 0;                                       ///< table of the first operator
   std::vector<std::vector<double>> kept;
   TensorUses uses;

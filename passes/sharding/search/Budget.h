@@ -16,7 +16,7 @@ struct BudgetLimits {
   int steps = 60;    ///< multipliers tried
   size_t best = 200; ///< assignments looked at around the last multiplier, to close the gap
   double gap = 1e-3; ///< relative; a smaller one ends the search
-  int64_t branchOperations = int64_t(1) << 31; ///< spent on closing it by branching, in all
+  int64_t branchOperations = int64_t(1) << 28; ///< spent on closing it by branching, in all
 };
 
 struct BudgetSolution {

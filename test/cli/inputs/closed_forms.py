@@ -118,8 +118,8 @@ LAYER = """
 
 
 def transformer_layer():
-    """w / n (24 h h (d - 1) + 8 M h (t - 1)); the best of the four divisions of 8 changes at M / h = 3 / 4, 3 and 12. Free to give
-    attention and hidden layers divisions of their own, the search needs less than the best of the four."""
+    """w / n (24 h h (d - 1) + 8 M h (t - 1)); the best of the four divisions of 8 changes at M / h = 3 / 4, 3 and 12. Free to cut
+    every operator on its own, the search needs no more than the best of the four."""
     machine(1000)
     n, h = 8, 800
     for rho, best in ((0.74, (1, 8)), (0.76, (2, 4)), (2.9, (2, 4)), (3.1, (4, 2)), (11.9, (4, 2)), (12.1, (8, 1))):
@@ -133,10 +133,8 @@ def transformer_layer():
             expect(("layer", rho, d, t), found[d, t], W / n * (24 * h * h * (d - 1) + 8 * M * h * (t - 1)))
         assert min(found, key=found.get) == best, (rho, found)
         free = moved(explain(network(inputs, LAYER.format(S=M // 8, h=h, f=4 * h, IN="", OUT=""), "label"), n))
-        # Attention has 4 h h weights, the hidden layers 8 h h: they change at M / h = 1 / 2, 2, 8 and at 1, 4, 16.
-        attention = min(8 * h * h * (d - 1) + 4 * M * h * (t - 1) for d, t in divisions(n))
-        hidden = min(16 * h * h * (d - 1) + 4 * M * h * (t - 1) for d, t in divisions(n))
-        assert W / n * (attention + hidden) <= free + SCALARS and free <= min(found.values()) + SCALARS, (rho, free, found)
+        # The input is a parameter: stored in pieces, it and the sums may be cut in two dimensions, which moves less than any division.
+        assert free <= min(found.values()) + SCALARS, (rho, free, found)
 
 
 def layer_counts():

@@ -230,7 +230,7 @@ TEST(AssignStrategies, StrictRefusesAParameterUnderTwoShardings) {
       EXPECT_EQ(context.diagnostics[0],
                 "error: parameter 'w' is used under two shardings: 'h' wants (8) [0, -], 'out' wants "
                 "(8) [-, -]");
-    else // stored as the first configured user says
+    else // in the fewer bytes of both
       EXPECT_EQ(dist::shardingOf(w).str(), "(8) [0, -]");
   }
 }

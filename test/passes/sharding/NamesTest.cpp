@@ -40,8 +40,6 @@ public:
     }
     if (auto facts = takeSearchFacts(networkIn()))
       us = facts->us;
-    for (auto param : networkIn().getOps<net::ParamOp>())
-      sharesParameters |= !param->use_empty() && !param->hasOneUse();
     reading.module->walk([&](net::Operator op) {
       if (auto number = op->getAttrOfType<mlir::IntegerAttr>("test.number"))
         strategies[number.getInt()] = net::strategyText(net::getInStrategy(op).value_or(net::Strategy{}));
@@ -50,7 +48,6 @@ public:
 
   std::map<int64_t, std::string> strategies; ///< by the place of the operator in the text
   double us = 0;                             ///< 0: nothing was searched
-  bool sharesParameters = false;
 
 private:
   Reading reading;
@@ -102,8 +99,6 @@ void compare(const std::string &mode, bool byCost) {
     if (test->devices == 1 || test->mode == "hybrid_parallel")
       continue;
     Assigned plain(*test, mode, std::nullopt), other(*test, mode, seed);
-    if (byCost && plain.sharesParameters) // is stored as the first of its users wants it: the order counts
-      continue;
     ++compared;
     equal += plain.strategies == other.strategies;
     if (byCost) // strategies that take equally long may be others

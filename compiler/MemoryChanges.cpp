@@ -1,0 +1,260 @@
+#include "compiler/MemoryChanges.h"
+
+#include "compiler/Tables.h"
+#include "runtime/machine/MachineFile.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+namespace msc::compiler {
+namespace {
+
+/// A change that has not been tried yet, or has.
+struct Candidate {
+  MemoryChange change;
+  CompileOptions options;
+  uint64_t parts = 1; ///< into which it cuts the batch
+};
+
+void override(CompileOptions &options, const std::string &name, const std::string &value) {
+  std::erase_if(options.context, [&](const auto &option) { return option.first == name; });
+  options.context.emplace_back(name, value);
+}
+
+class Trials {
+public:
+  Trials(const CompileOptions &asked, const WithinLimit &now) : start(asked), facts(now.outcome.facts) {
+    start.isTrial = true;
+    start.explains = start.strict = false;
+    start.keptBytes = 0;
+    start.saveGraphsRanks.clear();
+    override(start, "save_graphs", "0");
+  }
+
+  std::vector<MemoryChange> run() {
+    Candidate as{{}, start};
+    trySearch(as);
+    tryRecompute(as);
+    tryPrecision(as);
+    tryParts(as);
+    tryDevices(as);
+    if (std::ranges::none_of(tried, fits))
+      trySeveral();
+    std::vector<MemoryChange> changes;
+    for (Candidate &candidate : tried)
+      changes.push_back(std::move(candidate.change));
+    std::sort(changes.begin(), changes.end(), [](const MemoryChange &a, const MemoryChange &b) {
+      return std::tuple(!a.fits, a.us, a.bytes, a.repair) < std::tuple(!b.fits, b.us, b.bytes, b.repair);
+    });
+    return changes;
+  }
+
+private:
+  static constexpr size_t mostCalls = 8;      ///< of cells that are tried one by one
+  static constexpr uint64_t mostParts = 64;   ///< of a batch
+  static constexpr uint64_t mostTimes = 16;   ///< as many devices
+
+  CompileOptions start;
+  const NetworkFacts &facts;
+  std::vector<Candidate> tried; ///< that compile
+
+  static bool fits(const Candidate &candidate) { return candidate.change.fits; }
+
+  /// The last one, if it was sound.
+  const Candidate *attempt(Candidate candidate) {
+    Result<WithinLimit> within = findWithin(candidate.options);
+    if (!within || !isSameNetwork(within->outcome.facts, candidate.parts))
+      return nullptr;
+    candidate.change.bytes = within->outcome.plan.arena_bytes();
+    candidate.change.us = within->outcome.plan.prediction().step_us() * static_cast<double>(candidate.parts);
+    candidate.change.fits = within->fits;
+    tried.push_back(std::move(candidate));
+    return &tried.back();
+  }
+
+  /// With a batch that is so many times smaller.
+  bool isSameNetwork(const NetworkFacts &other, uint64_t parts) const {
+    if (parts == 1)
+      return true;
+    std::vector<std::vector<int64_t>> whole = other.inputs;
+    for (std::vector<int64_t> &shape : whole)
+      if (!shape.empty())
+        shape.front() *= static_cast<int64_t>(parts);
+    return whole == facts.inputs && other.parameters == facts.parameters;
+  }
+
+  /// `what` on top of another change.
+  static Candidate with(Candidate candidate, const std::string &kind, const std::string &repair) {
+    MemoryChange &change = candidate.change;
+    change.kind += (change.kind.empty() ? "" : " + ") + kind;
+    change.repair += (change.repair.empty() ? "" : "; and ") + repair;
+    return candidate;
+  }
+
+  void trySearch(const Candidate &on) {
+    bool isAuto = facts.parallelMode == "auto_parallel";
+    bool searches = isAuto && (facts.searchMode == "optimal" || facts.searchMode == "dynamic_programming");
+    if (searches || facts.devices == 1 || facts.parallelMode == "hybrid_parallel")
+      return;
+    Candidate candidate = with(on, "search", isAuto ? "pass --search-mode optimal" : "pass --parallel-mode auto_parallel --search-mode optimal");
+    override(candidate.options, "parallel_mode", "auto_parallel");
+    override(candidate.options, "search_mode", "optimal");
+    attempt(std::move(candidate));
+  }
+
+  Candidate recomputing(const Candidate &on, const std::vector<NetworkFacts::Call> &calls) const {
+    std::string list;
+    Candidate candidate = on;
+    for (const NetworkFacts::Call &call : calls) {
+      list += (list.empty() ? "'" : ", '") + call.name + "' (" + call.line + ")";
+      candidate.options.changes.recompute.push_back(call.place);
+    }
+    return with(std::move(candidate), "recompute", "write {recompute: true} behind " + list);
+  }
+
+  void tryRecompute(const Candidate &on) {
+    if (!facts.trains)
+      return;
+    const std::vector<NetworkFacts::Call> outermost = outermostCalls();
+    const std::vector<NetworkFacts::Call> &each = facts.calls.size() <= mostCalls ? facts.calls : outermost;
+    for (const NetworkFacts::Call &call : each)
+      if (each.size() <= mostCalls)
+        attempt(recomputing(on, {call}));
+    if (outermost.size() > 1)
+      attempt(recomputing(on, outermost));
+  }
+
+  Candidate narrow(const Candidate &on) const {
+    Candidate candidate = with(on, "precision", "write amp_level: O2, amp_dtype: bf16 in the train block");
+    candidate.options.changes.ampLevel = "O2";
+    candidate.options.changes.ampType = "bf16";
+    return candidate;
+  }
+
+  void tryPrecision(const Candidate &on) {
+    if (facts.trains && facts.ampLevel == "O0")
+      attempt(narrow(on));
+  }
+
+  Candidate inParts(const Candidate &on, const std::string &name, int64_t value, uint64_t parts) const {
+    std::string size = std::to_string(value / static_cast<int64_t>(parts)), steps = std::to_string(facts.accumulateSteps * parts);
+    Candidate candidate = with(on, "micro_batches", "pass -D " + name + "=" + size + " and write accumulate_steps: " + steps + " in the train block");
+    std::erase_if(candidate.options.defines, [&](const auto &define) { return define.first == name; });
+    candidate.options.defines.emplace_back(name, size);
+    candidate.options.changes.accumulateSteps = facts.accumulateSteps * parts;
+    candidate.parts = parts;
+    return candidate;
+  }
+
+  /// Consts that may be the batch: all inputs have a multiple of it.
+  bool mayBeBatch(int64_t value) const {
+    return value > 1 && !facts.inputs.empty() &&
+           std::ranges::all_of(facts.inputs, [&](const auto &shape) { return !shape.empty() && shape.front() % value == 0; });
+  }
+
+  /// As few parts as are enough.
+  void tryParts(const Candidate &on) {
+    if (!facts.trains)
+      return;
+    for (const auto &[name, value] : facts.consts)
+      tryMore([&](uint64_t parts) {
+        const bool isCut = parts <= mostParts && mayBeBatch(value) && value % static_cast<int64_t>(parts) == 0;
+        return isCut ? attempt(inParts(on, name, value, parts)) : static_cast<const Candidate *>(nullptr);
+      });
+  }
+
+  /// As few devices as are enough.
+  void tryDevices(const Candidate &on) {
+    Result<MachineModel> machine = readMachine(start.machine);
+    const int64_t most = machine && machine->devices > 0 ? machine->devices : facts.devices * static_cast<int64_t>(mostTimes);
+    tryMore([&](uint64_t times) -> const Candidate * {
+      const int64_t devices = facts.devices * static_cast<int64_t>(times);
+      if (devices > most || times > mostTimes)
+        return nullptr;
+      Candidate candidate = with(on, "devices", "pass --devices " + std::to_string(devices));
+      candidate.options.devices = devices;
+      std::erase_if(candidate.options.context, [](const auto &option) { return option.first == "device_num"; });
+      return attempt(std::move(candidate));
+    });
+  }
+
+  /// 2, 4, 8, ... until it is enough, or not possible, or saves no more.
+  void tryMore(llvm::function_ref<const Candidate *(uint64_t times)> tryOne) {
+    uint64_t before = std::numeric_limits<uint64_t>::max();
+    for (uint64_t times = 2;; times *= 2) {
+      const Candidate *last = tryOne(times);
+      if (!last || last->change.fits || static_cast<double>(last->change.bytes) > 0.97 * static_cast<double>(before))
+        return;
+      before = last->change.bytes;
+    }
+  }
+
+  /// One on top of the other until it is enough: as much as can be computed again, narrow types, smaller batches, more devices.
+  void trySeveral() {
+    Candidate on{{}, start};
+    const std::vector<NetworkFacts::Call> calls = outermostCalls();
+    if (facts.trains && !calls.empty())
+      on = recomputing(on, calls);
+    for (auto tryMore : {&Trials::tryPrecision, &Trials::tryParts, &Trials::tryDevices}) {
+      const size_t before = tried.size();
+      if (on.change.kind.empty() && tryMore == &Trials::tryPrecision) {
+        if (facts.trains && facts.ampLevel == "O0")
+          on = narrow(on); // has been tried on its own
+        continue;
+      }
+      (this->*tryMore)(on);
+      if (tried.size() == before)
+        continue;
+      on = tried.back();
+      if (on.change.fits)
+        return;
+    }
+  }
+
+  /// Of cells that stand in no other cell.
+  std::vector<NetworkFacts::Call> outermostCalls() const {
+    std::vector<NetworkFacts::Call> calls;
+    for (const NetworkFacts::Call &call : facts.calls)
+      if (std::ranges::none_of(facts.calls, [&](const auto &other) { return call.name.starts_with(other.name + "."); }))
+        calls.push_back(call);
+    return calls;
+  }
+};
+
+std::string microseconds(double us) { return llvm::formatv("{0:F1}", us); }
+
+/// Neither types nor devices are others.
+bool isPlain(const MemoryChange &change) {
+  return change.kind.find("precision") == std::string::npos && change.kind.find("devices") == std::string::npos;
+}
+
+} // namespace
+
+std::vector<MemoryChange> changesThatFit(const CompileOptions &options, const WithinLimit &now) { return Trials(options, now).run(); }
+
+std::string helpOf(const MemoryAnswer &answer, bool namesLimit) {
+  const std::vector<MemoryChange> &changes = answer.changes;
+  std::string help;
+  auto least = std::ranges::min_element(changes, {}, &MemoryChange::bytes);
+  if (changes.empty() || least->bytes >= answer.bytesWithoutLimit) {
+    help = "nothing was found that makes it need less";
+  } else if (!changes.front().fits) {
+    help = "nothing that was tried is enough; least, " + bytesText(least->bytes) + ", is needed after: " + least->repair;
+  } else {
+    const MemoryChange &best = changes.front();
+    const double more = best.us - answer.usWithoutLimit;
+    help = best.repair + ": a rank then needs " + bytesText(best.bytes) + ", " + bytesText(answer.bytesWithoutLimit - best.bytes) +
+           " less, and a batch takes " + microseconds(best.us) + " us, " + microseconds(std::abs(more)) + " us " + (more < 0 ? "less" : "more");
+    auto plain = std::ranges::find_if(changes, [](const MemoryChange &change) { return change.fits && isPlain(change); });
+    if (!isPlain(best) && plain != changes.end())
+      help += "; or, on these devices and in these types, " + plain->repair + ", after which it is " + bytesText(plain->bytes) + " and " +
+              microseconds(plain->us) + " us";
+  }
+  return namesLimit ? help + "; --memory-limit sets another limit" : help;
+}
+
+} // namespace msc::compiler

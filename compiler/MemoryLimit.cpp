@@ -1,0 +1,63 @@
+#include "compiler/MemoryLimit.h"
+
+#include "compiler/MemoryChanges.h"
+#include "compiler/Tables.h"
+
+#include <algorithm>
+
+namespace msc::compiler {
+
+Result<WithinLimit> findWithin(CompileOptions options) {
+  constexpr int attempts = 6;
+  const bool wasTrial = options.isTrial;
+  WithinLimit within;
+  for (int i = 0; i < attempts; ++i) {
+    options.isTrial = wasTrial;
+    Result<CompileOutcome> outcome = compileOnce(options);
+    if (!outcome)
+      return outcome.error();
+    const uint64_t needs = outcome->plan.arena_bytes();
+    const std::optional<passes::SearchFacts> search = outcome->findings.search;
+    within.searched = search && options.keptBytes > 0 && search->leastBytes > 0;
+    if (i == 0) {
+      within.bytesWithoutLimit = needs;
+      within.usWithoutLimit = outcome->plan.prediction().step_us();
+    }
+    within.fits = needs <= options.memoryLimit;
+    if (i == 0 || needs < within.outcome.plan.arena_bytes() || within.fits)
+      within.outcome = std::move(*outcome);
+    const bool isLeast = within.searched && search->leastBytes > static_cast<double>(options.keptBytes);
+    if (within.fits || !search || search->bytes <= 0 || isLeast || (i > 0 && !within.searched))
+      break;
+    const double may = search->bytes * static_cast<double>(options.memoryLimit) / static_cast<double>(needs);
+    options.keptBytes = std::max<int64_t>(1, static_cast<int64_t>(may * (i == 0 ? 1 : 0.97)));
+  }
+  return within;
+}
+
+/// Why there is no plan.
+static std::string refusalOf(const WithinLimit &within, uint64_t limit, const std::string &machine) {
+  const std::string needs = bytesText(within.outcome.plan.arena_bytes());
+  return std::string(within.searched ? "no strategies that were found fit" : "the plan does not fit") + " into " +
+         (machine.empty() ? bytesText(limit) + " per rank: it needs " + needs
+                          : "a device of '" + machine + "', " + bytesText(limit) + ": a rank needs " + needs);
+}
+
+Result<CompileOutcome> compileWithin(const CompileOptions &options, const std::string &machine) {
+  Result<WithinLimit> within = findWithin(options);
+  if (!within)
+    return within.error();
+  CompileOutcome &outcome = within->outcome;
+  MemoryAnswer &answer = outcome.findings.memory.emplace();
+  answer = {options.memoryLimit, within->fits, within->bytesWithoutLimit, within->usWithoutLimit, {}};
+  if (within->fits)
+    return std::move(outcome);
+  answer.changes = changesThatFit(options, *within);
+  Error refusal{ExitCode::NoResource, refusalOf(*within, options.memoryLimit, machine), helpOf(answer, !machine.empty())};
+  if (!options.explains)
+    return refusal;
+  outcome.refusal = std::move(refusal);
+  return std::move(outcome);
+}
+
+} // namespace msc::compiler

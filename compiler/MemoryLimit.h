@@ -1,0 +1,28 @@
+// Whether a network fits into what a rank may need.
+#pragma once
+
+#include "compiler/Compiler.h"
+
+namespace msc::compiler {
+
+/// Compiles a network once, whatever a rank needs.
+Result<CompileOutcome> compileOnce(const CompileOptions &options);
+
+/// What was found under a limit.
+struct WithinLimit {
+  CompileOutcome outcome; ///< that fits, else the one that needs least
+  bool fits = false;
+  bool searched = false; ///< for strategies that fit
+  uint64_t bytesWithoutLimit = 0;
+  double usWithoutLimit = 0;
+};
+
+/// Compiles for options.memoryLimit. What a rank needs is what its plan says: the search goes by a model of it, and is asked for less
+/// until the plan fits.
+Result<WithinLimit> findWithin(CompileOptions options);
+
+/// The plan, or why there is none and the cheapest change of the network with which there is one. `machine`: whose devices hold so
+/// much; empty: the command line says so.
+Result<CompileOutcome> compileWithin(const CompileOptions &options, const std::string &machine);
+
+} // namespace msc::compiler

@@ -1,0 +1,71 @@
+"""check_memory_changes.py NETWORK LIMIT KINDS ARGUMENTS...: what is said of changes comes true when they are made.
+
+`msc explain` under the limit says which changes of the network would make it fit. Each of them is typed in here, into the text of the
+network and behind the command, and what a rank then needs and what a batch then takes is what was said, to the byte and to the last
+digit. KINDS are those that have to be among them, with commas between them; of one that fits, "fits:" stands in front.
+"""
+import json
+import math
+import pathlib
+import re
+import subprocess
+import sys
+
+network, limit, kinds, arguments = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3].split(","), sys.argv[4:]
+
+
+def explain(path, flags, isRefused):
+    run = subprocess.run(["msc", "explain", str(path), *flags, "--memory-limit", limit, "--json"], capture_output=True, text=True)
+    assert (run.returncode == 4) == isRefused and run.returncode in (0, 4), (flags, run.returncode, run.stderr)
+    return json.loads(run.stdout), run.stderr
+
+
+def behind(lines, line):
+    lines[line - 1] = lines[line - 1].rstrip("\n") + " {recompute: true}\n"
+
+
+def typed(repair):
+    """The network and the arguments with a change, and into how many parts it cuts the batch."""
+    lines, flags, parts = network.read_text().splitlines(keepends=True), list(arguments), 1
+    train = next(i for i, line in enumerate(lines) if line.startswith("train {"))
+    for one in repair.split("; and "):
+        if one.startswith("write {recompute: true} behind "):
+            for line in re.findall(rf"'[^']+' \({re.escape(str(network))}:(\d+)\)", one):
+                behind(lines, int(line))
+        elif match := re.fullmatch(r"write (.*) in the train block", one):
+            lines[train] = lines[train].replace("train {", "train {" + match[1] + ", ")
+        elif match := re.fullmatch(r"pass -D (\w+=\d+) and write accumulate_steps: (\d+) in the train block", one):
+            flags += ["-D", match[1]]
+            lines[train] = lines[train].replace("train {", f"train {{accumulate_steps: {match[2]}, ")
+            parts = int(match[2])
+        else:
+            flag = one.removeprefix("pass ").split(" ")
+            assert one.startswith("pass --"), one
+            for name in flag[::2]:
+                if name in flags:
+                    del flags[flags.index(name):flags.index(name) + 2]
+            flags += flag
+    return "".join(lines), flags, parts
+
+
+report, stderr = explain(network, arguments, True)
+memory = report["memory"]["limit"]
+assert not memory["fits"] and memory["bytes"] < report["memory"]["peak_bytes"] <= memory["peak_bytes_without"], report["memory"]
+changed = network.with_name("changed_" + network.name)
+for change in memory["changes"]:
+    text, flags, parts = typed(change["repair"])
+    changed.write_text(text)
+    then, _ = explain(changed, flags, not change["fits"])
+    assert then["memory"]["peak_bytes"] == change["peak_bytes"], (change, then["memory"])
+    assert math.isclose(then["cost"]["step_us"] * parts, change["batch_us"], rel_tol=1e-12), (change, then["cost"])
+    assert change["fits"] == (change["peak_bytes"] <= memory["bytes"])
+    assert change["saved_bytes"] == memory["peak_bytes_without"] - change["peak_bytes"]
+    assert math.isclose(change["more_us"], change["batch_us"] - memory["step_us_without"], rel_tol=1e-9, abs_tol=1e-9)
+    print(change["fits"], change["peak_bytes"], round(change["batch_us"], 1), change["repair"])
+order = [(not change["fits"], change["batch_us"]) for change in memory["changes"]]
+assert order == sorted(order), order
+for kind in kinds:
+    assert any(change["kind"] == kind.removeprefix("fits:") and (change["fits"] or not kind.startswith("fits:"))
+               for change in memory["changes"]), (kind, memory["changes"])
+if memory["changes"] and memory["changes"][0]["fits"]:
+    assert f"help: {memory['changes'][0]['repair']}: a rank then needs " in stderr, stderr
