@@ -233,7 +233,7 @@ private:
   }
 
   bool buildPlan() {
-    if (!runPhases(planPhases(options)))
+    if (!runPhases(planPhases(*config, options)))
       return false;
     double hidden = 0;
     for (auto program : module->getOps<plan_ir::ProgramOp>())

@@ -9,6 +9,7 @@
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -42,6 +43,7 @@ struct CompileOptions {
   std::string op;                 ///< the operator whose alternatives are wanted, by its instance name; empty: none
   net::Strategy forcedStrategy;   ///< that this operator takes whatever the network says; empty: none
   KeptStrategies roundsLike;      ///< with that: rounds that differ here are searched apart
+  std::function<void(const std::string &)> onCluster; ///< gets every cluster that becomes a kernel as MLIR; for tests
   NetworkChanges changes;         ///< tried by compileWithin (MemoryLimit.h)
   bool isTrial = false;           ///< nothing is said, dumped or explained: what it needs and takes is wanted
   bool strict = false;            ///< surprises become errors: passes/sharding/Surprises.h, and a parameter used under two strategies

@@ -73,7 +73,7 @@ passes::TrainingFacts trainingFactsOf(const net::Config &config, const CompileOp
 
 double plannedStepUs(ModuleOp module, const net::Config &config, const CompileOptions &options) {
   std::vector<Phase> phases{unrollPhase()};
-  for (auto &&more : {partitionPhases(config, options), optimizePhases(config, options), planPhases(options, /*machineCode=*/false)})
+  for (auto &&more : {partitionPhases(config, options), optimizePhases(config, options), planPhases(config, options, /*machineCode=*/false)})
     phases.insert(phases.end(), more.begin(), more.end());
   for (const Phase &phase : phases) {
     PassManager manager(module.getContext());
@@ -187,10 +187,18 @@ std::vector<Phase> optimizePhases(const net::Config &config, const CompileOption
   };
 }
 
-std::vector<Phase> planPhases(const CompileOptions &options, bool machineCode) {
+std::vector<Phase> planPhases(const net::Config &config, const CompileOptions &options, bool machineCode) {
   passes::BuildPlanOptions build;
   build.fusion = options.fusion;
+  build.cpu = config.context.deviceTarget != "cuda";
+  build.gpu = config.context.deviceTarget != "cpu" && !options.isTrial && machineCode;
   build.machineCode = machineCode;
+  if (options.onCluster && machineCode)
+    build.onCluster = [visit = options.onCluster](func::FuncOp cluster) {
+      std::string text;
+      llvm::raw_string_ostream(text) << cluster;
+      visit(text);
+    };
   return {
       {"kernels", "steps in order, kernels as machine code",
        [build](PassManager &manager) { manager.addPass(passes::createBuildPlanPass(build)); }},

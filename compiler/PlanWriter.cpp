@@ -146,12 +146,23 @@ private:
     auto *entry = plan.add_kernels();
     entry->set_name(kernel.getSymName().str());
     entry->set_arguments(kernel.getArguments());
-    for (auto [sizes, symbol] : llvm::zip(kernel.getSizes(), kernel.getSymbols())) {
+    for (auto [i, sizes, symbol] : llvm::enumerate(kernel.getSizes(), kernel.getSymbols())) {
       auto *item = entry->add_variants();
+      if (kernel.getGpu())
+        writeGpuLaunch(cast<DictionaryAttr>((*kernel.getGpu())[i]), item->mutable_gpu());
       for (int64_t size : cast<DenseI64ArrayAttr>(sizes).asArrayRef())
         item->add_inner(size);
       item->set_symbol(cast<StringAttr>(symbol).getValue().str());
     }
+  }
+
+  static void writeGpuLaunch(DictionaryAttr launch, plan::GpuLaunch *entry) {
+    auto number = [&](StringRef key) { return launch.getAs<IntegerAttr>(key).getInt(); };
+    entry->set_entry(launch.getAs<StringAttr>("entry").getValue().str());
+    entry->set_block(number("block"));
+    entry->set_items(number("items"));
+    entry->set_block_items(number("block_items"));
+    entry->set_most_range(number("most_range"));
   }
 
   void writeParameter(plan_ir::ParameterOp parameter) {

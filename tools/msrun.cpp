@@ -262,11 +262,14 @@ Status checkEffects(const plan::Plan &plan, const RunOptions &options) {
 
 Status checkDevice(const Flags &flags, const plan::Plan &plan) {
   bool wantsCuda = flags.device == "cuda" || (flags.device == "auto" && plan.device_target() == "cuda");
+  bool forCpus = plan.kernels().empty() || std::any_of(plan.objects().begin(), plan.objects().end(), [](const plan::CodeObject &object) {
+    return object.isa() != "nvptx64";
+  });
   if (wantsCuda)
     return Error{ExitCode::NoResource,
                  fmt::format("{} asks for CUDA, but this build has no CUDA backend",
                              flags.device == "cuda" ? "--device cuda" : "the plan"),
-                 "run on CPUs with --device cpu"};
+                 forCpus ? "run on CPUs with --device cpu" : "compile the network again with --device-target auto"};
   return {};
 }
 

@@ -33,7 +33,7 @@ std::string contextOptionValues(llvm::StringRef name) {
 llvm::ArrayRef<ContextOption> contextOptions() {
   static const ContextOption options[] = {
       {"mode", Effect::Works, "GRAPH_MODE", "networks are compiled as a whole"},
-      {"device_target", Effect::Works, "auto", "cpu or cuda; msrun --device overrides it"},
+      {"device_target", Effect::Works, "auto", "what kernels are made for: auto (both), cpu or cuda; msrun --device chooses"},
       {"device_num", Effect::Works, "", "the same as --devices"},
       {"save_graphs", Effect::Works, "0",
        "dumps: 1 step_parallel_begin and 18_execute, 2 all stages, 3 Graphviz (.dot) beside them"},

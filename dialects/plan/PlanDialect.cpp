@@ -37,6 +37,8 @@ LogicalResult BufferOp::verify() {
 LogicalResult KernelOp::verify() {
   if (getSizes().size() != getSymbols().size() || getSymbols().empty())
     return emitOpError("has ") << getSizes().size() << " lists of sizes for " << getSymbols().size() << " symbols";
+  if (getGpu() && getGpu()->size() != getSymbols().size())
+    return emitOpError("has ") << getGpu()->size() << " launches on GPUs for " << getSymbols().size() << " symbols";
   return success();
 }
 

@@ -5,10 +5,12 @@
 #include "passes/codegen/cpu/MatMulEmitter.h"
 #include "passes/codegen/cpu/ObjectModule.h"
 #include "passes/codegen/nvptx/KernelEmitter.h"
+#include "passes/codegen/nvptx/ProductEmitter.h"
 #include "passes/codegen/nvptx/PtxModule.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/xxhash.h"
 
@@ -56,6 +58,7 @@ struct KernelLibrary::State {
     return symbol;
   }
   GpuLaunch defineGpu(const Cluster &cluster, Schedule schedule);
+  GpuLaunch defineGpu(const MatMulShape &shape);
 };
 
 // The largest end is no part of the code: kernels that differ in it alone are one.
@@ -66,6 +69,14 @@ GpuLaunch KernelLibrary::State::defineGpu(const Cluster &cluster, Schedule sched
   if (isNew)
     KernelEmitter(cluster, schedule, gpu, ptx->module(), entry).emit();
   return {entry, gpu.block, gpu.items, gpu.blockItems, gpu.mostRange};
+}
+
+GpuLaunch KernelLibrary::State::defineGpu(const MatMulShape &shape) {
+  auto [entry, isNew] = entries.of(matMulKey(shape), "g_");
+  if (isNew)
+    ProductEmitter(shape, ptx->module(), entry).emit();
+  int64_t tiles = std::max<int64_t>(1, llvm::divideCeil(shape.n, ProductEmitter::side));
+  return {entry, ProductEmitter::block, tiles, ProductEmitter::side, (int64_t(1) << 60) / (tiles * ProductEmitter::side)};
 }
 
 KernelLibrary::KernelLibrary(KernelTargets targets) : state(std::make_unique<State>()) {
@@ -183,6 +194,8 @@ mlir::FailureOr<CompiledKernel> KernelLibrary::addMatMul(const MatMulShape &shap
     // v3 has half the registers, each half as wide.
     MatMulEmitter(merged, object.isa() == "x86-64-v4" ? 3 : 1, object.module(), symbol).emit();
   });
+  if (state->ptx)
+    kernel.gpu = state->defineGpu(merged);
   kernel.pointers = 3;
   for (unsigned dim = 0; dim <= shape.batch.size(); ++dim)
     kernel.rangeSizes.push_back({2, dim});

@@ -57,7 +57,7 @@ class PlanBuilder {
 public:
   PlanBuilder(net::NetworkOp network, const BuildPlanOptions &options)
       : network(network), options(options), builder(network.getContext()),
-        scratch(ModuleOp::create(network.getLoc())) {}
+        library({options.cpu, options.gpu}), scratch(ModuleOp::create(network.getLoc())) {}
 
   LogicalResult run() {
     builder.setInsertionPoint(network);
@@ -593,6 +593,8 @@ private:
       FailureOr<func::FuncOp> function = buildClusterFunction(*scratch, unit, signature, rank);
       if (failed(function))
         return failure();
+      if (options.onCluster)
+        options.onCluster(*function);
       FailureOr<codegen::CompiledKernel> kernel = library.add(*function, largest ? &*largest : nullptr, traffic >= streamBytes);
       function->erase();
       if (failed(kernel))
@@ -647,14 +649,18 @@ private:
     std::optional<std::vector<SizeReference>> range = rangeOf(variants, pointers);
     if (!range)
       return op->emitError("the variants of kernel '") << name << "' run over different ranges";
-    SmallVector<Attribute> sizes, symbols;
+    SmallVector<Attribute> sizes, symbols, launches;
     StringRef first = variants.begin()->second.kernel.symbol;
-    bool same = llvm::all_of(variants, [&](const auto &variant) { return variant.second.kernel.symbol == first; });
+    StringRef firstEntry = variants.begin()->second.kernel.gpu.entry;
+    bool same = llvm::all_of(variants, [&](const auto &variant) {
+      return variant.second.kernel.symbol == first && variant.second.kernel.gpu.entry == firstEntry;
+    });
     if (same)
       varying.clear();
     for (const auto &[key, variant] : variants) {
       sizes.push_back(builder.getDenseI64ArrayAttr(same ? ArrayRef<int64_t>() : ArrayRef<int64_t>(key)));
       symbols.push_back(builder.getStringAttr(variant.kernel.symbol));
+      launches.push_back(gpuLaunch(variant.kernel.gpu));
       if (same)
         break;
     }
@@ -670,7 +676,7 @@ private:
     for (Value pointer : pointers)
       buffers.push_back(memory[pointer]);
     builder.create<plan_ir::KernelOp>(op->getLoc(), symbol, pointers.size(), builder.getArrayAttr(sizes),
-                                      builder.getArrayAttr(symbols));
+                                      builder.getArrayAttr(symbols), options.gpu ? builder.getArrayAttr(launches) : ArrayAttr());
     tasks = range->empty() ? 1 : std::clamp<int64_t>(tasks, 1, mostTasks);
     auto launch = builder.create<plan_ir::LaunchOp>(
         op->getLoc(), FlatSymbolRefAttr::get(builder.getContext(), symbol), buffers, builder.getDenseI64ArrayAttr(writes), builder.getDenseI64ArrayAttr(updates),
@@ -678,6 +684,14 @@ private:
         builder.getI64IntegerAttr(variants.begin()->second.kernel.unit), builder.getStringAttr(name));
     label(launch, op);
     return success();
+  }
+
+  DictionaryAttr gpuLaunch(const codegen::GpuLaunch &launch) {
+    return builder.getDictionaryAttr({builder.getNamedAttr("entry", builder.getStringAttr(launch.entry)),
+                                      builder.getNamedAttr("block", builder.getI64IntegerAttr(launch.block)),
+                                      builder.getNamedAttr("items", builder.getI64IntegerAttr(launch.items)),
+                                      builder.getNamedAttr("block_items", builder.getI64IntegerAttr(launch.blockItems)),
+                                      builder.getNamedAttr("most_range", builder.getI64IntegerAttr(launch.mostRange))});
   }
 
   DenseI64ArrayAttr flatten(const std::vector<SizeReference> &references) {

@@ -4,14 +4,18 @@
 #include "dialects/plan/PlanDialect.h"
 #include "passes/plan/Units.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 
+#include <functional>
 #include <memory>
 
 namespace msc::passes {
 
 struct BuildPlanOptions {
   bool fusion = true;
+  bool cpu = true, gpu = false; ///< what kernels are compiled for
+  std::function<void(mlir::func::FuncOp)> onCluster; ///< sees every cluster that becomes a kernel; for tests
   bool machineCode = true; ///< off: steps and their times alone
 };
 

@@ -4,6 +4,7 @@
 #include "runtime/plan/calls/Call.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace msc::check {
@@ -149,16 +150,18 @@ Status checkAccess(const PlanIndex &index, const plan::Step &step) {
   return {};
 }
 
-/// Do all ranks for which some result is not empty find their inner sizes among the variants of the kernel?
+/// Do all ranks for which some result is not empty find their inner sizes among the variants of the kernel, and can a GPU
+/// count that far?
 Status checkVariants(const PlanIndex &index, const plan::Step &step) {
   const plan::Launch &launch = step.launch();
   const plan::Kernel &kernel = index.plan().kernels(static_cast<int>(launch.kernel()));
-  std::set<std::vector<int64_t>> variants;
+  std::map<std::vector<int64_t>, const plan::Kernel::Variant *> variants;
   for (const plan::Kernel::Variant &variant : kernel.variants())
-    variants.insert({variant.inner().begin(), variant.inner().end()});
+    variants[{variant.inner().begin(), variant.inner().end()}] = &variant;
   RankClasses classes(index.devices());
-  for (const plan::SizeOf &size : launch.inner())
-    classes.addSizes(index.sharding(size.buffer()), index.shape(size.buffer()));
+  for (const auto *sizes : {&launch.inner(), &launch.range()})
+    for (const plan::SizeOf &size : *sizes)
+      classes.addSizes(index.sharding(size.buffer()), index.shape(size.buffer()));
   for (uint32_t buffer : step.writes())
     classes.addSizes(index.sharding(buffer), index.shape(buffer));
   for (int64_t rank : classes.ranks()) {
@@ -167,9 +170,18 @@ Status checkVariants(const PlanIndex &index, const plan::Step &step) {
       inner.push_back(index.localShape(size.buffer(), rank)[size.dim()]);
     bool works = std::any_of(step.writes().begin(), step.writes().end(),
                              [&](uint32_t buffer) { return index.localCount(buffer, rank) != 0; });
-    if (works && !variants.count(inner))
+    if (!works)
+      continue;
+    auto variant = variants.find(inner);
+    if (variant == variants.end())
       return bad("{}: kernel '{}' has no variant for the inner sizes ({}) of rank {}", at(index, step), kernel.name(),
                  fmt::join(inner, ", "), rank);
+    int64_t end = 1;
+    for (const plan::SizeOf &size : launch.range())
+      end *= index.localShape(size.buffer(), rank)[size.dim()];
+    if (variant->second->has_gpu() && static_cast<uint64_t>(end) > variant->second->gpu().most_range())
+      return bad("{} has a range of {} on rank {}, kernel '{}' counts to {} on a GPU", at(index, step), end, rank, kernel.name(),
+                 variant->second->gpu().most_range());
   }
   return {};
 }

@@ -1,6 +1,7 @@
 // Tables of a plan: indices, shapes, names, machine code, memory.
 #include "runtime/plan/ElfImage.h"
 #include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/PtxText.h"
 #include "runtime/plan/RankClasses.h"
 
 #include <algorithm>
@@ -19,6 +20,10 @@ constexpr uint64_t largestArena = uint64_t{1} << 50;
 constexpr uint64_t alignment = 64;
 /// Pointers of one kernel, limited by the table of callers in runtime/device/cpu.
 constexpr uint32_t mostArguments = 48;
+/// Of one block on a GPU.
+constexpr uint32_t mostThreads = 1024;
+/// Elements that the launch of a kernel on a GPU may count.
+constexpr uint64_t mostItems = uint64_t{1} << 61;
 
 template <typename Index, typename List> bool inRange(Index index, const List &list) {
   return index < static_cast<uint64_t>(list.size());
@@ -179,6 +184,37 @@ Status checkKernels(const plan::Plan &plan) {
   return {};
 }
 
+/// How a kernel is launched on GPUs agrees with its code.
+Status checkGpuLaunch(const plan::Kernel &kernel, const plan::GpuLaunch &launch, const PtxText &text) {
+  auto entry = text.entries.find(launch.entry());
+  if (entry == text.entries.end())
+    return bad("kernel '{}' has no entry '{}' in the PTX", kernel.name(), launch.entry());
+  if (entry->second.parameters != kernel.arguments() + 1)
+    return bad("kernel '{}' has {} parameters in the PTX, expected {}", kernel.name(), entry->second.parameters,
+               kernel.arguments() + 1);
+  if (launch.block() < 1 || launch.block() > mostThreads || launch.block() != entry->second.block)
+    return bad("kernel '{}' is launched in blocks of {} threads, its PTX requires {}", kernel.name(), launch.block(),
+               entry->second.block);
+  // The product of all three is computed at load.
+  bool isSound = launch.items() >= 1 && launch.block_items() >= 1 && launch.most_range() >= 1 &&
+                 launch.block_items() <= mostItems && launch.most_range() <= mostItems / launch.items();
+  if (!isSound)
+    return bad("the grid of kernel '{}' is unsound: {} / {} blocks for each of at most {} units", kernel.name(), launch.items(),
+               launch.block_items(), launch.most_range());
+  return {};
+}
+
+Status checkPtx(const plan::Plan &plan, const std::string &code) {
+  Result<PtxText> text = readPtx(code);
+  if (!text)
+    return bad("its machine code for '{}' is refused: {}", "nvptx64", text.error().message);
+  for (const plan::Kernel &kernel : plan.kernels())
+    for (const plan::Kernel::Variant &variant : kernel.variants())
+      if (Status status = checkGpuLaunch(kernel, variant.gpu(), *text); !status)
+        return status;
+  return {};
+}
+
 Status checkObjects(const plan::Plan &plan) {
   std::set<std::string> isas;
   for (const plan::CodeObject &object : plan.objects()) {
@@ -186,8 +222,11 @@ Status checkObjects(const plan::Plan &plan) {
       return bad("it holds machine code for an unknown instruction set '{}'", object.isa());
     if (!isas.insert(object.isa()).second)
       return bad("it holds machine code for '{}' twice", object.isa());
-    if (object.isa() == "nvptx64")
+    if (object.isa() == "nvptx64") {
+      if (Status status = checkPtx(plan, object.code()); !status)
+        return status;
       continue;
+    }
     Result<ElfImage> image = readKernelObject(object.code());
     if (!image)
       return bad("its machine code for '{}' is refused: {}", object.isa(), image.error().message);
@@ -197,6 +236,10 @@ Status checkObjects(const plan::Plan &plan) {
           return bad("kernel '{}' has no symbol '{}' in the machine code for '{}'", kernel.name(), variant.symbol(),
                      object.isa());
   }
+  for (const plan::Kernel &kernel : plan.kernels())
+    for (const plan::Kernel::Variant &variant : kernel.variants())
+      if (variant.has_gpu() && !isas.count("nvptx64"))
+        return bad("kernel '{}' has an entry '{}' for GPUs, but the plan holds no PTX", kernel.name(), variant.gpu().entry());
   return {};
 }
 

@@ -45,7 +45,7 @@ public:
     for (const plan::Kernel &kernel : plan.kernels()) {
       line("kernel '{}': {} arguments", kernel.name(), kernel.arguments());
       for (const plan::Kernel::Variant &variant : kernel.variants())
-        line("  ({}) {}", fmt::join(variant.inner(), ", "), variant.symbol());
+        line("  ({}) {}{}", fmt::join(variant.inner(), ", "), variant.symbol(), gpuLaunch(variant));
     }
     for (const plan::Program &program : plan.programs())
       printProgram(program);
@@ -56,6 +56,13 @@ private:
   template <typename... Args> void line(fmt::format_string<Args...> format, Args &&...args) {
     text += fmt::format(format, std::forward<Args>(args)...);
     text += '\n';
+  }
+
+  /// ", on a GPU g_12ab in blocks of 256, 64 / 1024 of them per unit".
+  static std::string gpuLaunch(const plan::Kernel::Variant &variant) {
+    const plan::GpuLaunch &gpu = variant.gpu();
+    return !variant.has_gpu() ? "" : fmt::format(", on a GPU {} in blocks of {}, {} / {} of them per unit", gpu.entry(), gpu.block(),
+                                                 gpu.items(), gpu.block_items());
   }
 
   void header() {

@@ -14,6 +14,7 @@ constexpr int64_t narrowPositions = int64_t(1) << 30; ///< elements that positio
 constexpr int64_t sharedBytes = 48 * 1024; ///< that a block may declare
 constexpr unsigned tileLine = 33;       ///< 32 and one more, so that columns lie in different banks
 constexpr unsigned mostGroups = 4;
+constexpr int64_t manyBlocks = 128;     ///< that keep a large GPU busy
 constexpr unsigned mostThreads = 512;   ///< of a team: more would leave each thread 64 registers
 /// Values that a thread may hold per sweep, in 32-bit registers. Beyond, ptxas spills.
 constexpr unsigned registerBudget = 96;
@@ -74,17 +75,22 @@ private:
     });
   }
 
+  /// Of the numbers along the vector dimension; bools only decide where there are no numbers.
+  int64_t narrowestBytes() const {
+    int64_t narrowest = 0;
+    forEachAccess([&](unsigned pointer, const Access &access) {
+      if (schedule.vectorDim >= 0 && access.has(schedule.vectorDim) && !cluster.pointers[pointer].element.isInteger(1))
+        narrowest = narrowest ? std::min(narrowest, bytesOf(pointer)) : bytesOf(pointer);
+    });
+    return std::max<int64_t>(1, narrowest);
+  }
+
   /// Neighbours along the vector dimension that one access moves: as many as fill 16 bytes of the narrowest numbers, if
   /// every tensor has its vectors at multiples of their size.
   unsigned chooseVector(int64_t size, bool sizeIsCounted) const {
     if (schedule.vectorDim < 0)
       return 1;
-    int64_t narrowest = 0; // number; bools only decide where there are no numbers
-    forEachAccess([&](unsigned pointer, const Access &access) {
-      if (access.has(schedule.vectorDim) && !cluster.pointers[pointer].element.isInteger(1))
-        narrowest = narrowest ? std::min(narrowest, bytesOf(pointer)) : bytesOf(pointer);
-    });
-    int64_t vector = accessBytes / std::max<int64_t>(1, narrowest);
+    int64_t vector = accessBytes / narrowestBytes();
     while (vector > 1 && vector * registersPerElement() > registerBudget)
       vector /= 2;
     auto fits = [&] {
@@ -105,9 +111,22 @@ private:
     gpu.form = GpuSchedule::Elements;
     bool flat = schedule.form == Schedule::Flat;
     gpu.vector = chooseVector(flat || schedule.vectorDim < 0 ? 0 : cluster.sizes[schedule.vectorDim], flat);
+    // Where accesses are narrow, several of them are in flight.
+    int64_t narrow = accessBytes / (gpu.vector * narrowestBytes()), may = registerBudget / (gpu.vector * registersPerElement());
+    gpu.groups = std::clamp<int64_t>(std::min(narrow, may), 1, mostGroups);
     gpu.block = 256;
-    gpu.items = swept;
-    gpu.blockItems = gpu.block * gpu.vector;
+    gpu.items = std::max<int64_t>(1, swept);
+    gpu.blockItems = gpu.block * gpu.elements();
+  }
+
+  /// About how many units of the range lie side by side: the distance of neighbours along what is reduced.
+  int64_t columns() const {
+    int64_t most = 1;
+    forEachAccess([&](unsigned, const Access &access) {
+      for (unsigned dim : schedule.innerDims)
+        most = std::max(most, access.strides[dim]);
+    });
+    return most;
   }
 
   void layOutTeams() {
@@ -121,10 +140,12 @@ private:
       gpu.strided = false;
       gpu.block = 128;
     } else if (gpu.strided) {
+      // 32 bytes of neighbours are as good for the memory as a whole line; narrow blocks are many.
+      int64_t side = columns() >= 32 * manyBlocks ? 32 : columns() >= 16 * manyBlocks ? 16 : 8;
       gpu.groups = std::min(mostGroups, budget);
-      int64_t wanted = llvm::divideCeil(swept, gpu.groups);
-      gpu.team = std::clamp<int64_t>(llvm::PowerOf2Ceil(std::max<int64_t>(1, wanted)), 1, 16);
-      gpu.block = 32 * gpu.team;
+      int64_t wanted = llvm::PowerOf2Ceil(std::max<int64_t>(1, llvm::divideCeil(swept, gpu.groups)));
+      gpu.block = std::clamp<int64_t>(side * wanted, 32, mostThreads);
+      gpu.team = gpu.block / side;
     } else {
       gpu.vector = schedule.vectorDim >= 0 && schedule.isInner(schedule.vectorDim)
                        ? chooseVector(cluster.sizes[schedule.vectorDim], false) : 1;
@@ -161,7 +182,7 @@ private:
     gpu.form = GpuSchedule::Tiles;
     gpu.block = 256; // 32 x 8
     gpu.groups = 4;  // rows of the tile that a thread has
-    gpu.items = llvm::divideCeil(swept, 32);
+    gpu.items = std::max<int64_t>(1, llvm::divideCeil(swept, 32));
     gpu.blockItems = 32;
   }
 

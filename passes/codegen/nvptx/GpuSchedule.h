@@ -17,7 +17,7 @@ struct GpuSchedule {
   unsigned vector = 1;       ///< neighbouring elements that a thread reads and writes with one access
   unsigned groups = 1;       ///< vectors that a thread holds at the same time
   unsigned team = 1;         ///< Teams: threads per unit of the range, a power of two up to 32 or the whole block
-  /// Teams: neighbouring threads belong to neighbouring units, which lie next to each other in memory.
+  /// Teams: neighbouring threads belong to neighbouring units, which lie next to each other in memory; at most 32 of them.
   bool strided = false;
   bool resident = false;     ///< Teams: what a team sweeps fits into its registers and is read once
   bool wide = false;         ///< positions take 64 bits

@@ -52,35 +52,45 @@ void KernelEmitter::decompose(Value *rest, llvm::ArrayRef<unsigned> dims, Group 
   }
 }
 
-// Thread t of the grid takes the vectors t, t + threads, ... of all elements in order.
+// Thread t of the grid takes the vectors t, t + threads, ... of all elements in order, some of them at the same time.
 void KernelEmitter::emitElements() {
   bool isFlat = schedule.form == Schedule::Flat;
-  if (schedule.vectorDim >= 0)
+  if (gpu.groups > 1)
+    varying.set();
+  else if (schedule.vectorDim >= 0)
     varying.set(schedule.vectorDim);
   int64_t perUnit = gpu.swept / gpu.vector;
   Value *count = isFlat ? builder.CreateUDiv(end, number(gpu.vector)) : builder.CreateMul(end, number(perUnit));
   Value *first = builder.CreateAdd(builder.CreateMul(threads.block(), number(gpu.block)), thread);
   Value *stride = builder.CreateMul(threads.blocks(), number(gpu.block));
-  auto step = [&](Group group, unsigned vector) {
+  auto step = [&](const Point &point) {
     scopes.emplace_back();
-    Point point{{std::move(group)}, vector};
     llvm::SmallVector<std::pair<const Store *, Lanes>> ready;
     for (const Store &target : cluster.stores)
       ready.push_back({&target, value(target.node, target.result, point)});
     storeAll(ready, point, nullptr);
     scopes.pop_back();
   };
-  loops.loop(first, count, stride, {}, [&](Value *vector, const Values &) -> Values {
-    Group group = origin();
-    if (isFlat) {
-      group.position[0] = builder.CreateMul(vector, number(gpu.vector));
-    } else {
-      Value *size = number(std::max<int64_t>(1, perUnit));
-      decompose(builder.CreateUDiv(vector, size), schedule.rangeDims, group);
-      Value *inner = builder.CreateMul(builder.CreateURem(vector, size), number(gpu.vector));
-      decompose(inner, schedule.innerDims, group);
+  loops.loop(first, count, builder.CreateMul(stride, number(gpu.groups)), {}, [&](Value *vector, const Values &) -> Values {
+    Point point{{}, gpu.vector};
+    for (unsigned i = 0; i < gpu.groups; ++i) {
+      Group group = origin();
+      Value *place = vector;
+      if (i > 0) {
+        Value *further = builder.CreateAdd(vector, builder.CreateMul(stride, number(i)));
+        group.valid = builder.CreateICmpULT(further, count);
+        place = builder.CreateSelect(group.valid, further, vector);
+      }
+      if (isFlat) {
+        group.position[0] = builder.CreateMul(place, number(gpu.vector));
+      } else {
+        Value *size = number(std::max<int64_t>(1, perUnit));
+        decompose(builder.CreateUDiv(place, size), schedule.rangeDims, group);
+        decompose(builder.CreateMul(builder.CreateURem(place, size), number(gpu.vector)), schedule.innerDims, group);
+      }
+      point.groups.push_back(std::move(group));
     }
-    step(group, gpu.vector);
+    step(point);
     return {};
   });
   if (!isFlat || gpu.vector == 1)
@@ -89,7 +99,7 @@ void KernelEmitter::emitElements() {
   threads.when(builder.CreateICmpULT(first, builder.CreateSub(end, done)), [&] {
     Group group = origin();
     group.position[0] = builder.CreateAdd(done, first);
-    step(group, 1);
+    step(Point{{std::move(group)}});
   });
 }
 
@@ -101,6 +111,8 @@ void KernelEmitter::emitTeams() {
   unsigned units = gpu.teams();
   Value *unit = gpu.strided ? builder.CreateURem(thread, number(units)) : builder.CreateUDiv(thread, number(gpu.team));
   lane = gpu.strided ? builder.CreateUDiv(thread, number(units)) : builder.CreateURem(thread, number(gpu.team));
+  if (units == 1)
+    unit = number(0), lane = thread;
   Value *low = builder.CreateMul(threads.block(), number(units)), *step = builder.CreateMul(threads.blocks(), number(units));
   loops.loop(low, end, step, {}, [&](Value *base, const Values &) -> Values {
     Value *number_ = builder.CreateAdd(base, unit);
@@ -203,101 +215,6 @@ void KernelEmitter::emitSweep(unsigned level, const Point &row) {
       sums = step(number(whole), gpu.swept - whole, sums);
   }
   finishReductions(level, row, sums);
-}
-
-// Parts that are merged start with the identity; a reduction in order starts with its initial value.
-void KernelEmitter::startReductions(unsigned level, const Point &row) {
-  initial.clear();
-  carriedCombiners.clear();
-  for (unsigned id = 0; id < cluster.nodes.size(); ++id) {
-    if (!reduces(id, level))
-      continue;
-    const Node &node = cluster.nodes[id];
-    for (unsigned result = 0; result < node.op.getNumResults(); ++result) {
-      mlir::Operation *combiner = node.combiners[result];
-      bool inOrder = llvm::is_contained(node.combiners, nullptr);
-      const Operand &start = node.operands[node.op.getNumDpsInputs() + result];
-      Value *from = inOrder ? at(operandValue(start, row), 0) : body.identity(*combiner);
-      for (unsigned slot = 0; slot < gpu.elements(); ++slot)
-        initial.push_back(from);
-      carriedCombiners.push_back(inOrder ? nullptr : combiner);
-    }
-  }
-}
-
-void KernelEmitter::finishReductions(unsigned level, const Point &row, const Values &carried) {
-  Values parts;
-  for (auto [i, combiner] : llvm::enumerate(carriedCombiners)) {
-    Values slots(carried.begin() + i * gpu.elements(), carried.begin() + (i + 1) * gpu.elements());
-    parts.push_back(combiner ? mergeTree(*combiner, slots) : slots[0]);
-  }
-  if (!parts.empty() && gpu.team > 1)
-    mergeTeam(carriedCombiners, parts);
-  unsigned next = 0;
-  for (unsigned id = 0; id < cluster.nodes.size(); ++id) {
-    if (!reduces(id, level))
-      continue;
-    const Node &node = cluster.nodes[id];
-    for (unsigned result = 0; result < node.op.getNumResults(); ++result, ++next) {
-      Value *total = parts[next];
-      if (mlir::Operation *combiner = carriedCombiners[next]) {
-        Value *from = at(operandValue(node.operands[node.op.getNumDpsInputs() + result], row), 0);
-        if (from != body.identity(*combiner))
-          total = body.emitBinary(*combiner, total, from);
-      }
-      scopes.back().values[{id, result}] = {total};
-    }
-  }
-}
-
-Value *KernelEmitter::mergeTree(mlir::Operation &combiner, Values parts) {
-  while (parts.size() > 1) {
-    size_t half = (parts.size() + 1) / 2;
-    for (size_t i = half; i < parts.size(); ++i)
-      parts[i - half] = body.emitBinary(combiner, parts[i - half], parts[i]);
-    parts.resize(half);
-  }
-  return parts[0];
-}
-
-void KernelEmitter::mergeTeam(llvm::ArrayRef<mlir::Operation *> combiners, Values &parts) {
-  if (!gpu.strided)
-    for (unsigned mask = std::min(gpu.team, 32u) / 2; mask > 0; mask /= 2)
-      for (auto [combiner, part] : llvm::zip(combiners, parts))
-        part = body.emitBinary(*combiner, part, threads.exchange(part, mask));
-  if (!gpu.strided && gpu.team <= 32)
-    return;
-  // One part per warp goes through shared memory: [warp] of one row, or [warp][row] of rows side by side.
-  unsigned warps = gpu.strided ? gpu.team : gpu.team / 32, side = gpu.strided ? gpu.teams() : 1;
-  Value *warp = gpu.strided ? lane : builder.CreateUDiv(thread, number(32));
-  Value *column = gpu.strided ? builder.CreateURem(thread, number(side)) : number(0);
-  auto place = [&](Value *array, llvm::Type *type, Value *line) {
-    Value *offset = builder.CreateAdd(builder.CreateMul(line, number(side)), column);
-    return builder.CreateInBoundsGEP(type, array, builder.CreateZExt(offset, builder.getInt64Ty()));
-  };
-  Values arrays;
-  llvm::SmallVector<llvm::Type *> types;
-  for (Value *part : parts) {
-    bool isBool = part->getType()->isIntegerTy(1);
-    types.push_back(isBool ? builder.getInt8Ty() : part->getType());
-    arrays.push_back(threads.shared(types.back(), warps * side));
-  }
-  Value *writes = gpu.strided ? nullptr : builder.CreateICmpEQ(builder.CreateURem(thread, number(32)), number(0));
-  threads.when(writes, [&] {
-    for (auto [array, type, part] : llvm::zip(arrays, types, parts))
-      builder.CreateStore(builder.CreateZExtOrBitCast(part, type), place(array, type, warp));
-  });
-  threads.barrier();
-  for (auto [i, part] : llvm::enumerate(parts)) {
-    Values all;
-    for (unsigned line = 0; line < warps; ++line) {
-      Value *loaded = builder.CreateLoad(types[i], place(arrays[i], types[i], number(line)));
-      all.push_back(builder.CreateTruncOrBitCast(loaded, part->getType()));
-    }
-    part = mergeTree(*combiners[i], all);
-  }
-  if (mergingLevels == 1) // otherwise the barrier of another sweep, with arrays of its own, stands between
-    threads.barrier();
 }
 
 // One step of a sweep: everything is computed before anything is stored.

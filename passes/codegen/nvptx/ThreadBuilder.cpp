@@ -26,6 +26,7 @@ llvm::Function *createGpuKernel(llvm::Module &module, llvm::StringRef symbol, ll
   };
   annotate("kernel", 1);
   annotate("reqntidx", block);
+  annotate("minctasm", 1); // without it ptxas aims at an occupancy of its own and spills for it
   llvm::BasicBlock::Create(context, "entry", function);
   return function;
 }

@@ -106,7 +106,7 @@ Result<std::shared_ptr<KernelLibrary>> KernelLibrary::load(const plan::Plan &pla
     return Error{ExitCode::BadFile,
                  fmt::format("the plan has machine code for {}, this CPU needs x86-64-v3{}",
                              isas.empty() ? "no CPU" : isas, level == CpuLevel::V4 ? " or x86-64-v4" : ""),
-                 "compile the network again with --device-target CPU"};
+                 "compile the network again with --device-target auto"};
   }
   if (Result<ElfImage> image = readKernelObject(object->code()); !image)
     return Error{ExitCode::BadFile,

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <ucontext.h>
@@ -63,26 +64,37 @@ void runFiber() {
   swapcontext(&machine.fibers[machine.current].context, &machine.scheduler);
 }
 
-/// Lets every warp that has wholly arrived at one shuffle go on. A warp of which a thread is elsewhere is an error.
-std::string exchangeInWarps(bool &moved) {
-  for (unsigned first = 0; first < machine.threads; first += 32) {
-    unsigned arrived = 0;
-    std::array<uint32_t, 32> values{};
-    for (unsigned lane = 0; lane < 32; ++lane) {
-      const Fiber &fiber = machine.fibers[first + lane];
-      arrived += fiber.status == Fiber::AtExchange && fiber.site == machine.fibers[first].site;
-      values[lane] = fiber.value;
+/// Lets a warp that has wholly arrived at one shuffle go on. A warp of which a thread is elsewhere is an error.
+std::string exchangeInWarp(unsigned first, bool &moved) {
+  unsigned waiting = 0, arrived = 0;
+  std::array<uint32_t, 32> values{};
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    const Fiber &fiber = machine.fibers[first + lane];
+    waiting += fiber.status == Fiber::AtExchange;
+    arrived += fiber.status == Fiber::AtExchange && fiber.site == machine.fibers[first].site;
+    values[lane] = fiber.value;
+  }
+  moved = waiting != 0;
+  if (moved && arrived != 32)
+    return fmt::format("{} of 32 threads of a warp arrive at a shuffle", waiting);
+  for (unsigned lane = 0; moved && lane < 32; ++lane) {
+    Fiber &fiber = machine.fibers[first + lane];
+    fiber.value = values[lane ^ fiber.mask];
+    fiber.status = Fiber::Ready;
+  }
+  return "";
+}
+
+/// Runs a warp up to the next barrier or its end.
+std::string runWarp(unsigned first, GpuEmulator::Order order) {
+  for (bool moved = true; moved;) {
+    for (unsigned k = 0; k < 32; ++k) {
+      machine.current = first + (order == GpuEmulator::Order::Forward ? k : 31 - k);
+      if (machine.fibers[machine.current].status == Fiber::Ready)
+        swapcontext(&machine.scheduler, &machine.fibers[machine.current].context);
     }
-    if (arrived == 0 && machine.fibers[first].status != Fiber::AtExchange)
-      continue;
-    if (arrived != 32)
-      return fmt::format("{} of 32 threads of a warp arrive at a shuffle", arrived);
-    for (unsigned lane = 0; lane < 32; ++lane) {
-      Fiber &fiber = machine.fibers[first + lane];
-      fiber.value = values[lane ^ fiber.mask];
-      fiber.status = Fiber::Ready;
-    }
-    moved = true;
+    if (std::string error = exchangeInWarp(first, moved); !error.empty())
+      return error;
   }
   return "";
 }
@@ -109,20 +121,14 @@ std::string runBlock(GpuEmulator::Order order) {
     makecontext(&fiber.context, runFiber, 0);
     fiber.status = Fiber::Ready;
   }
+  // Each warp goes as far as it can before another one moves: a warp may be that much faster.
   for (;;) {
-    bool allDone = true, moved = false;
-    for (unsigned k = 0; k < machine.threads; ++k) {
-      machine.current = order == GpuEmulator::Order::Forward ? k : machine.threads - 1 - k;
-      if (machine.fibers[machine.current].status == Fiber::Ready)
-        swapcontext(&machine.scheduler, &machine.fibers[machine.current].context);
-      allDone &= machine.fibers[machine.current].status == Fiber::Done;
-    }
-    if (allDone)
+    for (unsigned k = 0; k < machine.threads; k += 32)
+      if (std::string error = runWarp(order == GpuEmulator::Order::Forward ? k : machine.threads - 32 - k, order); !error.empty())
+        return error;
+    if (std::all_of(machine.fibers.begin(), machine.fibers.begin() + machine.threads,
+                    [](const Fiber &fiber) { return fiber.status == Fiber::Done; }))
       return "";
-    if (std::string error = exchangeInWarps(moved); !error.empty())
-      return error;
-    if (moved)
-      continue;
     if (std::string error = releaseBarrier(); !error.empty())
       return error;
   }

@@ -1,7 +1,7 @@
 // Emulation of GPU kernels, for machines without a GPU: their LLVM IR, as the PTX generator gets it, is compiled for this
 // processor and run thread by thread. Threads of a block are fibers that wait at barriers and shuffles, so that a thread
-// that misses one is seen, and a missing one shows when threads run in another order. It says nothing about speed, nor
-// about the PTX generator itself.
+// that misses one is seen; each warp runs as far ahead as it may, so that a missing barrier shows in one order or the other.
+// It says nothing about speed, nor about the PTX generator itself.
 #pragma once
 
 #include <cstdint>

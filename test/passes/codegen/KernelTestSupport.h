@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ClusterReference.h"
+#include "GpuEmulator.h"
 #include "passes/codegen/KernelLibrary.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -48,6 +49,9 @@ private:
 };
 
 void callKernel(void *symbol, const std::vector<void *> &pointers, int64_t begin, int64_t end);
+/// Runs a kernel over [0, end) on the emulated GPU, in the grid that it asks for or, backwards, in a smaller one.
+void callEmulated(GpuEmulator &gpu, const codegen::CompiledKernel &kernel, const std::vector<void *> &pointers, int64_t end,
+                  GpuEmulator::Order order);
 bool cpuHas(const std::string &isa);
 
 /// How many rounds a random test runs: `count`, fifty times as many if the environment variable MSC_LONG is set.
@@ -62,6 +66,7 @@ struct CheckOptions {
   unsigned seed = 1;
   bool streams = false;        ///< also with results written around the caches, which must change no bit
   bool followFirst = false;    ///< all other functions take the form of the first one and count the same range
+  bool likeCpu = false;        ///< no reference: kernels for GPUs are compared with those for CPUs
 };
 
 /// Compiles all functions of the text together. Each kernel must agree with the reference, stay inside its buffers, and

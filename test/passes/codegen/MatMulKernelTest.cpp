@@ -64,7 +64,7 @@ std::string textOf(const MatMulShape &shape) {
 
 /// Random products of one type.
 template <typename T> void check(mlir::Type element, unsigned seed) {
-  codegen::KernelLibrary library;
+  codegen::KernelLibrary library({.cpu = true, .gpu = true});
   std::vector<std::pair<MatMulShape, codegen::CompiledKernel>> kernels;
   std::mt19937_64 random(seed);
   auto pick = [&](std::initializer_list<int64_t> list) { return list.begin()[random() % list.size()]; };
@@ -81,12 +81,11 @@ template <typename T> void check(mlir::Type element, unsigned seed) {
     }
     kernels.push_back({shape, *library.addMatMul(shape, location)});
   }
+  GpuEmulator gpu(library.gpuIrText());
   auto objects = library.finish(location);
   ASSERT_TRUE(mlir::succeeded(objects));
-  for (const codegen::CodeObject &object : *objects) {
-    if (!cpuHas(object.isa))
-      continue;
-    LoadedObject loaded(object.bytes);
+  using Launch = llvm::function_ref<void(const codegen::CompiledKernel &, const std::vector<void *> &, int64_t rows)>;
+  auto checkAll = [&](const std::string &target, Launch launch) {
     for (auto &[shape, kernel] : kernels) {
       std::vector<T> left(batchesOf(shape, &BatchDim::inLeft) * shape.m * shape.k);
       std::vector<T> right(batchesOf(shape, &BatchDim::inRight) * shape.k * shape.n);
@@ -98,15 +97,26 @@ template <typename T> void check(mlir::Type element, unsigned seed) {
       Buffer a(left.size() * sizeof(T)), b(right.size() * sizeof(T)), c(want.size() * sizeof(T));
       std::copy(left.begin(), left.end(), reinterpret_cast<T *>(a.data())); // not memcpy: both may be empty
       std::copy(right.begin(), right.end(), reinterpret_cast<T *>(b.data()));
-      int64_t rows = batchesOf(shape) * shape.m, cut = rows / 2 / kernel.unit * kernel.unit;
-      void *symbol = loaded.symbol(kernel.symbol);
-      callKernel(symbol, {a.data(), b.data(), c.data()}, cut, rows);
-      callKernel(symbol, {a.data(), b.data(), c.data()}, 0, cut);
+      launch(kernel, {a.data(), b.data(), c.data()}, batchesOf(shape) * shape.m);
       EXPECT_TRUE(c.guardIntact());
-      EXPECT_TRUE(want.empty() || std::memcmp(c.data(), want.data(), c.size()) == 0)
-          << textOf(shape) << ", " << object.isa;
+      EXPECT_TRUE(want.empty() || std::memcmp(c.data(), want.data(), c.size()) == 0) << textOf(shape) << ", " << target;
     }
+  };
+  for (const codegen::CodeObject &object : *objects) {
+    if (!cpuHas(object.isa))
+      continue;
+    LoadedObject loaded(object.bytes);
+    checkAll(object.isa, [&](const codegen::CompiledKernel &kernel, const std::vector<void *> &pointers, int64_t rows) {
+      int64_t cut = rows / 2 / kernel.unit * kernel.unit;
+      void *symbol = loaded.symbol(kernel.symbol);
+      callKernel(symbol, pointers, cut, rows);
+      callKernel(symbol, pointers, 0, cut);
+    });
   }
+  for (auto order : {GpuEmulator::Order::Forward, GpuEmulator::Order::Backward})
+    checkAll("emulated GPU", [&](const codegen::CompiledKernel &kernel, const std::vector<void *> &pointers, int64_t rows) {
+      callEmulated(gpu, kernel, pointers, rows, order);
+    });
 }
 
 TEST(MatMulKernel, SharesAKernelBetweenBatchesThatAreReadAlike) {

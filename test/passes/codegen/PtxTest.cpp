@@ -96,9 +96,9 @@ TEST(Ptx, NeighboursTravelInSixteenBytes) {
     EXPECT_EQ(countOf(text, "st.global.v4.u32"), 1u);
     EXPECT_EQ(countOf(text, "ld.global"), 2u);
   }
-  // Rows of 62 begin at multiples of 8 bytes, rows of 63 at any.
-  EXPECT_EQ(countOf(onlyEntry(addExp("f", {8, 62}, "f32")), "ld.global.nc.v2.f32"), 2u);
-  EXPECT_EQ(countOf(onlyEntry(addExp("f", {8, 63}, "f32")), "ld.global.nc.f32"), 2u);
+  // Rows of 62 begin at multiples of 8 bytes, rows of 63 at any: two and four accesses make up 16 bytes in flight.
+  EXPECT_EQ(countOf(onlyEntry(addExp("f", {8, 62}, "f32")), "ld.global.nc.v2.f32"), 2u * 2);
+  EXPECT_EQ(countOf(onlyEntry(addExp("f", {8, 63}, "f32")), "ld.global.nc.f32"), 2u * 4);
 }
 
 TEST(Ptx, ShortRowsAreReducedInAWarpAndLongOnesInABlock) {
@@ -112,6 +112,14 @@ TEST(Ptx, ShortRowsAreReducedInAWarpAndLongOnesInABlock) {
   EXPECT_EQ(countOf(inBlock, "ld.global.nc.v4.f32"), 4u);
   EXPECT_EQ(countOf(inBlock, "ld.global"), 4u);
   EXPECT_EQ(countOf(onlyEntry(softmax("f", 8, 8)), "shfl.sync.bfly"), 2u); // two threads per row, two reductions
+}
+
+TEST(Ptx, FewColumnsAreSummedByNarrowBlocks) {
+  auto launch = [](int64_t columns) { return compile(columnSums("f", 4096, columns)).kernels[0].gpu; };
+  EXPECT_EQ(launch(768).blockItems, 8); // 96 blocks of 512 threads, not 24
+  EXPECT_EQ(launch(2048).blockItems, 16);
+  EXPECT_EQ(launch(4096).blockItems, 32);
+  EXPECT_EQ(launch(768).block, 512u);
 }
 
 TEST(Ptx, TransposedTensorsPassThroughSharedMemory) {

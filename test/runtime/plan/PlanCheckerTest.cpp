@@ -2,6 +2,7 @@
 #include "runtime/plan/PlanChecker.h"
 #include "test/runtime/PlanBuilder.h"
 
+#include <fmt/format.h>
 #include <functional>
 
 using namespace msc;
@@ -97,6 +98,65 @@ const Fault programFaults[] = {
     {"LiveMemoryShared", [](auto &b) { bufferOf(b, 6)->set_offset(bufferOf(b, 0)->offset()); }, "step 'grad' (net.mir:7) reads 'x' (net.mir:2), but its memory was overwritten by 'slope' (net.mir:8)"},
 };
 INSTANTIATE_TEST_SUITE_P(Programs, RegressionFault, testing::ValuesIn(programFaults), [](const auto &info) { return info.param.name; });
+
+/// PTX with an entry per kernel, and the launches that belong to it.
+void addPtx(PlanBuilder &builder) {
+  std::string text = ".version 7.0\n.target sm_80\n.address_size 64\n";
+  for (plan::Kernel &kernel : *builder.plan.mutable_kernels())
+    for (plan::Kernel::Variant &variant : *kernel.mutable_variants()) {
+      std::string entry = "g_" + variant.symbol(), parameters;
+      for (uint32_t i = 0; i <= kernel.arguments(); ++i)
+        parameters += fmt::format("{}\n\t.param .u64 {}_param_{}", i ? "," : "", entry, i);
+      if (text.find("\n.visible .entry " + entry + "(") == std::string::npos)
+        text += fmt::format("\n.visible .entry {}({}\n)\n.reqntid 256, 1, 1\n{{\n\tret;\n}}\n", entry, parameters);
+      plan::GpuLaunch *launch = variant.mutable_gpu();
+      launch->set_entry(entry);
+      launch->set_block(256);
+      launch->set_items(1);
+      launch->set_block_items(256);
+      launch->set_most_range(1 << 20);
+    }
+  plan::CodeObject *object = builder.plan.add_objects();
+  object->set_isa("nvptx64");
+  object->set_code(text);
+}
+
+plan::GpuLaunch *gpuOf(PlanBuilder &builder, int kernel) {
+  return builder.plan.mutable_kernels(kernel)->mutable_variants(0)->mutable_gpu();
+}
+void replaceInPtx(PlanBuilder &builder, const std::string &from, const std::string &to) {
+  std::string *text = builder.plan.mutable_objects()->rbegin()->mutable_code();
+  text->replace(text->find(from), from.size(), to);
+}
+
+class GpuFault : public testing::TestWithParam<Fault> {};
+
+TEST_P(GpuFault, IsRefused) {
+  PlanBuilder builder = regression(4);
+  addPtx(builder);
+  ASSERT_EQ(whyRefused(builder.plan), "");
+  GetParam().plant(builder);
+  EXPECT_EQ(whyRefused(builder.plan), GetParam().message);
+}
+
+const Fault gpuFaults[] = {
+    {"NoPtx", [](auto &b) { b.plan.mutable_objects()->RemoveLast(); }, "kernel 'mse' has an entry 'g_mse' for GPUs, but the plan holds no PTX"},
+    {"NoLaunch", [](auto &b) { b.plan.mutable_kernels(1)->mutable_variants(0)->clear_gpu(); }, "kernel 'sgd' has no entry '' in the PTX"},
+    {"MissingEntry", [](auto &b) { gpuOf(b, 0)->set_entry("gone"); }, "kernel 'mse' has no entry 'gone' in the PTX"},
+    {"OtherParameters", [](auto &b) { b.plan.mutable_kernels(1)->mutable_variants(0)->mutable_gpu()->set_entry("g_mse"); }, "kernel 'sgd' has 6 parameters in the PTX, expected 4"},
+    {"OtherBlock", [](auto &b) { gpuOf(b, 0)->set_block(128); }, "kernel 'mse' is launched in blocks of 128 threads, its PTX requires 256"},
+    {"NoBlock", [](auto &b) { replaceInPtx(b, ".reqntid 256", ".maxntid 256"); }, "kernel 'mse' is launched in blocks of 256 threads, its PTX requires 0"},
+    {"NoItems", [](auto &b) { gpuOf(b, 0)->set_items(0); }, "the grid of kernel 'mse' is unsound: 0 / 256 blocks for each of at most 1048576 units"},
+    {"NoBlockItems", [](auto &b) { gpuOf(b, 0)->set_block_items(0); }, "the grid of kernel 'mse' is unsound: 1 / 0 blocks for each of at most 1048576 units"},
+    {"GridOverflows", [](auto &b) { gpuOf(b, 0)->set_items(uint64_t{1} << 60); }, "the grid of kernel 'mse' is unsound: 1152921504606846976 / 256 blocks for each of at most 1048576 units"},
+    {"ShortRange", [](auto &b) { gpuOf(b, 1)->set_most_range(3); }, "step 'sgd' (net.mir:9) has a range of 12 on rank 0, kernel 'sgd' counts to 3 on a GPU"},
+    {"NoText", [](auto &b) { b.plan.mutable_objects()->rbegin()->set_code("text"); }, "its machine code for 'nvptx64' is refused: it is no PTX text"},
+    {"OldGpu", [](auto &b) { replaceInPtx(b, "sm_80", "sm_70"); }, "its machine code for 'nvptx64' is refused: it is for 'sm_70', expected sm_80 or later"},
+    {"EntryTwice", [](auto &b) { replaceInPtx(b, "g_sgd(", "g_mse("); }, "its machine code for 'nvptx64' is refused: it defines 'g_mse' twice"},
+    {"Imports", [](auto &b) { replaceInPtx(b, ".visible .entry g_mse", ".extern .func vprintf"); }, "its machine code for 'nvptx64' is refused: it imports ' .func vprintf('"},
+    {"OtherTypes", [](auto &b) { replaceInPtx(b, ".u64", ".u32"); }, "its machine code for 'nvptx64' is refused: a parameter has the type '.u32'"},
+};
+INSTANTIATE_TEST_SUITE_P(Gpu, GpuFault, testing::ValuesIn(gpuFaults), [](const auto &info) { return info.param.name; });
 
 TEST(PlanChecker, MemoryIsSharedAfterTheLastReader) {
   PlanBuilder builder = regression(4);

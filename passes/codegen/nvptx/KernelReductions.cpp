@@ -1,0 +1,104 @@
+// Reductions of a row: what every thread starts with, and how the parts of a team meet.
+#include "passes/codegen/nvptx/KernelEmitter.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace msc::codegen {
+
+using llvm::Value;
+
+// Parts that are merged start with the identity; a reduction in order starts with its initial value.
+void KernelEmitter::startReductions(unsigned level, const Point &row) {
+  initial.clear();
+  carriedCombiners.clear();
+  for (unsigned id = 0; id < cluster.nodes.size(); ++id) {
+    if (!reduces(id, level))
+      continue;
+    const Node &node = cluster.nodes[id];
+    for (unsigned result = 0; result < node.op.getNumResults(); ++result) {
+      mlir::Operation *combiner = node.combiners[result];
+      bool inOrder = llvm::is_contained(node.combiners, nullptr);
+      const Operand &start = node.operands[node.op.getNumDpsInputs() + result];
+      Value *from = inOrder ? at(operandValue(start, row), 0) : body.identity(*combiner);
+      for (unsigned slot = 0; slot < gpu.elements(); ++slot)
+        initial.push_back(from);
+      carriedCombiners.push_back(inOrder ? nullptr : combiner);
+    }
+  }
+}
+
+void KernelEmitter::finishReductions(unsigned level, const Point &row, const Values &carried) {
+  Values parts;
+  for (auto [i, combiner] : llvm::enumerate(carriedCombiners)) {
+    Values slots(carried.begin() + i * gpu.elements(), carried.begin() + (i + 1) * gpu.elements());
+    parts.push_back(combiner ? mergeTree(*combiner, slots) : slots[0]);
+  }
+  if (!parts.empty() && gpu.team > 1)
+    mergeTeam(carriedCombiners, parts);
+  unsigned next = 0;
+  for (unsigned id = 0; id < cluster.nodes.size(); ++id) {
+    if (!reduces(id, level))
+      continue;
+    const Node &node = cluster.nodes[id];
+    for (unsigned result = 0; result < node.op.getNumResults(); ++result, ++next) {
+      Value *total = parts[next];
+      if (mlir::Operation *combiner = carriedCombiners[next]) {
+        Value *from = at(operandValue(node.operands[node.op.getNumDpsInputs() + result], row), 0);
+        if (from != body.identity(*combiner))
+          total = body.emitBinary(*combiner, total, from);
+      }
+      scopes.back().values[{id, result}] = {total};
+    }
+  }
+}
+
+Value *KernelEmitter::mergeTree(mlir::Operation &combiner, Values parts) {
+  while (parts.size() > 1) {
+    size_t half = (parts.size() + 1) / 2;
+    for (size_t i = half; i < parts.size(); ++i)
+      parts[i - half] = body.emitBinary(combiner, parts[i - half], parts[i]);
+    parts.resize(half);
+  }
+  return parts[0];
+}
+
+void KernelEmitter::mergeTeam(llvm::ArrayRef<mlir::Operation *> combiners, Values &parts) {
+  // Within a warp: threads of a team are neighbours, or as far apart as there are units side by side.
+  unsigned side = gpu.strided ? gpu.teams() : 1, warps = gpu.strided ? gpu.block / 32 : gpu.team / 32;
+  for (unsigned mask = (gpu.strided ? 32u : std::min(gpu.team, 32u)) / 2; mask >= side; mask /= 2)
+    for (auto [combiner, part] : llvm::zip(combiners, parts))
+      part = body.emitBinary(*combiner, part, threads.exchange(part, mask));
+  if (warps <= 1)
+    return;
+  // One part per warp and unit goes through shared memory: [warp][unit].
+  Value *warp = builder.CreateUDiv(thread, number(32)), *inWarp = builder.CreateURem(thread, number(32));
+  Value *column = gpu.strided ? builder.CreateURem(thread, number(side)) : number(0);
+  auto place = [&](Value *array, llvm::Type *type, Value *line) {
+    Value *offset = builder.CreateAdd(builder.CreateMul(line, number(side)), column);
+    return builder.CreateInBoundsGEP(type, array, builder.CreateZExt(offset, builder.getInt64Ty()));
+  };
+  Values arrays;
+  llvm::SmallVector<llvm::Type *> types;
+  for (Value *part : parts) {
+    bool isBool = part->getType()->isIntegerTy(1);
+    types.push_back(isBool ? builder.getInt8Ty() : part->getType());
+    arrays.push_back(threads.shared(types.back(), warps * side));
+  }
+  threads.when(side < 32 ? builder.CreateICmpULT(inWarp, number(side)) : nullptr, [&] {
+    for (auto [array, type, part] : llvm::zip(arrays, types, parts))
+      builder.CreateStore(builder.CreateZExtOrBitCast(part, type), place(array, type, warp));
+  });
+  threads.barrier();
+  for (auto [i, part] : llvm::enumerate(parts)) {
+    Values all;
+    for (unsigned line = 0; line < warps; ++line) {
+      Value *loaded = builder.CreateLoad(types[i], place(arrays[i], types[i], number(line)));
+      all.push_back(builder.CreateTruncOrBitCast(loaded, part->getType()));
+    }
+    part = mergeTree(*combiners[i], all);
+  }
+  if (mergingLevels == 1) // otherwise the barrier of another sweep, with arrays of its own, stands between
+    threads.barrier();
+}
+
+} // namespace msc::codegen
