@@ -52,9 +52,14 @@ public:
     }
   }
 
+  /// Of what is packed; buffers that live for the run lie beside it.
   int64_t mostBytes(int64_t before) const {
+    int64_t beside = 0;
+    for (auto buffer : body.getOps<BufferOp>())
+      if (!buffer.getViewOf() && livesForTheRun(buffer))
+        beside += (static_cast<int64_t>(buffer.getBytes()) + 63) / 64 * 64;
     const auto more = static_cast<int64_t>(options.growth * static_cast<double>(before));
-    return options.memoryLimit == 0 ? before + more : std::max(before, std::min(before + more, options.memoryLimit));
+    return options.memoryLimit == 0 ? before + more : std::max(before, std::min(before + more, options.memoryLimit - beside));
   }
 
 private:
