@@ -90,7 +90,8 @@ public:
     mayLackNetwork = true;
     options.context.emplace_back("save_graphs", "0");
     bool isLibrary = parse() && readConfig() && isSound() && module->getOps<net::NetworkOp>().empty();
-    if (isLibrary || (isSound() && config && runPhases(strategyPhases(*config, options)) && explainStrategies() && explanation.report()))
+    if (isLibrary || (isSound() && config && runPhases(strategyPhases(*config, options)) && explainStrategies() &&
+                      (options.strict ? communicates() : explanation.report())))
       return std::move(outcome);
     return failure;
   }
@@ -277,6 +278,11 @@ private:
       explanation.afterStrategies(network(), *config);
       return true;
     });
+  }
+
+  /// What of the network is gathered is known once it communicates.
+  bool communicates() {
+    return runPhases({unrollPhase()}) && runPhases(partitionPhases(*config, options)) && optimize() && explainCommunication();
   }
 
   bool explainCommunication() {
