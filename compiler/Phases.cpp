@@ -191,7 +191,7 @@ std::vector<Phase> planPhases(const net::Config &config, const CompileOptions &o
   passes::BuildPlanOptions build;
   build.fusion = options.fusion;
   build.cpu = config.context.deviceTarget != "cuda";
-  build.gpu = config.context.deviceTarget != "cpu" && !options.isTrial && machineCode;
+  build.gpu = config.context.deviceTarget != "cpu" && machineCode;
   build.machineCode = machineCode;
   if (options.onCluster && machineCode)
     build.onCluster = [visit = options.onCluster](func::FuncOp cluster) {

@@ -1,6 +1,7 @@
 #include "frontend/Shardings.h"
 
 #include "dialects/net/ConfigFields.h"
+#include "dialects/net/FixedPieces.h"
 #include "dialects/net/Repeat.h"
 #include "dialects/net/Suggest.h"
 
@@ -203,7 +204,11 @@ public:
       takeStrategy(*own);
     else
       follow();
-    if (named) {
+    if (named && !isComplete && llvm::any_of(llvm::seq(cuts.size()), [&](size_t factor) { return isOpen(factor); })) {
+      fixNamed();
+    } else if (named) {
+      for (FactorCut &factor : cuts)
+        factor.cut = factor.cut ? factor.cut : Cut{};
       net::setInStrategy(op, strategy());
       net::setStrategyOrigin(op, "user");
     }
@@ -222,9 +227,11 @@ private:
 
   bool takeGiven() {
     for (auto [index, result] : enumerate(op->getResults()))
-      if (auto found = all.given.find(result); found != all.given.end())
+      if (auto found = all.given.find(result); found != all.given.end()) {
         if (!constrain(found->second, rule.results[index]) || !constrainPartial(found->second))
           return false;
+        isComplete |= all_of(found->second.dims, [](const auto &names) { return names.has_value(); });
+      }
     for (auto [index, operand] : enumerate(op->getOperands()))
       if (auto found = all.given.find(operand); found != all.given.end() && operand.getDefiningOp<net::ParamOp>())
         if (!constrain(found->second, rule.operands[index]))
@@ -319,11 +326,23 @@ private:
         continue;
       for (auto [dim, cut] : enumerate(found->second)) {
         const DimFactors &factors = rule.operands[index][dim];
-        if (factors.size() != 1 || cuts[factors[0]].cut || !mayFollow(factors[0], cut))
+        if (!cut || factors.size() != 1 || cuts[factors[0]].cut || !mayFollow(factors[0], *cut))
           continue;
         cuts[factors[0]].cut = cut;
       }
     }
+  }
+
+  /// Nobody says how the factor is cut, and it may be.
+  bool isOpen(size_t factor) const {
+    return !cuts[factor].cut && rule.factors[factor].kind != FactorKind::Replicated && rule.factors[factor].size > 1;
+  }
+
+  void fixNamed() {
+    std::vector<int64_t> pieces;
+    for (size_t factor = 0; factor < cuts.size(); ++factor)
+      pieces.push_back(isOpen(factor) ? 0 : cuts[factor].cut.value_or(Cut{}).pieces);
+    net::setFixedPieces(op, pieces);
   }
 
   bool mayFollow(int32_t factor, const Cut &cut) const {
@@ -348,7 +367,7 @@ private:
 
   /// Pieces of the results alone.
   void takeOutStrategy(const net::Strategy &out) {
-    named = true;
+    named = isComplete = true;
     for (auto [index, dims] : enumerate(rule.results))
       for (auto [dim, factors] : enumerate(dims))
         if (factors.size() == 1 && !cuts[factors[0]].cut)
@@ -395,9 +414,9 @@ private:
     if (none_of(cuts, [](const FactorCut &cut) { return cut.cut && cut.cut->pieces > 1; }))
       return;
     for (auto [index, result] : enumerate(op->getResults())) {
-      std::vector<Cut> dims;
+      std::vector<std::optional<Cut>> dims;
       for (const DimFactors &factors : rule.results[index])
-        dims.push_back(factors.size() == 1 && cuts[factors[0]].cut ? *cuts[factors[0]].cut : Cut{});
+        dims.push_back(factors.size() == 1 ? cuts[factors[0]].cut : std::nullopt);
       all.known[result] = std::move(dims);
     }
   }
@@ -415,6 +434,7 @@ private:
   net::ShardingRule rule;
   std::vector<FactorCut> cuts; ///< per factor
   bool named = false;          ///< a sharding speaks of this operator
+  bool isComplete = false;     ///< and says how all of a result is cut
 };
 
 /// What is said of the values of a body holds in the round that is peeled, too.
@@ -458,6 +478,13 @@ bool Shardings::speaksOf(Operation *op) const {
          (namesAxes || (net::getOutStrategy(op) && !net::getInStrategy(op)));
 }
 
+/// What shardings make of an operator in one round.
+struct Pinned {
+  std::optional<net::Strategy> strategy;
+  std::vector<int64_t> fixed;
+  bool operator==(const Pinned &) const = default;
+};
+
 /// Expands the body's strategies round by round until what is known of the carried values stays the same: then all later
 /// rounds are alike. Earlier ones with other strategies are peeled.
 bool Shardings::pinRepeat(net::RepeatOp repeat, int64_t devices) {
@@ -479,7 +506,7 @@ bool Shardings::pinRepeat(net::RepeatOp repeat, int64_t devices) {
   auto knownOf = [&](ValueRange values) {
     return map_to_vector(values, [&](Value value) { return known.lookup(value); });
   };
-  auto know = [&](ValueRange values, ArrayRef<std::vector<Cut>> cuts) {
+  auto know = [&](ValueRange values, ArrayRef<std::vector<std::optional<Cut>>> cuts) {
     for (auto [value, cut] : zip(values, cuts)) {
       known.erase(value);
       if (!cut.empty())
@@ -487,22 +514,23 @@ bool Shardings::pinRepeat(net::RepeatOp repeat, int64_t devices) {
     }
   };
   auto strategies = [&] {
-    return map_to_vector(open, [](Operation *op) { return net::getInStrategy(op); });
+    return map_to_vector(open, [](Operation *op) { return Pinned{net::getInStrategy(op), net::getFixedPieces(op)}; });
   };
-  auto assign = [&](ArrayRef<std::optional<net::Strategy>> chosen) {
-    for (auto [op, strategy] : zip(open, chosen)) {
+  auto assign = [&](ArrayRef<Pinned> chosen) {
+    for (auto [op, pinned] : zip(open, chosen)) {
       net::clearStrategy(op);
-      if (!strategy)
+      net::setFixedPieces(op, pinned.fixed);
+      if (!pinned.strategy)
         continue;
-      net::setInStrategy(op, *strategy);
+      net::setInStrategy(op, *pinned.strategy);
       net::setStrategyOrigin(op, "user");
     }
   };
-  SmallVector<SmallVector<std::optional<net::Strategy>>> perRound;
+  SmallVector<SmallVector<Pinned>> perRound;
   auto carried = knownOf(repeat.getInitial());
   for (round = repeat.firstRound(); round < repeat.endRound(); ++round) {
     know(body.getArguments(), carried);
-    assign(SmallVector<std::optional<net::Strategy>>(open.size()));
+    assign(SmallVector<Pinned>(open.size()));
     if (!pinBlock(body, devices))
       return false;
     perRound.push_back(strategies());

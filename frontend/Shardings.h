@@ -46,7 +46,9 @@ public:
   bool move(mlir::Value from, mlir::Value to);
 
   /// Gives strategies to the operators of a finished network: where a sharding speaks of their results or parameters, and
-  /// where only out_strategy is given. Factors that neither names follow the operands; what does not fit is reported.
+  /// where only out_strategy is given. Factors that neither names follow the operands. Where operands say nothing, they stay
+  /// open (net::setFixedPieces), unless a sharding of a result or out_strategy says how all of it is cut: then they are whole.
+  /// What does not fit is reported.
   /// First rounds of a repeat whose strategies differ from those of the later ones are peeled.
   bool pin(net::NetworkOp network, int64_t devices);
 
@@ -82,7 +84,7 @@ private:
   llvm::MapVector<mlir::Value, GivenSharding> given;
   bool isAside = false, hasMesh = true;
   bool namesAxes = false; ///< some of them says more than `auto`
-  llvm::DenseMap<mlir::Value, std::vector<Cut>> known;
+  llvm::DenseMap<mlir::Value, std::vector<std::optional<Cut>>> known; ///< per dimension; nothing: it is open
   int64_t round = 0; ///< of the repeat whose body is being pinned
 };
 

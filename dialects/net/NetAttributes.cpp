@@ -1,5 +1,7 @@
 #include "dialects/net/NetAttributes.h"
 
+#include "dialects/net/FixedPieces.h"
+
 #include "dialects/net/Network.h"
 
 using namespace mlir;
@@ -167,6 +169,7 @@ void clearStrategy(Operation *op) {
   op->removeAttr(kInStrategy);
   op->removeAttr(kOutStrategy);
   op->removeAttr(kOrigin);
+  setFixedPieces(op, {});
 }
 
 std::optional<int64_t> getForwardId(Operation *op) {

@@ -1,5 +1,6 @@
 #include "passes/sharding/Alternatives.h"
 
+#include "dialects/net/FixedPieces.h"
 #include "dialects/net/Repeat.h"
 #include "passes/sharding/Decisions.h"
 #include "passes/sharding/cost/BuildStep.h"
@@ -61,8 +62,11 @@ void Alternatives::giveChoice(size_t op, Freedom freedom, bool isAsked) {
     if (freedom != Freedom::All && !isAsked)
       return;
   }
+  const std::vector<int64_t> fixed = net::getFixedPieces(operations[op].front());
   if (freedom == Freedom::Few || freedom == Freedom::None)
     entry.among = {taken[op]};
+  else if (!fixed.empty() && !isAsked)
+    entry.among = candidatesWith(entry.facts, facts.devices, fixed, facts.meshes);
   else if (entry.configured)
     entry.among = candidates(entry.facts, facts.devices);
   if (freedom == Freedom::Few)

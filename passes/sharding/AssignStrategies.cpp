@@ -1,3 +1,4 @@
+#include "dialects/net/FixedPieces.h"
 #include "dialects/net/Repeat.h"
 #include "dialects/net/Suggest.h"
 #include "passes/sharding/Communication.h"
@@ -368,8 +369,10 @@ private:
     for (auto [ops, entry, aside] : llvm::zip(members, problem.operators, ignored)) {
       Operation *op = ops.front(); // all have the same strategy
       auto strategy = net::getInStrategy(op);
-      if (!strategy)
+      if (!strategy) {
+        sound &= succeeded(readFixedPieces(op, entry, problem.meshes));
         continue;
+      }
       if (ignoresStrategies()) {
         aside = *strategy;
         llvm::for_each(ops, net::clearStrategy);
@@ -385,6 +388,20 @@ private:
       sound &= succeeded(readOutStrategy(op, entry));
     }
     return success(sound);
+  }
+
+  /// Some factors are fixed, the others are chosen.
+  LogicalResult readFixedPieces(Operation *op, ProblemOperator &entry, const std::vector<std::vector<int64_t>> &meshes) const {
+    const std::vector<int64_t> fixed = net::getFixedPieces(op);
+    if (fixed.empty() || ignoresStrategies())
+      return success();
+    auto checked = piecesOfStrategy(entry.facts, inStrategy(entry.facts.rule, wholeWhereOpen(fixed)), devices);
+    if (auto *error = std::get_if<StrategyError>(&checked)) {
+      report(op, *error);
+      return failure();
+    }
+    entry.among = candidatesWith(entry.facts, devices, fixed, meshes);
+    return success();
   }
 
   /// One note, unless the mode decides as the strategies say: its own dumps compile in silence.

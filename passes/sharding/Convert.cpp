@@ -3,6 +3,7 @@
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/Halo.h"
 #include "dialects/net/OperatorTime.h"
+#include "dialects/net/FixedPieces.h"
 #include "dialects/net/Repeat.h"
 #include "passes/sharding/OutStrategy.h"
 
@@ -168,7 +169,7 @@ private:
     if (isNew)
       return false;
     Operation *first = members[found->second].front();
-    auto strategyOf = [](Operation *op) { return isByUser(op) ? net::getInStrategy(op) : std::nullopt; };
+    auto strategyOf = [](Operation *op) { return std::pair(isByUser(op) ? net::getInStrategy(op) : std::nullopt, net::getFixedPieces(op)); };
     if (op->getName() != first->getName() || op->getOperandTypes() != first->getOperandTypes() ||
         op->getResultTypes() != first->getResultTypes() || strategyOf(op) != strategyOf(first))
       return false;

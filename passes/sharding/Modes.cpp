@@ -86,6 +86,10 @@ Choices semiAuto(const Problem &problem) {
       choices.push_back({*op.configured, "user"});
       continue;
     }
+    if (!op.among.empty()) {
+      choices.push_back({op.among.front(), "user"});
+      continue;
+    }
     Pieces pieces = allWhole(op);
     if (!op.operands.empty() && !op.facts.operandShapes[0].empty() && op.facts.rule.operands[0][0].size() == 1) {
       int32_t factor = op.facts.rule.operands[0][0][0];

@@ -39,7 +39,8 @@ struct ProblemOperator {
   std::vector<int32_t> operands; ///< tensors
   std::vector<int32_t> results;
   std::optional<Pieces> configured; ///< what the user decided
-  std::vector<Pieces> among;        ///< what there is to choose from; none: what the user decided, else all that is legal
+  /// What there is to choose from, where open factors are whole first; none: what the user decided, else all that is legal.
+  std::vector<Pieces> among;
   std::vector<Sharding> out;        ///< of its results, where the user decided that too; else empty
   std::vector<int32_t> repeats; ///< around it, the outermost first: indices into Problem::repeats
   int64_t rounds = 1;           ///< how often a step runs it: the product of their rounds

@@ -66,7 +66,9 @@ public:
       spread();
     for (size_t i = 0; i < problem.operators.size(); ++i)
       if (!decided[i])
-        decide(i, {Pieces(problem.operators[i].facts.rule.factors.size(), 1), "default"});
+        decide(i, {problem.operators[i].among.empty() ? Pieces(problem.operators[i].facts.rule.factors.size(), 1)
+                                                      : problem.operators[i].among.front(),
+                   "default"});
     return std::move(choices);
   }
 
@@ -188,7 +190,7 @@ private:
 
   std::vector<Candidate> candidatesOf(const ProblemOperator &op) const {
     std::vector<Candidate> list;
-    for (Pieces &pieces : candidates(op.facts, problem.devices)) {
+    for (Pieces &pieces : op.among.empty() ? candidates(op.facts, problem.devices) : std::vector<Pieces>(op.among)) {
       Candidate &made = list.emplace_back();
       made.placement = placementOf(op.facts, pieces, problem.devices);
       made.strategy = inStrategy(op.facts.rule, pieces);

@@ -3,6 +3,7 @@
 
 #include "passes/sharding/search/Sweep.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace msc::passes {
@@ -63,6 +64,19 @@ std::vector<Pieces> cutOnceMore(const OperatorFacts &facts, const Pieces &now, i
   return options;
 }
 
+/// Of the options those that can still become one of `allowed`, in the end those that are one. None allowed: all are.
+std::vector<Pieces> towards(std::vector<Pieces> options, const std::vector<Pieces> &allowed, bool isLast) {
+  if (allowed.empty())
+    return options;
+  const Pieces now = options.front();
+  std::erase_if(options, [&](const Pieces &option) {
+    return std::ranges::none_of(allowed, [&](const Pieces &goal) {
+      return isLast ? option == goal : std::ranges::equal(goal, option, [](int64_t all, int64_t part) { return all % part == 0; });
+    });
+  });
+  return !options.empty() ? options : isLast ? allowed : std::vector<Pieces>{now};
+}
+
 } // namespace
 
 SearchResult searchRecursively(const Problem &problem, const std::function<StepModel(const Problem &)> &modelOf) {
@@ -86,7 +100,7 @@ SearchResult searchRecursively(const Problem &problem, const std::function<StepM
       if (!isLast)
         op.out.clear();
       if (!op.configured)
-        op.among = cutOnceMore(op.facts, now[i], divisor);
+        op.among = towards(cutOnceMore(op.facts, now[i], divisor), problem.operators[i].among, isLast);
     }
     StepModel model = modelOf(part);
     model.makeAllExact(); // options are few

@@ -303,6 +303,25 @@ std::vector<Pieces> candidates(const OperatorFacts &facts, int64_t devices) {
   return result;
 }
 
+Pieces wholeWhereOpen(Pieces fixed) {
+  std::replace(fixed.begin(), fixed.end(), int64_t(0), int64_t(1));
+  return fixed;
+}
+
+std::vector<Pieces> candidatesWith(const OperatorFacts &facts, int64_t devices, const Pieces &fixed,
+                                   const std::vector<std::vector<int64_t>> &meshes) {
+  std::vector<Pieces> list = candidates(facts, devices);
+  std::erase_if(list, [&](const Pieces &pieces) {
+    for (size_t f = 0; f < fixed.size(); ++f)
+      if (fixed[f] != 0 && pieces[f] != fixed[f])
+        return true;
+    return !meshes.empty() && std::none_of(meshes.begin(), meshes.end(), [&](const auto &mesh) { return isOnMesh(pieces, mesh); });
+  });
+  if (list.empty())
+    list.push_back(wholeWhereOpen(fixed));
+  return list;
+}
+
 bool isOnMesh(const Pieces &pieces, const std::vector<int64_t> &mesh) {
   Pieces open = pieces; // what axes have to make up yet
   std::function<bool(size_t)> cut = [&](size_t axis) {

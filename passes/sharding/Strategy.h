@@ -64,6 +64,13 @@ bool isNamed(const OperatorFacts &facts, size_t factor);
 /// In lexicographic order; the first is the one that cuts nothing.
 std::vector<Pieces> candidates(const OperatorFacts &facts, int64_t devices);
 
+/// Those of them with these pieces, 0 where a factor is open, on one of the meshes, if there are any; never none: if nothing else
+/// is left, open factors are whole.
+std::vector<Pieces> candidatesWith(const OperatorFacts &facts, int64_t devices, const Pieces &fixed,
+                                   const std::vector<std::vector<int64_t>> &meshes);
+/// `fixed` with open factors whole.
+Pieces wholeWhereOpen(Pieces fixed);
+
 /// Are the numbers of pieces products of different axes of the mesh?
 bool isOnMesh(const Pieces &pieces, const std::vector<int64_t> &mesh);
 

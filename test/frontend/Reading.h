@@ -3,6 +3,8 @@
 
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/Config.h"
+#include "dialects/net/FixedPieces.h"
+#include "dialects/net/NetAttributes.h"
 #include "dialects/net/NetDialect.h"
 #include "frontend/Diagnostics.h"
 #include "frontend/Frontend.h"
@@ -41,6 +43,16 @@ struct Reading {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::unique_ptr<net::Config> config;
 };
+
+/// "=((2, 4), (4, 1))", the strategy of an operator; "~(2, auto)", the pieces of its factors where some are open; or nothing.
+inline std::string cutText(mlir::Operation *op) {
+  if (auto strategy = net::getInStrategy(op))
+    return "=" + net::strategyText(*strategy);
+  std::string text;
+  for (int64_t pieces : net::getFixedPieces(op))
+    text += (text.empty() ? "~(" : ", ") + (pieces == 0 ? "auto" : std::to_string(pieces));
+  return text.empty() ? "" : text + ")";
+}
 
 /// A network around some statements: inputs %x: f32[16, 32] and %label: f32[16, 16].
 inline std::string networkOf(const std::string &statements) {

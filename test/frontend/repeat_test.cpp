@@ -20,9 +20,8 @@ void addOutline(Block &block, std::string &text) {
       text += "%" + param.getName().str() + " ";
     } else if (isa<net::Operator>(op)) {
       text += net::getInstanceName(&op).str();
-      if (auto strategy = net::getInStrategy(&op))
-        text += net::strategyText(*strategy);
-      text += " ";
+      std::string cut = cutText(&op);
+      text += (cut.starts_with("=") ? cut.substr(1) : cut) + " ";
     }
   }
 }
@@ -142,7 +141,7 @@ TEST(Repeat, PeelsFirstRoundsWhoseOperandsAreCutInAnotherWay) {
   }
   return out: %h
 )")),
-            "%w.0 a.0((1, 1), (1, 4)) b.0((2, 1)) i=1..9[ %w.{i} a.{i}((2, 1), (1, 4)) b.{i}((2, 1)) ]");
+            "%w.0 a.0~(auto, auto, 4) b.0((2, 1)) i=1..9[ %w.{i} a.{i}((2, 1), (1, 4)) b.{i}((2, 1)) ]");
 }
 
 TEST(Repeat, PeelsTheLastRoundThatAShardingBehindItSpeaksOf) {
@@ -203,8 +202,8 @@ TEST(Repeat, WithinRepeatsStaysFoldedWhereNoShardingSpeaks) {
 )";
   auto cut = [&](const std::string &axis) { return onMesh(std::string(nested).replace(nested.find("CUT"), 3, axis)); };
   EXPECT_EQ(outlineOf(cut("auto")), "i=0..5[ j=0..3[ %w.{i}.{j} s.{i}.{j} ] ]");
-  EXPECT_EQ(outlineOf(cut("model")), "i=0..5[ %w.{i}.0 s.{i}.0((1, 4), (4)) %w.{i}.1 s.{i}.1((1, 4), (4)) "
-                                     "%w.{i}.2 s.{i}.2((1, 4), (4)) ]");
+  EXPECT_EQ(outlineOf(cut("model")), "i=0..5[ %w.{i}.0 s.{i}.0~(auto, 4) %w.{i}.1 s.{i}.1~(auto, 4) "
+                                     "%w.{i}.2 s.{i}.2~(auto, 4) ]");
 }
 
 TEST(Repeat, OfOneRoundIsUnrolled) {

@@ -12,15 +12,15 @@ namespace {
 /// The statements under `mesh (data: 2, model: 4)`.
 std::string onMesh(const std::string &statements) { return "mesh (data: 2, model: 4)\n" + networkOf(statements); }
 
-/// "name=strategy" of the operators that have one, in order.
+/// Of the operators that have one the strategy, of those that shardings leave open in part what is fixed (cutText), in order.
 std::string strategiesOf(const std::string &text) {
   Reading reading(text);
   EXPECT_TRUE(reading.module) << reading.said;
   std::string all;
   if (reading.module)
     reading.module->walk([&](net::Operator op) {
-      if (auto strategy = net::getInStrategy(op))
-        all += (all.empty() ? "" : " ") + net::getInstanceName(op).str() + "=" + net::strategyText(*strategy);
+      if (std::string cut = cutText(op); !cut.empty())
+        all += (all.empty() ? "" : " ") + net::getInstanceName(op).str() + cut;
     });
   return all;
 }
@@ -54,7 +54,7 @@ TEST(Sharding, OfAParameterCutsItsUsers) {
   %b = MatMul(%label, %w, transpose_b: true)
   return out: %a, b: %b
 )")),
-            "a=((1, 4), (4, 1)) b=((1, 1), (4, 1))");
+            "a~(auto, 4, 1) b~(auto, 1, 4)");
 }
 
 TEST(Sharding, PartialCutsWhatIsSummed) {
@@ -90,9 +90,9 @@ TEST(Sharding, AutoLeavesADimensionOpen) {
 }
 )";
   std::string head = "  %h = ReLU(%x) {sharding: (data, auto)}\n";
-  EXPECT_EQ(strategiesOf(cell + onMesh(head + "  %a = C(%h)\n  return out: %a\n")), "h=((2, 1))");
+  EXPECT_EQ(strategiesOf(cell + onMesh(head + "  %a = C(%h)\n  return out: %a\n")), "h~(2, auto)");
   EXPECT_EQ(strategiesOf(cell + onMesh(head + "  %a = C(%h, cut: model)\n  return out: %a\n")),
-            "h=((2, 1)) a.y=((2, 1), (1, 4))");
+            "h~(2, auto) a.y~(2, auto, 4)");
 }
 
 TEST(Sharding, OfACellIsThatOfItsResult) {
