@@ -2,6 +2,7 @@
 #include "frontend/Elaborate.h"
 
 #include "dialects/net/ConfigFields.h"
+#include "dialects/net/FixedPieces.h"
 #include "dialects/net/Recompute.h"
 #include "dialects/net/Suggest.h"
 #include "frontend/ForeignNames.h"
@@ -54,6 +55,7 @@ private:
   bool checkArity();
   bool checkRequired();
   bool fillRankSize();
+  bool takeFixedPieces(Operation *op);
   bool finish(Operation *op);
   bool checkStrategy(const net::Strategy &strategy, ValueRange values, StringRef key, StringRef what);
   bool checkSignature();
@@ -82,6 +84,7 @@ private:
   std::string origin = "user", source; ///< who decided the strategies
   std::string instance;
   SmallVector<int64_t> alike; ///< see net::getAlike
+  SmallVector<int64_t> fixed; ///< see net::getFixedPieces
   bool recompute = false;
   size_t positional = 0; ///< next positional attribute
   bool isArityKnown = true; ///< false: an argument that nobody knows yet may be an operand or an attribute
@@ -412,7 +415,7 @@ bool OperatorBuilder::takeAttribute(const ast::Arg &field, const ast::Attributes
     sharding = &field;
     return true;
   }
-  if (key == "alike" && parent.isDump) {
+  if ((key == "alike" || key == "fixed_pieces") && parent.isDump) {
     FailureOr<Attribute> value = parent.evaluator.evaluate(field.value, frame.env);
     auto ordinals = failed(value) ? DenseI64ArrayAttr()
                                   : cast_or_null<DenseI64ArrayAttr>(convertAttribute(AttributeKind::IntTuple, *value, builder));
@@ -420,7 +423,7 @@ bool OperatorBuilder::takeAttribute(const ast::Arg &field, const ast::Attributes
       error(field.value.place) << "'" << key << "' expects " << kindText(AttributeKind::IntTuple) << ", found '"
                                << net::valueText(*value) << "'";
     if (ordinals)
-      alike.assign(ordinals.asArrayRef().begin(), ordinals.asArrayRef().end());
+      (key == "alike" ? alike : fixed).assign(ordinals.asArrayRef().begin(), ordinals.asArrayRef().end());
     return static_cast<bool>(ordinals);
   }
   if (key == "recompute") {
@@ -509,7 +512,20 @@ bool OperatorBuilder::checkSignature() {
   return true;
 }
 
+bool OperatorBuilder::takeFixedPieces(Operation *op) {
+  auto ruled = dyn_cast<net::ShardingRuleInterface>(op);
+  const size_t factors = ruled ? ruled.shardingRule().factors.size() : 0;
+  if (fixed.size() != factors || any_of(fixed, [](int64_t pieces) { return pieces < 0; })) {
+    error(call.place) << "'fixed_pieces' of '" << call.callee << "' expects " << factors << " numbers from 0";
+    return false;
+  }
+  net::setFixedPieces(op, fixed);
+  return true;
+}
+
 bool OperatorBuilder::finish(Operation *op) {
+  if (!fixed.empty() && !takeFixedPieces(op))
+    return false;
   if (inStrategy && !checkStrategy(inStrategy->pieces, op->getOperands(), "in_strategy", "operand"))
     return false;
   if (outStrategy && !checkStrategy(outStrategy->pieces, op->getResults(), "out_strategy", "result"))

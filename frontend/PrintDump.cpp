@@ -1,6 +1,7 @@
 // Dumps in MindSpore's grammar: step_parallel_begin (global) and the graphs of one rank (local).
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/ConfigFields.h"
+#include "dialects/net/FixedPieces.h"
 #include "dialects/net/Halo.h"
 #include "dialects/net/Network.h"
 #include "dialects/net/Recompute.h"
@@ -233,6 +234,8 @@ void DumpPrinter::printNetOperator(Operation &op) {
     if (!source.empty())
       decided.push_back("strategy_source: " + wordText(source));
   }
+  if (const std::vector<int64_t> fixed = net::getFixedPieces(&op); !fixed.empty() && !strategies.empty())
+    decided.push_back("fixed_pieces: " + tupleText(fixed));
   if (ArrayRef<int64_t> alike = net::getAlike(&op); !alike.empty() && !rank)
     decided.push_back("alike: " + tupleText(alike));
   if (!decided.empty())

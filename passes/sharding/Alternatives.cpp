@@ -49,6 +49,13 @@ Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training
   planner = std::make_unique<dist::ReshardPlanner>(facts.machine);
   priced = std::make_unique<StepModel>(modelOf(facts, operations, *planner));
   apart = std::make_unique<RoundsModel>(facts, *priced);
+  for (size_t op = 0; op < operations.size(); ++op)
+    if (const std::vector<int64_t> fixed = net::getFixedPieces(operations[op].front()); !fixed.empty()) {
+      const std::vector<Pieces> may = candidatesWith(facts.operators[op].facts, facts.devices, fixed, facts.meshes);
+      auto &list = allowed.emplace_back(op, std::vector<bool>()).second;
+      for (const Pieces &pieces : priced->options(op).pieces)
+        list.push_back(pieces == taken[op] || llvm::is_contained(may, pieces));
+    }
   known.resize(operations.size());
   roundsOf.resize(operations.size());
 }
@@ -65,8 +72,10 @@ void Alternatives::giveChoice(size_t op, Freedom freedom, bool isAsked) {
   const std::vector<int64_t> fixed = net::getFixedPieces(operations[op].front());
   if (freedom == Freedom::Few || freedom == Freedom::None)
     entry.among = {taken[op]};
-  else if (!fixed.empty() && !isAsked)
+  else if (!fixed.empty() && !isAsked && freedom != Freedom::All)
     entry.among = candidatesWith(entry.facts, facts.devices, fixed, facts.meshes);
+  else if (!fixed.empty())
+    entry.among = candidates(entry.facts, facts.devices);
   else if (entry.configured)
     entry.among = candidates(entry.facts, facts.devices);
   if (freedom == Freedom::Few)
@@ -148,6 +157,30 @@ static void tie(search::RepeatedNetwork &network, size_t op, size_t option) {
   tie(network.network, op, option);
 }
 
+/// Terms without the options that are not allowed.
+static void forbid(std::vector<search::Table> &tables, int32_t variable, const std::vector<bool> &allowed) {
+  for (search::Table &table : tables)
+    if (table.scope.size() == 1 && search::variableOf(table.scope.front()) == variable)
+      for (size_t option = 0; option < allowed.size(); ++option)
+        if (!allowed[option])
+          table.costs[option] = search::infinity;
+}
+
+/// Those that the user left open in part have what is allowed, but for `op`.
+void Alternatives::keepAllowed(search::CostNetwork &network, std::optional<size_t> op) const {
+  for (const auto &[other, list] : allowed)
+    if (other != op)
+      forbid(network.tables, static_cast<int32_t>(other), list);
+}
+
+void Alternatives::keepAllowed(search::RepeatedNetwork &network, std::optional<size_t> op) const {
+  keepAllowed(network.network, op);
+  for (const auto &[other, list] : allowed)
+    for (search::Section &section : network.sections)
+      if (other != op)
+        forbid(section.within.tables, static_cast<int32_t>(other), list);
+}
+
 /// Operators of the user have what the user gave, but for `op`.
 std::vector<std::pair<size_t, size_t>> Alternatives::tiesFor(std::optional<size_t> op) const {
   std::vector<std::pair<size_t, size_t>> ties;
@@ -186,6 +219,7 @@ constexpr size_t pricedAtOnce = 64;
 bool Alternatives::priceAlike(Given given) {
   const std::vector<std::pair<size_t, size_t>> ties = tiesWith(given);
   search::CostNetwork network = priced->network();
+  keepAllowed(network, given ? std::optional(given->first) : std::nullopt);
   for (auto [op, option] : ties)
     tie(network, op, option);
   std::vector<search::Choice> choices;
@@ -205,6 +239,7 @@ Alternatives::OptionPrice Alternatives::searchOnce(Given given) {
     return {0, false};
   const std::vector<std::pair<size_t, size_t>> ties = tiesWith(given);
   search::RepeatedNetwork network = apart->network();
+  keepAllowed(network, given ? std::optional(given->first) : std::nullopt);
   for (auto [op, option] : ties)
     tie(network, op, option);
   auto exact = [&](search::RepeatedChoice choice) {
@@ -243,6 +278,7 @@ std::vector<Alternatives::OptionPrice> &Alternatives::pricesOf(size_t op) {
 /// What was priced since then makes bounds better.
 void Alternatives::updateBounds(size_t op) {
   search::RepeatedNetwork network = apart->network();
+  keepAllowed(network, op);
   for (auto [other, option] : tiesFor(op))
     tie(network, other, option);
   for (auto [price, us] : llvm::zip(known[op], search::costsOfOptions(network, static_cast<int32_t>(op))))

@@ -71,6 +71,8 @@ private:
   using Given = std::optional<std::pair<size_t, size_t>>; ///< an operator and its option
   std::vector<std::pair<size_t, size_t>> tiesFor(std::optional<size_t> op) const;
   std::vector<std::pair<size_t, size_t>> tiesWith(Given given) const;
+  void keepAllowed(search::CostNetwork &network, std::optional<size_t> op) const;
+  void keepAllowed(search::RepeatedNetwork &network, std::optional<size_t> op) const;
   bool priceAlike(Given given);
   OptionPrice searchOnce(Given given);
   std::vector<OptionPrice> &pricesOf(size_t op);
@@ -83,6 +85,7 @@ private:
   Problem facts;
   std::vector<Members> operations;
   std::vector<Pieces> taken;
+  std::vector<std::pair<size_t, std::vector<bool>>> allowed; ///< operators of which the user fixed a part, and of their options which keep to it
   std::vector<std::string> origins, names;
   std::map<std::string, Round> inRounds;
   llvm::StringMap<size_t> named; ///< operators by their names in all rounds

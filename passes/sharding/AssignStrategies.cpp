@@ -171,9 +171,16 @@ private:
     size_t at = 0;
     module.walk([&](net::Operator op) {
       if (Operation *other = copied[at++]; !pins.contains(op))
-        net::clearStrategy(other);
+        clearChoice(other);
     });
     return copy;
+  }
+
+  /// What of the strategy was fixed by the user stays so.
+  static void clearChoice(Operation *op) {
+    const std::vector<int64_t> fixed = net::getFixedPieces(op);
+    net::clearStrategy(op);
+    net::setFixedPieces(op, fixed);
   }
 
   /// What follows from the strategies of `pins`, which have been checked.
@@ -188,6 +195,8 @@ private:
       if (pins.contains(ops.front())) {
         entry.configured = std::get<Pieces>(piecesOfStrategy(entry.facts, *net::getInStrategy(ops.front()), devices));
         (void)readOutStrategy(ops.front(), entry); // has been checked
+      } else {
+        (void)readFixedPieces(ops.front(), entry, problem.meshes);
       }
     const bool prices = price && searches() && joinAlike;
     Choices choices = choose(problem, members, prices ? candidates : 1);
