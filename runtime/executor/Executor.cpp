@@ -1,6 +1,7 @@
 #include "runtime/executor/Executor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <fmt/format.h>
 #include <set>
 
@@ -32,13 +33,17 @@ std::vector<int64_t> batchOffsets(const std::vector<int64_t> &operand, const std
 
 } // namespace
 
+int64_t steadyNanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 Result<std::unique_ptr<Executor>> Executor::create(const PlanIndex &index, const plan::Program &program,
                                                    comm::World &world, device::Device &device, std::byte *arena) {
   std::unique_ptr<Executor> executor(new Executor(index, world, device, arena));
-  const plan::Variant *variant = PlanIndex::variantOf(program, world.rank());
-  if (!variant)
+  executor->variant = PlanIndex::variantOf(program, world.rank());
+  if (!executor->variant)
     return Error{ExitCode::BadFile, fmt::format("no variant of the program is for rank {}", world.rank()), ""};
-  if (Status status = executor->bind(*variant); !status)
+  if (Status status = executor->bind(*executor->variant); !status)
     return status.error();
   return executor;
 }
@@ -261,7 +266,7 @@ Status Executor::runCollective(BoundCollective &c) {
 
 Status Executor::run(std::vector<BoundStep> &list) {
   for (BoundStep &bound : list) {
-    Status status = bound.operation ? bound.operation->run() : runCollective(*bound.collective);
+    Status status = run(bound);
     if (!status)
       return failed(*bound.step, status.error());
   }
@@ -271,6 +276,23 @@ Status Executor::run(std::vector<BoundStep> &list) {
 Status Executor::runConstants() { return run(constants); }
 
 Status Executor::runStep() { return run(steps); }
+
+Status Executor::runStep(std::span<int64_t> times) {
+  auto next = steps.begin();
+  int64_t now = steadyNanoseconds();
+  for (int i = 0; i < variant->steps_size(); ++i) {
+    times[2 * i] = now;
+    const plan::Step *step = &variant->steps(i);
+    bool isActive = next != steps.end() && next->step == step;
+    for (; next != steps.end() && next->step == step; ++next)
+      if (Status status = run(*next); !status)
+        return failed(*step, status.error());
+    if (isActive)
+      now = steadyNanoseconds();
+    times[2 * i + 1] = now;
+  }
+  return {};
+}
 
 Error Executor::failed(const plan::Step &step, const Error &error) const {
   const std::string &user = step.collective().for_operator();

@@ -9,9 +9,13 @@
 #include "runtime/plan/PlanIndex.h"
 
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace msc {
+
+/// The clock of traces.
+int64_t steadyNanoseconds();
 
 class Executor {
 public:
@@ -24,8 +28,14 @@ public:
   Status runConstants();
   /// All steps once. An error names rank, step, operator and place.
   Status runStep();
+  /// The same, and when each step of the plan began and ended on this rank, in nanoseconds of `steadyNanoseconds`: begin and end
+  /// of step i of the variant are written to times[2 i] and times[2 i + 1]. On the CPU a collective is complete when its start
+  /// returns, so that has all of its time and its wait none; steps that do nothing here and constants have none, either.
+  Status runStep(std::span<int64_t> times);
   /// Number of steps that do something on this rank.
   size_t activeSteps() const { return steps.size(); }
+  /// Of the plan that this rank runs.
+  const plan::Variant &boundVariant() const { return *variant; }
 
 private:
   /// A collective with final addresses.
@@ -73,6 +83,7 @@ private:
   int64_t localSize(const plan::SizeOf &size) const { return index.localShape(size.buffer(), rank)[size.dim()]; }
 
   static Status runCollective(BoundCollective &collective);
+  static Status run(BoundStep &step) { return step.operation ? step.operation->run() : runCollective(*step.collective); }
   Status run(std::vector<BoundStep> &list);
   Error failed(const plan::Step &step, const Error &error) const;
 
@@ -81,6 +92,7 @@ private:
   device::Device &device;
   std::byte *arena;
   int64_t rank;
+  const plan::Variant *variant = nullptr;
   std::vector<std::unique_ptr<device::Operation>> operations;
   std::vector<std::unique_ptr<BoundCollective>> collectives;
   std::vector<BoundStep> constants, steps;
