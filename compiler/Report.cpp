@@ -223,6 +223,7 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
                              {"step_us", findings.search->us},
                              {"candidates", findings.search->candidates},
                              {"least_us", findings.search->leastUs},
+                             {"peak_bytes", findings.search->arenaBytes > 0 ? Json(findings.search->arenaBytes) : Json()},
                              {"collectives", Json::array()}});
     if (findings.search->candidates > 1)
       report["search"].update({{"planned_us", findings.search->repricedUs}, {"first_planned_us", findings.search->firstRepricedUs}});

@@ -5,11 +5,13 @@
 #include "runtime/comm/mpi/Loader.h"
 #include "runtime/data/DataSource.h"
 #include "runtime/device/cpu/CpuDevice.h"
+#include "runtime/device/cuda/Cuda.h"
 #include "runtime/executor/Fetch.h"
 #include "runtime/executor/Run.h"
 #include "runtime/executor/Timeline.h"
 #include "runtime/launch/Launch.h"
 #include "runtime/machine/MachineFile.h"
+#include "runtime/messages/Catalogue.h"
 #include "runtime/plan/PlanChecker.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanText.h"
@@ -41,7 +43,8 @@ struct Flags {
   std::optional<std::string> transport;
   std::vector<std::string> inputs, fetches;
   std::string timelineSteps; ///< "N" or "FIRST:N", or empty
-  std::string device = "auto";
+  std::string device = "auto", matmulPrecision;
+  bool noCudaGraph = false;
   bool printPlan = false, saveGraphs = false;
   std::string machineFile; ///< of --calibrate, which takes the place of a plan; else empty
   int64_t ranks = 0;       ///< of --calibrate; 0: as it was started
@@ -57,6 +60,10 @@ struct Flags {
     CLI::Option *plan = app.add_option("plan", options.planPath, "a plan that 'msc compile' wrote");
     CLI::Option *transportOption = app.add_option("--transport", transport, "threads, mpi or cluster (default: as it was started)");
     app.add_option("--device", device, "cpu or cuda (default: what the plan says)");
+    app.add_option("--matmul-precision", matmulPrecision,
+                   "of CUDA: f32, or tf32, which rounds the operands of f32 products to 10 bits (default: f32)");
+    app.add_flag("--no-cuda-graph", noCudaGraph,
+                 "of CUDA: waits for every operator, so that a message names the one that failed");
     tools::takesNumber(*app.add_option("--threads-per-rank", options.threadsPerRank, "(default: processors / ranks of this host)"), 1, 4096);
     app.add_option("--epochs", options.epochs, "overrides the plan's epochs")->check(wholeNumber);
     app.add_option("--steps", options.steps, "overrides the plan's total number of steps")->check(wholeNumber);
@@ -301,17 +308,35 @@ Status checkEffects(const plan::Plan &plan, const RunOptions &options) {
   return {};
 }
 
-Status checkDevice(const Flags &flags, const plan::Plan &plan) {
-  bool wantsCuda = flags.device == "cuda" || (flags.device == "auto" && plan.device_target() == "cuda");
-  bool forCpus = plan.kernels().empty() || std::any_of(plan.objects().begin(), plan.objects().end(), [](const plan::CodeObject &object) {
-    return object.isa() != "nvptx64";
-  });
-  if (wantsCuda)
-    return Error{ExitCode::NoResource,
-                 fmt::format("{} asks for CUDA, but this build has no CUDA backend",
-                             flags.device == "cuda" ? "--device cuda" : "the plan"),
-                 forCpus ? "run on CPUs with --device cpu" : "compile the network again with --device-target auto"};
+bool wantsCuda(const Flags &flags, const plan::Plan &plan) {
+  return flags.device == "cuda" || (flags.device == "auto" && plan.device_target() == "cuda");
+}
+
+/// What the command line says about devices fits the one that is used.
+Status checkDeviceFlags(const Flags &flags, bool cuda) {
+  if (!flags.matmulPrecision.empty() && flags.matmulPrecision != "f32" && flags.matmulPrecision != "tf32")
+    return Error{ExitCode::Usage, fmt::format("unknown precision '{}'", flags.matmulPrecision), "choose f32 or tf32"};
+  for (auto [given, flag] : {std::pair(!flags.matmulPrecision.empty(), "--matmul-precision"),
+                             std::pair(flags.noCudaGraph, "--no-cuda-graph")})
+    if (given && !cuda)
+      return Error{ExitCode::Usage, fmt::format("{} has no effect: the run is on CPUs", flag), "add --device cuda"};
+  if (cuda && flags.options.threadsPerRank != 0)
+    return Error{ExitCode::Usage, "--threads-per-rank has no effect: the run is on GPUs", "leave out --threads-per-rank"};
   return {};
+}
+
+/// The GPUs, with the plan's kernels for them.
+Result<std::shared_ptr<device::Backend>> openCuda(const Flags &flags, const plan::Plan &plan) {
+  device::CudaOptions options;
+  for (const plan::CodeObject &object : plan.objects())
+    if (object.isa() == "nvptx64")
+      options.ptx = object.code();
+  if (options.ptx.empty() && !plan.kernels().empty())
+    return Error{ExitCode::BadFile, fmt::format("{} holds no code for GPUs", flags.options.planPath),
+                 "compile the network again with --device-target auto"};
+  options.tensorFloat = flags.matmulPrecision == "tf32";
+  options.graphs = !flags.noCudaGraph;
+  return device::loadCudaBackend(options);
 }
 
 /// A file that was read, decoded and proven.
@@ -336,13 +361,19 @@ void printFailure(const Error &error) { tools::printError("msrun", error.message
 
 Outcome runOn(const Launch &launch, SharedRun &shared, std::chrono::milliseconds timeout) {
   const PlanIndex &index = *shared.index;
-  auto announce = [&] {
-    std::fprintf(stderr, "%s\n", launchLine(index.devices(), launch.transport, "cpu").c_str());
+  auto announce = [&](int64_t localSize) {
+    const char *device = shared.backend ? shared.backend->name() : "cpu";
+    std::fprintf(stderr, "%s\n", launchLine(index.devices(), launch.transport, device).c_str());
+    if (std::string note = shared.backend ? shared.backend->note(localSize) : ""; !note.empty())
+      std::fprintf(stderr, "%s\n", messages::translatedLine("note: " + note).c_str());
+  };
+  auto fitsHost = [&](int64_t ranks) {
+    return shared.backend ? Status() : device::checkHostMemory(index.plan().arena_bytes(), ranks);
   };
   if (launch.transport == Transport::Threads) {
-    if (Status status = device::checkHostMemory(index.plan().arena_bytes(), index.devices()); !status)
+    if (Status status = fitsHost(index.devices()); !status)
       return {status};
-    announce();
+    announce(index.devices());
     return {runThreads(shared, timeout, printFailure), false};
   }
   // What mpirun says is enough to refuse a wrong number of ranks before MPI is loaded.
@@ -355,10 +386,10 @@ Outcome runOn(const Launch &launch, SharedRun &shared, std::chrono::milliseconds
     return {world.error()};
   if (Status status = checkRankCount(index.devices(), launch, (*world)->size(), shared.options.planPath); !status)
     return {status};
-  if (Status status = device::checkHostMemory(index.plan().arena_bytes(), (*world)->localSize()); !status)
+  if (Status status = fitsHost((*world)->localSize()); !status)
     return {status};
   if ((*world)->rank() == 0)
-    announce();
+    announce((*world)->localSize());
   return {runRank(shared, **world, timeout, printFailure), false};
 }
 
@@ -453,7 +484,8 @@ Outcome execute(Flags &flags) {
     return {status};
   if (Status status = checkEffects(*plan, flags.options); !status)
     return {status};
-  if (Status status = checkDevice(flags, *plan); !status)
+  bool cuda = wantsCuda(flags, *plan);
+  if (Status status = checkDeviceFlags(flags, cuda); !status)
     return {status};
   Result<Launch> launch = detectLaunch(flags.transport, processEnvironment);
   if (!launch)
@@ -465,13 +497,20 @@ Outcome execute(Flags &flags) {
       return {status};
   }
   flags.options.log.allRanks = printsOnEveryRank(flags.options.log.allRanks, processEnvironment);
-  auto kernels = device::KernelLibrary::load(*plan);
-  if (!kernels)
-    return {kernels.error()};
   SharedRun shared;
   shared.index = &index;
   shared.options = flags.options;
-  shared.kernels = *kernels;
+  if (cuda) {
+    auto backend = openCuda(flags, *plan);
+    if (!backend)
+      return {backend.error()};
+    shared.backend = *backend;
+  } else {
+    auto kernels = device::KernelLibrary::load(*plan);
+    if (!kernels)
+      return {kernels.error()};
+    shared.kernels = *kernels;
+  }
   return runOn(*launch, shared, std::chrono::milliseconds(std::llround(flags.timeout * 1000)));
 }
 
@@ -488,7 +527,7 @@ int main(int argc, char **argv) {
   tools::LastWords lastWords("msrun");
   tools::prepareProcess();
   std::signal(SIGPIPE, SIG_IGN); // a pipe whose reader has gone is an error of the write, not the end of the process
-  CLI::App app("msrun: runs a plan on CPU ranks that are threads or MPI processes", "msrun");
+  CLI::App app("msrun: runs a plan on ranks that are threads or MPI processes, with CPUs or GPUs", "msrun");
   app.set_version_flag("--version", fmt::format("msrun {} (plan formats {}-{})", MSC_VERSION, plan::oldestPlanFormat,
                                                 plan::planFormat));
   Flags flags;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/Status.h"
+#include "runtime/device/Device.h"
 #include "runtime/device/cpu/KernelLibrary.h"
 #include "runtime/plan/PlanIndex.h"
 
@@ -55,7 +56,8 @@ struct RunOptions {
 struct SharedRun {
   const PlanIndex *index = nullptr;
   RunOptions options;
-  std::shared_ptr<device::KernelLibrary> kernels;
+  std::shared_ptr<device::KernelLibrary> kernels; ///< of CPUs
+  std::shared_ptr<device::Backend> backend;       ///< of other devices than CPUs, or null
   /// Exit code of a signal that asks all ranks to leave at the next step; 0: go on.
   std::atomic<int> stop{0};
 };

@@ -63,7 +63,11 @@ private:
   /// A line on stderr, from rank 0 only.
   void note(const std::string &line) const;
   double scalar(uint32_t buffer);
+  /// Parameters and states in the host's memory: those of the arena, or copies that `copyParameters` brings up to date.
   std::vector<CheckpointTensor> tensors();
+  size_t parameterBytes(const plan::Parameter &parameter) const;
+  /// From the device to `hostCopies`, or back; nothing where the arena is in the host's reach.
+  Status copyParameters(bool toHost);
   uint64_t epochOf(uint64_t step) const { return step / data->batchesPerEpoch(); }
   uint64_t stepOf(uint64_t step) const { return step % data->batchesPerEpoch(); }
 
@@ -76,6 +80,7 @@ private:
   std::unique_ptr<Executor> executor;
   std::unique_ptr<DataSource> data;
   std::unique_ptr<CheckpointWriter> writer; ///< null: no checkpoints
+  std::vector<std::vector<std::byte>> hostCopies; ///< of parameters, where the arena is out of the host's reach
   comm::Group *everyone = nullptr;
   const plan::Output *loss = nullptr;       ///< null: nothing is trained
   std::string logEvery;
