@@ -32,6 +32,8 @@ config.substitutions.append(("%refuses", os.path.join(config.msc_source, "test",
 config.substitutions.append(("%python", sys.executable))
 if os.path.exists(os.path.join(config.msc_build, "lib", "msc", "libmsc_comm_mpi.so")):
     config.available_features.add("mpi")
+if os.path.exists(os.path.join(config.msc_build, "lib", "msc", "libmsc_device_cuda.so")):
+    config.available_features.add("cuda")
 if shutil.which("node"):
     config.available_features.add("node")
 if shutil.which("chromium"):

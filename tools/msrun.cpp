@@ -5,10 +5,13 @@
 #include "runtime/comm/mpi/Loader.h"
 #include "runtime/data/DataSource.h"
 #include "runtime/device/cpu/CpuDevice.h"
+#include "runtime/device/cuda/Cuda.h"
 #include "runtime/executor/Fetch.h"
 #include "runtime/executor/Run.h"
+#include "runtime/executor/Timeline.h"
 #include "runtime/launch/Launch.h"
 #include "runtime/machine/MachineFile.h"
+#include "runtime/messages/Catalogue.h"
 #include "runtime/plan/PlanChecker.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanText.h"
@@ -39,7 +42,9 @@ struct Flags {
   RunOptions options;
   std::optional<std::string> transport;
   std::vector<std::string> inputs, fetches;
-  std::string device = "auto";
+  std::string timelineSteps; ///< "N" or "FIRST:N", or empty
+  std::string device = "auto", matmulPrecision;
+  bool noCudaGraph = false;
   bool printPlan = false, saveGraphs = false;
   std::string machineFile; ///< of --calibrate, which takes the place of a plan; else empty
   int64_t ranks = 0;       ///< of --calibrate; 0: as it was started
@@ -55,6 +60,10 @@ struct Flags {
     CLI::Option *plan = app.add_option("plan", options.planPath, "a plan that 'msc compile' wrote");
     CLI::Option *transportOption = app.add_option("--transport", transport, "threads, mpi or cluster (default: as it was started)");
     app.add_option("--device", device, "cpu or cuda (default: what the plan says)");
+    app.add_option("--matmul-precision", matmulPrecision,
+                   "of CUDA: f32, or tf32, which rounds the operands of f32 products to 10 bits (default: f32)");
+    app.add_flag("--no-cuda-graph", noCudaGraph,
+                 "of CUDA: waits for every operator, so that a message names the one that failed");
     tools::takesNumber(*app.add_option("--threads-per-rank", options.threadsPerRank, "(default: processors / ranks of this host)"), 1, 4096);
     app.add_option("--epochs", options.epochs, "overrides the plan's epochs")->check(wholeNumber);
     app.add_option("--steps", options.steps, "overrides the plan's total number of steps")->check(wholeNumber);
@@ -64,6 +73,8 @@ struct Flags {
     app.add_option("--input", inputs, "NAME=FILE.npy,...: global arrays of inputs")->delimiter(',')->allow_extra_args(false);
     app.add_option("--fetch", fetches, "NAME=FILE.npy,...: writes results, param:NAME or state:NAME")->delimiter(',')->allow_extra_args(false);
     app.add_option("--report", options.report, "writes all steps as JSON");
+    app.add_option("--timeline", options.timeline.path, "writes when each step of the plan ran, for Perfetto, as 'msc explain --timeline' predicts it");
+    app.add_option("--timeline-steps", timelineSteps, "N or FIRST:N: so many steps of the run, from the second or FIRST on (default: one)");
     app.add_flag("--print-plan", printPlan, "prints the plan as rank 0 sees it, and ends");
     app.add_flag("--save-graphs", saveGraphs, "writes what each rank runs to rank_<r>/msrun.txt (above 16 ranks: one per program)");
     app.add_option("--save-graphs-path", options.saveGraphs, "the folder of --save-graphs (default: the current one)");
@@ -114,12 +125,45 @@ Status splitPairs(const std::vector<std::string> &texts, const char *flag, std::
   return {};
 }
 
+/// "3", "10:3"; numbers from 1.
+Status readTimelineSteps(const std::string &text, TimelineOptions &timeline) {
+  size_t colon = text.find(':');
+  auto read = [](const std::string &digits, uint64_t &number) {
+    bool good = Flags::wholeNumber(digits).empty();
+    number = good ? std::strtoull(digits.c_str(), nullptr, 10) : 0;
+    return number != 0;
+  };
+  bool hasFirst = colon != std::string::npos;
+  if (!read(hasFirst ? text.substr(colon + 1) : text, timeline.count) || (hasFirst && !read(text.substr(0, colon), timeline.first)))
+    return Error{ExitCode::Usage, fmt::format("--timeline-steps {} is no number of steps", text),
+                 "write --timeline-steps 3, or 10:3 for three from the tenth on"};
+  if (timeline.path.empty())
+    return Error{ExitCode::Usage, "--timeline-steps has no effect without --timeline", "add --timeline FILE"};
+  return {};
+}
+
+/// What is traced has to lie in memory until it is written. One step may always be.
+Status checkTracedEvents(const plan::Program &program, const TimelineOptions &timeline) {
+  int steps = 0;
+  for (const plan::Variant &variant : program.variants())
+    steps = std::max(steps, variant.steps_size());
+  uint64_t most = std::max<uint64_t>(1, mostTracedEvents / static_cast<uint64_t>(std::max(1, steps)));
+  if (timeline.count <= most)
+    return {};
+  return Error{ExitCode::Usage,
+               fmt::format("--timeline-steps asks for {} steps of {} events, more than a timeline takes", timeline.count, steps),
+               fmt::format("ask for {} at most", most)};
+}
+
 Status checkFlags(Flags &flags) {
   RunOptions &options = flags.options;
   if (Status status = splitPairs(flags.inputs, "--input", options.inputs); !status)
     return status;
   if (Status status = splitPairs(flags.fetches, "--fetch", options.fetches); !status)
     return status;
+  if (!flags.timelineSteps.empty())
+    if (Status status = readTimelineSteps(flags.timelineSteps, options.timeline); !status)
+      return status;
   const std::string &every = options.log.every;
   if (!every.empty() && every != "epoch" && every.find_first_not_of("0123456789") != std::string::npos)
     return Error{ExitCode::Usage, fmt::format("--log-every {} is no number of steps", every), "write --log-every 10, or epoch"};
@@ -153,6 +197,8 @@ Status checkNames(const PlanIndex &index, const RunOptions &options) {
   const plan::Program *program = programToRun(index);
   if (!program)
     return Error{ExitCode::BadFile, fmt::format("{} has no program", options.planPath), ""};
+  if (Status status = checkTracedEvents(*program, options.timeline); !status)
+    return status;
   for (const auto &[name, file] : options.fetches)
     if (auto found = findFetch(index, *program, name); !found)
       return Error{found.error().code, found.error().message,
@@ -193,6 +239,8 @@ Status checkTargets(const plan::Plan &plan, const RunOptions &options) {
     targets.emplace_back(file, fmt::format("--fetch {}={}", name, file));
   if (!options.report.empty())
     targets.emplace_back(options.report, "--report " + options.report);
+  if (!options.timeline.path.empty())
+    targets.emplace_back(options.timeline.path, "--timeline " + options.timeline.path);
   for (size_t i = 0; i < targets.size(); ++i) {
     const auto &[target, flag] = targets[i];
     if (target == "-")
@@ -203,7 +251,7 @@ Status checkTargets(const plan::Plan &plan, const RunOptions &options) {
     for (const auto &[file, what] : filesRead(plan, options))
       if (isSameFile(file, target))
         return Error{ExitCode::Usage, fmt::format("{} would overwrite {}", flag, what), "choose another name"};
-    if (Status status = checkWritable(target); !status)
+    if (Status status = target == options.timeline.path ? checkTimelineFile(target) : checkWritable(target); !status)
       return status;
   }
   return {};
@@ -260,17 +308,35 @@ Status checkEffects(const plan::Plan &plan, const RunOptions &options) {
   return {};
 }
 
-Status checkDevice(const Flags &flags, const plan::Plan &plan) {
-  bool wantsCuda = flags.device == "cuda" || (flags.device == "auto" && plan.device_target() == "cuda");
-  bool forCpus = plan.kernels().empty() || std::any_of(plan.objects().begin(), plan.objects().end(), [](const plan::CodeObject &object) {
-    return object.isa() != "nvptx64";
-  });
-  if (wantsCuda)
-    return Error{ExitCode::NoResource,
-                 fmt::format("{} asks for CUDA, but this build has no CUDA backend",
-                             flags.device == "cuda" ? "--device cuda" : "the plan"),
-                 forCpus ? "run on CPUs with --device cpu" : "compile the network again with --device-target auto"};
+bool wantsCuda(const Flags &flags, const plan::Plan &plan) {
+  return flags.device == "cuda" || (flags.device == "auto" && plan.device_target() == "cuda");
+}
+
+/// What the command line says about devices fits the one that is used.
+Status checkDeviceFlags(const Flags &flags, bool cuda) {
+  if (!flags.matmulPrecision.empty() && flags.matmulPrecision != "f32" && flags.matmulPrecision != "tf32")
+    return Error{ExitCode::Usage, fmt::format("unknown precision '{}'", flags.matmulPrecision), "choose f32 or tf32"};
+  for (auto [given, flag] : {std::pair(!flags.matmulPrecision.empty(), "--matmul-precision"),
+                             std::pair(flags.noCudaGraph, "--no-cuda-graph")})
+    if (given && !cuda)
+      return Error{ExitCode::Usage, fmt::format("{} has no effect: the run is on CPUs", flag), "add --device cuda"};
+  if (cuda && flags.options.threadsPerRank != 0)
+    return Error{ExitCode::Usage, "--threads-per-rank has no effect: the run is on GPUs", "leave out --threads-per-rank"};
   return {};
+}
+
+/// The GPUs, with the plan's kernels for them.
+Result<std::shared_ptr<device::Backend>> openCuda(const Flags &flags, const plan::Plan &plan) {
+  device::CudaOptions options;
+  for (const plan::CodeObject &object : plan.objects())
+    if (object.isa() == "nvptx64")
+      options.ptx = object.code();
+  if (options.ptx.empty() && !plan.kernels().empty())
+    return Error{ExitCode::BadFile, fmt::format("{} holds no code for GPUs", flags.options.planPath),
+                 "compile the network again with --device-target auto"};
+  options.tensorFloat = flags.matmulPrecision == "tf32";
+  options.graphs = !flags.noCudaGraph;
+  return device::loadCudaBackend(options);
 }
 
 /// A file that was read, decoded and proven.
@@ -295,13 +361,19 @@ void printFailure(const Error &error) { tools::printError("msrun", error.message
 
 Outcome runOn(const Launch &launch, SharedRun &shared, std::chrono::milliseconds timeout) {
   const PlanIndex &index = *shared.index;
-  auto announce = [&] {
-    std::fprintf(stderr, "%s\n", launchLine(index.devices(), launch.transport, "cpu").c_str());
+  auto announce = [&](int64_t localSize) {
+    const char *device = shared.backend ? shared.backend->name() : "cpu";
+    std::fprintf(stderr, "%s\n", launchLine(index.devices(), launch.transport, device).c_str());
+    if (std::string note = shared.backend ? shared.backend->note(localSize) : ""; !note.empty())
+      std::fprintf(stderr, "%s\n", messages::translatedLine("note: " + note).c_str());
+  };
+  auto fitsHost = [&](int64_t ranks) {
+    return shared.backend ? Status() : device::checkHostMemory(index.plan().arena_bytes(), ranks);
   };
   if (launch.transport == Transport::Threads) {
-    if (Status status = device::checkHostMemory(index.plan().arena_bytes(), index.devices()); !status)
+    if (Status status = fitsHost(index.devices()); !status)
       return {status};
-    announce();
+    announce(index.devices());
     return {runThreads(shared, timeout, printFailure), false};
   }
   // What mpirun says is enough to refuse a wrong number of ranks before MPI is loaded.
@@ -314,10 +386,10 @@ Outcome runOn(const Launch &launch, SharedRun &shared, std::chrono::milliseconds
     return {world.error()};
   if (Status status = checkRankCount(index.devices(), launch, (*world)->size(), shared.options.planPath); !status)
     return {status};
-  if (Status status = device::checkHostMemory(index.plan().arena_bytes(), (*world)->localSize()); !status)
+  if (Status status = fitsHost((*world)->localSize()); !status)
     return {status};
   if ((*world)->rank() == 0)
-    announce();
+    announce((*world)->localSize());
   return {runRank(shared, **world, timeout, printFailure), false};
 }
 
@@ -412,7 +484,8 @@ Outcome execute(Flags &flags) {
     return {status};
   if (Status status = checkEffects(*plan, flags.options); !status)
     return {status};
-  if (Status status = checkDevice(flags, *plan); !status)
+  bool cuda = wantsCuda(flags, *plan);
+  if (Status status = checkDeviceFlags(flags, cuda); !status)
     return {status};
   Result<Launch> launch = detectLaunch(flags.transport, processEnvironment);
   if (!launch)
@@ -424,13 +497,20 @@ Outcome execute(Flags &flags) {
       return {status};
   }
   flags.options.log.allRanks = printsOnEveryRank(flags.options.log.allRanks, processEnvironment);
-  auto kernels = device::KernelLibrary::load(*plan);
-  if (!kernels)
-    return {kernels.error()};
   SharedRun shared;
   shared.index = &index;
   shared.options = flags.options;
-  shared.kernels = *kernels;
+  if (cuda) {
+    auto backend = openCuda(flags, *plan);
+    if (!backend)
+      return {backend.error()};
+    shared.backend = *backend;
+  } else {
+    auto kernels = device::KernelLibrary::load(*plan);
+    if (!kernels)
+      return {kernels.error()};
+    shared.kernels = *kernels;
+  }
   return runOn(*launch, shared, std::chrono::milliseconds(std::llround(flags.timeout * 1000)));
 }
 
@@ -447,7 +527,7 @@ int main(int argc, char **argv) {
   tools::LastWords lastWords("msrun");
   tools::prepareProcess();
   std::signal(SIGPIPE, SIG_IGN); // a pipe whose reader has gone is an error of the write, not the end of the process
-  CLI::App app("msrun: runs a plan on CPU ranks that are threads or MPI processes", "msrun");
+  CLI::App app("msrun: runs a plan on ranks that are threads or MPI processes, with CPUs or GPUs", "msrun");
   app.set_version_flag("--version", fmt::format("msrun {} (plan formats {}-{})", MSC_VERSION, plan::oldestPlanFormat,
                                                 plan::planFormat));
   Flags flags;

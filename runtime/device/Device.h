@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace msc::device {
@@ -29,6 +30,10 @@ struct LaunchSpec {
   int64_t end = 1;    ///< of the range that starts at 0
   int64_t tasks = 1;  ///< pieces of the range, fixed in the plan
   int64_t unit = 1;   ///< piece boundaries are multiples of this
+  /// On a GPU: entry(arguments..., end) in `blocks` blocks of `block` threads. Empty: the plan holds no GPU code.
+  std::string entry;
+  uint32_t block = 0;
+  int64_t blocks = 0;
 };
 
 /// result = epilogue(op(left) op(right)) in f32 for one batch entry per element of `batches`, all dense row-major.
@@ -60,6 +65,25 @@ struct FillSpec {
   double value = 0;
 };
 
+/// An operation in a sequence. Those of one stream run one after the other.
+struct SequenceEntry {
+  Operation *operation = nullptr;
+  uint32_t stream = 0;         ///< of the plan
+  std::vector<uint32_t> after; ///< earlier entries of other streams that must have finished before this one starts
+};
+
+/// Operations that run together, again and again.
+class Sequence {
+public:
+  virtual ~Sequence() = default;
+  /// Starts all of them once, in an order that the streams and `after` allow. On failure `failed` is the entry that failed, or
+  /// the number of entries where the device cannot tell.
+  virtual Status run(size_t &failed) = 0;
+};
+
+/// One operation after the other, in the calling thread.
+std::unique_ptr<Sequence> runInOrder(std::vector<SequenceEntry> entries);
+
 /// A device of one rank. Used by that rank's thread only.
 class Device {
 public:
@@ -78,13 +102,36 @@ public:
   /// Called once after everything is prepared: allocates what operations share.
   virtual Status finishPreparation() = 0;
 
-  /// Host to device and back; complete when the call returns.
+  /// Binds operations that this device has prepared, after finishPreparation.
+  virtual std::unique_ptr<Sequence> makeSequence(std::vector<SequenceEntry> entries) { return runInOrder(std::move(entries)); }
+  /// The processor may read and write the arena itself, in its own memory.
+  virtual bool sharesHostMemory() const { return true; }
+
+  /// Host to device and back, in the order of the operations. `source` may change when upload returns; what download was asked
+  /// for is there when it returns.
   virtual Status upload(std::byte *target, const void *source, size_t bytes) = 0;
   virtual Status download(void *target, const std::byte *source, size_t bytes) = 0;
   /// All operations so far are complete.
   virtual Status synchronize() = 0;
   /// Arena and workspaces.
   virtual uint64_t allocatedBytes() const = 0;
+};
+
+/// Which rank asks for a device.
+struct DeviceRequest {
+  int64_t rank = 0, localRank = 0, localSize = 1;
+};
+
+/// Devices of one kind, for the ranks of this process.
+class Backend {
+public:
+  virtual ~Backend() = default;
+  /// "cuda": the word of the first line on stderr.
+  virtual const char *name() const = 0;
+  /// A device for the calling thread. May be called by several threads at once.
+  virtual Result<std::unique_ptr<Device>> create(const DeviceRequest &request) = 0;
+  /// What users should know about `localSize` ranks of this host; empty: nothing.
+  virtual std::string note(int64_t localSize) const = 0;
 };
 
 } // namespace msc::device

@@ -1,7 +1,9 @@
 #include "runtime/executor/Executor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <fmt/format.h>
+#include <map>
 #include <set>
 
 namespace msc {
@@ -32,13 +34,17 @@ std::vector<int64_t> batchOffsets(const std::vector<int64_t> &operand, const std
 
 } // namespace
 
+int64_t steadyNanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 Result<std::unique_ptr<Executor>> Executor::create(const PlanIndex &index, const plan::Program &program,
                                                    comm::World &world, device::Device &device, std::byte *arena) {
   std::unique_ptr<Executor> executor(new Executor(index, world, device, arena));
-  const plan::Variant *variant = PlanIndex::variantOf(program, world.rank());
-  if (!variant)
+  executor->variant = PlanIndex::variantOf(program, world.rank());
+  if (!executor->variant)
     return Error{ExitCode::BadFile, fmt::format("no variant of the program is for rank {}", world.rank()), ""};
-  if (Status status = executor->bind(*variant); !status)
+  if (Status status = executor->bind(*executor->variant); !status)
     return status.error();
   return executor;
 }
@@ -47,13 +53,59 @@ Status Executor::bind(const plan::Variant &variant) {
   std::vector<bool> isConstant(static_cast<size_t>(variant.steps_size()), false);
   for (uint32_t step : variant.constants())
     isConstant[step] = true;
-  for (int i = 0; i < variant.steps_size(); ++i)
-    if (Status status = bindStep(variant, variant.steps(i), isConstant[i] ? constants : steps); !status)
+  std::vector<BoundStep> once, always;
+  for (int i = 0; i < variant.steps_size(); ++i) {
+    std::vector<BoundStep> &list = isConstant[i] ? once : always;
+    size_t before = list.size();
+    if (Status status = bindStep(variant, static_cast<uint32_t>(i), list); !status)
       return status;
-  return device.finishPreparation();
+    for (size_t k = before; k < list.size(); ++k)
+      list[k].number = static_cast<uint32_t>(i);
+  }
+  if (Status status = device.finishPreparation(); !status)
+    return status;
+  constants = partsOf(once);
+  steps = partsOf(always);
+  single = std::move(always);
+  return {};
 }
 
-Status Executor::bindStep(const plan::Variant &variant, const plan::Step &step, std::vector<BoundStep> &list) {
+Executor::PartList Executor::partsOf(const std::vector<BoundStep> &list) {
+  PartList result;
+  result.active = list.size();
+  std::vector<device::SequenceEntry> entries;
+  std::map<uint32_t, uint32_t> lastOfStep; // within this sequence
+  Part part;
+  auto close = [&](const BoundStep *end) {
+    part.collective = end ? end->collective : nullptr;
+    part.step = end ? end->step : nullptr;
+    if (!entries.empty())
+      part.sequence = device.makeSequence(std::move(entries));
+    if (part.sequence || part.collective)
+      result.parts.push_back(std::move(part));
+    part = {};
+    entries = {};
+    lastOfStep.clear();
+  };
+  for (const BoundStep &bound : list) {
+    if (bound.collective) {
+      close(&bound);
+      continue;
+    }
+    device::SequenceEntry entry{bound.operation, bound.step->stream(), {}};
+    for (uint32_t before : bound.step->after())
+      if (auto at = lastOfStep.find(before); at != lastOfStep.end() && entries[at->second].stream != entry.stream)
+        entry.after.push_back(at->second);
+    lastOfStep[bound.number] = static_cast<uint32_t>(entries.size());
+    entries.push_back(std::move(entry));
+    part.steps.push_back(bound.step);
+  }
+  close(nullptr);
+  return result;
+}
+
+Status Executor::bindStep(const plan::Variant &variant, uint32_t number, std::vector<BoundStep> &list) {
+  const plan::Step &step = variant.steps(static_cast<int>(number));
   if (step.has_wait())
     return {};
   if (step.has_collective())
@@ -118,10 +170,11 @@ Result<std::unique_ptr<device::Operation>> Executor::prepareLaunch(const plan::L
   for (const plan::SizeOf &size : launch.inner())
     inner.push_back(localSize(size));
   device::LaunchSpec spec;
+  const plan::Kernel::Variant *chosen = nullptr;
   for (const plan::Kernel::Variant &variant : kernel.variants())
     if (std::equal(inner.begin(), inner.end(), variant.inner().begin(), variant.inner().end()))
-      spec.symbol = variant.symbol();
-  if (spec.symbol.empty())
+      chosen = &variant;
+  if (!chosen)
     return Error{ExitCode::BadFile,
                  fmt::format("kernel '{}' has no variant for the inner sizes ({})", kernel.name(), fmt::join(inner, ", ")),
                  ""};
@@ -131,6 +184,14 @@ Result<std::unique_ptr<device::Operation>> Executor::prepareLaunch(const plan::L
     spec.end *= localSize(size);
   spec.tasks = launch.tasks();
   spec.unit = std::max<int64_t>(1, launch.unit());
+  spec.symbol = chosen->symbol();
+  if (chosen->has_gpu()) {
+    const plan::GpuLaunch &gpu = chosen->gpu();
+    auto items = static_cast<uint64_t>(spec.end) * gpu.items();
+    spec.entry = gpu.entry();
+    spec.block = gpu.block();
+    spec.blocks = static_cast<int64_t>((items + gpu.block_items() - 1) / gpu.block_items());
+  }
   return device.prepareLaunch(spec);
 }
 
@@ -182,15 +243,16 @@ void Executor::bindTensor(BoundCollective &bound, const MovedTensor &tensor, con
   const Sharding &from = index.sharding(source), &to = index.sharding(target);
   const std::vector<int64_t> &shape = index.shape(source);
   if (bound.kind == plan::Collective::ALL_REDUCE) {
-    bound.reduces.push_back({address(source), address(target), index.localCount(source, rank)});
+    bound.reduces.push_back({hostAddress(source), hostAddress(target), index.localCount(source, rank)});
   } else if (bound.kind == plan::Collective::REDUCE_SCATTER) {
     bound.pieces.push_back(scatterPieces(from, to, shape, members));
-    bound.scatters.push_back({address(source), address(target), {}});
+    bound.scatters.push_back({hostAddress(source), hostAddress(target), {}});
   } else {
     size_t position = std::lower_bound(members.begin(), members.end(), rank) - members.begin();
     auto size = static_cast<int64_t>(comm::elementSize(bound.type));
     // Offsets count from where the first tensor is, here and on the peers: offsets in the arena are the same everywhere.
-    int64_t sourceOffset = (address(source) - bound.source) / size, targetOffset = (address(target) - bound.target) / size;
+    int64_t sourceOffset = (hostAddress(source) - bound.source) / size;
+    int64_t targetOffset = (hostAddress(target) - bound.target) / size;
     auto append = [&](const comm::ExchangePlan &more) {
       appendExchange(bound.exchange, more, sourceOffset, targetOffset);
     };
@@ -224,8 +286,8 @@ Status Executor::bindCollective(const plan::Variant &variant, const plan::Step &
   auto bound = std::make_unique<BoundCollective>();
   bound->kind = collective.kind();
   bound->group = *group;
-  bound->source = address(collective.source());
-  bound->target = address(collective.target());
+  bound->source = hostAddress(collective.source());
+  bound->target = hostAddress(collective.target());
   bound->type = elementTypeOf(index.buffer(collective.source()));
   bound->exchange.type = bound->type;
   bound->reduction = static_cast<ReduceKind>(collective.reduction());
@@ -236,12 +298,55 @@ Status Executor::bindCollective(const plan::Variant &variant, const plan::Step &
     return failed(step, status.error());
   for (size_t i = 0; i < bound->scatters.size(); ++i)
     bound->scatters[i].pieces = bound->pieces[i];
+  bindStaging(*bound, collective);
   collectives.push_back(std::move(bound));
   list.push_back({nullptr, collectives.back().get(), &step});
   return {};
 }
 
+std::byte *Executor::hostAddress(uint32_t buffer) {
+  if (device.sharesHostMemory())
+    return address(buffer);
+  if (!mirror) // touched where tensors travel, and nowhere else
+    mirror.reset(new std::byte[index.plan().arena_bytes()]);
+  return mirror.get() + index.buffer(buffer).offset();
+}
+
+Executor::StagedTensor Executor::staged(uint32_t buffer) {
+  return {address(buffer), hostAddress(buffer),
+          static_cast<size_t>(index.localCount(buffer, rank)) * elementBytes(index.buffer(buffer).dtype())};
+}
+
+void Executor::bindStaging(BoundCollective &bound, const plan::Collective &collective) {
+  if (device.sharesHostMemory())
+    return;
+  std::set<uint32_t> sources, targets;
+  for (const MovedTensor &tensor : tensorsOf(collective)) {
+    if (sources.insert(tensor.source).second)
+      bound.sources.push_back(staged(tensor.source));
+    if (targets.insert(tensor.target).second)
+      bound.targets.push_back(staged(tensor.target));
+  }
+  if (collective.has_fill()) // what no region writes
+    bound.sources.insert(bound.sources.end(), bound.targets.begin(), bound.targets.end());
+}
+
 Status Executor::runCollective(BoundCollective &c) {
+  for (device::Operation *fill : c.fills)
+    if (Status status = fill->run(); !status)
+      return status;
+  for (const StagedTensor &tensor : c.sources)
+    if (Status status = device.download(tensor.mirror, tensor.data, tensor.bytes); !status)
+      return status;
+  if (Status status = communicate(c); !status)
+    return status;
+  for (const StagedTensor &tensor : c.targets)
+    if (Status status = device.upload(tensor.data, tensor.mirror, tensor.bytes); !status)
+      return status;
+  return {};
+}
+
+Status Executor::communicate(BoundCollective &c) {
   switch (c.kind) {
   case plan::Collective::ALL_REDUCE:
     if (c.reduces.size() > 1)
@@ -252,25 +357,52 @@ Status Executor::runCollective(BoundCollective &c) {
       return c.group->reduceScatterMany(c.scatters, c.type, c.reduction, c.label);
     return c.group->reduceScatter(c.source, c.target, c.pieces[0], c.type, c.reduction, c.label);
   default:
-    for (device::Operation *fill : c.fills)
-      if (Status status = fill->run(); !status)
-        return status;
     return c.group->exchange(c.source, c.target, c.exchange, c.label);
   }
 }
 
-Status Executor::run(std::vector<BoundStep> &list) {
-  for (BoundStep &bound : list) {
-    Status status = bound.operation ? bound.operation->run() : runCollective(*bound.collective);
+Status Executor::run(PartList &list) {
+  for (Part &part : list.parts) {
+    size_t at = 0;
+    Status status = part.sequence ? part.sequence->run(at) : Status();
     if (!status)
-      return failed(*bound.step, status.error());
+      return at < part.steps.size() ? failed(*part.steps[at], status.error()) : ofRank(status.error());
+    if (part.collective)
+      if (status = runCollective(*part.collective); !status)
+        return failed(*part.step, status.error());
   }
   return {};
+}
+
+Error Executor::ofRank(const Error &error) const {
+  return {error.code, fmt::format("rank {} of {}: {}", rank, world.size(), error.message), error.help};
 }
 
 Status Executor::runConstants() { return run(constants); }
 
 Status Executor::runStep() { return run(steps); }
+
+Status Executor::runStep(std::span<int64_t> times) {
+  if (Status status = device.synchronize(); !status) // the batch is there
+    return ofRank(status.error());
+  auto next = single.begin();
+  int64_t now = steadyNanoseconds();
+  for (size_t i = 0; 2 * i < times.size(); ++i) {
+    times[2 * i] = now;
+    Status status;
+    bool isActive = next != single.end() && next->number == i;
+    for (; status && next != single.end() && next->number == i; ++next)
+      status = next->operation ? next->operation->run() : runCollective(*next->collective);
+    if (status && isActive)
+      status = device.synchronize();
+    if (!status)
+      return failed(variant->steps(static_cast<int>(i)), status.error());
+    if (isActive)
+      now = steadyNanoseconds();
+    times[2 * i + 1] = now;
+  }
+  return {};
+}
 
 Error Executor::failed(const plan::Step &step, const Error &error) const {
   const std::string &user = step.collective().for_operator();

@@ -9,9 +9,13 @@
 #include "runtime/plan/PlanIndex.h"
 
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace msc {
+
+/// The clock of traces.
+int64_t steadyNanoseconds();
 
 class Executor {
 public:
@@ -24,10 +28,20 @@ public:
   Status runConstants();
   /// All steps once. An error names rank, step, operator and place.
   Status runStep();
+  /// The same, and when each step of the plan began and ended on this rank, in nanoseconds of `steadyNanoseconds`: begin and end
+  /// of step i of the variant are written to times[2 i] and times[2 i + 1]. Steps run one after the other, each to its end, also
+  /// where the device would run some beside others. A collective is complete when its start returns, so that has all of its time
+  /// and its wait none; steps that do nothing here and constants have none, either.
+  Status runStep(std::span<int64_t> times);
   /// Number of steps that do something on this rank.
-  size_t activeSteps() const { return steps.size(); }
+  size_t activeSteps() const { return steps.active; }
 
 private:
+  /// A tensor of the arena and its place in `mirror`.
+  struct StagedTensor {
+    std::byte *data = nullptr, *mirror = nullptr;
+    size_t bytes = 0;
+  };
   /// A collective with final addresses.
   struct BoundCollective {
     plan::Collective::Kind kind = plan::Collective::EXCHANGE;
@@ -40,20 +54,35 @@ private:
     std::vector<comm::ScatterPart> scatters;        ///< REDUCE_SCATTER; they show `pieces`
     comm::ExchangePlan exchange;                    ///< the others, all tensors in one
     std::vector<device::Operation *> fills;         ///< of targets, before the exchange
+    std::vector<StagedTensor> sources, targets;     ///< where the host cannot reach the arena; else none
     comm::OperationLabel label;
   };
-  /// One step: a device operation or a collective. Waits are gone: on the CPU a start is complete when it returns.
+  /// One step: a device operation or a collective. Waits are gone: a start is complete when it returns.
   struct BoundStep {
     device::Operation *operation = nullptr;
     BoundCollective *collective = nullptr;
-    const plan::Step *step = nullptr; ///< for messages
+    const plan::Step *step = nullptr;
+    uint32_t number = 0; ///< of the step in the plan
+  };
+  /// What runs up to the next collective, and that collective.
+  struct Part {
+    std::unique_ptr<device::Sequence> sequence; ///< null: nothing
+    std::vector<const plan::Step *> steps;      ///< of its entries
+    BoundCollective *collective = nullptr;      ///< null: behind the last one
+    const plan::Step *step = nullptr;           ///< of the collective
+  };
+  struct PartList {
+    std::vector<Part> parts;
+    size_t active = 0;
   };
 
   Executor(const PlanIndex &index, comm::World &world, device::Device &device, std::byte *arena)
       : index(index), world(world), device(device), arena(arena), rank(world.rank()) {}
 
   Status bind(const plan::Variant &variant);
-  Status bindStep(const plan::Variant &variant, const plan::Step &step, std::vector<BoundStep> &list);
+  Status bindStep(const plan::Variant &variant, uint32_t number, std::vector<BoundStep> &list);
+  /// Sequences of what stands between collectives.
+  PartList partsOf(const std::vector<BoundStep> &list);
   /// Adds what one more tensor moves.
   void bindTensor(BoundCollective &bound, const MovedTensor &tensor, const std::vector<int64_t> &members);
   /// Fills the targets, each once.
@@ -70,20 +99,30 @@ private:
   /// Keeps an operation, or names the step in the error.
   Status keep(const plan::Step &step, Result<std::unique_ptr<device::Operation>> operation);
   std::byte *address(uint32_t buffer) const { return arena + index.buffer(buffer).offset(); }
+  /// Where collectives find a buffer: in the arena, or in `mirror`.
+  std::byte *hostAddress(uint32_t buffer);
+  StagedTensor staged(uint32_t buffer);
+  void bindStaging(BoundCollective &bound, const plan::Collective &collective);
   int64_t localSize(const plan::SizeOf &size) const { return index.localShape(size.buffer(), rank)[size.dim()]; }
 
-  static Status runCollective(BoundCollective &collective);
-  Status run(std::vector<BoundStep> &list);
+  Status runCollective(BoundCollective &collective);
+  static Status communicate(BoundCollective &collective);
+  Status run(PartList &list);
   Error failed(const plan::Step &step, const Error &error) const;
+  /// Of no step in particular.
+  Error ofRank(const Error &error) const;
 
   const PlanIndex &index;
   comm::World &world;
   device::Device &device;
   std::byte *arena;
   int64_t rank;
+  const plan::Variant *variant = nullptr;
   std::vector<std::unique_ptr<device::Operation>> operations;
   std::vector<std::unique_ptr<BoundCollective>> collectives;
-  std::vector<BoundStep> constants, steps;
+  std::unique_ptr<std::byte[]> mirror; ///< as large as the arena, where that is out of the host's reach and ranks communicate
+  PartList constants, steps;
+  std::vector<BoundStep> single; ///< those of `steps`, in the order of the plan
 };
 
 } // namespace msc

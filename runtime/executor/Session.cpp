@@ -52,7 +52,14 @@ Status Session::prepare() {
     return group.error();
   everyone = *group;
   device::CpuOptions share = device::shareOfHost(options.threadsPerRank, world.localRank(), world.localSize());
-  device = device::createCpuDevice(shared.kernels, share);
+  if (shared.backend) {
+    auto made = shared.backend->create({world.rank(), world.localRank(), world.localSize()});
+    if (!made)
+      return made.error();
+    device = std::move(*made);
+  } else {
+    device = device::createCpuDevice(shared.kernels, share);
+  }
   Result<std::byte *> memory = device->allocateArena(index.plan().arena_bytes());
   if (!memory)
     return memory.error();
@@ -68,7 +75,7 @@ Status Session::prepare() {
     return bound.error();
   executor = std::move(*bound);
   // Workspaces are known now, and no rank has touched its arena: the last moment for this question.
-  Status fits = device::checkHostMemory(device->allocatedBytes(), world.localSize());
+  Status fits = shared.backend ? Status() : device::checkHostMemory(device->allocatedBytes(), world.localSize());
   if (Status status = agree(*everyone, fits, {"memory check", ""}).status(); !status)
     return status;
   if (Status status = saveGraphs(share.threads); !status)
@@ -94,7 +101,7 @@ Status Session::saveGraphs(int threads) {
     return file.error();
   std::string text = fmt::format("run: rank {} of {}, {}, {}, {} {}{}\n", world.rank(), world.size(), world.transport(),
                                  device->name(), threads, threads == 1 ? "thread" : "threads",
-                                 shared.kernels->isa().empty() ? "" : ", kernels " + shared.kernels->isa()) +
+                                 !shared.kernels || shared.kernels->isa().empty() ? "" : ", kernels " + shared.kernels->isa()) +
                      planText(index, world.rank());
   if (Status status = file->write(text.data(), text.size()); !status)
     return status;
@@ -121,13 +128,35 @@ Status Session::initializeParameters() {
 
 std::vector<CheckpointTensor> Session::tensors() {
   std::vector<CheckpointTensor> result;
+  size_t at = 0;
   for (const plan::Parameter &parameter : index.plan().parameters()) {
     uint32_t buffer = parameter.buffer();
+    std::byte *data = arena + index.buffer(buffer).offset();
+    if (!device->sharesHostMemory()) {
+      hostCopies.resize(static_cast<size_t>(index.plan().parameters_size()));
+      hostCopies[at].resize(parameterBytes(parameter));
+      data = hostCopies[at++].data();
+    }
     result.push_back({parameter.name(), static_cast<comm::ElementType>(index.buffer(buffer).dtype()),
-                      index.shape(buffer), index.sharding(buffer), arena + index.buffer(buffer).offset(),
-                      !parameter.trained()});
+                      index.shape(buffer), index.sharding(buffer), data, !parameter.trained()});
   }
   return result;
+}
+
+size_t Session::parameterBytes(const plan::Parameter &parameter) const {
+  uint32_t buffer = parameter.buffer();
+  return static_cast<size_t>(index.localCount(buffer, world.rank())) * elementBytes(index.buffer(buffer).dtype());
+}
+
+Status Session::copyParameters(bool toHost) {
+  for (size_t i = 0; i < hostCopies.size(); ++i) {
+    std::byte *data = arena + index.buffer(index.plan().parameters(static_cast<int>(i)).buffer()).offset();
+    std::vector<std::byte> &copy = hostCopies[i];
+    Status status = toHost ? device->download(copy.data(), data, copy.size()) : device->upload(data, copy.data(), copy.size());
+    if (!status)
+      return status;
+  }
+  return {};
 }
 
 Status Session::resume() {
@@ -150,9 +179,15 @@ Status Session::resume() {
     writer = std::make_unique<CheckpointWriter>(where, *everyone);
   if (flags.resume.empty())
     return {};
-  auto loaded = loadCheckpoint(flags.resume, where, tensors(), *everyone);
+  // Tensors that a checkpoint lacks keep their initial values.
+  std::vector<CheckpointTensor> parameters = tensors();
+  if (Status status = copyParameters(true); !status)
+    return status;
+  auto loaded = loadCheckpoint(flags.resume, where, parameters, *everyone);
   if (!loaded)
     return loaded.error();
+  if (Status status = copyParameters(false); !status)
+    return status;
   for (const std::string &remark : loaded->notes)
     note("note: " + remark);
   if (const std::vector<std::string> &unused = loaded->unused; !unused.empty())
@@ -233,7 +268,7 @@ Status Session::run() {
     status = fetchAll();
   if (status && !shared.options.report.empty())
     status = report();
-  return status;
+  return status ? timelineWritten : status;
 }
 
 Status Session::train() {
@@ -256,10 +291,33 @@ Status Session::train() {
                  "without a step, only param:NAME and state:NAME have values"};
   if (world.rank() == 0 && !options.report.empty())
     records.reserve(lastStep > firstStep ? std::min<uint64_t>(lastStep - firstStep, 1u << 20) : 0);
-  for (uint64_t step = firstStep; step < lastStep; ++step)
+  if (Status status = startTimeline(lastStep - std::min(firstStep, lastStep)); !status)
+    return status;
+  for (uint64_t step = firstStep; step < lastStep; ++step) {
     if (Status status = trainStep(step); !status)
       return status;
+    if (Status status = finishTimeline(); !status)
+      return status;
+  }
   return {};
+}
+
+Status Session::startTimeline(uint64_t steps) {
+  if (shared.options.timeline.path.empty())
+    return {};
+  auto created = Timeline::create(index, *program, world, shared.options.timeline, steps);
+  if (!created)
+    return created.error();
+  timeline = std::move(*created);
+  return {};
+}
+
+Status Session::finishTimeline() {
+  if (!timeline || !timeline->isComplete())
+    return {};
+  Status status = timeline->write(*everyone, timelineWritten);
+  timeline.reset();
+  return status;
 }
 
 const std::string *Session::fetchedResult() const {
@@ -295,12 +353,15 @@ Status Session::computeStep(uint64_t step) {
   if (int code = shared.stop.load(std::memory_order_relaxed))
     return Error{static_cast<ExitCode>(code), "interrupted", ""};
   world.enterStep(epochOf(step) + 1, stepOf(step) + 1);
+  bool isTraced = timeline && timeline->startStep(epochOf(step) + 1, stepOf(step) + 1);
   setSchedules(step);
   Status status = data->load(*device, arena, epochOf(step), stepOf(step));
   if (status)
-    status = executor->runStep();
+    status = isTraced ? executor->runStep(timeline->startPlan()) : executor->runStep();
   if (status)
     status = device->synchronize();
+  if (isTraced)
+    timeline->endPlan();
   if (!status)
     return Error{status.error().code,
                  fmt::format("epoch {} step {}: {}", epochOf(step) + 1, stepOf(step) + 1, status.error().message),
@@ -325,7 +386,10 @@ Status Session::checkpointAfter(uint64_t step) {
   state.planDigest = index.plan().digest();
   state.extra = {{kBatchesPerEpoch, std::to_string(data->batchesPerEpoch())},
                  {kSamplesPerBatch, std::to_string(data->samplesPerBatch())}};
-  Result<SaveOutcome> saved = writer->save(tensors(), state);
+  std::vector<CheckpointTensor> parameters = tensors();
+  if (Status status = copyParameters(true); !status)
+    return status;
+  Result<SaveOutcome> saved = writer->save(parameters, state);
   if (!saved)
     return saved.error();
   if (saved->skipped)
@@ -336,9 +400,14 @@ Status Session::checkpointAfter(uint64_t step) {
 
 Status Session::predict() {
   uint64_t batches = data->samples() == 0 ? 1 : data->batchesPerEpoch();
-  for (uint64_t batch = 0; batch < batches; ++batch)
+  if (Status status = startTimeline(batches); !status)
+    return status;
+  for (uint64_t batch = 0; batch < batches; ++batch) {
     if (Status status = predictBatch(batch, batches); !status)
       return status;
+    if (Status status = finishTimeline(); !status)
+      return status;
+  }
   if (batches > 1 && fetchedResult())
     note(fmt::format("note: fetched results are those of the last of {} batches, {} of {} samples", batches,
                      data->samplesPerBatch(), data->samples()));

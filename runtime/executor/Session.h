@@ -7,6 +7,7 @@
 #include "runtime/device/Device.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/RunOptions.h"
+#include "runtime/executor/Timeline.h"
 
 #include <memory>
 
@@ -49,6 +50,10 @@ private:
   Status checkpointAfter(uint64_t step);
   Status fetchAll();
   Status report();
+  /// Before the first of so many steps.
+  Status startTimeline(uint64_t steps);
+  /// Writes the timeline as soon as its last step has run. Trouble with the file does not end the run; it is its outcome.
+  Status finishTimeline();
   void setSchedules(uint64_t step);
   bool logs(uint64_t step) const;
   bool speaks() const { return world.rank() == 0 || shared.options.log.allRanks; }
@@ -58,7 +63,11 @@ private:
   /// A line on stderr, from rank 0 only.
   void note(const std::string &line) const;
   double scalar(uint32_t buffer);
+  /// Parameters and states in the host's memory: those of the arena, or copies that `copyParameters` brings up to date.
   std::vector<CheckpointTensor> tensors();
+  size_t parameterBytes(const plan::Parameter &parameter) const;
+  /// From the device to `hostCopies`, or back; nothing where the arena is in the host's reach.
+  Status copyParameters(bool toHost);
   uint64_t epochOf(uint64_t step) const { return step / data->batchesPerEpoch(); }
   uint64_t stepOf(uint64_t step) const { return step % data->batchesPerEpoch(); }
 
@@ -71,12 +80,15 @@ private:
   std::unique_ptr<Executor> executor;
   std::unique_ptr<DataSource> data;
   std::unique_ptr<CheckpointWriter> writer; ///< null: no checkpoints
+  std::vector<std::vector<std::byte>> hostCopies; ///< of parameters, where the arena is out of the host's reach
   comm::Group *everyone = nullptr;
   const plan::Output *loss = nullptr;       ///< null: nothing is trained
   std::string logEvery;
   bool mute = false;                        ///< stdout has failed
   bool diverged = false;                    ///< a loss was not finite
   uint64_t firstStep = 0, lastStep = 0;     ///< [first, last) of the whole run
+  std::unique_ptr<Timeline> timeline;       ///< null: none, or written
+  Status timelineWritten;
   std::vector<StepRecord> records;          ///< kept on rank 0 for the report
 };
 

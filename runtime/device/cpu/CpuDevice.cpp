@@ -1,10 +1,10 @@
 #include "runtime/device/cpu/CpuDevice.h"
 
 #include "runtime/comm/Region.h"
+#include "runtime/device/ElementBits.h"
 #include "runtime/device/cpu/MatMul.h"
 #include "runtime/device/cpu/calls/Kernels.h"
 #include "runtime/device/cpu/WorkerPool.h"
-#include "runtime/plan/Bfloat16.h"
 #include "runtime/plan/PlanIndex.h"
 
 #include <algorithm>
@@ -130,27 +130,9 @@ private:
   WorkerPool &pool;
 };
 
-/// `value` as one element of `type`, in the low bytes.
-uint64_t elementOf(plan::DataType type, double value) {
-  uint64_t bits = 0;
-  auto store = [&](auto element) { std::memcpy(&bits, &element, sizeof(element)); };
-  auto narrow = static_cast<float>(value);
-  switch (type) {
-  case plan::F64: store(value); break;
-  case plan::F32: store(narrow); break;
-  case plan::I32: store(static_cast<int32_t>(value)); break;
-  case plan::I64: store(static_cast<int64_t>(value)); break;
-  case plan::BOOL: store(static_cast<uint8_t>(value != 0)); break;
-  case plan::F16: store(static_cast<_Float16>(narrow)); break;
-  case plan::BF16: store(Bfloat16(narrow)); break;
-  default: break;
-  }
-  return bits;
-}
-
 class Fill final : public Operation {
 public:
-  explicit Fill(const FillSpec &spec) : spec(spec), size(elementBytes(spec.type)), bits(elementOf(spec.type, spec.value)) {}
+  explicit Fill(const FillSpec &spec) : spec(spec), size(elementBytes(spec.type)), bits(elementBits(spec.type, spec.value)) {}
   Status run() override {
     if (bits == 0)
       std::memset(spec.target, 0, spec.count * size);

@@ -145,6 +145,9 @@ void rewrite(llvm::Module &module) {
   for (llvm::Function &function : module)
     if (!function.isDeclaration())
       kernels.push_back(&function);
+  for (llvm::Function &function : module) // the processor at hand runs it
+    for (const char *attribute : {"target-cpu", "target-features"})
+      function.removeFnAttr(attribute);
   for (llvm::Function *function : kernels)
     for (llvm::BasicBlock &block : *function)
       for (llvm::Instruction &instruction : llvm::make_early_inc_range(block)) {

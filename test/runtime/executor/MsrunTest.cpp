@@ -415,7 +415,11 @@ TEST_F(Msrun, MistakesHaveTheirCodesAndTexts) {
            Mistake{{"newer.plan"}, 3, "msrun: error: newer.plan has format 4, this msrun reads formats 1-3"},
            Mistake{{"unsound.plan"}, 3, "msrun: error: unsound.plan is refused: step 'matmul' (net.mir:4): dimension 1 (size 3)"},
            Mistake{{"net.plan", "--fetch", "loss=/no/such/loss.npy"}, 4, "/no/such/loss.npy"},
-           Mistake{{"cuda.plan"}, 4, "msrun: error: the plan asks for CUDA, but this build has no CUDA backend"},
+           Mistake{{"cuda.plan"}, 3, "msrun: error: cuda.plan holds no code for GPUs\nhelp: compile the network again with --device-target auto"},
+           Mistake{{"net.plan", "--device", "cuda", "--matmul-precision", "f16"}, 2, "msrun: error: unknown precision 'f16'\nhelp: choose f32 or tf32"},
+           Mistake{{"net.plan", "--device", "cuda", "--threads-per-rank", "2"}, 2, "msrun: error: --threads-per-rank has no effect: the run is on GPUs\nhelp: leave out --threads-per-rank"},
+           Mistake{{"net.plan", "--matmul-precision", "f32"}, 2, "msrun: error: --matmul-precision has no effect: the run is on CPUs\nhelp: add --device cuda"},
+           Mistake{{"net.plan", "--no-cuda-graph"}, 2, "msrun: error: --no-cuda-graph has no effect: the run is on CPUs\nhelp: add --device cuda"},
        }) {
     Outcome outcome = run(mistake.words);
     EXPECT_EQ(outcome.code, mistake.code) << outcome.err;

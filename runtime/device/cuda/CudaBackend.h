@@ -1,0 +1,17 @@
+// GPUs for the ranks of this process.
+#pragma once
+
+#include "runtime/device/cuda/Cuda.h"
+#include "runtime/device/cuda/Gpu.h"
+
+#include <memory>
+
+namespace msc::device::cuda {
+
+/// Finds the GPUs that the driver shows. NoResource if there is none, or the driver is older than the headers of this build.
+Result<std::unique_ptr<Backend>> createBackend(const Tables &tables, const CudaOptions &options);
+
+/// A device on `gpu` for the calling thread.
+Result<std::unique_ptr<Device>> createDevice(std::shared_ptr<Gpu> gpu, const CudaOptions &options);
+
+} // namespace msc::device::cuda

@@ -1,0 +1,42 @@
+// Pinned memory through which everything travels between host and device.
+#pragma once
+
+#include "runtime/device/cuda/Tables.h"
+
+#include <array>
+#include <cstddef>
+
+namespace msc::device::cuda {
+
+/// Two halves that take turns: one is filled while copies out of the other one run. Used by one thread, with one stream.
+class Staging {
+public:
+  explicit Staging(const DriverTable &driver) : driver(driver) {}
+  ~Staging();
+  Staging(const Staging &) = delete;
+  Staging &operator=(const Staging &) = delete;
+
+  Status allocate();
+  /// `source` may change when this returns; the copy to the device may still run.
+  Status upload(CUdeviceptr target, const void *source, size_t bytes, CUstream stream);
+  /// The data is there when this returns.
+  Status download(void *target, CUdeviceptr source, size_t bytes, CUstream stream);
+  /// The stream has been waited for: all of the memory is free.
+  void allDone();
+
+private:
+  struct Half {
+    std::byte *data = nullptr;
+    CUevent copied = nullptr; ///< behind the last copy out of it
+    bool busy = false;
+  };
+  /// Memory that no copy uses, of `wanted` bytes or less if that is more than a half has; `bytes` says how much.
+  Result<std::byte *> take(size_t wanted, size_t &bytes, CUstream stream);
+
+  const DriverTable &driver;
+  std::byte *memory = nullptr;
+  std::array<Half, 2> halves;
+  size_t current = 0, used = 0;
+};
+
+} // namespace msc::device::cuda

@@ -1,0 +1,22 @@
+// Kernels for the recording driver: the emulated GPU code of a plan, and of the CUDA backend itself.
+#pragma once
+
+#include "runtime/plan/PlanIndex.h"
+#include "test/runtime/device/cuda/RecordingDriver.h"
+
+#include <string>
+#include <vector>
+
+namespace msc::e2e {
+
+/// The IR of the kernels of a plan: `clusters` are what the compiler made them from.
+std::string gpuIrOf(const std::vector<std::string> &clusters);
+
+/// Loads the PTX of `index`'s plan into `driver`: its kernels run by emulation of `ir` and access what the steps of the plan
+/// say.
+void addPlanKernels(test::RecordingDriver &driver, const PlanIndex &index, const std::string &ir);
+
+/// Loads the kernels of runtime/device/cuda/Kernels.cu, by emulation of the IR in the file `path`.
+void addRuntimeKernels(test::RecordingDriver &driver, const std::string &path);
+
+} // namespace msc::e2e

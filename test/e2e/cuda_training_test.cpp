@@ -1,0 +1,242 @@
+// Networks that train through the CUDA backend, on the recording driver and with emulated kernels: the same losses as on CPUs,
+// every access of memory ordered, nothing left behind. This tests how the backend uses CUDA; nothing here has run on a GPU.
+#include "compiler/Compiler.h"
+#include "runtime/device/cuda/CudaBackend.h"
+#include "runtime/executor/Run.h"
+#include "test/e2e/EmulatedKernels.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+using namespace msc;
+
+namespace {
+
+struct Compiled {
+  plan::Plan plan;
+  std::vector<std::string> clusters;
+};
+
+struct Outcome {
+  std::vector<double> losses;
+  std::string printed;
+  std::optional<Error> failure;
+};
+
+class CudaTraining : public testing::Test {
+protected:
+  CudaTraining() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "msc-cuda-XXXXXX").string();
+    folder = mkdtemp(pattern.data());
+  }
+  ~CudaTraining() override { std::filesystem::remove_all(folder); }
+
+  Compiled compileFile(const std::string &path, int64_t devices, const compiler::KeyValues &defines = {}) {
+    Compiled result;
+    compiler::CompileOptions options;
+    options.input = path;
+    options.devices = devices;
+    options.defines = defines;
+    options.onCluster = [&](const std::string &text) { result.clusters.push_back(text); };
+    Result<compiler::CompileOutcome> outcome = compiler::compile(options);
+    EXPECT_TRUE(outcome.isOk()) << path << ": " << (outcome ? "" : outcome.error().message);
+    if (outcome)
+      result.plan = outcome->plan;
+    return result;
+  }
+  Compiled compileText(const std::string &text, int64_t devices) {
+    std::string path = folder / "net.mir";
+    std::ofstream(path) << text;
+    return compileFile(path, devices);
+  }
+  static std::string example(const std::string &name) { return fmt::format("{}/examples/{}/net.mir", MSC_SOURCE, name); }
+
+  Outcome run(const PlanIndex &index, std::shared_ptr<device::Backend> backend, RunOptions options = {}) {
+    SharedRun shared;
+    shared.index = &index;
+    shared.options = options;
+    shared.options.report = folder / "report.json";
+    shared.options.checkpoint.off = options.checkpoint.directory.empty();
+    shared.backend = std::move(backend);
+    if (!shared.backend)
+      shared.kernels = *device::KernelLibrary::load(index.plan());
+    Outcome result;
+    testing::internal::CaptureStdout();
+    (void)runThreads(shared, std::chrono::seconds(120), [&](const Error &error) { result.failure = error; }).isOk();
+    result.printed = testing::internal::GetCapturedStdout();
+    std::ifstream file(shared.options.report);
+    nlohmann::json report = file && !result.failure ? nlohmann::json::parse(file) : nlohmann::json();
+    if (!report.is_null())
+      for (const auto &step : report["steps"])
+        result.losses.push_back(step["loss"].is_number() ? step["loss"].get<double>() : 0);
+    std::filesystem::remove(shared.options.report);
+    return result;
+  }
+
+  /// The backend on the driver, with what `compiled` needs.
+  std::shared_ptr<device::Backend> open(test::RecordingDriver &driver, const PlanIndex &index, const Compiled &compiled,
+                                        device::CudaOptions options = {}) {
+    e2e::addPlanKernels(driver, index, e2e::gpuIrOf(compiled.clusters));
+    e2e::addRuntimeKernels(driver, MSC_KERNELS_IR);
+    for (const plan::CodeObject &object : index.plan().objects())
+      if (object.isa() == "nvptx64")
+        options.ptx = object.code();
+    auto backend = device::cuda::createBackend(driver.tables(), options);
+    EXPECT_TRUE(backend.isOk());
+    return std::move(*backend);
+  }
+
+  static void expectClean(const test::RecordingDriver &driver) {
+    EXPECT_EQ(driver.violations(), std::vector<std::string>{});
+    EXPECT_EQ(driver.leaks(), "");
+  }
+  static void expectNear(const std::vector<double> &got, const std::vector<double> &expected) {
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i)
+      EXPECT_NEAR(got[i], expected[i], 1e-4 * std::abs(expected[i])) << "step " << i;
+  }
+
+  /// Trains on CPUs and through the CUDA backend.
+  void compare(const Compiled &compiled) {
+    PlanIndex index(compiled.plan);
+    Outcome cpu = run(index, nullptr);
+    ASSERT_FALSE(cpu.failure) << cpu.failure->message;
+    test::RecordingDriver driver;
+    Outcome cuda = run(index, open(driver, index, compiled));
+    ASSERT_FALSE(cuda.failure) << cuda.failure->message;
+    ASSERT_FALSE(cpu.losses.empty());
+    expectNear(cuda.losses, cpu.losses);
+    expectClean(driver);
+    fmt::print("  {} steps, {} kernels and products, {} graphs launched\n", cuda.losses.size(), driver.ran(),
+               driver.calls("cuGraphLaunch"));
+  }
+
+  std::filesystem::path folder;
+};
+
+const char *perceptron = R"(network mlp(%x: f32[12, 20], %y: f32[12, 5]) {
+  param %w1: f32[20, 24] = Normal(0.3)
+  param %b1: f32[24] = Normal(0.1)
+  param %gamma: f32[24] = Ones()
+  param %beta: f32[24] = Zeros()
+  param %w2: f32[24, 5] = Normal(0.3)
+  %m = MatMul(%x, %w1)
+  %b = BiasAdd(%m, %b1)
+  %h = ReLU(%b)
+  %n, %mean, %variance = LayerNorm(%h, %gamma, %beta)
+  %t = Transpose(%w2, (1, 0))
+  %p = MatMul(%n, %t) {transpose_b: true}
+  %s = Softmax(%p)
+  %loss = MSELoss(%s, %y)
+  return loss: %loss
+}
+dataset {source: Random(seed: 3), columns: {x: normal, y: uniform}, steps: 4}
+train {optimizer: Adam(learning_rate: 0.01), minimize: loss, epochs: 2}
+checkpoint {directory: "ckpt", every_epochs: 1}
+)";
+
+TEST_F(CudaTraining, QuickstartOnOneDevice) {
+  compare(compileFile(example("quickstart"), 1));
+}
+TEST_F(CudaTraining, QuickstartOnEightRanksOfOneGpu) {
+  compare(compileFile(example("quickstart"), 8));
+}
+TEST_F(CudaTraining, Perceptron) {
+  compare(compileText(perceptron, 1));
+}
+
+TEST_F(CudaTraining, FirstStepWaitsAndTheOthersAreOneGraph) {
+  Compiled compiled = compileFile(example("quickstart"), 1);
+  PlanIndex index(compiled.plan);
+  test::RecordingDriver driver;
+  Outcome cuda = run(index, open(driver, index, compiled));
+  ASSERT_EQ(cuda.losses.size(), 20u);
+  EXPECT_EQ(driver.calls("cuStreamBeginCapture"), 1);
+  EXPECT_EQ(driver.calls("cuGraphInstantiateWithFlags"), 1);
+  EXPECT_EQ(driver.calls("cuGraphLaunch"), 19);
+  EXPECT_EQ(driver.calls("products in tf32"), 0);
+  // Each text is compiled once.
+  EXPECT_LE(driver.calls("cuModuleLoadDataEx"), 2);
+}
+
+TEST_F(CudaTraining, CapturedAndUncapturedAgreeToTheBit) {
+  Compiled compiled = compileText(perceptron, 1);
+  PlanIndex index(compiled.plan);
+  Outcome runs[2];
+  for (bool graphs : {false, true}) {
+    test::RecordingDriver driver;
+    runs[graphs] = run(index, open(driver, index, compiled, {.graphs = graphs}));
+    EXPECT_EQ(driver.calls("cuGraphLaunch"), graphs ? 7 : 0);
+    expectClean(driver);
+  }
+  EXPECT_EQ(runs[0].losses, runs[1].losses);
+  EXPECT_EQ(runs[0].printed, runs[1].printed);
+}
+
+TEST_F(CudaTraining, TensorFloatOnlyWhereItIsAsked) {
+  Compiled compiled = compileFile(example("quickstart"), 1);
+  PlanIndex index(compiled.plan);
+  test::RecordingDriver driver;
+  run(index, open(driver, index, compiled, {.tensorFloat = true}));
+  EXPECT_EQ(driver.calls("products in f32"), 0);
+  EXPECT_GT(driver.calls("products in tf32"), 0);
+}
+
+TEST_F(CudaTraining, CheckpointsGoToAndFro) {
+  Compiled compiled = compileText(perceptron, 1);
+  PlanIndex index(compiled.plan);
+  RunOptions saves, resumes;
+  saves.checkpoint.directory = resumes.checkpoint.directory = folder / "ckpt";
+  saves.epochs = 1;
+  resumes.checkpoint.resume = "latest";
+  Outcome whole = run(index, nullptr);
+  std::vector<double> second(whole.losses.begin() + 4, whole.losses.end());
+  for (bool cudaSaves : {false, true}) {
+    test::RecordingDriver driver;
+    std::shared_ptr<device::Backend> cuda = open(driver, index, compiled);
+    ASSERT_FALSE(run(index, cudaSaves ? cuda : nullptr, saves).failure);
+    testing::internal::CaptureStderr();
+    Outcome rest = run(index, cudaSaves ? nullptr : cuda, resumes);
+    testing::internal::GetCapturedStderr();
+    ASSERT_FALSE(rest.failure) << rest.failure->message;
+    expectNear(rest.losses, second);
+    cuda.reset();
+    expectClean(driver);
+    std::filesystem::remove_all(folder / "ckpt");
+  }
+}
+
+TEST_F(CudaTraining, AllGatherOfRanks) {
+  Compiled compiled = compileFile(example("allgather"), 4);
+  PlanIndex index(compiled.plan);
+  test::RecordingDriver driver;
+  driver.gpus = 2;
+  Outcome cuda = run(index, open(driver, index, compiled)), cpu = run(index, nullptr);
+  ASSERT_FALSE(cuda.failure) << cuda.failure->message;
+  EXPECT_EQ(cuda.printed, cpu.printed);
+  expectClean(driver);
+}
+
+TEST_F(CudaTraining, AFailingKernelIsNamedInTheFirstStep) {
+  Compiled compiled = compileFile(example("quickstart"), 1);
+  PlanIndex index(compiled.plan);
+  test::RecordingDriver driver;
+  std::shared_ptr<device::Backend> backend = open(driver, index, compiled);
+  std::string entry = compiled.plan.kernels(0).variants(0).gpu().entry();
+  driver.failKernel(entry, 1, CUDA_ERROR_ILLEGAL_ADDRESS);
+  Outcome cuda = run(index, backend);
+  ASSERT_TRUE(cuda.failure);
+  EXPECT_NE(cuda.failure->message.find(
+                "cuStreamSynchronize returned CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"),
+            std::string::npos)
+      << cuda.failure->message;
+  EXPECT_NE(cuda.failure->message.find("net.mir:"), std::string::npos) << cuda.failure->message;
+  EXPECT_EQ(cuda.failure->code, ExitCode::NoResource);
+}
+
+} // namespace
