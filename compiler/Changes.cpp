@@ -25,18 +25,25 @@ void watch(frontend::ParseOptions &options, const NetworkChanges &changes, Netwo
   };
 }
 
+/// A train block.
+static void change(net::ConfigOp block, const NetworkChanges &changes) {
+  Builder builder(block.getContext());
+  NamedAttrList fields(block.getFields());
+  if (changes.accumulateSteps != 0)
+    fields.set("accumulate_steps", builder.getI64IntegerAttr(static_cast<int64_t>(changes.accumulateSteps)));
+  for (auto [key, word] : {std::pair("amp_level", &changes.ampLevel), std::pair("amp_dtype", &changes.ampType)})
+    if (!word->empty())
+      fields.set(key, builder.getStringAttr(*word));
+  block.setFieldsAttr(fields.getDictionary(block.getContext()));
+}
+
 void applyChanges(ModuleOp module, const NetworkChanges &changes) {
-  Builder builder(module.getContext());
-  for (auto block : module.getOps<net::ConfigOp>()) {
-    if (block.getKind() != "train")
-      continue;
-    NamedAttrList fields(block.getFields());
-    if (changes.accumulateSteps != 0)
-      fields.set("accumulate_steps", builder.getI64IntegerAttr(static_cast<int64_t>(changes.accumulateSteps)));
-    for (auto [key, word] : {std::pair("amp_level", &changes.ampLevel), std::pair("amp_dtype", &changes.ampType)})
-      if (!word->empty())
-        fields.set(key, builder.getStringAttr(*word));
-    block.setFieldsAttr(fields.getDictionary(module.getContext()));
+  for (auto block : llvm::make_early_inc_range(module.getOps<net::ConfigOp>())) {
+    const bool isTraining = block.getKind() == "train" || block.getKind() == "checkpoint";
+    if (changes.inference && isTraining)
+      block.erase();
+    else if (block.getKind() == "train")
+      change(block, changes);
   }
 }
 

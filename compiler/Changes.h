@@ -27,6 +27,7 @@ struct NetworkChanges {
   std::vector<std::string> recompute; ///< calls of cells by NetworkFacts::Call::place: as with {recompute: true} behind them
   uint64_t accumulateSteps = 0;       ///< of the train block; 0: what it says
   std::string ampLevel, ampType;      ///< of the train block; empty: what it says
+  bool inference = false;             ///< as if there were neither a train nor a checkpoint block: nothing but the forward pass
 };
 
 /// What there is to change.

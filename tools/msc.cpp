@@ -76,6 +76,7 @@ struct CompileFlags {
                        1, int64_t{64});
     app.add_option("--memory-limit", memoryLimit, "what a rank may need, e.g. 16GiB: the search keeps within it, a plan that does not is refused")
         ->type_name("BYTES");
+    app.add_flag("--inference", options.changes.inference, "the forward pass alone, as if there were no train block");
     app.add_option("--strategy-load", options.strategyFile, "a file of strategies for the operators that have none");
     app.add_flag("--repropagate", options.repropagate, "of a dump, keep only the strategies that the user wrote or edited");
     app.add_flag("--strict", options.strict, "what costs something and nobody asked for is an error: work done twice, whole parameters gathered, uneven pieces");
