@@ -233,7 +233,7 @@ private:
   }
 
   bool buildPlan() {
-    if (!runPhases(planPhases(*config, options)))
+    if (!runPhases(planPhases(*config, options, /*machineCode=*/!options.isTrial)))
       return false;
     double hidden = 0;
     for (auto program : module->getOps<plan_ir::ProgramOp>())

@@ -6,6 +6,7 @@
 #include "compiler/Tables.h"
 #include "runtime/Nearest.h"
 #include "runtime/plan/PlanIndex.h"
+#include "runtime/plan/StepText.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"

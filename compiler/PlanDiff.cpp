@@ -3,6 +3,7 @@
 #include "compiler/Report.h"
 #include "compiler/Tables.h"
 #include "runtime/plan/PlanIndex.h"
+#include "runtime/plan/StepText.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,7 @@
 #include "compiler/Report.h"
 
 #include "runtime/plan/PlanIndex.h"
+#include "runtime/plan/StepText.h"
 
 #include <nlohmann/json.hpp>
 
@@ -15,10 +16,6 @@ namespace msc::compiler {
 using Json = nlohmann::ordered_json;
 
 static Sharding shardingAt(const plan::Plan &plan, uint32_t index) { return toSharding(plan.shardings(index)); }
-
-const char *phaseName(plan::Step::Phase phase) {
-  return phase == plan::Step::BACKWARD ? "backward" : phase == plan::Step::UPDATE ? "update" : "forward";
-}
 
 /// Ranks that differ on these axes of a device matrix.
 static std::vector<std::vector<int64_t>> groupsAlong(const std::vector<int64_t> &matrix, const std::vector<int32_t> &axes) {
@@ -35,20 +32,6 @@ static std::vector<std::vector<int64_t>> groupsAlong(const std::vector<int64_t> 
       groups.emplace_back();
     groups[found->second].push_back(rank);
   }
-  return groups;
-}
-
-std::vector<std::vector<int64_t>> groupsOf(const plan::Group &group) {
-  std::vector<int64_t> matrix(group.matrix().begin(), group.matrix().end());
-  std::vector<int32_t> axes(group.axes().begin(), group.axes().end());
-  // The first member of each group has coordinate 0 on the axes of the group.
-  std::vector<int32_t> others;
-  for (int32_t axis = 0; axis < static_cast<int32_t>(matrix.size()); ++axis)
-    if (std::find(axes.begin(), axes.end(), axis) == axes.end())
-      others.push_back(axis);
-  std::vector<std::vector<int64_t>> groups;
-  for (int64_t first : groupOf(matrix, others, 0))
-    groups.push_back(groupOf(matrix, axes, first));
   return groups;
 }
 
@@ -240,6 +223,7 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
                              {"step_us", findings.search->us},
                              {"candidates", findings.search->candidates},
                              {"least_us", findings.search->leastUs},
+                             {"peak_bytes", findings.search->arenaBytes > 0 ? Json(findings.search->arenaBytes) : Json()},
                              {"collectives", Json::array()}});
     if (findings.search->candidates > 1)
       report["search"].update({{"planned_us", findings.search->repricedUs}, {"first_planned_us", findings.search->firstRepricedUs}});

@@ -83,12 +83,6 @@ struct CollectiveFacts {
 /// partial and completed on the way to somebody else.
 std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan, const std::string &op = "");
 
-/// "forward", "backward", "update".
-const char *phaseName(plan::Step::Phase phase);
-
-/// The rank lists of all groups that run at the same time.
-std::vector<std::vector<int64_t>> groupsOf(const plan::Group &group);
-
 /// "(8, 16)" on one rank.
 std::string localShapeText(const plan::Plan &plan, const plan::OperatorNote::Value &value, int64_t rank);
 

@@ -40,30 +40,4 @@ std::string table(const std::vector<Row> &rows) {
   return text;
 }
 
-/// "0-1-2-3"; of many ranks the first ones and the last: "0-8-..-56".
-static std::string ranksText(const std::vector<int64_t> &ranks) {
-  constexpr size_t most = 8;
-  size_t shown = ranks.size();
-  if (ranks.size() > most) {
-    shown = 2;
-    for (size_t i = 2; i < ranks.size(); ++i)
-      if (ranks[i] - ranks[i - 1] != ranks[1] - ranks[0])
-        shown = most / 2;
-  }
-  std::string text;
-  for (size_t i = 0; i < shown; ++i)
-    text += (i ? "-" : "") + std::to_string(ranks[i]);
-  return shown == ranks.size() ? text : text + "-..-" + std::to_string(ranks.back());
-}
-
-std::string groupsText(const std::vector<std::vector<int64_t>> &groups) {
-  std::string text = std::to_string(groups.front().size()) + " ranks: ";
-  for (size_t i = 0; i < groups.size(); ++i) {
-    if (i == 2 && groups.size() > 3)
-      return text + ", and " + std::to_string(groups.size() - 2) + " more groups";
-    text += (i ? ", " : "") + ranksText(groups[i]);
-  }
-  return text;
-}
-
 } // namespace msc::compiler

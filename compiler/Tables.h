@@ -12,9 +12,6 @@ namespace msc::compiler {
 /// "1.5 KiB".
 std::string bytesText(uint64_t bytes);
 
-/// "4 ranks: 0-1-2-3, 4-5-6-7, and 2 more groups".
-std::string groupsText(const std::vector<std::vector<int64_t>> &groups);
-
 /// Lines of cells, columns padded to the same width; two spaces between columns. A single cell is a remark about the lines
 /// above it.
 std::string table(const std::vector<Row> &rows);

@@ -8,9 +8,9 @@
 
 namespace msc::compiler {
 
-/// Trace events in JSON, as Perfetto and chrome://tracing read them: per program a process with the lanes `compute` (0) and
-/// `communication` (1), in it every step of the plan as one complete event: its name is the operator and the instance name of
-/// the step, its category the phase (`load` for constants), `args.step` its number in the plan. Times are microseconds.
+/// Trace events in JSON, as Perfetto and chrome://tracing read them: per program a process (`firstPredictedProcess` and on) with
+/// the lanes `compute` (0) and `communication` (1), in it every step of the plan as one complete event, as `stepEvent` names it.
+/// `msrun --timeline` names measured steps the same. Times are microseconds.
 ///
 /// Steps start in the order of the plan. A collective starts when the one before it is done and the rank has come to it; what is
 /// not asynchronous holds the rank until it is done, else its wait does. As `passes::hiddenUs` counts.

@@ -8,6 +8,7 @@
 #include "runtime/device/cuda/Cuda.h"
 #include "runtime/executor/Fetch.h"
 #include "runtime/executor/Run.h"
+#include "runtime/executor/Timeline.h"
 #include "runtime/launch/Launch.h"
 #include "runtime/machine/MachineFile.h"
 #include "runtime/messages/Catalogue.h"
@@ -41,6 +42,7 @@ struct Flags {
   RunOptions options;
   std::optional<std::string> transport;
   std::vector<std::string> inputs, fetches;
+  std::string timelineSteps; ///< "N" or "FIRST:N", or empty
   std::string device = "auto", matmulPrecision;
   bool noCudaGraph = false;
   bool printPlan = false, saveGraphs = false;
@@ -71,6 +73,8 @@ struct Flags {
     app.add_option("--input", inputs, "NAME=FILE.npy,...: global arrays of inputs")->delimiter(',')->allow_extra_args(false);
     app.add_option("--fetch", fetches, "NAME=FILE.npy,...: writes results, param:NAME or state:NAME")->delimiter(',')->allow_extra_args(false);
     app.add_option("--report", options.report, "writes all steps as JSON");
+    app.add_option("--timeline", options.timeline.path, "writes when each step of the plan ran, for Perfetto, as 'msc explain --timeline' predicts it");
+    app.add_option("--timeline-steps", timelineSteps, "N or FIRST:N: so many steps of the run, from the second or FIRST on (default: one)");
     app.add_flag("--print-plan", printPlan, "prints the plan as rank 0 sees it, and ends");
     app.add_flag("--save-graphs", saveGraphs, "writes what each rank runs to rank_<r>/msrun.txt (above 16 ranks: one per program)");
     app.add_option("--save-graphs-path", options.saveGraphs, "the folder of --save-graphs (default: the current one)");
@@ -121,12 +125,45 @@ Status splitPairs(const std::vector<std::string> &texts, const char *flag, std::
   return {};
 }
 
+/// "3", "10:3"; numbers from 1.
+Status readTimelineSteps(const std::string &text, TimelineOptions &timeline) {
+  size_t colon = text.find(':');
+  auto read = [](const std::string &digits, uint64_t &number) {
+    bool good = Flags::wholeNumber(digits).empty();
+    number = good ? std::strtoull(digits.c_str(), nullptr, 10) : 0;
+    return number != 0;
+  };
+  bool hasFirst = colon != std::string::npos;
+  if (!read(hasFirst ? text.substr(colon + 1) : text, timeline.count) || (hasFirst && !read(text.substr(0, colon), timeline.first)))
+    return Error{ExitCode::Usage, fmt::format("--timeline-steps {} is no number of steps", text),
+                 "write --timeline-steps 3, or 10:3 for three from the tenth on"};
+  if (timeline.path.empty())
+    return Error{ExitCode::Usage, "--timeline-steps has no effect without --timeline", "add --timeline FILE"};
+  return {};
+}
+
+/// What is traced has to lie in memory until it is written. One step may always be.
+Status checkTracedEvents(const plan::Program &program, const TimelineOptions &timeline) {
+  int steps = 0;
+  for (const plan::Variant &variant : program.variants())
+    steps = std::max(steps, variant.steps_size());
+  uint64_t most = std::max<uint64_t>(1, mostTracedEvents / static_cast<uint64_t>(std::max(1, steps)));
+  if (timeline.count <= most)
+    return {};
+  return Error{ExitCode::Usage,
+               fmt::format("--timeline-steps asks for {} steps of {} events, more than a timeline takes", timeline.count, steps),
+               fmt::format("ask for {} at most", most)};
+}
+
 Status checkFlags(Flags &flags) {
   RunOptions &options = flags.options;
   if (Status status = splitPairs(flags.inputs, "--input", options.inputs); !status)
     return status;
   if (Status status = splitPairs(flags.fetches, "--fetch", options.fetches); !status)
     return status;
+  if (!flags.timelineSteps.empty())
+    if (Status status = readTimelineSteps(flags.timelineSteps, options.timeline); !status)
+      return status;
   const std::string &every = options.log.every;
   if (!every.empty() && every != "epoch" && every.find_first_not_of("0123456789") != std::string::npos)
     return Error{ExitCode::Usage, fmt::format("--log-every {} is no number of steps", every), "write --log-every 10, or epoch"};
@@ -160,6 +197,8 @@ Status checkNames(const PlanIndex &index, const RunOptions &options) {
   const plan::Program *program = programToRun(index);
   if (!program)
     return Error{ExitCode::BadFile, fmt::format("{} has no program", options.planPath), ""};
+  if (Status status = checkTracedEvents(*program, options.timeline); !status)
+    return status;
   for (const auto &[name, file] : options.fetches)
     if (auto found = findFetch(index, *program, name); !found)
       return Error{found.error().code, found.error().message,
@@ -200,6 +239,8 @@ Status checkTargets(const plan::Plan &plan, const RunOptions &options) {
     targets.emplace_back(file, fmt::format("--fetch {}={}", name, file));
   if (!options.report.empty())
     targets.emplace_back(options.report, "--report " + options.report);
+  if (!options.timeline.path.empty())
+    targets.emplace_back(options.timeline.path, "--timeline " + options.timeline.path);
   for (size_t i = 0; i < targets.size(); ++i) {
     const auto &[target, flag] = targets[i];
     if (target == "-")
@@ -210,7 +251,7 @@ Status checkTargets(const plan::Plan &plan, const RunOptions &options) {
     for (const auto &[file, what] : filesRead(plan, options))
       if (isSameFile(file, target))
         return Error{ExitCode::Usage, fmt::format("{} would overwrite {}", flag, what), "choose another name"};
-    if (Status status = checkWritable(target); !status)
+    if (Status status = target == options.timeline.path ? checkTimelineFile(target) : checkWritable(target); !status)
       return status;
   }
   return {};

@@ -113,7 +113,8 @@ private:
         net::splitBefore(repeat, repeat.endRound() - run.rounds, mapping);
         for (auto [op, pieces] : llvm::zip(rounds.operators, run.pieces)) {
           Operation *first = members[op].front();
-          Choice &choice = taken[mapping.lookup(first)] = taken[first];
+          Choice own = taken.at(first); // a copy: the map may grow
+          Choice &choice = taken[mapping.lookup(first)] = std::move(own);
           choice.pieces = pieces;
         }
       }
@@ -298,15 +299,19 @@ private:
       for (auto [op, choice] : llvm::zip(decided.operators, result.choices))
         op.among = {choice.pieces};
       StepModel model = modelOf(decided, members, planner);
+      result.arenaBytes = static_cast<double>(memoryOf(problem, model, result, planner).arena());
       return noted(problem, &model, std::move(result), planner);
     }
     StepModel model = modelOf(problem, members, planner);
     SearchResult result = keptBytes == 0 ? searchOptimal(problem, model) : searchWithin(problem, model, static_cast<double>(keptBytes));
+    result.arenaBytes = static_cast<double>(memoryOf(problem, model, result, planner).arena());
     if (most == 0)
       most = std::min(fewCandidates, priceableOperators / std::max<int64_t>(1, operatorsOf(problem)));
     if (most > 1) {
       near = searchNear(problem, model, result, problem.loss >= 0 && problem.machine.overlaps, most - 1, static_cast<double>(keptBytes));
       near.insert(near.begin(), result);
+      for (SearchResult &candidate : near)
+        candidate.arenaBytes = static_cast<double>(memoryOf(problem, model, candidate, planner).arena());
     }
     return noted(problem, &model, std::move(result), planner);
   }
@@ -324,7 +329,7 @@ private:
   /// `model` null: its collectives are told later.
   Choices noted(const Problem &problem, const StepModel *model, SearchResult result, dist::ReshardPlanner &planner) {
     found = SearchFacts{.isOptimal = result.isOptimal, .us = result.us, .boundUs = result.boundUs, .bytes = result.bytes,
-                        .leastBytes = result.leastBytes, .leastUs = result.us, .isOnMesh = !problem.meshes.empty()};
+                        .leastBytes = result.leastBytes, .leastUs = result.us, .arenaBytes = result.arenaBytes, .isOnMesh = !problem.meshes.empty()};
     apart = std::move(result.rounds);
     if (apart.empty() && model)
       found->collectives = predictionOf(problem, *model, result.choices, planner).collectives;

@@ -16,6 +16,24 @@ SearchResult resultOf(const Problem &problem, const StepModel &model, const sear
   return result;
 }
 
+StepMemory memoryOf(const Problem &problem, const StepModel &model, const SearchResult &result, dist::ReshardPlanner &planner) {
+  // [operator]: where its rounds are apart, and which of the operators there it is.
+  std::vector<std::pair<const RoundsTaken *, size_t>> apart(problem.operators.size());
+  for (const RoundsTaken &taken : result.rounds)
+    for (size_t i = 0; i < taken.operators.size(); ++i)
+      apart[taken.operators[i]] = {&taken, i};
+  auto pieces = [&](size_t op, int64_t round) -> const Pieces & {
+    const auto [taken, at] = apart[op];
+    if (!taken)
+      return result.choices[op].pieces;
+    auto run = taken->runs.begin();
+    for (; run + 1 != taken->runs.end() && round >= run->rounds; ++run)
+      round -= run->rounds;
+    return run->pieces[at];
+  };
+  return memoryOf(eventsOf(problem, model, pieces, planner));
+}
+
 namespace {
 
 /// What a solution says of rounds, in words of the problem.

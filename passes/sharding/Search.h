@@ -2,6 +2,7 @@
 #pragma once
 
 #include "passes/sharding/cost/RoundsModel.h"
+#include "passes/sharding/cost/StepMemory.h"
 #include "passes/sharding/cost/StepModel.h"
 
 #include <functional>
@@ -29,7 +30,11 @@ struct SearchResult {
   bool isOptimal = false;
   double bytes = 0;      ///< that a rank keeps under these strategies
   double leastBytes = 0; ///< of all strategies, where there is a limit; more than that: these take least
+  double arenaBytes = 0; ///< that a rank will need, as memoryOf says; 0: not known
 };
+
+/// The memory of a rank under these strategies; nothing where the problem has rounds of a dump that were joined.
+StepMemory memoryOf(const Problem &problem, const StepModel &model, const SearchResult &result, dist::ReshardPlanner &planner);
 
 /// What a solution says in words of the problem.
 SearchResult resultOf(const Problem &problem, const StepModel &model, const search::Solution &found);

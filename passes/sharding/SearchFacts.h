@@ -38,6 +38,7 @@ struct SearchFacts {
   double leastUs = 0;     ///< `us` of the first of them, which the search by itself would take
   double repricedUs = 0;  ///< of several: a step with all passes, what runs beside computation hidden where the machine overlaps
   double firstRepricedUs = 0; ///< the same of the first
+  double arenaBytes = 0;  ///< that a rank will need, by live ranges in the model; 0: not known
   bool isOnMesh = false; ///< only strategies on the user's meshes were looked at
   std::vector<PredictedCollective> collectives = {};
 

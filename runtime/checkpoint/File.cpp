@@ -68,7 +68,7 @@ Status checkWritable(const std::string &path) {
     return fileError("write", path, errno);
   close(handle);
   if (!fs::exists(found))
-    unlink(path.c_str());
+    unlink(fs::canonical(path, ignored).c_str()); // what a link points to, not the link
   return Status::ok();
 }
 

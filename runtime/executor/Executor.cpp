@@ -1,6 +1,7 @@
 #include "runtime/executor/Executor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <fmt/format.h>
 #include <map>
 #include <set>
@@ -33,13 +34,17 @@ std::vector<int64_t> batchOffsets(const std::vector<int64_t> &operand, const std
 
 } // namespace
 
+int64_t steadyNanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 Result<std::unique_ptr<Executor>> Executor::create(const PlanIndex &index, const plan::Program &program,
                                                    comm::World &world, device::Device &device, std::byte *arena) {
   std::unique_ptr<Executor> executor(new Executor(index, world, device, arena));
-  const plan::Variant *variant = PlanIndex::variantOf(program, world.rank());
-  if (!variant)
+  executor->variant = PlanIndex::variantOf(program, world.rank());
+  if (!executor->variant)
     return Error{ExitCode::BadFile, fmt::format("no variant of the program is for rank {}", world.rank()), ""};
-  if (Status status = executor->bind(*variant); !status)
+  if (Status status = executor->bind(*executor->variant); !status)
     return status.error();
   return executor;
 }
@@ -61,6 +66,7 @@ Status Executor::bind(const plan::Variant &variant) {
     return status;
   constants = partsOf(once);
   steps = partsOf(always);
+  single = std::move(always);
   return {};
 }
 
@@ -375,6 +381,28 @@ Error Executor::ofRank(const Error &error) const {
 Status Executor::runConstants() { return run(constants); }
 
 Status Executor::runStep() { return run(steps); }
+
+Status Executor::runStep(std::span<int64_t> times) {
+  if (Status status = device.synchronize(); !status) // the batch is there
+    return ofRank(status.error());
+  auto next = single.begin();
+  int64_t now = steadyNanoseconds();
+  for (size_t i = 0; 2 * i < times.size(); ++i) {
+    times[2 * i] = now;
+    Status status;
+    bool isActive = next != single.end() && next->number == i;
+    for (; status && next != single.end() && next->number == i; ++next)
+      status = next->operation ? next->operation->run() : runCollective(*next->collective);
+    if (status && isActive)
+      status = device.synchronize();
+    if (!status)
+      return failed(variant->steps(static_cast<int>(i)), status.error());
+    if (isActive)
+      now = steadyNanoseconds();
+    times[2 * i + 1] = now;
+  }
+  return {};
+}
 
 Error Executor::failed(const plan::Step &step, const Error &error) const {
   const std::string &user = step.collective().for_operator();

@@ -9,9 +9,13 @@
 #include "runtime/plan/PlanIndex.h"
 
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace msc {
+
+/// The clock of traces.
+int64_t steadyNanoseconds();
 
 class Executor {
 public:
@@ -24,6 +28,11 @@ public:
   Status runConstants();
   /// All steps once. An error names rank, step, operator and place.
   Status runStep();
+  /// The same, and when each step of the plan began and ended on this rank, in nanoseconds of `steadyNanoseconds`: begin and end
+  /// of step i of the variant are written to times[2 i] and times[2 i + 1]. Steps run one after the other, each to its end, also
+  /// where the device would run some beside others. A collective is complete when its start returns, so that has all of its time
+  /// and its wait none; steps that do nothing here and constants have none, either.
+  Status runStep(std::span<int64_t> times);
   /// Number of steps that do something on this rank.
   size_t activeSteps() const { return steps.active; }
 
@@ -108,10 +117,12 @@ private:
   device::Device &device;
   std::byte *arena;
   int64_t rank;
+  const plan::Variant *variant = nullptr;
   std::vector<std::unique_ptr<device::Operation>> operations;
   std::vector<std::unique_ptr<BoundCollective>> collectives;
   std::unique_ptr<std::byte[]> mirror; ///< as large as the arena, where that is out of the host's reach and ranks communicate
   PartList constants, steps;
+  std::vector<BoundStep> single; ///< those of `steps`, in the order of the plan
 };
 
 } // namespace msc

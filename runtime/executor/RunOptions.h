@@ -30,12 +30,22 @@ struct CheckpointFlags {
   std::string resume;    ///< a folder, "latest", or empty
 };
 
+/// The timeline of a run, as far as the command line says something about it.
+struct TimelineOptions {
+  std::string path;               ///< JSON file, or empty
+  uint64_t first = 2, count = 1;  ///< steps of this run, from 1
+};
+
+/// What a rank may trace; it keeps 16 bytes of an event, and the file has some 250.
+inline constexpr uint64_t mostTracedEvents = uint64_t{1} << 22;
+
 struct RunOptions {
   std::string planPath;                          ///< for messages
   std::optional<uint64_t> epochs, steps;         ///< override the plan's training loop
   std::map<std::string, std::string> inputs;     ///< input -> .npy file
   std::map<std::string, std::string> fetches;    ///< result, param:NAME or state:NAME -> .npy file
   std::string report;                            ///< JSON file, or empty
+  TimelineOptions timeline;
   std::string saveGraphs;                        ///< folder that gets rank_<r>/msrun.txt, or empty
   int threadsPerRank = 0;                        ///< 0: as many as the host has for each rank
   LogOptions log;

@@ -268,7 +268,7 @@ Status Session::run() {
     status = fetchAll();
   if (status && !shared.options.report.empty())
     status = report();
-  return status;
+  return status ? timelineWritten : status;
 }
 
 Status Session::train() {
@@ -291,10 +291,33 @@ Status Session::train() {
                  "without a step, only param:NAME and state:NAME have values"};
   if (world.rank() == 0 && !options.report.empty())
     records.reserve(lastStep > firstStep ? std::min<uint64_t>(lastStep - firstStep, 1u << 20) : 0);
-  for (uint64_t step = firstStep; step < lastStep; ++step)
+  if (Status status = startTimeline(lastStep - std::min(firstStep, lastStep)); !status)
+    return status;
+  for (uint64_t step = firstStep; step < lastStep; ++step) {
     if (Status status = trainStep(step); !status)
       return status;
+    if (Status status = finishTimeline(); !status)
+      return status;
+  }
   return {};
+}
+
+Status Session::startTimeline(uint64_t steps) {
+  if (shared.options.timeline.path.empty())
+    return {};
+  auto created = Timeline::create(index, *program, world, shared.options.timeline, steps);
+  if (!created)
+    return created.error();
+  timeline = std::move(*created);
+  return {};
+}
+
+Status Session::finishTimeline() {
+  if (!timeline || !timeline->isComplete())
+    return {};
+  Status status = timeline->write(*everyone, timelineWritten);
+  timeline.reset();
+  return status;
 }
 
 const std::string *Session::fetchedResult() const {
@@ -330,12 +353,15 @@ Status Session::computeStep(uint64_t step) {
   if (int code = shared.stop.load(std::memory_order_relaxed))
     return Error{static_cast<ExitCode>(code), "interrupted", ""};
   world.enterStep(epochOf(step) + 1, stepOf(step) + 1);
+  bool isTraced = timeline && timeline->startStep(epochOf(step) + 1, stepOf(step) + 1);
   setSchedules(step);
   Status status = data->load(*device, arena, epochOf(step), stepOf(step));
   if (status)
-    status = executor->runStep();
+    status = isTraced ? executor->runStep(timeline->startPlan()) : executor->runStep();
   if (status)
     status = device->synchronize();
+  if (isTraced)
+    timeline->endPlan();
   if (!status)
     return Error{status.error().code,
                  fmt::format("epoch {} step {}: {}", epochOf(step) + 1, stepOf(step) + 1, status.error().message),
@@ -374,9 +400,14 @@ Status Session::checkpointAfter(uint64_t step) {
 
 Status Session::predict() {
   uint64_t batches = data->samples() == 0 ? 1 : data->batchesPerEpoch();
-  for (uint64_t batch = 0; batch < batches; ++batch)
+  if (Status status = startTimeline(batches); !status)
+    return status;
+  for (uint64_t batch = 0; batch < batches; ++batch) {
     if (Status status = predictBatch(batch, batches); !status)
       return status;
+    if (Status status = finishTimeline(); !status)
+      return status;
+  }
   if (batches > 1 && fetchedResult())
     note(fmt::format("note: fetched results are those of the last of {} batches, {} of {} samples", batches,
                      data->samplesPerBatch(), data->samples()));

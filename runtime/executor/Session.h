@@ -7,6 +7,7 @@
 #include "runtime/device/Device.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/RunOptions.h"
+#include "runtime/executor/Timeline.h"
 
 #include <memory>
 
@@ -49,6 +50,10 @@ private:
   Status checkpointAfter(uint64_t step);
   Status fetchAll();
   Status report();
+  /// Before the first of so many steps.
+  Status startTimeline(uint64_t steps);
+  /// Writes the timeline as soon as its last step has run. Trouble with the file does not end the run; it is its outcome.
+  Status finishTimeline();
   void setSchedules(uint64_t step);
   bool logs(uint64_t step) const;
   bool speaks() const { return world.rank() == 0 || shared.options.log.allRanks; }
@@ -82,6 +87,8 @@ private:
   bool mute = false;                        ///< stdout has failed
   bool diverged = false;                    ///< a loss was not finite
   uint64_t firstStep = 0, lastStep = 0;     ///< [first, last) of the whole run
+  std::unique_ptr<Timeline> timeline;       ///< null: none, or written
+  Status timelineWritten;
   std::vector<StepRecord> records;          ///< kept on rank 0 for the report
 };
 

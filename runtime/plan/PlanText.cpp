@@ -1,5 +1,7 @@
 #include "runtime/plan/PlanText.h"
 
+#include "runtime/plan/StepText.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -19,10 +21,6 @@ const char *kindName(plan::Buffer::Kind kind) {
 
 const char *purposeName(plan::Program::Purpose purpose) {
   return purpose == plan::Program::TRAIN ? "train" : purpose == plan::Program::EVALUATE ? "evaluate" : "predict";
-}
-
-const char *phaseName(plan::Step::Phase phase) {
-  return phase == plan::Step::UPDATE ? "update" : phase == plan::Step::BACKWARD ? "backward" : "forward";
 }
 
 class Printer {

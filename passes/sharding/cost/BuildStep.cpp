@@ -2,6 +2,7 @@
 
 #include "dialects/net/Halo.h"
 #include "dialects/net/OperatorTime.h"
+#include "dialects/net/Recompute.h"
 #include "passes/partition/Linear.h"
 #include "passes/partition/Widen.h"
 #include "passes/sharding/Convert.h"
@@ -36,6 +37,19 @@ std::string keyOf(Operation *op, const GradientsWanted &wanted) {
 
 bool isConstant(Operation *op) { return op->getNumOperands() == 0 && !isa<net::ParamOp>(op); }
 
+/// What a plan makes of an operator, see passes/plan/Units.h.
+StepKind kindOf(net::Lower op) {
+  switch (op.loweringKind()) {
+  case net::LoweringKind::Generic: return StepKind::Kernel;
+  case net::LoweringKind::MatMul: return StepKind::Product;
+  case net::LoweringKind::View: return StepKind::View;
+  case net::LoweringKind::Regions:
+  case net::LoweringKind::Expanded:
+  case net::LoweringKind::Library: break;
+  }
+  return StepKind::Call;
+}
+
 /// A network that holds one operator, then the operators of its gradient.
 class Extraction {
 public:
@@ -45,6 +59,7 @@ public:
     Operation *op = insert(original, wanted);
     if (auto state = dyn_cast<net::StateInterface>(op); state && wanted.trains)
       state.beginTraining();
+    step.isRecomputed = net::isRecomputed(op);
     gradients = differentiate(op, wanted);
     SmallVector<Operation *> all; // expanding puts others between them
     for (Operation *at = op; !isa<net::ReturnOp>(at); at = at->getNextNode())
@@ -156,7 +171,12 @@ private:
       if (auto at = llvm::find(gradients, result); isGradient && at != gradients.end())
         made.gradientOfOperand = static_cast<int32_t>(at - gradients.begin());
     }
-    if (auto lower = dyn_cast<net::Lower>(op); lower && lower.loweringKind() == net::LoweringKind::Expanded)
+    auto lower = dyn_cast<net::Lower>(op);
+    if (lower) {
+      made.kind = kindOf(lower);
+      made.isEpilogue = lower.epilogueKind() != net::EpilogueKind::None;
+    }
+    if (lower && lower.loweringKind() == net::LoweringKind::Expanded)
       expand(op, lower, made);
     else
       addPrices(op, made);

@@ -10,7 +10,9 @@ namespace {
 /// Every operator of a step in order, each under the axes that the partitioner would give it.
 class Placing {
 public:
-  Placing(const OperatorStep &step, int64_t devices) : step(step), devices(devices), values(step.values.size()) {
+  /// `trace`: is told what runs, and nothing is priced; null: prices.
+  Placing(const OperatorStep &step, int64_t devices, TracedStep *trace = nullptr)
+      : step(step), devices(devices), trace(trace), values(step.values.size()) {
     for (size_t i = 0; i < values.size(); ++i)
       if (step.values[i].kind == StepValue::Kind::Constant)
         values[i].left = values[i].own = Sharding::replicated(devices, step.values[i].shape.size()).canonical();
@@ -35,6 +37,8 @@ public:
     for (size_t i = 1; i < step.operators.size(); ++i)
       inherit(step.operators[i], own);
     finish(forward);
+    if (trace)
+      endTrace(forward);
     return std::move(placed);
   }
 
@@ -49,6 +53,7 @@ private:
 
   const OperatorStep &step;
   int64_t devices;
+  TracedStep *trace;
   std::vector<Value> values;
   net::Assignment own;              ///< of the forward operator
   std::vector<Sharding> used;       ///< of its operands
@@ -87,6 +92,9 @@ private:
     }
     if (!op.parts.empty())
       return placeParts(op, assignment, at);
+    TracedOperator traced{op.kind, op.isEpilogue, op.isBackward, {}, {}};
+    for (size_t i = 0; trace && i < op.operands.size(); ++i)
+      traced.reads.push_back({op.operands[i], at.operands[i]});
     for (size_t i = 0; i < op.results.size(); ++i) {
       Value &value = values[op.results[i]];
       value.left = resultSharding(op.facts.rule, assignment, i).canonical();
@@ -94,7 +102,11 @@ private:
       value.isBackward = op.isBackward;
       at.partialResults.push_back(value.left);
       at.results.push_back(value.own);
+      if (trace)
+        traced.writes.push_back({op.results[i], value.left});
     }
+    if (trace)
+      trace->operators.push_back(std::move(traced));
     price(op, at);
   }
 
@@ -103,6 +115,8 @@ private:
       Value &value = values[op.brought[i]];
       value.left = value.own = at.operands[i];
       value.isBackward = op.isBackward;
+      if (trace)
+        trace->operators.push_back({StepKind::View, false, op.isBackward, {{op.operands[i], at.operands[i]}}, {{op.brought[i], at.operands[i]}}});
     }
     for (const StepOperator &part : op.parts)
       inherit(part, assignment);
@@ -123,6 +137,11 @@ private:
     value.left = first;
     value.own = completed(first);
     value.isBackward = true;
+    if (trace) {
+      TracedOperator &traced = trace->operators.emplace_back(TracedOperator{op.kind, op.isEpilogue, true, {}, {{op.results[0], first}}});
+      for (int32_t term : op.operands)
+        traced.reads.push_back({term, first});
+    }
     price(op, {{op.operands.size(), first}, {first}, {value.own}});
     return true;
   }
@@ -158,6 +177,8 @@ private:
   }
 
   void price(const StepOperator &op, const Placement &at) {
+    if (trace)
+      return;
     if (op.localUs) {
       std::vector<Shape> operands, results;
       for (size_t i = 0; i < op.operands.size(); ++i)
@@ -200,6 +221,13 @@ private:
     return ownOfResults[result];
   }
 
+  void endTrace(const StepOperator &forward) {
+    for (size_t i = 0; i < forward.results.size(); ++i)
+      trace->results.push_back(resultOf(forward, i));
+    for (const Value &value : values)
+      trace->own.push_back(value.own);
+  }
+
   void finish(const StepOperator &forward) {
     for (size_t i = 0; i < forward.results.size(); ++i) {
       Value &value = values[resultOf(forward, i)];
@@ -225,6 +253,12 @@ private:
 
 PlacedStep placeStep(const OperatorStep &step, const Pieces &pieces, const std::vector<Sharding> &out, int64_t devices) {
   return Placing(step, devices).run(pieces, out);
+}
+
+TracedStep traceStep(const OperatorStep &step, const Pieces &pieces, const std::vector<Sharding> &out, int64_t devices) {
+  TracedStep trace;
+  trace.placed = Placing(step, devices, &trace).run(pieces, out);
+  return trace;
 }
 
 } // namespace msc::passes

@@ -22,10 +22,20 @@ struct StepValue {
   size_t partialBytes = 4;  ///< of an element while terms of it are still to be summed
 };
 
+/// What a plan makes of an operator.
+enum class StepKind {
+  Kernel,  ///< joins others in one kernel, where these agree
+  Product, ///< carries what stands behind it
+  View,    ///< shows the memory of its operand
+  Call,    ///< a step of its own
+};
+
 /// An operator of a step; numbers are indices into OperatorStep::values.
 struct StepOperator {
   OperatorFacts facts;
   std::vector<int32_t> operands, results;
+  StepKind kind = StepKind::Call;
+  bool isEpilogue = false;               ///< a product may carry it
   bool isBackward = false;
   bool isGradient = false;               ///< of the forward operator itself, not of a part of something that expanded
   std::vector<int32_t> gradientOfResult; ///< of each operand: the forward result whose gradient it is, or -1
@@ -46,6 +56,7 @@ struct OperatorStep {
   std::vector<StepOperator> operators; ///< the forward operator, then those of its gradient
   /// Gradients of operands: (operand, value), in the order of the operands.
   std::vector<std::pair<int32_t, int32_t>> gradients;
+  bool isRecomputed = false; ///< what the forward operator makes is not kept for the backward pass
 };
 
 /// What a value costs on its way from how it was left to where it is wanted.
@@ -82,6 +93,31 @@ struct PlacedStep {
   double exchangeUs = 0; ///< of operators that move elements themselves
   std::vector<std::pair<bool, OwnExchange>> exchanges; ///< each of them, and whether it is of the backward pass
 };
+
+/// An operator of a step as it runs under one strategy; what it is a part of does not run.
+struct TracedOperator {
+  /// A value in a sharding.
+  struct Use {
+    int32_t value = 0; ///< index into OperatorStep::values
+    Sharding sharding;
+  };
+  StepKind kind = StepKind::Call;
+  bool isEpilogue = false;
+  bool isBackward = false;
+  std::vector<Use> reads;
+  std::vector<Use> writes; ///< as they are left
+};
+
+/// What a step reads and writes under one strategy, in order.
+struct TracedStep {
+  std::vector<TracedOperator> operators;
+  std::vector<int32_t> results; ///< of each result of the forward operator: its value
+  std::vector<Sharding> own;    ///< of each value: completed
+  PlacedStep placed;            ///< without times
+};
+
+/// Asks none of the functions in the step.
+TracedStep traceStep(const OperatorStep &step, const Pieces &pieces, const std::vector<Sharding> &out, int64_t devices);
 
 /// `out` as in ProblemOperator.
 PlacedStep placeStep(const OperatorStep &step, const Pieces &pieces, const std::vector<Sharding> &out, int64_t devices);

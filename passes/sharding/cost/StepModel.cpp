@@ -110,7 +110,7 @@ static std::vector<Item> itemsOf(const ProblemOperator &op, const PlacedStep &pl
 
 StepModel::StepModel(const Problem &problem, const std::vector<std::shared_ptr<const OperatorStep>> &steps,
                      dist::ReshardPlanner &planner)
-    : problem(problem), prices(planner), uses(problem, [&](size_t op) { return steps[op] != nullptr; }) {
+    : problem(problem), steps(steps), prices(planner), uses(problem, [&](size_t op) { return steps[op] != nullptr; }) {
   Known known;
   for (size_t i = 0; i < problem.operators.size(); ++i)
     addOptions(i, steps[i].get(), known);

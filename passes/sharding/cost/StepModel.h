@@ -48,6 +48,8 @@ public:
   /// first.
   void hideGradients(double share);
   const OperatorOptions &options(size_t op) const { return *all[op]; }
+  /// Null: the operator does not run.
+  const OperatorStep *step(size_t op) const { return steps[op].get(); }
   /// Bytes that a rank keeps for an operator under each of its options, for all rounds: the parameters that it stores, their
   /// gradients and states, and, where the network is trained, its results. Of each variable of network(); none: nothing.
   const std::vector<std::vector<double>> &bytes() const { return kept; }
@@ -108,6 +110,7 @@ private:
   double updateUs(int64_t elements, size_t bytes) const;
 
   const Problem &problem;
+  std::vector<std::shared_ptr<const OperatorStep>> steps;
   MovePrices prices;
   std::vector<std::shared_ptr<const OperatorOptions>> all;
   std::vector<std::vector<Sum>> own; ///< of each operator, of each option

@@ -1,0 +1,535 @@
+#include "passes/sharding/cost/StepEvents.h"
+
+#include "passes/sharding/Storage.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace msc::passes {
+namespace {
+
+/// Collectives of gradients run together up to so many bytes; what a network says instead (`comm_fusion`) is not looked at.
+constexpr int64_t bucketBytes = int64_t(64) << 20;
+
+class Recorder {
+public:
+  Recorder(const Problem &problem, const StepModel &model, const PiecesInRound &pieces, dist::ReshardPlanner &planner)
+      : problem(problem), model(model), pieces(pieces), planner(planner),
+        uses(problem, [&](size_t op) { return model.step(op) != nullptr; }), bound(problem.tensors.size(), none) {}
+
+  StepEvents run() {
+    if (!isUnrollable())
+      return {};
+    bindInputs();
+    runForward(0, problem.operators.size(), 0, 0);
+    for (int32_t result : problem.results)
+      if (bound[result] != none)
+        fetch(bound[result]);
+    if (problem.loss >= 0)
+      runBackward();
+    placeBuckets();
+    return std::move(line);
+  }
+
+private:
+  static constexpr int32_t none = -1;
+
+  /// A tensor in a sharding.
+  struct Version {
+    Sharding sharding;
+    int32_t buffer = none;
+  };
+  /// A value of the step; versions are added as somebody asks for them.
+  struct Value {
+    Shape shape;
+    size_t elementBytes = 4, partialBytes = 4;
+    std::vector<Version> versions; ///< first as it was left
+    Sharding own;                  ///< where it is completed, and where its gradient is brought
+    int32_t maker = none;          ///< the instance of which it is a result or an inner value
+    int32_t parameter = none;      ///< index into `parameters`
+    int64_t gradients = 0;         ///< contributions to its gradient that will come
+    std::vector<int32_t> terms;    ///< those that have come
+  };
+  /// An operator in one round.
+  struct Instance {
+    size_t op = 0;
+    const TracedStep *trace = nullptr;
+    std::vector<int32_t> operands; ///< values
+    std::vector<int32_t> values;   ///< of each value of its step; `none`: not there (any more)
+    std::vector<int32_t> again;    ///< the same, computed again; empty: has not been
+  };
+  struct Parameter {
+    int32_t tensor = 0, value = 0;
+  };
+  /// Gradient collectives that run together.
+  struct Bucket {
+    size_t last = 0; ///< in front of this event
+    int64_t bytes = 0;
+    StepEvent event;
+  };
+  using BucketKey = std::tuple<MoveKind, std::vector<int64_t>, std::vector<int32_t>, size_t>;
+
+  const Problem &problem;
+  const StepModel &model;
+  const PiecesInRound &pieces;
+  dist::ReshardPlanner &planner;
+  TensorUses uses;
+  StepEvents line;
+  std::vector<int32_t> bound; ///< of each tensor: its value now
+  std::vector<Value> values;
+  std::vector<Instance> instances;
+  std::vector<Parameter> parameters;
+  std::map<std::pair<size_t, Pieces>, TracedStep> traces;
+  std::map<BucketKey, Bucket> open;
+  std::vector<Bucket> closed;
+  int64_t roundNow = 0;
+  bool isCopying = false; ///< for the backward pass
+
+  bool isUnrollable() const {
+    return std::ranges::all_of(problem.operators, [&](const ProblemOperator &op) {
+      int64_t rounds = 1;
+      for (int32_t repeat : op.repeats)
+        rounds *= problem.repeats[repeat].lastRound - problem.repeats[repeat].firstRound + 1;
+      return rounds == op.rounds;
+    });
+  }
+
+  //===-- values ----------------------------------------------------------===//
+
+  static int64_t elementsOf(const Shape &shape, const Sharding &sharding) { return elementCount(sharding.capacity(shape)); }
+
+  int32_t addBuffer(const Value &value, const Sharding &sharding) {
+    const size_t bytes = sharding.isPartial() ? value.partialBytes : value.elementBytes;
+    line.buffers.push_back({.bytes = elementsOf(value.shape, sharding) * static_cast<int64_t>(bytes)});
+    return static_cast<int32_t>(line.buffers.size() - 1);
+  }
+
+  int32_t addValue(Value value, const Sharding &left) {
+    const int32_t buffer = addBuffer(value, left);
+    value.versions.push_back({left, buffer});
+    values.push_back(std::move(value));
+    return static_cast<int32_t>(values.size() - 1);
+  }
+
+  int32_t addTensor(int32_t tensor, const Sharding &sharding) {
+    const ProblemTensor &facts = problem.tensors[tensor];
+    Value value{.shape = facts.shape, .elementBytes = facts.elementBytes, .partialBytes = facts.elementBytes, .versions = {},
+                .own = sharding, .terms = {}};
+    return addValue(std::move(value), sharding);
+  }
+
+  void bindInputs() {
+    std::vector<char> isMade(problem.tensors.size());
+    for (const ProblemOperator &op : problem.operators)
+      for (int32_t result : op.results)
+        isMade[result] = 1;
+    for (const ProblemHandover &handover : problem.handovers)
+      isMade[handover.to] = 1;
+    for (size_t t = 0; t < problem.tensors.size(); ++t) {
+      const ProblemTensor &tensor = problem.tensors[t];
+      if (isMade[t] || tensor.isParameter || !tensor.dataset)
+        continue;
+      bound[t] = addTensor(static_cast<int32_t>(t), tensor.dataset->canonical());
+      line.buffers[values[bound[t]].versions.front().buffer].isInput = true;
+    }
+  }
+
+  void fetch(int32_t value) {
+    for (const Version &version : values[value].versions)
+      if (!version.sharding.isPartial() && !line.buffers[version.buffer].forRun) {
+        line.buffers[version.buffer].isFetched = true;
+        return;
+      }
+  }
+
+  /// The value of a parameter in this round.
+  int32_t parameterOf(int32_t tensor) {
+    if (bound[tensor] != none)
+      return bound[tensor];
+    std::vector<Pieces> taken;
+    std::vector<CutOperator> cut;
+    for (int32_t user : uses.readers[tensor]) {
+      const int64_t rounds = problem.tensors[tensor].rounds > 1 || problem.operators[user].repeats.empty()
+                                 ? 1
+                                 : roundsOf(problem.operators[user].repeats.back());
+      for (int64_t round = 0; round < rounds; ++round)
+        cut.push_back({user, &pieces(user, problem.tensors[tensor].rounds > 1 ? roundNow : round)});
+    }
+    bound[tensor] = addTensor(tensor, storageOf(problem, tensor, cut).canonical());
+    line.buffers[values[bound[tensor]].versions.front().buffer].forRun = true;
+    values[bound[tensor]].parameter = static_cast<int32_t>(parameters.size());
+    parameters.push_back({tensor, bound[tensor]});
+    return bound[tensor];
+  }
+
+  int64_t roundsOf(int32_t repeat) const { return problem.repeats[repeat].lastRound - problem.repeats[repeat].firstRound + 1; }
+
+  //===-- moves -----------------------------------------------------------===//
+
+  static bool reaches(const Sharding &from, const Sharding &to) { return !to.isPartial() || from.partial == to.partial; }
+
+  const Version *find(int32_t value, const Sharding &sharding) const {
+    auto at = std::ranges::find(values[value].versions, sharding, &Version::sharding);
+    return at == values[value].versions.end() ? nullptr : &*at;
+  }
+
+  std::pair<size_t, std::vector<dist::ReshardStep>> routeTo(int32_t value, const Sharding &target) {
+    const Value &from = values[value];
+    const std::vector<Version> &there = from.versions;
+    const size_t bytes = there.front().sharding.isPartial() ? from.partialBytes : from.elementBytes;
+    size_t source = 0;
+    double best = planner.us(there.front().sharding, target, from.shape, bytes);
+    for (size_t i = 1; i < there.size(); ++i)
+      if (reaches(there[i].sharding, target))
+        if (double us = planner.us(there[i].sharding, target, from.shape, bytes); us < best) {
+          source = i;
+          best = us;
+        }
+    return {source, planner.plan(Sharding(there[source].sharding), target, from.shape, bytes)};
+  }
+
+  /// The buffer of a value in a sharding, moved there if it is not.
+  int32_t versionOf(int32_t value, const Sharding &target) {
+    if (const Version *version = find(value, target))
+      return version->buffer;
+    auto [source, steps] = routeTo(value, target);
+    int32_t buffer = values[value].versions[source].buffer;
+    for (const dist::ReshardStep &step : steps) {
+      const int32_t made = addBuffer(values[value], step.after);
+      line.events.push_back({.reads = {buffer}, .writes = {made}});
+      values[value].versions.push_back({step.after, buffer = made});
+    }
+    return buffer;
+  }
+
+  static bool runsInBuckets(MoveKind kind) {
+    return kind == MoveKind::AllReduce || kind == MoveKind::ReduceScatter || kind == MoveKind::AllGather;
+  }
+
+  /// A gradient of a parameter on its way to where the update wants it: it may have to wait for others.
+  void completeInBucket(int32_t gradient, const Sharding &target) {
+    if (problem.gradientsPerStart <= 1 || find(gradient, target))
+      return (void)versionOf(gradient, target);
+    auto [source, steps] = routeTo(gradient, target);
+    if (steps.size() != 1 || !runsInBuckets(steps.front().kind))
+      return (void)versionOf(gradient, target);
+    const dist::ReshardStep &step = steps.front();
+    const int32_t from = values[gradient].versions[source].buffer, made = addBuffer(values[gradient], step.after);
+    values[gradient].versions.push_back({step.after, made});
+    const int64_t bytes = std::max(line.buffers[from].bytes, line.buffers[made].bytes);
+    Bucket &bucket = open[{step.kind, step.groupMatrix, step.groupAxes, values[gradient].partialBytes}];
+    if (!bucket.event.reads.empty() && bucket.bytes + bytes > bucketBytes)
+      closed.push_back(std::exchange(bucket, {}));
+    bucket.last = line.events.size();
+    bucket.bytes += bytes;
+    bucket.event.reads.push_back(from);
+    bucket.event.writes.push_back(made);
+  }
+
+  void placeBuckets() {
+    for (auto &[key, bucket] : open)
+      closed.push_back(std::move(bucket));
+    std::ranges::stable_sort(closed, {}, &Bucket::last);
+    std::vector<StepEvent> events;
+    auto next = closed.begin();
+    for (size_t i = 0; i <= line.events.size(); ++i) {
+      for (; next != closed.end() && next->last == i; ++next)
+        events.push_back(std::move(next->event));
+      if (i < line.events.size())
+        events.push_back(std::move(line.events[i]));
+    }
+    line.events = std::move(events);
+  }
+
+  //===-- operators -------------------------------------------------------===//
+
+  const TracedStep &traceOf(size_t op) {
+    const Pieces &taken = pieces(op, roundNow);
+    auto [found, isNew] = traces.try_emplace({op, taken});
+    if (isNew)
+      found->second = traceStep(*model.step(op), taken, problem.operators[op].out, problem.devices);
+    return found->second;
+  }
+
+  /// Operators [from, to), `depth` repeats around which have been entered.
+  void runForward(size_t from, size_t to, size_t depth, int64_t round) {
+    for (size_t i = from; i < to;) {
+      const ProblemOperator &op = problem.operators[i];
+      if (op.repeats.size() <= depth) {
+        roundNow = round;
+        if (model.step(i))
+          runOperator(i);
+        ++i;
+        continue;
+      }
+      size_t end = i;
+      auto isInside = [&](const ProblemOperator &other) {
+        return other.repeats.size() > depth && other.repeats[depth] == op.repeats[depth];
+      };
+      while (end < to && isInside(problem.operators[end]))
+        ++end;
+      runRepeat(op.repeats[depth], i, end, depth);
+      i = end;
+    }
+  }
+
+  void runRepeat(int32_t repeat, size_t from, size_t to, size_t depth) {
+    std::vector<const ProblemHandover *> enter, carry, leave;
+    std::vector<const ProblemHandover *> crossing;
+    for (const ProblemHandover &handover : problem.handovers)
+      if (handover.repeat == repeat)
+        (handover.crossesBorder ? crossing : carry).push_back(&handover);
+    // Of each argument: into the first round, out of the last one.
+    for (size_t i = 0; i < crossing.size(); ++i)
+      (i % 2 == 0 ? enter : leave).push_back(crossing[i]);
+    auto hand = [&](const std::vector<const ProblemHandover *> &list) {
+      std::vector<int32_t> taken;
+      for (const ProblemHandover *handover : list)
+        taken.push_back(problem.tensors[handover->from].isParameter ? parameterOf(handover->from) : bound[handover->from]);
+      for (size_t i = 0; i < list.size(); ++i)
+        bound[list[i]->to] = taken[i];
+    };
+    hand(enter);
+    for (int64_t round = 0; round < roundsOf(repeat); ++round) {
+      for (size_t i = from; i < to; ++i)
+        for (int32_t operand : problem.operators[i].operands)
+          if (problem.tensors[operand].isParameter && problem.tensors[operand].rounds > 1)
+            bound[operand] = none;
+      if (round > 0)
+        hand(carry);
+      runForward(from, to, depth + 1, round);
+    }
+    hand(leave);
+  }
+
+  void runOperator(size_t op) {
+    Instance instance{.op = op, .trace = &traceOf(op), .operands = {}, .values = {}, .again = {}};
+    for (int32_t tensor : problem.operators[op].operands)
+      instance.operands.push_back(problem.tensors[tensor].isParameter ? parameterOf(tensor) : bound[tensor]);
+    bindOperands(instance, instance.operands, instance.values);
+    addConstants(instance, /*isBackward=*/false);
+    for (const TracedOperator &traced : instance.trace->operators)
+      if (!traced.isBackward)
+        run(instance, traced, instance.values);
+    for (size_t r = 0; r < instance.trace->results.size(); ++r) {
+      const int32_t value = instance.values[instance.trace->results[r]];
+      bound[problem.operators[op].results[r]] = value;
+      values[value].own = instance.trace->placed.results[r].own;
+      // What nobody but the network asks for.
+      const int32_t tensor = problem.operators[op].results[r];
+      if (uses.readers[tensor].empty() && values[value].versions.front().sharding.isPartial() &&
+          std::ranges::find(problem.results, tensor) != problem.results.end())
+        versionOf(value, values[value].own);
+    }
+    for (auto [operand, gradient] : model.step(op)->gradients)
+      if (instance.operands[operand] != none)
+        ++values[instance.operands[operand]].gradients;
+    instances.push_back(std::move(instance));
+  }
+
+  void bindOperands(const Instance &instance, const std::vector<int32_t> &operands, std::vector<int32_t> &to) const {
+    const std::vector<StepValue> &facts = model.step(instance.op)->values;
+    to.assign(facts.size(), none);
+    for (size_t i = 0; i < facts.size(); ++i)
+      if (facts[i].kind == StepValue::Kind::Operand)
+        to[i] = operands[facts[i].number];
+  }
+
+  /// `of`: values of the step.
+  void run(const Instance &instance, const TracedOperator &traced, std::vector<int32_t> &of) {
+    const std::vector<StepValue> &facts = model.step(instance.op)->values;
+    StepEvent event{.kind = traced.kind, .isEpilogue = traced.isEpilogue, .isCopy = isCopying, .reads = {}, .writes = {}};
+    for (const TracedOperator::Use &use : traced.reads) {
+      event.elements = std::max(event.elements, elementsOf(facts[use.value].shape, use.sharding));
+      if (event.reads.empty())
+        event.isNarrow = facts[use.value].elementBytes != 4;
+      if (of[use.value] != none)
+        event.reads.push_back(versionOf(of[use.value], use.sharding));
+    }
+    for (const TracedOperator::Use &use : traced.writes) {
+      const StepValue &made = facts[use.value];
+      event.elements = std::max(event.elements, elementsOf(made.shape, use.sharding));
+      if (made.kind == StepValue::Kind::Constant)
+        continue;
+      Value value{.shape = made.shape, .elementBytes = made.elementBytes, .partialBytes = made.partialBytes, .versions = {},
+                  .own = instance.trace->own[use.value], .terms = {}};
+      of[use.value] = addValue(std::move(value), use.sharding);
+      if (!traced.isBackward)
+        values[of[use.value]].maker = isCopying ? none : static_cast<int32_t>(instances.size());
+      event.writes.push_back(values[of[use.value]].versions.front().buffer);
+    }
+    if (traced.kind == StepKind::View && !event.reads.empty() && !event.writes.empty()) {
+      line.buffers[event.writes.front()].viewOf = event.reads.front();
+      return;
+    }
+    if (!event.writes.empty())
+      line.events.push_back(std::move(event));
+  }
+
+  //===-- backward --------------------------------------------------------===//
+
+  void runBackward() {
+    if (bound[problem.loss] == none)
+      return;
+    const int32_t loss = bound[problem.loss];
+    for (int i = 0; i < 2; ++i) // the gradient of the loss with respect to itself, and the learning rate
+      addForRun(4);
+    for (size_t i = instances.size(); i-- > 0;)
+      differentiate(i, loss);
+    for (const Parameter &parameter : parameters)
+      if (int32_t gradient = total(parameter.value); gradient != none)
+        update(parameter, gradient);
+  }
+
+  /// Marked operators from which the values come, computed again.
+  std::vector<int32_t> computedAgain(const std::vector<int32_t> &operands) {
+    std::vector<int32_t> changed = operands;
+    for (int32_t &operand : changed)
+      if (int32_t maker = operand == none ? none : values[operand].maker; maker != none && isRecomputed(maker)) {
+        computeAgain(maker);
+        for (size_t v = 0; v < instances[maker].values.size(); ++v)
+          if (instances[maker].values[v] == operand && instances[maker].again[v] != none && isInner(maker, v)) {
+            operand = instances[maker].again[v];
+            break;
+          }
+      }
+    return changed;
+  }
+
+  bool isInner(int32_t instance, size_t value) const {
+    return model.step(instances[instance].op)->values[value].kind == StepValue::Kind::Inner;
+  }
+  bool isRecomputed(int32_t instance) const { return model.step(instances[instance].op)->isRecomputed; }
+
+  void computeAgain(int32_t index) {
+    std::vector<int32_t> stack{index};
+    while (!stack.empty()) {
+      const int32_t at = stack.back();
+      if (!instances[at].again.empty()) {
+        stack.pop_back();
+        continue;
+      }
+      const size_t depth = stack.size();
+      for (int32_t operand : instances[at].operands)
+        if (int32_t maker = operand == none ? none : values[operand].maker;
+            maker != none && isRecomputed(maker) && instances[maker].again.empty())
+          stack.push_back(maker);
+      if (stack.size() > depth)
+        continue;
+      stack.pop_back();
+      std::vector<int32_t> again;
+      bindOperands(instances[at], computedAgain(instances[at].operands), again);
+      isCopying = true;
+      for (const TracedOperator &traced : instances[at].trace->operators)
+        if (!traced.isBackward)
+          run(instances[at], traced, again);
+      isCopying = false;
+      instances[at].again = std::move(again);
+    }
+  }
+
+  void differentiate(size_t index, int32_t loss) {
+    const size_t op = instances[index].op;
+    const OperatorStep &step = *model.step(op);
+    const TracedStep &trace = *instances[index].trace;
+    if (step.gradients.empty() || std::ranges::none_of(trace.results, [&](int32_t r) {
+          const int32_t value = instances[index].values[r];
+          return value == loss || !values[value].terms.empty();
+        }))
+      return;
+    addConstants(instances[index], /*isBackward=*/true);
+    std::vector<int32_t> of = instances[index].values;
+    for (size_t v = 0; v < step.values.size(); ++v)
+      if (step.values[v].kind == StepValue::Kind::ResultGradient)
+        of[v] = total(instances[index].values[trace.results[step.values[v].number]]);
+    std::vector<char> isRead(of.size());
+    for (const TracedOperator &traced : trace.operators)
+      for (const TracedOperator::Use &use : traced.reads)
+        isRead[use.value] |= traced.isBackward;
+    for (size_t v = 0; v < of.size(); ++v) {
+      const bool isForward = step.values[v].kind == StepValue::Kind::Operand || step.values[v].kind == StepValue::Kind::Inner;
+      if (isRead[v] && isForward && of[v] != none)
+        of[v] = computedAgain({of[v]}).front();
+    }
+    for (const TracedOperator &traced : trace.operators)
+      if (traced.isBackward)
+        run(instances[index], traced, of);
+    for (auto [operand, gradient] : step.gradients)
+      if (of[gradient] != none && instances[index].operands[operand] != none)
+        contribute(of[gradient], instances[index].operands[operand]);
+  }
+
+  void addForRun(int64_t bytes) { line.buffers.push_back({.bytes = bytes, .forRun = true}); }
+
+  /// What the operator, or its gradient, brings along is there for the run.
+  void addConstants(const Instance &instance, bool isBackward) {
+    const std::vector<StepValue> &facts = model.step(instance.op)->values;
+    for (const TracedOperator &traced : instance.trace->operators)
+      for (const TracedOperator::Use &use : traced.reads)
+        if (traced.isBackward == isBackward && facts[use.value].kind == StepValue::Kind::Constant)
+          addForRun(elementsOf(facts[use.value].shape, use.sharding) * static_cast<int64_t>(facts[use.value].elementBytes));
+  }
+
+  void contribute(int32_t gradient, int32_t value) {
+    values[value].terms.push_back(gradient);
+    if (values[value].gradients == 1 && !find(gradient, values[value].own))
+      complete(gradient, value);
+  }
+
+  void complete(int32_t gradient, int32_t value) {
+    if (values[value].parameter != none)
+      completeInBucket(gradient, values[value].own);
+    else
+      versionOf(gradient, values[value].own);
+  }
+
+  /// The sum of what has come; `none` where nothing has.
+  int32_t total(int32_t value) {
+    const std::vector<int32_t> terms = values[value].terms;
+    if (terms.empty())
+      return none;
+    int32_t sum = terms.front();
+    for (size_t i = 1; i < terms.size(); ++i) {
+      const Sharding left = values[sum].versions.front().sharding, own = values[value].own;
+      const bool areAlike = left == values[terms[i]].versions.front().sharding;
+      const Sharding at = areAlike ? left : own;
+      StepEvent event{.kind = StepKind::Kernel, .elements = elementsOf(values[value].shape, at), .reads = {}, .writes = {}};
+      event.reads = {versionOf(sum, at), versionOf(terms[i], at)};
+      Value facts{.shape = values[value].shape, .elementBytes = values[value].elementBytes,
+                  .partialBytes = values[terms[i]].partialBytes, .versions = {}, .own = own, .terms = {}};
+      sum = addValue(std::move(facts), at);
+      event.writes = {values[sum].versions.front().buffer};
+      line.events.push_back(std::move(event));
+    }
+    if (terms.size() > 1)
+      complete(sum, value);
+    values[value].terms = {sum};
+    return sum;
+  }
+
+  /// Parameter and states change where they lie.
+  void update(const Parameter &parameter, int32_t gradient) {
+    const ProblemTensor &facts = problem.tensors[parameter.tensor];
+    if (!facts.isTrained)
+      return;
+    const StepBuffer stored = line.buffers[values[parameter.value].versions.front().buffer];
+    StepEvent event{.kind = StepKind::Kernel, .isUpdate = true, .reads = {}, .writes = {}};
+    event.reads.push_back(versionOf(gradient, values[parameter.value].own));
+    event.writes.push_back(values[parameter.value].versions.front().buffer);
+    for (int64_t state = 0; state < problem.optimizerStates; ++state) {
+      line.buffers.push_back(stored);
+      event.writes.push_back(static_cast<int32_t>(line.buffers.size() - 1));
+    }
+    line.events.push_back(std::move(event));
+  }
+};
+
+} // namespace
+
+StepEvents eventsOf(const Problem &problem, const StepModel &model, const PiecesInRound &pieces, dist::ReshardPlanner &planner) {
+  return Recorder(problem, model, pieces, planner).run();
+}
+
+} // namespace msc::passes

@@ -1,0 +1,42 @@
+// What a step does to memory, in the order in which it does it: operators forward, backward as `msc-build-gradients` builds it,
+// and updates, with the moves between them as `msc-partition` and the passes behind it place them. All rounds of repeats stand
+// one after the other. Plain data, no IR.
+#pragma once
+
+#include "passes/sharding/cost/StepModel.h"
+
+#include <functional>
+
+namespace msc::passes {
+
+/// A tensor of a rank.
+struct StepBuffer {
+  int64_t bytes = 0;
+  int32_t viewOf = -1;    ///< shows the memory of that one; -1: has its own
+  bool forRun = false;    ///< parameters and states
+  bool isInput = false;   ///< filled before the first event
+  bool isFetched = false; ///< after the last one
+};
+
+/// Something that reads and writes buffers.
+struct StepEvent {
+  StepKind kind = StepKind::Call;
+  bool isEpilogue = false;
+  bool isUpdate = false, isCopy = false; ///< of the optimizer; of an operator that is computed again
+  bool isNarrow = false;                 ///< its first operand is not f32
+  int64_t elements = 0;                  ///< of the largest tensor that it touches
+  std::vector<int32_t> reads, writes;
+};
+
+struct StepEvents {
+  std::vector<StepBuffer> buffers;
+  std::vector<StepEvent> events;
+};
+
+/// The strategy of an operator in a round, from 0, of the innermost repeat around it.
+using PiecesInRound = std::function<const Pieces &(size_t op, int64_t round)>;
+
+/// Empty where the problem does not say how often its operators run one after the other: rounds of a dump that were joined.
+StepEvents eventsOf(const Problem &problem, const StepModel &model, const PiecesInRound &pieces, dist::ReshardPlanner &planner);
+
+} // namespace msc::passes

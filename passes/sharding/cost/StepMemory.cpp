@@ -1,0 +1,123 @@
+#include "passes/sharding/cost/StepMemory.h"
+
+#include "passes/plan/MemoryPacking.h"
+
+#include <algorithm>
+
+namespace msc::passes {
+namespace {
+
+/// Events that run as one, as formUnits would make them.
+class Units {
+public:
+  explicit Units(const StepEvents &step)
+      : step(step), roots(step.buffers.size()), unitOf(step.events.size()), madeBy(step.buffers.size(), -1),
+        readers(step.buffers.size()) {
+    for (size_t i = 0; i < roots.size(); ++i)
+      roots[i] = rootOf(static_cast<int32_t>(i));
+    for (const StepEvent &event : step.events)
+      for (int32_t buffer : event.reads)
+        ++readers[roots[buffer]];
+    for (size_t i = 0; i < step.events.size(); ++i)
+      place(i);
+  }
+
+  int64_t count() const { return static_cast<int64_t>(units.size()); }
+  int32_t unit(size_t event) const { return unitOf[event]; }
+  int32_t root(int32_t buffer) const { return roots[buffer]; }
+
+private:
+  static constexpr int64_t mostOperators = 24; // as UnitOptions
+  struct Unit {
+    StepKind kind = StepKind::Call;
+    bool isUpdate = false, isCopy = false, isNarrow = false;
+    int64_t elements = 0, operators = 1;
+    int32_t last = -1; ///< buffer that its last event made
+  };
+
+  const StepEvents &step;
+  std::vector<int32_t> roots, unitOf, madeBy; ///< of each buffer, of each event, of each root: the unit
+  std::vector<int64_t> readers;               ///< of each root
+  std::vector<Unit> units;
+
+  int32_t rootOf(int32_t buffer) const {
+    while (step.buffers[buffer].viewOf >= 0)
+      buffer = step.buffers[buffer].viewOf;
+    return buffer;
+  }
+
+  void place(size_t index) {
+    const StepEvent &event = step.events[index];
+    int32_t unit = event.kind == StepKind::Kernel ? joined(event) : -1;
+    if (unit < 0) {
+      unit = static_cast<int32_t>(units.size());
+      units.push_back({event.kind, event.isUpdate, event.isCopy, event.isNarrow, event.elements, 0, -1});
+    }
+    ++units[unit].operators;
+    units[unit].last = event.writes.empty() ? -1 : event.writes.front();
+    unitOf[index] = unit;
+    for (int32_t buffer : event.writes)
+      madeBy[roots[buffer]] = unit;
+  }
+
+  /// The unit that takes the event up; -1: none.
+  int32_t joined(const StepEvent &event) const {
+    int32_t latest = -1;
+    for (int32_t buffer : event.reads)
+      latest = std::max(latest, madeBy[roots[buffer]]);
+    if (latest < 0)
+      return -1;
+    const Unit &unit = units[latest];
+    if (unit.kind == StepKind::Product) {
+      const bool isCarried = event.isEpilogue && !event.isNarrow && event.reads.front() == unit.last && readers[roots[unit.last]] == 1;
+      return isCarried ? latest : -1;
+    }
+    const bool isAlike = unit.isUpdate == event.isUpdate && unit.isCopy == event.isCopy && unit.elements == event.elements;
+    return unit.kind == StepKind::Kernel && isAlike && unit.operators < mostOperators ? latest : -1;
+  }
+};
+
+} // namespace
+
+StepMemory memoryOf(const StepEvents &step) {
+  constexpr int64_t alignment = 64;
+  const Units units(step);
+  struct Range {
+    int64_t first = -1, last = -1;
+    bool isRead = false;
+  };
+  std::vector<Range> ranges(step.buffers.size());
+  auto touch = [&](int32_t buffer, int64_t time) -> Range & {
+    Range &range = ranges[units.root(buffer)];
+    range.first = range.first < 0 ? time : std::min(range.first, time);
+    range.last = std::max(range.last, time);
+    return range;
+  };
+  for (size_t i = 0; i < step.events.size(); ++i) {
+    for (int32_t buffer : step.events[i].reads)
+      touch(buffer, units.unit(i) + 1).isRead = true;
+    for (int32_t buffer : step.events[i].writes)
+      touch(buffer, units.unit(i) + 1);
+  }
+  StepMemory memory;
+  std::vector<MemoryBlock> blocks;
+  for (size_t i = 0; i < step.buffers.size(); ++i) {
+    const StepBuffer &buffer = step.buffers[i];
+    if (buffer.forRun && buffer.viewOf < 0)
+      memory.forRun += (buffer.bytes + alignment - 1) / alignment * alignment;
+    if (buffer.isInput)
+      touch(static_cast<int32_t>(i), 0);
+    if (buffer.isFetched)
+      touch(static_cast<int32_t>(i), units.count() + 1);
+  }
+  for (size_t i = 0; i < step.buffers.size(); ++i) {
+    const Range &range = ranges[i];
+    const bool isInner = range.first == range.last; // nobody outside reads it
+    if (!step.buffers[i].forRun && step.buffers[i].viewOf < 0 && range.first >= 0 && !isInner)
+      blocks.push_back({step.buffers[i].bytes, range.first, range.last});
+  }
+  memory.packed = packMemory(blocks, alignment).bytes;
+  return memory;
+}
+
+} // namespace msc::passes
