@@ -104,28 +104,113 @@ void addPlanKernels(test::RecordingDriver &driver, const PlanIndex &index, const
   driver.addModule([ptx](const std::string &text) { return text == ptx; }, module);
 }
 
+namespace {
+
+struct RuntimeKernel {
+  size_t arguments;
+  std::vector<Access> (*accesses)(const KernelCall &);
+};
+
+template <typename Descriptor> const Descriptor &at(uint64_t address) {
+  return *reinterpret_cast<const Descriptor *>(address);
+}
+Access reads(uint64_t begin, int64_t bytes) {
+  return {begin, begin + static_cast<uint64_t>(bytes), false};
+}
+Access writes(uint64_t begin, int64_t bytes) {
+  return {begin, begin + static_cast<uint64_t>(bytes), true};
+}
+
+std::vector<Access> ofFill(const KernelCall &call) {
+  return {writes(call.arguments[0], 8 * static_cast<int64_t>(call.arguments[2]))};
+}
+
+std::vector<Access> ofCopy(const KernelCall &call) {
+  const std::vector<uint64_t> &a = call.arguments;
+  uint64_t bytes = call.entry.back() - '0';
+  const auto &shape = at<device::cuda::CopyDescriptor>(a[2]);
+  // From the first element to the last one, whichever way strides run.
+  auto span = [&](uint64_t start, const int64_t *strides, bool writes) {
+    int64_t low = 0, high = 0;
+    for (int64_t dim = 0; dim < shape.dims; ++dim)
+      (strides[dim] < 0 ? low : high) += (shape.sizes[dim] - 1) * strides[dim];
+    return Access{start + static_cast<uint64_t>(low) * bytes, start + static_cast<uint64_t>(high + 1) * bytes, writes};
+  };
+  return {span(a[0], shape.to, true), span(a[1], shape.from, false), reads(a[2], sizeof(shape))};
+}
+
+std::vector<Access> ofLookup(const KernelCall &call) {
+  const std::vector<uint64_t> &a = call.arguments;
+  const auto &shape = at<device::cuda::LookupDescriptor>(a[3]);
+  auto total = static_cast<int64_t>(a[5]);
+  int64_t bytes = call.entry.back() - '0', outer = total / (shape.count * shape.inner);
+  return {writes(a[0], total * bytes), reads(a[1], outer * (shape.end - shape.begin) * shape.inner * bytes),
+          reads(a[2], shape.count * (shape.wide ? 8 : 4)), reads(a[3], sizeof(shape)), writes(a[4], 8)};
+}
+
+std::vector<Access> ofSums(const KernelCall &call) {
+  const std::vector<uint64_t> &a = call.arguments;
+  const auto &shape = at<device::cuda::LookupDescriptor>(a[3]);
+  auto total = static_cast<int64_t>(a[4]);
+  int64_t bytes = call.entry.ends_with("64") ? 8 : 4, outer = total / ((shape.end - shape.begin) * shape.inner);
+  return {writes(a[0], total * bytes), reads(a[1], outer * shape.count * shape.inner * bytes),
+          reads(a[2], shape.count * (shape.wide ? 8 : 4)), reads(a[3], sizeof(shape))};
+}
+
+/// Of all three kernels: queries, keys, values, then what is like queries, logarithms, or like keys.
+std::vector<Access> ofAttention(const KernelCall &call) {
+  const std::vector<uint64_t> &a = call.arguments;
+  const auto &shape = at<device::cuda::AttentionDescriptor>(a[0]);
+  bool ofKeys = call.entry == "msc_attention_keys", forward = call.entry == "msc_attention";
+  int64_t batch = static_cast<int64_t>(a.back()) / (ofKeys ? shape.keyHeads * shape.keys : shape.heads * shape.queries);
+  int64_t queries = batch * shape.queries * shape.heads * shape.size * 4,
+          keys = batch * shape.keys * shape.keyHeads * shape.size * 4;
+  int64_t logs = batch * shape.heads * shape.queries * 4;
+  std::vector<Access> list{reads(a[0], sizeof(shape)), reads(a[1], queries), reads(a[2], keys), reads(a[3], keys)};
+  if (a[4]) {
+    int64_t last = (batch - 1) * shape.maskBatch + (shape.heads - 1) * shape.maskHead + (shape.queries - 1) * shape.maskQuery +
+                   (shape.keys - 1) * shape.maskKey;
+    list.push_back(reads(a[4], (last + 1) * (shape.mask == 1 ? 1 : 4)));
+  }
+  if (forward)
+    list.insert(list.end(), {writes(a[5], queries), writes(a[6], logs)});
+  else
+    list.insert(list.end(), {reads(a[5], queries), reads(a[6], logs), reads(a[7], queries)});
+  if (ofKeys)
+    list.insert(list.end(), {writes(a[8], keys), writes(a[9], keys)});
+  else if (!forward)
+    list.push_back(writes(a[8], queries));
+  return list;
+}
+
+const std::map<std::string, RuntimeKernel> &runtimeKernels() {
+  static const std::map<std::string, RuntimeKernel> kernels = [] {
+    std::map<std::string, RuntimeKernel> made{{"msc_fill_8", {3, ofFill}},
+                                              {"msc_attention", {8, ofAttention}},
+                                              {"msc_attention_queries", {10, ofAttention}},
+                                              {"msc_attention_keys", {11, ofAttention}}};
+    for (const char *bytes : {"1", "2", "4", "8"}) {
+      made[std::string("msc_copy_") + bytes] = {4, ofCopy};
+      made[std::string("msc_lookup_") + bytes] = {6, ofLookup};
+    }
+    for (const char *type : {"f32", "f64", "i32", "i64"})
+      made[std::string("msc_sums_") + type] = {5, ofSums};
+    return made;
+  }();
+  return kernels;
+}
+
+} // namespace
+
 void addRuntimeKernels(test::RecordingDriver &driver, const std::string &path) {
   std::stringstream ir;
   ir << std::ifstream(path).rdbuf();
   auto gpu = std::make_shared<test::GpuEmulator>(ir.str());
   test::RecordedModule module;
-  module.entries = {"msc_fill_8", "msc_copy_1", "msc_copy_2", "msc_copy_4", "msc_copy_8"};
-  module.argumentCount = [](const std::string &entry) { return entry == "msc_fill_8" ? size_t{3} : size_t{4}; };
-  module.accesses = [](const KernelCall &call) {
-    const std::vector<uint64_t> &a = call.arguments;
-    if (call.entry == "msc_fill_8")
-      return std::vector<Access>{{a[0], a[0] + 8 * a[2], true}};
-    uint64_t bytes = call.entry.back() - '0';
-    const auto &shape = *reinterpret_cast<const device::cuda::CopyDescriptor *>(a[2]);
-    // From the first element to the last one, whichever way strides run.
-    auto span = [&](uint64_t start, const int64_t *strides, bool writes) {
-      int64_t low = 0, high = 0;
-      for (int64_t dim = 0; dim < shape.dims; ++dim)
-        (strides[dim] < 0 ? low : high) += (shape.sizes[dim] - 1) * strides[dim];
-      return Access{start + static_cast<uint64_t>(low) * bytes, start + static_cast<uint64_t>(high + 1) * bytes, writes};
-    };
-    return std::vector<Access>{span(a[0], shape.to, true), span(a[1], shape.from, false), {a[2], a[2] + sizeof(shape), false}};
-  };
+  for (const auto &[entry, kernel] : runtimeKernels())
+    module.entries.push_back(entry);
+  module.argumentCount = [](const std::string &entry) { return runtimeKernels().at(entry).arguments; };
+  module.accesses = [](const KernelCall &call) { return runtimeKernels().at(call.entry).accesses(call); };
   module.run = [gpu](const KernelCall &call) { return run(*gpu, call); };
   driver.addModule([](const std::string &text) { return text == device::cuda::kernelsPtx; }, module);
 }

@@ -2,8 +2,10 @@
 // every access of memory ordered, nothing left behind. This tests how the backend uses CUDA; nothing here has run on a GPU.
 #include "compiler/Compiler.h"
 #include "runtime/device/cuda/CudaBackend.h"
+#include "runtime/device/cuda/Kernels.h"
 #include "runtime/executor/Run.h"
 #include "test/e2e/EmulatedKernels.h"
+#include "test/passes/codegen/PtxSupport.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -54,6 +56,16 @@ protected:
     std::ofstream(path) << text;
     return compileFile(path, devices);
   }
+  /// An example beside the layer library.
+  Compiled compileExample(const std::string &name, int64_t devices, const compiler::KeyValues &defines) {
+    std::filesystem::path source = MSC_SOURCE;
+    std::filesystem::create_directories(folder / "examples" / name);
+    auto over = std::filesystem::copy_options::overwrite_existing;
+    std::filesystem::copy_file(source / "examples" / name / "net.mir", folder / "examples" / name / "net.mir", over);
+    std::filesystem::copy_file(source / "frontend/nn.mir", folder / "examples" / "nn.mir", over);
+    std::filesystem::copy_file(source / "frontend/nn.mir", folder / "examples" / name / "nn.mir", over);
+    return compileFile(folder / "examples" / name / "net.mir", devices, defines);
+  }
   static std::string example(const std::string &name) { return fmt::format("{}/examples/{}/net.mir", MSC_SOURCE, name); }
 
   Outcome run(const PlanIndex &index, std::shared_ptr<device::Backend> backend, RunOptions options = {}) {
@@ -102,12 +114,14 @@ protected:
   }
 
   /// Trains on CPUs and through the CUDA backend.
-  void compare(const Compiled &compiled) {
+  void compare(const Compiled &compiled, std::optional<uint64_t> steps = {}) {
     PlanIndex index(compiled.plan);
-    Outcome cpu = run(index, nullptr);
+    RunOptions options;
+    options.steps = steps;
+    Outcome cpu = run(index, nullptr, options);
     ASSERT_FALSE(cpu.failure) << cpu.failure->message;
     test::RecordingDriver driver;
-    Outcome cuda = run(index, open(driver, index, compiled));
+    Outcome cuda = run(index, open(driver, index, compiled), options);
     ASSERT_FALSE(cuda.failure) << cuda.failure->message;
     ASSERT_FALSE(cpu.losses.empty());
     expectNear(cuda.losses, cpu.losses);
@@ -118,6 +132,9 @@ protected:
 
   std::filesystem::path folder;
 };
+
+const compiler::KeyValues smallGpt{{"wide", "1"},    {"layers", "1"},      {"heads", "2"}, {"width", "16"},
+                                   {"length", "12"}, {"vocabulary", "31"}, {"batch", "4"}};
 
 const char *perceptron = R"(network mlp(%x: f32[12, 20], %y: f32[12, 5]) {
   param %w1: f32[20, 24] = Normal(0.3)
@@ -148,6 +165,94 @@ TEST_F(CudaTraining, QuickstartOnEightRanksOfOneGpu) {
 }
 TEST_F(CudaTraining, Perceptron) {
   compare(compileText(perceptron, 1));
+}
+
+TEST_F(CudaTraining, GptOnOneDevice) {
+  compare(compileExample("gpt2", 1, smallGpt), 3);
+}
+TEST_F(CudaTraining, GptOnTwoRanks) {
+  compare(compileExample("gpt2", 2, smallGpt), 3);
+}
+TEST_F(CudaTraining, LlamaSharesKeys) {
+  compare(compileExample("llama", 1,
+                         {{"wide", "1"},
+                          {"layers", "1"},
+                          {"heads", "4"},
+                          {"kv_heads", "2"},
+                          {"width", "32"},
+                          {"hidden", "48"},
+                          {"length", "10"},
+                          {"vocabulary", "61"},
+                          {"batch", "4"}}),
+          3);
+}
+
+TEST_F(CudaTraining, Bert) {
+  compare(compileExample("bert", 1,
+                         {{"wide", "1"},
+                          {"layers", "1"},
+                          {"heads", "2"},
+                          {"width", "16"},
+                          {"hidden", "24"},
+                          {"length", "9"},
+                          {"vocabulary", "50"},
+                          {"batch", "4"}}),
+          3);
+}
+
+// More keys than a block has threads, gradients of all that an attention takes, a mask that is added and one that hides.
+TEST_F(CudaTraining, AttentionToManyKeys) {
+  for (const char *mask : {"", ", %b", ", %hides"}) {
+    std::string text = R"(network many(%x: f32[1, 3, 6], %z: f32[1, 300, 6], %b: f32[3, 300], %t: f32[1, 3, 6]) {
+  param %w: f32[6, 6] = Normal(0.5)
+  param %u: f32[6, 6] = Normal(0.5)
+  %q = MatMul(%x, %w)
+  %k = MatMul(%z, %u)
+  %hides = Greater(%b, 0.0)
+  %y, %log = ScaledDotProductAttention(%q, %k, %zMASK, heads: 2)
+  %loss = MSELoss(%y, %t)
+  return loss: %loss, hides: %hides
+}
+dataset {source: Random(seed: 5), columns: {x: normal, z: normal, b: normal, t: normal}, steps: 2}
+train {optimizer: Momentum(learning_rate: 0.5, momentum: 0.5), minimize: loss, epochs: 1}
+)";
+    text.replace(text.find("MASK"), 4, mask);
+    SCOPED_TRACE(mask);
+    compare(compileText(text, 1));
+  }
+}
+
+TEST_F(CudaTraining, KernelsOfTheRuntimeAssembleWithoutSpills) {
+  if (test::ptxasPath().empty())
+    GTEST_SKIP() << "ptxas is not installed";
+  for (const char *chip : {"sm_80", "sm_90"}) {
+    test::Assembly assembly = test::assemble(device::cuda::kernelsPtx, chip);
+    EXPECT_EQ(assembly.error, "");
+    EXPECT_EQ(assembly.kernels.size(), 16u);
+    for (const auto &[entry, kernel] : assembly.kernels)
+      EXPECT_EQ(kernel.spillBytes + kernel.stackBytes, 0u) << chip << " " << entry;
+  }
+}
+
+TEST_F(CudaTraining, AnIndexThatNumbersNothingIsNamed) {
+  Compiled compiled = compileText(R"(network wrong(%x: i32[6]) {
+  param %table: f32[4, 3] = Normal(1)
+  %y = Gather(%table, %x, 0)
+  return out: %y
+}
+dataset {source: Random(seed: 3), columns: {x: integers(7, 9)}, steps: 1}
+)",
+                                  1);
+  PlanIndex index(compiled.plan);
+  Outcome cpu = run(index, nullptr);
+  test::RecordingDriver driver;
+  Outcome cuda = run(index, open(driver, index, compiled));
+  ASSERT_TRUE(cpu.failure && cuda.failure);
+  EXPECT_EQ(cuda.failure->code, cpu.failure->code);
+  size_t says = cpu.failure->message.find("index ");
+  ASSERT_NE(says, std::string::npos) << cpu.failure->message;
+  EXPECT_NE(cuda.failure->message.find(cpu.failure->message.substr(says)), std::string::npos) << cuda.failure->message;
+  expectClean(driver);
 }
 
 TEST_F(CudaTraining, FirstStepWaitsAndTheOthersAreOneGraph) {

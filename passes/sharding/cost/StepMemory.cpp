@@ -69,8 +69,8 @@ private:
       return -1;
     const Unit &unit = units[latest];
     if (unit.kind == StepKind::Product) {
-      const bool isCarried = event.isEpilogue && !event.isNarrow && event.reads.front() == unit.last && readers[roots[unit.last]] == 1;
-      return isCarried ? latest : -1;
+      const bool isBehind = event.reads.front() == unit.last && readers[roots[unit.last]] == 1;
+      return event.isEpilogue && !event.isNarrow && isBehind ? latest : -1;
     }
     const bool isAlike = unit.isUpdate == event.isUpdate && unit.isCopy == event.isCopy && unit.elements == event.elements;
     return unit.kind == StepKind::Kernel && isAlike && unit.operators < mostOperators ? latest : -1;
@@ -116,7 +116,9 @@ StepMemory memoryOf(const StepEvents &step) {
     if (!step.buffers[i].forRun && step.buffers[i].viewOf < 0 && range.first >= 0 && !isInner)
       blocks.push_back({step.buffers[i].bytes, range.first, range.last});
   }
-  memory.packed = packMemory(blocks, alignment).bytes;
+  // Packing takes the square of their number, longer than the search itself; what is live is within some percent of it.
+  constexpr size_t mostPacked = 2000;
+  memory.packed = blocks.size() <= mostPacked ? packMemory(blocks, alignment).bytes : memoryLowerBound(blocks, alignment);
   return memory;
 }
 

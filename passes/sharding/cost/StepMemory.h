@@ -7,7 +7,7 @@ namespace msc::passes {
 
 struct StepMemory {
   int64_t forRun = 0; ///< bytes of parameters and states
-  int64_t packed = 0; ///< bytes of the most that is live beside them, as packMemory places it
+  int64_t packed = 0; ///< bytes beside them, as packMemory places them; of many, the most that is live at once
 
   int64_t arena() const { return forRun + packed; }
 };

@@ -1,3 +1,4 @@
+#include "runtime/device/cuda/Calls.h"
 #include "runtime/device/cuda/CudaBackend.h"
 #include "runtime/device/cuda/Kernels.h"
 #include "runtime/device/cuda/Staging.h"
@@ -5,7 +6,7 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
+#include <string>
 #include <vector>
 
 namespace msc::device::cuda {
@@ -40,6 +41,8 @@ public:
     if (Status status = shared.gpu->makeCurrent(); !status)
       return status;
     MSC_CUDA(cuStreamCreate, &shared.streams[0].handle, CU_STREAM_NON_BLOCKING);
+    shared.constant = [this](const void *data, size_t bytes) { return constant(data, bytes); };
+    shared.checkSlot = [this](IndexCheck check) { return checkSlot(std::move(check)); };
     return staging.allocate();
   }
 
@@ -65,8 +68,7 @@ public:
   Prepared prepareCall(const CallSpec &spec) override {
     if (Status status = checkCall(spec); !status)
       return status.error();
-    return Error{ExitCode::NoResource, fmt::format("the device {} has no kernel '{}'", name(), spec.kernel),
-                 "run on CPUs with --device cpu"};
+    return cuda::prepareCall(shared, spec);
   }
   Prepared prepareCopy(const CopySpec &spec) override {
     bool isPlain = spec.from.sizes.size() == 1 && spec.from.strides[0] == 1 && spec.to.strides[0] == 1;
@@ -106,7 +108,7 @@ public:
   Status synchronize() override {
     MSC_CUDA(cuStreamSynchronize, first());
     staging.allDone();
-    return {};
+    return checkIndices();
   }
   uint64_t allocatedBytes() const override { return allocated; }
 
@@ -169,31 +171,75 @@ private:
       return Error{
           ExitCode::BadFile,
           fmt::format("a copy has {} dimensions, GPUs take up to {}", spec.from.sizes.size(), CopyDescriptor::mostDims), ""};
-    CUdeviceptr &known = descriptors[{spec.from.sizes, spec.from.strides, spec.to.strides}];
-    if (known)
-      return known;
     CopyDescriptor shape;
     shape.dims = static_cast<int64_t>(spec.from.sizes.size());
     std::copy(spec.from.sizes.begin(), spec.from.sizes.end(), shape.sizes);
     std::copy(spec.from.strides.begin(), spec.from.strides.end(), shape.from);
     std::copy(spec.to.strides.begin(), spec.to.strides.end(), shape.to);
-    Result<CUdeviceptr> memory = allocate(sizeof(shape), "the regions of a copy");
+    return constant(&shape, sizeof(shape));
+  }
+
+  Result<CUdeviceptr> constant(const void *data, size_t bytes) {
+    CUdeviceptr &known = constants[std::string(static_cast<const char *>(data), bytes)];
+    if (known)
+      return known;
+    Result<CUdeviceptr> memory = allocate(bytes, "the sizes that kernels read");
     if (!memory)
-      return memory.error();
-    if (Status status = staging.upload(*memory, &shape, sizeof(shape), first()); !status)
+      return memory;
+    if (Status status = staging.upload(*memory, data, bytes, first()); !status)
       return status.error();
     known = *memory;
     return known;
   }
 
-  using Regions = std::tuple<std::vector<int64_t>, std::vector<int64_t>, std::vector<int64_t>>;
+  Result<CUdeviceptr> checkSlot(IndexCheck index) {
+    if (!slots) {
+      Result<CUdeviceptr> memory = allocate(mostSlots * sizeof(uint64_t), "the sizes that kernels read");
+      if (!memory)
+        return memory;
+      slots = *memory;
+      MSC_CUDA(cuMemsetD8Async, slots, 0xff, mostSlots * sizeof(uint64_t), first());
+    }
+    if (checks.size() == mostSlots)
+      return Error{ExitCode::NoResource, fmt::format("the plan has more than {} look-ups", mostSlots),
+                   "run on CPUs with --device cpu"};
+    checks.push_back(std::move(index));
+    return slots + (checks.size() - 1) * sizeof(uint64_t);
+  }
+
+  /// Look-ups have found an index in the meantime that numbers nothing.
+  Status checkIndices() {
+    std::vector<uint64_t> places(checks.size());
+    if (places.empty())
+      return {};
+    if (Status status = staging.download(places.data(), slots, places.size() * sizeof(uint64_t), first()); !status)
+      return status;
+    for (size_t i = 0; i < places.size(); ++i)
+      if (places[i] != UINT64_MAX)
+        return wrongIndex(checks[i], places[i]);
+    return {};
+  }
+  Error wrongIndex(const IndexCheck &check, uint64_t place) {
+    int64_t wide = 0;
+    int32_t narrow = 0;
+    size_t bytes = check.wide ? sizeof(wide) : sizeof(narrow);
+    void *target = check.wide ? static_cast<void *>(&wide) : &narrow;
+    if (Status status = staging.download(target, check.indices + place * bytes, bytes, first()); !status)
+      return status.error();
+    return {ExitCode::Failed,
+            fmt::format("index {} of '{}' is outside [0, {})", check.wide ? wide : narrow, check.kernel, check.size), ""};
+  }
+
+  static constexpr size_t mostSlots = 512;
 
   Shared shared;
   const DriverTable &driver;
   bool graphs;
   Staging staging;
   std::vector<CUdeviceptr> memories;
-  std::map<Regions, CUdeviceptr> descriptors; ///< by sizes and strides
+  std::map<std::string, CUdeviceptr> constants; ///< by content
+  CUdeviceptr slots = 0;                        ///< of `checks`, all ones where nothing is wrong
+  std::vector<IndexCheck> checks;
   uint64_t allocated = 0;
 };
 

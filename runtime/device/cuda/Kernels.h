@@ -15,6 +15,23 @@ struct CopyDescriptor {
   int64_t sizes[mostDims] = {}, from[mostDims] = {}, to[mostDims] = {}; ///< strides in elements
 };
 
+/// A look-up by number: see runtime/plan/calls/Lookup.h.
+struct LookupDescriptor {
+  int64_t count = 0, inner = 0; ///< indices, elements of a row
+  int64_t begin = 0, end = 0;   ///< rows of the table on this rank
+  int64_t size = 0, offset = 0; ///< rows of the whole table; the number of row 0
+  int64_t wide = 0;             ///< 1: indices are i64, else i32
+  int64_t mayMiss = 0;          ///< 1: an index may number nothing
+};
+
+/// An attention: see runtime/plan/calls/Attention.h. Heads have at most kernelBlock elements.
+struct AttentionDescriptor {
+  int64_t heads = 0, keyHeads = 0, size = 0, queries = 0, keys = 0, firstQuery = 0, causal = 0;
+  int64_t mask = 0;                                                ///< 0: none; 1: BOOL; 2: added to the scores
+  int64_t maskBatch = 0, maskHead = 0, maskQuery = 0, maskKey = 0; ///< elements from one index to the next
+  double scale = 1;
+};
+
 /// Their PTX text, for sm_80 and later.
 extern const char *const kernelsPtx;
 

@@ -69,18 +69,18 @@ private:
   uint64_t bits;
 };
 
-/// One of our own kernels over `count` elements, which is its last argument.
-Prepared launchOwn(Shared &shared, const std::string &entry, std::vector<uint64_t> arguments, int64_t count) {
+} // namespace
+
+Prepared launchOwn(Shared &shared, const std::string &entry, std::vector<uint64_t> arguments, int64_t count, Blocks blocks) {
   Result<CUfunction> function = shared.gpu->function(kernelsPtx, entry);
   if (!function)
     return function.error();
   arguments.push_back(static_cast<uint64_t>(count));
-  constexpr int64_t mostBlocks = 1 << 16; // threads walk on
-  int64_t blocks = std::min((count + kernelBlock - 1) / kernelBlock, mostBlocks);
-  return std::unique_ptr<Operation>(new Launch(shared, *function, blocks, kernelBlock, std::move(arguments)));
+  constexpr int64_t mostBlocks = 1 << 16;
+  int64_t wanted = blocks == Blocks::Fill ? (count + kernelBlock - 1) / kernelBlock : count;
+  return std::unique_ptr<Operation>(
+      new Launch(shared, *function, std::min(wanted, mostBlocks), kernelBlock, std::move(arguments)));
 }
-
-} // namespace
 
 Prepared prepareLaunch(Shared &shared, const LaunchSpec &spec) {
   if (spec.entry.empty() || shared.ptx.empty())

@@ -4,6 +4,7 @@
 #include "runtime/device/Device.h"
 #include "runtime/device/cuda/Gpu.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -29,6 +30,14 @@ private:
   Stream &first;
 };
 
+/// Indices that a kernel looks up, for the message about one that numbers nothing.
+struct IndexCheck {
+  std::string kernel;
+  CUdeviceptr indices = 0;
+  bool wide = false; ///< i64, else i32
+  int64_t size = 0;  ///< they number [0, size)
+};
+
 /// What the operations of one rank share.
 class Shared {
 public:
@@ -43,9 +52,35 @@ public:
   const bool tensorFloat;
   cublasLtHandle_t handle = nullptr;
   std::map<uint32_t, Stream> streams; ///< by number in the plan; 0 always exists
+  /// Device memory with these bytes, for the whole run; equal bytes share it.
+  std::function<Result<CUdeviceptr>(const void *data, size_t bytes)> constant;
+  /// A number of 64 bits in device memory, into which a kernel brings the smallest place of a wrong index.
+  std::function<Result<CUdeviceptr>(IndexCheck check)> checkSlot;
 };
 
 using Prepared = Result<std::unique_ptr<Operation>>;
+
+/// How many blocks of one of our own kernels start, unless that are too many: then threads, or blocks, walk on.
+enum class Blocks { Fill, OnePerItem };
+/// One of our own kernels over `count` elements or items, which is its last argument.
+Prepared launchOwn(Shared &shared, const std::string &entry, std::vector<uint64_t> arguments, int64_t count,
+                   Blocks blocks = Blocks::Fill);
+
+/// One operation after the other on the same stream.
+class Several final : public StreamOperation {
+public:
+  Several(Shared &shared, std::vector<std::unique_ptr<Operation>> parts)
+      : StreamOperation(shared.streams[0]), parts(std::move(parts)) {}
+  Status enqueue(const Stream &stream) override {
+    for (const std::unique_ptr<Operation> &part : parts)
+      if (Status status = static_cast<StreamOperation &>(*part).enqueue(stream); !status)
+        return status;
+    return {};
+  }
+
+private:
+  std::vector<std::unique_ptr<Operation>> parts;
+};
 
 Prepared prepareLaunch(Shared &shared, const LaunchSpec &spec);
 Prepared prepareMatMul(Shared &shared, const MatMulSpec &spec);

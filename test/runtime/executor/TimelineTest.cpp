@@ -1,14 +1,16 @@
-// Clocks of ranks that differ are set against each other by barriers.
+// Clocks of ranks that differ are set against each other by barriers; the file of ranks on several hosts.
 #include "runtime/executor/Timeline.h"
+#include "test/runtime/executor/OnRanks.h"
 
-#include "runtime/comm/thread/ThreadWorld.h"
-#include "runtime/executor/Executor.h"
-
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
 using namespace msc;
+using namespace msc::test;
 
 namespace {
 
@@ -67,6 +69,70 @@ TEST(Timeline, ClocksOfRanksThatMeetAreSetAgainstEachOther) {
     EXPECT_LE(std::abs(offset.ahead - rank * 5'000'000'000), offset.error);
     EXPECT_LT(offset.error, 1'000'000'000);
   }
+}
+
+/// Ranks that are threads and say that each of them is on a host of its own.
+class OneRankPerHost : public comm::World {
+public:
+  explicit OneRankPerHost(comm::World &world) : world(world) {}
+  int64_t rank() const override { return world.rank(); }
+  int64_t size() const override { return world.size(); }
+  int64_t localSize() const override { return 1; }
+  int64_t localRank() const override { return 0; }
+  const char *transport() const override { return world.transport(); }
+  Result<comm::Group *> group(const std::vector<int64_t> &ranks) override { return world.group(ranks); }
+  void abort(const Error &error) override { world.abort(error); }
+  std::optional<Error> firstFailure() override { return world.firstFailure(); }
+  bool takeReport() override { return world.takeReport(); }
+  void enterStep(uint64_t epoch, uint64_t step) override { world.enterStep(epoch, step); }
+  void setTimeout(std::chrono::milliseconds limit) override { world.setTimeout(limit); }
+
+private:
+  comm::World &world;
+};
+
+TEST(Timeline, OfSeveralHostsSaysHowExactlyClocksAreAligned) {
+  PlanBuilder builder(3, plan::Program::PREDICT);
+  uint32_t x = builder.buffer("x", {3, 4}, builder.cut(2, 0)), y = builder.buffer("y", {3, 4}, builder.cut(2, -1));
+  builder.fill("x", x, 1);
+  builder.collective("gather", plan::Collective::ALL_GATHER, x, y);
+  std::string path = (std::filesystem::temp_directory_path() / ("timeline-" + std::to_string(getpid()))).string();
+  onAllRanks(builder, [&](Bound &rank) {
+    OneRankPerHost world(rank.world);
+    auto timeline = Timeline::create(rank.index, *builder.program, world, {path, 2, 2}, 5);
+    ASSERT_TRUE(timeline);
+    for (uint64_t step = 1; !(*timeline)->isComplete(); ++step) {
+      ASSERT_EQ((*timeline)->startStep(1, step), step == 2 || step == 3);
+      if (step == 1)
+        continue;
+      ASSERT_TRUE(rank.executor.runStep((*timeline)->startPlan()));
+      (*timeline)->endPlan();
+    }
+    Status written;
+    ASSERT_TRUE((*timeline)->write(**world.group({0, 1, 2}), written));
+    ASSERT_TRUE(written);
+  });
+  std::ifstream file(path);
+  auto events = nlohmann::json::parse(file)["traceEvents"];
+  std::filesystem::remove(path);
+  std::vector<int> labels(3), steps(3), wholes(3);
+  double earliest = 1e9;
+  for (const auto &event : events) {
+    int64_t rank = event["pid"];
+    if (event["name"] == "process_labels") {
+      ++labels[rank];
+      EXPECT_EQ(event["args"]["labels"].get<std::string>().rfind("clock within ", 0), 0u);
+    }
+    if (event["ph"] != "X")
+      continue;
+    ++(event["tid"] == 2 ? wholes : steps)[rank];
+    earliest = std::min(earliest, event["ts"].get<double>());
+  }
+  // Rank 0 has the clock that all others are set against.
+  EXPECT_EQ(labels, (std::vector<int>{0, 1, 1}));
+  EXPECT_EQ(steps, (std::vector<int>{4, 4, 4}));
+  EXPECT_EQ(wholes, (std::vector<int>{2, 2, 2}));
+  EXPECT_EQ(earliest, 0);
 }
 
 } // namespace
