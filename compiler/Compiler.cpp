@@ -187,10 +187,10 @@ private:
       if (Status status = fitsMachine(); !status)
         return fail(status.error());
       noteExtrapolation();
+      chooseSearchMode(*module, *config); // strategies of a file do not change how the others are chosen
       if (Status status = applyFile(); !status)
         return fail(status.error());
       applyForced(*module, options);
-      chooseSearchMode(*module, *config);
       noteFacts(*module, *config, outcome.facts);
       if (!options.saveGraphsRanks.empty() && config->context.saveGraphs == 0)
         return fail({ExitCode::Usage, "--save-graphs-ranks has no effect: no dumps are written",

@@ -197,7 +197,7 @@ private:
         entry.configured = std::get<Pieces>(piecesOfStrategy(entry.facts, *net::getInStrategy(ops.front()), devices));
         (void)readOutStrategy(ops.front(), entry); // has been checked
       } else {
-        (void)readFixedPieces(ops.front(), entry, problem.meshes);
+        (void)readFixedPieces(ops.front(), entry, problem.meshes); // has been checked
       }
     const bool prices = price && searches() && joinAlike;
     Choices choices = choose(problem, members, prices ? candidates : 1);
@@ -387,6 +387,9 @@ private:
         sound &= succeeded(readFixedPieces(op, entry, problem.meshes));
         continue;
       }
+      // A dump says both.
+      sound &= succeeded(readFixedPieces(op, entry, problem.meshes));
+      entry.among.clear();
       if (ignoresStrategies()) {
         aside = *strategy;
         llvm::for_each(ops, net::clearStrategy);

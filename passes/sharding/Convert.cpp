@@ -11,6 +11,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/MapVector.h"
 
+#include <algorithm>
 #include <map>
 
 using namespace mlir;
@@ -73,6 +74,7 @@ public:
       else if (hasRule(op) && net::getPhase(op) == net::Phase::Forward && !joins(op))
         addOperator(op);
     });
+    linkBehind();
     for (size_t i = 0; i < members.size(); ++i)
       if (members[i].size() > 1)
         linkRounds(i);
@@ -177,6 +179,10 @@ private:
     ++problem.operators[found->second].rounds;
     for (auto [result, tensor] : llvm::zip(op->getResults(), problem.operators[found->second].results))
       tensors[result] = tensor;
+    for (auto [operand, ofFirst] : llvm::zip(op->getOperands(), first->getOperands()))
+      if (operand != ofFirst && operand.getDefiningOp<net::ParamOp>() && ofFirst.getDefiningOp<net::ParamOp>() &&
+          tensors.try_emplace(operand, tensorOf(ofFirst)).second)
+        ++problem.tensors[tensorOf(ofFirst)].rounds;
     return true;
   }
 
@@ -190,11 +196,37 @@ private:
           ++sources[tensorOf(value)];
       if (sources.size() < 2)
         continue;
-      int32_t operand = addTensor(members[index].front()->getOperand(i));
-      for (auto [source, rounds] : sources)
-        problem.handovers.push_back({source, operand, rounds, !isMadeIn(source, entry.repeats)});
-      entry.operands[i] = operand;
+      // Operators that take it from the same places read one value, as the argument of a repeat.
+      auto [carried, isNew] = carriedFrom.try_emplace({entry.repeats, {sources.begin(), sources.end()}}, 0);
+      if (isNew) {
+        carried->second = addTensor(members[index].front()->getOperand(i));
+        for (auto [source, rounds] : sources)
+          problem.handovers.push_back({source, carried->second, rounds, !isMadeIn(source, entry.repeats)});
+      }
+      entry.operands[i] = carried->second;
     }
+  }
+
+  /// Operands that come out of the last of some rounds: as the result of a repeat, they are handed out once.
+  void linkBehind() {
+    llvm::DenseMap<int32_t, const ProblemOperator *> makers; // of what rounds make
+    for (auto [ops, op] : llvm::zip(members, problem.operators))
+      if (ops.size() > 1)
+        for (int32_t result : op.results)
+          makers[result] = &op;
+    std::map<std::pair<int32_t, std::vector<int32_t>>, int32_t> handedOut; // by what is made, and the repeats around who reads it
+    for (ProblemOperator &entry : problem.operators)
+      for (int32_t &operand : entry.operands) {
+        const ProblemOperator *maker = makers.lookup(operand);
+        if (!maker || std::ranges::mismatch(maker->repeats, entry.repeats).in1 == maker->repeats.end())
+          continue;
+        auto [result, isNew] = handedOut.try_emplace({operand, entry.repeats}, static_cast<int32_t>(problem.tensors.size()));
+        if (isNew) {
+          problem.tensors.push_back(ProblemTensor(problem.tensors[operand]));
+          problem.handovers.push_back({operand, result->second, entry.rounds, true});
+        }
+        operand = result->second;
+      }
   }
 
   bool isMadeIn(int32_t tensor, const std::vector<int32_t> &repeats) const {
@@ -210,6 +242,7 @@ private:
   llvm::DenseMap<Operation *, std::vector<int32_t>> around; ///< repeats of the problem: a repeat and those around it
   llvm::DenseMap<int64_t, int32_t> dumpRepeats;
   std::map<std::vector<int64_t>, size_t> firstOfDump; ///< operators of the problem
+  std::map<std::pair<std::vector<int32_t>, std::vector<std::pair<int32_t, int64_t>>>, int32_t> carriedFrom; ///< tensors by repeats and sources
 };
 
 } // namespace

@@ -95,12 +95,12 @@ TEST(Repeat, DecidesAsTheUnrolledNetworkWhereThatDecidesAllLayersAlike) {
     for (const char *cut : {"auto", "model"})
       EXPECT_EQ(strategiesIn(transformer(4, cut), mode), strategiesIn(transformer(4, cut), mode, /*isFolded=*/false))
           << mode << " " << cut;
-  // By propagation: inner layers are as they would be unrolled.
+  // By propagation: inner layers are as they would be unrolled; the first follows what is in front of it, the last what is behind it.
   auto folds = strategiesIn(transformer(5, "model"), "auto_parallel"),
        rounds = strategiesIn(transformer(5, "model"), "auto_parallel", /*isFolded=*/false);
   EXPECT_EQ(folds.size(), rounds.size());
   for (const auto &[name, strategy] : rounds)
-    if (!llvm::StringRef(name).starts_with("layers.0."))
+    if (!llvm::StringRef(name).starts_with("layers.0.") && !llvm::StringRef(name).starts_with("layers.4."))
       EXPECT_EQ(folds[name], strategy) << name;
   // Nothing configured: from the inputs through all layers.
   EXPECT_EQ(strategiesIn(transformer(5, "auto"), "auto_parallel"),
