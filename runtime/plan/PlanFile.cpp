@@ -125,6 +125,14 @@ Status writePlan(const std::string &path, const Plan &plan) {
   if (bytes.size() > largestFile)
     return Error{ExitCode::NoResource, fmt::format("the plan takes {} bytes, more than {}", bytes.size(), largestFile),
                  ""};
+  // Devices and pipes are written to, not replaced.
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    Descriptor file{::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK)};
+    if (file.number < 0 || ::fcntl(file.number, F_SETFL, O_WRONLY) != 0) // from here on a reader may be slow
+      return cannotWrite(path, errno);
+    return writeAll(file.number, bytes, path);
+  }
   std::string temporary = fmt::format("{}.tmp{}", path, ::getpid());
   Status status;
   {

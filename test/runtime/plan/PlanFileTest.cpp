@@ -1,7 +1,10 @@
 #include "runtime/plan/PlanFile.h"
 #include "test/runtime/PlanBuilder.h"
 
+#include <fcntl.h>
 #include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace msc;
 using namespace msc::test;
@@ -101,6 +104,25 @@ TEST(PlanFile, AFolderThatCannotBeWrittenLeavesNothing) {
   Status status = plan::writePlan(folder / "no/such/net.plan", regression(1).plan);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ExitCode::NoResource);
+}
+
+TEST(PlanFile, APipeIsWrittenToAndStaysOne) {
+  Folder folder;
+  const std::string path = folder / "pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  Status unread = plan::writePlan(path, regression(1).plan);
+  ASSERT_FALSE(unread); // instead of waiting for ever
+  EXPECT_EQ(unread.error().code, ExitCode::NoResource);
+  int reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  const std::string wanted = plan::encodePlan(regression(1).plan);
+  ASSERT_LT(wanted.size(), 60000u); // what a pipe holds
+  ASSERT_TRUE(plan::writePlan(path, regression(1).plan));
+  std::string got(wanted.size(), 0);
+  EXPECT_EQ(::read(reader, got.data(), got.size()), static_cast<ssize_t>(wanted.size()));
+  EXPECT_EQ(got, wanted);
+  ::close(reader);
+  EXPECT_EQ(std::filesystem::status(path).type(), std::filesystem::file_type::fifo);
 }
 
 TEST(PlanFile, AFailedWriteKeepsTheOldPlan) {
