@@ -309,21 +309,26 @@ private:
       for (auto [op, choice] : llvm::zip(decided.operators, result.choices))
         op.among = {choice.pieces};
       StepModel model = modelOf(decided, members, planner);
-      result.arenaBytes = static_cast<double>(memoryOf(problem, model, result, planner).arena());
+      tellMemory(problem, model, result, planner);
       return noted(problem, &model, std::move(result), planner);
     }
     StepModel model = modelOf(problem, members, planner);
     SearchResult result = keptBytes == 0 ? searchOptimal(problem, model) : searchWithin(problem, model, static_cast<double>(keptBytes));
-    result.arenaBytes = static_cast<double>(memoryOf(problem, model, result, planner).arena());
+    tellMemory(problem, model, result, planner);
     if (most == 0)
       most = std::min(fewCandidates, priceableOperators / std::max<int64_t>(1, operatorsOf(problem)));
     if (most > 1) {
       near = searchNear(problem, model, result, problem.loss >= 0 && problem.machine.overlaps, most - 1, static_cast<double>(keptBytes));
-      near.insert(near.begin(), result);
       for (SearchResult &candidate : near)
-        candidate.arenaBytes = static_cast<double>(memoryOf(problem, model, candidate, planner).arena());
+        tellMemory(problem, model, candidate, planner);
+      near.insert(near.begin(), result);
     }
     return noted(problem, &model, std::move(result), planner);
+  }
+
+  void tellMemory(const Problem &problem, const StepModel &model, SearchResult &result, dist::ReshardPlanner &planner) const {
+    if (tellsMemory)
+      result.arenaBytes = static_cast<double>(memoryOf(problem, model, result, planner).arena());
   }
 
   /// Compiling them takes some milliseconds for each forward operator; the search itself is faster.
