@@ -13,9 +13,28 @@ struct ShardingHint {
   Sharding sharding; ///< not partial
 };
 
-/// Gives each factor the axes that the hints carry on it, earlier hints first. A hint whose factorisation has no common
+/// Gives each factor of an operator the axes that hints carry on it, earlier hints first. A hint whose factorisation has no common
 /// refinement with those before it, or whose axes are taken, is dropped: that operand has to be redistributed. Factors
 /// that cannot be cut, and cuts whose boundaries do not pass the operator, get no axes.
+class Inheritance {
+public:
+  /// Holds a reference.
+  Inheritance(const OperatorFacts &facts, int64_t devices);
+  /// A hint; `sharding` is not partial.
+  void take(bool isResult, size_t position, const Sharding &sharding);
+  net::Assignment finish() &&;
+
+private:
+  const OperatorFacts &facts;
+  net::Assignment assignment;
+  bool mayBeEmpty = false; ///< a value already comes in more pieces than it has elements
+
+  void refineTo(const std::vector<int64_t> &matrix);
+  bool isFree(int32_t axis) const;
+  void takeDimension(const net::DimFactors &factors, const std::vector<int32_t> &axes);
+};
+
+/// The same of a list.
 net::Assignment inheritAssignment(const OperatorFacts &facts, const std::vector<ShardingHint> &hints, int64_t devices);
 
 /// Pieces of every factor under an assignment.

@@ -161,44 +161,73 @@ Proof coveredByEnumeration(const Sharding &target, const Sharding &source, const
 
 std::optional<std::vector<int64_t>> commonRefinement(std::initializer_list<const std::vector<int64_t> *> matrices) {
   // The strides of all axes; they must divide each other.
-  std::set<int64_t> strides{1};
+  std::vector<int64_t> strides;
   for (const std::vector<int64_t> *matrix : matrices) {
     int64_t stride = 1;
     for (size_t i = matrix->size(); i-- > 0;)
-      strides.insert(stride *= (*matrix)[i]);
+      strides.push_back(stride *= (*matrix)[i]);
   }
+  std::sort(strides.begin(), strides.end());
   std::vector<int64_t> refined;
   int64_t inner = 1;
   for (int64_t stride : strides) {
     if (stride % inner != 0)
       return std::nullopt;
     if (stride != inner)
-      refined.insert(refined.begin(), stride / inner);
+      refined.push_back(stride / inner);
     inner = stride;
   }
+  std::reverse(refined.begin(), refined.end());
   return refined;
 }
 
+namespace {
+
+/// Which neighbours in a refinement make up each axis of a device matrix.
+class RefinedAxes {
+public:
+  RefinedAxes(const std::vector<int64_t> &matrix, const std::vector<int64_t> &refined)
+      : isSame(matrix == refined), begin(isSame ? 0 : matrix.size() + 1) {
+    if (isSame)
+      return;
+    auto next = static_cast<int32_t>(refined.size());
+    begin.back() = next;
+    for (size_t i = matrix.size(); i-- > 0; begin[i] = next)
+      for (int64_t left = matrix[i]; left > 1; left /= refined[next])
+        --next;
+  }
+
+  std::vector<int32_t> of(const std::vector<int32_t> &axes) const {
+    if (isSame)
+      return axes;
+    std::vector<int32_t> result;
+    for (int32_t axis : axes)
+      for (int32_t part = begin[axis]; part < begin[axis + 1]; ++part)
+        result.push_back(part);
+    return result;
+  }
+
+private:
+  bool isSame;
+  std::vector<int32_t> begin; ///< of each axis, and where the last one ends
+};
+
+} // namespace
+
 std::vector<int32_t> refineAxes(const std::vector<int64_t> &matrix, const std::vector<int32_t> &axesOfMatrix,
                                 const std::vector<int64_t> &refined) {
-  std::vector<std::vector<int32_t>> parts(matrix.size());
-  auto next = static_cast<int32_t>(refined.size());
-  for (size_t i = matrix.size(); i-- > 0;)
-    for (int64_t left = matrix[i]; left > 1; left /= refined[next])
-      parts[i].insert(parts[i].begin(), --next);
-  std::vector<int32_t> result;
-  for (int32_t axis : axesOfMatrix)
-    result.insert(result.end(), parts[axis].begin(), parts[axis].end());
-  return result;
+  return RefinedAxes(matrix, refined).of(axesOfMatrix);
 }
 
 Sharding refine(const Sharding &sharding, const std::vector<int64_t> &refined) {
+  const RefinedAxes parts(sharding.axes, refined);
   Sharding result;
   result.axes = refined;
+  result.dims.reserve(sharding.dims.size());
   for (const std::vector<int32_t> &dim : sharding.dims)
-    result.dims.push_back(refineAxes(sharding.axes, dim, refined));
+    result.dims.push_back(parts.of(dim));
   for (const PartialAxis &partial : sharding.partial)
-    for (int32_t axis : refineAxes(sharding.axes, {partial.axis}, refined))
+    for (int32_t axis : parts.of({partial.axis}))
       result.partial.push_back({axis, partial.kind});
   return result;
 }

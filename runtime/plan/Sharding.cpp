@@ -1,5 +1,6 @@
 #include "runtime/plan/Sharding.h"
 
+#include <utility>
 #include <algorithm>
 #include <functional>
 
@@ -138,7 +139,33 @@ int64_t Sharding::ownerOf(int64_t rank) const {
   return owner;
 }
 
-Sharding Sharding::canonical() const {
+bool Sharding::isCanonical() const {
+  // Whether an axis and the one before it would merge. Bit i: axis i is used.
+  if (axes.size() > 64)
+    return false;
+  uint64_t used = 0;
+  for (const std::vector<int32_t> &dim : dims)
+    for (size_t i = 0; i < dim.size(); ++i) {
+      if (i > 0 && dim[i] == dim[i - 1] + 1)
+        return false;
+      used |= uint64_t(1) << dim[i];
+    }
+  for (size_t i = 0; i < partial.size(); ++i) {
+    if (i > 0 && partial[i].axis == partial[i - 1].axis + 1 && partial[i].kind == partial[i - 1].kind)
+      return false;
+    used |= uint64_t(1) << partial[i].axis;
+  }
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (axes[i] == 1 || (i > 0 && ((used >> (i - 1)) & 3) == 0))
+      return false;
+  return true;
+}
+
+Sharding Sharding::canonical() && { return isCanonical() ? std::move(*this) : std::as_const(*this).canonical(); }
+
+Sharding Sharding::canonical() const & {
+  if (isCanonical())
+    return *this;
   // use[i]: {0} repeat, {1, kind} partial, {2, dim, position in dim}.
   struct Use {
     int what = 0, where = 0, position = 0;

@@ -91,7 +91,9 @@ struct Sharding {
   /// The same distribution in canonical form: axes of size 1 removed, neighbouring axes with the same use merged
   /// (consecutive in one dimension, both partial with the same kind, both repeating). Two shardings place all elements
   /// alike on every shape if their canonical forms are equal.
-  Sharding canonical() const;
+  Sharding canonical() const &;
+  Sharding canonical() &&;
+  bool isCanonical() const;
 
   /// Empty if the structure is sound for a tensor of `rank` dimensions on `devices` ranks, else what is wrong, e.g.
   /// "axis 2 is used twice".

@@ -80,8 +80,17 @@ private:
 
   /// `whole`: what the operator is a part of.
   void inherit(const StepOperator &op, const net::Assignment &whole) {
-    if (!addTerms(op))
-      place(op, inheritAssignment(op.facts, hintsOf(op, whole), devices));
+    if (addTerms(op))
+      return;
+    Inheritance inheritance(op.facts, devices);
+    if (!op.resultFactors.empty())
+      inheritance.take(/*isResult=*/true, 0, shardingBy(op.resultFactors, whole));
+    for (size_t i = 0; i < op.operands.size(); ++i)
+      if (const Sharding *sharding = atHand(op, i))
+        inheritance.take(/*isResult=*/false, i, *sharding);
+    if (op.gradientOfOperand >= 0)
+      inheritance.take(/*isResult=*/true, 0, used[op.gradientOfOperand]);
+    place(op, std::move(inheritance).finish());
   }
 
   void place(const StepOperator &op, const net::Assignment &assignment) {
@@ -146,18 +155,6 @@ private:
     return true;
   }
 
-  std::vector<ShardingHint> hintsOf(const StepOperator &op, const net::Assignment &whole) const {
-    std::vector<ShardingHint> hints;
-    if (!op.resultFactors.empty())
-      hints.push_back({true, 0, shardingBy(op.resultFactors, whole)});
-    for (size_t i = 0; i < op.operands.size(); ++i)
-      if (std::optional<Sharding> sharding = atHand(op, i))
-        hints.push_back({false, i, *sharding});
-    if (op.gradientOfOperand >= 0)
-      hints.push_back({true, 0, used[op.gradientOfOperand]});
-    return hints;
-  }
-
   static Sharding shardingBy(const std::vector<int64_t> &factors, const net::Assignment &assignment) {
     Sharding sharding{.axes = assignment.matrix};
     for (int64_t factor : factors)
@@ -165,15 +162,16 @@ private:
     return sharding;
   }
 
-  std::optional<Sharding> atHand(const StepOperator &op, size_t i) const {
+  /// How an operand is there; null: in whatever way is asked for.
+  const Sharding *atHand(const StepOperator &op, size_t i) const {
     const StepValue &facts = step.values[op.operands[i]];
     if (facts.kind == StepValue::Kind::Constant)
-      return std::nullopt;
+      return nullptr;
     if (facts.kind == StepValue::Kind::Operand)
-      return used[facts.number];
+      return &used[facts.number];
     if (op.isGradient && op.gradientOfResult[i] >= 0)
-      return ownOfResults[op.gradientOfResult[i]];
-    return values[op.operands[i]].own;
+      return &ownOfResults[op.gradientOfResult[i]];
+    return &values[op.operands[i]].own;
   }
 
   void price(const StepOperator &op, const Placement &at) {
