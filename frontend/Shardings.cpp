@@ -134,6 +134,12 @@ bool Shardings::take(const ast::Arg &field, Value value, const Environment &env)
       InFlightDiagnostic diagnostic = evaluator.error(item.keyPlace) << "unknown key '" << item.key << "' of a sharding";
       net::addSuggestion(diagnostic, item.key, ArrayRef<StringRef>{"partial"});
       return false;
+    } else if (!value.getDefiningOp() || isa<net::ParamOp>(value.getDefiningOp())) {
+      InFlightDiagnostic diagnostic = evaluator.error(item.keyPlace)
+                                      << "'partial' says how an operator sums, but "
+                                      << (value.getDefiningOp() ? "this is a parameter" : "no operator gives this value");
+      net::addHelp(diagnostic, "leave it out here, or write it behind the operator whose sum is meant");
+      return false;
     } else if (!readPartial(item.value, env, sharding)) {
       return false;
     }

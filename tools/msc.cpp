@@ -12,6 +12,7 @@
 #include "runtime/machine/MachineFile.h"
 #include "runtime/machine/Presets.h"
 #include "runtime/plan/PlanFile.h"
+#include "runtime/checkpoint/File.h"
 #include "tools/CommandLine.h"
 #include "tools/FileKind.h"
 #include "tools/Format.h"
@@ -162,15 +163,6 @@ int printed(const std::string &text) {
   return status ? 0 : fail(status.error());
 }
 
-Status writeText(const std::string &path, const std::string &text) {
-  std::ofstream out(path, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out)
-    return Error{ExitCode::NoResource, "cannot write '" + path + "'", "choose a folder that exists and can be written"};
-  return Status::ok();
-}
-
 /// The folder that a file goes to exists, and the file is not the other one, which `what` names.
 Status checkTarget(const std::string &flag, const std::string &path, const std::string &what,
                    const std::string &other) {
@@ -220,14 +212,14 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
   if (!outcome)
     return fail(outcome.error());
   if (!report.empty())
-    if (Status status = writeText(report, compiler::reportJson(outcome->plan, outcome->findings)); !status)
+    if (Status status = writeTextFile(report, compiler::reportJson(outcome->plan, outcome->findings)); !status)
       return fail(status.error());
   if (outcome->refusal)
     return fail(*outcome->refusal);
   if (Status status = plan::writePlan(output, outcome->plan); !status)
     return fail(status.error());
   if (!strategies.empty())
-    if (Status status = writeText(strategies, compiler::strategiesText(strategies, outcome->plan)); !status)
+    if (Status status = writeTextFile(strategies, compiler::strategiesText(strategies, outcome->plan)); !status)
       return fail(status.error());
   return 0;
 }
@@ -335,10 +327,10 @@ int explainWhyNot(const compiler::CompileOptions &options, const ExplainFlags &f
 /// Writes what is asked for.
 int explainOutcome(const compiler::CompileOutcome &outcome, const ExplainFlags &asked) {
   if (!asked.html.empty())
-    if (Status status = writeText(asked.html, compiler::explainPage(outcome.plan, outcome.findings, asked.op)); !status)
+    if (Status status = writeTextFile(asked.html, compiler::explainPage(outcome.plan, outcome.findings, asked.op)); !status)
       return fail(status.error());
   if (!asked.timeline.empty())
-    if (Status status = writeText(asked.timeline, compiler::timelineJson(outcome.plan, outcome.findings)); !status)
+    if (Status status = writeTextFile(asked.timeline, compiler::timelineJson(outcome.plan, outcome.findings)); !status)
       return fail(status.error());
   if (asked.json)
     return printed(compiler::reportJson(outcome.plan, outcome.findings, asked.op));

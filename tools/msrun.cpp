@@ -403,13 +403,7 @@ Status checkMachineFile(const std::string &path) {
 }
 
 Status writeMachine(const MachineModel &machine, const std::string &path) {
-  auto file = OutputFile::create(path);
-  if (!file)
-    return file.error();
-  std::string text = machineJson(machine);
-  if (Status status = file->write(text.data(), text.size()); !status)
-    return status;
-  if (Status status = file->finish(); !status)
+  if (Status status = writeTextFile(path, machineJson(machine)); !status)
     return status;
   return tools::printText(fmt::format("{}: machine '{}', measured\n", path, machine.name));
 }

@@ -414,7 +414,10 @@ private:
       return success();
     auto checked = piecesOfStrategy(entry.facts, inStrategy(entry.facts.rule, wholeWhereOpen(fixed)), devices);
     if (auto *error = std::get_if<StrategyError>(&checked)) {
-      report(op, *error);
+      std::string numbers;
+      for (int64_t pieces : fixed)
+        numbers += (numbers.empty() ? "" : ", ") + std::to_string(pieces);
+      report(op, {"fixed_pieces (" + numbers + "): " + error->text, error->help, error->operand});
       return failure();
     }
     entry.among = candidatesWith(entry.facts, devices, fixed, meshes);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/stubs/logging.h>
@@ -115,6 +116,7 @@ Result<Plan> decodePlan(std::string_view bytes, const std::string &name) {
   content.remove_prefix(magic.size() + formatBytes);
   Plan plan;
   google::protobuf::LogSilencer ourErrorsOnly;
+  google::protobuf::LogSilencer silencer; // what is wrong is said below, and names the file
   if (!plan.ParseFromArray(content.data(), static_cast<int>(content.size())))
     return damaged(name, "its content cannot be decoded");
   return plan;
