@@ -232,6 +232,14 @@ std::vector<std::pair<std::string, std::string>> filesRead(const plan::Plan &pla
   return files;
 }
 
+/// The file of the network: the first that is not of the library.
+std::string networkOf(const plan::Plan &plan) {
+  for (const std::string &file : plan.files())
+    if (!file.starts_with("<msc>/"))
+      return file;
+  return "NETWORK";
+}
+
 /// Files that are written after the run can be written, it may have taken hours by then, and are not its own input.
 Status checkTargets(const plan::Plan &plan, const RunOptions &options) {
   std::vector<std::pair<std::string, std::string>> targets; // with the flag
@@ -378,13 +386,13 @@ Outcome runOn(const Launch &launch, SharedRun &shared, std::chrono::milliseconds
   }
   // What mpirun says is enough to refuse a wrong number of ranks before MPI is loaded.
   if (launch.size)
-    if (Status status = checkRankCount(index.devices(), launch, *launch.size, shared.options.planPath); !status)
+    if (Status status = checkRankCount(index.devices(), launch, *launch.size, shared.options.planPath, networkOf(index.plan())); !status)
       return {status};
   reserveSignals();
   auto world = comm::loadMpiWorld();
   if (!world)
     return {world.error()};
-  if (Status status = checkRankCount(index.devices(), launch, (*world)->size(), shared.options.planPath); !status)
+  if (Status status = checkRankCount(index.devices(), launch, (*world)->size(), shared.options.planPath, networkOf(index.plan())); !status)
     return {status};
   if (Status status = fitsHost((*world)->localSize()); !status)
     return {status};
