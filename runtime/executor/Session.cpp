@@ -400,6 +400,9 @@ Status Session::checkpointAfter(uint64_t step) {
 
 Status Session::predict() {
   uint64_t batches = data->samples() == 0 ? 1 : data->batchesPerEpoch();
+  if (data->drawsSeveralBatches())
+    note(fmt::format("note: evaluated on the first of {} batches that the data set draws; on data from files it is on all of them",
+                     data->batchesPerEpoch()));
   if (Status status = startTimeline(batches); !status)
     return status;
   for (uint64_t batch = 0; batch < batches; ++batch) {
