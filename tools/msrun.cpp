@@ -3,6 +3,7 @@
 #include "runtime/calibrate/Calibrate.h"
 #include "runtime/checkpoint/File.h"
 #include "runtime/comm/mpi/Loader.h"
+#include "runtime/comm/nccl/Loader.h"
 #include "runtime/data/DataSource.h"
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/device/cuda/Cuda.h"
@@ -43,7 +44,7 @@ struct Flags {
   std::optional<std::string> transport;
   std::vector<std::string> inputs, fetches;
   std::string timelineSteps; ///< "N" or "FIRST:N", or empty
-  std::string device = "auto", matmulPrecision;
+  std::string device = "auto", matmulPrecision, collectives;
   bool noCudaGraph = false;
   bool printPlan = false, saveGraphs = false;
   std::string machineFile; ///< of --calibrate, which takes the place of a plan; else empty
@@ -62,6 +63,8 @@ struct Flags {
     app.add_option("--device", device, "cpu or cuda (default: what the plan says)");
     app.add_option("--matmul-precision", matmulPrecision,
                    "of CUDA: f32, or tf32, which rounds the operands of f32 products to 10 bits (default: f32)");
+    app.add_option("--collectives", collectives,
+                   "of CUDA: nccl (a GPU for every rank) or host (through its memory; ranks may share GPUs) (default: nccl where it can be)");
     app.add_flag("--no-cuda-graph", noCudaGraph,
                  "of CUDA: waits for every operator, so that a message names the one that failed");
     tools::takesNumber(*app.add_option("--threads-per-rank", options.threadsPerRank, "(default: processors / ranks of this host)"), 1, 4096);
@@ -324,7 +327,10 @@ bool wantsCuda(const Flags &flags, const plan::Plan &plan) {
 Status checkDeviceFlags(const Flags &flags, bool cuda) {
   if (!flags.matmulPrecision.empty() && flags.matmulPrecision != "f32" && flags.matmulPrecision != "tf32")
     return Error{ExitCode::Usage, fmt::format("unknown precision '{}'", flags.matmulPrecision), "choose f32 or tf32"};
+  if (!flags.collectives.empty() && flags.collectives != "nccl" && flags.collectives != "host")
+    return Error{ExitCode::Usage, fmt::format("unknown collectives '{}'", flags.collectives), "choose nccl or host"};
   for (auto [given, flag] : {std::pair(!flags.matmulPrecision.empty(), "--matmul-precision"),
+                             std::pair(!flags.collectives.empty(), "--collectives"),
                              std::pair(flags.noCudaGraph, "--no-cuda-graph")})
     if (given && !cuda)
       return Error{ExitCode::Usage, fmt::format("{} has no effect: the run is on CPUs", flag), "add --device cuda"};
@@ -344,6 +350,19 @@ Result<std::shared_ptr<device::Backend>> openCuda(const Flags &flags, const plan
                  "compile the network again with --device-target auto"};
   options.tensorFloat = flags.matmulPrecision == "tf32";
   options.graphs = !flags.noCudaGraph;
+  using device::Collectives;
+  options.collectives = flags.collectives == "nccl"   ? Collectives::Nccl
+                        : flags.collectives == "host" ? Collectives::Host
+                                                      : Collectives::Auto;
+  if (options.collectives != Collectives::Host && plan.devices() > 1) {
+    auto nccl = comm::loadNccl();
+    if (nccl)
+      options.nccl = *nccl;
+    else if (options.collectives == Collectives::Nccl)
+      return nccl.error();
+    else
+      options.ncclProblem = nccl.error().message;
+  }
   return device::loadCudaBackend(options);
 }
 
@@ -369,10 +388,10 @@ void printFailure(const Error &error) { tools::printError("msrun", error.message
 
 Outcome runOn(const Launch &launch, SharedRun &shared, std::chrono::milliseconds timeout) {
   const PlanIndex &index = *shared.index;
-  auto announce = [&](int64_t localSize) {
+  auto announce = [&](const device::RankCount &ranks) {
     const char *device = shared.backend ? shared.backend->name() : "cpu";
     std::fprintf(stderr, "%s\n", launchLine(index.devices(), launch.transport, device).c_str());
-    if (std::string note = shared.backend ? shared.backend->note(localSize) : ""; !note.empty())
+    if (std::string note = shared.backend ? shared.backend->note(ranks) : ""; !note.empty())
       std::fprintf(stderr, "%s\n", messages::translatedLine("note: " + note).c_str());
   };
   auto fitsHost = [&](int64_t ranks) {
@@ -381,7 +400,7 @@ Outcome runOn(const Launch &launch, SharedRun &shared, std::chrono::milliseconds
   if (launch.transport == Transport::Threads) {
     if (Status status = fitsHost(index.devices()); !status)
       return {status};
-    announce(index.devices());
+    announce({index.devices(), index.devices(), true});
     return {runThreads(shared, timeout, printFailure), false};
   }
   // What mpirun says is enough to refuse a wrong number of ranks before MPI is loaded.
@@ -397,7 +416,7 @@ Outcome runOn(const Launch &launch, SharedRun &shared, std::chrono::milliseconds
   if (Status status = fitsHost((*world)->localSize()); !status)
     return {status};
   if ((*world)->rank() == 0)
-    announce((*world)->localSize());
+    announce({index.devices(), (*world)->localSize(), false});
   return {runRank(shared, **world, timeout, printFailure), false};
 }
 

@@ -1,11 +1,13 @@
 // Networks that train through the CUDA backend, on the recording driver and with emulated kernels: the same losses as on CPUs,
 // every access of memory ordered, nothing left behind. This tests how the backend uses CUDA; nothing here has run on a GPU.
 #include "compiler/Compiler.h"
+#include "runtime/comm/nccl/Transport.h"
 #include "runtime/device/cuda/CudaBackend.h"
 #include "runtime/device/cuda/Kernels.h"
 #include "runtime/executor/Run.h"
 #include "test/e2e/EmulatedKernels.h"
 #include "test/passes/codegen/PtxSupport.h"
+#include "test/runtime/comm/nccl/RecordingNccl.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -128,6 +130,39 @@ protected:
     expectClean(driver);
     fmt::print("  {} steps, {} kernels and products, {} graphs launched\n", cuda.losses.size(), driver.ran(),
                driver.calls("cuGraphLaunch"));
+  }
+
+  /// Trains on CPUs, and on as many GPUs as there are ranks, with a recording NCCL.
+  void compareNccl(const Compiled &compiled, std::optional<uint64_t> steps = {}, int looks = 0) {
+    PlanIndex index(compiled.plan);
+    RunOptions options;
+    options.steps = steps;
+    Outcome cpu = run(index, nullptr, options);
+    ASSERT_FALSE(cpu.failure) << cpu.failure->message;
+    test::RecordingDriver driver;
+    driver.gpus = static_cast<int>(index.devices());
+    test::RecordingNccl nccl(driver);
+    nccl.looks = looks;
+    Outcome cuda = run(index, open(driver, index, compiled, withNccl(nccl)), options);
+    ASSERT_FALSE(cuda.failure) << cuda.failure->message;
+    ASSERT_FALSE(cpu.losses.empty() && cpu.printed.empty());
+    expectNear(cuda.losses, cpu.losses);
+    if (cpu.losses.empty())
+      EXPECT_EQ(cuda.printed, cpu.printed);
+    EXPECT_EQ(nccl.finish(), "");
+    expectClean(driver);
+    // From the second step on a rank launches one graph per step and nothing else.
+    auto count = static_cast<int>(cuda.losses.size());
+    EXPECT_EQ(driver.calls("cuGraphLaunch"), static_cast<int>(index.devices()) * std::max(0, count - 1));
+    fmt::print("  {} steps, {} kernels and products, {} launches of rank 0: {}\n", count, driver.ran(), nccl.launches(0).size(),
+               fmt::join(nccl.launches(0), "; "));
+  }
+  static device::CudaOptions withNccl(const test::RecordingNccl &nccl) {
+    auto transport = comm::nccl::makeTransport(nccl.table(), {.interval = std::chrono::milliseconds(2)});
+    EXPECT_TRUE(transport.isOk());
+    device::CudaOptions options;
+    options.nccl = std::move(*transport);
+    return options;
   }
 
   std::filesystem::path folder;
@@ -314,6 +349,93 @@ TEST_F(CudaTraining, CheckpointsGoToAndFro) {
     expectClean(driver);
     std::filesystem::remove_all(folder / "ckpt");
   }
+}
+
+TEST_F(CudaTraining, NcclOfQuickstart) {
+  compareNccl(compileFile(example("quickstart"), 8));
+}
+TEST_F(CudaTraining, NcclOfCallsThatGoOnBehindTheirReturn) {
+  compareNccl(compileFile(example("quickstart"), 8), {}, 3);
+}
+TEST_F(CudaTraining, NcclOfUnevenPieces) {
+  for (int64_t devices : {3, 5, 6, 7})
+    compareNccl(compileText(perceptron, devices), 4);
+}
+TEST_F(CudaTraining, NcclOfSumsInUnevenPieces) {
+  // Each rank has a part of every sum; what they keep of it are rows, or columns, of unequal number.
+  for (const char *kept : {"((3, 1))", "((1, 3))"}) {
+    std::string text = fmt::format(R"(network sums(%x: f32[10, 9], %y: f32[10, 8]) {{
+  param %w: f32[9, 8] = Normal(0.5)
+  %m = MatMul(%x, %w) {{in_strategy: ((1, 3), (3, 1))}}
+  %h = Sigmoid(%m) {{in_strategy: {}}}
+  %loss = MSELoss(%h, %y)
+  return loss: %loss, h: %h
+}}
+dataset {{source: Random(seed: 3), columns: {{x: normal, y: uniform}}, steps: 4}}
+train {{optimizer: Momentum(learning_rate: 0.5, momentum: 0.5), minimize: loss, epochs: 1}}
+)",
+                                   kept);
+    compareNccl(compileText(text, 3));
+  }
+}
+TEST_F(CudaTraining, NcclOfAPerceptron) {
+  compareNccl(compileText(perceptron, 4));
+}
+TEST_F(CudaTraining, NcclOfGpt) {
+  compareNccl(compileExample("gpt2", 2, smallGpt), 3);
+  compareNccl(compileExample("gpt2", 4, smallGpt), 3, 1);
+}
+TEST_F(CudaTraining, NcclOfAGather) {
+  compareNccl(compileFile(example("allgather"), 4));
+}
+
+TEST_F(CudaTraining, NcclNeedsAGpuForEveryRank) {
+  Compiled compiled = compileText(perceptron, 4);
+  PlanIndex index(compiled.plan);
+  test::RecordingDriver driver;
+  driver.gpus = 2;
+  test::RecordingNccl nccl(driver);
+  device::CudaOptions options = withNccl(nccl);
+  options.collectives = device::Collectives::Nccl;
+  Outcome cuda = run(index, open(driver, index, compiled, options));
+  ASSERT_TRUE(cuda.failure);
+  EXPECT_EQ(cuda.failure->code, ExitCode::NoResource);
+  EXPECT_NE(cuda.failure->message.find("rank 0 and 3 others see only 2 GPUs, and NCCL needs one for each"), std::string::npos)
+      << cuda.failure->message;
+  expectClean(driver);
+}
+
+TEST_F(CudaTraining, NcclFailuresNameTheStepAndEndAllRanks) {
+  Compiled compiled = compileText(perceptron, 4);
+  PlanIndex index(compiled.plan);
+  for (int launch : {2, 3, 9}) { // in the first step, in the second one, which is captured, in a later one
+    test::RecordingDriver driver;
+    driver.gpus = 4;
+    test::RecordingNccl nccl(driver);
+    nccl.breakRank(2, launch, comm::nccl::Code::RemoteError);
+    Outcome cuda = run(index, open(driver, index, compiled, withNccl(nccl)));
+    ASSERT_TRUE(cuda.failure);
+    EXPECT_EQ(cuda.failure->code, ExitCode::PeerFailed);
+    EXPECT_NE(cuda.failure->message.find("ncclCommGetAsyncError returned 6"), std::string::npos) << cuda.failure->message;
+    EXPECT_EQ(nccl.finish(), "");
+    expectClean(driver);
+  }
+}
+
+TEST_F(CudaTraining, AFailingKernelEndsTheCollectivesOfAllRanks) {
+  Compiled compiled = compileText(perceptron, 4);
+  PlanIndex index(compiled.plan);
+  test::RecordingDriver driver;
+  driver.gpus = 4;
+  test::RecordingNccl nccl(driver);
+  std::shared_ptr<device::Backend> backend = open(driver, index, compiled, withNccl(nccl));
+  driver.failCall("cuLaunchKernel", 30, CUDA_ERROR_INVALID_VALUE);
+  Outcome cuda = run(index, backend);
+  ASSERT_TRUE(cuda.failure);
+  EXPECT_NE(cuda.failure->message.find("cuLaunchKernel returned 1"), std::string::npos) << cuda.failure->message;
+  EXPECT_EQ(nccl.finish(), "");
+  backend.reset();
+  expectClean(driver);
 }
 
 TEST_F(CudaTraining, AllGatherOfRanks) {

@@ -8,9 +8,19 @@
 
 namespace msc::device {
 
+/// How GPUs take part in collectives.
+enum class Collectives {
+  Auto, ///< NCCL if every rank has a GPU of its own and NCCL is there; else Host
+  Nccl,
+  Host,  ///< what travels goes through the memory of the host
+};
+
 struct CudaOptions {
   std::string ptx;          ///< of the plan's kernels; empty: it has none
   bool tensorFloat = false; ///< products of f32 may round their operands to TF32
+  Collectives collectives = Collectives::Auto;
+  std::shared_ptr<comm::StreamTransport> nccl; ///< null: it is not there
+  std::string ncclProblem;                     ///< why; empty: nobody has looked
   bool graphs = true;       ///< steps run as one CUDA graph from the second on; else every operator is waited for
 };
 

@@ -12,6 +12,11 @@ CUresult State::failureOf(const Failures &failures, std::map<std::string, int> &
   return failure != failures.end() && failure->second.first == count ? failure->second.second : CUDA_SUCCESS;
 }
 
+int &State::currentGpu() {
+  static thread_local int gpu = -1;
+  return gpu;
+}
+
 CUresult State::enter(const std::string &function) {
   CUresult wanted = failureOf(callFailures, callCounts, function);
   return broken != CUDA_SUCCESS ? broken : wanted;
@@ -41,7 +46,7 @@ CUresult State::release(uint64_t memory, bool onHost) {
   }
   notWhileCapturing("cuMemFree");
   uint64_t end = memory + found->second.bytes;
-  if (std::string what = history.unfinished(memory, end, host); !what.empty() && broken == CUDA_SUCCESS)
+  if (std::string what = history.unfinished(memory, end, host()); !what.empty() && broken == CUDA_SUCCESS)
     violations.push_back("memory is freed that " + what + " may still use");
   history.forget(memory, end);
   memories.erase(found);
@@ -120,7 +125,7 @@ CUresult State::enqueue(CUstream handle, Work work) {
   RecordedStream *stream = streamOf(handle);
   checkMemory(work);
   if (!stream->capture)
-    stream->clock.merge(host);
+    stream->clock.merge(host());
   stream->clock.tick(stream->number);
   AccessHistory &accesses = stream->capture ? stream->capture->history : history;
   if (std::string conflict = accesses.add(stream->number, stream->clock, work.accesses, work.what); !conflict.empty())
@@ -185,7 +190,7 @@ CUresult State::waitFor(const NodePointer &node, const Clock &clock) {
     if (execute(*top) != CUDA_SUCCESS)
       return broken;
   }
-  host.merge(clock);
+  host().merge(clock);
   return broken;
 }
 
