@@ -62,11 +62,11 @@ private:
   CompileOptions start;
   const NetworkFacts &facts;
   const uint64_t bytesNow;      ///< what is needed without a change
-  std::vector<Candidate> tried; ///< that compile and save something
+  std::vector<Candidate> tried; ///< that compile
 
   static bool fits(const Candidate &candidate) { return candidate.change.fits; }
 
-  /// The last one, if it was sound and saves something.
+  /// The last one, if it was sound; of cells that are computed again, if that saves something.
   const Candidate *attempt(Candidate candidate) {
     Result<WithinLimit> within = findWithin(candidate.options);
     if (!within || !isSameNetwork(within->outcome.facts, candidate.parts))
@@ -74,7 +74,7 @@ private:
     candidate.change.bytes = within->outcome.plan.arena_bytes();
     candidate.change.us = within->outcome.plan.prediction().step_us() * static_cast<double>(candidate.parts);
     candidate.change.fits = within->fits;
-    if (candidate.change.bytes >= bytesNow)
+    if (candidate.change.kind == "recompute" && candidate.change.bytes >= bytesNow)
       return nullptr;
     tried.push_back(std::move(candidate));
     return &tried.back();
@@ -253,7 +253,7 @@ std::string helpOf(const MemoryAnswer &answer, bool namesLimit) {
   const std::vector<MemoryChange> &changes = answer.changes;
   std::string help;
   auto least = std::ranges::min_element(changes, {}, &MemoryChange::bytes);
-  if (changes.empty()) {
+  if (changes.empty() || least->bytes >= answer.bytes) {
     help = "nothing was found that makes it need less";
   } else if (!changes.front().fits) {
     help = "nothing that was tried is enough; least, " + bytesText(least->bytes) + ", is needed after: " + least->repair;
