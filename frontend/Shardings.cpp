@@ -530,7 +530,9 @@ bool Shardings::pinRepeat(net::RepeatOp repeat, int64_t devices) {
     }
   };
   auto strategies = [&] {
-    return map_to_vector(open, [](Operation *op) { return Pinned{net::getInStrategy(op), net::getFixedPieces(op), net::getFixedPlace(op)}; });
+    return map_to_vector(open, [](Operation *op) {
+      return Pinned{net::getInStrategy(op), net::getFixedPieces(op), net::getFixedPlace(op)};
+    });
   };
   auto assign = [&](ArrayRef<Pinned> chosen) {
     for (auto [op, pinned] : zip(open, chosen)) {

@@ -114,7 +114,8 @@ std::vector<SurpriseAt> replications(Alternatives &alternatives) {
                         " of a step, under " + better->inStrategy + " it is " + usText(betterUs)).str();
     found.push_back({alternatives.members()[op].front()->getLoc(),
                      {Surprise::Kind::Replication, alternatives.name(op).str(), "", text,
-                      adviceText(*better) + asItIsText(alternatives, op) + libraryText(alternatives, op, better->inStrategy), std::max(us - betterUs, 0.0)}});
+                      adviceText(*better) + asItIsText(alternatives, op) + libraryText(alternatives, op, better->inStrategy),
+                      std::max(us - betterUs, 0.0)}});
   }
   return withoutTrifles(found, alternatives.us() * trifle);
 }
