@@ -64,7 +64,7 @@ struct Flags {
     app.add_option("--matmul-precision", matmulPrecision,
                    "of CUDA: f32, or tf32, which rounds the operands of f32 products to 10 bits (default: f32)");
     app.add_option("--collectives", collectives,
-                   "of CUDA: nccl (a GPU for every rank) or host (through its memory; ranks may share GPUs) (default: nccl where it can be)");
+                   "of CUDA: nccl (a GPU for every rank), local (threads on one GPU) or host (through its memory) (default: the first that can be)");
     app.add_flag("--no-cuda-graph", noCudaGraph,
                  "of CUDA: waits for every operator, so that a message names the one that failed");
     tools::takesNumber(*app.add_option("--threads-per-rank", options.threadsPerRank, "(default: processors / ranks of this host)"), 1, 4096);
@@ -327,8 +327,9 @@ bool wantsCuda(const Flags &flags, const plan::Plan &plan) {
 Status checkDeviceFlags(const Flags &flags, bool cuda) {
   if (!flags.matmulPrecision.empty() && flags.matmulPrecision != "f32" && flags.matmulPrecision != "tf32")
     return Error{ExitCode::Usage, fmt::format("unknown precision '{}'", flags.matmulPrecision), "choose f32 or tf32"};
-  if (!flags.collectives.empty() && flags.collectives != "nccl" && flags.collectives != "host")
-    return Error{ExitCode::Usage, fmt::format("unknown collectives '{}'", flags.collectives), "choose nccl or host"};
+  if (!flags.collectives.empty() && flags.collectives != "nccl" && flags.collectives != "local" &&
+      flags.collectives != "host")
+    return Error{ExitCode::Usage, fmt::format("unknown collectives '{}'", flags.collectives), "choose nccl, local or host"};
   for (auto [given, flag] : {std::pair(!flags.matmulPrecision.empty(), "--matmul-precision"),
                              std::pair(!flags.collectives.empty(), "--collectives"),
                              std::pair(flags.noCudaGraph, "--no-cuda-graph")})
@@ -351,10 +352,12 @@ Result<std::shared_ptr<device::Backend>> openCuda(const Flags &flags, const plan
   options.tensorFloat = flags.matmulPrecision == "tf32";
   options.graphs = !flags.noCudaGraph;
   using device::Collectives;
-  options.collectives = flags.collectives == "nccl"   ? Collectives::Nccl
-                        : flags.collectives == "host" ? Collectives::Host
-                                                      : Collectives::Auto;
-  if (options.collectives != Collectives::Host && plan.devices() > 1) {
+  options.collectives = flags.collectives == "nccl"    ? Collectives::Nccl
+                        : flags.collectives == "local" ? Collectives::Local
+                        : flags.collectives == "host"  ? Collectives::Host
+                                                       : Collectives::Auto;
+  bool mayUseNccl = options.collectives == Collectives::Nccl || options.collectives == Collectives::Auto;
+  if (mayUseNccl && plan.devices() > 1) {
     auto nccl = comm::loadNccl();
     if (nccl)
       options.nccl = *nccl;

@@ -31,7 +31,7 @@ struct Message {
 };
 
 /// Some ranks in ascending order, seen from one of them. Addresses are of device memory. The calls are prepared by all members in
-/// the same order.
+/// the same order; `label` names them in messages.
 class StreamGroup {
 public:
   using Prepared = Result<std::unique_ptr<StreamCall>>;
@@ -39,14 +39,18 @@ public:
   virtual int rank() const = 0;
   virtual int size() const = 0;
   /// Of several tensors; all members name the same counts. (ncclAllReduce)
-  virtual Prepared prepareAllReduce(std::vector<ReducePart> parts, ElementType type, ReduceKind kind) = 0;
+  virtual Prepared prepareAllReduce(std::vector<ReducePart> parts, ElementType type, ReduceKind kind,
+                                    const OperationLabel &label) = 0;
   /// Of several tensors: sources have size() blocks of `count` elements, targets one. (ncclReduceScatter)
-  virtual Prepared prepareReduceScatter(std::vector<ReducePart> parts, ElementType type, ReduceKind kind) = 0;
+  virtual Prepared prepareReduceScatter(std::vector<ReducePart> parts, ElementType type, ReduceKind kind,
+                                        const OperationLabel &label) = 0;
   /// The target has size() blocks of `count` elements. (ncclAllGather)
-  virtual Prepared prepareAllGather(const void *source, void *target, int64_t count, ElementType type) = 0;
+  virtual Prepared prepareAllGather(const void *source, void *target, int64_t count, ElementType type,
+                                    const OperationLabel &label) = 0;
   /// All messages at once: what a sends to b, b lists as received from a, in the same order. None goes to the rank itself.
   /// (ncclSend and ncclRecv in a group)
-  virtual Prepared prepareExchange(std::vector<Message> sends, std::vector<Message> receives, ElementType type) = 0;
+  virtual Prepared prepareExchange(std::vector<Message> sends, std::vector<Message> receives, ElementType type,
+                                   const OperationLabel &label) = 0;
 };
 
 /// What one rank has of such a communicator. Used by that rank's thread. Its end gives up what is in flight, unless close() was

@@ -45,7 +45,8 @@ Reduction reductionOf(ElementType type, ReduceKind kind) {
 
 } // namespace
 
-StreamGroup::Prepared NcclGroup::prepareAllReduce(std::vector<ReducePart> parts, ElementType type, ReduceKind kind) {
+StreamGroup::Prepared NcclGroup::prepareAllReduce(std::vector<ReducePart> parts, ElementType type, ReduceKind kind,
+                                                  const OperationLabel &) {
   std::vector<NcclCommunicator::NamedStep> steps;
   for (const ReducePart &part : parts)
     steps.push_back({"ncclAllReduce", [part, type = dataTypeOf(type), reduction = reductionOf(type, kind)](
@@ -56,7 +57,8 @@ StreamGroup::Prepared NcclGroup::prepareAllReduce(std::vector<ReducePart> parts,
   return std::unique_ptr<StreamCall>(new GroupedCall(communicator, handle, std::move(steps)));
 }
 
-StreamGroup::Prepared NcclGroup::prepareReduceScatter(std::vector<ReducePart> parts, ElementType type, ReduceKind kind) {
+StreamGroup::Prepared NcclGroup::prepareReduceScatter(std::vector<ReducePart> parts, ElementType type, ReduceKind kind,
+                                                  const OperationLabel &) {
   std::vector<NcclCommunicator::NamedStep> steps;
   for (const ReducePart &part : parts)
     steps.push_back({"ncclReduceScatter", [part, type = dataTypeOf(type), reduction = reductionOf(type, kind)](
@@ -67,7 +69,8 @@ StreamGroup::Prepared NcclGroup::prepareReduceScatter(std::vector<ReducePart> pa
   return std::unique_ptr<StreamCall>(new GroupedCall(communicator, handle, std::move(steps)));
 }
 
-StreamGroup::Prepared NcclGroup::prepareAllGather(const void *source, void *target, int64_t count, ElementType type) {
+StreamGroup::Prepared NcclGroup::prepareAllGather(const void *source, void *target, int64_t count, ElementType type,
+                                                  const OperationLabel &) {
   std::vector<NcclCommunicator::NamedStep> steps{
       {"ncclAllGather", [=, type = dataTypeOf(type)](const Table &table, Handle handle, StreamHandle stream) {
          return table.ncclAllGather(source, target, static_cast<size_t>(count), type, handle, stream);
@@ -75,7 +78,8 @@ StreamGroup::Prepared NcclGroup::prepareAllGather(const void *source, void *targ
   return std::unique_ptr<StreamCall>(new GroupedCall(communicator, handle, std::move(steps)));
 }
 
-StreamGroup::Prepared NcclGroup::prepareExchange(std::vector<Message> sends, std::vector<Message> receives, ElementType type) {
+StreamGroup::Prepared NcclGroup::prepareExchange(std::vector<Message> sends, std::vector<Message> receives, ElementType type,
+                                                 const OperationLabel &) {
   std::vector<NcclCommunicator::NamedStep> steps;
   for (const Message &message : sends)
     steps.push_back({"ncclSend", [message, type = dataTypeOf(type)](const Table &table, Handle handle, StreamHandle stream) {

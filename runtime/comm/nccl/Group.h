@@ -12,10 +12,14 @@ public:
       : communicator(communicator), handle(handle), own(rank), count(size) {}
   int rank() const override { return own; }
   int size() const override { return count; }
-  Prepared prepareAllReduce(std::vector<ReducePart> parts, ElementType type, ReduceKind kind) override;
-  Prepared prepareReduceScatter(std::vector<ReducePart> parts, ElementType type, ReduceKind kind) override;
-  Prepared prepareAllGather(const void *source, void *target, int64_t count, ElementType type) override;
-  Prepared prepareExchange(std::vector<Message> sends, std::vector<Message> receives, ElementType type) override;
+  Prepared prepareAllReduce(std::vector<ReducePart> parts, ElementType type, ReduceKind kind,
+                            const OperationLabel &label) override;
+  Prepared prepareReduceScatter(std::vector<ReducePart> parts, ElementType type, ReduceKind kind,
+                            const OperationLabel &label) override;
+  Prepared prepareAllGather(const void *source, void *target, int64_t count, ElementType type,
+                            const OperationLabel &label) override;
+  Prepared prepareExchange(std::vector<Message> sends, std::vector<Message> receives, ElementType type,
+                            const OperationLabel &label) override;
 
 private:
   NcclCommunicator &communicator;

@@ -10,7 +10,8 @@ template <typename Function> static bool find(void *library, const char *name, F
 }
 
 static Error tooOld(const std::string &what) {
-  return {ExitCode::NoResource, what, "install NCCL 2.22 or later, or let collectives go through the host with --collectives host"};
+  return {ExitCode::NoResource, what,
+          "install NCCL 2.22 or later, or let collectives go through the host with --collectives host"};
 }
 
 Result<Table> loadTable(const char *file) {

@@ -116,7 +116,7 @@ private:
       return {};
     if (Status same = agree(counts, able); !same)
       return same;
-    return parts.empty() ? Status() : keep(group->prepareAllReduce(std::move(parts), spec.type, spec.reduction));
+    return parts.empty() ? Status() : keep(group->prepareAllReduce(std::move(parts), spec.type, spec.reduction, spec.label));
   }
 
   Status reduceScatter() {
@@ -133,7 +133,7 @@ private:
       return {};
     if (Status same = agree(counts, able); !same)
       return same;
-    return parts.empty() ? Status() : keep(group->prepareReduceScatter(std::move(parts), spec.type, spec.reduction));
+    return parts.empty() ? Status() : keep(group->prepareReduceScatter(std::move(parts), spec.type, spec.reduction, spec.label));
   }
 
   /// Blocks are as large as the largest piece; what a shorter one leaves of its block is reduced, too, and nobody reads it.
@@ -202,7 +202,7 @@ private:
         return same;
     if (gathers)
       return keep(group->prepareAllGather(spec.source + at(plan.sends[0].source), spec.target + at(plan.receives[0].target),
-                                          plan.receives[0].target.count(), spec.type));
+                                          plan.receives[0].target.count(), spec.type, spec.label));
     std::vector<Message> sends, receives;
     for (const Transfer &transfer : plan.sends)
       if (Status status = transfer.peer == own() ? Status() : send(transfer, sends); !status)
@@ -210,8 +210,8 @@ private:
     for (const Transfer &transfer : plan.receives)
       if (Status status = receive(transfer, receives); !status)
         return status;
-    return sends.empty() && receives.empty() ? Status()
-                                             : keep(group->prepareExchange(std::move(sends), std::move(receives), spec.type));
+    // Members that have nothing to send or to get take part as well: some communicators let all of them meet.
+    return group ? keep(group->prepareExchange(std::move(sends), std::move(receives), spec.type, spec.label)) : Status();
   }
 
   int32_t own() const { return group ? group->rank() : 0; }

@@ -10,8 +10,9 @@ namespace msc::device {
 
 /// How GPUs take part in collectives.
 enum class Collectives {
-  Auto, ///< NCCL if every rank has a GPU of its own and NCCL is there; else Host
+  Auto, ///< Nccl if every rank has a GPU of its own and NCCL is there; Local for threads where there is one GPU; else Host
   Nccl,
+  Local, ///< ranks are threads of one process, all on its first GPU
   Host,  ///< what travels goes through the memory of the host
 };
 

@@ -1,6 +1,7 @@
 #include "runtime/device/cuda/CudaBackend.h"
 
 #include "runtime/comm/Gather.h"
+#include "runtime/device/cuda/LocalCommunicator.h"
 #include "runtime/device/cuda/Placement.h"
 
 #include <cstring>
@@ -31,17 +32,23 @@ public:
     Result<std::shared_ptr<Gpu>> gpu = gpuOf(ordinal);
     if (!gpu)
       return gpu.error();
-    if (path != Collectives::Nccl)
-      return createDevice(*gpu, options, nullptr);
-    return createDevice(*gpu, options, [&](Shared &) { return options.nccl->connect(*request.world); });
+    switch (path) {
+    case Collectives::Nccl: return createDevice(*gpu, options, [&](Shared &) { return options.nccl->connect(*request.world); });
+    case Collectives::Local:
+      return createDevice(*gpu, options, [&](Shared &shared) { return connectLocally(shared, *request.world); });
+    default: return createDevice(*gpu, options, nullptr);
+    }
   }
 
   std::string note(const RankCount &ranks) const override {
     std::string host = "collectives go through the memory of the host", gpus = visible() == 1 ? "GPU" : "GPUs";
     if (ranks.all == 1)
       return "";
-    if (chooseCollectives(options.collectives, ranks, visible(), options.nccl != nullptr) == Collectives::Nccl)
-      return fmt::format("collectives by {}", options.nccl ? options.nccl->name() : "NCCL");
+    Collectives path = chooseCollectives(options.collectives, ranks, visible(), options.nccl != nullptr);
+    if (path == Collectives::Local)
+      return fmt::format("{} logical ranks on 1 GPU; collectives by its kernels", ranks.all);
+    if (path == Collectives::Nccl)
+      return fmt::format("collectives by {}", options.nccl->name());
     if (ranks.local > visible())
       return fmt::format("{} logical ranks on {} {}; {}", ranks.local, visible(), gpus, host);
     if (options.collectives == Collectives::Auto && !options.ncclProblem.empty())
@@ -59,10 +66,11 @@ private:
   int64_t visible() const { return static_cast<int64_t>(gpus.size()); }
 
   Collectives pathOf(const comm::World &world) const {
-    bool oneProcess = std::strcmp(world.transport(), "threads") == 0;
-    return chooseCollectives(options.collectives, {world.size(), world.localSize(), oneProcess}, visible(),
+    return chooseCollectives(options.collectives, {world.size(), world.localSize(), isOneProcess(world)}, visible(),
                              options.nccl != nullptr);
   }
+
+  static bool isOneProcess(const comm::World &world) { return std::strcmp(world.transport(), "threads") == 0; }
 
   /// The ordinal for this rank, `usual` unless ranks need GPUs of their own; or what all ranks find wrong with what they have.
   Result<int> place(comm::World &world, Collectives path, int usual) const {
@@ -87,8 +95,11 @@ private:
                      "have the same libraries on all hosts, or say which way with --collectives"};
       seen.push_back((*all)[rank].gpus);
     }
+    if (path == Collectives::Local && !isOneProcess(world))
+      return Error{ExitCode::Usage, "--collectives local is for ranks that are threads of one process",
+                   "start msrun without mpirun, or use --collectives host"};
     if (path != Collectives::Nccl)
-      return usual;
+      return path == Collectives::Local ? 0 : usual;
     Result<int> chosen = chooseGpu(seen, world.rank());
     if (!chosen)
       return chosen;

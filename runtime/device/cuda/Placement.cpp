@@ -27,7 +27,7 @@ Collectives chooseCollectives(Collectives asked, const RankCount &ranks, int64_t
   if (asked != Collectives::Auto)
     return asked;
   if (ranks.oneProcess && ranks.all > gpus)
-    return Collectives::Host;
+    return gpus == 1 ? Collectives::Local : Collectives::Host;
   return hasNccl ? Collectives::Nccl : Collectives::Host;
 }
 

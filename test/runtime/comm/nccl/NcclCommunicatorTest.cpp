@@ -1,5 +1,5 @@
-// The NCCL communicator on a recording NCCL: what it computes, how it starts, ends and fails. It tests how we use the interface; none
-// of this has run on NVIDIA's code.
+// The NCCL communicator on a recording NCCL: what it computes, how it starts, ends and fails. It tests how we use the interface;
+// none of this has run on NVIDIA's code.
 #include "runtime/comm/nccl/Transport.h"
 #include "runtime/comm/thread/ThreadWorld.h"
 #include "test/runtime/comm/nccl/RecordingNccl.h"
@@ -141,7 +141,7 @@ Status everything(Rank &rank) {
     return group.error();
   auto size = static_cast<size_t>((*group)->size());
   std::byte *a = rank.put({number, 10}), *b = rank.put({number * 2}), *sum = rank.room(2);
-  if (Status done = run(rank, (*group)->prepareAllReduce({{a, sum, 2}, {b, b, 1}}, ElementType::F32, ReduceKind::Sum)); !done)
+  if (Status done = run(rank, (*group)->prepareAllReduce({{a, sum, 2}, {b, b, 1}}, ElementType::F32, ReduceKind::Sum, {})); !done)
     return done;
   float total = static_cast<float>(size * (size - 1) / 2);
   EXPECT_EQ(rank.get(sum, 2), (std::vector<float>{total, 10 * static_cast<float>(size)}));
@@ -150,11 +150,12 @@ Status everything(Rank &rank) {
   for (size_t m = 0; m < size; ++m)
     blocks.push_back(static_cast<float>(m) + number);
   std::byte *scattered = rank.put(blocks), *kept = rank.room(1);
-  if (Status done = run(rank, (*group)->prepareReduceScatter({{scattered, kept, 1}}, ElementType::F32, ReduceKind::Max)); !done)
+  auto scatter = (*group)->prepareReduceScatter({{scattered, kept, 1}}, ElementType::F32, ReduceKind::Max, {});
+  if (Status done = run(rank, std::move(scatter)); !done)
     return done;
   EXPECT_EQ(rank.get(kept, 1), (std::vector<float>{number + static_cast<float>(size) - 1}));
   std::byte *gathered = rank.room(2 * size);
-  if (Status done = run(rank, (*group)->prepareAllGather(a, gathered, 2, ElementType::F32)); !done)
+  if (Status done = run(rank, (*group)->prepareAllGather(a, gathered, 2, ElementType::F32, {})); !done)
     return done;
   EXPECT_EQ(rank.get(gathered, 2 * size)[2 * size - 2], static_cast<float>(size) - 1);
   if (size == 1)
@@ -164,7 +165,7 @@ Status everything(Rank &rank) {
        previous = static_cast<int32_t>((rank.number + rank.world.size() - 1) % rank.world.size());
   std::byte *got = rank.room(3);
   if (Status done = run(rank, (*group)->prepareExchange({{next, a, 2}, {next, scattered, 1}},
-                                                        {{previous, got, 2}, {previous, got + 8, 1}}, ElementType::F32));
+                                                        {{previous, got, 2}, {previous, got + 8, 1}}, ElementType::F32, {}));
       !done)
     return done;
   EXPECT_EQ(rank.get(got, 3), (std::vector<float>{static_cast<float>(previous), 10, static_cast<float>(previous)}));
@@ -192,7 +193,7 @@ TEST_F(NcclCommunicator, TruthValuesAreReducedAsBytes) {
     memcpy(&packed, own, 4);
     for (auto [kind, expected] : {std::pair(ReduceKind::Sum, 0x0101u), std::pair(ReduceKind::Prod, 0x0001u)}) {
       std::byte *data = rank.put({packed});
-      if (Status done = run(rank, (*group)->prepareAllReduce({{data, data, 4}}, ElementType::Bool, kind)); !done)
+      if (Status done = run(rank, (*group)->prepareAllReduce({{data, data, 4}}, ElementType::Bool, kind, {})); !done)
         return done;
       uint32_t bits = 0;
       float result = rank.get(data, 1)[0];
@@ -225,7 +226,7 @@ TEST_F(NcclCommunicator, GroupsAreSplitInOneOrder) {
       if (!group)
         continue;
       std::byte *data = rank.put({static_cast<float>(rank.number)});
-      if (Status done = run(rank, group->prepareAllReduce({{data, data, 1}}, ElementType::F32, ReduceKind::Sum)); !done)
+      if (Status done = run(rank, group->prepareAllReduce({{data, data, 1}}, ElementType::F32, ReduceKind::Sum, {})); !done)
         return done;
       float expected = group == groups[1] ? static_cast<float>(2 * (rank.number % 3) + 3) : rank.number < 3 ? 3.f : 12.f;
       EXPECT_EQ(rank.get(data, 1), (std::vector<float>{expected}));
@@ -258,7 +259,7 @@ Status reduceOn(Rank &rank, int times = 1000) {
     return group.error();
   std::byte *data = rank.put({1});
   for (int i = 0; i < times; ++i)
-    if (Status done = run(rank, (*group)->prepareAllReduce({{data, data, 1}}, ElementType::F32, ReduceKind::Sum)); !done)
+    if (Status done = run(rank, (*group)->prepareAllReduce({{data, data, 1}}, ElementType::F32, ReduceKind::Sum, {})); !done)
       return done;
   return {};
 }
@@ -269,9 +270,8 @@ TEST_F(NcclCommunicator, ARemoteErrorEndsAllRanks) {
   for (const Status &outcome : outcomes) {
     ASSERT_FALSE(outcome);
     EXPECT_EQ(outcome.error().code, ExitCode::PeerFailed);
-    EXPECT_NE(outcome.error().message.find("ncclCommGetAsyncError returned 6 (remote process exited or there was a network error)"),
-              std::string::npos)
-        << outcome.error().message;
+    const char *says = "ncclCommGetAsyncError returned 6 (remote process exited or there was a network error)";
+    EXPECT_NE(outcome.error().message.find(says), std::string::npos) << outcome.error().message;
   }
   EXPECT_EQ(nccl.calls("ncclCommAbort"), 3);
 }

@@ -315,7 +315,8 @@ struct RecordingNccl::State {
       violation(fmt::format("{} outside of a group", function));
     if (!call.isCollective() && (call.peer == member->rank || static_cast<size_t>(call.peer) >= member->clique->size))
       violation(fmt::format("{} with peer {} of {}", function, call.peer, member->clique->size));
-    auto at = std::find_if(group.parts.begin(), group.parts.end(), [&](const Group::Part &part) { return part.member == member; });
+    auto at = std::find_if(group.parts.begin(), group.parts.end(),
+                           [&](const Group::Part &part) { return part.member == member; });
     if (at == group.parts.end())
       at = group.parts.insert(at, {member, static_cast<CUstream>(stream), {}});
     if (at->stream != stream)

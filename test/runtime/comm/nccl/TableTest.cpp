@@ -1,5 +1,5 @@
-// How NCCL is found, and whether what we write down of its interface is what nccl.h says. Where libnccl is installed, it is opened and
-// asked for what it answers without a GPU; no collective of NVIDIA's code has ever run here.
+// How NCCL is found, and whether what we write down of its interface is what nccl.h says. Where libnccl is installed, it is
+// opened and asked for what it answers without a GPU; no collective of NVIDIA's code has ever run here.
 #include "runtime/comm/nccl/Transport.h"
 
 #include <gtest/gtest.h>

@@ -67,6 +67,10 @@ TEST(CudaBackend, SaysHowRanksShareGpus) {
   EXPECT_EQ((*backend)->note({1, 1, true}), "");
   EXPECT_EQ((*backend)->note({2, 2, true}), "collectives go through the memory of the host");
   EXPECT_EQ((*backend)->note({8, 8, true}), "8 logical ranks on 2 GPUs; collectives go through the memory of the host");
+  driver.gpus = 1;
+  backend = createBackend(driver.tables(), {});
+  EXPECT_EQ((*backend)->note({8, 8, true}), "8 logical ranks on 1 GPU; collectives by its kernels");
+  EXPECT_EQ((*backend)->note({8, 8, false}), "8 logical ranks on 1 GPU; collectives go through the memory of the host");
 }
 
 TEST(CudaBackend, SaysHowRanksCommunicate) {

@@ -70,6 +70,8 @@ TEST(Placement, Paths) {
   EXPECT_EQ(choose({4, 4, true}, 4, true), Nccl);
   EXPECT_EQ(choose({4, 4, true}, 4, false), Host);
   EXPECT_EQ(choose({8, 8, true}, 2, true), Host);
+  EXPECT_EQ(choose({8, 8, true}, 1, true), Local);
+  EXPECT_EQ(choose({8, 8, true}, 1, false), Local);
   // Processes may see one GPU each; if they do not, all of them say so.
   EXPECT_EQ(choose({8, 8, false}, 1, true), Nccl);
   EXPECT_EQ(choose({8, 8, false}, 8, false), Host);

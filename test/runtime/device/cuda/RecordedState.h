@@ -30,6 +30,7 @@ struct RecordedNode {
 using NodePointer = std::shared_ptr<RecordedNode>;
 
 struct RecordedCapture {
+  std::thread::id thread; ///< that has begun it
   std::vector<NodePointer> nodes;
   AccessHistory history;
 };
@@ -90,6 +91,8 @@ struct RecordingDriver::State {
   static CUresult failureOf(const Failures &failures, std::map<std::string, int> &counts, const std::string &name);
   std::string leaks() const;
 
+  /// What some thread has waited for: it is over.
+  Clock everyHost() const;
   /// What the calling thread knows to be over; or that thread in whose name something is done now.
   Clock &host() { return hosts[acting.value_or(std::this_thread::get_id())]; }
   std::optional<std::thread::id> acting;

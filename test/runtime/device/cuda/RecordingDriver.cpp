@@ -295,8 +295,10 @@ CUresult launch(CUfunction handle, unsigned gridX, unsigned gridY, unsigned grid
                             }});
 }
 
-CUresult beginCapture(CUstream stream, CUstreamCaptureMode) {
+CUresult beginCapture(CUstream stream, CUstreamCaptureMode mode) {
   ENTER("cuStreamBeginCapture")
+  if (mode != CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+    s.violations.push_back("a capture that binds other threads, too");
   return s.beginCapture(s.streamOf(stream));
 }
 CUresult endCapture(CUstream stream, CUgraph *graph) {
