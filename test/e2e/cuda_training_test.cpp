@@ -514,6 +514,24 @@ TEST_F(CudaTraining, NcclNeedsAGpuForEveryRank) {
   expectClean(driver);
 }
 
+TEST_F(CudaTraining, NcclTakesRanksOfOneGpuThatSayTheyAreOnHostsOfTheirOwn) {
+  Compiled compiled = compileText(perceptron, 4);
+  PlanIndex index(compiled.plan);
+  Outcome cpu = run(index, nullptr);
+  test::RecordingDriver driver;
+  test::RecordingNccl nccl(driver);
+  device::CudaOptions options = withNccl(nccl);
+  options.collectives = device::Collectives::Nccl;
+  setenv("NCCL_HOSTID", "a", 1);
+  Outcome cuda = run(index, open(driver, index, compiled, options));
+  unsetenv("NCCL_HOSTID");
+  ASSERT_FALSE(cuda.failure) << cuda.failure->message;
+  expectNear(cuda.losses, cpu.losses);
+  EXPECT_GT(nccl.calls("ncclAllGather"), 0);
+  EXPECT_EQ(nccl.finish(), "");
+  expectClean(driver);
+}
+
 TEST_F(CudaTraining, NcclFailuresNameTheStepAndEndAllRanks) {
   Compiled compiled = compileText(perceptron, 4);
   PlanIndex index(compiled.plan);

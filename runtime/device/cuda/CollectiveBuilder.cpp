@@ -3,6 +3,7 @@
 #include "runtime/comm/Region.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace msc::device::cuda {
 namespace {
@@ -177,21 +178,47 @@ private:
     return copy(behind, *block, kept, target, kept);
   }
 
-  /// Everybody sends the same elements to all, and gets equal blocks in the order of the members.
+  /// This rank sends the same elements to all, and gets as many from each.
   bool isGather(const ExchangePlan &plan) const {
     size_t members = static_cast<size_t>(group->size());
     if (plan.sends.size() != members || plan.receives.size() != members)
       return false;
-    int64_t count = plan.receives[0].target.count();
+    const Region &own = plan.sends[0].source;
     for (size_t m = 0; m < members; ++m) {
       const Transfer &sent = plan.sends[m], &got = plan.receives[m];
-      if (sent.peer != static_cast<int32_t>(m) || got.peer != static_cast<int32_t>(m) || sent.source.count() != count ||
-          got.target.count() != count || !comm::isContiguous(sent.source) || !comm::isContiguous(got.target) ||
-          sent.source.offset != plan.sends[0].source.offset ||
-          got.target.offset != plan.receives[0].target.offset + static_cast<int64_t>(m) * count)
+      bool isSame = sent.source.offset == own.offset && sent.source.sizes == own.sizes && sent.source.strides == own.strides;
+      if (sent.peer != static_cast<int32_t>(m) || got.peer != static_cast<int32_t>(m) || !isSame ||
+          got.target.count() != own.count())
         return false;
     }
-    return count != 0;
+    return own.count() != 0;
+  }
+
+  Status gather(const ExchangePlan &plan) {
+    const Region &own = plan.sends[0].source, &first = plan.receives[0].target;
+    int64_t count = own.count();
+    Result<std::byte *> source = packed(own);
+    if (!source)
+      return source.error();
+    bool inPlace = true;
+    for (size_t m = 0; m < plan.receives.size(); ++m) {
+      const Region &block = plan.receives[m].target;
+      inPlace &= comm::isContiguous(block) && block.offset == first.offset + static_cast<int64_t>(m) * count;
+    }
+    std::byte *target = spec.target + at(first);
+    if (!inPlace) {
+      Result<std::byte *> blocks = scratch(count * group->size());
+      if (!blocks)
+        return blocks.error();
+      target = *blocks;
+      for (size_t m = 0; m < plan.receives.size(); ++m) {
+        const Region &block = plan.receives[m].target;
+        Region dense = denseRegion(block, static_cast<int64_t>(m) * count);
+        if (Status status = copy(behind, target, dense, spec.target, block); !status)
+          return status;
+      }
+    }
+    return keep(group->prepareAllGather(*source, target, count, spec.type, spec.label));
   }
 
   Status exchange() {
@@ -201,8 +228,7 @@ private:
       if (Status same = agree({}, gathers); !same)
         return same;
     if (gathers)
-      return keep(group->prepareAllGather(spec.source + at(plan.sends[0].source), spec.target + at(plan.receives[0].target),
-                                          plan.receives[0].target.count(), spec.type, spec.label));
+      return gather(plan);
     std::vector<Message> sends, receives;
     for (const Transfer &transfer : plan.sends)
       if (Status status = transfer.peer == own() ? Status() : send(transfer, sends); !status)
@@ -217,17 +243,22 @@ private:
   int32_t own() const { return group ? group->rank() : 0; }
   size_t at(const Region &region) const { return static_cast<size_t>(region.offset) * size; }
 
+  /// A region of the source as dense memory.
+  Result<std::byte *> packed(const Region &region) {
+    if (comm::isContiguous(region))
+      return spec.source + at(region);
+    Result<std::byte *> memory = scratch(region.count());
+    if (memory)
+      if (Status status = copy(operations, spec.source, region, *memory, denseRegion(region, 0)); !status)
+        return status.error();
+    return memory;
+  }
+
   Status send(const Transfer &transfer, std::vector<Message> &sends) {
-    std::byte *data = spec.source + at(transfer.source);
-    if (!comm::isContiguous(transfer.source)) {
-      Result<std::byte *> packed = scratch(transfer.source.count());
-      if (!packed)
-        return packed.error();
-      data = *packed;
-      if (Status status = copy(operations, spec.source, transfer.source, data, denseRegion(transfer.source, 0)); !status)
-        return status;
-    }
-    sends.push_back({transfer.peer, data, transfer.source.count()});
+    Result<std::byte *> data = packed(transfer.source);
+    if (!data)
+      return data.error();
+    sends.push_back({transfer.peer, *data, transfer.source.count()});
     return {};
   }
 

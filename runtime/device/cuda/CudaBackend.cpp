@@ -4,6 +4,7 @@
 #include "runtime/device/cuda/LocalCommunicator.h"
 #include "runtime/device/cuda/Placement.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <numeric>
@@ -61,6 +62,7 @@ private:
   struct Introduction {
     VisibleGpus gpus;
     int64_t path = 0;
+    int64_t isNamed = 0; ///< 1: NCCL_HOSTID tells NCCL that the rank is on a host of its own, whose GPU may be another's
   };
 
   int64_t visible() const { return static_cast<int64_t>(gpus.size()); }
@@ -82,11 +84,12 @@ private:
     Result<std::vector<GpuIdentity>> identities = identify();
     if (!identities)
       return identities.error();
-    Introduction own{visibleGpus(*identities), static_cast<int64_t>(path)};
+    Introduction own{visibleGpus(*identities), static_cast<int64_t>(path), std::getenv("NCCL_HOSTID") != nullptr};
     auto all = comm::gather(**group, own, {"which GPUs there are", ""});
     if (!all)
       return all.error();
     std::vector<VisibleGpus> seen;
+    bool areNamed = true;
     for (size_t rank = 0; rank < all->size(); ++rank) {
       if ((*all)[rank].path != (*all)[0].path)
         return Error{ExitCode::NoResource,
@@ -94,11 +97,12 @@ private:
                                  pathText((*all)[rank].path)),
                      "have the same libraries on all hosts, or say which way with --collectives"};
       seen.push_back((*all)[rank].gpus);
+      areNamed &= (*all)[rank].isNamed != 0;
     }
     if (path == Collectives::Local && !isOneProcess(world))
       return Error{ExitCode::Usage, "--collectives local is for ranks that are threads of one process",
                    "start msrun without mpirun, or use --collectives host"};
-    if (path != Collectives::Nccl)
+    if (path != Collectives::Nccl || areNamed)
       return path == Collectives::Local ? 0 : usual;
     Result<int> chosen = chooseGpu(seen, world.rank());
     if (!chosen)
