@@ -8,6 +8,9 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <limits>
+#include <numeric>
+
 using namespace mlir;
 
 namespace msc::compiler {
@@ -56,7 +59,7 @@ namespace {
 
 class Applying {
 public:
-  Applying(const KeptStrategies &kept, const std::string &path) : kept(kept), path(path) {}
+  Applying(const KeptStrategies &kept, const std::string &path, int64_t devices) : kept(kept), path(path), devices(devices) {}
 
   Status run(ModuleOp module) {
     splitRounds(module, kept);
@@ -70,6 +73,8 @@ public:
     for (const auto &[name, strategy] : kept)
       if (!known.contains(name))
         return unknown(name);
+    if (devices % needed != 0)
+      return forOthers();
     if (differing > 0)
       emitRemark(first->getLoc()) << differing << (differing == 1 ? " strategy" : " strategies") << " of '" << path << "' "
                                   << (differing == 1 ? "is" : "are") << " not taken: the network has others";
@@ -79,6 +84,10 @@ public:
 private:
   const KeptStrategies &kept;
   const std::string &path;
+  int64_t devices;         ///< 0: whatever the strategies say is taken
+  int64_t needed = 1;      ///< the fewest devices that all strategies fit
+  std::string firstNeedy;  ///< the operator whose strategy is the first that does not fit `devices`
+  int64_t needyPieces = 0; ///< of it
   llvm::StringSet<> known; ///< names of operators
   int64_t differing = 0;
   Operation *first = nullptr; ///< that differs
@@ -99,9 +108,57 @@ private:
       strategy = &found->second;
       from = std::move(name);
     }
-    if (strategy)
-      take(op, *strategy);
+    if (!strategy)
+      return Status::ok();
+    if (Status status = devices == 0 || net::getInStrategy(op) ? Status::ok() : check(op, from, *strategy); !status)
+      return status;
+    take(op, *strategy);
     return Status::ok();
+  }
+
+  Error misfit(Operation *op, const std::string &name, const std::string &text, const std::string &help) const {
+    std::string place;
+    if (auto at = op->getLoc()->findInstanceOf<FileLineColLoc>())
+      place = " (" + at.getFilename().str() + ":" + std::to_string(at.getLine()) + ")";
+    return {ExitCode::BadFile, "'" + path + "': the strategy of '" + name + "'" + place + " does not fit: " + text, help};
+  }
+
+  /// Does the strategy fit the operator, on as many devices as it wants? That number is noted.
+  Status check(Operation *op, const std::string &name, const KeptStrategy &strategy) {
+    int64_t most = 1; // a multiple of what is used, since every factor that is cut stands in the strategy
+    for (const std::vector<int64_t> &tensor : strategy.in)
+      for (int64_t pieces : tensor)
+        if (__builtin_mul_overflow(most, pieces, &most))
+          return misfit(op, name, "in_strategy " + net::strategyText(strategy.in) + " cuts more than there can be",
+                        "write smaller numbers");
+    auto pieces = passes::piecesOfStrategy(passes::factsOf(op), strategy.in, most);
+    if (auto *error = std::get_if<passes::StrategyError>(&pieces))
+      return misfit(op, name, error->text, error->help);
+    bool isLikeResults = strategy.out.size() == op->getNumResults();
+    for (auto [tuple, type] : llvm::zip(strategy.out, op->getResultTypes()))
+      isLikeResults &= tuple.size() == static_cast<size_t>(cast<RankedTensorType>(type).getRank());
+    if (!strategy.out.empty() && !isLikeResults)
+      return misfit(op, name, "out_strategy " + net::strategyText(strategy.out) + " has other dimensions than the results",
+                    "write one tuple per result, with one value per dimension");
+    const int64_t used = passes::devicesUsed(std::get<passes::Pieces>(pieces));
+    if (devices % used != 0 && firstNeedy.empty()) {
+      firstNeedy = name;
+      needyPieces = used;
+    }
+    if (__builtin_mul_overflow(needed / std::gcd(needed, used), used, &needed))
+      needed = std::numeric_limits<int64_t>::max();
+    return Status::ok();
+  }
+
+  /// One error for all of them.
+  Error forOthers() const {
+    const std::string all = std::to_string(devices);
+    std::string help = "save strategies for " + all + ": msc compile NETWORK --devices " + all + " --strategy-save " + path;
+    constexpr int64_t most = 1 << 20;
+    return {ExitCode::BadFile,
+            "'" + path + "' holds strategies for another number of devices: that of '" + firstNeedy + "' needs " +
+                std::to_string(needyPieces) + ", which does not divide " + all,
+            needed <= most ? "pass --devices " + std::to_string(needed) + ", or " + help : help};
   }
 
   void take(Operation *op, const KeptStrategy &strategy) {
@@ -129,8 +186,8 @@ private:
 
 } // namespace
 
-Status applyStrategies(ModuleOp module, const KeptStrategies &kept, const std::string &path) {
-  return Applying(kept, path).run(module);
+Status applyStrategies(ModuleOp module, const KeptStrategies &kept, const std::string &path, int64_t devices) {
+  return Applying(kept, path, devices).run(module);
 }
 
 } // namespace msc::compiler

@@ -11,8 +11,8 @@ namespace msc::compiler {
 void splitRounds(mlir::ModuleOp module, const KeptStrategies &kept);
 
 /// Operators without a strategy take that of the file; those that have one keep it, and a remark says how many differ. An operator in
-/// a repeat takes what the file says of its rounds, by splitRounds. A name that no operator has is an error. Whether
-/// strategies are legal is seen when they are read.
-Status applyStrategies(mlir::ModuleOp module, const KeptStrategies &kept, const std::string &path);
+/// a repeat takes what the file says of its rounds, by splitRounds. A name that no operator has is an error, and so is a strategy that
+/// the operator cannot have or that does not fit `devices`; 0: strategies will be ignored, and are not checked.
+Status applyStrategies(mlir::ModuleOp module, const KeptStrategies &kept, const std::string &path, int64_t devices);
 
 } // namespace msc::compiler

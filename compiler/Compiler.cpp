@@ -135,6 +135,10 @@ private:
 
   bool parse() {
     return timed("parse", [&] {
+      for (StringRef name : options.keep)
+        if (options.changes.inference && name.starts_with("grad:"))
+          return fail({ExitCode::Usage, "cannot keep '" + name.str() + "': --inference leaves out the backward pass",
+                       "leave out --inference, or keep a value of the forward pass"});
       if (!std::filesystem::is_regular_file(options.input))
         return fail({ExitCode::Usage, "there is no file '" + options.input + "'", ""});
       frontend::ParseOptions parseOptions = parseOptionsOf(options);
@@ -170,7 +174,9 @@ private:
     if (options.strategyFile.empty())
       return Status::ok();
     Result<KeptStrategies> kept = readStrategies(options.strategyFile);
-    return kept ? applyStrategies(*module, *kept, options.strategyFile) : Status(kept.error());
+    const std::string &mode = config->context.parallelMode;
+    bool areIgnored = config->devices == 1 || mode == "stand_alone" || mode == "data_parallel";
+    return kept ? applyStrategies(*module, *kept, options.strategyFile, areIgnored ? 0 : config->devices) : Status(kept.error());
   }
 
   bool readConfig() {

@@ -5,6 +5,7 @@
 #include "runtime/plan/PlanIndex.h"
 
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/stubs/logging.h>
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
@@ -79,6 +80,7 @@ Result<KeptStrategies> fromJson(const std::string &path, const std::string &text
 }
 
 Result<KeptStrategies> fromProto(const std::string &path, const std::string &bytes) {
+  google::protobuf::LogSilencer silencer; // what is wrong is said below, and names the file
   StrategyMap map;
   if (!map.ParseFromString(bytes))
     return notStrategies(path, "it is damaged, or another kind of file");

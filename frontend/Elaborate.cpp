@@ -340,6 +340,12 @@ bool Elaborator::addMesh(const ast::Mesh &mesh, StringRef whyAside) {
       error(axis.value.place) << "an axis of a mesh needs a name, such as 'data: 2'";
       return false;
     }
+    if (axis.key == "auto" || axis.key == "None") {
+      InFlightDiagnostic diagnostic = error(axis.keyPlace) << "an axis cannot be called '" << axis.key << "': in a sharding this word "
+                                                           << (axis.key == "auto" ? "leaves a dimension open" : "leaves a dimension whole");
+      net::addHelp(diagnostic, "give it another name, such as 'data'");
+      return false;
+    }
     if (const ast::Place *first = shardings.findAxis(axis.key)) {
       InFlightDiagnostic diagnostic = error(axis.keyPlace) << "axis '" << axis.key << "' is an axis of another mesh already";
       diagnostic.attachNote(evaluator.location(*first)) << "it is given here";

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -50,6 +52,23 @@ Error fileError(const std::string &what, const std::string &path, int cause) {
   return {ExitCode::NoResource, message, ""};
 }
 
+/// Without waiting for the reader of a pipe: then -1, and errno is ENXIO. What is written later does wait for a slow one.
+static int openForWriting(const std::string &path, int flags) {
+  int handle = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | flags, 0644);
+  if (handle >= 0 && fcntl(handle, F_SETFL, O_WRONLY) != 0) {
+    close(handle);
+    return -1;
+  }
+  return handle;
+}
+
+static Error pipeError(const std::string &path, int cause) {
+  if (cause != ENXIO)
+    return fileError("write", path, cause);
+  return {ExitCode::NoResource, "cannot write '" + path + "': it is a pipe that nobody reads",
+          "start its reader first: cat " + path + " > FILE &"};
+}
+
 Status checkWritable(const std::string &path) {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -60,7 +79,15 @@ Status checkWritable(const std::string &path) {
   fs::file_status found = fs::status(path, ignored);
   if (fs::is_directory(found))
     return Error{ExitCode::NoResource, "cannot write '" + path + "': it is a folder", "add the name of a file"};
-  // Opening a pipe would wait for its reader.
+  if (fs::is_fifo(found)) {
+    int pipe = openForWriting(path, 0);
+    for (int tries = 0; pipe < 0 && errno == ENXIO && tries < 100; ++tries) { // its reader may be about to start
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      pipe = openForWriting(path, 0);
+    }
+    // Stays open until the process ends: a reader that saw it closed would take that for the end of the text.
+    return pipe < 0 ? pipeError(path, errno) : Status::ok();
+  }
   if (fs::exists(found) && !fs::is_regular_file(found))
     return access(path.c_str(), W_OK) == 0 ? Status::ok() : Status(fileError("write", path, errno));
   int handle = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
@@ -155,9 +182,9 @@ OutputFile::~OutputFile() {
 }
 
 Result<OutputFile> OutputFile::create(const std::string &path) {
-  int handle = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  int handle = openForWriting(path, O_CREAT | O_TRUNC);
   if (handle < 0)
-    return fileError("write", path, errno);
+    return pipeError(path, errno);
   return OutputFile(path, handle);
 }
 
@@ -185,6 +212,15 @@ Status OutputFile::finish() {
   if (close(std::exchange(handle, -1)) != 0 && !cause)
     cause = errno;
   return cause ? Status(fileError("write", name, cause)) : Status::ok();
+}
+
+Status writeTextFile(const std::string &path, const std::string &text) {
+  Result<OutputFile> file = OutputFile::create(path);
+  if (!file)
+    return file.error();
+  if (Status status = file->write(text.data(), text.size()); !status)
+    return status;
+  return file->finish();
 }
 
 Checksum OutputFile::checksum() const { return hexOf(XXH3_128bits_digest(hash->state)); }

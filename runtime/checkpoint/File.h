@@ -38,6 +38,7 @@ private:
 /// A new file, written front to back, with the checksum of what was written.
 class OutputFile {
 public:
+  /// A pipe that nobody reads is a NoResource error; no call waits for its reader.
   static Result<OutputFile> create(const std::string &path);
   OutputFile(OutputFile &&) noexcept;
   OutputFile &operator=(OutputFile &&) = delete;
@@ -60,7 +61,8 @@ private:
   std::unique_ptr<Hash> hash;
 };
 
-/// Success if a file can be written at `path`, else NoResource. What is there stays as it is.
+/// Success if a file can be written at `path`, else NoResource. What is there stays as it is. A pipe is held open until the process
+/// ends, so that its reader does not take this for the end of the text.
 Status checkWritable(const std::string &path);
 /// The error for a failed call on `path`: `errno` decides between disk full, no permission and so on.
 Error fileError(const std::string &what, const std::string &path, int cause);
@@ -68,6 +70,8 @@ Error fileError(const std::string &what, const std::string &path, int cause);
 uint64_t freeBytes(const std::string &path);
 /// Brings the entries of a directory to the disk.
 Status syncDirectory(const std::string &path);
+/// Makes `text` the whole of a file, or writes it to a pipe or device.
+Status writeTextFile(const std::string &path, const std::string &text);
 /// The whole of a small file; larger than `limit` is a BadFile error.
 Result<std::string> readTextFile(const std::string &path, uint64_t limit);
 

@@ -1,10 +1,9 @@
 #include "runtime/executor/RunOptions.h"
 
+#include "runtime/checkpoint/File.h"
+
 #include <charconv>
 #include <cmath>
-#include <cstring>
-#include <fmt/format.h>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 namespace msc {
@@ -40,12 +39,7 @@ Status writeReport(const std::string &path, const RunReport &report) {
   json["throughput"] = {{"steps_per_second", perSecond},
                         {"samples_per_second", perSecond * static_cast<double>(report.samplesPerStep)}};
   json["peak_bytes_per_rank"] = report.peakBytesPerRank;
-  std::ofstream out(path);
-  out << json.dump(2) << "\n";
-  out.close();
-  if (!out)
-    return Error{ExitCode::NoResource, fmt::format("cannot write '{}': {}", path, std::strerror(errno)), ""};
-  return {};
+  return writeTextFile(path, json.dump(2) + "\n");
 }
 
 } // namespace msc

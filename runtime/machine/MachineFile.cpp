@@ -21,37 +21,56 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-/// Reads members of an object; the first flaw stays.
+/// What a number may be. The bounds are far from all machines; within them no sum of times overflows.
+struct Range {
+  double least, most;
+};
+constexpr Range times{0, 1e12};         ///< microseconds
+constexpr Range timesPerByte{0, 1e9};   ///< microseconds
+constexpr Range rates{1e-9, 1e30};      ///< per microsecond
+constexpr Range shares{0, 1e6};
+constexpr Range sizes{0, 1e18};         ///< bytes
+constexpr int64_t mostRanks = int64_t{1} << 30;
+
+/// Reads members of an object, which lies at `place` in the file; the first flaw stays.
 class Reader {
 public:
-  explicit Reader(std::string &flaw) : flaw(flaw) {}
+  explicit Reader(std::string &flaw, std::string place = "") : flaw(flaw), place(std::move(place)) {}
 
-  double number(const Json &object, const char *key, double least) {
+  /// Reads what lies below `key`, or below an element of the list of that name.
+  Reader below(const std::string &key) const { return Reader(flaw, pathOf(key)); }
+  Reader below(const char *list, size_t index) const { return Reader(flaw, fmt::format("{}[{}]", pathOf(list), index)); }
+
+  double number(const Json &object, const char *key, Range range) {
     if (!object.is_object() || !object.contains(key) || !object[key].is_number()) {
-      note(std::string("'") + key + "' is missing or no number");
+      note(fmt::format("'{}' is missing or no number", pathOf(key)));
       return 1;
     }
     double value = object[key].get<double>();
-    if (!(value >= least))
-      note(std::string("'") + key + "' is " + object[key].dump() + ", expected at least " + Json(least).dump());
-    return value;
+    if (value >= range.least && value <= range.most)
+      return value;
+    note(fmt::format("'{}' is {}, expected a number from {:g} to {:g}", pathOf(key), object[key].dump(), range.least, range.most));
+    return 1;
   }
 
-  double numberOrZero(const Json &object, const char *key) {
-    return object.is_object() && object.contains(key) ? number(object, key, 0) : 0;
+  double numberOrZero(const Json &object, const char *key, Range range) {
+    return object.is_object() && object.contains(key) ? number(object, key, range) : 0;
   }
 
   int64_t wholeNumber(const Json &object, const char *key) {
     if (!object.is_object() || !object.contains(key) || !object[key].is_number_unsigned()) {
-      note(std::string("'") + key + "' is missing or no whole number");
+      note(fmt::format("'{}' is missing or no whole number", pathOf(key)));
       return 1;
     }
-    return object[key].get<int64_t>();
+    if (object[key].get<uint64_t>() <= mostRanks)
+      return object[key].get<int64_t>();
+    note(fmt::format("'{}' is {}, expected a number from {} to {}", pathOf(key), object[key].dump(), 0, mostRanks));
+    return 1;
   }
 
   std::string text(const Json &object, const char *key) {
     if (!object.is_object() || !object.contains(key) || !object[key].is_string()) {
-      note(std::string("'") + key + "' is missing or no text");
+      note(fmt::format("'{}' is missing or no text", pathOf(key)));
       return "";
     }
     return object[key].get<std::string>();
@@ -61,7 +80,7 @@ public:
     if (!object.is_object() || !object.contains(key))
       return false;
     if (!object[key].is_boolean())
-      note(std::string("'") + key + "' is neither true nor false");
+      note(fmt::format("'{}' is neither true nor false", pathOf(key)));
     return object[key].is_boolean() && object[key].get<bool>();
   }
 
@@ -74,7 +93,7 @@ public:
       names.push_back(nameOf(i));
     size_t at = std::find(names.begin(), names.end(), text(object, key)) - names.begin();
     if (at == count)
-      note(fmt::format("'{}' is {}, expected {}", key, object[key].dump(), fmt::join(names, ", ")));
+      note(fmt::format("'{}' is {}, expected {}", pathOf(key), object[key].dump(), fmt::join(names, ", ")));
     return at % count;
   }
 
@@ -83,8 +102,11 @@ public:
     if (object.is_object())
       for (const auto &entry : object.items())
         if (std::find(known.begin(), known.end(), entry.key()) == known.end())
-          note(fmt::format("'{}' is unknown, expected {}", entry.key(), fmt::join(known, ", ")));
+          note(fmt::format("'{}' is unknown, expected {}", pathOf(entry.key()), fmt::join(known, ", ")));
   }
+
+  /// "levels[0].collectives.AllReduce.alpha_us"
+  std::string pathOf(const std::string &key) const { return place.empty() ? key : place + "." + key; }
 
   void note(const std::string &what) {
     if (flaw.empty())
@@ -93,59 +115,62 @@ public:
 
 private:
   std::string &flaw;
+  std::string place;
 };
 
-LinkLevel readLevel(const Json &json, Reader &reader) {
+LinkLevel readLevel(const Json &json, Reader reader) {
   LinkLevel level;
   level.name = reader.text(json, "name");
   level.ranks = reader.wholeNumber(json, "ranks");
   level.isStaged = reader.yesOrNo(json, "staged");
   if (!json.is_object() || !json.contains("collectives") || !json["collectives"].is_object()) {
-    reader.note("a level has no 'collectives'");
+    reader.note(fmt::format("'{}' is missing or no object", reader.pathOf("collectives")));
     return level;
   }
   const Json &collectives = json["collectives"];
+  Reader ofCollectives = reader.below("collectives");
   for (size_t kind = 1; kind < moveKinds; ++kind) {
     const char *name = moveKindName(static_cast<MoveKind>(kind));
     if (!collectives.contains(name)) {
-      reader.note(std::string("level '") + level.name + "' has no '" + name + "'");
+      reader.note(fmt::format("'{}' is missing or no object", ofCollectives.pathOf(name)));
       continue;
     }
     const Json &cost = collectives[name];
-    reader.onlyKeys(cost, {"alpha_us", "hop_us", "beta_us_per_byte", "own_share", "cache_bytes", "beyond_cache_us_per_byte", "algorithm"});
-    level.costs[kind] = {.alphaUs = reader.number(cost, "alpha_us", 0),
-                         .hopUs = reader.number(cost, "hop_us", 0),
-                         .betaUsPerByte = reader.number(cost, "beta_us_per_byte", 0),
-                         .ownShare = reader.numberOrZero(cost, "own_share"),
-                         .cacheBytes = reader.numberOrZero(cost, "cache_bytes"),
-                         .beyondCacheUsPerByte = reader.numberOrZero(cost, "beyond_cache_us_per_byte")};
+    Reader ofCost = ofCollectives.below(name);
+    ofCost.onlyKeys(cost, {"alpha_us", "hop_us", "beta_us_per_byte", "own_share", "cache_bytes", "beyond_cache_us_per_byte", "algorithm"});
+    level.costs[kind] = {.alphaUs = ofCost.number(cost, "alpha_us", times),
+                         .hopUs = ofCost.number(cost, "hop_us", times),
+                         .betaUsPerByte = ofCost.number(cost, "beta_us_per_byte", timesPerByte),
+                         .ownShare = ofCost.numberOrZero(cost, "own_share", shares),
+                         .cacheBytes = ofCost.numberOrZero(cost, "cache_bytes", sizes),
+                         .beyondCacheUsPerByte = ofCost.numberOrZero(cost, "beyond_cache_us_per_byte", timesPerByte)};
     // A switch reduces and copies; it does nothing for those who send each other different elements.
     bool maySwitch = static_cast<MoveKind>(kind) <= MoveKind::AllGather;
     level.costs[kind].algorithm = static_cast<CollectiveAlgorithm>(
-        reader.word(cost, "algorithm", maySwitch ? collectiveAlgorithms : collectiveAlgorithms - 1,
+        ofCost.word(cost, "algorithm", maySwitch ? collectiveAlgorithms : collectiveAlgorithms - 1,
                     [](size_t i) { return collectiveAlgorithmName(static_cast<CollectiveAlgorithm>(i)); }));
   }
   reader.onlyKeys(json, {"name", "ranks", "staged", "collectives"});
-  reader.onlyKeys(collectives, {moveKindName(MoveKind::AllReduce), moveKindName(MoveKind::ReduceScatter),
-                                moveKindName(MoveKind::AllGather), moveKindName(MoveKind::AlltoAll),
-                                moveKindName(MoveKind::CollectivePermute), moveKindName(MoveKind::Exchange)});
+  ofCollectives.onlyKeys(collectives, {moveKindName(MoveKind::AllReduce), moveKindName(MoveKind::ReduceScatter),
+                                       moveKindName(MoveKind::AllGather), moveKindName(MoveKind::AlltoAll),
+                                       moveKindName(MoveKind::CollectivePermute), moveKindName(MoveKind::Exchange)});
   return level;
 }
 
 /// Peaks by what a device computes in; one number is that of f32.
 void readPeaks(const Json &json, Reader &reader, MachineModel &machine) {
   constexpr const char *key = "flops_per_us";
-  constexpr double least = 1e-9;
   auto &peaks = machine.flopsPerUs;
   bool isObject = json.contains(key) && json[key].is_object();
-  double f32 = isObject ? reader.number(json[key], "f32", least) : reader.number(json, key, least);
+  Reader ofPeaks = reader.below(key);
+  double f32 = isObject ? ofPeaks.number(json[key], "f32", rates) : reader.number(json, key, rates);
   peaks.fill(f32);
   peaks[static_cast<size_t>(Arithmetic::F64)] = f32 / 2;
   if (isObject) {
     for (size_t i = 0; i < arithmetics; ++i)
       if (const char *name = arithmeticName(static_cast<Arithmetic>(i)); json[key].contains(name))
-        peaks[i] = reader.number(json[key], name, least);
-    reader.onlyKeys(json[key], {"f32", "f64", "tf32", "bf16", "f16"});
+        peaks[i] = ofPeaks.number(json[key], name, rates);
+    ofPeaks.onlyKeys(json[key], {"f32", "f64", "tf32", "bf16", "f16"});
   }
   constexpr Arithmetic forF32[] = {Arithmetic::F32, Arithmetic::TF32};
   machine.productsOfF32 =
@@ -154,26 +179,33 @@ void readPeaks(const Json &json, Reader &reader, MachineModel &machine) {
 
 /// The model that `text` describes; `source` names it in messages.
 Result<MachineModel> parse(const std::string &text, const std::string &source) {
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  constexpr const char *kept = "'msrun --calibrate machine.json' measures this machine and writes a file of this kind";
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::out_of_range &) { // 1e999
+    return Error{ExitCode::BadFile, fmt::format("machine file '{}' has a number that is too large", source), kept};
+  } catch (const Json::parse_error &) {
+  }
   std::string flaw;
   Reader reader(flaw);
   if (!json.is_object())
-    return Error{ExitCode::BadFile, fmt::format("machine file '{}' is no JSON object", source), ""};
+    return Error{ExitCode::BadFile, fmt::format("machine file '{}' is no JSON object", source), kept};
   MachineModel machine;
   machine.name = reader.text(json, "name");
   machine.source = reader.text(json, "source");
   machine.measuredRanks = json.contains("measured_ranks") ? reader.wholeNumber(json, "measured_ranks") : 0;
   machine.devices = json.contains("devices") ? reader.wholeNumber(json, "devices") : 0;
   readPeaks(json, reader, machine);
-  machine.memoryBytes = reader.numberOrZero(json, "memory_bytes");
-  machine.memoryBytesPerUs = reader.number(json, "memory_bytes_per_us", 1e-9);
-  machine.launchUs = reader.number(json, "launch_us", 0);
+  machine.memoryBytes = reader.numberOrZero(json, "memory_bytes", sizes);
+  machine.memoryBytesPerUs = reader.number(json, "memory_bytes_per_us", rates);
+  machine.launchUs = reader.number(json, "launch_us", times);
   machine.overlaps = reader.yesOrNo(json, "overlap");
   if (!json.contains("levels") || !json["levels"].is_array() || json["levels"].empty())
     reader.note("'levels' is missing or empty");
   else
     for (const Json &level : json["levels"])
-      machine.levels.push_back(readLevel(level, reader));
+      machine.levels.push_back(readLevel(level, reader.below("levels", machine.levels.size())));
   reader.onlyKeys(json, {"$schema", "name", "source", "measured_ranks", "devices", "flops_per_us", "products_of_f32",
                          "memory_bytes", "memory_bytes_per_us", "launch_us", "overlap", "levels"});
   if (!machine.levels.empty() && machine.levels.back().ranks != 0 && machine.devices > machine.levels.back().ranks)
@@ -187,7 +219,7 @@ Result<MachineModel> parse(const std::string &text, const std::string &source) {
       reader.note(fmt::format("units of {} ranks do not consist of units of {}", outer, inner));
   }
   if (!flaw.empty())
-    return Error{ExitCode::BadFile, fmt::format("machine file '{}': {}", source, flaw), ""};
+    return Error{ExitCode::BadFile, fmt::format("machine file '{}': {}", source, flaw), kept};
   return machine;
 }
 
@@ -200,8 +232,11 @@ Result<MachineModel> readMachine(const std::string &nameOrPath) {
       narrowTo(*preset, *machine);
     return machine;
   }
-  std::ifstream in(nameOrPath, std::ios::binary);
-  if (!in || !std::filesystem::is_regular_file(nameOrPath)) {
+  std::error_code ignored;
+  std::ifstream in;
+  if (std::filesystem::is_regular_file(nameOrPath, ignored)) // opening a pipe would wait for its writer
+    in.open(nameOrPath, std::ios::binary);
+  if (!in.is_open()) {
     std::string near = nearest(nameOrPath, machinePresets());
     return Error{ExitCode::Usage, fmt::format("there is no machine '{}' and no file of that name", nameOrPath),
                  near.empty() ? fmt::format("use {}, or the path of a machine file", presetWords())

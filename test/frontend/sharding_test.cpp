@@ -168,6 +168,30 @@ help: did you mean 'partial'?
     3 |   %a = ReLU(%x) {sharding: (data, None, partial: (sum: model))}
       |                            ^
 )T"},
+    {"PartialParameter", onMesh("  param %w: f32[16, 32] = Zeros() {sharding: (data, None, partial: (sum: model))}\n  %a = Add(%x, %w)\n  return out: %a\n"),
+     R"T(net.mir:3:59: error: 'partial' says how an operator sums, but this is a parameter
+    3 |   param %w: f32[16, 32] = Zeros() {sharding: (data, None, partial: (sum: model))}
+      |                                                           ^~~~~~~
+help: leave it out here, or write it behind the operator whose sum is meant
+)T"},
+    {"PartialInput", onMesh("  %a = Same(%x) {sharding: (data, None, partial: (sum: model))}\n  return out: %a\n") + "cell Same(%h) {\n  return %h\n}\n",
+     R"T(net.mir:3:41: error: 'partial' says how an operator sums, but no operator gives this value
+    3 |   %a = Same(%x) {sharding: (data, None, partial: (sum: model))}
+      |                                         ^~~~~~~
+help: leave it out here, or write it behind the operator whose sum is meant
+)T"},
+    {"AxisCalledAuto", "mesh (auto: 2, model: 4)\n" + networkOf("  return out: %x\n"),
+     R"T(net.mir:1:7: error: an axis cannot be called 'auto': in a sharding this word leaves a dimension open
+    1 | mesh (auto: 2, model: 4)
+      |       ^~~~
+help: give it another name, such as 'data'
+)T"},
+    {"AxisCalledNone", "mesh (data: 2, None: 4)\n" + networkOf("  return out: %x\n"),
+     R"T(net.mir:1:16: error: an axis cannot be called 'None': in a sharding this word leaves a dimension whole
+    1 | mesh (data: 2, None: 4)
+      |                ^~~~
+help: give it another name, such as 'data'
+)T"},
     {"TooFewDimensions", onMesh("  %a = ReLU(%x) {sharding: (data)}\n  return out: %a\n"),
      R"T(net.mir:3:28: error: 'sharding' has 1 entry, but the tensor, (16, 32) Float32, has 2 dimensions
     3 |   %a = ReLU(%x) {sharding: (data)}

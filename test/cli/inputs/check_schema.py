@@ -5,7 +5,7 @@ import sys
 
 TYPES = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool, "null": type(None)}
 KNOWN = {"$schema", "$defs", "$ref", "title", "description", "type", "required", "properties", "additionalProperties", "items",
-         "enum", "minimum", "exclusiveMinimum", "minItems"}
+         "enum", "minimum", "maximum", "exclusiveMinimum", "minItems"}
 
 
 def check(value, schema, place):
@@ -21,6 +21,7 @@ def check(value, schema, place):
             f"{place}: {value!r} is not {names}"
     assert "enum" not in schema or value in schema["enum"], f"{place}: {value!r} is not one of {schema['enum']}"
     assert "minimum" not in schema or value >= schema["minimum"], f"{place}: {value!r} is less than {schema['minimum']}"
+    assert "maximum" not in schema or value <= schema["maximum"], f"{place}: {value!r} is more than {schema['maximum']}"
     limit = schema.get("exclusiveMinimum")
     assert limit is None or value > limit, f"{place}: {value!r} is not more than {limit}"
     assert "minItems" not in schema or len(value) >= schema["minItems"], f"{place}: {len(value)} items are too few"

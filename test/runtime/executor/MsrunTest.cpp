@@ -499,6 +499,21 @@ TEST_F(Msrun, PipesAreNoInputs) {
   }
 }
 
+TEST_F(Msrun, PipesThatNobodyReadsAreNoTargets) {
+  save(regression(2));
+  ASSERT_EQ(::mkfifo(file("pipe").c_str(), 0600), 0);
+  for (const char *words : {"--report pipe", "--timeline pipe", "--fetch loss=pipe"}) {
+    Outcome outcome = finish(startProgram({"sh", "-c", std::string("exec timeout 30 " MSC_MSRUN " net.plan --steps 1 ") + words}));
+    EXPECT_EQ(outcome.code, 4) << words << ": " << outcome.err;
+    EXPECT_NE(outcome.err.find("error: cannot write 'pipe': it is a pipe that nobody reads"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("help: start its reader first: cat pipe > FILE &"), std::string::npos) << outcome.err;
+  }
+  // A reader gets all of it, and no end before that.
+  Outcome outcome = finish(startProgram({"sh", "-c", "cat pipe > read.json & " MSC_MSRUN " net.plan --steps 1 --report pipe > /dev/null && wait && exec cat read.json"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("\"peak_bytes_per_rank\""), std::string::npos) << outcome.out;
+}
+
 TEST_F(Msrun, AFileBeyondTheLimitIsAnError) {
   if (underThreadSanitizer)
     GTEST_SKIP() << "ThreadSanitizer does not start under this limit";

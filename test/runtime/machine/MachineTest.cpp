@@ -43,15 +43,15 @@ TEST(MachineFile, RefusesWhatIsMissingOrImpossible) {
     std::string text = good;
     return text.replace(text.find(what), what.size(), with);
   };
-  EXPECT_EQ(flawOf(replaced("\"AllGather\"", "\"Allgather\"")), ": level 'shared memory' has no 'AllGather'");
-  EXPECT_EQ(flawOf(replaced("\"f32\": 20000.0", "\"f32\": -1")), ": 'f32' is -1, expected at least 1e-09");
-  EXPECT_EQ(flawOf(replaced("\"f32\": 20000.0", "\"f64\": 1")), ": 'f32' is missing or no number");
-  EXPECT_EQ(flawOf(replaced("\"f32\"", "\"f8\": 1, \"f32\"")), ": 'f8' is unknown, expected f32, f64, tf32, bf16, f16");
+  EXPECT_EQ(flawOf(replaced("\"AllGather\"", "\"Allgather\"")), ": 'levels[0].collectives.AllGather' is missing or no object");
+  EXPECT_EQ(flawOf(replaced("\"f32\": 20000.0", "\"f32\": -1")), ": 'flops_per_us.f32' is -1, expected a number from 1e-09 to 1e+30");
+  EXPECT_EQ(flawOf(replaced("\"f32\": 20000.0", "\"f64\": 1")), ": 'flops_per_us.f32' is missing or no number");
+  EXPECT_EQ(flawOf(replaced("\"f32\"", "\"f8\": 1, \"f32\"")), ": 'flops_per_us.f8' is unknown, expected f32, f64, tf32, bf16, f16");
   EXPECT_EQ(flawOf(replaced("\"launch_us\"", "\"products_of_f32\": \"bf16\", \"launch_us\"")),
             ": 'products_of_f32' is \"bf16\", expected f32, tf32");
-  EXPECT_EQ(flawOf(replaced("\"ranks\"", "\"staged\": 1, \"ranks\"")), ": 'staged' is neither true nor false");
+  EXPECT_EQ(flawOf(replaced("\"ranks\"", "\"staged\": 1, \"ranks\"")), ": 'levels[0].staged' is neither true nor false");
   EXPECT_EQ(flawOf(replaced("\"alpha_us\"", "\"algorithm\": \"star\", \"alpha_us\"")),
-            ": 'algorithm' is \"star\", expected ring, tree, switch");
+            ": 'levels[0].collectives.AllReduce.algorithm' is \"star\", expected ring, tree, switch");
   std::string oneNode = machineJson(*readMachine("h100x8"));
   EXPECT_EQ(flawOf(oneNode.replace(oneNode.find("\"devices\": 8"), 12, "\"devices\": 9")),
             ": the last level has units of 8 ranks, but there are 9 devices");
@@ -60,9 +60,40 @@ TEST(MachineFile, RefusesWhatIsMissingOrImpossible) {
             ": 'lunch_us' is unknown, expected $schema, name, source, measured_ranks, devices, flops_per_us, products_of_f32, "
             "memory_bytes, memory_bytes_per_us, launch_us, overlap, levels");
   EXPECT_EQ(flawOf(replaced("\"overlap\": false", "\"overlap\": 1")), ": 'overlap' is neither true nor false");
-  EXPECT_EQ(flawOf(replaced("\"alpha_us\"", "\"own_shares\": 1, \"alpha_us\"")).substr(0, 40),
-            ": 'own_shares' is unknown, expected alph");
+  EXPECT_EQ(flawOf(replaced("\"alpha_us\"", "\"own_shares\": 1, \"alpha_us\"")).substr(0, 70),
+            ": 'levels[0].collectives.AllReduce.own_shares' is unknown, expected al");
   EXPECT_EQ(readMachine("h9000").error().code, ExitCode::Usage);
+}
+
+TEST(MachineFile, BoundsEveryNumber) {
+  const std::string good = machineJson(*readMachine("dgx-h100"));
+  auto flawOf = [](const std::string &text) {
+    Result<MachineModel> machine = readText(text);
+    return machine ? "" : machine.error().message.substr(machine.error().message.find("machine.json") + 13);
+  };
+  // Every number of the file, one after the other: too large, too small, not to be written as a double.
+  size_t numbers = 0;
+  for (size_t at = 0; (at = good.find(": ", at)) != std::string::npos; at += 2) {
+    size_t begin = at + 2, end = good.find_first_not_of("0123456789.e+-", begin);
+    if (end == begin)
+      continue;
+    ++numbers;
+    size_t name = good.rfind('"', at - 2) + 1;
+    std::string key = good.substr(name, at - 1 - name);
+    for (const char *value : {"1e308", "-1", "1e19"}) {
+      std::string flaw = flawOf(std::string(good).replace(begin, end - begin, value));
+      bool isRate = key == "memory_bytes_per_us" || key[0] == 'f' || key == "tf32" || key == "bf16";
+      if (isRate && value == std::string("1e19"))
+        EXPECT_EQ(flaw, "");
+      else
+        EXPECT_NE(flaw.find(key + "' is "), std::string::npos) << flaw << " instead of one of " << key << ", " << value;
+    }
+    EXPECT_EQ(flawOf(std::string(good).replace(begin, end - begin, "1e999")), " has a number that is too large");
+  }
+  EXPECT_EQ(numbers, 46u);
+  std::string second = good;
+  second.replace(second.rfind("\"alpha_us\": "), 12, "\"alpha_us\": -");
+  EXPECT_EQ(flawOf(second), ": 'levels[1].collectives.Exchange.alpha_us' is -15.0, expected a number from 0 to 1e+12");
 }
 
 /// All presets, and one with the terms that a calibration finds.
