@@ -129,13 +129,15 @@ private:
     for (const std::vector<int64_t> &tensor : strategy.in)
       for (int64_t pieces : tensor)
         if (__builtin_mul_overflow(most, pieces, &most))
-          return misfit(op, name, "in_strategy " + net::strategyText(strategy.in) + " cuts more than there can be", "write smaller numbers");
+          return misfit(op, name, "in_strategy " + net::strategyText(strategy.in) + " cuts more than there can be",
+                        "write smaller numbers");
     auto pieces = passes::piecesOfStrategy(passes::factsOf(op), strategy.in, most);
     if (auto *error = std::get_if<passes::StrategyError>(&pieces))
       return misfit(op, name, error->text, error->help);
-    if (!strategy.out.empty() && (strategy.out.size() != op->getNumResults() || !llvm::all_of(llvm::zip(strategy.out, op->getResultTypes()), [](auto pair) {
-          return std::get<0>(pair).size() == static_cast<size_t>(cast<RankedTensorType>(std::get<1>(pair)).getRank());
-        })))
+    bool isLikeResults = strategy.out.size() == op->getNumResults();
+    for (auto [tuple, type] : llvm::zip(strategy.out, op->getResultTypes()))
+      isLikeResults &= tuple.size() == static_cast<size_t>(cast<RankedTensorType>(type).getRank());
+    if (!strategy.out.empty() && !isLikeResults)
       return misfit(op, name, "out_strategy " + net::strategyText(strategy.out) + " has other dimensions than the results",
                     "write one tuple per result, with one value per dimension");
     const int64_t used = passes::devicesUsed(std::get<passes::Pieces>(pieces));

@@ -27,7 +27,8 @@ void override(CompileOptions &options, const std::string &name, const std::strin
 
 class Trials {
 public:
-  Trials(const CompileOptions &asked, const WithinLimit &now) : start(asked), facts(now.outcome.facts) {
+  Trials(const CompileOptions &asked, const WithinLimit &now)
+      : start(asked), facts(now.outcome.facts), bytesNow(now.outcome.plan.arena_bytes()) {
     start.isTrial = true;
     start.explains = start.strict = false;
     start.keptBytes = 0;
@@ -60,11 +61,12 @@ private:
 
   CompileOptions start;
   const NetworkFacts &facts;
+  const uint64_t bytesNow;      ///< what is needed without a change
   std::vector<Candidate> tried; ///< that compile
 
   static bool fits(const Candidate &candidate) { return candidate.change.fits; }
 
-  /// The last one, if it was sound.
+  /// The last one, if it was sound; of cells that are computed again, if that saves something.
   const Candidate *attempt(Candidate candidate) {
     Result<WithinLimit> within = findWithin(candidate.options);
     if (!within || !isSameNetwork(within->outcome.facts, candidate.parts))
@@ -72,6 +74,8 @@ private:
     candidate.change.bytes = within->outcome.plan.arena_bytes();
     candidate.change.us = within->outcome.plan.prediction().step_us() * static_cast<double>(candidate.parts);
     candidate.change.fits = within->fits;
+    if (candidate.change.kind == "recompute" && candidate.change.bytes >= bytesNow)
+      return nullptr;
     tried.push_back(std::move(candidate));
     return &tried.back();
   }
@@ -121,11 +125,20 @@ private:
       return;
     const std::vector<NetworkFacts::Call> outermost = outermostCalls();
     const std::vector<NetworkFacts::Call> &each = facts.calls.size() <= mostCalls ? facts.calls : outermost;
+    std::vector<NetworkFacts::Call> saving; // on their own
     for (const NetworkFacts::Call &call : each)
-      if (each.size() <= mostCalls)
-        attempt(recomputing(on, {call}));
-    if (outermost.size() > 1)
-      attempt(recomputing(on, outermost));
+      if (each.size() <= mostCalls && attempt(recomputing(on, {call})) &&
+          std::ranges::any_of(outermost, [&](const auto &other) { return other.name == call.name; }))
+        saving.push_back(call);
+    const Candidate *together = saving.size() > 1 ? attempt(recomputing(on, saving)) : nullptr;
+    if (outermost.size() < 2 || outermost.size() == saving.size())
+      return;
+    // Cells that save nothing alone may do so together; else they are not named.
+    uint64_t least = together ? together->change.bytes : bytesNow;
+    for (const Candidate &candidate : tried)
+      least = std::min(least, candidate.change.kind == "recompute" ? candidate.change.bytes : least);
+    if (const Candidate *all = attempt(recomputing(on, outermost)); all && all->change.bytes >= least)
+      tried.pop_back();
   }
 
   Candidate narrow(const Candidate &on) const {
@@ -193,12 +206,12 @@ private:
     }
   }
 
-  /// One on top of the other until it is enough: as much as can be computed again, narrow types, smaller batches, more devices.
+  /// One on top of the other until it is enough: what saves most by being computed again, narrow types, smaller batches, more devices.
   void trySeveral() {
     Candidate on{{}, start};
-    const std::vector<NetworkFacts::Call> calls = outermostCalls();
-    if (facts.trains && !calls.empty())
-      on = recomputing(on, calls);
+    for (const Candidate &candidate : tried)
+      if (candidate.change.kind == "recompute" && (on.change.kind.empty() || candidate.change.bytes < on.change.bytes))
+        on = candidate;
     for (auto tryMore : {&Trials::tryPrecision, &Trials::tryParts, &Trials::tryDevices}) {
       const size_t before = tried.size();
       if (on.change.kind.empty() && tryMore == &Trials::tryPrecision) {
@@ -240,15 +253,15 @@ std::string helpOf(const MemoryAnswer &answer, bool namesLimit) {
   const std::vector<MemoryChange> &changes = answer.changes;
   std::string help;
   auto least = std::ranges::min_element(changes, {}, &MemoryChange::bytes);
-  if (changes.empty() || least->bytes >= answer.bytesWithoutLimit) {
+  if (changes.empty() || least->bytes >= answer.bytes) {
     help = "nothing was found that makes it need less";
   } else if (!changes.front().fits) {
     help = "nothing that was tried is enough; least, " + bytesText(least->bytes) + ", is needed after: " + least->repair;
   } else {
     const MemoryChange &best = changes.front();
     const double more = best.us - answer.usWithoutLimit;
-    help = best.repair + ": a rank then needs " + bytesText(best.bytes) + ", " + bytesText(answer.bytesWithoutLimit - best.bytes) +
-           " less, and a batch takes " + microseconds(best.us) + " us, " + microseconds(std::abs(more)) + " us " + (more < 0 ? "less" : "more");
+    help = best.repair + ": a rank then needs " + bytesText(best.bytes) + ", " + bytesText(answer.bytes - best.bytes) + " less, and a batch takes " +
+           microseconds(best.us) + " us, " + microseconds(std::abs(more)) + " us " + (more < 0 ? "less" : "more") + " than without the limit";
     auto plain = std::ranges::find_if(changes, [](const MemoryChange &change) { return change.fits && isPlain(change); });
     if (!isPlain(best) && plain != changes.end())
       help += "; or, on these devices and in these types, " + plain->repair + ", after which it is " + bytesText(plain->bytes) + " and " +

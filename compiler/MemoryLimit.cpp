@@ -49,7 +49,7 @@ Result<CompileOutcome> compileWithin(const CompileOptions &options, const std::s
     return within.error();
   CompileOutcome &outcome = within->outcome;
   MemoryAnswer &answer = outcome.findings.memory.emplace();
-  answer = {options.memoryLimit, within->fits, within->bytesWithoutLimit, within->usWithoutLimit, {}};
+  answer = {options.memoryLimit, within->fits, outcome.plan.arena_bytes(), within->bytesWithoutLimit, within->usWithoutLimit, {}};
   if (within->fits)
     return std::move(outcome);
   answer.changes = changesThatFit(options, *within);

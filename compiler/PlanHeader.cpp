@@ -163,7 +163,8 @@ std::string digestOf(net::NetworkOp network, const net::Config &config, const st
   OwningOpRef<net::NetworkOp> copy = cast<net::NetworkOp>(network->clone());
   copy->setSymName("network");
   copy->walk([](Operation *op) {
-    for (StringRef name : {"net.value_names", "net.instance_name", "net.scope", "net.strategy_origin", "net.alike", "net.fixed_pieces", "net.id", "net.kept"})
+    for (StringRef name : {"net.value_names", "net.instance_name", "net.scope", "net.strategy_origin", "net.alike", "net.fixed_pieces",
+                           "net.fixed_place", "net.id", "net.kept"})
       op->removeAttr(name);
   });
   std::string text;

@@ -168,7 +168,7 @@ static Json memoryJson(const plan::Plan &plan, const std::optional<MemoryAnswer>
          {"repair", change.repair},
          {"fits", change.fits},
          {"peak_bytes", change.bytes},
-         {"saved_bytes", static_cast<int64_t>(answer->bytesWithoutLimit) - static_cast<int64_t>(change.bytes)},
+         {"saved_bytes", static_cast<int64_t>(answer->bytes) - static_cast<int64_t>(change.bytes)},
          {"batch_us", change.us},
          {"more_us", change.us - answer->usWithoutLimit}});
   return memory;

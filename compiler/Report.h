@@ -53,6 +53,7 @@ struct MemoryChange {
 struct MemoryAnswer {
   uint64_t limit = 0;
   bool fits = false;
+  uint64_t bytes = 0;             ///< what a rank needs under the strategies that need least
   uint64_t bytesWithoutLimit = 0; ///< what a rank needs under the strategies that are chosen without a limit
   double usWithoutLimit = 0;      ///< and what a step takes under them
   std::vector<MemoryChange> changes; ///< that were tried as it does not fit: first those that make it fit, then by time

@@ -57,7 +57,8 @@ private:
   bool fillRankSize();
   bool takeFixedPieces(Operation *op);
   bool finish(Operation *op);
-  bool checkStrategy(const net::Strategy &strategy, ValueRange values, StringRef key, StringRef what);
+  bool checkStrategy(Operation *op, const net::Strategy &strategy, ValueRange values, StringRef key, StringRef what);
+  bool refuseFlatStrategies(Operation *op);
   bool checkSignature();
   std::vector<StringRef> specNames() const;
   const AttributeSpec *findSpec(StringRef key) const;
@@ -80,11 +81,18 @@ private:
   SmallVector<std::pair<size_t, double>> constants;
   llvm::StringMap<ast::Place> given;
   std::optional<GivenStrategy> inStrategy, outStrategy;
+  struct FlatStrategy {
+    GivenStrategy given; ///< one tuple
+    bool isIn = true; ///< of operands
+    std::string text; ///< as it was written
+  };
+  std::vector<FlatStrategy> flatStrategies; ///< that lack the parentheses of the list
   const ast::Arg *sharding = nullptr;  ///< of the first result
   std::string origin = "user", source; ///< who decided the strategies
   std::string instance;
   SmallVector<int64_t> alike; ///< see net::getAlike
   SmallVector<int64_t> fixed; ///< see net::getFixedPieces
+  std::string fixedPlace;     ///< see net::getFixedPlace
   bool recompute = false;
   size_t positional = 0; ///< next positional attribute
   bool isArityKnown = true; ///< false: an argument that nobody knows yet may be an operand or an attribute
@@ -371,10 +379,14 @@ bool OperatorBuilder::takeStrategy(StringRef key, const ast::Arg &field) {
                                << "' for dimension " << wrong->dim << " of " << what << " " << wrong->tuple;
       return false;
     }
-    InFlightDiagnostic diagnostic = error(field.value.place) << "'" << key << "' expects one tuple of pieces per " << what
-                                                             << ", found '" << net::valueText(*value) << "'";
-    if (auto flat = dyn_cast<ArrayAttr>(*value); flat && all_of(flat, [](Attribute a) { return isa<IntegerAttr>(a); }))
-      net::addHelp(diagnostic, "write (" + net::valueText(*value) + ")");
+    if (auto flat = dyn_cast<ArrayAttr>(*value); flat && !flat.empty() && all_of(flat, [](Attribute a) { return isa<IntegerAttr>(a); })) {
+      net::Strategy tuple(1);
+      for (Attribute pieces : flat)
+        tuple[0].push_back(cast<IntegerAttr>(pieces).getInt());
+      flatStrategies.push_back({{tuple, field.value.place}, key == "in_strategy", net::valueText(*value)}); // the repair needs the operator
+      return true;
+    }
+    error(field.value.place) << "'" << key << "' expects one tuple of pieces per " << what << ", found '" << net::valueText(*value) << "'";
     return false;
   }
   std::optional<GivenStrategy> &slot = key == "in_strategy" ? inStrategy : outStrategy;
@@ -402,13 +414,14 @@ bool OperatorBuilder::takeAttribute(const ast::Arg &field, const ast::Attributes
   std::string key = keyText(field.key);
   if (key == "in_strategy" || key == "out_strategy")
     return takeStrategy(key, field);
-  if (key == "instance name" || key == "strategy_origin" || key == "strategy_source") {
+  const bool isFixedPlace = key == "fixed_by" && parent.isDump;
+  if (key == "instance name" || key == "strategy_origin" || key == "strategy_source" || isFixedPlace) {
     FailureOr<Attribute> value = parent.evaluator.evaluate(field.value, frame.env);
     if (failed(value))
       return false;
     auto word = dyn_cast<StringAttr>(*value);
     std::string text = word ? word.getValue().str() : net::valueText(*value);
-    (key == "instance name" ? instance : key == "strategy_origin" ? origin : source) = parent.nameHere(text);
+    (isFixedPlace ? fixedPlace : key == "instance name" ? instance : key == "strategy_origin" ? origin : source) = parent.nameHere(text);
     return true;
   }
   if (key == "sharding") {
@@ -469,12 +482,49 @@ bool OperatorBuilder::checkRequired() {
 // The operator
 //===----------------------------------------------------------------------===//
 
-bool OperatorBuilder::checkStrategy(const net::Strategy &strategy, ValueRange values, StringRef key, StringRef what) {
+/// A strategy for all tensors that says what these tuples say, as far as they fit: others are cut where they share a factor.
+static net::Strategy completed(Operation *op, const net::Strategy &tuples, bool isIn, ValueRange values) {
+  net::Strategy whole;
+  for (Value value : values)
+    whole.emplace_back(cast<RankedTensorType>(value.getType()).getRank(), 1);
+  auto ruled = dyn_cast<net::ShardingRuleInterface>(op);
+  if (!ruled) {
+    for (auto [tuple, all] : zip(tuples, whole))
+      all = tuple.size() == all.size() ? tuple : all;
+    return whole;
+  }
+  const net::ShardingRule rule = ruled.shardingRule();
+  const auto &tensors = isIn ? rule.operands : rule.results;
+  std::vector<int64_t> pieces(rule.factors.size(), 1);
+  for (auto [tuple, dims] : zip(tuples, tensors))
+    for (size_t dim = 0; tuple.size() == dims.size() && dim < dims.size(); ++dim)
+      if (!dims[dim].empty() && pieces[dims[dim].front()] == 1)
+        pieces[dims[dim].front()] = std::max<int64_t>(tuple[dim], 1);
+  for (auto [all, dims] : zip(whole, tensors))
+    for (auto [count, factors] : zip(all, dims))
+      for (int32_t factor : factors)
+        count *= pieces[factor];
+  return whole;
+}
+
+bool OperatorBuilder::refuseFlatStrategies(Operation *op) {
+  for (const FlatStrategy &flat : flatStrategies) {
+    const bool isIn = flat.isIn;
+    InFlightDiagnostic diagnostic = error(flat.given.place) << "'" << (isIn ? "in_strategy" : "out_strategy") << "' expects one tuple of pieces per "
+                                                            << (isIn ? "operand" : "result") << ", found '" << flat.text << "'";
+    ValueRange values = isIn ? ValueRange(op->getOperands()) : ValueRange(op->getResults());
+    net::addHelp(diagnostic, "write " + net::strategyText(completed(op, flat.given.pieces, isIn, values)));
+  }
+  return flatStrategies.empty();
+}
+
+bool OperatorBuilder::checkStrategy(Operation *op, const net::Strategy &strategy, ValueRange values, StringRef key, StringRef what) {
   const ast::Place &place = (key == "in_strategy" ? inStrategy : outStrategy)->place;
   if (strategy.size() != values.size()) {
-    error(place) << "'" << key << "' " << net::strategyText(strategy) << " has " << strategy.size()
-                 << (strategy.size() == 1 ? " tuple" : " tuples") << ", but '" << call.callee << "' has "
-                 << values.size() << " " << what << (values.size() == 1 ? "" : "s");
+    InFlightDiagnostic diagnostic = error(place) << "'" << key << "' " << net::strategyText(strategy) << " has " << strategy.size()
+                                                 << (strategy.size() == 1 ? " tuple" : " tuples") << ", but '" << call.callee
+                                                 << "' has " << values.size() << " " << what << (values.size() == 1 ? "" : "s");
+    net::addHelp(diagnostic, "write " + net::strategyText(completed(op, strategy, key == "in_strategy", values)));
     return false;
   }
   for (auto [index, pieces] : enumerate(strategy)) {
@@ -519,16 +569,18 @@ bool OperatorBuilder::takeFixedPieces(Operation *op) {
     error(call.place) << "'fixed_pieces' of '" << call.callee << "' expects " << factors << " numbers from 0";
     return false;
   }
-  net::setFixedPieces(op, fixed);
+  net::setFixedPieces(op, fixed, fixedPlace);
   return true;
 }
 
 bool OperatorBuilder::finish(Operation *op) {
+  if (!refuseFlatStrategies(op))
+    return false;
   if (!fixed.empty() && !takeFixedPieces(op))
     return false;
-  if (inStrategy && !checkStrategy(inStrategy->pieces, op->getOperands(), "in_strategy", "operand"))
+  if (inStrategy && !checkStrategy(op, inStrategy->pieces, op->getOperands(), "in_strategy", "operand"))
     return false;
-  if (outStrategy && !checkStrategy(outStrategy->pieces, op->getResults(), "out_strategy", "result"))
+  if (outStrategy && !checkStrategy(op, outStrategy->pieces, op->getResults(), "out_strategy", "result"))
     return false;
   bool keep = !parent.options.repropagate || origin == "user" || origin == "dump"; // dump: edited in an earlier one
   if (inStrategy && keep)

@@ -234,8 +234,11 @@ void DumpPrinter::printNetOperator(Operation &op) {
     if (!source.empty())
       decided.push_back("strategy_source: " + wordText(source));
   }
-  if (const std::vector<int64_t> fixed = net::getFixedPieces(&op); !fixed.empty() && !strategies.empty())
+  if (const std::vector<int64_t> fixed = net::getFixedPieces(&op); !fixed.empty() && !strategies.empty()) {
     decided.push_back("fixed_pieces: " + tupleText(fixed));
+    if (const std::string place = net::getFixedPlace(&op); !place.empty())
+      decided.push_back("fixed_by: " + wordText(place));
+  }
   if (ArrayRef<int64_t> alike = net::getAlike(&op); !alike.empty() && !rank)
     decided.push_back("alike: " + tupleText(alike));
   if (!decided.empty())

@@ -191,6 +191,12 @@ int64_t Shardings::piecesOf(ArrayRef<std::string> names) const {
 // Pinning
 //===----------------------------------------------------------------------===//
 
+/// "net.mir:5"
+static std::string placeText(Location location) {
+  auto at = location->findInstanceOf<FileLineColLoc>();
+  return at ? (at.getFilename().getValue() + ":" + Twine(at.getLine())).str() : "";
+}
+
 /// One operator: collects how its factors are cut.
 class OperatorPin {
 public:
@@ -346,9 +352,12 @@ private:
 
   void fixNamed() {
     std::vector<int64_t> pieces;
-    for (size_t factor = 0; factor < cuts.size(); ++factor)
+    const GivenSharding *first = nullptr;
+    for (size_t factor = 0; factor < cuts.size(); ++factor) {
       pieces.push_back(isOpen(factor) ? 0 : cuts[factor].cut.value_or(Cut{}).pieces);
-    net::setFixedPieces(op, pieces);
+      first = first ? first : cuts[factor].from;
+    }
+    net::setFixedPieces(op, pieces, first ? placeText(all.evaluator.location(first->place)) : "");
   }
 
   bool mayFollow(int32_t factor, const Cut &cut) const {
@@ -488,6 +497,7 @@ bool Shardings::speaksOf(Operation *op) const {
 struct Pinned {
   std::optional<net::Strategy> strategy;
   std::vector<int64_t> fixed;
+  std::string place; ///< of what is fixed
   bool operator==(const Pinned &) const = default;
 };
 
@@ -520,12 +530,14 @@ bool Shardings::pinRepeat(net::RepeatOp repeat, int64_t devices) {
     }
   };
   auto strategies = [&] {
-    return map_to_vector(open, [](Operation *op) { return Pinned{net::getInStrategy(op), net::getFixedPieces(op)}; });
+    return map_to_vector(open, [](Operation *op) {
+      return Pinned{net::getInStrategy(op), net::getFixedPieces(op), net::getFixedPlace(op)};
+    });
   };
   auto assign = [&](ArrayRef<Pinned> chosen) {
     for (auto [op, pinned] : zip(open, chosen)) {
       net::clearStrategy(op);
-      net::setFixedPieces(op, pinned.fixed);
+      net::setFixedPieces(op, pinned.fixed, pinned.place);
       if (!pinned.strategy)
         continue;
       net::setInStrategy(op, *pinned.strategy);

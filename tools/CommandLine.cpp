@@ -9,8 +9,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -161,6 +163,32 @@ void takesNumber(CLI::Option &option, int64_t least, int64_t most) {
     bool good = error == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
     return good ? std::string() : fmt::format("'{}' is no number from {} to {}", text, least, most);
   });
+}
+
+std::optional<uint64_t> readBytes(std::string_view text) {
+  double number = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  if (error != std::errc() || !(number > 0))
+    return std::nullopt;
+  std::string unit(end, text.data() + text.size());
+  unit.erase(0, unit.find_first_not_of(' '));
+  std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::tolower(c); });
+  double base = 1024, bytes = number;
+  if (unit.ends_with("ib") && unit.size() == 3)
+    unit.resize(1);
+  else if (unit.ends_with("b") && unit.size() == 2) {
+    base = 1000;
+    unit.resize(1);
+  }
+  constexpr std::string_view prefixes = "kmgt";
+  if (size_t power = prefixes.find(unit); !unit.empty() && unit != "b") {
+    if (unit.size() != 1 || power == std::string_view::npos)
+      return std::nullopt;
+    bytes *= std::pow(base, static_cast<double>(power + 1));
+  }
+  if (bytes < 1 || bytes >= 0x1p63)
+    return std::nullopt;
+  return static_cast<uint64_t>(bytes);
 }
 
 /// What CLI11 says, in plain words.

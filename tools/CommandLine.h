@@ -4,7 +4,9 @@
 #include "runtime/Status.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace CLI {
@@ -26,6 +28,12 @@ inline constexpr const char *kBoolean = "BOOL";
 
 /// The option takes whole numbers from `least` to `most`, both included.
 void takesNumber(CLI::Option &option, int64_t least, int64_t most);
+
+/// "1000000", "16GiB", "16 G", "1.5GB": KiB, MiB, GiB, TiB and k, M, G, T are powers of 1024, kB, MB, GB, TB powers of 1000, in capitals
+/// or not. Nothing if it is no size from 1 byte to 2^63 - 1.
+std::optional<uint64_t> readBytes(std::string_view text);
+/// What readBytes takes, for help lines.
+inline constexpr const char *kBytesHelp = "write a number and a unit: k, M, G, T or KiB, MiB, GiB, TiB (powers of 1024), kB, MB, GB, TB (powers of 1000), or B";
 
 /// Parses into the variables bound to `app`. Returns -1 to go on, else the exit code: 0 after --help or --version (text
 /// on stdout), 2 after a wrong word or an empty value (one `error:` line on stderr and a

@@ -5,6 +5,7 @@
 #include "compiler/PlanDiff.h"
 #include "compiler/Report.h"
 #include "compiler/StrategyFile.h"
+#include "compiler/Tables.h"
 #include "compiler/Timeline.h"
 #include "compiler/WhyNot.h"
 #include "runtime/messages/Catalogue.h"
@@ -75,7 +76,7 @@ struct CompileFlags {
                                        "of so many assignments a search takes the one that is fastest with all passes; 1: the one of least "
                                        "modelled time (default: 4 of a small network, fewer of a larger one)"),
                        1, int64_t{64});
-    app.add_option("--memory-limit", memoryLimit, "what a rank may need, e.g. 16GiB: the search keeps within it, a plan that does not is refused")
+    app.add_option("--memory-limit", memoryLimit, "what a rank may need, e.g. 16GiB or 16GB: the search keeps within it, a plan that does not is refused")
         ->type_name("BYTES");
     app.add_flag("--inference", options.changes.inference, "the forward pass alone, as if there were no train block");
     app.add_option("--strategy-load", options.strategyFile, "a file of strategies for the operators that have none");
@@ -109,22 +110,14 @@ struct CompileFlags {
     return "";
   }
 
-  /// "16GiB", "512 MiB", "1000000".
   bool readMemoryLimit() {
     if (memoryLimit.empty())
       return true;
-    char *end = nullptr;
-    double number = std::strtod(memoryLimit.c_str(), &end);
-    std::string unit = end;
-    unit.erase(0, unit.find_first_not_of(' '));
-    for (auto [name, bytes] : {std::pair("", 1.0), std::pair("B", 1.0), std::pair("KiB", 0x1p10), std::pair("MiB", 0x1p20),
-                               std::pair("GiB", 0x1p30), std::pair("TiB", 0x1p40)})
-      if (unit == name && number * bytes >= 1 && number * bytes < 0x1p63 && end != memoryLimit.c_str()) {
-        options.memoryLimit = static_cast<uint64_t>(number * bytes);
-        return true;
-      }
-    tools::printError("msc", "--memory-limit expects a size, found '" + memoryLimit + "'", "write e.g. --memory-limit 16GiB");
-    return false;
+    std::optional<uint64_t> bytes = tools::readBytes(memoryLimit);
+    if (!bytes)
+      tools::printError("msc", "--memory-limit expects a size, found '" + memoryLimit + "'", tools::kBytesHelp);
+    options.memoryLimit = bytes.value_or(0);
+    return bytes.has_value();
   }
 
   /// False after a message if a -D or a size is malformed.
@@ -191,7 +184,16 @@ Status checkInput(const compiler::CompileOptions &options, const std::string &wa
   return tools::wrongKind(path, kind, wanted);
 }
 
-int runCompile(CompileFlags &flags, std::string output, const std::string &report, const std::string &strategies) {
+/// "net.plan: 24.1 KiB, 8 devices, auto_parallel, optimal; a step is predicted to take 55.2 us on cpu-local".
+std::string summaryOf(const std::string &output, const plan::Plan &plan) {
+  std::error_code ignored;
+  const uint64_t devices = plan.devices();
+  return fmt::format("{}: {}, {} device{}, {}{}; a step is predicted to take {:.1f} us on {}\n", output,
+                     compiler::bytesText(std::filesystem::file_size(output, ignored)), devices, devices == 1 ? "" : "s", plan.parallel_mode(),
+                     plan.parallel_mode() == "auto_parallel" ? ", " + plan.search_mode() : "", plan.prediction().step_us(), plan.machine());
+}
+
+int runCompile(CompileFlags &flags, std::string output, const std::string &report, const std::string &strategies, bool isQuiet) {
   if (!flags.finish())
     return static_cast<int>(ExitCode::Usage);
   if (Status status = checkInput(flags.options, "a network"); !status)
@@ -216,12 +218,14 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
       return fail(status.error());
   if (outcome->refusal)
     return fail(*outcome->refusal);
+  std::error_code ignored;
+  const bool isStdout = std::filesystem::equivalent(output, "/dev/stdout", ignored);
   if (Status status = plan::writePlan(output, outcome->plan); !status)
     return fail(status.error());
   if (!strategies.empty())
     if (Status status = writeTextFile(strategies, compiler::strategiesText(strategies, outcome->plan)); !status)
       return fail(status.error());
-  return 0;
+  return isQuiet || isStdout || !std::filesystem::is_regular_file(output, ignored) ? 0 : printed(summaryOf(output, outcome->plan));
 }
 
 /// Every file is checked; the first reason to fail is the exit code.
@@ -405,11 +409,12 @@ int main(int argc, char **argv) {
   CompileFlags compileFlags, explainFlags;
   std::string output, report, strategies, op, html, timeline, whyNot;
   std::vector<std::string> compared;
-  bool json = false;
+  bool json = false, isQuiet = false;
   CLI::App *compile = app.add_subcommand("compile", "a network -> a plan");
   compile->add_option("network", compileFlags.options.input, "a network (.mir) or a dump (step_parallel_begin)")->required();
   compile->add_option("-o,--output", output, "where the plan goes (default: <network>.plan in the current folder)");
   compile->add_option("--report", report, "writes what was decided as JSON");
+  compile->add_flag("-q,--quiet", isQuiet, "says nothing about what was written");
   compile->add_option("--strategy-save", strategies, "writes the strategies of all operators: JSON if the name ends in .json, else protobuf");
   compileFlags.addTo(*compile, /*dumps=*/true);
 
@@ -460,5 +465,5 @@ int main(int argc, char **argv) {
     } catch (const std::system_error &error) { // fmt::print throws it
       return fail({ExitCode::NoResource, "cannot write to stdout: " + error.code().message(), ""});
     }
-  return compile->parsed() ? runCompile(compileFlags, output, report, strategies) : runExplain(explainFlags, {op, json, html, timeline, whyNot, compared});
+  return compile->parsed() ? runCompile(compileFlags, output, report, strategies, isQuiet) : runExplain(explainFlags, {op, json, html, timeline, whyNot, compared});
 }

@@ -3,6 +3,7 @@
 #include "runtime/calibrate/Calibrate.h"
 #include "runtime/checkpoint/File.h"
 #include "runtime/comm/mpi/Loader.h"
+#include "runtime/comm/nccl/Loader.h"
 #include "runtime/data/DataSource.h"
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/device/cuda/Cuda.h"
@@ -43,7 +44,7 @@ struct Flags {
   std::optional<std::string> transport;
   std::vector<std::string> inputs, fetches;
   std::string timelineSteps; ///< "N" or "FIRST:N", or empty
-  std::string device = "auto", matmulPrecision;
+  std::string device = "auto", matmulPrecision, collectives;
   bool noCudaGraph = false;
   bool printPlan = false, saveGraphs = false;
   std::string machineFile; ///< of --calibrate, which takes the place of a plan; else empty
@@ -62,6 +63,8 @@ struct Flags {
     app.add_option("--device", device, "cpu or cuda (default: what the plan says)");
     app.add_option("--matmul-precision", matmulPrecision,
                    "of CUDA: f32, or tf32, which rounds the operands of f32 products to 10 bits (default: f32)");
+    app.add_option("--collectives", collectives,
+                   "of CUDA: nccl (a GPU for every rank), local (threads on one GPU) or host (through its memory) (default: the first that can be)");
     app.add_flag("--no-cuda-graph", noCudaGraph,
                  "of CUDA: waits for every operator, so that a message names the one that failed");
     tools::takesNumber(*app.add_option("--threads-per-rank", options.threadsPerRank, "(default: processors / ranks of this host)"), 1, 4096);
@@ -232,6 +235,14 @@ std::vector<std::pair<std::string, std::string>> filesRead(const plan::Plan &pla
   return files;
 }
 
+/// The file of the network: the first that is not of the library.
+std::string networkOf(const plan::Plan &plan) {
+  for (const std::string &file : plan.files())
+    if (!file.starts_with("<msc>/"))
+      return file;
+  return "NETWORK";
+}
+
 /// Files that are written after the run can be written, it may have taken hours by then, and are not its own input.
 Status checkTargets(const plan::Plan &plan, const RunOptions &options) {
   std::vector<std::pair<std::string, std::string>> targets; // with the flag
@@ -316,7 +327,11 @@ bool wantsCuda(const Flags &flags, const plan::Plan &plan) {
 Status checkDeviceFlags(const Flags &flags, bool cuda) {
   if (!flags.matmulPrecision.empty() && flags.matmulPrecision != "f32" && flags.matmulPrecision != "tf32")
     return Error{ExitCode::Usage, fmt::format("unknown precision '{}'", flags.matmulPrecision), "choose f32 or tf32"};
+  if (!flags.collectives.empty() && flags.collectives != "nccl" && flags.collectives != "local" &&
+      flags.collectives != "host")
+    return Error{ExitCode::Usage, fmt::format("unknown collectives '{}'", flags.collectives), "choose nccl, local or host"};
   for (auto [given, flag] : {std::pair(!flags.matmulPrecision.empty(), "--matmul-precision"),
+                             std::pair(!flags.collectives.empty(), "--collectives"),
                              std::pair(flags.noCudaGraph, "--no-cuda-graph")})
     if (given && !cuda)
       return Error{ExitCode::Usage, fmt::format("{} has no effect: the run is on CPUs", flag), "add --device cuda"};
@@ -336,6 +351,21 @@ Result<std::shared_ptr<device::Backend>> openCuda(const Flags &flags, const plan
                  "compile the network again with --device-target auto"};
   options.tensorFloat = flags.matmulPrecision == "tf32";
   options.graphs = !flags.noCudaGraph;
+  using device::Collectives;
+  options.collectives = flags.collectives == "nccl"    ? Collectives::Nccl
+                        : flags.collectives == "local" ? Collectives::Local
+                        : flags.collectives == "host"  ? Collectives::Host
+                                                       : Collectives::Auto;
+  bool mayUseNccl = options.collectives == Collectives::Nccl || options.collectives == Collectives::Auto;
+  if (mayUseNccl && plan.devices() > 1) {
+    auto nccl = comm::loadNccl();
+    if (nccl)
+      options.nccl = *nccl;
+    else if (options.collectives == Collectives::Nccl)
+      return nccl.error();
+    else
+      options.ncclProblem = nccl.error().message;
+  }
   return device::loadCudaBackend(options);
 }
 
@@ -361,10 +391,10 @@ void printFailure(const Error &error) { tools::printError("msrun", error.message
 
 Outcome runOn(const Launch &launch, SharedRun &shared, std::chrono::milliseconds timeout) {
   const PlanIndex &index = *shared.index;
-  auto announce = [&](int64_t localSize) {
+  auto announce = [&](const device::RankCount &ranks) {
     const char *device = shared.backend ? shared.backend->name() : "cpu";
     std::fprintf(stderr, "%s\n", launchLine(index.devices(), launch.transport, device).c_str());
-    if (std::string note = shared.backend ? shared.backend->note(localSize) : ""; !note.empty())
+    if (std::string note = shared.backend ? shared.backend->note(ranks) : ""; !note.empty())
       std::fprintf(stderr, "%s\n", messages::translatedLine("note: " + note).c_str());
   };
   auto fitsHost = [&](int64_t ranks) {
@@ -373,23 +403,23 @@ Outcome runOn(const Launch &launch, SharedRun &shared, std::chrono::milliseconds
   if (launch.transport == Transport::Threads) {
     if (Status status = fitsHost(index.devices()); !status)
       return {status};
-    announce(index.devices());
+    announce({index.devices(), index.devices(), true});
     return {runThreads(shared, timeout, printFailure), false};
   }
   // What mpirun says is enough to refuse a wrong number of ranks before MPI is loaded.
   if (launch.size)
-    if (Status status = checkRankCount(index.devices(), launch, *launch.size, shared.options.planPath); !status)
+    if (Status status = checkRankCount(index.devices(), launch, *launch.size, shared.options.planPath, networkOf(index.plan())); !status)
       return {status};
   reserveSignals();
   auto world = comm::loadMpiWorld();
   if (!world)
     return {world.error()};
-  if (Status status = checkRankCount(index.devices(), launch, (*world)->size(), shared.options.planPath); !status)
+  if (Status status = checkRankCount(index.devices(), launch, (*world)->size(), shared.options.planPath, networkOf(index.plan())); !status)
     return {status};
   if (Status status = fitsHost((*world)->localSize()); !status)
     return {status};
   if ((*world)->rank() == 0)
-    announce((*world)->localSize());
+    announce({index.devices(), (*world)->localSize(), false});
   return {runRank(shared, **world, timeout, printFailure), false};
 }
 

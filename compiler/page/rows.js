@@ -4,7 +4,7 @@
 function originClass(origin) { return /^[a-z]*/.exec(origin)[0]; }
 
 function localShapesText(operator) {
-  const shapes = (values) => values.map((value) => shapeText(value.local_shape)).join(", ");
+  const shapes = (values) => values.map((value) => shapeText(localShape(value, 0))).join(", ");
   return shapes(operator.operands) + " → " + shapes(operator.results);
 }
 
@@ -30,7 +30,7 @@ function operatorRow(row, graph) {
        el("span", {class: "chips"}, operator.results.slice(0, 2).map((value, i) => chip(value, "results", i)))),
     el("div", {class: "line minor"},
        el("span", {class: "origin " + originClass(operator.origin), title: "decided by"}, operator.origin),
-       el("code", {class: "shapes", title: "local shapes: operands → results"}, localShapesText(operator)),
+       el("code", {class: "shapes", title: "local shapes of rank 0: operands → results"}, localShapesText(operator)),
        el("span", {class: "place"}, operator.location)),
   ];
 }

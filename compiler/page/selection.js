@@ -95,10 +95,16 @@ class SelectionPanel {
           },
         },
         el("b", {}, breakable(value.name)), tensorPicture(value, report.devices, size),
-        el("span", {}, shapeText(value.shape)), el("span", {class: "local"}, "local " + shapeText(value.local_shape)));
+        el("span", {}, shapeText(value.shape)), el("span", {class: "local"}, this.localText(value)));
     return el(
         "div", {class: "pictures"}, operator.operands.map(picture("operands")), el("span", {class: "arrow"}, "→"),
         operator.results.map(picture("results")));
+  }
+
+  // The shape of rank 0, and that of the largest piece where it is another one.
+  localText(value) {
+    const first = shapeText(localShape(value, 0)), largest = shapeText(value.local_shape);
+    return "rank 0: " + first + (first === largest ? "" : ", at most " + largest);
   }
 
   tensorPart(index, {side, position}) {

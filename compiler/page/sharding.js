@@ -52,6 +52,11 @@ function localBox(sharding, shape, rank) {
   return pieceIndices(sharding, rank).map((piece, dim) => pieceRange(shape[dim], piece, piecesOf(sharding, dim)));
 }
 
+/** Local sizes of a rank. */
+function localShape(value, rank) {
+  return localBox(parseSharding(value.sharding), value.shape, rank).map(({begin, end}) => end - begin);
+}
+
 /** Number of different pieces of the tensor. */
 function pieceCount(sharding) { return sharding.dims.reduce((count, _, dim) => count * piecesOf(sharding, dim), 1); }
 

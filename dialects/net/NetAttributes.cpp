@@ -169,7 +169,7 @@ void clearStrategy(Operation *op) {
   op->removeAttr(kInStrategy);
   op->removeAttr(kOutStrategy);
   op->removeAttr(kOrigin);
-  setFixedPieces(op, {});
+  setFixedPieces(op, {}, "");
 }
 
 std::optional<int64_t> getForwardId(Operation *op) {

@@ -89,7 +89,7 @@ private:
         bool keepsOrigin = entry.configured && !net::getStrategyOrigin(op).empty();
         net::setInStrategy(op, inStrategy(entry.facts.rule, choice.pieces));
         if (!keepsOrigin)
-          net::setStrategyOrigin(op, devices == 1 ? "one device" : originOf(problem, members, choice, entry, round));
+          net::setStrategyOrigin(op, devices == 1 ? "one device" : withinSharding(originOf(problem, members, choice, entry, round), op));
         else if (!isByUser(op))
           net::setStrategyOrigin(op, pinned.lookup(op));
       }
@@ -156,6 +156,12 @@ private:
     return propagatedFrom(net::getInstanceName(askerOf(problem, members, choice, op, round)).str());
   }
 
+  /// A search that was bound by a sharding says by which.
+  static std::string withinSharding(std::string origin, Operation *op) {
+    const std::string place = net::getFixedPlace(op);
+    return origin == searchedOrigin && !place.empty() ? origin + " within sharding (" + place + ")" : origin;
+  }
+
   /// What an operation would have if nothing but some pins were given.
   struct Derived {
     Pieces pieces;
@@ -180,8 +186,9 @@ private:
   /// What of the strategy was fixed by the user stays so.
   static void clearChoice(Operation *op) {
     const std::vector<int64_t> fixed = net::getFixedPieces(op);
+    const std::string place = net::getFixedPlace(op);
     net::clearStrategy(op);
-    net::setFixedPieces(op, fixed);
+    net::setFixedPieces(op, fixed, place);
   }
 
   /// What follows from the strategies of `pins`, which have been checked.
@@ -205,7 +212,7 @@ private:
       choices = fastest(network, *withOnly(network, pins), problem, members);
     for (auto [ops, entry, choice] : llvm::zip(members, problem.operators, choices))
       for (auto [round, op] : llvm::enumerate(ops))
-        derived[op] = {choice.pieces, originOf(problem, members, choice, entry, round),
+        derived[op] = {choice.pieces, withinSharding(originOf(problem, members, choice, entry, round), op),
                        askerOf(problem, members, choice, entry, round)};
     return derived;
   }

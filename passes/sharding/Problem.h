@@ -137,6 +137,9 @@ Sharding completed(const Sharding &sharding);
 /// The origin of a strategy that follows an operator or input.
 inline std::string propagatedFrom(const std::string &name) { return "propagated from '" + name + "'"; }
 
+/// The origin of a strategy that a search chose.
+inline constexpr const char *searchedOrigin = "searched";
+
 /// Every rank computes everything.
 Choices standAlone(const Problem &problem);
 

@@ -11,7 +11,7 @@ SearchResult resultOf(const Problem &problem, const StepModel &model, const sear
   SearchResult result{.us = found.cost, .boundUs = found.bound, .isOptimal = found.optimal};
   for (size_t i = 0; i < problem.operators.size(); ++i)
     result.choices.push_back({model.options(i).pieces[found.choice[i]],
-                              problem.operators[i].configured ? "user" : "searched"});
+                              problem.operators[i].configured ? "user" : searchedOrigin});
   result.bytes = search::amountOf({model.bytes(), 0}, found.choice);
   return result;
 }

@@ -39,6 +39,21 @@ std::string asItIsText(Alternatives &alternatives, size_t op) {
   return now ? ", or in_strategy: " + now->inStrategy + " if it is meant, " + usText(now->us) : "";
 }
 
+/// A file for --strategy-load with one operator.
+static std::string strategyFile(StringRef name, std::string lists) {
+  std::replace(lists.begin(), lists.end(), '(', '[');
+  std::replace(lists.begin(), lists.end(), ')', ']');
+  return R"({"parallel_strategy_item": {")" + name.str() + R"(": {"parallel_strategy": )" + lists + "}}}";
+}
+
+std::string libraryText(const Alternatives &alternatives, size_t op, const std::string &strategy) {
+  auto at = alternatives.members()[op].front()->getLoc()->findInstanceOf<FileLineColLoc>();
+  if (!at || !at.getFilename().getValue().starts_with("<msc>/"))
+    return "";
+  return "; it stands in the library: put " + strategyFile(alternatives.name(op), strategy) +
+         " into own.json and pass --strategy-load own.json";
+}
+
 // Replication --------------------------------------------------------------------------------------------------------
 
 /// The user gave the strategy, or edited it in a dump, or gave it to the operator that this one follows with as many pieces.
@@ -99,7 +114,8 @@ std::vector<SurpriseAt> replications(Alternatives &alternatives) {
                         " of a step, under " + better->inStrategy + " it is " + usText(betterUs)).str();
     found.push_back({alternatives.members()[op].front()->getLoc(),
                      {Surprise::Kind::Replication, alternatives.name(op).str(), "", text,
-                      adviceText(*better) + asItIsText(alternatives, op), std::max(us - betterUs, 0.0)}});
+                      adviceText(*better) + asItIsText(alternatives, op) + libraryText(alternatives, op, better->inStrategy),
+                      std::max(us - betterUs, 0.0)}});
   }
   return withoutTrifles(found, alternatives.us() * trifle);
 }
@@ -186,6 +202,8 @@ std::vector<SurpriseAt> imbalances(Alternatives &alternatives, bool searches) {
       });
     std::string help = better ? adviceText(*better) + ", or take " : "take ";
     help += std::to_string(even) + " elements";
+    if (better)
+      help += libraryText(alternatives, group.op, better->inStrategy);
     found.push_back({alternatives.members()[group.op].front()->getLoc(),
                      {Surprise::Kind::Imbalance, alternatives.name(group.op).str(), "", text, help, group.lostInAll}});
   }

@@ -38,5 +38,7 @@ std::vector<SurpriseAt> wholeGathers(net::NetworkOp network, Alternatives &alter
 std::string adviceText(const Alternative &better);
 /// ", or in_strategy: ((1, 1)) if it is meant, 36.9 us": how to keep what an operator has; empty if nothing is known of it.
 std::string asItIsText(Alternatives &alternatives, size_t op);
+/// How to give an operator of the library that in_strategy, since behind the call of a cell there is no place for it; else empty.
+std::string libraryText(const Alternatives &alternatives, size_t op, const std::string &strategy);
 
 } // namespace msc::passes

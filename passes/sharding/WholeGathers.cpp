@@ -102,6 +102,7 @@ private:
     });
     std::string help = better ? adviceText(*better) + asItIsText(alternatives, reader)
                               : "give '" + alternatives.name(reader).str() + "' its strategy if it is meant";
+    help += libraryText(alternatives, reader, better ? better->inStrategy : alternatives.strategyText(reader, alternatives.chosen(reader)));
     return {gather.last.getLoc(), {Surprise::Kind::Gather, alternatives.name(reader).str(), "", text, help, gather.us}};
   }
 };

@@ -1,5 +1,5 @@
-// What a rank says to its peers. Implementations: thread (ranks are threads of one process), mpi (plugin), and later shm,
-// socket, nccl, cuda_local; one conformance suite (test/runtime/comm) runs over all of them.
+// What a rank says to its peers. Implementations: thread (ranks are threads of one process), mpi (plugin), and later shm and
+// socket; one conformance suite (test/runtime/comm) runs over all of them. What GPUs say to each other: StreamCommunicator.h.
 //
 // A World connects all ranks of a run. `group` gives the communicator of some of them. All ranks of a group call the same
 // operations in the same order; the plan guarantees it and the checker proves it. Every call blocks until this rank's
@@ -139,6 +139,7 @@ public:
   /// Longest time without progress inside one operation before it fails with Timeout; zero: no limit (a line on stderr
   /// after 5 s all the same).
   virtual void setTimeout(std::chrono::milliseconds limit) = 0;
+  virtual std::chrono::milliseconds timeout() const = 0;
 };
 
 } // namespace msc::comm

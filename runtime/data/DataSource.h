@@ -36,6 +36,8 @@ public:
   int64_t samples() const { return samplesOfFiles; }
   /// Samples of the data set in one batch; 0 if the program takes nothing from it.
   int64_t samplesPerBatch() const { return batchSize; }
+  /// True if the data set draws its batches, and more than one of them differ.
+  bool drawsSeveralBatches() const { return samplesOfFiles == 0 && batches > 1 && !sameBatch && !constant; }
   /// What the user should know, e.g. samples that fill no batch; may be empty.
   const std::string &note() const { return remark; }
   /// Brings the inputs of a batch into the arena.

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/Status.h"
-#include "runtime/comm/Communicator.h"
+#include "runtime/comm/StreamCommunicator.h"
 #include "runtime/plan/calls/Call.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -65,6 +65,28 @@ struct FillSpec {
   double value = 0;
 };
 
+/// What some ranks do together, with addresses on their devices.
+struct CollectiveSpec {
+  enum class Kind { AllReduce, ReduceScatter, Exchange };
+  Kind kind = Kind::Exchange;
+  const comm::Partition *partition = nullptr; ///< into groups, one of which was opened for this rank
+  comm::Group *hosts = nullptr;               ///< the same ranks: for what they agree on at load
+  comm::ElementType type = comm::ElementType::F32;
+  ReduceKind reduction = ReduceKind::Sum;
+  std::vector<comm::ReducePart> reduces;       ///< AllReduce
+  std::span<const comm::ScatterPart> scatters; ///< ReduceScatter
+  std::byte *source = nullptr, *target = nullptr;
+  const comm::ExchangePlan *exchange = nullptr; ///< Exchange: its regions count from `source` and `target`
+  comm::OperationLabel label;
+};
+
+/// How a device takes part in collectives.
+enum class CollectiveForm {
+  OfHost,     ///< not at all: the host fetches what travels
+  Separate,   ///< by operations that run on their own, between sequences
+  InSequence, ///< by operations like all others
+};
+
 /// An operation in a sequence. Those of one stream run one after the other.
 struct SequenceEntry {
   Operation *operation = nullptr;
@@ -99,6 +121,20 @@ public:
   virtual Result<std::unique_ptr<Operation>> prepareCall(const CallSpec &spec) = 0;
   virtual Result<std::unique_ptr<Operation>> prepareCopy(const CopySpec &spec) = 0;
   virtual Result<std::unique_ptr<Operation>> prepareFill(const FillSpec &spec) = 0;
+
+  virtual CollectiveForm collectiveForm() const { return CollectiveForm::OfHost; }
+  /// Makes the groups of collectives. All ranks of the run call it once with the same partitions, before any collective is
+  /// prepared.
+  virtual Status openGroups(const std::vector<comm::Partition> &partitions) { return {}; }
+  /// Unless collectives are of the host. All members prepare the same ones in the same order.
+  virtual Result<std::unique_ptr<Operation>> prepareCollective(const CollectiveSpec &spec) {
+    return Error{ExitCode::Internal, "the device has no collectives", ""};
+  }
+  /// Ends the communication of devices in agreement with all ranks. Sequences are gone.
+  virtual Status closeGroups() { return {}; }
+  /// Gives up what is in flight; the other ranks know that this one has failed.
+  virtual void abandonGroups() {}
+
   /// Called once after everything is prepared: allocates what operations share.
   virtual Status finishPreparation() = 0;
 
@@ -117,9 +153,16 @@ public:
   virtual uint64_t allocatedBytes() const = 0;
 };
 
-/// Which rank asks for a device.
+/// Which rank asks for a device. All ranks of a world ask together, and their devices communicate if the backend can do that.
 struct DeviceRequest {
   int64_t rank = 0, localRank = 0, localSize = 1;
+  comm::World *world = nullptr; ///< null: a device for itself
+};
+
+/// The ranks of a run as one host sees them.
+struct RankCount {
+  int64_t all = 1, local = 1;
+  bool oneProcess = true;
 };
 
 /// Devices of one kind, for the ranks of this process.
@@ -130,8 +173,8 @@ public:
   virtual const char *name() const = 0;
   /// A device for the calling thread. May be called by several threads at once.
   virtual Result<std::unique_ptr<Device>> create(const DeviceRequest &request) = 0;
-  /// What users should know about `localSize` ranks of this host; empty: nothing.
-  virtual std::string note(int64_t localSize) const = 0;
+  /// What users should know about ranks of this host; empty: nothing.
+  virtual std::string note(const RankCount &ranks) const = 0;
 };
 
 } // namespace msc::device

@@ -1,9 +1,11 @@
 #include "runtime/executor/Executor.h"
 
+#include "runtime/executor/EntryOrder.h"
+
 #include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
-#include <map>
+#include <iterator>
 #include <set>
 
 namespace msc {
@@ -44,12 +46,45 @@ Result<std::unique_ptr<Executor>> Executor::create(const PlanIndex &index, const
   executor->variant = PlanIndex::variantOf(program, world.rank());
   if (!executor->variant)
     return Error{ExitCode::BadFile, fmt::format("no variant of the program is for rank {}", world.rank()), ""};
-  if (Status status = executor->bind(*executor->variant); !status)
+  if (Status status = executor->bind(program, *executor->variant); !status)
     return status.error();
   return executor;
 }
 
-Status Executor::bind(const plan::Variant &variant) {
+comm::Partition Executor::partitionOf(const plan::Group &group) const {
+  comm::Partition partition(static_cast<size_t>(world.size()), -1);
+  for (int64_t rank = 0; rank < world.size(); ++rank)
+    if (partition[static_cast<size_t>(rank)] < 0)
+      for (int64_t member : membersOf(group, rank))
+        partition[static_cast<size_t>(member)] = rank;
+  return partition;
+}
+
+Status Executor::openGroups(const plan::Program &program) {
+  if (isOfHost())
+    return {};
+  // Several descriptions of groups may mean the same.
+  std::vector<comm::Partition> distinct;
+  for (const plan::Variant &some : program.variants()) {
+    std::set<uint32_t> used;
+    for (const plan::Step &step : some.steps())
+      if (step.has_collective())
+        used.insert(step.collective().group());
+    for (uint32_t group : used) {
+      comm::Partition partition = partitionOf(some.groups(static_cast<int>(group)));
+      if (std::find(distinct.begin(), distinct.end(), partition) == distinct.end())
+        distinct.push_back(partition);
+      if (&some == variant)
+        partitions[group] = std::move(partition);
+    }
+  }
+  Status status = device.openGroups(distinct);
+  return status ? status : Status(ofRank(status.error()));
+}
+
+Status Executor::bind(const plan::Program &program, const plan::Variant &variant) {
+  if (Status status = openGroups(program); !status)
+    return status;
   std::vector<bool> isConstant(static_cast<size_t>(variant.steps_size()), false);
   for (uint32_t step : variant.constants())
     isConstant[step] = true;
@@ -66,52 +101,61 @@ Status Executor::bind(const plan::Variant &variant) {
     return status;
   constants = partsOf(once);
   steps = partsOf(always);
-  single = std::move(always);
+  std::copy_if(always.begin(), always.end(), std::back_inserter(single), [](const BoundStep &step) { return step.isActive(); });
   return {};
 }
 
 Executor::PartList Executor::partsOf(const std::vector<BoundStep> &list) {
   PartList result;
-  result.active = list.size();
   std::vector<device::SequenceEntry> entries;
-  std::map<uint32_t, uint32_t> lastOfStep; // within this sequence
+  EntryOrder order;
+  uint32_t lastCollective = UINT32_MAX; // of the sequence
   Part part;
-  auto close = [&](const BoundStep *end) {
-    part.collective = end ? end->collective : nullptr;
-    part.step = end ? end->step : nullptr;
+  auto close = [&](const BoundStep &end) {
+    part.collective = end;
     if (!entries.empty())
       part.sequence = device.makeSequence(std::move(entries));
-    if (part.sequence || part.collective)
+    if (part.sequence || part.collective.isActive())
       result.parts.push_back(std::move(part));
     part = {};
     entries = {};
-    lastOfStep.clear();
+    order.restart();
+    lastCollective = UINT32_MAX;
   };
+  bool areSeparate = device.collectiveForm() != device::CollectiveForm::InSequence;
   for (const BoundStep &bound : list) {
-    if (bound.collective) {
-      close(&bound);
+    bool isCollective = bound.step->has_collective();
+    result.active += bound.isActive();
+    if (bound.isActive() && isCollective && areSeparate) {
+      close(bound);
       continue;
     }
-    device::SequenceEntry entry{bound.operation, bound.step->stream(), {}};
-    for (uint32_t before : bound.step->after())
-      if (auto at = lastOfStep.find(before); at != lastOfStep.end() && entries[at->second].stream != entry.stream)
-        entry.after.push_back(at->second);
-    lastOfStep[bound.number] = static_cast<uint32_t>(entries.size());
+    if (!bound.isActive()) {
+      order.pass(bound.number, *bound.step);
+      continue;
+    }
+    auto number = static_cast<uint32_t>(entries.size());
+    device::SequenceEntry entry{bound.operation, bound.step->stream(), order.append(bound.number, *bound.step, number)};
+    // One collective after the other, in the order of the plan on all ranks, whatever streams they are on.
+    if (isCollective && lastCollective != UINT32_MAX && entries[lastCollective].stream != entry.stream)
+      entry.after.push_back(lastCollective);
+    if (isCollective)
+      lastCollective = number;
     entries.push_back(std::move(entry));
     part.steps.push_back(bound.step);
   }
-  close(nullptr);
+  close({});
   return result;
 }
 
 Status Executor::bindStep(const plan::Variant &variant, uint32_t number, std::vector<BoundStep> &list) {
   const plan::Step &step = variant.steps(static_cast<int>(number));
-  if (step.has_wait())
-    return {};
   if (step.has_collective())
     return bindCollective(variant, step, list);
-  if (index.isIdle(step, rank))
+  if (step.has_wait() || index.isIdle(step, rank)) {
+    list.push_back({nullptr, nullptr, &step});
     return {};
+  }
   if (step.has_copy())
     return bindCopy(step, list);
   if (Status status = keep(step, prepare(step)); !status)
@@ -298,14 +342,39 @@ Status Executor::bindCollective(const plan::Variant &variant, const plan::Step &
     return failed(step, status.error());
   for (size_t i = 0; i < bound->scatters.size(); ++i)
     bound->scatters[i].pieces = bound->pieces[i];
+  if (!isOfHost())
+    return bindOnDevice(*bound, step, list);
   bindStaging(*bound, collective);
   collectives.push_back(std::move(bound));
   list.push_back({nullptr, collectives.back().get(), &step});
   return {};
 }
 
+Status Executor::bindOnDevice(BoundCollective &bound, const plan::Step &step, std::vector<BoundStep> &list) {
+  for (device::Operation *fill : bound.fills)
+    list.push_back({fill, nullptr, &step});
+  using Kind = device::CollectiveSpec::Kind;
+  device::CollectiveSpec spec;
+  spec.kind = bound.kind == plan::Collective::ALL_REDUCE       ? Kind::AllReduce
+              : bound.kind == plan::Collective::REDUCE_SCATTER ? Kind::ReduceScatter
+                                                               : Kind::Exchange;
+  spec.partition = &partitions.at(step.collective().group());
+  spec.hosts = bound.group;
+  spec.type = bound.type;
+  spec.reduction = bound.reduction;
+  spec.reduces = bound.reduces;
+  spec.scatters = bound.scatters;
+  spec.source = bound.source, spec.target = bound.target;
+  spec.exchange = &bound.exchange;
+  spec.label = bound.label;
+  if (Status status = keep(step, device.prepareCollective(spec)); !status)
+    return status;
+  list.push_back({operations.back().get(), nullptr, &step});
+  return {};
+}
+
 std::byte *Executor::hostAddress(uint32_t buffer) {
-  if (device.sharesHostMemory())
+  if (device.sharesHostMemory() || !isOfHost())
     return address(buffer);
   if (!mirror) // touched where tensors travel, and nowhere else
     mirror.reset(new std::byte[index.plan().arena_bytes()]);
@@ -367,9 +436,9 @@ Status Executor::run(PartList &list) {
     Status status = part.sequence ? part.sequence->run(at) : Status();
     if (!status)
       return at < part.steps.size() ? failed(*part.steps[at], status.error()) : ofRank(status.error());
-    if (part.collective)
-      if (status = runCollective(*part.collective); !status)
-        return failed(*part.step, status.error());
+    if (part.collective.isActive())
+      if (status = run(part.collective); !status)
+        return failed(*part.collective.step, status.error());
   }
   return {};
 }
@@ -392,7 +461,7 @@ Status Executor::runStep(std::span<int64_t> times) {
     Status status;
     bool isActive = next != single.end() && next->number == i;
     for (; status && next != single.end() && next->number == i; ++next)
-      status = next->operation ? next->operation->run() : runCollective(*next->collective);
+      status = run(*next);
     if (status && isActive)
       status = device.synchronize();
     if (!status)

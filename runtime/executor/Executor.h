@@ -8,6 +8,7 @@
 #include "runtime/executor/Transfers.h"
 #include "runtime/plan/PlanIndex.h"
 
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -57,19 +58,19 @@ private:
     std::vector<StagedTensor> sources, targets;     ///< where the host cannot reach the arena; else none
     comm::OperationLabel label;
   };
-  /// One step: a device operation or a collective. Waits are gone: a start is complete when it returns.
+  /// One step: a device operation, a collective of the host, or neither: a wait, or nothing to do on this rank.
   struct BoundStep {
     device::Operation *operation = nullptr;
     BoundCollective *collective = nullptr;
     const plan::Step *step = nullptr;
     uint32_t number = 0; ///< of the step in the plan
+    bool isActive() const { return operation || collective; }
   };
-  /// What runs up to the next collective, and that collective.
+  /// What runs up to the next collective that is no part of a sequence, and that collective.
   struct Part {
     std::unique_ptr<device::Sequence> sequence; ///< null: nothing
     std::vector<const plan::Step *> steps;      ///< of its entries
-    BoundCollective *collective = nullptr;      ///< null: behind the last one
-    const plan::Step *step = nullptr;           ///< of the collective
+    BoundStep collective;                       ///< inactive: behind the last one
   };
   struct PartList {
     std::vector<Part> parts;
@@ -79,7 +80,10 @@ private:
   Executor(const PlanIndex &index, comm::World &world, device::Device &device, std::byte *arena)
       : index(index), world(world), device(device), arena(arena), rank(world.rank()) {}
 
-  Status bind(const plan::Variant &variant);
+  Status bind(const plan::Program &program, const plan::Variant &variant);
+  /// The groups of all collectives of a program, where devices communicate.
+  Status openGroups(const plan::Program &program);
+  comm::Partition partitionOf(const plan::Group &group) const;
   Status bindStep(const plan::Variant &variant, uint32_t number, std::vector<BoundStep> &list);
   /// Sequences of what stands between collectives.
   PartList partsOf(const std::vector<BoundStep> &list);
@@ -99,12 +103,17 @@ private:
   /// Keeps an operation, or names the step in the error.
   Status keep(const plan::Step &step, Result<std::unique_ptr<device::Operation>> operation);
   std::byte *address(uint32_t buffer) const { return arena + index.buffer(buffer).offset(); }
+  bool isOfHost() const { return device.collectiveForm() == device::CollectiveForm::OfHost; }
   /// Where collectives find a buffer: in the arena, or in `mirror`.
   std::byte *hostAddress(uint32_t buffer);
   StagedTensor staged(uint32_t buffer);
   void bindStaging(BoundCollective &bound, const plan::Collective &collective);
+  /// As operations of the device.
+  Status bindOnDevice(BoundCollective &bound, const plan::Step &step, std::vector<BoundStep> &list);
   int64_t localSize(const plan::SizeOf &size) const { return index.localShape(size.buffer(), rank)[size.dim()]; }
 
+  /// A step on its own.
+  Status run(const BoundStep &step) { return step.operation ? step.operation->run() : runCollective(*step.collective); }
   Status runCollective(BoundCollective &collective);
   static Status communicate(BoundCollective &collective);
   Status run(PartList &list);
@@ -120,9 +129,10 @@ private:
   const plan::Variant *variant = nullptr;
   std::vector<std::unique_ptr<device::Operation>> operations;
   std::vector<std::unique_ptr<BoundCollective>> collectives;
+  std::map<uint32_t, comm::Partition> partitions; ///< of the variant's groups, where devices communicate
   std::unique_ptr<std::byte[]> mirror; ///< as large as the arena, where that is out of the host's reach and ranks communicate
   PartList constants, steps;
-  std::vector<BoundStep> single; ///< those of `steps`, in the order of the plan
+  std::vector<BoundStep> single; ///< the active ones of `steps`, in the order of the plan
 };
 
 } // namespace msc

@@ -58,14 +58,10 @@ Error interrupted(int signal) {
           terminated ? "terminated by a signal (SIGTERM)" : "interrupted (SIGINT)", ""};
 }
 
-Status runSession(SharedRun &shared, comm::World &world) {
-  auto session = Session::create(shared, world);
-  return session ? (*session)->run() : Status(session.error());
-}
-
 /// Runs a rank; a failure is told to all others, and the first cause is what comes back.
 Status runToEnd(SharedRun &shared, comm::World &world) {
-  Status status = runSession(shared, world);
+  Session session(shared, world);
+  Status status = session.run();
   if (status)
     return {};
   // A peer that has died comes before what this rank makes of it.

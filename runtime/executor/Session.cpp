@@ -33,11 +33,20 @@ static double millisecondsSince(Clock::time_point begin) {
 /// Keys of TrainingState::extra: how the run that wrote a checkpoint counted.
 constexpr const char *kBatchesPerEpoch = "batches_per_epoch", *kSamplesPerBatch = "samples_per_batch";
 
-Result<std::unique_ptr<Session>> Session::create(SharedRun &shared, comm::World &world) {
-  std::unique_ptr<Session> session(new Session(shared, world));
-  if (Status status = session->prepare(); !status)
-    return status.error();
-  return session;
+Session::~Session() {
+  if (device) // nothing is left to give up behind a success
+    device->abandonGroups();
+}
+
+Status Session::run() {
+  if (Status status = prepare(); !status)
+    return status;
+  if (Status status = runProgram(); !status)
+    return status;
+  executor.reset(); // graphs hold calls of the communication
+  if (Status status = device->closeGroups(); !status)
+    return status;
+  return timelineWritten;
 }
 
 Status Session::prepare() {
@@ -53,7 +62,7 @@ Status Session::prepare() {
   everyone = *group;
   device::CpuOptions share = device::shareOfHost(options.threadsPerRank, world.localRank(), world.localSize());
   if (shared.backend) {
-    auto made = shared.backend->create({world.rank(), world.localRank(), world.localSize()});
+    auto made = shared.backend->create({world.rank(), world.localRank(), world.localSize(), &world});
     if (!made)
       return made.error();
     device = std::move(*made);
@@ -258,7 +267,7 @@ bool Session::logs(uint64_t step) const {
   return every != 0 && (step + 1) % every == 0;
 }
 
-Status Session::run() {
+Status Session::runProgram() {
   bool trains = program->purpose() == plan::Program::TRAIN && index.plan().has_training();
   if (speaks())
     if (Status status = print(fmt::format("rank size: {}, rank id: {}", world.size(), world.rank())); !status)
@@ -268,7 +277,7 @@ Status Session::run() {
     status = fetchAll();
   if (status && !shared.options.report.empty())
     status = report();
-  return status ? timelineWritten : status;
+  return status;
 }
 
 Status Session::train() {
@@ -400,6 +409,9 @@ Status Session::checkpointAfter(uint64_t step) {
 
 Status Session::predict() {
   uint64_t batches = data->samples() == 0 ? 1 : data->batchesPerEpoch();
+  if (data->drawsSeveralBatches())
+    note(fmt::format("note: evaluated on the first of {} batches that the data set draws; on data from files it is on all of them",
+                     data->batchesPerEpoch()));
   if (Status status = startTimeline(batches); !status)
     return status;
   for (uint64_t batch = 0; batch < batches; ++batch) {

@@ -16,16 +16,17 @@ namespace msc {
 /// Created and used by one rank's thread.
 class Session {
 public:
-  /// Allocates, binds, initialises or resumes. All ranks call it together.
-  static Result<std::unique_ptr<Session>> create(SharedRun &shared, comm::World &world);
+  Session(SharedRun &shared, comm::World &world) : shared(shared), index(*shared.index), world(world) {}
+  /// Behind a failure it gives up what devices say to each other: all ranks should have been told before.
+  ~Session();
 
-  /// Trains; or, if the plan does not train, runs the batches of the data set's files, or one batch. Then fetches and reports.
+  /// Allocates, binds, initialises or resumes; then trains, or, if the plan does not train, runs the batches of the data set's
+  /// files, or one batch. Then fetches and reports. All ranks call it together, once.
   Status run();
 
 private:
-  Session(SharedRun &shared, comm::World &world) : shared(shared), index(*shared.index), world(world) {}
-
   Status prepare();
+  Status runProgram();
   /// Writes what this rank runs, for some or all ranks.
   Status saveGraphs(int threads);
   Status initializeParameters();

@@ -121,15 +121,18 @@ int64_t rankInEnvironment(const Environment &environment) {
   return traces ? traces->rank.value_or(0) : 0;
 }
 
-Status checkRankCount(int64_t planRanks, const Launch &launch, int64_t started, const std::string &planPath) {
+Status checkRankCount(int64_t planRanks, const Launch &launch, int64_t started, const std::string &planPath,
+                      const std::string &network) {
   if (planRanks == started)
     return Status::ok();
   auto ranks = [](int64_t n) { return std::to_string(n) + (n == 1 ? " rank" : " ranks"); };
   std::string message = planPath + " was made for " + ranks(planRanks) + ", but ";
   switch (launch.transport) {
-  case Transport::Mpi:
+  case Transport::Mpi: {
+    std::string fitting = "compile for as many: msc compile " + network + " --devices " + std::to_string(started) + " -o " + planPath;
     return usage(message + "mpirun started " + std::to_string(started),
-                 "mpirun -n " + std::to_string(planRanks) + " msrun " + planPath);
+                 planRanks == 1 ? fitting : "mpirun -n " + std::to_string(planRanks) + " msrun " + planPath + ", or " + fitting);
+  }
   case Transport::Threads:
     return usage(message + ranks(started) + (started == 1 ? " was" : " were") + " asked for", "msrun " + planPath);
   case Transport::Cluster: break;

@@ -38,7 +38,9 @@ Result<Launch> detectLaunch(const std::optional<std::string> &transport, const E
 int64_t rankInEnvironment(const Environment &environment);
 
 /// An error with the right command if the plan was made for another number of ranks than were started.
-Status checkRankCount(int64_t planRanks, const Launch &launch, int64_t started, const std::string &planPath);
+/// `network`: the file that the plan was made of.
+Status checkRankCount(int64_t planRanks, const Launch &launch, int64_t started, const std::string &planPath,
+                      const std::string &network);
 
 /// The first line on stderr: "8 ranks: threads, cpu".
 std::string launchLine(int64_t ranks, Transport transport, const std::string &device);

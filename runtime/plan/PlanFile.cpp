@@ -3,8 +3,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <fmt/format.h>
-#include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/stubs/logging.h>
@@ -122,19 +122,29 @@ Result<Plan> decodePlan(std::string_view bytes, const std::string &name) {
   return plan;
 }
 
-Status writePlan(const std::string &path, const Plan &plan) {
+/// What a link points to, which is replaced instead of the link; not of pipes and devices, whose links may be no paths.
+static std::string targetOf(const std::string &path) {
+  std::error_code ignored;
+  std::filesystem::path target = path;
+  for (int links = 0; links < 40 && std::filesystem::is_symlink(target, ignored); ++links)
+    target = target.parent_path() / std::filesystem::read_symlink(target, ignored);
+  return target.string();
+}
+
+Status writePlan(const std::string &name, const Plan &plan) {
   std::string bytes = encodePlan(plan);
   if (bytes.size() > largestFile)
     return Error{ExitCode::NoResource, fmt::format("the plan takes {} bytes, more than {}", bytes.size(), largestFile),
                  ""};
   // Devices and pipes are written to, not replaced.
   struct stat info {};
-  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    Descriptor file{::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (::stat(name.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    Descriptor file{::open(name.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK)};
     if (file.number < 0 || ::fcntl(file.number, F_SETFL, O_WRONLY) != 0) // from here on a reader may be slow
-      return cannotWrite(path, errno);
-    return writeAll(file.number, bytes, path);
+      return cannotWrite(name, errno);
+    return writeAll(file.number, bytes, name);
   }
+  const std::string path = targetOf(name);
   std::string temporary = fmt::format("{}.tmp{}", path, ::getpid());
   Status status;
   {

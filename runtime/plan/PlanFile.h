@@ -24,7 +24,7 @@ inline std::string encodePlan(const Plan &plan) { return encodePlan(plan, format
 /// The plan in `bytes`; `name` is what messages call the file. ExitCode::BadFile for anything but an undamaged plan.
 Result<Plan> decodePlan(std::string_view bytes, const std::string &name);
 
-/// Writes under a temporary name, syncs and renames, so that `path` is always a whole plan or what it was before. What is no regular
+/// Writes under a temporary name, syncs and renames, so that `path` is always a whole plan or what it was before; a link stays. What is no regular
 /// file is written to; a pipe that nobody reads is an error.
 Status writePlan(const std::string &path, const Plan &plan);
 

@@ -157,6 +157,18 @@ std::vector<Access> ofSums(const KernelCall &call) {
           reads(a[2], shape.count * (shape.wide ? 8 : 4)), reads(a[3], sizeof(shape))};
 }
 
+std::vector<Access> ofReduction(const KernelCall &call) {
+  const auto *shape = reinterpret_cast<const int64_t *>(call.arguments[0]);
+  int64_t places = shape[0] + shape[1], bytes = call.entry.ends_with("64") ? 8 : call.entry.ends_with("32") ? 4 : 1;
+  std::vector<Access> list{reads(call.arguments[0], (4 + places) * 8)};
+  for (int64_t i = 0; i < places; ++i) {
+    uint64_t begin = static_cast<uint64_t>(shape[4 + i] + shape[3] * bytes);
+    auto length = static_cast<int64_t>(call.arguments[1]) * bytes;
+    list.push_back(i < shape[0] ? reads(begin, length) : writes(begin, length));
+  }
+  return list;
+}
+
 /// Of all three kernels: queries, keys, values, then what is like queries, logarithms, or like keys.
 std::vector<Access> ofAttention(const KernelCall &call) {
   const std::vector<uint64_t> &a = call.arguments;
@@ -195,6 +207,8 @@ const std::map<std::string, RuntimeKernel> &runtimeKernels() {
     }
     for (const char *type : {"f32", "f64", "i32", "i64"})
       made[std::string("msc_sums_") + type] = {5, ofSums};
+    for (const char *type : {"f32", "f64", "i32", "i64", "bool"})
+      made[std::string("msc_reduce_") + type] = {2, ofReduction};
     return made;
   }();
   return kernels;

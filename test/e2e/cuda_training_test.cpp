@@ -1,18 +1,24 @@
 // Networks that train through the CUDA backend, on the recording driver and with emulated kernels: the same losses as on CPUs,
 // every access of memory ordered, nothing left behind. This tests how the backend uses CUDA; nothing here has run on a GPU.
 #include "compiler/Compiler.h"
+#include "runtime/comm/nccl/Transport.h"
+#include "runtime/comm/thread/ThreadWorld.h"
 #include "runtime/device/cuda/CudaBackend.h"
 #include "runtime/device/cuda/Kernels.h"
 #include "runtime/executor/Run.h"
 #include "test/e2e/EmulatedKernels.h"
 #include "test/passes/codegen/PtxSupport.h"
+#include "test/runtime/comm/nccl/RecordingNccl.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
+#include <cstring>
 #include <fstream>
+#include <numeric>
+#include <thread>
 #include <unistd.h>
 
 using namespace msc;
@@ -130,6 +136,39 @@ protected:
                driver.calls("cuGraphLaunch"));
   }
 
+  /// Trains on CPUs, and on as many GPUs as there are ranks, with a recording NCCL.
+  void compareNccl(const Compiled &compiled, std::optional<uint64_t> steps = {}, int looks = 0) {
+    PlanIndex index(compiled.plan);
+    RunOptions options;
+    options.steps = steps;
+    Outcome cpu = run(index, nullptr, options);
+    ASSERT_FALSE(cpu.failure) << cpu.failure->message;
+    test::RecordingDriver driver;
+    driver.gpus = static_cast<int>(index.devices());
+    test::RecordingNccl nccl(driver);
+    nccl.looks = looks;
+    Outcome cuda = run(index, open(driver, index, compiled, withNccl(nccl)), options);
+    ASSERT_FALSE(cuda.failure) << cuda.failure->message;
+    ASSERT_FALSE(cpu.losses.empty() && cpu.printed.empty());
+    expectNear(cuda.losses, cpu.losses);
+    if (cpu.losses.empty())
+      EXPECT_EQ(cuda.printed, cpu.printed);
+    EXPECT_EQ(nccl.finish(), "");
+    expectClean(driver);
+    // From the second step on a rank launches one graph per step and nothing else.
+    auto count = static_cast<int>(cuda.losses.size());
+    EXPECT_EQ(driver.calls("cuGraphLaunch"), static_cast<int>(index.devices()) * std::max(0, count - 1));
+    fmt::print("  {} steps, {} kernels and products, {} launches of rank 0: {}\n", count, driver.ran(), nccl.launches(0).size(),
+               fmt::join(nccl.launches(0), "; "));
+  }
+  static device::CudaOptions withNccl(const test::RecordingNccl &nccl) {
+    auto transport = comm::nccl::makeTransport(nccl.table(), {.interval = std::chrono::milliseconds(2)});
+    EXPECT_TRUE(transport.isOk());
+    device::CudaOptions options;
+    options.nccl = std::move(*transport);
+    return options;
+  }
+
   std::filesystem::path folder;
 };
 
@@ -228,7 +267,7 @@ TEST_F(CudaTraining, KernelsOfTheRuntimeAssembleWithoutSpills) {
   for (const char *chip : {"sm_80", "sm_90"}) {
     test::Assembly assembly = test::assemble(device::cuda::kernelsPtx, chip);
     EXPECT_EQ(assembly.error, "");
-    EXPECT_EQ(assembly.kernels.size(), 16u);
+    EXPECT_EQ(assembly.kernels.size(), 21u);
     for (const auto &[entry, kernel] : assembly.kernels)
       EXPECT_EQ(kernel.spillBytes + kernel.stackBytes, 0u) << chip << " " << entry;
   }
@@ -314,6 +353,216 @@ TEST_F(CudaTraining, CheckpointsGoToAndFro) {
     expectClean(driver);
     std::filesystem::remove_all(folder / "ckpt");
   }
+}
+
+TEST_F(CudaTraining, NcclOfQuickstart) {
+  compareNccl(compileFile(example("quickstart"), 8));
+}
+TEST_F(CudaTraining, NcclOfCallsThatGoOnBehindTheirReturn) {
+  compareNccl(compileFile(example("quickstart"), 8), {}, 3);
+}
+TEST_F(CudaTraining, NcclOfUnevenPieces) {
+  for (int64_t devices : {3, 5, 6, 7})
+    compareNccl(compileText(perceptron, devices), 4);
+}
+TEST_F(CudaTraining, NcclOfSumsInUnevenPieces) {
+  // Each rank has a part of every sum; what they keep of it are rows, or columns, of unequal number.
+  for (const char *kept : {"((3, 1))", "((1, 3))"}) {
+    std::string text = fmt::format(R"(network sums(%x: f32[10, 9], %y: f32[10, 8]) {{
+  param %w: f32[9, 8] = Normal(0.5)
+  %m = MatMul(%x, %w) {{in_strategy: ((1, 3), (3, 1))}}
+  %h = Sigmoid(%m) {{in_strategy: {}}}
+  %loss = MSELoss(%h, %y)
+  return loss: %loss, h: %h
+}}
+dataset {{source: Random(seed: 3), columns: {{x: normal, y: uniform}}, steps: 4}}
+train {{optimizer: Momentum(learning_rate: 0.5, momentum: 0.5), minimize: loss, epochs: 1}}
+)",
+                                   kept);
+    compareNccl(compileText(text, 3));
+  }
+}
+TEST_F(CudaTraining, NcclOfAPerceptron) {
+  compareNccl(compileText(perceptron, 4));
+}
+TEST_F(CudaTraining, NcclOfGpt) {
+  compareNccl(compileExample("gpt2", 2, smallGpt), 3);
+  compareNccl(compileExample("gpt2", 4, smallGpt), 3, 1);
+}
+TEST_F(CudaTraining, NcclOfAGather) {
+  compareNccl(compileFile(example("allgather"), 4));
+}
+
+TEST_F(CudaTraining, OneGpuOfGptAndOfUnevenPieces) {
+  compare(compileExample("gpt2", 4, smallGpt), 3);
+  for (int64_t devices : {3, 5})
+    compare(compileText(perceptron, devices), 3);
+}
+
+/// A value of some type that is small enough for sums and products of a few of them to be exact, or of every sign and size.
+template <typename Element> Element valueOf(int64_t seed) {
+  int64_t mixed = seed * 2654435761 % 1009;
+  if constexpr (std::is_same_v<Element, uint8_t>)
+    return mixed % 3 == 0;
+  else if constexpr (std::is_integral_v<Element>)
+    return static_cast<Element>((mixed - 500) * 1000003);
+  else
+    return static_cast<Element>((static_cast<double>(mixed) - 500) / 97);
+}
+
+/// AllReduce and ReduceScatter of one type on one GPU, beside what the hosts make of the same values.
+template <typename Element> void reduceOnOneGpu(device::Backend &backend, int64_t ranks, comm::ElementType type) {
+  auto hub = *comm::ThreadHub::create(ranks);
+  std::vector<std::thread> threads;
+  constexpr int64_t count = 37, columns = 5;
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      auto world = hub->world(rank);
+      auto made = backend.create({rank, rank, ranks, world.get()});
+      ASSERT_TRUE(made.isOk()) << made.error().message;
+      device::Device &device = **made;
+      EXPECT_EQ(device.collectiveForm(), device::CollectiveForm::Separate);
+      std::byte *arena = *device.allocateArena(4096);
+      comm::Partition partition(static_cast<size_t>(ranks), 0);
+      ASSERT_TRUE(device.openGroups({partition}).isOk());
+      std::vector<int64_t> members(static_cast<size_t>(ranks));
+      std::iota(members.begin(), members.end(), int64_t{0});
+      comm::Group *hosts = *world->group(members);
+      std::vector<Element> own, expected(count), got(count);
+      for (int64_t i = 0; i < count; ++i)
+        own.push_back(valueOf<Element>(rank * 1000 + i));
+      for (ReduceKind kind : {ReduceKind::Sum, ReduceKind::Prod, ReduceKind::Min, ReduceKind::Max}) {
+        device::CollectiveSpec spec;
+        spec.kind = device::CollectiveSpec::Kind::AllReduce;
+        spec.partition = &partition, spec.hosts = hosts, spec.type = type, spec.reduction = kind;
+        spec.reduces = {{arena, arena + 1024, count}};
+        auto sum = device.prepareCollective(spec);
+        ASSERT_TRUE(sum.isOk()) << sum.error().message;
+        // Columns of a matrix of `columns` columns, in as equal shares as there can be.
+        std::vector<comm::Region> pieces;
+        for (int64_t m = 0; m < ranks; ++m) {
+          int64_t first = m * columns / ranks, last = (m + 1) * columns / ranks;
+          pieces.push_back({first, {7, last - first}, {columns, 1}});
+        }
+        std::vector<comm::ScatterPart> scatters{{arena, arena + 2048, pieces}};
+        spec.kind = device::CollectiveSpec::Kind::ReduceScatter;
+        spec.scatters = scatters;
+        auto scatter = device.prepareCollective(spec);
+        ASSERT_TRUE(scatter.isOk()) << scatter.error().message;
+        ASSERT_TRUE(device.finishPreparation().isOk());
+        auto kept = static_cast<size_t>(pieces[static_cast<size_t>(rank)].count());
+        for (int round = 0; round < 2; ++round) {
+          ASSERT_TRUE(device.upload(arena, own.data(), own.size() * sizeof(Element)).isOk());
+          ASSERT_TRUE((*sum)->run().isOk() && (*scatter)->run().isOk() && device.synchronize().isOk());
+          ASSERT_TRUE(device.download(got.data(), arena + 1024, got.size() * sizeof(Element)).isOk());
+          ASSERT_TRUE(hosts->allReduce(own.data(), expected.data(), count, type, kind, {"sum", ""}).isOk());
+          EXPECT_EQ(memcmp(got.data(), expected.data(), count * sizeof(Element)), 0) << static_cast<int>(kind);
+          ASSERT_TRUE(device.download(got.data(), arena + 2048, kept * sizeof(Element)).isOk());
+          ASSERT_TRUE(hosts->reduceScatter(own.data(), expected.data(), pieces, type, kind, {"scatter", ""}).isOk());
+          EXPECT_EQ(memcmp(got.data(), expected.data(), kept * sizeof(Element)), 0) << static_cast<int>(kind);
+        }
+      }
+      EXPECT_TRUE(device.closeGroups().isOk());
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+TEST_F(CudaTraining, OneGpuReducesToTheBitsOfCpus) {
+  Compiled compiled = compileText(perceptron, 1);
+  PlanIndex index(compiled.plan);
+  for (int64_t ranks : {2, 3, 8}) {
+    test::RecordingDriver driver;
+    std::shared_ptr<device::Backend> backend = open(driver, index, compiled);
+    reduceOnOneGpu<float>(*backend, ranks, comm::ElementType::F32);
+    reduceOnOneGpu<double>(*backend, ranks, comm::ElementType::F64);
+    reduceOnOneGpu<int32_t>(*backend, ranks, comm::ElementType::I32);
+    reduceOnOneGpu<int64_t>(*backend, ranks, comm::ElementType::I64);
+    reduceOnOneGpu<uint8_t>(*backend, ranks, comm::ElementType::Bool);
+    backend.reset();
+    expectClean(driver);
+  }
+}
+
+TEST_F(CudaTraining, AFailureOnOneGpuEndsAllRanks) {
+  Compiled compiled = compileText(perceptron, 4);
+  PlanIndex index(compiled.plan);
+  for (int launch : {3, 30, 60}) {
+    test::RecordingDriver driver;
+    std::shared_ptr<device::Backend> backend = open(driver, index, compiled);
+    driver.failCall("cuLaunchKernel", launch, CUDA_ERROR_INVALID_VALUE);
+    Outcome cuda = run(index, std::move(backend));
+    ASSERT_TRUE(cuda.failure);
+    EXPECT_NE(cuda.failure->message.find("cuLaunchKernel returned 1"), std::string::npos) << cuda.failure->message;
+    expectClean(driver);
+  }
+}
+
+TEST_F(CudaTraining, NcclNeedsAGpuForEveryRank) {
+  Compiled compiled = compileText(perceptron, 4);
+  PlanIndex index(compiled.plan);
+  test::RecordingDriver driver;
+  driver.gpus = 2;
+  test::RecordingNccl nccl(driver);
+  device::CudaOptions options = withNccl(nccl);
+  options.collectives = device::Collectives::Nccl;
+  Outcome cuda = run(index, open(driver, index, compiled, options));
+  ASSERT_TRUE(cuda.failure);
+  EXPECT_EQ(cuda.failure->code, ExitCode::NoResource);
+  EXPECT_NE(cuda.failure->message.find("rank 0 and 3 others see only 2 GPUs, and NCCL needs one for each"), std::string::npos)
+      << cuda.failure->message;
+  expectClean(driver);
+}
+
+TEST_F(CudaTraining, NcclTakesRanksOfOneGpuThatSayTheyAreOnHostsOfTheirOwn) {
+  Compiled compiled = compileText(perceptron, 4);
+  PlanIndex index(compiled.plan);
+  Outcome cpu = run(index, nullptr);
+  test::RecordingDriver driver;
+  test::RecordingNccl nccl(driver);
+  device::CudaOptions options = withNccl(nccl);
+  options.collectives = device::Collectives::Nccl;
+  setenv("NCCL_HOSTID", "a", 1);
+  Outcome cuda = run(index, open(driver, index, compiled, options));
+  unsetenv("NCCL_HOSTID");
+  ASSERT_FALSE(cuda.failure) << cuda.failure->message;
+  expectNear(cuda.losses, cpu.losses);
+  EXPECT_GT(nccl.calls("ncclAllGather"), 0);
+  EXPECT_EQ(nccl.finish(), "");
+  expectClean(driver);
+}
+
+TEST_F(CudaTraining, NcclFailuresNameTheStepAndEndAllRanks) {
+  Compiled compiled = compileText(perceptron, 4);
+  PlanIndex index(compiled.plan);
+  for (int launch : {2, 3, 9}) { // in the first step, in the second one, which is captured, in a later one
+    test::RecordingDriver driver;
+    driver.gpus = 4;
+    test::RecordingNccl nccl(driver);
+    nccl.breakRank(2, launch, comm::nccl::Code::RemoteError);
+    Outcome cuda = run(index, open(driver, index, compiled, withNccl(nccl)));
+    ASSERT_TRUE(cuda.failure);
+    EXPECT_EQ(cuda.failure->code, ExitCode::PeerFailed);
+    EXPECT_NE(cuda.failure->message.find("ncclCommGetAsyncError returned 6"), std::string::npos) << cuda.failure->message;
+    EXPECT_EQ(nccl.finish(), "");
+    expectClean(driver);
+  }
+}
+
+TEST_F(CudaTraining, AFailingKernelEndsTheCollectivesOfAllRanks) {
+  Compiled compiled = compileText(perceptron, 4);
+  PlanIndex index(compiled.plan);
+  test::RecordingDriver driver;
+  driver.gpus = 4;
+  test::RecordingNccl nccl(driver);
+  std::shared_ptr<device::Backend> backend = open(driver, index, compiled, withNccl(nccl));
+  driver.failCall("cuLaunchKernel", 30, CUDA_ERROR_INVALID_VALUE);
+  Outcome cuda = run(index, backend);
+  ASSERT_TRUE(cuda.failure);
+  EXPECT_NE(cuda.failure->message.find("cuLaunchKernel returned 1"), std::string::npos) << cuda.failure->message;
+  EXPECT_EQ(nccl.finish(), "");
+  backend.reset();
+  expectClean(driver);
 }
 
 TEST_F(CudaTraining, AllGatherOfRanks) {

@@ -278,6 +278,33 @@ net.mir:2:9: note: 'w' declared here
      R"T(net.mir:2:31: error: 'in_strategy' ((2, 4), (4, 1)) has 2 tuples, but 'ReLU' has 1 operand
     2 |   %a = ReLU(%x) {in_strategy: ((2, 4), (4, 1))}
       |                               ^
+help: write ((2, 4))
+)T"},
+    {"StrategyTupleMissing", networkOf(R"T(  param %w: f32[32, 16] = Zeros()
+  %a = MatMul(%x, %w) {in_strategy: ((2, 4))}
+  return out: %a
+)T"),
+     R"T(net.mir:3:37: error: 'in_strategy' ((2, 4)) has 1 tuple, but 'MatMul' has 2 operands
+    3 |   %a = MatMul(%x, %w) {in_strategy: ((2, 4))}
+      |                                     ^
+help: write ((2, 4), (4, 1))
+)T"},
+    {"StrategyFlatOfTwo", networkOf(R"T(  param %w: f32[16, 32] = Zeros()
+  %a = MatMul(%x, %w, transpose_b: true) {in_strategy: (2, 4)}
+  return out: %a
+)T"),
+     R"T(net.mir:3:56: error: 'in_strategy' expects one tuple of pieces per operand, found '(2, 4)'
+    3 |   %a = MatMul(%x, %w, transpose_b: true) {in_strategy: (2, 4)}
+      |                                                        ^
+help: write ((2, 4), (1, 4))
+)T"},
+    {"StrategyFlatOfResult", networkOf(R"T(  %a = ReLU(%x) {out_strategy: (2, 4)}
+  return out: %a
+)T"),
+     R"T(net.mir:2:32: error: 'out_strategy' expects one tuple of pieces per result, found '(2, 4)'
+    2 |   %a = ReLU(%x) {out_strategy: (2, 4)}
+      |                                ^
+help: write ((2, 4))
 )T"},
     {"StrategyRank", networkOf(R"T(  %a = ReLU(%x) {in_strategy: ((2, 4, 1))}
   return out: %a

@@ -42,6 +42,7 @@ public:
   bool takeReport() override { return run.takeReport(); }
   void enterStep(uint64_t epoch, uint64_t step) override { run.enterStep(epoch, step); }
   void setTimeout(std::chrono::milliseconds limit) override { run.timeout = limit; }
+  std::chrono::milliseconds timeout() const override { return run.timeout; }
 
 private:
   std::shared_ptr<ThreadHub> hub;

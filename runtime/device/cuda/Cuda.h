@@ -8,9 +8,20 @@
 
 namespace msc::device {
 
+/// How GPUs take part in collectives.
+enum class Collectives {
+  Auto, ///< Nccl if every rank has a GPU of its own and NCCL is there; Local for threads where there is one GPU; else Host
+  Nccl,
+  Local, ///< ranks are threads of one process, all on its first GPU
+  Host,  ///< what travels goes through the memory of the host
+};
+
 struct CudaOptions {
   std::string ptx;          ///< of the plan's kernels; empty: it has none
   bool tensorFloat = false; ///< products of f32 may round their operands to TF32
+  Collectives collectives = Collectives::Auto;
+  std::shared_ptr<comm::StreamTransport> nccl; ///< null: it is not there
+  std::string ncclProblem;                     ///< why; empty: nobody has looked
   bool graphs = true;       ///< steps run as one CUDA graph from the second on; else every operator is waited for
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/device/cuda/Cuda.h"
-#include "runtime/device/cuda/Gpu.h"
+#include "runtime/device/cuda/Operations.h"
 
 #include <memory>
 
@@ -11,7 +11,9 @@ namespace msc::device::cuda {
 /// Finds the GPUs that the driver shows. NoResource if there is none, or the driver is older than the headers of this build.
 Result<std::unique_ptr<Backend>> createBackend(const Tables &tables, const CudaOptions &options);
 
-/// A device on `gpu` for the calling thread.
-Result<std::unique_ptr<Device>> createDevice(std::shared_ptr<Gpu> gpu, const CudaOptions &options);
+/// A device on `gpu` for the calling thread. `connect` connects it with those of the other ranks, once it is the thread's; null:
+/// collectives are of the host.
+using Connect = std::function<Result<std::unique_ptr<comm::StreamCommunicator>>(Shared &shared)>;
+Result<std::unique_ptr<Device>> createDevice(std::shared_ptr<Gpu> gpu, const CudaOptions &options, const Connect &connect);
 
 } // namespace msc::device::cuda

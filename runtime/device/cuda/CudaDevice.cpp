@@ -1,4 +1,5 @@
 #include "runtime/device/cuda/Calls.h"
+#include "runtime/device/cuda/CollectiveBuilder.h"
 #include "runtime/device/cuda/CudaBackend.h"
 #include "runtime/device/cuda/Kernels.h"
 #include "runtime/device/cuda/Staging.h"
@@ -20,16 +21,18 @@ class CudaDevice final : public Device {
 public:
   CudaDevice(std::shared_ptr<Gpu> gpu, const CudaOptions &options)
       : shared(std::move(gpu), options.ptx, options.tensorFloat), driver(shared.driver), graphs(options.graphs),
-        staging(driver) {}
+        staging(driver, [this](CUstream stream) { return wait(stream); }) {}
 
   ~CudaDevice() override {
     if (!shared.gpu->makeCurrent())
       return;
+    abandonGroups();
     for (auto &[number, stream] : shared.streams)
       if (stream.handle)
         driver.cuStreamSynchronize(stream.handle); // its memory goes next; an error has been told
     for (CUdeviceptr memory : memories)
       driver.cuMemFree(memory);
+    communicator.reset();
     if (shared.handle)
       shared.blas.cublasLtDestroy(shared.handle);
     for (auto &[number, stream] : shared.streams)
@@ -37,20 +40,28 @@ public:
         driver.cuStreamDestroy(stream.handle);
   }
 
-  Status open() {
+  Status open(const Connect &connect) {
     if (Status status = shared.gpu->makeCurrent(); !status)
       return status;
     MSC_CUDA(cuStreamCreate, &shared.streams[0].handle, CU_STREAM_NON_BLOCKING);
     shared.constant = [this](const void *data, size_t bytes) { return constant(data, bytes); };
     shared.checkSlot = [this](IndexCheck check) { return checkSlot(std::move(check)); };
-    return staging.allocate();
+    shared.scratch = [this](size_t bytes) { return allocateShared(bytes, "memory for collectives"); };
+    shared.wait = [this](CUstream stream) { return wait(stream); };
+    if (Status status = staging.allocate(); !status || !connect)
+      return status;
+    auto connected = connect(shared);
+    if (!connected)
+      return connected.error();
+    communicator = std::move(*connected);
+    return {};
   }
 
   const char *name() const override { return "cuda"; }
   bool sharesHostMemory() const override { return false; }
 
   Result<std::byte *> allocateArena(uint64_t bytes) override {
-    Result<CUdeviceptr> arena = allocate(std::max<uint64_t>(bytes, 1), "the arena");
+    Result<CUdeviceptr> arena = allocateShared(std::max<uint64_t>(bytes, 1), "the arena");
     if (!arena)
       return arena.error();
     MSC_CUDA(cuMemsetD8Async, *arena, 0, bytes, first());
@@ -80,6 +91,29 @@ public:
     return cuda::prepareCopy(shared, spec, *descriptor);
   }
 
+  CollectiveForm collectiveForm() const override {
+    if (!communicator)
+      return CollectiveForm::OfHost;
+    return communicator->isCapturable() ? CollectiveForm::InSequence : CollectiveForm::Separate;
+  }
+  Status openGroups(const std::vector<comm::Partition> &partitions) override {
+    for (const comm::Partition &partition : partitions)
+      if (auto group = communicator->group(partition); !group)
+        return group.error();
+    return {};
+  }
+  Prepared prepareCollective(const CollectiveSpec &spec) override {
+    auto group = communicator->group(*spec.partition);
+    if (!group)
+      return group.error();
+    return cuda::prepareCollective(shared, *group, spec, [this](const CopySpec &copy) { return prepareCopy(copy); });
+  }
+  Status closeGroups() override { return communicator ? communicator->close() : Status(); }
+  void abandonGroups() override {
+    if (communicator)
+      communicator->abort();
+  }
+
   /// Library calls get memory to work in once it is known that there are any. What was put on the stream so far is done when
   /// this returns, so that its errors are told before the first step.
   Status finishPreparation() override {
@@ -106,7 +140,8 @@ public:
     return staging.download(target, addressOf(source), bytes, first());
   }
   Status synchronize() override {
-    MSC_CUDA(cuStreamSynchronize, first());
+    if (Status status = wait(first()); !status)
+      return status;
     staging.allDone();
     return checkIndices();
   }
@@ -127,6 +162,30 @@ private:
   };
 
   CUstream first() const { return shared.streams.at(0).handle; }
+
+  Status wait(CUstream stream) {
+    if (!communicator)
+      return check(driver, "cuStreamSynchronize", driver.cuStreamSynchronize(stream));
+    communicator->setWaiting(true);
+    CUresult result = driver.cuStreamSynchronize(stream);
+    communicator->setWaiting(false);
+    // Where the communication was ended, streams end, too, whatever they say.
+    Status status = communicator->check();
+    return status ? check(driver, "cuStreamSynchronize", result) : status;
+  }
+
+  /// Memory in which peers may read and write.
+  Result<CUdeviceptr> allocateShared(uint64_t bytes, const char *what) {
+    if (!communicator)
+      return allocate(bytes, what);
+    Result<void *> memory = communicator->allocate(bytes);
+    if (!memory)
+      return memory.error();
+    if (!*memory)
+      return allocate(bytes, what);
+    allocated += bytes;
+    return reinterpret_cast<CUdeviceptr>(*memory);
+  }
 
   Result<CUdeviceptr> allocate(uint64_t bytes, const char *what) {
     CUdeviceptr memory = 0;
@@ -236,6 +295,7 @@ private:
   const DriverTable &driver;
   bool graphs;
   Staging staging;
+  std::unique_ptr<comm::StreamCommunicator> communicator; ///< null: collectives are of the host
   std::vector<CUdeviceptr> memories;
   std::map<std::string, CUdeviceptr> constants; ///< by content
   CUdeviceptr slots = 0;                        ///< of `checks`, all ones where nothing is wrong
@@ -245,9 +305,9 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<Device>> createDevice(std::shared_ptr<Gpu> gpu, const CudaOptions &options) {
+Result<std::unique_ptr<Device>> createDevice(std::shared_ptr<Gpu> gpu, const CudaOptions &options, const Connect &connect) {
   auto device = std::make_unique<CudaDevice>(std::move(gpu), options);
-  if (Status status = device->open(); !status)
+  if (Status status = device->open(connect); !status)
     return status.error();
   return std::unique_ptr<Device>(std::move(device));
 }

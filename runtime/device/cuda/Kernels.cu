@@ -1,10 +1,11 @@
-// Kernels of the runtime that no plan holds: fills of 8 bytes, strided copies, look-ups, attention. Compiled by clang without a
-// toolkit's headers. Any grid gives the same bits. All arguments have 64 bits.
+// Kernels of the runtime that no plan holds: fills of 8 bytes, strided copies, look-ups, reductions, attention. Compiled by clang
+// without a toolkit's headers. Any grid gives the same bits. All arguments have 64 bits.
 using int64 = long long;
 using uint64 = unsigned long long;
 
 #define KERNEL extern "C" __attribute__((global)) void __attribute__((launch_bounds(256)))
 #define DEVICE static inline __attribute__((device))
+#define DEVICE_OF inline __attribute__((device)) // a member
 
 DEVICE int64 firstOf() {
   return int64(__nvvm_read_ptx_sreg_ctaid_x()) * 256 + __nvvm_read_ptx_sreg_tid_x();
@@ -120,6 +121,54 @@ KERNEL msc_sums_i32(unsigned *sums, const unsigned *rows, const void *indices, c
 KERNEL msc_sums_i64(uint64 *sums, const uint64 *rows, const void *indices, const Lookup *lookup, int64 total) {
   addUp(sums, rows, indices, lookup, total);
 }
+
+/// As ReduceKind counts them.
+struct Sum {
+  template <typename T> static DEVICE_OF T of(T a, T b) { return a + b; }
+  static DEVICE_OF int of(int a, int b) { return int(unsigned(a) + unsigned(b)); }
+  static DEVICE_OF int64 of(int64 a, int64 b) { return int64(uint64(a) + uint64(b)); }
+};
+struct Prod {
+  template <typename T> static DEVICE_OF T of(T a, T b) { return a * b; }
+  static DEVICE_OF int of(int a, int b) { return int(unsigned(a) * unsigned(b)); }
+  static DEVICE_OF int64 of(int64 a, int64 b) { return int64(uint64(a) * uint64(b)); }
+};
+// NaN wins, from either side; equal values keep the left one.
+struct Min {
+  template <typename T> static DEVICE_OF T of(T a, T b) { return a != a ? a : (b < a || b != b) ? b : a; }
+};
+struct Max {
+  template <typename T> static DEVICE_OF T of(T a, T b) { return a != a ? a : (b > a || b != b) ? b : a; }
+};
+
+template <typename T, typename Op> DEVICE void reduceAs(const int64 *shape, int64 count) {
+  int64 members = shape[0], targets = shape[1], first = shape[3];
+  const int64 *sources = shape + 4, *results = sources + members;
+  for (int64 i = firstOf(); i < count; i += strideOf()) {
+    T value = ((const T *)sources[0])[first + i];
+    for (int64 m = 1; m < members; ++m)
+      value = Op::of(value, ((const T *)sources[m])[first + i]);
+    for (int64 m = 0; m < targets; ++m)
+      ((T *)results[m])[first + i] = value;
+  }
+}
+
+/// One piece of the memory of all ranks of a GPU, added up in their order. `shape`: number of sources, number of targets, kind,
+/// first element, the sources, the targets. Where a rank writes, no other one reads.
+template <typename T, typename Add, typename Multiply> DEVICE void reduce(const int64 *shape, int64 count) {
+  switch (shape[2]) {
+  case 0: return reduceAs<T, Add>(shape, count);
+  case 1: return reduceAs<T, Multiply>(shape, count);
+  case 2: return reduceAs<T, Min>(shape, count);
+  default: return reduceAs<T, Max>(shape, count);
+  }
+}
+
+KERNEL msc_reduce_f32(const int64 *shape, int64 count) { reduce<float, Sum, Prod>(shape, count); }
+KERNEL msc_reduce_f64(const int64 *shape, int64 count) { reduce<double, Sum, Prod>(shape, count); }
+KERNEL msc_reduce_i32(const int64 *shape, int64 count) { reduce<int, Sum, Prod>(shape, count); }
+KERNEL msc_reduce_i64(const int64 *shape, int64 count) { reduce<int64, Sum, Prod>(shape, count); }
+KERNEL msc_reduce_bool(const int64 *shape, int64 count) { reduce<unsigned char, Max, Min>(shape, count); }
 
 /// As AttentionDescriptor in Kernels.h.
 struct Attention {

@@ -54,6 +54,10 @@ public:
   std::map<uint32_t, Stream> streams; ///< by number in the plan; 0 always exists
   /// Device memory with these bytes, for the whole run; equal bytes share it.
   std::function<Result<CUdeviceptr>(const void *data, size_t bytes)> constant;
+  /// Further device memory, for the whole run; where devices communicate, memory that peers can reach best.
+  std::function<Result<CUdeviceptr>(size_t bytes)> scratch;
+  /// Waits for a stream. A failure of the communication or of another rank ends the wait and is what comes back.
+  std::function<Status(CUstream stream)> wait;
   /// A number of 64 bits in device memory, into which a kernel brings the smallest place of a wrong index.
   std::function<Result<CUdeviceptr>(IndexCheck check)> checkSlot;
 };

@@ -59,7 +59,8 @@ Status Staging::download(void *target, CUdeviceptr source, size_t bytes, CUstrea
     if (!data)
       return data.error();
     MSC_CUDA(cuMemcpyDtoHAsync, *data, source + done, part, stream);
-    MSC_CUDA(cuStreamSynchronize, stream);
+    if (Status status = wait(stream); !status)
+      return status;
     std::memcpy(static_cast<std::byte *>(target) + done, *data, part);
     allDone();
   }

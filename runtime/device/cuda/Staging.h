@@ -5,13 +5,15 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 
 namespace msc::device::cuda {
 
 /// Two halves that take turns: one is filled while copies out of the other one run. Used by one thread, with one stream.
 class Staging {
 public:
-  explicit Staging(const DriverTable &driver) : driver(driver) {}
+  /// `wait` waits for a stream.
+  Staging(const DriverTable &driver, std::function<Status(CUstream)> wait) : driver(driver), wait(std::move(wait)) {}
   ~Staging();
   Staging(const Staging &) = delete;
   Staging &operator=(const Staging &) = delete;
@@ -34,6 +36,7 @@ private:
   Result<std::byte *> take(size_t wanted, size_t &bytes, CUstream stream);
 
   const DriverTable &driver;
+  std::function<Status(CUstream)> wait;
   std::byte *memory = nullptr;
   std::array<Half, 2> halves;
   size_t current = 0, used = 0;

@@ -59,7 +59,8 @@ private:
     for (failed = 0; failed < entries.size(); ++failed) {
       if (Status status = start(entries[failed], stream); !status)
         return status;
-      MSC_CUDA(cuStreamSynchronize, stream.handle);
+      if (Status status = shared.wait(stream.handle); !status)
+        return status;
     }
     return {};
   }

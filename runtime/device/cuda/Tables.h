@@ -17,7 +17,7 @@ namespace msc::device::cuda {
 // clang-format off
 #define MSC_CUDA_DRIVER(F) \
   F(cuInit) F(cuDriverGetVersion) F(cuGetErrorName) F(cuGetErrorString) \
-  F(cuDeviceGetCount) F(cuDeviceGet) F(cuDeviceGetName) F(cuDeviceGetAttribute) \
+  F(cuDeviceGetCount) F(cuDeviceGet) F(cuDeviceGetName) F(cuDeviceGetAttribute) F(cuDeviceGetUuid) \
   F(cuDevicePrimaryCtxRetain) F(cuDevicePrimaryCtxRelease) F(cuCtxSetCurrent) \
   F(cuMemGetInfo) F(cuMemAlloc) F(cuMemFree) F(cuMemHostAlloc) F(cuMemFreeHost) \
   F(cuMemcpyHtoDAsync) F(cuMemcpyDtoHAsync) F(cuMemcpyDtoDAsync) F(cuMemsetD8Async) F(cuMemsetD16Async) F(cuMemsetD32Async) \

@@ -4,7 +4,7 @@
 const assert = require("assert"), fs = require("fs"), path = require("path"), vm = require("vm");
 
 const [folder, ...files] = process.argv.slice(2);
-for (const name of ["text", "sharding", "cells"])
+for (const name of ["text", "sharding", "cells", "rows"])
   vm.runInThisContext(fs.readFileSync(path.join(folder, name + ".js"), "utf8"), {filename: name + ".js"});
 
 const volume = (box) => box.reduce((product, {begin, end}) => product * (end - begin), 1);
@@ -14,6 +14,7 @@ function checkValue({name, shape, local_shape, sharding: text}, devices) {
   assert.strictEqual(sharding.axes.reduce((product, size) => product * size, 1), devices, name);
   assert.deepStrictEqual(capacityOf(sharding, shape), local_shape, name);
   const boxes = Array.from({length: devices}, (_, rank) => localBox(sharding, shape, rank));
+  assert.deepStrictEqual(localShape({sharding: text, shape}, devices - 1), boxes.at(-1).map(({begin, end}) => end - begin), name);
   assert.deepStrictEqual(
       shape.map((_, dim) => Math.max(...boxes.map((box) => box[dim].end - box[dim].begin))), local_shape, name);
   const pieces = new Map(boxes.map((box, rank) => [pieceNumber(sharding, rank), volume(box)]));

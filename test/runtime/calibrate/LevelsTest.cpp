@@ -85,6 +85,7 @@ public:
   bool takeReport() override { return real->takeReport(); }
   void enterStep(uint64_t epoch, uint64_t step) override { real->enterStep(epoch, step); }
   void setTimeout(std::chrono::milliseconds limit) override { real->setTimeout(limit); }
+  std::chrono::milliseconds timeout() const override { return real->timeout(); }
 
 private:
   std::unique_ptr<comm::World> real;

@@ -86,6 +86,7 @@ public:
   bool takeReport() override { return world.takeReport(); }
   void enterStep(uint64_t epoch, uint64_t step) override { world.enterStep(epoch, step); }
   void setTimeout(std::chrono::milliseconds limit) override { world.setTimeout(limit); }
+  std::chrono::milliseconds timeout() const override { return world.timeout(); }
 
 private:
   comm::World &world;

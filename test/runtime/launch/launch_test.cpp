@@ -83,12 +83,14 @@ TEST(Launch, TakesRankAndSizeFromMpirunOnly) {
 
 TEST(Launch, WrongNumberOfRanksShowsTheRightCommand) {
   Launch mpi{Transport::Mpi, 0, 4, ""};
-  EXPECT_TRUE(checkRankCount(4, mpi, 4, "net.plan").isOk());
-  Status wrong = checkRankCount(8, mpi, 4, "net.plan");
+  EXPECT_TRUE(checkRankCount(4, mpi, 4, "net.plan", "net.mir").isOk());
+  Status wrong = checkRankCount(8, mpi, 4, "net.plan", "net.mir");
   EXPECT_EQ(wrong.error().message, "net.plan was made for 8 ranks, but mpirun started 4");
-  EXPECT_EQ(wrong.error().help, "mpirun -n 8 msrun net.plan");
+  EXPECT_EQ(wrong.error().help, "mpirun -n 8 msrun net.plan, or compile for as many: msc compile net.mir --devices 4 -o net.plan");
+  EXPECT_EQ(checkRankCount(1, mpi, 4, "net.plan", "net.mir").error().help,
+            "compile for as many: msc compile net.mir --devices 4 -o net.plan");
   EXPECT_EQ(wrong.error().code, ExitCode::Usage);
-  EXPECT_EQ(checkRankCount(8, Launch{}, 1, "net.plan").error().message,
+  EXPECT_EQ(checkRankCount(8, Launch{}, 1, "net.plan", "net.mir").error().message,
             "net.plan was made for 8 ranks, but 1 rank was asked for");
 }
 

@@ -9,6 +9,9 @@
 
 using namespace msc;
 using namespace msc::test;
+using device::Collectives;
+using device::CudaOptions;
+using device::RankCount;
 using device::cuda::createBackend;
 
 namespace {
@@ -61,9 +64,30 @@ TEST(CudaBackend, SaysHowRanksShareGpus) {
   driver.gpus = 2;
   auto backend = createBackend(driver.tables(), {});
   ASSERT_TRUE(backend.isOk());
-  EXPECT_EQ((*backend)->note(1), "");
-  EXPECT_EQ((*backend)->note(2), "collectives go through the memory of the host");
-  EXPECT_EQ((*backend)->note(8), "8 logical ranks on 2 GPUs; collectives go through the memory of the host");
+  EXPECT_EQ((*backend)->note({1, 1, true}), "");
+  EXPECT_EQ((*backend)->note({2, 2, true}), "collectives go through the memory of the host");
+  EXPECT_EQ((*backend)->note({8, 8, true}), "8 logical ranks on 2 GPUs; collectives go through the memory of the host");
+  driver.gpus = 1;
+  backend = createBackend(driver.tables(), {});
+  EXPECT_EQ((*backend)->note({8, 8, true}), "8 logical ranks on 1 GPU; collectives by its kernels");
+  EXPECT_EQ((*backend)->note({8, 8, false}), "8 logical ranks on 1 GPU; collectives go through the memory of the host");
+}
+
+TEST(CudaBackend, SaysHowRanksCommunicate) {
+  RecordingDriver driver;
+  driver.gpus = 4;
+  CudaOptions options;
+  options.ncclProblem = "NCCL is missing: libnccl.so.2: cannot open shared object file";
+  auto noteOf = [&](const RankCount &ranks) { return (*createBackend(driver.tables(), options))->note(ranks); };
+  EXPECT_EQ(noteOf({4, 4, true}), "collectives go through the memory of the host: NCCL is missing: libnccl.so.2: cannot open shared "
+                                  "object file");
+  EXPECT_EQ(noteOf({8, 8, true}), "8 logical ranks on 4 GPUs; collectives go through the memory of the host");
+  options.collectives = Collectives::Host;
+  EXPECT_EQ(noteOf({4, 4, false}), "collectives go through the memory of the host");
+  options.collectives = Collectives::Nccl;
+  auto none = createBackend(driver.tables(), options);
+  ASSERT_FALSE(none.isOk());
+  EXPECT_EQ(none.error().message, options.ncclProblem);
 }
 
 class CudaDevice : public testing::Test {

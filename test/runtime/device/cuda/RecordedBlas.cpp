@@ -47,6 +47,7 @@ cublasStatus_t create(cublasLtHandle_t *handle) {
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t destroy(cublasLtHandle_t) {
+  std::lock_guard lock(world->mutex);
   --world->live["cublasLt handle"];
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -57,12 +58,14 @@ const char *statusString(cublasStatus_t status) {
 cublasStatus_t createProduct(cublasLtMatmulDesc_t *handle, cublasComputeType_t compute, cudaDataType_t scale) {
   if (scale != CUDA_R_32F || (compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_FAST_TF32))
     return CUBLAS_STATUS_NOT_SUPPORTED;
+  std::lock_guard lock(world->mutex);
   ++world->callCounts[compute == CUBLAS_COMPUTE_32F ? "products in f32" : "products in tf32"];
   ++world->live["product"];
   *handle = reinterpret_cast<cublasLtMatmulDesc_t>(new Product{compute});
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t destroyProduct(cublasLtMatmulDesc_t handle) {
+  std::lock_guard lock(world->mutex);
   --world->live["product"];
   delete &of<Product>(handle);
   return CUBLAS_STATUS_SUCCESS;
@@ -93,12 +96,14 @@ cublasStatus_t createLayout(cublasLtMatrixLayout_t *handle, cudaDataType type, u
                             int64_t leading) {
   if (type != CUDA_R_32F || rows == 0 || columns == 0 || leading < static_cast<int64_t>(rows))
     return CUBLAS_STATUS_INVALID_VALUE;
+  std::lock_guard lock(world->mutex);
   ++world->live["layout"];
   *handle =
       reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{static_cast<int64_t>(rows), static_cast<int64_t>(columns), leading});
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t destroyLayout(cublasLtMatrixLayout_t handle) {
+  std::lock_guard lock(world->mutex);
   --world->live["layout"];
   delete &of<Layout>(handle);
   return CUBLAS_STATUS_SUCCESS;
@@ -115,11 +120,13 @@ cublasStatus_t setLayout(cublasLtMatrixLayout_t handle, cublasLtMatrixLayoutAttr
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t createPreference(cublasLtMatmulPreference_t *handle) {
+  std::lock_guard lock(world->mutex);
   ++world->live["preference"];
   *handle = reinterpret_cast<cublasLtMatmulPreference_t>(new Preference);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t destroyPreference(cublasLtMatmulPreference_t handle) {
+  std::lock_guard lock(world->mutex);
   --world->live["preference"];
   delete &of<Preference>(handle);
   return CUBLAS_STATUS_SUCCESS;

@@ -12,14 +12,27 @@ CUresult State::failureOf(const Failures &failures, std::map<std::string, int> &
   return failure != failures.end() && failure->second.first == count ? failure->second.second : CUDA_SUCCESS;
 }
 
+Clock State::everyHost() const {
+  Clock all;
+  for (const auto &[thread, clock] : hosts)
+    all.merge(clock);
+  return all;
+}
+
+int &State::currentGpu() {
+  static thread_local int gpu = -1;
+  return gpu;
+}
+
 CUresult State::enter(const std::string &function) {
   CUresult wanted = failureOf(callFailures, callCounts, function);
   return broken != CUDA_SUCCESS ? broken : wanted;
 }
 
 void State::notWhileCapturing(const char *function) {
+  // Captures are begun in the mode that binds the thread which begins them, and no other.
   for (auto &[handle, stream] : streams)
-    if (stream->capture)
+    if (stream->capture && stream->capture->thread == std::this_thread::get_id())
       violations.push_back(std::string(function) + " during a capture");
 }
 
@@ -41,7 +54,7 @@ CUresult State::release(uint64_t memory, bool onHost) {
   }
   notWhileCapturing("cuMemFree");
   uint64_t end = memory + found->second.bytes;
-  if (std::string what = history.unfinished(memory, end, host); !what.empty() && broken == CUDA_SUCCESS)
+  if (std::string what = history.unfinished(memory, end, everyHost()); !what.empty() && broken == CUDA_SUCCESS)
     violations.push_back("memory is freed that " + what + " may still use");
   history.forget(memory, end);
   memories.erase(found);
@@ -120,7 +133,7 @@ CUresult State::enqueue(CUstream handle, Work work) {
   RecordedStream *stream = streamOf(handle);
   checkMemory(work);
   if (!stream->capture)
-    stream->clock.merge(host);
+    stream->clock.merge(host());
   stream->clock.tick(stream->number);
   AccessHistory &accesses = stream->capture ? stream->capture->history : history;
   if (std::string conflict = accesses.add(stream->number, stream->clock, work.accesses, work.what); !conflict.empty())
@@ -185,7 +198,7 @@ CUresult State::waitFor(const NodePointer &node, const Clock &clock) {
     if (execute(*top) != CUDA_SUCCESS)
       return broken;
   }
-  host.merge(clock);
+  host().merge(clock);
   return broken;
 }
 
@@ -193,6 +206,7 @@ CUresult State::beginCapture(RecordedStream *stream) {
   if (stream->capture)
     return CUDA_ERROR_ILLEGAL_STATE;
   stream->capture = std::make_shared<RecordedCapture>();
+  stream->capture->thread = std::this_thread::get_id();
   stream->isOrigin = true;
   stream->clockOutside = stream->clock;
   stream->lastOutside = stream->last;

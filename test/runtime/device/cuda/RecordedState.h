@@ -7,7 +7,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <thread>
 
 namespace msc::test {
 
@@ -28,6 +30,7 @@ struct RecordedNode {
 using NodePointer = std::shared_ptr<RecordedNode>;
 
 struct RecordedCapture {
+  std::thread::id thread; ///< that has begun it
   std::vector<NodePointer> nodes;
   AccessHistory history;
 };
@@ -88,6 +91,14 @@ struct RecordingDriver::State {
   static CUresult failureOf(const Failures &failures, std::map<std::string, int> &counts, const std::string &name);
   std::string leaks() const;
 
+  /// What some thread has waited for: it is over.
+  Clock everyHost() const;
+  /// What the calling thread knows to be over; or that thread in whose name something is done now.
+  Clock &host() { return hosts[acting.value_or(std::this_thread::get_id())]; }
+  std::optional<std::thread::id> acting;
+  /// The GPU that the calling thread has made current, or -1.
+  static int &currentGpu();
+
   RecordingDriver &owner;
   std::recursive_mutex mutex;
   std::vector<std::pair<std::function<bool(const std::string &)>, std::shared_ptr<RecordedModule>>> known;
@@ -114,7 +125,7 @@ private:
 
   std::map<uint64_t, Memory> memories;
   AccessHistory history;
-  Clock host;
+  std::map<std::thread::id, Clock> hosts;
   CUresult broken = CUDA_SUCCESS; ///< an asynchronous error: nothing works any more
   int streamsMade = 0;
 };

@@ -39,6 +39,9 @@ const std::vector<std::string> &RecordingDriver::violations() const {
 std::string RecordingDriver::leaks() const {
   return state->leaks();
 }
+RecordingDriver::State &RecordingDriver::recorded() {
+  return *state;
+}
 
 namespace {
 
@@ -103,6 +106,12 @@ CUresult deviceAttribute(int *value, CUdevice_attribute attribute, CUdevice) {
   *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? s.owner.computeMajor : 0;
   return CUDA_SUCCESS;
 }
+CUresult deviceUuid(CUuuid *uuid, CUdevice device) {
+  ENTER("cuDeviceGetUuid")
+  *uuid = {};
+  uuid->bytes[15] = static_cast<char>(device + 1);
+  return CUDA_SUCCESS;
+}
 CUresult retain(CUcontext *context, CUdevice device) {
   ENTER("cuDevicePrimaryCtxRetain")
   ++s.live["context"];
@@ -115,8 +124,9 @@ CUresult release(CUdevice) {
   --s.live["context"];
   return CUDA_SUCCESS;
 }
-CUresult setCurrent(CUcontext) {
+CUresult setCurrent(CUcontext context) {
   ENTER("cuCtxSetCurrent")
+  State::currentGpu() = static_cast<int>(reinterpret_cast<uintptr_t>(context)) - 1;
   return CUDA_SUCCESS;
 }
 CUresult memoryInfo(size_t *free, size_t *total) {
@@ -285,8 +295,10 @@ CUresult launch(CUfunction handle, unsigned gridX, unsigned gridY, unsigned grid
                             }});
 }
 
-CUresult beginCapture(CUstream stream, CUstreamCaptureMode) {
+CUresult beginCapture(CUstream stream, CUstreamCaptureMode mode) {
   ENTER("cuStreamBeginCapture")
+  if (mode != CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+    s.violations.push_back("a capture that binds other threads, too");
   return s.beginCapture(s.streamOf(stream));
 }
 CUresult endCapture(CUstream stream, CUgraph *graph) {
@@ -326,7 +338,7 @@ device::cuda::Tables RecordingDriver::tables() const {
   device::cuda::DriverTable &t = tables.driver;
   t.cuInit = init, t.cuDriverGetVersion = versionOf, t.cuGetErrorName = errorName, t.cuGetErrorString = errorString;
   t.cuDeviceGetCount = deviceCount, t.cuDeviceGet = deviceGet, t.cuDeviceGetName = deviceName,
-  t.cuDeviceGetAttribute = deviceAttribute;
+  t.cuDeviceGetAttribute = deviceAttribute, t.cuDeviceGetUuid = deviceUuid;
   t.cuDevicePrimaryCtxRetain = retain, t.cuDevicePrimaryCtxRelease = release, t.cuCtxSetCurrent = setCurrent;
   t.cuMemGetInfo = memoryInfo, t.cuMemAlloc = allocate, t.cuMemFree = freeMemory, t.cuMemHostAlloc = allocateHost,
   t.cuMemFreeHost = freeHost;

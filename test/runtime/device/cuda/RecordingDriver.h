@@ -2,7 +2,7 @@
 // we use the interfaces, not NVIDIA's code, and it is no GPU: nothing that it does says anything about one.
 //
 // Work on streams is put off until somebody waits for it, and only what was waited for runs: what is not ordered by streams and
-// events runs in an order of the driver's choice. Every access of memory has to be ordered with all that conflict with it,
+// events runs in an order of the driver's choice. What one thread has waited for orders only what this thread does next. Every access of memory has to be ordered with all that conflict with it,
 // and has to lie in memory that is allocated. What breaks a rule stands in violations().
 #pragma once
 
@@ -67,6 +67,8 @@ public:
   std::string leaks() const;
 
   struct State;
+  /// For libraries that put work on this driver's streams.
+  State &recorded();
 
 private:
   std::unique_ptr<State> state;
