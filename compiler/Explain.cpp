@@ -57,20 +57,32 @@ Status checkOperator(const plan::Plan &plan, const std::string &name) {
 }
 
 /// How good the strategies are, in the model.
-static std::string searchText(const passes::SearchFacts &search) {
+static std::string searchText(const passes::SearchFacts &search, bool hasPins) {
   if (search.us > search.leastUs)
     return llvm::formatv(": fastest of {0} candidates with all passes, {1:F1} us instead of {2:F1} us; one move after the other they take {3:F1} us, "
                          "others {4:F1} us",
                          search.candidates, search.repricedUs, search.firstRepricedUs, search.us, search.leastUs);
   if (search.isOptimal)
-    return llvm::formatv(": no strategies{1} take less than these {0:F1} us", search.us, search.isOnMesh ? " on the mesh" : "");
+    return llvm::formatv(": no strategies{1}{2} take less than these {0:F1} us", search.us, search.isOnMesh ? " on the mesh" : "",
+                         hasPins ? " beside those that were given" : "");
   if (search.boundUs <= 0)
     return llvm::formatv(": {0:F1} us, others may take less", search.us);
   return llvm::formatv(": {0:F1} us, at most {1:F1} % above the least", search.us, 100 * search.gap());
 }
 
+/// What a step takes by the plan, and what the model says that a search works with.
+static std::string stepText(const plan::Plan &plan, const Findings &findings) {
+  std::string text = llvm::formatv("\na step takes {0:F1} us by the plan, one after the other", plan.prediction().step_us());
+  for (const Saving &saving : findings.savings)
+    if (saving.pass == "overlap" && saving.us != 0)
+      text += llvm::formatv(", {0:F1} us where collectives run beside computation", plan.prediction().step_us() - saving.us);
+  if (findings.modelled)
+    text += llvm::formatv("; {0:F1} us in the model of the search", findings.modelled->us);
+  return text;
+}
+
 /// What a step takes under every strategy of one operator.
-static std::string alternativesText(const std::vector<passes::Alternative> &alternatives) {
+static std::string alternativesText(const std::vector<passes::Alternative> &alternatives, bool propagates) {
   if (alternatives.empty())
     return "";
   auto chosen = std::find_if(alternatives.begin(), alternatives.end(), [](const auto &a) { return a.isChosen; });
@@ -83,7 +95,8 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
                                             : llvm::formatv("{0}{1:F1}", isLess ? "" : "+", alternative.us - chosen->us).str();
     rows.push_back({alternative.inStrategy, llvm::formatv("{0}{1:F1}", alternative.isExact ? "" : "at least ", alternative.us), more});
   }
-  return "\nits strategies (predicted microseconds of a step in which all that nobody configured choose anew)\n" + table(rows);
+  return std::string("\nits strategies (microseconds of a step in the model of the search; all that nobody configured ") +
+         (propagates ? "follow anew, as if it were typed" : "choose anew") + ")\n" + table(rows);
 }
 
 /// "((4, 2), (2, 1)) +1.2".
@@ -91,7 +104,8 @@ static std::string nextBestText(const Findings &findings, const std::string &op)
   auto found = findings.nextBest.find(op);
   if (found == findings.nextBest.end())
     return "-";
-  return llvm::formatv("{0} {1}{2:F1}", found->second.inStrategy, found->second.more < 0 ? "" : "+", found->second.more);
+  return llvm::formatv("{0} {1}{2:F1}{3}", found->second.inStrategy, found->second.more < 0 ? "" : "+", found->second.more,
+                       found->second.isInsteadOfUsers ? " (not yours)" : "");
 }
 
 /// Those that cost most first.
@@ -158,7 +172,7 @@ static std::string collectivesText(const plan::Plan &plan, const Findings &findi
     rows.push_back(row);
   }
   std::string text = "\ncollectives of one step (bytes received per rank, at most; predicted microseconds on " + plan.machine() +
-                     (hasNext ? "; the operator's next best strategy, and what a step takes more with it)\n" : ")\n");
+                     (hasNext ? "; the operator's next best strategy, and what a step takes more with it in the model of the search; not yours: instead of what you gave)\n" : ")\n");
   return text + (rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {2, head.size() - 1})));
 }
 
@@ -186,19 +200,22 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
   if (plan.parallel_mode() == "auto_parallel")
     text += ", " + plan.search_mode();
   if (findings.search)
-    text += searchText(*findings.search);
+    text += searchText(*findings.search, llvm::any_of(plan.operators(), [](const plan::OperatorNote &note) {
+                         return note.origin() == "user" || note.origin() == "dump";
+                       }));
   text += "\n\noperators (local shapes of rank 0)\n" + operatorsText(plan, findings, op);
   uint64_t total = 0;
   text += collectivesText(plan, findings, op, total);
   text += surprisesText(findings.surprises, op);
   if (!op.empty())
-    return text + alternativesText(findings.alternatives) + "\nin all " + bytesText(total) + " per rank and step, of " +
+    return text + alternativesText(findings.alternatives, plan.search_mode() == "sharding_propagation") + "\nin all " + bytesText(total) + " per rank and step, of " +
            bytesText(plan.prediction().communication_bytes()) + " in the whole network\n";
   for (const Saving &saving : findings.savings)
     if (saving.pass == "overlap" && saving.us != 0)
       text += llvm::formatv("\noverlap hides {0:F1} us behind computation, where collectives run beside it", saving.us);
     else if (saving.us != 0 || saving.bytes != 0)
       text += llvm::formatv("\n{0} saved {1} and {2:F1} us", saving.pass, bytesText(static_cast<uint64_t>(saving.bytes)), saving.us);
+  text += stepText(plan, findings);
   text += "\nin all " + bytesText(total) + " per rank and step; memory per rank " + bytesText(plan.arena_bytes()) +
           ", of which parameters and states " + bytesText(plan.prediction().parameter_bytes()) + "\n";
   return findings.memory ? text + memoryText(*findings.memory) : text;

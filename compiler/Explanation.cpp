@@ -30,8 +30,12 @@ void Explanation::afterStrategies(net::NetworkOp network, const net::Config &con
     return;
   searches = mode == "auto_parallel";
   mayReplicate = mode != "data_parallel";
-  alternatives.emplace(network, trainingFactsOf(config, options), freedom(config), options.op);
+  const bool propagates = config.context.searchMode == "sharding_propagation";
+  alternatives.emplace(network, trainingFactsOf(config, options), freedom(config), options.op,
+                       searches && propagates ? passes::Others::Propagate : passes::Others::Search);
   findings.rounds = alternatives->rounds();
+  if (options.explains)
+    findings.modelled = ModelledStep{alternatives->us(), alternatives->collectives()};
   if (std::optional<size_t> op = alternatives->find(options.op); op && searches)
     findings.alternatives = alternatives->of(*op, pricedExactly, roundsOfPricing);
   if (mayReplicate)
@@ -74,7 +78,7 @@ void Explanation::afterPlan(const plan::Plan &plan) {
     auto other = alternatives->cheapest(*op, [&](const passes::OperatorOptions &, size_t option) { return option != chosen; });
     auto now = alternatives->now(*op);
     if (other && now)
-      findings.nextBest[facts.cause] = {other->inStrategy, other->us, other->us - now->us};
+      findings.nextBest[facts.cause] = {other->inStrategy, other->us, other->us - now->us, alternatives->isByUser(*op)};
   }
 }
 

@@ -144,7 +144,8 @@ static Json nextBestJson(const Findings &findings, const std::string &op) {
   auto found = findings.nextBest.find(op);
   if (found == findings.nextBest.end())
     return nullptr;
-  return {{"in_strategy", strategyJson(found->second.inStrategy)}, {"step_us", found->second.us}, {"more_us", found->second.more}};
+  return {{"in_strategy", strategyJson(found->second.inStrategy)}, {"step_us", found->second.us}, {"more_us", found->second.more},
+          {"instead_of_users", found->second.isInsteadOfUsers}};
 }
 
 static const char *surpriseName(passes::Surprise::Kind kind) {
@@ -172,6 +173,18 @@ static Json memoryJson(const plan::Plan &plan, const std::optional<MemoryAnswer>
          {"batch_us", change.us},
          {"more_us", change.us - answer->usWithoutLimit}});
   return memory;
+}
+
+static Json predictedJson(const std::vector<passes::PredictedCollective> &collectives) {
+  Json list = Json::array();
+  for (const passes::PredictedCollective &collective : collectives)
+    list.push_back({{"kind", moveKindName(collective.kind)},
+                    {"phase", collective.isBackward ? "backward" : "forward"},
+                    {"groups", groupsAlong(collective.groupMatrix, collective.groupAxes)},
+                    {"bytes", collective.bytes},
+                    {"count", collective.count},
+                    {"us", collective.us}});
+  return list;
 }
 
 std::string reportJson(const plan::Plan &plan, const Findings &findings, const std::string &op) {
@@ -205,10 +218,15 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
                                      {"cause", facts.cause},
                                      {"next_best", nextBestJson(findings, facts.cause)}});
   report["memory"] = memoryJson(plan, findings.memory);
+  double hidden = 0;
+  for (const Saving &saving : findings.savings)
+    hidden += saving.pass == "overlap" ? saving.us : 0;
   report["cost"] = {{"compute_us", plan.prediction().compute_us()},
                     {"communication_us", plan.prediction().communication_us()},
                     {"communication_bytes", plan.prediction().communication_bytes()},
-                    {"step_us", plan.prediction().step_us()}};
+                    {"step_us", plan.prediction().step_us()},
+                    {"overlapped_us", timing.empty() ? Json() : Json(plan.prediction().step_us() - hidden)},
+                    {"model_us", findings.modelled ? Json(findings.modelled->us) : Json()}};
   report["savings"] = timing.empty() ? Json() : Json::array();
   for (const Saving &saving : findings.savings)
     report["savings"].push_back({{"pass", saving.pass}, {"bytes", saving.bytes}, {"us", saving.us}});
@@ -228,14 +246,9 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
                              {"collectives", Json::array()}});
     if (findings.search->candidates > 1)
       report["search"].update({{"planned_us", findings.search->repricedUs}, {"first_planned_us", findings.search->firstRepricedUs}});
-    for (const passes::PredictedCollective &collective : findings.search->collectives)
-      report["search"]["collectives"].push_back({{"kind", moveKindName(collective.kind)},
-                                                 {"phase", collective.isBackward ? "backward" : "forward"},
-                                                 {"groups", groupsAlong(collective.groupMatrix, collective.groupAxes)},
-                                                 {"bytes", collective.bytes},
-                                                 {"count", collective.count},
-                                                 {"us", collective.us}});
+    report["search"]["collectives"] = predictedJson(findings.search->collectives);
   }
+  report["model_collectives"] = findings.modelled ? predictedJson(findings.modelled->collectives) : Json();
   if (!findings.alternatives.empty())
     report["alternatives"] = Json::array();
   for (const passes::Alternative &alternative : findings.alternatives)

@@ -26,11 +26,18 @@ struct Saving {
 };
 using Savings = std::vector<Saving>;
 
+/// What the model of the search says of the strategies that are compiled, whoever chose them.
+struct ModelledStep {
+  double us = 0; ///< of a step
+  std::vector<passes::PredictedCollective> collectives;
+};
+
 /// The cheapest strategy that an operator could have instead of its own.
 struct NextBest {
   std::string inStrategy;
   double us = 0;   ///< of a step, in the model of the search
   double more = 0; ///< than with its own strategy; negative: less
+  bool isInsteadOfUsers = false; ///< its own strategy is what the user gave, and only the user can take it back
 };
 
 /// A change of the network, and what it would make of it.
@@ -58,6 +65,7 @@ struct Findings {
   PhaseTimes timing; ///< none: a plan that was read
   Savings savings;
   std::optional<passes::SearchFacts> search;     ///< none where nothing was searched
+  std::optional<ModelledStep> modelled;          ///< where explanations are wanted and devices differ in what they do
   std::vector<passes::Alternative> alternatives; ///< of the operator that is explained
   std::map<std::string, NextBest> nextBest;      ///< of operators that cause collectives, by instance name
   std::map<std::string, passes::Round> rounds;   ///< operators of repeats by instance name; none for a plan that was read

@@ -30,8 +30,10 @@ Result<CompileOptions> forced(CompileOptions options, const plan::Plan &now, con
   for (const plan::OperatorNote &note : now.operators())
     if (Json has = strategyJson(note.in_strategy()); has.is_array())
       options.roundsLike[note.name()].in = has.get<net::Strategy>();
+  const bool propagates = now.search_mode() == "sharding_propagation";
   std::erase_if(options.context, [](const auto &option) { return option.first == "search_mode"; });
-  options.context.emplace_back("search_mode", "optimal");
+  options.context.emplace_back("search_mode", propagates ? "sharding_propagation" : "optimal");
+  options.repropagate |= propagates; // what a dump says of the others followed from what it had
   options.candidates = 1; // what the table of the strategies says is of the model
   return options;
 }
@@ -59,13 +61,21 @@ static const passes::Alternative *chosenOf(const CompileOutcome &outcome) {
   return found == outcome.findings.alternatives.end() ? nullptr : &*found;
 }
 
+/// Of the strategies that were found, or followed.
+static double modelUs(const CompileOutcome &outcome) {
+  return outcome.findings.search ? outcome.findings.search->us : outcome.findings.modelled->us;
+}
+
 Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &then, const std::string &op, const std::string &strategy) {
   Result<PlanDiff> diff = diffOf({"now", &now.plan}, {op + " " + strategy, &then.plan});
   if (!diff)
     return diff.error();
   const plan::OperatorNote &note = noteOf(now, op);
   std::string text = llvm::formatv("'{0}' has {1}, {2}\n", op, note.in_strategy(), note.origin());
-  text += llvm::formatv("with {0} no strategies of the others take less than {1:F1} us", strategy, then.findings.search->us);
+  if (then.findings.search)
+    text += llvm::formatv("with {0} no strategies of the others take less than {1:F1} us", strategy, then.findings.search->us);
+  else
+    text += llvm::formatv("typed, with the others following it, {0} takes {1:F1} us in the model", strategy, modelUs(then));
   if (const passes::Alternative *chosen = chosenOf(now))
     text += llvm::formatv(", with {0} {1:F1} us", note.in_strategy(), chosen->us);
   return text + "\n\n" + diffText(*diff);
@@ -79,7 +89,7 @@ Result<std::string> whyNotJson(const CompileOutcome &now, const CompileOutcome &
   const passes::Alternative *chosen = chosenOf(now);
   json["why_not"] = {{"op", op},
                      {"in_strategy", strategyJson(strategy)},
-                     {"search_us", then.findings.search->us},
+                     {"search_us", modelUs(then)},
                      {"instead_of", strategyJson(noteOf(now, op).in_strategy())},
                      {"instead_of_search_us", chosen ? Json(chosen->us) : Json()}};
   return json.dump(2) + "\n";

@@ -160,7 +160,7 @@ class SelectionPanel {
     };
     return el(
         "section", {}, el("h3", {}, "Its strategies, and what a step then takes"),
-        el("p", {class: "note"}, "Predicted; all operators that nobody configured choose anew."),
+        el("p", {class: "note"}, "In the model of the search; all operators that nobody configured follow or choose anew."),
         alternatives.map(
             (alternative) =>
                 bar(tupleText(alternative.in_strategy), alternative.step_us / most,
@@ -179,7 +179,7 @@ class SelectionPanel {
         [
           "its next best", next ? [
             el("code", {}, tupleText(next.in_strategy)),
-            ` ${next.more_us < 0 ? "−" : "+"}${timeText(Math.abs(next.more_us))}: a step takes ${timeText(next.step_us)}, all that nobody configured chosen anew`
+            ` ${next.more_us < 0 ? "−" : "+"}${timeText(Math.abs(next.more_us))}: a step takes ${timeText(next.step_us)}, all that nobody configured chosen anew${next.instead_of_users ? "; instead of what you gave" : ""}`
           ] :
                                   ""
         ],

@@ -3,7 +3,7 @@
 #include "dialects/net/FixedPieces.h"
 #include "dialects/net/Repeat.h"
 #include "passes/sharding/Decisions.h"
-#include "passes/sharding/cost/BuildStep.h"
+#include "passes/sharding/cost/Prediction.h"
 #include "passes/sharding/search/TermsMap.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -17,7 +17,8 @@ using namespace mlir;
 
 namespace msc::passes {
 
-Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training, Freedom freedom, StringRef asked) {
+Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training, Freedom freedom, StringRef asked, Others others)
+    : hasBounds(freedom == Freedom::Open || freedom == Freedom::All) {
   int64_t devices = getDevices(network);
   facts = problemOf(network, devices, /*joinAlike=*/true, operations, training);
   for (auto [tensor, sharding] : llvm::zip(facts.tensors, getInputShardings(network)))
@@ -43,6 +44,11 @@ Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training
     origins.push_back(passes::isByUser(op) ? "user" : inFirst(net::getStrategyOrigin(op)));
     taken.push_back(std::get<Pieces>(piecesOfStrategy(entry.facts, *net::getInStrategy(op), devices, /*mayBeEmpty=*/true)));
   }
+  keepPinned(network, training);
+  if (others == Others::Propagate) {
+    propagations = std::make_unique<Propagations>(pinned);
+    facts.meshes.clear(); // propagation does not look at them
+  }
   std::optional<size_t> free = find(asked);
   for (size_t op = 0; op < operations.size(); ++op)
     giveChoice(op, freedom, free == op);
@@ -58,6 +64,50 @@ Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training
     }
   known.resize(operations.size());
   roundsOf.resize(operations.size());
+}
+
+void Alternatives::keepPinned(net::NetworkOp network, const TrainingFacts &training) {
+  copy = network->getParentOfType<ModuleOp>().clone();
+  auto same = llvm::find_if(copy->getOps<net::NetworkOp>(), [&](net::NetworkOp other) { return other.getSymName() == network.getSymName(); });
+  pinned = problemOf(*same, getDevices(network), /*joinAlike=*/true, copied, training);
+  for (auto [tensor, sharding] : llvm::zip(pinned.tensors, getInputShardings(network)))
+    tensor.dataset = sharding;
+  for (auto [op, entry] : llvm::enumerate(pinned.operators)) {
+    Operation *first = copied[op].front();
+    if (passes::isByUser(first)) {
+      entry.configured = taken[op];
+      if (auto out = net::getOutStrategy(first))
+        takeOutStrategy(entry, *out, pinned.devices);
+    } else if (const std::vector<int64_t> fixed = net::getFixedPieces(first); !fixed.empty()) {
+      entry.among = candidatesWith(entry.facts, pinned.devices, fixed, pinned.meshes);
+    }
+  }
+  builder = std::make_unique<StepBuilder>(copy->getContext(), pinned.machine);
+  steps = stepsOf(pinned, copied, *builder);
+}
+
+/// One assignment alone.
+StepModel Alternatives::decidedModel(const Choices &choices) {
+  for (auto [entry, choice] : llvm::zip(pinned.operators, choices))
+    entry.among = {choice.pieces};
+  return {pinned, steps, *planner};
+}
+
+double Alternatives::usOf(const Choices &choices) {
+  StepModel model = decidedModel(choices);
+  while (true) {
+    const search::Solution found = search::solveExactly(model.network()); // how parameters are stored follows
+    if (!model.makeExact(found.choice))
+      return found.cost;
+  }
+}
+
+std::vector<PredictedCollective> Alternatives::collectives() {
+  Choices choices;
+  for (const Pieces &pieces : taken)
+    choices.push_back({pieces, ""});
+  const StepModel model = decidedModel(choices);
+  return predictionOf(pinned, model, choices, *planner).collectives;
 }
 
 void Alternatives::giveChoice(size_t op, Freedom freedom, bool isAsked) {
@@ -199,18 +249,13 @@ std::vector<std::pair<size_t, size_t>> Alternatives::tiesWith(Given given) const
 }
 
 double Alternatives::us() {
-  while (true) {
-    search::CostNetwork network = priced->network();
-    for (size_t op = 0; op < operations.size(); ++op)
-      if (std::optional<size_t> option = chosenOption(op))
-        tie(network, op, *option);
-    search::Solution found = search::solveExactly(network);
-    for (size_t op = 0; op < operations.size(); ++op)
-      if (std::optional<size_t> option = chosenOption(op))
-        found.choice[op] = static_cast<int32_t>(*option);
-    if (!priced->makeExact(found.choice))
-      return found.cost;
+  if (!stepUs) {
+    Choices choices;
+    for (const Pieces &pieces : taken)
+      choices.push_back({pieces, ""});
+    stepUs = usOf(choices);
   }
+  return *stepUs;
 }
 
 constexpr size_t pricedAtOnce = 64;
@@ -266,6 +311,8 @@ Alternatives::OptionPrice Alternatives::searchOnce(Given given) {
 
 /// Bounds at first. They are far off until something like the optimum is exact.
 std::vector<Alternatives::OptionPrice> &Alternatives::pricesOf(size_t op) {
+  if (known[op].empty() && propagations && !hasBounds)
+    known[op].resize(priced->options(op).pieces.size());
   if (known[op].empty()) {
     while (!isSearched)
       isSearched = searchOnce(std::nullopt).isExact;
@@ -300,6 +347,10 @@ std::optional<size_t> Alternatives::front(size_t op, llvm::function_ref<bool(siz
 void Alternatives::raise(size_t op, size_t option) {
   constexpr size_t perBounds = 8;
   OptionPrice &price = known[op][option];
+  if (propagations) {
+    price = {option == chosenOption(op) ? us() : usOf(propagations->with(op, priced->options(op).pieces[option])), true};
+    return;
+  }
   const OptionPrice found = searchOnce(std::pair(op, option));
   price = {std::max(price.us, found.us), found.isExact};
   if (++roundsOf[op] % perBounds == 0)
@@ -309,9 +360,18 @@ void Alternatives::raise(size_t op, size_t option) {
 /// Bounds that look cheapest rise until an exact one stays in front: most of the others are never searched to the end.
 std::optional<size_t> Alternatives::cheapestOption(size_t op, llvm::function_ref<bool(size_t)> passes) {
   std::optional<size_t> best = front(op, passes);
-  for (; best && !known[op][*best].isExact; best = front(op, passes))
+  for (size_t rounds = 0; best && !known[op][*best].isExact && (!propagations || rounds < mostPropagated()); ++rounds) {
     raise(op, *best);
+    best = front(op, passes);
+  }
+  if (best && !known[op][*best].isExact) // of those that were propagated
+    best = front(op, [&](size_t option) { return known[op][option].isExact && passes(option); });
   return best;
+}
+
+size_t Alternatives::mostPropagated() const {
+  constexpr size_t operatorsInAll = 1000; // some milliseconds for a hundred of them
+  return std::max<size_t>(1, operatorsInAll / std::max<size_t>(1, operations.size()));
 }
 
 Alternative Alternatives::alternative(size_t op, size_t option) {
@@ -334,6 +394,8 @@ std::optional<Alternative> Alternatives::now(size_t op) {
 
 std::vector<Alternative> Alternatives::of(size_t op, size_t exact, size_t rounds) {
   now(op);
+  if (propagations)
+    rounds = mostPropagated();
   std::set<size_t> cheapest;
   while (cheapest.size() < exact) {
     std::optional<size_t> next = front(op, [&](size_t option) { return !cheapest.contains(option); });

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "passes/sharding/Convert.h"
+#include "passes/sharding/Propagations.h"
 #include "passes/sharding/SearchFacts.h"
+#include "passes/sharding/cost/BuildStep.h"
 #include "passes/sharding/cost/RoundsModel.h"
 #include "passes/sharding/cost/StepModel.h"
 
@@ -21,22 +23,33 @@ enum class Freedom {
   All,  ///< what the user decided, too
 };
 
+/// What the other operators do while one is asked about that is given another strategy.
+enum class Others {
+  Search,    ///< they take what is cheapest together with it
+  Propagate, ///< they follow it and the user's strategies as in sharding_propagation
+};
+
 /// The strategies of operators, priced by one model. Operators of the user keep theirs while another one is asked about. The
 /// network has its strategies and is not unrolled yet; what is asked later does not look at it any more.
 ///
-/// Prices are lower bounds at first, as everywhere in the model; a strategy is priced exactly when somebody asks for it.
+/// Prices are lower bounds at first, as everywhere in the model; a strategy is priced exactly when somebody asks for it. Whatever
+/// propagation leads to, a search finds nothing dearer: its prices are bounds there, too.
 class Alternatives {
 public:
-  Alternatives(net::NetworkOp network, const TrainingFacts &training, Freedom freedom, llvm::StringRef asked = "");
+  Alternatives(net::NetworkOp network, const TrainingFacts &training, Freedom freedom, llvm::StringRef asked = "",
+               Others others = Others::Search);
 
   /// The operator with this instance name; within a repeat that of any of its rounds.
   std::optional<size_t> find(llvm::StringRef name) const;
   /// Its strategies and what a step takes under each, the cheapest first; those under which nothing is possible are left out.
-  /// Exact are the one that it has and so many of the cheapest, if so many rounds of search are enough for them.
+  /// Exact are the one that it has and so many of the cheapest, if so many rounds of search are enough for them; where others
+  /// follow by propagation as many as that prices.
   std::vector<Alternative> of(size_t op, size_t exact, size_t rounds);
 
   /// What a step takes under the strategies that operators have.
   double us();
+  /// The collectives that this is made of.
+  std::vector<PredictedCollective> collectives();
 
   /// Operators of repeats by their instance names.
   const std::map<std::string, Round> &rounds() const { return inRounds; }
@@ -53,7 +66,8 @@ public:
   const Pieces &chosen(size_t op) const { return taken[op]; }
   /// Which of model().options(op) they are; nothing if none.
   std::optional<size_t> chosenOption(size_t op) const;
-  /// The cheapest of the strategies of an operator that pass, exactly; nothing if none does.
+  /// The cheapest of the strategies of an operator that pass, exactly; nothing if none does. Where others follow by propagation and a
+  /// network is large: of those that a search likes best.
   std::optional<Alternative> cheapest(size_t op, llvm::function_ref<bool(const OperatorOptions &options, size_t option)> passes);
   /// The one that it has, exactly.
   std::optional<Alternative> now(size_t op);
@@ -66,6 +80,9 @@ private:
     bool isExact = false;
   };
 
+  void keepPinned(net::NetworkOp network, const TrainingFacts &training);
+  double usOf(const Choices &choices);
+  StepModel decidedModel(const Choices &choices);
   void giveChoice(size_t op, Freedom freedom, bool isAsked);
   Pieces cheapestOfMost(size_t op) const;
   using Given = std::optional<std::pair<size_t, size_t>>; ///< an operator and its option
@@ -81,6 +98,8 @@ private:
   std::optional<size_t> front(size_t op, llvm::function_ref<bool(size_t option)> passes);
   std::optional<size_t> cheapestOption(size_t op, llvm::function_ref<bool(size_t option)> passes);
   Alternative alternative(size_t op, size_t option);
+  /// So many strategies of an operator are propagated, in order of their bounds, before the cheapest of them is told.
+  size_t mostPropagated() const;
 
   Problem facts;
   std::vector<Members> operations;
@@ -95,6 +114,16 @@ private:
   std::vector<std::vector<OptionPrice>> known; ///< of each option of each operator; empty: nobody asked yet
   std::vector<size_t> roundsOf; ///< of each operator
   bool isSearched = false;
+  bool hasBounds = true;         ///< the options of the model are all that operators may take
+  std::optional<double> stepUs;  ///< known from when us() was asked
+  /// The network before anything was decided, for those that are priced with what follows from them: its copy, its problem, in which
+  /// only the user's strategies are given, and the steps of its operators.
+  mlir::OwningOpRef<mlir::ModuleOp> copy;
+  std::vector<Members> copied;
+  Problem pinned;
+  std::unique_ptr<StepBuilder> builder;
+  std::vector<std::shared_ptr<const OperatorStep>> steps;
+  std::unique_ptr<Propagations> propagations; ///< null: others are searched
 };
 
 } // namespace msc::passes

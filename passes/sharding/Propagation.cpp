@@ -2,10 +2,12 @@
 // numbers, and ties end in the position of an operand.
 #include "dialects/net/Repeat.h"
 #include "passes/sharding/Problem.h"
+#include "passes/sharding/Propagations.h"
 
 #include <algorithm>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 namespace msc::passes {
 
@@ -57,6 +59,8 @@ public:
         uses(problem, [](size_t) { return true; }) {}
 
   Choices run() {
+    decided.assign(problem.operators.size(), std::nullopt);
+    choices.assign(problem.operators.size(), {});
     for (size_t i = 0; i < problem.operators.size(); ++i)
       if (problem.operators[i].configured)
         decide(i, {*problem.operators[i].configured, "user"});
@@ -76,6 +80,7 @@ private:
   const Problem &problem;
   mutable dist::ReshardPlanner planner{problem.machine};
   mutable std::unordered_map<std::string, int64_t> received;
+  mutable std::vector<std::vector<Candidate>> offered = std::vector<std::vector<Candidate>>(problem.operators.size()); ///< empty: nobody asked yet
   ValueFlow flow;
   std::vector<std::optional<Placement>> decided; // before the current round
   Choices choices = Choices(problem.operators.size());
@@ -188,8 +193,11 @@ private:
     return decided[op]->results[std::find(results.begin(), results.end(), tensor) - results.begin()];
   }
 
-  std::vector<Candidate> candidatesOf(const ProblemOperator &op) const {
-    std::vector<Candidate> list;
+  const std::vector<Candidate> &candidatesOf(size_t at) const {
+    const ProblemOperator &op = problem.operators[at];
+    std::vector<Candidate> &list = offered[at];
+    if (!list.empty())
+      return list;
     for (Pieces &pieces : op.among.empty() ? candidates(op.facts, problem.devices) : std::vector<Pieces>(op.among)) {
       Candidate &made = list.emplace_back();
       made.placement = placementOf(op.facts, pieces, problem.devices);
@@ -256,7 +264,7 @@ private:
   /// else the user whose wish fits best, in whatever order users stand in the text.
   std::pair<Pieces, const Asker *> follow(size_t op, const std::vector<Asker> &askers) const {
     const ProblemOperator &self = problem.operators[op];
-    std::vector<Candidate> list = candidatesOf(self);
+    const std::vector<Candidate> &list = candidatesOf(op);
     const Candidate *best = nullptr;
     const Asker *from = nullptr;
     double bestUs = 0;
@@ -327,6 +335,24 @@ private:
 
 Choices propagate(const Problem &problem) {
   return Propagation(problem).run();
+}
+
+struct Propagations::Kept {
+  explicit Kept(Problem &&given) : problem(std::move(given)), propagation(problem) {}
+  Problem problem;
+  Propagation propagation;
+};
+
+Propagations::Propagations(Problem problem) : kept(std::make_unique<Kept>(std::move(problem))) {}
+
+Propagations::~Propagations() = default;
+
+Choices Propagations::with(size_t op, const Pieces &pieces) {
+  std::optional<Pieces> &configured = kept->problem.operators[op].configured;
+  std::optional<Pieces> given = std::exchange(configured, pieces);
+  Choices choices = kept->propagation.run();
+  configured = std::move(given);
+  return choices;
 }
 
 } // namespace msc::passes

@@ -49,7 +49,7 @@ struct SearchFacts {
 /// A strategy that an operator may take.
 struct Alternative {
   std::string inStrategy; ///< "((2, 4), (4, 1))"
-  double us = 0;          ///< modelled time of a step: the operator takes this one, all that nobody configured choose anew
+  double us = 0;          ///< modelled time of a step: the operator takes this one, all that nobody configured follow or are searched anew
   bool isExact = false;   ///< else it takes at least that
   bool isChosen = false;
 };

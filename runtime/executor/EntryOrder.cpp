@@ -25,14 +25,24 @@ EntryOrder::Frontier EntryOrder::before(const plan::Step &step) const {
   return frontier;
 }
 
-std::vector<uint32_t> EntryOrder::append(uint32_t number, const plan::Step &step, uint32_t entry) {
+std::vector<uint32_t> EntryOrder::othersBefore(const plan::Step &step, uint32_t stream) const {
   std::vector<uint32_t> others;
-  for (const auto &[stream, last] : before(step))
-    if (stream != step.stream())
+  for (const auto &[other, last] : before(step))
+    if (other != stream)
       others.push_back(last);
+  return others;
+}
+
+std::vector<uint32_t> EntryOrder::append(uint32_t number, const plan::Step &step, uint32_t entry) {
+  std::vector<uint32_t> others = othersBefore(step, step.stream());
   // What it waits for is over for all that comes after it.
   endOfStep[number] = endOfStream[step.stream()] = {{step.stream(), entry}};
   return others;
+}
+
+std::vector<uint32_t> EntryOrder::start(uint32_t number, const plan::Step &step, uint32_t entry, uint32_t stream) {
+  endOfStep[number] = {{stream, entry}};
+  return othersBefore(step, stream);
 }
 
 void EntryOrder::pass(uint32_t number, const plan::Step &step) {

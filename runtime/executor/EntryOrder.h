@@ -15,6 +15,9 @@ class EntryOrder {
 public:
   /// Entries of other streams that an entry of `step`, which is appended now, has to wait for. `entry`: its number.
   std::vector<uint32_t> append(uint32_t number, const plan::Step &step, uint32_t entry);
+  /// The same for an asynchronous collective, whose entry is on `stream`: what follows on the step's own stream does not wait for
+  /// it before its wait comes.
+  std::vector<uint32_t> start(uint32_t number, const plan::Step &step, uint32_t entry, uint32_t stream);
   /// A step without an entry.
   void pass(uint32_t number, const plan::Step &step);
   /// Nothing so far is a part of the sequence that begins now.
@@ -25,6 +28,7 @@ private:
   using Frontier = std::map<uint32_t, uint32_t>;
   static void join(Frontier &frontier, const Frontier &other);
   Frontier before(const plan::Step &step) const;
+  std::vector<uint32_t> othersBefore(const plan::Step &step, uint32_t stream) const;
 
   std::map<uint32_t, Frontier> endOfStep, endOfStream;
 };

@@ -11,6 +11,8 @@
 namespace msc {
 namespace {
 
+constexpr uint32_t communicationStream = 1; // as plans count streams
+
 comm::ElementType elementTypeOf(const plan::Buffer &buffer) {
   // Both enumerations count the same types in the same order.
   return static_cast<comm::ElementType>(buffer.dtype());
@@ -135,7 +137,14 @@ Executor::PartList Executor::partsOf(const std::vector<BoundStep> &list) {
       continue;
     }
     auto number = static_cast<uint32_t>(entries.size());
-    device::SequenceEntry entry{bound.operation, bound.step->stream(), order.append(bound.number, *bound.step, number)};
+    device::SequenceEntry entry{bound.operation, bound.step->stream(), {}};
+    // Nobody touches what a started collective uses before its wait: it runs beside what follows.
+    if (isCollective && bound.step->collective().asynchronous() && entry.stream == 0) {
+      entry.stream = communicationStream;
+      entry.after = order.start(bound.number, *bound.step, number, communicationStream);
+    } else {
+      entry.after = order.append(bound.number, *bound.step, number);
+    }
     // One collective after the other, in the order of the plan on all ranks, whatever streams they are on.
     if (isCollective && lastCollective != UINT32_MAX && entries[lastCollective].stream != entry.stream)
       entry.after.push_back(lastCollective);

@@ -50,6 +50,7 @@ protected:
     options.input = path;
     options.devices = devices;
     options.defines = defines;
+    options.machine = machine;
     options.onCluster = [&](const std::string &text) { result.clusters.push_back(text); };
     Result<compiler::CompileOutcome> outcome = compiler::compile(options);
     EXPECT_TRUE(outcome.isOk()) << path << ": " << (outcome ? "" : outcome.error().message);
@@ -170,6 +171,7 @@ protected:
   }
 
   std::filesystem::path folder;
+  std::string machine = "cpu-local"; ///< that networks are compiled for
 };
 
 const compiler::KeyValues smallGpt{{"wide", "1"},    {"layers", "1"},      {"heads", "2"}, {"width", "16"},
@@ -388,6 +390,33 @@ TEST_F(CudaTraining, NcclOfAPerceptron) {
 TEST_F(CudaTraining, NcclOfGpt) {
   compareNccl(compileExample("gpt2", 2, smallGpt), 3);
   compareNccl(compileExample("gpt2", 4, smallGpt), 3, 1);
+}
+// On a machine whose collectives run beside computation the plan starts them early.
+TEST_F(CudaTraining, NcclRunsBesideComputation) {
+  machine = "h100x8";
+  compiler::KeyValues sizes = smallGpt;
+  for (auto &[name, value] : sizes)
+    if (name == "batch")
+      value = "8";
+  Compiled compiled = compileExample("gpt2", 8, sizes);
+  PlanIndex index(compiled.plan);
+  const plan::Variant &variant = compiled.plan.programs(0).variants(0);
+  auto isStarted = [](const plan::Step &step) { return step.has_collective() && step.collective().asynchronous(); };
+  ASSERT_TRUE(std::any_of(variant.steps().begin(), variant.steps().end(), isStarted));
+  RunOptions options;
+  options.steps = 2;
+  Outcome cpu = run(index, nullptr, options);
+  test::RecordingDriver driver;
+  driver.gpus = 8;
+  test::RecordingNccl nccl(driver);
+  Outcome cuda = run(index, open(driver, index, compiled, withNccl(nccl)), options);
+  ASSERT_FALSE(cuda.failure) << cuda.failure->message;
+  expectNear(cuda.losses, cpu.losses);
+  // The first stream of each rank, and one beside it; they part and meet in the captured step.
+  EXPECT_EQ(driver.calls("cuStreamCreate"), 16);
+  EXPECT_GT(driver.calls("cuStreamWaitEvent"), 0);
+  EXPECT_EQ(nccl.finish(), "");
+  expectClean(driver);
 }
 TEST_F(CudaTraining, NcclOfAGather) {
   compareNccl(compileFile(example("allgather"), 4));

@@ -260,11 +260,8 @@ std::shared_ptr<const OperatorStep> StepBuilder::step(Operation *op, const Gradi
   return found->second;
 }
 
-StepModel modelOf(const Problem &problem, ArrayRef<Members> members, dist::ReshardPlanner &planner) {
+std::vector<std::shared_ptr<const OperatorStep>> stepsOf(const Problem &problem, ArrayRef<Members> members, StepBuilder &builder) {
   std::vector<std::shared_ptr<const OperatorStep>> steps;
-  if (members.empty())
-    return {problem, steps, planner};
-  StepBuilder builder(members.front().front()->getContext(), problem.machine);
   std::vector<GradientsWanted> wanted = gradientsWanted(problem);
   std::vector<std::vector<int32_t>> given(members.size());
   do {
@@ -277,7 +274,14 @@ StepModel modelOf(const Problem &problem, ArrayRef<Members> members, dist::Resha
           to.push_back(operand);
     }
   } while (dropZeroGradients(problem, given, wanted));
-  return {problem, steps, planner};
+  return steps;
+}
+
+StepModel modelOf(const Problem &problem, ArrayRef<Members> members, dist::ReshardPlanner &planner) {
+  if (members.empty())
+    return {problem, {}, planner};
+  StepBuilder builder(members.front().front()->getContext(), problem.machine);
+  return {problem, stepsOf(problem, members, builder), planner};
 }
 
 } // namespace msc::passes

@@ -39,6 +39,18 @@ TEST(EntryOrder, AWaitHoldsBackWhatFollowsOnItsStream) {
   EXPECT_EQ(order.append(5, stepOn(0), 4), Entries{}); // the entry before has waited
 }
 
+TEST(EntryOrder, AStartedCollectiveRunsBesideWhatFollows) {
+  EntryOrder order;
+  order.append(0, stepOn(0), 0);
+  EXPECT_EQ(order.start(1, stepOn(0), 1, 1), Entries{0}); // behind what was there on its stream
+  EXPECT_EQ(order.append(2, stepOn(0), 2), Entries{});
+  EXPECT_EQ(order.start(3, stepOn(0), 3, 1), Entries{2});
+  order.pass(4, waitFor(1));
+  EXPECT_EQ(order.append(5, stepOn(0), 4), Entries{1});
+  order.pass(6, waitFor(3));
+  EXPECT_EQ(order.append(7, stepOn(0), 5), Entries{3});
+}
+
 TEST(EntryOrder, SeveralWaitsInARow) {
   EntryOrder order;
   order.append(0, stepOn(1), 0);
