@@ -109,15 +109,6 @@ public:
     return std::move(outcome);
   }
 
-  /// Strategies alone.
-  Result<CompileOutcome> search() {
-    const bool done = parse() && readConfig() && isSound() && runPhases(strategyPhases(*config, options));
-    if (!done)
-      return failure;
-    outcome.findings.search = passes::takeSearchFacts(network());
-    return std::move(outcome);
-  }
-
 private:
   template <typename F> auto timed(const std::string &phase, F work) {
     auto start = std::chrono::steady_clock::now();
@@ -389,16 +380,6 @@ private:
 } // namespace
 
 Result<CompileOutcome> compileOnce(const CompileOptions &options) { return Compilation(options).run(); }
-
-Result<Estimate> estimateOnce(CompileOptions options) {
-  options.isTrial = options.tellsMemory = true;
-  options.candidates = 1;
-  options.context.emplace_back("save_graphs", "0");
-  Result<CompileOutcome> outcome = Compilation(options).search();
-  if (!outcome)
-    return outcome.error();
-  return Estimate{outcome->findings.search, std::move(outcome->facts)};
-}
 
 Result<CompileOutcome> compile(const CompileOptions &options) {
   if (options.memoryLimit != 0)

@@ -45,7 +45,6 @@ struct CompileOptions {
   KeptStrategies roundsLike;      ///< with that: rounds that differ here are searched apart
   std::function<void(const std::string &)> onCluster; ///< gets every cluster that becomes a kernel as MLIR; for tests
   NetworkChanges changes;         ///< tried by compileWithin (MemoryLimit.h)
-  bool tellsMemory = false;       ///< the search says what a rank will need (SearchFacts::arenaBytes)
   bool isTrial = false;           ///< nothing is said, dumped or explained: what it needs and takes is wanted
   bool strict = false;            ///< surprises become errors: passes/sharding/Surprises.h, and a parameter used under two strategies
 };

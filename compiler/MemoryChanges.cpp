@@ -25,15 +25,10 @@ void override(CompileOptions &options, const std::string &name, const std::strin
   options.context.emplace_back(name, value);
 }
 
-/// Neither types nor devices are others.
-bool isPlain(const MemoryChange &change) {
-  return change.kind.find("precision") == std::string::npos && change.kind.find("devices") == std::string::npos;
-}
-
 class Trials {
 public:
   Trials(const CompileOptions &asked, const WithinLimit &now)
-      : start(asked), facts(now.outcome.facts), bytesNow(now.outcome.plan.arena_bytes()), isLarge(isLargePlan(now.outcome.plan)) {
+      : start(asked), facts(now.outcome.facts), bytesNow(now.outcome.plan.arena_bytes()) {
     start.isTrial = true;
     start.explains = start.strict = false;
     start.keptBytes = 0;
@@ -50,12 +45,12 @@ public:
     tryDevices(as);
     if (std::ranges::none_of(tried, fits))
       trySeveral();
-    sort();
-    if (isLarge)
-      compileBest();
     std::vector<MemoryChange> changes;
     for (Candidate &candidate : tried)
       changes.push_back(std::move(candidate.change));
+    std::sort(changes.begin(), changes.end(), [](const MemoryChange &a, const MemoryChange &b) {
+      return std::tuple(!a.fits, a.us, a.bytes, a.repair) < std::tuple(!b.fits, b.us, b.bytes, b.repair);
+    });
     return changes;
   }
 
@@ -63,77 +58,22 @@ private:
   static constexpr size_t mostCalls = 8;      ///< of cells that are tried one by one
   static constexpr uint64_t mostParts = 64;   ///< of a batch
   static constexpr uint64_t mostTimes = 16;   ///< as many devices
-  static constexpr int fewSteps = 2000;       ///< of a plan; it takes a second or two
 
   CompileOptions start;
   const NetworkFacts &facts;
   const uint64_t bytesNow;      ///< what is needed without a change
-  const bool isLarge;
   std::vector<Candidate> tried; ///< that compile
-
-  static bool isLargePlan(const plan::Plan &plan) {
-    int steps = 0;
-    for (const plan::Program &program : plan.programs())
-      for (const plan::Variant &variant : program.variants())
-        steps += variant.steps_size();
-    return steps > fewSteps;
-  }
-
-  void sort() {
-    std::ranges::sort(tried, {}, [](const Candidate &candidate) {
-      const MemoryChange &change = candidate.change;
-      return std::tuple(!change.fits, change.us, change.bytes, change.repair);
-    });
-  }
-
-  /// Those that will be named, until plans say of them what the search said.
-  void compileBest() {
-    for (Candidate *next = named(); next && next->change.isEstimated; next = named()) {
-      if (!compiles(*next))
-        tried.erase(tried.begin() + (next - tried.data()));
-      sort();
-    }
-  }
-
-  /// What a message is about to name that has been estimated, or is all compiled.
-  Candidate *named() {
-    if (tried.empty())
-      return nullptr;
-    if (!tried.front().change.fits)
-      return &*std::ranges::min_element(tried, {}, [](const Candidate &candidate) { return candidate.change.bytes; });
-    auto plain = std::ranges::find_if(tried, [](const Candidate &candidate) { return candidate.change.fits && isPlain(candidate.change); });
-    return tried.front().change.isEstimated || plain == tried.end() ? &tried.front() : &*plain;
-  }
-
-  bool compiles(Candidate &candidate) const {
-    Result<WithinLimit> within = findWithin(candidate.options);
-    if (!within || !isSameNetwork(within->outcome.facts, candidate.parts))
-      return false;
-    candidate.change.bytes = within->outcome.plan.arena_bytes();
-    candidate.change.us = within->outcome.plan.prediction().step_us() * static_cast<double>(candidate.parts);
-    candidate.change.fits = within->fits;
-    candidate.change.isEstimated = false;
-    return true;
-  }
-
-  /// By the search alone; false: it does not say.
-  bool isEstimated(Candidate &candidate) const {
-    Result<std::optional<EstimateWithin>> within = estimateWithin(candidate.options, static_cast<double>(start.memoryLimit));
-    if (!within || !*within || !isSameNetwork((*within)->estimate.facts, candidate.parts))
-      return false;
-    candidate.change.bytes = static_cast<uint64_t>((*within)->estimate.search->arenaBytes);
-    candidate.change.us = (*within)->estimate.search->us * static_cast<double>(candidate.parts);
-    candidate.change.fits = (*within)->fits;
-    candidate.change.isEstimated = true;
-    return true;
-  }
 
   static bool fits(const Candidate &candidate) { return candidate.change.fits; }
 
   /// The last one, if it was sound; of cells that are computed again, if that saves something.
   const Candidate *attempt(Candidate candidate) {
-    if (!(isLarge && isEstimated(candidate)) && !compiles(candidate))
+    Result<WithinLimit> within = findWithin(candidate.options);
+    if (!within || !isSameNetwork(within->outcome.facts, candidate.parts))
       return nullptr;
+    candidate.change.bytes = within->outcome.plan.arena_bytes();
+    candidate.change.us = within->outcome.plan.prediction().step_us() * static_cast<double>(candidate.parts);
+    candidate.change.fits = within->fits;
     if (candidate.change.kind == "recompute" && candidate.change.bytes >= bytesNow)
       return nullptr;
     tried.push_back(std::move(candidate));
@@ -299,6 +239,11 @@ private:
 };
 
 std::string microseconds(double us) { return llvm::formatv("{0:F1}", us); }
+
+/// Neither types nor devices are others.
+bool isPlain(const MemoryChange &change) {
+  return change.kind.find("precision") == std::string::npos && change.kind.find("devices") == std::string::npos;
+}
 
 } // namespace
 

@@ -8,8 +8,6 @@ namespace msc::compiler {
 /// Changes of a network that does not fit, with what they make of it: those that make it fit first, then by time. They are tried one
 /// by one: every call of a cell computed again and all of them, narrow types, smaller batches that make one update, more
 /// devices, a search where there was none; several at once where none is enough.
-/// Of a network that takes seconds to compile the search says which may be best, and those alone are compiled: the first one, of those that
-/// change neither types nor devices the first one; of none fits, the least.
 std::vector<MemoryChange> changesThatFit(const CompileOptions &options, const WithinLimit &now);
 
 /// The cheapest of them, with its figures; where none is enough, what needs least. `namesLimit`: says how another limit is set.

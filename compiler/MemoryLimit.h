@@ -8,23 +8,6 @@ namespace msc::compiler {
 /// Compiles a network once, whatever a rank needs.
 Result<CompileOutcome> compileOnce(const CompileOptions &options);
 
-/// What the search says of a network, of which no plan is made.
-struct Estimate {
-  std::optional<passes::SearchFacts> search; ///< none: the mode does not search
-  NetworkFacts facts;
-};
-/// In silence; with what a rank will need.
-Result<Estimate> estimateOnce(CompileOptions options);
-
-/// The fastest strategies that the search finds for a rank that may need so much, by what it says itself.
-struct EstimateWithin {
-  Estimate estimate;     ///< that fits, else the one that needs least
-  bool fits = false;
-  int64_t keptBytes = 0; ///< with which it is found (CompileOptions); 0: without a limit
-};
-/// Nothing where the mode does not search, or cannot say what a rank will need. `bytes`: what the search may find that it needs.
-Result<std::optional<EstimateWithin>> estimateWithin(const CompileOptions &options, double bytes);
-
 /// What was found under a limit.
 struct WithinLimit {
   CompileOutcome outcome; ///< that fits, else the one that needs least
@@ -34,8 +17,8 @@ struct WithinLimit {
   double usWithoutLimit = 0;
 };
 
-/// Compiles for options.memoryLimit. What a rank needs is what its plan says; the search is led to it by its own simulation of live
-/// ranges, corrected by the plans that were made.
+/// Compiles for options.memoryLimit. What a rank needs is what its plan says: the search goes by a model of it, and is asked for less
+/// until the plan fits.
 Result<WithinLimit> findWithin(CompileOptions options);
 
 /// The plan, or why there is none and the cheapest change of the network with which there is one. `machine`: whose devices hold so

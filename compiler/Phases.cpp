@@ -106,7 +106,7 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
   assign.parallelMode = config.context.parallelMode;
   assign.searchMode = config.context.searchMode;
   assign.keptBytes = options.keptBytes;
-  assign.tellsMemory = options.explains || options.tellsMemory;
+  assign.tellsMemory = options.explains;
   passes::TrainingFacts training = trainingFactsOf(config, options);
   assign.minimize = training.minimize;
   assign.optimizerStates = training.optimizerStates;
