@@ -89,7 +89,8 @@ TEST_F(MsrunMpi, AMistakeIsSaidOnce) {
          "msrun: error: cannot write 'no/r.json': there is no folder 'no'\nhelp: create it, or choose another one\n");
   save(regression(2), "two.plan");
   for (int i = 0; i < 5; ++i) // the ranks race to the exit
-    expect(msrun + "two.plan", 2, "msrun: error: two.plan was made for 2 ranks, but mpirun started 8\nhelp: mpirun -n 2 msrun two.plan\n");
+    expect(msrun + "two.plan", 2, "msrun: error: two.plan was made for 2 ranks, but mpirun started 8\nhelp: mpirun -n 2 msrun two.plan, "
+                                "or compile for as many: msc compile net.mir --devices 8 -o two.plan\n");
   // What is wrong for one rank alone is said by that rank.
   expect("[ $OMPI_COMM_WORLD_RANK = 5 ] && " + msrun + "none.plan; " + msrun + "net.plan", 2,
          "msrun: error: rank 5: cannot open 'none.plan': No such file or directory\n");
