@@ -581,17 +581,29 @@ TEST_F(CudaTraining, NcclFailuresNameTheStepAndEndAllRanks) {
 TEST_F(CudaTraining, AFailingKernelEndsTheCollectivesOfAllRanks) {
   Compiled compiled = compileText(perceptron, 4);
   PlanIndex index(compiled.plan);
-  test::RecordingDriver driver;
-  driver.gpus = 4;
-  test::RecordingNccl nccl(driver);
-  std::shared_ptr<device::Backend> backend = open(driver, index, compiled, withNccl(nccl));
-  driver.failCall("cuLaunchKernel", 30, CUDA_ERROR_INVALID_VALUE);
-  Outcome cuda = run(index, backend);
-  ASSERT_TRUE(cuda.failure);
-  EXPECT_NE(cuda.failure->message.find("cuLaunchKernel returned 1"), std::string::npos) << cuda.failure->message;
-  EXPECT_EQ(nccl.finish(), "");
-  backend.reset();
-  expectClean(driver);
+  RunOptions first;
+  first.steps = 1;
+  test::RecordingDriver counting;
+  counting.gpus = 4;
+  test::RecordingNccl countingNccl(counting);
+  ASSERT_FALSE(run(index, open(counting, index, compiled, withNccl(countingNccl)), first).failure);
+  int launches = counting.calls("cuLaunchKernel");
+  // In the first step; then while a second one is captured: at its begin, midway and at its end, on two streams.
+  for (int launch : {1, launches + 1, launches + launches / 2, 2 * launches}) {
+    SCOPED_TRACE("launch " + std::to_string(launch));
+    test::RecordingDriver driver;
+    driver.gpus = 4;
+    test::RecordingNccl nccl(driver);
+    std::shared_ptr<device::Backend> backend = open(driver, index, compiled, withNccl(nccl));
+    driver.failCall("cuLaunchKernel", launch, CUDA_ERROR_INVALID_VALUE);
+    Outcome cuda = run(index, backend);
+    ASSERT_TRUE(cuda.failure);
+    EXPECT_NE(cuda.failure->message.find("cuLaunchKernel returned 1"), std::string::npos) << cuda.failure->message;
+    EXPECT_EQ(nccl.finish(), "");
+    EXPECT_EQ(driver.calls("cuStreamBeginCapture") > 0, launch > 1);
+    backend.reset();
+    expectClean(driver);
+  }
 }
 
 TEST_F(CudaTraining, AllGatherOfRanks) {

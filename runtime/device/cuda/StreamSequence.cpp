@@ -65,13 +65,21 @@ private:
     return {};
   }
 
+  /// A capture that fails midway is ended like any other, with its streams joined: the driver takes all of them out of it.
   Status capture(size_t &failed) {
     CUstream first = shared.streams.at(0).handle;
     MSC_CUDA(cuStreamBeginCapture, first, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
-    Status enqueued = enqueueAll(failed);
+    Status status = part();
+    if (status) {
+      status = enqueueAll(failed);
+      Status met = meet();
+      if (status)
+        status = met;
+    }
     CUgraph recorded = nullptr;
     CUresult ended = driver.cuStreamEndCapture(first, &recorded);
-    Status status = !enqueued ? enqueued : check(driver, "cuStreamEndCapture", ended);
+    if (status)
+      status = check(driver, "cuStreamEndCapture", ended);
     if (status)
       status = check(driver, "cuGraphInstantiate", driver.cuGraphInstantiateWithFlags(&graph, recorded, 0));
     if (recorded)
@@ -79,21 +87,30 @@ private:
     return status;
   }
 
-  Status enqueueAll(size_t &failed) {
-    CUstream first = shared.streams.at(0).handle;
+  /// Lets all streams wait for the first one.
+  Status part() {
     if (started)
-      MSC_CUDA(cuEventRecord, started, first);
+      MSC_CUDA(cuEventRecord, started, shared.streams.at(0).handle);
     for (auto &[number, event] : joined)
       MSC_CUDA(cuStreamWaitEvent, shared.streams.at(number).handle, started, 0);
+    return {};
+  }
+
+  /// Lets the first stream wait for all others.
+  Status meet() {
+    for (auto &[number, event] : joined) {
+      MSC_CUDA(cuEventRecord, event, shared.streams.at(number).handle);
+      MSC_CUDA(cuStreamWaitEvent, shared.streams.at(0).handle, event, 0);
+    }
+    return {};
+  }
+
+  Status enqueueAll(size_t &failed) {
     for (size_t i = 0; i < entries.size(); ++i)
       if (Status status = enqueue(i); !status) {
         failed = i;
         return status;
       }
-    for (auto &[number, event] : joined) {
-      MSC_CUDA(cuEventRecord, event, shared.streams.at(number).handle);
-      MSC_CUDA(cuStreamWaitEvent, first, event, 0);
-    }
     return {};
   }
 
