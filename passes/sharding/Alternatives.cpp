@@ -278,6 +278,19 @@ bool Alternatives::priceAlike(Given given) {
   return !choices.empty() && priced->makeExact(choices.front()) && (priced->makeExact(choices), true);
 }
 
+/// Options that were tied get their numbers back.
+void Alternatives::untie(search::RepeatedChoice &choice, const std::vector<std::pair<size_t, size_t>> &ties) const {
+  for (auto [op, option] : ties) {
+    choice.choice[op] = static_cast<int32_t>(option);
+    for (size_t section = 0; section < choice.runs.size(); ++section) {
+      const std::vector<int32_t> &own = apart->variablesOf(section);
+      if (auto at = llvm::find(own, static_cast<int32_t>(op)); at != own.end())
+        for (search::Run &run : choice.runs[section])
+          run.options[at - own.begin()] = static_cast<int32_t>(option);
+    }
+  }
+}
+
 /// One round of a search in which operators of the user have what the user gave, but for the one that is given an option.
 Alternatives::OptionPrice Alternatives::searchOnce(Given given) {
   if (priceAlike(given))
@@ -288,15 +301,7 @@ Alternatives::OptionPrice Alternatives::searchOnce(Given given) {
   for (auto [op, option] : ties)
     tie(network, op, option);
   auto exact = [&](search::RepeatedChoice choice) {
-    for (auto [op, option] : ties) {
-      choice.choice[op] = static_cast<int32_t>(option);
-      for (size_t section = 0; section < choice.runs.size(); ++section) {
-        const std::vector<int32_t> &own = apart->variablesOf(section);
-        if (auto at = llvm::find(own, static_cast<int32_t>(op)); at != own.end())
-          for (search::Run &run : choice.runs[section])
-            run.options[at - own.begin()] = static_cast<int32_t>(option);
-      }
-    }
+    untie(choice, ties);
     return !apart->makeExact(choice);
   };
   const search::RepeatedSolution found = search::solveExactly(network);
@@ -357,11 +362,57 @@ void Alternatives::raise(size_t op, size_t option) {
     updateBounds(op);
 }
 
+/// One round for the options that look cheapest, at most some of them, and for the chosen one, with which they are compared: one
+/// elimination answers for all.
+void Alternatives::raiseTogether(size_t op, llvm::function_ref<bool(size_t)> passes) {
+  constexpr size_t together = 16;
+  std::vector<OptionPrice> &prices = known[op];
+  std::vector<size_t> asked;
+  for (size_t option = 0; option < prices.size(); ++option)
+    if (!prices[option].isExact && std::isfinite(prices[option].us) && passes(option))
+      asked.push_back(option);
+  llvm::sort(asked, [&](size_t a, size_t b) { return std::tie(prices[a].us, a) < std::tie(prices[b].us, b); });
+  asked.resize(std::min(asked.size(), together));
+  if (std::optional<size_t> chosen = chosenOption(op); chosen && !prices[*chosen].isExact && !llvm::is_contained(asked, *chosen))
+    asked.push_back(*chosen);
+  std::vector<bool> wanted(prices.size());
+  for (size_t option : asked)
+    wanted[option] = true;
+  search::RepeatedNetwork network = apart->network();
+  keepAllowed(network, op);
+  const std::vector<std::pair<size_t, size_t>> ties = tiesFor(op);
+  for (auto [other, option] : ties)
+    tie(network, other, option);
+  std::vector<search::RepeatedSolution> found = search::assignmentsOfOptions(network, static_cast<int32_t>(op), wanted);
+  for (auto [price, solution] : llvm::zip(prices, found))
+    if (!price.isExact)
+      price = {std::max(price.us, solution.summary.cost), solution.summary.cost == search::infinity};
+  bool changes = false;
+  for (size_t option : asked)
+    if (!prices[option].isExact) {
+      untie(found[option].choice, ties);
+      changes |= apart->makeExact(found[option].choice);
+    }
+  // What costs exactly as much as nothing is less than is the least.
+  network = apart->network();
+  for (size_t option : asked) {
+    OptionPrice &price = prices[option];
+    if (price.isExact)
+      continue;
+    const double us = search::costOf(network, found[option].choice);
+    if (!changes || us <= found[option].summary.cost * (1 + 1e-12))
+      price = {us, true};
+  }
+}
+
 /// Bounds that look cheapest rise until an exact one stays in front: most of the others are never searched to the end.
 std::optional<size_t> Alternatives::cheapestOption(size_t op, llvm::function_ref<bool(size_t)> passes) {
   std::optional<size_t> best = front(op, passes);
   for (size_t rounds = 0; best && !known[op][*best].isExact && (!propagations || rounds < mostPropagated()); ++rounds) {
-    raise(op, *best);
+    if (propagations)
+      raise(op, *best);
+    else
+      raiseTogether(op, passes);
     best = front(op, passes);
   }
   if (best && !known[op][*best].isExact) // of those that were propagated

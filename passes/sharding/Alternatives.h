@@ -91,10 +91,12 @@ private:
   void keepAllowed(search::CostNetwork &network, std::optional<size_t> op) const;
   void keepAllowed(search::RepeatedNetwork &network, std::optional<size_t> op) const;
   bool priceAlike(Given given);
+  void untie(search::RepeatedChoice &choice, const std::vector<std::pair<size_t, size_t>> &ties) const;
   OptionPrice searchOnce(Given given);
   std::vector<OptionPrice> &pricesOf(size_t op);
   void updateBounds(size_t op);
   void raise(size_t op, size_t option);
+  void raiseTogether(size_t op, llvm::function_ref<bool(size_t)> passes);
   std::optional<size_t> front(size_t op, llvm::function_ref<bool(size_t option)> passes);
   std::optional<size_t> cheapestOption(size_t op, llvm::function_ref<bool(size_t option)> passes);
   Alternative alternative(size_t op, size_t option);

@@ -70,6 +70,39 @@ public:
     return true;
   }
 
+  /// What an assignment of flat() means.
+  RepeatedChoice unfolded(const Solution &flat) {
+    RepeatedChoice result = rolled(shortened, unrolled, flat.choice);
+    for (size_t s = 0; s < middles.size(); ++s) {
+      if (!middles[s])
+        continue;
+      std::vector<Run> &runs = result.runs[s];
+      if (!(flat.cost < infinity)) {
+        runs = {{network.sections[s].rounds, runs.front().options}};
+        continue;
+      }
+      auto chosen = [&](const std::vector<int32_t> &variables) {
+        Choice options;
+        for (int32_t variable : variables)
+          options.push_back(flat.choice[variable]);
+        return options;
+      };
+      std::vector<int32_t> parameters;
+      for (int32_t parameter : middles[s]->parameters)
+        parameters.push_back(place(s, parameter, 0));
+      std::vector<Run> all = {{1, runs.front().options}};
+      std::vector<Run> between = middles[s]->runs(chosen(parameters), chosen(states[s].first), chosen(states[s].last));
+      between.push_back({1, runs.back().options});
+      for (Run &run : between)
+        if (all.back().options == run.options)
+          all.back().rounds += run.rounds;
+        else
+          all.push_back(std::move(run));
+      runs = std::move(all);
+    }
+    return result;
+  }
+
 private:
   /// The number of a section's variable in its first or second (which is the last) round.
   int32_t number(size_t s, int32_t variable, int64_t round) const {
@@ -125,38 +158,6 @@ private:
       return unrolled.later[other] + static_cast<int32_t>((rounds - 2) * own.size() + (at - own.begin()));
     }
     return variable;
-  }
-
-  RepeatedChoice unfolded(const Solution &flat) {
-    RepeatedChoice result = rolled(shortened, unrolled, flat.choice);
-    for (size_t s = 0; s < middles.size(); ++s) {
-      if (!middles[s])
-        continue;
-      std::vector<Run> &runs = result.runs[s];
-      if (!(flat.cost < infinity)) {
-        runs = {{network.sections[s].rounds, runs.front().options}};
-        continue;
-      }
-      auto chosen = [&](const std::vector<int32_t> &variables) {
-        Choice options;
-        for (int32_t variable : variables)
-          options.push_back(flat.choice[variable]);
-        return options;
-      };
-      std::vector<int32_t> parameters;
-      for (int32_t parameter : middles[s]->parameters)
-        parameters.push_back(place(s, parameter, 0));
-      std::vector<Run> all = {{1, runs.front().options}};
-      std::vector<Run> between = middles[s]->runs(chosen(parameters), chosen(states[s].first), chosen(states[s].last));
-      between.push_back({1, runs.back().options});
-      for (Run &run : between)
-        if (all.back().options == run.options)
-          all.back().rounds += run.rounds;
-        else
-          all.push_back(std::move(run));
-      runs = std::move(all);
-    }
-    return result;
   }
 
   struct States {
@@ -219,21 +220,43 @@ static int32_t standFor(RepeatedNetwork &network, int32_t variable) {
 }
 
 std::vector<double> costsOfOptions(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits) {
+  std::vector<double> costs;
+  const std::vector<bool> none(network.network.options[variable], false);
+  for (const RepeatedSolution &solution : assignmentsOfOptions(network, variable, none, limits))
+    costs.push_back(solution.summary.cost);
+  return costs;
+}
+
+std::vector<RepeatedSolution> assignmentsOfOptions(const RepeatedNetwork &network, int32_t variable,
+                                                   const std::vector<bool> &wanted, const SolveLimits &limits) {
+  auto isWanted = [&](size_t option) { return wanted.empty() || wanted[option]; };
   RepeatedNetwork asked = network;
   const int32_t outside = standFor(asked, variable);
   Folded folded(asked);
   Solution summary;
-  if (folded.fits(limits) && folded.fold(limits, summary))
-    return costsOfOptions(folded.flat(), outside, limits);
-  std::vector<double> costs;
-  for (int32_t option = 0; option < network.network.options[variable]; ++option) {
-    RepeatedNetwork tied = asked;
-    Table only{{outside}, std::vector<double>(network.network.options[variable], infinity)};
-    only.costs[option] = 0;
-    tied.network.tables.push_back(std::move(only));
-    costs.push_back(solveExactly(tied, limits).summary.cost);
+  std::vector<RepeatedSolution> solutions;
+  if (folded.fits(limits) && folded.fold(limits, summary)) {
+    for (const Solution &flat : assignmentsOfOptions(folded.flat(), outside, limits)) {
+      RepeatedSolution &solution = solutions.emplace_back();
+      solution.summary.cost = flat.cost;
+      if (flat.cost < infinity && isWanted(solutions.size() - 1))
+        solution.choice = folded.unfolded(flat);
+    }
+  } else {
+    for (int32_t option = 0; option < network.network.options[variable]; ++option) {
+      RepeatedNetwork tied = asked;
+      Table only{{outside}, std::vector<double>(network.network.options[variable], infinity)};
+      only.costs[option] = 0;
+      tied.network.tables.push_back(std::move(only));
+      solutions.push_back(solveExactly(tied, limits));
+    }
   }
-  return costs;
+  for (size_t option = 0; option < solutions.size(); ++option)
+    if (RepeatedSolution &solution = solutions[option]; solution.summary.cost < infinity && isWanted(option))
+      solution.choice.choice.resize(network.network.options.size());
+    else
+      solution.choice = {};
+  return solutions;
 }
 
 RepeatedSolution solveExactly(const RepeatedNetwork &network, const SolveLimits &limits) {

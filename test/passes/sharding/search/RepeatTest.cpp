@@ -161,7 +161,13 @@ TEST(RepeatTest, OptionsCostWhatForcingThemCosts) {
     RepeatedNetwork network = randomRepeated(seed, 6, 20000);
     Random random(seed);
     const int32_t variable = random.below(static_cast<int32_t>(network.network.options.size()));
-    std::vector<double> costs = costsOfOptions(network, variable), limited = costsOfOptions(network, variable, {.tableEntries = 2});
+    const SolveLimits small{.tableEntries = 2};
+    std::vector<double> costs = costsOfOptions(network, variable), limited = costsOfOptions(network, variable, small);
+    std::vector<bool> wanted(costs.size());
+    for (size_t option = 0; option < costs.size(); ++option)
+      wanted[option] = random.below(3) > 0;
+    const std::vector<RepeatedSolution> found = assignmentsOfOptions(network, variable, wanted),
+                                        split = assignmentsOfOptions(network, variable, wanted, small);
     for (int32_t option = 0; option < network.network.options[variable]; ++option) {
       RepeatedNetwork forced = network;
       Table only{{variable}, std::vector<double>(network.network.options[variable], infinity)};
@@ -174,6 +180,12 @@ TEST(RepeatTest, OptionsCostWhatForcingThemCosts) {
       const double least = leastByForce(unroll(forced).network);
       ASSERT_PRED2(isNear, costs[option], least) << "seed " << seed;
       ASSERT_PRED2(isNear, limited[option], least) << "seed " << seed;
+      for (const RepeatedSolution &solution : {found[option], split[option]}) {
+        ASSERT_PRED2(isNear, solution.summary.cost, least) << "seed " << seed;
+        ASSERT_EQ(solution.choice.choice.empty(), !(least < infinity) || !wanted[option]) << "seed " << seed;
+        if (!solution.choice.choice.empty()) // it has that option, in all rounds
+          ASSERT_PRED2(isNear, costOf(forced, solution.choice), least) << "seed " << seed;
+      }
     }
   }
 }
