@@ -78,7 +78,7 @@ void Explanation::afterPlan(const plan::Plan &plan) {
     auto other = alternatives->cheapest(*op, [&](const passes::OperatorOptions &, size_t option) { return option != chosen; });
     auto now = alternatives->now(*op);
     if (other && now)
-      findings.nextBest[facts.cause] = {other->inStrategy, other->us, other->us - now->us, alternatives->isByUser(*op)};
+      findings.nextBest[facts.cause] = {other->inStrategy, other->us, other->us - now->us, other->isInsteadOfUsers};
   }
 }
 

@@ -37,7 +37,7 @@ struct NextBest {
   std::string inStrategy;
   double us = 0;   ///< of a step, in the model of the search
   double more = 0; ///< than with its own strategy; negative: less
-  bool isInsteadOfUsers = false; ///< its own strategy is what the user gave, and only the user can take it back
+  bool isInsteadOfUsers = false; ///< the user gave its own strategy, or a sharding that fixes a part of it, and only the user can take that back
 };
 
 /// A change of the network, and what it would make of it.

@@ -547,9 +547,13 @@ private:
     std::vector<ShardingHint> hints;
     if (auto factors = net::getResultFactors(op); !factors.empty())
       hints.push_back({true, 0, shardingBy(factors, uses[forward ? forward : op].assignment)});
-    if (isAccumulation(op))
+    if (isAccumulation(op)) {
+      Sharding first = own[op->getOperand(0)];
+      if (llvm::all_of(op->getOperands(), [&](Value term) { return !isPartial(term) && own[term] == first; }))
+        return {{true, 0, first}}; // moved once, as a sum
       if (auto target = gradientTarget(op->getResult(0)))
-        hints.push_back({true, 0, *target});
+        return {{true, 0, *target}}; // exactly there: axes that a term has besides would have each reader gather the sum
+    }
     for (OpOperand &operand : op->getOpOperands())
       if (auto sharding = atHand(operand, forward))
         hints.push_back({false, operand.getOperandNumber(), *sharding});

@@ -425,10 +425,16 @@ size_t Alternatives::mostPropagated() const {
   return std::max<size_t>(1, operatorsInAll / std::max<size_t>(1, operations.size()));
 }
 
+bool Alternatives::keepsFixed(size_t op, size_t option) const {
+  auto found = llvm::find_if(allowed, [&](const auto &entry) { return entry.first == op; });
+  return found == allowed.end() || found->second[option];
+}
+
 Alternative Alternatives::alternative(size_t op, size_t option) {
   const Pieces &pieces = priced->options(op).pieces[option];
   const OptionPrice &price = pricesOf(op)[option];
-  return {strategyText(op, pieces), price.us, price.isExact, pieces == taken[op]};
+  const bool isChosen = pieces == taken[op];
+  return {strategyText(op, pieces), price.us, price.isExact, isChosen, !isChosen && (isByUser(op) || !keepsFixed(op, option))};
 }
 
 std::optional<Alternative> Alternatives::cheapest(size_t op, llvm::function_ref<bool(const OperatorOptions &, size_t)> passes) {

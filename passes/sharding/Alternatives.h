@@ -99,6 +99,8 @@ private:
   void raiseTogether(size_t op, llvm::function_ref<bool(size_t)> passes);
   std::optional<size_t> front(size_t op, llvm::function_ref<bool(size_t option)> passes);
   std::optional<size_t> cheapestOption(size_t op, llvm::function_ref<bool(size_t option)> passes);
+  /// Nothing that a sharding of the user fixes is otherwise under an option.
+  bool keepsFixed(size_t op, size_t option) const;
   Alternative alternative(size_t op, size_t option);
   /// So many strategies of an operator are propagated, in order of their bounds, before the cheapest of them is told.
   size_t mostPropagated() const;

@@ -52,6 +52,7 @@ struct Alternative {
   double us = 0;          ///< modelled time of a step: the operator takes this one, all that nobody configured follow or are searched anew
   bool isExact = false;   ///< else it takes at least that
   bool isChosen = false;
+  bool isInsteadOfUsers = false; ///< the user gave another one, or a sharding that fixes a part of it otherwise
 };
 
 /// An operator of a repeat in one of its rounds.
