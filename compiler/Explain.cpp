@@ -57,14 +57,14 @@ Status checkOperator(const plan::Plan &plan, const std::string &name) {
 }
 
 /// How good the strategies are, in the model.
-static std::string searchText(const passes::SearchFacts &search, bool hasPins) {
+static std::string searchText(const passes::SearchFacts &search, bool isGivenInPart) {
   if (search.us > search.leastUs)
     return llvm::formatv(": fastest of {0} candidates with all passes, {1:F1} us instead of {2:F1} us; one move after the other they take {3:F1} us, "
                          "others {4:F1} us",
                          search.candidates, search.repricedUs, search.firstRepricedUs, search.us, search.leastUs);
   if (search.isOptimal)
     return llvm::formatv(": no strategies{1}{2} take less than these {0:F1} us", search.us, search.isOnMesh ? " on the mesh" : "",
-                         hasPins ? " beside those that were given" : "");
+                         isGivenInPart ? " that keep what was given" : "");
   if (search.boundUs <= 0)
     return llvm::formatv(": {0:F1} us, others may take less", search.us);
   return llvm::formatv(": {0:F1} us, at most {1:F1} % above the least", search.us, 100 * search.gap());
@@ -200,7 +200,7 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
     text += ", " + plan.search_mode();
   if (findings.search)
     text += searchText(*findings.search, llvm::any_of(plan.operators(), [](const plan::OperatorNote &note) {
-                         return note.origin() == "user" || note.origin() == "dump";
+                         return note.origin() == "user" || note.origin() == "dump" || llvm::StringRef(note.origin()).contains(" within sharding ");
                        }));
   text += "\n\noperators (local shapes of rank 0)\n" + operatorsText(plan, findings, op);
   uint64_t total = 0;
