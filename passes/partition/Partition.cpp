@@ -80,6 +80,7 @@ private:
   SmallVector<Attribute> expansions; // a record of each of those
   SmallVector<Operation *> expanded; // others stand in their places; their gradients still ask for them
   DenseMap<Value, Value> standIns;   // of results of expanded operators
+  DenseMap<Value, std::optional<Sharding>> updateTargets; // of what updates read: every parameter's reads the same few scalars
   MoveBuilder moves;
 
   //===-- values ----------------------------------------------------------===//
@@ -576,11 +577,19 @@ private:
     std::vector<ShardingHint> stored, others;
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       bool isStored = operand.getDefiningOp<net::ParamOp>() != nullptr;
-      auto target = isStored ? std::nullopt : gradientTarget(operand);
+      auto target = isStored ? std::nullopt : updateTarget(operand);
       (isStored ? stored : others).push_back({false, i, target ? *target : own[operand]});
     }
     stored.insert(stored.end(), others.begin(), others.end());
     return stored;
+  }
+
+  /// gradientTarget of an operand of the update, which looks at all its readers once.
+  std::optional<Sharding> updateTarget(Value operand) {
+    auto known = updateTargets.find(operand);
+    if (known == updateTargets.end())
+      known = updateTargets.try_emplace(operand, gradientTarget(operand)).first;
+    return known->second;
   }
 
   /// The value of the forward pass that this one is computed again from; null for all others.

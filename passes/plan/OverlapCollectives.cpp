@@ -28,12 +28,18 @@ class Overlap {
 public:
   Overlap(ProgramOp program, const OverlapOptions &options) : body(program.getBody().front()), options(options) {
     for (Operation &op : body)
-      if (isStep(&op))
+      if (isStep(&op)) {
         steps.push_back(&op);
+        Access access = accessOf(&op);
+        read.push_back(rootsOf(access.reads));
+        written.push_back(rootsOf(access.writes));
+      }
     initialRanges = ranges = rangesOfSlots();
     live.assign(2 * steps.size() + 3, 0);
     for (const auto &[buffer, block] : ranges)
-      if (!livesForTheRun(cast<BufferOp>(buffer)))
+      if (livesForTheRun(cast<BufferOp>(buffer)))
+        lasting.insert(buffer);
+      else
         hold(block.first, block.last, sizeOf(block));
     initiallyLive = live;
   }
@@ -91,7 +97,7 @@ private:
     int64_t bytes = 0;
     for (Operation *buffer : buffers) {
       const MemoryBlock &block = ranges.find(buffer)->second;
-      if (!livesForTheRun(cast<BufferOp>(buffer)) && (time < block.first || time > block.last))
+      if (!lasting.contains(buffer) && (time < block.first || time > block.last))
         bytes += sizeOf(block);
     }
     return bytes;
@@ -105,7 +111,7 @@ private:
   void extend(ArrayRef<Operation *> buffers, int64_t first, int64_t last) {
     for (Operation *buffer : buffers) {
       MemoryBlock &block = ranges.find(buffer)->second;
-      if (!livesForTheRun(cast<BufferOp>(buffer))) {
+      if (!lasting.contains(buffer)) {
         hold(first, block.first - 1, sizeOf(block));
         hold(block.last + 1, last, sizeOf(block));
       }
@@ -127,27 +133,26 @@ private:
     ranges = initialRanges;
     live = initiallyLive;
     std::vector<Flight> flights;
-    llvm::DenseMap<Operation *, int64_t> written, touched; // by root: the first slot behind
-    int64_t started = 0;                                   // the first slot for the next start
+    llvm::DenseMap<Operation *, int64_t> writtenIn, touchedIn; // by root: the first slot behind
+    int64_t started = 0;                                       // the first slot for the next start
     for (int64_t step = 0; step < count(); ++step) {
       int64_t done = step + 1;
       if (auto collective = dyn_cast<CollectiveOp>(steps[step])) {
         Flight flight{collective, step, started, step + 1};
         for (Operation *root : rootsOf(collective.getSources()))
-          flight.start = std::max(flight.start, written.lookup(root));
+          flight.start = std::max(flight.start, writtenIn.lookup(root));
         for (Operation *root : rootsOf(collective.getTargets()))
-          flight.start = std::max(flight.start, touched.lookup(root));
+          flight.start = std::max(flight.start, touchedIn.lookup(root));
         bool flies = choose(flight, budget);
         if (flies)
           flights.push_back(flight);
         started = flies ? flight.start : step + 1;
         done = flies ? flight.wait : step + 1;
       }
-      Access access = accessOf(steps[step]);
-      for (Value memory : access.writes)
-        written[rootBuffer(memory)] = std::max(written.lookup(rootBuffer(memory)), done);
-      for (Value memory : llvm::concat<Value>(access.reads, access.writes))
-        touched[rootBuffer(memory)] = std::max(touched.lookup(rootBuffer(memory)), done);
+      for (Operation *root : written[step])
+        writtenIn[root] = std::max(writtenIn.lookup(root), done);
+      for (Operation *root : llvm::concat<Operation *const>(read[step], written[step]))
+        touchedIn[root] = std::max(touchedIn.lookup(root), done);
     }
     return flights;
   }
@@ -164,7 +169,7 @@ private:
     while (flight.start > first && fits(targets, timeOfStep(flight.start - 1), budget) &&
            fits(targets, timeOfSlot(flight.start - 1), budget))
       --flight.start;
-    while (flight.wait < count() && !dependsOn(steps[flight.wait], sources, targets) &&
+    while (flight.wait < count() && !dependsOn(flight.wait, sources, targets) &&
            fits(sources, timeOfStep(flight.wait), budget) && fits(sources, timeOfSlot(flight.wait + 1), budget))
       ++flight.wait;
     auto computes = [](Operation *other) { return isa<LaunchOp, MatMulOp, CopyOp>(other); };
@@ -181,13 +186,9 @@ private:
   }
 
   /// Does a step need the targets, or overwrite the sources, of a collective?
-  static bool dependsOn(Operation *step, ArrayRef<Operation *> sources, ArrayRef<Operation *> targets) {
-    Access access = accessOf(step);
-    auto in = [](ArrayRef<Operation *> roots) {
-      return [roots](Value memory) { return llvm::is_contained(roots, rootBuffer(memory)); };
-    };
-    return llvm::any_of(access.reads, in(targets)) || llvm::any_of(access.writes, in(targets)) ||
-           llvm::any_of(access.writes, in(sources));
+  bool dependsOn(int64_t step, ArrayRef<Operation *> sources, ArrayRef<Operation *> targets) const {
+    auto in = [](ArrayRef<Operation *> roots) { return [roots](Operation *root) { return llvm::is_contained(roots, root); }; };
+    return llvm::any_of(read[step], in(targets)) || llvm::any_of(written[step], in(targets)) || llvm::any_of(written[step], in(sources));
   }
 
   // Result -----------------------------------------------------------------------------------------------------------
@@ -245,6 +246,8 @@ private:
   Block &body;
   OverlapOptions options;
   SmallVector<Operation *> steps;
+  std::vector<SmallVector<Operation *>> read, written; ///< roots, of each step
+  llvm::DenseSet<Operation *> lasting;                 ///< buffers that live for the run
   LiveRanges ranges, initialRanges;         ///< on the line of slots and steps
   std::vector<int64_t> live, initiallyLive; ///< bytes by time
 };
