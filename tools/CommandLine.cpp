@@ -160,7 +160,8 @@ void takesNumber(CLI::Option &option, int64_t least, int64_t most) {
   option.check([=](const std::string &text) {
     int64_t value = 0;
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    bool good = error == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
+    bool isOctal = text.size() > 1 && text.front() == '0'; // to CLI11, which reads the number itself
+    bool good = error == std::errc() && end == text.data() + text.size() && value >= least && value <= most && !isOctal;
     return good ? std::string() : fmt::format("'{}' is no number from {} to {}", text, least, most);
   });
 }
