@@ -255,18 +255,26 @@ private:
   static std::string nameOf(Value value) { return net::getValueName(value).str(); }
 
   LogicalResult partitionOperator(Operation *op) {
-    if (isAccumulation(op))
+    SmallVector<Type> rounded;
+    if (isAccumulation(op)) {
       addAlikeTermsFirst(op, [&](Value term) { return own.contains(term) && !versions.contains(term); });
+      if (addsUnrounded(op))
+        rounded = takeUnrounded(op);
+    }
     OperatorFacts facts = factsOf(op);
     if (addsTermsInPlace(op)) {
+      if (computesNarrow(op))
+        rounded = widen(op);
       placeResults(op, facts, Pieces(facts.rule.factors.size(), 1), {dist::shardingOf(op->getOperand(0))});
+      roundResults(op, rounded);
       return success();
     }
     FailureOr<net::Assignment> assignment = assignmentFor(op, facts);
     if (failed(assignment))
       return failure();
     bringOperands(op, facts, *assignment);
-    SmallVector<Type> rounded = computesNarrow(op) ? widen(op) : SmallVector<Type>();
+    if (computesNarrow(op))
+      rounded = widen(op);
     std::vector<Sharding> results;
     for (size_t i = 0; i < op->getNumResults(); ++i)
       results.push_back(resultSharding(facts.rule, *assignment, i));
@@ -512,6 +520,34 @@ private:
     return mayMove && sums && llvm::all_of(op->getOperands(), [&](Value term) {
              return term.getType() == first && !versions.contains(term);
            });
+  }
+
+  /// Contributions to a narrow gradient that are partial alike before they are rounded, which nobody else reads: as they were then,
+  /// their sum is completed once instead of each of them.
+  bool addsUnrounded(Operation *op) const {
+    Value first = unrounded.lookup(op->getOperand(0));
+    return first && isPartial(first) && llvm::all_of(op->getOperands(), [&](Value term) {
+             Value wide = unrounded.lookup(term);
+             return wide && wide.getType() == first.getType() && term.hasOneUse() && !versions.contains(term) &&
+                    versions.lookup(wide).size() == 1;
+           });
+  }
+
+  /// They are neither completed nor rounded on their own any more. Returns what the sum is rounded to.
+  SmallVector<Type> takeUnrounded(Operation *op) {
+    Type element = getElementTypeOrSelf(op->getResult(0));
+    for (OpOperand &operand : op->getOpOperands()) {
+      Value narrow = operand.get(), wide = unrounded.lookup(narrow), completed = versions[wide].front().value;
+      operand.set(wide);
+      for (Value forgotten : {narrow, completed}) {
+        own.erase(forgotten);
+        forgotten.getDefiningOp()->erase();
+      }
+      unrounded.erase(narrow);
+      versions.erase(wide);
+    }
+    op->getResult(0).setType(cast<RankedTensorType>(op->getResult(0).getType()).clone(getElementTypeOrSelf(op->getOperand(0))));
+    return {element};
   }
 
   void placeResults(Operation *op, const OperatorFacts &facts, const Pieces &pieces,
