@@ -97,8 +97,10 @@ public:
   }
 
   Result<CompileOutcome> run() {
-    bool done = parse() && readConfig() && isSound() && runPhases(strategyPhases(*config, options)) &&
-                explainStrategies() && runPhases({unrollPhase()}, /*counts=*/false) && afterStrategies() &&
+    bool done = parse() && readConfig() && isSound() && runPhases(strategyPhases(*config, options)) && explainStrategies();
+    if (done && options.estimates && isExpected())
+      return std::move(outcome);
+    done = done && runPhases({unrollPhase()}, /*counts=*/false) && afterStrategies() &&
                 runPhases(partitionPhases(*config, options)) && afterPartition() && optimize() && explainCommunication() &&
                 afterOptimization() &&
                 buildPlan() && finish();
@@ -289,6 +291,16 @@ private:
   /// What of the network is gathered is known once it communicates.
   bool communicates() {
     return runPhases({unrollPhase()}) && runPhases(partitionPhases(*config, options)) && optimize() && explainCommunication();
+  }
+
+  /// What the search says instead of a plan.
+  bool isExpected() {
+    const std::optional<passes::SearchFacts> &search = outcome.findings.search;
+    if (!search || search->arenaBytes <= 0)
+      return false;
+    outcome.plan.set_arena_bytes(static_cast<uint64_t>(search->arenaBytes));
+    outcome.plan.mutable_prediction()->set_step_us(search->us);
+    return true;
   }
 
   bool explainCommunication() {

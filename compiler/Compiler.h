@@ -46,6 +46,7 @@ struct CompileOptions {
   std::function<void(const std::string &)> onCluster; ///< gets every cluster that becomes a kernel as MLIR; for tests
   NetworkChanges changes;         ///< tried by compileWithin (MemoryLimit.h)
   bool isTrial = false;           ///< nothing is said, dumped or explained: what it needs and takes is wanted
+  bool estimates = false;         ///< with that: where a search says what a rank needs and a step takes, no plan is made
   bool strict = false;            ///< surprises become errors: passes/sharding/Surprises.h, and a parameter used under two strategies
 };
 

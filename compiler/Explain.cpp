@@ -190,10 +190,11 @@ static std::string memoryText(const MemoryAnswer &answer) {
     return text;
   std::vector<Row> rows = {{"FITS", "MEMORY", "US", "MORE", "CHANGE"}};
   for (const MemoryChange &change : answer.changes)
-    rows.push_back({change.fits ? "yes" : "no", bytesText(change.bytes), llvm::formatv("{0:F1}", change.us),
+    rows.push_back({change.fits ? "yes" : "no", (change.isEstimated ? "~" : "") + bytesText(change.bytes), llvm::formatv("{0:F1}", change.us),
                     llvm::formatv("{0}{1:F1}", change.us < answer.usWithoutLimit ? "" : "+", change.us - answer.usWithoutLimit), change.repair});
-  return text + "\nwhat could be changed (memory per rank; predicted microseconds for a batch, and how many more than without the limit)\n" +
-         table(rows);
+  const bool estimates = std::ranges::any_of(answer.changes, &MemoryChange::isEstimated);
+  return text + "\nwhat could be changed (memory per rank; predicted microseconds for a batch, and how many more than without the limit" +
+         (estimates ? "; ~: as the search says, no plan was made)\n" : ")\n") + table(rows);
 }
 
 Result<std::string> explainText(const plan::Plan &plan, const Findings &findings, const std::string &op) {

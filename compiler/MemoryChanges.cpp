@@ -25,11 +25,17 @@ void override(CompileOptions &options, const std::string &name, const std::strin
   options.context.emplace_back(name, value);
 }
 
+/// Neither types nor devices are others.
+bool isPlain(const MemoryChange &change) {
+  return change.kind.find("precision") == std::string::npos && change.kind.find("devices") == std::string::npos;
+}
+
 class Trials {
 public:
   Trials(const CompileOptions &asked, const WithinLimit &now)
       : start(asked), facts(now.outcome.facts), bytesNow(now.outcome.plan.arena_bytes()) {
     start.isTrial = true;
+    start.estimates = isLarge(now.outcome.plan);
     start.explains = start.strict = false;
     start.keptBytes = 0;
     start.saveGraphsRanks.clear();
@@ -45,12 +51,11 @@ public:
     tryDevices(as);
     if (std::ranges::none_of(tried, fits))
       trySeveral();
+    sort();
+    compileNamed();
     std::vector<MemoryChange> changes;
     for (Candidate &candidate : tried)
       changes.push_back(std::move(candidate.change));
-    std::sort(changes.begin(), changes.end(), [](const MemoryChange &a, const MemoryChange &b) {
-      return std::tuple(!a.fits, a.us, a.bytes, a.repair) < std::tuple(!b.fits, b.us, b.bytes, b.repair);
-    });
     return changes;
   }
 
@@ -66,14 +71,58 @@ private:
 
   static bool fits(const Candidate &candidate) { return candidate.change.fits; }
 
-  /// The last one, if it was sound; of cells that are computed again, if that saves something.
-  const Candidate *attempt(Candidate candidate) {
+  void sort() {
+    std::ranges::sort(tried, {}, [](const Candidate &candidate) {
+      const MemoryChange &change = candidate.change;
+      return std::tuple(!change.fits, change.us, change.bytes, change.repair);
+    });
+  }
+
+  /// A plan instead of the estimate that was tried last; null: it does not compile.
+  const Candidate *compileLast() {
+    tried.back().options.estimates = false;
+    if (isSound(tried.back()))
+      return &tried.back();
+    tried.pop_back();
+    return nullptr;
+  }
+
+  /// Estimates that a message is about to name give way to plans, until it names none.
+  void compileNamed() {
+    for (Candidate *next = nextNamed(); next; next = nextNamed()) {
+      next->options.estimates = false;
+      if (!isSound(*next))
+        tried.erase(tried.begin() + (next - tried.data()));
+      sort();
+    }
+  }
+
+  Candidate *nextNamed() {
+    auto isFitting = [](const Candidate &candidate) { return candidate.change.fits && isPlain(candidate.change); };
+    auto least = std::ranges::min_element(tried, {}, [](const Candidate &candidate) { return candidate.change.bytes; });
+    const bool isEnough = !tried.empty() && tried.front().change.fits;
+    for (auto named : {tried.begin(), isEnough ? std::ranges::find_if(tried, isFitting) : least})
+      if (named != tried.end() && named->change.isEstimated)
+        return &*named;
+    return nullptr;
+  }
+
+  /// What comes of it, by plans or estimates.
+  bool isSound(Candidate &candidate) const {
     Result<WithinLimit> within = findWithin(candidate.options);
     if (!within || !isSameNetwork(within->outcome.facts, candidate.parts))
-      return nullptr;
+      return false;
     candidate.change.bytes = within->outcome.plan.arena_bytes();
     candidate.change.us = within->outcome.plan.prediction().step_us() * static_cast<double>(candidate.parts);
     candidate.change.fits = within->fits;
+    candidate.change.isEstimated = within->outcome.plan.programs_size() == 0;
+    return true;
+  }
+
+  /// The last one, if it was sound; of cells that are computed again, if that saves something.
+  const Candidate *attempt(Candidate candidate) {
+    if (!isSound(candidate))
+      return nullptr;
     if (candidate.change.kind == "recompute" && candidate.change.bytes >= bytesNow)
       return nullptr;
     tried.push_back(std::move(candidate));
@@ -195,11 +244,13 @@ private:
     });
   }
 
-  /// 2, 4, 8, ... until it is enough, or not possible, or saves no more.
+  /// 2, 4, 8, ... until it is enough, of which a plan is made, or not possible, or saves no more.
   void tryMore(llvm::function_ref<const Candidate *(uint64_t times)> tryOne) {
     uint64_t before = std::numeric_limits<uint64_t>::max();
     for (uint64_t times = 2;; times *= 2) {
       const Candidate *last = tryOne(times);
+      if (last && last->change.fits && last->change.isEstimated)
+        last = compileLast();
       if (!last || last->change.fits || static_cast<double>(last->change.bytes) > 0.97 * static_cast<double>(before))
         return;
       before = last->change.bytes;
@@ -239,11 +290,6 @@ private:
 };
 
 std::string microseconds(double us) { return llvm::formatv("{0:F1}", us); }
-
-/// Neither types nor devices are others.
-bool isPlain(const MemoryChange &change) {
-  return change.kind.find("precision") == std::string::npos && change.kind.find("devices") == std::string::npos;
-}
 
 } // namespace
 

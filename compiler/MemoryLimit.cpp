@@ -7,13 +7,31 @@
 
 namespace msc::compiler {
 
+bool isLarge(const plan::Plan &plan) {
+  constexpr int fewSteps = 1000;
+  int steps = 0;
+  for (const plan::Program &program : plan.programs())
+    for (const plan::Variant &variant : program.variants())
+      steps += variant.steps_size();
+  return steps > fewSteps;
+}
+
 Result<WithinLimit> findWithin(CompileOptions options) {
   constexpr int attempts = 6;
-  const bool wasTrial = options.isTrial;
+  const bool wantsPlan = !options.estimates;
+  auto isEstimate = [](const CompileOutcome &outcome) { return outcome.plan.programs_size() == 0; };
+  auto compilePlan = [&](int64_t keptBytes) {
+    CompileOptions plain = options;
+    plain.keptBytes = keptBytes;
+    plain.estimates = false;
+    return compileOnce(plain);
+  };
   WithinLimit within;
+  int64_t keptBytes = 0; // of its outcome
   for (int i = 0; i < attempts; ++i) {
-    options.isTrial = wasTrial;
     Result<CompileOutcome> outcome = compileOnce(options);
+    if (outcome && wantsPlan && isEstimate(*outcome) && outcome->plan.arena_bytes() <= options.memoryLimit)
+      outcome = compilePlan(options.keptBytes);
     if (!outcome)
       return outcome.error();
     const uint64_t needs = outcome->plan.arena_bytes();
@@ -22,15 +40,25 @@ Result<WithinLimit> findWithin(CompileOptions options) {
     if (i == 0) {
       within.bytesWithoutLimit = needs;
       within.usWithoutLimit = outcome->plan.prediction().step_us();
+      options.estimates |= isLarge(outcome->plan);
     }
     within.fits = needs <= options.memoryLimit;
-    if (i == 0 || needs < within.outcome.plan.arena_bytes() || within.fits)
+    if (i == 0 || needs < within.outcome.plan.arena_bytes() || within.fits) {
       within.outcome = std::move(*outcome);
+      keptBytes = options.keptBytes;
+    }
     const bool isLeast = within.searched && search->leastBytes > static_cast<double>(options.keptBytes);
     if (within.fits || !search || search->bytes <= 0 || isLeast || (i > 0 && !within.searched))
       break;
     const double may = search->bytes * static_cast<double>(options.memoryLimit) / static_cast<double>(needs);
     options.keptBytes = std::max<int64_t>(1, static_cast<int64_t>(may * (i == 0 ? 1 : 0.97)));
+  }
+  if (wantsPlan && isEstimate(within.outcome)) {
+    Result<CompileOutcome> outcome = compilePlan(keptBytes);
+    if (!outcome)
+      return outcome.error();
+    within.outcome = std::move(*outcome);
+    within.fits = within.outcome.plan.arena_bytes() <= options.memoryLimit;
   }
   return within;
 }

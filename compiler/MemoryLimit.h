@@ -5,8 +5,11 @@
 
 namespace msc::compiler {
 
-/// Compiles a network once, whatever a rank needs.
+/// Compiles a network once, whatever a rank needs. An estimate (CompileOptions::estimates) has a plan without programs.
 Result<CompileOutcome> compileOnce(const CompileOptions &options);
+
+/// A plan that takes seconds to make.
+bool isLarge(const plan::Plan &plan);
 
 /// What was found under a limit.
 struct WithinLimit {
@@ -18,7 +21,7 @@ struct WithinLimit {
 };
 
 /// Compiles for options.memoryLimit. What a rank needs is what its plan says: the search goes by a model of it, and is asked for less
-/// until the plan fits.
+/// until the plan fits. Of large networks it says itself what a rank needs (decision 17), and plans are made of what is expected to fit.
 Result<WithinLimit> findWithin(CompileOptions options);
 
 /// The plan, or why there is none and the cheapest change of the network with which there is one. `machine`: whose devices hold so

@@ -67,7 +67,9 @@ void chooseSearchMode(ModuleOp module, net::Config &config) {
 passes::TrainingFacts trainingFactsOf(const net::Config &config, const CompileOptions &options) {
   if (!config.train)
     return {};
-  return {config.train->minimize, net::findOptimizer(config.train->optimizer.name)->states,
+  // What gradients add up to over several batches is kept like a state.
+  const int64_t sums = config.train->gradients.accumulateSteps > 1 ? 1 : 0;
+  return {config.train->minimize, net::findOptimizer(config.train->optimizer.name)->states + sums,
           options.commFusion && config.context.commFusion};
 }
 
@@ -106,7 +108,8 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
   assign.parallelMode = config.context.parallelMode;
   assign.searchMode = config.context.searchMode;
   assign.keptBytes = options.keptBytes;
-  assign.tellsMemory = options.explains;
+  assign.closesGap = !options.estimates;
+  assign.tellsMemory = options.explains || options.estimates;
   passes::TrainingFacts training = trainingFactsOf(config, options);
   assign.minimize = training.minimize;
   assign.optimizerStates = training.optimizerStates;

@@ -167,6 +167,7 @@ static Json memoryJson(const plan::Plan &plan, const std::optional<MemoryAnswer>
         {{"kind", change.kind},
          {"repair", change.repair},
          {"fits", change.fits},
+         {"estimated", change.isEstimated},
          {"peak_bytes", change.bytes},
          {"saved_bytes", static_cast<int64_t>(answer->bytes) - static_cast<int64_t>(change.bytes)},
          {"batch_us", change.us},

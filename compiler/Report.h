@@ -47,6 +47,7 @@ struct MemoryChange {
   uint64_t bytes = 0; ///< that a rank needs
   double us = 0;      ///< predicted for the batch that a step has now
   bool fits = false;
+  bool isEstimated = false; ///< by the search alone: no plan was made of it
 };
 
 /// What a limit on the memory of a rank means for a network.

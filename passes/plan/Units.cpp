@@ -194,8 +194,11 @@ private:
   }
 
   /// Updates write parameters in place; kept apart, they can wait for the last reader of the old value. Forward operators
-  /// that are computed again run by themselves, as the first time: their sums have the same order.
+  /// that are computed again run by themselves, as the first time: their sums have the same order. A cast belongs to its reader:
+  /// what is kept for the backward pass is kept as it is stored.
   static bool samePhase(Operation *a, Operation *b) {
+    if (isa<net::CastOp>(b) && net::getPhase(a) != net::getPhase(b))
+      return false;
     return (net::getPhase(a) == net::Phase::Update) == (net::getPhase(b) == net::Phase::Update) && net::isCopy(a) == net::isCopy(b);
   }
 

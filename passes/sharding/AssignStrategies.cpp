@@ -320,7 +320,9 @@ private:
       return noted(problem, &model, std::move(result), planner);
     }
     StepModel model = modelOf(problem, members, planner);
-    SearchResult result = keptBytes == 0 ? searchOptimal(problem, model) : searchWithin(problem, model, static_cast<double>(keptBytes));
+    const auto limits = closesGap ? search::BudgetLimits() : search::BudgetLimits::multipliersAlone();
+    SearchResult result = keptBytes == 0 ? searchOptimal(problem, model)
+                                         : searchWithin(problem, model, static_cast<double>(keptBytes), limits);
     tellMemory(problem, model, result, planner);
     if (most == 0)
       most = std::min(fewCandidates, priceableOperators / std::max<int64_t>(1, operatorsOf(problem)));

@@ -24,6 +24,8 @@ def AssignStrategiesPass : Pass<"msc-assign-strategies", "::mlir::ModuleOp"> {
     Option<"inBuckets", "in-buckets", "bool", "false", "gradient collectives of one group will run together">,
     Option<"keptBytes", "kept-bytes", "int64_t", "0",
            "what a rank may keep by the model of the search (see SearchFacts); 0: any">,
+    Option<"closesGap", "closes-gap", "bool", "true",
+           "under such a limit, look for what costs less than multipliers find, and prove how much less is possible">,
     Option<"tellsMemory", "tells-memory", "bool", "false",
            "simulate what a rank will need (SearchFacts::arenaBytes), which takes longer than the search of a deep network">,
     Option<"datasetStrategy", "dataset-strategy", "std::string", "\"data_parallel\"",

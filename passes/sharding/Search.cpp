@@ -1,7 +1,5 @@
 #include "passes/sharding/Search.h"
 
-#include "passes/sharding/search/Budget.h"
-
 #include <algorithm>
 #include <cmath>
 
@@ -97,10 +95,10 @@ void addPriced(search::CostNetwork &network, const std::vector<std::vector<doubl
     }
 }
 
-search::BudgetSolution searchAlikeWithin(StepModel &model, double bytes) {
+search::BudgetSolution searchAlikeWithin(StepModel &model, double bytes, const search::BudgetLimits &limits) {
   const search::Budget budget{model.bytes(), bytes};
   while (true) {
-    search::BudgetSolution found = search::solveWithin(model.network(), budget);
+    search::BudgetSolution found = search::solveWithin(model.network(), budget, limits);
     if (!model.makeExact(found.solution.choice))
       return found;
     search::CostNetwork priced = model.network();
@@ -200,8 +198,8 @@ std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, c
   return results;
 }
 
-SearchResult searchWithin(const Problem &problem, StepModel &model, double bytes) {
-  search::BudgetSolution alike = searchAlikeWithin(model, bytes);
+SearchResult searchWithin(const Problem &problem, StepModel &model, double bytes, const search::BudgetLimits &limits) {
+  search::BudgetSolution alike = searchAlikeWithin(model, bytes, limits);
   RoundsModel rounds(problem, model);
   if (!rounds.hasSections()) {
     SearchResult result = resultOf(problem, model, alike.solution);
@@ -210,7 +208,7 @@ SearchResult searchWithin(const Problem &problem, StepModel &model, double bytes
   }
   const search::Budget budget{rounds.bytes(), bytes};
   while (true) {
-    search::RepeatedBudgetSolution found = search::solveWithin(rounds.network(), budget);
+    search::RepeatedBudgetSolution found = search::solveWithin(rounds.network(), budget, limits);
     if (!rounds.makeExact(found.choice)) {
       SearchResult result = resultOf(problem, model, rounds, {found.choice, found.summary.solution});
       result.leastBytes = found.summary.least;

@@ -4,6 +4,7 @@
 #include "passes/sharding/cost/RoundsModel.h"
 #include "passes/sharding/cost/StepMemory.h"
 #include "passes/sharding/cost/StepModel.h"
+#include "passes/sharding/search/Budget.h"
 
 #include <functional>
 
@@ -43,7 +44,7 @@ SearchResult resultOf(const Problem &problem, const StepModel &model, const sear
 SearchResult searchOptimal(const Problem &problem, StepModel &model);
 
 /// The same among those under which a rank keeps at most so many bytes; the bound is certified.
-SearchResult searchWithin(const Problem &problem, StepModel &model, double bytes);
+SearchResult searchWithin(const Problem &problem, StepModel &model, double bytes, const search::BudgetLimits &limits = {});
 
 /// Other assignments, at most `most`, that may be faster than `best` once all passes have looked at them: the cheapest ones where
 /// half or all of the time of gradients is hidden (only where `hides`: the machine lets collectives run beside computation), then those

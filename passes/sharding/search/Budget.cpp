@@ -518,7 +518,7 @@ BudgetSolution solveWithin(const CostNetwork &network, const Budget &budget, con
     else if (!list.empty() && list.size() > 1)
       search.bound = std::max(search.bound, search.best.cost);
   }
-  if (hasGap && search.gap() > limits.gap)
+  if (hasGap && search.gap() > limits.gap && limits.branchOperations > 0)
     Branching(network, budget, limits).run(search);
   BudgetSolution solution = summaryOf(search);
   solution.solution.choice = search.best.choice;
@@ -545,13 +545,12 @@ RepeatedBudgetSolution solveWithin(const RepeatedNetwork &network, const Budget 
     variables += section.rounds * static_cast<int64_t>(section.variables.size());
     rounds = std::max(rounds, section.rounds);
   }
-  constexpr int64_t unrollable = 5000;
   RepeatedProblem problem(network, budget, limits.solve);
   MultiplierSearch search(problem, limits);
   search.best.cost = infinity;
-  if (variables <= unrollable && search.start())
+  if (variables <= limits.unrolled && search.start())
     return solveUnrolled(network, budget, limits);
-  const bool hasGap = variables > unrollable && search.run();
+  const bool hasGap = variables > limits.unrolled && search.run();
   if (!(search.best.cost < infinity))
     search.best = search.small;
   if (hasGap)

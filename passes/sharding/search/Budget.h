@@ -17,6 +17,10 @@ struct BudgetLimits {
   size_t best = 200; ///< assignments looked at around the last multiplier, to close the gap
   double gap = 1e-3; ///< relative; a smaller one ends the search
   int64_t branchOperations = int64_t(1) << 28; ///< spent on closing it by branching, in all
+  int64_t unrolled = 5000; ///< variables of all rounds up to which single rounds may save
+
+  /// What multipliers find: fast, and the gap is as large as it is.
+  static BudgetLimits multipliersAlone() { return {.best = 0, .branchOperations = 0, .unrolled = 0}; }
 };
 
 struct BudgetSolution {

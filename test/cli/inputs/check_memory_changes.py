@@ -2,7 +2,7 @@
 
 `msc explain` under the limit says which changes of the network would make it fit. Each of them is typed in here, into the text of the
 network and behind the command, and what a rank then needs and what a batch then takes is what was said, to the byte and to the last
-digit. KINDS are those that have to be among them, with commas between them; of one that fits, "fits:" stands in front.
+digit; of estimates (large networks) about. What a message names is none. KINDS are those that have to be among them, with commas between them; of one that fits, "fits:" stands in front.
 """
 import json
 import math
@@ -56,13 +56,19 @@ for change in memory["changes"]:
     text, flags, parts = typed(change["repair"])
     changed.write_text(text)
     then, _ = explain(changed, flags, not change["fits"])
-    assert then["memory"]["peak_bytes"] == change["peak_bytes"], (change, then["memory"])
-    assert math.isclose(then["cost"]["step_us"] * parts, change["batch_us"], rel_tol=1e-12), (change, then["cost"])
+    bytes, us = then["memory"]["peak_bytes"], then["cost"]["step_us"] * parts
+    print(change["fits"], change["peak_bytes"], bytes, round(change["batch_us"], 1), round(us, 1), change["repair"])
+    if change["estimated"]:
+        assert math.isclose(bytes, change["peak_bytes"], rel_tol=0.1), (change, bytes)
+        # The search prices neither casts to narrow types nor sums of gradients over batches, which small operators do not hide.
+        isPriced = "precision" not in change["kind"] and "micro_batches" not in change["kind"]
+        assert math.isclose(us, change["batch_us"], rel_tol=0.1 if isPriced else 0.5), (change, us)
+    else:
+        assert bytes == change["peak_bytes"] and math.isclose(us, change["batch_us"], rel_tol=1e-12), (change, bytes, us)
     assert change["fits"] == (change["peak_bytes"] <= memory["bytes"])
     assert change["saved_bytes"] == report["memory"]["peak_bytes"] - change["peak_bytes"]
     assert change["kind"] != "recompute" or change["saved_bytes"] > 0, change
     assert math.isclose(change["more_us"], change["batch_us"] - memory["step_us_without"], rel_tol=1e-9, abs_tol=1e-9)
-    print(change["fits"], change["peak_bytes"], round(change["batch_us"], 1), change["repair"])
 order = [(not change["fits"], change["batch_us"]) for change in memory["changes"]]
 assert order == sorted(order), order
 for kind in kinds:
@@ -70,3 +76,5 @@ for kind in kinds:
                for change in memory["changes"]), (kind, memory["changes"])
 if memory["changes"] and memory["changes"][0]["fits"]:
     assert f"help: {memory['changes'][0]['repair']}: a rank then needs " in stderr, stderr
+named = [change for change in memory["changes"] if change["repair"] + ": a rank" in stderr or change["repair"] + ", after which" in stderr]
+assert not any(change["estimated"] for change in named), named
