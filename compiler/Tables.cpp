@@ -1,5 +1,7 @@
 #include "compiler/Tables.h"
 
+#include "runtime/ControlCharacters.h"
+
 #include "llvm/Support/Unicode.h"
 
 #include <algorithm>
@@ -27,7 +29,11 @@ static size_t widthOf(const std::string &text) {
   return columns < 0 ? text.size() : static_cast<size_t>(columns);
 }
 
-std::string table(const std::vector<Row> &rows) {
+std::string table(const std::vector<Row> &given) {
+  std::vector<Row> rows = given;
+  for (Row &row : rows)
+    for (std::string &cell : row)
+      cell = withoutControls(cell); // a name with a line break is one cell all the same
   std::vector<size_t> widths;
   for (const Row &row : rows)
     for (size_t i = 0; i < row.size() && row.size() > 1; ++i) {

@@ -1,5 +1,6 @@
 #include "tools/CommandLine.h"
 
+#include "runtime/ControlCharacters.h"
 #include "runtime/messages/Catalogue.h"
 #include "runtime/Nearest.h"
 
@@ -23,8 +24,9 @@
 namespace msc::tools {
 
 std::string errorText(const std::string &program, const std::string &message, const std::string &help) {
-  return program + ": error: " + messages::withCode(message) + "\n" +
-         (help.empty() ? "" : "help: " + messages::translated(help) + "\n");
+  constexpr const char *kept = "\n\t";
+  return program + ": error: " + withoutControls(messages::withCode(message), kept) + "\n" +
+         (help.empty() ? "" : "help: " + withoutControls(messages::translated(help), kept) + "\n");
 }
 
 void printError(const std::string &program, const std::string &message, const std::string &help) {
