@@ -123,6 +123,16 @@ private:
     return {ExitCode::BadFile, "'" + path + "': the strategy of '" + name + "'" + place + " does not fit: " + text, help};
   }
 
+  /// Notes how many devices a strategy wants.
+  void need(int64_t used, const std::string &name) {
+    if (devices % used != 0 && firstNeedy.empty()) {
+      firstNeedy = name;
+      needyPieces = used;
+    }
+    if (__builtin_mul_overflow(needed / std::gcd(needed, used), used, &needed))
+      needed = std::numeric_limits<int64_t>::max();
+  }
+
   /// Does the strategy fit the operator, on as many devices as it wants? That number is noted.
   Status check(Operation *op, const std::string &name, const KeptStrategy &strategy) {
     int64_t most = 1; // a multiple of what is used, since every factor that is cut stands in the strategy
@@ -140,13 +150,15 @@ private:
     if (!strategy.out.empty() && !isLikeResults)
       return misfit(op, name, "out_strategy " + net::strategyText(strategy.out) + " has other dimensions than the results",
                     "write one tuple per result, with one value per dimension");
-    const int64_t used = passes::devicesUsed(std::get<passes::Pieces>(pieces));
-    if (devices % used != 0 && firstNeedy.empty()) {
-      firstNeedy = name;
-      needyPieces = used;
+    need(passes::devicesUsed(std::get<passes::Pieces>(pieces)), name);
+    for (const std::vector<int64_t> &tuple : strategy.out) {
+      int64_t product = 1;
+      for (int64_t dim : tuple)
+        if (__builtin_mul_overflow(product, dim, &product))
+          return misfit(op, name, "out_strategy " + net::strategyText(strategy.out) + " cuts more than there can be",
+                        "write smaller numbers");
+      need(product, name);
     }
-    if (__builtin_mul_overflow(needed / std::gcd(needed, used), used, &needed))
-      needed = std::numeric_limits<int64_t>::max();
     return Status::ok();
   }
 

@@ -27,13 +27,6 @@ static std::string localShapes(const plan::Plan &plan, const plan::OperatorNote 
   return text;
 }
 
-static const plan::OperatorNote *findNote(const plan::Plan &plan, const std::string &name) {
-  for (const plan::OperatorNote &note : plan.operators())
-    if (note.name() == name)
-      return &note;
-  return nullptr;
-}
-
 /// The first names, and how many more there are.
 static std::string listText(std::vector<std::string> names) {
   constexpr size_t shown = 12;
@@ -46,9 +39,18 @@ static std::string listText(std::vector<std::string> names) {
 }
 
 Status checkOperator(const plan::Plan &plan, const std::string &name) {
-  if (name.empty() || findNote(plan, name))
+  if (name.empty())
     return Status::ok();
-  std::vector<std::string> names;
+  std::vector<std::string> places, names;
+  for (const plan::OperatorNote &note : plan.operators())
+    if (note.name() == name)
+      places.push_back(placeOf(plan, note.location()));
+  if (places.size() == 1)
+    return Status::ok();
+  if (!places.empty())
+    return Error{ExitCode::Usage,
+                 std::to_string(places.size()) + " operators of '" + plan.network() + "' are named '" + name + "': " + listText(places),
+                 "give each a name of its own: @ \"NAME\""};
   for (const plan::OperatorNote &note : plan.operators())
     names.push_back(note.name());
   std::string near = nearest(name, names);
@@ -82,7 +84,7 @@ static std::string stepText(const plan::Plan &plan, const Findings &findings) {
 }
 
 /// What a step takes under every strategy of one operator.
-static std::string alternativesText(const std::vector<passes::Alternative> &alternatives, bool propagates) {
+static std::string alternativesText(const std::vector<passes::Alternative> &alternatives, const std::string &searchMode) {
   if (alternatives.empty())
     return "";
   auto chosen = std::find_if(alternatives.begin(), alternatives.end(), [](const auto &a) { return a.isChosen; });
@@ -95,8 +97,11 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
                                             : llvm::formatv("{0}{1:F1}", isLess ? "" : "+", alternative.us - chosen->us).str();
     rows.push_back({alternative.inStrategy, llvm::formatv("{0}{1:F1}", alternative.isExact ? "" : "at least ", alternative.us), more});
   }
+  const char *words = searchMode == "sharding_propagation"    ? "follow anew, as if it were typed"
+                      : searchMode == "recursive_programming" ? "choose anew, by search_mode optimal"
+                                                              : "choose anew";
   return std::string("\nits strategies (microseconds of a step in the model of the search; all that nobody configured ") +
-         (propagates ? "follow anew, as if it were typed" : "choose anew") + ")\n" + table(rows);
+         words + ")\n" + table(rows);
 }
 
 /// "((4, 2), (2, 1)) +1.2".
@@ -208,7 +213,7 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
   text += collectivesText(plan, findings, op, total);
   text += surprisesText(findings.surprises, op);
   if (!op.empty())
-    return text + alternativesText(findings.alternatives, plan.search_mode() == "sharding_propagation") + "\nin all " + bytesText(total) + " per rank and step, of " +
+    return text + alternativesText(findings.alternatives, plan.search_mode()) + "\nin all " + bytesText(total) + " per rank and step, of " +
            bytesText(plan.prediction().communication_bytes()) + " in the whole network\n";
   for (const Saving &saving : findings.savings)
     if (saving.pass == "overlap" && saving.us != 0)

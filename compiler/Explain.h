@@ -9,7 +9,7 @@
 
 namespace msc::compiler {
 
-/// An error that offers the nearest name unless `op` is empty or the instance name of an operator.
+/// An error that offers the nearest name unless `op` is empty or the instance name of one operator.
 Status checkOperator(const plan::Plan &plan, const std::string &op);
 
 /// The text of `msc explain`: operators with strategy, origin and place, collectives with groups, bytes and reason, memory.

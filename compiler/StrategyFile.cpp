@@ -2,7 +2,12 @@
 
 #include "compiler/strategies.pb.h"
 #include "dialects/dist/Algebra.h"
+#include "runtime/JsonFlaw.h"
 #include "runtime/plan/PlanIndex.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/stubs/logging.h>
@@ -20,10 +25,14 @@ using strategies::StrategyMap;
 
 namespace {
 
-bool isJson(const std::string &path) { return std::filesystem::path(path).extension() == ".json"; }
+bool isJson(const std::string &path) { return llvm::StringRef(path).ends_with_insensitive(".json"); }
 
 Error notStrategies(const std::string &path, const std::string &why) {
   return {ExitCode::BadFile, "'" + path + "' holds no strategies: " + why, "write one with msc compile NETWORK --strategy-save " + path};
+}
+
+Error otherStage(const std::string &path, const std::string &name, const std::string &stage) {
+  return notStrategies(path, "that of '" + name + "' is for stage " + stage + ", and there is stage 0 only");
 }
 
 //===-- from text -----------------------------------------------------------===//
@@ -60,14 +69,33 @@ std::optional<net::Strategy> strategyFrom(const Json &json) {
   return strategy;
 }
 
+/// The first key of an object that is none of these; empty if there is none.
+std::string unknownKey(const Json &json, llvm::ArrayRef<llvm::StringRef> known) {
+  if (json.is_object())
+    for (const auto &entry : json.items())
+      if (!llvm::is_contained(known, entry.key()))
+        return entry.key();
+  return "";
+}
+
 Result<KeptStrategies> fromJson(const std::string &path, const std::string &text) {
-  Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded())
-    return notStrategies(path, "it is not JSON");
+  if (std::optional<JsonFlaw> flaw = findJsonFlaw(text)) {
+    if (flaw->kind == JsonFlaw::Kind::KeyTwice)
+      return notStrategies(path, "'" + flaw->key + "' stands there twice");
+    return notStrategies(path, "it is not JSON from line " + std::to_string(flaw->line) + ", column " +
+                                   std::to_string(flaw->column) + " on");
+  }
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("parallel_strategy_item") || !json["parallel_strategy_item"].is_object())
     return notStrategies(path, "'parallel_strategy_item' is missing");
+  if (std::string key = unknownKey(json, {"current_stage", "parallel_strategy_item", "parallel_layout_item"}); !key.empty())
+    return notStrategies(path, "'" + key + "' is unknown, expected current_stage, parallel_strategy_item, parallel_layout_item");
   KeptStrategies kept;
   for (const auto &[name, item] : json["parallel_strategy_item"].items()) {
+    if (std::string key = unknownKey(item, {"stage", "parallel_strategy", "out_strategy"}); !key.empty())
+      return notStrategies(path, "'" + key + "' of '" + name + "' is unknown, expected stage, parallel_strategy, out_strategy");
+    if (item.is_object() && item.contains("stage") && item["stage"] != 0)
+      return otherStage(path, name, item["stage"].dump());
     bool hasIn = item.is_object() && item.contains("parallel_strategy");
     std::optional<net::Strategy> in = hasIn ? strategyFrom(item["parallel_strategy"]) : std::nullopt;
     bool hasOut = hasIn && item.contains("out_strategy");
@@ -76,17 +104,26 @@ Result<KeptStrategies> fromJson(const std::string &path, const std::string &text
       return notStrategies(path, "that of '" + name + "' has to be lists of pieces from 1 up, one per operand");
     kept[name] = {*in, *out};
   }
+  if (kept.empty())
+    return notStrategies(path, "it names no operator");
   return kept;
 }
 
 Result<KeptStrategies> fromProto(const std::string &path, const std::string &bytes) {
   google::protobuf::LogSilencer silencer; // what is wrong is said below, and names the file
   StrategyMap map;
-  if (!map.ParseFromString(bytes))
+  if (!map.ParseFromString(bytes)) {
+    if (llvm::StringRef(bytes).ltrim().starts_with("{"))
+      return notStrategies(path, "it looks like JSON, and the name of such a file ends in .json");
     return notStrategies(path, "it is damaged, or another kind of file");
+  }
+  if (map.parallel_strategy_item().empty())
+    return notStrategies(path, "it names no operator");
   KeptStrategies kept;
   for (const auto &[name, item] : map.parallel_strategy_item()) {
     KeptStrategy &entry = kept[name];
+    if (item.stage() != 0)
+      return otherStage(path, name, std::to_string(item.stage()));
     for (auto [from, to] : {std::pair(&item.parallel_strategy(), &entry.in), std::pair(&item.out_strategy(), &entry.out)})
       for (const auto &tensor : *from) {
         to->emplace_back(tensor.dim().begin(), tensor.dim().end());
@@ -112,6 +149,7 @@ StrategyMap mapOf(const plan::Plan &plan) {
   StrategyMap map;
   for (const plan::OperatorNote &note : plan.operators()) {
     strategies::Strategy &item = (*map.mutable_parallel_strategy_item())[note.name()];
+    item.Clear();
     for (const std::vector<int64_t> &tensor : strategyFrom(note.in_strategy()))
       item.add_parallel_strategy()->mutable_dim()->Assign(tensor.begin(), tensor.end());
     for (const std::vector<int64_t> &tensor : strategyFrom(note.out_strategy()))
@@ -174,7 +212,16 @@ Result<KeptStrategies> readStrategies(const std::string &path) {
   return isJson(path) ? fromJson(path, text.str()) : fromProto(path, text.str());
 }
 
-std::string strategiesText(const std::string &path, const plan::Plan &plan) {
+Result<std::string> strategiesText(const std::string &path, const plan::Plan &plan) {
+  std::map<std::string, const plan::OperatorNote *> named;
+  for (const plan::OperatorNote &note : plan.operators()) {
+    const plan::OperatorNote &first = *named.try_emplace(note.name(), &note).first->second;
+    if (first.in_strategy() != note.in_strategy() || first.out_strategy() != note.out_strategy())
+      return Error{ExitCode::Failed,
+                   "'" + path + "' cannot tell operators named '" + note.name() + "' apart: " + first.in_strategy() + " (" +
+                       placeOf(plan, first.location()) + ") and " + note.in_strategy() + " (" + placeOf(plan, note.location()) + ")",
+                   "give each a name of its own: @ \"NAME\""};
+  }
   return isJson(path) ? jsonOf(plan) : protoOf(plan);
 }
 

@@ -22,7 +22,8 @@ using KeptStrategies = std::map<std::string, KeptStrategy>;
 /// JSON if the file's name ends in .json, else protobuf (compiler/strategies.proto).
 Result<KeptStrategies> readStrategies(const std::string &path);
 
-/// What `path` has to hold so that the strategies of all operators of a plan are read from it; and how its parameters lie.
-std::string strategiesText(const std::string &path, const plan::Plan &plan);
+/// What `path` has to hold so that the strategies of all operators of a plan are read from it; and how its parameters lie. An error
+/// if operators with one name have different strategies.
+Result<std::string> strategiesText(const std::string &path, const plan::Plan &plan);
 
 } // namespace msc::compiler

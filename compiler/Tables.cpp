@@ -1,5 +1,9 @@
 #include "compiler/Tables.h"
 
+#include "runtime/ControlCharacters.h"
+
+#include "llvm/Support/Unicode.h"
+
 #include <algorithm>
 #include <cstdio>
 
@@ -19,12 +23,22 @@ std::string bytesText(uint64_t bytes) {
   return text;
 }
 
-std::string table(const std::vector<Row> &rows) {
+/// Columns of a terminal: wide characters take two. Bytes where the text is not UTF-8.
+static size_t widthOf(const std::string &text) {
+  const int columns = llvm::sys::unicode::columnWidthUTF8(text);
+  return columns < 0 ? text.size() : static_cast<size_t>(columns);
+}
+
+std::string table(const std::vector<Row> &given) {
+  std::vector<Row> rows = given;
+  for (Row &row : rows)
+    for (std::string &cell : row)
+      cell = withoutControls(cell); // a name with a line break is one cell all the same
   std::vector<size_t> widths;
   for (const Row &row : rows)
     for (size_t i = 0; i < row.size() && row.size() > 1; ++i) {
       widths.resize(std::max(widths.size(), row.size()), 0);
-      widths[i] = std::max(widths[i], row[i].size());
+      widths[i] = std::max(widths[i], widthOf(row[i]));
     }
   std::string text;
   for (const Row &row : rows) {
@@ -34,7 +48,7 @@ std::string table(const std::vector<Row> &rows) {
     }
     std::string line = " ";
     for (size_t i = 0; i < row.size(); ++i)
-      line += " " + row[i] + std::string(i + 1 < row.size() ? widths[i] - row[i].size() + 1 : 0, ' ');
+      line += " " + row[i] + std::string(i + 1 < row.size() ? widths[i] - widthOf(row[i]) + 1 : 0, ' ');
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return text;

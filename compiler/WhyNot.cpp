@@ -66,12 +66,14 @@ static double modelUs(const CompileOutcome &outcome) {
   return outcome.findings.search ? outcome.findings.search->us : outcome.findings.modelled->us;
 }
 
-Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &then, const std::string &op, const std::string &strategy) {
+Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &then, const std::string &op) {
+  const std::string &strategy = noteOf(then, op).in_strategy();
   Result<PlanDiff> diff = diffOf({"now", &now.plan}, {op + " " + strategy, &then.plan});
   if (!diff)
     return diff.error();
   const plan::OperatorNote &note = noteOf(now, op);
-  std::string text = llvm::formatv("'{0}' has {1}, {2}\n", op, note.in_strategy(), note.origin());
+  std::string text = llvm::formatv("'{0}' has {1}{2}, {3}\n", op, note.in_strategy(), note.in_strategy() == strategy ? " already" : "",
+                                   note.origin());
   if (then.findings.search)
     text += llvm::formatv("with {0} no strategies of the others take less than {1:F1} us", strategy, then.findings.search->us);
   else
@@ -81,7 +83,8 @@ Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &
   return text + "\n\n" + diffText(*diff);
 }
 
-Result<std::string> whyNotJson(const CompileOutcome &now, const CompileOutcome &then, const std::string &op, const std::string &strategy) {
+Result<std::string> whyNotJson(const CompileOutcome &now, const CompileOutcome &then, const std::string &op) {
+  const std::string &strategy = noteOf(then, op).in_strategy();
   Result<PlanDiff> diff = diffOf({"now", &now.plan}, {op + " " + strategy, &then.plan});
   if (!diff)
     return diff.error();

@@ -16,8 +16,8 @@ Result<CompileOptions> forced(CompileOptions options, const plan::Plan &now, con
 void applyForced(mlir::ModuleOp module, const CompileOptions &options);
 
 /// What the network is and what it would be: the strategy that the operator has, the other one, and what differs.
-Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &then, const std::string &op, const std::string &strategy);
+Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &then, const std::string &op);
 /// The schema is compiler/diff.schema.json.
-Result<std::string> whyNotJson(const CompileOutcome &now, const CompileOutcome &then, const std::string &op, const std::string &strategy);
+Result<std::string> whyNotJson(const CompileOutcome &now, const CompileOutcome &then, const std::string &op);
 
 } // namespace msc::compiler

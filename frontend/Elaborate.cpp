@@ -359,8 +359,9 @@ bool Elaborator::addMesh(const ast::Mesh &mesh, StringRef whyAside) {
     if ((*size < 1 && !mayBeZero) || !next) {
       InFlightDiagnostic diagnostic = error(axis.value.place)
                                       << "axis '" << axis.key << "' cannot have size " << *size;
-      if (!devicesAreGiven && namesDevices(axis.value))
-        net::addHelp(diagnostic, "pass --devices: without it 'devices' is 1");
+      if (*size < 1 && namesDevices(axis.value))
+        net::addHelp(diagnostic, devicesAreGiven ? "pass more devices than " + std::to_string(devices)
+                                                 : "pass --devices: without it 'devices' is 1");
       return false;
     }
     product = *next;

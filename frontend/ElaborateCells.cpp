@@ -283,6 +283,31 @@ static bool areAlike(net::RepeatOp a, net::RepeatOp b) {
          OperationEquivalence::isRegionEquivalentTo(&a.getBody(), &b.getBody(), OperationEquivalence::None);
 }
 
+/// `name` with the round in it: "sum" becomes "sum.{i}", and "sum.{k}" of a repeat within "sum.{i}.{k}".
+static std::string nameWithRound(StringRef name, const std::string &placeholder) {
+  if (name.empty() || name.contains(placeholder))
+    return name.str();
+  StringRef front = name;
+  while (front.ends_with("}") && front.rfind(".{") != StringRef::npos)
+    front = front.take_front(front.rfind(".{"));
+  return front.str() + "." + placeholder + name.drop_front(front.size()).str();
+}
+
+/// Operators and values of several rounds are told apart by their names, also where these do not hold `{i}`.
+static void nameRounds(net::RepeatOp repeat) {
+  const std::string placeholder = ("{" + repeat.getVariable() + "}").str();
+  auto isUnsaid = [&](StringRef name) { return !name.empty() && !name.contains(placeholder); };
+  repeat.getBody().walk([&](net::Operator op) {
+    SmallVector<std::string> named;
+    for (Value value : op->getResults())
+      named.push_back(nameWithRound(net::getValueName(value), placeholder));
+    if (any_of(op->getResults(), [&](Value value) { return isUnsaid(net::getValueName(value)); }))
+      net::setValueNames(op, SmallVector<StringRef>(named.begin(), named.end()));
+    if (StringRef name = net::getInstanceName(op); isUnsaid(name)) // by the user: else it is that of its value
+      net::setInstanceName(op, nameWithRound(name, placeholder));
+  });
+}
+
 /// Rounds that are alike stay folded in one `net.repeat`: all, where nothing but names depends on the variable; otherwise
 /// each is expanded and compared with the one before. A round that changes the type of a carried value stands alone.
 bool Elaborator::runRepeat(const ast::Repeat &repeat, const ast::Assign &assign, Frame &frame) {
@@ -316,6 +341,8 @@ bool Elaborator::runRepeat(const ast::Repeat &repeat, const ast::Assign &assign,
   auto finishLast = [&] {
     if (last && last.rounds() == 1)
       carry(inlineRepeat(last));
+    else if (last)
+      nameRounds(last);
     last = nullptr;
   };
   for (int64_t round = *from; round < *to;) {
@@ -339,6 +366,7 @@ bool Elaborator::runRepeat(const ast::Repeat &repeat, const ast::Assign &assign,
       continue;
     }
     if (!variable.isUsed) {
+      nameRounds(op);
       op.setTo(*to);
       statementCount += (statementCount - counted) * (*to - round - 1);
       if (statementCount > maximumStatements) {

@@ -306,7 +306,9 @@ private:
       return false;
     }
     if (cut.pieces > factor.size) {
-      error(sharding) << "'sharding' cuts " << what << " into " << cut.pieces << " pieces, its size is " << factor.size;
+      InFlightDiagnostic diagnostic = error(sharding)
+                                      << "'sharding' cuts " << what << " into " << cut.pieces << " pieces, its size is " << factor.size;
+      net::addHelp(diagnostic, "write None there, or axes that make at most " + std::to_string(factor.size) + " pieces");
       return false;
     }
     FactorCut &slot = cuts[index];

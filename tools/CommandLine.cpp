@@ -1,5 +1,6 @@
 #include "tools/CommandLine.h"
 
+#include "runtime/ControlCharacters.h"
 #include "runtime/messages/Catalogue.h"
 #include "runtime/Nearest.h"
 
@@ -23,8 +24,9 @@
 namespace msc::tools {
 
 std::string errorText(const std::string &program, const std::string &message, const std::string &help) {
-  return program + ": error: " + messages::withCode(message) + "\n" +
-         (help.empty() ? "" : "help: " + messages::translated(help) + "\n");
+  constexpr const char *kept = "\n\t";
+  return program + ": error: " + withoutControls(messages::withCode(message), kept) + "\n" +
+         (help.empty() ? "" : "help: " + withoutControls(messages::translated(help), kept) + "\n");
 }
 
 void printError(const std::string &program, const std::string &message, const std::string &help) {
@@ -160,7 +162,8 @@ void takesNumber(CLI::Option &option, int64_t least, int64_t most) {
   option.check([=](const std::string &text) {
     int64_t value = 0;
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    bool good = error == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
+    bool isOctal = text.size() > 1 && text.front() == '0'; // to CLI11, which reads the number itself
+    bool good = error == std::errc() && end == text.data() + text.size() && value >= least && value <= most && !isOctal;
     return good ? std::string() : fmt::format("'{}' is no number from {} to {}", text, least, most);
   });
 }

@@ -218,12 +218,15 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
       return fail(status.error());
   if (outcome->refusal)
     return fail(*outcome->refusal);
+  std::optional<Result<std::string>> kept;
+  if (!strategies.empty() && !*(kept = compiler::strategiesText(strategies, outcome->plan)))
+    return fail(kept->error());
   std::error_code ignored;
   const bool isStdout = std::filesystem::equivalent(output, "/dev/stdout", ignored);
   if (Status status = plan::writePlan(output, outcome->plan); !status)
     return fail(status.error());
-  if (!strategies.empty())
-    if (Status status = writeTextFile(strategies, compiler::strategiesText(strategies, outcome->plan)); !status)
+  if (kept)
+    if (Status status = writeTextFile(strategies, **kept); !status)
       return fail(status.error());
   return isQuiet || isStdout || !std::filesystem::is_regular_file(output, ignored) ? 0 : printed(summaryOf(output, outcome->plan));
 }
@@ -324,7 +327,7 @@ int explainWhyNot(const compiler::CompileOptions &options, const ExplainFlags &f
   Result<compiler::CompileOutcome> then = compiler::compile(*other);
   if (!then || then->refusal)
     return fail(then ? *then->refusal : then.error());
-  Result<std::string> text = flags.json ? compiler::whyNotJson(now, *then, flags.op, flags.whyNot) : compiler::whyNotText(now, *then, flags.op, flags.whyNot);
+  Result<std::string> text = flags.json ? compiler::whyNotJson(now, *then, flags.op) : compiler::whyNotText(now, *then, flags.op);
   return text ? printed(*text) : fail(text.error());
 }
 

@@ -21,19 +21,30 @@ const Lacking::Pieces &Lacking::findPieces(size_t dim, int64_t count) {
   for (const auto &pieces : known[dim])
     if (pieces->count == count)
       return *pieces;
-  Pieces pieces{count, shape[dim] / count, shape[dim] % count, {}};
-  pieces.starts.reserve(static_cast<size_t>(count) + 1);
+  return *known[dim].emplace_back(std::make_unique<Pieces>(Pieces{count, shape[dim] / count, shape[dim] % count, {}}));
+}
+
+void Lacking::Pieces::listStarts() const {
+  if (!starts.empty())
+    return;
+  starts.reserve(static_cast<size_t>(count) + 1);
   int64_t start = 0, over = 0; // floor(p size / count), stepwise
   for (int64_t p = 0; p <= count; ++p) {
-    pieces.starts.push_back(start);
-    start += pieces.smallest;
-    over += pieces.rest;
+    starts.push_back(start);
+    start += smallest;
+    over += rest;
     if (over >= count) {
       over -= count;
       ++start;
     }
   }
-  return *known[dim].emplace_back(std::make_unique<Pieces>(std::move(pieces)));
+}
+
+void Lacking::listStarts() const {
+  for (size_t i = 0; i < question.count; ++i) {
+    dims[i].heldPieces->listStarts();
+    dims[i].wantedPieces->listStarts();
+  }
 }
 
 int64_t Lacking::capacity(const AxisLists &lists) {
@@ -213,13 +224,17 @@ int64_t Lacking::most(const AxisLists &held, const AxisLists &wanted) {
   ask(held, wanted);
   if (question.settled)
     return question.answer;
+  listStarts();
   int64_t least = std::max(lackingOfFirstWhereFree(), lackingOfLast()), limit = atMost();
   return least == limit ? least : lookThrough(least, limit);
 }
 
 int64_t Lacking::atLeast(const AxisLists &held, const AxisLists &wanted) {
   ask(held, wanted);
-  return question.settled ? question.answer : lackingOfFirstWhereFree();
+  if (question.settled)
+    return question.answer;
+  listStarts();
+  return lackingOfFirstWhereFree();
 }
 
 } // namespace msc::dist

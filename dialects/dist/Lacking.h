@@ -28,10 +28,11 @@ public:
 
 private:
   /// A dimension in `count` pieces of `smallest` elements, or one more where there is a rest: piece p starts at
-  /// starts[p].
+  /// starts[p], once they are listed. Most questions are settled without that, and there may be a million pieces.
   struct Pieces {
     int64_t count, smallest, rest;
-    std::vector<int64_t> starts;
+    mutable std::vector<int64_t> starts;
+    void listStarts() const;
     int64_t largest() const { return smallest + (rest != 0); }
   };
   /// A dimension whose pieces differ from rank to rank.
@@ -56,6 +57,7 @@ private:
   void ask(const AxisLists &held, const AxisLists &wanted);
   void addDimension(size_t dim, const AxisList &held, const AxisList &wanted);
   void settle();
+  void listStarts() const;
   int64_t atMost() const;
   int64_t lackingOfFirstWhereFree() const;
   int64_t lackingOfLast() const;

@@ -1,5 +1,6 @@
 #include "runtime/machine/MachineFile.h"
 
+#include "runtime/JsonFlaw.h"
 #include "runtime/Nearest.h"
 #include "runtime/machine/Presets.h"
 
@@ -108,6 +109,9 @@ public:
   /// "levels[0].collectives.AllReduce.alpha_us"
   std::string pathOf(const std::string &key) const { return place.empty() ? key : place + "." + key; }
 
+  /// That of the object itself.
+  const std::string &path() const { return place; }
+
   void note(const std::string &what) {
     if (flaw.empty())
       flaw = what;
@@ -120,10 +124,14 @@ private:
 
 LinkLevel readLevel(const Json &json, Reader reader) {
   LinkLevel level;
+  if (!json.is_object()) {
+    reader.note(fmt::format("'{}' is missing or no object", reader.path()));
+    return level;
+  }
   level.name = reader.text(json, "name");
   level.ranks = reader.wholeNumber(json, "ranks");
   level.isStaged = reader.yesOrNo(json, "staged");
-  if (!json.is_object() || !json.contains("collectives") || !json["collectives"].is_object()) {
+  if (!json.contains("collectives") || !json["collectives"].is_object()) {
     reader.note(fmt::format("'{}' is missing or no object", reader.pathOf("collectives")));
     return level;
   }
@@ -180,13 +188,19 @@ void readPeaks(const Json &json, Reader &reader, MachineModel &machine) {
 /// The model that `text` describes; `source` names it in messages.
 Result<MachineModel> parse(const std::string &text, const std::string &source) {
   constexpr const char *kept = "'msrun --calibrate machine.json' measures this machine and writes a file of this kind";
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::out_of_range &) { // 1e999
-    return Error{ExitCode::BadFile, fmt::format("machine file '{}' has a number that is too large", source), kept};
-  } catch (const Json::parse_error &) {
+  if (std::optional<JsonFlaw> found = findJsonFlaw(text)) {
+    switch (found->kind) {
+    case JsonFlaw::Kind::NumberTooLarge: // 1e999
+      return Error{ExitCode::BadFile, fmt::format("machine file '{}' has a number that is too large", source), kept};
+    case JsonFlaw::Kind::KeyTwice:
+      return Error{ExitCode::BadFile, fmt::format("machine file '{}': an object has the key '{}' twice", source, found->key), kept};
+    case JsonFlaw::Kind::Syntax:
+      return Error{ExitCode::BadFile,
+                   fmt::format("machine file '{}' is no JSON object from line {}, column {} on", source, found->line, found->column),
+                   kept};
+    }
   }
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   std::string flaw;
   Reader reader(flaw);
   if (!json.is_object())
@@ -220,6 +234,8 @@ Result<MachineModel> parse(const std::string &text, const std::string &source) {
   }
   if (!flaw.empty())
     return Error{ExitCode::BadFile, fmt::format("machine file '{}': {}", source, flaw), kept};
+  if (machine.devices == 0)
+    machine.devices = machine.levels.back().ranks; // there are no links beyond the last level
   return machine;
 }
 

@@ -96,6 +96,18 @@ network n(%x: f32[4, 2]) {
       |             ^~~~~~~
 help: pass --devices: without it 'devices' is 1
 )T"},
+    {"MeshWithTooFewDevices", R"T(mesh (data: devices / 4, model: 4)
+network n(%x: f32[4, 2]) {
+  %y = ReLU(%x) {sharding: (data, None)}
+  return out: %y
+}
+context {device_num: 3}
+)T",
+     R"T(net.mir:1:13: error: axis 'data' cannot have size 0
+    1 | mesh (data: devices / 4, model: 4)
+      |             ^~~~~~~
+help: pass more devices than 3
+)T"},
     {"FarFromEveryOperator", networkOf(R"T(  %a = Zzyzx(%x)
   return out: %a
 )T"),

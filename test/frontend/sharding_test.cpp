@@ -214,6 +214,7 @@ help: give it another name, such as 'data'
      R"T(net.mir:4:34: error: 'sharding' cuts dimension 1 into 4 pieces, its size is 3
     4 |   %a = MatMul(%x, %w) {sharding: (data, model)}
       |                                  ^
+help: write None there, or axes that make at most 3 pieces
 )T"},
     {"BroadcastDimension", onMesh(R"T(  param %s: f32[1, 32] = Ones() {sharding: (data, None)}
   %a = Mul(%x, %s)

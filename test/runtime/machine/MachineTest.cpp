@@ -37,7 +37,10 @@ TEST(MachineFile, RefusesWhatIsMissingOrImpossible) {
     return machine ? "" : machine.error().message.substr(machine.error().message.find("machine.json") + 13);
   };
   std::string good = machineJson(MachineModel::cpuLocal());
-  EXPECT_EQ(flawOf("nonsense"), " is no JSON object");
+  EXPECT_EQ(flawOf("[]"), " is no JSON object");
+  EXPECT_EQ(flawOf("nonsense"), " is no JSON object from line 1, column 2 on");
+  EXPECT_EQ(flawOf("{\n  \"name\": \"a\",\n}"), " is no JSON object from line 3, column 1 on");
+  EXPECT_EQ(flawOf("{\"a\": {\"b\": 1, \"c\": {\"b\": 1}, \"b\": 2}}"), ": an object has the key 'b' twice");
   EXPECT_EQ(flawOf("{}"), ": 'name' is missing or no text");
   auto replaced = [&](const std::string &what, const std::string &with) {
     std::string text = good;
@@ -56,6 +59,7 @@ TEST(MachineFile, RefusesWhatIsMissingOrImpossible) {
   EXPECT_EQ(flawOf(oneNode.replace(oneNode.find("\"devices\": 8"), 12, "\"devices\": 9")),
             ": the last level has units of 8 ranks, but there are 9 devices");
   EXPECT_EQ(flawOf(replaced("\"levels\"", "\"level\"")), ": 'levels' is missing or empty");
+  EXPECT_EQ(flawOf(replaced("\"levels\": [", "\"levels\": [7, ")), ": 'levels[0]' is missing or no object");
   EXPECT_EQ(flawOf(replaced("\"launch_us\"", "\"lunch_us\": 1, \"launch_us\"")),
             ": 'lunch_us' is unknown, expected $schema, name, source, measured_ranks, devices, flops_per_us, products_of_f32, "
             "memory_bytes, memory_bytes_per_us, launch_us, overlap, levels");
