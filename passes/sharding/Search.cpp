@@ -64,8 +64,18 @@ SearchResult resultOf(const Problem &problem, const StepModel &model, const Roun
 
 // Prices are bounds at first: what is found is priced exactly, and found anew, until it does not change any more.
 
-/// With what is found, so many that are nearly as good: solving takes longer than pricing them.
-constexpr size_t pricedAtOnce = 16;
+/// With what is found, so many that are nearly as good, and twice as many each time: solving a network with many options takes longer
+/// than pricing them.
+class PricedAtOnce {
+public:
+  size_t next() {
+    constexpr size_t most = 1024;
+    return std::min(count *= 2, most);
+  }
+
+private:
+  size_t count = 8;
+};
 
 void priceNear(StepModel &model, const std::vector<search::Solution> &near, double us = search::infinity) {
   std::vector<search::Choice> choices;
@@ -77,8 +87,8 @@ void priceNear(StepModel &model, const std::vector<search::Solution> &near, doub
 
 /// All rounds of a repeat alike.
 search::Solution searchAlike(StepModel &model) {
-  while (true) {
-    std::vector<search::Solution> found = search::nearestAssignments(model.network(), pricedAtOnce);
+  for (PricedAtOnce many;;) {
+    std::vector<search::Solution> found = search::nearestAssignments(model.network(), many.next());
     if (!model.makeExact(found.front().choice))
       return std::move(found.front());
     priceNear(model, found, search::costOf(model.network(), found.front().choice));
@@ -97,27 +107,22 @@ void addPriced(search::CostNetwork &network, const std::vector<std::vector<doubl
 
 search::BudgetSolution searchAlikeWithin(StepModel &model, double bytes, const search::BudgetLimits &limits) {
   const search::Budget budget{model.bytes(), bytes};
-  while (true) {
+  for (PricedAtOnce many;;) {
     search::BudgetSolution found = search::solveWithin(model.network(), budget, limits);
     if (!model.makeExact(found.solution.choice))
       return found;
     search::CostNetwork priced = model.network();
     addPriced(priced, budget.amounts, found.multiplier);
-    priceNear(model, search::nearestAssignments(priced, pricedAtOnce));
+    priceNear(model, search::nearestAssignments(priced, many.next()));
   }
 }
 
-/// Prices what is near the least, with the first and the last rounds apart.
-void priceEnds(RoundsModel &rounds, double multiplier = 0) {
-  while (true) {
-    const search::RepeatedNetwork network = rounds.network(multiplier);
-    const search::EndsApart apart(network);
-    bool changes = false;
-    for (const search::Solution &solution : search::nearestAssignments(apart.network(), pricedAtOnce))
-      changes |= rounds.makeExact(apart.rolled(solution.choice));
-    if (!changes)
-      return;
-  }
+/// Prices so much that is near the least, with the first and the last rounds apart.
+void priceEnds(RoundsModel &rounds, size_t count, double multiplier = 0) {
+  const search::RepeatedNetwork network = rounds.network(multiplier);
+  const search::EndsApart apart(network);
+  for (const search::Solution &solution : search::nearestAssignments(apart.network(), count))
+    rounds.makeExact(apart.rolled(solution.choice));
 }
 
 } // namespace
@@ -127,21 +132,21 @@ SearchResult searchOptimal(const Problem &problem, StepModel &model) {
   RoundsModel rounds(problem, model);
   if (!rounds.hasSections())
     return resultOf(problem, model, alike);
-  while (true) {
+  for (PricedAtOnce many;;) {
     search::RepeatedSolution found = search::solveExactly(rounds.network());
     if (!rounds.makeExact(found.choice))
       return resultOf(problem, model, rounds, found);
-    priceEnds(rounds);
+    priceEnds(rounds, many.next());
   }
 }
 
 /// The cheapest assignment under prices as they are, made exact.
 static search::RepeatedChoice cheapest(RoundsModel &rounds) {
-  while (true) {
+  for (PricedAtOnce many;;) {
     search::RepeatedSolution found = search::solveExactly(rounds.network());
     if (!rounds.makeExact(found.choice))
       return std::move(found.choice);
-    priceEnds(rounds);
+    priceEnds(rounds, many.next());
   }
 }
 
@@ -207,14 +212,14 @@ SearchResult searchWithin(const Problem &problem, StepModel &model, double bytes
     return result;
   }
   const search::Budget budget{rounds.bytes(), bytes};
-  while (true) {
+  for (PricedAtOnce many;;) {
     search::RepeatedBudgetSolution found = search::solveWithin(rounds.network(), budget, limits);
     if (!rounds.makeExact(found.choice)) {
       SearchResult result = resultOf(problem, model, rounds, {found.choice, found.summary.solution});
       result.leastBytes = found.summary.least;
       return result;
     }
-    priceEnds(rounds, found.summary.multiplier);
+    priceEnds(rounds, many.next(), found.summary.multiplier);
   }
 }
 
