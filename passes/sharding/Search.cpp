@@ -65,7 +65,7 @@ SearchResult resultOf(const Problem &problem, const StepModel &model, const Roun
 // Prices are bounds at first: what is found is priced exactly, and found anew, until it does not change any more.
 
 /// With what is found, so many that are nearly as good: solving takes longer than pricing them.
-constexpr size_t pricedAtOnce = 64;
+constexpr size_t pricedAtOnce = 16;
 
 void priceNear(StepModel &model, const std::vector<search::Solution> &near, double us = search::infinity) {
   std::vector<search::Choice> choices;

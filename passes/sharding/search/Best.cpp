@@ -47,18 +47,23 @@ public:
 private:
   /// Completes the choice from a step on as cheaply as possible; keeps what deviates from it there.
   void take(Choice choice, size_t from, double cost) {
+    if (once && !found.empty())
+      elimination.decodeFrom(from, choice);
+    else
+      deviate(choice, from, cost);
+    found.emplace_back().choice = std::move(choice);
+  }
+
+  void deviate(Choice &choice, size_t from, double cost) {
     const std::vector<int32_t> &order = elimination.decodeOrder();
     for (size_t step = from; step < order.size(); ++step) {
       std::vector<double> costs = elimination.costsAt(step, choice);
       const int32_t best = static_cast<int32_t>(std::min_element(costs.begin(), costs.end()) - costs.begin());
       choice[order[step]] = best;
-      for (int32_t option = 0; option < static_cast<int32_t>(costs.size()) && !(once && !found.empty()); ++option)
+      for (int32_t option = 0; option < static_cast<int32_t>(costs.size()); ++option)
         if (option != best && costs[option] < infinity)
           keep({cost + (costs[option] - costs[best]), ++count, found.size(), step, option});
     }
-    Solution solution;
-    solution.choice = std::move(choice);
-    found.push_back(std::move(solution));
   }
 
   void keep(Deviation deviation) {

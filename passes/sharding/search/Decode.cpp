@@ -16,6 +16,19 @@ void Elimination::decode(Choice &choice) const {
     decode(buckets[b], choice);
 }
 
+void Elimination::decodeFrom(size_t step, Choice &choice) const {
+  while (step < order.size()) {
+    const auto [bucket, position] = places[step];
+    if (position > 0) {
+      choice[order[step]] = lowest(costsAt(step, choice));
+      ++step;
+      continue;
+    }
+    decode(buckets[bucket], choice);
+    step += buckets[bucket].variables.size();
+  }
+}
+
 /// Of every option: the sum of the factors of the bucket that have the variable, without one of them.
 std::vector<double> Elimination::costsAlone(int32_t variable, const std::vector<int32_t> &bucket, int32_t except,
                                             Choice &choice) const {

@@ -31,6 +31,9 @@ public:
   /// Chooses what was eliminated; the kept variables are set. The minimum where exact, else some good choice.
   void decode(Choice &choice) const;
 
+  /// The same from a step of decodeOrder() on; variables before it are set.
+  void decodeFrom(size_t step, Choice &choice) const;
+
   /// The variables in the order in which decode sets them.
   const std::vector<int32_t> &decodeOrder() const { return order; }
   /// For every option of decodeOrder()[step], the cheapest cost of all factors in its bucket, the variables behind it
