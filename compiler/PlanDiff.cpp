@@ -9,6 +9,8 @@
 
 #include <map>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 namespace msc::compiler {
 
@@ -30,13 +32,27 @@ static std::string shapesOf(const plan::OperatorNote &note) {
   return text;
 }
 
-using Notes = std::map<std::string, const plan::OperatorNote *>;
+/// Of operators with one name, in their order.
+using Notes = std::map<std::string, std::vector<const plan::OperatorNote *>>;
 
 static Notes notesOf(const plan::Plan &plan) {
   Notes notes;
   for (const plan::OperatorNote &note : plan.operators())
-    notes[note.name()] = &note;
+    notes[note.name()].push_back(&note);
   return notes;
+}
+
+/// An operator of one plan, and the one of the other plan that has its name, and its place among those that share it.
+using Pair = std::pair<const plan::OperatorNote *, const plan::OperatorNote *>;
+
+/// Of plans of one network, in the order of the first one.
+static std::vector<Pair> pairsOf(const plan::Plan &first, const plan::Plan &second) {
+  Notes others = notesOf(second);
+  std::map<std::string, size_t> counts;
+  std::vector<Pair> pairs;
+  for (const plan::OperatorNote &note : first.operators())
+    pairs.emplace_back(&note, others.at(note.name()).at(counts[note.name()]++));
+  return pairs;
 }
 
 static Status checkSameNetwork(const NamedPlan &first, const NamedPlan &second) {
@@ -47,10 +63,10 @@ static Status checkSameNetwork(const NamedPlan &first, const NamedPlan &second) 
   Notes notes[] = {notesOf(*first.plan), notesOf(*second.plan)};
   for (int i : {0, 1})
     for (const plan::OperatorNote &note : (i == 0 ? first : second).plan->operators())
-      if (!notes[1 - i].count(note.name()))
+      if (notes[1 - i][note.name()].size() < notes[i][note.name()].size())
         return differ("only '" + (i == 0 ? first : second).name + "' has the operator '" + note.name() + "'");
-  for (const plan::OperatorNote &note : first.plan->operators()) {
-    const plan::OperatorNote &other = *notes[1].at(note.name());
+  for (const auto &[mine, its] : pairsOf(*first.plan, *second.plan)) {
+    const plan::OperatorNote &note = *mine, &other = *its;
     if (note.op() != other.op())
       return differ("'" + note.name() + "' is " + note.op() + " in one and " + other.op() + " in the other");
     if (shapesOf(note) != shapesOf(other))
@@ -61,9 +77,8 @@ static Status checkSameNetwork(const NamedPlan &first, const NamedPlan &second) 
 
 static std::vector<OperatorChange> operatorChanges(const plan::Plan &first, const plan::Plan &second) {
   std::vector<OperatorChange> changes;
-  Notes others = notesOf(second);
-  for (const plan::OperatorNote &note : first.operators()) {
-    const plan::OperatorNote &other = *others.at(note.name());
+  for (const auto &[mine, its] : pairsOf(first, second)) {
+    const plan::OperatorNote &note = *mine, &other = *its;
     if (note.in_strategy() != other.in_strategy() || note.out_strategy() != other.out_strategy())
       changes.push_back({note.name(), note.op(), placeOf(first, note.location()), {note.in_strategy(), other.in_strategy()},
                          {note.out_strategy(), other.out_strategy()}, {note.origin(), other.origin()}});
