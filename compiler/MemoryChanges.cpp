@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 namespace msc::compiler {
 namespace {
@@ -87,9 +88,12 @@ private:
     return nullptr;
   }
 
-  /// Estimates that a message is about to name give way to plans, until it names none.
+  /// Estimates that a message is about to name give way to plans, until it names none. Where nothing is enough: the least of them.
   void compileNamed() {
+    bool isLeastCompiled = false;
     for (Candidate *next = nextNamed(); next; next = nextNamed()) {
+      if (!next->change.fits && std::exchange(isLeastCompiled, true))
+        return;
       next->options.estimates = false;
       if (!isSound(*next))
         tried.erase(tried.begin() + (next - tried.data()));
@@ -100,8 +104,9 @@ private:
   Candidate *nextNamed() {
     auto isFitting = [](const Candidate &candidate) { return candidate.change.fits && isPlain(candidate.change); };
     auto least = std::ranges::min_element(tried, {}, [](const Candidate &candidate) { return candidate.change.bytes; });
-    const bool isEnough = !tried.empty() && tried.front().change.fits;
-    for (auto named : {tried.begin(), isEnough ? std::ranges::find_if(tried, isFitting) : least})
+    if (least == tried.end() || !tried.front().change.fits)
+      return least != tried.end() && least->change.isEstimated ? &*least : nullptr;
+    for (auto named : {tried.begin(), std::ranges::find_if(tried, isFitting)})
       if (named != tried.end() && named->change.isEstimated)
         return &*named;
     return nullptr;
@@ -298,7 +303,7 @@ std::vector<MemoryChange> changesThatFit(const CompileOptions &options, const Wi
 std::string helpOf(const MemoryAnswer &answer, bool namesLimit) {
   const std::vector<MemoryChange> &changes = answer.changes;
   std::string help;
-  auto least = std::ranges::min_element(changes, {}, &MemoryChange::bytes);
+  auto least = std::ranges::min_element(changes, {}, [](const MemoryChange &change) { return std::pair(change.isEstimated, change.bytes); });
   if (changes.empty() || least->bytes >= answer.bytes) {
     help = "nothing was found that makes it need less";
   } else if (!changes.front().fits) {
