@@ -8,6 +8,7 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/stubs/logging.h>
+#include <new>
 #include <openssl/evp.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,8 +26,9 @@ constexpr uint64_t largestFile = (uint64_t{1} << 31) - 1;
 std::string sha256(std::string_view bytes) {
   std::string digest(digestBytes, '\0');
   unsigned length = 0;
-  EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char *>(digest.data()), &length, EVP_sha256(),
-             nullptr);
+  // Of a digest that is built in nothing but its memory can be missing.
+  if (EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char *>(digest.data()), &length, EVP_sha256(), nullptr) != 1)
+    throw std::bad_alloc();
   return digest;
 }
 
