@@ -65,7 +65,8 @@ SearchResult resultOf(const Problem &problem, const StepModel &model, const Roun
 // Prices are bounds at first: what is found is priced exactly, and found anew, until it does not change any more.
 
 /// With what is found, so many that are nearly as good, and twice as many each time: solving a network with many options takes longer
-/// than pricing them.
+/// than pricing them. Few at first would leave bounds among assignments that cost the same: which of them is found then depends on
+/// what was priced, so that a dump and its network may differ.
 class PricedAtOnce {
 public:
   size_t next() {
@@ -74,7 +75,7 @@ public:
   }
 
 private:
-  size_t count = 8;
+  size_t count = 32;
 };
 
 void priceNear(StepModel &model, const std::vector<search::Solution> &near, double us = search::infinity) {
