@@ -77,6 +77,8 @@ class Compilation {
 public:
   explicit Compilation(const CompileOptions &options)
       : options(options), context(MLIRContext::Threading::DISABLED), diagnostics(context, sources, options.isTrial ? llvm::nulls() : llvm::errs(), wordingOf) {
+    if (options.said)
+      diagnostics.sayOnce(*options.said);
     DialectRegistry registry;
     registry.insert<dist::DistDialect, plan_ir::PlanDialect>();
     net::registerNetDialect(registry);

@@ -10,7 +10,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +47,7 @@ struct CompileOptions {
   KeptStrategies roundsLike;      ///< with that: rounds that differ here are searched apart
   std::function<void(const std::string &)> onCluster; ///< gets every cluster that becomes a kernel as MLIR; for tests
   NetworkChanges changes;         ///< tried by compileWithin (MemoryLimit.h)
+  std::shared_ptr<std::set<std::string>> said; ///< warnings and notes that earlier attempts have printed; null: there were none
   bool isTrial = false;           ///< nothing is said, dumped or explained: what it needs and takes is wanted
   bool estimates = false;         ///< with that: where a search says what a rank needs and a step takes, no plan is made
   bool strict = false;            ///< surprises become errors: passes/sharding/Surprises.h, and a parameter used under two strategies

@@ -26,10 +26,16 @@ Result<WithinLimit> findWithin(CompileOptions options) {
     plain.estimates = false;
     return compileOnce(plain);
   };
+  options.said = std::make_shared<std::set<std::string>>();
   WithinLimit within;
   int64_t keptBytes = 0; // of its outcome
   for (int i = 0; i < attempts; ++i) {
-    Result<CompileOutcome> outcome = compileOnce(options);
+    CompileOptions attempt = options;
+    if (wantsPlan && options.estimates) {
+      attempt.isTrial = true;
+      attempt.explains = attempt.strict = false;
+    }
+    Result<CompileOutcome> outcome = compileOnce(attempt);
     if (outcome && wantsPlan && isEstimate(*outcome) && outcome->plan.arena_bytes() <= options.memoryLimit)
       outcome = compilePlan(options.keptBytes);
     if (!outcome)

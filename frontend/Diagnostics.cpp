@@ -102,6 +102,15 @@ bool Diagnostics::admit(Location location, StringRef text) {
   return ++errorCount <= shownErrors;
 }
 
+bool Diagnostics::isNews(Location location, StringRef text) {
+  if (!said)
+    return true;
+  std::string key = text.str();
+  if (FileLineColLoc file = findFileLocation(location))
+    key += " " + file.getFilename().str() + ":" + std::to_string(file.getLine()) + ":" + std::to_string(file.getColumn());
+  return said->insert(std::move(key)).second;
+}
+
 std::string Diagnostics::worded(StringRef text, bool isMain) const {
   return wording ? wording(text, isMain) : text.str();
 }
@@ -121,6 +130,8 @@ void Diagnostics::print(Diagnostic &diagnostic) {
   case DiagnosticSeverity::Note:
   case DiagnosticSeverity::Remark: kind = "note"; break; // MLIR's notes cannot stand alone, its remarks can
   }
+  if (diagnostic.getSeverity() != DiagnosticSeverity::Error && !isNews(diagnostic.getLocation(), message))
+    return;
   printOne(diagnostic.getLocation(), kind, worded(message, /*isMain=*/true));
   std::string repairs; // stand last
   for (Diagnostic &note : diagnostic.getNotes()) {

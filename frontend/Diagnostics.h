@@ -37,6 +37,9 @@ public:
   Diagnostics(const Diagnostics &) = delete;
   Diagnostics &operator=(const Diagnostics &) = delete;
 
+  /// Warnings and notes of this list, by place and text, are not printed; what is printed joins it. It outlives this.
+  void sayOnce(std::set<std::string> &list) { said = &list; }
+
   /// Errors at different places; those beyond the limit count too.
   unsigned errors() const { return errorCount; }
   unsigned warnings() const { return warningCount; }
@@ -55,6 +58,8 @@ private:
   /// Where a dump has what its remarks place in `original`; null if no dump is read.
   mlir::FileLineColLoc findInDump(mlir::FileLineColLoc original) const;
 
+  /// True if a warning or note is to be printed.
+  bool isNews(mlir::Location location, llvm::StringRef text);
   /// True if an error is to be printed; counts it.
   bool admit(mlir::Location location, llvm::StringRef text);
 
@@ -62,6 +67,7 @@ private:
   llvm::SourceMgr &sources;
   llvm::raw_ostream &os;
   std::set<std::pair<const void *, size_t>> seen; ///< places and texts of errors
+  std::set<std::string> *said = nullptr;
   Wording wording;
   mlir::DiagnosticEngine::HandlerID handler;
   bool printedOperations;
