@@ -40,7 +40,6 @@ private:
     Sharding left, own;
     size_t bytes = 4;
     std::vector<Sharding> wanted, gradients;
-    bool isInput = false; ///< of which nobody wants a gradient
   };
 
   const Problem &problem;
@@ -116,7 +115,7 @@ private:
         addReaders({at.left, at.own, bytesOf(source, at), at.wanted, {}}, tensor, uses.readers[tensor], isSame ? op.rounds : from.times);
       } else if (source.dataset) {
         Sharding arrives = source.dataset->canonical();
-        addReaders({arrives, arrives, source.elementBytes, {}, {}, /*isInput=*/true}, tensor, uses.readers[tensor], isSame ? 1 : from.times);
+        addReaders({arrives, arrives, source.elementBytes, {}, {}}, tensor, uses.readers[tensor], isSame ? 1 : from.times);
       }
     }
   }
@@ -136,7 +135,7 @@ private:
           if (isNew(from.wanted, wanted) && wanted != from.left)
             addSteps(planner.plan(from.left, wanted, shape, from.bytes), from.bytes, false, times);
     for (const PlacedGradient &gradient : placed[reader]->gradients)
-      if (!from.isInput && op.operands[gradient.operand] == tensor && isNew(from.gradients, gradient.left) && gradient.left != from.own)
+      if (op.operands[gradient.operand] == tensor && isNew(from.gradients, gradient.left) && gradient.left != from.own)
         addSteps(planner.plan(gradient.left, from.own, shape, gradient.partialBytes), gradient.partialBytes, true, times);
   }
 

@@ -417,8 +417,7 @@ void StepModel::addShared(int32_t maker, const std::vector<Source> &sources, int
     for (const PlacedStep &placed : all[reader]->placed) {
       auto &items = entry.items.emplace_back();
       for (const Item &what : itemsOf(problem.operators[reader], placed, tensor))
-        if (maker >= 0 || !what.isGradient) // of what arrives, also in the first round of a repeat, nobody wants a gradient
-          items.push_back(flow.item(what));
+        items.push_back(flow.item(what));
       std::ranges::sort(items);
       items.erase(std::ranges::unique(items).begin(), items.end());
     }
