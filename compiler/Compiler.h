@@ -49,7 +49,7 @@ struct CompileOptions {
   NetworkChanges changes;         ///< tried by compileWithin (MemoryLimit.h)
   std::shared_ptr<std::set<std::string>> said; ///< warnings and notes that earlier attempts have printed; null: there were none
   bool isTrial = false;           ///< nothing is said, dumped or explained: what it needs and takes is wanted
-  bool estimates = false;         ///< with that: where a search says what a rank needs and a step takes, no plan is made
+  bool estimates = false;         ///< what a search expects stands for the plan, which then has no programs
   bool strict = false;            ///< surprises become errors: passes/sharding/Surprises.h, and a parameter used under two strategies
 };
 

@@ -256,7 +256,7 @@ static void readPrecision(Fields &fields, TrainConfig &train) {
   fields.word("amp_dtype", type, {"f16", "bf16", "float16", "bfloat16"});
   if (!type.empty())
     train.ampType = StringRef(type).starts_with("b") ? "bf16" : "f16";
-  if (!type.empty() && train.ampLevel == "O0")
+  if (!type.empty() && train.ampLevel == "O0" && fields.ok()) // else it may have been meant otherwise
     emitWarning(fields.keyLocation("amp_dtype")) << "'amp_dtype' has nothing to do: 'amp_level' is O0";
 }
 
