@@ -32,6 +32,7 @@ config.substitutions.append(("%build", config.msc_build))
 config.substitutions.append(("%refuses", os.path.join(config.msc_source, "test", "cli", "inputs", "refuses.sh")))
 inputs = os.path.join(config.msc_source, "test", "cli", "inputs")
 config.substitutions.append(("%two_hosts", os.path.join(inputs, "two_hosts.sh")))
+config.substitutions.append(("%bare_root", os.path.join(inputs, "bare_root.sh")))
 config.substitutions.append(("%fails", "{} {}".format(os.path.join(inputs, "run_gpu_fails.sh"),
                                                       os.path.join(config.msc_source, "examples", "quickstart", "run_gpu.sh"))))
 config.substitutions.append(("%python", sys.executable))
@@ -41,9 +42,9 @@ if os.path.exists(os.path.join(config.msc_build, "lib", "msc", "libmsc_device_cu
     config.available_features.add("cuda")
 probe = subprocess.run(["bash", os.path.join(inputs, "two_hosts.sh"), "--probe"], capture_output=True, text=True)
 if probe.returncode == 0:
-    config.available_features.add("two-hosts")
+    config.available_features.add("namespaces")
 else:
-    lit_config.note("cli/several_hosts.test is skipped: " + probe.stdout.strip())
+    lit_config.note("several_hosts.test and packages.test of cli are skipped: " + probe.stdout.strip())
 if shutil.which("node"):
     config.available_features.add("node")
 if shutil.which("chromium"):
