@@ -1,4 +1,4 @@
-# msc_library, msc_executable, msc_test, msc_benchmark: one call per target.
+# msc_library, msc_executable, msc_install_plugin, msc_test, msc_benchmark: one call per target.
 
 # Warnings and sanitizers of our own code; third-party headers come in as SYSTEM.
 add_library(msc_options INTERFACE)
@@ -24,6 +24,12 @@ function(msc_executable name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE msc_options ${ARG_LIBS})
+endfunction()
+
+# msc_install_plugin(TARGET): what msrun opens at run time lies in lib/msc of the build tree and of an installation.
+function(msc_install_plugin target)
+  install(TARGETS ${target} LIBRARY DESTINATION lib/msc COMPONENT runtime)
+  set_property(GLOBAL APPEND PROPERTY MSC_PLUGINS ${target})
 endfunction()
 
 # msc_test(NAME SOURCES a_test.cpp ... [LIBS x ...] [LABELS unit ...] [TIMEOUT seconds]): one gtest binary, one ctest entry.

@@ -1,6 +1,7 @@
 # Command-line tests: `RUN:` lines in *.test and *.mir files under test/.
 import os
 import shutil
+import subprocess
 import sys
 import lit.formats
 
@@ -29,11 +30,21 @@ config.substitutions.append(("%examples", os.path.join(config.msc_source, "examp
 config.substitutions.append(("%root", config.msc_source))
 config.substitutions.append(("%build", config.msc_build))
 config.substitutions.append(("%refuses", os.path.join(config.msc_source, "test", "cli", "inputs", "refuses.sh")))
+inputs = os.path.join(config.msc_source, "test", "cli", "inputs")
+config.substitutions.append(("%two_hosts", os.path.join(inputs, "two_hosts.sh")))
+config.substitutions.append(("%bare_root", os.path.join(inputs, "bare_root.sh")))
+config.substitutions.append(("%fails", "{} {}".format(os.path.join(inputs, "run_gpu_fails.sh"),
+                                                      os.path.join(config.msc_source, "examples", "quickstart", "run_gpu.sh"))))
 config.substitutions.append(("%python", sys.executable))
 if os.path.exists(os.path.join(config.msc_build, "lib", "msc", "libmsc_comm_mpi.so")):
     config.available_features.add("mpi")
 if os.path.exists(os.path.join(config.msc_build, "lib", "msc", "libmsc_device_cuda.so")):
     config.available_features.add("cuda")
+probe = subprocess.run(["bash", os.path.join(inputs, "two_hosts.sh"), "--probe"], capture_output=True, text=True)
+if probe.returncode == 0:
+    config.available_features.add("namespaces")
+else:
+    lit_config.note("several_hosts.test and packages.test of cli are skipped: " + probe.stdout.strip())
 if shutil.which("node"):
     config.available_features.add("node")
 if shutil.which("chromium"):

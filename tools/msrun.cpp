@@ -356,8 +356,7 @@ Result<std::shared_ptr<device::Backend>> openCuda(const Flags &flags, const plan
                         : flags.collectives == "local" ? Collectives::Local
                         : flags.collectives == "host"  ? Collectives::Host
                                                        : Collectives::Auto;
-  bool mayUseNccl = options.collectives == Collectives::Nccl || options.collectives == Collectives::Auto;
-  if (mayUseNccl && plan.devices() > 1) {
+  if (options.collectives == Collectives::Nccl || (options.collectives == Collectives::Auto && plan.devices() > 1)) {
     auto nccl = comm::loadNccl();
     if (nccl)
       options.nccl = *nccl;

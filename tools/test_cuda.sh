@@ -1,15 +1,34 @@
 #!/bin/bash
-# Tests msrun on the GPUs of this machine, against its CPUs: tools/test_cuda.sh [--dry-run] [FOLDER]
-# Takes msc, msrun and mpirun from PATH (tools/env.sh, or an installation) and writes every log, report and the summary into FOLDER
-# (default: cuda-results). Ends with 0 if nothing failed. What a machine lacks is skipped and said.
+# Tests msrun on the GPUs of this machine, against its CPUs.
+#   test_cuda.sh [--dry-run] [--plans PLANS] [FOLDER]   runs it all; every log, report and the summary is in FOLDER (cuda-results)
+#   test_cuda.sh --prepare PLANS                        only compiles the plans, for a machine without msc
+# Takes msrun (and msc, without --plans) from PATH, or msrun from the archive in which this script lies; and mpirun, if there is one.
+# Ends with 0 if nothing failed, with 1 if something did. What a machine lacks is skipped and said.
 # --dry-run: the same commands on CPUs, which tests this script and nothing else.
 # It has never run on a GPU.
 set -u
-dry=""
-[ "${1:-}" = --dry-run ] && { dry=yes; shift; }
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-out=${1:-cuda-results}
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+wrong() { echo "test_cuda.sh: $1; test_cuda.sh [--dry-run] [--plans PLANS] [FOLDER], or test_cuda.sh --prepare PLANS" >&2; exit 2; }
+dry="" plans="" prepare="" out=""
+while [ $# -gt 0 ]; do
+  case $1 in
+    --dry-run) dry=yes ;;
+    --plans | --prepare)
+      [ $# -gt 1 ] || wrong "$1 needs a folder"
+      [ "$1" = --plans ] && plans=$2 || prepare=$2
+      shift ;;
+    -*) wrong "unknown argument '$1'" ;;
+    *) [ -z "$out" ] || wrong "two folders, '$out' and '$1'"; out=$1 ;;
+  esac
+  shift
+done
+[ -z "$prepare" ] || [ -z "$plans$out$dry" ] || wrong "--prepare is given with something else"
+[ -z "$plans" ] || [ -d "$plans" ] || wrong "there is no folder '$plans'"
+[ -z "$plans" ] || plans=$(cd "$plans" && pwd)
+out=${prepare:-${out:-cuda-results}}
 mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 2
+# Unpacked, this script lies in share/msc and msrun in bin.
+[ ! -x "$here/../../bin/msrun" ] || PATH=$(cd "$here/../../bin" && pwd):$PATH
 summary=$out/summary.txt
 : > "$summary"
 failures=0
@@ -27,6 +46,21 @@ check() {
     say FAILED "$name: $(grep -m 1 error: "$out/$name.log" || tail -n 1 "$out/$name.log")"
     failures=$((failures + 1))
   fi
+}
+# refused NAME CODE PATTERN COMMAND...: passes if the command ends with CODE and exactly one error, which matches.
+refused() {
+  local name=$1 code=$2 pattern=$3
+  shift 3
+  check "$name" says_no "$code" "$pattern" "$out/$name.out" "$@"
+}
+says_no() {
+  local code=$1 pattern=$2 said=$3 found
+  shift 3
+  within "$@" > "$said" 2>&1
+  found=$?
+  cat "$said"
+  echo "exit code $found, expected $code and one error with '$pattern'"
+  [ $found = "$code" ] && [ "$(grep -c error: "$said")" = 1 ] && grep -q "error: .*$pattern" "$said"
 }
 skip() { say skipped "$1: $2"; }
 
@@ -48,6 +82,69 @@ as_hosts() {
   NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1 NCCL_MAX_CTAS=1 NCCL_NVLS_ENABLE=0 within mpirun -n "$ranks" bash -c \
     "NCCL_HOSTID=rank\$OMPI_COMM_WORLD_RANK exec msrun $plan --no-checkpoint --steps 20 --report $report $gpu"
 }
+# gone PROCESS: waits until it has ended, for 10 s at most.
+gone() {
+  for _ in $(seq 100); do
+    [ -e "/proc/$1" ] && ! grep -q '^State:.*Z' "/proc/$1/status" 2> /dev/null || return 0
+    sleep 0.1
+  done
+  return 1
+}
+# killed PLAN RANKS FOLDER: an endless run of as many processes, one of which is killed; passes if mpirun ends within 40 s as it does
+# for a killed process, all are gone, and the log names the rank. In FOLDER a file per rank says its process.
+killed() {
+  local plan=$1 ranks=$2 folder=$3 gpu="--device cuda --collectives nccl" job victim code begin
+  [ -n "$dry" ] && gpu="--device cpu"
+  rm -rf "$folder" && mkdir "$folder"
+  NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1 NCCL_MAX_CTAS=1 NCCL_NVLS_ENABLE=0 within mpirun -n "$ranks" bash -c \
+    "echo \$\$ > $folder/pid.\$OMPI_COMM_WORLD_RANK; NCCL_HOSTID=rank\$OMPI_COMM_WORLD_RANK exec msrun $plan --no-checkpoint \
+      --epochs 100000000 --log-every 1000 $gpu" > "$folder/run.log" 2>&1 < /dev/null &
+  job=$!
+  for _ in $(seq 60); do # seconds until it trains
+    grep -q 'loss is' "$folder/run.log" && break
+    kill -0 $job 2> /dev/null || break
+    sleep 1
+  done
+  victim=$(cat "$folder/pid.1" 2> /dev/null)
+  if ! grep -q 'loss is' "$folder/run.log" || ! kill -9 "$victim"; then
+    kill $job
+    wait $job
+    echo "it did not train"
+    cat "$folder/run.log"
+    return 1
+  fi
+  begin=$SECONDS
+  wait $job
+  code=$?
+  echo "mpirun ended with $code, $((SECONDS - begin)) s after the kill"
+  grep -v 'loss is' "$folder/run.log"
+  for process in "$folder"/pid.*; do
+    gone "$(cat "$process")" || { echo "process $(cat "$process") is still there"; return 1; }
+  done
+  [ $code = 137 ] && [ $((SECONDS - begin)) -lt 40 ] && grep -q "error: rank 1 died" "$folder/run.log"
+}
+# stopped PLAN LOG FLAGS...: SIGTERM ends a run of threads within 30 s, with 143.
+stopped() {
+  local plan=$1 log=$2 job code begin
+  shift 2
+  local gpu=(--device cuda "$@")
+  [ -n "$dry" ] && gpu=(--device cpu)
+  timeout "$limit" msrun "$plan" --no-checkpoint --epochs 100000000 --log-every 1000 "${gpu[@]}" > "$log" 2>&1 < /dev/null &
+  job=$!
+  for _ in $(seq 60); do
+    grep -q 'loss is' "$log" && break
+    kill -0 $job 2> /dev/null || break
+    sleep 1
+  done
+  grep -q 'loss is' "$log" || { kill $job; wait $job; echo "it did not train"; cat "$log"; return 1; }
+  begin=$SECONDS
+  kill -TERM $job # timeout hands it on
+  wait $job
+  code=$?
+  echo "msrun ended with $code, $((SECONDS - begin)) s after SIGTERM"
+  grep -v 'loss is' "$log"
+  [ $code = 143 ] && [ $((SECONDS - begin)) -lt 30 ]
+}
 # same A B TOLERANCE: the losses of two reports, relative; 0: to the bit.
 same() {
   python3 - "$@" << 'PYTHON'
@@ -63,9 +160,42 @@ median_ms() {
   python3 -c 'import json, statistics, sys; print("%.3f ms per step" % statistics.median([s["ms"] for s in json.load(open(sys.argv[1]))["steps"]][3:]))' "$1"
 }
 
-for tool in msc msrun python3; do
-  command -v $tool > /dev/null || { say FAILED "$tool is not on PATH"; exit 1; }
+needs="msrun python3"
+[ -n "$plans" ] || needs="$needs msc"
+[ -z "$prepare" ] || needs=msc
+for tool in $needs; do
+  command -v $tool > /dev/null || { say FAILED "$tool is not on PATH$([ $tool != msc ] || echo ", and there is no --plans PLANS")"; exit 1; }
 done
+
+# Plans of small forms of the examples, and of one that is large enough to be measured.
+compile() { # NAME EXAMPLE DEVICES FLAGS...
+  local name=$1 example=$2 devices=$3
+  shift 3
+  if [ -n "$plans" ]; then
+    check "plan-$name" cp "$plans/$name.plan" "$out/$name.plan"
+  else
+    check "compile-$name" within msc compile "$here/../examples/$example/net.mir" --devices "$devices" -o "$out/$name.plan" "$@"
+  fi
+}
+small="-D wide=1 -D layers=1 -D heads=2 -D width=16 -D vocabulary=31 -D batch=4"
+compile_all() {
+  compile quickstart quickstart 1
+  compile quickstart-8 quickstart 8
+  compile gpt2 gpt2 1 $small -D length=12
+  compile gpt2-2 gpt2 2 $small -D length=12
+  compile gpt2-4 gpt2 4 $small -D length=12
+  compile gpt3 gpt3 1 $small -D length=10
+  compile llama llama 1 $small -D kv_heads=1 -D hidden=24 -D length=10
+  compile bert bert 1 $small -D hidden=24 -D length=9
+  compile wide_and_deep wide_and_deep 1 -D wide=1 -D fields=5 -D vocabulary=101 -D size=6 -D batch=32
+  [ -n "$dry" ] || compile measured gpt2 1 -D wide=1 -D layers=4 -D vocabulary=4096 -D length=256 -D batch=4
+}
+if [ -n "$prepare" ]; then
+  compile_all
+  say done "$failures failed; the plans are in $out"
+  [ $failures -eq 0 ]
+  exit
+fi
 gpus=1
 if [ -z "$dry" ]; then
   command -v nvidia-smi > /dev/null || { say FAILED "nvidia-smi is missing: no driver of NVIDIA here"; exit 1; }
@@ -75,23 +205,13 @@ if [ -z "$dry" ]; then
 fi
 say info "$(msrun --version), $gpus GPU(s)${dry:+, dry run on CPUs}"
 
-# Small forms of the examples. Each on CPUs, on one GPU, and there without graphs.
-small="-D wide=1 -D layers=1 -D heads=2 -D width=16 -D vocabulary=31 -D batch=4"
-compile() { # NAME EXAMPLE DEVICES FLAGS...
-  local name=$1 example=$2 devices=$3
-  shift 3
-  check "compile-$name" within msc compile "$root/examples/$example/net.mir" --devices "$devices" -o "$out/$name.plan" "$@"
-}
-compile quickstart quickstart 1
-compile quickstart-8 quickstart 8
-compile gpt2 gpt2 1 $small -D length=12
-compile gpt2-2 gpt2 2 $small -D length=12
-compile gpt2-4 gpt2 4 $small -D length=12
-compile bert bert 1 $small -D hidden=24 -D length=9
-for name in quickstart gpt2 bert quickstart-8 gpt2-2 gpt2-4; do
+# Each on CPUs, on one GPU, and there without graphs.
+compile_all
+one="quickstart gpt2 gpt3 llama bert wide_and_deep"
+for name in $one quickstart-8 gpt2-2 gpt2-4; do
   check "cpu-$name" on_cpu "$out/$name.plan" "$out/cpu-$name.json"
 done
-for name in quickstart gpt2 bert; do
+for name in $one; do
   check "gpu-$name" on_gpu "$out/$name.plan" "$out/gpu-$name.json"
   check "gpu-$name-as-cpu" same "$out/gpu-$name.json" "$out/cpu-$name.json" 1e-4
   check "gpu-$name-uncaptured" on_gpu "$out/$name.plan" "$out/uncaptured-$name.json" --no-cuda-graph
@@ -106,12 +226,24 @@ for name in quickstart-8 gpt2-4; do
   done
 done
 
-# NCCL: processes on one GPU (functional only), and ranks with a GPU each.
+# NCCL: one rank, which starts and ends it and takes its memory; processes on one GPU (functional only), also with one that is
+# killed; ranks with a GPU each.
+check nccl-1 on_gpu "$out/quickstart.plan" "$out/nccl-1.json" --collectives nccl
+check nccl-1-as-gpu same "$out/nccl-1.json" "$out/gpu-quickstart.json" 0
+few=(msrun "$out/gpt2-4.plan" --no-checkpoint --collectives nccl --device)
+if [ -n "$dry" ]; then
+  refused nccl-too-few-gpus 2 "no effect: the run is on CPUs" "${few[@]}" cpu
+elif [ "$gpus" -lt 4 ]; then
+  refused nccl-too-few-gpus 4 "see only $gpus GPU.*NCCL needs one for each" "${few[@]}" cuda
+else
+  skip nccl-too-few-gpus "$gpus GPUs"
+fi
 if command -v mpirun > /dev/null; then
   for ranks in 2 4; do
     check "nccl-hosts-$ranks" as_hosts $ranks "$out/gpt2-$ranks.plan" "$out/nccl-hosts-$ranks.json"
     check "nccl-hosts-$ranks-as-cpu" same "$out/nccl-hosts-$ranks.json" "$out/cpu-gpt2-$ranks.json" 1e-4
   done
+  check nccl-killed killed "$out/gpt2-2.plan" 2 "$out/killed"
 else
   skip nccl-hosts "mpirun is missing"
 fi
@@ -124,12 +256,20 @@ for ranks in 2 4; do
   fi
 done
 
+check stopped stopped "$out/quickstart-8.plan" "$out/stopped.txt" --collectives local
+if [ -z "$dry" ] && command -v nvidia-smi > /dev/null; then
+  check nothing-left bash -c 'sleep 2; nvidia-smi --query-compute-apps=process_name --format=csv,noheader; ! nvidia-smi \
+    --query-compute-apps=process_name --format=csv,noheader | grep msrun'
+fi
+
 if [ -z "$dry" ] && command -v compute-sanitizer > /dev/null; then
   check sanitizer-quickstart within compute-sanitizer --error-exitcode 9 msrun "$out/quickstart.plan" --no-checkpoint --steps 3 --device cuda
 else
   skip sanitizer "compute-sanitizer is missing, or a dry run"
 fi
-for name in quickstart gpt2 bert; do
+# Times: steps of ours alone. Those of PyTorch and JAX, bandwidths and bare cuBLASLt are not measured here.
+[ -n "$dry" ] || check gpu-measured within msrun "$out/measured.plan" --no-checkpoint --steps 200 --report "$out/gpu-measured.json" --device cuda
+for name in $one measured; do
   [ -s "$out/gpu-$name.json" ] && say info "$name, median: $(median_ms "$out/gpu-$name.json")"
 done
 say done "$failures failed; results are in $out"

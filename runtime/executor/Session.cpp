@@ -9,6 +9,7 @@
 #include "runtime/executor/FloatValue.h"
 #include "runtime/executor/NumpyText.h"
 #include "runtime/executor/Schedule.h"
+#include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanText.h"
 
 #include <algorithm>
@@ -60,6 +61,8 @@ Status Session::prepare() {
   if (!group)
     return group.error();
   everyone = *group;
+  if (Status status = checkPlanOfAll(); !status)
+    return status;
   device::CpuOptions share = device::shareOfHost(options.threadsPerRank, world.localRank(), world.localSize());
   if (shared.backend) {
     auto made = shared.backend->create({world.rank(), world.localRank(), world.localSize(), &world});
@@ -92,6 +95,25 @@ Status Session::prepare() {
   if (Status status = initializeParameters(); !status)
     return status;
   return resume();
+}
+
+Status Session::checkPlanOfAll() {
+  if (std::strcmp(world.transport(), "threads") == 0) // they share it
+    return {};
+  std::string own = plan::checksumOf(index.plan()), first = own;
+  if (Status status = everyone->broadcast(first.data(), first.size(), 0, {"plan check", ""}); !status)
+    return status;
+  int64_t differs = own == first ? world.size() : world.rank(), firstThatDiffers = 0;
+  Status found = everyone->allReduce(&differs, &firstThatDiffers, 1, comm::ElementType::I64, ReduceKind::Min, {"plan check", ""});
+  if (!found)
+    return found;
+  if (firstThatDiffers == world.size())
+    return {};
+  if (firstThatDiffers == world.rank())
+    return Error{ExitCode::BadFile,
+                 fmt::format("{} of rank {} is another plan than that of rank 0", shared.options.planPath, world.rank()),
+                 "give all hosts the same file"};
+  return everyone->barrier({"plan check", ""}); // ends by the failure of that rank, which alone says it
 }
 
 Status Session::saveGraphs(int threads) {

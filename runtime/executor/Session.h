@@ -27,6 +27,8 @@ public:
 private:
   Status prepare();
   Status runProgram();
+  /// Processes read a file each: fails on all of them if those differ.
+  Status checkPlanOfAll();
   /// Writes what this rank runs, for some or all ranks.
   Status saveGraphs(int threads);
   Status initializeParameters();

@@ -98,6 +98,11 @@ std::string encodePlan(const Plan &plan, uint32_t format) {
   return bytes;
 }
 
+std::string checksumOf(const Plan &plan) {
+  std::string bytes = encodePlan(plan);
+  return bytes.substr(bytes.size() - digestBytes);
+}
+
 Result<Plan> decodePlan(std::string_view bytes, const std::string &name) {
   if (bytes.substr(0, magic.size()) != magic.substr(0, bytes.size()) || bytes.empty())
     return Error{ExitCode::BadFile, fmt::format("{} is not a plan", name),

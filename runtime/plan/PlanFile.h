@@ -21,6 +21,9 @@ uint32_t formatOf(const Plan &plan);
 std::string encodePlan(const Plan &plan, uint32_t format);
 inline std::string encodePlan(const Plan &plan) { return encodePlan(plan, formatOf(plan)); }
 
+/// The last 32 bytes of its file, a SHA-256: equal plans have equal ones.
+std::string checksumOf(const Plan &plan);
+
 /// The plan in `bytes`; `name` is what messages call the file. ExitCode::BadFile for anything but an undamaged plan.
 Result<Plan> decodePlan(std::string_view bytes, const std::string &name);
 

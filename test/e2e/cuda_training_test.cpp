@@ -214,6 +214,13 @@ TEST_F(CudaTraining, GptOnOneDevice) {
 TEST_F(CudaTraining, GptOnTwoRanks) {
   compare(compileExample("gpt2", 2, smallGpt), 3);
 }
+TEST_F(CudaTraining, Gpt3) { compare(compileExample("gpt3", 1, smallGpt), 3); }
+
+TEST_F(CudaTraining, WideAndDeep) {
+  compiler::KeyValues few{{"wide", "1"}, {"fields", "5"}, {"vocabulary", "101"}, {"size", "6"}, {"batch", "32"}};
+  compare(compileExample("wide_and_deep", 1, few), 3);
+}
+
 TEST_F(CudaTraining, LlamaSharesKeys) {
   compare(compileExample("llama", 1,
                          {{"wide", "1"},
@@ -392,6 +399,27 @@ TEST_F(CudaTraining, NcclOfGpt) {
   compareNccl(compileExample("gpt2", 4, smallGpt), 3, 1);
 }
 // On a machine whose collectives run beside computation the plan starts them early.
+/// NCCL that is asked for starts and ends with one rank as well, and a graph is launched per step: what one GPU can show of it.
+TEST_F(CudaTraining, NcclOfOneRank) {
+  Compiled compiled = compileFile(example("quickstart"), 1);
+  PlanIndex index(compiled.plan);
+  test::RecordingDriver driver;
+  test::RecordingNccl nccl(driver);
+  device::CudaOptions options = withNccl(nccl);
+  options.collectives = device::Collectives::Nccl;
+  std::shared_ptr<device::Backend> backend = open(driver, index, compiled, options);
+  EXPECT_NE(backend->note({1, 1, true}).find("collectives by NCCL"), std::string::npos);
+  Outcome cuda = run(index, backend), cpu = run(index, nullptr);
+  ASSERT_FALSE(cuda.failure) << cuda.failure->message;
+  expectNear(cuda.losses, cpu.losses);
+  EXPECT_EQ(nccl.calls("ncclCommInitRankConfig"), 1);
+  EXPECT_GT(nccl.calls("ncclMemAlloc"), 0);
+  EXPECT_EQ(driver.calls("cuGraphLaunch"), static_cast<int>(cuda.losses.size()) - 1);
+  EXPECT_EQ(nccl.finish(), "");
+  backend.reset();
+  expectClean(driver);
+}
+
 TEST_F(CudaTraining, NcclRunsBesideComputation) {
   machine = "h100x8";
   compiler::KeyValues sizes = smallGpt;

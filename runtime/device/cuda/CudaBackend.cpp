@@ -23,8 +23,9 @@ public:
   Result<std::unique_ptr<Device>> create(const DeviceRequest &request) override {
     auto ordinal = static_cast<int>(request.localRank % visible());
     Collectives path = Collectives::Host;
-    if (request.world && request.world->size() > 1) {
+    if (request.world)
       path = pathOf(*request.world);
+    if (request.world && (request.world->size() > 1 || path == Collectives::Nccl)) {
       Result<int> placed = place(*request.world, path, ordinal);
       if (!placed)
         return placed.error();
@@ -43,9 +44,9 @@ public:
 
   std::string note(const RankCount &ranks) const override {
     std::string host = "collectives go through the memory of the host", gpus = visible() == 1 ? "GPU" : "GPUs";
-    if (ranks.all == 1)
-      return "";
     Collectives path = chooseCollectives(options.collectives, ranks, visible(), options.nccl != nullptr);
+    if (ranks.all == 1 && path == Collectives::Host)
+      return "";
     if (path == Collectives::Local)
       return fmt::format("{} logical ranks on 1 GPU; collectives by its kernels", ranks.all);
     if (path == Collectives::Nccl)

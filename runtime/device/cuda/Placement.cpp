@@ -22,8 +22,8 @@ VisibleGpus visibleGpus(std::span<const GpuIdentity> identities) {
 }
 
 Collectives chooseCollectives(Collectives asked, const RankCount &ranks, int64_t gpus, bool hasNccl) {
-  if (ranks.all == 1)
-    return Collectives::Host;
+  if (ranks.all == 1) // has nothing to say; NCCL is started if it is asked for, which tests it where there is one GPU
+    return asked == Collectives::Nccl ? asked : Collectives::Host;
   if (asked != Collectives::Auto)
     return asked;
   if (ranks.oneProcess && ranks.all > gpus)

@@ -40,6 +40,8 @@ TEST(PlanFile, WhatIsWrittenIsRead) {
 TEST(PlanFile, EqualPlansGiveEqualBytes) {
   EXPECT_EQ(plan::encodePlan(regression(2).plan), plan::encodePlan(regression(2).plan));
   EXPECT_NE(plan::encodePlan(regression(2).plan), plan::encodePlan(regression(3).plan));
+  EXPECT_TRUE(plan::encodePlan(regression(2).plan).ends_with(plan::checksumOf(regression(2).plan)));
+  EXPECT_EQ(plan::checksumOf(regression(2).plan).size(), 32u);
 }
 
 TEST(PlanFile, MissingFileIsAUsageError) {

@@ -77,7 +77,8 @@ TEST(Placement, Paths) {
   EXPECT_EQ(choose({8, 8, false}, 8, false), Host);
   EXPECT_EQ(chooseCollectives(Host, {4, 4, true}, 4, true), Host);
   EXPECT_EQ(chooseCollectives(Nccl, {4, 4, true}, 1, true), Nccl);
-  EXPECT_EQ(chooseCollectives(Nccl, {1, 1, true}, 1, true), Host);
+  EXPECT_EQ(chooseCollectives(Nccl, {1, 1, true}, 1, true), Nccl);
+  EXPECT_EQ(chooseCollectives(Local, {1, 1, true}, 1, true), Host);
 }
 
 } // namespace
