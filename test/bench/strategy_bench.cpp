@@ -96,6 +96,7 @@ static MachineModel machineNamed(const char *name) {
 
 int main(int argc, char **argv) {
   const int repetitions = argc > 1 ? std::atoi(argv[1]) : 5;
+  const std::string only = argc > 2 ? argv[2] : ""; // rows that begin so
   struct Row {
     const char *what, *machine, *mesh, *mode;
     int64_t devices, layers;
@@ -107,8 +108,11 @@ int main(int argc, char **argv) {
       {"8 devices, all factorisations", "dgx-h100", "", "optimal", 8, 2, 20},
       {"8 devices, all factorisations", "dgx-h100", "", "optimal", 8, 96, 20},
       {"8 devices, all factorisations", "dgx-h100", "", "optimal", 8, 10000, 20},
+      {"8 as 2 x 4", "dgx-h100", "mesh (a: 2, b: 4)", "optimal", 8, 24, 20},
       {"16 devices, all factorisations", "dgx-h100", "", "optimal", 16, 24, 2000},
       {"64 devices, all factorisations", "dgx-h100", "", "optimal", 64, 24, 500},
+      {"128 devices, all factorisations", "dgx-h100", "", "optimal", 128, 24, 5000},
+      {"256 devices, all factorisations", "dgx-h100", "", "optimal", 256, 24, 5000},
       {"16 as 2 x 2 x 2 x 2", "dgx-h100", "mesh (a: 2, b: 2, c: 2, d: 2)", "optimal", 16, 24, 2000},
       {"64 as 2 x 4 x 8", "dgx-h100", "mesh (a: 2, b: 4, c: 8)", "optimal", 64, 24, 500},
       {"1,024 as 16 x 8 x 8", "dgx-h100", "mesh (a: 16, b: 8, c: 8)", "optimal", 1024, 24, 5000},
@@ -116,6 +120,8 @@ int main(int argc, char **argv) {
   };
   std::printf("%-36s %-10s %7s | %9s %9s | %s\n", "transformer, processor time", "machine", "layers", "median ms", "best ms", "aim");
   for (const Row &row : rows) {
+    if (!llvm::StringRef(row.what).starts_with(only))
+      continue;
     std::vector<double> took;
     for (int i = 0; i < repetitions; ++i)
       took.push_back(measure(transformer(row.layers, row.mesh), row.devices, machineNamed(row.machine), row.mode));

@@ -71,15 +71,11 @@ void Bound::ask(const LeastPrices &of, const Frame &withGoal, size_t elementByte
     devices *= withGoal.sizeOf(axis);
     apart |= AxisSet(goal.place[axis] != repeats) << axis;
   }
-  share = 1 / static_cast<double>(devices);
-  goalIsEmpty = false;
-  evenness = 1;
-  for (int64_t size : withGoal.tensor()) {
-    share *= static_cast<double>(size);
-    goalIsEmpty |= size == 0;
-    int64_t least = size / devices;
-    evenness *= size % devices == 0 ? 1 : static_cast<double>(least) / static_cast<double>(least + 1);
-  }
+  tensor = 1;
+  for (int64_t size : withGoal.tensor())
+    tensor *= static_cast<double>(size);
+  goalIsEmpty = tensor == 0;
+  share = tensor / static_cast<double>(devices);
   places[0] = static_cast<double>(devices / withGoal.membersAlong(apart));
   for (size_t level = 1; level < prices->levels; ++level)
     places[level] = static_cast<double>(withGoal.unitsThatWant(level - 1, apart));
@@ -92,10 +88,6 @@ int64_t Bound::outermostOf(const Frame &frame, AxisSet set) const {
   return level;
 }
 
-/// How much of what a unit has to receive is sure to be priced as coming from beyond it. A staged collective is priced as if all pieces
-/// were alike: where they are not, some unit receives more than that.
-double Bound::shareOfUnits(size_t level) const { return prices->staged[level] ? evenness : 1; }
-
 /// What a unit lacks is received in collectives that reach beyond it, by its busiest rank at least its share.
 Bound::Needs Bound::needsOfMoves(Frame &frame, const AxisLists &lists, AxisSet moved, int64_t lacks) const {
   Needs needs;
@@ -103,20 +95,30 @@ Bound::Needs Bound::needsOfMoves(Frame &frame, const AxisLists &lists, AxisSet m
     return needs;
   needs.level = std::max<int64_t>(0, outermostOf(frame, moved));
   needs.elements[0] = static_cast<double>(lacks);
-  for (size_t level = 1; level < prices->levels; ++level)
-    needs.elements[level] = shareOfUnits(level) * static_cast<double>(frame.lackingOfUnitsAtLeast(level - 1, lists)) /
-                            static_cast<double>(prices->ranks[level]);
+  const Evenness &even = frame.evenness();
+  const bool hasShares = even.ofPieces < 1 && even.ofShares > 0 && !frame.hasEmptyPieces(frame.goalLists()) && !frame.hasEmptyPieces(lists);
+  for (size_t level = 1; level < prices->levels; ++level) {
+    double &elements = needs.elements[level];
+    elements = static_cast<double>(frame.lackingOfUnitsAtLeast(level - 1, lists)) / static_cast<double>(prices->ranks[level]);
+    if (!prices->staged[level])
+      continue;
+    elements *= even.ofPieces;
+    if (hasShares)
+      elements = std::max(elements, even.ofShares * tensor * frame.shareLackingOfUnitsAtLeast(level - 1, lists) /
+                                        static_cast<double>(prices->ranks[level]));
+  }
   return needs;
 }
 
 /// A reduction brings no rank an element outside of its shard. A shard is cut by the n / m ranks that hold the same term at
 /// most, and a ReduceScatter among k of the m receives 1 - 1 / k of it and leaves 1 / k: all of them together receive
-/// tensor (m - 1) / n at least. The same holds for units instead of ranks.
+/// tensor (m - 1) / n at least. The same holds for units instead of ranks: the largest piece, by which it is priced, is no smaller than
+/// the average.
 Bound::Needs Bound::needsOfReductions(const Frame &frame, AxisSet reduced) const {
   Needs needs{.level = outermostOf(frame, reduced)};
   needs.elements[0] = share * static_cast<double>(frame.membersAlong(reduced) - 1);
   for (size_t level = 1; level < prices->levels; ++level)
-    needs.elements[level] = shareOfUnits(level) * share * static_cast<double>(frame.unitsAlong(level - 1, reduced) - 1);
+    needs.elements[level] = share * static_cast<double>(frame.unitsAlong(level - 1, reduced) - 1);
   return needs;
 }
 
@@ -124,9 +126,10 @@ Bound::Needs Bound::needsOfReductions(const Frame &frame, AxisSet reduced) const
 /// receive it.
 Bound::Needs Bound::receipts(const Frame &frame, AxisSet reduced) const {
   Needs needs = needsOfReductions(frame, reduced);
+  const double even = std::max(frame.evenness().ofPieces, frame.evenness().ofShares);
   for (size_t level = 0; level < prices->levels; ++level)
     if (needs.elements[level] > 0)
-      needs.elements[level] += shareOfUnits(level) * share * (places[level] - 1);
+      needs.elements[level] += (prices->staged[level] ? even : 1) * share * (places[level] - 1);
   return needs;
 }
 

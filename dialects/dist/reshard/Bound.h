@@ -62,14 +62,13 @@ private:
   double collectivesUs(const Least &least, const Needs &needs, Terms terms) const;
   double reductionUs(const Frame &frame, AxisSet reduced, AxisSet gathered, Terms terms) const;
   double hopsUs(const Least &least, const Frame &frame, AxisSet set) const;
-  double shareOfUnits(size_t level) const;
 
   const LeastPrices *prices = nullptr;
   double bytes = 4;           ///< of an element
-  double share = 0;           ///< elements of the tensor for each rank
+  double tensor = 0;          ///< its elements
+  double share = 0;           ///< these for each rank
   PerLevel<double> places{}; ///< units of the level before (ranks for the first) that want each element in the end
   bool goalIsEmpty = false;
-  double evenness = 1; ///< elements of the smallest pieces as a share of those of the largest, or less
 };
 
 } // namespace msc::dist

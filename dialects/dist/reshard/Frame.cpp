@@ -2,6 +2,8 @@
 
 #include "runtime/plan/Refinement.h"
 
+#include <numeric>
+
 namespace msc::dist {
 
 /// The first level whose units hold groups that lie in blocks of `block` ranks.
@@ -20,9 +22,13 @@ static std::pair<size_t, int64_t> placeInLevels(const MachineModel &machine, int
   return {level, level == 0 ? size : group.membersInside(machine.levels[level - 1].ranks)};
 }
 
+static int64_t ranksOf(const std::vector<int64_t> &axes) {
+  return std::accumulate(axes.begin(), axes.end(), int64_t(1), std::multiplies());
+}
+
 Frame::Frame(const MachineModel &machine, std::vector<int64_t> tensor, std::vector<int64_t> matrix, size_t index)
-    : axes(std::move(matrix)), strides(axes.size()), levels(axes.size()), shape(std::move(tensor)), index(index),
-      lack(axes, shape) {
+    : axes(std::move(matrix)), strides(axes.size()), levels(axes.size()), shape(std::move(tensor)),
+      even(shape, ranksOf(axes)), index(index), lack(axes, shape) {
   int64_t stride = 1;
   for (size_t i = axes.size(); i-- > 0; stride *= axes[i]) {
     strides[i] = stride;

@@ -3,6 +3,7 @@
 
 #include "dialects/dist/Lacking.h"
 #include "dialects/dist/Reshard.h"
+#include "dialects/dist/reshard/Evenness.h"
 #include "dialects/dist/reshard/State.h"
 #include "dialects/dist/reshard/Units.h"
 
@@ -90,6 +91,18 @@ public:
   int64_t lackingOfUnitsAtLeast(size_t level, const AxisLists &held) {
     return to && units[level].areKnown() ? units[level].lackingAtLeast(held, toLists) : 0;
   }
+  /// The same as a share of the tensor, as if dimensions could be cut anywhere.
+  double shareLackingOfUnitsAtLeast(size_t level, const AxisLists &held) const {
+    return to && units[level].areKnown() ? units[level].shareLackingAtLeast(held, toLists) : 0;
+  }
+  /// Is a dimension cut into more pieces than it has elements?
+  bool hasEmptyPieces(const AxisLists &lists) const {
+    for (size_t dim = 0; dim < shape.size(); ++dim)
+      if (lists[dim].pieces > shape[dim])
+        return true;
+    return false;
+  }
+  const Evenness &evenness() const { return even; }
   /// Units of this level that want each element if ranks along the axes in `apart` want different ones, or fewer.
   int64_t unitsThatWant(size_t level, AxisSet apart) const {
     int64_t all = strides[0] * axes[0] / units[level].ranks();
@@ -113,6 +126,7 @@ private:
   /// By axis: the first level of the topology that holds the groups along it, and their members in a unit of the one below.
   std::vector<std::pair<size_t, int64_t>> levels;
   std::vector<int64_t> shape;
+  Evenness even;
   size_t index;
   std::optional<State> to;
   AxisLists toLists;

@@ -80,4 +80,16 @@ int64_t Units::lackingAtLeast(const AxisLists &heldByRanks, const AxisLists &wan
   return lack.atLeast(have, want);
 }
 
+/// A unit that holds a piece behind one axis and wants one behind another may lack all that it wants.
+double Units::shareLackingAtLeast(const AxisLists &heldByRanks, const AxisLists &wantedByRanks) const {
+  double all = 1, common = 1;
+  for (size_t dim = 0; dim < dims; ++dim) {
+    AxisList have = held(heldByRanks[dim]), want = wanted(wantedByRanks[dim]);
+    size_t prefix = commonPrefix(have, want);
+    all /= static_cast<double>(want.pieces);
+    common *= prefix == have.length ? 1 / static_cast<double>(want.pieces) : prefix == want.length ? 1 / static_cast<double>(have.pieces) : 0;
+  }
+  return all - common;
+}
+
 } // namespace msc::dist

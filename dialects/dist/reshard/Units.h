@@ -19,6 +19,8 @@ public:
   int64_t along(AxisSet set) const;
   /// Elements that some unit wants and none of its ranks holds, or less.
   int64_t lackingAtLeast(const AxisLists &held, const AxisLists &wanted);
+  /// The same as a share of the tensor, as if dimensions could be cut anywhere.
+  double shareLackingAtLeast(const AxisLists &held, const AxisLists &wanted) const;
 
 private:
   /// An axis lies within units, across them, or is the product of two that do.
