@@ -58,7 +58,7 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "openmpi-bin")
 set(CPACK_DEBIAN_COMPILER_DESCRIPTION "compiles networks to plans for msrun")
 set(CPACK_DEBIAN_COMPILER_PACKAGE_NAME msc-compiler)
 set(CPACK_DEBIAN_COMPILER_PACKAGE_SUGGESTS msc-runtime)
-# Which packages msc needs, dpkg-shlibdeps knows (apt install dpkg-dev).
+# Which packages msc needs, dpkg-shlibdeps knows (apt install dpkg-dev file).
 find_program(MSC_SHLIBDEPS dpkg-shlibdeps)
 if(MSC_BUILD_COMPILER AND MSC_SHLIBDEPS)
   list(APPEND CPACK_COMPONENTS_ALL compiler)
