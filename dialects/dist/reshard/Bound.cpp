@@ -88,6 +88,11 @@ int64_t Bound::outermostOf(const Frame &frame, AxisSet set) const {
   return level;
 }
 
+static double evennessOfShares(const Frame &frame, const AxisLists &lists) {
+  const bool isKnown = frame.goal() && !frame.hasEmptyPieces(frame.goalLists()) && !frame.hasEmptyPieces(lists);
+  return isKnown ? frame.evenness().ofShares : 0;
+}
+
 /// What a unit lacks is received in collectives that reach beyond it, by its busiest rank at least its share.
 Bound::Needs Bound::needsOfMoves(Frame &frame, const AxisLists &lists, AxisSet moved, int64_t lacks) const {
   Needs needs;
@@ -96,15 +101,15 @@ Bound::Needs Bound::needsOfMoves(Frame &frame, const AxisLists &lists, AxisSet m
   needs.level = std::max<int64_t>(0, outermostOf(frame, moved));
   needs.elements[0] = static_cast<double>(lacks);
   const Evenness &even = frame.evenness();
-  const bool hasShares = even.ofPieces < 1 && even.ofShares > 0 && !frame.hasEmptyPieces(frame.goalLists()) && !frame.hasEmptyPieces(lists);
+  const double ofShares = even.ofPieces < 1 ? evennessOfShares(frame, lists) : 0;
   for (size_t level = 1; level < prices->levels; ++level) {
     double &elements = needs.elements[level];
     elements = static_cast<double>(frame.lackingOfUnitsAtLeast(level - 1, lists)) / static_cast<double>(prices->ranks[level]);
     if (!prices->staged[level])
       continue;
     elements *= even.ofPieces;
-    if (hasShares)
-      elements = std::max(elements, even.ofShares * tensor * frame.shareLackingOfUnitsAtLeast(level - 1, lists) /
+    if (ofShares > 0)
+      elements = std::max(elements, ofShares * tensor * frame.shareLackingOfUnitsAtLeast(level - 1, lists) /
                                         static_cast<double>(prices->ranks[level]));
   }
   return needs;
@@ -124,9 +129,9 @@ Bound::Needs Bound::needsOfReductions(const Frame &frame, AxisSet reduced) const
 
 /// Somebody has an element after m - 1 receipts, everyone else who wants it after one more. A unit that holds all terms need not
 /// receive it.
-Bound::Needs Bound::receipts(const Frame &frame, AxisSet reduced) const {
+Bound::Needs Bound::receipts(const Frame &frame, const AxisLists &lists, AxisSet reduced) const {
   Needs needs = needsOfReductions(frame, reduced);
-  const double even = std::max(frame.evenness().ofPieces, frame.evenness().ofShares);
+  const double even = std::max(frame.evenness().ofPieces, evennessOfShares(frame, lists));
   for (size_t level = 0; level < prices->levels; ++level)
     if (needs.elements[level] > 0)
       needs.elements[level] += (prices->staged[level] ? even : 1) * share * (places[level] - 1);
@@ -199,7 +204,7 @@ double Bound::of(Frame &frame, const State &state, const AxisLists &lists) const
   // Moves and reductions have bytes of their own; or all receipts are counted, whatever brings them.
   double apart = moving + reductionUs(frame, reduced, gathered, Terms::All);
   double together = collectivesUs(prices->move, moves, Terms::Starts) + reductionUs(frame, reduced, gathered, Terms::Starts) +
-                    collectivesUs(prices->any, receipts(frame, reduced), Terms::Bytes);
+                    collectivesUs(prices->any, receipts(frame, lists, reduced), Terms::Bytes);
   return hops + std::max(apart, together);
 }
 

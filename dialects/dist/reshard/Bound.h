@@ -58,7 +58,7 @@ private:
   int64_t outermostOf(const Frame &frame, AxisSet set) const;
   Needs needsOfMoves(Frame &frame, const AxisLists &lists, AxisSet moved, int64_t lacks) const;
   Needs needsOfReductions(const Frame &frame, AxisSet reduced) const;
-  Needs receipts(const Frame &frame, AxisSet reduced) const;
+  Needs receipts(const Frame &frame, const AxisLists &lists, AxisSet reduced) const;
   double collectivesUs(const Least &least, const Needs &needs, Terms terms) const;
   double reductionUs(const Frame &frame, AxisSet reduced, AxisSet gathered, Terms terms) const;
   double hopsUs(const Least &least, const Frame &frame, AxisSet set) const;
