@@ -29,6 +29,8 @@ struct Evenness {
   /// rank held more than one, goes to a rank that wants one of b, or the reverse, where half an element at most is wanted on the average.
   ///
   /// Besides, dimensions of which every piece has k elements or more, k >= 8: the share 2 / k. On both sides of a step sizes differ by one.
+  ///
+  /// States on the way may have empty pieces. That none of these gets round the bound is tested (LowerBoundsTest), not proven.
   double ofShares = 1;
 
   Evenness(const std::vector<int64_t> &shape, int64_t ranks);
