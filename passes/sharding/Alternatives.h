@@ -126,7 +126,7 @@ private:
   std::vector<Members> copied;
   Problem pinned;
   std::unique_ptr<StepBuilder> builder;
-  std::vector<std::shared_ptr<const OperatorStep>> steps;
+  ProblemSteps steps;
   std::unique_ptr<Propagations> propagations; ///< null: others are searched
 };
 

@@ -170,6 +170,26 @@ static std::vector<search::RepeatedChoice> nearest(const search::RepeatedNetwork
   return choices;
 }
 
+/// Those that are nearest once what gradients share of starting collectives is counted and not guessed: the first of more, by that.
+static std::vector<search::RepeatedChoice> nearestWithStarts(StepModel &model, RoundsModel &rounds, size_t count) {
+  constexpr size_t lookedAt = 16; // for each that is taken
+  std::vector<search::RepeatedChoice> choices = nearest(rounds.network(), lookedAt * count);
+  for (const search::RepeatedChoice &choice : choices)
+    rounds.makeExact(choice);
+  model.shareStarts(false);
+  const search::RepeatedNetwork network = rounds.network();
+  std::vector<std::pair<double, size_t>> order;
+  for (size_t i = 0; i < choices.size(); ++i)
+    order.emplace_back(search::costOf(network, choices[i]) + rounds.startsUs(choices[i]), i);
+  model.shareStarts(true);
+  std::ranges::sort(order);
+  std::vector<search::RepeatedChoice> taken;
+  for (auto [us, i] : order)
+    if (taken.size() < count)
+      taken.push_back(std::move(choices[i]));
+  return taken;
+}
+
 static bool isSame(const SearchResult &a, const SearchResult &b) {
   auto sameRounds = [](const RoundsTaken &a, const RoundsTaken &b) {
     return a.repeat == b.repeat && std::ranges::equal(a.runs, b.runs, [](const RoundsTaken::Run &a, const RoundsTaken::Run &b) {
@@ -189,7 +209,7 @@ std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, c
       choices.push_back(cheapest(rounds));
     }
   model.hideGradients(0);
-  std::ranges::move(nearest(rounds.network(), most + 1), std::back_inserter(choices));
+  std::ranges::move(nearestWithStarts(model, rounds, most + 1), std::back_inserter(choices));
   std::vector<SearchResult> results;
   for (const search::RepeatedChoice &choice : choices) {
     rounds.makeExact(choice);

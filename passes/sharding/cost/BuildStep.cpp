@@ -260,26 +260,28 @@ std::shared_ptr<const OperatorStep> StepBuilder::step(Operation *op, const Gradi
   return found->second;
 }
 
-std::vector<std::shared_ptr<const OperatorStep>> stepsOf(const Problem &problem, ArrayRef<Members> members, StepBuilder &builder) {
-  std::vector<std::shared_ptr<const OperatorStep>> steps;
+ProblemSteps stepsOf(const Problem &problem, ArrayRef<Members> members, StepBuilder &builder) {
+  ProblemSteps steps;
   std::vector<GradientsWanted> wanted = gradientsWanted(problem);
   std::vector<std::vector<int32_t>> given(members.size());
   do {
-    steps.clear();
+    steps.all.clear();
     for (auto [ops, of, to] : llvm::zip(members, wanted, given)) {
-      steps.push_back(of.runs ? builder.step(ops.front(), of) : nullptr);
+      steps.all.push_back(of.runs ? builder.step(ops.front(), of) : nullptr);
       to.clear();
-      if (steps.back())
-        for (auto [operand, value] : steps.back()->gradients)
+      if (steps.all.back())
+        for (auto [operand, value] : steps.all.back()->gradients)
           to.push_back(operand);
     }
   } while (dropZeroGradients(problem, given, wanted));
+  for (auto [ops, step, of, all] : llvm::zip(members, steps.all, wantedInFirstRound(problem, wanted), wanted))
+    steps.first.push_back(!step || of == all ? nullptr : builder.step(ops.front(), of));
   return steps;
 }
 
 StepModel modelOf(const Problem &problem, ArrayRef<Members> members, dist::ReshardPlanner &planner) {
   if (members.empty())
-    return {problem, {}, planner};
+    return {problem, ProblemSteps(), planner};
   StepBuilder builder(members.front().front()->getContext(), problem.machine);
   return {problem, stepsOf(problem, members, builder), planner};
 }

@@ -30,6 +30,6 @@ private:
 /// What the strategies of a problem cost. `members` as problemOf made them.
 StepModel modelOf(const Problem &problem, llvm::ArrayRef<Members> members, dist::ReshardPlanner &planner);
 /// The step of each operator, whatever the strategies: what a model of the problem is made of.
-std::vector<std::shared_ptr<const OperatorStep>> stepsOf(const Problem &problem, llvm::ArrayRef<Members> members, StepBuilder &builder);
+ProblemSteps stepsOf(const Problem &problem, llvm::ArrayRef<Members> members, StepBuilder &builder);
 
 } // namespace msc::passes

@@ -5,18 +5,21 @@
 namespace msc::passes {
 namespace {
 
+/// From one round to the next.
+bool isCarried(const ProblemHandover &handover) { return handover.repeat >= 0 && !handover.crossesBorder; }
+
 /// Marks of tensors, brought along operators and what repeats hand on until nothing changes.
 class Marks {
 public:
-  explicit Marks(const Problem &problem) : problem(problem), marks(problem.tensors.size()) {}
+  explicit Marks(const Problem &problem) : problem(&problem), marks(problem.tensors.size()) {}
 
   void mark(int32_t tensor) { marks[tensor] = true; }
   bool operator[](int32_t tensor) const { return marks[tensor]; }
 
-  void forward() {
+  void forward(bool carries = true) {
     do {
       changed = false;
-      forwardOnce();
+      forwardOnce(carries);
     } while (changed);
   }
   void backward() {
@@ -27,8 +30,8 @@ public:
   }
 
 private:
-  const Problem &problem;
-  std::vector<bool> marks;
+  const Problem *problem;
+  std::vector<bool> marks; ///< of each tensor
   bool changed = false;
 
   void set(int32_t tensor) {
@@ -39,26 +42,36 @@ private:
     return std::ranges::any_of(tensors, [&](int32_t t) { return marks[t]; });
   }
 
-  void forwardOnce() {
-    for (const ProblemOperator &op : problem.operators)
+  void forwardOnce(bool carries) {
+    for (const ProblemOperator &op : problem->operators)
       if (any(op.operands))
         for (int32_t result : op.results)
-          if (problem.tensors[result].isFloat)
+          if (problem->tensors[result].isFloat)
             set(result);
-    for (const ProblemHandover &handover : problem.handovers)
-      if (marks[handover.from])
+    for (const ProblemHandover &handover : problem->handovers)
+      if (marks[handover.from] && (carries || !isCarried(handover)))
         set(handover.to);
   }
   void backwardOnce() {
-    for (const ProblemHandover &handover : problem.handovers)
+    for (const ProblemHandover &handover : problem->handovers)
       if (marks[handover.to])
         set(handover.from);
-    for (size_t i = problem.operators.size(); i-- > 0;)
-      if (any(problem.operators[i].results))
-        for (int32_t operand : problem.operators[i].operands)
+    for (size_t i = problem->operators.size(); i-- > 0;)
+      if (any(problem->operators[i].results))
+        for (int32_t operand : problem->operators[i].operands)
           set(operand);
   }
 };
+
+/// What depends on a trained parameter.
+Marks activeIn(const Problem &problem) {
+  Marks active(problem);
+  for (size_t t = 0; t < problem.tensors.size(); ++t)
+    if (problem.tensors[t].isTrained)
+      active.mark(static_cast<int32_t>(t));
+  active.forward();
+  return active;
+}
 
 } // namespace
 
@@ -68,10 +81,7 @@ std::vector<GradientsWanted> gradientsWanted(const Problem &problem) {
     returned.mark(result);
   returned.backward();
   if (problem.loss >= 0) {
-    for (size_t t = 0; t < problem.tensors.size(); ++t)
-      if (problem.tensors[t].isTrained)
-        active.mark(static_cast<int32_t>(t));
-    active.forward();
+    active = activeIn(problem);
     needed.mark(problem.loss);
     needed.backward();
   }
@@ -84,6 +94,34 @@ std::vector<GradientsWanted> gradientsWanted(const Problem &problem) {
       of.ofOperands.push_back(active[operand] && needed[operand]);
     for (int32_t result : op.results)
       of.ofResults.push_back(active[result] && needed[result]);
+  }
+  return wanted;
+}
+
+std::vector<GradientsWanted> wantedInFirstRound(const Problem &problem, std::vector<GradientsWanted> wanted) {
+  if (problem.loss < 0 || problem.repeats.empty())
+    return wanted;
+  const Marks always = activeIn(problem);
+  std::vector<bool> isArgument(problem.tensors.size());
+  for (const ProblemHandover &handover : problem.handovers)
+    if (isCarried(handover))
+      isArgument[handover.to] = true;
+  Marks active(problem);
+  for (size_t t = 0; t < problem.tensors.size(); ++t)
+    if (problem.tensors[t].isTrained)
+      active.mark(static_cast<int32_t>(t));
+  for (const ProblemHandover &handover : problem.handovers) // out of a last round
+    if (!isArgument[handover.to] && always[handover.to])
+      active.mark(handover.to);
+  active.forward(/*carries=*/false);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const ProblemOperator &op = problem.operators[i];
+    if (op.repeats.size() != 1)
+      continue;
+    for (size_t operand = 0; operand < op.operands.size(); ++operand)
+      wanted[i].ofOperands[operand] = wanted[i].ofOperands[operand] && active[op.operands[operand]];
+    for (size_t result = 0; result < op.results.size(); ++result)
+      wanted[i].ofResults[result] = wanted[i].ofResults[result] && active[op.results[result]];
   }
   return wanted;
 }

@@ -77,7 +77,7 @@ void MovePrices::makeExact(Price price) {
   prices[price].isExact = true;
 }
 
-double MovePrices::exactUs(const Entry &entry) {
+double MovePrices::exactUs(Entry &entry) {
   if (entry.startShare < 1)
     return bucketUs(entry);
   std::vector<Sharding> wanted;
@@ -89,15 +89,20 @@ double MovePrices::exactUs(const Entry &entry) {
   return us;
 }
 
-double MovePrices::bucketUs(const Entry &entry) {
+double MovePrices::bucketUs(Entry &entry) {
   double us = 0;
   for (const dist::ReshardStep &step : planner.plan(bounds.sharding(entry.from), bounds.sharding(entry.wanted.front()),
                                                     bounds.shape(entry.shape), entry.elementBytes)) {
     GroupShape group = groupShape(step.groupMatrix, step.groupAxes);
     double received = static_cast<double>(step.receivedElements) * static_cast<double>(entry.elementBytes);
     us += planner.machine().moveUs(step.kind, group, received);
-    if (step.kind != MoveKind::Slice)
-      us -= (1 - entry.startShare) * planner.machine().moveUs(step.kind, group, 0);
+    if (step.kind == MoveKind::Slice)
+      continue;
+    const double start = planner.machine().moveUs(step.kind, group, 0);
+    us -= (1 - entry.startShare) * start;
+    entry.startsUs += entry.startShare * start;
+    const Bucket bucket{step.kind, step.groupMatrix, step.groupAxes, entry.elementBytes};
+    entry.starts.emplace_back(buckets.try_emplace(bucket, static_cast<int32_t>(buckets.size())).first->second, start);
   }
   return us;
 }

@@ -5,7 +5,9 @@
 #include "dialects/dist/Reshard.h"
 #include "dialects/dist/reshard/LowerBounds.h"
 
+#include <map>
 #include <span>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -37,9 +39,18 @@ public:
   /// Of a value that several want, by planRoute.
   Price ofRoute(const Sharding &from, const std::vector<Sharding> &wanted, const std::vector<int64_t> &shape, size_t elementBytes);
 
-  double us(Price price) const { return prices[price].mayHide ? prices[price].us * (1 - hidden) : prices[price].us; }
+  double us(Price price) const {
+    const Entry &entry = prices[price];
+    const double us = sharesStarts ? entry.us : entry.us - entry.startsUs;
+    return entry.mayHide ? us * (1 - hidden) : us;
+  }
   /// Which share of the time of what may run beside computation costs nothing, from 0 to 1; 0 at first.
   void hide(double share) { hidden = share; }
+  /// Whether prices hold their share of what starting collectives takes, as they do at first; else nothing of it.
+  void shareStarts(bool shares) { sharesStarts = shares; }
+  /// The time of starting each collective in which something of a price runs that shares it, by the bucket in which all run that may
+  /// start together. The price is exact.
+  const std::vector<std::pair<int32_t, double>> &starts(Price price) const { return prices[price].starts; }
   bool isExact(Price price) const { return prices[price].isExact; }
   void makeExact(Price price);
 
@@ -53,16 +64,21 @@ private:
     size_t elementBytes = 4;
     double startShare = 1;
     bool mayHide = false;
+    double startsUs = 0; ///< its share of what starting takes, once the price is exact
+    std::vector<std::pair<int32_t, double>> starts = {};
   };
+  using Bucket = std::tuple<MoveKind, std::vector<int64_t>, std::vector<int32_t>, size_t>; ///< a group, and bytes of an element
 
-  double exactUs(const Entry &entry);
-  double bucketUs(const Entry &entry);
+  double exactUs(Entry &entry);
+  double bucketUs(Entry &entry);
   Price add(Entry entry);
 
   dist::ReshardPlanner &planner;
   dist::LowerBounds bounds;
   std::vector<Entry> prices{{}};
   double hidden = 0;
+  bool sharesStarts = true;
+  std::map<Bucket, int32_t> buckets;
   struct Question {
     int32_t from, to, shape, bytes;
     double startShare;

@@ -13,22 +13,24 @@ namespace {
 class Predicting {
 public:
   Predicting(const Problem &problem, const StepModel &model, const Choices &choices, dist::ReshardPlanner &planner)
-      : problem(problem), choices(choices), planner(planner), uses(problem, [&](size_t op) { return !model.options(op).placed.empty(); }) {
+      : problem(problem), model(model), choices(choices), planner(planner), uses(problem, [&](size_t op) { return !model.options(op).placed.empty(); }) {
     for (size_t i = 0; i < problem.operators.size(); ++i) {
       const OperatorOptions &options = model.options(i);
       size_t at = std::ranges::find(options.pieces, choices[i].pieces) - options.pieces.begin();
       placed.push_back(options.placed.empty() ? nullptr : &options.placed[at]);
+      first.push_back(model.hasOwnFirstRound(i) ? &model.options(i, Rounds::First).placed[at] : nullptr);
     }
   }
 
   Prediction run() {
     for (size_t i = 0; i < problem.operators.size(); ++i)
       if (placed[i])
-        addOperator(problem.operators[i], *placed[i]);
-    ValueFlow flow(problem);
+        addOperator(problem.operators[i], i);
+    for (const Passage &passage : model.passages())
+      addPassage(passage);
     for (size_t t = 0; t < problem.tensors.size(); ++t)
-      if (auto tensor = static_cast<int32_t>(t); !uses.readers[t].empty())
-        addTensor(tensor, flow);
+      if (problem.tensors[t].isParameter && !uses.readers[t].empty())
+        addParameter(static_cast<int32_t>(t));
     for (auto &[key, collective] : found)
       prediction.collectives.push_back(std::move(collective));
     return std::move(prediction);
@@ -39,13 +41,16 @@ private:
   struct Source {
     Sharding left, own;
     size_t bytes = 4;
+    bool isInput = false; ///< of which nobody wants a gradient
     std::vector<Sharding> wanted, gradients;
   };
 
   const Problem &problem;
+  const StepModel &model;
   const Choices &choices;
   dist::ReshardPlanner &planner;
   std::vector<const PlacedStep *> placed; ///< null: does not run
+  std::vector<const PlacedStep *> first;  ///< in the first round of a repeat; null: as in all others
   TensorUses uses;
   Prediction prediction;
   std::map<std::string, PredictedCollective> found;
@@ -80,13 +85,21 @@ private:
       addSteps(steps, bytes, isBackward, times);
   }
 
-  void addOperator(const ProblemOperator &op, const PlacedStep &at) {
-    prediction.computeUs += at.computeUs * static_cast<double>(op.rounds);
+  const PlacedStep &placedIn(size_t op, Rounds rounds) const { return rounds == Rounds::First && first[op] ? *first[op] : *placed[op]; }
+
+  void addOperator(const ProblemOperator &op, size_t index) {
+    addRounds(op, *placed[index], first[index] ? op.rounds - 1 : op.rounds);
+    if (first[index])
+      addRounds(op, *first[index], 1);
+  }
+
+  void addRounds(const ProblemOperator &op, const PlacedStep &at, int64_t rounds) {
+    prediction.computeUs += at.computeUs * static_cast<double>(rounds);
     for (const auto &[isBackward, exchange] : at.exchanges)
       add(MoveKind::Exchange, isBackward, exchange.groupMatrix, exchange.groupAxes,
-          static_cast<double>(exchange.received) * static_cast<double>(exchange.elementBytes), exchange.us, op.rounds);
+          static_cast<double>(exchange.received) * static_cast<double>(exchange.elementBytes), exchange.us, rounds);
     for (const StepMove &move : at.moves)
-      addRoute(move.from, move.wanted, move.shape, move.elementBytes, move.isBackward, op.rounds);
+      addRoute(move.from, move.wanted, move.shape, move.elementBytes, move.isBackward, rounds);
     for (size_t r = 0; r < op.results.size(); ++r) {
       const PlacedResult &result = at.results[r];
       const ProblemTensor &tensor = problem.tensors[op.results[r]];
@@ -95,7 +108,7 @@ private:
       if (wanted.empty() && result.left != result.own && isReturned && uses.readers[op.results[r]].empty())
         wanted = {result.own};
       if (!wanted.empty())
-        addRoute(result.left, wanted, tensor.shape, bytesOf(tensor, result), false, op.rounds);
+        addRoute(result.left, wanted, tensor.shape, bytesOf(tensor, result), false, rounds);
     }
   }
 
@@ -103,39 +116,34 @@ private:
     return result.left.isPartial() ? result.partialBytes : tensor.elementBytes;
   }
 
-  void addTensor(int32_t tensor, const ValueFlow &flow) {
-    if (problem.tensors[tensor].isParameter)
-      return addParameter(tensor);
-    for (const Handover &from : flow.sourcesOf(tensor)) {
-      const ProblemTensor &source = problem.tensors[from.tensor];
-      bool isSame = from.tensor == tensor;
-      if (int32_t maker = uses.producer[from.tensor]; maker >= 0) {
-        const ProblemOperator &op = problem.operators[maker];
-        const PlacedResult &at = placed[maker]->results[std::ranges::find(op.results, from.tensor) - op.results.begin()];
-        addReaders({at.left, at.own, bytesOf(source, at), at.wanted, {}}, tensor, uses.readers[tensor], isSame ? op.rounds : from.times);
-      } else if (source.dataset) {
-        Sharding arrives = source.dataset->canonical();
-        addReaders({arrives, arrives, source.elementBytes, {}, {}}, tensor, uses.readers[tensor], isSame ? 1 : from.times);
-      }
+  void addPassage(const Passage &passage) {
+    const ProblemTensor &source = problem.tensors[passage.source];
+    const int32_t maker = uses.producer[passage.source];
+    if (maker < 0) {
+      Sharding arrives = source.dataset->canonical();
+      return addReaders({arrives, arrives, source.elementBytes, /*isInput=*/true, {}, {}}, passage);
     }
+    const ProblemOperator &op = problem.operators[maker];
+    const PlacedResult &at = placedIn(maker, passage.made).results[std::ranges::find(op.results, passage.source) - op.results.begin()];
+    addReaders({at.left, at.own, bytesOf(source, at), false, at.wanted, {}}, passage);
   }
 
   /// What all who read the tensor ask for, each once.
-  void addReaders(Source from, int32_t tensor, const std::vector<int32_t> &who, int64_t times) {
-    for (int32_t reader : who)
-      addItems(from, tensor, reader, times);
+  void addReaders(Source from, const Passage &passage) {
+    for (int32_t reader : uses.readers[passage.tensor])
+      addItems(from, passage.tensor, reader, placedIn(reader, passage.read), passage.times);
   }
 
-  void addItems(Source &from, int32_t tensor, int32_t reader, int64_t times) {
+  void addItems(Source &from, int32_t tensor, int32_t reader, const PlacedStep &at, int64_t times) {
     const ProblemOperator &op = problem.operators[reader];
     const Shape &shape = problem.tensors[tensor].shape;
     for (size_t i = 0; i < op.operands.size(); ++i)
       if (op.operands[i] == tensor)
-        for (const Sharding &wanted : placed[reader]->wanted[i])
+        for (const Sharding &wanted : at.wanted[i])
           if (isNew(from.wanted, wanted) && wanted != from.left)
             addSteps(planner.plan(from.left, wanted, shape, from.bytes), from.bytes, false, times);
-    for (const PlacedGradient &gradient : placed[reader]->gradients)
-      if (op.operands[gradient.operand] == tensor && isNew(from.gradients, gradient.left) && gradient.left != from.own)
+    for (const PlacedGradient &gradient : at.gradients)
+      if (!from.isInput && op.operands[gradient.operand] == tensor && isNew(from.gradients, gradient.left) && gradient.left != from.own)
         addSteps(planner.plan(gradient.left, from.own, shape, gradient.partialBytes), gradient.partialBytes, true, times);
   }
 
@@ -154,7 +162,11 @@ private:
       cut.push_back({user, &choices[user].pieces});
     Source from{.bytes = parameter.elementBytes};
     from.left = from.own = storageOf(problem, tensor, cut);
-    addReaders(from, tensor, users, parameter.rounds);
+    if (first[users.front()] && users.size() == 1 && parameter.rounds > 1) {
+      addReaders(from, {tensor, tensor, 1, Rounds::First, Rounds::First});
+      return addReaders(from, {tensor, tensor, parameter.rounds - 1});
+    }
+    addReaders(from, {tensor, tensor, parameter.rounds});
   }
 };
 

@@ -74,11 +74,13 @@ void RoundsModel::findSections() {
 RoundsModel::Where RoundsModel::whereIs(size_t flow) const {
   const StepModel::Flow &way = model.flows()[flow];
   const int32_t made = way.maker < 0 ? -1 : sectionOf[way.maker];
-  if (int32_t section = argumentOf[way.tensor]; section >= 0)
+  if (int32_t section = argumentOf[way.passage.tensor]; section >= 0)
     return {made == section ? Place::Carried : Place::Entry, section};
   if (made < 0)
     return {};
-  return {way.source == way.tensor ? Place::Within : Place::Exit, made};
+  if (way.passage.source != way.passage.tensor)
+    return {Place::Exit, made};
+  return {way.passage.made == Rounds::First ? Place::First : way.passage.made == Rounds::Later ? Place::Later : Place::Within, made};
 }
 
 /// What is there once and read in all rounds.
@@ -135,6 +137,14 @@ search::RepeatedNetwork RoundsModel::network(double perByte) const {
   };
   auto addOwn = [&](int32_t variable, std::vector<double> costs) {
     const int32_t section = sectionOf[variable];
+    if (section >= 0 && variable < static_cast<int32_t>(problem.operators.size()) && model.hasOwnFirstRound(variable)) {
+      std::vector<double> later = model.ownCosts(variable, Rounds::Later);
+      for (double &us : later)
+        us /= static_cast<double>(sections[section].rounds - 1);
+      network.sections[section].entry.tables.push_back({{variable}, model.ownCosts(variable, Rounds::First)});
+      network.sections[section].carried.tables.push_back({{search::inNextRound(variable)}, std::move(later)});
+      std::ranges::fill(costs, 0);
+    }
     for (size_t option = 0; option < costs.size(); ++option) {
       if (section >= 0)
         costs[option] /= static_cast<double>(sections[section].rounds);
@@ -176,21 +186,23 @@ void RoundsModel::addFlow(search::RepeatedNetwork &network, size_t flow) const {
   search::Terms *terms = &outside;
   if (place != Place::Outside) {
     search::Section &section = network.sections[number];
-    terms = place == Place::Entry ? &section.entry : place == Place::Within ? &section.within
-          : place == Place::Carried ? &section.carried : &section.exit;
+    terms = place == Place::Entry || place == Place::First ? &section.entry : place == Place::Within ? &section.within
+          : place == Place::Carried || place == Place::Later ? &section.carried : &section.exit;
     if (place == Place::Within)
       cost.times /= static_cast<double>(section.rounds);
-    if (place == Place::Carried)
+    if (place == Place::Carried || place == Place::Later)
       cost.times /= static_cast<double>(section.rounds - 1);
   }
   for (size_t r = 0; r < cost.readers.size(); ++r) {
     SharedCost::Reader &reader = cost.readers[r];
-    if (place == Place::Carried)
+    if (place == Place::Carried || place == Place::Later)
       reader.variable = search::inNextRound(reader.variable);
     if (const Reading *reading = readingOf(flow, r))
       reader = {reading->variable, reading->items};
   }
-  if (way.maker >= 0 && cost.producer != way.maker) { // it reads what it made in the round before
+  if (place == Place::Later)
+    cost.producer = search::inNextRound(cost.producer);
+  else if (way.maker >= 0 && cost.producer != way.maker) { // it reads what it made in the round before
     if (place == Place::Carried) {
       cost.producer = way.maker;
       cost.producerClass = way.classes;
@@ -209,7 +221,8 @@ void RoundsModel::addFlow(search::RepeatedNetwork &network, size_t flow) const {
   }
 }
 
-bool RoundsModel::makeExact(const search::RepeatedChoice &choice) {
+template <typename OfOwn, typename OfFlow>
+void RoundsModel::forAllPaid(const search::RepeatedChoice &choice, OfOwn ofOwn, OfFlow ofFlow) const {
   std::vector<int32_t> position(sectionOf.size());
   for (const Members &members : sections)
     for (size_t i = 0; i < members.variables.size(); ++i)
@@ -223,27 +236,28 @@ bool RoundsModel::makeExact(const search::RepeatedChoice &choice) {
     const search::Run &taken = section == own && run ? *run : isLast ? runs.back() : runs.front();
     return taken.options[position[op]];
   };
-  bool changes = false;
   auto pay = [&](size_t flow, const search::Run *from, const search::Run *to) {
     const StepModel::Flow &way = model.flows()[flow];
     const int32_t section = places[flow].section;
     const int32_t made = way.classOf(way.maker < 0 ? 0 : optionOf(way.maker, section, from, /*isLast=*/true));
     for (const SharedCost::Reader &reader : model.network().shared[flow].readers)
       for (int32_t item : reader.items[optionOf(reader.variable, section, to, /*isLast=*/false)])
-        changes |= model.makeExact(flow, made, item);
+        ofFlow(flow, made, item);
   };
   for (size_t op = 0; op < problem.operators.size(); ++op)
     if (sectionOf[op] < 0)
-      changes |= model.makeOwnExact(op, choice.choice[op]);
+      ofOwn(op, choice.choice[op]);
     else
       for (const search::Run &run : choice.runs[sectionOf[op]])
-        changes |= model.makeOwnExact(op, run.options[position[op]]);
+        ofOwn(op, run.options[position[op]]);
   for (size_t flow = 0; flow < places.size(); ++flow) {
     const auto [place, section] = places[flow];
-    if (place == Place::Within || place == Place::Carried) {
+    if (place == Place::First) {
+      pay(flow, &choice.runs[section].front(), &choice.runs[section].front());
+    } else if (place == Place::Within || place == Place::Later || place == Place::Carried) {
       const std::vector<search::Run> &runs = choice.runs[section];
       for (size_t r = 0; r < runs.size(); ++r) {
-        if (place == Place::Within || runs[r].rounds > 1)
+        if (place == Place::Within || runs[r].rounds > 1 || (place == Place::Later && r > 0))
           pay(flow, &runs[r], &runs[r]);
         if (place == Place::Carried && r + 1 < runs.size())
           pay(flow, &runs[r], &runs[r + 1]);
@@ -253,9 +267,25 @@ bool RoundsModel::makeExact(const search::RepeatedChoice &choice) {
       pay(flow, leaves ? &choice.runs[section].back() : nullptr, nullptr);
     }
   }
+}
+
+bool RoundsModel::makeExact(const search::RepeatedChoice &choice) {
+  bool changes = false;
+  forAllPaid(choice, [&](size_t op, int32_t option) { changes |= model.makeOwnExact(op, option); },
+             [&](size_t flow, int32_t made, int32_t item) { changes |= model.makeExact(flow, made, item); });
   if (changes)
     model.refresh();
   return changes;
+}
+
+double RoundsModel::startsUs(const search::RepeatedChoice &choice) const {
+  StepModel::Starts starts;
+  forAllPaid(choice, [&](size_t op, int32_t option) { model.addStarts(op, option, starts); },
+             [&](size_t flow, int32_t made, int32_t item) { model.addStarts(flow, made, item, starts); });
+  double us = 0;
+  for (auto [bucket, start] : starts)
+    us += start;
+  return us;
 }
 
 } // namespace msc::passes

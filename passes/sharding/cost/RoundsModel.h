@@ -27,6 +27,8 @@ public:
   const std::vector<std::vector<double>> &bytes() const { return kept; }
   /// Makes exact all that the assignment pays. False: it was.
   bool makeExact(const search::RepeatedChoice &choice);
+  /// What starting the collectives of gradients takes, each once for all that run together. All that is paid is exact.
+  double startsUs(const search::RepeatedChoice &choice) const;
   /// Of each section, which repeat of the problem it is.
   int32_t repeatOf(size_t section) const { return sections[section].repeat; }
   /// The variables of a section: its operators, ascending, then storages of parameters.
@@ -39,7 +41,7 @@ private:
     std::vector<int32_t> variables; ///< operators, then storages of parameters
   };
   /// Where a flow of the model happens.
-  enum class Place { Outside, Entry, Within, Carried, Exit };
+  enum class Place { Outside, Entry, First, Within, Later, Carried, Exit };
   struct Where {
     Place place = Place::Outside;
     int32_t section = -1;
@@ -57,6 +59,8 @@ private:
   const Reading *readingOf(size_t flow, size_t reader) const;
   static search::Table ruleFor(const Reading &reading, const search::Table &rule);
   void addFlow(search::RepeatedNetwork &network, size_t flow) const;
+  /// Calls `ofOwn(op, option)` and `ofFlow(flow, option of its maker, item)` for all that an assignment pays, at least once.
+  template <typename OfOwn, typename OfFlow> void forAllPaid(const search::RepeatedChoice &choice, OfOwn ofOwn, OfFlow ofFlow) const;
 
   const Problem &problem;
   StepModel &model;

@@ -55,6 +55,7 @@ private:
   /// An operator in one round.
   struct Instance {
     size_t op = 0;
+    const OperatorStep *step = nullptr;
     const TracedStep *trace = nullptr;
     std::vector<int32_t> operands; ///< values
     std::vector<int32_t> values;   ///< of each value of its step; `none`: not there (any more)
@@ -81,7 +82,7 @@ private:
   std::vector<Value> values;
   std::vector<Instance> instances;
   std::vector<Parameter> parameters;
-  std::map<std::pair<size_t, Pieces>, TracedStep> traces;
+  std::map<std::tuple<size_t, const OperatorStep *, Pieces>, TracedStep> traces;
   std::map<BucketKey, Bucket> open;
   std::vector<Bucket> closed;
   int64_t roundNow = 0;
@@ -245,11 +246,14 @@ private:
 
   //===-- operators -------------------------------------------------------===//
 
+  const OperatorStep *stepOf(size_t op) const { return model.step(op, /*isFirstRound=*/roundNow == 0); }
+
   const TracedStep &traceOf(size_t op) {
     const Pieces &taken = pieces(op, roundNow);
-    auto [found, isNew] = traces.try_emplace({op, taken});
+    const OperatorStep *step = stepOf(op);
+    auto [found, isNew] = traces.try_emplace({op, step, taken});
     if (isNew)
-      found->second = traceStep(*model.step(op), taken, problem.operators[op].out, problem.devices);
+      found->second = traceStep(*step, taken, problem.operators[op].out, problem.devices);
     return found->second;
   }
 
@@ -305,7 +309,7 @@ private:
   }
 
   void runOperator(size_t op) {
-    Instance instance{.op = op, .trace = &traceOf(op), .operands = {}, .values = {}, .again = {}};
+    Instance instance{.op = op, .step = stepOf(op), .trace = &traceOf(op), .operands = {}, .values = {}, .again = {}};
     for (int32_t tensor : problem.operators[op].operands)
       instance.operands.push_back(problem.tensors[tensor].isParameter ? parameterOf(tensor) : bound[tensor]);
     bindOperands(instance, instance.operands, instance.values);
@@ -323,14 +327,14 @@ private:
           std::ranges::find(problem.results, tensor) != problem.results.end())
         versionOf(value, values[value].own);
     }
-    for (auto [operand, gradient] : model.step(op)->gradients)
+    for (auto [operand, gradient] : instance.step->gradients)
       if (instance.operands[operand] != none)
         ++values[instance.operands[operand]].gradients;
     instances.push_back(std::move(instance));
   }
 
   void bindOperands(const Instance &instance, const std::vector<int32_t> &operands, std::vector<int32_t> &to) const {
-    const std::vector<StepValue> &facts = model.step(instance.op)->values;
+    const std::vector<StepValue> &facts = instance.step->values;
     to.assign(facts.size(), none);
     for (size_t i = 0; i < facts.size(); ++i)
       if (facts[i].kind == StepValue::Kind::Operand)
@@ -339,7 +343,7 @@ private:
 
   /// `of`: values of the step.
   void run(const Instance &instance, const TracedOperator &traced, std::vector<int32_t> &of) {
-    const std::vector<StepValue> &facts = model.step(instance.op)->values;
+    const std::vector<StepValue> &facts = instance.step->values;
     StepEvent event{.kind = traced.kind, .isEpilogue = traced.isEpilogue, .isCopy = isCopying, .reads = {}, .writes = {}};
     for (const TracedOperator::Use &use : traced.reads) {
       event.elements = std::max(event.elements, elementsOf(facts[use.value].shape, use.sharding));
@@ -399,9 +403,9 @@ private:
   }
 
   bool isInner(int32_t instance, size_t value) const {
-    return model.step(instances[instance].op)->values[value].kind == StepValue::Kind::Inner;
+    return instances[instance].step->values[value].kind == StepValue::Kind::Inner;
   }
-  bool isRecomputed(int32_t instance) const { return model.step(instances[instance].op)->isRecomputed; }
+  bool isRecomputed(int32_t instance) const { return instances[instance].step->isRecomputed; }
 
   void computeAgain(int32_t index) {
     std::vector<int32_t> stack{index};
@@ -431,8 +435,7 @@ private:
   }
 
   void differentiate(size_t index, int32_t loss) {
-    const size_t op = instances[index].op;
-    const OperatorStep &step = *model.step(op);
+    const OperatorStep &step = *instances[index].step;
     const TracedStep &trace = *instances[index].trace;
     if (step.gradients.empty() || std::ranges::none_of(trace.results, [&](int32_t r) {
           const int32_t value = instances[index].values[r];
@@ -465,7 +468,7 @@ private:
 
   /// What the operator, or its gradient, brings along is there for the run.
   void addConstants(const Instance &instance, bool isBackward) {
-    const std::vector<StepValue> &facts = model.step(instance.op)->values;
+    const std::vector<StepValue> &facts = instance.step->values;
     for (const TracedOperator &traced : instance.trace->operators)
       for (const TracedOperator::Use &use : traced.reads)
         if (traced.isBackward == isBackward && facts[use.value].kind == StepValue::Kind::Constant)

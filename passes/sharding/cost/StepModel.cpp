@@ -108,12 +108,14 @@ static std::vector<Item> itemsOf(const ProblemOperator &op, const PlacedStep &pl
   return items;
 }
 
-StepModel::StepModel(const Problem &problem, const std::vector<std::shared_ptr<const OperatorStep>> &steps,
-                     dist::ReshardPlanner &planner)
-    : problem(problem), steps(steps), prices(planner), uses(problem, [&](size_t op) { return steps[op] != nullptr; }) {
+StepModel::StepModel(const Problem &problem, const ProblemSteps &steps, dist::ReshardPlanner &planner)
+    : problem(problem), steps(steps), prices(planner), uses(problem, [&](size_t op) { return steps.all[op] != nullptr; }) {
   Known known;
-  for (size_t i = 0; i < problem.operators.size(); ++i)
-    addOptions(i, steps[i].get(), known);
+  for (size_t i = 0; i < problem.operators.size(); ++i) {
+    all.push_back(optionsOf(i, steps.all[i].get(), known));
+    first.push_back(steps.first[i] ? optionsOf(i, steps.first[i].get(), known) : nullptr);
+    costs.options.push_back(static_cast<int32_t>(all.back()->pieces.size()));
+  }
   addOwnCosts();
   addFlows();
   kept.resize(costs.options.size());
@@ -137,10 +139,18 @@ double StepModel::usOf(const Sum &sum) const {
 
 void StepModel::refresh() {
   for (size_t i = 0; i < own.size(); ++i)
-    std::ranges::transform(own[i], costs.tables[firstOwn + i].costs.begin(), [&](const Sum &sum) { return usOf(sum); });
+    std::ranges::transform(own[i], costs.tables[firstOwn + i].costs.begin(), [&](const Own &of) { return usOf(of.later) + usOf(of.first); });
   for (size_t i = 0; i < sharedPrices.size(); ++i)
     for (size_t row = 0; row < sharedPrices[i].size(); ++row)
       std::ranges::transform(sharedPrices[i][row], costs.shared[i].costs[row].begin(), [&](Price price) { return prices.us(price); });
+}
+
+std::vector<double> StepModel::ownCosts(size_t op, Rounds rounds) const {
+  std::vector<double> us;
+  if (first[op])
+    for (const Own &of : own[op])
+      us.push_back(usOf(rounds == Rounds::First ? of.first : of.later));
+  return us;
 }
 
 bool StepModel::makeExact(Price price) {
@@ -152,8 +162,9 @@ bool StepModel::makeExact(Price price) {
 
 bool StepModel::makeOwnExact(size_t op, int32_t option) {
   bool changes = false;
-  for (auto [price, times] : own[op][option].prices)
-    changes |= makeExact(price);
+  for (const Sum *sum : {&own[op][option].later, &own[op][option].first})
+    for (auto [price, times] : sum->prices)
+      changes |= makeExact(price);
   return changes;
 }
 
@@ -175,10 +186,9 @@ bool StepModel::makeExact(std::span<const search::Choice> choices) {
 }
 
 void StepModel::makeAllExact() {
-  for (const auto &options : own)
-    for (const Sum &sum : options)
-      for (auto [price, times] : sum.prices)
-        makeExact(price);
+  for (size_t op = 0; op < own.size(); ++op)
+    for (size_t option = 0; option < own[op].size(); ++option)
+      makeOwnExact(op, static_cast<int32_t>(option));
   for (const auto &table : sharedPrices)
     for (const std::vector<Price> &row : table)
       for (Price price : row)
@@ -191,12 +201,28 @@ void StepModel::hideGradients(double share) {
   refresh();
 }
 
+void StepModel::shareStarts(bool shares) {
+  prices.shareStarts(shares);
+  refresh();
+}
+
+void StepModel::addStarts(size_t op, int32_t option, Starts &starts) const {
+  for (const Sum *sum : {&own[op][option].later, &own[op][option].first})
+    for (auto [price, times] : sum->prices)
+      starts.insert(prices.starts(price).begin(), prices.starts(price).end());
+}
+
+void StepModel::addStarts(size_t flow, int32_t ofMaker, int32_t item, Starts &starts) const {
+  const auto &of = prices.starts(sharedPrices[flow][ofMaker][item]);
+  starts.insert(of.begin(), of.end());
+}
+
 double StepModel::us(const search::Choice &choice) {
   makeExact(choice);
   return search::costOf(costs, choice);
 }
 
-void StepModel::addOptions(size_t at, const OperatorStep *step, Known &known) {
+std::shared_ptr<const OperatorOptions> StepModel::optionsOf(size_t at, const OperatorStep *step, Known &known) {
   const ProblemOperator &op = problem.operators[at];
   bool isFree = step && !op.configured && op.among.empty() && op.out.empty();
   std::shared_ptr<const OperatorOptions> &shared = known[isFree ? step : nullptr];
@@ -217,8 +243,7 @@ void StepModel::addOptions(size_t at, const OperatorStep *step, Known &known) {
       }
     shared = std::move(made);
   }
-  all.push_back(shared);
-  costs.options.push_back(static_cast<int32_t>(shared->pieces.size()));
+  return shared;
 }
 
 /// Operators themselves, and results that nobody but the network asks for.
@@ -234,22 +259,29 @@ void StepModel::addOwnCosts() {
     }
     const auto rounds = static_cast<double>(op.rounds);
     for (size_t option = 0; option < all[i]->placed.size(); ++option) {
-      const PlacedStep &placed = all[i]->placed[option];
-      Sum &sum = list.emplace_back(Sum{.us = (placed.computeUs + placed.exchangeUs) * rounds});
-      for (Price move : all[i]->moves[option])
-        sum.add(move, rounds);
+      Own &of = list.emplace_back();
+      addToOwn(op, all[i]->placed[option], all[i]->moves[option], first[i] ? rounds - 1 : rounds, of.later);
+      if (first[i])
+        addToOwn(op, first[i]->placed[option], first[i]->moves[option], 1, of.first);
       double results = 0;
-      for (size_t r = 0; r < op.results.size(); ++r) {
-        const PlacedResult &result = placed.results[r];
-        const ProblemTensor &tensor = problem.tensors[op.results[r]];
-        results += localBytes(tensor, result.left);
-        std::vector<Sharding> wanted = result.wanted;
-        if (wanted.empty() && result.left != result.own && isReturned(op.results[r]) && uses.readers[op.results[r]].empty())
-          wanted = {result.own};
-        sum.add(prices.ofRoute(result.left, wanted, tensor.shape, bytesOf(tensor, result)), rounds);
-      }
+      for (size_t r = 0; r < op.results.size(); ++r)
+        results += localBytes(problem.tensors[op.results[r]], all[i]->placed[option].results[r].left);
       bytes.push_back(problem.loss >= 0 ? results * rounds : 0);
     }
+  }
+}
+
+void StepModel::addToOwn(const ProblemOperator &op, const PlacedStep &placed, const std::vector<Price> &moves, double rounds, Sum &sum) {
+  sum.us += (placed.computeUs + placed.exchangeUs) * rounds;
+  for (Price move : moves)
+    sum.add(move, rounds);
+  for (size_t r = 0; r < op.results.size(); ++r) {
+    const PlacedResult &result = placed.results[r];
+    const ProblemTensor &tensor = problem.tensors[op.results[r]];
+    std::vector<Sharding> wanted = result.wanted;
+    if (wanted.empty() && result.left != result.own && isReturned(op.results[r]) && uses.readers[op.results[r]].empty())
+      wanted = {result.own};
+    sum.add(prices.ofRoute(result.left, wanted, tensor.shape, bytesOf(tensor, result)), rounds);
   }
 }
 
@@ -273,31 +305,56 @@ void StepModel::addFlows() {
       addParameter(tensor);
       continue;
     }
-    for (const Handover &from : flow.sourcesOf(tensor))
-      if (int32_t maker = uses.producer[from.tensor]; maker >= 0)
-        addFlow(from.tensor, tensor, from.tensor == tensor ? problem.operators[maker].rounds : from.times);
-      else if (problem.tensors[from.tensor].dataset)
-        addInput(from.tensor, tensor, from.tensor == tensor ? 1 : from.times);
+    for (const Passage &passage : passagesTo(tensor, flow)) {
+      passes.push_back(passage);
+      addFlow(passage);
+    }
   }
 }
 
-/// From the result of an operator to all who read it.
-void StepModel::addFlow(int32_t source, int32_t tensor, int64_t times) {
-  int32_t maker = uses.producer[source];
+std::vector<Passage> StepModel::passagesTo(int32_t tensor, const ValueFlow &flow) const {
+  std::vector<Passage> passages;
+  const std::vector<int32_t> &readers = uses.readers[tensor];
+  for (const Handover &from : flow.sourcesOf(tensor)) {
+    const int32_t maker = uses.producer[from.tensor];
+    if (maker < 0 && !problem.tensors[from.tensor].dataset)
+      continue;
+    const bool isSame = from.tensor == tensor;
+    Passage passage{from.tensor, tensor, !isSame ? from.times : maker >= 0 ? problem.operators[maker].rounds : 1};
+    auto isAround = [&](int32_t op) { // a repeat with a first round of its own, around both
+      return first[op] && maker >= 0 && problem.operators[op].repeats == problem.operators[maker].repeats;
+    };
+    const bool areTogether = std::ranges::any_of(readers, isAround);
+    if (isSame && (areTogether || (maker >= 0 && first[maker]))) {
+      passage.made = passage.read = Rounds::First;
+      passages.push_back(passage);
+      passages.back().times = 1;
+      passage.made = passage.read = Rounds::Later;
+      --passage.times;
+    } else if (!isSame && !areTogether && std::ranges::any_of(readers, [&](int32_t op) { return first[op] != nullptr; })) {
+      passage.read = Rounds::First; // what enters a repeat
+    }
+    passages.push_back(passage);
+  }
+  return passages;
+}
+
+/// From the result of an operator, or the dataset, to all who read it.
+void StepModel::addFlow(const Passage &passage) {
+  const int32_t maker = uses.producer[passage.source];
+  const ProblemTensor &tensor = problem.tensors[passage.source];
+  if (maker < 0) {
+    const Sharding arrives = tensor.dataset->canonical();
+    return addShared(-1, {{arrives, arrives, tensor.elementBytes, {}, {}}}, passage);
+  }
   const ProblemOperator &op = problem.operators[maker];
-  size_t result = std::ranges::find(op.results, source) - op.results.begin();
+  size_t result = std::ranges::find(op.results, passage.source) - op.results.begin();
   std::vector<Source> sources;
-  for (const PlacedStep &placed : all[maker]->placed) {
+  for (const PlacedStep &placed : options(maker, passage.made).placed) {
     const PlacedResult &at = placed.results[result];
-    sources.push_back({at.left, at.own, bytesOf(problem.tensors[source], at), at.wanted, {}});
+    sources.push_back({at.left, at.own, bytesOf(tensor, at), at.wanted, {}});
   }
-  addShared(maker, sources, source, tensor, uses.readers[tensor], times);
-}
-
-/// From the dataset.
-void StepModel::addInput(int32_t source, int32_t tensor, int64_t times) {
-  Sharding arrives = problem.tensors[source].dataset->canonical();
-  addShared(-1, {{arrives, arrives, problem.tensors[source].elementBytes, {}, {}}}, source, tensor, uses.readers[tensor], times);
+  addShared(maker, sources, passage);
 }
 
 /// What its storage costs is the keeper's where one operator alone decides it, else that of a variable of its own.
@@ -311,21 +368,25 @@ void StepModel::addParameter(int32_t tensor) {
   const bool isReadOnce = std::ranges::count(op.operands, tensor) == 1;
   FlowCosts flow(parameter, prices, 1 / problem.gradientsPerStart);
   for (size_t i = 0; i < all[keeper]->placed.size(); ++i) {
-    Source from{.bytes = parameter.elementBytes};
-    Sum &sum = own[keeper][i];
+    auto addRounds = [&](Rounds in, double rounds, Sum &sum) {
+      Source from{.bytes = parameter.elementBytes};
+      const std::vector<Item> items = itemsOf(op, options(keeper, in).placed[i], tensor);
+      const CutOperator cut{keeper, &all[keeper]->pieces[i]};
+      from.left = from.own = isReadOnce ? items.front().sharding : storageOf(problem, tensor, {&cut, 1});
+      for (const Item &what : items) {
+        std::vector<Sharding> &list = what.isGradient ? from.gradients : from.wanted;
+        if (std::ranges::find(list, what.sharding) != list.end())
+          continue;
+        sum.add(flow.price(from, what), rounds);
+        list.push_back(what.sharding);
+      }
+      sum.us += rounds * storageUs(parameter, from.left, !from.gradients.empty());
+      kept[keeper][i] += rounds * storageBytes(parameter, from.left, !from.gradients.empty());
+    };
     const auto rounds = static_cast<double>(parameter.rounds);
-    const std::vector<Item> items = itemsOf(op, all[keeper]->placed[i], tensor);
-    const CutOperator cut{keeper, &all[keeper]->pieces[i]};
-    from.left = from.own = isReadOnce ? items.front().sharding : storageOf(problem, tensor, {&cut, 1});
-    for (const Item &what : items) {
-      std::vector<Sharding> &list = what.isGradient ? from.gradients : from.wanted;
-      if (std::ranges::find(list, what.sharding) != list.end())
-        continue;
-      sum.add(flow.price(from, what), rounds);
-      list.push_back(what.sharding);
-    }
-    sum.us += storageUs(parameter, from.left, !from.gradients.empty());
-    kept[keeper][i] += storageBytes(parameter, from.left, !from.gradients.empty());
+    addRounds(Rounds::Later, first[keeper] ? rounds - 1 : rounds, own[keeper][i].later);
+    if (first[keeper])
+      addRounds(Rounds::First, 1, own[keeper][i].first);
   }
 }
 
@@ -370,8 +431,8 @@ void StepModel::addStorage(int32_t tensor) {
   auto &bytes = kept.emplace_back();
   std::vector<Source> sources;
   for (auto [keeper, kind] : options) {
-    storage.us.push_back(storageUs(parameter, kinds[kind], hasGradient));
-    bytes.push_back(storageBytes(parameter, kinds[kind], hasGradient));
+    storage.us.push_back(static_cast<double>(parameter.rounds) * storageUs(parameter, kinds[kind], hasGradient));
+    bytes.push_back(static_cast<double>(parameter.rounds) * storageBytes(parameter, kinds[kind], hasGradient));
     sources.push_back({kinds[kind], kinds[kind], parameter.elementBytes, {}, {}});
   }
   costs.tables.push_back({{storage.variable}, storage.us});
@@ -382,20 +443,17 @@ void StepModel::addStorage(int32_t tensor) {
         rule.costs.push_back(allows(keeper, kind, user, rank) ? 0 : search::infinity);
     costs.tables.push_back(rule);
   }
-  addShared(storage.variable, sources, tensor, tensor, users, parameter.rounds);
+  addShared(storage.variable, sources, {tensor, tensor, parameter.rounds});
 }
 
-
-/// Of the update.
+/// Of the update, in one round.
 double StepModel::storageUs(const ProblemTensor &parameter, const Sharding &sharding, bool hasGradient) const {
-  return parameter.isTrained && hasGradient ? updateUs(elementCount(sharding.capacity(parameter.shape)), parameter.elementBytes) *
-                                                  static_cast<double>(parameter.rounds)
-                                            : 0;
+  return parameter.isTrained && hasGradient ? updateUs(elementCount(sharding.capacity(parameter.shape)), parameter.elementBytes) : 0;
 }
 
 double StepModel::storageBytes(const ProblemTensor &parameter, const Sharding &sharding, bool hasGradient) const {
   const double tensors = 1 + (hasGradient ? 1 + static_cast<double>(problem.optimizerStates) : 0);
-  return tensors * localBytes(parameter, sharding) * static_cast<double>(parameter.rounds);
+  return tensors * localBytes(parameter, sharding);
 }
 
 /// The optimizer reads parameter, gradient and its own states, and writes parameter and states.
@@ -406,18 +464,19 @@ double StepModel::updateUs(int64_t elements, size_t bytes) const {
 }
 
 /// `maker` -1: nobody chooses how the value is there.
-void StepModel::addShared(int32_t maker, const std::vector<Source> &sources, int32_t source, int32_t tensor,
-                          const std::vector<int32_t> &who, int64_t times) {
+void StepModel::addShared(int32_t maker, const std::vector<Source> &sources, const Passage &passage) {
+  const int32_t tensor = passage.tensor;
   FlowCosts flow(problem.tensors[tensor], prices, 1 / problem.gradientsPerStart);
-  SharedCost cost{.producer = maker, .times = static_cast<double>(times)};
+  SharedCost cost{.producer = maker, .times = static_cast<double>(passage.times)};
   for (const Source &from : sources)
     cost.producerClass.push_back(flow.source(from));
-  for (int32_t reader : who) {
+  for (int32_t reader : uses.readers[tensor]) {
     SharedCost::Reader &entry = cost.readers.emplace_back(reader);
-    for (const PlacedStep &placed : all[reader]->placed) {
+    for (const PlacedStep &placed : options(reader, passage.read).placed) {
       auto &items = entry.items.emplace_back();
       for (const Item &what : itemsOf(problem.operators[reader], placed, tensor))
-        items.push_back(flow.item(what));
+        if (maker >= 0 || !what.isGradient) // nobody wants one of what arrives
+          items.push_back(flow.item(what));
       std::ranges::sort(items);
       items.erase(std::ranges::unique(items).begin(), items.end());
     }
@@ -429,7 +488,7 @@ void StepModel::addShared(int32_t maker, const std::vector<Source> &sources, int
   for (const std::vector<Price> &row : table)
     cost.costs.emplace_back(row.size());
   sharedPrices.push_back(std::move(table));
-  ways.push_back({source, tensor, maker, cost.producerClass});
+  ways.push_back({passage, maker, cost.producerClass});
   bool readsItself = std::ranges::find(cost.readers, maker, &SharedCost::Reader::variable) != cost.readers.end();
   if (maker < 0 || readsItself)
     standIn(cost);

@@ -6,7 +6,7 @@
 // - every value on its way from who makes it to who reads it: each sharding in which somebody wants it is made once, and
 //   gradients that are left alike are added before they are brought to where the value lies. Those of parameters share the
 //   time of starting collectives where these run in buckets.
-// Operators in repeats count as often as they run.
+// Operators in repeats count as often as they run. What takes an input of the network in its first round gives no gradient there.
 //
 // What moves take is a lower bound until it is made exact (MovePrices): the least of a network of bounds is the least of all once
 // everything that it pays is exact.
@@ -17,6 +17,7 @@
 #include "passes/sharding/cost/OperatorStep.h"
 #include "passes/sharding/search/CostNetwork.h"
 
+#include <map>
 #include <memory>
 #include <unordered_map>
 
@@ -29,11 +30,26 @@ struct OperatorOptions {
   std::vector<std::vector<Price>> moves; ///< of each placed step
 };
 
+/// What the operators of a problem make of a training step.
+struct ProblemSteps {
+  std::vector<std::shared_ptr<const OperatorStep>> all;   ///< of each operator; null: nothing depends on it, and it does not run
+  std::vector<std::shared_ptr<const OperatorStep>> first; ///< in the first round of the repeat around it; null: as in all others
+};
+
+/// In which rounds of a repeat something happens.
+enum class Rounds { All, First, Later };
+
+/// A value on its way into a tensor that operators read.
+struct Passage {
+  int32_t source = 0, tensor = 0;    ///< as it is made, and as it is read
+  int64_t times = 1;                 ///< in a step
+  Rounds made = Rounds::All, read = Rounds::All; ///< of the repeats around who makes it, and who reads it
+};
+
 class StepModel {
 public:
-  /// `steps`: of each operator; null: nothing depends on it, and it does not run. Operators whose strategy the user gave have that
-  /// option alone.
-  StepModel(const Problem &problem, const std::vector<std::shared_ptr<const OperatorStep>> &steps, dist::ReshardPlanner &planner);
+  /// Operators whose strategy the user gave have that option alone.
+  StepModel(const Problem &problem, const ProblemSteps &steps, dist::ReshardPlanner &planner);
 
   /// One variable per operator, in order; its options are those of options(). There may be variables behind them. What an assignment
   /// costs here is a lower bound until makeExact.
@@ -47,16 +63,30 @@ public:
   /// As if that share of the time in which gradients of parameters are brought together were hidden behind the backward pass; 0 at
   /// first.
   void hideGradients(double share);
-  const OperatorOptions &options(size_t op) const { return *all[op]; }
+  /// Whether what gradients of parameters take holds the share of starting collectives that is guessed, as at first, or nothing of it;
+  /// what an assignment does take of it are the starts of all that it pays, each bucket once.
+  void shareStarts(bool shares);
+  using Starts = std::map<int32_t, double>; ///< us of each bucket
+  void addStarts(size_t op, int32_t option, Starts &starts) const;
+  void addStarts(size_t flow, int32_t ofMaker, int32_t item, Starts &starts) const;
+  /// The same strategies in all rounds.
+  const OperatorOptions &options(size_t op, Rounds rounds = Rounds::All) const {
+    return rounds == Rounds::First && first[op] ? *first[op] : *all[op];
+  }
+  bool hasOwnFirstRound(size_t op) const { return first[op] != nullptr; }
   /// Null: the operator does not run.
-  const OperatorStep *step(size_t op) const { return steps[op].get(); }
+  const OperatorStep *step(size_t op, bool isFirstRound = false) const {
+    return isFirstRound && steps.first[op] ? steps.first[op].get() : steps.all[op].get();
+  }
+  /// Of what is no parameter.
+  const std::vector<Passage> &passages() const { return passes; }
   /// Bytes that a rank keeps for an operator under each of its options, for all rounds: the parameters that it stores, their
   /// gradients and states, and, where the network is trained, its results. Of each variable of network(); none: nothing.
   const std::vector<std::vector<double>> &bytes() const { return kept; }
 
   /// A value on its way from who makes it to all who read it: network().shared[i] without the variables that stand in for makers.
   struct Flow {
-    int32_t source = 0, tensor = 0; ///< as it is made, and as it is read
+    Passage passage;
     int32_t maker = -1;             ///< operator, or variable of a Storage; -1: nobody chooses how it is there
     std::vector<int32_t> classes;   ///< of each option of the maker: which row of costs
     int32_t classOf(int32_t option) const { return classes[maker < 0 ? 0 : option]; }
@@ -72,6 +102,8 @@ public:
   const std::vector<Storage> &storages() const { return stored; }
   /// What an operator costs under each of its options, in all rounds.
   const std::vector<double> &ownCosts(size_t op) const { return costs.tables[firstOwn + op].costs; }
+  /// The part of them that falls to the first round, and to all others. Empty: all rounds cost the same.
+  std::vector<double> ownCosts(size_t op, Rounds rounds) const;
   /// Makes one term exact; network() follows with refresh(). False: it was.
   bool makeOwnExact(size_t op, int32_t option);
   bool makeExact(size_t flow, int32_t ofMaker, int32_t item);
@@ -89,16 +121,21 @@ private:
     void add(Price price, double times);
   };
 
+  /// An operator under one option.
+  struct Own {
+    Sum later, first; ///< where all rounds are alike, everything is in `later`
+  };
+
   using Known = std::unordered_map<const OperatorStep *, std::shared_ptr<const OperatorOptions>>;
-  void addOptions(size_t at, const OperatorStep *step, Known &known);
+  std::shared_ptr<const OperatorOptions> optionsOf(size_t op, const OperatorStep *step, Known &known);
+  void addToOwn(const ProblemOperator &op, const PlacedStep &placed, const std::vector<Price> &moves, double rounds, Sum &sum);
   void addOwnCosts();
   void addFlows();
-  void addFlow(int32_t source, int32_t tensor, int64_t times);
-  void addInput(int32_t source, int32_t tensor, int64_t times);
+  std::vector<Passage> passagesTo(int32_t tensor, const ValueFlow &flow) const;
+  void addFlow(const Passage &passage);
   void addParameter(int32_t tensor);
   void addStorage(int32_t tensor);
-  void addShared(int32_t maker, const std::vector<Source> &sources, int32_t source, int32_t tensor, const std::vector<int32_t> &who,
-                 int64_t times);
+  void addShared(int32_t maker, const std::vector<Source> &sources, const Passage &passage);
   void standIn(search::SharedCost &cost);
   bool isReturned(int32_t tensor) const;
   double usOf(const Sum &sum) const;
@@ -110,12 +147,13 @@ private:
   double updateUs(int64_t elements, size_t bytes) const;
 
   const Problem &problem;
-  std::vector<std::shared_ptr<const OperatorStep>> steps;
+  ProblemSteps steps;
   MovePrices prices;
-  std::vector<std::shared_ptr<const OperatorOptions>> all;
-  std::vector<std::vector<Sum>> own; ///< of each operator, of each option
+  std::vector<std::shared_ptr<const OperatorOptions>> all, first; ///< as in `steps`
+  std::vector<std::vector<Own>> own; ///< of each operator, of each option
   std::vector<std::vector<std::vector<Price>>> sharedPrices; ///< of each shared cost, as its table
   std::vector<Flow> ways;                                    ///< of each shared cost
+  std::vector<Passage> passes;
   std::vector<Storage> stored;
   size_t firstOwn = 0;                                       ///< table of the first operator
   std::vector<std::vector<double>> kept;

@@ -66,19 +66,26 @@ std::string sizes(int64_t rows, int64_t columns) { return "f32[" + std::to_strin
 /// What layers read beside their own weight and what the one in front of them made.
 enum class Reads { Nothing, OwnWeightTwice, ValueOfAll, ParameterOfAll };
 
-/// Layers between a product in front and one behind, with or without a sum around each.
-std::string layers(std::mt19937_64 &draw, Reads reads) {
+/// Layers between a product in front, or the input, of which nobody wants a gradient, and a product behind, with or without a sum
+/// around each.
+std::string layers(std::mt19937_64 &draw, Reads reads, bool startsAtInput = false) {
   auto size = [&] { return int64_t(1) << (2 + draw() % 10); };
-  const int64_t batch = size(), in = size(), hidden = size(), out = size(), rounds = 2 + static_cast<int64_t>(draw() % 5);
-  const bool isResidual = draw() % 2;
+  const int64_t batch = size(), hidden = size(), in = startsAtInput ? hidden : size(), out = size(), rounds = 2 + static_cast<int64_t>(draw() % 5);
+  const bool isResidual = draw() % 2, hasFront = startsAtInput && draw() % 2;
   std::string text = "network n(%x: " + sizes(batch, in) + ", %label: " + sizes(batch, out) + ") {\n" +
-                     "  param %w0: " + sizes(in, hidden) + " = Normal(0.02)\n  param %w9: " + sizes(hidden, out) + " = Normal(0.02)\n";
+                     "  param %w9: " + sizes(hidden, out) + " = Normal(0.02)\n";
+  if (!startsAtInput)
+    text += "  param %w0: " + sizes(in, hidden) + " = Normal(0.02)\n";
   if (reads == Reads::ParameterOfAll)
     text += "  param %g: " + sizes(hidden, hidden) + " = Normal(0.02)\n";
   if (reads == Reads::ValueOfAll)
     text += "  param %b0: " + sizes(in, hidden) + " = Normal(0.02)\n  %b = MatMul(%x, %b0) @ \"bias\"\n";
-  text += "  %h0 = MatMul(%x, %w0) @ \"first\"\n  %h = repeat i in 0.." + std::to_string(rounds) + " with %t = %h0 {\n" +
-          "    param %w: " + sizes(hidden, hidden) + " = Normal(0.02)\n    %m = MatMul(%t, %w) @ \"mm.{i}\"\n";
+  if (!startsAtInput)
+    text += "  %h0 = MatMul(%x, %w0) @ \"first\"\n";
+  text += "  %h = repeat i in 0.." + std::to_string(rounds) + " with %t = " + (startsAtInput ? "%x" : "%h0") + " {\n";
+  if (hasFront)
+    text += "    %f = Sigmoid(%t) @ \"front.{i}\"\n";
+  text += "    param %w: " + sizes(hidden, hidden) + " = Normal(0.02)\n    %m = MatMul(" + (hasFront ? "%f" : "%t") + ", %w) @ \"mm.{i}\"\n";
   switch (reads) {
   case Reads::Nothing: text += "    %s = Abs(%m) @ \"abs.{i}\"\n"; break;
   case Reads::OwnWeightTwice: text += "    %s = MatMul(%m, %w, transpose_b: true) @ \"again.{i}\"\n"; break;
@@ -104,7 +111,7 @@ TEST(Rounds, AreAsFastAsInTheUnrolledNetwork) {
   for (uint64_t seed = 1; seed <= campaignCases(60, 10); ++seed) {
     std::mt19937_64 draw(seed);
     const MachineModel machine = seed % 2 ? MachineModel::cpuLocal() : quick();
-    const std::string text = layers(draw, seed % 3 ? Reads::Nothing : Reads::OwnWeightTwice);
+    const std::string text = layers(draw, seed % 3 ? Reads::Nothing : Reads::OwnWeightTwice, /*startsAtInput=*/seed % 4 > 1);
     Found folded = search(text, true, machine), unrolled = search(text, false, machine);
     ASSERT_TRUE(folded.isOptimal && unrolled.isOptimal) << text;
     ASSERT_NEAR(folded.us, unrolled.us, 1e-9 * unrolled.us) << "seed " << seed << "\n" << text;
