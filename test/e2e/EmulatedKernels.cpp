@@ -195,6 +195,37 @@ std::vector<Access> ofAttention(const KernelCall &call) {
   return list;
 }
 
+int64_t floatBytes(const KernelCall &call) { return call.entry.ends_with("64") ? 8 : call.entry.ends_with("32") ? 4 : 2; }
+
+/// The descriptor, the result, both operands: x, w and y in the order that the direction has.
+std::vector<Access> ofConvolution(const KernelCall &call) {
+  const std::vector<uint64_t> &a = call.arguments;
+  const auto &d = at<device::cuda::ConvolutionDescriptor>(a[0]);
+  int64_t bytes = floatBytes(call), x = d.images * d.inputs * d.heldX[0] * d.heldX[1] * bytes;
+  int64_t y = d.images * d.outputs * d.heldY[0] * d.heldY[1] * bytes;
+  int64_t w = d.outputs * d.inputsPerGroup * d.kernel[0] * d.kernel[1] * bytes;
+  bool input = call.entry.starts_with("msc_convolution_input"), filter = call.entry.starts_with("msc_convolution_filter");
+  return {reads(a[0], sizeof(d)), writes(a[1], filter ? w : input ? x : y), reads(a[2], filter || input ? y : x),
+          reads(a[3], filter ? x : w)};
+}
+
+/// The descriptor, the result, and what it is made of: x, then dy, as far as the kernel takes them.
+std::vector<Access> ofPooling(const KernelCall &call) {
+  const std::vector<uint64_t> &a = call.arguments;
+  const auto &d = at<device::cuda::PoolingDescriptor>(a[0]);
+  bool back = d.ownRows * d.ownColumns != 0;
+  int64_t bytes = floatBytes(call), planes = static_cast<int64_t>(a.back()) / (back ? d.ownRows * d.ownColumns : d.rows * d.columns);
+  int64_t large = planes * d.largeRows * d.largeColumns * bytes, small = planes * d.smallRows * d.smallColumns * bytes;
+  int64_t words = 4 * (d.rows + d.columns) + 2 * (d.ownRows + d.ownColumns);
+  std::vector<Access> list{reads(a[0], static_cast<int64_t>(sizeof(d)) + 8 * words),
+                           writes(a[1], static_cast<int64_t>(a.back()) * bytes)};
+  if (!back || a.size() == 5)
+    list.push_back(reads(a[2], large));
+  if (back)
+    list.push_back(reads(a[a.size() - 2], small));
+  return list;
+}
+
 const std::map<std::string, RuntimeKernel> &runtimeKernels() {
   static const std::map<std::string, RuntimeKernel> kernels = [] {
     std::map<std::string, RuntimeKernel> made{{"msc_fill_8", {3, ofFill}},
@@ -209,6 +240,13 @@ const std::map<std::string, RuntimeKernel> &runtimeKernels() {
       made[std::string("msc_sums_") + type] = {5, ofSums};
     for (const char *type : {"f32", "f64", "i32", "i64", "bool"})
       made[std::string("msc_reduce_") + type] = {2, ofReduction};
+    for (const char *type : {"f32", "f64", "f16", "bf16"}) {
+      for (const char *kernel : {"convolution_", "convolution_input_", "convolution_filter_"})
+        made[fmt::format("msc_{}{}", kernel, type)] = {5, ofConvolution};
+      for (const char *kernel : {"pool_max_", "pool_average_", "pool_average_input_"})
+        made[fmt::format("msc_{}{}", kernel, type)] = {4, ofPooling};
+      made[fmt::format("msc_pool_max_input_{}", type)] = {5, ofPooling};
+    }
     return made;
   }();
   return kernels;

@@ -18,6 +18,7 @@
 #include <cstring>
 #include <fstream>
 #include <numeric>
+#include <regex>
 #include <thread>
 #include <unistd.h>
 
@@ -248,6 +249,30 @@ TEST_F(CudaTraining, Bert) {
           3);
 }
 
+// Strides, dilation, groups, padding on one side, windows beyond the end; images cut by rows, too.
+TEST_F(CudaTraining, WindowsOverImages) {
+  const std::string text = R"(network windows(%x: TYPE[2, 4, 13, 11], %t: TYPE[2, 6]) {
+  param %w: TYPE[8, 2, 3, 2] = Normal(0.5)
+  param %v: TYPE[6, 8, 3, 3] = Normal(0.3)
+  %a = Conv2D(%x, %w) {group: 2, stride: (2, 1), dilation: (1, 2), pad_mode: "pad", pad: (2, 1, 0, 3)}
+  %m = MaxPool(%a) {kernel_size: 3, strides: 2, pad_mode: "same"}
+  %b = Conv2D(%m, %v) {pad_mode: "same"}
+  %c = AvgPool(%b) {kernel_size: 2, strides: 1}
+  %d = AdaptiveAvgPool2D(%c, (1, 1))
+  %y = Reshape(%d, (2, 6))
+  %loss = MSELoss(%y, %t)
+  return loss: %loss
+}
+dataset {source: Random(seed: 5), columns: {x: normal, t: normal}, steps: 3}
+train {optimizer: Momentum(learning_rate: 0.5, momentum: 0.5), minimize: loss, epochs: 1}
+)";
+  for (const char *type : {"f32", "f64"})
+    for (int64_t devices : {1, 2}) {
+      SCOPED_TRACE(fmt::format("{} on {}", type, devices));
+      compare(compileText(std::regex_replace(text, std::regex("TYPE"), type), devices));
+    }
+}
+
 // More keys than a block has threads, gradients of all that an attention takes, a mask that is added and one that hides.
 TEST_F(CudaTraining, AttentionToManyKeys) {
   for (const char *mask : {"", ", %b", ", %hides"}) {
@@ -276,7 +301,7 @@ TEST_F(CudaTraining, KernelsOfTheRuntimeAssembleWithoutSpills) {
   for (const char *chip : {"sm_80", "sm_90"}) {
     test::Assembly assembly = test::assemble(device::cuda::kernelsPtx, chip);
     EXPECT_EQ(assembly.error, "");
-    EXPECT_EQ(assembly.kernels.size(), 21u);
+    EXPECT_EQ(assembly.kernels.size(), 49u);
     for (const auto &[entry, kernel] : assembly.kernels)
       EXPECT_EQ(kernel.spillBytes + kernel.stackBytes, 0u) << chip << " " << entry;
   }

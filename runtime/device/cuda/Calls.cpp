@@ -1,7 +1,8 @@
-// Calls of kernels by name: look-ups, sums by number, attention.
+// Calls of kernels by name: look-ups, sums by number, attention; WindowCalls.cpp has convolutions and pooling.
 #include "runtime/device/cuda/Calls.h"
 
 #include "runtime/device/cuda/Kernels.h"
+#include "runtime/device/cuda/WindowCalls.h"
 #include "runtime/plan/calls/Attention.h"
 #include "runtime/plan/calls/Lookup.h"
 
@@ -154,14 +155,18 @@ Prepared attendBack(Shared &shared, const CallSpec &spec) {
 } // namespace
 
 Prepared prepareCall(Shared &shared, const CallSpec &spec) {
-  static const std::map<std::string, Prepared (*)(Shared &, const CallSpec &)> kernels{
-      {"Gather", lookUp},
-      {"EmbeddingLookup", lookUp},
-      {"GatherGrad", addUp},
-      {"UnsortedSegmentSum", addUp},
-      {"ScaledDotProductAttention", attend},
-      {"ScaledDotProductAttentionGrad", attendBack},
-  };
+  static const std::map<std::string, PrepareCall> kernels = [] {
+    std::map<std::string, PrepareCall> table{
+        {"Gather", lookUp},
+        {"EmbeddingLookup", lookUp},
+        {"GatherGrad", addUp},
+        {"UnsortedSegmentSum", addUp},
+        {"ScaledDotProductAttention", attend},
+        {"ScaledDotProductAttentionGrad", attendBack},
+    };
+    addWindowCalls(table);
+    return table;
+  }();
   auto kernel = kernels.find(spec.kernel);
   if (kernel == kernels.end())
     return Error{ExitCode::NoResource, fmt::format("the device cuda has no kernel '{}'", spec.kernel),

@@ -32,6 +32,21 @@ struct AttentionDescriptor {
   double scale = 1;
 };
 
+/// A convolution: see runtime/plan/calls/Convolution.h. Arrays are (rows, columns).
+struct ConvolutionDescriptor {
+  int64_t inputs = 0, outputs = 0, inputsPerGroup = 0, outputsPerGroup = 0, images = 0;
+  int64_t kernel[2] = {}, stride[2] = {}, dilation[2] = {}, before[2] = {}, input[2] = {}, output[2] = {};
+  int64_t heldX[2] = {}, firstX[2] = {}, heldY[2] = {}, firstY[2] = {};
+};
+
+/// A pooling: see runtime/plan/calls/PoolingPlanes.h. Behind it lie, in device memory: `rows` and `columns` of PoolingCover,
+/// and for each own row and column of a gradient the begin and the end of the windows over it.
+struct PoolingDescriptor {
+  int64_t largeRows = 0, largeColumns = 0, smallRows = 0, smallColumns = 0; ///< planes in memory
+  int64_t rows = 0, columns = 0;                                            ///< windows
+  int64_t ownRows = 0, ownColumns = 0, firstRow = 0, firstColumn = 0;       ///< as PoolingInset; 0 forward
+};
+
 /// Their PTX text, for sm_80 and later.
 extern const char *const kernelsPtx;
 

@@ -1,0 +1,16 @@
+// Calls that slide windows over images: convolutions and pooling, with their gradients.
+#pragma once
+
+#include "runtime/device/cuda/Operations.h"
+
+#include <map>
+#include <string>
+
+namespace msc::device::cuda {
+
+/// What a call becomes; it has passed checkCall.
+using PrepareCall = Prepared (*)(Shared &shared, const CallSpec &spec);
+
+void addWindowCalls(std::map<std::string, PrepareCall> &table);
+
+} // namespace msc::device::cuda
