@@ -214,7 +214,8 @@ std::vector<Access> ofPooling(const KernelCall &call) {
   const std::vector<uint64_t> &a = call.arguments;
   const auto &d = at<device::cuda::PoolingDescriptor>(a[0]);
   bool back = d.ownRows * d.ownColumns != 0;
-  int64_t bytes = floatBytes(call), planes = static_cast<int64_t>(a.back()) / (back ? d.ownRows * d.ownColumns : d.rows * d.columns);
+  int64_t bytes = floatBytes(call), plane = back ? d.ownRows * d.ownColumns : d.rows * d.columns;
+  int64_t planes = static_cast<int64_t>(a.back()) / plane;
   int64_t large = planes * d.largeRows * d.largeColumns * bytes, small = planes * d.smallRows * d.smallColumns * bytes;
   int64_t words = 4 * (d.rows + d.columns) + 2 * (d.ownRows + d.ownColumns);
   std::vector<Access> list{reads(a[0], static_cast<int64_t>(sizeof(d)) + 8 * words),

@@ -1,5 +1,5 @@
-// Kernels of the runtime that no plan holds: fills of 8 bytes, strided copies, look-ups, reductions, attention, windows. Compiled by
-// clang without a toolkit's headers. Any grid gives the same bits. All arguments have 64 bits.
+// Kernels of the runtime that no plan holds: fills of 8 bytes, strided copies, look-ups, reductions, attention, windows.
+// Compiled by clang without a toolkit's headers. Any grid gives the same bits. All arguments have 64 bits.
 using int64 = long long;
 using uint64 = unsigned long long;
 
