@@ -70,7 +70,7 @@ passes::TrainingFacts trainingFactsOf(const net::Config &config, const CompileOp
   // What gradients add up to over several batches is kept like a state.
   const int64_t sums = config.train->gradients.accumulateSteps > 1 ? 1 : 0;
   return {config.train->minimize, net::findOptimizer(config.train->optimizer.name)->states + sums,
-          options.commFusion && config.context.commFusion};
+          options.commFusion && config.context.commFusion, config.train};
 }
 
 double plannedStepUs(ModuleOp module, const net::Config &config, const CompileOptions &options) {
@@ -129,9 +129,9 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
          manager.addPass(infer::createMixedPrecision(precision));
        }},
       {"strategies", "every forward operator has a strategy and its origin",
-       [assign, config, options](PassManager &manager) {
+       [assign, config, options, training](PassManager &manager) {
          auto price = [config, options](ModuleOp module) { return plannedStepUs(module, config, options); };
-         manager.addPass(passes::createAssignStrategiesPass(assign, options.candidates == 1 ? nullptr : passes::StepPricing(price), options.candidates));
+         manager.addPass(passes::createAssignStrategiesPass(assign, training, options.candidates == 1 ? nullptr : passes::StepPricing(price), options.candidates));
        }},
   };
 }

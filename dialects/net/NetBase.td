@@ -119,6 +119,9 @@ defvar Net_HaloOfOperand = DeclareOpInterfaceMethods<Net_HaloInterface, ["haloLe
 defvar Net_Library = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind"]>;
 defvar Net_InPlace = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg", "inPlaceResults"]>;
 
+// What the operator expands to depends on into how many pieces its factors are cut (`net.pieces`).
+def Net_ExpandsByPieces : NativeOpTrait<"ExpandsByPieces"> { let cppNamespace = "::msc::net"; }
+
 // What mixed precision does with an operator: the first kind gains from narrow operands (products), norms keep f32 below
 // level O3, losses at every level. All others follow their operands.
 class Net_PrecisionTrait<string name> : NativeOpTrait<name> { let cppNamespace = "::msc::net"; }

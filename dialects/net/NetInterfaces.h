@@ -51,6 +51,8 @@ double elementBytes(mlir::Type tensor);
 OperatorCost defaultCost(mlir::Operation *op, llvm::ArrayRef<std::vector<int64_t>> operandShapes,
                          llvm::ArrayRef<std::vector<int64_t>> resultShapes);
 
+/// What LowerInterface::expand makes depends on into how many pieces the factors of the operator are cut (Pieces.h).
+template <typename Operator> class ExpandsByPieces : public mlir::OpTrait::TraitBase<Operator, ExpandsByPieces> {};
 /// Mixed precision gives the operator bf16 or f16 operands from level O1 on.
 template <typename Operator> class NarrowOperands : public mlir::OpTrait::TraitBase<Operator, NarrowOperands> {};
 /// A norm: mixed precision keeps it in f32 below level O3.

@@ -21,12 +21,12 @@ inline int64_t piecesOfFactor(mlir::Operation *op, int64_t factor) {
 }
 
 /// The number of devices, an attribute of the network from when strategies are chosen.
-inline constexpr llvm::StringLiteral devicesAttributeName = "dist.devices";
+inline constexpr llvm::StringLiteral networkDevicesAttributeName = "dist.devices";
 
 /// Devices that the network around an operator (or the network itself) is compiled for; 1 as long as none are chosen.
 inline int64_t devicesOf(mlir::Operation *op) {
   for (; op; op = op->getParentOp())
-    if (auto devices = op->getAttrOfType<mlir::IntegerAttr>(devicesAttributeName))
+    if (auto devices = op->getAttrOfType<mlir::IntegerAttr>(networkDevicesAttributeName))
       return devices.getInt();
   return 1;
 }

@@ -168,6 +168,11 @@ private:
     return forward ? forward->getResult(*result) : Value();
   }
 
+  /// Nobody has moved or completed it yet; it may have been read as it was left.
+  bool isOnlyAsLeft(Value root) const {
+    return llvm::all_of(versions.lookup(root), [&](const Version &version) { return version.value == root; });
+  }
+
   /// An addition of contributions to one gradient: terms that come from other forward operators.
   bool isAccumulation(Operation *op) const {
     if (!addsPartials(op) || net::getPhase(op) != net::Phase::Backward || net::isCopy(op))
@@ -257,7 +262,7 @@ private:
   LogicalResult partitionOperator(Operation *op) {
     SmallVector<Type> rounded;
     if (isAccumulation(op)) {
-      addAlikeTermsFirst(op, [&](Value term) { return own.contains(term) && !versions.contains(term); });
+      addAlikeTermsFirst(op, [&](Value term) { return own.contains(term) && isOnlyAsLeft(term); });
       if (addsUnrounded(op))
         rounded = takeUnrounded(op);
     }
@@ -383,7 +388,7 @@ private:
         value = standIn;
       net::setValueNames(value.getDefiningOp(), {net::getValueName(result)});
       Value shown = element ? roundResult(value, element) : value;
-      if (auto wanted = wantedResult(op, result.getResultNumber(), own[shown])) {
+      if (auto wanted = wantedResult(op, result.getResultNumber(), own[shown]); wanted && !result.use_empty()) {
         shown = versionOf(shown, *wanted, op, "out_strategy of '" + net::getInstanceName(op).str() + "'");
         place(shown, *wanted);
       }
@@ -518,7 +523,7 @@ private:
         llvm::all_of(dist::shardingOf(first).partial, [](const PartialAxis &p) { return p.kind == ReduceKind::Sum; });
     bool mayMove = dist::shardingOf(first).isPartial() || isAccumulation(op);
     return mayMove && sums && llvm::all_of(op->getOperands(), [&](Value term) {
-             return term.getType() == first && !versions.contains(term);
+             return term.getType() == first && isOnlyAsLeft(term);
            });
   }
 

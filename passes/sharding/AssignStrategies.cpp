@@ -26,6 +26,7 @@ namespace {
 struct AssignStrategies : impl::AssignStrategiesPassBase<AssignStrategies> {
   using AssignStrategiesPassBase::AssignStrategiesPassBase;
 
+  TrainingFacts training;
   StepPricing price; ///< none: nothing but the search decides
   int64_t candidates = 1; ///< 0: as many as take little time
 
@@ -263,7 +264,7 @@ private:
   }
 
   Problem readProblem(net::NetworkOp network, bool joinAlike, std::vector<Members> &members) const {
-    return problemOf(network, devices, joinAlike, members, {minimize, optimizerStates, inBuckets});
+    return problemOf(network, devices, joinAlike, members, {minimize, optimizerStates, inBuckets, training.train});
   }
 
   bool searches() const {
@@ -553,8 +554,9 @@ private:
 
 } // namespace
 
-std::unique_ptr<Pass> createAssignStrategiesPass(const AssignStrategiesPassOptions &options, StepPricing price, int64_t candidates) {
+std::unique_ptr<Pass> createAssignStrategiesPass(const AssignStrategiesPassOptions &options, TrainingFacts training, StepPricing price, int64_t candidates) {
   auto pass = std::make_unique<AssignStrategies>(options);
+  pass->training = std::move(training);
   pass->price = std::move(price);
   pass->candidates = candidates;
   return pass;

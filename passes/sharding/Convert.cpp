@@ -6,6 +6,7 @@
 #include "dialects/net/FixedPieces.h"
 #include "dialects/net/Repeat.h"
 #include "passes/sharding/OutStrategy.h"
+#include "passes/sharding/cost/UpdateWork.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -254,6 +255,8 @@ Problem problemOf(net::NetworkOp network, int64_t devices, bool joinAlike, std::
     if (block.getKind() == "mesh")
       problem.meshes.push_back(block.getFields().getAs<DenseI64ArrayAttr>("sizes").asArrayRef().vec());
   problem.optimizerStates = training.optimizerStates;
+  if (training.train)
+    problem.update = updateWork(network.getContext(), *training.train);
   if (training.inBuckets) {
     int64_t trained = 0;
     for (const ProblemTensor &tensor : problem.tensors)
@@ -265,9 +268,14 @@ Problem problemOf(net::NetworkOp network, int64_t devices, bool joinAlike, std::
       problem.loss = tensor;
   if (problem.loss >= 0)
     for (auto [ops, op] : llvm::zip(members, problem.operators))
-      if (auto state = dyn_cast<net::StateInterface>(ops.front()))
+      if (isa<net::StateInterface>(ops.front())) {
+        Operation *trained = ops.front()->clone(); // which states it makes is known once it is trained
+        auto state = cast<net::StateInterface>(trained);
+        state.beginTraining();
         for (auto [result, operand] : state.newStates())
           problem.results.push_back(op.results[result]);
+        trained->destroy();
+      }
   return problem;
 }
 

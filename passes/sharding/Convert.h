@@ -1,6 +1,7 @@
 // From the IR to the plain data that rules and solvers speak in.
 #pragma once
 
+#include "dialects/net/Config.h"
 #include "dialects/net/Network.h"
 #include "passes/sharding/Problem.h"
 
@@ -32,6 +33,7 @@ struct TrainingFacts {
   std::string minimize;        ///< name of the loss; empty: the network is not trained
   int64_t optimizerStates = 0; ///< tensors that the optimizer keeps for each parameter
   bool inBuckets = false;      ///< gradient collectives of one group run together
+  std::optional<net::TrainConfig> train = {}; ///< absent: nothing but the states is known of the update
 };
 
 /// The forward graph of a network. `members` receives the operations of each operator of the problem. The body of a

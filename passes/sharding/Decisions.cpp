@@ -14,7 +14,7 @@ int64_t getDevices(net::NetworkOp network) {
 }
 
 void setDevices(net::NetworkOp network, int64_t devices) {
-  network->setAttr(net::devicesAttributeName, Builder(network.getContext()).getI64IntegerAttr(devices));
+  network->setAttr(net::networkDevicesAttributeName, Builder(network.getContext()).getI64IntegerAttr(devices));
 }
 
 /// Kind, phase, bytes, time, count, axes of the matrix; then the matrix and the axes of the group.

@@ -4,6 +4,7 @@
 #include "dialects/dist/Reshard.h"
 #include "passes/sharding/Strategy.h"
 
+#include <array>
 #include <functional>
 
 namespace msc::passes {
@@ -64,6 +65,12 @@ struct ProblemHandover {
   int32_t repeat = -1;        ///< index into Problem::repeats; -1: not told
 };
 
+/// One operator of the update of a parameter: what it takes for each element of the rank's piece, and besides.
+struct UpdateWork {
+  double flops = 0, bytesRead = 0, bytesWritten = 0; ///< bytes of f32
+  std::array<double, 3> fixed = {};                  ///< of the same three
+};
+
 /// A network of which every operator needs a strategy. Operators are in topological order.
 struct Problem {
   int64_t devices = 1;
@@ -76,6 +83,7 @@ struct Problem {
   std::vector<int32_t> results; ///< tensors that the network returns or keeps for the next step
   int32_t loss = -1;            ///< the tensor that training minimizes; -1: nothing is trained
   int64_t optimizerStates = 0;  ///< tensors like the parameter that the optimizer keeps for each
+  std::vector<UpdateWork> update; ///< of each trained parameter; none: it reads parameter, gradient and states, and writes all but the gradient
   /// Gradients of parameters are brought together in buckets: so many share the time of starting a collective; 1: none do.
   double gradientsPerStart = 1;
   MachineModel machine = MachineModel::cpuLocal();

@@ -1,7 +1,9 @@
 #include "passes/sharding/cost/BuildStep.h"
 
 #include "dialects/net/Halo.h"
+#include "dialects/net/NetOps.h"
 #include "dialects/net/OperatorTime.h"
+#include "dialects/net/Pieces.h"
 #include "dialects/net/Recompute.h"
 #include "passes/partition/Linear.h"
 #include "passes/partition/Widen.h"
@@ -17,7 +19,7 @@ namespace msc::passes {
 namespace {
 
 /// All that a step depends on.
-std::string keyOf(Operation *op, const GradientsWanted &wanted) {
+std::string keyOf(Operation *op, const GradientsWanted &wanted, const Pieces &pieces) {
   std::string key;
   llvm::raw_string_ostream out(key);
   out << op->getName().getStringRef();
@@ -32,6 +34,8 @@ std::string keyOf(Operation *op, const GradientsWanted &wanted) {
   for (bool bit : wanted.ofResults)
     out << (bit ? '1' : '0');
   out << (wanted.trains ? 't' : 'p');
+  for (int64_t count : pieces)
+    out << ' ' << count;
   return key;
 }
 
@@ -53,7 +57,8 @@ StepKind kindOf(net::Lower op) {
 /// A network that holds one operator, then the operators of its gradient.
 class Extraction {
 public:
-  Extraction(ModuleOp scratch, const MachineModel &machine) : scratch(scratch), machine(machine) {}
+  /// `pieces`: of an operator that ExpandsByPieces, else empty.
+  Extraction(ModuleOp scratch, const MachineModel &machine, const Pieces &pieces) : scratch(scratch), machine(machine), pieces(pieces) {}
 
   OperatorStep run(Operation *original, const GradientsWanted &wanted) {
     Operation *op = insert(original, wanted);
@@ -78,6 +83,7 @@ public:
 private:
   ModuleOp scratch;
   const MachineModel &machine;
+  const Pieces &pieces;
   OperatorStep step;
   llvm::DenseMap<Value, int32_t> values;
   SmallVector<Value> resultGradients, gradients; ///< of results, of operands; null: none
@@ -196,6 +202,9 @@ private:
       }
       made.brought.push_back(values.at(operand));
     }
+    // A gradient that expands so is one of its own kind, cut alike.
+    if (op->hasTrait<net::ExpandsByPieces>() && made.facts.rule.factors.size() == pieces.size())
+      net::setPieces(op, pieces);
     SmallVector<Operation *> parts;
     Operation *before = op->getPrevNode();
     if (computesNarrow(op))
@@ -222,13 +231,49 @@ private:
       values[value] = index;
   }
 
+  using LocalUs = decltype(StepOperator::localUs);
+
+  LocalUs usOf(Operation *op) const {
+    auto cost = dyn_cast<net::CostInterface>(op);
+    if (!cost)
+      return nullptr;
+    return [cost, arithmetic = net::arithmeticOf(op, machine), machine = machine](
+               const std::vector<Shape> &operands, const std::vector<Shape> &results) mutable {
+      return net::operatorUs(cost.cost(operands, results), arithmetic, machine);
+    };
+  }
+
+  /// Of a narrow operator, which computes in f32: the casts of its operands, itself, and the casts of its results.
+  LocalUs usInF32(Operation *op) const {
+    OpBuilder builder(op);
+    Operation *wide = builder.clone(*op);
+    widen(wide);
+    struct Cast {
+      LocalUs us;
+      size_t index;
+    };
+    std::vector<Cast> before, behind;
+    llvm::SmallDenseSet<Value> seen;
+    for (auto [i, operand, own] : llvm::enumerate(wide->getOperands(), op->getOperands()))
+      if (operand != own && seen.insert(operand).second)
+        before.push_back({usOf(operand.getDefiningOp()), i});
+    builder.setInsertionPointAfter(wide);
+    for (auto [i, result, own] : llvm::enumerate(wide->getResults(), op->getResults()))
+      if (result.getType() != own.getType())
+        behind.push_back({usOf(builder.create<net::CastOp>(op->getLoc(), result, getElementTypeOrSelf(own.getType()))), i});
+    return [itself = usOf(wide), before, behind](const std::vector<Shape> &operands, const std::vector<Shape> &results) {
+      double us = itself ? itself(operands, results) : 0;
+      for (const Cast &cast : before)
+        us += cast.us({operands[cast.index]}, {operands[cast.index]});
+      for (const Cast &cast : behind)
+        us += cast.us({results[cast.index]}, {results[cast.index]});
+      return us;
+    };
+  }
+
   void addPrices(Operation *op, StepOperator &made) const {
     auto lower = dyn_cast<net::Lower>(op);
-    if (auto cost = dyn_cast<net::CostInterface>(op))
-      made.localUs = [cost, arithmetic = net::arithmeticOf(op, machine), machine = machine](
-                         const std::vector<Shape> &operands, const std::vector<Shape> &results) mutable {
-        return net::operatorUs(cost.cost(operands, results), arithmetic, machine);
-      };
+    made.localUs = computesNarrow(op) ? usInF32(op) : usOf(op);
     if (lower && lower.loweringKind() == net::LoweringKind::Regions)
       made.exchange = [copy = net::regionCopyOf(op), bytes = elementBytesOf(op->getResult(0)), machine = machine](const Placement &at) -> OwnExchange {
         net::RegionExchange exchange = net::regionExchange(copy, at.operands, at.results);
@@ -254,9 +299,17 @@ StepBuilder::StepBuilder(MLIRContext *context, MachineModel machine)
     : machine(std::move(machine)), scratch(ModuleOp::create(UnknownLoc::get(context))) {}
 
 std::shared_ptr<const OperatorStep> StepBuilder::step(Operation *op, const GradientsWanted &wanted) {
-  auto [found, isNew] = known.try_emplace(keyOf(op, wanted));
+  if (!op->hasTrait<net::ExpandsByPieces>())
+    return step(op, wanted, {});
+  OperatorStep uncut = *step(op, wanted, {});
+  uncut.under = [this, op, wanted](const Pieces &pieces) { return step(op, wanted, pieces); };
+  return std::make_shared<OperatorStep>(std::move(uncut));
+}
+
+std::shared_ptr<const OperatorStep> StepBuilder::step(Operation *op, const GradientsWanted &wanted, const Pieces &pieces) {
+  auto [found, isNew] = known.try_emplace(keyOf(op, wanted, pieces));
   if (isNew)
-    found->second = std::make_shared<OperatorStep>(Extraction(*scratch, machine).run(op, wanted));
+    found->second = std::make_shared<OperatorStep>(Extraction(*scratch, machine, pieces).run(op, wanted));
   return found->second;
 }
 

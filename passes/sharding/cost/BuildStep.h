@@ -22,6 +22,8 @@ public:
   std::shared_ptr<const OperatorStep> step(mlir::Operation *op, const GradientsWanted &wanted);
 
 private:
+  std::shared_ptr<const OperatorStep> step(mlir::Operation *op, const GradientsWanted &wanted, const Pieces &pieces);
+
   MachineModel machine;
   mlir::OwningOpRef<mlir::ModuleOp> scratch;
   std::unordered_map<std::string, std::shared_ptr<const OperatorStep>> known;

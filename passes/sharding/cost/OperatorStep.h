@@ -5,6 +5,8 @@
 
 #include "passes/sharding/Problem.h"
 
+#include <memory>
+
 namespace msc::passes {
 
 /// A value of a step.
@@ -57,6 +59,8 @@ struct OperatorStep {
   /// Gradients of operands: (operand, value), in the order of the operands.
   std::vector<std::pair<int32_t, int32_t>> gradients;
   bool isRecomputed = false; ///< what the forward operator makes is not kept for the backward pass
+  /// What it is under a strategy, where that changes what the operator expands to; absent: the same. The strategy: of no cut.
+  std::function<std::shared_ptr<const OperatorStep>(const Pieces &)> under;
 };
 
 /// What a value costs on its way from how it was left to where it is wanted.

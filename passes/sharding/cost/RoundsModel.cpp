@@ -11,7 +11,7 @@ RoundsModel::RoundsModel(const Problem &problem, StepModel &model)
     : problem(problem), model(model), sectionOf(model.network().options.size(), -1), argumentOf(problem.tensors.size(), -1) {
   findSections();
   for (size_t flow = 0; flow < model.flows().size(); ++flow)
-    places.push_back(whereIs(flow));
+    places.push_back(whereIs(model.flows()[flow].passage, model.flows()[flow].maker));
   findReadings();
   kept = model.bytes();
   kept.resize(model.network().options.size() + asked.size());
@@ -71,16 +71,15 @@ void RoundsModel::findSections() {
     argument = argument < 0 ? -1 : sectionOfRepeat[argument];
 }
 
-RoundsModel::Where RoundsModel::whereIs(size_t flow) const {
-  const StepModel::Flow &way = model.flows()[flow];
-  const int32_t made = way.maker < 0 ? -1 : sectionOf[way.maker];
-  if (int32_t section = argumentOf[way.passage.tensor]; section >= 0)
+RoundsModel::Where RoundsModel::whereIs(const Passage &passage, int32_t maker) const {
+  const int32_t made = maker < 0 ? -1 : sectionOf[maker];
+  if (int32_t section = argumentOf[passage.tensor]; section >= 0)
     return {made == section ? Place::Carried : Place::Entry, section};
   if (made < 0)
     return {};
-  if (way.passage.source != way.passage.tensor)
+  if (passage.source != passage.tensor)
     return {Place::Exit, made};
-  return {way.passage.made == Rounds::First ? Place::First : way.passage.made == Rounds::Later ? Place::Later : Place::Within, made};
+  return {passage.made == Rounds::First ? Place::First : passage.made == Rounds::Later ? Place::Later : Place::Within, made};
 }
 
 /// What is there once and read in all rounds.
@@ -157,6 +156,7 @@ search::RepeatedNetwork RoundsModel::network(double perByte) const {
     addOwn(op, model.ownCosts(op));
   for (size_t flow = 0; flow < places.size(); ++flow)
     addFlow(network, flow);
+  addGradientSums(network);
   for (const StepModel::Storage &storage : model.storages()) {
     addOwn(storage.variable, storage.us);
     const size_t flow = std::ranges::find(model.flows(), storage.variable, &StepModel::Flow::maker) - model.flows().begin();
@@ -167,6 +167,27 @@ search::RepeatedNetwork RoundsModel::network(double perByte) const {
         tablesOf(sectionOf[storage.variable]).push_back(storage.rules[user]);
   }
   return network;
+}
+
+void RoundsModel::addGradientSums(search::RepeatedNetwork &network) const {
+  for (const StepModel::GradientSums &sums : model.gradientSums()) {
+    const auto [place, number] = whereIs(sums.passage, sums.maker);
+    search::Table table{{sums.maker}, sums.us};
+    if (place == Place::Outside || (place == Place::Entry && sectionOf[sums.maker] < 0)) {
+      network.network.tables.push_back(std::move(table));
+      continue;
+    }
+    search::Section &section = network.sections[number];
+    const double times = place == Place::Within ? static_cast<double>(section.rounds)
+                         : place == Place::Carried || place == Place::Later ? static_cast<double>(section.rounds - 1) : 1;
+    for (double &us : table.costs)
+      us /= times;
+    if (place == Place::Later)
+      table.scope.front() = search::inNextRound(sums.maker);
+    search::Terms &terms = place == Place::Within ? section.within : place == Place::Entry || place == Place::First ? section.entry
+                         : place == Place::Exit ? section.exit : section.carried;
+    terms.tables.push_back(std::move(table));
+  }
 }
 
 /// The rule of what a reader asks for instead of one of its strategies.

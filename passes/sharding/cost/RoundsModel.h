@@ -55,10 +55,11 @@ private:
 
   void findSections();
   void findReadings();
-  Where whereIs(size_t flow) const;
+  Where whereIs(const Passage &passage, int32_t maker) const;
   const Reading *readingOf(size_t flow, size_t reader) const;
   static search::Table ruleFor(const Reading &reading, const search::Table &rule);
   void addFlow(search::RepeatedNetwork &network, size_t flow) const;
+  void addGradientSums(search::RepeatedNetwork &network) const;
   /// Calls `ofOwn(op, option)` and `ofFlow(flow, option of its maker, item)` for all that an assignment pays, at least once.
   template <typename OfOwn, typename OfFlow> void forAllPaid(const search::RepeatedChoice &choice, OfOwn ofOwn, OfFlow ofFlow) const;
 

@@ -17,7 +17,7 @@ class Recorder {
 public:
   Recorder(const Problem &problem, const StepModel &model, const PiecesInRound &pieces, dist::ReshardPlanner &planner)
       : problem(problem), model(model), pieces(pieces), planner(planner),
-        uses(problem, [&](size_t op) { return model.step(op) != nullptr; }), bound(problem.tensors.size(), none) {}
+        uses(problem, [&](size_t op) { return model.runs(op); }), bound(problem.tensors.size(), none) {}
 
   StepEvents run() {
     if (!isUnrollable())
@@ -246,7 +246,9 @@ private:
 
   //===-- operators -------------------------------------------------------===//
 
-  const OperatorStep *stepOf(size_t op) const { return model.step(op, /*isFirstRound=*/roundNow == 0); }
+  const OperatorStep *stepOf(size_t op) const {
+    return &model.step(op, pieces(op, roundNow), roundNow == 0 ? Rounds::First : Rounds::All);
+  }
 
   const TracedStep &traceOf(size_t op) {
     const Pieces &taken = pieces(op, roundNow);
@@ -263,7 +265,7 @@ private:
       const ProblemOperator &op = problem.operators[i];
       if (op.repeats.size() <= depth) {
         roundNow = round;
-        if (model.step(i))
+        if (model.runs(i))
           runOperator(i);
         ++i;
         continue;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 
 namespace msc::passes {
 
@@ -237,13 +238,22 @@ std::shared_ptr<const OperatorOptions> StepModel::optionsOf(size_t at, const Ope
       });
     for (const Pieces &pieces : made->pieces)
       if (step) {
-        made->placed.push_back(placeStep(*step, pieces, op.out, problem.devices));
+        if (step->under)
+          made->steps.push_back(step->under(pieces));
+        made->placed.push_back(placeStep(step->under ? *made->steps.back() : *step, pieces, op.out, problem.devices));
         for (auto &list = made->moves.emplace_back(); const StepMove &move : made->placed.back().moves)
           list.push_back(prices.ofRoute(move.from, move.wanted, move.shape, move.elementBytes));
       }
     shared = std::move(made);
   }
   return shared;
+}
+
+const OperatorStep &StepModel::step(size_t op, const Pieces &pieces, Rounds rounds) const {
+  const OperatorOptions &of = options(op, rounds);
+  if (!of.steps.empty())
+    return *of.steps[std::ranges::find(of.pieces, pieces) - of.pieces.begin()];
+  return rounds == Rounds::First && steps.first[op] ? *steps.first[op] : *steps.all[op];
 }
 
 /// Operators themselves, and results that nobody but the network asks for.
@@ -310,6 +320,59 @@ void StepModel::addFlows() {
       addFlow(passage);
     }
   }
+  addSumsOfGradients();
+}
+
+/// How many gradients of a tensor an operator makes.
+int64_t StepModel::gradientsOf(size_t reader, int32_t tensor, Rounds rounds) const {
+  return std::ranges::count_if(options(reader, rounds).placed.front().gradients, [&](const PlacedGradient &gradient) {
+    return problem.operators[reader].operands[gradient.operand] == tensor;
+  });
+}
+
+/// Of results of operators: n gradients of a value take n - 1 sums, where the value lies. What reads it where it is made comes first,
+/// then what it is handed on to: to the next round, or out of the last one.
+void StepModel::addSumsOfGradients() {
+  std::vector<int64_t> same(problem.tensors.size());
+  auto count = [&](const Passage &passage) {
+    int64_t gradients = 0;
+    for (int32_t reader : uses.readers[passage.tensor])
+      gradients += gradientsOf(reader, passage.tensor, passage.read);
+    return gradients;
+  };
+  for (const Passage &passage : passes)
+    if (passage.source == passage.tensor)
+      same[passage.source] = std::max(same[passage.source], count(passage));
+  std::set<std::pair<int32_t, bool>> begun; ///< source, and whether in all rounds but the last
+  for (const Passage &passage : passes) {
+    const int32_t maker = uses.producer[passage.source];
+    int64_t gradients = count(passage);
+    if (maker < 0 || gradients == 0)
+      continue;
+    const int32_t reader = uses.readers[passage.tensor].front();
+    const bool isCarried = passage.source != passage.tensor && problem.operators[reader].repeats == problem.operators[maker].repeats;
+    if (passage.source == passage.tensor || (same[passage.source] == 0 && begun.emplace(passage.source, isCarried).second))
+      --gradients;
+    if (gradients == 0)
+      continue;
+    const ProblemOperator &op = problem.operators[maker];
+    const size_t result = std::ranges::find(op.results, passage.source) - op.results.begin();
+    GradientSums &of = sums.emplace_back(GradientSums{passage, maker, {}});
+    for (const PlacedStep &placed : all[maker]->placed)
+      of.us.push_back(static_cast<double>(gradients * passage.times) * sumUs(problem.tensors[passage.source], placed.results[result].own));
+    costs.tables.push_back({{maker}, of.us});
+  }
+}
+
+/// Of two gradients of a tensor; narrow ones are added in f32.
+double StepModel::sumUs(const ProblemTensor &tensor, const Sharding &sharding) const {
+  const auto count = static_cast<double>(elementCount(sharding.capacity(tensor.shape)));
+  const auto bytes = static_cast<double>(tensor.elementBytes), wide = std::max(4.0, bytes);
+  const Arithmetic arithmetic = tensor.elementBytes == 8 ? Arithmetic::F64 : Arithmetic::F32;
+  double us = problem.machine.operatorUs(count, 2 * count * wide, count * wide, arithmetic);
+  if (bytes < wide)
+    us += 2 * problem.machine.operatorUs(count, count * bytes, count * wide) + problem.machine.operatorUs(count, count * wide, count * bytes);
+  return us;
 }
 
 std::vector<Passage> StepModel::passagesTo(int32_t tensor, const ValueFlow &flow) const {
@@ -381,6 +444,8 @@ void StepModel::addParameter(int32_t tensor) {
         list.push_back(what.sharding);
       }
       sum.us += rounds * storageUs(parameter, from.left, !from.gradients.empty());
+      if (const int64_t gradients = gradientsOf(keeper, tensor, in); gradients > 1)
+        sum.us += rounds * static_cast<double>(gradients - 1) * sumUs(parameter, from.left);
       kept[keeper][i] += rounds * storageBytes(parameter, from.left, !from.gradients.empty());
     };
     const auto rounds = static_cast<double>(parameter.rounds);
@@ -430,8 +495,12 @@ void StepModel::addStorage(int32_t tensor) {
   costs.options.push_back(static_cast<int32_t>(options.size()));
   auto &bytes = kept.emplace_back();
   std::vector<Source> sources;
+  int64_t sums = -parameter.rounds;
+  for (int32_t user : users)
+    sums += problem.operators[user].rounds * gradientsOf(user, tensor, Rounds::All);
   for (auto [keeper, kind] : options) {
-    storage.us.push_back(static_cast<double>(parameter.rounds) * storageUs(parameter, kinds[kind], hasGradient));
+    storage.us.push_back(static_cast<double>(parameter.rounds) * storageUs(parameter, kinds[kind], hasGradient) +
+                         (sums > 0 ? static_cast<double>(sums) * sumUs(parameter, kinds[kind]) : 0));
     bytes.push_back(static_cast<double>(parameter.rounds) * storageBytes(parameter, kinds[kind], hasGradient));
     sources.push_back({kinds[kind], kinds[kind], parameter.elementBytes, {}, {}});
   }
@@ -456,9 +525,17 @@ double StepModel::storageBytes(const ProblemTensor &parameter, const Sharding &s
   return tensors * localBytes(parameter, sharding);
 }
 
-/// The optimizer reads parameter, gradient and its own states, and writes parameter and states.
+/// Without more being known: the optimizer reads parameter, gradient and its own states, and writes parameter and states.
 double StepModel::updateUs(int64_t elements, size_t bytes) const {
   auto count = static_cast<double>(elements), states = static_cast<double>(problem.optimizerStates);
+  if (!problem.update.empty()) {
+    const double wider = static_cast<double>(bytes) / 4;
+    double us = 0;
+    for (const UpdateWork &work : problem.update)
+      us += problem.machine.operatorUs(work.flops * count + work.fixed[0], wider * (work.bytesRead * count + work.fixed[1]),
+                                       wider * (work.bytesWritten * count + work.fixed[2]), bytes == 8 ? Arithmetic::F64 : Arithmetic::F32);
+    return us;
+  }
   double size = count * static_cast<double>(bytes);
   return problem.machine.operatorUs(count * (2 + 4 * states), size * (2 + states), size * (1 + states));
 }

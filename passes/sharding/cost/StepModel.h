@@ -3,6 +3,7 @@
 //
 // The cost of a step is the sum of
 // - every operator with its gradient under its own strategy, and the update of the parameters that it stores;
+// - the sums of gradients of values that are read more than once;
 // - every value on its way from who makes it to who reads it: each sharding in which somebody wants it is made once, and
 //   gradients that are left alike are added before they are brought to where the value lies. Those of parameters share the
 //   time of starting collectives where these run in buckets.
@@ -26,6 +27,7 @@ namespace msc::passes {
 /// Every strategy that an operator may take.
 struct OperatorOptions {
   std::vector<Pieces> pieces;
+  std::vector<std::shared_ptr<const OperatorStep>> steps; ///< under each of them; empty: that of the operator under all
   std::vector<PlacedStep> placed; ///< empty: the operator does not run
   std::vector<std::vector<Price>> moves; ///< of each placed step
 };
@@ -74,10 +76,9 @@ public:
     return rounds == Rounds::First && first[op] ? *first[op] : *all[op];
   }
   bool hasOwnFirstRound(size_t op) const { return first[op] != nullptr; }
-  /// Null: the operator does not run.
-  const OperatorStep *step(size_t op, bool isFirstRound = false) const {
-    return isFirstRound && steps.first[op] ? steps.first[op].get() : steps.all[op].get();
-  }
+  bool runs(size_t op) const { return steps.all[op] != nullptr; }
+  /// Of an operator that runs, under one of its options.
+  const OperatorStep &step(size_t op, const Pieces &pieces, Rounds rounds = Rounds::All) const;
   /// Of what is no parameter.
   const std::vector<Passage> &passages() const { return passes; }
   /// Bytes that a rank keeps for an operator under each of its options, for all rounds: the parameters that it stores, their
@@ -100,6 +101,14 @@ public:
     std::vector<search::Table> rules; ///< of the variable and each user, as they stand in its flow: what the users' strategies allow
   };
   const std::vector<Storage> &storages() const { return stored; }
+
+  /// What adding up gradients of a result takes: those that arrive this way.
+  struct GradientSums {
+    Passage passage;
+    int32_t maker = 0;      ///< operator
+    std::vector<double> us; ///< of each of its options
+  };
+  const std::vector<GradientSums> &gradientSums() const { return sums; }
   /// What an operator costs under each of its options, in all rounds.
   const std::vector<double> &ownCosts(size_t op) const { return costs.tables[firstOwn + op].costs; }
   /// The part of them that falls to the first round, and to all others. Empty: all rounds cost the same.
@@ -133,6 +142,9 @@ private:
   void addFlows();
   std::vector<Passage> passagesTo(int32_t tensor, const ValueFlow &flow) const;
   void addFlow(const Passage &passage);
+  int64_t gradientsOf(size_t reader, int32_t tensor, Rounds rounds) const;
+  void addSumsOfGradients();
+  double sumUs(const ProblemTensor &tensor, const Sharding &sharding) const;
   void addParameter(int32_t tensor);
   void addStorage(int32_t tensor);
   void addShared(int32_t maker, const std::vector<Source> &sources, const Passage &passage);
@@ -154,6 +166,7 @@ private:
   std::vector<std::vector<std::vector<Price>>> sharedPrices; ///< of each shared cost, as its table
   std::vector<Flow> ways;                                    ///< of each shared cost
   std::vector<Passage> passes;
+  std::vector<GradientSums> sums;
   std::vector<Storage> stored;
   size_t firstOwn = 0;                                       ///< table of the first operator
   std::vector<std::vector<double>> kept;

@@ -3,7 +3,8 @@
 // Expanded: every rank runs along its piece of the axis, then one number (or k of them) per line and piece goes to all
 // ranks. The parts are kernels of the runtime: runtime/plan/calls, runtime/device/cpu/calls.
 
-def Net_CumSumOp : Net_Operator<"CumSum", ["input"], ["y"], [Net_Differentiable, Net_Rule, Net_DefaultCost, Net_Expanded]> {
+def Net_CumSumOp : Net_Operator<"CumSum", ["input"], ["y"],
+    [Net_Differentiable, Net_Rule, Net_DefaultCost, Net_Expanded, Net_ExpandsByPieces]> {
   let summary = "running sums along a dimension";
   let description = [{
     `y[i, j] = input[i, 0] + ... + input[i, j]`, j along `axis`. `exclusive`: without the last term; `reverse`: from the
@@ -45,7 +46,7 @@ def Net_CumSumPiecesOp : Net_Operator<"CumSumPieces", ["input"], ["y"], [Net_Rul
 }
 
 def Net_TopKOp : Net_Operator<"TopK", ["input_x"], ["values", "indices"],
-    [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Expanded]> {
+    [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Expanded, Net_ExpandsByPieces]> {
   let summary = "the largest elements along the last dimension, and where they stand";
   let description = [{
     `values[i, 0], ..., values[i, k - 1]` are the k largest elements of `input_x[i, j]`, the largest first; of equal ones
