@@ -3,6 +3,7 @@
 #include "runtime/plan/Refinement.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace msc::passes {
 
@@ -18,7 +19,8 @@ Inheritance::Inheritance(const OperatorFacts &facts, int64_t devices) : facts(fa
 }
 
 void Inheritance::take(bool isResult, size_t position, const Sharding &wanted) {
-  const Sharding hint = wanted.canonical();
+  std::optional<Sharding> other;
+  const Sharding &hint = wanted.isCanonical() ? wanted : other.emplace(wanted.canonical());
   if (hint.isReplicated())
     return; // says nothing of any factor
   auto matrix = commonRefinement({&assignment.matrix, &hint.axes});
@@ -35,11 +37,14 @@ void Inheritance::take(bool isResult, size_t position, const Sharding &wanted) {
 }
 
 Assignment Inheritance::finish() && {
+  Pieces pieces = piecesOf(assignment);
   for (size_t f = 0; f < assignment.factors.size(); ++f)
-    while (!assignment.factors[f].empty() && !whyNotCut(facts, f, piecesOf(assignment)[f], mayBeEmpty).empty())
-      assignment.factors[f].pop_back();
-  for (size_t f = assignment.factors.size(); f-- > 0 && !piecesPass(facts, piecesOf(assignment), mayBeEmpty);)
+    for (Axes &axes = assignment.factors[f]; !axes.empty() && !whyNotCut(facts, f, pieces[f], mayBeEmpty).empty(); axes.pop_back())
+      pieces[f] /= assignment.matrix[axes.back()];
+  for (size_t f = assignment.factors.size(); f-- > 0 && !piecesPass(facts, pieces, mayBeEmpty);) {
     assignment.factors[f].clear();
+    pieces[f] = 1;
+  }
   return std::move(assignment);
 }
 

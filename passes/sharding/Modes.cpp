@@ -8,7 +8,7 @@ namespace msc::passes {
 Sharding completed(const Sharding &sharding) {
   Sharding whole = sharding;
   whole.partial.clear();
-  return whole.canonical();
+  return std::move(whole).canonical();
 }
 
 Placement placementOf(const OperatorFacts &facts, const Pieces &pieces, int64_t devices) {

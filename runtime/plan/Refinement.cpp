@@ -160,6 +160,10 @@ Proof coveredByEnumeration(const Sharding &target, const Sharding &source, const
 } // namespace
 
 std::optional<std::vector<int64_t>> commonRefinement(std::initializer_list<const std::vector<int64_t> *> matrices) {
+  if (std::ranges::all_of(matrices, [&](const auto *matrix) {
+        return *matrix == **matrices.begin() && std::ranges::find(*matrix, 1) == matrix->end();
+      }))
+    return **matrices.begin();
   // The strides of all axes; they must divide each other.
   std::vector<int64_t> strides;
   for (const std::vector<int64_t> *matrix : matrices) {

@@ -1,7 +1,6 @@
 #include "passes/sharding/cost/MovePrices.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace msc::passes {
 
@@ -29,21 +28,25 @@ std::vector<std::vector<dist::ReshardStep>> planRoute(const Sharding &from, cons
   return route;
 }
 
-size_t MovePrices::Hash::operator()(const Question &question) const {
-  uint64_t hash = static_cast<uint64_t>(question.from) << 32 | static_cast<uint32_t>(question.to);
-  hash = (hash ^ hash >> 31) * 0x9E3779B97F4A7C15ull;
-  hash ^= static_cast<uint64_t>(question.shape) << 8 ^ static_cast<uint64_t>(question.bytes) ^ std::bit_cast<uint64_t>(question.startShare) ^ question.mayHide;
-  hash *= 0xBF58476D1CE4E5B9ull;
-  return hash ^ hash >> 29;
+int32_t MovePrices::numberOfContext(const Context &context) {
+  if (static_cast<size_t>(lastContext) < contexts.size() && contexts[lastContext] == context)
+    return lastContext;
+  lastContext = static_cast<int32_t>(std::ranges::find(contexts, context) - contexts.begin());
+  if (static_cast<size_t>(lastContext) == contexts.size()) {
+    contexts.push_back(context);
+    known.emplace_back();
+  }
+  return lastContext;
 }
 
-Price MovePrices::add(Entry entry) {
-  for (int32_t to : entry.wanted)
-    entry.us = std::max(entry.us, bounds.us(entry.from, to, entry.shape, entry.elementBytes, entry.startShare));
-  entry.isExact = false;
-  prices.push_back(std::move(entry));
+Price MovePrices::add(int32_t from, int32_t to, int32_t context) {
+  const Context &of = contexts[context];
+  Entry entry{.from = from, .to = to, .context = context, .isExact = false, .mayHide = of.mayHide};
+  for (int32_t target : wantedOf(entry))
+    entry.us = std::max(entry.us, bounds.us(from, target, of.shape, of.elementBytes, of.startShare));
+  prices.push_back(entry);
   auto price = static_cast<Price>(prices.size() - 1);
-  if (prices[price].us == 0) // a slice, or nothing is known
+  if (entry.us == 0) // a slice, or nothing is known
     makeExact(price);
   return price;
 }
@@ -51,9 +54,10 @@ Price MovePrices::add(Entry entry) {
 Price MovePrices::of(int32_t from, int32_t to, int32_t shape, size_t elementBytes, double startShare, bool mayHide) {
   if (from == to)
     return nothing;
-  auto [at, isNew] = known.try_emplace({from, to, shape, static_cast<int32_t>(elementBytes), startShare, mayHide});
+  const int32_t context = numberOfContext({shape, elementBytes, startShare, mayHide});
+  auto [at, isNew] = known[context].try_emplace({from, to});
   if (isNew)
-    at->second = add({.shape = shape, .from = from, .wanted = {to}, .elementBytes = elementBytes, .startShare = startShare, .mayHide = mayHide});
+    at->second = add(from, to, context);
   return at->second;
 }
 
@@ -64,45 +68,48 @@ Price MovePrices::ofRoute(const Sharding &from, const std::vector<Sharding> &wan
     return nothing;
   if (wanted.size() == 1)
     return of(start, numberOf(wanted.front()), tensor, elementBytes);
-  Entry entry{.shape = tensor, .from = start, .elementBytes = elementBytes};
+  std::vector<int32_t> &route = routes.emplace_back();
   for (const Sharding &target : wanted)
-    entry.wanted.push_back(numberOf(target));
-  return add(std::move(entry));
+    route.push_back(numberOf(target));
+  return add(start, -static_cast<int32_t>(routes.size()), numberOfContext({.shape = tensor, .elementBytes = elementBytes}));
 }
 
 void MovePrices::makeExact(Price price) {
   if (prices[price].isExact)
     return;
-  prices[price].us = exactUs(prices[price]);
+  prices[price].us = contexts[prices[price].context].startShare < 1 ? bucketUs(price) : exactUs(prices[price]);
   prices[price].isExact = true;
 }
 
-double MovePrices::exactUs(Entry &entry) {
-  if (entry.startShare < 1)
-    return bucketUs(entry);
+double MovePrices::exactUs(const Entry &entry) const {
+  const Context &of = contexts[entry.context];
   std::vector<Sharding> wanted;
-  for (int32_t target : entry.wanted)
+  for (int32_t target : wantedOf(entry))
     wanted.push_back(bounds.sharding(target));
   double us = 0;
-  for (const auto &steps : planRoute(bounds.sharding(entry.from), wanted, bounds.shape(entry.shape), entry.elementBytes, planner))
-    us += dist::reshardUs(steps, entry.elementBytes, planner.machine());
+  for (const auto &steps : planRoute(bounds.sharding(entry.from), wanted, bounds.shape(of.shape), of.elementBytes, planner))
+    us += dist::reshardUs(steps, of.elementBytes, planner.machine());
   return us;
 }
 
-double MovePrices::bucketUs(Entry &entry) {
+/// Of a price to one sharding.
+double MovePrices::bucketUs(Price price) {
+  Entry &entry = prices[price];
+  const Context &of = contexts[entry.context];
+  auto &starts = startsOf[price];
   double us = 0;
-  for (const dist::ReshardStep &step : planner.plan(bounds.sharding(entry.from), bounds.sharding(entry.wanted.front()),
-                                                    bounds.shape(entry.shape), entry.elementBytes)) {
+  for (const dist::ReshardStep &step : planner.plan(bounds.sharding(entry.from), bounds.sharding(entry.to), bounds.shape(of.shape),
+                                                    of.elementBytes)) {
     GroupShape group = groupShape(step.groupMatrix, step.groupAxes);
-    double received = static_cast<double>(step.receivedElements) * static_cast<double>(entry.elementBytes);
+    double received = static_cast<double>(step.receivedElements) * static_cast<double>(of.elementBytes);
     us += planner.machine().moveUs(step.kind, group, received);
     if (step.kind == MoveKind::Slice)
       continue;
     const double start = planner.machine().moveUs(step.kind, group, 0);
-    us -= (1 - entry.startShare) * start;
-    entry.startsUs += entry.startShare * start;
-    const Bucket bucket{step.kind, step.groupMatrix, step.groupAxes, entry.elementBytes};
-    entry.starts.emplace_back(buckets.try_emplace(bucket, static_cast<int32_t>(buckets.size())).first->second, start);
+    us -= (1 - of.startShare) * start;
+    entry.startsUs += of.startShare * start;
+    const Bucket bucket{step.kind, step.groupMatrix, step.groupAxes, of.elementBytes};
+    starts.emplace_back(buckets.try_emplace(bucket, static_cast<int32_t>(buckets.size())).first->second, start);
   }
   return us;
 }

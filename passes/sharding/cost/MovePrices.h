@@ -5,6 +5,8 @@
 #include "dialects/dist/Reshard.h"
 #include "dialects/dist/reshard/LowerBounds.h"
 
+#include "llvm/ADT/DenseMap.h"
+
 #include <map>
 #include <span>
 #include <tuple>
@@ -50,45 +52,53 @@ public:
   void shareStarts(bool shares) { sharesStarts = shares; }
   /// The time of starting each collective in which something of a price runs that shares it, by the bucket in which all run that may
   /// start together. The price is exact.
-  const std::vector<std::pair<int32_t, double>> &starts(Price price) const { return prices[price].starts; }
+  const std::vector<std::pair<int32_t, double>> &starts(Price price) const {
+    static const std::vector<std::pair<int32_t, double>> none;
+    const auto known = startsOf.find(price);
+    return known == startsOf.end() ? none : known->second;
+  }
   bool isExact(Price price) const { return prices[price].isExact; }
   void makeExact(Price price);
 
 private:
-  struct Entry {
-    double us = 0;
-    bool isExact = true;
+  /// What all prices have in common that are asked for the same value.
+  struct Context {
     int32_t shape = 0;
-    int32_t from = 0;
-    std::vector<int32_t> wanted;
     size_t elementBytes = 4;
     double startShare = 1;
     bool mayHide = false;
+    bool operator==(const Context &) const = default;
+  };
+  /// There are many of them, and every look at a network reads them all: small.
+  struct Entry {
+    double us = 0;
     double startsUs = 0; ///< its share of what starting takes, once the price is exact
-    std::vector<std::pair<int32_t, double>> starts = {};
+    int32_t from = 0;
+    int32_t to = 0;      ///< below 0: several, routes[-1 - to]
+    int32_t context = 0;
+    bool isExact = true, mayHide = false;
   };
   using Bucket = std::tuple<MoveKind, std::vector<int64_t>, std::vector<int32_t>, size_t>; ///< a group, and bytes of an element
 
-  double exactUs(Entry &entry);
-  double bucketUs(Entry &entry);
-  Price add(Entry entry);
+  int32_t numberOfContext(const Context &context);
+  std::span<const int32_t> wantedOf(const Entry &entry) const {
+    return entry.to < 0 ? std::span<const int32_t>(routes[-1 - entry.to]) : std::span(&entry.to, 1);
+  }
+  double exactUs(const Entry &entry) const;
+  double bucketUs(Price price);
+  Price add(int32_t from, int32_t to, int32_t context);
 
   dist::ReshardPlanner &planner;
   dist::LowerBounds bounds;
   std::vector<Entry> prices{{}};
+  std::vector<std::vector<int32_t>> routes;
+  std::unordered_map<Price, std::vector<std::pair<int32_t, double>>> startsOf; ///< of those that share some
   double hidden = 0;
   bool sharesStarts = true;
   std::map<Bucket, int32_t> buckets;
-  struct Question {
-    int32_t from, to, shape, bytes;
-    double startShare;
-    bool mayHide;
-    bool operator==(const Question &) const = default;
-  };
-  struct Hash {
-    size_t operator()(const Question &question) const;
-  };
-  std::unordered_map<Question, Price, Hash> known;
+  std::vector<Context> contexts;
+  int32_t lastContext = 0; ///< the one that was asked for last
+  std::vector<llvm::DenseMap<std::pair<int32_t, int32_t>, Price>> known; ///< of each context: by from and to
 };
 
 } // namespace msc::passes

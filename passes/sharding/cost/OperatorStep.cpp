@@ -95,6 +95,7 @@ private:
 
   void place(const StepOperator &op, const net::Assignment &assignment) {
     Placement at;
+    at.operands.reserve(op.operands.size());
     for (size_t i = 0; i < op.operands.size(); ++i) {
       at.operands.push_back(operandSharding(op.facts.rule, assignment, i).canonical());
       want(op.operands[i], at.operands[i]);
@@ -109,8 +110,10 @@ private:
       value.left = resultSharding(op.facts.rule, assignment, i).canonical();
       value.own = completed(value.left);
       value.isBackward = op.isBackward;
-      at.partialResults.push_back(value.left);
-      at.results.push_back(value.own);
+      if (op.exchange) {
+        at.partialResults.push_back(value.left);
+        at.results.push_back(value.own);
+      }
       if (trace)
         traced.writes.push_back({op.results[i], value.left});
     }
@@ -151,7 +154,12 @@ private:
       for (int32_t term : op.operands)
         traced.reads.push_back({term, first});
     }
-    price(op, {{op.operands.size(), first}, {first}, {value.own}});
+    Placement at{{op.operands.size(), first}, {}, {}};
+    if (op.exchange) {
+      at.partialResults.push_back(first);
+      at.results.push_back(value.own);
+    }
+    price(op, at);
     return true;
   }
 
@@ -174,6 +182,7 @@ private:
     return &values[op.operands[i]].own;
   }
 
+  /// The results in `at` are those that an exchange asks for.
   void price(const StepOperator &op, const Placement &at) {
     if (trace)
       return;
@@ -182,7 +191,7 @@ private:
       for (size_t i = 0; i < op.operands.size(); ++i)
         operands.push_back(at.operands[i].capacity(op.facts.operandShapes[i]));
       for (size_t i = 0; i < op.results.size(); ++i)
-        results.push_back(at.results[i].capacity(op.facts.resultShapes[i]));
+        results.push_back(values[op.results[i]].own.capacity(op.facts.resultShapes[i]));
       placed.computeUs += op.localUs(operands, results);
     }
     if (!op.exchange)

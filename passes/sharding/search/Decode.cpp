@@ -87,7 +87,14 @@ public:
       variables.push_back(bucket.variables[i]);
       readers.push_back(value.axisOf(bucket.variables[i]) - 1);
     }
-    paidOnce.emplace(*value.shared, readers);
+    if (position == 0 && except < 0) { // asked for again with every assignment that is decoded
+      std::unique_ptr<PaidOnce> &known = elimination.together[&bucket - elimination.buckets.data()];
+      if (!known)
+        known = std::make_unique<PaidOnce>(*value.shared, readers);
+      paidOnce = known.get();
+    } else {
+      paidOnce = &here.emplace(*value.shared, readers);
+    }
     std::vector<size_t> open = readers;
     if (except >= 0)
       open.push_back(value.axisOf(except) - 1);
@@ -133,7 +140,8 @@ private:
   ItemSets sets;
   std::vector<int32_t> variables;
   std::vector<size_t> readers;
-  std::optional<PaidOnce> paidOnce;
+  std::optional<PaidOnce> here;
+  PaidOnce *paidOnce = nullptr; ///< `here`, or what the elimination keeps
   std::vector<int32_t> given;
   std::vector<std::vector<double>> own, ofClasses;
   std::vector<const double *> rows;

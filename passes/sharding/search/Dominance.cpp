@@ -41,8 +41,8 @@ double leastDifferenceOfReader(const SharedForm &form, size_t reader, int32_t a,
   return least;
 }
 
-/// The readers ask for so many items at most, and those may be where a producer's option loses most.
-double leastDifferenceOfProducer(const SharedForm &form, int32_t a, int32_t b) {
+/// So many items do the readers ask for at most.
+size_t mostAsked(const SharedForm &form) {
   size_t most = 0;
   for (const std::vector<std::vector<int32_t>> &classes : form.itemsOf) {
     size_t ofReader = 0;
@@ -50,7 +50,13 @@ double leastDifferenceOfProducer(const SharedForm &form, int32_t a, int32_t b) {
       ofReader = std::max(ofReader, items.size());
     most += ofReader;
   }
+  return most;
+}
+
+/// The readers ask for so many items at most, and those may be where a producer's option loses most.
+double leastDifferenceOfProducer(const SharedForm &form, size_t most, int32_t a, int32_t b) {
   std::vector<double> differences;
+  differences.reserve(form.prices[a].size());
   for (size_t item = 0; item < form.prices[a].size(); ++item)
     differences.push_back(std::min(0.0, atLeast(form.prices[a][item], form.prices[b][item])));
   most = std::min(most, differences.size());
@@ -61,14 +67,15 @@ double leastDifferenceOfProducer(const SharedForm &form, int32_t a, int32_t b) {
   return least;
 }
 
-double leastDifference(const Factor &factor, int32_t variable, int32_t a, int32_t b) {
+/// `asked`: of a value that the variable produces, mostAsked.
+double leastDifference(const Factor &factor, int32_t variable, size_t asked, int32_t a, int32_t b) {
   const size_t axis = factor.axisOf(variable);
   const int32_t ofA = factor.parts[axis]->classOf[a], ofB = factor.parts[axis]->classOf[b];
   if (ofA == ofB)
     return 0;
   if (!factor.shared)
     return leastDifference(factor, axis, ofA, ofB);
-  return axis == 0 ? leastDifferenceOfProducer(*factor.shared, ofA, ofB)
+  return axis == 0 ? leastDifferenceOfProducer(*factor.shared, asked, ofA, ofB)
                    : leastDifferenceOfReader(*factor.shared, axis - 1, ofA, ofB);
 }
 
@@ -123,8 +130,8 @@ private:
 
   bool isDominated(int32_t variable, int32_t option, int32_t by) const {
     double difference = 0;
-    for (size_t i : factorsOf[variable]) {
-      difference += leastDifference(network.factors[i], variable, option, by);
+    for (size_t i = 0; i < factorsOf[variable].size(); ++i) {
+      difference += leastDifference(network.factors[factorsOf[variable][i]], variable, asked[i], option, by);
       if (!(difference > -infinity))
         return false;
     }
@@ -134,6 +141,11 @@ private:
   void prune(int32_t variable) {
     std::vector<int32_t> kept;
     const std::vector<int32_t> strong = champions(variable);
+    asked.clear();
+    for (size_t i : factorsOf[variable]) {
+      const Factor &factor = network.factors[i];
+      asked.push_back(factor.shared && factor.axisOf(variable) == 0 ? mostAsked(*factor.shared) : 0);
+    }
     for (int32_t option = 0; option < network.options[variable]; ++option)
       if (std::none_of(strong.begin(), strong.end(),
                        [&](int32_t by) { return by != option && isDominated(variable, option, by); }))
@@ -154,6 +166,7 @@ private:
   Workspace &workspace;
   Lowered network;
   std::vector<std::vector<size_t>> factorsOf;
+  std::vector<size_t> asked; ///< of the variable being pruned: mostAsked of each of its factors
 };
 
 } // namespace

@@ -1,10 +1,13 @@
 // Variable elimination: the network becomes a number, or a table over a few variables, bucket by bucket.
 #pragma once
 
+#include "passes/sharding/search/PaidOnce.h"
 #include "passes/sharding/search/Reduction.h"
 
+#include <memory>
 #include <queue>
 #include <tuple>
+#include <unordered_map>
 
 namespace msc::search {
 
@@ -96,6 +99,8 @@ private:
   std::priority_queue<Candidate> queue;
   std::vector<int32_t> versions; ///< of each candidate
   std::vector<Bucket> buckets;
+  /// All readers of buckets, as far as something was decoded: by number of the bucket.
+  mutable std::unordered_map<size_t, std::unique_ptr<PaidOnce>> together;
   std::vector<int32_t> order;                      ///< variables against the order of elimination
   std::vector<std::pair<int32_t, int32_t>> places; ///< of each of them: bucket, position
   std::vector<double> crowded;                     ///< of each variable
