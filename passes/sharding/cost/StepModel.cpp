@@ -333,11 +333,14 @@ int64_t StepModel::gradientsOf(size_t reader, int32_t tensor, Rounds rounds) con
 /// Of results of operators: n gradients of a value take n - 1 sums, where the value lies. What reads it where it is made comes first,
 /// then what it is handed on to: to the next round, or out of the last one.
 void StepModel::addSumsOfGradients() {
-  std::vector<int64_t> same(problem.tensors.size());
-  auto count = [&](const Passage &passage) {
+  std::vector<int64_t> same(problem.tensors.size()), instances(problem.tensors.size());
+  for (const Passage &passage : passes)
+    instances[passage.tensor] += passage.times;
+  auto count = [&](const Passage &passage) { // of one instance of the tensor, which all rounds of a repeat may read
     int64_t gradients = 0;
     for (int32_t reader : uses.readers[passage.tensor])
-      gradients += gradientsOf(reader, passage.tensor, passage.read);
+      gradients += gradientsOf(reader, passage.tensor, passage.read) *
+                   std::max<int64_t>(1, problem.operators[reader].rounds / instances[passage.tensor]);
     return gradients;
   };
   for (const Passage &passage : passes)
