@@ -227,6 +227,44 @@ std::vector<Access> ofPooling(const KernelCall &call) {
   return list;
 }
 
+/// The descriptor, what is written, what is read.
+std::vector<Access> ofScan(const KernelCall &call) {
+  const std::vector<uint64_t> &a = call.arguments;
+  const auto &d = at<device::cuda::ScanDescriptor>(a[0]);
+  int64_t bytes = static_cast<int64_t>(a[3]) * d.length * floatBytes(call);
+  return {reads(a[0], static_cast<int64_t>(sizeof(d)) + 16 * d.parts), writes(a[1], bytes), reads(a[2], bytes)};
+}
+
+std::vector<Access> ofLargest(const KernelCall &call) {
+  const std::vector<uint64_t> &a = call.arguments;
+  const auto &d = at<device::cuda::LargestDescriptor>(a[0]);
+  auto pieces = static_cast<int64_t>(a[5]);
+  int64_t elements = pieces / d.ownPieces * d.length;
+  std::vector<Access> list{reads(a[0], sizeof(d)), writes(a[1], pieces * d.k * floatBytes(call)), writes(a[2], pieces * d.k * 4),
+                           reads(a[3], elements * floatBytes(call))};
+  if (a[4])
+    list.push_back(reads(a[4], elements * 4));
+  return list;
+}
+
+std::vector<Access> ofLookAlong(const KernelCall &call) {
+  const std::vector<uint64_t> &a = call.arguments;
+  const auto &shape = at<device::cuda::LookupDescriptor>(a[3]);
+  auto total = static_cast<int64_t>(a[5]);
+  int64_t bytes = call.entry.back() - '0', outer = total / (shape.count * shape.inner);
+  return {writes(a[0], total * bytes), reads(a[1], outer * (shape.end - shape.begin) * shape.inner * bytes),
+          reads(a[2], total * (shape.wide ? 8 : 4)), reads(a[3], sizeof(shape)), writes(a[4], 8)};
+}
+
+std::vector<Access> ofSumsAlong(const KernelCall &call) {
+  const std::vector<uint64_t> &a = call.arguments;
+  const auto &shape = at<device::cuda::LookupDescriptor>(a[3]);
+  auto total = static_cast<int64_t>(a[4]);
+  int64_t outer = total / ((shape.end - shape.begin) * shape.inner), rows = outer * shape.count * shape.inner;
+  return {writes(a[0], total * floatBytes(call)), reads(a[1], rows * floatBytes(call)), reads(a[2], rows * (shape.wide ? 8 : 4)),
+          reads(a[3], sizeof(shape))};
+}
+
 const std::map<std::string, RuntimeKernel> &runtimeKernels() {
   static const std::map<std::string, RuntimeKernel> kernels = [] {
     std::map<std::string, RuntimeKernel> made{{"msc_fill_8", {3, ofFill}},
@@ -236,9 +274,16 @@ const std::map<std::string, RuntimeKernel> &runtimeKernels() {
     for (const char *bytes : {"1", "2", "4", "8"}) {
       made[std::string("msc_copy_") + bytes] = {4, ofCopy};
       made[std::string("msc_lookup_") + bytes] = {6, ofLookup};
+      made[std::string("msc_look_along_") + bytes] = {6, ofLookAlong};
     }
-    for (const char *type : {"f32", "f64", "i32", "i64"})
+    for (const char *type : {"f32", "f64", "i32", "i64"}) {
       made[std::string("msc_sums_") + type] = {5, ofSums};
+      made[std::string("msc_sums_along_") + type] = {5, ofSumsAlong};
+    }
+    for (const char *type : {"f32", "f64", "f16", "bf16", "i32", "i64"}) {
+      made[std::string("msc_scan_") + type] = {4, ofScan};
+      made[std::string("msc_largest_") + type] = {6, ofLargest};
+    }
     for (const char *type : {"f32", "f64", "i32", "i64", "bool"})
       made[std::string("msc_reduce_") + type] = {2, ofReduction};
     for (const char *type : {"f32", "f64", "f16", "bf16"}) {

@@ -1,7 +1,9 @@
-// Calls of kernels by name: look-ups, sums by number, attention; WindowCalls.cpp has convolutions and pooling.
+// Calls of kernels by name: look-ups, sums by number, attention; WindowCalls.cpp has convolutions and pooling,
+// LineCalls.cpp what goes along a dimension.
 #include "runtime/device/cuda/Calls.h"
 
 #include "runtime/device/cuda/Kernels.h"
+#include "runtime/device/cuda/LineCalls.h"
 #include "runtime/device/cuda/WindowCalls.h"
 #include "runtime/plan/calls/Attention.h"
 #include "runtime/plan/calls/Lookup.h"
@@ -10,12 +12,6 @@ namespace msc::device::cuda {
 namespace {
 
 using Values = std::vector<uint64_t>;
-
-Error lacks(const CallSpec &spec) {
-  plan::DataType type = spec.results[0].type;
-  return {ExitCode::NoResource, fmt::format("the device cuda has no kernel '{}' for {}", spec.kernel, dataTypeName(type)),
-          "run on CPUs with --device cpu"};
-}
 
 LookupDescriptor describe(const CallSpec &spec, const CallTensor &indices) {
   Lookup lookup = lookupOf(spec);
@@ -154,6 +150,12 @@ Prepared attendBack(Shared &shared, const CallSpec &spec) {
 
 } // namespace
 
+Error lacks(const CallSpec &spec) {
+  plan::DataType type = spec.results[0].type;
+  return {ExitCode::NoResource, fmt::format("the device cuda has no kernel '{}' for {}", spec.kernel, dataTypeName(type)),
+          "run on CPUs with --device cpu"};
+}
+
 Prepared prepareCall(Shared &shared, const CallSpec &spec) {
   static const std::map<std::string, PrepareCall> kernels = [] {
     std::map<std::string, PrepareCall> table{
@@ -165,6 +167,7 @@ Prepared prepareCall(Shared &shared, const CallSpec &spec) {
         {"ScaledDotProductAttentionGrad", attendBack},
     };
     addWindowCalls(table);
+    addLineCalls(table);
     return table;
   }();
   auto kernel = kernels.find(spec.kernel);

@@ -286,7 +286,7 @@ private:
     if (Status status = staging.download(target, check.indices + place * bytes, bytes, first()); !status)
       return status.error();
     return {ExitCode::Failed,
-            fmt::format("index {} of '{}' is outside [0, {})", check.wide ? wide : narrow, check.kernel, check.size), ""};
+            fmt::format("index {} of '{}' is outside [{}, {})", check.wide ? wide : narrow, check.kernel, check.from, check.size), ""};
   }
 
   static constexpr size_t mostSlots = 512;

@@ -1,4 +1,5 @@
-// Kernels of the runtime that no plan holds: fills of 8 bytes, strided copies, look-ups, reductions, attention, windows.
+// Kernels of the runtime that no plan holds: fills of 8 bytes, strided copies, look-ups, reductions, attention, windows,
+// sums and choices along one dimension.
 // Compiled by clang without a toolkit's headers. Any grid gives the same bits. All arguments have 64 bits.
 using int64 = long long;
 using uint64 = unsigned long long;
@@ -349,4 +350,6 @@ KERNEL msc_attention_keys(const Attention *a, const float *query, const float *k
   }
 }
 
+#include "Numbers.inc"
 #include "WindowKernels.inc"
+#include "LineKernels.inc"

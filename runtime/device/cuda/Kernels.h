@@ -47,6 +47,17 @@ struct PoolingDescriptor {
   int64_t ownRows = 0, ownColumns = 0, firstRow = 0, firstColumn = 0;       ///< as PoolingInset; 0 forward
 };
 
+/// Running sums, see runtime/plan/calls/Scan.h. Behind it lie, in device memory, the begin and the end of each part.
+struct ScanDescriptor {
+  int64_t length = 0, inner = 0, parts = 0, exclusive = 0, reverse = 0;
+};
+
+/// The k largest of pieces of rows. `length`: of a row in memory, which begins at element `held` of `size`; it has `ownPieces` of the
+/// `pieces`, from `firstPiece` on. `sorted`: the largest first, else by their places.
+struct LargestDescriptor {
+  int64_t k = 0, length = 0, held = 0, size = 0, pieces = 1, firstPiece = 0, ownPieces = 1, sorted = 0;
+};
+
 /// Their PTX text, for sm_80 and later.
 extern const char *const kernelsPtx;
 

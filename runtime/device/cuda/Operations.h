@@ -35,7 +35,8 @@ struct IndexCheck {
   std::string kernel;
   CUdeviceptr indices = 0;
   bool wide = false; ///< i64, else i32
-  int64_t size = 0;  ///< they number [0, size)
+  int64_t size = 0;  ///< they number [from, size)
+  int64_t from = 0;
 };
 
 /// What the operations of one rank share.

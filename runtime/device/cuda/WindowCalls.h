@@ -11,6 +11,9 @@ namespace msc::device::cuda {
 /// What a call becomes; it has passed checkCall.
 using PrepareCall = Prepared (*)(Shared &shared, const CallSpec &spec);
 
+/// There is no kernel for the type of the call.
+Error lacks(const CallSpec &spec);
+
 void addWindowCalls(std::map<std::string, PrepareCall> &table);
 
 } // namespace msc::device::cuda

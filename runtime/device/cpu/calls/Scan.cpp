@@ -1,6 +1,7 @@
 // Running sums and the largest elements along one dimension.
 #include "runtime/device/cpu/calls/Elements.h"
 #include "runtime/device/cpu/calls/Kernels.h"
+#include "runtime/plan/calls/Scan.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,31 +13,14 @@ namespace {
 
 using Prepared = Result<std::unique_ptr<ScratchOperation>>;
 
-/// The parts of `held` that lie in one of the pieces of a dimension each, counted from its begin.
-std::vector<Range> partsWithin(Range held, int64_t size, int64_t pieces) {
-  std::vector<Range> parts;
-  for (int64_t p = 0; p < pieces; ++p) {
-    Range piece = pieceOf(size, p, pieces);
-    int64_t begin = std::max(piece.begin, held.begin), end = std::min(piece.end, held.end);
-    if (begin < end)
-      parts.push_back({begin - held.begin, end - held.begin});
-  }
-  return parts;
-}
-
 /// A task has some lines; a line is one element of all dimensions but the axis.
 Prepared prepareCumSum(const CallSpec &spec, WorkerPool &pool) {
-  const CallTensor &input = spec.operands[0];
-  std::vector<int64_t> shape = input.localShape();
-  int64_t axis = spec.attributes.integer("axis", 0);
-  auto dim = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis);
-  auto at = shape.begin() + static_cast<long>(dim);
-  int64_t inner = std::accumulate(at + 1, shape.end(), int64_t{1}, std::multiplies<>()), length = *at;
-  int64_t lines = std::accumulate(shape.begin(), at, inner, std::multiplies<>()), tasks = std::min(spec.tasks, lines);
+  const Lines of = linesOf(spec);
+  int64_t inner = of.inner, length = of.length, lines = of.count, tasks = std::min(spec.tasks, lines);
   bool exclusive = spec.attributes.flag("exclusive"), reverse = spec.attributes.flag("reverse");
-  std::vector<Range> parts = partsWithin(input.box[dim], input.shape[dim], spec.attributes.integer("pieces", 1));
+  std::vector<Range> parts = partsOf(spec, of);
   return withNumber(spec.results[0].type, [&]<typename Element>(Element) -> Prepared {
-    auto *x = reinterpret_cast<const Element *>(input.data);
+    auto *x = reinterpret_cast<const Element *>(spec.operands[0].data);
     auto *y = reinterpret_cast<Element *>(spec.results[0].data);
     auto body = [=](int64_t task, std::byte *, std::byte *) {
       Range range = pieceOf(lines, task, tasks);
