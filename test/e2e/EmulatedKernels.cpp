@@ -139,13 +139,15 @@ std::vector<Access> ofCopy(const KernelCall &call) {
   return {span(a[0], shape.to, true), span(a[1], shape.from, false), reads(a[2], sizeof(shape))};
 }
 
+/// Of rows that indices number, or of elements that have an index each ("along").
 std::vector<Access> ofLookup(const KernelCall &call) {
   const std::vector<uint64_t> &a = call.arguments;
   const auto &shape = at<device::cuda::LookupDescriptor>(a[3]);
   auto total = static_cast<int64_t>(a[5]);
   int64_t bytes = call.entry.back() - '0', outer = total / (shape.count * shape.inner);
+  int64_t indices = call.entry.starts_with("msc_look_along") ? total : shape.count;
   return {writes(a[0], total * bytes), reads(a[1], outer * (shape.end - shape.begin) * shape.inner * bytes),
-          reads(a[2], shape.count * (shape.wide ? 8 : 4)), reads(a[3], sizeof(shape)), writes(a[4], 8)};
+          reads(a[2], indices * (shape.wide ? 8 : 4)), reads(a[3], sizeof(shape)), writes(a[4], 8)};
 }
 
 std::vector<Access> ofSums(const KernelCall &call) {
@@ -153,8 +155,9 @@ std::vector<Access> ofSums(const KernelCall &call) {
   const auto &shape = at<device::cuda::LookupDescriptor>(a[3]);
   auto total = static_cast<int64_t>(a[4]);
   int64_t bytes = call.entry.ends_with("64") ? 8 : 4, outer = total / ((shape.end - shape.begin) * shape.inner);
-  return {writes(a[0], total * bytes), reads(a[1], outer * shape.count * shape.inner * bytes),
-          reads(a[2], shape.count * (shape.wide ? 8 : 4)), reads(a[3], sizeof(shape))};
+  int64_t rows = outer * shape.count * shape.inner, indices = call.entry.starts_with("msc_sums_along") ? rows : shape.count;
+  return {writes(a[0], total * bytes), reads(a[1], rows * bytes), reads(a[2], indices * (shape.wide ? 8 : 4)),
+          reads(a[3], sizeof(shape))};
 }
 
 std::vector<Access> ofReduction(const KernelCall &call) {
@@ -247,24 +250,6 @@ std::vector<Access> ofLargest(const KernelCall &call) {
   return list;
 }
 
-std::vector<Access> ofLookAlong(const KernelCall &call) {
-  const std::vector<uint64_t> &a = call.arguments;
-  const auto &shape = at<device::cuda::LookupDescriptor>(a[3]);
-  auto total = static_cast<int64_t>(a[5]);
-  int64_t bytes = call.entry.back() - '0', outer = total / (shape.count * shape.inner);
-  return {writes(a[0], total * bytes), reads(a[1], outer * (shape.end - shape.begin) * shape.inner * bytes),
-          reads(a[2], total * (shape.wide ? 8 : 4)), reads(a[3], sizeof(shape)), writes(a[4], 8)};
-}
-
-std::vector<Access> ofSumsAlong(const KernelCall &call) {
-  const std::vector<uint64_t> &a = call.arguments;
-  const auto &shape = at<device::cuda::LookupDescriptor>(a[3]);
-  auto total = static_cast<int64_t>(a[4]);
-  int64_t outer = total / ((shape.end - shape.begin) * shape.inner), rows = outer * shape.count * shape.inner;
-  return {writes(a[0], total * floatBytes(call)), reads(a[1], rows * floatBytes(call)), reads(a[2], rows * (shape.wide ? 8 : 4)),
-          reads(a[3], sizeof(shape))};
-}
-
 const std::map<std::string, RuntimeKernel> &runtimeKernels() {
   static const std::map<std::string, RuntimeKernel> kernels = [] {
     std::map<std::string, RuntimeKernel> made{{"msc_fill_8", {3, ofFill}},
@@ -274,11 +259,11 @@ const std::map<std::string, RuntimeKernel> &runtimeKernels() {
     for (const char *bytes : {"1", "2", "4", "8"}) {
       made[std::string("msc_copy_") + bytes] = {4, ofCopy};
       made[std::string("msc_lookup_") + bytes] = {6, ofLookup};
-      made[std::string("msc_look_along_") + bytes] = {6, ofLookAlong};
+      made[std::string("msc_look_along_") + bytes] = {6, ofLookup};
     }
     for (const char *type : {"f32", "f64", "i32", "i64"}) {
       made[std::string("msc_sums_") + type] = {5, ofSums};
-      made[std::string("msc_sums_along_") + type] = {5, ofSumsAlong};
+      made[std::string("msc_sums_along_") + type] = {5, ofSums};
     }
     for (const char *type : {"f32", "f64", "f16", "bf16", "i32", "i64"}) {
       made[std::string("msc_scan_") + type] = {4, ofScan};
