@@ -21,8 +21,9 @@ namespace msc::passes {
 /// Infinity: it cannot be compiled.
 using StepPricing = std::function<double(mlir::ModuleOp)>;
 
-/// The same pass with all that training changes, of which the options are a part; of up to `candidates` assignments that a search finds it takes the one that is fastest by `price`, which gets copies.
-/// 0: four of a small network, fewer of a larger one.
-std::unique_ptr<mlir::Pass> createAssignStrategiesPass(const AssignStrategiesPassOptions &options, TrainingFacts training, StepPricing price, int64_t candidates);
+/// The same pass with all that training changes, of which the options say a part. Of up to `candidates` assignments that a search
+/// finds it takes the one that is fastest by `price`, which gets copies. 0: four of a small network, fewer of a larger one.
+std::unique_ptr<mlir::Pass> createAssignStrategiesPass(const AssignStrategiesPassOptions &options, TrainingFacts training,
+                                                       StepPricing price, int64_t candidates);
 
 } // namespace msc::passes

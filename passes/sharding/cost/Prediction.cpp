@@ -162,7 +162,7 @@ private:
       cut.push_back({user, &choices[user].pieces});
     Source from{.bytes = parameter.elementBytes};
     from.left = from.own = storageOf(problem, tensor, cut);
-    if (first[users.front()] && users.size() == 1 && parameter.rounds > 1) {
+    if (first[users.front()] && users.size() == 1 && problem.operators[users.front()].rounds == parameter.rounds) {
       addReaders(from, {tensor, tensor, 1, Rounds::First, Rounds::First});
       return addReaders(from, {tensor, tensor, parameter.rounds - 1});
     }

@@ -46,7 +46,7 @@ std::vector<UpdateWork> updateWork(MLIRContext *context, const net::TrainConfig 
   std::vector<net::OperatorCost> ofFew = costsOfUpdate(context, train, few), ofMany = costsOfUpdate(context, train, many);
   std::vector<UpdateWork> work;
   for (auto [a, b] : llvm::zip(ofFew, ofMany)) {
-    auto perElement = [](double few_, double many_) { return (many_ - few_) / static_cast<double>(many - few); };
+    auto perElement = [](double ofFewer, double ofMore) { return (ofMore - ofFewer) / static_cast<double>(many - few); };
     UpdateWork &of = work.emplace_back();
     of.flops = perElement(a.flops, b.flops);
     of.bytesRead = perElement(a.bytesRead, b.bytesRead);
