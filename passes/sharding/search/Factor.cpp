@@ -129,28 +129,57 @@ void Factor::addTo(std::vector<double> &ofOptions, size_t axis, Choice &choice) 
 namespace {
 
 /// Walks through the classes of all readers, for one class of the producer.
-struct Tabulation {
+class Tabulation {
+public:
+  Tabulation(const SharedForm &form, std::vector<double> &values) : form(form), values(values), asked(form.prices[0].size()) {
+    for (const std::vector<int32_t> &items : form.itemsOf.back()) {
+      lastItems.insert(lastItems.end(), items.begin(), items.end());
+      lastEnds.push_back(lastItems.size());
+    }
+  }
+  void walk(const std::vector<double> &ofProducer) {
+    prices = ofProducer.data();
+    open = ofProducer;
+    walk(0, 0);
+  }
+
+private:
   const SharedForm &form;
   std::vector<double> &values;
-  std::vector<int32_t> asked; // of each item: by how many of the readers so far
+  std::vector<int32_t> asked;     // of each item: by how many of the readers so far
+  std::vector<double> open;       // of each item: what the next reader pays for it
+  std::vector<int32_t> lastItems; // of all classes of the last reader, one after the other
+  std::vector<size_t> lastEnds;   // of each of them, in lastItems
   const double *prices = nullptr;
 
   void walk(size_t reader, double sum) {
-    const bool isLast = reader + 1 == form.itemsOf.size();
+    if (reader + 1 == form.itemsOf.size())
+      return walkLast(sum);
     for (const std::vector<int32_t> &items : form.itemsOf[reader]) {
       double now = sum;
       for (int32_t item : items)
-        if (asked[item] == 0)
-          now += prices[item];
-      if (isLast) {
-        values.push_back(now);
-        continue;
-      }
+        now += open[item];
       for (int32_t item : items)
-        ++asked[item];
+        if (asked[item]++ == 0)
+          open[item] = 0;
       walk(reader + 1, now);
       for (int32_t item : items)
-        --asked[item];
+        if (--asked[item] == 0)
+          open[item] = prices[item];
+    }
+  }
+
+  void walkLast(double sum) {
+    const size_t first = values.size();
+    values.resize(first + lastEnds.size());
+    double *out = values.data() + first;
+    const double *price = open.data();
+    const int32_t *item = lastItems.data(), *begin = item;
+    for (size_t end : lastEnds) {
+      double now = sum;
+      for (; item != begin + end; ++item)
+        now += price[*item];
+      *out++ = now;
     }
   }
 };
@@ -163,11 +192,9 @@ std::vector<double> tabulated(const SharedForm &form) {
     size *= classes.size();
   std::vector<double> values;
   values.reserve(size);
-  Tabulation tabulation{form, values, std::vector<int32_t>(form.prices[0].size())};
-  for (const std::vector<double> &prices : form.prices) {
-    tabulation.prices = prices.data();
-    tabulation.walk(0, 0);
-  }
+  Tabulation tabulation(form, values);
+  for (const std::vector<double> &prices : form.prices)
+    tabulation.walk(prices);
   return values;
 }
 
