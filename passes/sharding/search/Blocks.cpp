@@ -12,7 +12,6 @@ void setStrides(Block &block, const std::vector<Axis> &axes) {
     block.strides[block.axes[i]] = stride;
     stride *= axes[block.axes[i]].part->classes();
   }
-  block.values.resize(stride);
 }
 
 Block expanded(Workspace &workspace, const Factor &factor, const std::vector<Axis> &axes) {
@@ -33,14 +32,26 @@ Block expanded(Workspace &workspace, const Factor &factor, const std::vector<Axi
   setStrides(block, axes);
 
   const std::vector<size_t> &inner = steps.back();
+  bool isRow = true; // the factor holds them one behind the other
+  for (size_t j = 0; j < inner.size(); ++j)
+    isRow = isRow && inner[j] == j;
+  size_t size = 1;
+  for (const std::vector<size_t> &list : steps)
+    size *= list.size();
+  block.values.reserve(size);
+  std::vector<double> gathered(isRow ? 0 : inner.size());
   std::vector<size_t> at(steps.size());
-  double *out = block.values.data();
   while (true) {
     size_t offset = 0;
     for (size_t i = 0; i + 1 < at.size(); ++i)
       offset += steps[i][at[i]];
-    for (size_t step : inner)
-      *out++ = costs->values[offset + step];
+    const double *row = costs->values.data() + offset;
+    if (!isRow) {
+      for (size_t j = 0; j < inner.size(); ++j)
+        gathered[j] = row[inner[j]];
+      row = gathered.data();
+    }
+    block.values.insert(block.values.end(), row, row + inner.size());
     size_t i = at.size() - 1;
     while (i-- > 0 && ++at[i] == steps[i].size())
       at[i] = 0;

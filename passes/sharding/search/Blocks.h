@@ -42,7 +42,7 @@ private:
   std::vector<int32_t> sizes;
 };
 
-/// Sets the strides from the axes, and the size.
+/// Sets the strides from the axes.
 void setStrides(Block &block, const std::vector<Axis> &axes);
 
 /// A factor as a block over the classes of `axes`.
