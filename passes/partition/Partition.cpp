@@ -144,6 +144,9 @@ private:
 
   /// "'h'"; a gradient without a name of its own goes by what it is the gradient of: "the gradient of 'h'".
   std::string described(Value root) const {
+    auto isUnknown = [](Operation *op) { return isa<dist::ReshardOp>(op) || isWideningCast(op); };
+    while (net::getValueName(root).empty() && root.getDefiningOp() && isUnknown(root.getDefiningOp()))
+      root = root.getDefiningOp()->getOperand(0);
     Operation *maker = root.getDefiningOp();
     Operation *forward = maker && net::getValueName(root).empty() ? forwardOf(maker) : nullptr;
     std::optional<int64_t> operand = forward ? net::getGradientOfOperand(maker) : std::nullopt;
