@@ -188,6 +188,15 @@ private:
     });
   }
 
+  /// Whether what it adds are all terms of a sum, none a sum of others: how the update adds up scalars of all gradients.
+  static bool beginsSumOfScalars(Operation *op) {
+    auto isSum = [](Operation *other) {
+      return other && addsPartials(other) && net::getPhase(other) == net::Phase::Update &&
+             cast<RankedTensorType>(other->getResult(0).getType()).getRank() == 0;
+    };
+    return isSum(op) && llvm::none_of(op->getOperands(), [&](Value term) { return isSum(rootOf(term).getDefiningOp()); });
+  }
+
   /// The root behind the moves that were put in front of a use.
   static Value rootOf(Value value) {
     while (auto move = value.getDefiningOp<dist::ReshardOp>())
@@ -264,8 +273,11 @@ private:
 
   LogicalResult partitionOperator(Operation *op) {
     SmallVector<Type> rounded;
+    auto mayStay = [&](Value term) { return own.contains(term) && isOnlyAsLeft(term); };
+    if (beginsSumOfScalars(op))
+      addScalarsByKind(op, mayStay);
     if (isAccumulation(op)) {
-      addAlikeTermsFirst(op, [&](Value term) { return own.contains(term) && isOnlyAsLeft(term); });
+      addAlikeTermsFirst(op, mayStay);
       if (addsUnrounded(op))
         rounded = takeUnrounded(op);
     }
