@@ -1,6 +1,7 @@
 #include "passes/sharding/CanonicalOrder.h"
 
 #include "dialects/net/FixedPieces.h"
+#include "dialects/net/Recompute.h"
 #include "passes/sharding/Convert.h"
 #include "passes/sharding/Passes.h"
 
@@ -139,7 +140,7 @@ private:
       return mix(colour, static_cast<uint64_t>(repeat.rounds()));
     if (op->hasTrait<OpTrait::IsTerminator>())
       return colour;
-    colour = mix(colour, colourOfProperties(op));
+    colour = mix(mix(colour, colourOfProperties(op)), net::isRecomputed(op));
     colour = mix(colour, isByUser(op) ? colourOf(net::getInStrategy(op)) : 0);
     colour = mix(colour, isByUser(op) ? colourOf(net::getOutStrategy(op)) : 0);
     const std::vector<int64_t> fixed = net::getFixedPieces(op);
