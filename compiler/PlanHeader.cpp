@@ -3,6 +3,7 @@
 #include "compiler/PlanWriter.h"
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetAttributes.h"
+#include "passes/partition/Widen.h"
 #include "passes/sharding/Decisions.h"
 
 #include "mlir/IR/AsmState.h"
@@ -152,8 +153,11 @@ void writeOperatorNotes(net::NetworkOp network, PlanTables &tables) {
     if (auto strategy = net::getOutStrategy(&op))
       note->set_out_strategy(net::strategyText(*strategy));
     note->set_origin(net::getStrategyOrigin(&op).str());
-    for (Value operand : op.getOperands())
+    for (Value operand : op.getOperands()) {
+      if (Operation *cast = operand.getDefiningOp(); cast && passes::isWideningCast(cast))
+        operand = cast->getOperand(0);
       writeValue(valueName(operand), operand.getType(), tables, note->add_operands());
+    }
     for (Value result : op.getResults())
       writeValue(valueName(result), result.getType(), tables, note->add_results());
   }

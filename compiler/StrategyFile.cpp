@@ -90,6 +90,8 @@ Result<KeptStrategies> fromJson(const std::string &path, const std::string &text
     return notStrategies(path, "'parallel_strategy_item' is missing");
   if (std::string key = unknownKey(json, {"current_stage", "parallel_strategy_item", "parallel_layout_item"}); !key.empty())
     return notStrategies(path, "'" + key + "' is unknown, expected current_stage, parallel_strategy_item, parallel_layout_item");
+  if (json.contains("current_stage") && json["current_stage"] != 0)
+    return notStrategies(path, "they are for stage " + json["current_stage"].dump() + ", and there is stage 0 only");
   KeptStrategies kept;
   for (const auto &[name, item] : json["parallel_strategy_item"].items()) {
     if (std::string key = unknownKey(item, {"stage", "parallel_strategy", "out_strategy"}); !key.empty())
@@ -117,6 +119,8 @@ Result<KeptStrategies> fromProto(const std::string &path, const std::string &byt
       return notStrategies(path, "it looks like JSON, and the name of such a file ends in .json");
     return notStrategies(path, "it is damaged, or another kind of file");
   }
+  if (map.current_stage() != 0)
+    return notStrategies(path, "they are for stage " + std::to_string(map.current_stage()) + ", and there is stage 0 only");
   if (map.parallel_strategy_item().empty())
     return notStrategies(path, "it names no operator");
   KeptStrategies kept;
@@ -204,7 +208,10 @@ std::string protoOf(const plan::Plan &plan) {
 } // namespace
 
 Result<KeptStrategies> readStrategies(const std::string &path) {
-  if (!std::filesystem::is_regular_file(path))
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    return notStrategies(path, "it is a folder");
+  if (!std::filesystem::is_regular_file(path, ignored))
     return Error{ExitCode::Usage, "there is no file '" + path + "'", ""};
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;

@@ -21,7 +21,7 @@ function operatorRow(row, graph) {
           graph.onTensor(row.node.index, side, position);
         },
       },
-         value.name.split(".").at(-1));
+         value.name.split(".").filter((part) => !/^\d+$/.test(part)).at(-1) ?? value.name);
   return [
     el("div", {class: "line"}, el("b", {class: "name", title: operator.name}, row.node.label || operator.name),
        el("span", {class: "op"}, operator.op),

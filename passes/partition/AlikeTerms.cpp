@@ -5,6 +5,7 @@
 #include "dialects/net/Recompute.h"
 #include "passes/partition/Linear.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -25,17 +26,60 @@ static Operation *nextAddition(Operation *add) {
   return next;
 }
 
-void addAlikeTermsFirst(Operation *first, llvm::function_ref<bool(Value)> mayStay) {
-  SmallVector<Operation *> chain{first};
-  SmallVector<Value> terms{first->getOperand(0), first->getOperand(1)};
-  while (Operation *next = nextAddition(chain.back())) {
-    Value term = next->getOperand(next->getOperand(0) == chain.back()->getResult(0) ? 1 : 0);
+/// The same for a sum of scalars in the update.
+static Operation *nextScalar(Operation *add) {
+  if (!add->getResult(0).hasOneUse())
+    return nullptr;
+  Operation *next = *add->user_begin();
+  bool isSum = addsPartials(next) && net::getPhase(next) == net::Phase::Update && next->getBlock() == add->getBlock();
+  return isSum && next->getOperand(0) != next->getOperand(1) ? next : nullptr;
+}
+
+/// Additions behind each other and what they add.
+struct Chain {
+  SmallVector<Operation *> additions;
+  SmallVector<Value> terms; ///< one more than additions; all are there in front of the first one
+};
+
+static Chain chainFrom(Operation *first, llvm::function_ref<Operation *(Operation *)> nextOf) {
+  Chain chain{{first}, {first->getOperand(0), first->getOperand(1)}};
+  while (Operation *next = nextOf(chain.additions.back())) {
+    Value term = next->getOperand(next->getOperand(0) == chain.additions.back()->getResult(0) ? 1 : 0);
     Operation *made = term.getDefiningOp();
     if (made && !(made->getBlock() == first->getBlock() && made->isBeforeInBlock(first)))
       break;
-    chain.push_back(next);
-    terms.push_back(term);
+    chain.additions.push_back(next);
+    chain.terms.push_back(term);
   }
+  return chain;
+}
+
+void addScalarsByKind(Operation *first, llvm::function_ref<bool(Value)> mayStay) {
+  auto [additions, terms] = chainFrom(first, nextScalar);
+  llvm::MapVector<Type, SmallVector<Value>> kinds;
+  SmallVector<Value> sums; // of what is to be added in the end
+  for (Value term : terms)
+    if (mayStay(term))
+      kinds[term.getType()].push_back(term);
+    else
+      sums.push_back(term);
+  size_t next = 0;
+  auto sumOf = [&](ArrayRef<Value> values) {
+    Value sum = values.front();
+    for (Value value : values.drop_front()) {
+      Operation *add = additions[next++];
+      add->setOperands({sum, value});
+      sum = add->getResult(0);
+    }
+    return sum;
+  };
+  for (auto &[type, values] : kinds)
+    sums.push_back(sumOf(values));
+  sumOf(sums);
+}
+
+void addAlikeTermsFirst(Operation *first, llvm::function_ref<bool(Value)> mayStay) {
+  auto [chain, terms] = chainFrom(first, nextAddition);
   auto alike = [&](Value term) {
     auto count = llvm::count_if(terms, [&](Value other) { return other.getType() == term.getType() && mayStay(other); });
     return mayStay(term) && count > 1 ? count : 0;

@@ -1,4 +1,4 @@
-// The order in which contributions to one gradient are added.
+// The order in which contributions to one gradient, or scalars of all gradients, are added.
 #pragma once
 
 #include "mlir/IR/Operation.h"
@@ -9,5 +9,9 @@ namespace msc::passes {
 /// `first` is an addition of two contributions to a gradient, others may add one more each behind it. Puts those that lie alike,
 /// the most of one kind, in front of the others: they are added where they are and moved once. `mayStay`: nobody has moved it yet.
 void addAlikeTermsFirst(mlir::Operation *first, llvm::function_ref<bool(mlir::Value)> mayStay);
+
+/// `first` is an addition of two scalars in the update, others may add one more each behind it: the norm of all gradients. Those that
+/// lie alike are added first, each kind on its own, so that each is completed once.
+void addScalarsByKind(mlir::Operation *first, llvm::function_ref<bool(mlir::Value)> mayStay);
 
 } // namespace msc::passes

@@ -1,5 +1,7 @@
 #include "passes/partition/Moves.h"
 
+#include "passes/partition/Widen.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -34,8 +36,11 @@ std::string callerOf(Operation *op, Operation *forward) {
 }
 
 std::string nameOfValue(Value value) {
-  while (auto move = value.getDefiningOp<dist::ReshardOp>())
-    value = move.getSource();
+  auto isUnknown = [](Operation *op) { // to users: they know the value that it moves or converts
+    return isa<dist::ReshardOp>(op) || (isWideningCast(op) && net::getValueName(op->getResult(0)).empty());
+  };
+  while (value.getDefiningOp() && isUnknown(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
   StringRef name = net::getValueName(value);
   Operation *maker = value.getDefiningOp();
   return (name.empty() && maker ? net::getUserName(maker) : name).str();

@@ -144,6 +144,9 @@ private:
 
   /// "'h'"; a gradient without a name of its own goes by what it is the gradient of: "the gradient of 'h'".
   std::string described(Value root) const {
+    auto isUnknown = [](Operation *op) { return isa<dist::ReshardOp>(op) || isWideningCast(op); };
+    while (net::getValueName(root).empty() && root.getDefiningOp() && isUnknown(root.getDefiningOp()))
+      root = root.getDefiningOp()->getOperand(0);
     Operation *maker = root.getDefiningOp();
     Operation *forward = maker && net::getValueName(root).empty() ? forwardOf(maker) : nullptr;
     std::optional<int64_t> operand = forward ? net::getGradientOfOperand(maker) : std::nullopt;
@@ -183,6 +186,15 @@ private:
       return producer && net::getPhase(producer) == net::Phase::Backward &&
              (net::getForwardId(producer) != net::getForwardId(op) || (!isOwn && isAccumulation(producer)));
     });
+  }
+
+  /// Whether what it adds are all terms of a sum, none a sum of others: how the update adds up scalars of all gradients.
+  static bool beginsSumOfScalars(Operation *op) {
+    auto isSum = [](Operation *other) {
+      return other && addsPartials(other) && net::getPhase(other) == net::Phase::Update &&
+             cast<RankedTensorType>(other->getResult(0).getType()).getRank() == 0;
+    };
+    return isSum(op) && llvm::none_of(op->getOperands(), [&](Value term) { return isSum(rootOf(term).getDefiningOp()); });
   }
 
   /// The root behind the moves that were put in front of a use.
@@ -261,8 +273,11 @@ private:
 
   LogicalResult partitionOperator(Operation *op) {
     SmallVector<Type> rounded;
+    auto mayStay = [&](Value term) { return own.contains(term) && isOnlyAsLeft(term); };
+    if (beginsSumOfScalars(op))
+      addScalarsByKind(op, mayStay);
     if (isAccumulation(op)) {
-      addAlikeTermsFirst(op, [&](Value term) { return own.contains(term) && isOnlyAsLeft(term); });
+      addAlikeTermsFirst(op, mayStay);
       if (addsUnrounded(op))
         rounded = takeUnrounded(op);
     }

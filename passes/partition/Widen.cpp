@@ -27,6 +27,14 @@ bool computesNarrow(Operation *op) {
 /// Same shape and sharding, other elements.
 static Type withElement(Type tensor, Type element) { return cast<RankedTensorType>(tensor).clone(element); }
 
+/// What casts have as index of an expansion: their operator stands there itself.
+static constexpr int64_t noExpansion = -1;
+
+bool isWideningCast(Operation *op) {
+  std::optional<net::Whole> whole = net::getWhole(op);
+  return isa<net::CastOp>(op) && whole && whole->index == noExpansion;
+}
+
 /// A cast that belongs to `op`.
 static net::CastOp castFor(Operation *op, OpBuilder &builder, Value value, Type element) {
   auto cast = builder.create<net::CastOp>(op->getLoc(), value, element);
@@ -34,6 +42,7 @@ static net::CastOp castFor(Operation *op, OpBuilder &builder, Value value, Type 
   net::setPhase(cast, net::getPhase(op));
   net::setScope(cast, net::getScope(op));
   net::setInstanceName(cast, (net::getInstanceName(op) + ".Cast").str());
+  net::setWhole(cast, op, noExpansion);
   if (std::optional<int64_t> forward = net::getForwardId(op))
     net::setForwardId(cast, *forward);
   return cast;

@@ -13,6 +13,9 @@ bool computesNarrow(mlir::Operation *op);
 /// element types that the results had, null where nothing changes.
 llvm::SmallVector<mlir::Type> widen(mlir::Operation *op);
 
+/// A cast that `widen` or `roundTo` made, of an operator that stands there itself: users know neither it nor its name.
+bool isWideningCast(mlir::Operation *op);
+
 /// Behind `wide` (completed, in f32): the same value rounded to `element`, under the names that `result` carries.
 mlir::Value roundTo(mlir::Type element, mlir::Value wide, mlir::Value result);
 

@@ -5,6 +5,7 @@
 #include "dialects/net/OperatorTime.h"
 #include "dialects/net/FixedPieces.h"
 #include "dialects/net/Repeat.h"
+#include "passes/sharding/CanonicalOrder.h"
 #include "passes/sharding/OutStrategy.h"
 #include "passes/sharding/cost/UpdateWork.h"
 
@@ -69,12 +70,13 @@ public:
     problem.machine = dist::machineOf(network);
     for (BlockArgument input : network.getBody().getArguments())
       tensorOf(input);
-    network.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (auto repeat = dyn_cast<net::RepeatOp>(op))
-        addRepeat(repeat);
-      else if (hasRule(op) && net::getPhase(op) == net::Phase::Forward && !joins(op))
+    network.walk<WalkOrder::PreOrder>([&](net::RepeatOp repeat) { numberRepeat(repeat); });
+    const CanonicalOrder order = orderOf(network);
+    for (Operation *op : order.operators)
+      if (hasRule(op) && net::getPhase(op) == net::Phase::Forward && !joins(op))
         addOperator(op);
-    });
+    for (net::RepeatOp repeat : order.repeats)
+      addHandovers(repeat);
     linkBehind();
     for (size_t i = 0; i < members.size(); ++i)
       if (members[i].size() > 1)
@@ -102,12 +104,31 @@ private:
     return found == tensors.end() ? tensors[value] = addTensor(value) : found->second;
   }
 
-  void addRepeat(net::RepeatOp repeat) {
+  /// Rounds of a dump that do not become one operator stand as they are written.
+  CanonicalOrder orderOf(net::NetworkOp network) {
+    CanonicalOrder written;
+    std::map<std::vector<int64_t>, Operation *> firsts;
+    bool isApart = false;
+    network.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (ArrayRef<int64_t> alike = net::getAlike(op); !alike.empty())
+        isApart = isApart || !joinAlike || !areAlike(op, firsts.try_emplace(alike.vec(), op).first->second);
+      if (auto repeat = dyn_cast<net::RepeatOp>(op))
+        written.repeats.push_back(repeat);
+      else
+        written.operators.push_back(op);
+    });
+    return isApart ? written : canonicalOrder(network);
+  }
+
+  void numberRepeat(net::RepeatOp repeat) {
     std::vector<int32_t> repeats = around.lookup(repeat->getParentOp());
-    const auto index = static_cast<int32_t>(problem.repeats.size());
-    repeats.push_back(index);
+    repeats.push_back(static_cast<int32_t>(problem.repeats.size()));
     around[repeat] = std::move(repeats);
     problem.repeats.push_back({repeat.getVariable().str(), repeat.firstRound(), repeat.endRound() - 1});
+  }
+
+  void addHandovers(net::RepeatOp repeat) {
+    const int32_t index = around.lookup(repeat).back();
     int64_t times = net::roundsAround(repeat);
     for (auto [initial, argument, yielded, result] :
          llvm::zip(repeat.getInitial(), repeat.getBody().getArguments(), repeat.yielded(), repeat.getResults())) {
@@ -163,6 +184,12 @@ private:
     return found->second;
   }
 
+  static bool areAlike(Operation *op, Operation *first) {
+    auto strategyOf = [](Operation *op) { return std::pair(isByUser(op) ? net::getInStrategy(op) : std::nullopt, net::getFixedPieces(op)); };
+    return op->getName() == first->getName() && op->getOperandTypes() == first->getOperandTypes() &&
+           op->getResultTypes() == first->getResultTypes() && strategyOf(op) == strategyOf(first);
+  }
+
   /// Adds the operation to the operator whose rounds it belongs to.
   bool joins(Operation *op) {
     ArrayRef<int64_t> alike = net::getAlike(op);
@@ -172,9 +199,7 @@ private:
     if (isNew)
       return false;
     Operation *first = members[found->second].front();
-    auto strategyOf = [](Operation *op) { return std::pair(isByUser(op) ? net::getInStrategy(op) : std::nullopt, net::getFixedPieces(op)); };
-    if (op->getName() != first->getName() || op->getOperandTypes() != first->getOperandTypes() ||
-        op->getResultTypes() != first->getResultTypes() || strategyOf(op) != strategyOf(first))
+    if (!areAlike(op, first))
       return false;
     members[found->second].push_back(op);
     ++problem.operators[found->second].rounds;

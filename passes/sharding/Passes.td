@@ -44,4 +44,11 @@ def UnrollPass : Pass<"msc-unroll", "::mlir::ModuleOp"> {
   }];
 }
 
+def CanonicalOrderPass : Pass<"msc-canonical-order", "::mlir::ModuleOp"> {
+  let summary = "puts independent operators into an order that does not depend on how they are written down";
+  let description = [{
+    Runs on the unrolled network, on copies of which it is priced; a network that is compiled keeps the order of its lines.
+  }];
+}
+
 #endif // MSC_PASSES_SHARDING

@@ -380,10 +380,12 @@ private:
     if (bound[problem.loss] == none)
       return;
     const int32_t loss = bound[problem.loss];
-    for (int i = 0; i < 2; ++i) // the gradient of the loss with respect to itself, and the learning rate
-      addForRun(4);
+    const int32_t one = addTensor(problem.loss, values[loss].own); // the gradient of the loss with respect to itself
+    line.buffers[values[one].versions.front().buffer].forRun = true;
+    values[loss].terms.push_back(one);
+    addForRun(4); // the learning rate
     for (size_t i = instances.size(); i-- > 0;)
-      differentiate(i, loss);
+      differentiate(i);
     for (const Parameter &parameter : parameters)
       if (int32_t gradient = total(parameter.value); gradient != none)
         update(parameter, gradient);
@@ -436,13 +438,11 @@ private:
     }
   }
 
-  void differentiate(size_t index, int32_t loss) {
+  void differentiate(size_t index) {
     const OperatorStep &step = *instances[index].step;
     const TracedStep &trace = *instances[index].trace;
-    if (step.gradients.empty() || std::ranges::none_of(trace.results, [&](int32_t r) {
-          const int32_t value = instances[index].values[r];
-          return value == loss || !values[value].terms.empty();
-        }))
+    if (step.gradients.empty() ||
+        std::ranges::all_of(trace.results, [&](int32_t r) { return values[instances[index].values[r]].terms.empty(); }))
       return;
     addConstants(instances[index], /*isBackward=*/true);
     std::vector<int32_t> of = instances[index].values;

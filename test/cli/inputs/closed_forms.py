@@ -232,6 +232,41 @@ def tables():
         expect(("table", V, "columns"), bytes_of("{in_strategy: ((1, 8), (1, 1))}"), share * B * F * D / n)
 
 
+def experts():
+    """T tokens of a device, h numbers each, of which each goes to k of n experts with places for c times as many: by AlltoAll, there and
+    back, forward and backward, 4 (n - 1) / n T k c h numbers move; gathering the tokens and summing what experts made of them moves
+    4 (n - 1) T h. So AlltoAll is taken below k c = n."""
+    machine(1000)
+    n, B, S, h, f = 8, 8, 64, 16, 32
+    T = B * S // n
+    for kc in (2, 7.5, 8.5):
+        C = round(kc * S / n)
+        def bytes_of(pins):
+            body = f"""
+  param %x: f32[{B}, {S}, {h}] = Normal(0.01)
+  param %w1: f32[{n}, {h}, {f}] = Normal(0.01)
+  param %w2: f32[{n}, {f}, {h}] = Normal(0.01)
+  %a = ReLU(%x) @ "tokens" {{in_strategy: ((8, 1, 1))}}
+  %sent = BatchMatMul(%sends, %a, transpose_a: true) @ "sent"
+  %rows = Reshape(%sent, ({B}, {n}, {C}, {h})) @ "rows"
+  %u = BatchMatMul(%rows, %w1) @ "up" {{in_strategy: ((1, 8, 1, 1), (8, 1, 1))}}
+  %v = ReLU(%u)
+  %d = BatchMatMul(%v, %w2) @ "down" {{in_strategy: ((1, 8, 1, 1), (8, 1, 1))}}
+  %all = Reshape(%d, ({B}, {n * C}, {h})) @ "all"
+  %y = BatchMatMul(%sends, %all) @ "back"
+  %loss = MSELoss(%y, %label) {{in_strategy: ((8, 1, 1), (8, 1, 1))}}"""
+            for name, pin in pins.items():
+                body = body.replace(f'@ "{name}"', f'@ "{name}" {{in_strategy: {pin}}}')
+            return moved(explain(network(f"%sends: f32[{B}, {S}, {n * C}], %label: f32[{B}, {S}, {h}]", body, "sends", "label"), n))
+        sent = bytes_of({"sent": "((8, 1, 1), (8, 1, 1))", "rows": "((8, 1, 1))", "all": "((8, 1, 1, 1))", "back": "((8, 1, 1), (8, 1, 1))"})
+        gathered = bytes_of({"sent": "((1, 1, 8), (1, 1, 1))", "rows": "((1, 8, 1))", "all": "((1, 8, 1, 1))", "back": "((1, 1, 8), (1, 8, 1))"})
+        expect(("experts", kc, "AlltoAll"), sent, 4 * (n - 1) / n * T * kc * h * W)
+        expect(("experts", kc, "gathered"), gathered, 4 * (n - 1) * T * h * W)
+        assert (sent < gathered) == (kc < n), (kc, sent, gathered)
+        free = bytes_of({})
+        assert free <= min(sent, gathered) + SCALARS, (kc, free)
+
+
 products()
 two_layers()
 transformer_layer()
@@ -239,5 +274,6 @@ layer_counts()
 convolutional(sys.argv[1])
 classifier()
 tables()
+experts()
 print(f"{checked} numbers are those of the formulas")
 assert checked >= 100

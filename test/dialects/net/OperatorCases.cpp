@@ -57,6 +57,24 @@ static void addProducts(std::vector<OperatorCase> &cases) {
        "",
        "2x5x3x2xf64",
        "(b0 1 m k, b1 k n) -> (b0 b1 m n), reduce k"});
+  add({"matmul experts",
+       "MatMul",
+       {"2x3x2x4xf64", "3x4x5xf64"},
+       "",
+       "2x3x2x5xf64",
+       "(b0 b1 m k, b1 k n) -> (b0 b1 m n), reduce k"});
+  add({"matmul experts b",
+       "MatMul",
+       {"2x3x2x4xf64", "1x3x5x4xf64"},
+       "{transpose_b = true}",
+       "2x3x2x5xf64",
+       "(b0 b1 m k, 1 b1 n k) -> (b0 b1 m n), reduce k"});
+  add({"matmul experts first",
+       "MatMul",
+       {"3x2x2x4xf64", "3x1x4x5xf64"},
+       "",
+       "3x2x2x5xf64",
+       "(b0 b1 m k, b0 1 k n) -> (b0 b1 m n), reduce k"});
   add({"matmul mixed batch",
        "MatMul",
        {"3x1x2x4xf64", "1x2x5x4xf64"},

@@ -47,8 +47,8 @@ static LogicalResult inferChosen(const Inference &at, int64_t k, int64_t count, 
     return at.error("'" + at.opName + "' of " + at.text(0) + " has no dimension to search", {0});
   if (k < 0 || k > at.shape(0).back()) // C3
     return at.error("'k' of '" + at.opName + "' is " + Twine(k) + ", but the last dimension of " + at.text(0) + " has " +
-                        Twine(at.shape(0).back()) + " elements",
-                    {0});
+                        Twine(at.shape(0).back()) + (at.shape(0).back() == 1 ? " element" : " elements"),
+                    {0}, "'k' lies in [0, " + Twine(at.shape(0).back()) + "]");
   SmallVector<int64_t> shape(at.shape(0));
   shape.back() = count;
   results.append({tensorOf(shape, at.element(0)), tensorOf(shape, IntegerType::get(at.context, 32))});
