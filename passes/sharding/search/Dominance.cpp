@@ -145,7 +145,7 @@ private:
     return lowest;
   }
 
-  /// Most pairs are told apart by a few entries of the tables; no value of readers makes up for that. Sums in the same order as in
+  /// Most pairs are told apart by a few entries of the tables; no value of readers makes up for that. Sums in the order of
   /// isDominated, so that rounding cannot make them differ.
   bool isCheaperSomewhere(int32_t variable, int32_t option, int32_t by) const {
     double difference = 0;
