@@ -171,7 +171,7 @@ static std::string collectivesText(const plan::Plan &plan, const Findings &findi
   for (const auto &[facts, rounds, of] : shown) {
     Row row = {facts.phase, facts.kind, facts.cause};
     add(row, repeats, rounds.empty() ? "" : roundsText(rounds, of));
-    row.insert(row.end(), {facts.location, groupsText(facts.groups), bytesText(facts.bytes), llvm::formatv("{0:F1}", facts.predictedUs)});
+    row.insert(row.end(), {facts.location, groupsText(*facts.groups), bytesText(facts.bytes), llvm::formatv("{0:F1}", facts.predictedUs)});
     add(row, hasNext, nextBestText(findings, facts.cause));
     row.push_back((facts.tensors > 1 ? std::to_string(facts.tensors) + " tensors at once: " : "") + facts.reason);
     rows.push_back(row);

@@ -95,7 +95,7 @@ static std::vector<CollectiveChange> collectiveChanges(const plan::Plan &first, 
   std::map<std::tuple<std::string, std::string, std::string, std::string>, size_t> known;
   for (size_t side : {0, 1})
     for (const CollectiveFacts &facts : collectivesOf(side == 0 ? first : second)) {
-      std::string groups = groupsText(facts.groups);
+      std::string groups = groupsText(*facts.groups);
       auto [at, isNew] = known.try_emplace({facts.phase, facts.kind, facts.forOperator, groups}, all.size());
       if (isNew)
         all.push_back({facts.phase, facts.kind, facts.forOperator, facts.location, groups, facts.reason, {}});

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <optional>
 
@@ -77,7 +78,8 @@ std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan, const std::st
                            [&](const plan::OperatorNote &note) { return note.name() == op; });
   std::vector<CollectiveFacts> result;
   for (const plan::Program &program : plan.programs())
-    for (const plan::Variant &variant : program.variants())
+    for (const plan::Variant &variant : program.variants()) {
+      std::map<int64_t, decltype(CollectiveFacts::groups)> groups; // of thousands of ranks they are large
       for (const plan::Step &step : variant.steps()) {
         if (!step.has_collective())
           continue;
@@ -87,11 +89,14 @@ std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan, const std::st
         std::optional<Cause> cause = causeOf(collective, op.empty() ? nullptr : &*note);
         if (!cause)
           continue;
-        result.push_back({collectiveName(collective.kind()), step.name(), groupsOf(variant.groups(collective.group())),
-                          cause->bytes, phaseName(step.phase()), cause->user, cause->reason,
-                          placeOf(plan, step.location()), collective.predicted_us(), causedBy(plan, *cause),
+        auto &ranks = groups[collective.group()];
+        if (!ranks)
+          ranks = std::make_shared<const std::vector<std::vector<int64_t>>>(groupsOf(variant.groups(collective.group())));
+        result.push_back({collectiveName(collective.kind()), step.name(), ranks, cause->bytes, phaseName(step.phase()), cause->user,
+                          cause->reason, placeOf(plan, step.location()), collective.predicted_us(), causedBy(plan, *cause),
                           static_cast<size_t>(collective.also_size()) + 1});
       }
+    }
   return result;
 }
 
@@ -207,7 +212,7 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
   for (const CollectiveFacts &facts : collectivesOf(plan, op))
     report["collectives"].push_back({{"kind", facts.kind},
                                      {"name", facts.name},
-                                     {"groups", facts.groups},
+                                     {"groups", *facts.groups},
                                      {"bytes", facts.bytes},
                                      {"phase", facts.phase},
                                      {"for", facts.forOperator},

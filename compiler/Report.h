@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -78,7 +79,8 @@ struct Findings {
 struct CollectiveFacts {
   std::string kind;                          ///< "AllReduce", "AllGather", ...
   std::string name;                          ///< instance name of the step
-  std::vector<std::vector<int64_t>> groups;  ///< all groups that run at the same time
+  /// All groups that run at the same time; one object for all collectives of the same groups.
+  std::shared_ptr<const std::vector<std::vector<int64_t>>> groups;
   uint64_t bytes = 0;                        ///< received per rank, maximum; for one operator: of its tensors
   std::string phase;                         ///< "forward", "backward", "update"
   std::string forOperator;                   ///< instance name of the operator that needs it

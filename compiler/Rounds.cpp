@@ -22,7 +22,7 @@ std::string roundsText(const std::set<int64_t> &rounds, int64_t of) {
 }
 
 std::vector<CollectiveInRounds> inRounds(const std::vector<CollectiveFacts> &collectives, const Findings &findings) {
-  using Kind = std::tuple<std::string, std::string, std::string, std::vector<std::vector<int64_t>>, uint64_t>;
+  using Kind = std::tuple<std::string, std::string, std::string, const void *, uint64_t>;
   std::vector<CollectiveInRounds> result;
   std::map<std::pair<Kind, int64_t>, size_t> known; // a round may have several of a kind
   std::map<std::pair<Kind, int64_t>, int64_t> count; // by round
@@ -33,7 +33,7 @@ std::vector<CollectiveInRounds> inRounds(const std::vector<CollectiveFacts> &col
       continue;
     }
     const passes::Round &at = found->second;
-    Kind kind{at.body, facts.phase, facts.kind, facts.groups, facts.bytes};
+    Kind kind{at.body, facts.phase, facts.kind, facts.groups.get(), facts.bytes};
     auto [entry, isNew] = known.try_emplace({kind, count[{kind, at.round}]++}, result.size());
     if (isNew)
       result.push_back({facts, {}, at.rounds});

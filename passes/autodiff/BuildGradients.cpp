@@ -162,6 +162,7 @@ static LogicalResult keepForwardValues(NetworkOp network, ArrayRef<std::string> 
   if (failed(autodiff::keepValues(network, {}, names)))
     return failure();
   autodiff::removeDropouts(network);
+  autodiff::removeDeadOperators(network); // nothing is moved for them
   return success();
 }
 
