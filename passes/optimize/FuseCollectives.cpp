@@ -78,8 +78,9 @@ public:
       }
       if (bucket.ops.empty())
         bucket.first = static_cast<int64_t>(index);
-      bucket.ops.push_back(op);
+      bucket.ops.insert(op);
       bucket.bytes += tensorBytes(op);
+      bucket.received += dist::receivedBytes(op);
     }
     for (auto &[key, bucket] : open)
       close(bucket);
@@ -97,14 +98,14 @@ private:
   }
 
   struct Bucket {
-    SmallVector<Operation *> ops;
-    int64_t bytes = 0;
+    llvm::SetVector<Operation *> ops;
+    int64_t bytes = 0, received = 0; ///< sums over `ops`
     int64_t first = 0; ///< number of the first collective among all of the kind
   };
 
   bool fits(const Bucket &bucket, dist::CollectiveOp op, int64_t index) const {
     for (Operation *at = op.getSource().getDefiningOp(); at && onlyMoves(at); at = at->getOperand(0).getDefiningOp())
-      if (llvm::is_contained(bucket.ops, at))
+      if (bucket.ops.contains(at))
         return false;
     switch (rule.mode) {
     case FusionRule::Mode::Off: return false;
@@ -113,10 +114,12 @@ private:
     case FusionRule::Mode::Size: return bucket.bytes + tensorBytes(op) <= rule.megabytes << 20;
     case FusionRule::Mode::Auto: break;
     }
-    SmallVector<Operation *> together(bucket.ops);
-    together.push_back(op);
-    return bucket.bytes + tensorBytes(op) <= rule.megabytes << 20 &&
-           dist::stepsUs(together, machine) < dist::stepsUs(bucket.ops, machine) + dist::stepUs(op, machine);
+    auto us = [&](int64_t received) {
+      const GroupShape group = groupShape(op.getGroupMatrix().vec(), op.getGroupAxes().vec());
+      return machine.moveUs(dist::moveKindOf(op), group, static_cast<double>(received));
+    };
+    const int64_t own = dist::receivedBytes(op);
+    return bucket.bytes + tensorBytes(op) <= rule.megabytes << 20 && us(bucket.received + own) < us(bucket.received) + us(own);
   }
 
   /// All members stand in front of the last one, and what reads them behind it.
@@ -138,7 +141,7 @@ private:
       if (reader->isBeforeInBlock(last))
         early.push_back(reader);
     llvm::sort(early, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-    for (Operation *op : ArrayRef(bucket.ops).drop_back())
+    for (Operation *op : bucket.ops.getArrayRef().drop_back())
       op->moveBefore(last);
     for (Operation *reader : llvm::reverse(early))
       reader->moveAfter(last);
