@@ -75,7 +75,8 @@ passes::TrainingFacts trainingFactsOf(const net::Config &config, const CompileOp
 
 double plannedStepUs(ModuleOp module, const net::Config &config, const CompileOptions &options) {
   // What runs beside collectives depends on the order of independent lines; which strategies are taken shall not.
-  const Phase inOneOrder{"order", "independent operators stand in one order", [](PassManager &manager) { manager.addPass(passes::createCanonicalOrderPass()); }};
+  const Phase inOneOrder{"order", "independent operators stand in one order",
+                         [](PassManager &manager) { manager.addPass(passes::createCanonicalOrderPass()); }};
   std::vector<Phase> phases{unrollPhase(), inOneOrder};
   for (auto &&more : {partitionPhases(config, options), optimizePhases(config, options), planPhases(config, options, /*machineCode=*/false)})
     phases.insert(phases.end(), more.begin(), more.end());

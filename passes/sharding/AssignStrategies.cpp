@@ -272,10 +272,6 @@ private:
            searchMode != "recursive_programming";
   }
 
-  static net::NetworkOp sameIn(ModuleOp copy, net::NetworkOp network) {
-    return *llvm::find_if(copy.getOps<net::NetworkOp>(), [&](net::NetworkOp other) { return other.getSymName() == network.getSymName(); });
-  }
-
   /// Of what the search found, by the time of a step with all passes.
   Choices fastest(net::NetworkOp network, ModuleOp before, const Problem &problem, ArrayRef<Members> members) {
     const std::vector<SearchResult> results = std::move(near);
@@ -283,7 +279,8 @@ private:
     for (const SearchResult &result : results) {
       OwningOpRef<ModuleOp> copy = before.clone();
       ScopedDiagnosticHandler quiet(&getContext(), [](Diagnostic &) { return success(); });
-      us.push_back(succeeded(assign(sameIn(*copy, network), &result)) ? price(*copy) : search::infinity);
+      auto same = llvm::find_if(copy->getOps<net::NetworkOp>(), [&](net::NetworkOp other) { return other.getSymName() == network.getSymName(); });
+      us.push_back(succeeded(assign(*same, &result)) ? price(*copy) : search::infinity);
     }
     const size_t taken = std::ranges::min_element(us) - us.begin();
     dist::ReshardPlanner planner(problem.machine);

@@ -6,7 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 using namespace msc;
@@ -249,6 +251,63 @@ TEST(Library, LSTMCellIsThatOfPyTorch) {
   }
   expectNear(h, nextH);
   expectNear(c, nextC);
+}
+
+/// Token by token: those of a sequence queue up at each expert, the best choice of a token first.
+TEST(Library, ExpertsTakeTokensInTurn) {
+  const int64_t batch = 2, length = 5, width = 3, experts = 4, hidden = 6, chosen = 2;
+  for (int64_t capacity : {1, 2, 10}) {
+    Layer layer("%x: f32[2, 5, 3]", "MixtureOfExperts(%x, experts: 4, hidden: 6, capacity: " + std::to_string(capacity) + ")", "%y, %z");
+    Tensor y = layer.run("y"), balance = layer.run("z");
+    const Tensor &x = layer.given["x"], &w1 = layer.given["l.w1"], &w2 = layer.given["l.w2"], &w3 = layer.given["l.w3"];
+    Tensor scores = linear(x, layer.given["l.gate.weight"], Tensor()), expected(x.shape);
+    std::vector<double> asked(experts), wanted(experts);
+    int64_t late = 0;
+    for (int64_t b = 0; b < batch; ++b) {
+      std::vector<int64_t> taken(experts);
+      for (int64_t t = 0; t < length; ++t) {
+        std::vector<double> p(experts);
+        double sum = 0;
+        for (int64_t e = 0; e < experts; ++e)
+          sum += p[e] = std::exp(scores.at({b, t, e}));
+        std::vector<int64_t> order(experts);
+        std::iota(order.begin(), order.end(), 0);
+        std::ranges::stable_sort(order, [&](int64_t i, int64_t j) { return p[i] > p[j]; });
+        for (int64_t e = 0; e < experts; ++e)
+          wanted[e] += p[e] / sum / (batch * length);
+        for (int64_t choice = 0; choice < chosen; ++choice) {
+          const int64_t e = order[choice];
+          asked[e] += 1.0 / (batch * length * chosen);
+          if (taken[e]++ >= capacity) {
+            ++late;
+            continue;
+          }
+          for (int64_t h = 0; h < hidden; ++h) {
+            double g = 0, u = 0;
+            for (int64_t i = 0; i < width; ++i) {
+              g += x.at({b, t, i}) * w1.at({e, i, h});
+              u += x.at({b, t, i}) * w3.at({e, i, h});
+            }
+            for (int64_t i = 0; i < width; ++i)
+              expected.at({b, t, i}) += p[e] / (p[order[0]] + p[order[1]]) * g / (1 + std::exp(-g)) * u * w2.at({e, h, i});
+          }
+        }
+      }
+    }
+    EXPECT_EQ(late == 0, capacity == 10);
+    expectNear(y, expected);
+    double even = 0;
+    for (int64_t e = 0; e < experts; ++e)
+      even += experts * asked[e] * wanted[e];
+    EXPECT_NEAR(balance.values[0], even, 1e-12);
+  }
+  for (const char *wrong : {"capacity: 0", "capacity: 4, chosen: 5"}) {
+    Reading reading(std::string("import \"nn.mir\"\nnetwork n(%x: f32[2, 3, 8]) {\n  %y, %z = MixtureOfExperts(%x, experts: 4, hidden: 6, ") +
+                        wrong + ")\n  return y: %y, z: %z\n}\n",
+                    withLibrary());
+    EXPECT_NE(reading.said.find("of 4 experts, capacity "), std::string::npos) << reading.said;
+    EXPECT_EQ(reading.diagnostics->errors(), 1u) << reading.said;
+  }
 }
 
 TEST(Library, HeadsDivideTheWidth) {
