@@ -98,7 +98,7 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
     rows.push_back({alternative.inStrategy, llvm::formatv("{0}{1:F1}", alternative.isExact ? "" : "at least ", alternative.us), more});
   }
   const char *words = searchMode == "sharding_propagation"    ? "follow anew, as if it were typed"
-                      : searchMode == "recursive_programming" ? "choose anew, by search_mode optimal"
+                      : searchMode == "recursive_programming" ? "choose anew, as if it were typed"
                                                               : "choose anew";
   return std::string("\nits strategies (microseconds of a step in the model of the search; all that nobody configured ") +
          words + ")\n" + table(rows);

@@ -30,9 +30,12 @@ void Explanation::afterStrategies(net::NetworkOp network, const net::Config &con
     return;
   searches = mode == "auto_parallel";
   mayReplicate = mode != "data_parallel";
-  const bool propagates = config.context.searchMode == "sharding_propagation";
-  alternatives.emplace(network, trainingFactsOf(config, options), freedom(config), options.op,
-                       searches && propagates ? passes::Others::Propagate : passes::Others::Search);
+  const std::string &search = config.context.searchMode;
+  const passes::Others others = !searches                           ? passes::Others::Search
+                                : search == "sharding_propagation"  ? passes::Others::Propagate
+                                : search == "recursive_programming" ? passes::Others::Divide
+                                                                    : passes::Others::Search;
+  alternatives.emplace(network, trainingFactsOf(config, options), freedom(config), options.op, others);
   findings.rounds = alternatives->rounds();
   if (options.explains)
     findings.modelled = ModelledStep{alternatives->us(), alternatives->collectives()};

@@ -21,6 +21,11 @@ static bool isTuple(const Json &json) {
   return json.is_array() && std::ranges::all_of(json, [](const Json &number) { return number.is_number_integer(); });
 }
 
+/// The plan's mode decides the others without a proof.
+static bool isHeuristic(const plan::Plan &plan) {
+  return plan.search_mode() == "sharding_propagation" || plan.search_mode() == "recursive_programming";
+}
+
 Result<CompileOptions> forced(CompileOptions options, const plan::Plan &now, const std::string &strategy) {
   Json json = strategyJson(strategy);
   if (!json.is_array() || json.empty() || !std::ranges::all_of(json, isTuple))
@@ -30,10 +35,10 @@ Result<CompileOptions> forced(CompileOptions options, const plan::Plan &now, con
   for (const plan::OperatorNote &note : now.operators())
     if (Json has = strategyJson(note.in_strategy()); has.is_array())
       options.roundsLike[note.name()].in = has.get<net::Strategy>();
-  const bool propagates = now.search_mode() == "sharding_propagation";
+  const bool isExact = !isHeuristic(now);
   std::erase_if(options.context, [](const auto &option) { return option.first == "search_mode"; });
-  options.context.emplace_back("search_mode", propagates ? "sharding_propagation" : "optimal");
-  options.repropagate |= propagates; // what a dump says of the others followed from what it had
+  options.context.emplace_back("search_mode", isExact ? "optimal" : now.search_mode());
+  options.repropagate |= !isExact; // what a dump says of the others followed from what it had
   options.candidates = 1; // what the table of the strategies says is of the model
   return options;
 }
@@ -74,10 +79,11 @@ Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &
   const plan::OperatorNote &note = noteOf(now, op);
   std::string text = llvm::formatv("'{0}' has {1}{2}, {3}\n", op, note.in_strategy(), note.in_strategy() == strategy ? " already" : "",
                                    note.origin());
-  if (then.findings.search)
-    text += llvm::formatv("with {0} no strategies of the others take less than {1:F1} us", strategy, then.findings.search->us);
+  if (isHeuristic(then.plan))
+    text += llvm::formatv("typed, with the others {0}, {1} takes {2:F1} us in the model",
+                          then.findings.search ? "chosen anew" : "following it", strategy, modelUs(then));
   else
-    text += llvm::formatv("typed, with the others following it, {0} takes {1:F1} us in the model", strategy, modelUs(then));
+    text += llvm::formatv("with {0} no strategies of the others take less than {1:F1} us", strategy, modelUs(then));
   if (const passes::Alternative *chosen = chosenOf(now))
     text += llvm::formatv(", with {0} {1:F1} us", note.in_strategy(), chosen->us);
   return text + "\n\n" + diffText(*diff);

@@ -3,6 +3,8 @@
 #include "dialects/net/FixedPieces.h"
 #include "dialects/net/Repeat.h"
 #include "passes/sharding/Decisions.h"
+#include "passes/sharding/Propagations.h"
+#include "passes/sharding/Search.h"
 #include "passes/sharding/cost/Prediction.h"
 #include "passes/sharding/search/TermsMap.h"
 
@@ -18,7 +20,7 @@ using namespace mlir;
 namespace msc::passes {
 
 Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training, Freedom freedom, StringRef asked, Others others)
-    : hasBounds(freedom == Freedom::Open || freedom == Freedom::All) {
+    : hasBounds(freedom == Freedom::Open || freedom == Freedom::All), others(others) {
   int64_t devices = getDevices(network);
   facts = problemOf(network, devices, /*joinAlike=*/true, operations, training);
   for (auto [tensor, sharding] : llvm::zip(facts.tensors, getInputShardings(network)))
@@ -45,10 +47,7 @@ Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training
     taken.push_back(std::get<Pieces>(piecesOfStrategy(entry.facts, *net::getInStrategy(op), devices, /*mayBeEmpty=*/true)));
   }
   keepPinned(network, training);
-  if (others == Others::Propagate) {
-    propagations = std::make_unique<Propagations>(pinned);
-    facts.meshes.clear(); // propagation does not look at them
-  }
+  followBy();
   std::optional<size_t> free = find(asked);
   for (size_t op = 0; op < operations.size(); ++op)
     giveChoice(op, freedom, free == op);
@@ -84,6 +83,22 @@ void Alternatives::keepPinned(net::NetworkOp network, const TrainingFacts &train
   }
   builder = std::make_unique<StepBuilder>(copy->getContext(), pinned.machine);
   steps = stepsOf(pinned, copied, *builder);
+}
+
+void Alternatives::followBy() {
+  if (others == Others::Propagate) {
+    following = [propagations = std::make_shared<Propagations>(pinned)](size_t op, const Pieces &pieces) {
+      return propagations->with(op, pieces);
+    };
+    facts.meshes.clear(); // propagation does not look at them
+  } else if (others == Others::Divide) {
+    following = [this, open = pinned](size_t op, const Pieces &pieces) {
+      Problem problem = open;
+      problem.operators[op].configured = pieces;
+      problem.operators[op].among.clear();
+      return searchRecursively(problem, [&](const Problem &part) { return StepModel(part, steps, *planner); }).choices;
+    };
+  }
 }
 
 /// One assignment alone.
@@ -316,7 +331,7 @@ Alternatives::OptionPrice Alternatives::searchOnce(Given given) {
 
 /// Bounds at first. They are far off until something like the optimum is exact.
 std::vector<Alternatives::OptionPrice> &Alternatives::pricesOf(size_t op) {
-  if (known[op].empty() && propagations && !hasBounds)
+  if (known[op].empty() && following && !hasBounds)
     known[op].resize(priced->options(op).pieces.size());
   if (known[op].empty()) {
     while (!isSearched)
@@ -352,8 +367,8 @@ std::optional<size_t> Alternatives::front(size_t op, llvm::function_ref<bool(siz
 void Alternatives::raise(size_t op, size_t option) {
   constexpr size_t perBounds = 8;
   OptionPrice &price = known[op][option];
-  if (propagations) {
-    price = {option == chosenOption(op) ? us() : usOf(propagations->with(op, priced->options(op).pieces[option])), true};
+  if (following) {
+    price = {option == chosenOption(op) ? us() : usOf(following(op, priced->options(op).pieces[option])), true};
     return;
   }
   const OptionPrice found = searchOnce(std::pair(op, option));
@@ -408,20 +423,20 @@ void Alternatives::raiseTogether(size_t op, llvm::function_ref<bool(size_t)> pas
 /// Bounds that look cheapest rise until an exact one stays in front: most of the others are never searched to the end.
 std::optional<size_t> Alternatives::cheapestOption(size_t op, llvm::function_ref<bool(size_t)> passes) {
   std::optional<size_t> best = front(op, passes);
-  for (size_t rounds = 0; best && !known[op][*best].isExact && (!propagations || rounds < mostPropagated()); ++rounds) {
-    if (propagations)
+  for (size_t rounds = 0; best && !known[op][*best].isExact && (!following || rounds < mostFollowed()); ++rounds) {
+    if (following)
       raise(op, *best);
     else
       raiseTogether(op, passes);
     best = front(op, passes);
   }
-  if (best && !known[op][*best].isExact) // of those that were propagated
+  if (best && !known[op][*best].isExact) // of those with which others were decided
     best = front(op, [&](size_t option) { return known[op][option].isExact && passes(option); });
   return best;
 }
 
-size_t Alternatives::mostPropagated() const {
-  constexpr size_t operatorsInAll = 1000; // some milliseconds for a hundred of them
+size_t Alternatives::mostFollowed() const {
+  const size_t operatorsInAll = others == Others::Divide ? 200 : 1000; // to propagate takes some milliseconds for a hundred of them
   return std::max<size_t>(1, operatorsInAll / std::max<size_t>(1, operations.size()));
 }
 
@@ -451,8 +466,8 @@ std::optional<Alternative> Alternatives::now(size_t op) {
 
 std::vector<Alternative> Alternatives::of(size_t op, size_t exact, size_t rounds) {
   now(op);
-  if (propagations)
-    rounds = mostPropagated();
+  if (following)
+    rounds = mostFollowed();
   std::set<size_t> cheapest;
   while (cheapest.size() < exact) {
     std::optional<size_t> next = front(op, [&](size_t option) { return !cheapest.contains(option); });

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "passes/sharding/Convert.h"
-#include "passes/sharding/Propagations.h"
 #include "passes/sharding/SearchFacts.h"
 #include "passes/sharding/cost/BuildStep.h"
 #include "passes/sharding/cost/RoundsModel.h"
@@ -10,6 +9,7 @@
 
 #include "llvm/ADT/StringMap.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -27,13 +27,14 @@ enum class Freedom {
 enum class Others {
   Search,    ///< they take what is cheapest together with it
   Propagate, ///< they follow it and the user's strategies as in sharding_propagation
+  Divide,    ///< they take what recursive_programming finds beside it
 };
 
 /// The strategies of operators, priced by one model. Operators of the user keep theirs while another one is asked about. The
 /// network has its strategies and is not unrolled yet; what is asked later does not look at it any more.
 ///
 /// Prices are lower bounds at first, as everywhere in the model; a strategy is priced exactly when somebody asks for it. Whatever
-/// propagation leads to, a search finds nothing dearer: its prices are bounds there, too.
+/// another mode leads to, a search finds nothing dearer: its prices are bounds there, too.
 class Alternatives {
 public:
   Alternatives(net::NetworkOp network, const TrainingFacts &training, Freedom freedom, llvm::StringRef asked = "",
@@ -43,7 +44,7 @@ public:
   std::optional<size_t> find(llvm::StringRef name) const;
   /// Its strategies and what a step takes under each, the cheapest first; those under which nothing is possible are left out.
   /// Exact are the one that it has and so many of the cheapest, if so many rounds of search are enough for them; where others
-  /// follow by propagation as many as that prices.
+  /// follow by a mode that is no search as many as that prices.
   std::vector<Alternative> of(size_t op, size_t exact, size_t rounds);
 
   /// What a step takes under the strategies that operators have.
@@ -66,7 +67,7 @@ public:
   const Pieces &chosen(size_t op) const { return taken[op]; }
   /// Which of model().options(op) they are; nothing if none.
   std::optional<size_t> chosenOption(size_t op) const;
-  /// The cheapest of the strategies of an operator that pass, exactly; nothing if none does. Where others follow by propagation and a
+  /// The cheapest of the strategies of an operator that pass, exactly; nothing if none does. Where others follow by another mode and a
   /// network is large: of those that a search likes best.
   std::optional<Alternative> cheapest(size_t op, llvm::function_ref<bool(const OperatorOptions &options, size_t option)> passes);
   /// The one that it has, exactly.
@@ -102,8 +103,9 @@ private:
   /// Nothing that a sharding of the user fixes is otherwise under an option.
   bool keepsFixed(size_t op, size_t option) const;
   Alternative alternative(size_t op, size_t option);
-  /// So many strategies of an operator are propagated, in order of their bounds, before the cheapest of them is told.
-  size_t mostPropagated() const;
+  void followBy();
+  /// With so many strategies of an operator the others are decided anew, in order of bounds, before the cheapest of them is told.
+  size_t mostFollowed() const;
 
   Problem facts;
   std::vector<Members> operations;
@@ -127,7 +129,8 @@ private:
   Problem pinned;
   std::unique_ptr<StepBuilder> builder;
   ProblemSteps steps;
-  std::unique_ptr<Propagations> propagations; ///< null: others are searched
+  std::function<Choices(size_t op, const Pieces &pieces)> following; ///< what all take if the user gives an operator these; null: others are searched
+  Others others;
 };
 
 } // namespace msc::passes

@@ -1,19 +1,19 @@
-"""Types every strategy that `msc explain --op` lists under sharding_propagation, and compares what it said with what the compiled step
-then takes in the model: as much, or at least as much.
+"""Types every strategy that `msc explain --op` lists under a search mode that proves nothing, and compares what it said with what the
+compiled step then takes in the model: as much, or at least as much.
 
-check_typed.py NETWORK OPERATOR ARGUMENTS...: the operator has its name in the text as @ "OPERATOR", or is the only MSELoss.
+check_typed.py MODE NETWORK OPERATOR ARGUMENTS...: the operator has its name in the text as @ "OPERATOR", or is the only MSELoss.
 """
 import json
 import re
 import subprocess
 import sys
 
-network, operator, arguments = sys.argv[1], sys.argv[2], sys.argv[3:]
+mode, network, operator, arguments = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]
 text = open(network).read()
 
 
 def explain(file, *more):
-    command = ["msc", "explain", file, "--json", "--search-mode", "sharding_propagation", *arguments, *more]
+    command = ["msc", "explain", file, "--json", "--search-mode", mode, *arguments, *more]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
