@@ -1,4 +1,4 @@
-// The pass `msc-fuse-collectives`: gradient collectives of one group run together, in buckets.
+// The pass `msc-fuse-collectives`: collectives of one group run together, in buckets: those of gradients, and norms of the update.
 #include "passes/optimize/FuseCollectives.h"
 
 #include "passes/optimize/Passes.h"
@@ -29,12 +29,21 @@ BucketKey keyOf(dist::CollectiveOp op) {
           element};
 }
 
-/// Bytes of the larger side on the rank with the largest part: what a limit of a bucket counts.
-int64_t tensorBytes(dist::CollectiveOp op) {
-  auto bytesOf = [](Value value) {
-    return elementCount(dist::shardingOf(value).capacity(shapeOf(value))) * static_cast<int64_t>(elementBytesOf(value));
-  };
-  return std::max(bytesOf(op.getSource()), bytesOf(op.getResult()));
+/// On the rank with the largest part.
+int64_t partBytes(Value value) {
+  return elementCount(dist::shardingOf(value).capacity(shapeOf(value))) * static_cast<int64_t>(elementBytesOf(value));
+}
+
+/// Bytes of the larger side: what a limit of a bucket counts.
+int64_t tensorBytes(dist::CollectiveOp op) { return std::max(partBytes(op.getSource()), partBytes(op.getResult())); }
+
+/// Bytes of what a collective sums, on the rank with the largest part: of a norm those of the tensor, which is kept until it is known.
+int64_t summedBytes(dist::CollectiveOp op) {
+  int64_t bytes = tensorBytes(op);
+  if (Operation *sum = op.getSource().getDefiningOp())
+    for (Value operand : sum->getOperands())
+      bytes = std::max(bytes, partBytes(operand));
+  return bytes;
 }
 
 /// Moves and views compute nothing.
@@ -63,27 +72,35 @@ public:
   Buckets(Block &block, const FusionRule &rule, Location place, const MachineModel &machine, int64_t &number)
       : block(block), rule(rule), place(place), machine(machine), number(number) {}
 
+  /// Those of gradients.
   void fill(llvm::function_ref<bool(dist::CollectiveKind)> isKind) {
     llvm::DenseSet<Operation *> gradients = gradientsOfParameters(block);
-    SmallVector<dist::CollectiveOp> ready;
+    int64_t count = 0;
     for (auto op : block.getOps<dist::CollectiveOp>())
       if (isKind(op.getKind()) && gradients.contains(op) && !dist::fusionOf(op))
-        ready.push_back(op);
-    warnOfIdleCuts(static_cast<int64_t>(ready.size()));
-    for (auto [index, op] : llvm::enumerate(ready)) {
-      Bucket &bucket = open[keyOf(op)];
-      if (!bucket.ops.empty() && !fits(bucket, op, static_cast<int64_t>(index))) {
-        close(bucket);
-        bucket = {};
-      }
-      if (bucket.ops.empty())
-        bucket.first = static_cast<int64_t>(index);
-      bucket.ops.insert(op);
-      bucket.bytes += tensorBytes(op);
-      bucket.received += dist::receivedBytes(op);
+        add({keyOf(op), 0}, op, count++, tensorBytes(op));
+    warnOfIdleCuts(count);
+    closeAll();
+  }
+
+  /// AllReduces of the update, such as those of norms, that do not wait for each other.
+  void fillOfUpdate() {
+    auto isOfUpdate = [](Operation *op) {
+      auto collective = dyn_cast<dist::CollectiveOp>(op);
+      return collective && collective.getKind() == dist::CollectiveKind::AllReduce && net::getPhase(op) == net::Phase::Update;
+    };
+    llvm::DenseMap<Operation *, int64_t> waits; // for so many of them, one after the other
+    int64_t count = 0;
+    for (Operation &op : block) {
+      int64_t before = 0;
+      for (Value operand : op.getOperands())
+        if (Operation *maker = operand.getDefiningOp())
+          before = std::max(before, waits.lookup(maker) + isOfUpdate(maker));
+      waits[&op] = before;
+      if (auto collective = dyn_cast<dist::CollectiveOp>(&op); isOfUpdate(&op) && !dist::fusionOf(collective))
+        add({keyOf(collective), before}, collective, count++, summedBytes(collective));
     }
-    for (auto &[key, bucket] : open)
-      close(bucket);
+    closeAll();
   }
 
 private:
@@ -103,7 +120,26 @@ private:
     int64_t first = 0; ///< number of the first collective among all of the kind
   };
 
-  bool fits(const Bucket &bucket, dist::CollectiveOp op, int64_t index) const {
+  /// `bytes` count towards the limit.
+  void add(const std::pair<BucketKey, int64_t> &key, dist::CollectiveOp op, int64_t index, int64_t bytes) {
+    Bucket &bucket = open[key];
+    if (!bucket.ops.empty() && !fits(bucket, op, index, bytes))
+      full.push_back(std::exchange(bucket, {}));
+    if (bucket.ops.empty())
+      bucket.first = index;
+    bucket.ops.insert(op);
+    bucket.bytes += bytes;
+    bucket.received += dist::receivedBytes(op);
+  }
+
+  void closeAll() {
+    for (const Bucket &bucket : full)
+      close(bucket);
+    for (const auto &[key, bucket] : open)
+      close(bucket);
+  }
+
+  bool fits(const Bucket &bucket, dist::CollectiveOp op, int64_t index, int64_t bytes) const {
     for (Operation *at = op.getSource().getDefiningOp(); at && onlyMoves(at); at = at->getOperand(0).getDefiningOp())
       if (bucket.ops.contains(at))
         return false;
@@ -111,7 +147,7 @@ private:
     case FusionRule::Mode::Off: return false;
     case FusionRule::Mode::Index:
       return llvm::none_of(rule.indices, [&](int64_t cut) { return bucket.first < cut && cut <= index; });
-    case FusionRule::Mode::Size: return bucket.bytes + tensorBytes(op) <= rule.megabytes << 20;
+    case FusionRule::Mode::Size: return bucket.bytes + bytes <= rule.megabytes << 20;
     case FusionRule::Mode::Auto: break;
     }
     auto us = [&](int64_t received) {
@@ -119,7 +155,7 @@ private:
       return machine.moveUs(dist::moveKindOf(op), group, static_cast<double>(received));
     };
     const int64_t own = dist::receivedBytes(op);
-    return bucket.bytes + tensorBytes(op) <= rule.megabytes << 20 && us(bucket.received + own) < us(bucket.received) + us(own);
+    return bucket.bytes + bytes <= rule.megabytes << 20 && us(bucket.received + own) < us(bucket.received) + us(own);
   }
 
   /// All members stand in front of the last one, and what reads them behind it.
@@ -153,7 +189,8 @@ private:
   Location place;
   const MachineModel &machine;
   int64_t &number;
-  std::map<BucketKey, Bucket> open;
+  std::map<std::pair<BucketKey, int64_t>, Bucket> open; ///< by how many of the same kind they wait for
+  std::vector<Bucket> full;
 };
 
 /// Of `comm_fusion`, in the file or as a flag.
@@ -182,6 +219,10 @@ struct FuseCollectives : PassWrapper<FuseCollectives, OperationPass<ModuleOp>> {
       fuse(rules.allReduce, [](Kind kind) { return kind == Kind::AllReduce; });
       fuse(rules.reduceScatter, [](Kind kind) { return kind == Kind::ReduceScatter; });
       fuse(rules.allGather, [](Kind kind) { return kind == Kind::AllGather; });
+      FusionRule norms = rules.allReduce;
+      if (norms.mode == FusionRule::Mode::Index) // numbers are those of gradients
+        norms.mode = FusionRule::Mode::Auto;
+      Buckets(block, norms, placeOfRules(getOperation()), machine, number).fillOfUpdate();
       if (failed(verifyPartition(network)))
         return signalPassFailure();
     }
