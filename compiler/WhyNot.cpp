@@ -79,9 +79,10 @@ Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &
   const plan::OperatorNote &note = noteOf(now, op);
   std::string text = llvm::formatv("'{0}' has {1}{2}, {3}\n", op, note.in_strategy(), note.in_strategy() == strategy ? " already" : "",
                                    note.origin());
-  if (isHeuristic(then.plan))
-    text += llvm::formatv("typed, with the others {0}, {1} takes {2:F1} us in the model",
-                          then.findings.search ? "chosen anew" : "following it", strategy, modelUs(then));
+  if (!then.findings.search)
+    text += llvm::formatv("typed, with the others following it, {0} takes {1:F1} us in the model", strategy, modelUs(then));
+  else if (isHeuristic(then.plan))
+    text += llvm::formatv("typed, with the others chosen anew, {0} takes {1:F1} us in the model", strategy, modelUs(then));
   else
     text += llvm::formatv("with {0} no strategies of the others take less than {1:F1} us", strategy, modelUs(then));
   if (const passes::Alternative *chosen = chosenOf(now))
