@@ -24,18 +24,20 @@ passes::Freedom Explanation::freedom(const net::Config &config) const {
   return options.op.empty() && config.devices > manyDevices ? passes::Freedom::Few : passes::Freedom::Open;
 }
 
+static passes::Others othersUnder(const std::string &searchMode) {
+  return searchMode == "sharding_propagation"    ? passes::Others::Propagate
+         : searchMode == "recursive_programming" ? passes::Others::Divide
+                                                 : passes::Others::Search;
+}
+
 void Explanation::afterStrategies(net::NetworkOp network, const net::Config &config) {
   const std::string &mode = config.context.parallelMode;
   if (!(options.explains || options.strict) || config.devices == 1 || mode == "stand_alone" || mode == "hybrid_parallel")
     return;
   searches = mode == "auto_parallel";
   mayReplicate = mode != "data_parallel";
-  const std::string &search = config.context.searchMode;
-  const passes::Others others = !searches                           ? passes::Others::Search
-                                : search == "sharding_propagation"  ? passes::Others::Propagate
-                                : search == "recursive_programming" ? passes::Others::Divide
-                                                                    : passes::Others::Search;
-  alternatives.emplace(network, trainingFactsOf(config, options), freedom(config), options.op, others);
+  alternatives.emplace(network, trainingFactsOf(config, options), freedom(config), options.op,
+                       searches ? othersUnder(config.context.searchMode) : passes::Others::Search);
   findings.rounds = alternatives->rounds();
   if (options.explains)
     findings.modelled = ModelledStep{alternatives->us(), alternatives->collectives()};

@@ -7,9 +7,9 @@
 
 namespace msc::compiler {
 
-/// The options with which the operator takes the strategy and all that nobody configured is searched again: in those
-/// successive rounds of a repeat that have the same strategies in `now`. An error for a text that is no strategy; whether it is legal is
-/// seen when the network is compiled.
+/// The options with which the operator takes the strategy, in those successive rounds of a repeat that have the same strategies in `now`,
+/// and all that nobody configured is decided again: by sharding_propagation or recursive_programming where `now` was, else by exact
+/// search. An error for a text that is no strategy; whether it is legal is seen when the network is compiled.
 Result<CompileOptions> forced(CompileOptions options, const plan::Plan &now, const std::string &strategy);
 
 /// Gives operators with this instance name, in any round of its repeat, the strategy of `options`, as if the user had written it.

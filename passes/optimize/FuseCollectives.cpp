@@ -205,7 +205,7 @@ struct FuseCollectives : PassWrapper<FuseCollectives, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FuseCollectives)
   explicit FuseCollectives(const CommFusion &rules) : rules(rules) {}
   StringRef getArgument() const override { return "msc-fuse-collectives"; }
-  StringRef getDescription() const override { return "runs gradient collectives of one group together, in buckets"; }
+  StringRef getDescription() const override { return "runs collectives of gradients, and norms, of one group together, in buckets"; }
 
   void runOnOperation() override {
     const MachineModel &machine = dist::machineOf(getOperation());

@@ -1,4 +1,4 @@
-// Which gradient collectives run together: MindSpore's `comm_fusion` as plain data.
+// Which collectives of gradients, and norms of the update, run together: MindSpore's `comm_fusion` as plain data.
 #pragma once
 
 #include <cstdint>

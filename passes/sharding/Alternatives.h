@@ -103,6 +103,7 @@ private:
   /// Nothing that a sharding of the user fixes is otherwise under an option.
   bool keepsFixed(size_t op, size_t option) const;
   Alternative alternative(size_t op, size_t option);
+  /// Makes `following`. Knows the network as keepPinned left it.
   void followBy();
   /// With so many strategies of an operator the others are decided anew, in order of bounds, before the cheapest of them is told.
   size_t mostFollowed() const;
