@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cstring>
 #include <emmintrin.h>
+#include <utility>
 
 namespace msc::comm {
 
@@ -36,77 +37,138 @@ void streamFence() { _mm_sfence(); }
 
 namespace {
 
-/// One row of equal length in two places, by element size; strides in elements.
-void copyRow(char *to, int64_t toStride, const char *from, int64_t fromStride, int64_t count, size_t size,
-             bool stream) {
-  if (toStride == 1 && fromStride == 1) {
-    copyBytes(to, from, count * size, stream);
-    return;
+/// The elements of the two innermost dimensions of a region; offset and strides in elements. Their sizes are those of the walker.
+struct Plane {
+  int64_t offset = 0, rowStride = 0, stride = 1;
+  Plane at(int64_t row, int64_t column) const { return {offset + row * rowStride + column * stride, rowStride, stride}; }
+};
+
+/// `rows` runs of Bytes bytes each; steps in bytes. The number is known to the compiler: a move without a call or a branch.
+template <size_t Bytes> void copyRuns(char *to, int64_t toStep, const char *from, int64_t fromStep, int64_t rows) {
+  for (int64_t i = 0; i < rows; ++i)
+    memcpy(to + i * toStep, from + i * fromStep, Bytes);
+}
+
+template <typename T>
+void copyElements(T *to, Plane target, const T *from, Plane source, int64_t rows, int64_t count) {
+  if (rows > count) { // the longer loop inside
+    std::swap(rows, count);
+    std::swap(target.rowStride, target.stride);
+    std::swap(source.rowStride, source.stride);
   }
-  auto move = [&]<typename T>(T) {
-    auto *t = reinterpret_cast<T *>(to);
-    auto *f = reinterpret_cast<const T *>(from);
+  for (int64_t r = 0; r < rows; ++r, to += target.rowStride, from += source.rowStride)
     for (int64_t i = 0; i < count; ++i)
-      t[i * toStride] = f[i * fromStride];
+      to[i * target.stride] = from[i * source.stride];
+}
+
+/// `rows` rows of `count` elements of `size` bytes.
+void copyRows(char *to, Plane target, const char *from, Plane source, int64_t rows, int64_t count, size_t size, bool stream) {
+  if (rows <= 0 || count <= 0)
+    return;
+  to += target.offset * static_cast<int64_t>(size);
+  from += source.offset * static_cast<int64_t>(size);
+  if (target.stride == 1 && source.stride == 1) {
+    if (rows == 1 || (target.rowStride == count && source.rowStride == count))
+      return copyBytes(to, from, rows * count * size, stream);
+    int64_t toStep = target.rowStride * static_cast<int64_t>(size), fromStep = source.rowStride * static_cast<int64_t>(size);
+    switch (count * size) {
+    case 1: return copyRuns<1>(to, toStep, from, fromStep, rows);
+    case 2: return copyRuns<2>(to, toStep, from, fromStep, rows);
+    case 4: return copyRuns<4>(to, toStep, from, fromStep, rows);
+    case 8: return copyRuns<8>(to, toStep, from, fromStep, rows);
+    case 12: return copyRuns<12>(to, toStep, from, fromStep, rows);
+    case 16: return copyRuns<16>(to, toStep, from, fromStep, rows);
+    case 24: return copyRuns<24>(to, toStep, from, fromStep, rows);
+    case 32: return copyRuns<32>(to, toStep, from, fromStep, rows);
+    case 64: return copyRuns<64>(to, toStep, from, fromStep, rows);
+    case 128: return copyRuns<128>(to, toStep, from, fromStep, rows);
+    default:
+      for (int64_t i = 0; i < rows; ++i)
+        copyBytes(to + i * toStep, from + i * fromStep, count * size, stream);
+      return;
+    }
+  }
+  auto elements = [&]<typename T>(T) {
+    copyElements(reinterpret_cast<T *>(to), target, reinterpret_cast<const T *>(from), source, rows, count);
   };
   switch (size) {
-  case 1: return move(uint8_t{});
-  case 2: return move(uint16_t{});
-  case 4: return move(uint32_t{});
-  default: return move(uint64_t{});
+  case 1: return elements(uint8_t{});
+  case 2: return elements(uint16_t{});
+  case 4: return elements(uint32_t{});
+  default: return elements(uint64_t{});
   }
 }
 
-/// Walks the rows (innermost runs) of a region from a given element on.
-class RowWalker {
+/// Elements [first, last) of a plane whose rows have `count` elements: the end of a row, whole rows, the start of one.
+void copyPlane(char *to, const Plane &target, const char *from, const Plane &source, int64_t count, int64_t first, int64_t last,
+               size_t size, bool stream) {
+  while (first < last) {
+    int64_t row = first / count, column = first % count;
+    int64_t rows = column ? 0 : (last - first) / count;
+    int64_t moved = rows ? rows * count : std::min(count - column, last - first);
+    copyRows(to, target.at(row, column), from, source.at(row, column), rows ? rows : 1, rows ? count : moved, size, stream);
+    first += moved;
+  }
+}
+
+/// Walks the planes of a region from a given element on.
+class PlaneWalker {
 public:
-  RowWalker(const Region &region, int64_t begin) : region(region), outer(region.sizes.size()) {
-    outer = outer ? outer - 1 : 0;
+  PlaneWalker(const Region &region, int64_t begin) : region(region), outer(region.sizes.size()) {
+    plane.offset = region.offset;
+    if (outer) {
+      count = region.sizes[--outer];
+      plane.stride = region.strides[outer];
+    }
+    if (outer) {
+      rows = region.sizes[--outer];
+      plane.rowStride = region.strides[outer];
+    }
     assert(outer <= index.size());
-    rowSize = region.sizes.empty() ? 1 : region.sizes.back();
-    stride = region.sizes.empty() ? 1 : region.strides.back();
-    within = rowSize ? begin % rowSize : 0;
-    int64_t row = rowSize ? begin / rowSize : 0;
-    offset = region.offset;
+    within = begin % (rows * count);
+    int64_t at = begin / (rows * count);
     for (size_t d = outer; d-- > 0;) {
-      index[d] = row % region.sizes[d];
-      row /= region.sizes[d];
-      offset += index[d] * region.strides[d];
+      index[d] = at % region.sizes[d];
+      at /= region.sizes[d];
+      plane.offset += index[d] * region.strides[d];
     }
   }
-  /// Offset of the current element.
-  int64_t position() const { return offset + within * stride; }
-  int64_t left() const { return rowSize - within; }
-  void nextRow() {
+  int64_t left() const { return rows * count - within; }
+  void next() {
     within = 0;
     for (size_t d = outer; d-- > 0;) {
-      offset += region.strides[d];
+      plane.offset += region.strides[d];
       if (++index[d] < region.sizes[d])
         return;
-      offset -= index[d] * region.strides[d];
+      plane.offset -= index[d] * region.strides[d];
       index[d] = 0;
     }
   }
-  int64_t stride = 1;
+
+  Plane plane;
+  int64_t rows = 1, count = 1;
+  int64_t within = 0; ///< the current element, counted in the plane
 
 private:
   const Region &region;
   size_t outer;
   std::array<int64_t, 32> index; ///< no allocation in a step; plans hold at most 32 dimensions
-  int64_t rowSize = 1, within = 0, offset = 0;
 };
 
-template <typename Move> void forRows(const Region &region, int64_t begin, int64_t end, Move move) {
+/// Calls move(walker, elements, first), plane by plane; `first` counts from `begin`. An empty range needs no walker.
+template <typename Move> void forPlanes(const Region &region, int64_t begin, int64_t end, Move move) {
   if (begin >= end)
     return;
-  RowWalker walker(region, begin);
-  for (int64_t at = begin; at < end;) {
-    int64_t count = std::min(walker.left(), end - at);
-    move(walker.position(), walker.stride, at - begin, count);
-    at += count;
-    walker.nextRow();
+  PlaneWalker walker(region, begin);
+  for (int64_t at = begin; at < end; walker.next()) {
+    int64_t elements = std::min(walker.left(), end - at);
+    move(walker, elements, at - begin);
+    at += elements;
   }
 }
+
+/// The plane of `walker` in dense memory, where its current element is the one at `at`.
+Plane densePlane(const PlaneWalker &walker, int64_t at) { return {at - walker.within, walker.count, 1}; }
 
 } // namespace
 
@@ -114,15 +176,12 @@ void copyPart(void *to, const Region &target, const void *from, const Region &so
               size_t size, bool stream) {
   if (begin >= end)
     return;
-  RowWalker a(source, begin), b(target, begin);
-  for (int64_t at = begin; at < end;) {
-    int64_t count = std::min(a.left(), end - at);
-    copyRow(static_cast<char *>(to) + b.position() * size, b.stride,
-            static_cast<const char *>(from) + a.position() * size, a.stride, count, size, stream);
-    at += count;
-    a.nextRow();
-    b.nextRow();
-  }
+  PlaneWalker b(target, begin);
+  forPlanes(source, begin, end, [&](const PlaneWalker &a, int64_t elements, int64_t) {
+    copyPlane(static_cast<char *>(to), b.plane, static_cast<const char *>(from), a.plane, a.count, a.within, a.within + elements,
+              size, stream);
+    b.next();
+  });
 }
 
 void copyRegion(void *to, const Region &target, const void *from, const Region &source, size_t size, bool stream) {
@@ -130,16 +189,16 @@ void copyRegion(void *to, const Region &target, const void *from, const Region &
 }
 
 void packRegion(void *dense, const void *from, const Region &region, int64_t begin, int64_t end, size_t size) {
-  forRows(region, begin, end, [&](int64_t offset, int64_t stride, int64_t at, int64_t count) {
-    copyRow(static_cast<char *>(dense) + at * size, 1, static_cast<const char *>(from) + offset * size, stride, count,
-            size, false);
+  forPlanes(region, begin, end, [&](const PlaneWalker &walker, int64_t elements, int64_t at) {
+    copyPlane(static_cast<char *>(dense), densePlane(walker, at), static_cast<const char *>(from), walker.plane, walker.count,
+              walker.within, walker.within + elements, size, false);
   });
 }
 
 void unpackRegion(void *to, const Region &region, const void *dense, int64_t begin, int64_t end, size_t size) {
-  forRows(region, begin, end, [&](int64_t offset, int64_t stride, int64_t at, int64_t count) {
-    copyRow(static_cast<char *>(to) + offset * size, stride, static_cast<const char *>(dense) + at * size, 1, count,
-            size, false);
+  forPlanes(region, begin, end, [&](const PlaneWalker &walker, int64_t elements, int64_t at) {
+    copyPlane(static_cast<char *>(to), walker.plane, static_cast<const char *>(dense), densePlane(walker, at), walker.count,
+              walker.within, walker.within + elements, size, false);
   });
 }
 
@@ -159,9 +218,10 @@ const void *viewRegion(const void *from, const Region &region, int64_t begin, in
     return scratch;
   if (isContiguous(region))
     return static_cast<const char *>(from) + (region.offset + begin) * size;
-  RowWalker walker(region, begin);
-  if (walker.stride == 1 && walker.left() >= end - begin)
-    return static_cast<const char *>(from) + walker.position() * size;
+  PlaneWalker walker(region, begin);
+  int64_t row = walker.within / walker.count, column = walker.within % walker.count;
+  if (walker.plane.stride == 1 && walker.count - column >= end - begin)
+    return static_cast<const char *>(from) + walker.plane.at(row, column).offset * static_cast<int64_t>(size);
   packRegion(scratch, from, region, begin, end, size);
   return scratch;
 }
