@@ -119,7 +119,6 @@ StepModel::StepModel(const Problem &problem, const ProblemSteps &steps, dist::Re
   }
   addOwnCosts();
   addFlows();
-  kept.resize(costs.options.size());
   firstOwn = costs.tables.size();
   for (size_t i = 0; i < own.size(); ++i)
     costs.tables.push_back({{static_cast<int32_t>(i)}, std::vector<double>(own[i].size())});
@@ -579,6 +578,7 @@ void StepModel::addShared(int32_t maker, const std::vector<Source> &sources, con
 void StepModel::standIn(SharedCost &cost) {
   auto variable = static_cast<int32_t>(costs.options.size()), count = static_cast<int32_t>(cost.costs.size());
   costs.options.push_back(count);
+  kept.emplace_back(); // nothing
   if (cost.producer >= 0) {
     search::Table same{{cost.producer, variable}, {}};
     for (int32_t made : cost.producerClass)

@@ -74,6 +74,7 @@ public:
     dist::ReshardPlanner planner(problem.machine), another(problem.machine);
     StepModel asNeeded = modelOf(problem, members, planner), before = modelOf(problem, members, another);
     before.makeAllExact();
+    expectBytesOfOptions(asNeeded);
     return {searchOptimal(problem, asNeeded), searchOptimal(problem, before)};
   }
 
@@ -91,6 +92,14 @@ public:
   }
 
 private:
+  /// Bytes are told of each option of a variable, or of none.
+  static void expectBytesOfOptions(const StepModel &model) {
+    ASSERT_EQ(model.bytes().size(), model.network().options.size());
+    for (size_t variable = 0; variable < model.bytes().size(); ++variable)
+      if (const size_t told = model.bytes()[variable].size(); told != 0)
+        EXPECT_EQ(told, model.network().options[variable]) << "variable " << variable;
+  }
+
   /// The prediction is what the cost is made of: nothing is missing, nothing stands twice.
   static void expectToBeAllOf(double us, const Problem &problem, const StepModel &model, dist::ReshardPlanner &planner) {
     Choices choices;

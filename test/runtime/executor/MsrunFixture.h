@@ -16,18 +16,22 @@
 
 namespace msc::test {
 
-/// ThreadSanitizer needs more address space than limits leave, and writes a file before main.
-inline constexpr bool underThreadSanitizer =
-#if defined(__SANITIZE_THREAD__)
-    true;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
+/// Sanitizers need more address space than limits leave; ThreadSanitizer also writes a file before main.
+#if defined(__has_feature)
+inline constexpr bool underAddressSanitizer = __has_feature(address_sanitizer), underThreadSanitizer = __has_feature(thread_sanitizer);
+#else
+inline constexpr bool underAddressSanitizer =
+#ifdef __SANITIZE_ADDRESS__
     true;
 #else
     false;
 #endif
+inline constexpr bool underThreadSanitizer =
+#ifdef __SANITIZE_THREAD__
+    true;
 #else
     false;
+#endif
 #endif
 
 struct Outcome {

@@ -479,8 +479,8 @@ TEST_F(Msrun, ALogOnAFullDiskIsOneWarning) {
 }
 
 TEST_F(Msrun, AThreadThatCannotStartIsOneError) {
-  if (underThreadSanitizer)
-    GTEST_SKIP() << "ThreadSanitizer does not start under this limit";
+  if (underAddressSanitizer || underThreadSanitizer)
+    GTEST_SKIP() << "sanitizers do not start under this limit";
   save(regression(1));
   // Room for the program, not for the stacks of 64 threads.
   Outcome outcome = finish(startProgram({"sh", "-c", "ulimit -s 65536; ulimit -v 2000000; exec " MSC_MSRUN " net.plan --threads-per-rank 64"}));

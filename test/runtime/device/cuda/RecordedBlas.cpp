@@ -218,8 +218,9 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t handle, const voi
 
 } // namespace
 
-void fillBlasTable(device::cuda::BlasTable &t, RecordingDriver::State *state) {
-  world = state;
+void recordBlasIn(RecordingDriver::State *state) { world = state; }
+
+void fillBlasTable(device::cuda::BlasTable &t) {
   t.cublasLtCreate = create, t.cublasLtDestroy = destroy, t.cublasLtGetStatusString = statusString;
   t.cublasLtMatmulDescCreate = createProduct, t.cublasLtMatmulDescDestroy = destroyProduct,
   t.cublasLtMatmulDescSetAttribute = setProduct;

@@ -130,7 +130,8 @@ private:
   int streamsMade = 0;
 };
 
-/// cuBLASLt in the same world.
-void fillBlasTable(device::cuda::BlasTable &table, RecordingDriver::State *state);
+/// cuBLASLt in the same world: once for all threads, before they ask for its functions.
+void recordBlasIn(RecordingDriver::State *state);
+void fillBlasTable(device::cuda::BlasTable &table);
 
 } // namespace msc::test

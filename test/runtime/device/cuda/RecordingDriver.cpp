@@ -10,9 +10,11 @@ static RecordingDriver::State *current = nullptr;
 
 RecordingDriver::RecordingDriver() : state(std::make_unique<State>(*this)) {
   current = state.get();
+  recordBlasIn(current);
 }
 RecordingDriver::~RecordingDriver() {
   current = nullptr;
+  recordBlasIn(nullptr);
 }
 
 void RecordingDriver::addModule(std::function<bool(const std::string &)> recognises, RecordedModule module) {
@@ -352,7 +354,7 @@ device::cuda::Tables RecordingDriver::tables() const {
   t.cuLaunchKernel = launch;
   t.cuStreamBeginCapture = beginCapture, t.cuStreamEndCapture = endCapture, t.cuGraphInstantiateWithFlags = instantiate;
   t.cuGraphDestroy = destroyGraph, t.cuGraphLaunch = launchGraph, t.cuGraphExecDestroy = destroyExecutable;
-  fillBlasTable(tables.blas, current);
+  fillBlasTable(tables.blas);
   return tables;
 }
 
