@@ -578,7 +578,7 @@ void StepModel::addShared(int32_t maker, const std::vector<Source> &sources, con
 void StepModel::standIn(SharedCost &cost) {
   auto variable = static_cast<int32_t>(costs.options.size()), count = static_cast<int32_t>(cost.costs.size());
   costs.options.push_back(count);
-  kept.emplace_back(); // nothing
+  kept.emplace_back(); // keeps nothing
   if (cost.producer >= 0) {
     search::Table same{{cost.producer, variable}, {}};
     for (int32_t made : cost.producerClass)

@@ -1,5 +1,6 @@
 // Copies of regions against copying element by element, for every element size, shape of runs and part of a region.
 #include "runtime/comm/Region.h"
+#include "test/runtime/comm/RegionOffsets.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +9,7 @@
 
 using namespace msc;
 using namespace msc::comm;
+using msc::test::offsetsOf;
 
 namespace {
 
@@ -30,19 +32,6 @@ Region randomRegion(Random &random, const std::vector<int64_t> &sizes, int64_t &
   }
   elements = region.offset + stride + 1;
   return region;
-}
-
-/// Offsets of all elements in row-major order.
-std::vector<int64_t> offsetsOf(const Region &region) {
-  std::vector<int64_t> offsets{region.offset};
-  for (size_t d = 0; d < region.sizes.size(); ++d) {
-    std::vector<int64_t> next;
-    for (int64_t offset : offsets)
-      for (int64_t i = 0; i < region.sizes[d]; ++i)
-        next.push_back(offset + i * region.strides[d]);
-    offsets = std::move(next);
-  }
-  return offsets;
 }
 
 TEST(Region, PartsOfRegionsAreCopiedPackedAndViewed) {

@@ -2,6 +2,7 @@
 // each member should hold.
 #include "runtime/executor/Transfers.h"
 #include "runtime/plan/Refinement.h"
+#include "test/runtime/comm/RegionOffsets.h"
 
 #include <gtest/gtest.h>
 #include <map>
@@ -48,19 +49,6 @@ std::vector<int64_t> indices(const Box &box, const std::vector<int64_t> &shape) 
   return result;
 }
 
-/// Offsets of a region's elements in row-major order.
-std::vector<int64_t> offsets(const comm::Region &region) {
-  std::vector<int64_t> result{region.offset};
-  for (size_t dim = 0; dim < region.sizes.size(); ++dim) {
-    std::vector<int64_t> grown;
-    for (int64_t base : result)
-      for (int64_t i = 0; i < region.sizes[dim]; ++i)
-        grown.push_back(base + i * region.strides[dim]);
-    result = grown;
-  }
-  return result;
-}
-
 /// Follows the plans of all members; what they then hold.
 std::vector<std::vector<int64_t>> follow(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape,
                                          const std::vector<int64_t> &members, std::vector<int64_t> *received = nullptr) {
@@ -72,7 +60,7 @@ std::vector<std::vector<int64_t>> follow(const Sharding &from, const Sharding &t
     std::vector<int64_t> target(static_cast<size_t>(elementCount(to.localBox(shape, members[i]))), -1);
     for (const comm::Transfer &transfer : plans[i].receives) {
       std::vector<int64_t> source = indices(from.localBox(shape, members[transfer.peer]), shape);
-      std::vector<int64_t> out = offsets(transfer.source), in = offsets(transfer.target);
+      std::vector<int64_t> out = test::offsetsOf(transfer.source), in = test::offsetsOf(transfer.target);
       EXPECT_EQ(transfer.source.sizes, transfer.target.sizes);
       for (size_t e = 0; e < out.size(); ++e) {
         EXPECT_EQ(target.at(in[e]), -1) << "received twice";
@@ -83,7 +71,7 @@ std::vector<std::vector<int64_t>> follow(const Sharding &from, const Sharding &t
       // The peer lists the same as sent.
       const auto &sends = plans[transfer.peer].sends;
       auto same = [&](const comm::Transfer &sent) {
-        return static_cast<size_t>(sent.peer) == i && offsets(sent.source) == out && offsets(sent.target) == in;
+        return static_cast<size_t>(sent.peer) == i && test::offsetsOf(sent.source) == out && test::offsetsOf(sent.target) == in;
       };
       EXPECT_EQ(std::count_if(sends.begin(), sends.end(), same), 1);
     }
@@ -170,7 +158,7 @@ TEST(Transfers, RegionsArriveFromWhereverTheyAre) {
       std::vector<int64_t> target(wanted.size(), -1);
       for (const comm::Transfer &transfer : plans[i].receives) {
         std::vector<int64_t> source = indices(from.localBox(made.from, members[transfer.peer]), made.from);
-        std::vector<int64_t> out = offsets(transfer.source), in = offsets(transfer.target);
+        std::vector<int64_t> out = test::offsetsOf(transfer.source), in = test::offsetsOf(transfer.target);
         for (size_t e = 0; e < out.size(); ++e) {
           ASSERT_EQ(target.at(in[e]), -1) << "received twice";
           target.at(in[e]) = source.at(out[e]);
@@ -179,8 +167,8 @@ TEST(Transfers, RegionsArriveFromWhereverTheyAre) {
         const auto &sends = plans[transfer.peer].sends;
         ASSERT_EQ(std::count_if(sends.begin(), sends.end(),
                                 [&](const comm::Transfer &sent) {
-                                  return static_cast<size_t>(sent.peer) == i && offsets(sent.source) == out &&
-                                         offsets(sent.target) == in;
+                                  return static_cast<size_t>(sent.peer) == i && test::offsetsOf(sent.source) == out &&
+                                         test::offsetsOf(sent.target) == in;
                                 }),
                   1);
       }
@@ -251,7 +239,7 @@ TEST(Transfers, ScatterPiecesAreTheTargets) {
     std::vector<comm::Region> pieces = scatterPieces(from, to, shape, members);
     for (size_t i = 0; i < members.size(); ++i) {
       std::vector<int64_t> source = indices(from.localBox(shape, members[i]), shape), kept;
-      for (int64_t offset : offsets(pieces[i]))
+      for (int64_t offset : test::offsetsOf(pieces[i]))
         kept.push_back(source.at(offset));
       EXPECT_EQ(kept, indices(to.localBox(shape, members[i]), shape));
     }
