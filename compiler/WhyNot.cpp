@@ -10,6 +10,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
+#include <utility>
 
 using namespace mlir;
 
@@ -17,8 +18,12 @@ namespace msc::compiler {
 
 using Json = nlohmann::ordered_json;
 
+/// Of numbers that fit: larger ones would be others when they are read.
 static bool isTuple(const Json &json) {
-  return json.is_array() && std::ranges::all_of(json, [](const Json &number) { return number.is_number_integer(); });
+  auto fits = [](const Json &number) {
+    return number.is_number_integer() && (!number.is_number_unsigned() || std::in_range<int64_t>(number.get<uint64_t>()));
+  };
+  return json.is_array() && std::ranges::all_of(json, fits);
 }
 
 /// The plan's mode decides the others without a proof.
