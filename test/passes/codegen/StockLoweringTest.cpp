@@ -51,6 +51,8 @@ std::unique_ptr<mlir::ExecutionEngine> compileStock(mlir::ModuleOp module) {
   passes.addPass(mlir::bufferization::createEmptyTensorToAllocTensorPass());
   passes.addPass(mlir::bufferization::createOneShotBufferizePass(options));
   passes.addPass(mlir::bufferization::createBufferResultsToOutParamsPass());
+  // What lies between operators is on the stack: nothing here would free it elsewhere.
+  passes.addNestedPass<mlir::func::FuncOp>(mlir::bufferization::createPromoteBuffersToStackPass([](mlir::Value) { return true; }));
   passes.addNestedPass<mlir::func::FuncOp>(mlir::createConvertLinalgToLoopsPass());
   passes.addPass(mlir::createConvertSCFToCFPass());
   passes.addPass(mlir::createConvertMathToLibmPass());

@@ -73,6 +73,34 @@ TEST(Lookups, SumsOfRowsAreThoseOfThePart) {
   EXPECT_EQ(sums, (std::vector<float>{3, 4, 0, 0, 1 + 7, 2 + 8, 0, 0, 11, 12}));
 }
 
+TEST(Lookups, TasksAddInTheOrderOfTheRows) {
+  // Against a plain loop, over every width that has a kernel of its own and numbers of tasks that leave slices uneven.
+  for (int64_t width : {1, 2, 3, 4, 8, 11})
+    for (int64_t tasks : {1, 2, 3, 7, 64})
+      for (int64_t outer : {1, 2})
+        for (Range part : {Range{0, 37}, Range{5, 18}, Range{36, 37}}) {
+          constexpr int64_t size = 37, count = 201;
+          std::vector<float> rows(static_cast<size_t>(outer * count * width)), sums;
+          std::vector<int32_t> ids(count);
+          for (int64_t n = 0; n < count; ++n)
+            ids[n] = static_cast<int32_t>(n * n * 7 % 53) - 4; // some number nothing
+          for (size_t i = 0; i < rows.size(); ++i)
+            rows[i] = 1.0f / static_cast<float>(i + 1);
+          CallSpec spec{"GatherGrad", {tensor(ids, {count}), tensor(rows, {outer, count, width})},
+                        {tensor(sums, {outer, size, width}, {{0, outer}, part, {0, width}})}};
+          spec.attributes.set("axis", {1});
+          spec.tasks = tasks;
+          ASSERT_TRUE(runCall(spec));
+          std::vector<float> expected(sums.size());
+          for (int64_t o = 0; o < outer; ++o)
+            for (int64_t n = 0; n < count; ++n)
+              for (int64_t i = 0; i < width; ++i)
+                if (ids[n] >= part.begin && ids[n] < part.end)
+                  expected[(o * part.size() + ids[n] - part.begin) * width + i] += rows[(o * count + n) * width + i];
+          ASSERT_EQ(sums, expected) << width << " wide, " << tasks << " tasks, rows " << part.begin << " to " << part.end;
+        }
+}
+
 TEST(Lookups, NumbersOfNothingAreErrorsOrZeros) {
   std::vector<float> table = numbers<float>(6), found;
   std::vector<int64_t> ids{2, 7, INT64_MIN, 0};

@@ -1,6 +1,6 @@
 // Look-ups by number, and sums by number.
 //
-// Sums are added in the order of the rows: a task owns a part of the result and looks at all indices.
+// Sums are added in the order of the rows: a task owns a part of the result.
 #include "runtime/plan/calls/Lookup.h"
 
 #include "runtime/device/cpu/calls/Elements.h"
@@ -10,6 +10,7 @@
 #include <atomic>
 #include <fmt/format.h>
 #include <limits>
+#include <span>
 
 namespace msc::device::calls {
 namespace {
@@ -84,94 +85,193 @@ private:
 
 using Prepared = Result<std::unique_ptr<ScratchOperation>>;
 
+/// Calls f with the size of a row: as a constant where it is so small that a call of memcpy would take longer than the copy.
+template <typename Function> auto withRowBytes(size_t bytes, Function f) {
+  switch (bytes) {
+  case 2: return f(std::integral_constant<size_t, 2>());
+  case 4: return f(std::integral_constant<size_t, 4>());
+  case 8: return f(std::integral_constant<size_t, 8>());
+  case 16: return f(std::integral_constant<size_t, 16>());
+  case 32: return f(std::integral_constant<size_t, 32>());
+  default: return f(bytes);
+  }
+}
+
 /// out[o, n, :] = table[o, indices[n] - offset, :], zeros for rows that other ranks hold, or none.
 Prepared prepareLookup(const CallSpec &spec, WorkerPool &pool) {
-  Lookup lookup = lookupOf(spec);
-  Indices indices(spec.operands[1], lookup.offset);
+  Lookup whole = lookupOf(spec);
+  Indices numbers(spec.operands[1], whole.offset);
   bool mayMiss = spec.kernel == "EmbeddingLookup";
-  size_t rowBytes = static_cast<size_t>(lookup.inner) * bytesOf(spec.results[0].type);
   const std::byte *table = spec.operands[0].data;
   std::byte *out = spec.results[0].data;
-  int64_t total = lookup.outer * lookup.count, tasks = std::min(spec.tasks, total);
-  auto body = [=](int64_t task, const auto &refuse) {
-    Range range = pieceOf(total, task, tasks);
-    for (int64_t at = range.begin; at < range.end; ++at) {
-      int64_t row = indices.row(at % lookup.count);
-      if (!mayMiss && (row < 0 || row >= lookup.size))
-        refuse(at % lookup.count);
-      std::byte *target = out + static_cast<size_t>(at) * rowBytes;
-      if (row < lookup.rows.begin || row >= lookup.rows.end)
-        std::memset(target, 0, rowBytes);
-      else
-        std::memcpy(target, table + static_cast<size_t>((at / lookup.count) * lookup.rows.size() + row - lookup.rows.begin) * rowBytes,
-                    rowBytes);
-    }
-  };
+  int64_t total = whole.outer * whole.count, tasks = std::min(spec.tasks, total);
   auto message = [=, name = spec.kernel](int64_t place) {
-    return fmt::format("index {} of '{}' is outside [0, {})", indices[place], name, lookup.size);
+    return fmt::format("index {} of '{}' is outside [0, {})", numbers[place], name, whole.size);
   };
-  return std::unique_ptr<ScratchOperation>(new CheckedTasks(pool, tasks, body, message));
+  return withRowBytes(static_cast<size_t>(whole.inner) * bytesOf(spec.results[0].type), [&](auto rowBytes) -> Prepared {
+    auto body = [=](int64_t task, const auto &refuse) {
+      const Lookup lookup = whole; // of its own, or every byte that is written might change it
+      const Indices indices = numbers;
+      const bool misses = mayMiss;
+      const auto bytes = rowBytes;
+      Range range = pieceOf(total, task, tasks);
+      for (int64_t outer = range.begin / lookup.count; outer * lookup.count < range.end; ++outer) {
+        int64_t before = outer * lookup.count;
+        const std::byte *rows = table + static_cast<size_t>(outer * lookup.rows.size()) * bytes;
+        std::byte *found = out + static_cast<size_t>(before) * bytes;
+        int64_t last = std::min(range.end - before, lookup.count);
+        for (int64_t n = std::max(range.begin - before, int64_t{0}); n < last; ++n) {
+          int64_t row = indices.row(n);
+          if (!misses && (row < 0 || row >= lookup.size))
+            refuse(n);
+          std::byte *target = found + static_cast<size_t>(n) * bytes;
+          if (row < lookup.rows.begin || row >= lookup.rows.end)
+            std::memset(target, 0, bytes);
+          else
+            std::memcpy(target, rows + static_cast<size_t>(row - lookup.rows.begin) * bytes, bytes);
+        }
+      }
+    };
+    return std::unique_ptr<ScratchOperation>(new CheckedTasks(pool, tasks, body, message));
+  });
 }
 
 template <typename Element> Element sumOf(Element a, Element b) {
   return static_cast<Element>(plus(static_cast<Number<Element>>(a), static_cast<Number<Element>>(b)));
 }
 
-template <typename Element> void addRow(Element *sum, const Element *row, int64_t count) {
-  for (int64_t i = 0; i < count; ++i)
-    sum[i] = sumOf(sum[i], row[i]);
-}
+/// How the rows of one number become one row: what it is without any, and how one more element is taken in.
+template <typename Element> struct Sum {
+  static Element start() { return {}; }
+  static void take(Element &sofar, Element more) { sofar = sumOf(sofar, more); }
+};
 
-/// The larger, or the smaller, of both; NaN if one is.
-template <bool Largest, typename Element> void takeRow(Element *sofar, const Element *row, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
-    auto a = static_cast<Number<Element>>(sofar[i]), b = static_cast<Number<Element>>(row[i]);
-    if (b != b || (Largest ? b > a : b < a))
-      sofar[i] = row[i];
-  }
-}
-
-/// How the rows of one number become one row: what it is without any, and how one more is taken in.
-template <typename Element> struct RowFold {
-  Element start{};
-  void (*take)(Element *, const Element *, int64_t) = addRow<Element>;
-
-  explicit RowFold(const std::string &kernel) {
+/// The largest, or the smallest; NaN if one is.
+template <typename Element, bool Largest> struct Extremum {
+  static Element start() {
     using Limits = std::numeric_limits<Number<Element>>;
-    constexpr bool isFloat = std::is_floating_point_v<Number<Element>>;
-    if (kernel == "UnsortedSegmentMax")
-      start = static_cast<Element>(isFloat ? -Limits::infinity() : Limits::min()), take = takeRow<true, Element>;
-    if (kernel == "UnsortedSegmentMin")
-      start = static_cast<Element>(isFloat ? Limits::infinity() : Limits::max()), take = takeRow<false, Element>;
+    if constexpr (std::is_floating_point_v<Number<Element>>)
+      return static_cast<Element>(Largest ? -Limits::infinity() : Limits::infinity());
+    else
+      return Largest ? Limits::min() : Limits::max();
+  }
+  static void take(Element &sofar, Element more) {
+    auto a = static_cast<Number<Element>>(sofar), b = static_cast<Number<Element>>(more);
+    if (b != b || (Largest ? b > a : b < a))
+      sofar = more;
   }
 };
+
+/// The rows of a table in blocks of a power of two: a task owns a block of one outer slice. Which rows of the operand belong to a block
+/// is listed first, for all slices alike, so that no task looks at all indices.
+class Blocks {
+public:
+  Blocks(const Lookup &lookup, int64_t tasks) : rows(lookup.rows.size()), outer(lookup.outer) {
+    if (lookup.count <= INT32_MAX)
+      while (rows > 0 && perSlice() > std::max<int64_t>(1, tasks / std::max<int64_t>(outer, 1)))
+        ++shift;
+    else
+      shift = 62;
+    listed = perSlice() > 1 ? lookup.count : 0;
+  }
+
+  int64_t perSlice() const { return rows == 0 ? 0 : ((rows - 1) >> shift) + 1; }
+  int64_t tasks() const { return outer * perSlice(); }
+  /// The rows of a task, from the first of its slice.
+  Range rowsOf(int64_t task) const {
+    int64_t block = task % perSlice();
+    return {block << shift, std::min(rows, (block + 1) << shift)};
+  }
+  bool isListed() const { return listed != 0; }
+  size_t scratchBytes() const { return isListed() ? static_cast<size_t>(listed + perSlice() + 2) * sizeof(int32_t) : 0; }
+
+  /// Lists, block by block, the places of the indices that number its rows, in ascending order. `base` is the index of the first row.
+  void list(const Indices &given, int64_t base, int32_t *scratch) const {
+    const Indices indices = given;
+    int64_t blocks = perSlice();
+    int32_t *ends = scratch, *places = scratch + blocks + 2;
+    auto blockOf = [=, this](int64_t n) { // `blocks` for the rows of others
+      int64_t row = indices.row(n);
+      return row < base || row >= base + rows ? blocks : (row - base) >> shift;
+    };
+    std::fill_n(ends, blocks + 2, 0);
+    for (int64_t n = 0; n < listed; ++n)
+      ++ends[blockOf(n) + 1];
+    for (int64_t block = 0; block <= blocks; ++block)
+      ends[block + 1] += ends[block];
+    for (int64_t n = 0; n < listed; ++n)
+      places[ends[blockOf(n)]++] = static_cast<int32_t>(n);
+  }
+  /// Of the block of a task, from what `list` wrote.
+  std::span<const int32_t> listOf(int64_t task, const int32_t *scratch) const {
+    int64_t block = task % perSlice();
+    const int32_t *places = scratch + perSlice() + 2;
+    return {places + (block == 0 ? 0 : scratch[block - 1]), places + scratch[block]};
+  }
+
+private:
+  int64_t rows, outer, listed = 0;
+  int shift = 0;
+};
+
+/// table[o, r, :] = the rows of rows[o, n, :] with indices[n] - offset == r, folded in the order of n. `width` is lookup.inner, as a
+/// constant if it is small.
+template <typename Fold, typename Element, typename Width>
+auto foldOf(const Lookup &whole, const Indices &numbers, const Element *source, Element *results, const Blocks &blocks, Width width) {
+  return [=](int64_t task, std::byte *, std::byte *shared) {
+    const Lookup lookup = whole;
+    const Indices indices = numbers;
+    const auto inner = width;
+    int64_t outer = task / blocks.perSlice();
+    Range rows = blocks.rowsOf(task);
+    Element *part = results + outer * lookup.rows.size() * inner;
+    const Element *from = source + outer * lookup.count * inner;
+    std::fill_n(part + rows.begin * inner, rows.size() * inner, Fold::start());
+    auto take = [=](int64_t row, int64_t n) {
+      for (int64_t i = 0; i < inner; ++i)
+        Fold::take(part[row * inner + i], from[n * inner + i]);
+    };
+    if (blocks.isListed()) {
+      for (int32_t n : blocks.listOf(task, reinterpret_cast<const int32_t *>(shared)))
+        take(indices.row(n) - lookup.rows.begin, n);
+      return;
+    }
+    for (int64_t n = 0; n < lookup.count; ++n)
+      if (int64_t row = indices.row(n); row >= lookup.rows.begin && row < lookup.rows.end)
+        take(row - lookup.rows.begin, n);
+  };
+}
 
 /// sums[o, r, :] = the sum (or an extremum) of rows[o, n, :] over all n with indices[n] - offset == r.
 Prepared prepareSums(const CallSpec &spec, WorkerPool &pool) {
   Lookup lookup = lookupOf(spec);
   LookupTensors tensors = lookupTensors(spec);
   Indices indices(*tensors.indices, lookup.offset);
-  int64_t rows = lookup.rows.size(), total = lookup.outer * rows, tasks = std::min(spec.tasks, total);
+  Blocks blocks(lookup, spec.tasks);
   return withNumber(spec.results[0].type, [&]<typename Element>(Element) -> Prepared {
-    auto *source = reinterpret_cast<const Element *>(tensors.rows->data);
-    auto *sums = reinterpret_cast<Element *>(tensors.table->data);
-    RowFold<Element> fold(spec.kernel);
-    auto body = [=](int64_t task, std::byte *, std::byte *) {
-      Range range = pieceOf(total, task, tasks);
-      std::fill_n(sums + range.begin * lookup.inner, range.size() * lookup.inner, fold.start);
-      for (int64_t o = range.begin / rows; o * rows < range.end; ++o) {
-        int64_t first = std::max(range.begin - o * rows, int64_t{0}), last = std::min(range.end - o * rows, rows);
-        for (int64_t n = 0; n < lookup.count; ++n) {
-          int64_t row = indices.row(n);
-          if (row < lookup.rows.begin || row >= lookup.rows.end)
-            continue;
-          row -= lookup.rows.begin;
-          if (row >= first && row < last)
-            fold.take(sums + (o * rows + row) * lookup.inner, source + (o * lookup.count + n) * lookup.inner, lookup.inner);
-        }
-      }
+    auto fold = [&]<typename Fold>(Fold, auto width) -> Prepared {
+      auto body = foldOf<Fold>(lookup, indices, reinterpret_cast<const Element *>(tensors.rows->data),
+                               reinterpret_cast<Element *>(tensors.table->data), blocks, width);
+      if (!blocks.isListed())
+        return std::unique_ptr<ScratchOperation>(new TaskOperation(pool, blocks.tasks(), body));
+      auto list = [=](int64_t, std::byte *, std::byte *shared) {
+        blocks.list(indices, lookup.rows.begin, reinterpret_cast<int32_t *>(shared));
+      };
+      auto operation = std::make_unique<TaskOperation>(pool, 1, list, ScratchSize{.shared = blocks.scratchBytes()});
+      operation->then(blocks.tasks(), body);
+      return std::unique_ptr<ScratchOperation>(std::move(operation));
     };
-    return std::unique_ptr<ScratchOperation>(new TaskOperation(pool, tasks, body));
+    if (spec.kernel == "UnsortedSegmentMax")
+      return fold(Extremum<Element, true>(), lookup.inner);
+    if (spec.kernel == "UnsortedSegmentMin")
+      return fold(Extremum<Element, false>(), lookup.inner);
+    switch (lookup.inner) {
+    case 1: return fold(Sum<Element>(), std::integral_constant<int64_t, 1>());
+    case 2: return fold(Sum<Element>(), std::integral_constant<int64_t, 2>());
+    case 4: return fold(Sum<Element>(), std::integral_constant<int64_t, 4>());
+    case 8: return fold(Sum<Element>(), std::integral_constant<int64_t, 8>());
+    default: return fold(Sum<Element>(), lookup.inner);
+    }
   });
 }
 
