@@ -1,15 +1,18 @@
 """framework_bench.py [--threads 1,2] [--rounds N] [--steps N] [--only WORD]: steps of ours against PyTorch and JAX, on one rank.
 
 First operators over shapes of ResNet-50 and GPT-2 small: forward, the gradient of the sum of squares of the result, and a step of
-SGD on all operands. Then whole training steps: an MLP, ResNet-50 at 32 px, GPT-2 small. `msc` and `msrun` are on PATH; PyTorch and JAX are
-those of this Python and skipped where it has none. PyTorch runs eager, and networks also compiled where that works.
+SGD on all operands. Then whole training steps: an MLP, ResNet-50 at 32 and at 224 px, GPT-2 small. `msc` and `msrun` are on PATH; PyTorch
+and JAX are those of this Python and skipped where it has none. PyTorch runs eager, and networks also compiled where that works.
 
-All take turns, a fresh msrun in each; the time is that of the quietest round, the median of its steps. A ratio is the other's time by
-ours: above 1 ours is faster. It gates nothing.
+Every peer is a process of its own that may use as many processors as there are threads, and so is every run of msrun. All take turns; the
+time is that of the quietest round, the median of its steps. A ratio is the other's time by ours: above 1 ours is faster. Memory of networks
+is the most that a process held beyond what it held before it made the network (PyTorch, JAX), or in all (msrun). It gates nothing.
 """
 import argparse
 import json
+import multiprocessing
 import os
+import resource
 import statistics
 import subprocess
 import tempfile
@@ -22,6 +25,7 @@ except ImportError:
     torch = None
 try:
     import jax
+    import jax.numpy as jnp
 except ImportError:
     jax = None
 
@@ -221,30 +225,100 @@ def trains(make, inputs, compiled=False, decay=0.0):
     return build
 
 
-def mlp_of_jax():
-    import jax.numpy as jnp
-    keys = jax.random.split(jax.random.PRNGKey(0), len(MLP) + 1)
-    weights = [0.02 * jax.random.normal(k, s) for k, s in zip(keys, zip(MLP, MLP[1:]))]
-    x, y = jax.random.normal(keys[-1], (64, MLP[0])), jax.random.normal(keys[-2], (64, MLP[-1]))
+def trains_in_jax(loss, weights, data, decay=0.0):
+    """A step of JAX's with Momentum: loss(weights, *data), compiled as a whole, weights and moments given away."""
+    def step_of(weights, moments, data):
+        gradients = jax.grad(loss)(weights, *data)
+        moments = jax.tree.map(lambda m, g, w: 0.9 * m + g + decay * w, moments, gradients, weights)
+        return jax.tree.map(lambda w, m: w - 0.001 * m, weights, moments), moments
 
-    def loss(weights):
-        h = x
-        for w in weights[:-1]:
-            h = jax.nn.relu(h @ w)
-        return jnp.mean((h @ weights[-1] - y) ** 2)
-
-    @jax.jit
-    def update(weights, moments):
-        moments = [0.9 * m + g for m, g in zip(moments, jax.grad(loss)(weights))]
-        return [w - 0.001 * m for w, m in zip(weights, moments)], moments
-
-    state = [weights, [jnp.zeros_like(w) for w in weights]]
+    update = jax.jit(step_of, donate_argnums=(0, 1))
+    state = [weights, jax.tree.map(jnp.zeros_like, weights)]
 
     def step():
-        state[:] = update(*state)
+        state[:] = update(*state, data)
         jax.block_until_ready(state)
 
     return step
+
+
+def draw(shapes, scale=0.02):
+    return [scale * jax.random.normal(jax.random.PRNGKey(i), shape) for i, shape in enumerate(shapes)]
+
+
+def cross_entropy_of_jax(logits, labels):
+    return -jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], 1).mean()
+
+
+def mlp_of_jax():
+    def loss(weights, x, y):
+        for w in weights[:-1]:
+            x = jax.nn.relu(x @ w)
+        return jnp.mean((x @ weights[-1] - y) ** 2)
+
+    return trains_in_jax(loss, draw(zip(MLP, MLP[1:])), draw([(64, MLP[0]), (64, MLP[-1])], 1.0))
+
+
+def gpt2_of_jax(layers, width=768, heads=12, length=256, vocabulary=50257, batch=4):
+    block = dict(g1=(width,), b1=(width,), q=(width, width), qb=(width,), k=(width, width), kb=(width,), v=(width, width), vb=(width,),
+                 o=(width, width), ob=(width,), g2=(width,), b2=(width,), up=(width, 4 * width), ub=(4 * width,), down=(4 * width, width), db=(width,))
+    weights = {"wte": draw([(vocabulary, width)])[0], "wpe": draw([(length, width)])[0], "g": jnp.ones(width), "b": jnp.zeros(width),
+               "blocks": [dict(zip(block, draw(block.values()))) for _ in range(layers)]}
+
+    def norm(x, g, b):
+        mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+        return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * g + b
+
+    def loss(w, ids, following):
+        x = w["wte"][ids] + w["wpe"]
+        for p in w["blocks"]:
+            n = norm(x, p["g1"], p["b1"])
+            parts = [(n @ p[m] + p[m + "b"]).reshape(batch, length, heads, -1) for m in "qkv"]
+            x = x + jax.nn.dot_product_attention(*parts, is_causal=True).reshape(x.shape) @ p["o"] + p["ob"]
+            x = x + jax.nn.gelu(norm(x, p["g2"], p["b2"]) @ p["up"] + p["ub"]) @ p["down"] + p["db"]
+        return cross_entropy_of_jax((norm(x, w["g"], w["b"]) @ w["wte"].T).reshape(-1, vocabulary), following.reshape(-1))
+
+    ids = jax.random.randint(jax.random.PRNGKey(1), (batch, length), 0, vocabulary)
+    return trains_in_jax(loss, weights, (ids, ids))
+
+
+def resnet50_of_jax(size, classes, batch=32):
+    shapes = []  # of every convolution, then of its norm; in the order in which they run
+
+    def layer(inputs, outputs, kernel):
+        shapes.extend([(kernel, kernel, inputs, outputs), (outputs,), (outputs,)])
+
+    layer(3, 64, 7)
+    inputs, plan = 64, []
+    for channels, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+        for i in range(blocks):
+            plan.append((stride if i == 0 else 1, i == 0))
+            for part in ((inputs, channels, 1), (channels, channels, 3), (channels, 4 * channels, 1)):
+                layer(*part)
+            if i == 0:
+                layer(inputs, 4 * channels, 1)
+            inputs = 4 * channels
+    shapes += [(inputs, classes), (classes,)]
+
+    def loss(weights, image, label):
+        left = iter(weights)
+
+        def conv(x, stride=1):  # channels last, which is XLA's faster order on processors
+            w, g, b = next(left), next(left), next(left)
+            pad = w.shape[0] // 2
+            y = jax.lax.conv_general_dilated(x, w, (stride, stride), [(pad, pad)] * 2, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+            mean, variance = y.mean((0, 1, 2)), y.var((0, 1, 2))
+            return (y - mean) * jax.lax.rsqrt(variance + 1e-5) * (1 + g) + b
+
+        x = jax.nn.relu(conv(image, 2))
+        x = jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 3, 3, 1), (1, 2, 2, 1), ((0, 0), (1, 1), (1, 1), (0, 0)))
+        for stride, widens in plan:
+            y = conv(jax.nn.relu(conv(jax.nn.relu(conv(x)), stride)))
+            x = jax.nn.relu(y + (conv(x, stride) if widens else x))
+        return cross_entropy_of_jax(x.mean((1, 2)) @ next(left) + next(left), label)
+
+    data = (draw([(batch, size, size, 3)], 1.0)[0], jax.random.randint(jax.random.PRNGKey(1), (batch,), 0, classes))
+    return trains_in_jax(loss, draw(shapes), data, 1e-4)
 
 
 def networks():
@@ -262,12 +336,17 @@ def networks():
     if jax:
         peers["JAX"] = mlp_of_jax
     yield "MLP " + "-".join(map(str, MLP)) + ", batch 64", "\n".join(lines) + "\n", peers
-    yield ("ResNet-50, batch 32, 32 px", ("resnet50", "size=32", "classes=10"),
-           others(ResNet50, lambda: (torch.randn(32, 3, 32, 32), torch.randint(0, 10, (32,))), 1e-4))
-    for layers in (12,):
-        ids = lambda: (torch.randint(0, 50257, (4, 256)), torch.randint(0, 50257, (4, 256)))
-        yield ("GPT-2 small, batch 4 x 256", ("gpt2", f"layers={layers}", "length=256", "batch=4", "wide=1"),
-               others(lambda layers=layers: GPT2(layers), ids))
+    for size, classes in ((32, 10), (224, 1000)):
+        images = lambda size=size, classes=classes: (torch.randn(32, 3, size, size), torch.randint(0, classes, (32,)))
+        peers = others(lambda classes=classes: ResNet50(classes), images, 1e-4)
+        if jax:
+            peers["JAX"] = lambda size=size, classes=classes: resnet50_of_jax(size, classes)
+        yield f"ResNet-50, batch 32, {size} px", ("resnet50", f"size={size}", f"classes={classes}"), peers
+    ids = lambda: (torch.randint(0, 50257, (4, 256)), torch.randint(0, 50257, (4, 256)))
+    peers = others(lambda: GPT2(12), ids)
+    if jax:
+        peers["JAX"] = lambda: gpt2_of_jax(12)
+    yield "GPT-2 small, batch 4 x 256", ("gpt2", "layers=12", "length=256", "batch=4", "wide=1"), peers
 
 
 def compile_ours(folder, number, text, steps):
@@ -282,39 +361,104 @@ def compile_ours(folder, number, text, steps):
     return plan
 
 
+def processors(threads):
+    return sorted(os.sched_getaffinity(0))[:threads]
+
+
 def ours(plan, threads, steps):
+    """Milliseconds of a step, and the most memory in MB."""
     report = plan + ".json"
-    subprocess.run(["msrun", plan, "--no-checkpoint", "--steps", str(steps), "--threads-per-rank", str(threads), "--report", report],
-                   check=True, capture_output=True)
+    child = subprocess.Popen(["msrun", plan, "--no-checkpoint", "--steps", str(steps), "--threads-per-rank", str(threads), "--report", report],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=lambda: os.sched_setaffinity(0, processors(threads)))
+    _, status, usage = os.wait4(child.pid, 0)
+    if status != 0:
+        raise SystemExit(f"msrun {plan} ended with {os.waitstatus_to_exitcode(status)}")
     with open(report) as file:
-        return statistics.median(step["ms"] for step in json.load(file)["steps"][2:])
+        return statistics.median(step["ms"] for step in json.load(file)["steps"][2:]), usage.ru_maxrss / 1e3
 
 
-def theirs(step, steps):
-    times = []
-    for _ in range(steps):
-        begin = time.perf_counter()
+def held():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
+def peer_process(pipe, case, peer, threads, steps):
+    """Builds the peer's step of a case; then runs steps as often as asked."""
+    try:
+        if torch:
+            torch.set_num_threads(threads)
+        before = held()
+        step = cases(steps)[case][2][peer]()
         step()
-        times.append(1000 * (time.perf_counter() - begin))
-    return statistics.median(times[2:])
+        pipe.send(None)
+        while pipe.recv():
+            times = []
+            for _ in range(steps):
+                begin = time.perf_counter()
+                step()
+                times.append(1000 * (time.perf_counter() - begin))
+            pipe.send((statistics.median(times[2:]), held() - before))
+    except Exception as failure:  # a compiler that is not installed, for one
+        pipe.send(f"{type(failure).__name__}: {(str(failure).splitlines() or [''])[0][:80]}")
 
 
-def compare(name, plan, builders, threads, options):
-    best, steps = {"ours": float("inf")}, {}
-    for peer, build in builders.items():
+class Peer:
+    def __init__(self, case, name, threads, steps):
+        self.pipe, theirs = multiprocessing.Pipe()
+        allowed = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, processors(threads))  # what the process inherits, before its libraries count processors
+        os.environ["OMP_NUM_THREADS"] = str(threads)
+        context = multiprocessing.get_context("spawn")
+        self.process = context.Process(target=peer_process, args=(theirs, case, name, threads, steps), daemon=True)
+        self.process.start()
+        os.sched_setaffinity(0, allowed)
+        theirs.close()
+        self.failure = self.receive()
+
+    def receive(self):
         try:
-            steps[peer] = build()
-            steps[peer]()
-            best[peer] = float("inf")
-        except Exception as failure:  # a compiler that is not installed, for one
-            steps.pop(peer, None)
-            print(f"  {peer} skipped: {type(failure).__name__}: {str(failure).splitlines()[0][:80] if str(failure) else ''}")
+            return self.pipe.recv()
+        except EOFError:
+            return "its process ended"
+
+    def run(self):
+        self.pipe.send(True)
+        return self.receive()
+
+    def stop(self):
+        self.process.kill()
+        self.process.join()
+
+
+def compare(case, name, plan, builders, threads, options):
+    peers = {}
+    for peer in builders:
+        started = Peer(case, peer, threads, options.steps)
+        if started.failure:
+            print(f"  {peer} skipped: {started.failure}", flush=True)
+            started.stop()
+        else:
+            peers[peer] = started
+    results = {"ours": [], **{peer: [] for peer in peers}}
     for _ in range(options.rounds):
-        best["ours"] = min(best["ours"], ours(plan, threads, options.steps))
-        for peer, step in steps.items():
-            best[peer] = min(best[peer], theirs(step, options.steps))
-    rest = "".join(f"  {peer} {best[peer]:.2f} ms = {best[peer] / best['ours']:.2f} x" for peer in steps)
-    print(f"{name}: {threads} thread{'s' * (threads > 1)}, ours {best['ours']:.2f} ms{rest}", flush=True)
+        results["ours"].append(ours(plan, threads, options.steps))
+        for peer, process in peers.items():
+            results[peer].append(process.run())
+    for process in peers.values():
+        process.stop()
+    best = {who: min(ms for ms, _ in rounds) for who, rounds in results.items()}
+    memory = {who: max(mb for _, mb in rounds) for who, rounds in results.items()}
+    whole = len(builders) > 1
+
+    def told(who):
+        return f"{best[who]:.2f} ms" + (f", {memory[who]:.0f} MB" if whole else "")
+
+    rest = "".join(f"  {peer} {told(peer)} = {best[peer] / best['ours']:.2f} x" for peer in peers)
+    print(f"{name}: {threads} thread{'s' * (threads > 1)}, ours {told('ours')}{rest}", flush=True)
+
+
+def cases(steps):
+    every = [(o.name, o.network(steps), {"PyTorch": o.eager} if torch else {}) for o in operators()]
+    return every + [adam() if torch else (*adam()[:2], {}), *networks()]
 
 
 def main():
@@ -324,20 +468,15 @@ def main():
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
-    # JAX takes as many threads as there are processors and says no other number, so it stands beside two threads only.
     print("PyTorch", torch.__version__ if torch else "skipped: not installed", "| JAX", jax.__version__ if jax else "skipped: not installed")
-    cases = [(o.name, o.network(options.steps), {"PyTorch": o.eager} if torch else {}) for o in operators()]
-    cases += [adam() if torch else (*adam()[:2], {}), *networks()]
     with tempfile.TemporaryDirectory() as folder:
-        for number, (name, text, builders) in enumerate(cases):
+        for case, (name, text, builders) in enumerate(cases(options.steps)):
             if options.only not in name:
                 continue
-            plan = compile_ours(folder, number, text, options.steps)
+            plan = compile_ours(folder, case, text, options.steps)
             for threads in map(int, options.threads.split(",")):
-                if torch:
-                    torch.set_num_threads(threads)
-                chosen = {peer: build for peer, build in builders.items() if peer != "JAX" or threads == os.cpu_count()}
-                compare(name, plan, chosen, threads, options)
+                compare(case, name, plan, builders, threads, options)
 
 
-main()
+if __name__ == "__main__":
+    main()
