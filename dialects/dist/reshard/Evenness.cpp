@@ -31,8 +31,10 @@ Evenness::Evenness(const std::vector<int64_t> &shape, int64_t ranks) {
     uneven.push_back(size);
   }
   ofPieces = std::max(ofPieces, 0.5);
-  if (uneven.size() == 1)
-    ofShares = std::max(ofShares, leastPiece(uneven[0], ranks));
+  if (uneven.size() == 1) {
+    const bool mayMoveForNothing = uneven[0] > 1 && 2 * uneven[0] <= ranks; // in states with empty pieces
+    ofShares = std::max(ofShares, leastPiece(uneven[0], ranks) * (mayMoveForNothing ? 0.5 : 1));
+  }
 }
 
 } // namespace msc::dist
