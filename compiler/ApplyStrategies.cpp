@@ -165,7 +165,7 @@ private:
   /// One error for all of them.
   Error forOthers() const {
     const std::string all = std::to_string(devices);
-    std::string help = "save strategies for " + all + ": msc compile NETWORK --devices " + all + " --strategy-save " + path;
+    std::string help = "save strategies for " + all + ": msc compile NETWORK --devices " + all + " --strategy-save " + newFileLike(path);
     constexpr int64_t most = 1 << 20;
     return {ExitCode::BadFile,
             "'" + path + "' holds strategies for another number of devices: that of '" + firstNeedy + "' needs " +

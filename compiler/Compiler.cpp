@@ -150,6 +150,9 @@ private:
       parseOptions.mayLackNetwork = mayLackNetwork;
       watch(parseOptions, options.changes, outcome.facts, sources);
       module = frontend::parseFile(options.input, context, parseOptions, sources);
+      for (unsigned buffer = 1; buffer <= sources.getNumBuffers(); ++buffer)
+        if (StringRef name = sources.getMemoryBuffer(buffer)->getBufferIdentifier(); !name.starts_with(frontend::libraryPrefix))
+          outcome.sources.push_back(frontend::displayedPath(sources, name));
       return static_cast<bool>(module);
     });
   }
@@ -197,10 +200,11 @@ private:
       if (Status status = fitsMachine(); !status)
         return fail(status.error());
       noteExtrapolation();
-      chooseSearchMode(*module, *config); // strategies of a file do not change how the others are chosen
+      outcome.findings.isSearchImplied = chooseSearchMode(*module, *config); // strategies of a file do not change how the others are chosen
       if (Status status = applyFile(); !status)
         return fail(status.error());
-      applyForced(*module, options);
+      if (failed(applyForced(*module, options, config->devices)))
+        return false;
       noteFacts(*module, *config, outcome.facts);
       if (!options.saveGraphsRanks.empty() && config->context.saveGraphs == 0)
         return fail({ExitCode::Usage, "--save-graphs-ranks has no effect: no dumps are written",

@@ -58,6 +58,7 @@ struct CompileOutcome {
   plan::Plan plan;
   Findings findings;
   NetworkFacts facts;
+  std::vector<std::string> sources; ///< files of the user that were read: the network, what it imports
   std::optional<Error> refusal; ///< a rank needs more than it may; only where `explains` asked for explanations, else that is the error
 };
 

@@ -84,7 +84,8 @@ static std::string stepText(const plan::Plan &plan, const Findings &findings) {
 }
 
 /// What a step takes under every strategy of one operator.
-static std::string alternativesText(const std::vector<passes::Alternative> &alternatives, const std::string &searchMode) {
+static std::string alternativesText(const std::vector<passes::Alternative> &alternatives, const std::string &searchMode,
+                                    bool isSearchImplied) {
   if (alternatives.empty())
     return "";
   auto chosen = std::find_if(alternatives.begin(), alternatives.end(), [](const auto &a) { return a.isChosen; });
@@ -99,7 +100,8 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
   }
   const char *words = searchMode == "sharding_propagation"    ? "follow anew, as if it were typed"
                       : searchMode == "recursive_programming" ? "choose anew, as if it were typed"
-                                                              : "choose anew";
+                              : isSearchImplied               ? "choose anew, as if it were typed with --search-mode optimal --candidates 1"
+                                                              : "choose anew, as if it were typed, with --candidates 1";
   return std::string("\nits strategies (microseconds of a step in the model of the search; all that nobody configured ") +
          words + ")\n" + table(rows);
 }
@@ -213,7 +215,7 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
   text += collectivesText(plan, findings, op, total);
   text += surprisesText(findings.surprises, op);
   if (!op.empty())
-    return text + alternativesText(findings.alternatives, plan.search_mode()) + "\nin all " + bytesText(total) + " per rank and step, of " +
+    return text + alternativesText(findings.alternatives, plan.search_mode(), findings.isSearchImplied) + "\nin all " + bytesText(total) + " per rank and step, of " +
            bytesText(plan.prediction().communication_bytes()) + " in the whole network\n";
   for (const Saving &saving : findings.savings)
     if (saving.pass == "overlap" && saving.us != 0)

@@ -62,6 +62,9 @@ bool Explanation::report() {
     passes::SurpriseAt &found = surprises[index];
     auto [file, line] = fileAndLine(found.place);
     found.surprise.place = file + ":" + std::to_string(line);
+    std::string &help = found.surprise.help;
+    if (findings.isSearchImplied && llvm::StringRef(help).starts_with("write in_strategy: ") && !llvm::StringRef(help).contains("--strategy-load"))
+      help += "; say search_mode: optimal as well, or the others follow it";
     findings.surprises.push_back(found.surprise);
     if (options.strict) {
       InFlightDiagnostic diagnostic = emitError(found.place, found.surprise.text);

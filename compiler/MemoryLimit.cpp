@@ -71,10 +71,13 @@ Result<WithinLimit> findWithin(CompileOptions options) {
 
 /// Why there is no plan.
 static std::string refusalOf(const WithinLimit &within, uint64_t limit, const std::string &machine) {
-  const std::string needs = bytesText(within.outcome.plan.arena_bytes());
+  const uint64_t bytes = within.outcome.plan.arena_bytes();
+  const bool looksAlike = bytesText(bytes) == bytesText(limit); // rounded
+  auto textOf = [&](uint64_t size) { return looksAlike ? std::to_string(size) + " B" : bytesText(size); };
+  const std::string needs = textOf(bytes);
   return std::string(within.searched ? "no strategies that were found fit" : "the plan does not fit") + " into " +
-         (machine.empty() ? bytesText(limit) + " per rank: it needs " + needs
-                          : "a device of '" + machine + "', " + bytesText(limit) + ": a rank needs " + needs);
+         (machine.empty() ? textOf(limit) + " per rank: it needs " + needs
+                          : "a device of '" + machine + "', " + textOf(limit) + ": a rank needs " + needs);
 }
 
 Result<CompileOutcome> compileWithin(const CompileOptions &options, const std::string &machine) {

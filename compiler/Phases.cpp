@@ -59,9 +59,12 @@ static bool isConfigured(ModuleOp module) {
       .wasInterrupted();
 }
 
-void chooseSearchMode(ModuleOp module, net::Config &config) {
-  if (config.context.parallelMode == "auto_parallel" && config.context.searchMode.empty())
-    config.context.searchMode = isConfigured(module) ? "sharding_propagation" : "optimal";
+bool chooseSearchMode(ModuleOp module, net::Config &config) {
+  if (config.context.parallelMode != "auto_parallel" || !config.context.searchMode.empty())
+    return false;
+  const bool searches = !isConfigured(module);
+  config.context.searchMode = searches ? "optimal" : "sharding_propagation";
+  return searches;
 }
 
 passes::TrainingFacts trainingFactsOf(const net::Config &config, const CompileOptions &options) {

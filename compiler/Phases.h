@@ -20,8 +20,9 @@ frontend::ParseOptions parseOptionsOf(const CompileOptions &options);
 /// The flags that override the context block.
 std::vector<net::ConfigOverride> overridesOf(const CompileOptions &options);
 
-/// Where auto_parallel is not told how to choose: outward from the user's strategies, or, if there are none, those of least cost.
-void chooseSearchMode(mlir::ModuleOp module, net::Config &config);
+/// Where auto_parallel is not told how to choose: outward from the user's strategies, or, if there are none, those of least cost;
+/// true for the latter.
+bool chooseSearchMode(mlir::ModuleOp module, net::Config &config);
 
 /// What of training changes what strategies cost.
 passes::TrainingFacts trainingFactsOf(const net::Config &config, const CompileOptions &options);

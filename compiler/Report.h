@@ -65,6 +65,7 @@ struct MemoryAnswer {
 struct Findings {
   PhaseTimes timing; ///< none: a plan that was read
   Savings savings;
+  bool isSearchImplied = false;                  ///< the network searches because no operator has a strategy, not because it says so
   std::optional<passes::SearchFacts> search;     ///< none where nothing was searched
   std::optional<ModelledStep> modelled;          ///< where explanations are wanted and devices differ in what they do
   std::vector<passes::Alternative> alternatives; ///< of the operator that is explained

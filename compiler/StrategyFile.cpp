@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <set>
 #include <sstream>
 
 namespace msc::compiler {
@@ -28,7 +29,7 @@ namespace {
 bool isJson(const std::string &path) { return llvm::StringRef(path).ends_with_insensitive(".json"); }
 
 Error notStrategies(const std::string &path, const std::string &why) {
-  return {ExitCode::BadFile, "'" + path + "' holds no strategies: " + why, "write one with msc compile NETWORK --strategy-save " + path};
+  return {ExitCode::BadFile, "'" + path + "' holds no strategies: " + why, "msc compile NETWORK --strategy-save " + newFileLike(path) + " writes such a file"};
 }
 
 Error otherStage(const std::string &path, const std::string &name, const std::string &stage) {
@@ -123,6 +124,12 @@ Result<KeptStrategies> fromProto(const std::string &path, const std::string &byt
     return notStrategies(path, "they are for stage " + std::to_string(map.current_stage()) + ", and there is stage 0 only");
   if (map.parallel_strategy_item().empty())
     return notStrategies(path, "it names no operator");
+  strategies::StrategyEntries entries;
+  std::set<std::string> names;
+  if (entries.ParseFromString(bytes))
+    for (const auto &entry : entries.parallel_strategy_item())
+      if (!names.insert(entry.key()).second)
+        return notStrategies(path, "'" + entry.key() + "' stands there twice");
   KeptStrategies kept;
   for (const auto &[name, item] : map.parallel_strategy_item()) {
     KeptStrategy &entry = kept[name];
@@ -206,6 +213,8 @@ std::string protoOf(const plan::Plan &plan) {
 }
 
 } // namespace
+
+std::string newFileLike(const std::string &path) { return isJson(path) ? "new.json" : "new.strategies"; }
 
 Result<KeptStrategies> readStrategies(const std::string &path) {
   std::error_code ignored;

@@ -19,6 +19,9 @@ struct KeptStrategy {
 /// By the instance name of the operator.
 using KeptStrategies = std::map<std::string, KeptStrategy>;
 
+/// A name for messages under which such a file does not take the place of the one that is read.
+std::string newFileLike(const std::string &path);
+
 /// JSON if the file's name ends in .json, else protobuf (compiler/strategies.proto).
 Result<KeptStrategies> readStrategies(const std::string &path);
 

@@ -4,6 +4,8 @@
 #include "compiler/PlanDiff.h"
 #include "dialects/net/Network.h"
 #include "dialects/net/Repeat.h"
+#include "dialects/net/Suggest.h"
+#include "passes/sharding/Convert.h"
 
 #include <nlohmann/json.hpp>
 
@@ -48,17 +50,28 @@ Result<CompileOptions> forced(CompileOptions options, const plan::Plan &now, con
   return options;
 }
 
-void applyForced(ModuleOp module, const CompileOptions &options) {
+LogicalResult applyForced(ModuleOp module, const CompileOptions &options, int64_t devices) {
   if (options.forcedStrategy.empty())
-    return;
+    return success();
   splitRounds(module, options.roundsLike);
-  module.walk([&](net::Operator op) {
+  WalkResult walked = module.walk([&](net::Operator op) {
     if (!llvm::is_contained(net::namesInRounds(op, net::getInstanceName(op)), options.op))
-      return;
+      return WalkResult::advance();
+    if (passes::hasRule(op)) {
+      auto pieces = passes::piecesOfStrategy(passes::factsOf(op), options.forcedStrategy, devices);
+      if (auto *error = std::get_if<passes::StrategyError>(&pieces)) {
+        InFlightDiagnostic diagnostic = emitError(FileLineColLoc::get(module.getContext(), "--why-not", 0, 0)) << error->text;
+        if (!error->help.empty())
+          net::addHelp(diagnostic, error->help);
+        return WalkResult::interrupt();
+      }
+    }
     net::clearStrategy(op);
     net::setInStrategy(op, options.forcedStrategy);
     net::setStrategyOrigin(op, "user");
+    return WalkResult::advance();
   });
+  return failure(walked.wasInterrupted());
 }
 
 static const plan::OperatorNote &noteOf(const CompileOutcome &outcome, const std::string &op) {

@@ -157,21 +157,61 @@ int printed(const std::string &text) {
   return status ? 0 : fail(status.error());
 }
 
-/// The folder that a file goes to exists, and the file is not the other one, which `what` names.
-Status checkTarget(const std::string &flag, const std::string &path, const std::string &what,
-                   const std::string &other) {
+/// A file with the flag that names it, or with what it is.
+struct NamedFile {
+  std::string name, path;
+};
+
+bool isSameFile(const std::string &a, const std::string &b) {
   std::error_code ignored;
-  if (path == "-")
-    return Error{ExitCode::Usage, flag + " - names no file: nothing is written to standard output", "name a file"};
-  if (std::filesystem::is_directory(path, ignored))
-    return Error{ExitCode::Usage, flag + " " + path + " is a folder", "name a file in it"};
-  if (!path.empty() && (path == other || std::filesystem::equivalent(path, other, ignored)))
-    return Error{ExitCode::Usage, flag + " " + path + " would overwrite " + what, "choose another name"};
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (!folder.empty() && !std::filesystem::is_directory(folder))
-    return Error{ExitCode::NoResource, "cannot write '" + path + "': there is no folder '" + folder.string() + "'",
-                 "create it, or choose another one"};
+  return !a.empty() && (a == b || std::filesystem::equivalent(a, b, ignored));
+}
+
+/// None of the files that are written takes the place of one that is read.
+Status checkKept(const std::vector<NamedFile> &written, const std::vector<NamedFile> &read) {
+  for (const NamedFile &target : written)
+    for (const NamedFile &source : read)
+      if (isSameFile(target.path, source.path))
+        return Error{ExitCode::Usage, target.name + " " + target.path + " would overwrite " + source.name, "choose another name"};
   return Status::ok();
+}
+
+/// Before the work, not after it: the folders that files go to exist, no file takes the place of one that is read, nor of one before it,
+/// which `results` name. Paths may be empty.
+Status checkTargets(const std::vector<NamedFile> &written, const std::vector<std::string> &results, const std::vector<NamedFile> &read) {
+  std::vector<NamedFile> kept = read;
+  for (size_t i = 0; i < written.size(); ++i) {
+    const auto &[flag, path] = written[i];
+    std::error_code ignored;
+    if (path == "-")
+      return Error{ExitCode::Usage, flag + " - names no file: nothing is written to standard output", "name a file"};
+    if (std::filesystem::is_directory(path, ignored))
+      return Error{ExitCode::Usage, flag + " " + path + " is a folder", "name a file in it"};
+    if (Status status = checkKept({written[i]}, kept); !status)
+      return status;
+    std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    if (!folder.empty() && !std::filesystem::is_directory(folder))
+      return Error{ExitCode::NoResource, "cannot write '" + path + "': there is no folder '" + folder.string() + "'",
+                   "create it, or choose another one"};
+    kept.push_back({results[i], path});
+  }
+  return Status::ok();
+}
+
+/// What compiling reads, as far as the command line says it.
+std::vector<NamedFile> filesRead(const compiler::CompileOptions &options, const std::string &input) {
+  std::vector<NamedFile> files{{input, options.input}, {"the file of strategies", options.strategyFile}};
+  if (!findPreset(options.machine))
+    files.push_back({"the machine file", options.machine});
+  return files;
+}
+
+/// The same for files that the network names, which are known once it has been read.
+Status checkImports(const std::vector<NamedFile> &written, const compiler::CompileOutcome &outcome) {
+  std::vector<NamedFile> imports;
+  for (const std::string &file : outcome.sources)
+    imports.push_back({"what the network imports", file});
+  return checkKept(written, imports);
 }
 
 /// Other files are called by their name; text that looks like nothing is left to the parser.
@@ -201,19 +241,15 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
     return fail(status.error());
   if (output.empty())
     output = compiler::defaultOutput(flags.options.input);
-  // Before the work, not after it.
-  for (const Status &status : {checkTarget("-o", output, "the network", flags.options.input),
-                               checkTarget("--report", report, "the network", flags.options.input),
-                               checkTarget("--report", report, "the plan", output),
-                               checkTarget("--strategy-save", strategies, "the network", flags.options.input),
-                               checkTarget("--strategy-save", strategies, "the plan", output),
-                               checkTarget("--strategy-save", strategies, "the report", report)})
-    if (!status)
-      return fail(status.error());
+  const std::vector<NamedFile> written{{"-o", output}, {"--report", report}, {"--strategy-save", strategies}};
+  if (Status status = checkTargets(written, {"the plan", "the report", "the strategies"}, filesRead(flags.options, "the network")); !status)
+    return fail(status.error());
   flags.options.explains = !report.empty();
   Result<compiler::CompileOutcome> outcome = compiler::compile(flags.options);
   if (!outcome)
     return fail(outcome.error());
+  if (Status status = checkImports(written, *outcome); !status)
+    return fail(status.error());
   if (!report.empty())
     if (Status status = writeTextFile(report, compiler::reportJson(outcome->plan, outcome->findings)); !status)
       return fail(status.error());
@@ -367,11 +403,9 @@ int runExplain(CompileFlags &flags, const ExplainFlags &asked) {
   if (std::string page = !asked.html.empty() ? "--html" : "--timeline"; !asked.whyNot.empty() && !(asked.html + asked.timeline).empty())
     return hasNoEffect(page, "--why-not compares two plans");
   bool isPlan = tools::fileKindOf(input) == tools::FileKind::Plan;
-  std::string kind = isPlan ? "the plan" : "the network";
-  for (const Status &status : {checkTarget("--html", asked.html, kind, input), checkTarget("--timeline", asked.timeline, kind, input),
-                               checkTarget("--timeline", asked.timeline, "the page", asked.html)})
-    if (!status)
-      return fail(status.error());
+  const std::vector<NamedFile> written{{"--html", asked.html}, {"--timeline", asked.timeline}};
+  if (Status status = checkTargets(written, {"the page", "the timeline"}, filesRead(flags.options, isPlan ? "the plan" : "the network")); !status)
+    return fail(status.error());
   compiler::CompileOutcome outcome;
   if (isPlan) {
     std::string flag = !asked.whyNot.empty() ? "--why-not" : !asked.timeline.empty() ? "--timeline" : flags.given();
@@ -391,6 +425,8 @@ int runExplain(CompileFlags &flags, const ExplainFlags &asked) {
     if (!compiled)
       return fail(compiled.error());
     outcome = std::move(*compiled);
+    if (Status status = checkImports(written, outcome); !status)
+      return fail(status.error());
   }
   if (Status known = compiler::checkOperator(outcome.plan, op); !known)
     return fail(known.error());

@@ -34,9 +34,14 @@ std::string adviceText(const Alternative &better) {
   return "write in_strategy: " + better.inStrategy + ", with which a step takes " + usText(better.us);
 }
 
-std::string asItIsText(Alternatives &alternatives, size_t op) {
+std::string adviceText(Alternatives &alternatives, size_t op, const Alternative &better) {
   std::optional<Alternative> now = alternatives.now(op);
-  return now ? ", or in_strategy: " + now->inStrategy + " if it is meant, " + usText(now->us) : "";
+  if (!now)
+    return adviceText(better);
+  if (now->us < better.us)
+    return "write in_strategy: " + now->inStrategy + " if it is meant, " + usText(now->us) + "; with in_strategy: " + better.inStrategy +
+           " a step takes " + usText(better.us);
+  return adviceText(better) + ", or in_strategy: " + now->inStrategy + " if it is meant, " + usText(now->us);
 }
 
 /// A file for --strategy-load with one operator.
@@ -114,7 +119,7 @@ std::vector<SurpriseAt> replications(Alternatives &alternatives) {
                         " of a step, under " + better->inStrategy + " it is " + usText(betterUs)).str();
     found.push_back({alternatives.members()[op].front()->getLoc(),
                      {Surprise::Kind::Replication, alternatives.name(op).str(), "", text,
-                      adviceText(*better) + asItIsText(alternatives, op) + libraryText(alternatives, op, better->inStrategy),
+                      adviceText(alternatives, op, *better) + libraryText(alternatives, op, better->inStrategy),
                       std::max(us - betterUs, 0.0)}});
   }
   return withoutTrifles(found, alternatives.us() * trifle);

@@ -100,7 +100,7 @@ private:
           cuts = llvm::none_of(options.placed[option].wanted[i], [](const Sharding &wanted) { return wanted.isReplicated(); });
       return cuts;
     });
-    std::string help = better ? adviceText(*better) + asItIsText(alternatives, reader)
+    std::string help = better ? adviceText(alternatives, reader, *better)
                               : "give '" + alternatives.name(reader).str() + "' its strategy if it is meant";
     help += libraryText(alternatives, reader, better ? better->inStrategy : alternatives.strategyText(reader, alternatives.chosen(reader)));
     return {gather.last.getLoc(), {Surprise::Kind::Gather, alternatives.name(reader).str(), "", text, help, gather.us}};

@@ -59,11 +59,11 @@ public:
   }
 
   int64_t wholeNumber(const Json &object, const char *key) {
-    if (!object.is_object() || !object.contains(key) || !object[key].is_number_unsigned()) {
+    if (!object.is_object() || !object.contains(key) || !object[key].is_number_integer()) {
       note(fmt::format("'{}' is missing or no whole number", pathOf(key)));
       return 1;
     }
-    if (object[key].get<uint64_t>() <= mostRanks)
+    if (object[key].is_number_unsigned() && object[key].get<uint64_t>() <= mostRanks)
       return object[key].get<int64_t>();
     note(fmt::format("'{}' is {}, expected a number from {} to {}", pathOf(key), object[key].dump(), 0, mostRanks));
     return 1;
@@ -74,7 +74,10 @@ public:
       note(fmt::format("'{}' is missing or no text", pathOf(key)));
       return "";
     }
-    return object[key].get<std::string>();
+    std::string text = object[key].get<std::string>();
+    if (std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; })) // they would go to terminals
+      note(fmt::format("'{}' has characters that cannot be printed", pathOf(key)));
+    return text;
   }
 
   bool yesOrNo(const Json &object, const char *key) {
