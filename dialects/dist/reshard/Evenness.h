@@ -27,18 +27,19 @@ struct Evenness {
   /// this dimension changes and every rank that wants an element holds it: then nothing is received, though shares move. Let h be the first
   /// axis in which the lists differ. It weighs more in the one before than in the one after: of ranks that differ along h only, one at most
   /// has equal numbers of pieces. So half of the pieces are empty at least, 2 a <= P. If 2 a <= ranks, only half is claimed, which
-  /// `ofPieces` proves: some unit lacks so many elements in truth, and what crosses its border is half of what is priced at least.
+  /// `ofPieces` proves: some unit lacks so many elements in truth, and at least half of what crosses its border is priced.
   ///
   /// Size 1, or powers of two that divide the number of ranks, of which any two have a product no smaller than it: nothing. In a sharding
-  /// one of them at most is cut into more pieces than it has elements; axes count as split into axes of 2. Read a state with a dimension
-  /// in P > a pieces as if only its first axes, of product a, cut it: ranks hold no less, and start and goal are as they are. No step then
-  /// brings a unit more than it is priced. Slice, ReduceScatter: nothing comes. CollectivePermute: nothing comes if the first axes
-  /// stay; else, as above, some rank lacks its whole piece, of one element. Exchange: ranks hold no less, want the same. AllGather out of it,
-  /// of n = r d members, g = r' d' of them in a unit, where the r are among the first axes: some rank has an empty piece and receives the
-  /// whole W; the unit lacks W (1 - r' / r) <= W (n - g) / (n - 1). AlltoAll out of it: likewise. AlltoAll into it: some rank gets one
-  /// element and the right share of the other dimension. Out of one, into another, also e = Y n / b of them empty for one that is not: if d > e
-  /// some rank has an element after and an empty piece before, and receives all r; if not, r - 1, and all d' ranks that differ in the last axes want
-  /// the same: the unit lacks (r - r') g / d' <= g (r - 1) (n - g) / (n - 1).
+  /// one of them at most is cut into more pieces than it has elements. Axes count as split into axes of 2. A state in which a dimension
+  /// of size a is cut into P > a pieces is read as if only its first axes cut it, those of product a: ranks hold no less then, and start
+  /// and goal are as they were. No step brings a unit more than is priced, read so. Slice, ReduceScatter: nothing. CollectivePermute:
+  /// nothing if the first axes stay, else some rank lacks its whole piece of one element. Exchange: ranks held no less and want the
+  /// same. AllGather and AlltoAll from a dimension with empty pieces, among n = r d ranks, g = r' d' of them in a unit, the r along first
+  /// axes and the d along others: some rank held nothing and receives all it wants, W; of that a unit lacks W (1 - r' / r), which is
+  /// no more than W (n - g) / (n - 1). AlltoAll to one: whoever gets an element receives what he would if all were even. AlltoAll from one
+  /// to another, of which e of the n ranks lie along others: if d > e some rank that gets an element held none, as before. Else
+  /// r - 1 are received, and the d' or more ranks of a unit that differ along others want the same: it lacks (r - r') g / d' of them at
+  /// most, no more than g (r - 1) (n - g) / (n - 1).
   ///
   /// Besides, dimensions of which every piece has k elements or more, k >= 8: the share 2 / k. On both sides of a step sizes differ by one.
   double ofShares = 1;

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <gtest/gtest.h>
+#include <numeric>
 #include <random>
 
 using namespace msc;
@@ -91,6 +92,50 @@ TEST(Calls, NanIsTheLargest) {
   spec.results = {dx.tensor(plan::F32)};
   EXPECT_TRUE(runCall(spec, 1));
   EXPECT_EQ(dx.elements, (std::vector<float>{0, 5, 0, 0}));
+}
+
+/// Rows so wide that windows are searched many at a time, against a plain search: of equal ones the first counts, NaN most of all.
+TEST(Calls, LargestOfManyWindows) {
+  std::mt19937 random(2);
+  for (int64_t columns : {15, 33, 34, 47, 70})
+    for (int64_t kernel : {1, 2, 3})
+      for (int64_t step : {1, 2, 3})
+        for (const char *mode : {"valid", "same"}) {
+          const int64_t rows = 7;
+          auto windows = [&](int64_t size) { return *mode == 's' ? (size + step - 1) / step : (size - kernel) / step + 1; };
+          auto before = [&](int64_t size) { return *mode == 's' ? std::max<int64_t>(0, (windows(size) - 1) * step + kernel - size) / 2 : 0; };
+          Whole<float> x({2, 1, rows, columns}), y({2, 1, windows(rows), windows(columns)}), dx(x.shape);
+          for (float &value : x.elements)
+            value = random() % 40 == 0 ? NAN : static_cast<float>(random() % 3);
+          std::vector<float> largest(y.elements.size()), slope(x.elements.size());
+          for (int64_t i = 0; i < static_cast<int64_t>(largest.size()); ++i) {
+            int64_t j = i % windows(columns), at = -1, plane = i / windows(columns) / windows(rows);
+            int64_t top = i / windows(columns) % windows(rows) * step - before(rows), left = j * step - before(columns);
+            for (int64_t r = std::max<int64_t>(0, top); r < std::min(rows, top + kernel); ++r)
+              for (int64_t c = std::max<int64_t>(0, left); c < std::min(columns, left + kernel); ++c) {
+                int64_t here = (plane * rows + r) * columns + c;
+                float value = x.elements[here], sofar = at < 0 ? 0 : x.elements[at];
+                if (at < 0 || value > sofar || (std::isnan(value) && !std::isnan(sofar)))
+                  at = here;
+              }
+            largest[i] = x.elements[at];
+            slope[at] += static_cast<float>(i + 1);
+          }
+          CallSpec spec = pool("MaxPool", {x.tensor(plan::F32)}, y.tensor(plan::F32));
+          spec.attributes.set("kernel_size", {kernel});
+          spec.attributes.set("strides", {step});
+          spec.attributes.setText("pad_mode", mode);
+          ASSERT_TRUE(runCall(spec, 2));
+          for (size_t i = 0; i < largest.size(); ++i)
+            ASSERT_TRUE(y.elements[i] == largest[i] || (std::isnan(y.elements[i]) && std::isnan(largest[i])))
+                << i << ", " << columns << " columns, kernel " << kernel << ", step " << step << " " << mode;
+          std::iota(y.elements.begin(), y.elements.end(), 1.0f);
+          spec.kernel = "MaxPoolGrad";
+          spec.operands.push_back(y.tensor(plan::F32));
+          spec.results = {dx.tensor(plan::F32)};
+          ASSERT_TRUE(runCall(spec, 2));
+          ASSERT_EQ(dx.elements, slope) << columns << " columns, kernel " << kernel << ", step " << step << " " << mode;
+        }
 }
 
 /// One convolution in some form: sizes, window, groups.

@@ -1,8 +1,10 @@
-// Pooling in plain loops: every plane (one channel of one image) is a piece of work of its own.
+// Pooling: every plane (one channel of one image) is a piece of work of its own. The largest elements of windows that lie within the
+// rows, as most do, are searched for many windows at once (MaxWindows.h), all else is plain loops.
 #include "runtime/plan/calls/PoolingPlanes.h"
 
 #include "runtime/device/cpu/calls/Elements.h"
 #include "runtime/device/cpu/calls/Kernels.h"
+#include "runtime/device/cpu/calls/MaxWindows.h"
 
 #include <algorithm>
 #include <cmath>
@@ -46,11 +48,64 @@ int64_t largestOf(const PoolingPlanes &planes, const Element *x, const PoolingCo
   return best;
 }
 
-template <typename Element> void maxPlane(const PoolingPlanes &planes, const Element *x, Element *y) {
-  forWindows(planes, [&](const PoolingCover &rows, const PoolingCover &columns, int64_t small) {
-    int64_t at = largestOf(planes, x, rows, columns);
-    y[small] = at < 0 ? static_cast<Element>(-std::numeric_limits<float>::infinity()) : x[at];
-  });
+/// The windows of a row that have all their columns and may be searched together.
+struct WholeWindows {
+  size_t first = 0;
+  int64_t count = 0; ///< 0, or kMaxWindows at least
+  int64_t width = 0, step = 0;
+  LargestOfWindows search = nullptr;
+
+  explicit WholeWindows(const PoolingPlanes &planes) {
+    const std::vector<PoolingCover> &columns = planes.columns;
+    auto widthOf = [&](size_t i) { return columns[i].end - columns[i].begin; };
+    for (size_t i = 0; i < columns.size(); ++i)
+      width = std::max(width, widthOf(i));
+    auto isWhole = [&](size_t i) { return widthOf(i) == width && columns[i].end < planes.largeColumns; }; // one more is read
+    while (first < columns.size() && !isWhole(first))
+      ++first;
+    size_t end = first;
+    step = first + 1 < columns.size() ? columns[first + 1].begin - columns[first].begin : 0;
+    while (end < columns.size() && isWhole(end) && columns[end].small == columns[first].small + static_cast<int64_t>(end - first) &&
+           columns[end].begin == columns[first].begin + static_cast<int64_t>(end - first) * step)
+      ++end;
+    search = __builtin_cpu_supports("x86-64-v4") ? v4::largestOfWindows(step) : v3::largestOfWindows(step);
+    count = static_cast<int64_t>(end - first);
+    if (!search || width == 0 || count < kMaxWindows || planes.largeSize() > std::numeric_limits<int32_t>::max())
+      count = 0;
+  }
+};
+
+/// Calls f(element of the small plane, element of the large one that is largest in its window, or -1) for every window.
+template <bool HasPlaces, typename Element, typename Function>
+void forLargest(const PoolingPlanes &planes, const WholeWindows &whole, const Element *x, Function f) {
+  for (const PoolingCover &rows : planes.rows) {
+    const int64_t small = rows.small * planes.smallColumns;
+    auto one = [&](size_t i) {
+      const PoolingCover &columns = planes.columns[i];
+      int64_t at = largestOf(planes, x, rows, columns);
+      f(small + columns.small, at, at < 0 ? static_cast<Element>(-std::numeric_limits<float>::infinity()) : x[at]);
+    };
+    size_t next = 0;
+    if constexpr (std::is_same_v<Element, float>)
+      if (whole.count > 0 && rows.end > rows.begin) {
+        for (; next < whole.first; ++next)
+          one(next);
+        const int64_t start = rows.begin * planes.largeColumns + planes.columns[whole.first].begin;
+        const int64_t target = small + planes.columns[whole.first].small;
+        float most[kMaxWindows];
+        int32_t places[kMaxWindows];
+        for (int64_t done = 0; done < whole.count;) {
+          int64_t begin = std::min(done, whole.count - kMaxWindows); // the last ones overlap those before
+          whole.search({x + start + begin * whole.step, planes.largeColumns, rows.end - rows.begin, whole.width}, most, HasPlaces ? places : nullptr);
+          for (int64_t i = done - begin; i < kMaxWindows; ++i)
+            f(target + begin + i, HasPlaces ? start + (begin + i) * whole.step + places[i] : 0, most[i]);
+          done = begin + kMaxWindows;
+        }
+        next += static_cast<size_t>(whole.count);
+      }
+    for (; next < planes.columns.size(); ++next)
+      one(next);
+  }
 }
 
 template <typename Element> void averagePlane(const PoolingPlanes &planes, const Element *x, Element *y) {
@@ -86,11 +141,11 @@ private:
 };
 
 template <typename Element>
-void maxGradientPlane(const PoolingPlanes &planes, const PoolingInset &inset, const Element *x, const Element *dy,
+void maxGradientPlane(const PoolingPlanes &planes, const WholeWindows &whole, const PoolingInset &inset, const Element *x, const Element *dy,
                       PlaneSum<Element> dx) {
-  forWindows(planes, [&](const PoolingCover &rows, const PoolingCover &columns, int64_t small) {
-    int64_t at = largestOf(planes, x, rows, columns);
-    int64_t to = at < 0 ? -1 : inset.inside(at, planes.largeColumns);
+  const bool isAll = inset.rows == planes.largeRows && inset.columns == planes.largeColumns;
+  forLargest<true>(planes, whole, x, [&](int64_t small, int64_t at, Element) {
+    int64_t to = at < 0 || isAll ? at : inset.inside(at, planes.largeColumns);
     if (to >= 0)
       dx.add(to, static_cast<ComputeType<Element>>(dy[small]));
   });
@@ -124,10 +179,12 @@ ScratchSize sumsOf(const PoolingInset &inset) { return {.worker = static_cast<si
 
 Result<std::unique_ptr<ScratchOperation>> prepareMaxPool(const CallSpec &spec, WorkerPool &pool) {
   PoolingPlanes planes = planesOfPool(spec);
+  WholeWindows whole(planes);
   return withFloat(spec.results[0].type, [&]<typename Element>(Element) {
     auto *x = elements<Element>(spec.operands[0]), *y = elements<Element>(spec.results[0]);
     return overPlanes(spec, pool, {}, [=](int64_t p, std::byte *) {
-      maxPlane(planes, x + p * planes.largeSize(), y + p * planes.smallSize());
+      Element *plane = y + p * planes.smallSize();
+      forLargest<false>(planes, whole, x + p * planes.largeSize(), [=](int64_t small, int64_t, Element most) { plane[small] = most; });
     });
   });
 }
@@ -145,10 +202,11 @@ Result<std::unique_ptr<ScratchOperation>> prepareAvgPool(const CallSpec &spec, W
 Result<std::unique_ptr<ScratchOperation>> prepareMaxPoolGrad(const CallSpec &spec, WorkerPool &pool) {
   PoolingInset inset;
   PoolingPlanes planes = planesOfGradient(spec, spec.operands[0], inset);
+  WholeWindows whole(planes);
   return withFloat(spec.results[0].type, [&]<typename Element>(Element) {
     auto *x = elements<Element>(spec.operands[0]), *dy = elements<Element>(spec.operands[1]), *dx = elements<Element>(spec.results[0]);
     return overPlanes(spec, pool, sumsOf(inset), [=](int64_t p, std::byte *scratch) {
-      maxGradientPlane<Element>(planes, inset, x + p * planes.largeSize(), dy + p * planes.smallSize(),
+      maxGradientPlane<Element>(planes, whole, inset, x + p * planes.largeSize(), dy + p * planes.smallSize(),
                                 {scratch, dx + p * inset.size(), inset.size()});
     });
   });
