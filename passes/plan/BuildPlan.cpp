@@ -39,8 +39,8 @@ constexpr size_t mostPointers = 48;
 /// Scalar operations of a product that make one task.
 constexpr int64_t taskFlops = 16 * 1000 * 1000;
 
-/// Into how many tasks the rows of a product may be cut. The library packs the right operand anew for every task, which
-/// costs as much as the arithmetic of some 20 rows.
+/// Into how many tasks the rows of a product may be cut. Where the right operand is not packed once for all (runtime/device/cpu/MatMul.cpp),
+/// the library packs it anew for every task, which costs as much as the arithmetic of some 20 rows.
 int64_t tasksOfRows(int64_t rows) {
   return std::clamp<int64_t>(std::max(rows / 256, std::min<int64_t>(rows / 128, 2)), 1, mostTasks);
 }

@@ -87,6 +87,43 @@ void measure(int64_t n, int threads, int64_t tasks) {
               flops / bestTheirs / 1e9, 100 * bench::median(theirs) / bench::median(ours), 100 * bestTheirs / bestOurs);
 }
 
+/// A product of GPT-2's against the library's with its operands as they lie, on one thread.
+void measureLayer(int64_t rows, int64_t depth, int64_t columns, bool transposeRight) {
+  plan::Plan empty;
+  auto device = device::createCpuDevice(*device::KernelLibrary::load(empty), {1, {}});
+  std::vector<float> left(static_cast<size_t>(rows * depth), 0.5f), right(static_cast<size_t>(depth * columns), 0.5f),
+      result(static_cast<size_t>(rows * columns));
+  device::MatMulSpec spec;
+  spec.rows = rows, spec.columns = columns, spec.depth = depth, spec.transposeRight = transposeRight;
+  spec.left = reinterpret_cast<std::byte *>(left.data()), spec.right = reinterpret_cast<std::byte *>(right.data());
+  spec.result = reinterpret_cast<std::byte *>(result.data());
+  spec.batches = {{}};
+  spec.tasks = rows / 256;
+  auto operation = device->prepareMatMul(spec);
+  if (!operation || !device->finishPreparation())
+    std::exit(1);
+  omp_set_num_threads(1);
+  using Desc = dnnl::memory::desc;
+  constexpr auto f32 = dnnl::memory::data_type::f32;
+  dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  dnnl::stream stream(engine);
+  Desc a({rows, depth}, f32, dnnl::memory::dims{depth, 1}), c({rows, columns}, f32, dnnl::memory::dims{columns, 1});
+  Desc b({depth, columns}, f32, transposeRight ? dnnl::memory::dims{1, depth} : dnnl::memory::dims{columns, 1});
+  dnnl::matmul product(dnnl::matmul::primitive_desc(dnnl::matmul::desc(a, b, c), engine));
+  std::unordered_map<int, dnnl::memory> arguments{{DNNL_ARG_SRC, dnnl::memory(a, engine, left.data())},
+                                                  {DNNL_ARG_WEIGHTS, dnnl::memory(b, engine, right.data())},
+                                                  {DNNL_ARG_DST, dnnl::memory(c, engine, result.data())}};
+  std::vector<double> ours, theirs;
+  for (int i = 0; i < 15; ++i) {
+    theirs.push_back(bench::secondsOf([&] { product.execute(stream, arguments), stream.wait(); }));
+    ours.push_back(bench::secondsOf([&] { (void)(*operation)->run().isOk(); }));
+  }
+  double flops = 2e-9 * static_cast<double>(rows * depth) * static_cast<double>(columns);
+  std::printf("%5ld x %5ld x %5ld%s  1 thread   msrun %7.1f GFLOP/s  oneDNN as it lies %7.1f GFLOP/s  ratio %.2f\n", rows, depth, columns,
+              transposeRight ? " transposed" : "           ", flops / bench::median(ours), flops / bench::median(theirs),
+              bench::median(theirs) / bench::median(ours));
+}
+
 /// Kernels that read bf16 against those that read f32, both of oneDNN, on one thread: see decisions/0013. The numbers do not matter.
 void measureNarrow(int64_t n) {
   std::vector<float> left(static_cast<size_t>(n * n), 1), right(left), result(left);
@@ -123,6 +160,9 @@ int main(int argc, char **argv) {
   for (int threads : {1, 2})
     for (int64_t n : {1024, 2048, 4096})
       measure(n, threads, tasks > 0 ? tasks : tasksFor(n));
+  for (bool transposed : {false, true})
+    for (auto [depth, columns] : {std::pair<int64_t, int64_t>{768, 768}, {768, 3072}, {3072, 768}})
+      measureLayer(1024, depth, columns, transposed);
   for (int64_t n : {128, 512, 1024})
     measureNarrow(n);
   return 0;

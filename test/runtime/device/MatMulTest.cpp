@@ -91,6 +91,12 @@ TEST(MatMul, AgreesWithSumsInDouble) {
   EXPECT_LT(compute({6, 5, 4, 3, false, true, false, false, 4}, 1).second, 1e-6);
   EXPECT_LT(compute({2, 40, 4, 3, true, false, true, true, 8}, 2).second, 1e-6);
   EXPECT_LT(compute({1, 1, 1, 1, true, true, false, false, 1}, 1).second, 1e-6);
+  // Right operands that are brought into the order of the library, by rows of a page and others, for tasks of different sizes.
+  for (bool left : {false, true}) {
+    EXPECT_LT(compute({1, 65, 1024, 40, left, false, true, true, 3}, 2).second, 1e-5);
+    EXPECT_LT(compute({1, 257, 100, 33, left, false, false, true, 2}, 1).second, 1e-5);
+    EXPECT_LT(compute({1, 1030, 70, 50, left, true, true, false, 4}, 2).second, 1e-5);
+  }
 }
 
 TEST(MatMul, EmptySumsGiveTheEpilogueOfZero) {
@@ -115,7 +121,7 @@ TEST(MatMul, TheEpilogueGivesTheBitsOfSeparateOperators) {
   for (bool bias : {false, true})
     for (bool relu : {false, true})
       for (Case c : {Case{1, 64, 48, 80, false, false, bias, relu, 1}, Case{1, 33, 31, 2000, false, true, bias, relu, 3},
-                     Case{3, 5, 7, 1, true, false, bias, relu, 2}, Case{1, 300, 257, 513, true, true, bias, relu, 2}}) {
+                     Case{3, 5, 7, 1, true, false, bias, relu, 2}, Case{1, 80, 1024, 90, false, false, bias, relu, 2}, Case{1, 300, 257, 513, true, true, bias, relu, 2}}) {
         std::vector<float> fused = compute(c, 1).first, separate = separately(c);
         EXPECT_EQ(std::memcmp(fused.data(), separate.data(), fused.size() * sizeof(float)), 0)
             << c.rows << " x " << c.columns << " x " << c.depth << ", bias " << bias << ", relu " << relu;
@@ -133,7 +139,7 @@ TEST(MatMul, NanPassesThroughReLU) {
 
 TEST(MatMul, ThreadsChangeNoBit) {
   for (Case c : {Case{1, 128, 64, 96, false, false, true, true, 8}, Case{1, 96, 64, 1000, true, false, false, false, 5},
-                 Case{7, 33, 31, 65, false, true, true, false, 4}}) {
+                 Case{7, 33, 31, 65, false, true, true, false, 4}, Case{1, 300, 1024, 70, false, false, true, true, 4}}) {
     std::vector<float> one = compute(c, 1).first;
     for (int threads : {2, 3, 5})
       EXPECT_EQ(std::memcmp(one.data(), compute(c, threads).first.data(), one.size() * sizeof(float)), 0);
