@@ -92,14 +92,16 @@ static void onExit() {
 
 LastWords::LastWords(const std::string &program) {
   texts.program = program;
-  texts.noMemory = errorText(program, "out of memory", "raise the limit that 'ulimit -v' or the container sets, or use fewer ranks");
+  const char *outOfMemory = "out of memory", *help = "raise the limit that 'ulimit -v' or the container sets, or use fewer ranks";
+  texts.noMemory = program + ": error: " + outOfMemory + "\nhelp: " + help + "\n"; // while there is none for the catalogue of messages
+  std::set_new_handler(endWithoutMemory);
+  texts.noMemory = errorText(program, outOfMemory, help);
   texts.libraryExit = errorText(program, "a library ended the process, see above; as a rule memory or threads are short",
                                 "raise the limits that 'ulimit -a' shows, or use fewer ranks");
   for (size_t i = 0; i < fatalSignals.size(); ++i)
     texts.crash[i] = errorText(program, std::string("internal error: ") + signalNames[i], reportHelp);
   speaking = true;
   std::atexit(onExit);
-  std::set_new_handler(endWithoutMemory);
   std::set_terminate(onUncaught);
   // A stack that has run over has no room for the handler.
   static char stack[64 << 10];

@@ -143,7 +143,7 @@ private:
 template <typename Element>
 void maxGradientPlane(const PoolingPlanes &planes, const WholeWindows &whole, const PoolingInset &inset, const Element *x, const Element *dy,
                       PlaneSum<Element> dx) {
-  const bool isAll = inset.rows == planes.largeRows && inset.columns == planes.largeColumns;
+  const bool isAll = inset.firstRow == 0 && inset.firstColumn == 0 && inset.rows == planes.largeRows && inset.columns == planes.largeColumns;
   forLargest<true>(planes, whole, x, [&](int64_t small, int64_t at, Element) {
     int64_t to = at < 0 || isAll ? at : inset.inside(at, planes.largeColumns);
     if (to >= 0)
