@@ -1,6 +1,7 @@
 // Kernels that plans call by name: numbers in every element type, the same bits with any number of threads, refusals.
 #include "runtime/device/cpu/calls/Elements.h"
 #include "runtime/device/cpu/calls/Kernels.h"
+#include "runtime/device/cpu/calls/MaxWindows.h"
 #include "runtime/plan/calls/Window.h"
 #include "test/runtime/device/RunCall.h"
 
@@ -136,6 +137,25 @@ TEST(Calls, LargestOfManyWindows) {
           ASSERT_TRUE(runCall(spec, 2));
           ASSERT_EQ(dx.elements, slope) << columns << " columns, kernel " << kernel << ", step " << step << " " << mode;
         }
+}
+
+TEST(Calls, WindowsAreSearchedAlikeByEveryInstructionSet) {
+  if (!__builtin_cpu_supports("x86-64-v4"))
+    GTEST_SKIP() << "this processor has one of the two sets only";
+  std::vector<float> x(4 * 50);
+  std::mt19937 random(3);
+  for (float &value : x)
+    value = random() % 20 == 0 ? NAN : static_cast<float>(random() % 5);
+  for (int64_t step : {1, 2}) {
+    std::vector<float> most3(device::calls::kMaxWindows), most4(most3);
+    std::vector<int32_t> places3(device::calls::kMaxWindows), places4(places3);
+    device::calls::MaxWindows windows{x.data(), 50, 4, 3};
+    device::calls::v3::largestOfWindows(step)(windows, most3.data(), places3.data());
+    device::calls::v4::largestOfWindows(step)(windows, most4.data(), places4.data());
+    EXPECT_EQ(std::memcmp(most3.data(), most4.data(), sizeof(float) * most3.size()), 0);
+    EXPECT_EQ(places3, places4);
+  }
+  EXPECT_EQ(device::calls::v3::largestOfWindows(3), nullptr);
 }
 
 /// One convolution in some form: sizes, window, groups.
