@@ -13,6 +13,7 @@ import json
 import multiprocessing
 import os
 import resource
+import signal
 import statistics
 import subprocess
 import tempfile
@@ -383,6 +384,7 @@ def held():
 
 def peer_process(pipe, case, peer, threads, steps):
     """Builds the peer's step of a case; then runs steps as often as asked."""
+    os.setpgrp()
     try:
         if torch:
             torch.set_num_threads(threads)
@@ -413,6 +415,14 @@ class Peer:
         os.sched_setaffinity(0, allowed)
         theirs.close()
         self.failure = self.receive()
+        self.signal(signal.SIGSTOP)
+
+    def signal(self, number):
+        """To the process and those that it started: while others run it does nothing, not even waiting."""
+        try:
+            os.killpg(self.process.pid, number)
+        except ProcessLookupError:  # it has ended
+            pass
 
     def receive(self):
         try:
@@ -421,11 +431,14 @@ class Peer:
             return "its process ended"
 
     def run(self):
+        self.signal(signal.SIGCONT)
         self.pipe.send(True)
-        return self.receive()
+        result = self.receive()
+        self.signal(signal.SIGSTOP)
+        return result
 
     def stop(self):
-        self.process.kill()
+        self.signal(signal.SIGKILL)
         self.process.join()
 
 
