@@ -38,7 +38,7 @@ struct CompileOptions {
   bool overlap = true;            ///< off: a collective is complete when its step ends
   int64_t candidates = 0;         ///< assignments of which a search takes the one that is fastest with all passes; 0: what takes little time
   uint64_t memoryLimit = 0;       ///< bytes that a rank may need; 0: any
-  int64_t keptBytes = 0;          ///< what that means in the model of the search; `compile` finds it out
+  int64_t searchBytes = 0;          ///< that by the measure of the search; 0: any
   std::string strategyFile;       ///< strategies for operators that have none; empty: no file
   bool repropagate = false;       ///< of a dump, keep only the strategies that the user wrote or edited
   bool explains = false;          ///< surprises and what other strategies would cost are wanted

@@ -38,7 +38,7 @@ public:
     start.isTrial = true;
     start.estimates = isLarge(now.outcome.plan);
     start.explains = start.strict = false;
-    start.keptBytes = 0;
+    start.searchBytes = 0;
     start.saveGraphsRanks.clear();
     override(start, "save_graphs", "0");
   }

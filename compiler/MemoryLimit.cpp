@@ -20,15 +20,15 @@ Result<WithinLimit> findWithin(CompileOptions options) {
   constexpr int attempts = 6;
   const bool wantsPlan = !options.estimates;
   auto isEstimate = [](const CompileOutcome &outcome) { return outcome.plan.programs_size() == 0; };
-  auto compilePlan = [&](int64_t keptBytes) {
+  auto compilePlan = [&](int64_t searchBytes) {
     CompileOptions plain = options;
-    plain.keptBytes = keptBytes;
+    plain.searchBytes = searchBytes;
     plain.estimates = false;
     return compileOnce(plain);
   };
   options.said = std::make_shared<std::set<std::string>>();
   WithinLimit within;
-  int64_t keptBytes = 0; // of its outcome
+  int64_t searchBytes = 0; // of its outcome
   for (int i = 0; i < attempts; ++i) {
     CompileOptions attempt = options;
     if (wantsPlan && options.estimates) {
@@ -37,12 +37,15 @@ Result<WithinLimit> findWithin(CompileOptions options) {
     }
     Result<CompileOutcome> outcome = compileOnce(attempt);
     if (outcome && wantsPlan && isEstimate(*outcome) && outcome->plan.arena_bytes() <= options.memoryLimit)
-      outcome = compilePlan(options.keptBytes);
+      outcome = compilePlan(options.searchBytes);
     if (!outcome)
       return outcome.error();
     const uint64_t needs = outcome->plan.arena_bytes();
     const std::optional<passes::SearchFacts> search = outcome->findings.search;
-    within.searched = search && options.keptBytes > 0 && search->leastBytes > 0;
+    // What the search says of what it found, in its own measure.
+    const double expected = !search ? 0 : search->arenaBytes > 0 ? search->arenaBytes : search->bytes;
+    within.searched = search && (search->boundUs > 0 || search->leastBytes > 0) && options.searchBytes > 0; // recursion looks at no limit
+    within.leastBytes = search ? search->leastBytes : 0;
     if (i == 0) {
       within.bytesWithoutLimit = needs;
       within.usWithoutLimit = outcome->plan.prediction().step_us();
@@ -51,16 +54,17 @@ Result<WithinLimit> findWithin(CompileOptions options) {
     within.fits = needs <= options.memoryLimit;
     if (i == 0 || needs < within.outcome.plan.arena_bytes() || within.fits) {
       within.outcome = std::move(*outcome);
-      keptBytes = options.keptBytes;
+      searchBytes = options.searchBytes;
     }
-    const bool isLeast = within.searched && search->leastBytes > static_cast<double>(options.keptBytes);
-    if (within.fits || !search || search->bytes <= 0 || isLeast || (i > 0 && !within.searched))
+    const bool isLeast = within.searched && expected > static_cast<double>(options.searchBytes);
+    if (within.fits || expected <= 0 || isLeast || (i > 0 && !within.searched))
       break;
-    const double may = search->bytes * static_cast<double>(options.memoryLimit) / static_cast<double>(needs);
-    options.keptBytes = std::max<int64_t>(1, static_cast<int64_t>(may * (i == 0 ? 1 : 0.97)));
+    const auto limit = static_cast<double>(options.memoryLimit);
+    const double may = i == 0 ? limit : 0.999 * expected * limit / static_cast<double>(needs);
+    options.searchBytes = std::max<int64_t>(1, static_cast<int64_t>(may));
   }
   if (wantsPlan && isEstimate(within.outcome)) {
-    Result<CompileOutcome> outcome = compilePlan(keptBytes);
+    Result<CompileOutcome> outcome = compilePlan(searchBytes);
     if (!outcome)
       return outcome.error();
     within.outcome = std::move(*outcome);

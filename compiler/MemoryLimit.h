@@ -16,6 +16,7 @@ struct WithinLimit {
   CompileOutcome outcome; ///< that fits, else the one that needs least
   bool fits = false;
   bool searched = false; ///< for strategies that fit
+  double leastBytes = 0; ///< that a rank needs under any strategies, by the model of the search; 0: not known
   uint64_t bytesWithoutLimit = 0;
   double usWithoutLimit = 0;
 };

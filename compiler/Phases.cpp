@@ -113,7 +113,7 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
   assign.devices = config.devices;
   assign.parallelMode = config.context.parallelMode;
   assign.searchMode = config.context.searchMode;
-  assign.keptBytes = options.keptBytes;
+  assign.memoryBytes = options.searchBytes;
   assign.closesGap = !options.estimates;
   assign.tellsMemory = options.explains || options.estimates;
   passes::TrainingFacts training = trainingFactsOf(config, options);

@@ -24,20 +24,16 @@ LiveRanges liveRanges(Block &body, ArrayRef<SmallVector<Value>> steps) {
     block.last = step;
     return block;
   };
+  for (auto input : body.getOps<InputOp>())
+    touch(input.getMemory()); // it is filled before the first step
   for (const SmallVector<Value> &memories : steps) {
     ++step;
     for (Value memory : memories)
       touch(memory);
   }
-  // Inputs are filled before the first step, results are fetched after the last one.
-  for (auto input : body.getOps<InputOp>())
-    touch(input.getMemory()).first = 0;
   ++step;
-  for (auto output : body.getOps<OutputOp>()) {
-    MemoryBlock &block = touch(output.getMemory());
-    if (rootBuffer(output.getMemory()).getKind() == BufferKind::input)
-      block.first = 0;
-  }
+  for (auto output : body.getOps<OutputOp>())
+    touch(output.getMemory()); // it is fetched after the last one
   return blocks;
 }
 

@@ -322,23 +322,29 @@ private:
     }
     StepModel model = modelOf(problem, members, planner);
     const auto limits = closesGap ? search::BudgetLimits() : search::BudgetLimits::multipliersAlone();
-    SearchResult result = keptBytes == 0 ? searchOptimal(problem, model)
-                                         : searchWithin(problem, model, static_cast<double>(keptBytes), limits);
-    tellMemory(problem, model, result, planner);
     if (most == 0)
       most = std::min(fewCandidates, priceableOperators / std::max<int64_t>(1, operatorsOf(problem)));
-    if (most > 1) {
-      near = searchNear(problem, model, result, problem.loss >= 0 && problem.machine.overlaps, most - 1, static_cast<double>(keptBytes));
-      for (SearchResult &candidate : near)
-        tellMemory(problem, model, candidate, planner);
-      near.insert(near.begin(), result);
+    std::vector<SearchResult> results;
+    if (memoryBytes > 0) {
+      results = searchWithin(problem, model, static_cast<double>(memoryBytes), planner, limits);
+      results.resize(std::clamp<size_t>(most, 1, results.size()));
+    } else {
+      results.push_back(searchOptimal(problem, model));
+      if (most > 1)
+        std::ranges::move(searchNear(problem, model, results.front(), problem.loss >= 0 && problem.machine.overlaps, most - 1),
+                          std::back_inserter(results));
+      for (SearchResult &result : results)
+        tellMemory(problem, model, result, planner);
     }
+    SearchResult result = results.front();
+    if (most > 1)
+      near = std::move(results);
     return noted(problem, &model, std::move(result), planner);
   }
 
   void tellMemory(const Problem &problem, const StepModel &model, SearchResult &result, dist::ReshardPlanner &planner) const {
     if (tellsMemory)
-      result.arenaBytes = static_cast<double>(memoryOf(problem, model, result, planner).arena());
+      result.arenaBytes = static_cast<double>(StepLives(eventsOf(problem, model, result, planner)).memory().arena());
   }
 
   /// Compiling them takes some milliseconds for each forward operator; the search itself is faster.

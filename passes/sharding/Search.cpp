@@ -1,5 +1,7 @@
 #include "passes/sharding/Search.h"
 
+#include "passes/sharding/SearchParts.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +16,7 @@ SearchResult resultOf(const Problem &problem, const StepModel &model, const sear
   return result;
 }
 
-StepMemory memoryOf(const Problem &problem, const StepModel &model, const SearchResult &result, dist::ReshardPlanner &planner) {
+StepEvents eventsOf(const Problem &problem, const StepModel &model, const SearchResult &result, dist::ReshardPlanner &planner) {
   // [operator]: where its rounds are apart, and which of the operators there it is.
   std::vector<std::pair<const RoundsTaken *, size_t>> apart(problem.operators.size());
   for (const RoundsTaken &taken : result.rounds)
@@ -29,22 +31,20 @@ StepMemory memoryOf(const Problem &problem, const StepModel &model, const Search
       round -= run->rounds;
     return run->pieces[at];
   };
-  return memoryOf(eventsOf(problem, model, pieces, planner));
+  return eventsOf(problem, model, pieces, planner);
 }
 
-namespace {
-
-/// What a solution says of rounds, in words of the problem.
 SearchResult resultOf(const Problem &problem, const StepModel &model, const RoundsModel &rounds, const search::RepeatedSolution &found) {
   search::Solution first = found.summary;
   first.choice.resize(model.network().options.size());
   SearchResult result = resultOf(problem, model, first);
+  const RoundsModel::Amounts ofRound = rounds.perRound(model.bytes());
   for (size_t section = 0; section < found.choice.runs.size(); ++section) {
     const std::vector<search::Run> &runs = found.choice.runs[section];
     const std::vector<int32_t> &variables = rounds.variablesOf(section);
     for (const search::Run &run : runs)
       for (size_t i = 0; i < variables.size(); ++i)
-        if (const std::vector<double> &bytes = rounds.bytes()[variables[i]]; !bytes.empty())
+        if (const std::vector<double> &bytes = ofRound[variables[i]]; !bytes.empty())
           result.bytes += static_cast<double>(run.rounds) * bytes[run.options[i]];
     for (int32_t variable : variables) // all rounds like the first one
       if (const std::vector<double> &bytes = model.bytes()[variable]; !bytes.empty())
@@ -62,23 +62,7 @@ SearchResult resultOf(const Problem &problem, const StepModel &model, const Roun
   return result;
 }
 
-// Prices are bounds at first: what is found is priced exactly, and found anew, until it does not change any more.
-
-/// With what is found, so many that are nearly as good, and twice as many each time: solving a network with many options takes longer
-/// than pricing them. Few at first would leave bounds among assignments that cost the same: which of them is found then depends on
-/// what was priced, so that a dump and its network may differ.
-class PricedAtOnce {
-public:
-  size_t next() {
-    constexpr size_t most = 1024;
-    return std::min(count *= 2, most);
-  }
-
-private:
-  size_t count = 32;
-};
-
-void priceNear(StepModel &model, const std::vector<search::Solution> &near, double us = search::infinity) {
+void priceNear(StepModel &model, const std::vector<search::Solution> &near, double us) {
   std::vector<search::Choice> choices;
   for (const search::Solution &solution : near)
     if (solution.cost < us)
@@ -87,7 +71,7 @@ void priceNear(StepModel &model, const std::vector<search::Solution> &near, doub
 }
 
 /// All rounds of a repeat alike.
-search::Solution searchAlike(StepModel &model) {
+static search::Solution searchAlike(StepModel &model) {
   for (PricedAtOnce many;;) {
     std::vector<search::Solution> found = search::nearestAssignments(model.network(), many.next());
     if (!model.makeExact(found.front().choice))
@@ -96,37 +80,12 @@ search::Solution searchAlike(StepModel &model) {
   }
 }
 
-/// Costs, and so many more for every byte.
-void addPriced(search::CostNetwork &network, const std::vector<std::vector<double>> &bytes, double multiplier) {
-  for (size_t variable = 0; variable < bytes.size(); ++variable)
-    if (std::vector<double> amounts = bytes[variable]; !amounts.empty() && multiplier > 0) {
-      for (double &amount : amounts)
-        amount *= multiplier;
-      network.tables.push_back({{static_cast<int32_t>(variable)}, std::move(amounts)});
-    }
-}
-
-search::BudgetSolution searchAlikeWithin(StepModel &model, double bytes, const search::BudgetLimits &limits) {
-  const search::Budget budget{model.bytes(), bytes};
-  for (PricedAtOnce many;;) {
-    search::BudgetSolution found = search::solveWithin(model.network(), budget, limits);
-    if (!model.makeExact(found.solution.choice))
-      return found;
-    search::CostNetwork priced = model.network();
-    addPriced(priced, budget.amounts, found.multiplier);
-    priceNear(model, search::nearestAssignments(priced, many.next()));
-  }
-}
-
-/// Prices so much that is near the least, with the first and the last rounds apart.
-void priceEnds(RoundsModel &rounds, size_t count, double multiplier = 0) {
-  const search::RepeatedNetwork network = rounds.network(multiplier);
+void priceEnds(RoundsModel &rounds, size_t count, const RoundsModel::Amounts &added) {
+  const search::RepeatedNetwork network = rounds.network(added);
   const search::EndsApart apart(network);
   for (const search::Solution &solution : search::nearestAssignments(apart.network(), count))
     rounds.makeExact(apart.rolled(solution.choice));
 }
-
-} // namespace
 
 SearchResult searchOptimal(const Problem &problem, StepModel &model) {
   search::Solution alike = searchAlike(model);
@@ -151,8 +110,7 @@ static search::RepeatedChoice cheapest(RoundsModel &rounds) {
   }
 }
 
-/// With rounds one after the other, or, of a network that is large then, with rounds between the first and the last alike.
-static std::vector<search::RepeatedChoice> nearest(const search::RepeatedNetwork &network, size_t count) {
+std::vector<search::RepeatedChoice> nearestChoices(const search::RepeatedNetwork &network, size_t count) {
   constexpr size_t mostVariables = 2000;
   size_t variables = network.network.options.size();
   for (const search::Section &section : network.sections)
@@ -173,7 +131,7 @@ static std::vector<search::RepeatedChoice> nearest(const search::RepeatedNetwork
 /// Those that are nearest once what gradients share of starting collectives is counted and not guessed: the first of more, by that.
 static std::vector<search::RepeatedChoice> nearestWithStarts(StepModel &model, RoundsModel &rounds, size_t count) {
   constexpr size_t lookedAt = 16; // for each that is taken
-  std::vector<search::RepeatedChoice> choices = nearest(rounds.network(), lookedAt * count);
+  std::vector<search::RepeatedChoice> choices = nearestChoices(rounds.network(), lookedAt * count);
   for (const search::RepeatedChoice &choice : choices)
     rounds.makeExact(choice);
   model.shareStarts(false);
@@ -190,7 +148,7 @@ static std::vector<search::RepeatedChoice> nearestWithStarts(StepModel &model, R
   return taken;
 }
 
-static bool isSame(const SearchResult &a, const SearchResult &b) {
+bool isSame(const SearchResult &a, const SearchResult &b) {
   auto sameRounds = [](const RoundsTaken &a, const RoundsTaken &b) {
     return a.repeat == b.repeat && std::ranges::equal(a.runs, b.runs, [](const RoundsTaken::Run &a, const RoundsTaken::Run &b) {
              return a.rounds == b.rounds && a.pieces == b.pieces;
@@ -199,8 +157,7 @@ static bool isSame(const SearchResult &a, const SearchResult &b) {
   return std::ranges::equal(a.choices, b.choices, {}, &Choice::pieces, &Choice::pieces) && std::ranges::equal(a.rounds, b.rounds, sameRounds);
 }
 
-std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, const SearchResult &best, bool hides, size_t most,
-                                     double bytes) {
+std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, const SearchResult &best, bool hides, size_t most) {
   RoundsModel rounds(problem, model);
   std::vector<search::RepeatedChoice> choices;
   for (double share : {1.0, 0.5})
@@ -216,32 +173,11 @@ std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, c
     const search::Solution summary{.choice = choice.choice, .cost = search::costOf(rounds.network(), choice), .bound = best.boundUs,
                                    .optimal = best.isOptimal};
     SearchResult result = resultOf(problem, model, rounds, {choice, summary});
-    result.leastBytes = best.leastBytes;
-    if (results.size() < most && std::isfinite(result.us) && (bytes == 0 || result.bytes <= bytes) && !isSame(result, best) &&
+    if (results.size() < most && std::isfinite(result.us) && !isSame(result, best) &&
         std::ranges::none_of(results, [&](const SearchResult &other) { return isSame(result, other); }))
       results.push_back(std::move(result));
   }
   return results;
-}
-
-SearchResult searchWithin(const Problem &problem, StepModel &model, double bytes, const search::BudgetLimits &limits) {
-  search::BudgetSolution alike = searchAlikeWithin(model, bytes, limits);
-  RoundsModel rounds(problem, model);
-  if (!rounds.hasSections()) {
-    SearchResult result = resultOf(problem, model, alike.solution);
-    result.leastBytes = alike.least;
-    return result;
-  }
-  const search::Budget budget{rounds.bytes(), bytes};
-  for (PricedAtOnce many;;) {
-    search::RepeatedBudgetSolution found = search::solveWithin(rounds.network(), budget, limits);
-    if (!rounds.makeExact(found.choice)) {
-      SearchResult result = resultOf(problem, model, rounds, {found.choice, found.summary.solution});
-      result.leastBytes = found.summary.least;
-      return result;
-    }
-    priceEnds(rounds, many.next(), found.summary.multiplier);
-  }
 }
 
 } // namespace msc::passes

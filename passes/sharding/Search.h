@@ -30,12 +30,12 @@ struct SearchResult {
   double boundUs = 0;  ///< no choice takes less
   bool isOptimal = false;
   double bytes = 0;      ///< that a rank keeps under these strategies
-  double leastBytes = 0; ///< of all strategies, where there is a limit; more than that: these take least
-  double arenaBytes = 0; ///< that a rank will need, as memoryOf says; 0: not known
+  double leastBytes = 0; ///< that a rank needs under all strategies at least; 0: not known
+  double arenaBytes = 0; ///< that a rank will need, as StepMemory says; 0: not known
 };
 
-/// The memory of a rank under these strategies; nothing where the problem has rounds of a dump that were joined.
-StepMemory memoryOf(const Problem &problem, const StepModel &model, const SearchResult &result, dist::ReshardPlanner &planner);
+/// A step under these strategies; empty where the problem has rounds of a dump that were joined.
+StepEvents eventsOf(const Problem &problem, const StepModel &model, const SearchResult &result, dist::ReshardPlanner &planner);
 
 /// What a solution says in words of the problem.
 SearchResult resultOf(const Problem &problem, const StepModel &model, const search::Solution &found);
@@ -43,14 +43,15 @@ SearchResult resultOf(const Problem &problem, const StepModel &model, const sear
 /// The strategies under which a step takes least, exactly. Rounds of a repeat take different ones where that is faster.
 SearchResult searchOptimal(const Problem &problem, StepModel &model);
 
-/// The same among those under which a rank keeps at most so many bytes; the bound is certified.
-SearchResult searchWithin(const Problem &problem, StepModel &model, double bytes, const search::BudgetLimits &limits = {});
+/// The same among those under which a rank needs at most so many bytes for a step, as StepMemory says: the fastest, then others that
+/// fit. None is known to fit: the one that needs least. Bounds hold for all that fit.
+std::vector<SearchResult> searchWithin(const Problem &problem, StepModel &model, double bytes, dist::ReshardPlanner &planner,
+                                       const search::BudgetLimits &limits = {});
 
 /// Other assignments, at most `most`, that may be faster than `best` once all passes have looked at them: the cheapest ones where
 /// half or all of the time of gradients is hidden (only where `hides`: the machine lets collectives run beside computation), then those
-/// nearest to the optimum. `bytes` as in searchWithin; 0: any.
-std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, const SearchResult &best, bool hides, size_t most,
-                                     double bytes = 0);
+/// nearest to the optimum.
+std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, const SearchResult &best, bool hides, size_t most);
 
 /// Divides the devices by one prime after the other (where the user wrote a mesh: by one axis of it): each time every operator keeps its
 /// strategy or cuts one factor once more, chosen for all operators together. Few options at a time, whatever the number of devices; nothing is proven. `modelOf`

@@ -13,12 +13,15 @@ RoundsModel::RoundsModel(const Problem &problem, StepModel &model)
   for (size_t flow = 0; flow < model.flows().size(); ++flow)
     places.push_back(whereIs(model.flows()[flow].passage, model.flows()[flow].maker));
   findReadings();
-  kept = model.bytes();
-  kept.resize(model.network().options.size() + asked.size());
+}
+
+RoundsModel::Amounts RoundsModel::perRound(Amounts amounts) const {
+  amounts.resize(model.network().options.size() + asked.size());
   for (const Members &members : sections)
-    for (int32_t op : members.variables)
-      for (double &bytes : kept[op])
-        bytes /= static_cast<double>(members.rounds);
+    for (int32_t variable : members.variables)
+      for (double &amount : amounts[variable])
+        amount /= static_cast<double>(members.rounds);
+  return amounts;
 }
 
 /// Repeats of which each round is known by what it takes and what it makes.
@@ -116,7 +119,7 @@ const RoundsModel::Reading *RoundsModel::readingOf(size_t flow, size_t reader) c
   return reading < 0 ? nullptr : &asked[reading];
 }
 
-search::RepeatedNetwork RoundsModel::network(double perByte) const {
+search::RepeatedNetwork RoundsModel::network(const Amounts &added) const {
   const search::CostNetwork &alike = model.network();
   search::RepeatedNetwork network{{alike.options, {}, {}, alike.constant}, {}};
   for (const Members &members : sections)
@@ -147,8 +150,8 @@ search::RepeatedNetwork RoundsModel::network(double perByte) const {
     for (size_t option = 0; option < costs.size(); ++option) {
       if (section >= 0)
         costs[option] /= static_cast<double>(sections[section].rounds);
-      if (perByte > 0 && !kept[variable].empty())
-        costs[option] += perByte * kept[variable][option];
+      if (!added.empty() && !added[variable].empty())
+        costs[option] += added[variable][option];
     }
     tablesOf(section).push_back({{variable}, std::move(costs)});
   };

@@ -20,11 +20,12 @@ public:
 
   /// Whether there is a repeat of which the rounds may differ.
   bool hasSections() const { return !sections.empty(); }
-  /// Its first variables are those of the model's network, one per operator at first. Lower bounds until makeExact. `perByte` is added
-  /// for every byte that is kept.
-  search::RepeatedNetwork network(double perByte = 0) const;
-  /// StepModel::bytes() of one round; of all variables of network().
-  const std::vector<std::vector<double>> &bytes() const { return kept; }
+  using Amounts = std::vector<std::vector<double>>; ///< [variable][option]; an empty list: nothing
+  /// Its first variables are those of the model's network, one per operator at first. Lower bounds until makeExact. `added`: to what
+  /// variables cost in a round.
+  search::RepeatedNetwork network(const Amounts &added = {}) const;
+  /// What falls to one round of amounts of the variables of the model's network; of all variables of network().
+  Amounts perRound(Amounts amounts) const;
   /// Makes exact all that the assignment pays. False: it was.
   bool makeExact(const search::RepeatedChoice &choice);
   /// What starting the collectives of gradients takes, each once for all that run together. All that is paid is exact.
@@ -71,7 +72,6 @@ private:
   std::vector<Where> places;            ///< of each flow
   std::vector<std::vector<int32_t>> readings; ///< of each flow, of each reader: which of `asked`; -1: none
   std::vector<Reading> asked;
-  std::vector<std::vector<double>> kept;
 };
 
 } // namespace msc::passes

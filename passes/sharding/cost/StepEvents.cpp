@@ -57,6 +57,8 @@ private:
     size_t op = 0;
     const OperatorStep *step = nullptr;
     const TracedStep *trace = nullptr;
+    Rounds rounds = Rounds::All;
+    int64_t round = 0;
     std::vector<int32_t> operands; ///< values
     std::vector<int32_t> values;   ///< of each value of its step; `none`: not there (any more)
     std::vector<int32_t> again;    ///< the same, computed again; empty: has not been
@@ -101,17 +103,17 @@ private:
 
   static int64_t elementsOf(const Shape &shape, const Sharding &sharding) { return elementCount(sharding.capacity(shape)); }
 
-  int32_t addBuffer(const Value &value, const Sharding &sharding) {
+  int32_t addBuffer(const Value &value, const Sharding &sharding, int32_t number) {
     const size_t bytes = sharding.isPartial() ? value.partialBytes : value.elementBytes;
-    line.buffers.push_back({.bytes = elementsOf(value.shape, sharding) * static_cast<int64_t>(bytes)});
+    line.buffers.push_back({.bytes = elementsOf(value.shape, sharding) * static_cast<int64_t>(bytes), .value = number});
     return static_cast<int32_t>(line.buffers.size() - 1);
   }
 
   int32_t addValue(Value value, const Sharding &left) {
-    const int32_t buffer = addBuffer(value, left);
-    value.versions.push_back({left, buffer});
+    const auto number = static_cast<int32_t>(values.size());
+    value.versions.push_back({left, addBuffer(value, left, number)});
     values.push_back(std::move(value));
-    return static_cast<int32_t>(values.size() - 1);
+    return number;
   }
 
   int32_t addTensor(int32_t tensor, const Sharding &sharding) {
@@ -159,7 +161,9 @@ private:
         cut.push_back({user, &pieces(user, problem.tensors[tensor].rounds > 1 ? roundNow : round)});
     }
     bound[tensor] = addTensor(tensor, storageOf(problem, tensor, cut).canonical());
-    line.buffers[values[bound[tensor]].versions.front().buffer].forRun = true;
+    StepBuffer &buffer = line.buffers[values[bound[tensor]].versions.front().buffer];
+    buffer.forRun = true;
+    buffer.parameter = tensor;
     values[bound[tensor]].parameter = static_cast<int32_t>(parameters.size());
     parameters.push_back({tensor, bound[tensor]});
     return bound[tensor];
@@ -198,7 +202,7 @@ private:
     auto [source, steps] = routeTo(value, target);
     int32_t buffer = values[value].versions[source].buffer;
     for (const dist::ReshardStep &step : steps) {
-      const int32_t made = addBuffer(values[value], step.after);
+      const int32_t made = addBuffer(values[value], step.after, value);
       line.events.push_back({.reads = {buffer}, .writes = {made}});
       values[value].versions.push_back({step.after, buffer = made});
     }
@@ -217,7 +221,7 @@ private:
     if (steps.size() != 1 || !runsInBuckets(steps.front().kind))
       return (void)versionOf(gradient, target);
     const dist::ReshardStep &step = steps.front();
-    const int32_t from = values[gradient].versions[source].buffer, made = addBuffer(values[gradient], step.after);
+    const int32_t from = values[gradient].versions[source].buffer, made = addBuffer(values[gradient], step.after, gradient);
     values[gradient].versions.push_back({step.after, made});
     const int64_t bytes = std::max(line.buffers[from].bytes, line.buffers[made].bytes);
     Bucket &bucket = open[{step.kind, step.groupMatrix, step.groupAxes, values[gradient].partialBytes}];
@@ -311,7 +315,9 @@ private:
   }
 
   void runOperator(size_t op) {
-    Instance instance{.op = op, .step = stepOf(op), .trace = &traceOf(op), .operands = {}, .values = {}, .again = {}};
+    const bool isFirst = roundNow == 0 && model.hasOwnFirstRound(op);
+    Instance instance{.op = op, .step = stepOf(op), .trace = &traceOf(op), .rounds = isFirst ? Rounds::First : Rounds::All,
+                      .round = roundNow, .operands = {}, .values = {}, .again = {}};
     for (int32_t tensor : problem.operators[op].operands)
       instance.operands.push_back(problem.tensors[tensor].isParameter ? parameterOf(tensor) : bound[tensor]);
     bindOperands(instance, instance.operands, instance.values);
@@ -346,13 +352,17 @@ private:
   /// `of`: values of the step.
   void run(const Instance &instance, const TracedOperator &traced, std::vector<int32_t> &of) {
     const std::vector<StepValue> &facts = instance.step->values;
-    StepEvent event{.kind = traced.kind, .isEpilogue = traced.isEpilogue, .isCopy = isCopying, .reads = {}, .writes = {}};
+    StepEvent event{.kind = traced.kind, .isEpilogue = traced.isEpilogue, .isCopy = isCopying, .reads = {}, .writes = {},
+                    .op = static_cast<int32_t>(instance.op), .traced = static_cast<int32_t>(&traced - instance.trace->operators.data()),
+                    .rounds = instance.rounds, .round = instance.round, .readUses = {}, .writeUses = {}};
     for (const TracedOperator::Use &use : traced.reads) {
       event.elements = std::max(event.elements, elementsOf(facts[use.value].shape, use.sharding));
       if (event.reads.empty())
         event.isNarrow = facts[use.value].elementBytes != 4;
-      if (of[use.value] != none)
+      if (of[use.value] != none) {
         event.reads.push_back(versionOf(of[use.value], use.sharding));
+        event.readUses.push_back(static_cast<int32_t>(&use - traced.reads.data()));
+      }
     }
     for (const TracedOperator::Use &use : traced.writes) {
       const StepValue &made = facts[use.value];
@@ -365,6 +375,7 @@ private:
       if (!traced.isBackward)
         values[of[use.value]].maker = isCopying ? none : static_cast<int32_t>(instances.size());
       event.writes.push_back(values[of[use.value]].versions.front().buffer);
+      event.writeUses.push_back(static_cast<int32_t>(&use - traced.writes.data()));
     }
     if (traced.kind == StepKind::View && !event.reads.empty() && !event.writes.empty()) {
       line.buffers[event.writes.front()].viewOf = event.reads.front();
@@ -519,7 +530,8 @@ private:
     const ProblemTensor &facts = problem.tensors[parameter.tensor];
     if (!facts.isTrained)
       return;
-    const StepBuffer stored = line.buffers[values[parameter.value].versions.front().buffer];
+    StepBuffer stored = line.buffers[values[parameter.value].versions.front().buffer];
+    stored.value = -1;
     StepEvent event{.kind = StepKind::Kernel, .isUpdate = true, .reads = {}, .writes = {}};
     event.reads.push_back(versionOf(gradient, values[parameter.value].own));
     event.writes.push_back(values[parameter.value].versions.front().buffer);

@@ -16,6 +16,8 @@ struct StepBuffer {
   bool forRun = false;    ///< parameters and states
   bool isInput = false;   ///< filled before the first event
   bool isFetched = false; ///< after the last one
+  int32_t value = -1;     ///< shared by the buffers that hold one value in several shardings
+  int32_t parameter = -1; ///< tensor of the problem that it holds, or a state of it
 };
 
 /// Something that reads and writes buffers.
@@ -26,6 +28,11 @@ struct StepEvent {
   bool isNarrow = false;                 ///< its first operand is not f32
   int64_t elements = 0;                  ///< of the largest tensor that it touches
   std::vector<int32_t> reads, writes;
+  int32_t op = -1;     ///< of the problem, whose step has it; -1: a move, a sum of gradients or an update
+  int32_t traced = -1; ///< which of TracedStep::operators; reads and writes are those of it that have memory
+  Rounds rounds = Rounds::All; ///< First: of a step that is another one in the first round
+  int64_t round = 0;
+  std::vector<int32_t> readUses, writeUses; ///< of reads and writes: which of those of the traced operator
 };
 
 struct StepEvents {

@@ -79,47 +79,89 @@ private:
 
 } // namespace
 
-StepMemory memoryOf(const StepEvents &step) {
-  constexpr int64_t alignment = 64;
+StepLives::StepLives(const StepEvents &step) : step(step), times(step.events.size()), ranges(step.buffers.size()) {
   const Units units(step);
-  struct Range {
-    int64_t first = -1, last = -1;
-    bool isRead = false;
-  };
-  std::vector<Range> ranges(step.buffers.size());
-  auto touch = [&](int32_t buffer, int64_t time) -> Range & {
-    Range &range = ranges[units.root(buffer)];
+  end = units.count() + 1;
+  for (size_t i = 0; i < step.buffers.size(); ++i)
+    roots.push_back(units.root(static_cast<int32_t>(i)));
+  auto touch = [&](int32_t buffer, int64_t time) {
+    Range &range = ranges[roots[buffer]];
     range.first = range.first < 0 ? time : std::min(range.first, time);
     range.last = std::max(range.last, time);
-    return range;
   };
   for (size_t i = 0; i < step.events.size(); ++i) {
-    for (int32_t buffer : step.events[i].reads)
-      touch(buffer, units.unit(i) + 1).isRead = true;
-    for (int32_t buffer : step.events[i].writes)
-      touch(buffer, units.unit(i) + 1);
+    times[i] = units.unit(i) + 1;
+    for (const std::vector<int32_t> *list : {&step.events[i].reads, &step.events[i].writes})
+      for (int32_t buffer : *list)
+        touch(buffer, times[i]);
   }
+  for (size_t i = 0; i < step.buffers.size(); ++i) {
+    if (step.buffers[i].isInput)
+      touch(static_cast<int32_t>(i), 0);
+    if (step.buffers[i].isFetched)
+      touch(static_cast<int32_t>(i), end);
+  }
+}
+
+/// Beside parameters; nobody outside of a kernel reads what is touched at one time alone.
+bool StepLives::hasMemory(size_t buffer) const {
+  const Range &range = ranges[buffer];
+  return !step.buffers[buffer].forRun && step.buffers[buffer].viewOf < 0 && range.first >= 0 && range.first != range.last;
+}
+
+StepMemory StepLives::memory() const {
+  constexpr int64_t alignment = 64;
   StepMemory memory;
   std::vector<MemoryBlock> blocks;
   for (size_t i = 0; i < step.buffers.size(); ++i) {
     const StepBuffer &buffer = step.buffers[i];
     if (buffer.forRun && buffer.viewOf < 0)
       memory.forRun += (buffer.bytes + alignment - 1) / alignment * alignment;
-    if (buffer.isInput)
-      touch(static_cast<int32_t>(i), 0);
-    if (buffer.isFetched)
-      touch(static_cast<int32_t>(i), units.count() + 1);
-  }
-  for (size_t i = 0; i < step.buffers.size(); ++i) {
-    const Range &range = ranges[i];
-    const bool isInner = range.first == range.last; // nobody outside reads it
-    if (!step.buffers[i].forRun && step.buffers[i].viewOf < 0 && range.first >= 0 && !isInner)
-      blocks.push_back({step.buffers[i].bytes, range.first, range.last});
+    if (hasMemory(i))
+      blocks.push_back({buffer.bytes, ranges[i].first, ranges[i].last});
   }
   // Packing takes the square of their number, longer than the search itself; what is live is within some percent of it.
   constexpr size_t mostPacked = 2000;
   memory.packed = blocks.size() <= mostPacked ? packMemory(blocks, alignment).bytes : memoryLowerBound(blocks, alignment);
   return memory;
+}
+
+/// The first time at which most is live.
+int64_t StepLives::busiest() const {
+  std::vector<int64_t> changes(end + 2);
+  for (size_t i = 0; i < step.buffers.size(); ++i)
+    if (hasMemory(i)) {
+      changes[ranges[i].first] += step.buffers[i].bytes;
+      changes[ranges[i].last + 1] -= step.buffers[i].bytes;
+    }
+  int64_t live = 0, most = -1, busiest = 0;
+  for (int64_t time = 0; time <= end; ++time)
+    if (live += changes[time]; live > most) {
+      most = live;
+      busiest = time;
+    }
+  return busiest;
+}
+
+std::vector<StepLives::Live> StepLives::mostLive() const {
+  const int64_t time = busiest();
+  std::vector<Live> of(step.buffers.size());
+  for (size_t i = step.events.size(); i-- > 0;) {
+    const StepEvent &event = step.events[i];
+    for (size_t r = event.reads.size(); r-- > 0 && times[i] >= time;) {
+      of[roots[event.reads[r]]].read = static_cast<int32_t>(i);
+      of[roots[event.reads[r]]].readAs = static_cast<int32_t>(r);
+    }
+    for (int32_t buffer : event.writes)
+      of[roots[buffer]].made = static_cast<int32_t>(i);
+  }
+  std::vector<Live> live;
+  for (size_t i = 0; i < step.buffers.size(); ++i)
+    if (hasMemory(i) && ranges[i].first <= time && time <= ranges[i].last) {
+      of[i].buffer = static_cast<int32_t>(i);
+      live.push_back(of[i]);
+    }
+  return live;
 }
 
 } // namespace msc::passes

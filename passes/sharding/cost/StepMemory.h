@@ -12,8 +12,38 @@ struct StepMemory {
   int64_t arena() const { return forRun + packed; }
 };
 
-/// What msc-assign-memory will find, about: values between operators of one kernel have no memory, collectives are complete
-/// where they start. Nothing of events that are empty.
-StepMemory memoryOf(const StepEvents &step);
+/// When the buffers of a step are live: values between operators of one kernel have no memory, collectives are complete where they
+/// start. Keeps a reference.
+class StepLives {
+public:
+  explicit StepLives(const StepEvents &step);
+
+  /// What msc-assign-memory will find, about. Nothing of events that are empty.
+  StepMemory memory() const;
+
+  /// A buffer with memory of its own that is live at some time; numbers are indices of events, -1: none.
+  struct Live {
+    int32_t buffer = 0;
+    int32_t made = -1; ///< the first that writes it
+    int32_t read = -1; ///< the first, then or later, that reads it
+    int32_t readAs = -1; ///< which of its reads
+  };
+  /// What is live beside parameters and states when most is; in the order of the buffers.
+  std::vector<Live> mostLive() const;
+
+private:
+  struct Range {
+    int64_t first = -1, last = -1;
+  };
+
+  bool hasMemory(size_t buffer) const;
+  int64_t busiest() const;
+
+  const StepEvents &step;
+  std::vector<int32_t> roots;  ///< of each buffer: whose memory it shows
+  std::vector<int64_t> times;  ///< of each event
+  int64_t end = 0;             ///< behind all of them
+  std::vector<Range> ranges;   ///< of each buffer, where it has memory of its own
+};
 
 } // namespace msc::passes

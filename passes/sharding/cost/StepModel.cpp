@@ -110,7 +110,7 @@ static std::vector<Item> itemsOf(const ProblemOperator &op, const PlacedStep &pl
 }
 
 StepModel::StepModel(const Problem &problem, const ProblemSteps &steps, dist::ReshardPlanner &planner)
-    : problem(problem), steps(steps), prices(planner), uses(problem, [&](size_t op) { return steps.all[op] != nullptr; }) {
+    : problem(problem), steps(steps), prices(planner), keepers(problem.tensors.size(), -1), uses(problem, [&](size_t op) { return steps.all[op] != nullptr; }) {
   Known known;
   for (size_t i = 0; i < problem.operators.size(); ++i) {
     all.push_back(optionsOf(i, steps.all[i].get(), known));
@@ -119,6 +119,7 @@ StepModel::StepModel(const Problem &problem, const ProblemSteps &steps, dist::Re
   }
   addOwnCosts();
   addFlows();
+  keptParameters.resize(costs.options.size());
   firstOwn = costs.tables.size();
   for (size_t i = 0; i < own.size(); ++i)
     costs.tables.push_back({{static_cast<int32_t>(i)}, std::vector<double>(own[i].size())});
@@ -448,7 +449,7 @@ void StepModel::addParameter(int32_t tensor) {
       sum.us += rounds * storageUs(parameter, from.left, !from.gradients.empty());
       if (const int64_t gradients = gradientsOf(keeper, tensor, in); gradients > 1)
         sum.us += rounds * static_cast<double>(gradients - 1) * sumUs(parameter, from.left);
-      kept[keeper][i] += rounds * storageBytes(parameter, from.left, !from.gradients.empty());
+      keepParameter(tensor, keeper, i, rounds, from.left, !from.gradients.empty());
     };
     const auto rounds = static_cast<double>(parameter.rounds);
     addRounds(Rounds::Later, first[keeper] ? rounds - 1 : rounds, own[keeper][i].later);
@@ -495,7 +496,7 @@ void StepModel::addStorage(int32_t tensor) {
         options.emplace_back(keeper, kind);
     }
   costs.options.push_back(static_cast<int32_t>(options.size()));
-  auto &bytes = kept.emplace_back();
+  kept.emplace_back(options.size());
   std::vector<Source> sources;
   int64_t sums = -parameter.rounds;
   for (int32_t user : users)
@@ -503,7 +504,7 @@ void StepModel::addStorage(int32_t tensor) {
   for (auto [keeper, kind] : options) {
     storage.us.push_back(static_cast<double>(parameter.rounds) * storageUs(parameter, kinds[kind], hasGradient) +
                          (sums > 0 ? static_cast<double>(sums) * sumUs(parameter, kinds[kind]) : 0));
-    bytes.push_back(static_cast<double>(parameter.rounds) * storageBytes(parameter, kinds[kind], hasGradient));
+    keepParameter(tensor, storage.variable, sources.size(), static_cast<double>(parameter.rounds), kinds[kind], hasGradient);
     sources.push_back({kinds[kind], kinds[kind], parameter.elementBytes, {}, {}});
   }
   costs.tables.push_back({{storage.variable}, storage.us});
@@ -522,9 +523,18 @@ double StepModel::storageUs(const ProblemTensor &parameter, const Sharding &shar
   return parameter.isTrained && hasGradient ? updateUs(elementCount(sharding.capacity(parameter.shape)), parameter.elementBytes) : 0;
 }
 
-double StepModel::storageBytes(const ProblemTensor &parameter, const Sharding &sharding, bool hasGradient) const {
-  const double tensors = 1 + (hasGradient ? 1 + static_cast<double>(problem.optimizerStates) : 0);
-  return tensors * localBytes(parameter, sharding);
+/// Parameter, gradient and states of so many rounds.
+void StepModel::keepParameter(int32_t tensor, int32_t variable, size_t option, double rounds, const Sharding &sharding, bool hasGradient) {
+  keepers[tensor] = variable;
+  const double bytes = rounds * localBytes(problem.tensors[tensor], sharding);
+  keptParameters.resize(costs.options.size());
+  auto &[forRun, gradients] = keptParameters[variable];
+  forRun.resize(costs.options[variable]);
+  gradients.resize(costs.options[variable]);
+  const double states = hasGradient ? static_cast<double>(problem.optimizerStates) * bytes : 0, gradient = hasGradient ? bytes : 0;
+  forRun[option] += bytes + states;
+  gradients[option] += gradient;
+  kept[variable][option] += bytes + states + gradient;
 }
 
 /// Without more being known: the optimizer reads parameter, gradient and its own states, and writes parameter and states.

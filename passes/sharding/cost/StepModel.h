@@ -84,6 +84,14 @@ public:
   /// Bytes that a rank keeps for an operator under each of its options, for all rounds: the parameters that it stores, their
   /// gradients and states, and, where the network is trained, its results. Of each variable of network(); none: nothing.
   const std::vector<std::vector<double>> &bytes() const { return kept; }
+  /// What of them is of parameters, of each variable of network() under each of its options.
+  struct ParameterBytes {
+    std::vector<double> forRun;    ///< themselves and their states
+    std::vector<double> gradients; ///< as the update wants them
+  };
+  const std::vector<ParameterBytes> &parameterBytes() const { return keptParameters; }
+  /// The variable that decides how a parameter is stored; -1: nobody reads it.
+  int32_t keeperOf(int32_t tensor) const { return keepers[tensor]; }
 
   /// A value on its way from who makes it to all who read it: network().shared[i] without the variables that stand in for makers.
   struct Flow {
@@ -155,7 +163,7 @@ private:
   static size_t bytesOf(const ProblemTensor &tensor, const PlacedResult &result);
   static double localBytes(const ProblemTensor &tensor, const Sharding &sharding);
   double storageUs(const ProblemTensor &parameter, const Sharding &sharding, bool hasGradient) const;
-  double storageBytes(const ProblemTensor &parameter, const Sharding &sharding, bool hasGradient) const;
+  void keepParameter(int32_t tensor, int32_t variable, size_t option, double rounds, const Sharding &sharding, bool hasGradient);
   double updateUs(int64_t elements, size_t bytes) const;
 
   const Problem &problem;
@@ -170,6 +178,8 @@ private:
   std::vector<Storage> stored;
   size_t firstOwn = 0;                                       ///< table of the first operator
   std::vector<std::vector<double>> kept;
+  std::vector<ParameterBytes> keptParameters;
+  std::vector<int32_t> keepers; ///< of each tensor
   TensorUses uses;
   search::CostNetwork costs;
 };

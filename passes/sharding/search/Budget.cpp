@@ -17,13 +17,6 @@ double amountOf(const Budget &budget, const Choice &choice) {
   return sum;
 }
 
-namespace {
-
-/// Sums of amounts are rounded.
-bool isWithin(double amount, double limit) {
-  return amount <= limit * (1 + 1e-12);
-}
-
 double amountOf(const Budget &budget, const RepeatedNetwork &network, const RepeatedChoice &choice) {
   Choice counted = choice.choice;
   double sum = amountOf(budget, counted);
@@ -37,6 +30,13 @@ double amountOf(const Budget &budget, const RepeatedNetwork &network, const Repe
     }
   }
   return sum;
+}
+
+namespace {
+
+/// Sums of amounts are rounded.
+bool isWithin(double amount, double limit) {
+  return amount <= limit * (1 + 1e-12);
 }
 
 /// An assignment as the search over multipliers sees it.

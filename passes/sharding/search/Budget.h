@@ -35,6 +35,8 @@ struct BudgetSolution {
 };
 
 double amountOf(const Budget &budget, const Choice &choice);
+/// In all rounds.
+double amountOf(const Budget &budget, const RepeatedNetwork &network, const RepeatedChoice &choice);
 
 /// Lagrange multipliers: cost + multiplier * amount is minimised exactly; its value gives the bound, assignments on the
 /// way that fit give the answer, exchanges of single options and the k best around the last multiplier improve it; what gap

@@ -1,0 +1,320 @@
+#include "passes/sharding/SearchParts.h"
+#include "passes/sharding/cost/MemoryMoment.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace msc::passes {
+namespace {
+
+/// Costs, and so many more for every amount.
+RoundsModel::Amounts multiplied(RoundsModel::Amounts amounts, double multiplier) {
+  for (std::vector<double> &list : amounts)
+    for (double &amount : list)
+      amount *= multiplier;
+  return amounts;
+}
+
+search::CostNetwork priced(search::CostNetwork network, const search::Budget &budget, double multiplier) {
+  RoundsModel::Amounts added = multiplied(budget.amounts, multiplier);
+  for (size_t variable = 0; variable < added.size(); ++variable)
+    if (!added[variable].empty())
+      network.tables.push_back({{static_cast<int32_t>(variable)}, std::move(added[variable])});
+  return network;
+}
+
+search::BudgetSolution searchAlikeWithin(StepModel &model, const search::Budget &budget, const search::BudgetLimits &limits) {
+  for (PricedAtOnce many;;) {
+    search::BudgetSolution found = search::solveWithin(model.network(), budget, limits);
+    if (!model.makeExact(found.solution.choice))
+      return found;
+    priceNear(model, search::nearestAssignments(priced(model.network(), budget, found.multiplier), many.next()));
+  }
+}
+
+/// What a step needs is the most of its moments. No assignment that fits into the limit takes more than that in a mean of moments, and
+/// the cheapest one of these is known (Budget.h): a bound. Which ones fit is simulated: those that are cheapest for a price of the
+/// bytes in a mean, and what is near them. Where one that does not fit needs most, there is another moment; what a moment counts in
+/// the mean goes by how much it is above the limit.
+class LimitedSearch {
+public:
+  LimitedSearch(const Problem &problem, StepModel &model, double most, dist::ReshardPlanner &planner, const search::BudgetLimits &limits)
+      : problem(problem), model(model), most(most), planner(planner), limits(limits), rounds(problem, model),
+        moments(problem, model, rounds.hasSections()) {}
+
+  std::vector<SearchResult> run() {
+    SearchResult free = searchOptimal(problem, model);
+    boundUs = free.boundUs;
+    Point large = solveAt({}, 0);
+    look(large);
+    if (!isKnown)
+      return {withoutMoments()};
+    for (int step = 0; step < mostMeans && !isGood(); ++step) {
+      const double us = fitting.empty() ? search::infinity : fitting.front().us;
+      const bool isTighter = leastBytes <= most && bound(step);
+      approach(large, step);
+      if (leastBytes > most ? step >= mostShrunk : !isTighter && !fitting.empty() && fitting.front().us >= us)
+        break;
+    }
+    if (leastBytes <= most && !isGood() && limits.branchOperations > 0)
+      close();
+    limits.branchOperations = std::min(limits.branchOperations, mostBranched);
+    if (leastBytes <= most && !isGood() && !fitting.empty() && limits.branchOperations > 0)
+      boundUs = std::max(boundUs, solveWithin(budgetOf(least, most), limits).summary.solution.bound);
+    if (fitting.empty())
+      fitting.push_back(smallest);
+    // What takes much longer is no candidate where the plan of the first turns out too large: less is asked for then.
+    std::erase_if(fitting, [&](const SearchResult &other) { return other.us > fitting.front().us * (1 + largeGap); });
+    for (SearchResult &result : fitting) {
+      const bool fits = result.arenaBytes <= most;
+      result.boundUs = fits ? std::min(boundUs, result.us) : 0;
+      result.leastBytes = leastBytes;
+      result.isOptimal = fits && result.us <= boundUs * (1 + 1e-12);
+    }
+    return std::move(fitting);
+  }
+
+private:
+  /// A mean of moments.
+  struct Mean {
+    bool isLeast = false;        ///< of what is there at least; else of what there is about
+    std::vector<double> weights; ///< logarithms, of each moment
+  };
+  /// An assignment that was simulated.
+  struct Point {
+    search::RepeatedChoice choice;
+    double us = 0, arenaBytes = 0;
+  };
+
+  const Problem &problem;
+  StepModel &model;
+  double most;
+  dist::ReshardPlanner &planner;
+  search::BudgetLimits limits;
+  RoundsModel rounds;
+  MemoryMoments moments;
+  std::vector<MemoryMoment> seen;
+  Mean least{.isLeast = true, .weights = {}}, about;
+  std::map<std::vector<int64_t>, double> looked; ///< what those that were simulated need
+  std::vector<SearchResult> fitting;             ///< of them, the fastest first
+  SearchResult smallest;                         ///< of them, the one that needs least
+  double boundUs = 0, leastBytes = 0;
+  RoundsModel::Amounts closing; ///< added where the best bound was found
+  double closingUs = 0;         ///< what a step pays of it at most
+  int64_t simulated = 0; ///< events
+  bool isKnown = true;   ///< steps can be simulated
+
+  static constexpr int mostMeans = 8, mostPrices = 16, mostShrunk = 3;
+  static constexpr size_t mostNear = 64, mostClosed = 2000, mostListed = 4096;
+  static constexpr int64_t mostSimulated = 500'000, mostBranched = int64_t(1) << 24;
+  static constexpr double smallGap = 1e-3, largeGap = 0.03;
+
+  bool isGood() const { return !fitting.empty() && fitting.front().us <= boundUs * (1 + smallGap); }
+
+  /// Simulates a step.
+  void look(Point &point, bool learns = true) {
+    auto [known, isNew] = looked.try_emplace(keyOf(point.choice));
+    if (!isNew) {
+      point.arenaBytes = known->second;
+      return;
+    }
+    SearchResult result = resultOf(problem, model, rounds, {point.choice, {.choice = point.choice.choice, .cost = point.us}});
+    const StepEvents step = eventsOf(problem, model, result, planner);
+    isKnown = !step.events.empty();
+    if (!isKnown)
+      return;
+    simulated += static_cast<int64_t>(step.events.size());
+    const StepLives lives(step);
+    known->second = point.arenaBytes = result.arenaBytes = static_cast<double>(lives.memory().arena());
+    if (smallest.arenaBytes == 0 || result.arenaBytes < smallest.arenaBytes)
+      smallest = result;
+    if (result.arenaBytes <= most)
+      fitting.insert(std::ranges::upper_bound(fitting, result.us, {}, &SearchResult::us), result);
+    else if (learns)
+      learn(moments.most(step, lives), point);
+  }
+
+  void learn(MemoryMoment moment, const Point &point) {
+    moment.rest = std::max(0.0, point.arenaBytes - amountOf(moment.about, point.choice)); // so that it is this one's, though rounds differ
+    seen.push_back(std::move(moment));
+    for (Mean *mean : {&least, &about})
+      mean->weights.push_back(mean->weights.empty() ? 0 : std::ranges::max(mean->weights));
+  }
+
+  /// What operators take.
+  std::vector<int64_t> keyOf(const search::RepeatedChoice &choice) const {
+    std::vector<int64_t> key(choice.choice.begin(), choice.choice.begin() + static_cast<ptrdiff_t>(problem.operators.size()));
+    for (const std::vector<search::Run> &runs : choice.runs)
+      for (const search::Run &run : runs) {
+        key.push_back(run.rounds);
+        key.insert(key.end(), run.options.begin(), run.options.end());
+      }
+    return key;
+  }
+
+  double amountOf(const RoundsModel::Amounts &tables, const search::RepeatedChoice &choice) const {
+    return search::amountOf({rounds.perRound(tables), 0}, rounds.network(), choice);
+  }
+
+  /// `limit`: of the moments themselves.
+  search::Budget budgetOf(const Mean &mean, double limit) const {
+    std::vector<double> shares;
+    double sum = 0;
+    for (double weight : mean.weights)
+      sum += shares.emplace_back(std::exp(weight - std::ranges::max(mean.weights)));
+    search::Budget budget{RoundsModel::Amounts(model.network().options.size()), limit};
+    for (size_t i = 0; i < seen.size(); ++i) {
+      const RoundsModel::Amounts &tables = mean.isLeast ? seen[i].least : seen[i].about;
+      for (size_t variable = 0; variable < tables.size(); ++variable) {
+        budget.amounts[variable].resize(std::max(budget.amounts[variable].size(), tables[variable].size()));
+        for (size_t option = 0; option < tables[variable].size(); ++option)
+          budget.amounts[variable][option] += shares[i] / sum * tables[variable][option];
+      }
+    }
+    return budget;
+  }
+
+  /// Moments that are above the limit weigh more the next time, others less.
+  void weigh(Mean &mean, const search::RepeatedChoice &choice, int step) {
+    const double rate = 20 / (1 + step / 4.0);
+    for (size_t i = 0; i < mean.weights.size(); ++i) {
+      const double bytes = amountOf(mean.isLeast ? seen[i].least : seen[i].about, choice) + (mean.isLeast ? 0 : seen[i].rest);
+      mean.weights[i] += rate * (bytes - most) / most;
+    }
+  }
+
+  search::RepeatedBudgetSolution solveWithin(const search::Budget &budget, const search::BudgetLimits &limits) {
+    search::BudgetSolution alike = searchAlikeWithin(model, budget, limits);
+    if (!rounds.hasSections())
+      return {alike, {alike.solution.choice, {}}};
+    const search::Budget perRound{rounds.perRound(budget.amounts), budget.limit};
+    for (PricedAtOnce many;;) {
+      search::RepeatedBudgetSolution found = search::solveWithin(rounds.network(), perRound, limits);
+      if (!rounds.makeExact(found.choice))
+        return found;
+      priceEnds(rounds, many.next(), multiplied(perRound.amounts, found.summary.multiplier));
+    }
+  }
+
+  /// The cheapest assignment where every byte costs so much more.
+  Point solveAt(const RoundsModel::Amounts &perRound, double usPerByte) {
+    const RoundsModel::Amounts added = multiplied(perRound, usPerByte);
+    for (PricedAtOnce many;;) {
+      search::RepeatedSolution found = search::solveExactly(rounds.network(added));
+      if (!rounds.makeExact(found.choice)) {
+        const double us = search::costOf(rounds.network(), found.choice);
+        return {std::move(found.choice), us, 0};
+      }
+      priceEnds(rounds, many.next(), added);
+    }
+  }
+
+  /// Of all that fits. False: the same moments would say no more.
+  bool bound(int step) {
+    const search::Budget budget = budgetOf(least, most);
+    search::RepeatedBudgetSolution found = solveWithin(budget, search::BudgetLimits::multipliersAlone());
+    leastBytes = std::max(leastBytes, found.summary.least);
+    if (!found.summary.fits)
+      return false;
+    if (found.summary.solution.bound > boundUs || closing.empty()) {
+      closing = multiplied(rounds.perRound(budget.amounts), found.summary.multiplier);
+      closingUs = found.summary.multiplier * most;
+    }
+    boundUs = std::max(boundUs, found.summary.solution.bound);
+    Point point{found.choice, found.summary.solution.cost, 0};
+    look(point);
+    weigh(least, found.choice, step);
+    return std::ranges::any_of(seen, [&](const MemoryMoment &moment) { return amountOf(moment.least, found.choice) > most; });
+  }
+
+  /// The two lines through the cheapest point that does not fit and the cheapest one that does meet at the next price, until there is
+  /// none below both.
+  void approach(Point large, int step) {
+    const RoundsModel::Amounts amounts = budgetOf(about, 0).amounts, perRound = rounds.perRound(amounts);
+    auto amount = [&](const Point &point) { return search::amountOf({perRound, 0}, rounds.network(), point.choice); };
+    Point small = solveAt(perRound, 1e6 * large.us / most);
+    look(small);
+    double usPerByte = 0;
+    if (small.arenaBytes <= most)
+      for (int i = 0; i < mostPrices && simulated < mostSimulated; ++i) {
+        const double next = (small.us - large.us) / (amount(large) - amount(small));
+        if (!(next > 0) || !(next < search::infinity) || next == usPerByte)
+          break;
+        usPerByte = next;
+        Point point = solveAt(perRound, usPerByte);
+        look(point);
+        const bool isBelow = point.us + usPerByte * amount(point) < (large.us + usPerByte * amount(large)) * (1 - 1e-12);
+        if (!isBelow)
+          break;
+        (point.arenaBytes <= most ? small : large) = std::move(point);
+      }
+    if (usPerByte > 0)
+      lookNear(multiplied(perRound, usPerByte));
+    weigh(about, usPerByte > 0 ? large.choice : small.choice, step);
+  }
+
+  /// Those that are faster than what fits.
+  void lookNear(const RoundsModel::Amounts &added) {
+    for (search::RepeatedChoice &choice : nearestChoices(rounds.network(added), mostNear)) {
+      if (simulated >= mostSimulated)
+        return;
+      rounds.makeExact(choice);
+      const double us = search::costOf(rounds.network(), choice);
+      if (!fitting.empty() && us >= fitting.front().us)
+        continue;
+      Point point{std::move(choice), us, 0};
+      look(point, /*learns=*/false);
+    }
+  }
+
+  /// One after the other where bytes cost what they did in the best bound: what comes later is no faster.
+  void close() {
+    const search::RepeatedNetwork network = rounds.network(closing);
+    const search::Unrolled unrolled = search::unroll(network);
+    if (unrolled.network.options.size() > mostClosed)
+      return;
+    bool isExact = true; // `network`
+    size_t known = 0;
+    for (size_t count = 256; count <= mostListed && simulated < mostSimulated; count *= 4) {
+      const std::vector<search::Solution> list = search::bestAssignments(unrolled.network, count);
+      for (; known < list.size() && !isGood(); ++known) {
+        if (simulated >= mostSimulated)
+          return;
+        Point point{search::rolled(network, unrolled, list[known].choice), 0, 0};
+        isExact &= !rounds.makeExact(point.choice);
+        point.us = isExact ? list[known].cost - search::amountOf({closing, 0}, network, point.choice)
+                           : search::costOf(rounds.network(), point.choice);
+        if (fitting.empty() || point.us < fitting.front().us)
+          look(point, /*learns=*/false);
+        boundUs = std::max(boundUs, std::min(list[known].cost - closingUs, fitting.empty() ? search::infinity : fitting.front().us));
+      }
+      if (isGood())
+        return;
+      if (list.size() < count) { // all of them
+        if (fitting.empty())
+          leastBytes = smallest.arenaBytes;
+        else
+          boundUs = fitting.front().us;
+        return;
+      }
+    }
+  }
+
+  /// Where the problem does not say how its operators run one after the other: by what a rank keeps of all of them.
+  SearchResult withoutMoments() {
+    const search::RepeatedBudgetSolution found = solveWithin({model.bytes(), most}, limits);
+    SearchResult result = resultOf(problem, model, rounds, {found.choice, found.summary.solution});
+    result.leastBytes = found.summary.least;
+    return result;
+  }
+};
+
+} // namespace
+
+std::vector<SearchResult> searchWithin(const Problem &problem, StepModel &model, double bytes, dist::ReshardPlanner &planner,
+                                       const search::BudgetLimits &limits) {
+  return LimitedSearch(problem, model, bytes, planner, limits).run();
+}
+
+} // namespace msc::passes

@@ -1,0 +1,134 @@
+// The search under a limit on memory, against brute force: the cheapest assignments one after the other until a simulated step fits.
+#include "passes/sharding/DatasetStrategy.h"
+#include "passes/sharding/SearchParts.h"
+#include "passes/sharding/cost/BuildStep.h"
+#include "passes/sharding/cost/MemoryMoment.h"
+#include "test/Campaign.h"
+#include "test/frontend/Reading.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+using namespace msc;
+using namespace msc::passes;
+using namespace msc::test;
+
+namespace {
+
+/// Collectives and computation of small tensors are worth weighing.
+MachineModel quick() {
+  MachineModel machine = MachineModel::cpuLocal();
+  machine.flopsPerUs.fill(1e7);
+  machine.memoryBytesPerUs = 1e6;
+  machine.launchUs = 1;
+  return machine;
+}
+
+std::string sizes(int64_t rows, int64_t columns) { return "f32[" + std::to_string(rows) + ", " + std::to_string(columns) + "]"; }
+
+/// Two or three products with something between them, in a row or in a repeat.
+std::string networkOf(std::mt19937_64 &draw, bool repeats) {
+  auto size = [&] { return int64_t(1) << (4 + draw() % 8); };
+  const int64_t batch = size(), in = size(), hidden = repeats ? in : size(), out = size();
+  std::string text = "network n(%x: " + sizes(batch, in) + ", %label: " + sizes(batch, out) + ") {\n" +
+                     "  param %w9: " + sizes(hidden, out) + " = Normal(0.02)\n";
+  const std::string middle = draw() % 2 ? "ReLU(%m)" : "Sigmoid(%m)";
+  if (repeats)
+    text += "  %y = repeat i in 0.." + std::to_string(2 + draw() % 3) + " with %t = %x {\n    param %w: " + sizes(in, in) +
+            " = Normal(0.02)\n    %m = MatMul(%t, %w) @ \"mm.{i}\"\n    %r = " + middle + " @ \"act.{i}\"\n" +
+            (draw() % 2 ? "    %s = Add(%r, %t) @ \"sum.{i}\"\n    yield %s\n  }\n" : "    yield %r\n  }\n");
+  else
+    text += "  param %w0: " + sizes(in, hidden) + " = Normal(0.02)\n  %m = MatMul(%x, %w0)\n  %y = " + middle + "\n";
+  return text + "  %o = MatMul(%y, %w9)\n  %loss = MSELoss(%o, %label)\n  return loss: %loss\n}\n" +
+         "train {optimizer: Momentum(learning_rate: 0.01, momentum: 0.9), minimize: loss}\n";
+}
+
+/// A network with its model.
+struct Prepared {
+  Prepared(const std::string &text, int64_t devices)
+      : reading(text, {.devices = devices, .library = LIBRARY_FOLDER, .keepRepeats = true}), planner(quick()) {
+    EXPECT_TRUE(reading.module) << reading.said;
+    reading.context.getOrLoadDialect<dist::DistDialect>()->setMachine(quick());
+    net::NetworkOp network = *reading.module->getOps<net::NetworkOp>().begin();
+    auto config = net::readConfig(*reading.module);
+    problem = problemOf(network, devices, /*joinAlike=*/false, members,
+                        {.minimize = "loss", .optimizerStates = 1, .inBuckets = devices % 4 == 0, .train = config->train});
+    std::vector<InputFacts> inputs;
+    for (size_t i = 0; i < network.getBody().getNumArguments(); ++i)
+      inputs.push_back({problem.tensors[i].name, problem.tensors[i].shape});
+    auto shardings = datasetShardings(inputs, "data_parallel", devices, false);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      problem.tensors[i].dataset = std::get<std::vector<Sharding>>(shardings)[i];
+    model.emplace(modelOf(problem, members, planner));
+  }
+
+  double arena(const SearchResult &result) {
+    return static_cast<double>(StepLives(eventsOf(problem, *model, result, planner)).memory().arena());
+  }
+
+  Reading reading;
+  dist::ReshardPlanner planner;
+  std::vector<Members> members;
+  Problem problem;
+  std::optional<StepModel> model;
+};
+
+/// All assignments that are cheap, ascending, with what they need; of repeats with rounds one after the other.
+std::vector<SearchResult> cheapest(Prepared &network, size_t count) {
+  network.model->makeAllExact();
+  RoundsModel rounds(network.problem, *network.model);
+  std::vector<SearchResult> results;
+  const search::RepeatedNetwork costs = rounds.network();
+  const search::Unrolled unrolled = search::unroll(costs);
+  for (const search::Solution &solution : search::bestAssignments(unrolled.network, count)) {
+    const search::RepeatedChoice choice = search::rolled(costs, unrolled, solution.choice);
+    SearchResult result = resultOf(network.problem, *network.model, rounds, {choice, {.choice = choice.choice, .cost = solution.cost}});
+    result.arenaBytes = network.arena(result);
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+class SearchWithin : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Rounds, SearchWithin, testing::Bool(), [](const auto &info) { return info.param ? "Repeated" : "Flat"; });
+
+TEST_P(SearchWithin, FindsWhatBruteForceFinds) {
+  int64_t limits = 0, found = 0, best = 0, close = 0, certified = 0;
+  for (uint64_t seed = 1; seed <= campaignCases(10); ++seed) {
+    std::mt19937_64 draw(seed);
+    const int64_t devices = std::array{2, 4, 8, 6}[draw() % 4];
+    const std::string text = networkOf(draw, GetParam());
+    Prepared brute(text, devices);
+    const std::vector<SearchResult> all = cheapest(brute, 3000);
+    const auto [least, most] = std::ranges::minmax(all, {}, &SearchResult::arenaBytes);
+    for (double share : {0.0, 0.1, 0.3, 0.6, 0.9}) {
+      const double limit = std::floor(least.arenaBytes + share * (all.front().arenaBytes - least.arenaBytes));
+      if (limit >= all.front().arenaBytes)
+        continue;
+      const auto expected = std::ranges::find_if(all, [&](const SearchResult &result) { return result.arenaBytes <= limit; });
+      Prepared asked(text, devices);
+      const SearchResult result = searchWithin(asked.problem, *asked.model, limit, asked.planner).front();
+      const std::string at = "seed " + std::to_string(seed) + ", limit " + std::to_string(limit) + " of " + std::to_string(all.front().arenaBytes) + "\n" + text;
+      ++limits;
+      ASSERT_EQ(result.arenaBytes, asked.arena(result)) << at;
+      ASSERT_LE(result.leastBytes, limit) << "said that nothing fits\n" << at;
+      ASSERT_LE(result.boundUs, expected->us * (1 + 1e-9)) << "not a bound\n" << at;
+      if (result.arenaBytes > limit) {
+        std::printf("seed %ld, %.0f: nothing found, %.1f us (%.1f)\n", (long)seed, share, expected->us, all.front().us);
+        continue;
+      }
+      ++found;
+      best += result.us <= expected->us * (1 + 1e-9);
+      close += result.us <= expected->us * 1.01;
+      certified += result.us <= result.boundUs * 1.01;
+      if (result.us > expected->us * 1.01)
+        std::printf("seed %ld, %.1f: %.1f us, least %.1f, bound %.1f, free %.1f\n", (long)seed, share, result.us, expected->us, result.boundUs, all.front().us);
+    }
+  }
+  std::printf("%ld limits: found %ld, least %ld, within 1 %% %ld, certified %ld\n", limits, found, best, close, certified);
+  EXPECT_EQ(found, limits);
+}
+
+} // namespace
