@@ -330,14 +330,17 @@ Alternatives::OptionPrice Alternatives::searchOnce(Given given) {
 }
 
 /// Bounds at first. They are far off until something like the optimum is exact.
-std::vector<Alternatives::OptionPrice> &Alternatives::pricesOf(size_t op) {
+std::vector<Alternatives::OptionPrice> &Alternatives::pricesOf(size_t op, llvm::function_ref<bool(size_t)> passes) {
   if (known[op].empty() && following && !hasBounds)
     known[op].resize(priced->options(op).pieces.size());
   if (known[op].empty()) {
     while (!isSearched)
       isSearched = searchOnce(std::nullopt).isExact;
     known[op].resize(priced->options(op).pieces.size());
-    updateBounds(op);
+    if (following)
+      updateBounds(op);
+    else
+      raiseTogether(op, passes);
   }
   return known[op];
 }
@@ -356,7 +359,7 @@ void Alternatives::updateBounds(size_t op) {
 /// The option that looks cheapest.
 std::optional<size_t> Alternatives::front(size_t op, llvm::function_ref<bool(size_t)> passes) {
   std::optional<size_t> best;
-  std::vector<OptionPrice> &prices = pricesOf(op);
+  std::vector<OptionPrice> &prices = pricesOf(op, passes);
   for (size_t option = 0; option < prices.size(); ++option)
     if (std::isfinite(prices[option].us) && passes(option) && (!best || prices[option].us < prices[*best].us))
       best = option;
@@ -383,25 +386,28 @@ void Alternatives::raiseTogether(size_t op, llvm::function_ref<bool(size_t)> pas
   constexpr size_t together = 16;
   std::vector<OptionPrice> &prices = known[op];
   std::vector<size_t> asked;
-  for (size_t option = 0; option < prices.size(); ++option)
-    if (!prices[option].isExact && std::isfinite(prices[option].us) && passes(option))
-      asked.push_back(option);
-  llvm::sort(asked, [&](size_t a, size_t b) { return std::tie(prices[a].us, a) < std::tie(prices[b].us, b); });
-  asked.resize(std::min(asked.size(), together));
-  if (std::optional<size_t> chosen = chosenOption(op); chosen && !prices[*chosen].isExact && !llvm::is_contained(asked, *chosen))
-    asked.push_back(*chosen);
-  std::vector<bool> wanted(prices.size());
-  for (size_t option : asked)
-    wanted[option] = true;
+  auto ask = [&](const std::vector<double> &costs) {
+    for (auto [price, us] : llvm::zip(prices, costs))
+      if (!price.isExact)
+        price = {std::max(price.us, us), us == search::infinity};
+    for (size_t option = 0; option < prices.size(); ++option)
+      if (!prices[option].isExact && passes(option))
+        asked.push_back(option);
+    llvm::sort(asked, [&](size_t a, size_t b) { return std::tie(prices[a].us, a) < std::tie(prices[b].us, b); });
+    asked.resize(std::min(asked.size(), together));
+    if (std::optional<size_t> chosen = chosenOption(op); chosen && !prices[*chosen].isExact && !llvm::is_contained(asked, *chosen))
+      asked.push_back(*chosen);
+    std::vector<bool> wanted(prices.size());
+    for (size_t option : asked)
+      wanted[option] = true;
+    return wanted;
+  };
   search::RepeatedNetwork network = apart->network();
   keepAllowed(network, op);
   const std::vector<std::pair<size_t, size_t>> ties = tiesFor(op);
   for (auto [other, option] : ties)
     tie(network, other, option);
-  std::vector<search::RepeatedSolution> found = search::assignmentsOfOptions(network, static_cast<int32_t>(op), wanted);
-  for (auto [price, solution] : llvm::zip(prices, found))
-    if (!price.isExact)
-      price = {std::max(price.us, solution.summary.cost), solution.summary.cost == search::infinity};
+  std::vector<search::RepeatedSolution> found = search::assignmentsOfOptions(network, static_cast<int32_t>(op), ask);
   bool changes = false;
   for (size_t option : asked)
     if (!prices[option].isExact) {
@@ -447,7 +453,7 @@ bool Alternatives::keepsFixed(size_t op, size_t option) const {
 
 Alternative Alternatives::alternative(size_t op, size_t option) {
   const Pieces &pieces = priced->options(op).pieces[option];
-  const OptionPrice &price = pricesOf(op)[option];
+  const OptionPrice &price = known[op][option];
   const bool isChosen = pieces == taken[op];
   return {strategyText(op, pieces), price.us, price.isExact, isChosen, !isChosen && (isByUser(op) || !keepsFixed(op, option))};
 }
@@ -481,8 +487,8 @@ std::vector<Alternative> Alternatives::of(size_t op, size_t exact, size_t rounds
       break;
   }
   std::vector<Alternative> list;
-  for (size_t option = 0; option < pricesOf(op).size(); ++option)
-    if (std::isfinite(pricesOf(op)[option].us))
+  for (size_t option = 0; option < known[op].size(); ++option)
+    if (std::isfinite(known[op][option].us))
       list.push_back(alternative(op, option));
   llvm::sort(list, [](const Alternative &a, const Alternative &b) { return std::tie(a.us, a.inStrategy) < std::tie(b.us, b.inStrategy); });
   return list;

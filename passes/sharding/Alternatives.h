@@ -94,7 +94,7 @@ private:
   bool priceAlike(Given given);
   void untie(search::RepeatedChoice &choice, const std::vector<std::pair<size_t, size_t>> &ties) const;
   OptionPrice searchOnce(Given given);
-  std::vector<OptionPrice> &pricesOf(size_t op);
+  std::vector<OptionPrice> &pricesOf(size_t op, llvm::function_ref<bool(size_t)> passes);
   void updateBounds(size_t op);
   void raise(size_t op, size_t option);
   void raiseTogether(size_t op, llvm::function_ref<bool(size_t)> passes);

@@ -221,27 +221,25 @@ static int32_t standFor(RepeatedNetwork &network, int32_t variable) {
 
 std::vector<double> costsOfOptions(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits) {
   std::vector<double> costs;
-  const std::vector<bool> none(network.network.options[variable], false);
+  auto none = [](const std::vector<double> &all) { return std::vector<bool>(all.size()); };
   for (const RepeatedSolution &solution : assignmentsOfOptions(network, variable, none, limits))
     costs.push_back(solution.summary.cost);
   return costs;
 }
 
 std::vector<RepeatedSolution> assignmentsOfOptions(const RepeatedNetwork &network, int32_t variable,
-                                                   const std::vector<bool> &wanted, const SolveLimits &limits) {
-  auto isWanted = [&](size_t option) { return wanted.empty() || wanted[option]; };
+                                                   const OptionsWanted &wanted, const SolveLimits &limits) {
   RepeatedNetwork asked = network;
   const int32_t outside = standFor(asked, variable);
   Folded folded(asked);
   Solution summary;
   std::vector<RepeatedSolution> solutions;
+  std::vector<Solution> flat; // of sections that are folded
   if (folded.fits(limits) && folded.fold(limits, summary)) {
-    for (const Solution &flat : assignmentsOfOptions(folded.flat(), outside, limits)) {
-      RepeatedSolution &solution = solutions.emplace_back();
-      solution.summary.cost = flat.cost;
-      if (flat.cost < infinity && isWanted(solutions.size() - 1))
-        solution.choice = folded.unfolded(flat);
-    }
+    flat = assignmentsOfOptions(folded.flat(), outside, limits);
+    solutions.resize(flat.size());
+    for (size_t option = 0; option < flat.size(); ++option)
+      solutions[option].summary.cost = flat[option].cost;
   } else {
     for (int32_t option = 0; option < network.network.options[variable]; ++option) {
       RepeatedNetwork tied = asked;
@@ -251,11 +249,20 @@ std::vector<RepeatedSolution> assignmentsOfOptions(const RepeatedNetwork &networ
       solutions.push_back(solveExactly(tied, limits));
     }
   }
-  for (size_t option = 0; option < solutions.size(); ++option)
-    if (RepeatedSolution &solution = solutions[option]; solution.summary.cost < infinity && isWanted(option))
-      solution.choice.choice.resize(network.network.options.size());
-    else
+  std::vector<double> costs;
+  for (const RepeatedSolution &solution : solutions)
+    costs.push_back(solution.summary.cost);
+  const std::vector<bool> isWanted = wanted ? wanted(costs) : std::vector<bool>(costs.size(), true);
+  for (size_t option = 0; option < solutions.size(); ++option) {
+    RepeatedSolution &solution = solutions[option];
+    if (!isWanted[option] || !(costs[option] < infinity)) {
       solution.choice = {};
+      continue;
+    }
+    if (!flat.empty())
+      solution.choice = folded.unfolded(flat[option]);
+    solution.choice.choice.resize(network.network.options.size());
+  }
   return solutions;
 }
 

@@ -3,6 +3,8 @@
 
 #include "passes/sharding/search/CostNetwork.h"
 
+#include <functional>
+
 namespace msc::search {
 
 struct Terms {
@@ -93,9 +95,12 @@ RepeatedSolution solveExactly(const RepeatedNetwork &network, const SolveLimits 
 /// possible.
 std::vector<double> costsOfOptions(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits = {});
 
+/// Of the options of a variable, given what each of them costs.
+using OptionsWanted = std::function<std::vector<bool>(const std::vector<double> &costs)>;
+
 /// The same, with the assignments that cost that, of the options for which `wanted` says so (empty: of all); the choices
 /// of the others, and of what is not possible, are empty. Of `summary` only the cost is told.
 std::vector<RepeatedSolution> assignmentsOfOptions(const RepeatedNetwork &network, int32_t variable,
-                                                   const std::vector<bool> &wanted = {}, const SolveLimits &limits = {});
+                                                   const OptionsWanted &wanted = {}, const SolveLimits &limits = {});
 
 } // namespace msc::search

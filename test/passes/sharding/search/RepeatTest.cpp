@@ -166,8 +166,9 @@ TEST(RepeatTest, OptionsCostWhatForcingThemCosts) {
     std::vector<bool> wanted(costs.size());
     for (size_t option = 0; option < costs.size(); ++option)
       wanted[option] = random.below(3) > 0;
-    const std::vector<RepeatedSolution> found = assignmentsOfOptions(network, variable, wanted),
-                                        split = assignmentsOfOptions(network, variable, wanted, small);
+    auto isWanted = [&](const std::vector<double> &) { return wanted; };
+    const std::vector<RepeatedSolution> found = assignmentsOfOptions(network, variable, isWanted),
+                                        split = assignmentsOfOptions(network, variable, isWanted, small);
     for (int32_t option = 0; option < network.network.options[variable]; ++option) {
       RepeatedNetwork forced = network;
       Table only{{variable}, std::vector<double>(network.network.options[variable], infinity)};
