@@ -15,7 +15,7 @@ for argument in "$@"; do
   esac
 done
 
-install_packages test
+install_packages "$([ $long = 0 ] && echo test || echo long)"
 . tools/env.sh
 # Campaigns take hours; the timeouts of tests are those of short runs.
 cmake --preset dev -DMSC_BUILD_TESTS=ON -DMSC_TEST_TIMEOUT=$([ $long = 0 ] || echo 14400) > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
