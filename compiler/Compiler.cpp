@@ -15,11 +15,12 @@
 #include "frontend/Diagnostics.h"
 #include "frontend/Frontend.h"
 #include "frontend/Printer.h"
-#include "runtime/messages/Catalogue.h"
 #include "passes/optimize/Passes.h"
 #include "passes/plan/Passes.h"
 #include "passes/sharding/Decisions.h"
+#include "runtime/MissingFile.h"
 #include "runtime/machine/MachineFile.h"
+#include "runtime/messages/Catalogue.h"
 #include "runtime/plan/PlanChecker.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -144,7 +145,7 @@ private:
           return fail({ExitCode::Usage, "cannot keep '" + name.str() + "': --inference leaves out the backward pass",
                        "leave out --inference, or keep a value of the forward pass"});
       if (!std::filesystem::is_regular_file(options.input))
-        return fail({ExitCode::Usage, "there is no file '" + options.input + "'", ""});
+        return fail(missingFile(options.input));
       frontend::ParseOptions parseOptions = parseOptionsOf(options);
       parseOptions.keepRepeats = true;
       parseOptions.mayLackNetwork = mayLackNetwork;

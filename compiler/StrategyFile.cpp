@@ -3,6 +3,7 @@
 #include "compiler/strategies.pb.h"
 #include "dialects/dist/Algebra.h"
 #include "runtime/JsonFlaw.h"
+#include "runtime/MissingFile.h"
 #include "runtime/plan/PlanIndex.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -221,7 +222,7 @@ Result<KeptStrategies> readStrategies(const std::string &path) {
   if (std::filesystem::is_directory(path, ignored))
     return notStrategies(path, "it is a folder");
   if (!std::filesystem::is_regular_file(path, ignored))
-    return Error{ExitCode::Usage, "there is no file '" + path + "'", ""};
+    return missingFile(path);
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();

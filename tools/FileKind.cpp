@@ -1,5 +1,7 @@
 #include "tools/FileKind.h"
 
+#include "runtime/MissingFile.h"
+
 #include <filesystem>
 #include <fstream>
 #include <string_view>
@@ -36,7 +38,8 @@ FileKind fileKindOf(const std::string &path) {
   std::string_view text(buffer.data(), static_cast<size_t>(in.gcount()));
   if (text.empty())
     return FileKind::Empty;
-  if (text.substr(0, 8) == "msc-plan")
+  constexpr std::string_view planBegins = "msc-plan", isCut = "msc-"; // of a plan that is cut there is less
+  if (text.starts_with(planBegins) || (text.starts_with(isCut) && planBegins.starts_with(text)))
     return FileKind::Plan;
   if (text.substr(0, 6) == "\x93NUMPY")
     return FileKind::Array;
@@ -59,7 +62,7 @@ Error wrongKind(const std::string &path, FileKind kind, const std::string &wante
     return Error{ExitCode::BadFile, path + " is not " + wanted + " but " + what, help};
   };
   switch (kind) {
-  case FileKind::Missing: return {ExitCode::Usage, "there is no file '" + path + "'", ""};
+  case FileKind::Missing: return missingFile(path);
   case FileKind::Empty: return is("an empty file", "");
   case FileKind::Plan: return is("a plan", "'msrun " + path + "' runs it, 'msc explain " + path + "' explains it");
   case FileKind::Network: return is("a network", "'msc compile " + path + "' makes a plan of it");
