@@ -278,6 +278,8 @@ private:
     size_t known = 0;
     for (size_t count = 256; count <= mostListed && simulated < mostSimulated; count *= 4) {
       const std::vector<search::Solution> list = search::bestAssignments(unrolled.network, count);
+      if (list.size() == 1) // of a network that is too large to list more
+        return;
       for (; known < list.size() && !isGood(); ++known) {
         if (simulated >= mostSimulated)
           return;
