@@ -62,7 +62,8 @@ private:
                            return isByUser(op) ? WalkResult::advance() : WalkResult::interrupt();
                          }).wasInterrupted();
     std::vector<Members> members;
-    Problem problem = readProblem(network, /*joinAlike=*/!isDump, members);
+    // Rounds that were joined do not say how they follow each other, which a limit on memory has to know.
+    Problem problem = readProblem(network, /*joinAlike=*/!isDump && memoryBytes == 0, members);
     std::vector<net::Strategy> ignored(problem.operators.size());
     if (failed(readInputs(network, problem)) || failed(readStrategies(network, problem, members, ignored)))
       return failure();
