@@ -67,7 +67,7 @@ TEST(OracleNetworks, Toulbar2FindsTheSameCost) {
 }
 
 TEST(OracleNetworks, CbcFindsTheSameCost) {
-  search::test::compare<search::test::Lp>("cbc", networks({{2}, {4}, {2, 2}, {8}, {2, 4}, {2, 2, 2}}), 30);
+  search::test::compare<search::test::Lp>("cbc", networks({{2}}), 5);
 }
 
 } // namespace
