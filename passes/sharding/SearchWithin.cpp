@@ -41,7 +41,7 @@ class LimitedSearch {
 public:
   LimitedSearch(const Problem &problem, StepModel &model, double most, dist::ReshardPlanner &planner, const search::BudgetLimits &limits)
       : problem(problem), model(model), most(most), planner(planner), limits(limits), rounds(problem, model),
-        moments(problem, model, rounds.hasSections()) {}
+        shape(rounds.network()), moments(problem, model, rounds.hasSections()) {}
 
   std::vector<SearchResult> run() {
     SearchResult free = searchOptimal(problem, model);
@@ -93,6 +93,7 @@ private:
   dist::ReshardPlanner &planner;
   search::BudgetLimits limits;
   RoundsModel rounds;
+  const search::RepeatedNetwork shape; ///< which variables there are in rounds, at any prices
   MemoryMoments moments;
   std::vector<MemoryMoment> seen;
   Mean least{.isLeast = true, .weights = {}}, about;
@@ -154,7 +155,7 @@ private:
   }
 
   double amountOf(const RoundsModel::Amounts &tables, const search::RepeatedChoice &choice) const {
-    return search::amountOf({rounds.perRound(tables), 0}, rounds.network(), choice);
+    return search::amountOf({rounds.perRound(tables), 0}, shape, choice);
   }
 
   /// `limit`: of the moments themselves.
@@ -232,7 +233,7 @@ private:
   /// none below both.
   void approach(Point large, int step) {
     const RoundsModel::Amounts amounts = budgetOf(about, 0).amounts, perRound = rounds.perRound(amounts);
-    auto amount = [&](const Point &point) { return search::amountOf({perRound, 0}, rounds.network(), point.choice); };
+    auto amount = [&](const Point &point) { return search::amountOf({perRound, 0}, shape, point.choice); };
     Point small = solveAt(perRound, 1e6 * large.us / most);
     look(small);
     double usPerByte = 0;

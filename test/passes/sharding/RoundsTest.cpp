@@ -6,6 +6,7 @@
 #include "runtime/machine/MachineFile.h"
 #include "test/Campaign.h"
 #include "test/frontend/Reading.h"
+#include "test/passes/sharding/Machines.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Pass/PassManager.h"
@@ -97,14 +98,6 @@ std::string layers(std::mt19937_64 &draw, Reads reads, bool startsAtInput = fals
   text += isResidual ? "    %r = Add(%t, %y) @ \"sum.{i}\"\n    yield %r\n  }\n" : "    yield %y\n  }\n";
   return text + "  %o = MatMul(%h, %w9) @ \"last\"\n  %loss = MSELoss(%o, %label) @ \"loss\"\n  return loss: %loss\n}\n" +
          "train {optimizer: Momentum(learning_rate: 0.01, momentum: 0.9), minimize: loss}\n";
-}
-
-MachineModel quick() {
-  MachineModel machine = MachineModel::cpuLocal();
-  machine.flopsPerUs.fill(1e7);
-  machine.memoryBytesPerUs = 1e6;
-  machine.launchUs = 1;
-  return machine;
 }
 
 TEST(Rounds, AreAsFastAsInTheUnrolledNetwork) {

@@ -5,6 +5,7 @@
 #include "passes/sharding/cost/MemoryMoment.h"
 #include "test/Campaign.h"
 #include "test/frontend/Reading.h"
+#include "test/passes/sharding/Machines.h"
 
 #include <gtest/gtest.h>
 
@@ -16,15 +17,6 @@ using namespace msc::passes;
 using namespace msc::test;
 
 namespace {
-
-/// Collectives and computation of small tensors are worth weighing.
-MachineModel quick() {
-  MachineModel machine = MachineModel::cpuLocal();
-  machine.flopsPerUs.fill(1e7);
-  machine.memoryBytesPerUs = 1e6;
-  machine.launchUs = 1;
-  return machine;
-}
 
 std::string sizes(int64_t rows, int64_t columns) { return "f32[" + std::to_string(rows) + ", " + std::to_string(columns) + "]"; }
 

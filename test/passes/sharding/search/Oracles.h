@@ -228,9 +228,9 @@ private:
 /// Compares all networks that the program solves within its time.
 template <typename Format> void compare(const std::string &program, const std::vector<CostNetwork> &networks, int atLeast) {
   if (!std::getenv("MSC_LONG"))
-    GTEST_SKIP() << "MSC_LONG is not set";
+    GTEST_SKIP() << "it takes minutes: only with MSC_LONG=1";
   if (!has(program))
-    GTEST_SKIP() << program << " is not installed";
+    GTEST_SKIP() << program << " is not installed; 'tools/test.sh --long' installs it";
   int compared = 0, tooLong = 0;
   for (const CostNetwork &network : networks) {
     const double theirs = Format(network).optimum(), ours = solveExactly(network).cost;
