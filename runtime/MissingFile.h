@@ -10,7 +10,7 @@ namespace msc {
 
 /// A mistake of the command line, with the file of the folder that may be meant.
 inline Error missingFile(const std::string &path) {
-  constexpr size_t most = 1000; // names that are compared
+  constexpr size_t most = 100'000; // names that are looked at
   std::error_code failed;
   const std::filesystem::path file(path), folder = file.parent_path();
   std::filesystem::directory_iterator entries(folder.empty() ? "." : folder, failed);
@@ -18,10 +18,14 @@ inline Error missingFile(const std::string &path) {
   if (failed == std::errc::no_such_file_or_directory)
     help = "there is no folder '" + folder.string() + "' either";
   std::vector<std::string> names;
-  for (; !failed && entries != std::filesystem::directory_iterator() && names.size() < most; entries.increment(failed))
-    names.push_back(entries->path().filename().string());
+  std::error_code unknown; // whether it is one
+  for (size_t i = 0; !failed && entries != std::filesystem::directory_iterator() && i < most; entries.increment(failed), ++i)
+    if (std::string name = entries->path().filename().string(); name != file.filename() && entries->is_regular_file(unknown))
+      names.push_back(std::move(name));
   std::sort(names.begin(), names.end()); // the order of a folder is any
-  if (const std::string near = nearest(file.filename().string(), names); !near.empty())
+  if (std::filesystem::is_symlink(file, unknown))
+    help = "it is a link to '" + std::filesystem::read_symlink(file, unknown).string() + "', which is not there";
+  else if (const std::string near = nearest(file.filename().string(), names); !near.empty())
     help = "did you mean '" + (folder / near).string() + "'?";
   return {ExitCode::Usage, "there is no file '" + path + "'", help};
 }

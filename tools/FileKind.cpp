@@ -38,8 +38,8 @@ FileKind fileKindOf(const std::string &path) {
   std::string_view text(buffer.data(), static_cast<size_t>(in.gcount()));
   if (text.empty())
     return FileKind::Empty;
-  constexpr std::string_view planBegins = "msc-plan", isCut = "msc-"; // of a plan that is cut there is less
-  if (text.starts_with(planBegins) || (text.starts_with(isCut) && planBegins.starts_with(text)))
+  constexpr std::string_view planBegins = "msc-plan"; // of a plan that is cut there is less
+  if (text.starts_with(planBegins) || planBegins.starts_with(text))
     return FileKind::Plan;
   if (text.substr(0, 6) == "\x93NUMPY")
     return FileKind::Array;

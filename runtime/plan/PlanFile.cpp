@@ -1,4 +1,5 @@
 #include "runtime/plan/PlanFile.h"
+#include "runtime/MissingFile.h"
 
 #include <cerrno>
 #include <cstring>
@@ -175,6 +176,8 @@ Status writePlan(const std::string &name, const Plan &plan) {
 Result<Plan> readPlan(const std::string &path) {
   Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   struct stat info {};
+  if (file.number < 0 && errno == ENOENT)
+    return missingFile(path);
   if (file.number < 0 || ::fstat(file.number, &info) != 0)
     return Error{ExitCode::Usage, fmt::format("cannot open '{}': {}", path, std::strerror(errno)), ""};
   if (!S_ISREG(info.st_mode))

@@ -84,7 +84,7 @@ TEST_F(MsrunMpi, AMistakeIsSaidOnce) {
     EXPECT_EQ(outcome.err, err);
   };
   const std::string msrun = "exec " MSC_MSRUN " ";
-  expect(msrun + "none.plan", 2, "msrun: error: cannot open 'none.plan': No such file or directory\n");
+  expect(msrun + "elsewhere.plan", 2, "msrun: error: there is no file 'elsewhere.plan'\n");
   expect(msrun + "net.plan --ephocs 3", 2, "msrun: error: unknown flag '--ephocs'\nhelp: did you mean '--epochs'?\n");
   expect(msrun + "net.plan --report no/r.json", 4,
          "msrun: error: cannot write 'no/r.json': there is no folder 'no'\nhelp: create it, or choose another one\n");
@@ -93,8 +93,8 @@ TEST_F(MsrunMpi, AMistakeIsSaidOnce) {
     expect(msrun + "two.plan", 2, "msrun: error: two.plan was made for 2 ranks, but mpirun started 8\nhelp: mpirun -n 2 msrun two.plan, "
                                 "or compile for as many: msc compile net.mir --devices 8 -o two.plan\n");
   // What is wrong for one rank alone is said by that rank.
-  expect("[ $OMPI_COMM_WORLD_RANK = 5 ] && " + msrun + "none.plan; " + msrun + "net.plan", 2,
-         "msrun: error: rank 5: cannot open 'none.plan': No such file or directory\n");
+  expect("[ $OMPI_COMM_WORLD_RANK = 5 ] && " + msrun + "elsewhere.plan; " + msrun + "net.plan", 2,
+         "msrun: error: rank 5: there is no file 'elsewhere.plan'\n");
   Outcome plan = run(msrun + "net.plan --print-plan");
   EXPECT_EQ(plan.code, 0);
   EXPECT_EQ(plan.out.find("plan 'tiny'"), plan.out.rfind("plan 'tiny'"));

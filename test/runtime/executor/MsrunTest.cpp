@@ -374,7 +374,7 @@ TEST_F(Msrun, MistakesHaveTheirCodesAndTexts) {
   cuda.plan.set_device_target("cuda");
   save(cuda, "cuda.plan");
   for (const Mistake &mistake : {
-           Mistake{{"none.plan"}, 2, "msrun: error: cannot open 'none.plan': No such file or directory"},
+           Mistake{{"elsewhere.plan"}, 2, "msrun: error: there is no file 'elsewhere.plan'"},
            Mistake{{}, 2, "msrun: error: "},
            Mistake{{"net.plan", "--ephocs", "3"}, 2, "msrun: error: unknown flag '--ephocs'\nhelp: did you mean '--epochs'?"},
            Mistake{{"nets"}, 2, "msrun: error: unknown command 'nets'\nhelp: did you mean 'net.plan'?"},

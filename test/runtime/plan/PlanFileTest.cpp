@@ -48,7 +48,7 @@ TEST(PlanFile, MissingFileIsAUsageError) {
   Result<plan::Plan> read = plan::readPlan("/nowhere/net.plan");
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ExitCode::Usage);
-  EXPECT_EQ(read.error().message, "cannot open '/nowhere/net.plan': No such file or directory");
+  EXPECT_EQ(read.error().message, "there is no file '/nowhere/net.plan'");
 }
 
 TEST(PlanFile, AnotherFormatIsNamed) {
