@@ -16,6 +16,20 @@ bool isLarge(const plan::Plan &plan) {
   return steps > fewSteps;
 }
 
+/// What is known of all that fits into `first` holds for less.
+static void keepBound(passes::SearchFacts &facts, const passes::SearchFacts &first) {
+  facts.boundUs = std::min(facts.boundUs, first.boundUs);
+  facts.isOptimal = facts.isOptimal && facts.boundUs > 0 && facts.leastUs <= facts.boundUs * (1 + 1e-12);
+}
+
+/// By what the search finds; 0: not known.
+static double expectedBytes(CompileOptions options) {
+  options.isTrial = options.estimates = true;
+  options.explains = options.strict = false;
+  const Result<CompileOutcome> outcome = compileOnce(options);
+  return outcome && outcome->findings.search ? outcome->findings.search->arenaBytes : 0;
+}
+
 Result<WithinLimit> findWithin(CompileOptions options) {
   constexpr int attempts = 6;
   const bool wantsPlan = !options.estimates;
@@ -29,6 +43,7 @@ Result<WithinLimit> findWithin(CompileOptions options) {
   options.said = std::make_shared<std::set<std::string>>();
   WithinLimit within;
   int64_t searchBytes = 0; // of its outcome
+  std::optional<passes::SearchFacts> first; // under a limit
   for (int i = 0; i < attempts; ++i) {
     CompileOptions attempt = options;
     if (wantsPlan && options.estimates) {
@@ -43,9 +58,12 @@ Result<WithinLimit> findWithin(CompileOptions options) {
     const uint64_t needs = outcome->plan.arena_bytes();
     const std::optional<passes::SearchFacts> search = outcome->findings.search;
     // What the search says of what it found, in its own measure.
-    const double expected = !search ? 0 : search->arenaBytes > 0 ? search->arenaBytes : search->bytes;
+    double expected = search ? search->arenaBytes : 0;
     within.searched = search && (search->boundUs > 0 || search->leastBytes > 0) && options.searchBytes > 0; // recursion looks at no limit
-    within.leastBytes = search ? search->leastBytes : 0;
+    if (within.searched && !first)
+      first = search;
+    else if (within.searched)
+      keepBound(*outcome->findings.search, *first);
     if (i == 0) {
       within.bytesWithoutLimit = needs;
       within.usWithoutLimit = outcome->plan.prediction().step_us();
@@ -57,10 +75,13 @@ Result<WithinLimit> findWithin(CompileOptions options) {
       searchBytes = options.searchBytes;
     }
     const bool isLeast = within.searched && expected > static_cast<double>(options.searchBytes);
-    if (within.fits || expected <= 0 || isLeast || (i > 0 && !within.searched))
+    if (i == 0 && !within.fits && search && expected <= 0)
+      expected = expectedBytes(attempt);
+    if (within.fits || !search || isLeast || (i > 0 && (!within.searched || expected <= 0)))
       break;
     const auto limit = static_cast<double>(options.memoryLimit);
-    const double may = i == 0 ? limit : 0.999 * expected * limit / static_cast<double>(needs);
+    const double share = expected > 0 ? expected / static_cast<double>(needs) : 1; // what is simulated, of what there is
+    const double may = limit * (i == 0 ? std::max(1.0, share) : 0.999 * share);
     options.searchBytes = std::max<int64_t>(1, static_cast<int64_t>(may));
   }
   if (wantsPlan && isEstimate(within.outcome)) {
@@ -69,6 +90,8 @@ Result<WithinLimit> findWithin(CompileOptions options) {
       return outcome.error();
     within.outcome = std::move(*outcome);
     within.fits = within.outcome.plan.arena_bytes() <= options.memoryLimit;
+    if (within.searched && within.outcome.findings.search)
+      keepBound(*within.outcome.findings.search, *first);
   }
   return within;
 }

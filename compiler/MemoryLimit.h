@@ -16,13 +16,13 @@ struct WithinLimit {
   CompileOutcome outcome; ///< that fits, else the one that needs least
   bool fits = false;
   bool searched = false; ///< for strategies that fit
-  double leastBytes = 0; ///< that a rank needs under any strategies, by the model of the search; 0: not known
   uint64_t bytesWithoutLimit = 0;
   double usWithoutLimit = 0;
 };
 
 /// Compiles for options.memoryLimit. What a rank needs is what its plan says: the search goes by a model of it, and is asked for less
 /// until the plan fits. Of large networks it says itself what a rank needs (decision 17), and plans are made of what is expected to fit.
+/// What is proven is proven for the first limit that it was asked for.
 Result<WithinLimit> findWithin(CompileOptions options);
 
 /// The plan, or why there is none and the cheapest change of the network with which there is one. `machine`: whose devices hold so

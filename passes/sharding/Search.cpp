@@ -12,7 +12,6 @@ SearchResult resultOf(const Problem &problem, const StepModel &model, const sear
   for (size_t i = 0; i < problem.operators.size(); ++i)
     result.choices.push_back({model.options(i).pieces[found.choice[i]],
                               problem.operators[i].configured ? "user" : searchedOrigin});
-  result.bytes = search::amountOf({model.bytes(), 0}, found.choice);
   return result;
 }
 
@@ -38,17 +37,9 @@ SearchResult resultOf(const Problem &problem, const StepModel &model, const Roun
   search::Solution first = found.summary;
   first.choice.resize(model.network().options.size());
   SearchResult result = resultOf(problem, model, first);
-  const RoundsModel::Amounts ofRound = rounds.perRound(model.bytes());
   for (size_t section = 0; section < found.choice.runs.size(); ++section) {
     const std::vector<search::Run> &runs = found.choice.runs[section];
     const std::vector<int32_t> &variables = rounds.variablesOf(section);
-    for (const search::Run &run : runs)
-      for (size_t i = 0; i < variables.size(); ++i)
-        if (const std::vector<double> &bytes = ofRound[variables[i]]; !bytes.empty())
-          result.bytes += static_cast<double>(run.rounds) * bytes[run.options[i]];
-    for (int32_t variable : variables) // all rounds like the first one
-      if (const std::vector<double> &bytes = model.bytes()[variable]; !bytes.empty())
-        result.bytes -= bytes[found.summary.choice[variable]];
     if (runs.size() == 1)
       continue;
     const std::vector<int32_t> operators(variables.begin(), std::ranges::lower_bound(variables, static_cast<int32_t>(problem.operators.size())));

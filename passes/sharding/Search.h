@@ -29,7 +29,6 @@ struct SearchResult {
   double us = 0;       ///< of a step under these strategies, in the model
   double boundUs = 0;  ///< no choice takes less
   bool isOptimal = false;
-  double bytes = 0;      ///< that a rank keeps under these strategies
   double leastBytes = 0; ///< that a rank needs under all strategies at least; 0: not known
   double arenaBytes = 0; ///< that a rank will need, as StepMemory says; 0: not known
 };

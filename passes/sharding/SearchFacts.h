@@ -32,7 +32,6 @@ struct SearchFacts {
   bool isOptimal = false;
   double us = 0;      ///< modelled time of a step
   double boundUs = 0; ///< no strategies take less; 0: nothing is known
-  double bytes = 0;   ///< that a rank keeps by the model: parameters with gradients and states, results of operators
   double leastBytes = 0; ///< of all strategies, where there is a limit
   int64_t candidates = 1; ///< assignments that were compiled as far as prices go; of several the fastest was taken
   double leastUs = 0;     ///< `us` of the first of them, which the search by itself would take

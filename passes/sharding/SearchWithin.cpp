@@ -48,8 +48,6 @@ public:
     boundUs = free.boundUs;
     Point large = solveAt({}, 0);
     look(large);
-    if (!isKnown)
-      return {withoutMoments()};
     for (int step = 0; step < mostMeans && !isGood(); ++step) {
       const double us = fitting.empty() ? search::infinity : fitting.front().us;
       const bool isTighter = leastBytes <= most && bound(step);
@@ -104,7 +102,6 @@ private:
   RoundsModel::Amounts closing; ///< added where the best bound was found
   double closingUs = 0;         ///< what a step pays of it at most
   int64_t simulated = 0; ///< events
-  bool isKnown = true;   ///< steps can be simulated
 
   static constexpr int mostMeans = 8, mostPrices = 16, mostShrunk = 3;
   static constexpr size_t mostNear = 64, mostClosed = 2000, mostListed = 4096;
@@ -122,9 +119,6 @@ private:
     }
     SearchResult result = resultOf(problem, model, rounds, {point.choice, {.choice = point.choice.choice, .cost = point.us}});
     const StepEvents step = eventsOf(problem, model, result, planner);
-    isKnown = !step.events.empty();
-    if (!isKnown)
-      return;
     simulated += static_cast<int64_t>(step.events.size());
     const StepLives lives(step);
     known->second = point.arenaBytes = result.arenaBytes = static_cast<double>(lives.memory().arena());
@@ -276,24 +270,25 @@ private:
     if (unrolled.network.options.size() > mostClosed)
       return;
     bool isExact = true; // `network`
-    size_t known = 0;
+    double known = -search::infinity; // what costs less has been looked at
     for (size_t count = 256; count <= mostListed && simulated < mostSimulated; count *= 4) {
       const std::vector<search::Solution> list = search::bestAssignments(unrolled.network, count);
       if (list.size() == 1) // of a network that is too large to list more
         return;
-      for (; known < list.size() && !isGood(); ++known) {
-        if (simulated >= mostSimulated)
+      for (const search::Solution &next : list) {
+        if (simulated >= mostSimulated || isGood())
           return;
-        Point point{search::rolled(network, unrolled, list[known].choice), 0, 0};
+        if (next.cost < known)
+          continue;
+        Point point{search::rolled(network, unrolled, next.choice), 0, 0};
         isExact &= !rounds.makeExact(point.choice);
-        point.us = isExact ? list[known].cost - search::amountOf({closing, 0}, network, point.choice)
+        point.us = isExact ? next.cost - search::amountOf({closing, 0}, network, point.choice)
                            : search::costOf(rounds.network(), point.choice);
         if (fitting.empty() || point.us < fitting.front().us)
           look(point, /*learns=*/false);
-        boundUs = std::max(boundUs, std::min(list[known].cost - closingUs, fitting.empty() ? search::infinity : fitting.front().us));
+        boundUs = std::max(boundUs, std::min(next.cost - closingUs, fitting.empty() ? search::infinity : fitting.front().us));
       }
-      if (isGood())
-        return;
+      known = list.back().cost * (1 - 1e-12); // others that cost as much may not have been listed
       if (list.size() < count) { // all of them
         if (fitting.empty())
           leastBytes = smallest.arenaBytes;
@@ -302,14 +297,6 @@ private:
         return;
       }
     }
-  }
-
-  /// Where the problem does not say how its operators run one after the other: by what a rank keeps of all of them.
-  SearchResult withoutMoments() {
-    const search::RepeatedBudgetSolution found = solveWithin({model.bytes(), most}, limits);
-    SearchResult result = resultOf(problem, model, rounds, {found.choice, found.summary.solution});
-    result.leastBytes = found.summary.least;
-    return result;
   }
 };
 

@@ -10,61 +10,216 @@ static double sizeOf(const StepValue &value, const Sharding &sharding) {
   return static_cast<double>(elementCount(sharding.capacity(value.shape))) * static_cast<double>(bytes);
 }
 
-const OperatorStep &MemoryMoments::stepOf(const Use &use, int32_t option) const {
-  const Rounds rounds = use.isFirst ? Rounds::First : Rounds::All;
-  return model.step(use.op, model.options(use.op, rounds).pieces[option], rounds);
+const OperatorStep &MemoryMoments::stepOf(Member of, int32_t option) const {
+  const Rounds rounds = of.isFirst ? Rounds::First : Rounds::All;
+  return model.step(of.op, model.options(of.op, rounds).pieces[option], rounds);
 }
 
-const TracedStep &MemoryMoments::traceOf(const Use &use, int32_t option) {
-  auto [found, isNew] = traces.try_emplace({use.op, use.isFirst, option});
+const TracedStep &MemoryMoments::traceOf(Member of, int32_t option) {
+  auto [found, isNew] = traces.try_emplace({of, option});
   if (isNew)
-    found->second = traceStep(stepOf(use, option), model.options(use.op).pieces[option], problem.operators[use.op].out, problem.devices);
+    found->second = traceStep(stepOf(of, option), model.options(of.op).pieces[option], problem.operators[of.op].out, problem.devices);
   return found->second;
 }
 
-/// What an operator reads is there in the sharding that it wants from when it was there for the forward pass; before that, or for the
-/// backward pass alone, it may be there in any.
-MemoryMoments::Bytes MemoryMoments::bytesOf(const Use &use, int32_t option, double simulated) {
-  const TracedStep &trace = traceOf(use, option);
+/// What the operator runs under its first option where it runs the same under all others, but for shardings; else none.
+const TracedStep *MemoryMoments::alwaysTraced(Member of) {
+  auto [found, isNew] = areAlike.try_emplace(of, true);
+  const TracedStep &first = traceOf(of, 0);
+  auto isSame = [](const TracedOperator &a, const TracedOperator &b) {
+    return a.kind == b.kind && a.isBackward == b.isBackward && std::ranges::equal(a.reads, b.reads, {}, &TracedOperator::Use::value, &TracedOperator::Use::value) &&
+           std::ranges::equal(a.writes, b.writes, {}, &TracedOperator::Use::value, &TracedOperator::Use::value);
+  };
+  for (int32_t option = 1; isNew && found->second && option < model.network().options[of.op]; ++option)
+    found->second = std::ranges::equal(traceOf(of, option).operators, first.operators, isSame);
+  return found->second ? &first : nullptr;
+}
+
+/// If all else is as it was simulated.
+double MemoryMoments::bytesOf(const Use &use, int32_t option, double simulated) {
+  const TracedStep &trace = traceOf(use.of, option);
   if (use.traced >= static_cast<int32_t>(trace.operators.size()))
-    return {simulated, 0}; // the operator is another one under this strategy
+    return simulated; // the operator is another one under this strategy
   const TracedOperator &traced = trace.operators[use.traced];
   const std::vector<TracedOperator::Use> &list = use.isWrite ? traced.writes : traced.reads;
   if (use.use >= static_cast<int32_t>(list.size()))
-    return {simulated, 0};
-  const TracedOperator::Use &of = list[use.use];
-  const StepValue &value = stepOf(use, option).values[of.value];
-  const double bytes = sizeOf(value, of.sharding);
-  if (use.isWrite)
-    return {bytes, bytes};
-  double least = bytes;
-  if (value.kind == StepValue::Kind::Inner) {
-    for (const TracedOperator &other : trace.operators)
-      for (const TracedOperator::Use &made : other.writes)
-        if (made.value == of.value)
-          least = std::min(bytes, sizeOf(value, made.sharding));
-  } else if (auto reads = [&](const TracedOperator &other) {
-               return !other.isBackward && std::ranges::any_of(other.reads, [&](const TracedOperator::Use &read) {
-                 return read.value == of.value && read.sharding == of.sharding;
-               });
-             };
-             !traced.isBackward || std::ranges::none_of(trace.operators, reads)) {
-    least = std::min(bytes, static_cast<double>(elementCount(value.shape)) / static_cast<double>(problem.devices) *
-                                static_cast<double>(std::min(value.elementBytes, value.partialBytes)));
-  }
-  return {bytes, least};
+    return simulated;
+  return sizeOf(stepOf(use.of, option).values[list[use.use].value], list[use.use].sharding);
+}
+
+/// Of a value, whoever has it in whatever sharding.
+double MemoryMoments::leastBytesOf(const Use &use) {
+  const TracedOperator &traced = traceOf(use.of, 0).operators[use.traced];
+  const StepValue &value = stepOf(use.of, 0).values[(use.isWrite ? traced.writes : traced.reads)[use.use].value];
+  return static_cast<double>(elementCount(value.shape)) / static_cast<double>(problem.devices) *
+         static_cast<double>(std::min(value.elementBytes, value.partialBytes));
+}
+
+/// Of what the backward pass reads in the sharding in which the forward pass of the same operator read or made it: that is kept. It may
+/// be there in any other one.
+double MemoryMoments::keptBytesOf(const Use &use, int32_t option) {
+  const TracedStep &trace = traceOf(use.of, option);
+  const TracedOperator::Use &wanted = trace.operators[use.traced].reads[use.use];
+  const StepValue &value = stepOf(use.of, option).values[wanted.value];
+  auto isKept = [&](const TracedOperator &other) {
+    const std::vector<TracedOperator::Use> &list = value.kind == StepValue::Kind::Inner ? other.writes : other.reads;
+    return !other.isBackward && std::ranges::any_of(list, [&](const TracedOperator::Use &of) {
+      return of.value == wanted.value && of.sharding == wanted.sharding;
+    });
+  };
+  return std::ranges::any_of(trace.operators, isKept) ? sizeOf(value, wanted.sharding) : leastBytesOf(use);
 }
 
 /// How often a step has it.
-int64_t MemoryMoments::instancesOf(const Use &use) const {
-  const int64_t rounds = problem.operators[use.op].rounds;
-  return use.isFirst ? 1 : model.hasOwnFirstRound(use.op) ? rounds - 1 : rounds;
+int64_t MemoryMoments::instancesOf(Member of) const {
+  const int64_t rounds = problem.operators[of.op].rounds;
+  return of.isFirst ? 1 : model.hasOwnFirstRound(of.op) ? rounds - 1 : rounds;
 }
 
+/// What has memory at a moment of a step, whatever strategies there are. Operators, sums of gradients and updates run in one order always,
+/// moves come and go; and what runs after the moment ends after it, but for kernels: they may become one with others that ran before.
+/// Of what is made before the moment and read by something that certainly runs after it, some shard is there.
+class MemoryMoments::Lasting {
+public:
+  /// `event`: of the moment; behind all of them, their number.
+  Lasting(MemoryMoments &moments, const StepEvents &step, size_t event) : moments(moments), step(step), behind(event) {
+    findMakers();
+    if (isLeft([](const StepEvent &left) { return left.op >= 0; })) {
+      // A step of its own has what it reads and what it makes; nothing is known of what is a kernel here.
+      if (step.events[event].kind != StepKind::Kernel && step.events[event].op >= 0 && isAlways(step.events[event]))
+        findReaders(behind + 1, [&](int32_t maker) { return maker == static_cast<int32_t>(event); });
+      else
+        ++behind;
+    } else {
+      behind = std::ranges::find_if(step.events, &StepEvent::isUpdate) - step.events.begin();
+      findGradients();
+    }
+    findReaders(behind, [&](int32_t maker) { return maker < static_cast<int32_t>(behind); });
+  }
+
+  struct Value {
+    Use use;             ///< of whom it is certain
+    bool isKept = false; ///< the backward pass of an operator reads it that has already run forward
+  };
+  const std::vector<Value> &values() const { return found; }
+  /// Those of parameters, as updates want them, by the variable that decides how they are stored; they are not among the values.
+  const std::set<int32_t> &gradients() const { return complete; }
+
+private:
+  MemoryMoments &moments;
+  const StepEvents &step;
+  size_t behind;                                             ///< the first event behind the moment
+  std::vector<int32_t> makers;                               ///< of each value: event; -1: none
+  std::vector<char> isStored;                                ///< of each value: it may be there as a parameter
+  std::map<std::pair<int32_t, int64_t>, size_t> lastForward; ///< event, of operators and rounds
+  std::vector<Value> found;
+  std::set<int32_t> complete;
+
+  static Member memberOf(const StepEvent &event) { return {event.op, event.rounds == Rounds::First}; }
+  bool isAlways(const StepEvent &event) const { return event.op < 0 || moments.alwaysTraced(memberOf(event)); }
+  bool isBackward(const StepEvent &event) const {
+    const TracedStep *trace = moments.alwaysTraced(memberOf(event));
+    return trace && trace->operators[event.traced].isBackward;
+  }
+  bool isMove(size_t index) const {
+    const StepEvent &event = step.events[index];
+    return event.op < 0 && !event.isUpdate && makers[step.buffers[event.writes.front()].value] != static_cast<int32_t>(index);
+  }
+  template <typename Is> bool isLeft(Is is) const { return std::any_of(step.events.begin() + behind, step.events.end(), is); }
+  int32_t keeperOf(const StepEvent &update) const {
+    return moments.model.keeperOf(step.buffers[update.writes.front()].parameter);
+  }
+
+  void findMakers() {
+    for (const StepBuffer &buffer : step.buffers)
+      if (buffer.value >= 0) {
+        const size_t size = std::max(makers.size(), static_cast<size_t>(buffer.value) + 1);
+        makers.resize(size, -1);
+        isStored.resize(size);
+        isStored[buffer.value] |= buffer.forRun;
+      }
+    for (size_t i = 0; i < step.events.size(); ++i) {
+      const StepEvent &event = step.events[i];
+      for (int32_t buffer : event.writes)
+        if (int32_t value = step.buffers[buffer].value; value >= 0 && makers[value] < 0)
+          makers[value] = static_cast<int32_t>(i);
+      if (event.op >= 0 && !event.isCopy && !isBackward(event))
+        lastForward[{event.op, event.round}] = i;
+    }
+  }
+
+  /// In front of the updates each gradient is as its update wants it, but for sums of several, which come with their updates.
+  void findGradients() {
+    auto isOfOne = [&](const StepEvent &update) {
+      const int32_t value = step.buffers[update.reads.front()].value;
+      return value >= 0 && !isStored[value] && makers[value] >= 0 && step.events[makers[value]].op >= 0;
+    };
+    for (const StepEvent &event : step.events)
+      if (event.isUpdate)
+        complete.insert(keeperOf(event));
+    for (const StepEvent &event : step.events)
+      if (event.isUpdate && !isOfOne(event))
+        complete.erase(keeperOf(event));
+  }
+
+  /// Of values of makers that it takes.
+  template <typename Takes> void findReaders(size_t from, Takes takes) {
+    std::vector<Value> of(makers.size());
+    std::vector<char> isAfter(step.events.size()); // certainly
+    auto isMadeAfter = [&](int32_t buffer) {
+      const int32_t value = step.buffers[buffer].value, maker = value < 0 ? -1 : makers[value];
+      return maker >= static_cast<int32_t>(from) && isAfter[maker];
+    };
+    for (size_t i = from; i < step.events.size(); ++i) {
+      const StepEvent &event = step.events[i];
+      isAfter[i] = !isMove(i) && isAlways(event) &&
+                   (event.kind != StepKind::Kernel || event.isUpdate || std::ranges::any_of(event.reads, isMadeAfter));
+      if (!isAfter[i] || (event.isUpdate && complete.contains(keeperOf(event))))
+        continue;
+      for (size_t r = 0; r < event.reads.size(); ++r)
+        if (int32_t value = step.buffers[event.reads[r]].value; value >= 0 && !isStored[value] && takes(makers[value]))
+          take(of[value], value, event, r);
+    }
+    for (const Value &value : of)
+      if (value.use.of.op >= 0)
+        found.push_back(value);
+  }
+
+  void take(Value &value, int32_t number, const StepEvent &reader, size_t read) const {
+    const StepEvent *made = makers[number] < 0 ? nullptr : &step.events[makers[number]];
+    if (value.isKept || (made && !isAlways(*made)))
+      return;
+    auto isOf = [&](int32_t buffer) { return step.buffers[buffer].value == number; };
+    const auto forward = lastForward.find({reader.op, reader.round});
+    const bool isKept = reader.op >= 0 && isBackward(reader) && !reader.isCopy && !(made && made->isCopy) && forward != lastForward.end() &&
+                        forward->second < behind;
+    if (reader.op >= 0 && (isKept || value.use.of.op < 0))
+      value = {{memberOf(reader), reader.traced, reader.readUses[read], false}, isKept};
+    else if (value.use.of.op < 0 && made && made->op >= 0)
+      value = {{memberOf(*made), made->traced, made->writeUses[std::ranges::find_if(made->writes, isOf) - made->writes.begin()], true}, false};
+  }
+};
+
 MemoryMoment MemoryMoments::most(const StepEvents &step, const StepLives &lives) {
+  MemoryMoment moment;
+  moment.about.resize(model.network().options.size());
+  moment.least.resize(moment.about.size());
+  for (size_t variable = 0; variable < moment.about.size(); ++variable)
+    moment.about[variable] = moment.least[variable] = model.parameterBytes()[variable].forRun;
+  const double attributed = addAbout(step, lives, moment);
+  addLeast(step, lives, moment);
+  double forRun = 0;
+  for (const StepBuffer &buffer : step.buffers)
+    if (buffer.parameter >= 0)
+      forRun += static_cast<double>(buffer.bytes);
+  moment.rest = static_cast<double>(lives.memory().arena()) - forRun - attributed;
+  return moment;
+}
+
+/// What is live in that step. Returns the bytes that operators and parameters account for.
+double MemoryMoments::addAbout(const StepEvents &step, const StepLives &lives, MemoryMoment &moment) {
   std::map<Use, Count> uses;
   std::map<int32_t, double> gradients; // of parameters, by the variable that decides how they are stored
-  std::set<int32_t> values;
   double attributed = 0;
   for (const StepLives::Live &live : lives.mostLive()) {
     const StepBuffer &buffer = step.buffers[live.buffer];
@@ -80,59 +235,62 @@ MemoryMoment MemoryMoments::most(const StepEvents &step, const StepLives &lives)
     const StepEvent *event = isRead ? read : made;
     if (!event || event->op < 0)
       continue;
-    size_t written = 0;
-    while (!isRead && written < made->writes.size() && made->writes[written] != live.buffer)
-      ++written;
-    if (!isRead && written == made->writes.size())
+    const size_t written = std::ranges::find(event->writes, live.buffer) - event->writes.begin();
+    if (!isRead && written == event->writes.size())
       continue;
-    const int32_t use = isRead ? read->readUses[live.readAs] : made->writeUses[written];
-    Count &count = uses[{event->op, event->traced, use, event->rounds == Rounds::First, !isRead}];
-    ++count.all;
-    count.values += buffer.value >= 0 && values.insert(buffer.value).second;
+    const int32_t use = isRead ? event->readUses[live.readAs] : event->writeUses[written];
+    Count &count = uses[{{event->op, event->rounds == Rounds::First}, event->traced, use, !isRead}];
+    ++count.buffers;
     count.bytes = bytes;
     attributed += bytes;
   }
-  MemoryMoment moment;
-  const std::vector<int32_t> &options = model.network().options;
-  moment.about.resize(options.size());
-  moment.least.resize(options.size());
-  addParameters(step, gradients, moment);
+  addGradients(step, gradients, moment);
   for (const auto &[use, count] : uses) {
-    std::vector<double> &about = moment.about[use.op], &least = moment.least[use.op];
-    about.resize(options[use.op]);
-    least.resize(options[use.op]);
-    const bool isSure = !roundsDiffer || count.values == instancesOf(use);
-    for (int32_t option = 0; option < options[use.op]; ++option) {
-      const Bytes bytes = bytesOf(use, option, count.bytes);
-      about[option] += static_cast<double>(count.all) * bytes.about;
-      least[option] += isSure ? static_cast<double>(count.values) * bytes.least : 0;
-    }
+    std::vector<double> &about = moment.about[use.of.op];
+    about.resize(model.network().options[use.of.op]);
+    for (int32_t option = 0; option < static_cast<int32_t>(about.size()); ++option)
+      about[option] += static_cast<double>(count.buffers) * bytesOf(use, option, count.bytes);
   }
-  const StepMemory memory = lives.memory();
-  double forRun = 0;
-  for (const StepBuffer &buffer : step.buffers)
-    if (buffer.parameter >= 0)
-      forRun += static_cast<double>(buffer.bytes);
-  moment.rest = static_cast<double>(memory.arena()) - forRun - attributed;
-  return moment;
+  return attributed;
 }
 
-/// Parameters, states, and such a share of the gradients as is live.
-void MemoryMoments::addParameters(const StepEvents &step, const std::map<int32_t, double> &live, MemoryMoment &moment) const {
+/// Such a share of the gradients as is live.
+void MemoryMoments::addGradients(const StepEvents &step, const std::map<int32_t, double> &live, MemoryMoment &moment) const {
   std::map<int32_t, double> all;
   for (const StepEvent &event : step.events)
     if (event.isUpdate)
       all[model.keeperOf(step.buffers[event.writes.front()].parameter)] += static_cast<double>(step.buffers[event.reads.front()].bytes);
-  for (size_t variable = 0; variable < moment.about.size(); ++variable)
-    if (const auto &[forRun, gradients] = model.parameterBytes()[variable]; !forRun.empty()) {
-      std::vector<double> &about = moment.about[variable] = moment.least[variable] = forRun;
-      const auto found = live.find(static_cast<int32_t>(variable));
-      const double share = found == live.end() ? 0 : found->second / all[found->first];
-      for (size_t option = 0; option < about.size(); ++option) {
-        about[option] += share * gradients[option];
-        moment.least[variable][option] += share < 1 ? 0 : gradients[option];
-      }
-    }
+  for (auto [variable, bytes] : live) {
+    const std::vector<double> &gradients = model.parameterBytes()[variable].gradients;
+    for (size_t option = 0; option < gradients.size(); ++option)
+      moment.about[variable][option] += bytes / all[variable] * gradients[option];
+  }
+}
+
+/// What is there whatever strategies there are.
+void MemoryMoments::addLeast(const StepEvents &step, const StepLives &lives, MemoryMoment &moment) {
+  const Lasting lasting(*this, step, lives.busiestEvent());
+  auto add = [&](int32_t op, auto bytesUnder) {
+    std::vector<double> &least = moment.least[op];
+    least.resize(model.network().options[op]);
+    for (int32_t option = 0; option < static_cast<int32_t>(least.size()); ++option)
+      least[option] += bytesUnder(option);
+  };
+  std::map<Use, int64_t> kept;
+  for (const Lasting::Value &value : lasting.values())
+    if (value.isKept)
+      ++kept[value.use];
+    else
+      add(value.use.of.op, [&](int32_t) { return leastBytesOf(value.use); });
+  for (const auto &[use, count] : kept) {
+    const bool isOfAll = !roundsDiffer || count == instancesOf(use.of); // else a round of its own may have another option
+    add(use.of.op, [&](int32_t option) {
+      return static_cast<double>(count) * (isOfAll ? keptBytesOf(use, option) : leastBytesOf(use));
+    });
+  }
+  for (int32_t variable : lasting.gradients())
+    for (size_t option = 0; option < moment.least[variable].size(); ++option)
+      moment.least[variable][option] += model.parameterBytes()[variable].gradients[option];
 }
 
 } // namespace msc::passes

@@ -26,32 +26,42 @@ public:
   MemoryMoment most(const StepEvents &step, const StepLives &lives);
 
 private:
-  /// A tensor of an operator that is live.
-  struct Use {
-    int32_t op = 0, traced = 0, use = 0;
-    bool isFirst = false, isWrite = false;
-    auto operator<=>(const Use &) const = default;
+  /// An operator, in the first round if that is another one there.
+  struct Member {
+    int32_t op = -1;
+    bool isFirst = false;
+    auto operator<=>(const Member &) const = default;
   };
-  struct Bytes {
-    double about = 0, least = 0;
+  /// A tensor of an operator.
+  struct Use {
+    Member of;
+    int32_t traced = 0, use = 0;
+    bool isWrite = false;
+    auto operator<=>(const Use &) const = default;
   };
   /// How often one is live.
   struct Count {
-    int64_t all = 0;    ///< buffers
-    int64_t values = 0; ///< values of which this is the first buffer
-    double bytes = 0;   ///< of one of them in the step that was simulated
+    int64_t buffers = 0;
+    double bytes = 0; ///< of one of them in the step that was simulated
   };
+  class Lasting;
 
-  Bytes bytesOf(const Use &use, int32_t option, double simulated);
-  const TracedStep &traceOf(const Use &use, int32_t option);
-  const OperatorStep &stepOf(const Use &use, int32_t option) const;
-  void addParameters(const StepEvents &step, const std::map<int32_t, double> &live, MemoryMoment &moment) const;
-  int64_t instancesOf(const Use &use) const;
+  double bytesOf(const Use &use, int32_t option, double simulated);
+  double keptBytesOf(const Use &use, int32_t option);
+  double leastBytesOf(const Use &use);
+  const TracedStep &traceOf(Member of, int32_t option);
+  const OperatorStep &stepOf(Member of, int32_t option) const;
+  const TracedStep *alwaysTraced(Member of);
+  double addAbout(const StepEvents &step, const StepLives &lives, MemoryMoment &moment);
+  void addLeast(const StepEvents &step, const StepLives &lives, MemoryMoment &moment);
+  void addGradients(const StepEvents &step, const std::map<int32_t, double> &live, MemoryMoment &moment) const;
+  int64_t instancesOf(Member of) const;
 
   const Problem &problem;
   const StepModel &model;
   bool roundsDiffer;
-  std::map<std::tuple<int32_t, bool, int32_t>, TracedStep> traces; ///< operator, first round, option
+  std::map<std::pair<Member, int32_t>, TracedStep> traces; ///< under each option
+  std::map<Member, bool> areAlike;                         ///< those of one operator
 };
 
 } // namespace msc::passes

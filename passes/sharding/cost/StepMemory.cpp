@@ -143,6 +143,11 @@ int64_t StepLives::busiest() const {
   return busiest;
 }
 
+size_t StepLives::busiestEvent() const {
+  const int64_t time = busiest();
+  return std::ranges::find_if(times, [&](int64_t other) { return other >= time; }) - times.begin();
+}
+
 std::vector<StepLives::Live> StepLives::mostLive() const {
   const int64_t time = busiest();
   std::vector<Live> of(step.buffers.size());

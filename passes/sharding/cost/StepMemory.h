@@ -30,6 +30,8 @@ public:
   };
   /// What is live beside parameters and states when most is; in the order of the buffers.
   std::vector<Live> mostLive() const;
+  /// The first event then; their number: what is fetched alone.
+  size_t busiestEvent() const;
 
 private:
   struct Range {

@@ -261,10 +261,8 @@ void StepModel::addOwnCosts() {
   for (size_t i = 0; i < problem.operators.size(); ++i) {
     const ProblemOperator &op = problem.operators[i];
     auto &list = own.emplace_back();
-    auto &bytes = kept.emplace_back();
     if (all[i]->placed.empty()) {
       list.resize(all[i]->pieces.size());
-      bytes.resize(all[i]->pieces.size());
       continue;
     }
     const auto rounds = static_cast<double>(op.rounds);
@@ -273,10 +271,6 @@ void StepModel::addOwnCosts() {
       addToOwn(op, all[i]->placed[option], all[i]->moves[option], first[i] ? rounds - 1 : rounds, of.later);
       if (first[i])
         addToOwn(op, first[i]->placed[option], first[i]->moves[option], 1, of.first);
-      double results = 0;
-      for (size_t r = 0; r < op.results.size(); ++r)
-        results += localBytes(problem.tensors[op.results[r]], all[i]->placed[option].results[r].left);
-      bytes.push_back(problem.loss >= 0 ? results * rounds : 0);
     }
   }
 }
@@ -496,7 +490,6 @@ void StepModel::addStorage(int32_t tensor) {
         options.emplace_back(keeper, kind);
     }
   costs.options.push_back(static_cast<int32_t>(options.size()));
-  kept.emplace_back(options.size());
   std::vector<Source> sources;
   int64_t sums = -parameter.rounds;
   for (int32_t user : users)
@@ -531,10 +524,8 @@ void StepModel::keepParameter(int32_t tensor, int32_t variable, size_t option, d
   auto &[forRun, gradients] = keptParameters[variable];
   forRun.resize(costs.options[variable]);
   gradients.resize(costs.options[variable]);
-  const double states = hasGradient ? static_cast<double>(problem.optimizerStates) * bytes : 0, gradient = hasGradient ? bytes : 0;
-  forRun[option] += bytes + states;
-  gradients[option] += gradient;
-  kept[variable][option] += bytes + states + gradient;
+  forRun[option] += bytes + (hasGradient ? static_cast<double>(problem.optimizerStates) * bytes : 0);
+  gradients[option] += hasGradient ? bytes : 0;
 }
 
 /// Without more being known: the optimizer reads parameter, gradient and its own states, and writes parameter and states.
@@ -588,7 +579,6 @@ void StepModel::addShared(int32_t maker, const std::vector<Source> &sources, con
 void StepModel::standIn(SharedCost &cost) {
   auto variable = static_cast<int32_t>(costs.options.size()), count = static_cast<int32_t>(cost.costs.size());
   costs.options.push_back(count);
-  kept.emplace_back(); // keeps nothing
   if (cost.producer >= 0) {
     search::Table same{{cost.producer, variable}, {}};
     for (int32_t made : cost.producerClass)

@@ -81,14 +81,12 @@ public:
   const OperatorStep &step(size_t op, const Pieces &pieces, Rounds rounds = Rounds::All) const;
   /// Of what is no parameter.
   const std::vector<Passage> &passages() const { return passes; }
-  /// Bytes that a rank keeps for an operator under each of its options, for all rounds: the parameters that it stores, their
-  /// gradients and states, and, where the network is trained, its results. Of each variable of network(); none: nothing.
-  const std::vector<std::vector<double>> &bytes() const { return kept; }
-  /// What of them is of parameters, of each variable of network() under each of its options.
+  /// Bytes of the parameters that a rank stores, for all rounds, under each option of a variable; empty: it stores none.
   struct ParameterBytes {
     std::vector<double> forRun;    ///< themselves and their states
     std::vector<double> gradients; ///< as the update wants them
   };
+  /// Of each variable of network().
   const std::vector<ParameterBytes> &parameterBytes() const { return keptParameters; }
   /// The variable that decides how a parameter is stored; -1: nobody reads it.
   int32_t keeperOf(int32_t tensor) const { return keepers[tensor]; }
@@ -177,7 +175,6 @@ private:
   std::vector<GradientSums> sums;
   std::vector<Storage> stored;
   size_t firstOwn = 0;                                       ///< table of the first operator
-  std::vector<std::vector<double>> kept;
   std::vector<ParameterBytes> keptParameters;
   std::vector<int32_t> keepers; ///< of each tensor
   TensorUses uses;

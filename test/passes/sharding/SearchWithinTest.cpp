@@ -37,6 +37,33 @@ std::string networkOf(std::mt19937_64 &draw, bool repeats) {
          "train {optimizer: Momentum(learning_rate: 0.01, momentum: 0.9), minimize: loss}\n";
 }
 
+/// Products with operators beside them that read what these read: values with several readers, sums of gradients, kernels that join.
+std::string branchesOf(std::mt19937_64 &draw) {
+  auto size = [&] { return int64_t(1) << (4 + draw() % 6); };
+  const int64_t batch = size(), in = size();
+  int64_t columns = in;
+  std::string parameters, lines, x = "%x";
+  for (int64_t block = 0; block < static_cast<int64_t>(1 + draw() % 2); ++block) {
+    const std::string number = std::to_string(block);
+    const int64_t out = size();
+    parameters += "  param %w" + number + ": " + sizes(columns, out) + " = Normal(0.02)\n";
+    lines += "  %a" + number + " = MatMul(" + x + ", %w" + number + ")\n";
+    x = "%a" + number;
+    for (int64_t i = 0; i < static_cast<int64_t>(1 + draw() % 2); ++i) {
+      const std::string y = "%t" + number + "_" + std::to_string(i);
+      lines += "  " + y + " = " + std::array{"Tanh", "Sigmoid", "ReLU"}[draw() % 3] + "(" + x + ")\n";
+      x = y;
+    }
+    if (draw() % 5 != 0) {
+      lines += "  %s" + number + " = " + (draw() % 2 ? "Add(" : "Mul(") + x + ", %a" + number + ")\n";
+      x = "%s" + number;
+    }
+    columns = out;
+  }
+  return "network n(%x: " + sizes(batch, in) + ", %label: " + sizes(batch, columns) + ") {\n" + parameters + lines + "  %loss = MSELoss(" + x +
+         ", %label)\n  return loss: %loss\n}\ntrain {optimizer: Momentum(learning_rate: 0.01, momentum: 0.9), minimize: loss}\n";
+}
+
 /// A network with its model.
 struct Prepared {
   Prepared(const std::string &text, int64_t devices)
@@ -83,15 +110,23 @@ std::vector<SearchResult> cheapest(Prepared &network, size_t count) {
   return results;
 }
 
-class SearchWithin : public testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(Rounds, SearchWithin, testing::Bool(), [](const auto &info) { return info.param ? "Repeated" : "Flat"; });
+struct Family {
+  const char *name;
+  std::string (*draw)(std::mt19937_64 &);
+};
+class SearchWithin : public testing::TestWithParam<Family> {};
+INSTANTIATE_TEST_SUITE_P(Networks, SearchWithin,
+                         testing::Values(Family{"Flat", [](std::mt19937_64 &draw) { return networkOf(draw, false); }},
+                                         Family{"Repeated", [](std::mt19937_64 &draw) { return networkOf(draw, true); }},
+                                         Family{"Branches", branchesOf}),
+                         [](const auto &info) { return std::string(info.param.name); });
 
 TEST_P(SearchWithin, FindsWhatBruteForceFinds) {
   int64_t limits = 0, found = 0, best = 0, close = 0, certified = 0;
   for (uint64_t seed = 1; seed <= campaignCases(10); ++seed) {
     std::mt19937_64 draw(seed);
     const int64_t devices = std::array{2, 4, 8, 6}[draw() % 4];
-    const std::string text = networkOf(draw, GetParam());
+    const std::string text = GetParam().draw(draw);
     Prepared brute(text, devices);
     const std::vector<SearchResult> all = cheapest(brute, 3000);
     const auto [least, most] = std::ranges::minmax(all, {}, &SearchResult::arenaBytes);

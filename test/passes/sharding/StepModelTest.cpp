@@ -94,10 +94,10 @@ public:
 private:
   /// Bytes are told of each option of a variable, or of none.
   static void expectBytesOfOptions(const StepModel &model) {
-    ASSERT_EQ(model.bytes().size(), model.network().options.size());
-    for (size_t variable = 0; variable < model.bytes().size(); ++variable)
-      if (const size_t told = model.bytes()[variable].size(); told != 0)
-        EXPECT_EQ(told, model.network().options[variable]) << "variable " << variable;
+    ASSERT_EQ(model.parameterBytes().size(), model.network().options.size());
+    for (size_t variable = 0; variable < model.parameterBytes().size(); ++variable)
+      for (const std::vector<double> &told : {model.parameterBytes()[variable].forRun, model.parameterBytes()[variable].gradients})
+        EXPECT_TRUE(told.empty() || told.size() == static_cast<size_t>(model.network().options[variable])) << "variable " << variable;
   }
 
   /// The prediction is what the cost is made of: nothing is missing, nothing stands twice.
