@@ -3,6 +3,7 @@
 
 #include "passes/partition/Linear.h"
 #include "passes/partition/MoveSteps.h"
+#include "passes/partition/PartialSums.h"
 #include "passes/partition/Passes.h"
 #include "passes/sharding/Convert.h"
 
@@ -45,15 +46,7 @@ SmallVector<Operation *> movesFor(OpOperand &use) {
   return steps;
 }
 
-/// Time of adding `terms` values of this sharding, element by element.
-double addUs(const Sharding &sharding, const Shape &shape, size_t elementBytes, size_t terms, const MachineModel &machine) {
-  auto elements = static_cast<double>(elementCount(sharding.capacity(shape)));
-  auto bytes = elements * static_cast<double>(elementBytes), count = static_cast<double>(terms);
-  return machine.operatorUs(elements * (count - 1), bytes * count, bytes);
-}
-
-/// AllReduce(a) + AllReduce(b) = AllReduce(a + b), also where both sums go on to the shards that the addition wants. The terms may
-/// be larger than those shards, so adding them takes longer: done where it takes less time in all.
+/// AllReduce(a) + AllReduce(b) = AllReduce(a + b), if that takes less time.
 bool addTerms(Operation *op, dist::ReshardPlanner &planner) {
   Value result = op->getResult(0);
   Shape shape = shapeOf(result);
@@ -67,10 +60,7 @@ bool addTerms(Operation *op, dist::ReshardPlanner &planner) {
       return false;
   }
   Sharding partial = dist::shardingOf(moves.front().front()->getOperand(0));
-  const MachineModel &machine = planner.machine();
-  double moveUs = planner.us(partial, wanted, shape, bytes);
-  double before = static_cast<double>(count) * moveUs + addUs(wanted, shape, bytes, count, machine);
-  if (moveUs + addUs(partial, shape, bytes, count, machine) >= before * (1 - 1e-9))
+  if (!addsSooner({partial, shape, bytes}, wanted, count, planner))
     return false;
   MoveLabel completing = labelOf(moves.back().front()), moving = labelOf(moves.back().back());
   completing.reason.clear();
@@ -92,7 +82,7 @@ bool addTerms(Operation *op, dist::ReshardPlanner &planner) {
   return true;
 }
 
-/// Lets `op` compute with the terms, and completes its result instead.
+/// Lets `op` compute with the terms, and completes its result instead, if anybody reads it.
 void completeBehind(Operation *op, dist::CollectiveOp completion, const Sharding &partial) {
   Value result = op->getResult(0);
   MoveLabel label = labelOf(completion);
@@ -101,6 +91,8 @@ void completeBehind(Operation *op, dist::CollectiveOp completion, const Sharding
   OpBuilder builder(op->getContext());
   builder.setInsertionPointAfter(op);
   result.setType(dist::withSharding(result.getType(), partial));
+  if (result.use_empty())
+    return;
   Value completed = createSteps(builder, result, dist::planCompletion(partial, shapeOf(result)), label);
   result.replaceAllUsesExcept(completed, completed.getDefiningOp());
 }
@@ -119,9 +111,9 @@ bool applyToTerms(Operation *op, OpOperand &use) {
       partialResult(dist::shardingOf(result), dist::shardingOf(completion.getSource()), others);
   if (!partial)
     return false;
-  const MachineModel &machine = dist::machineOf(op);
-  double us = dist::reshardUs(dist::planCompletion(*partial, shapeOf(result)), elementBytesOf(result), machine);
-  if (us >= dist::stepUs(completion, machine) * (1 - 1e-9))
+  Value source = completion.getSource();
+  Shape made = shapeOf(result), terms = shapeOf(source);
+  if (!completesSooner({*partial, made, elementBytesOf(result)}, {dist::shardingOf(source), terms, elementBytesOf(source)}, dist::machineOf(op)))
     return false;
   completeBehind(op, completion, *partial);
   return true;

@@ -1,6 +1,7 @@
 // The contract of partitioned networks, and the pass `msc-verify-partition` that states it.
 #include "passes/partition/Inherit.h"
 #include "passes/partition/Linear.h"
+#include "passes/partition/PartialSums.h"
 #include "passes/partition/Passes.h"
 #include "passes/sharding/Convert.h"
 #include "passes/sharding/Decisions.h"
