@@ -3,6 +3,7 @@
 
 #include "passes/partition/Passes.h"
 #include "passes/sharding/Convert.h"
+#include "passes/sharding/cost/ValueNumbers.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -16,9 +17,6 @@ namespace msc::passes {
 #include "passes/optimize/Passes.h.inc"
 
 namespace {
-
-/// A statistic is so much smaller than what it was computed from.
-constexpr int64_t least = 4;
 
 /// Numbers values by how they are computed: values with one number are equal, whether one of them is kept or not.
 class Reuse {
@@ -37,10 +35,10 @@ public:
       if (isNew)
         nextNumber += op.getNumResults();
       number(op.getResults(), known->second.first);
-      bool isStatistic = llvm::all_of(op.getResults(), [&](Value result) { return isSmall(&op, result); });
-      if (isStatistic)
+      bool areStatistics = llvm::all_of(op.getResults(), [&](Value result) { return isSmall(&op, result); });
+      if (areStatistics)
         small.insert(op.getResults().begin(), op.getResults().end());
-      if (isNew || !isStatistic || isa<net::ConstantOp>(op) || hasName(&op))
+      if (isNew || !areStatistics || isa<net::ConstantOp>(op) || hasName(&op))
         continue;
       op.replaceAllUsesWith(known->second.op->getResults());
       op.erase();
@@ -95,17 +93,11 @@ private:
     return llvm::any_of(op->getResults(), [](Value result) { return !net::getValueName(result).empty(); });
   }
 
-  /// Made of much more, or of statistics only.
   bool isSmall(Operation *op, Value result) const {
-    int64_t size = elementCount(shapeOf(result));
-    bool isFromStatistics = op->getNumOperands() > 0;
-    for (Value operand : op->getOperands()) {
-      int64_t from = elementCount(shapeOf(operand));
-      if (from >= least * size && from > 1)
-        return true;
-      isFromStatistics &= from == 1 || small.contains(operand);
-    }
-    return isFromStatistics;
+    std::vector<ComputedFrom> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back({elementCount(shapeOf(operand)), small.contains(operand)});
+    return isStatistic(elementCount(shapeOf(result)), operands);
   }
 };
 

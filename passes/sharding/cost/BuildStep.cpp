@@ -12,6 +12,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 
@@ -39,6 +40,19 @@ std::string keyOf(Operation *op, const GradientsWanted &wanted, const Pieces &pi
   return key;
 }
 
+/// What it makes of its operands, whatever they are.
+std::string computationOf(Operation *op) {
+  std::string key;
+  llvm::raw_string_ostream out(key);
+  out << op->getName().getStringRef();
+  for (StringAttr name : op->getName().getAttributeNames())
+    if (Attribute value = op->getAttr(name))
+      out << ' ' << name.getValue() << '=' << value;
+  for (Type type : op->getResultTypes())
+    out << ' ' << type;
+  return key;
+}
+
 bool isConstant(Operation *op) { return op->getNumOperands() == 0 && !isa<net::ParamOp>(op); }
 
 /// What a plan makes of an operator, see passes/plan/Units.h.
@@ -57,8 +71,11 @@ StepKind kindOf(net::Lower op) {
 /// A network that holds one operator, then the operators of its gradient.
 class Extraction {
 public:
-  /// `pieces`: of an operator that ExpandsByPieces, else empty.
-  Extraction(ModuleOp scratch, const MachineModel &machine, const Pieces &pieces) : scratch(scratch), machine(machine), pieces(pieces) {}
+  using Computed = std::unordered_map<std::string, int32_t>;
+
+  /// `pieces`: of an operator that ExpandsByPieces, else empty. `computed`: what operators compute, by number.
+  Extraction(ModuleOp scratch, const MachineModel &machine, const Pieces &pieces, Computed &computed)
+      : scratch(scratch), machine(machine), pieces(pieces), computed(computed) {}
 
   OperatorStep run(Operation *original, const GradientsWanted &wanted) {
     Operation *op = insert(original, wanted);
@@ -69,7 +86,7 @@ public:
     SmallVector<Operation *> all; // expanding puts others between them
     for (Operation *at = op; !isa<net::ReturnOp>(at); at = at->getNextNode())
       if (at != op && isConstant(at))
-        valueOf(at->getResult(0), StepValue::Kind::Constant);
+        addConstant(at);
       else if (hasRule(at))
         all.push_back(at);
     for (Operation *at : all)
@@ -84,7 +101,9 @@ private:
   ModuleOp scratch;
   const MachineModel &machine;
   const Pieces &pieces;
+  Computed &computed;
   OperatorStep step;
+  llvm::SmallDenseSet<int32_t> done; ///< what operators of the step compute
   llvm::DenseMap<Value, int32_t> values;
   SmallVector<Value> resultGradients, gradients; ///< of results, of operands; null: none
 
@@ -99,6 +118,12 @@ private:
     int32_t index = addValue(value, kind, number);
     values[value] = index;
     return index;
+  }
+
+  void addConstant(Operation *op) { step.values[valueOf(op->getResult(0), StepValue::Kind::Constant)].computes = numberOf(op); }
+
+  int32_t numberOf(Operation *op) {
+    return isPure(op) ? computed.try_emplace(computationOf(op), static_cast<int32_t>(computed.size())).first->second : -1;
   }
 
   /// The operator with inputs of the network as operands; the gradients of its results are inputs too.
@@ -164,6 +189,8 @@ private:
     for (int64_t factor : net::getResultFactors(op))
       made.resultFactors.push_back(factor);
     made.addsTerms = addsPartials(op);
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      made.isLinearIn.push_back(isLinearIn(op, i));
     for (Value operand : op->getOperands()) {
       made.operands.push_back(valueOf(operand));
       auto at = llvm::find(resultGradients, operand);
@@ -182,10 +209,13 @@ private:
       made.kind = kindOf(lower);
       made.isEpilogue = lower.epilogueKind() != net::EpilogueKind::None;
     }
-    if (lower && lower.loweringKind() == net::LoweringKind::Expanded)
+    if (lower && lower.loweringKind() == net::LoweringKind::Expanded) {
       expand(op, lower, made);
-    else
+    } else {
       addPrices(op, made);
+      made.computes = numberOf(op);
+      step.mayRepeat |= made.computes >= 0 && !done.insert(made.computes).second;
+    }
     return made;
   }
 
@@ -196,8 +226,10 @@ private:
         outside[operand] = values.at(operand);
         StepValue facts = step.values[values.at(operand)];
         int32_t brought = addValue(operand, StepValue::Kind::Inner);
-        if (facts.kind == StepValue::Kind::Constant)
+        if (facts.kind == StepValue::Kind::Constant) {
           step.values[brought].kind = StepValue::Kind::Constant;
+          step.values[brought].computes = facts.computes;
+        }
         values[operand] = brought;
       }
       made.brought.push_back(values.at(operand));
@@ -216,7 +248,7 @@ private:
     for (Operation *part : parts) {
       net::setPhase(part, made.isBackward ? net::Phase::Backward : net::Phase::Forward);
       if (isConstant(part))
-        valueOf(part->getResult(0), StepValue::Kind::Constant);
+        addConstant(part);
       else if (hasRule(part))
         made.parts.push_back(extract(part, made.isBackward, false));
     }
@@ -309,7 +341,7 @@ std::shared_ptr<const OperatorStep> StepBuilder::step(Operation *op, const Gradi
 std::shared_ptr<const OperatorStep> StepBuilder::step(Operation *op, const GradientsWanted &wanted, const Pieces &pieces) {
   auto [found, isNew] = known.try_emplace(keyOf(op, wanted, pieces));
   if (isNew)
-    found->second = std::make_shared<OperatorStep>(Extraction(*scratch, machine, pieces).run(op, wanted));
+    found->second = std::make_shared<OperatorStep>(Extraction(*scratch, machine, pieces, computed).run(op, wanted));
   return found->second;
 }
 

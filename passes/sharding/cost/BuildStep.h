@@ -27,6 +27,7 @@ private:
   MachineModel machine;
   mlir::OwningOpRef<mlir::ModuleOp> scratch;
   std::unordered_map<std::string, std::shared_ptr<const OperatorStep>> known;
+  std::unordered_map<std::string, int32_t> computed; ///< as StepOperator::computes
 };
 
 /// What the strategies of a problem cost. `members` as problemOf made them.

@@ -1,8 +1,13 @@
 #include "passes/sharding/cost/OperatorStep.h"
 
 #include "passes/partition/Inherit.h"
+#include "passes/partition/PartialSums.h"
+#include "passes/sharding/cost/ValueNumbers.h"
 
 #include <algorithm>
+#include <numeric>
+#include <ranges>
+#include <unordered_map>
 
 namespace msc::passes {
 namespace {
@@ -10,9 +15,10 @@ namespace {
 /// Every operator of a step in order, each under the axes that the partitioner would give it.
 class Placing {
 public:
-  /// `trace`: is told what runs, and nothing is priced; null: prices.
-  Placing(const OperatorStep &step, int64_t devices, TracedStep *trace = nullptr)
-      : step(step), devices(devices), trace(trace), values(step.values.size()) {
+  /// `planner`: prices, as the step runs behind all passes; null: nothing is priced, and no pass has run.
+  Placing(const OperatorStep &step, int64_t devices, dist::ReshardPlanner *planner)
+      : step(step), devices(devices), planner(planner), values(step.values.size()), standIns(step.values.size()) {
+    std::iota(standIns.begin(), standIns.end(), 0);
     for (size_t i = 0; i < values.size(); ++i)
       if (step.values[i].kind == StepValue::Kind::Constant)
         values[i].left = values[i].own = Sharding::replicated(devices, step.values[i].shape.size()).canonical();
@@ -36,10 +42,29 @@ public:
         values[i].left = values[i].own = ownOfResults[step.values[i].number];
     for (size_t i = 1; i < step.operators.size(); ++i)
       inherit(step.operators[i], own);
+    if (planner) {
+      bool improves = step.mayRepeat && reuseStatistics();
+      improves |= keepPartials();
+      if (improves)
+        wantAnew();
+      for (const Run &run : runs)
+        if (run.isThere && run.op)
+          price(*run.op, run.at);
+    }
     finish(forward);
-    if (trace)
-      endTrace(forward);
     return std::move(placed);
+  }
+
+  TracedStep trace(const Pieces &pieces, const std::vector<Sharding> &out) {
+    TracedStep trace;
+    trace.placed = run(pieces, out);
+    for (const Run &run : runs)
+      trace.operators.push_back(traced(run));
+    for (const PlacedResult &result : trace.placed.results)
+      trace.results.push_back(result.value);
+    for (const Value &value : values)
+      trace.own.push_back(value.own);
+    return trace;
   }
 
 private:
@@ -51,10 +76,20 @@ private:
     bool isReadThere = false; ///< somebody reads it as it was left
   };
 
+  /// An operator that runs.
+  struct Run {
+    const StepOperator *op = nullptr; ///< null: an operand of something that expands is brought to where its parts want it
+    Placement at;
+    int32_t from = 0, brought = 0;    ///< that operand
+    bool isBackward = false, isThere = true;
+  };
+
   const OperatorStep &step;
   int64_t devices;
-  TracedStep *trace;
+  dist::ReshardPlanner *planner;
   std::vector<Value> values;
+  std::vector<int32_t> standIns; ///< of each value: the equal one that is there instead
+  std::vector<Run> runs;
   net::Assignment own;              ///< of the forward operator
   std::vector<Sharding> used;       ///< of its operands
   std::vector<Sharding> ownOfResults;
@@ -102,9 +137,6 @@ private:
     }
     if (!op.parts.empty())
       return placeParts(op, assignment, at);
-    TracedOperator traced{op.kind, op.isEpilogue, op.isBackward, {}, {}};
-    for (size_t i = 0; trace && i < op.operands.size(); ++i)
-      traced.reads.push_back({op.operands[i], at.operands[i]});
     for (size_t i = 0; i < op.results.size(); ++i) {
       Value &value = values[op.results[i]];
       value.left = resultSharding(op.facts.rule, assignment, i).canonical();
@@ -114,12 +146,8 @@ private:
         at.partialResults.push_back(value.left);
         at.results.push_back(value.own);
       }
-      if (trace)
-        traced.writes.push_back({op.results[i], value.left});
     }
-    if (trace)
-      trace->operators.push_back(std::move(traced));
-    price(op, at);
+    runs.push_back({&op, std::move(at), 0, 0, op.isBackward});
   }
 
   void placeParts(const StepOperator &op, const net::Assignment &assignment, const Placement &at) {
@@ -127,8 +155,7 @@ private:
       Value &value = values[op.brought[i]];
       value.left = value.own = at.operands[i];
       value.isBackward = op.isBackward;
-      if (trace)
-        trace->operators.push_back({StepKind::View, false, op.isBackward, {{op.operands[i], at.operands[i]}}, {{op.brought[i], at.operands[i]}}});
+      runs.push_back({nullptr, {{at.operands[i]}, {}, {}}, op.operands[i], op.brought[i], op.isBackward});
     }
     for (const StepOperator &part : op.parts)
       inherit(part, assignment);
@@ -149,17 +176,12 @@ private:
     value.left = first;
     value.own = completed(first);
     value.isBackward = true;
-    if (trace) {
-      TracedOperator &traced = trace->operators.emplace_back(TracedOperator{op.kind, op.isEpilogue, true, {}, {{op.results[0], first}}});
-      for (int32_t term : op.operands)
-        traced.reads.push_back({term, first});
-    }
     Placement at{{op.operands.size(), first}, {}, {}};
     if (op.exchange) {
       at.partialResults.push_back(first);
       at.results.push_back(value.own);
     }
-    price(op, at);
+    runs.push_back({&op, std::move(at), 0, 0, true});
     return true;
   }
 
@@ -184,8 +206,6 @@ private:
 
   /// The results in `at` are those that an exchange asks for.
   void price(const StepOperator &op, const Placement &at) {
-    if (trace)
-      return;
     if (op.localUs) {
       std::vector<Shape> operands, results;
       for (size_t i = 0; i < op.operands.size(); ++i)
@@ -228,18 +248,148 @@ private:
     return ownOfResults[result];
   }
 
-  void endTrace(const StepOperator &forward) {
-    for (size_t i = 0; i < forward.results.size(); ++i)
-      trace->results.push_back(resultOf(forward, i));
-    for (const Value &value : values)
-      trace->own.push_back(value.own);
+  //===-- passes behind the partitioner -----------------------------------===//
+
+  TracedOperator traced(const Run &run) const {
+    if (!run.op)
+      return {StepKind::View, false, run.isBackward, TracedOperator::brings, {{run.from, run.at.operands[0]}}, {{run.brought, run.at.operands[0]}}};
+    TracedOperator traced{run.op->kind, run.op->isEpilogue, run.isBackward, run.op->computes, {}, {}};
+    for (size_t i = 0; i < run.op->operands.size(); ++i)
+      traced.reads.push_back({run.op->operands[i], run.at.operands[i]});
+    for (int32_t result : run.op->results)
+      traced.writes.push_back({result, values[result].left});
+    return traced;
+  }
+
+  size_t readCount(const Run &run) const { return run.op ? run.op->operands.size() : 1; }
+  int32_t readOf(const Run &run, size_t i) const { return standIns[run.op ? run.op->operands[i] : run.from]; }
+  std::span<const int32_t> writesOf(const Run &run) const {
+    return run.op ? std::span<const int32_t>(run.op->results) : std::span(&run.brought, 1);
+  }
+
+  /// As `msc-reuse-statistics`. False: there are none.
+  bool reuseStatistics() {
+    ValueNumbers numbers;
+    std::vector<int32_t> of = numbers.begin(step.values);
+    std::unordered_map<int32_t, int32_t> firstWith; // value, by number
+    bool reuses = false;
+    for (Run &run : runs) {
+      run.isThere = !numbers.run(traced(run), step.values, of);
+      reuses |= !run.isThere;
+      for (int32_t value : writesOf(run))
+        if (const int32_t first = firstWith.try_emplace(of[value], value).first->second; !run.isThere)
+          standIns[value] = first;
+    }
+    if (reuses)
+      dropUnread();
+    return reuses;
+  }
+
+  /// What only led to statistics that are there already.
+  void dropUnread() {
+    std::vector<char> isRead(values.size());
+    for (int32_t value : valuesOutside())
+      isRead[value] = 1;
+    for (Run &run : std::views::reverse(runs)) {
+      run.isThere = run.isThere && std::ranges::any_of(writesOf(run), [&](int32_t value) { return isRead[value] != 0; });
+      for (size_t i = 0; run.isThere && i < readCount(run); ++i)
+        isRead[readOf(run, i)] = 1;
+    }
+  }
+
+  /// What others than the operators of the step may read.
+  std::vector<int32_t> valuesOutside() const {
+    std::vector<int32_t> outside;
+    for (size_t i = 0; i < step.operators.front().results.size(); ++i)
+      outside.push_back(resultOf(step.operators.front(), i));
+    for (auto [operand, value] : step.gradients)
+      outside.push_back(standIns[value]);
+    return outside;
+  }
+
+  /// As `msc-keep-partials`, of values that only operators of the step read. False: none are kept.
+  bool keepPartials() {
+    bool keeps = false;
+    for (Run &run : runs) {
+      if (!run.isThere || !run.op || run.op->results.size() != 1)
+        continue;
+      bool kept = run.op->addsTerms && addKept(run);
+      for (size_t i = 0; i < run.op->operands.size() && !kept; ++i)
+        kept = run.op->isLinearIn[i] && applyToTerms(run, i);
+      keeps |= kept;
+    }
+    return keeps;
+  }
+
+  /// A sum that is completed for this operand alone.
+  bool isCompletedFor(const Run &run, size_t operand) const {
+    const int32_t value = readOf(run, operand);
+    const Value &of = values[value];
+    if (step.values[value].kind != StepValue::Kind::Inner || !of.left.isPartial() || of.own != completed(of.left) ||
+        run.at.operands[operand] == of.left)
+      return false;
+    int64_t readers = std::ranges::count(valuesOutside(), value);
+    for (const Run &other : runs)
+      for (size_t i = 0; other.isThere && i < readCount(other); ++i)
+        readers += readOf(other, i) == value && other.at.operands[i] != of.left;
+    auto isSum = [](const PartialAxis &partial) { return partial.kind == ReduceKind::Sum; };
+    return readers == 1 && std::ranges::all_of(of.left.partial, isSum);
+  }
+
+  Terms termsOf(int32_t value, const Sharding &left) const { return {left, step.values[value].shape, step.values[value].partialBytes}; }
+
+  /// f(AllReduce(a)) = AllReduce(f(a)).
+  bool applyToTerms(Run &run, size_t operand) {
+    if (!isCompletedFor(run, operand))
+      return false;
+    const int32_t terms = readOf(run, operand), result = run.op->results[0];
+    if (run.at.operands[operand] != values[terms].own || step.values[terms].partialBytes != step.values[terms].elementBytes)
+      return false;
+    std::vector<Sharding> others;
+    for (size_t i = 0; i < run.op->operands.size(); ++i)
+      if (i != operand)
+        others.push_back(run.at.operands[i]);
+    std::optional<Sharding> partial = partialResult(values[result].left, values[terms].left, others);
+    if (!partial || !completesSooner(termsOf(result, *partial), termsOf(terms, values[terms].left), planner->machine()))
+      return false;
+    run.at.operands[operand] = values[terms].left;
+    values[result].left = *partial;
+    return true;
+  }
+
+  /// AllReduce(a) + AllReduce(b) = AllReduce(a + b).
+  bool addKept(Run &run) {
+    const int32_t first = readOf(run, 0), result = run.op->results[0];
+    const Sharding partial = values[first].left, wanted = values[result].left;
+    for (size_t i = 0; i < run.op->operands.size(); ++i)
+      if (!isCompletedFor(run, i) || values[readOf(run, i)].left != partial || run.at.operands[i] != wanted ||
+          step.values[readOf(run, i)].partialBytes != step.values[readOf(run, i)].elementBytes)
+        return false;
+    if (!addsSooner(termsOf(first, partial), wanted, run.op->operands.size(), *planner))
+      return false;
+    std::ranges::fill(run.at.operands, partial);
+    values[result].left = partial;
+    return true;
+  }
+
+  /// What is read now.
+  void wantAnew() {
+    for (Value &value : values) {
+      value.wanted.clear();
+      value.isReadThere = false;
+    }
+    for (std::vector<Sharding> &wanted : placed.wanted)
+      wanted.clear();
+    for (const Run &run : runs)
+      for (size_t i = 0; run.isThere && i < readCount(run); ++i)
+        want(readOf(run, i), run.at.operands[i]);
   }
 
   void finish(const StepOperator &forward) {
     for (size_t i = 0; i < forward.results.size(); ++i) {
       Value &value = values[resultOf(forward, i)];
       value.isResult = true;
-      placed.results.push_back({value.left, gradientTarget(i), value.wanted, step.values[resultOf(forward, i)].partialBytes});
+      placed.results.push_back({resultOf(forward, i), value.left, gradientTarget(i), value.wanted, step.values[resultOf(forward, i)].partialBytes});
     }
     for (size_t i = 0; i < values.size(); ++i) {
       const Value &value = values[i];
@@ -247,25 +397,24 @@ private:
         continue;
       const StepValue &facts = step.values[i];
       size_t bytes = value.left.isPartial() ? facts.partialBytes : facts.elementBytes;
-      placed.moves.push_back({value.isBackward || facts.kind == StepValue::Kind::ResultGradient, value.left, value.wanted,
+      placed.moves.push_back({static_cast<int32_t>(i), value.isBackward || facts.kind == StepValue::Kind::ResultGradient, value.left, value.wanted,
                               facts.shape, bytes});
     }
     for (auto [operand, value] : step.gradients)
-      if (std::optional<Sharding> left = gradientLeft(value))
-        placed.gradients.push_back({operand, *left, step.values[value].partialBytes});
+      if (std::optional<Sharding> left = gradientLeft(standIns[value]))
+        placed.gradients.push_back({operand, value, *left, step.values[value].partialBytes});
   }
 };
 
 } // namespace
 
-PlacedStep placeStep(const OperatorStep &step, const Pieces &pieces, const std::vector<Sharding> &out, int64_t devices) {
-  return Placing(step, devices).run(pieces, out);
+PlacedStep placeStep(const OperatorStep &step, const Pieces &pieces, const std::vector<Sharding> &out, int64_t devices,
+                     dist::ReshardPlanner &planner) {
+  return Placing(step, devices, &planner).run(pieces, out);
 }
 
 TracedStep traceStep(const OperatorStep &step, const Pieces &pieces, const std::vector<Sharding> &out, int64_t devices) {
-  TracedStep trace;
-  trace.placed = Placing(step, devices, &trace).run(pieces, out);
-  return trace;
+  return Placing(step, devices, /*planner=*/nullptr).trace(pieces, out);
 }
 
 } // namespace msc::passes

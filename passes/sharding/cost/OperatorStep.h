@@ -3,6 +3,7 @@
 // is looked at once, whatever the rest of the network does. What follows is what `msc-partition` does.
 #pragma once
 
+#include "dialects/dist/Reshard.h"
 #include "passes/sharding/Problem.h"
 
 #include <memory>
@@ -22,6 +23,7 @@ struct StepValue {
   Shape shape;              ///< global
   size_t elementBytes = 4;
   size_t partialBytes = 4;  ///< of an element while terms of it are still to be summed
+  int32_t computes = -1;    ///< of a constant: as StepOperator::computes
 };
 
 /// What a plan makes of an operator.
@@ -44,6 +46,8 @@ struct StepOperator {
   int32_t gradientOfOperand = -1;        ///< of the forward operator; -1: of none
   std::vector<int64_t> resultFactors;    ///< as net::getResultFactors
   bool addsTerms = false;                ///< an addition: it may add partial terms
+  std::vector<bool> isLinearIn;          ///< of each operand: it may be partial, and so is the result then
+  int32_t computes = -1;                 ///< operators with one number compute the same of the same operands; -1: no other does
   std::vector<StepOperator> parts;       ///< others stand in its place, if there are any
   std::vector<int32_t> brought;          ///< of each operand: the value that its parts read
   std::vector<int32_t> standIns;         ///< of each result: the value of a part that it is
@@ -59,12 +63,14 @@ struct OperatorStep {
   /// Gradients of operands: (operand, value), in the order of the operands.
   std::vector<std::pair<int32_t, int32_t>> gradients;
   bool isRecomputed = false; ///< what the forward operator makes is not kept for the backward pass
+  bool mayRepeat = false;    ///< some of its operators may compute the same
   /// What it is under a strategy, where that changes what the operator expands to; absent: the same. The strategy: of no cut.
   std::function<std::shared_ptr<const OperatorStep>(const Pieces &)> under;
 };
 
 /// What a value costs on its way from how it was left to where it is wanted.
 struct StepMove {
+  int32_t value = 0; ///< index into OperatorStep::values
   bool isBackward = false;
   Sharding from;
   std::vector<Sharding> wanted; ///< in order, shared by all who want the same
@@ -74,6 +80,7 @@ struct StepMove {
 
 /// A result of a forward operator under one strategy.
 struct PlacedResult {
+  int32_t value = 0; ///< index into OperatorStep::values
   Sharding left; ///< by the operator, perhaps partial
   Sharding own;  ///< where its gradient is brought
   std::vector<Sharding> wanted; ///< by the operators of the step themselves
@@ -82,12 +89,14 @@ struct PlacedResult {
 
 /// A gradient of an operand under one strategy.
 struct PlacedGradient {
-  int32_t operand = 0;
+  int32_t operand = 0, value = 0; ///< the value is one of OperatorStep::values
   Sharding left;
   size_t partialBytes = 4;
 };
 
-/// A step under one strategy. What happens between operators is not in here.
+/// A step under one strategy. What happens between operators is not in here. Statistics that the gradient would compute and complete
+/// a second time are there once, and linear operators compute with terms of sums, as `msc-reuse-statistics` and `msc-keep-partials`
+/// let them.
 struct PlacedStep {
   std::vector<PlacedResult> results;
   std::vector<std::vector<Sharding>> wanted; ///< of each operand; of a value that is read twice they stand at the first
@@ -105,25 +114,28 @@ struct TracedOperator {
     int32_t value = 0; ///< index into OperatorStep::values
     Sharding sharding;
   };
+  static constexpr int32_t brings = -2; ///< an operand of something that expands to where its parts want it
   StepKind kind = StepKind::Call;
   bool isEpilogue = false;
   bool isBackward = false;
+  int32_t computes = -1;   ///< as StepOperator, or `brings`
   std::vector<Use> reads;
   std::vector<Use> writes; ///< as they are left
 };
 
-/// What a step reads and writes under one strategy, in order.
+/// What a step reads and writes under one strategy, in order, in front of all passes that improve it.
 struct TracedStep {
   std::vector<TracedOperator> operators;
   std::vector<int32_t> results; ///< of each result of the forward operator: its value
   std::vector<Sharding> own;    ///< of each value: completed
-  PlacedStep placed;            ///< without times
+  PlacedStep placed;            ///< the same, without times
 };
 
 /// Asks none of the functions in the step.
 TracedStep traceStep(const OperatorStep &step, const Pieces &pieces, const std::vector<Sharding> &out, int64_t devices);
 
 /// `out` as in ProblemOperator.
-PlacedStep placeStep(const OperatorStep &step, const Pieces &pieces, const std::vector<Sharding> &out, int64_t devices);
+PlacedStep placeStep(const OperatorStep &step, const Pieces &pieces, const std::vector<Sharding> &out, int64_t devices,
+                     dist::ReshardPlanner &planner);
 
 } // namespace msc::passes

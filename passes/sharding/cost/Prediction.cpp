@@ -2,6 +2,7 @@
 
 #include "passes/sharding/Storage.h"
 #include "passes/sharding/cost/MovePrices.h"
+#include "passes/sharding/cost/StatisticsOfStep.h"
 
 #include <algorithm>
 #include <map>
@@ -13,7 +14,8 @@ namespace {
 class Predicting {
 public:
   Predicting(const Problem &problem, const StepModel &model, const Choices &choices, dist::ReshardPlanner &planner)
-      : problem(problem), model(model), choices(choices), planner(planner), uses(problem, [&](size_t op) { return !model.options(op).placed.empty(); }) {
+      : problem(problem), model(model), choices(choices), planner(planner), statistics(problem, model, choices),
+        uses(problem, [&](size_t op) { return !model.options(op).placed.empty(); }) {
     for (size_t i = 0; i < problem.operators.size(); ++i) {
       const OperatorOptions &options = model.options(i);
       size_t at = std::ranges::find(options.pieces, choices[i].pieces) - options.pieces.begin();
@@ -43,12 +45,15 @@ private:
     size_t bytes = 4;
     bool isInput = false; ///< of which nobody wants a gradient
     std::vector<Sharding> wanted, gradients;
+    int64_t statistic = StatisticsOfStep::none;
   };
 
   const Problem &problem;
   const StepModel &model;
   const Choices &choices;
   dist::ReshardPlanner &planner;
+  StatisticsOfStep statistics;
+  std::map<int64_t, std::vector<Sharding>> made; ///< of each statistic: where it has been brought
   std::vector<const PlacedStep *> placed; ///< null: does not run
   std::vector<const PlacedStep *> first;  ///< in the first round of a repeat; null: as in all others
   TensorUses uses;
@@ -79,27 +84,52 @@ private:
     }
   }
 
-  void addRoute(const Sharding &from, const std::vector<Sharding> &wanted, const Shape &shape, size_t bytes, bool isBackward,
-                int64_t times) {
-    for (const std::vector<dist::ReshardStep> &steps : planRoute(from, wanted, shape, bytes, planner))
-      addSteps(steps, bytes, isBackward, times);
+  /// `statistic`: what others compute alike is there already where it has been brought.
+  void addRoute(int64_t statistic, const Sharding &from, const std::vector<Sharding> &wanted, const Shape &shape, size_t bytes,
+                bool isBackward, int64_t times) {
+    std::vector<Sharding> all = madeOf(statistic);
+    const size_t there = all.size();
+    for (const Sharding &target : wanted)
+      isNew(all, target);
+    const auto route = planRoute(from, all, shape, bytes, planner);
+    for (size_t i = there; i < all.size(); ++i)
+      addSteps(route[i], bytes, isBackward, times);
+    if (there != 0) {
+      for (const auto &steps : planRoute(from, wanted, shape, bytes, planner))
+        prediction.sharedUs += static_cast<double>(times) * dist::reshardUs(steps, bytes, planner.machine());
+      for (size_t i = there; i < all.size(); ++i)
+        prediction.sharedUs -= static_cast<double>(times) * dist::reshardUs(route[i], bytes, planner.machine());
+    }
+    if (statistic != StatisticsOfStep::none)
+      made[statistic] = std::move(all);
+  }
+
+  std::vector<Sharding> madeOf(int64_t statistic) const {
+    const auto at = made.find(statistic);
+    return at == made.end() ? std::vector<Sharding>() : at->second;
   }
 
   const PlacedStep &placedIn(size_t op, Rounds rounds) const { return rounds == Rounds::First && first[op] ? *first[op] : *placed[op]; }
 
-  void addOperator(const ProblemOperator &op, size_t index) {
-    addRounds(op, *placed[index], first[index] ? op.rounds - 1 : op.rounds);
-    if (first[index])
-      addRounds(op, *first[index], 1);
+  int64_t statisticOf(size_t op, Rounds rounds, int32_t value) const {
+    return statistics.numberOf(op, rounds == Rounds::First && first[op] ? Rounds::First : Rounds::All, value);
   }
 
-  void addRounds(const ProblemOperator &op, const PlacedStep &at, int64_t rounds) {
+  void addOperator(const ProblemOperator &op, size_t index) {
+    addRounds(index, Rounds::Later, first[index] ? op.rounds - 1 : op.rounds);
+    if (first[index])
+      addRounds(index, Rounds::First, 1);
+  }
+
+  void addRounds(size_t index, Rounds in, int64_t rounds) {
+    const ProblemOperator &op = problem.operators[index];
+    const PlacedStep &at = placedIn(index, in);
     prediction.computeUs += at.computeUs * static_cast<double>(rounds);
     for (const auto &[isBackward, exchange] : at.exchanges)
       add(MoveKind::Exchange, isBackward, exchange.groupMatrix, exchange.groupAxes,
           static_cast<double>(exchange.received) * static_cast<double>(exchange.elementBytes), exchange.us, rounds);
     for (const StepMove &move : at.moves)
-      addRoute(move.from, move.wanted, move.shape, move.elementBytes, move.isBackward, rounds);
+      addRoute(statisticOf(index, in, move.value), move.from, move.wanted, move.shape, move.elementBytes, move.isBackward, rounds);
     for (size_t r = 0; r < op.results.size(); ++r) {
       const PlacedResult &result = at.results[r];
       const ProblemTensor &tensor = problem.tensors[op.results[r]];
@@ -108,7 +138,7 @@ private:
       if (wanted.empty() && result.left != result.own && isReturned && uses.readers[op.results[r]].empty())
         wanted = {result.own};
       if (!wanted.empty())
-        addRoute(result.left, wanted, tensor.shape, bytesOf(tensor, result), false, rounds);
+        addRoute(statisticOf(index, in, result.value), result.left, wanted, tensor.shape, bytesOf(tensor, result), false, rounds);
     }
   }
 
@@ -121,30 +151,46 @@ private:
     const int32_t maker = uses.producer[passage.source];
     if (maker < 0) {
       Sharding arrives = source.dataset->canonical();
-      return addReaders({arrives, arrives, source.elementBytes, /*isInput=*/true, {}, {}}, passage);
+      return addReaders({arrives, arrives, source.elementBytes, /*isInput=*/true, {}, {}, StatisticsOfStep::none}, passage);
     }
     const ProblemOperator &op = problem.operators[maker];
     const PlacedResult &at = placedIn(maker, passage.made).results[std::ranges::find(op.results, passage.source) - op.results.begin()];
-    addReaders({at.left, at.own, bytesOf(source, at), false, at.wanted, {}}, passage);
+    addReaders({at.left, at.own, bytesOf(source, at), false, at.wanted, {}, statisticOf(maker, passage.made, at.value)}, passage);
   }
 
   /// What all who read the tensor ask for, each once.
   void addReaders(Source from, const Passage &passage) {
+    int64_t gradients = 0;
     for (int32_t reader : uses.readers[passage.tensor])
-      addItems(from, passage.tensor, reader, placedIn(reader, passage.read), passage.times);
+      for (const PlacedGradient &gradient : placedIn(reader, passage.read).gradients)
+        gradients += problem.operators[reader].operands[gradient.operand] == passage.tensor;
+    for (int32_t reader : uses.readers[passage.tensor])
+      addItems(from, passage, reader, /*isSum=*/gradients > 1);
   }
 
-  void addItems(Source &from, int32_t tensor, int32_t reader, const PlacedStep &at, int64_t times) {
+  /// `isSum`: there are several gradients of the tensor.
+  void addItems(Source &from, const Passage &passage, int32_t reader, bool isSum) {
     const ProblemOperator &op = problem.operators[reader];
-    const Shape &shape = problem.tensors[tensor].shape;
+    const PlacedStep &at = placedIn(reader, passage.read);
+    const Shape &shape = problem.tensors[passage.tensor].shape;
     for (size_t i = 0; i < op.operands.size(); ++i)
-      if (op.operands[i] == tensor)
+      if (op.operands[i] == passage.tensor)
         for (const Sharding &wanted : at.wanted[i])
           if (isNew(from.wanted, wanted) && wanted != from.left)
-            addSteps(planner.plan(from.left, wanted, shape, from.bytes), from.bytes, false, times);
+            addMove(from.statistic, from.left, wanted, shape, from.bytes, false, passage.times);
     for (const PlacedGradient &gradient : at.gradients)
-      if (!from.isInput && op.operands[gradient.operand] == tensor && isNew(from.gradients, gradient.left) && gradient.left != from.own)
-        addSteps(planner.plan(gradient.left, from.own, shape, gradient.partialBytes), gradient.partialBytes, true, times);
+      if (!from.isInput && op.operands[gradient.operand] == passage.tensor && isNew(from.gradients, gradient.left) && gradient.left != from.own)
+        addMove(isSum ? StatisticsOfStep::none : statisticOf(reader, passage.read, gradient.value), gradient.left, from.own, shape,
+                gradient.partialBytes, true, passage.times);
+  }
+
+  /// As addRoute, of a price to one sharding.
+  void addMove(int64_t statistic, const Sharding &from, const Sharding &to, const Shape &shape, size_t bytes, bool isBackward, int64_t times) {
+    const std::vector<dist::ReshardStep> &steps = planner.plan(from, to, shape, bytes);
+    if (statistic != StatisticsOfStep::none && !isNew(made[statistic], to))
+      prediction.sharedUs += static_cast<double>(times) * dist::reshardUs(steps, bytes, planner.machine());
+    else
+      addSteps(steps, bytes, isBackward, times);
   }
 
   static bool isNew(std::vector<Sharding> &list, const Sharding &sharding) {

@@ -113,8 +113,8 @@ StepModel::StepModel(const Problem &problem, const ProblemSteps &steps, dist::Re
     : problem(problem), steps(steps), prices(planner), keepers(problem.tensors.size(), -1), uses(problem, [&](size_t op) { return steps.all[op] != nullptr; }) {
   Known known;
   for (size_t i = 0; i < problem.operators.size(); ++i) {
-    all.push_back(optionsOf(i, steps.all[i].get(), known));
-    first.push_back(steps.first[i] ? optionsOf(i, steps.first[i].get(), known) : nullptr);
+    all.push_back(optionsOf(i, steps.all[i].get(), known, planner));
+    first.push_back(steps.first[i] ? optionsOf(i, steps.first[i].get(), known, planner) : nullptr);
     costs.options.push_back(static_cast<int32_t>(all.back()->pieces.size()));
   }
   addOwnCosts();
@@ -223,7 +223,7 @@ double StepModel::us(const search::Choice &choice) {
   return search::costOf(costs, choice);
 }
 
-std::shared_ptr<const OperatorOptions> StepModel::optionsOf(size_t at, const OperatorStep *step, Known &known) {
+std::shared_ptr<const OperatorOptions> StepModel::optionsOf(size_t at, const OperatorStep *step, Known &known, dist::ReshardPlanner &planner) {
   const ProblemOperator &op = problem.operators[at];
   bool isFree = step && !op.configured && op.among.empty() && op.out.empty();
   std::shared_ptr<const OperatorOptions> &shared = known[isFree ? step : nullptr];
@@ -240,7 +240,7 @@ std::shared_ptr<const OperatorOptions> StepModel::optionsOf(size_t at, const Ope
       if (step) {
         if (step->under)
           made->steps.push_back(step->under(pieces));
-        made->placed.push_back(placeStep(step->under ? *made->steps.back() : *step, pieces, op.out, problem.devices));
+        made->placed.push_back(placeStep(step->under ? *made->steps.back() : *step, pieces, op.out, problem.devices, planner));
         for (auto &list = made->moves.emplace_back(); const StepMove &move : made->placed.back().moves)
           list.push_back(prices.ofRoute(move.from, move.wanted, move.shape, move.elementBytes));
       }

@@ -142,7 +142,7 @@ private:
   };
 
   using Known = std::unordered_map<const OperatorStep *, std::shared_ptr<const OperatorOptions>>;
-  std::shared_ptr<const OperatorOptions> optionsOf(size_t op, const OperatorStep *step, Known &known);
+  std::shared_ptr<const OperatorOptions> optionsOf(size_t op, const OperatorStep *step, Known &known, dist::ReshardPlanner &planner);
   void addToOwn(const ProblemOperator &op, const PlacedStep &placed, const std::vector<Price> &moves, double rounds, Sum &sum);
   void addOwnCosts();
   void addFlows();

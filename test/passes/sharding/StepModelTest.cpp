@@ -78,10 +78,12 @@ public:
     return {searchOptimal(problem, asNeeded), searchOptimal(problem, before)};
   }
 
-  /// Of the forward and the backward pass.
+  /// Of the forward and the backward pass, behind all passes that change what is moved.
   double planUs() {
     run(compiler::partitionPhases(*config, {}));
     mlir::PassManager manager(&reading.context);
+    manager.addPass(createReuseStatisticsPass());
+    manager.addPass(createKeepPartialsPass());
     manager.addPass(createPlanMovesPass());
     EXPECT_TRUE(succeeded(manager.run(*reading.module)));
     double us = 0;
@@ -100,13 +102,13 @@ private:
         EXPECT_TRUE(told.empty() || told.size() == static_cast<size_t>(model.network().options[variable])) << "variable " << variable;
   }
 
-  /// The prediction is what the cost is made of: nothing is missing, nothing stands twice.
+  /// The prediction, and what several operators share, is what the cost is made of: nothing is missing, nothing stands twice.
   static void expectToBeAllOf(double us, const Problem &problem, const StepModel &model, dist::ReshardPlanner &planner) {
     Choices choices;
     for (size_t i = 0; i < problem.operators.size(); ++i)
       choices.push_back({model.options(i).pieces.front(), "user"});
     Prediction prediction = predictionOf(problem, model, choices, planner);
-    double sum = prediction.computeUs + prediction.sliceUs;
+    double sum = prediction.computeUs + prediction.sliceUs + prediction.sharedUs;
     for (const PredictedCollective &collective : prediction.collectives)
       sum += collective.us;
     EXPECT_NEAR(sum, us, 1e-6 * us + 1e-9);
@@ -127,11 +129,10 @@ private:
   }
 };
 
-/// Moves of one value that are planned from each other make a plan faster than the model says. A few plans take longer: the partitioner
-/// moves something there that the model does not know of, where several operators read a value and their gradients of it lie apart.
-/// A plan may lack a collective, too: what only the network returns stays where it is.
+/// Moves of one value that are planned from each other make a plan faster than the model says, and so do sums of one operator that
+/// another one takes as terms. Hardly any plan takes longer. A plan may lack a collective, too: what only the network returns stays where it is.
 TEST(StepModel, SaysWhatThePartitionerMakes) {
-  int64_t compared = 0, equal = 0, far = 0;
+  int64_t compared = 0, equal = 0, longer = 0, far = 0;
   for (uint64_t seed = 1; seed <= campaignCases(600, 10); ++seed) {
     Result<e2e::Case> made = e2e::makeCase(seed);
     ASSERT_TRUE(made) << made.error().message;
@@ -142,6 +143,7 @@ TEST(StepModel, SaysWhatThePartitionerMakes) {
     double model = networks.modelUs(), plan = networks.planUs();
     ++compared;
     equal += std::abs(model - plan) <= 1e-6 * plan + 0.2; // slices of constants
+    longer += plan > 1.001 * model + 0.2;
     if (made->text.find("parallel_mode: data_parallel") != std::string::npos)
       continue; // stores parameters whole, which the model does not know: nothing is searched there
     if (plan > 1.05 * model + 0.2 || model > 1.5 * plan + 0.2) {
@@ -149,11 +151,12 @@ TEST(StepModel, SaysWhatThePartitionerMakes) {
       ++far;
     }
     EXPECT_LE(plan, 1.2 * model + 0.2) << "seed " << seed << "\n" << made->text;
-    EXPECT_LE(model, 1.6 * plan + 7) << "seed " << seed << "\n" << made->text;
+    EXPECT_LE(model, 1.6 * plan + 15) << "seed " << seed << "\n" << made->text;
   }
   std::printf("%ld of %ld networks cost exactly what the model says\n", static_cast<long>(equal), static_cast<long>(compared));
   EXPECT_GE(compared, 50);
-  EXPECT_GE(equal, compared * 7 / 10);
+  EXPECT_GE(equal, compared * 13 / 20);
+  EXPECT_LE(longer, compared / 50);
   EXPECT_LE(far, compared / 200);
 }
 
