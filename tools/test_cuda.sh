@@ -197,6 +197,7 @@ compile_all() {
   compile gpt3 gpt3 1 $small -D length=10
   compile llama llama 1 $small -D kv_heads=1 -D hidden=24 -D length=10
   compile bert bert 1 $small -D hidden=24 -D length=9
+  compile mlp mlp 1 -D width=64
   compile wide_and_deep wide_and_deep 1 -D wide=1 -D fields=5 -D vocabulary=101 -D size=6 -D batch=32
   [ -n "$dry" ] || compile measured gpt2 1 -D wide=1 -D layers=4 -D vocabulary=4096 -D length=256 -D batch=4
 }
@@ -219,7 +220,7 @@ say info "$(msrun --version), $gpus GPU(s)${dry:+, dry run on CPUs}"
 
 # Each on CPUs, on one GPU, and there without graphs.
 compile_all
-one="quickstart gpt2 gpt3 llama bert wide_and_deep"
+one="quickstart mlp gpt2 gpt3 llama bert wide_and_deep"
 for name in $one quickstart-8 gpt2-2 gpt2-4; do
   check "cpu-$name" on_cpu "$out/$name.plan" "$out/cpu-$name.json"
 done

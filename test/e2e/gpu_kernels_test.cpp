@@ -143,6 +143,7 @@ const Example examples[] = {
     {"llama", 2, {{"wide", "2"}, {"layers", "2"}, {"heads", "4"}, {"kv_heads", "2"}, {"width", "32"}, {"hidden", "48"}, {"length", "10"}, {"vocabulary", "61"}, {"batch", "4"}}},
     {"bert", 2, {{"wide", "2"}, {"layers", "2"}, {"heads", "4"}, {"width", "32"}, {"hidden", "64"}, {"length", "12"}, {"vocabulary", "50"}, {"batch", "4"}}},
     {"wide_and_deep", 2, {{"wide", "2"}, {"fields", "5"}, {"vocabulary", "101"}, {"size", "6"}, {"batch", "32"}}},
+    {"mlp", 2, {{"width", "64"}}},
     {"transformer", 8, {}},
 };
 

@@ -118,7 +118,7 @@ TEST(Names, DoNotChangeWhichAssignmentIsFastestAsAPlan) { compare("optimal", 4, 
 TEST(Names, DoNotChangeWhatDividingTheDevicesFinds) { compare("recursive_programming"); }
 
 TEST(Names, DoNotChangeStrategiesOfExamples) {
-  for (const char *name : {"quickstart", "transformer", "gpt2", "bert", "llama", "wide_and_deep", "vgg16", "moe"})
+  for (const char *name : {"quickstart", "mlp", "transformer", "gpt2", "bert", "llama", "wide_and_deep", "vgg16", "moe"})
     for (const char *mode : {"optimal", "recursive_programming"}) {
       std::ifstream file(std::string(SOURCE_FOLDER "/examples/") + name + "/net.mir");
       e2e::Case test{.devices = 8, .text = {std::istreambuf_iterator<char>(file), {}}};

@@ -127,7 +127,7 @@ std::vector<Network> hardNetworks() {
       roundsApart(small("experts", {{"layers", "3"}})),
       roundsApart(small("patches")),
   };
-  for (const char *name : {"quickstart", "vgg16", "wide_and_deep", "resnet50", "bert", "gpt2", "gpt3", "llama", "moe", "transformer"})
+  for (const char *name : {"quickstart", "mlp", "vgg16", "wide_and_deep", "resnet50", "bert", "gpt2", "gpt3", "llama", "moe", "transformer"})
     all.push_back(example(name));
   for (const char *name : {"resnet50", "bert", "moe"})
     all.push_back(inference(example(name)));

@@ -1,0 +1,1 @@
+../mpirun_gpu_cluster.sh
