@@ -83,7 +83,7 @@ std::string unknownKey(const Json &json, llvm::ArrayRef<llvm::StringRef> known) 
 Result<KeptStrategies> fromJson(const std::string &path, const std::string &text) {
   if (std::optional<JsonFlaw> flaw = findJsonFlaw(text)) {
     if (flaw->kind == JsonFlaw::Kind::KeyTwice)
-      return notStrategies(path, "'" + flaw->key + "' stands there twice");
+      return notStrategies(path, "'" + flaw->key + "' stands there twice, again in line " + std::to_string(flaw->line));
     return notStrategies(path, "it is not JSON from line " + std::to_string(flaw->line) + ", column " +
                                    std::to_string(flaw->column) + " on");
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,14 +16,33 @@ namespace msc {
 
 struct JsonFlaw {
   enum class Kind { Syntax, NumberTooLarge, KeyTwice } kind;
-  size_t line, column; ///< from 1, in bytes; of Syntax
+  size_t line, column; ///< from 1, in bytes; where a number or a key ends
   std::string key;     ///< of KeyTwice
 };
 
 /// The first flaw of the text. Libraries take the last of several members with one key, which nobody means.
 inline std::optional<JsonFlaw> findJsonFlaw(const std::string &text) {
+  /// Says how far the parser has read.
+  struct Cursor {
+    using iterator_category = std::input_iterator_tag;
+    using value_type = char;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const char *;
+    using reference = const char &;
+
+    const char *at;
+    const char **seen;
+    reference operator*() const { return *at; }
+    Cursor &operator++() {
+      *seen = ++at;
+      return *this;
+    }
+    bool operator==(const Cursor &other) const { return at == other.at; }
+    bool operator!=(const Cursor &other) const { return at != other.at; }
+  };
   struct Handler {
     const std::string &text;
+    const char *seen;
     std::optional<JsonFlaw> flaw;
     std::vector<std::set<std::string>> keys;
 
@@ -46,21 +66,24 @@ inline std::optional<JsonFlaw> findJsonFlaw(const std::string &text) {
     bool key(std::string &name) {
       if (keys.back().insert(name).second)
         return true;
-      flaw = {JsonFlaw::Kind::KeyTwice, 0, 0, name};
-      return false;
+      return isFlaw(JsonFlaw::Kind::KeyTwice, static_cast<size_t>(seen - text.data()), name);
     }
     bool parse_error(size_t position, const std::string &, const nlohmann::detail::exception &error) {
       constexpr int numberOverflow = 406;
+      return isFlaw(error.id == numberOverflow ? JsonFlaw::Kind::NumberTooLarge : JsonFlaw::Kind::Syntax, position, "");
+    }
+    /// At the character with that number, from 1.
+    bool isFlaw(JsonFlaw::Kind kind, size_t position, std::string key) {
       const std::string before = text.substr(0, position == 0 ? 0 : position - 1);
       const size_t newline = before.rfind('\n');
-      flaw = {error.id == numberOverflow ? JsonFlaw::Kind::NumberTooLarge : JsonFlaw::Kind::Syntax,
-              1 + static_cast<size_t>(std::count(before.begin(), before.end(), '\n')),
-              newline == std::string::npos ? before.size() + 1 : before.size() - newline, ""};
+      flaw = {kind, 1 + static_cast<size_t>(std::count(before.begin(), before.end(), '\n')),
+              newline == std::string::npos ? before.size() + 1 : before.size() - newline, std::move(key)};
       return false;
     }
   };
-  Handler handler{text, std::nullopt, {}};
-  nlohmann::json::sax_parse(text, &handler);
+  const char *begin = text.data(), *end = begin + text.size();
+  Handler handler{text, begin, std::nullopt, {}};
+  nlohmann::json::sax_parse(Cursor{begin, &handler.seen}, Cursor{end, &handler.seen}, &handler);
   return std::move(handler.flaw);
 }
 

@@ -170,14 +170,14 @@ void takesNumber(CLI::Option &option, int64_t least, int64_t most) {
 
 std::optional<uint64_t> readBytes(std::string_view text) {
   double number = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || !(number > 0))
     return std::nullopt;
   std::string unit(end, text.data() + text.size());
   unit.erase(0, unit.find_first_not_of(' '));
   std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::tolower(c); });
   double base = 1024, bytes = number;
-  if (unit.ends_with("ib") && unit.size() == 3)
+  if ((unit.ends_with("ib") && unit.size() == 3) || (unit.ends_with("i") && unit.size() == 2))
     unit.resize(1);
   else if (unit.ends_with("b") && unit.size() == 2) {
     base = 1000;

@@ -29,7 +29,7 @@ inline constexpr const char *kBoolean = "BOOL";
 /// The option takes whole numbers from `least` to `most`, both included.
 void takesNumber(CLI::Option &option, int64_t least, int64_t most);
 
-/// "1000000", "16GiB", "16 G", "1.5GB": KiB, MiB, GiB, TiB and k, M, G, T are powers of 1024, kB, MB, GB, TB powers of 1000, in capitals
+/// "1000000", "1e6", "16GiB", "16Gi", "16 G", "1.5GB": KiB, MiB, GiB, TiB, with B or not, and k, M, G, T are powers of 1024, kB, MB, GB, TB powers of 1000, in capitals
 /// or not. Nothing if it is no size from 1 byte to 2^63 - 1.
 std::optional<uint64_t> readBytes(std::string_view text);
 /// What readBytes takes, for help lines.

@@ -46,7 +46,8 @@ uint64_t freeBytes(const std::string &path) {
 
 Error fileError(const std::string &what, const std::string &path, int cause) {
   std::string message = "cannot " + what + " '" + path + "': " + strerror(cause);
-  if (cause == ENOSPC || cause == EDQUOT)
+  std::error_code unknown;
+  if ((cause == ENOSPC || cause == EDQUOT) && !std::filesystem::is_character_file(path, unknown)) // /dev/full
     return {ExitCode::NoResource, message + "; " + std::to_string(freeBytes(path)) + " bytes are free",
             "free some space or choose another directory"};
   return {ExitCode::NoResource, message, ""};

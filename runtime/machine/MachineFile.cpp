@@ -192,11 +192,14 @@ void readPeaks(const Json &json, Reader &reader, MachineModel &machine) {
 Result<MachineModel> parse(const std::string &text, const std::string &source) {
   constexpr const char *kept = "'msrun --calibrate machine.json' measures this machine and writes a file of this kind";
   if (std::optional<JsonFlaw> found = findJsonFlaw(text)) {
+    auto isWrong = [&](const std::string &what) {
+      return Error{ExitCode::BadFile, fmt::format("machine file '{}', line {}, column {}: {}", source, found->line, found->column, what), kept};
+    };
     switch (found->kind) {
     case JsonFlaw::Kind::NumberTooLarge: // 1e999
-      return Error{ExitCode::BadFile, fmt::format("machine file '{}' has a number that is too large", source), kept};
+      return isWrong("this number is too large");
     case JsonFlaw::Kind::KeyTwice:
-      return Error{ExitCode::BadFile, fmt::format("machine file '{}': an object has the key '{}' twice", source, found->key), kept};
+      return isWrong(fmt::format("an object has the key '{}' twice", found->key));
     case JsonFlaw::Kind::Syntax:
       return Error{ExitCode::BadFile,
                    fmt::format("machine file '{}' is no JSON object from line {}, column {} on", source, found->line, found->column),

@@ -40,7 +40,7 @@ TEST(MachineFile, RefusesWhatIsMissingOrImpossible) {
   EXPECT_EQ(flawOf("[]"), " is no JSON object");
   EXPECT_EQ(flawOf("nonsense"), " is no JSON object from line 1, column 2 on");
   EXPECT_EQ(flawOf("{\n  \"name\": \"a\",\n}"), " is no JSON object from line 3, column 1 on");
-  EXPECT_EQ(flawOf("{\"a\": {\"b\": 1, \"c\": {\"b\": 1}, \"b\": 2}}"), ": an object has the key 'b' twice");
+  EXPECT_EQ(flawOf("{\"a\": {\"b\": 1, \"c\": {\"b\": 1}, \"b\": 2}}"), ", line 1, column 33: an object has the key 'b' twice");
   EXPECT_EQ(flawOf("{}"), ": 'name' is missing or no text");
   auto replaced = [&](const std::string &what, const std::string &with) {
     std::string text = good;
@@ -92,7 +92,9 @@ TEST(MachineFile, BoundsEveryNumber) {
       else
         EXPECT_NE(flaw.find(key + "' is "), std::string::npos) << flaw << " instead of one of " << key << ", " << value;
     }
-    EXPECT_EQ(flawOf(std::string(good).replace(begin, end - begin, "1e999")), " has a number that is too large");
+    const std::string large = flawOf(std::string(good).replace(begin, end - begin, "1e999"));
+    EXPECT_EQ(large.find(", line " + std::to_string(1 + std::count(good.begin(), good.begin() + begin, '\n')) + ", column "), 0u) << large;
+    EXPECT_TRUE(large.ends_with(": this number is too large")) << large;
   }
   EXPECT_EQ(numbers, 46u);
   std::string second = good;
