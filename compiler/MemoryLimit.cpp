@@ -93,6 +93,10 @@ Result<WithinLimit> findWithin(CompileOptions options) {
     if (within.searched && within.outcome.findings.search)
       keepBound(*within.outcome.findings.search, *first);
   }
+  if (std::optional<passes::SearchFacts> &search = within.outcome.findings.search; search && !within.fits) { // nothing is known of what fits
+    search->isOptimal = false;
+    search->boundUs = 0;
+  }
   return within;
 }
 

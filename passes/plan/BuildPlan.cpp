@@ -269,6 +269,23 @@ private:
     return failure();
   }
 
+  /// A sum of terms that nobody else reads lies where they did.
+  Value termsOf(dist::CollectiveOp op) {
+    Value source = op.getSource();
+    return op.getKind() == dist::CollectiveKind::AllReduce && isReadOnce(source) ? memory[source] : Value();
+  }
+
+  /// By one operator alone, like all values whose memory it shows.
+  bool isReadOnce(Value value) {
+    for (;; value = value.getDefiningOp()->getOperand(0)) {
+      auto buffer = memory[value].getDefiningOp<plan_ir::BufferOp>();
+      if (!value.hasOneUse() || buffer.getKind() != plan_ir::BufferKind::activation)
+        return false;
+      if (!buffer.getViewOf())
+        return true;
+    }
+  }
+
   LogicalResult emitCollective(const Unit &unit) {
     auto first = cast<dist::CollectiveOp>(unit.ops.front());
     bool reduces = first.getKind() == dist::CollectiveKind::AllReduce || first.getKind() == dist::CollectiveKind::ReduceScatter;
@@ -279,7 +296,7 @@ private:
     for (Operation *member : unit.ops) {
       auto op = cast<dist::CollectiveOp>(member);
       sources.push_back(memory[op.getSource()]);
-      targets.push_back(declare(op.getResult(), nameOf(op.getResult()), plan_ir::BufferKind::activation));
+      targets.push_back(declare(op.getResult(), nameOf(op.getResult()), plan_ir::BufferKind::activation, termsOf(op)));
       reasons.push_back(op.getReasonAttr());
       operators.push_back(builder.getStringAttr(operatorServed(op)));
       bytes.push_back(dist::receivedBytes(op));

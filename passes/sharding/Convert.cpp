@@ -72,6 +72,7 @@ public:
       tensorOf(input);
     network.walk<WalkOrder::PreOrder>([&](net::RepeatOp repeat) { numberRepeat(repeat); });
     const CanonicalOrder order = orderOf(network);
+    network.walk<WalkOrder::PreOrder>([&](Operation *op) { lines[op] = static_cast<int64_t>(lines.size()); });
     for (Operation *op : order.operators)
       if (hasRule(op) && net::getPhase(op) == net::Phase::Forward && !joins(op))
         addOperator(op);
@@ -143,7 +144,8 @@ private:
     ProblemOperator entry{.name = net::getInstanceName(op).str(),
                           .facts = factsOf(op),
                           .repeats = around.lookup(op->getParentOp()),
-                          .rounds = net::roundsAround(op)};
+                          .rounds = net::roundsAround(op),
+                          .line = lines.lookup(op)};
     if (ArrayRef<int64_t> alike = net::getAlike(op); joinAlike && !alike.empty())
       for (int64_t ordinal : alike.drop_back())
         entry.repeats.push_back(repeatOfDump(ordinal));
@@ -267,6 +269,7 @@ private:
   llvm::DenseMap<Value, int32_t> tensors;
   llvm::DenseMap<Operation *, std::vector<int32_t>> around; ///< repeats of the problem: a repeat and those around it
   llvm::DenseMap<int64_t, int32_t> dumpRepeats;
+  llvm::DenseMap<Operation *, int64_t> lines;                ///< as they are written
   std::map<std::vector<int64_t>, size_t> firstOfDump; ///< operators of the problem
   std::map<std::pair<std::vector<int32_t>, std::vector<std::pair<int32_t, int64_t>>>, int32_t> carriedFrom; ///< tensors by repeats and sources
 };

@@ -45,6 +45,7 @@ struct ProblemOperator {
   std::vector<Sharding> out;        ///< of its results, where the user decided that too; else empty
   std::vector<int32_t> repeats; ///< around it, the outermost first: indices into Problem::repeats
   int64_t rounds = 1;           ///< how often a step runs it: the product of their rounds
+  int64_t line = 0;             ///< operators run in this order, which no decision looks at
   /// Modelled time of the operator alone on the largest shards, in us; absent: not priced.
   std::function<double(const std::vector<Shape> &operands, const std::vector<Shape> &results)> localUs;
   /// Elements that change the rank within the operator; absent: none do, wherever it is cut.

@@ -109,7 +109,8 @@ private:
   MemoryMoments &moments;
   const StepEvents &step;
   size_t behind;                                             ///< the first event behind the moment
-  std::vector<int32_t> makers;                               ///< of each value: event; -1: none
+  std::vector<int32_t> shown;                                ///< of each value: the one whose elements it has in another shape, or itself
+  std::vector<int32_t> makers;                               ///< of each value: event; -1: none, it is there when the step begins
   std::vector<char> isStored;                                ///< of each value: it may be there as a parameter
   std::map<std::pair<int32_t, int64_t>, size_t> lastForward; ///< event, of operators and rounds
   std::vector<Value> found;
@@ -123,25 +124,38 @@ private:
   }
   bool isMove(size_t index) const {
     const StepEvent &event = step.events[index];
-    return event.op < 0 && !event.isUpdate && makers[step.buffers[event.writes.front()].value] != static_cast<int32_t>(index);
+    return event.op < 0 && !event.isUpdate && makers[valueOf(event.writes.front())] != static_cast<int32_t>(index);
   }
   template <typename Is> bool isLeft(Is is) const { return std::any_of(step.events.begin() + behind, step.events.end(), is); }
   int32_t keeperOf(const StepEvent &update) const {
     return moments.model.keeperOf(step.buffers[update.writes.front()].parameter);
   }
 
+  /// What is in the buffer, in whatever shape; -1: no value.
+  int32_t valueOf(int32_t buffer) const {
+    const int32_t value = step.buffers[buffer].value;
+    return value < 0 ? -1 : shown[value];
+  }
+
   void findMakers() {
     for (const StepBuffer &buffer : step.buffers)
-      if (buffer.value >= 0) {
-        const size_t size = std::max(makers.size(), static_cast<size_t>(buffer.value) + 1);
-        makers.resize(size, -1);
-        isStored.resize(size);
-        isStored[buffer.value] |= buffer.forRun;
+      while (buffer.value >= static_cast<int32_t>(shown.size()))
+        shown.push_back(static_cast<int32_t>(shown.size()));
+    for (const StepBuffer &buffer : step.buffers) // what is shown stands before what shows it
+      if (buffer.viewOf >= 0 && buffer.value >= 0 && valueOf(buffer.viewOf) >= 0)
+        shown[buffer.value] = valueOf(buffer.viewOf);
+    makers.assign(shown.size(), -1);
+    isStored.assign(shown.size(), 0);
+    std::vector<char> isThere(shown.size());
+    for (size_t i = 0; i < step.buffers.size(); ++i)
+      if (const int32_t value = valueOf(static_cast<int32_t>(i)); value >= 0) {
+        isStored[value] |= step.buffers[i].forRun;
+        isThere[value] |= step.buffers[i].forRun || step.buffers[i].isInput;
       }
     for (size_t i = 0; i < step.events.size(); ++i) {
       const StepEvent &event = step.events[i];
       for (int32_t buffer : event.writes)
-        if (int32_t value = step.buffers[buffer].value; value >= 0 && makers[value] < 0)
+        if (int32_t value = valueOf(buffer); value >= 0 && makers[value] < 0 && !isThere[value])
           makers[value] = static_cast<int32_t>(i);
       if (event.op >= 0 && !event.isCopy && !isBackward(event))
         lastForward[{event.op, event.round}] = i;
@@ -151,7 +165,7 @@ private:
   /// In front of the updates each gradient is as its update wants it, but for sums of several, which come with their updates.
   void findGradients() {
     auto isOfOne = [&](const StepEvent &update) {
-      const int32_t value = step.buffers[update.reads.front()].value;
+      const int32_t value = valueOf(update.reads.front());
       return value >= 0 && !isStored[value] && makers[value] >= 0 && step.events[makers[value]].op >= 0;
     };
     for (const StepEvent &event : step.events)
@@ -167,7 +181,7 @@ private:
     std::vector<Value> of(makers.size());
     std::vector<char> isAfter(step.events.size()); // certainly
     auto isMadeAfter = [&](int32_t buffer) {
-      const int32_t value = step.buffers[buffer].value, maker = value < 0 ? -1 : makers[value];
+      const int32_t value = valueOf(buffer), maker = value < 0 ? -1 : makers[value];
       return maker >= static_cast<int32_t>(from) && isAfter[maker];
     };
     for (size_t i = from; i < step.events.size(); ++i) {
@@ -177,7 +191,7 @@ private:
       if (!isAfter[i] || (event.isUpdate && complete.contains(keeperOf(event))))
         continue;
       for (size_t r = 0; r < event.reads.size(); ++r)
-        if (int32_t value = step.buffers[event.reads[r]].value; value >= 0 && !isStored[value] && takes(makers[value]))
+        if (int32_t value = valueOf(event.reads[r]); value >= 0 && !isStored[value] && takes(makers[value]))
           take(of[value], value, event, r);
     }
     for (const Value &value : of)
@@ -189,7 +203,7 @@ private:
     const StepEvent *made = makers[number] < 0 ? nullptr : &step.events[makers[number]];
     if (value.isKept || (made && !isAlways(*made)))
       return;
-    auto isOf = [&](int32_t buffer) { return step.buffers[buffer].value == number; };
+    auto isOf = [&](int32_t buffer) { return valueOf(buffer) == number; };
     const auto forward = lastForward.find({reader.op, reader.round});
     const bool isKept = reader.op >= 0 && isBackward(reader) && !reader.isCopy && !(made && made->isCopy) && forward != lastForward.end() &&
                         forward->second < behind;

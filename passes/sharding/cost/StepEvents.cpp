@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -17,19 +18,23 @@ class Recorder {
 public:
   Recorder(const Problem &problem, const StepModel &model, const PiecesInRound &pieces, dist::ReshardPlanner &planner)
       : problem(problem), model(model), pieces(pieces), planner(planner),
-        uses(problem, [&](size_t op) { return model.runs(op); }), bound(problem.tensors.size(), none) {}
+        uses(problem, [&](size_t op) { return model.runs(op); }), order(problem.operators.size()), bound(problem.tensors.size(), none) {
+    std::iota(order.begin(), order.end(), size_t(0));
+  }
 
   StepEvents run() {
     if (!isUnrollable())
       return {};
     bindInputs();
-    runForward(0, problem.operators.size(), 0, 0);
+    std::ranges::stable_sort(order, {}, [&](size_t op) { return problem.operators[op].line; });
+    runForward(0, order.size(), 0, 0);
     for (int32_t result : problem.results)
       if (bound[result] != none)
         fetch(bound[result]);
     if (problem.loss >= 0)
       runBackward();
     placeBuckets();
+    sumInPlace();
     return std::move(line);
   }
 
@@ -80,6 +85,7 @@ private:
   dist::ReshardPlanner &planner;
   TensorUses uses;
   StepEvents line;
+  std::vector<size_t> order;  ///< of operators
   std::vector<int32_t> bound; ///< of each tensor: its value now
   std::vector<Value> values;
   std::vector<Instance> instances;
@@ -203,7 +209,7 @@ private:
     int32_t buffer = values[value].versions[source].buffer;
     for (const dist::ReshardStep &step : steps) {
       const int32_t made = addBuffer(values[value], step.after, value);
-      line.events.push_back({.reads = {buffer}, .writes = {made}});
+      line.events.push_back({.isAllReduce = step.kind == MoveKind::AllReduce, .reads = {buffer}, .writes = {made}});
       values[value].versions.push_back({step.after, buffer = made});
     }
     return buffer;
@@ -227,6 +233,7 @@ private:
     Bucket &bucket = open[{step.kind, step.groupMatrix, step.groupAxes, values[gradient].partialBytes}];
     if (!bucket.event.reads.empty() && bucket.bytes + bytes > bucketBytes)
       closed.push_back(std::exchange(bucket, {}));
+    bucket.event.isAllReduce = step.kind == MoveKind::AllReduce;
     bucket.last = line.events.size();
     bucket.bytes += bytes;
     bucket.event.reads.push_back(from);
@@ -248,6 +255,31 @@ private:
     line.events = std::move(events);
   }
 
+  /// Sums of terms that nobody else reads lie where these did.
+  void sumInPlace() {
+    std::vector<int32_t> readers(line.buffers.size());
+    for (const StepBuffer &buffer : line.buffers)
+      if (buffer.viewOf != none)
+        ++readers[buffer.viewOf];
+    for (const StepEvent &event : line.events)
+      for (int32_t buffer : event.reads)
+        ++readers[buffer];
+    auto isReadOnce = [&](int32_t buffer) {
+      for (;; buffer = line.buffers[buffer].viewOf) {
+        const StepBuffer &shown = line.buffers[buffer];
+        if (readers[buffer] != 1 || shown.forRun || shown.isInput || shown.isFetched)
+          return false;
+        if (shown.viewOf == none)
+          return true;
+      }
+    };
+    for (const StepEvent &event : line.events)
+      if (event.isAllReduce)
+        for (size_t i = 0; i < event.reads.size(); ++i)
+          if (StepBuffer &sum = line.buffers[event.writes[i]]; line.buffers[event.reads[i]].bytes == sum.bytes && isReadOnce(event.reads[i]))
+            sum.viewOf = event.reads[i];
+  }
+
   //===-- operators -------------------------------------------------------===//
 
   const OperatorStep *stepOf(size_t op) const {
@@ -263,14 +295,14 @@ private:
     return found->second;
   }
 
-  /// Operators [from, to), `depth` repeats around which have been entered.
+  /// Operators `order[from, to)`, `depth` repeats around which have been entered.
   void runForward(size_t from, size_t to, size_t depth, int64_t round) {
     for (size_t i = from; i < to;) {
-      const ProblemOperator &op = problem.operators[i];
+      const ProblemOperator &op = problem.operators[order[i]];
       if (op.repeats.size() <= depth) {
         roundNow = round;
-        if (model.runs(i))
-          runOperator(i);
+        if (model.runs(order[i]))
+          runOperator(order[i]);
         ++i;
         continue;
       }
@@ -278,7 +310,7 @@ private:
       auto isInside = [&](const ProblemOperator &other) {
         return other.repeats.size() > depth && other.repeats[depth] == op.repeats[depth];
       };
-      while (end < to && isInside(problem.operators[end]))
+      while (end < to && isInside(problem.operators[order[end]]))
         ++end;
       runRepeat(op.repeats[depth], i, end, depth);
       i = end;
@@ -304,7 +336,7 @@ private:
     hand(enter);
     for (int64_t round = 0; round < roundsOf(repeat); ++round) {
       for (size_t i = from; i < to; ++i)
-        for (int32_t operand : problem.operators[i].operands)
+        for (int32_t operand : problem.operators[order[i]].operands)
           if (problem.tensors[operand].isParameter && problem.tensors[operand].rounds > 1)
             bound[operand] = none;
       if (round > 0)

@@ -26,6 +26,7 @@ struct StepEvent {
   bool isEpilogue = false;
   bool isUpdate = false, isCopy = false; ///< of the optimizer; of an operator that is computed again
   bool isNarrow = false;                 ///< its first operand is not f32
+  bool isAllReduce = false;              ///< of each that it reads it makes what it writes
   int64_t elements = 0;                  ///< of the largest tensor that it touches
   std::vector<int32_t> reads, writes;
   int32_t op = -1;     ///< of the problem, whose step has it; -1: a move, a sum of gradients or an update

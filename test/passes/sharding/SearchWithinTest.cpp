@@ -64,6 +64,22 @@ std::string branchesOf(std::mt19937_64 &draw) {
          ", %label)\n  return loss: %loss\n}\ntrain {optimizer: Momentum(learning_rate: 0.01, momentum: 0.9), minimize: loss}\n";
 }
 
+/// Products of one input in two shapes, of sizes that need not divide, with operators that sum over rows.
+std::string viewsOf(std::mt19937_64 &draw) {
+  const int64_t rows = std::array{12, 36, 64, 100}[draw() % 4], columns = std::array{64, 256, 720}[draw() % 3];
+  std::string parameters, lines, total;
+  for (int64_t times : {2, 4}) {
+    const std::string number = std::to_string(times);
+    const int64_t out = std::array{10, 32, 128}[draw() % 3];
+    parameters += "  param %w" + number + ": " + sizes(columns / times, out) + " = Normal(0.02)\n";
+    lines += "  %r" + number + " = Reshape(%x, (" + std::to_string(rows * times) + ", " + std::to_string(columns / times) + "))\n" +
+             "  %a" + number + " = MatMul(%r" + number + ", %w" + number + ")\n  %s" + number + " = " +
+             std::array{"Softmax", "Tanh"}[draw() % 2] + "(%a" + number + ")\n  %m" + number + " = ReduceMean(%s" + number + ")\n";
+  }
+  return "network n(%x: " + sizes(rows, columns) + ") {\n" + parameters + lines +
+         "  %loss = Add(%m2, %m4)\n  return loss: %loss\n}\ntrain {optimizer: Momentum(learning_rate: 0.01, momentum: 0.9), minimize: loss}\n";
+}
+
 /// A network with its model.
 struct Prepared {
   Prepared(const std::string &text, int64_t devices)
@@ -118,7 +134,7 @@ class SearchWithin : public testing::TestWithParam<Family> {};
 INSTANTIATE_TEST_SUITE_P(Networks, SearchWithin,
                          testing::Values(Family{"Flat", [](std::mt19937_64 &draw) { return networkOf(draw, false); }},
                                          Family{"Repeated", [](std::mt19937_64 &draw) { return networkOf(draw, true); }},
-                                         Family{"Branches", branchesOf}),
+                                         Family{"Branches", branchesOf}, Family{"Views", viewsOf}),
                          [](const auto &info) { return std::string(info.param.name); });
 
 TEST_P(SearchWithin, FindsWhatBruteForceFinds) {

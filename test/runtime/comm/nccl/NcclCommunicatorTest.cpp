@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <latch>
 #include <thread>
 
 using namespace msc;
@@ -277,9 +278,12 @@ TEST_F(NcclCommunicator, ARemoteErrorEndsAllRanks) {
 }
 
 TEST_F(NcclCommunicator, ARankThatFailsEndsAllRanksWhateverTheyWaitFor) {
-  auto outcomes = onRanks(3, [](Rank &rank) -> Status {
+  std::latch haveGroups(3);
+  auto outcomes = onRanks(3, [&](Rank &rank) -> Status {
     Partition pairs{0, 0, 2};
-    if (auto group = rank.communicator.group(pairs); !group)
+    auto group = rank.communicator.group(pairs);
+    haveGroups.arrive_and_wait(); // before one fails
+    if (!group)
       return group.error();
     if (rank.number == 1)
       return Error{ExitCode::BadFile, "its data are bad", ""};
