@@ -71,7 +71,9 @@ class Net_Operator<string mnemonic, list<string> inputs, list<string> outputs, l
       populateDefaultAttrs(::mlir::OperationName(getOperationName(), context), all);
       if (::llvm::failed(at.checkAttributes(attributeSpecs(), all)))
         return ::llvm::failure();
-      return infer(at, Adaptor(operands, all.getDictionary(context), properties, regions), inferredReturnTypes);
+      if (::llvm::failed(infer(at, Adaptor(operands, all.getDictionary(context), properties, regions), inferredReturnTypes)))
+        return ::llvm::failure();
+      return at.checkResults(inferredReturnTypes);
     }
     bool $cppClass::isCompatibleReturnTypes(::mlir::TypeRange left, ::mlir::TypeRange right) {
       return ::msc::net::sameTensors(left, right);

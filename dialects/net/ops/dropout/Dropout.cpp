@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace msc::net;
 
 LogicalResult DropoutOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<Type> &results) {
-  if (failed(at.checkElement(0, ElementSet::Float))) // C1
+  if (failed(at.checkElement(0, ElementSet::Float)) || failed(at.checkPlacesOf(0))) // C1
     return failure();
   double share = op.getKeepProb().convertToDouble();
   if (!(share > 0 && share <= 1)) // C2

@@ -33,7 +33,8 @@ static FailureOr<SmallVector<int64_t>> checkedRows(const Inference &at, int64_t 
   if (int64_t size = at.shape(0)[dims->front()]; size == 0) {
     (void)at.error("'" + at.opName + "' of " + at.text(0) + " has no elements to reduce", {0});
     return failure();
-  }
+  } else if (failed(at.checkPlaces(0, size)))
+    return failure();
   return rowShape(at.shape(0), dims->front(), keepDims);
 }
 

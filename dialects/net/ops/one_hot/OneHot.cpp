@@ -10,6 +10,8 @@ LogicalResult OneHotOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<T
   int64_t depth = op.getDepth(), axis = op.getAxis(), rank = at.rank(0);
   if (depth < 0) // C2
     return at.error("'depth' of 'OneHot' is negative");
+  if (failed(at.checkPlaces(0, depth)))
+    return failure();
   if (axis < -1 || axis > rank) // C3
     return at.error("'axis' of 'OneHot' is " + Twine(axis) + ", but " + at.text(0) + " takes -1 to " + Twine(rank), {0});
   Type type = op.getDtype().value_or(Float32Type::get(at.context));

@@ -24,7 +24,7 @@ LogicalResult RotaryOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<T
     return at.error("'RotaryPositionEmbedding' rotates pairs of the last dimension, but " + at.text(0) +
                         " has no even number of elements there",
                     {0});
-  if (failed(at.checkSameShape(1, 2))) // C3
+  if (failed(at.checkSameShape(1, 2)) || failed(at.checkPlacesOf(0))) // C3
     return failure();
   if (!repeatsTo(at.shape(1), at.shape(0))) // C3
     return at.error("'RotaryPositionEmbedding' of " + at.text(0) + " takes angles that repeat to that, with " +

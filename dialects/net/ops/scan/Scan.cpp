@@ -18,7 +18,8 @@ static int64_t normalised(int64_t axis, int64_t rank) {
 
 static LogicalResult inferSums(const Inference &at, int64_t axis, SmallVectorImpl<Type> &results) {
   if (failed(at.checkElement(0, ElementSet::Number)) || // C1
-      failed(resolveAxes(at, 0, axis)))                 // C2
+      failed(resolveAxes(at, 0, axis)) ||               // C2
+      failed(at.checkPlacesOf(0)))
     return failure();
   results.push_back(tensorOf(at.shape(0), at.element(0)));
   return success();
@@ -45,6 +46,8 @@ static LogicalResult inferChosen(const Inference &at, int64_t k, int64_t count, 
     return failure();
   if (at.rank(0) == 0) // C2
     return at.error("'" + at.opName + "' of " + at.text(0) + " has no dimension to search", {0});
+  if (failed(at.checkPlacesOf(0)))
+    return failure();
   if (k < 0 || k > at.shape(0).back()) // C3
     return at.error("'k' of '" + at.opName + "' is " + Twine(k) + ", but the last dimension of " + at.text(0) + " has " +
                         Twine(at.shape(0).back()) + (at.shape(0).back() == 1 ? " element" : " elements"),

@@ -59,7 +59,9 @@ LogicalResult TensorScatterAddOp::infer(const Inference &at, Adaptor, SmallVecto
   return inferScatter(at, results);
 }
 LogicalResult TensorScatterUpdateOp::infer(const Inference &at, Adaptor, SmallVectorImpl<Type> &results) {
-  return inferScatter(at, results);
+  if (failed(inferScatter(at, results)))
+    return failure();
+  return at.checkPlaces(0, ShapedType::getNumElements(at.shape(1)) + 1); // updates
 }
 
 //===-- gradients ---------------------------------------------------------===//

@@ -6,6 +6,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace msc::net;
 
@@ -72,6 +74,30 @@ LogicalResult Inference::checkOperandCount() const {
   for (unsigned i = 0; i < operands.size(); ++i)
     if (auto tensor = dyn_cast<RankedTensorType>(operands[i].getType()); !tensor || !tensor.hasStaticShape())
       return error("'" + opName + "' takes tensors of known shape, but " + name(i) + " is none", {i});
+  return success();
+}
+
+LogicalResult Inference::checkPlaces(int64_t first, int64_t behind) const {
+  if (first >= std::numeric_limits<int32_t>::min() && behind <= std::numeric_limits<int32_t>::max())
+    return success();
+  return error("'" + opName + "' counts places from " + Twine(first) + " to " + Twine(behind) + ", which i32 does not hold");
+}
+
+LogicalResult Inference::checkPlacesOf(unsigned operand) const {
+  return llvm::success(llvm::all_of(shape(operand), [&](int64_t size) { return succeeded(checkPlaces(0, size)); }));
+}
+
+LogicalResult Inference::checkResults(ArrayRef<Type> results) const {
+  constexpr int64_t most = int64_t{1} << 48;
+  for (Type type : results)
+    if (auto tensor = dyn_cast<RankedTensorType>(type)) {
+      int64_t elements = 1;
+      for (int64_t size : tensor.getShape()) {
+        if (size < 0 || (size > 0 && elements > most / size))
+          return error("the result of '" + opName + "' has more than 2^48 elements");
+        elements *= std::max<int64_t>(size, 1);
+      }
+    }
   return success();
 }
 

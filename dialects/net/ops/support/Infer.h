@@ -60,6 +60,12 @@ struct Inference {
   llvm::LogicalResult checkSameElement(ElementSet allowed, unsigned first = 0) const;
   /// Two operands have the same shape.
   llvm::LogicalResult checkSameShape(unsigned left, unsigned right) const;
+  /// Places from `first` to in front of `behind`, which the operator counts, are numbers of i32.
+  llvm::LogicalResult checkPlaces(int64_t first, int64_t behind) const;
+  /// Those of every dimension of the operand are.
+  llvm::LogicalResult checkPlacesOf(unsigned operand) const;
+  /// No result has more than 2^48 elements, or a size that was too large to be computed.
+  llvm::LogicalResult checkResults(llvm::ArrayRef<mlir::Type> results) const;
   /// The common NumPy broadcast shape of all operands.
   llvm::FailureOr<llvm::SmallVector<int64_t>> broadcastShape() const;
 };

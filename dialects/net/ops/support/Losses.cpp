@@ -70,7 +70,7 @@ LogicalResult msc::net::checkSparseLabels(const Inference &at, unsigned logits, 
     return at.error("sparse labels of " + at.text(logits) + " are " + shapeText(rows) + ", one class per row, but " +
                         at.text(labels) + " is given",
                     {labels});
-  return success();
+  return at.checkPlacesOf(logits);
 }
 
 Value msc::net::hotClasses(OpBuilder &builder, Location loc, Value labels, ArrayRef<int64_t> shape) {

@@ -13,11 +13,20 @@ LogicalResult TileOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<Typ
     return at.error("'multiples' of 'Tile' has " + Twine(shape.size()) + " entries, but " + at.text(0) + " has " +
                         Twine(at.rank(0)) + " dimensions",
                     {0});
+  constexpr int64_t most = 16384;
+  int64_t copies = 1; // of what is not broadcast
   for (auto [dim, size] : llvm::enumerate(shape)) {
     if (size < 1) // C2
       return at.error("'multiples' of 'Tile' has the number " + Twine(size) + " for dimension " + Twine(dim));
-    if (static_cast<int64_t>(dim) >= added)
-      size *= at.shape(0)[dim - added];
+    if (static_cast<int64_t>(dim) < added)
+      continue;
+    const int64_t own = at.shape(0)[dim - added];
+    if (own != 1)
+      copies = size > most / copies ? most + 1 : copies * size;
+    if (copies > most) // C3
+      return at.error("'Tile' puts more than " + Twine(most) + " copies of " + at.text(0) + " side by side", {0},
+                      "repeat dimensions of size 1, of which there may be any number: Reshape " + at.name(0) + " in front, and back behind");
+    size *= own;
   }
   results.push_back(tensorOf(shape, at.element(0)));
   return success();

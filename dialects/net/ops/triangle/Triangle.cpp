@@ -4,22 +4,26 @@
 using namespace mlir;
 using namespace msc::net;
 
-static LogicalResult inferTriangle(const Inference &at, SmallVectorImpl<Type> &results) {
+static LogicalResult inferTriangle(const Inference &at, int64_t diagonal, SmallVectorImpl<Type> &results) {
   if (failed(at.checkElement(0, ElementSet::Number))) // C1
     return failure();
   if (at.rank(0) < 2)
     return at.error("'" + at.opName + "' takes matrices, but " + at.text(0) + " has " + Twine(at.rank(0)) +
                         (at.rank(0) == 1 ? " dimension" : " dimensions"),
                     {0});
+  const int64_t rows = at.shape(0)[at.rank(0) - 2];
+  if (failed(at.checkPlaces(diagonal, diagonal)) || failed(at.checkPlaces(diagonal, diagonal + rows)) ||
+      failed(at.checkPlaces(0, at.shape(0).back())))
+    return failure();
   results.push_back(tensorOf(at.shape(0), at.element(0)));
   return success();
 }
 
-LogicalResult TriuOp::infer(const Inference &at, Adaptor, SmallVectorImpl<Type> &results) {
-  return inferTriangle(at, results);
+LogicalResult TriuOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<Type> &results) {
+  return inferTriangle(at, op.getDiagonal(), results);
 }
-LogicalResult TrilOp::infer(const Inference &at, Adaptor, SmallVectorImpl<Type> &results) {
-  return inferTriangle(at, results);
+LogicalResult TrilOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<Type> &results) {
+  return inferTriangle(at, op.getDiagonal(), results);
 }
 
 LogicalResult TriuOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &,
