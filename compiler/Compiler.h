@@ -17,6 +17,10 @@
 #include <utility>
 #include <vector>
 
+namespace msc::passes {
+struct SearchResult;
+}
+
 namespace msc::compiler {
 
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
@@ -50,6 +54,8 @@ struct CompileOptions {
   std::shared_ptr<std::set<std::string>> said; ///< warnings and notes that earlier attempts have printed; null: there were none
   bool isTrial = false;           ///< nothing is said, dumped or explained: what it needs and takes is wanted
   bool estimates = false;         ///< what a search expects stands for the plan, which then has no programs
+  bool closesGap = true;          ///< off: a search within `searchBytes` looks less far
+  std::shared_ptr<std::vector<passes::SearchResult>> searched; ///< what a search within `searchBytes` finds; not empty: is not asked again
   bool strict = false;            ///< surprises become errors: passes/sharding/Surprises.h, and a parameter used under two strategies
 };
 

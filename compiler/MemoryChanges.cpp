@@ -34,9 +34,12 @@ bool isPlain(const MemoryChange &change) {
 class Trials {
 public:
   Trials(const CompileOptions &asked, const WithinLimit &now)
-      : start(asked), facts(now.outcome.facts), bytesNow(now.outcome.plan.arena_bytes()) {
+      : start(asked), facts(now.outcome.facts), isOfLarge(isLarge(now.outcome.plan)), bytesNow(now.outcome.plan.arena_bytes()) {
     start.isTrial = true;
-    start.estimates = isLarge(now.outcome.plan);
+    start.estimates = isOfLarge;
+    start.closesGap = !isOfLarge;
+    if (const auto &search = now.outcome.findings.search; isOfLarge && search && search->arenaBytes > 0)
+      bytesNow = static_cast<uint64_t>(search->arenaBytes);
     start.explains = start.strict = false;
     start.searchBytes = 0;
     start.saveGraphsRanks.clear();
@@ -67,7 +70,8 @@ private:
 
   CompileOptions start;
   const NetworkFacts &facts;
-  const uint64_t bytesNow;      ///< what is needed without a change
+  const bool isOfLarge;         ///< of a large network: trials are estimates
+  uint64_t bytesNow;            ///< what is needed without a change, in the measure of trials
   std::vector<Candidate> tried; ///< that compile
 
   static bool fits(const Candidate &candidate) { return candidate.change.fits; }
@@ -79,9 +83,14 @@ private:
     });
   }
 
+  static void wantPlan(Candidate &candidate) {
+    candidate.options.estimates = false;
+    candidate.options.closesGap = true;
+  }
+
   /// A plan instead of the estimate that was tried last; null: it does not compile.
   const Candidate *compileLast() {
-    tried.back().options.estimates = false;
+    wantPlan(tried.back());
     if (isSound(tried.back()))
       return &tried.back();
     tried.pop_back();
@@ -94,7 +103,7 @@ private:
     for (Candidate *next = nextNamed(); next; next = nextNamed()) {
       if (!next->change.fits && std::exchange(isLeastCompiled, true))
         return;
-      next->options.estimates = false;
+      wantPlan(*next);
       if (!isSound(*next))
         tried.erase(tried.begin() + (next - tried.data()));
       sort();
@@ -114,7 +123,7 @@ private:
 
   /// What comes of it, by plans or estimates.
   bool isSound(Candidate &candidate) const {
-    Result<WithinLimit> within = findWithin(candidate.options);
+    Result<WithinLimit> within = findWithin(candidate.options, isOfLarge);
     if (!within || !isSameNetwork(within->outcome.facts, candidate.parts))
       return false;
     candidate.change.bytes = within->outcome.plan.arena_bytes();

@@ -2,6 +2,7 @@
 
 #include "compiler/MemoryChanges.h"
 #include "compiler/Tables.h"
+#include "passes/sharding/Search.h"
 
 #include <algorithm>
 
@@ -30,21 +31,23 @@ static double expectedBytes(CompileOptions options) {
   return outcome && outcome->findings.search ? outcome->findings.search->arenaBytes : 0;
 }
 
-Result<WithinLimit> findWithin(CompileOptions options) {
+Result<WithinLimit> findWithin(CompileOptions options, bool isLarge) {
   constexpr int attempts = 6;
   const bool wantsPlan = !options.estimates;
+  options.estimates |= isLarge;
+  if (!wantsPlan)
+    options.searchBytes = static_cast<int64_t>(options.memoryLimit); // which asks nothing else of what fits anyway
   auto isEstimate = [](const CompileOutcome &outcome) { return outcome.plan.programs_size() == 0; };
-  auto compilePlan = [&](int64_t searchBytes) {
-    CompileOptions plain = options;
-    plain.searchBytes = searchBytes;
+  auto compilePlan = [](CompileOptions plain) {
     plain.estimates = false;
     return compileOnce(plain);
   };
   options.said = std::make_shared<std::set<std::string>>();
   WithinLimit within;
-  int64_t searchBytes = 0; // of its outcome
+  CompileOptions taken; // of its outcome
   std::optional<passes::SearchFacts> first; // under a limit
   for (int i = 0; i < attempts; ++i) {
+    options.searched = std::make_shared<std::vector<passes::SearchResult>>();
     CompileOptions attempt = options;
     if (wantsPlan && options.estimates) {
       attempt.isTrial = true;
@@ -52,7 +55,7 @@ Result<WithinLimit> findWithin(CompileOptions options) {
     }
     Result<CompileOutcome> outcome = compileOnce(attempt);
     if (outcome && wantsPlan && isEstimate(*outcome) && outcome->plan.arena_bytes() <= options.memoryLimit)
-      outcome = compilePlan(options.searchBytes);
+      outcome = compilePlan(options);
     if (!outcome)
       return outcome.error();
     const uint64_t needs = outcome->plan.arena_bytes();
@@ -67,15 +70,17 @@ Result<WithinLimit> findWithin(CompileOptions options) {
     if (i == 0) {
       within.bytesWithoutLimit = needs;
       within.usWithoutLimit = outcome->plan.prediction().step_us();
-      options.estimates |= isLarge(outcome->plan);
+      options.estimates |= compiler::isLarge(outcome->plan);
     }
     within.fits = needs <= options.memoryLimit;
     if (i == 0 || needs < within.outcome.plan.arena_bytes() || within.fits) {
       within.outcome = std::move(*outcome);
-      searchBytes = options.searchBytes;
+      taken = options;
     }
     const bool isLeast = within.searched && expected > static_cast<double>(options.searchBytes);
-    if (i == 0 && !within.fits && search && expected <= 0)
+    if (i == 0 && options.estimates)
+      expected = wantsPlan ? 0 : expected; // attempts to come are about what is expected
+    else if (i == 0 && !within.fits && search && expected <= 0)
       expected = expectedBytes(attempt);
     if (within.fits || !search || isLeast || (i > 0 && (!within.searched || expected <= 0)))
       break;
@@ -85,7 +90,7 @@ Result<WithinLimit> findWithin(CompileOptions options) {
     options.searchBytes = std::max<int64_t>(1, static_cast<int64_t>(may));
   }
   if (wantsPlan && isEstimate(within.outcome)) {
-    Result<CompileOutcome> outcome = compilePlan(searchBytes);
+    Result<CompileOutcome> outcome = compilePlan(taken);
     if (!outcome)
       return outcome.error();
     within.outcome = std::move(*outcome);

@@ -22,8 +22,9 @@ struct WithinLimit {
 
 /// Compiles for options.memoryLimit. What a rank needs is what its plan says: the search goes by a model of it, and is asked for less
 /// until the plan fits. Of large networks it says itself what a rank needs (decision 17), and plans are made of what is expected to fit.
-/// What is proven is proven for the first limit that it was asked for.
-Result<WithinLimit> findWithin(CompileOptions options);
+/// What is proven is proven for the first limit that it was asked for. `isLarge`: known to be large, so that no plan is made without a
+/// limit.
+Result<WithinLimit> findWithin(CompileOptions options, bool isLarge = false);
 
 /// The plan, or why there is none and the cheapest change of the network with which there is one. `machine`: whose devices hold so
 /// much; empty: the command line says so.

@@ -114,7 +114,7 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
   assign.parallelMode = config.context.parallelMode;
   assign.searchMode = config.context.searchMode;
   assign.memoryBytes = options.searchBytes;
-  assign.closesGap = !options.estimates;
+  assign.closesGap = options.closesGap;
   assign.tellsMemory = options.explains || options.estimates;
   passes::TrainingFacts training = trainingFactsOf(config, options);
   assign.minimize = training.minimize;
@@ -137,7 +137,9 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
       {"strategies", "every forward operator has a strategy and its origin",
        [assign, config, options, training](PassManager &manager) {
          auto price = [config, options](ModuleOp module) { return plannedStepUs(module, config, options); };
-         manager.addPass(passes::createAssignStrategiesPass(assign, training, options.candidates == 1 ? nullptr : passes::StepPricing(price), options.candidates));
+         const bool prices = options.candidates != 1 && !options.estimates;
+         manager.addPass(passes::createAssignStrategiesPass(assign, training, prices ? passes::StepPricing(price) : nullptr, options.candidates,
+                                                            options.searched));
        }},
   };
 }

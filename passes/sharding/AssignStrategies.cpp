@@ -29,6 +29,7 @@ struct AssignStrategies : impl::AssignStrategiesPassBase<AssignStrategies> {
   TrainingFacts training;
   StepPricing price; ///< none: nothing but the search decides
   int64_t candidates = 1; ///< 0: as many as take little time
+  FoundWithin within;     ///< null: nobody asks for it
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -75,7 +76,7 @@ private:
       choices = noted(problem, nullptr, *given, planner);
     } else {
       OwningOpRef<ModuleOp> before = price && searches() && !isDump ? network->getParentOfType<ModuleOp>().clone() : OwningOpRef<ModuleOp>();
-      choices = choose(problem, members, before ? candidates : 1);
+      choices = choose(problem, members, before ? candidates : 1, within);
       if (near.size() > 1)
         choices = fastest(network, *before, problem, members);
     }
@@ -300,17 +301,17 @@ private:
   }
 
   /// `most`: how many assignments are looked for, as `candidates`.
-  Choices choose(const Problem &problem, ArrayRef<Members> members, int64_t most = 1) {
+  Choices choose(const Problem &problem, ArrayRef<Members> members, int64_t most = 1, FoundWithin within = nullptr) {
     if (isAlone())
       return standAlone(problem);
     if (parallelMode == "data_parallel")
       return dataParallel(problem);
     if (parallelMode == "semi_auto_parallel")
       return semiAuto(problem);
-    return searchMode == "sharding_propagation" ? propagate(problem) : search(problem, members, most);
+    return searchMode == "sharding_propagation" ? propagate(problem) : search(problem, members, most, std::move(within));
   }
 
-  Choices search(const Problem &problem, ArrayRef<Members> members, int64_t most) {
+  Choices search(const Problem &problem, ArrayRef<Members> members, int64_t most, FoundWithin within) {
     dist::ReshardPlanner planner(problem.machine);
     if (searchMode == "recursive_programming") {
       SearchResult result = searchRecursively(problem, [&](const Problem &part) { return modelOf(part, members, planner); });
@@ -327,7 +328,11 @@ private:
       most = std::min(fewCandidates, priceableOperators / std::max<int64_t>(1, operatorsOf(problem)));
     std::vector<SearchResult> results;
     if (memoryBytes > 0) {
-      results = searchWithin(problem, model, static_cast<double>(memoryBytes), planner, limits);
+      if (!within)
+        within = std::make_shared<std::vector<SearchResult>>();
+      if (within->empty())
+        *within = searchWithin(problem, model, static_cast<double>(memoryBytes), planner, limits);
+      results = *within;
       results.resize(std::clamp<size_t>(most, 1, results.size()));
     } else {
       results.push_back(searchOptimal(problem, model));
@@ -561,11 +566,13 @@ private:
 
 } // namespace
 
-std::unique_ptr<Pass> createAssignStrategiesPass(const AssignStrategiesPassOptions &options, TrainingFacts training, StepPricing price, int64_t candidates) {
+std::unique_ptr<Pass> createAssignStrategiesPass(const AssignStrategiesPassOptions &options, TrainingFacts training, StepPricing price, int64_t candidates,
+                                                       FoundWithin within) {
   auto pass = std::make_unique<AssignStrategies>(options);
   pass->training = std::move(training);
   pass->price = std::move(price);
   pass->candidates = candidates;
+  pass->within = std::move(within);
   return pass;
 }
 

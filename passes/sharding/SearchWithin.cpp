@@ -44,7 +44,7 @@ public:
         shape(rounds.network()), moments(problem, model, rounds.hasSections()) {}
 
   std::vector<SearchResult> run() {
-    SearchResult free = searchOptimal(problem, model);
+    const SearchResult free = searchOptimal(problem, model);
     boundUs = free.boundUs;
     Point large = solveAt({}, 0);
     look(large);
@@ -55,10 +55,10 @@ public:
       if (leastBytes > most ? step >= mostShrunk : !isTighter && !fitting.empty() && fitting.front().us >= us)
         break;
     }
-    if (leastBytes <= most && !isGood() && limits.branchOperations > 0)
+    if (leastBytes <= most && !isGood() && closesGap())
       close();
     limits.branchOperations = std::min(limits.branchOperations, mostBranched);
-    if (leastBytes <= most && !isGood() && !fitting.empty() && limits.branchOperations > 0)
+    if (leastBytes <= most && !isGood() && !fitting.empty() && closesGap())
       boundUs = std::max(boundUs, solveWithin(budgetOf(least, most), limits).summary.solution.bound);
     if (fitting.empty())
       fitting.push_back(smallest);
@@ -106,9 +106,11 @@ private:
   static constexpr int mostMeans = 8, mostPrices = 16, mostShrunk = 3;
   static constexpr size_t mostNear = 64, mostClosed = 2000, mostListed = 4096;
   static constexpr int64_t mostSimulated = 500'000, mostBranched = int64_t(1) << 24;
-  static constexpr double smallGap = 1e-3, largeGap = 0.03;
+  static constexpr double smallGap = 1e-3, estimatedGap = 1e-2, largeGap = 0.03;
 
-  bool isGood() const { return !fitting.empty() && fitting.front().us <= boundUs * (1 + smallGap); }
+  /// Else what it finds is about what there is.
+  bool closesGap() const { return limits.branchOperations > 0; }
+  bool isGood() const { return !fitting.empty() && fitting.front().us <= boundUs * (1 + (closesGap() ? smallGap : estimatedGap)); }
 
   /// Simulates a step.
   void look(Point &point, bool learns = true) {
@@ -244,7 +246,7 @@ private:
           break;
         (point.arenaBytes <= most ? small : large) = std::move(point);
       }
-    if (usPerByte > 0)
+    if (usPerByte > 0 && closesGap())
       lookNear(multiplied(perRound, usPerByte));
     weigh(about, usPerByte > 0 ? large.choice : small.choice, step);
   }
