@@ -105,7 +105,7 @@ private:
 
   static constexpr int mostMeans = 8, mostPrices = 16, mostShrunk = 3;
   static constexpr size_t mostNear = 64, mostClosed = 2000, mostListed = 4096;
-  static constexpr int64_t mostSimulated = 500'000, mostBranched = int64_t(1) << 24;
+  static constexpr int64_t mostSimulated = 500'000, mostBranched = int64_t(1) << 22;
   static constexpr double smallGap = 1e-3, estimatedGap = 1e-2, largeGap = 0.03;
 
   /// Else what it finds is about what there is.

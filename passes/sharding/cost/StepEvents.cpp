@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -41,21 +42,30 @@ public:
 private:
   static constexpr int32_t none = -1;
 
-  /// A tensor in a sharding.
+  /// A tensor in a sharding. Shardings and shapes are those of the problem, of traces, or kept: there are some hundred of them.
   struct Version {
-    Sharding sharding;
+    const Sharding *sharding = nullptr;
     int32_t buffer = none;
   };
   /// A value of the step; versions are added as somebody asks for them.
   struct Value {
-    Shape shape;
+    const Shape *shape = nullptr;
     size_t elementBytes = 4, partialBytes = 4;
     std::vector<Version> versions; ///< first as it was left
-    Sharding own;                  ///< where it is completed, and where its gradient is brought
+    const Sharding *own = nullptr; ///< where it is completed, and where its gradient is brought
     int32_t maker = none;          ///< the instance of which it is a result or an inner value
     int32_t parameter = none;      ///< index into `parameters`
     int64_t gradients = 0;         ///< contributions to its gradient that will come
     std::vector<int32_t> terms;    ///< those that have come
+  };
+  struct Less {
+    bool operator()(const Sharding &a, const Sharding &b) const {
+      auto key = [](const Sharding &sharding) { return std::tie(sharding.axes, sharding.dims); };
+      auto isBefore = [](const PartialAxis &a, const PartialAxis &b) { return std::tie(a.axis, a.kind) < std::tie(b.axis, b.kind); };
+      if (key(a) != key(b))
+        return key(a) < key(b);
+      return std::ranges::lexicographical_compare(a.partial, b.partial, isBefore);
+    }
   };
   /// An operator in one round.
   struct Instance {
@@ -86,6 +96,7 @@ private:
   TensorUses uses;
   StepEvents line;
   std::vector<size_t> order;  ///< of operators
+  std::set<Sharding, Less> kept;
   std::vector<int32_t> bound; ///< of each tensor: its value now
   std::vector<Value> values;
   std::vector<Instance> instances;
@@ -107,26 +118,29 @@ private:
 
   //===-- values ----------------------------------------------------------===//
 
+  const Sharding *keep(const Sharding &sharding) { return &*kept.insert(sharding).first; }
+
   static int64_t elementsOf(const Shape &shape, const Sharding &sharding) { return elementCount(sharding.capacity(shape)); }
 
   int32_t addBuffer(const Value &value, const Sharding &sharding, int32_t number) {
     const size_t bytes = sharding.isPartial() ? value.partialBytes : value.elementBytes;
-    line.buffers.push_back({.bytes = elementsOf(value.shape, sharding) * static_cast<int64_t>(bytes), .value = number});
+    line.buffers.push_back({.bytes = elementsOf(*value.shape, sharding) * static_cast<int64_t>(bytes), .value = number});
     return static_cast<int32_t>(line.buffers.size() - 1);
   }
 
+  /// `left` stays where it is.
   int32_t addValue(Value value, const Sharding &left) {
     const auto number = static_cast<int32_t>(values.size());
-    value.versions.push_back({left, addBuffer(value, left, number)});
+    value.versions.push_back({&left, addBuffer(value, left, number)});
     values.push_back(std::move(value));
     return number;
   }
 
-  int32_t addTensor(int32_t tensor, const Sharding &sharding) {
+  int32_t addTensor(int32_t tensor, const Sharding *sharding) {
     const ProblemTensor &facts = problem.tensors[tensor];
-    Value value{.shape = facts.shape, .elementBytes = facts.elementBytes, .partialBytes = facts.elementBytes, .versions = {},
+    Value value{.shape = &facts.shape, .elementBytes = facts.elementBytes, .partialBytes = facts.elementBytes, .versions = {},
                 .own = sharding, .terms = {}};
-    return addValue(std::move(value), sharding);
+    return addValue(std::move(value), *sharding);
   }
 
   void bindInputs() {
@@ -140,14 +154,14 @@ private:
       const ProblemTensor &tensor = problem.tensors[t];
       if (isMade[t] || tensor.isParameter || !tensor.dataset)
         continue;
-      bound[t] = addTensor(static_cast<int32_t>(t), tensor.dataset->canonical());
+      bound[t] = addTensor(static_cast<int32_t>(t), keep(tensor.dataset->canonical()));
       line.buffers[values[bound[t]].versions.front().buffer].isInput = true;
     }
   }
 
   void fetch(int32_t value) {
     for (const Version &version : values[value].versions)
-      if (!version.sharding.isPartial() && !line.buffers[version.buffer].forRun) {
+      if (!version.sharding->isPartial() && !line.buffers[version.buffer].forRun) {
         line.buffers[version.buffer].isFetched = true;
         return;
       }
@@ -166,7 +180,7 @@ private:
       for (int64_t round = 0; round < rounds; ++round)
         cut.push_back({user, &pieces(user, problem.tensors[tensor].rounds > 1 ? roundNow : round)});
     }
-    bound[tensor] = addTensor(tensor, storageOf(problem, tensor, cut).canonical());
+    bound[tensor] = addTensor(tensor, keep(storageOf(problem, tensor, cut).canonical()));
     StepBuffer &buffer = line.buffers[values[bound[tensor]].versions.front().buffer];
     buffer.forRun = true;
     buffer.parameter = tensor;
@@ -182,23 +196,25 @@ private:
   static bool reaches(const Sharding &from, const Sharding &to) { return !to.isPartial() || from.partial == to.partial; }
 
   const Version *find(int32_t value, const Sharding &sharding) const {
-    auto at = std::ranges::find(values[value].versions, sharding, &Version::sharding);
+    auto at = std::ranges::find_if(values[value].versions, [&](const Version &version) {
+      return version.sharding == &sharding || *version.sharding == sharding;
+    });
     return at == values[value].versions.end() ? nullptr : &*at;
   }
 
   std::pair<size_t, std::vector<dist::ReshardStep>> routeTo(int32_t value, const Sharding &target) {
     const Value &from = values[value];
     const std::vector<Version> &there = from.versions;
-    const size_t bytes = there.front().sharding.isPartial() ? from.partialBytes : from.elementBytes;
+    const size_t bytes = there.front().sharding->isPartial() ? from.partialBytes : from.elementBytes;
     size_t source = 0;
-    double best = planner.us(there.front().sharding, target, from.shape, bytes);
+    double best = planner.us(*there.front().sharding, target, *from.shape, bytes);
     for (size_t i = 1; i < there.size(); ++i)
-      if (reaches(there[i].sharding, target))
-        if (double us = planner.us(there[i].sharding, target, from.shape, bytes); us < best) {
+      if (reaches(*there[i].sharding, target))
+        if (double us = planner.us(*there[i].sharding, target, *from.shape, bytes); us < best) {
           source = i;
           best = us;
         }
-    return {source, planner.plan(Sharding(there[source].sharding), target, from.shape, bytes)};
+    return {source, planner.plan(*there[source].sharding, target, *from.shape, bytes)};
   }
 
   /// The buffer of a value in a sharding, moved there if it is not.
@@ -210,7 +226,7 @@ private:
     for (const dist::ReshardStep &step : steps) {
       const int32_t made = addBuffer(values[value], step.after, value);
       line.events.push_back({.isAllReduce = step.kind == MoveKind::AllReduce, .reads = {buffer}, .writes = {made}});
-      values[value].versions.push_back({step.after, buffer = made});
+      values[value].versions.push_back({keep(step.after), buffer = made});
     }
     return buffer;
   }
@@ -228,7 +244,7 @@ private:
       return (void)versionOf(gradient, target);
     const dist::ReshardStep &step = steps.front();
     const int32_t from = values[gradient].versions[source].buffer, made = addBuffer(values[gradient], step.after, gradient);
-    values[gradient].versions.push_back({step.after, made});
+    values[gradient].versions.push_back({keep(step.after), made});
     const int64_t bytes = std::max(line.buffers[from].bytes, line.buffers[made].bytes);
     Bucket &bucket = open[{step.kind, step.groupMatrix, step.groupAxes, values[gradient].partialBytes}];
     if (!bucket.event.reads.empty() && bucket.bytes + bytes > bucketBytes)
@@ -360,12 +376,12 @@ private:
     for (size_t r = 0; r < instance.trace->results.size(); ++r) {
       const int32_t value = instance.values[instance.trace->results[r]];
       bound[problem.operators[op].results[r]] = value;
-      values[value].own = instance.trace->placed.results[r].own;
+      values[value].own = &instance.trace->placed.results[r].own;
       // What nobody but the network asks for.
       const int32_t tensor = problem.operators[op].results[r];
-      if (uses.readers[tensor].empty() && values[value].versions.front().sharding.isPartial() &&
+      if (uses.readers[tensor].empty() && values[value].versions.front().sharding->isPartial() &&
           std::ranges::find(problem.results, tensor) != problem.results.end())
-        versionOf(value, values[value].own);
+        versionOf(value, *values[value].own);
     }
     for (auto [operand, gradient] : instance.step->gradients)
       if (instance.operands[operand] != none)
@@ -401,8 +417,8 @@ private:
       event.elements = std::max(event.elements, elementsOf(made.shape, use.sharding));
       if (made.kind == StepValue::Kind::Constant)
         continue;
-      Value value{.shape = made.shape, .elementBytes = made.elementBytes, .partialBytes = made.partialBytes, .versions = {},
-                  .own = instance.trace->own[use.value], .terms = {}};
+      Value value{.shape = &made.shape, .elementBytes = made.elementBytes, .partialBytes = made.partialBytes, .versions = {},
+                  .own = &instance.trace->own[use.value], .terms = {}};
       of[use.value] = addValue(std::move(value), use.sharding);
       if (!traced.isBackward)
         values[of[use.value]].maker = isCopying ? none : static_cast<int32_t>(instances.size());
@@ -522,15 +538,15 @@ private:
 
   void contribute(int32_t gradient, int32_t value) {
     values[value].terms.push_back(gradient);
-    if (values[value].gradients == 1 && !find(gradient, values[value].own))
+    if (values[value].gradients == 1 && !find(gradient, *values[value].own))
       complete(gradient, value);
   }
 
   void complete(int32_t gradient, int32_t value) {
     if (values[value].parameter != none)
-      completeInBucket(gradient, values[value].own);
+      completeInBucket(gradient, *values[value].own);
     else
-      versionOf(gradient, values[value].own);
+      versionOf(gradient, *values[value].own);
   }
 
   /// The sum of what has come; `none` where nothing has.
@@ -540,10 +556,10 @@ private:
       return none;
     int32_t sum = terms.front();
     for (size_t i = 1; i < terms.size(); ++i) {
-      const Sharding left = values[sum].versions.front().sharding, own = values[value].own;
-      const bool areAlike = left == values[terms[i]].versions.front().sharding;
-      const Sharding at = areAlike ? left : own;
-      StepEvent event{.kind = StepKind::Kernel, .elements = elementsOf(values[value].shape, at), .reads = {}, .writes = {}};
+      const Sharding *left = values[sum].versions.front().sharding, *own = values[value].own;
+      const bool areAlike = *left == *values[terms[i]].versions.front().sharding;
+      const Sharding &at = areAlike ? *left : *own;
+      StepEvent event{.kind = StepKind::Kernel, .elements = elementsOf(*values[value].shape, at), .reads = {}, .writes = {}};
       event.reads = {versionOf(sum, at), versionOf(terms[i], at)};
       Value facts{.shape = values[value].shape, .elementBytes = values[value].elementBytes,
                   .partialBytes = values[terms[i]].partialBytes, .versions = {}, .own = own, .terms = {}};
@@ -565,7 +581,7 @@ private:
     StepBuffer stored = line.buffers[values[parameter.value].versions.front().buffer];
     stored.value = -1;
     StepEvent event{.kind = StepKind::Kernel, .isUpdate = true, .reads = {}, .writes = {}};
-    event.reads.push_back(versionOf(gradient, values[parameter.value].own));
+    event.reads.push_back(versionOf(gradient, *values[parameter.value].own));
     event.writes.push_back(values[parameter.value].versions.front().buffer);
     for (int64_t state = 0; state < problem.optimizerStates; ++state) {
       line.buffers.push_back(stored);
