@@ -182,85 +182,74 @@ std::string Alternatives::strategyText(size_t op, const Pieces &pieces) const {
   return net::strategyText(inStrategy(facts.operators[op].facts.rule, pieces));
 }
 
-/// Terms with one option of a variable left, in whatever round they mean it.
-static void tie(std::vector<search::Table> &tables, std::vector<search::SharedCost> &shared, const std::vector<int32_t> &options,
-                int32_t variable, int32_t option) {
+/// Terms with some options (ascending) of a variable left, in whatever round they mean it.
+static void keepOptions(std::vector<search::Table> &tables, std::vector<search::SharedCost> &shared, const std::vector<int32_t> &counts,
+                        int32_t variable, const std::vector<int32_t> &left) {
   auto isMeant = [&](int32_t reference) { return search::variableOf(reference) == variable; };
+  auto pick = [&](auto &ofOptions) {
+    for (size_t i = 0; i < left.size(); ++i)
+      ofOptions[i] = typename std::decay_t<decltype(ofOptions)>::value_type(ofOptions[left[i]]);
+    ofOptions.resize(left.size());
+  };
   for (search::Table &table : tables) {
     std::vector<size_t> sizes;
     for (int32_t reference : table.scope)
-      sizes.push_back(options[search::variableOf(reference)]);
+      sizes.push_back(counts[search::variableOf(reference)]);
     for (size_t at = 0; at < sizes.size(); ++at) {
       if (!isMeant(table.scope[at]))
         continue;
       const size_t inner = std::accumulate(sizes.begin() + at + 1, sizes.end(), size_t(1), std::multiplies<>());
       const size_t block = inner * sizes[at], outer = table.costs.size() / block;
+      auto to = table.costs.begin();
       for (size_t i = 0; i < outer; ++i)
-        std::copy_n(table.costs.begin() + i * block + option * inner, inner, table.costs.begin() + i * inner);
-      table.costs.resize(outer * inner);
-      sizes[at] = 1;
+        for (int32_t option : left)
+          to = std::copy_n(table.costs.begin() + i * block + option * inner, inner, to);
+      table.costs.resize(outer * inner * left.size());
+      sizes[at] = left.size();
     }
   }
   for (search::SharedCost &cost : shared) {
     if (isMeant(cost.producer))
-      cost.producerClass = {cost.producerClass[option]};
+      pick(cost.producerClass);
     for (search::SharedCost::Reader &reader : cost.readers)
       if (isMeant(reader.variable))
-        reader.items = {std::vector<int32_t>(reader.items[option])};
+        pick(reader.items);
   }
 }
 
-static void tie(search::CostNetwork &network, size_t op, size_t option) {
-  tie(network.tables, network.shared, network.options, static_cast<int32_t>(op), static_cast<int32_t>(option));
-  network.options[op] = 1;
+void Alternatives::keepLeft(search::CostNetwork &network, const AllLeft &left) {
+  for (const auto &[op, options] : left) {
+    keepOptions(network.tables, network.shared, network.options, static_cast<int32_t>(op), options);
+    network.options[op] = static_cast<int32_t>(options.size());
+  }
 }
 
-static void tie(search::RepeatedNetwork &network, size_t op, size_t option) {
-  for (search::Section &section : network.sections)
-    for (search::Terms *terms : {&section.within, &section.carried, &section.entry, &section.exit})
-      tie(terms->tables, terms->shared, network.network.options, static_cast<int32_t>(op), static_cast<int32_t>(option));
-  tie(network.network, op, option);
-}
-
-/// Terms without the options that are not allowed.
-static void forbid(std::vector<search::Table> &tables, int32_t variable, const std::vector<bool> &allowed) {
-  for (search::Table &table : tables)
-    if (table.scope.size() == 1 && search::variableOf(table.scope.front()) == variable)
-      for (size_t option = 0; option < allowed.size(); ++option)
-        if (!allowed[option])
-          table.costs[option] = search::infinity;
-}
-
-/// Those that the user left open in part have what is allowed, but for `op`.
-void Alternatives::keepAllowed(search::CostNetwork &network, std::optional<size_t> op) const {
-  for (const auto &[other, list] : allowed)
-    if (other != op)
-      forbid(network.tables, static_cast<int32_t>(other), list);
-}
-
-void Alternatives::keepAllowed(search::RepeatedNetwork &network, std::optional<size_t> op) const {
-  keepAllowed(network.network, op);
-  for (const auto &[other, list] : allowed)
+void Alternatives::keepLeft(search::RepeatedNetwork &network, const AllLeft &left) {
+  std::vector<int32_t> counts = network.network.options;
+  for (const auto &[op, options] : left) {
     for (search::Section &section : network.sections)
-      if (other != op)
-        forbid(section.within.tables, static_cast<int32_t>(other), list);
+      for (search::Terms *terms : {&section.within, &section.carried, &section.entry, &section.exit})
+        keepOptions(terms->tables, terms->shared, counts, static_cast<int32_t>(op), options);
+    counts[op] = static_cast<int32_t>(options.size());
+  }
+  keepLeft(network.network, left);
 }
 
-/// Operators of the user have what the user gave, but for `op`.
-std::vector<std::pair<size_t, size_t>> Alternatives::tiesFor(std::optional<size_t> op) const {
-  std::vector<std::pair<size_t, size_t>> ties;
+/// Operators of the user have what the user gave, and those that the user left open in part what is allowed, but for `op`.
+Alternatives::AllLeft Alternatives::leftBut(std::optional<size_t> op) const {
+  AllLeft left;
   for (size_t other = 0; other < operations.size(); ++other)
     if (other != op && facts.operators[other].configured)
-      ties.emplace_back(other, *chosenOption(other));
-  return ties;
-}
-
-/// With the option that is given.
-std::vector<std::pair<size_t, size_t>> Alternatives::tiesWith(Given given) const {
-  std::vector<std::pair<size_t, size_t>> ties = tiesFor(given ? std::optional(given->first) : std::nullopt);
-  if (given)
-    ties.push_back(*given);
-  return ties;
+      left.push_back({other, {static_cast<int32_t>(*chosenOption(other))}});
+  for (const auto &[other, list] : allowed) {
+    if (other == op || facts.operators[other].configured)
+      continue;
+    std::vector<int32_t> &options = left.emplace_back(Left{other, {}}).options;
+    for (size_t option = 0; option < list.size(); ++option)
+      if (list[option])
+        options.push_back(static_cast<int32_t>(option));
+  }
+  return left;
 }
 
 double Alternatives::us() {
@@ -276,92 +265,105 @@ double Alternatives::us() {
 constexpr size_t pricedAtOnce = 64;
 
 /// Prices the cheapest assignment of rounds that are alike and, with it, so many that are nearly as good. False: it was priced.
-bool Alternatives::priceAlike(Given given) {
-  const std::vector<std::pair<size_t, size_t>> ties = tiesWith(given);
+bool Alternatives::priceAlike(const AllLeft &left) {
   search::CostNetwork network = priced->network();
-  keepAllowed(network, given ? std::optional(given->first) : std::nullopt);
-  for (auto [op, option] : ties)
-    tie(network, op, option);
+  keepLeft(network, left);
   std::vector<search::Choice> choices;
   for (search::Solution &solution : search::nearestAssignments(network, pricedAtOnce)) {
     if (solution.cost == search::infinity)
       break;
-    for (auto [op, option] : ties)
-      solution.choice[op] = static_cast<int32_t>(option);
+    for (const auto &[op, options] : left)
+      solution.choice[op] = options[solution.choice[op]];
     choices.push_back(std::move(solution.choice));
   }
   return !choices.empty() && priced->makeExact(choices.front()) && (priced->makeExact(choices), true);
 }
 
-/// Options that were tied get their numbers back.
-void Alternatives::untie(search::RepeatedChoice &choice, const std::vector<std::pair<size_t, size_t>> &ties) const {
-  for (auto [op, option] : ties) {
-    choice.choice[op] = static_cast<int32_t>(option);
-    for (size_t section = 0; section < choice.runs.size(); ++section) {
-      const std::vector<int32_t> &own = apart->variablesOf(section);
-      if (auto at = llvm::find(own, static_cast<int32_t>(op)); at != own.end())
-        for (search::Run &run : choice.runs[section])
-          run.options[at - own.begin()] = static_cast<int32_t>(option);
-    }
+/// Calls `take` with what an operator has: in every run of its rounds.
+template <typename Choice, typename Take> void Alternatives::forOptionsOf(size_t op, Choice &choice, Take take) const {
+  take(choice.choice[op]);
+  for (size_t section = 0; section < choice.runs.size(); ++section) {
+    const std::vector<int32_t> &own = apart->variablesOf(section);
+    if (auto at = llvm::find(own, static_cast<int32_t>(op)); at != own.end())
+      for (auto &run : choice.runs[section])
+        take(run.options[at - own.begin()]);
   }
 }
 
-/// One round of a search in which operators of the user have what the user gave, but for the one that is given an option.
-Alternatives::OptionPrice Alternatives::searchOnce(Given given) {
-  if (priceAlike(given))
-    return {0, false};
-  const std::vector<std::pair<size_t, size_t>> ties = tiesWith(given);
+std::set<size_t> Alternatives::optionsIn(const search::RepeatedChoice &choice, size_t op) const {
+  std::set<size_t> options;
+  forOptionsOf(op, choice, [&](int32_t option) { options.insert(static_cast<size_t>(option)); });
+  return options;
+}
+
+/// One round of a search in which operators have what is left to them.
+Alternatives::Searched Alternatives::searchOnce(const AllLeft &left) {
+  if (priceAlike(left))
+    return {};
   search::RepeatedNetwork network = apart->network();
-  keepAllowed(network, given ? std::optional(given->first) : std::nullopt);
-  for (auto [op, option] : ties)
-    tie(network, op, option);
-  auto exact = [&](search::RepeatedChoice choice) {
-    untie(choice, ties);
-    return !apart->makeExact(choice);
+  keepLeft(network, left);
+  auto inAll = [&](search::RepeatedChoice choice) { // options get their numbers back
+    for (const auto &[op, options] : left)
+      forOptionsOf(op, choice, [&options = options](int32_t &option) { option = options[option]; });
+    return choice;
   };
   const search::RepeatedSolution found = search::solveExactly(network);
-  const double us = found.summary.cost;
-  if (us == search::infinity || exact(found.choice))
-    return {us, true};
-  const search::EndsApart ends(network);
-  for (const search::Solution &solution : search::nearestAssignments(ends.network(), pricedAtOnce))
-    exact(ends.rolled(solution.choice));
-  return {us, false};
+  Searched result{found.summary.cost, true, {}};
+  if (result.us == search::infinity)
+    return result;
+  result.choice = inAll(found.choice);
+  result.isExact = !apart->makeExact(result.choice);
+  if (!result.isExact) {
+    const search::EndsApart ends(network);
+    for (const search::Solution &solution : search::nearestAssignments(ends.network(), pricedAtOnce))
+      apart->makeExact(inAll(ends.rolled(solution.choice)));
+  }
+  return result;
 }
 
-/// Bounds at first. They are far off until something like the optimum is exact.
-std::vector<Alternatives::OptionPrice> &Alternatives::pricesOf(size_t op, llvm::function_ref<bool(size_t)> passes) {
-  if (known[op].empty() && following && !hasBounds)
-    known[op].resize(priced->options(op).pieces.size());
-  if (known[op].empty()) {
-    while (!isSearched)
-      isSearched = searchOnce(std::nullopt).isExact;
-    known[op].resize(priced->options(op).pieces.size());
-    if (following)
-      updateBounds(op);
-    else
-      raiseTogether(op, passes);
-  }
-  return known[op];
+/// The cheapest assignment in which an operator has one of these options (ascending), in different rounds maybe different ones.
+Alternatives::Searched Alternatives::searchAmong(size_t op, std::vector<int32_t> options) {
+  AllLeft left = leftBut(op);
+  left.push_back({op, std::move(options)});
+  while (true)
+    if (Searched found = searchOnce(left); found.isExact)
+      return found;
+}
+
+/// What is known without asking for the operator: what it has in the cheapest assignment of all costs that.
+std::vector<Alternatives::OptionPrice> &Alternatives::pricesOf(size_t op) {
+  std::vector<OptionPrice> &prices = known[op];
+  if (!prices.empty())
+    return prices;
+  prices.resize(priced->options(op).pieces.size());
+  if (following && !hasBounds)
+    return prices;
+  while (!cheapestOfAll.isExact)
+    cheapestOfAll = searchOnce(leftBut(std::nullopt));
+  if (following)
+    updateBounds(op);
+  else if (cheapestOfAll.us < search::infinity)
+    if (const std::set<size_t> options = optionsIn(cheapestOfAll.choice, op); options.size() == 1)
+      prices[*options.begin()] = {cheapestOfAll.us, true};
+  return prices;
 }
 
 /// What was priced since then makes bounds better.
 void Alternatives::updateBounds(size_t op) {
   search::RepeatedNetwork network = apart->network();
-  keepAllowed(network, op);
-  for (auto [other, option] : tiesFor(op))
-    tie(network, other, option);
+  keepLeft(network, leftBut(op));
   for (auto [price, us] : llvm::zip(known[op], search::costsOfOptions(network, static_cast<int32_t>(op))))
     if (!price.isExact)
-      price = {us, us == search::infinity};
+      price = {std::max(price.us, us), us == search::infinity};
 }
 
-/// The option that looks cheapest.
+/// The option that looks cheapest; of those that look alike one that is exact.
 std::optional<size_t> Alternatives::front(size_t op, llvm::function_ref<bool(size_t)> passes) {
   std::optional<size_t> best;
-  std::vector<OptionPrice> &prices = pricesOf(op, passes);
+  std::vector<OptionPrice> &prices = pricesOf(op);
+  auto rank = [&](size_t option) { return std::pair(prices[option].us, !prices[option].isExact); };
   for (size_t option = 0; option < prices.size(); ++option)
-    if (std::isfinite(prices[option].us) && passes(option) && (!best || prices[option].us < prices[*best].us))
+    if (std::isfinite(prices[option].us) && passes(option) && (!best || rank(option) < rank(*best)))
       best = option;
   return best;
 }
@@ -374,66 +376,47 @@ void Alternatives::raise(size_t op, size_t option) {
     price = {option == chosenOption(op) ? us() : usOf(following(op, priced->options(op).pieces[option])), true};
     return;
   }
-  const OptionPrice found = searchOnce(std::pair(op, option));
+  AllLeft left = leftBut(op);
+  left.push_back({op, {static_cast<int32_t>(option)}});
+  const Searched found = searchOnce(left);
   price = {std::max(price.us, found.us), found.isExact};
   if (++roundsOf[op] % perBounds == 0)
     updateBounds(op);
 }
 
-/// One round for the options that look cheapest, at most some of them, and for the chosen one, with which they are compared: one
-/// elimination answers for all.
-void Alternatives::raiseTogether(size_t op, llvm::function_ref<bool(size_t)> passes) {
-  constexpr size_t together = 16;
-  std::vector<OptionPrice> &prices = known[op];
-  std::vector<size_t> asked;
-  auto ask = [&](const std::vector<double> &costs) {
-    for (auto [price, us] : llvm::zip(prices, costs))
-      if (!price.isExact)
-        price = {std::max(price.us, us), us == search::infinity};
+/// One search among all options that are open. Nothing that rounds take alike costs less than what they take of different ones: where
+/// they do, these are priced one by one, and the others are searched. False: rounds still differ.
+bool Alternatives::searchFront(size_t op, llvm::function_ref<bool(size_t)> passes) {
+  constexpr int few = 3;
+  std::vector<OptionPrice> &prices = pricesOf(op);
+  for (int i = 0;; ++i) {
+    std::optional<size_t> best = front(op, passes);
+    if (!best || prices[*best].isExact)
+      return true;
+    if (i == few)
+      return false;
+    std::vector<int32_t> open;
     for (size_t option = 0; option < prices.size(); ++option)
       if (!prices[option].isExact && passes(option))
-        asked.push_back(option);
-    llvm::sort(asked, [&](size_t a, size_t b) { return std::tie(prices[a].us, a) < std::tie(prices[b].us, b); });
-    asked.resize(std::min(asked.size(), together));
-    if (std::optional<size_t> chosen = chosenOption(op); chosen && !prices[*chosen].isExact && !llvm::is_contained(asked, *chosen))
-      asked.push_back(*chosen);
-    std::vector<bool> wanted(prices.size());
-    for (size_t option : asked)
-      wanted[option] = true;
-    return wanted;
-  };
-  search::RepeatedNetwork network = apart->network();
-  keepAllowed(network, op);
-  const std::vector<std::pair<size_t, size_t>> ties = tiesFor(op);
-  for (auto [other, option] : ties)
-    tie(network, other, option);
-  std::vector<search::RepeatedSolution> found = search::assignmentsOfOptions(network, static_cast<int32_t>(op), ask);
-  bool changes = false;
-  for (size_t option : asked)
-    if (!prices[option].isExact) {
-      untie(found[option].choice, ties);
-      changes |= apart->makeExact(found[option].choice);
-    }
-  // What costs exactly as much as nothing is less than is the least.
-  network = apart->network();
-  for (size_t option : asked) {
-    OptionPrice &price = prices[option];
-    if (price.isExact)
+        open.push_back(static_cast<int32_t>(option));
+    const Searched found = searchAmong(op, open);
+    for (int32_t option : open)
+      prices[option] = {std::max(prices[option].us, found.us), found.us == search::infinity};
+    if (found.us == search::infinity)
       continue;
-    const double us = search::costOf(network, found[option].choice);
-    if (!changes || us <= found[option].summary.cost * (1 + 1e-12))
-      price = {us, true};
+    const std::set<size_t> taken = optionsIn(found.choice, op);
+    for (size_t option : taken)
+      prices[option] = {taken.size() == 1 ? found.us : searchAmong(op, {static_cast<int32_t>(option)}).us, true};
   }
 }
 
 /// Bounds that look cheapest rise until an exact one stays in front: most of the others are never searched to the end.
 std::optional<size_t> Alternatives::cheapestOption(size_t op, llvm::function_ref<bool(size_t)> passes) {
+  if (!following && !searchFront(op, passes))
+    updateBounds(op);
   std::optional<size_t> best = front(op, passes);
   for (size_t rounds = 0; best && !known[op][*best].isExact && (!following || rounds < mostFollowed()); ++rounds) {
-    if (following)
-      raise(op, *best);
-    else
-      raiseTogether(op, passes);
+    raise(op, *best);
     best = front(op, passes);
   }
   if (best && !known[op][*best].isExact) // of those with which others were decided
@@ -474,6 +457,8 @@ std::vector<Alternative> Alternatives::of(size_t op, size_t exact, size_t rounds
   now(op);
   if (following)
     rounds = mostFollowed();
+  else
+    updateBounds(op);
   std::set<size_t> cheapest;
   while (cheapest.size() < exact) {
     std::optional<size_t> next = front(op, [&](size_t option) { return !cheapest.contains(option); });

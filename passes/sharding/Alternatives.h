@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 
 namespace msc::passes {
 
@@ -86,18 +87,30 @@ private:
   StepModel decidedModel(const Choices &choices);
   void giveChoice(size_t op, Freedom freedom, bool isAsked);
   Pieces cheapestOfMost(size_t op) const;
-  using Given = std::optional<std::pair<size_t, size_t>>; ///< an operator and its option
-  std::vector<std::pair<size_t, size_t>> tiesFor(std::optional<size_t> op) const;
-  std::vector<std::pair<size_t, size_t>> tiesWith(Given given) const;
-  void keepAllowed(search::CostNetwork &network, std::optional<size_t> op) const;
-  void keepAllowed(search::RepeatedNetwork &network, std::optional<size_t> op) const;
-  bool priceAlike(Given given);
-  void untie(search::RepeatedChoice &choice, const std::vector<std::pair<size_t, size_t>> &ties) const;
-  OptionPrice searchOnce(Given given);
-  std::vector<OptionPrice> &pricesOf(size_t op, llvm::function_ref<bool(size_t)> passes);
+  /// An operator of which some options are left, ascending.
+  struct Left {
+    size_t op = 0;
+    std::vector<int32_t> options;
+  };
+  using AllLeft = std::vector<Left>;
+  AllLeft leftBut(std::optional<size_t> op) const;
+  static void keepLeft(search::CostNetwork &network, const AllLeft &left);
+  static void keepLeft(search::RepeatedNetwork &network, const AllLeft &left);
+  /// What a search found: a bound, or the least.
+  struct Searched {
+    double us = 0;
+    bool isExact = false;
+    search::RepeatedChoice choice; ///< empty where nothing is possible
+  };
+  bool priceAlike(const AllLeft &left);
+  template <typename Choice, typename Take> void forOptionsOf(size_t op, Choice &choice, Take take) const;
+  std::set<size_t> optionsIn(const search::RepeatedChoice &choice, size_t op) const;
+  Searched searchOnce(const AllLeft &left);
+  Searched searchAmong(size_t op, std::vector<int32_t> options);
+  bool searchFront(size_t op, llvm::function_ref<bool(size_t)> passes);
+  std::vector<OptionPrice> &pricesOf(size_t op);
   void updateBounds(size_t op);
   void raise(size_t op, size_t option);
-  void raiseTogether(size_t op, llvm::function_ref<bool(size_t)> passes);
   std::optional<size_t> front(size_t op, llvm::function_ref<bool(size_t option)> passes);
   std::optional<size_t> cheapestOption(size_t op, llvm::function_ref<bool(size_t option)> passes);
   /// Nothing that a sharding of the user fixes is otherwise under an option.
@@ -120,7 +133,7 @@ private:
   std::unique_ptr<RoundsModel> apart; ///< rounds of repeats may differ
   std::vector<std::vector<OptionPrice>> known; ///< of each option of each operator; empty: nobody asked yet
   std::vector<size_t> roundsOf; ///< of each operator
-  bool isSearched = false;
+  Searched cheapestOfAll; ///< exact from when somebody asked for a price
   bool hasBounds = true;         ///< the options of the model are all that operators may take
   std::optional<double> stepUs;  ///< known from when us() was asked
   /// The network before anything was decided, for those that are priced with what follows from them: its copy, its problem, in which
