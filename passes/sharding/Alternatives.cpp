@@ -6,7 +6,6 @@
 #include "passes/sharding/Propagations.h"
 #include "passes/sharding/Search.h"
 #include "passes/sharding/cost/Prediction.h"
-#include "passes/sharding/search/TermsMap.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -182,59 +181,6 @@ std::string Alternatives::strategyText(size_t op, const Pieces &pieces) const {
   return net::strategyText(inStrategy(facts.operators[op].facts.rule, pieces));
 }
 
-/// Terms with some options (ascending) of a variable left, in whatever round they mean it.
-static void keepOptions(std::vector<search::Table> &tables, std::vector<search::SharedCost> &shared, const std::vector<int32_t> &counts,
-                        int32_t variable, const std::vector<int32_t> &left) {
-  auto isMeant = [&](int32_t reference) { return search::variableOf(reference) == variable; };
-  auto pick = [&](auto &ofOptions) {
-    for (size_t i = 0; i < left.size(); ++i)
-      ofOptions[i] = typename std::decay_t<decltype(ofOptions)>::value_type(ofOptions[left[i]]);
-    ofOptions.resize(left.size());
-  };
-  for (search::Table &table : tables) {
-    std::vector<size_t> sizes;
-    for (int32_t reference : table.scope)
-      sizes.push_back(counts[search::variableOf(reference)]);
-    for (size_t at = 0; at < sizes.size(); ++at) {
-      if (!isMeant(table.scope[at]))
-        continue;
-      const size_t inner = std::accumulate(sizes.begin() + at + 1, sizes.end(), size_t(1), std::multiplies<>());
-      const size_t block = inner * sizes[at], outer = table.costs.size() / block;
-      auto to = table.costs.begin();
-      for (size_t i = 0; i < outer; ++i)
-        for (int32_t option : left)
-          to = std::copy_n(table.costs.begin() + i * block + option * inner, inner, to);
-      table.costs.resize(outer * inner * left.size());
-      sizes[at] = left.size();
-    }
-  }
-  for (search::SharedCost &cost : shared) {
-    if (isMeant(cost.producer))
-      pick(cost.producerClass);
-    for (search::SharedCost::Reader &reader : cost.readers)
-      if (isMeant(reader.variable))
-        pick(reader.items);
-  }
-}
-
-void Alternatives::keepLeft(search::CostNetwork &network, const AllLeft &left) {
-  for (const auto &[op, options] : left) {
-    keepOptions(network.tables, network.shared, network.options, static_cast<int32_t>(op), options);
-    network.options[op] = static_cast<int32_t>(options.size());
-  }
-}
-
-void Alternatives::keepLeft(search::RepeatedNetwork &network, const AllLeft &left) {
-  std::vector<int32_t> counts = network.network.options;
-  for (const auto &[op, options] : left) {
-    for (search::Section &section : network.sections)
-      for (search::Terms *terms : {&section.within, &section.carried, &section.entry, &section.exit})
-        keepOptions(terms->tables, terms->shared, counts, static_cast<int32_t>(op), options);
-    counts[op] = static_cast<int32_t>(options.size());
-  }
-  keepLeft(network.network, left);
-}
-
 /// Operators of the user have what the user gave, and those that the user left open in part what is allowed, but for `op`.
 Alternatives::AllLeft Alternatives::leftBut(std::optional<size_t> op) const {
   AllLeft left;
@@ -252,6 +198,13 @@ Alternatives::AllLeft Alternatives::leftBut(std::optional<size_t> op) const {
   return left;
 }
 
+search::RepeatedNetwork Alternatives::networkOf(const AllLeft &left) const {
+  search::RepeatedNetwork network = apart->network();
+  for (const auto &[op, options] : left)
+    search::keepOptions(network, static_cast<int32_t>(op), options);
+  return network;
+}
+
 double Alternatives::us() {
   if (!stepUs) {
     Choices choices;
@@ -267,7 +220,8 @@ constexpr size_t pricedAtOnce = 64;
 /// Prices the cheapest assignment of rounds that are alike and, with it, so many that are nearly as good. False: it was priced.
 bool Alternatives::priceAlike(const AllLeft &left) {
   search::CostNetwork network = priced->network();
-  keepLeft(network, left);
+  for (const auto &[op, options] : left)
+    search::keepOptions(network, static_cast<int32_t>(op), options);
   std::vector<search::Choice> choices;
   for (search::Solution &solution : search::nearestAssignments(network, pricedAtOnce)) {
     if (solution.cost == search::infinity)
@@ -300,8 +254,7 @@ std::set<size_t> Alternatives::optionsIn(const search::RepeatedChoice &choice, s
 Alternatives::Searched Alternatives::searchOnce(const AllLeft &left) {
   if (priceAlike(left))
     return {};
-  search::RepeatedNetwork network = apart->network();
-  keepLeft(network, left);
+  const search::RepeatedNetwork network = networkOf(left);
   auto inAll = [&](search::RepeatedChoice choice) { // options get their numbers back
     for (const auto &[op, options] : left)
       forOptionsOf(op, choice, [&options = options](int32_t &option) { option = options[option]; });
@@ -350,9 +303,7 @@ std::vector<Alternatives::OptionPrice> &Alternatives::pricesOf(size_t op) {
 
 /// What was priced since then makes bounds better.
 void Alternatives::updateBounds(size_t op) {
-  search::RepeatedNetwork network = apart->network();
-  keepLeft(network, leftBut(op));
-  for (auto [price, us] : llvm::zip(known[op], search::costsOfOptions(network, static_cast<int32_t>(op))))
+  for (auto [price, us] : llvm::zip(known[op], search::costsOfOptions(networkOf(leftBut(op)), static_cast<int32_t>(op))))
     if (!price.isExact)
       price = {std::max(price.us, us), us == search::infinity};
 }

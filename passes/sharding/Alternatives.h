@@ -94,8 +94,7 @@ private:
   };
   using AllLeft = std::vector<Left>;
   AllLeft leftBut(std::optional<size_t> op) const;
-  static void keepLeft(search::CostNetwork &network, const AllLeft &left);
-  static void keepLeft(search::RepeatedNetwork &network, const AllLeft &left);
+  search::RepeatedNetwork networkOf(const AllLeft &left) const;
   /// What a search found: a bound, or the least.
   struct Searched {
     double us = 0;

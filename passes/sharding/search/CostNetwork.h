@@ -75,9 +75,6 @@ Solution solveExactly(const CostNetwork &network, const SolveLimits &limits = {}
 /// Cheapest cost of the whole network for every option of one variable (infinity: not possible).
 std::vector<double> costsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits = {});
 
-/// The assignments that cost that, of every option; only `choice` and `cost` are told. No choice where nothing is possible.
-std::vector<Solution> assignmentsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits = {});
-
 /// The k cheapest assignments, or all if there are fewer that are allowed, ascending; equal costs in lexicographic
 /// order of the choices (which of those that tie at the end of the list are in it is deterministic, too). Where the
 /// network exceeds the limits: only the best one that was found.

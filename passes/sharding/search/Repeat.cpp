@@ -220,50 +220,18 @@ static int32_t standFor(RepeatedNetwork &network, int32_t variable) {
 }
 
 std::vector<double> costsOfOptions(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits) {
-  std::vector<double> costs;
-  auto none = [](const std::vector<double> &all) { return std::vector<bool>(all.size()); };
-  for (const RepeatedSolution &solution : assignmentsOfOptions(network, variable, none, limits))
-    costs.push_back(solution.summary.cost);
-  return costs;
-}
-
-std::vector<RepeatedSolution> assignmentsOfOptions(const RepeatedNetwork &network, int32_t variable,
-                                                   const OptionsWanted &wanted, const SolveLimits &limits) {
   RepeatedNetwork asked = network;
   const int32_t outside = standFor(asked, variable);
   Folded folded(asked);
-  Solution summary;
-  std::vector<RepeatedSolution> solutions;
-  std::vector<Solution> flat; // of sections that are folded
-  if (folded.fits(limits) && folded.fold(limits, summary)) {
-    flat = assignmentsOfOptions(folded.flat(), outside, limits);
-    solutions.resize(flat.size());
-    for (size_t option = 0; option < flat.size(); ++option)
-      solutions[option].summary.cost = flat[option].cost;
-  } else {
-    for (int32_t option = 0; option < network.network.options[variable]; ++option) {
-      RepeatedNetwork tied = asked;
-      Table only{{outside}, std::vector<double>(network.network.options[variable], infinity)};
-      only.costs[option] = 0;
-      tied.network.tables.push_back(std::move(only));
-      solutions.push_back(solveExactly(tied, limits));
-    }
-  }
+  if (Solution summary; folded.fits(limits) && folded.fold(limits, summary))
+    return costsOfOptions(folded.flat(), outside, limits);
   std::vector<double> costs;
-  for (const RepeatedSolution &solution : solutions)
-    costs.push_back(solution.summary.cost);
-  const std::vector<bool> isWanted = wanted ? wanted(costs) : std::vector<bool>(costs.size(), true);
-  for (size_t option = 0; option < solutions.size(); ++option) {
-    RepeatedSolution &solution = solutions[option];
-    if (!isWanted[option] || !(costs[option] < infinity)) {
-      solution.choice = {};
-      continue;
-    }
-    if (!flat.empty())
-      solution.choice = folded.unfolded(flat[option]);
-    solution.choice.choice.resize(network.network.options.size());
+  for (int32_t option = 0; option < network.network.options[variable]; ++option) {
+    RepeatedNetwork forced = network;
+    keepOptions(forced, variable, {option});
+    costs.push_back(solveExactly(forced, limits).summary.cost);
   }
-  return solutions;
+  return costs;
 }
 
 RepeatedSolution solveExactly(const RepeatedNetwork &network, const SolveLimits &limits) {

@@ -3,8 +3,6 @@
 
 #include "passes/sharding/search/CostNetwork.h"
 
-#include <functional>
-
 namespace msc::search {
 
 struct Terms {
@@ -95,12 +93,9 @@ RepeatedSolution solveExactly(const RepeatedNetwork &network, const SolveLimits 
 /// possible.
 std::vector<double> costsOfOptions(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits = {});
 
-/// Of the options of a variable, given what each of them costs.
-using OptionsWanted = std::function<std::vector<bool>(const std::vector<double> &costs)>;
-
-/// The same, with the assignments that cost that, of the options for which `wanted` says so (empty: of all); the choices
-/// of the others, and of what is not possible, are empty. Of `summary` only the cost is told.
-std::vector<RepeatedSolution> assignmentsOfOptions(const RepeatedNetwork &network, int32_t variable,
-                                                   const OptionsWanted &wanted = {}, const SolveLimits &limits = {});
+/// Leaves a variable some of its options (ascending), which are numbered anew. In a section it may have different ones of them in
+/// different rounds.
+void keepOptions(CostNetwork &network, int32_t variable, const std::vector<int32_t> &left);
+void keepOptions(RepeatedNetwork &network, int32_t variable, const std::vector<int32_t> &left);
 
 } // namespace msc::search

@@ -128,35 +128,19 @@ Solution solveExactly(Workspace &workspace, const CostNetwork &network, const So
 }
 
 std::vector<double> costsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits) {
-  std::vector<double> costs;
-  for (const Solution &solution : assignmentsOfOptions(network, variable, limits))
-    costs.push_back(solution.cost);
-  return costs;
-}
-
-std::vector<Solution> assignmentsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits) {
   Workspace workspace;
   const Lowered lowered = withoutDominated(workspace, lower(workspace, network), variable);
-  Elimination elimination(workspace, lowered, {limits.tableEntries, limits.operations}, {variable});
-  std::vector<Solution> solutions;
-  std::vector<double> table = elimination.isExact() ? elimination.table() : std::vector<double>();
+  const Elimination elimination(workspace, lowered, {limits.tableEntries, limits.operations}, {variable});
+  if (elimination.isExact())
+    return elimination.table();
+  std::vector<double> costs;
   for (int32_t option = 0; option < network.options[variable]; ++option) {
-    Solution &solution = solutions.emplace_back();
-    if (!elimination.isExact()) {
-      CostNetwork tied = network;
-      tied.tables.push_back({{variable}, std::vector<double>(network.options[variable], infinity)});
-      tied.tables.back().costs[option] = 0;
-      solution = solveExactly(tied, limits);
-    } else if (solution.cost = table[option]; solution.cost < infinity) {
-      solution.choice.resize(network.options.size());
-      solution.choice[variable] = option;
-      elimination.decode(solution.choice);
-      lowered.toOrigin(solution.choice);
-    }
-    if (solution.cost == infinity)
-      solution.choice.clear();
+    CostNetwork tied = network;
+    tied.tables.push_back({{variable}, std::vector<double>(network.options[variable], infinity)});
+    tied.tables.back().costs[option] = 0;
+    costs.push_back(solveExactly(tied, limits).cost);
   }
-  return solutions;
+  return costs;
 }
 
 } // namespace msc::search

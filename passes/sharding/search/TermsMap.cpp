@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 namespace msc::search {
 
@@ -147,6 +148,50 @@ Terms projected(const Terms &terms, const std::vector<int32_t> &options, const O
     result.shared.push_back(std::move(shared));
   }
   return result;
+}
+
+static void keepOptions(Table &table, const std::vector<int32_t> &options, int32_t variable, const std::vector<int32_t> &left) {
+  std::vector<size_t> sizes;
+  for (int32_t reference : table.scope)
+    sizes.push_back(options[variableOf(reference)]);
+  for (size_t at = 0; at < sizes.size(); ++at) {
+    if (variableOf(table.scope[at]) != variable)
+      continue;
+    const size_t inner = std::accumulate(sizes.begin() + at + 1, sizes.end(), size_t(1), std::multiplies<>());
+    const size_t block = inner * sizes[at], blocks = table.costs.size() / block;
+    auto to = table.costs.begin();
+    for (size_t i = 0; i < blocks; ++i)
+      for (int32_t option : left)
+        to = std::copy_n(table.costs.begin() + i * block + option * inner, inner, to);
+    table.costs.resize(blocks * inner * left.size());
+    sizes[at] = left.size();
+  }
+}
+
+/// Of the variable in whatever round terms mean it.
+static void keepOptions(std::vector<Table> &tables, std::vector<SharedCost> &shared, const std::vector<int32_t> &options,
+                        int32_t variable, const std::vector<int32_t> &left) {
+  for (Table &table : tables)
+    keepOptions(table, options, variable, left);
+  for (SharedCost &cost : shared) {
+    if (variableOf(cost.producer) == variable)
+      cost.producerClass = picked(cost.producerClass, &left);
+    for (SharedCost::Reader &reader : cost.readers)
+      if (variableOf(reader.variable) == variable)
+        reader.items = picked(reader.items, &left);
+  }
+}
+
+void keepOptions(CostNetwork &network, int32_t variable, const std::vector<int32_t> &left) {
+  keepOptions(network.tables, network.shared, network.options, variable, left);
+  network.options[variable] = static_cast<int32_t>(left.size());
+}
+
+void keepOptions(RepeatedNetwork &network, int32_t variable, const std::vector<int32_t> &left) {
+  for (Section &section : network.sections)
+    for (Terms *terms : {&section.within, &section.carried, &section.entry, &section.exit})
+      keepOptions(terms->tables, terms->shared, network.network.options, variable, left);
+  keepOptions(network.network, variable, left);
 }
 
 } // namespace msc::search

@@ -163,14 +163,8 @@ TEST(RepeatTest, OptionsCostWhatForcingThemCosts) {
     const int32_t variable = random.below(static_cast<int32_t>(network.network.options.size()));
     const SolveLimits small{.tableEntries = 2};
     std::vector<double> costs = costsOfOptions(network, variable), limited = costsOfOptions(network, variable, small);
-    std::vector<bool> wanted(costs.size());
-    for (size_t option = 0; option < costs.size(); ++option)
-      wanted[option] = random.below(3) > 0;
-    auto isWanted = [&](const std::vector<double> &) { return wanted; };
-    const std::vector<RepeatedSolution> found = assignmentsOfOptions(network, variable, isWanted),
-                                        split = assignmentsOfOptions(network, variable, isWanted, small);
     for (int32_t option = 0; option < network.network.options[variable]; ++option) {
-      RepeatedNetwork forced = network;
+      RepeatedNetwork forced = network, kept = network;
       Table only{{variable}, std::vector<double>(network.network.options[variable], infinity)};
       only.costs[option] = 0;
       std::vector<Table> *place = &forced.network.tables;
@@ -178,16 +172,48 @@ TEST(RepeatTest, OptionsCostWhatForcingThemCosts) {
         if (std::find(section.variables.begin(), section.variables.end(), variable) != section.variables.end())
           place = &section.within.tables;
       place->push_back(std::move(only));
+      keepOptions(kept, variable, {option});
       const double least = leastByForce(unroll(forced).network);
       ASSERT_PRED2(isNear, costs[option], least) << "seed " << seed;
       ASSERT_PRED2(isNear, limited[option], least) << "seed " << seed;
-      for (const RepeatedSolution &solution : {found[option], split[option]}) {
-        ASSERT_PRED2(isNear, solution.summary.cost, least) << "seed " << seed;
-        ASSERT_EQ(solution.choice.choice.empty(), !(least < infinity) || !wanted[option]) << "seed " << seed;
-        if (!solution.choice.choice.empty()) // it has that option, in all rounds
-          ASSERT_PRED2(isNear, costOf(forced, solution.choice), least) << "seed " << seed;
-      }
+      ASSERT_PRED2(isNear, solveExactly(kept).summary.cost, least) << "seed " << seed;
     }
+  }
+}
+
+/// Among some options nothing costs more than what the cheapest of them costs in all rounds, and where all rounds have one of them it is
+/// the cheapest.
+TEST(RepeatTest, SomeOptionsCostNoMoreThanTheCheapestOfThem) {
+  for (int seed = 0; seed < rounds(300, 3000); ++seed) {
+    const RepeatedNetwork network = randomRepeated(seed, 6, 20000);
+    Random random(seed);
+    const int32_t variable = random.below(static_cast<int32_t>(network.network.options.size()));
+    const std::vector<double> costs = costsOfOptions(network, variable);
+    std::vector<int32_t> left;
+    double least = infinity;
+    for (int32_t option = 0; option < static_cast<int32_t>(costs.size()); ++option)
+      if (random.below(3) > 0 || (left.empty() && option + 1 == static_cast<int32_t>(costs.size()))) {
+        left.push_back(option);
+        least = std::min(least, costs[option]);
+      }
+    RepeatedNetwork kept = network;
+    keepOptions(kept, variable, left);
+    const RepeatedSolution found = solveExactly(kept);
+    const double byForce = leastByForce(unroll(kept).network);
+    ASSERT_PRED2(isNear, found.summary.cost, byForce) << "seed " << seed;
+    ASSERT_LE(found.summary.cost, least + 1e-9 * std::abs(least)) << "seed " << seed;
+    if (!(found.summary.cost < infinity))
+      continue;
+    int32_t option = found.choice.choice[variable];
+    bool isAlike = true;
+    for (size_t s = 0; s < network.sections.size(); ++s) {
+      const std::vector<int32_t> &own = network.sections[s].variables;
+      if (auto at = std::find(own.begin(), own.end(), variable); at != own.end())
+        for (const auto &run : found.choice.runs[s])
+          isAlike &= run.options[at - own.begin()] == option;
+    }
+    if (isAlike)
+      ASSERT_PRED2(isNear, found.summary.cost, costs[left[option]]) << "seed " << seed;
   }
 }
 

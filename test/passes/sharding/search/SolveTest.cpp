@@ -72,18 +72,9 @@ TEST(SolveTest, CostsOfOptionsAreThoseOfTheWholeNetwork) {
     CostNetwork network = randomNetwork(seed, 5000);
     const int32_t variable = seed % static_cast<int32_t>(network.options.size());
     std::vector<double> costs = costsOfOptions(network, variable), expected = costsByForce(network, variable);
-    std::vector<Solution> assignments = assignmentsOfOptions(network, variable);
     ASSERT_EQ(costs.size(), expected.size());
-    ASSERT_EQ(assignments.size(), expected.size());
-    for (size_t option = 0; option < costs.size(); ++option) {
+    for (size_t option = 0; option < costs.size(); ++option)
       ASSERT_PRED2(isNear, costs[option], expected[option]) << "seed " << seed;
-      const Choice &choice = assignments[option].choice;
-      ASSERT_EQ(choice.empty(), expected[option] == infinity);
-      if (choice.empty())
-        continue;
-      ASSERT_EQ(choice[variable], static_cast<int32_t>(option));
-      ASSERT_PRED2(isNear, costOf(network, choice), expected[option]) << "seed " << seed;
-    }
   }
 }
 
