@@ -60,39 +60,39 @@ void PaidOnce::findHubs() {
 
 void PaidOnce::hubCosts(size_t i, const double *own, size_t rows, std::vector<double> &costs) {
   const std::vector<std::vector<int32_t>> &sets = form.itemsOf[readers[i]];
-  free.assign(rows, infinity);
-  withItem.resize(prices.size() * rows);
-  isAsked.assign(prices.size(), 0);
-  for (size_t c = 0; c < sets.size(); ++c) {
-    const double *row = own + c * rows;
-    double sum = 0;
-    for (int32_t item : sets[c])
-      sum += prices[item];
-    lowerTo(free.data(), row, sum, rows);
-    for (size_t j = 0; j < sets[c].size(); ++j) { // the item is in the hub, the other one is not
-      double *least = withItem.data() + sets[c][j] * rows;
-      if (!isAsked[sets[c][j]])
-        std::fill(least, least + rows, infinity);
-      isAsked[sets[c][j]] = 1;
-      lowerTo(least, row, sets[c].size() == 2 ? prices[sets[c][1 - j]] : 0, rows);
+  constexpr size_t tile = 64; // rows of which all that is between fits into a cache
+  double free[tile], ofHub[tile];
+  withItem.resize(prices.size() * tile);
+  costs.resize(hubs.size() * rows);
+  for (size_t first = 0; first < rows; first += tile) {
+    const size_t width = std::min(tile, rows - first);
+    std::fill_n(free, width, infinity);
+    isAsked.assign(prices.size(), 0);
+    for (size_t c = 0; c < sets.size(); ++c) {
+      const double *row = own + c * rows + first;
+      double sum = 0;
+      for (int32_t item : sets[c])
+        sum += prices[item];
+      lowerTo(free, row, sum, width);
+      for (size_t j = 0; j < sets[c].size(); ++j) { // the item is in the hub, the other one is not
+        double *least = withItem.data() + sets[c][j] * tile;
+        if (!isAsked[sets[c][j]])
+          std::fill_n(least, width, infinity);
+        isAsked[sets[c][j]] = 1;
+        lowerTo(least, row, sets[c].size() == 2 ? prices[sets[c][1 - j]] : 0, width);
+      }
+    }
+    for (size_t h = 0; h < hubs.size(); ++h) {
+      std::copy_n(free, width, ofHub);
+      for (int32_t item : hubs[h])
+        if (isAsked[item])
+          lowerTo(ofHub, withItem.data() + item * tile, 0, width);
+      if (const int32_t c = hubClass[i][h]; c >= 0 && hubs[h].size() == 2)
+        lowerTo(ofHub, own + c * rows + first, 0, width);
+      for (size_t row = 0; row < width; ++row)
+        costs[(first + row) * hubs.size() + h] = ofHub[row];
     }
   }
-  ofHub.resize(hubs.size() * rows);
-  for (size_t h = 0; h < hubs.size(); ++h) {
-    double *out = ofHub.data() + h * rows;
-    std::copy(free.begin(), free.end(), out);
-    for (int32_t item : hubs[h])
-      if (isAsked[item])
-        lowerTo(out, withItem.data() + item * rows, 0, rows);
-    if (const int32_t c = hubClass[i][h]; c >= 0 && hubs[h].size() == 2)
-      lowerTo(out, own + c * rows, 0, rows);
-  }
-  costs.resize(ofHub.size());
-  constexpr size_t tile = 16;
-  for (size_t first = 0; first < rows; first += tile)
-    for (size_t h = 0; h < hubs.size(); ++h)
-      for (size_t row = first; row < std::min(rows, first + tile); ++row)
-        costs[row * hubs.size() + h] = ofHub[h * rows + row];
 }
 
 /// The best answer by its hub.

@@ -57,7 +57,7 @@ private:
   std::vector<std::vector<int32_t>> hubs;     // item sets, distinct
   std::vector<std::vector<int32_t>> hubClass; // [reader][hub]: the class with the same items, or -1
   std::vector<double> hubPrice;
-  std::vector<double> free, withItem, ofHub;    // hubCosts' rows: [row], [item][row], [hub][row]
+  std::vector<double> withItem;                 // of some of hubCosts' rows: [item][row]
   std::vector<char> isAsked;                    // of each item
   std::vector<std::vector<int32_t>> candidates; // of each reader: classes that may be in a better answer
   std::vector<int32_t> current, best;
