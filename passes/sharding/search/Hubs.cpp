@@ -61,7 +61,8 @@ void PaidOnce::findHubs() {
 void PaidOnce::hubCosts(size_t i, const double *own, size_t rows, std::vector<double> &costs) {
   const std::vector<std::vector<int32_t>> &sets = form.itemsOf[readers[i]];
   constexpr size_t tile = 64; // rows of which all that is between fits into a cache
-  double free[tile], ofHub[tile];
+  constexpr size_t together = 8; // hubs that are written at once: a line of the cache
+  double free[tile], ofHubs[together * tile];
   withItem.resize(prices.size() * tile);
   costs.resize(hubs.size() * rows);
   for (size_t first = 0; first < rows; first += tile) {
@@ -82,15 +83,20 @@ void PaidOnce::hubCosts(size_t i, const double *own, size_t rows, std::vector<do
         lowerTo(least, row, sets[c].size() == 2 ? prices[sets[c][1 - j]] : 0, width);
       }
     }
-    for (size_t h = 0; h < hubs.size(); ++h) {
-      std::copy_n(free, width, ofHub);
-      for (int32_t item : hubs[h])
-        if (isAsked[item])
-          lowerTo(ofHub, withItem.data() + item * tile, 0, width);
-      if (const int32_t c = hubClass[i][h]; c >= 0 && hubs[h].size() == 2)
-        lowerTo(ofHub, own + c * rows + first, 0, width);
+    for (size_t h = 0; h < hubs.size(); h += together) {
+      const size_t count = std::min(together, hubs.size() - h);
+      for (size_t k = 0; k < count; ++k) {
+        double *ofHub = ofHubs + k * tile;
+        std::copy_n(free, width, ofHub);
+        for (int32_t item : hubs[h + k])
+          if (isAsked[item])
+            lowerTo(ofHub, withItem.data() + item * tile, 0, width);
+        if (const int32_t c = hubClass[i][h + k]; c >= 0 && hubs[h + k].size() == 2)
+          lowerTo(ofHub, own + c * rows + first, 0, width);
+      }
       for (size_t row = 0; row < width; ++row)
-        costs[(first + row) * hubs.size() + h] = ofHub[row];
+        for (size_t k = 0; k < count; ++k)
+          costs[(first + row) * hubs.size() + h + k] = ofHubs[k * tile + row];
     }
   }
 }

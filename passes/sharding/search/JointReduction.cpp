@@ -111,6 +111,13 @@ private:
     if (paidOnce.hubsAreExact())
       for (size_t i = 0; i < count; ++i)
         byClass.push_back(transposed(blocks[i].values, paidOnce.sharedPrices(i).size()));
+    for (size_t i = 0; i < count; ++i) {
+      const std::vector<std::vector<std::vector<int32_t>>> &items = joint.value->shared->itemsOf;
+      alike.push_back(i);
+      for (size_t j = i; j-- > 0;)
+        if (items[joint.readers[i]] == items[joint.readers[j]] && blocks[i].values == blocks[j].values)
+          alike[i] = j;
+    }
     ofHubs.resize(count);
     offsets.resize(blocks.size());
     bounds.resize(ofInner.size());
@@ -127,6 +134,8 @@ private:
     const int32_t producer = rest.parts[0]->classOf[context[0].part->first[at[0]]];
     paidOnce.setContext(producer, askedInContext(joint, rest, context, at));
     for (size_t i = 0; i < leastOfRows.size(); ++i) {
+      if (alike[i] != i)
+        continue;
       const std::vector<double> &prices = paidOnce.sharedPrices(i);
       leastOfRows[i].resize(blocks[i].values.size() / prices.size());
       if (paidOnce.hubsAreExact())
@@ -155,7 +164,7 @@ private:
     }
     const std::vector<double> &prices = paidOnce.hubPrices();
     for (size_t i = 0; i < count; ++i)
-      rows[i] = ofHubs[i].data() + (rowAt[i] + e * rowStep[i]) * prices.size();
+      rows[i] = ofHubs[alike[i]].data() + (rowAt[i] + e * rowStep[i]) * prices.size();
     if (count == 2)
       return paidOnce.pricesGiven() + leastSum(prices.data(), rows[0], rows[1], prices.size());
     sums = prices;
@@ -173,7 +182,7 @@ private:
       bounds[e] = costs[e] + paidOnce.pricesGiven();
     for (size_t i = 0; i < count; ++i) {
       rowAt[i] = offsets[i] / paidOnce.sharedPrices(i).size();
-      const double *row = leastOfRows[i].data() + rowAt[i];
+      const double *row = leastOfRows[alike[i]].data() + rowAt[i];
       for (size_t e = 0; e < classes; ++e)
         bounds[e] += row[e * rowStep[i]];
     }
@@ -196,6 +205,7 @@ private:
   std::vector<const Block *> refs;              ///< to them
   std::vector<size_t> offsets;                  ///< in them, for the context
   std::vector<size_t> steps;                    ///< in them, of the inner variable
+  std::vector<size_t> alike;                    ///< of each reader: the first one that asks alike and costs alike
   std::vector<size_t> rowAt, rowStep;           ///< the same in rows of the readers' blocks
   std::vector<std::vector<double>> leastOfRows; ///< of each reader, of each row of its block: with shared prices
   std::vector<std::vector<double>> byClass;     ///< of each reader: its block, [class][row]
