@@ -34,6 +34,12 @@ public:
         read.push_back(rootsOf(access.reads));
         written.push_back(rootsOf(access.writes));
       }
+    for (size_t step = 0; step < steps.size(); ++step) {
+      for (Operation *root : read[step])
+        readers[root].push_back(static_cast<int64_t>(step));
+      for (Operation *root : written[step])
+        writers[root].push_back(static_cast<int64_t>(step));
+    }
     initialRanges = ranges = rangesOfSlots();
     live.assign(2 * steps.size() + 3, 0);
     for (const auto &[buffer, block] : ranges)
@@ -92,19 +98,34 @@ private:
       live[static_cast<size_t>(time)] += bytes;
   }
 
-  /// Bytes of those buffers that are not needed at `time` so far.
-  int64_t notYetHeld(ArrayRef<Operation *> buffers, int64_t time) {
-    int64_t bytes = 0;
-    for (Operation *buffer : buffers) {
-      const MemoryBlock &block = ranges.find(buffer)->second;
-      if (!lasting.contains(buffer) && (time < block.first || time > block.last))
-        bytes += sizeOf(block);
+  /// Bytes of buffers that are not needed so far, at times ever further from when they are.
+  class Reach {
+  public:
+    /// `isForward`: later and later, else earlier and earlier.
+    Reach(const Overlap &overlap, ArrayRef<Operation *> buffers, bool isForward) : isForward(isForward) {
+      for (Operation *buffer : buffers)
+        if (!overlap.lasting.contains(buffer)) {
+          const MemoryBlock &block = overlap.ranges.find(buffer)->second;
+          ends.emplace_back(isForward ? block.last : -block.first, sizeOf(block));
+        }
+      llvm::sort(ends);
     }
-    return bytes;
-  }
 
-  bool fits(ArrayRef<Operation *> buffers, int64_t time, int64_t budget) {
-    return live[static_cast<size_t>(time)] + notYetHeld(buffers, time) <= budget;
+    int64_t bytesAt(int64_t time) {
+      for (; next < ends.size() && ends[next].first < (isForward ? time : -time); ++next)
+        bytes += ends[next].second;
+      return bytes;
+    }
+
+  private:
+    bool isForward;
+    std::vector<std::pair<int64_t, int64_t>> ends; ///< the last time at which each is needed, and its bytes
+    size_t next = 0;
+    int64_t bytes = 0;
+  };
+
+  bool fits(Reach &reach, int64_t time, int64_t budget) const {
+    return live[static_cast<size_t>(time)] + reach.bytesAt(time) <= budget;
   }
 
   /// The buffers are needed from one time to the other, too.
@@ -163,14 +184,15 @@ private:
     SmallVector<Operation *> sources = rootsOf(flight.collective.getSources()),
                              targets = rootsOf(flight.collective.getTargets());
     int64_t first = flight.start, step = flight.step;
-    if (!fits(targets, timeOfSlot(step), budget) || !fits(sources, timeOfSlot(step + 1), budget))
+    Reach early(*this, targets, /*isForward=*/false), late(*this, sources, /*isForward=*/true);
+    if (!fits(early, timeOfSlot(step), budget) || !fits(late, timeOfSlot(step + 1), budget))
       return false;
     flight.start = step;
-    while (flight.start > first && fits(targets, timeOfStep(flight.start - 1), budget) &&
-           fits(targets, timeOfSlot(flight.start - 1), budget))
+    while (flight.start > first && fits(early, timeOfStep(flight.start - 1), budget) &&
+           fits(early, timeOfSlot(flight.start - 1), budget))
       --flight.start;
-    while (flight.wait < count() && !dependsOn(flight.wait, sources, targets) &&
-           fits(sources, timeOfStep(flight.wait), budget) && fits(sources, timeOfSlot(flight.wait + 1), budget))
+    const int64_t needed = firstDependent(step, sources, targets);
+    while (flight.wait < needed && fits(late, timeOfStep(flight.wait), budget) && fits(late, timeOfSlot(flight.wait + 1), budget))
       ++flight.wait;
     auto computes = [](Operation *other) { return isa<LaunchOp, MatMulOp, CopyOp>(other); };
     // Slots in which there is nothing to hide behind hold memory for nothing.
@@ -185,10 +207,21 @@ private:
     return true;
   }
 
-  /// Does a step need the targets, or overwrite the sources, of a collective?
-  bool dependsOn(int64_t step, ArrayRef<Operation *> sources, ArrayRef<Operation *> targets) const {
-    auto in = [](ArrayRef<Operation *> roots) { return [roots](Operation *root) { return llvm::is_contained(roots, root); }; };
-    return llvm::any_of(read[step], in(targets)) || llvm::any_of(written[step], in(targets)) || llvm::any_of(written[step], in(sources));
+  /// The first step behind a collective that needs its targets, or overwrites its sources; their number: none does.
+  int64_t firstDependent(int64_t step, ArrayRef<Operation *> sources, ArrayRef<Operation *> targets) const {
+    int64_t first = count();
+    auto look = [&](const llvm::DenseMap<Operation *, std::vector<int64_t>> &users, Operation *root) {
+      if (auto found = users.find(root); found != users.end())
+        if (auto at = llvm::upper_bound(found->second, step); at != found->second.end())
+          first = std::min(first, *at);
+    };
+    for (Operation *root : targets) {
+      look(readers, root);
+      look(writers, root);
+    }
+    for (Operation *root : sources)
+      look(writers, root);
+    return first;
   }
 
   // Result -----------------------------------------------------------------------------------------------------------
@@ -247,6 +280,7 @@ private:
   OverlapOptions options;
   SmallVector<Operation *> steps;
   std::vector<SmallVector<Operation *>> read, written; ///< roots, of each step
+  llvm::DenseMap<Operation *, std::vector<int64_t>> readers, writers; ///< steps, of each root, ascending
   llvm::DenseSet<Operation *> lasting;                 ///< buffers that live for the run
   LiveRanges ranges, initialRanges;         ///< on the line of slots and steps
   std::vector<int64_t> live, initiallyLive; ///< bytes by time
