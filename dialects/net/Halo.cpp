@@ -87,8 +87,9 @@ std::vector<HaloWindows> halosOf(Operation *op, const std::vector<Sharding> &ope
 
 std::vector<HaloWindows> halosOf(Operation *op, const ShardingRule &rule, const std::vector<Sharding> &operands) {
   std::vector<HaloWindows> all;
+  const size_t leader = llvm::find(op->getOperands(), cast<HaloInterface>(op).haloLeader()) - op->operand_begin();
   for (unsigned operand = 0; operand < operands.size(); ++operand) {
-    if (op->getOperand(operand) == cast<HaloInterface>(op).haloLeader() || !isCut(rule, operand, operands[operand]))
+    if (operand == leader || !isCut(rule, operand, operands[operand]))
       continue;
     HaloWindows windows = windowsOf(op, rule, operand, operands[operand]);
     if (llvm::any_of(windows.windowed, [](int64_t size) { return size != 0; }))

@@ -245,14 +245,19 @@ static ShardingRule convRule(Operation *op, const Tensors &t) {
   if (t.group == 1)
     channels.out = channels.y = {rule.add({.name = "o", .size = w[0], .kind = kindUnless(t.x)})};
   int32_t s = addWholeKernel(rule, w);
-  auto dims = [&](Value value) -> std::vector<DimFactors> {
-    if (value == t.w)
-      return {channels.out, channels.in, {s}, {s + 1}};
-    return {{n}, value == t.x ? channels.x : channels.y, {h}, {h + 1}};
-  };
-  for (Value operand : op->getOperands())
-    rule.operands.push_back(dims(operand));
-  rule.results = {dims(result)};
+  // By their places: one value may stand in two of them.
+  const std::vector<DimFactors> ofX = {{n}, channels.x, {h}, {h + 1}}, ofY = {{n}, channels.y, {h}, {h + 1}},
+                                ofW = {channels.out, channels.in, {s}, {s + 1}};
+  if (result == t.y) {
+    rule.operands = {ofX, ofW};
+    rule.results = {ofY};
+  } else if (result == t.x) {
+    rule.operands = {ofY, ofW};
+    rule.results = {ofX};
+  } else {
+    rule.operands = {ofY, ofX};
+    rule.results = {ofW};
+  }
   return rule;
 }
 
