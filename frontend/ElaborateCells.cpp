@@ -339,10 +339,10 @@ bool Elaborator::runRepeat(const ast::Repeat &repeat, const ast::Assign &assign,
       value.value = next;
   };
   auto finishLast = [&] {
+    if (last)
+      nameRounds(last);
     if (last && last.rounds() == 1)
       carry(inlineRepeat(last));
-    else if (last)
-      nameRounds(last);
     last = nullptr;
   };
   for (int64_t round = *from; round < *to;) {
@@ -361,12 +361,12 @@ bool Elaborator::runRepeat(const ast::Repeat &repeat, const ast::Assign &assign,
       for (auto [argument, initial] : zip(op.getBody().getArguments(), op.getInitial()))
         if (!shardings.move(argument, initial))
           return false;
+      nameRounds(op);
       carry(inlineRepeat(op));
       ++round;
       continue;
     }
     if (!variable.isUsed) {
-      nameRounds(op);
       op.setTo(*to);
       statementCount += (statementCount - counted) * (*to - round - 1);
       if (statementCount > maximumStatements) {
