@@ -65,17 +65,46 @@ static std::optional<Cause> causeOf(const plan::Collective &collective, const pl
   return found;
 }
 
-/// Whose result is completed, or whose gradient wants it, else who wants the value.
-static std::string causedBy(const plan::Plan &plan, const Cause &cause) {
-  for (const plan::OperatorNote &note : plan.operators())
-    if (isCausedBy("", cause.reason, note))
-      return note.name();
-  return cause.user;
-}
+namespace {
+
+/// The operators of a plan by their names.
+class NamedOperators {
+public:
+  explicit NamedOperators(const plan::Plan &plan) : plan(plan) {
+    for (int i = 0; i < plan.operators_size(); ++i)
+      indices[plan.operators(i).name()].push_back(i);
+  }
+
+  /// Whose result is completed, or whose gradient wants it, else who wants the value: the first that the reason names as isCausedBy says.
+  std::string causing(const Cause &cause) const {
+    const std::string_view reason = cause.reason;
+    int first = plan.operators_size();
+    auto look = [&](std::string_view name) {
+      if (auto found = indices.find(name); found != indices.end())
+        for (int i : found->second)
+          if (i < first && isCausedBy("", cause.reason, plan.operators(i)))
+            first = i;
+    };
+    for (size_t quote = reason.find('\''); quote != std::string_view::npos; quote = reason.find('\'', quote + 1)) {
+      const std::string_view behind = reason.substr(quote + 1);
+      look(behind.substr(0, behind.find('\'')));
+      if (behind.starts_with(" ("))
+        look(behind.substr(2, behind.find(')') - 2));
+    }
+    return first < plan.operators_size() ? plan.operators(first).name() : cause.user;
+  }
+
+private:
+  const plan::Plan &plan;
+  std::map<std::string, std::vector<int>, std::less<>> indices;
+};
+
+} // namespace
 
 std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan, const std::string &op) {
   auto note = std::find_if(plan.operators().begin(), plan.operators().end(),
                            [&](const plan::OperatorNote &note) { return note.name() == op; });
+  const NamedOperators operators(plan);
   std::vector<CollectiveFacts> result;
   for (const plan::Program &program : plan.programs())
     for (const plan::Variant &variant : program.variants()) {
@@ -93,7 +122,7 @@ std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan, const std::st
         if (!ranks)
           ranks = std::make_shared<const std::vector<std::vector<int64_t>>>(groupsOf(variant.groups(collective.group())));
         result.push_back({collectiveName(collective.kind()), step.name(), ranks, cause->bytes, phaseName(step.phase()), cause->user,
-                          cause->reason, placeOf(plan, step.location()), collective.predicted_us(), causedBy(plan, *cause),
+                          cause->reason, placeOf(plan, step.location()), collective.predicted_us(), operators.causing(*cause),
                           static_cast<size_t>(collective.also_size()) + 1});
       }
     }
