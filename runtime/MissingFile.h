@@ -23,7 +23,9 @@ inline Error missingFile(const std::string &path) {
     if (std::string name = entries->path().filename().string(); name != file.filename() && entries->is_regular_file(unknown))
       names.push_back(std::move(name));
   std::sort(names.begin(), names.end()); // the order of a folder is any
-  if (std::filesystem::is_symlink(file, unknown))
+  if (std::error_code why; !std::filesystem::exists(file, why) && why == std::errc::too_many_symbolic_link_levels)
+    help = "it is a link that leads back to itself";
+  else if (std::filesystem::is_symlink(file, unknown))
     help = "it is a link to '" + std::filesystem::read_symlink(file, unknown).string() + "', which is not there";
   else if (const std::string near = nearest(file.filename().string(), names); !near.empty())
     help = "did you mean '" + (folder / near).string() + "'?";

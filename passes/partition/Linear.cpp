@@ -1,6 +1,7 @@
 #include "passes/partition/Linear.h"
 
 #include "dialects/net/NetOps.h"
+
 namespace msc::passes {
 
 bool isLinearIn(mlir::Operation *op, unsigned operand) {
