@@ -2,9 +2,12 @@
 
 #include "runtime/MissingFile.h"
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <unistd.h>
 #include <vector>
 
 namespace msc::tools {
@@ -32,7 +35,7 @@ FileKind fileKindOf(const std::string &path) {
     return std::filesystem::exists(found) ? FileKind::Special : FileKind::Missing;
   std::ifstream in(path, std::ios::binary);
   if (!in)
-    return FileKind::Missing;
+    return FileKind::Unreadable;
   std::vector<char> buffer(64 << 10);
   in.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
   std::string_view text(buffer.data(), static_cast<size_t>(in.gcount()));
@@ -63,6 +66,10 @@ Error wrongKind(const std::string &path, FileKind kind, const std::string &wante
   };
   switch (kind) {
   case FileKind::Missing: return missingFile(path);
+  case FileKind::Unreadable: {
+    const int cause = ::access(path.c_str(), R_OK) == 0 ? EIO : errno;
+    return {ExitCode::Usage, "cannot open '" + path + "': " + std::strerror(cause), ""};
+  }
   case FileKind::Empty: return is("an empty file", "");
   case FileKind::Plan: return is("a plan", "'msrun " + path + "' runs it, 'msc explain " + path + "' explains it");
   case FileKind::Network: return is("a network", "'msc compile " + path + "' makes a plan of it");

@@ -7,7 +7,7 @@
 
 namespace msc::tools {
 
-enum class FileKind { Missing, Empty, Plan, Network, Dump, Array, Tensors, Checkpoint, Folder, Json, Program, Binary, Special, Text };
+enum class FileKind { Missing, Unreadable, Empty, Plan, Network, Dump, Array, Tensors, Checkpoint, Folder, Json, Program, Binary, Special, Text };
 
 /// Reads at most the first 64 KiB of a regular file, and nothing of pipes and devices, which are Special.
 FileKind fileKindOf(const std::string &path);

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
@@ -258,6 +260,11 @@ Result<MachineModel> readMachine(const std::string &nameOrPath) {
   std::ifstream in;
   if (std::filesystem::is_regular_file(nameOrPath, ignored)) // opening a pipe would wait for its writer
     in.open(nameOrPath, std::ios::binary);
+  if (!in.is_open() && std::filesystem::exists(nameOrPath, ignored)) {
+    if (!std::filesystem::is_regular_file(nameOrPath, ignored))
+      return Error{ExitCode::Usage, fmt::format("'{}' is not a file", nameOrPath), ""};
+    return Error{ExitCode::Usage, fmt::format("cannot open '{}': {}", nameOrPath, std::strerror(errno)), ""};
+  }
   if (!in.is_open()) {
     std::string near = nearest(nameOrPath, machinePresets());
     return Error{ExitCode::Usage, fmt::format("there is no machine '{}' and no file of that name", nameOrPath),
