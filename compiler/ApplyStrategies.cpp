@@ -34,13 +34,11 @@ static void split(net::RepeatOp repeat, const KeptStrategies &kept) {
     for (auto [list, strategy, before] : llvm::zip(names, here, now)) {
       auto found = kept.find(list[round]);
       strategy = found == kept.end() ? nullptr : &found->second;
-      differs |= strategy && before && !isEqual(*strategy, *before);
+      differs |= round > 0 && (strategy && before ? !isEqual(*strategy, *before) : strategy != before);
     }
     if (differs)
       borders.push_back(start + round);
-    for (auto [strategy, current] : llvm::zip(here, now))
-      if (differs || strategy)
-        current = strategy;
+    now = here;
   }
   for (int64_t border : llvm::reverse(borders)) {
     IRMapping mapping;

@@ -7,7 +7,7 @@
 
 namespace msc::compiler {
 
-/// Rounds of a repeat to which `kept` gives different strategies get repeats of their own; not those of repeats within repeats.
+/// Rounds of a repeat to which `kept` gives different strategies, or one to some alone, get repeats of their own; not those of repeats within repeats.
 void splitRounds(mlir::ModuleOp module, const KeptStrategies &kept);
 
 /// Operators without a strategy take that of the file; those that have one keep it, and a remark says how many differ. An operator in
