@@ -1,4 +1,5 @@
 #include "runtime/checkpoint/File.h"
+#include "runtime/LinkTarget.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -182,11 +183,11 @@ OutputFile::~OutputFile() {
     close(handle);
 }
 
-Result<OutputFile> OutputFile::create(const std::string &path) {
+Result<OutputFile> OutputFile::create(const std::string &path, const std::string &name) {
   int handle = openForWriting(path, O_CREAT | O_TRUNC);
   if (handle < 0)
-    return pipeError(path, errno);
-  return OutputFile(path, handle);
+    return pipeError(name, errno);
+  return OutputFile(name, handle);
 }
 
 Status OutputFile::write(const void *data, uint64_t count) {
@@ -215,13 +216,28 @@ Status OutputFile::finish() {
   return cause ? Status(fileError("write", name, cause)) : Status::ok();
 }
 
-Status writeTextFile(const std::string &path, const std::string &text) {
-  Result<OutputFile> file = OutputFile::create(path);
-  if (!file)
-    return file.error();
-  if (Status status = file->write(text.data(), text.size()); !status)
+static Status writeWhole(OutputFile &file, const std::string &text) {
+  if (Status status = file.write(text.data(), text.size()); !status)
     return status;
-  return file->finish();
+  return file.finish();
+}
+
+Status writeTextFile(const std::string &path, const std::string &text) {
+  std::error_code ignored;
+  const std::filesystem::file_status found = std::filesystem::status(path, ignored);
+  if (!std::filesystem::exists(found) || std::filesystem::is_regular_file(found)) {
+    const std::string target = linkTarget(path), beside = target + ".tmp" + std::to_string(getpid());
+    if (Result<OutputFile> file = OutputFile::create(beside, path)) {
+      Status status = writeWhole(*file, text);
+      if (status && ::rename(beside.c_str(), target.c_str()) != 0)
+        status = fileError("write", path, errno);
+      if (!status)
+        ::unlink(beside.c_str());
+      return status;
+    }
+  }
+  Result<OutputFile> file = OutputFile::create(path); // a pipe, a device, or in a folder that takes no new files
+  return file ? writeWhole(*file, text) : Status(file.error());
 }
 
 Checksum OutputFile::checksum() const { return hexOf(XXH3_128bits_digest(hash->state)); }

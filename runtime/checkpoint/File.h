@@ -39,7 +39,9 @@ private:
 class OutputFile {
 public:
   /// A pipe that nobody reads is a NoResource error; no call waits for its reader.
-  static Result<OutputFile> create(const std::string &path);
+  static Result<OutputFile> create(const std::string &path) { return create(path, path); }
+  /// `name`: of the file in messages.
+  static Result<OutputFile> create(const std::string &path, const std::string &name);
   OutputFile(OutputFile &&) noexcept;
   OutputFile &operator=(OutputFile &&) = delete;
   ~OutputFile();
@@ -70,7 +72,7 @@ Error fileError(const std::string &what, const std::string &path, int cause);
 uint64_t freeBytes(const std::string &path);
 /// Brings the entries of a directory to the disk.
 Status syncDirectory(const std::string &path);
-/// Makes `text` the whole of a file, or writes it to a pipe or device.
+/// Makes `text` the whole of a file, or writes it to a pipe or device. A file that was there stays as it is if that fails.
 Status writeTextFile(const std::string &path, const std::string &text);
 /// The whole of a small file; larger than `limit` is a BadFile error.
 Result<std::string> readTextFile(const std::string &path, uint64_t limit);

@@ -1,10 +1,10 @@
 #include "runtime/plan/PlanFile.h"
+#include "runtime/LinkTarget.h"
 #include "runtime/MissingFile.h"
 
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <filesystem>
 #include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
@@ -130,15 +130,6 @@ Result<Plan> decodePlan(std::string_view bytes, const std::string &name) {
   return plan;
 }
 
-/// What a link points to, which is replaced instead of the link; not of pipes and devices, whose links may be no paths.
-static std::string targetOf(const std::string &path) {
-  std::error_code ignored;
-  std::filesystem::path target = path;
-  for (int links = 0; links < 40 && std::filesystem::is_symlink(target, ignored); ++links)
-    target = target.parent_path() / std::filesystem::read_symlink(target, ignored);
-  return target.string();
-}
-
 Status writePlan(const std::string &name, const Plan &plan) {
   std::string bytes = encodePlan(plan);
   if (bytes.size() > largestFile)
@@ -152,7 +143,7 @@ Status writePlan(const std::string &name, const Plan &plan) {
       return cannotWrite(name, errno);
     return writeAll(file.number, bytes, name);
   }
-  const std::string path = targetOf(name);
+  const std::string path = linkTarget(name);
   std::string temporary = fmt::format("{}.tmp{}", path, ::getpid());
   Status status;
   {
