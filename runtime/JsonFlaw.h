@@ -16,7 +16,7 @@ namespace msc {
 
 struct JsonFlaw {
   enum class Kind { Syntax, NumberTooLarge, KeyTwice } kind;
-  size_t line, column; ///< from 1, in bytes; where a number or a key ends
+  size_t line, column; ///< from 1, in bytes; where the text stops being JSON, or where the number or the key ends
   std::string key;     ///< of KeyTwice
 };
 
