@@ -2,8 +2,8 @@
 #include "passes/optimize/Passes.h"
 
 #include "passes/partition/Passes.h"
+#include "passes/partition/Statistics.h"
 #include "passes/sharding/Convert.h"
-#include "passes/sharding/cost/ValueNumbers.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 

@@ -97,7 +97,7 @@ private:
       bool cuts = !options.placed.empty();
       for (size_t i = 0; cuts && i < options.placed[option].wanted.size(); ++i)
         if (problem.tensors[problem.operators[reader].operands[i]].isParameter)
-          cuts = llvm::none_of(options.placed[option].wanted[i], [](const Sharding &wanted) { return wanted.isReplicated(); });
+          cuts = llvm::none_of(options.placed[option].wanted[i], [](const Wanted &wanted) { return wanted.sharding.isReplicated(); });
       return cuts;
     });
     std::string help = better ? adviceText(alternatives, reader, *better)

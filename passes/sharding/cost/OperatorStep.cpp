@@ -32,7 +32,8 @@ public:
       used.push_back(operandSharding(forward.facts.rule, own, i).canonical());
     place(forward, own);
     for (size_t i = 0; i < forward.results.size(); ++i) {
-      Value &value = values[resultOf(forward, i)];
+      Value &value = values[step.resultOf(i)];
+      value.isResult = true;
       if (!out.empty() && completed(value.left) != out[i])
         value.own = out[i];
       ownOfResults.push_back(value.own);
@@ -49,7 +50,9 @@ public:
         wantAnew();
       for (const Run &run : runs)
         if (run.isThere && run.op)
-          price(*run.op, run.at);
+          price(run);
+      if (step.isRecomputed)
+        computeAgain();
     }
     finish(forward);
     return std::move(placed);
@@ -70,9 +73,10 @@ public:
 private:
   struct Value {
     Sharding left, own;
-    std::vector<Sharding> wanted;
+    std::vector<Wanted> wanted;
     bool isBackward = false;
     bool isResult = false;  ///< of the forward operator: who wants it is told, not priced
+    bool isKept = false;    ///< as PlacedResult
     bool isReadThere = false; ///< somebody reads it as it was left
   };
 
@@ -95,22 +99,21 @@ private:
   std::vector<Sharding> ownOfResults;
   PlacedStep placed;
 
-  static void add(std::vector<Sharding> &list, const Sharding &sharding) {
-    if (std::ranges::find(list, sharding) == list.end())
-      list.push_back(sharding);
+  static Wanted &in(std::vector<Wanted> &list, const Sharding &sharding) {
+    auto found = std::ranges::find(list, sharding, &Wanted::sharding);
+    return found == list.end() ? list.emplace_back(sharding) : *found;
   }
 
-  static int32_t resultOf(const StepOperator &op, size_t i) {
-    return op.parts.empty() ? op.results[i] : op.standIns[i];
-  }
-
-  void want(int32_t value, const Sharding &target) {
+  void want(int32_t value, const Sharding &target, bool isBackward) {
+    Wanted *wanted = nullptr;
     if (step.values[value].kind == StepValue::Kind::Operand)
-      add(placed.wanted[step.values[value].number], target);
+      wanted = &in(placed.wanted[step.values[value].number], target);
     else if (values[value].left == target)
       values[value].isReadThere = true;
     else if (step.values[value].kind != StepValue::Kind::Constant)
-      add(values[value].wanted, target);
+      wanted = &in(values[value].wanted, target);
+    if (wanted)
+      (isBackward ? wanted->backward : wanted->forward) = true;
   }
 
   /// `whole`: what the operator is a part of.
@@ -133,7 +136,7 @@ private:
     at.operands.reserve(op.operands.size());
     for (size_t i = 0; i < op.operands.size(); ++i) {
       at.operands.push_back(operandSharding(op.facts.rule, assignment, i).canonical());
-      want(op.operands[i], at.operands[i]);
+      want(op.operands[i], at.operands[i], op.isBackward);
     }
     if (!op.parts.empty())
       return placeParts(op, assignment, at);
@@ -204,22 +207,85 @@ private:
     return &values[op.operands[i]].own;
   }
 
-  /// The results in `at` are those that an exchange asks for.
-  void price(const StepOperator &op, const Placement &at) {
-    if (op.localUs) {
-      std::vector<Shape> operands, results;
-      for (size_t i = 0; i < op.operands.size(); ++i)
-        operands.push_back(at.operands[i].capacity(op.facts.operandShapes[i]));
-      for (size_t i = 0; i < op.results.size(); ++i)
-        results.push_back(values[op.results[i]].own.capacity(op.facts.resultShapes[i]));
-      placed.computeUs += op.localUs(operands, results);
-    }
-    if (!op.exchange)
+  double localUs(const Run &run) const {
+    const StepOperator &op = *run.op;
+    if (!op.localUs)
+      return 0;
+    std::vector<Shape> operands, results;
+    for (size_t i = 0; i < op.operands.size(); ++i)
+      operands.push_back(run.at.operands[i].capacity(op.facts.operandShapes[i]));
+    for (size_t i = 0; i < op.results.size(); ++i)
+      results.push_back(values[op.results[i]].own.capacity(op.facts.resultShapes[i]));
+    return op.localUs(operands, results);
+  }
+
+  /// The results of a run with an exchange are those that it asks for.
+  void price(const Run &run) {
+    placed.computeUs += localUs(run);
+    if (!run.op->exchange)
       return;
-    OwnExchange exchange = op.exchange(at);
+    OwnExchange exchange = run.op->exchange(run.at);
     placed.exchangeUs += exchange.us;
     if (!exchange.groupAxes.empty())
-      placed.exchanges.emplace_back(op.isBackward, std::move(exchange));
+      placed.exchanges.emplace_back(run.isBackward, std::move(exchange));
+  }
+
+  /// Operators that copies of the forward operator run: `msc-reuse-statistics` finds what is a statistic in front of them.
+  void computeAgain() {
+    ValueNumbers numbers;
+    std::vector<int32_t> of = numbers.begin(step.values);
+    for (const Run &run : runs)
+      if (!run.isBackward)
+        numbers.run(traced(run), step.values, of);
+    auto isStatistic = [&](int32_t value) { return of[value] >= 0 && numbers.isStatistic(of[value]); };
+    std::vector<char> isRead(values.size());
+    for (size_t i = 0; i < step.operators.front().results.size(); ++i)
+      isRead[step.resultOf(i)] = 1;
+    std::vector<const Run *> again;
+    for (const Run &run : std::views::reverse(runs)) {
+      auto isMade = [&](int32_t value) { return isRead[value] != 0 && !isStatistic(value); };
+      if (run.isBackward || !run.isThere || std::ranges::none_of(writesOf(run), isMade))
+        continue;
+      again.push_back(&run);
+      for (size_t i = 0; i < readCount(run); ++i)
+        isRead[readOf(run, i)] = 1;
+    }
+    std::vector<std::vector<Sharding>> wanted(values.size());
+    for (const Run *run : std::views::reverse(again)) {
+      if (run->op)
+        placed.again.computeUs += localUs(*run);
+      if (run->op && run->op->exchange) {
+        OwnExchange exchange = run->op->exchange(run->at);
+        placed.again.exchangeUs += exchange.us;
+        if (!exchange.groupAxes.empty())
+          placed.again.exchanges.push_back(std::move(exchange));
+      }
+      for (size_t i = 0; i < readCount(*run); ++i)
+        wantAgain(readOf(*run, i), run->at.operands[i], wanted);
+    }
+    for (size_t i = 0; i < values.size(); ++i)
+      if (values[i].isKept = isStatistic(static_cast<int32_t>(i)); !wanted[i].empty() && !values[i].isKept)
+        placed.again.moves.push_back(moveOf(i, std::move(wanted[i])));
+  }
+
+  /// `inner`: of each value that is neither an operand nor a result.
+  void wantAgain(int32_t value, const Sharding &target, std::vector<std::vector<Sharding>> &inner) {
+    const StepValue &facts = step.values[value];
+    if (facts.kind == StepValue::Kind::Operand)
+      in(placed.wanted[facts.number], target).again = true;
+    else if (facts.kind == StepValue::Kind::Constant || values[value].left == target)
+      return;
+    else if (values[value].isResult)
+      in(values[value].wanted, target).again = true;
+    else if (std::ranges::find(inner[value], target) == inner[value].end())
+      inner[value].push_back(target);
+  }
+
+  StepMove moveOf(size_t value, std::vector<Sharding> wanted) const {
+    const StepValue &facts = step.values[value];
+    const size_t bytes = values[value].left.isPartial() ? facts.partialBytes : facts.elementBytes;
+    return {static_cast<int32_t>(value), values[value].isBackward || facts.kind == StepValue::Kind::ResultGradient, values[value].left,
+            std::move(wanted), facts.shape, bytes};
   }
 
   /// How the gradient of an operand is handed on.
@@ -231,7 +297,7 @@ private:
     case StepValue::Kind::Inner: break;
     }
     const Value &at = values[value];
-    return std::ranges::find(at.wanted, at.own) == at.wanted.end() ? at.left : at.own;
+    return std::ranges::find(at.wanted, at.own, &Wanted::sharding) == at.wanted.end() ? at.left : at.own;
   }
 
   /// Where the gradient of a result is brought: to the result, unless all who read it want it elsewhere.
@@ -241,7 +307,7 @@ private:
       if (step.values[i].kind != StepValue::Kind::ResultGradient || step.values[i].number != static_cast<int32_t>(result) ||
           value.isReadThere || value.wanted.empty())
         continue;
-      value.left = value.wanted.front();
+      value.left = value.wanted.front().sharding;
       value.wanted.erase(value.wanted.begin());
       return value.left;
     }
@@ -301,7 +367,7 @@ private:
   std::vector<int32_t> valuesOutside() const {
     std::vector<int32_t> outside;
     for (size_t i = 0; i < step.operators.front().results.size(); ++i)
-      outside.push_back(resultOf(step.operators.front(), i));
+      outside.push_back(step.resultOf(i));
     for (auto [operand, value] : step.gradients)
       outside.push_back(standIns[value]);
     return outside;
@@ -378,27 +444,24 @@ private:
       value.wanted.clear();
       value.isReadThere = false;
     }
-    for (std::vector<Sharding> &wanted : placed.wanted)
+    for (std::vector<Wanted> &wanted : placed.wanted)
       wanted.clear();
     for (const Run &run : runs)
       for (size_t i = 0; run.isThere && i < readCount(run); ++i)
-        want(readOf(run, i), run.at.operands[i]);
+        want(readOf(run, i), run.at.operands[i], run.isBackward);
   }
 
   void finish(const StepOperator &forward) {
     for (size_t i = 0; i < forward.results.size(); ++i) {
-      Value &value = values[resultOf(forward, i)];
-      value.isResult = true;
-      placed.results.push_back({resultOf(forward, i), value.left, gradientTarget(i), value.wanted, step.values[resultOf(forward, i)].partialBytes});
+      Value &value = values[step.resultOf(i)];
+      placed.results.push_back({step.resultOf(i), value.left, gradientTarget(i), value.wanted, step.values[step.resultOf(i)].partialBytes,
+                                value.isKept});
     }
     for (size_t i = 0; i < values.size(); ++i) {
       const Value &value = values[i];
       if (value.wanted.empty() || value.isResult)
         continue;
-      const StepValue &facts = step.values[i];
-      size_t bytes = value.left.isPartial() ? facts.partialBytes : facts.elementBytes;
-      placed.moves.push_back({static_cast<int32_t>(i), value.isBackward || facts.kind == StepValue::Kind::ResultGradient, value.left, value.wanted,
-                              facts.shape, bytes});
+      placed.moves.push_back(moveOf(i, wantedOfFirst(value.wanted, /*isComputedAgain=*/false)));
     }
     for (auto [operand, value] : step.gradients)
       if (std::optional<Sharding> left = gradientLeft(standIns[value]))
@@ -406,7 +469,40 @@ private:
   }
 };
 
+bool gradientReadsAny(const OperatorStep &step, auto isOne) {
+  return std::ranges::any_of(step.operators, [&](const StepOperator &op) { return op.isBackward && std::ranges::any_of(op.operands, isOne); });
+}
+
+std::vector<Sharding> shardingsOf(const std::vector<Wanted> &wanted, auto takes) {
+  std::vector<Sharding> shardings;
+  for (const Wanted &one : wanted)
+    if (takes(one))
+      shardings.push_back(one.sharding);
+  return shardings;
+}
+
 } // namespace
+
+bool OperatorStep::gradientReadsResults() const {
+  return gradientReadsAny(*this, [&](int32_t value) {
+    for (size_t i = 0; i < operators.front().results.size(); ++i)
+      if (resultOf(i) == value)
+        return true;
+    return false;
+  });
+}
+
+bool OperatorStep::gradientReads(int32_t operand) const {
+  return gradientReadsAny(*this, [&](int32_t value) { return values[value].kind == StepValue::Kind::Operand && values[value].number == operand; });
+}
+
+std::vector<Sharding> wantedOfFirst(const std::vector<Wanted> &wanted, bool isComputedAgain) {
+  return shardingsOf(wanted, [&](const Wanted &one) { return one.forward || !isComputedAgain; });
+}
+
+std::vector<Sharding> wantedOfCopy(const std::vector<Wanted> &wanted, bool isReaderToo) {
+  return shardingsOf(wanted, [&](const Wanted &one) { return one.backward || (one.again && isReaderToo); });
+}
 
 PlacedStep placeStep(const OperatorStep &step, const Pieces &pieces, const std::vector<Sharding> &out, int64_t devices,
                      dist::ReshardPlanner &planner) {

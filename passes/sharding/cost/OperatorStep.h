@@ -66,6 +66,16 @@ struct OperatorStep {
   bool mayRepeat = false;    ///< some of its operators may compute the same
   /// What it is under a strategy, where that changes what the operator expands to; absent: the same. The strategy: of no cut.
   std::function<std::shared_ptr<const OperatorStep>(const Pieces &)> under;
+
+  /// The value that stands for a result of the forward operator.
+  int32_t resultOf(size_t result) const {
+    const StepOperator &forward = operators.front();
+    return forward.parts.empty() ? forward.results[result] : forward.standIns[result];
+  }
+  /// Whether operators of the gradient read what the forward operator makes.
+  bool gradientReadsResults() const;
+  /// Whether they read that operand.
+  bool gradientReads(int32_t operand) const;
 };
 
 /// What a value costs on its way from how it was left to where it is wanted.
@@ -78,13 +88,26 @@ struct StepMove {
   size_t elementBytes = 4;
 };
 
+/// A sharding in which operators of a step read a value.
+struct Wanted {
+  Sharding sharding;
+  bool forward = false;
+  bool again = false; ///< by those that run again where the forward operator is computed again
+  bool backward = false;
+};
+/// Of the value as it was made first: what its backward readers want is made of the copy where it is computed again.
+std::vector<Sharding> wantedOfFirst(const std::vector<Wanted> &wanted, bool isComputedAgain);
+/// Of the copy, where the value is computed again. `isReaderToo`: so are the readers.
+std::vector<Sharding> wantedOfCopy(const std::vector<Wanted> &wanted, bool isReaderToo);
+
 /// A result of a forward operator under one strategy.
 struct PlacedResult {
   int32_t value = 0; ///< index into OperatorStep::values
   Sharding left; ///< by the operator, perhaps partial
   Sharding own;  ///< where its gradient is brought
-  std::vector<Sharding> wanted; ///< by the operators of the step themselves
+  std::vector<Wanted> wanted; ///< by the operators of the step themselves
   size_t partialBytes = 4;      ///< as StepValue
+  bool isKept = false;          ///< where the step is recomputed: a statistic, which is there
 };
 
 /// A gradient of an operand under one strategy.
@@ -94,17 +117,25 @@ struct PlacedGradient {
   size_t partialBytes = 4;
 };
 
+/// What computing a forward operator again takes, for the backward pass: all of it but statistics, which are there.
+struct PlacedAgain {
+  double computeUs = 0, exchangeUs = 0;
+  std::vector<OwnExchange> exchanges;
+  std::vector<StepMove> moves; ///< within
+};
+
 /// A step under one strategy. What happens between operators is not in here. Statistics that the gradient would compute and complete
 /// a second time are there once, and linear operators compute with terms of sums, as `msc-reuse-statistics` and `msc-keep-partials`
 /// let them.
 struct PlacedStep {
   std::vector<PlacedResult> results;
-  std::vector<std::vector<Sharding>> wanted; ///< of each operand; of a value that is read twice they stand at the first
+  std::vector<std::vector<Wanted>> wanted; ///< of each operand; of a value that is read twice they stand at the first
   std::vector<PlacedGradient> gradients;
   std::vector<StepMove> moves; ///< within
   double computeUs = 0;
   double exchangeUs = 0; ///< of operators that move elements themselves
   std::vector<std::pair<bool, OwnExchange>> exchanges; ///< each of them, and whether it is of the backward pass
+  PlacedAgain again; ///< nothing of it is in the above; where the step is recomputed
 };
 
 /// An operator of a step as it runs under one strategy; what it is a part of does not run.

@@ -44,7 +44,8 @@ private:
     Sharding left, own;
     size_t bytes = 4;
     bool isInput = false; ///< of which nobody wants a gradient
-    std::vector<Sharding> wanted, gradients;
+    bool isAgain = false; ///< it is computed again for the backward pass
+    std::vector<Sharding> wanted, ofCopy, gradients;
     int64_t statistic = StatisticsOfStep::none;
   };
 
@@ -126,20 +127,38 @@ private:
     const PlacedStep &at = placedIn(index, in);
     prediction.computeUs += at.computeUs * static_cast<double>(rounds);
     for (const auto &[isBackward, exchange] : at.exchanges)
-      add(MoveKind::Exchange, isBackward, exchange.groupMatrix, exchange.groupAxes,
-          static_cast<double>(exchange.received) * static_cast<double>(exchange.elementBytes), exchange.us, rounds);
+      addExchange(exchange, isBackward, rounds);
     for (const StepMove &move : at.moves)
       addRoute(statisticOf(index, in, move.value), move.from, move.wanted, move.shape, move.elementBytes, move.isBackward, rounds);
+    if (model.isComputedAgain(index, in))
+      addAgain(at.again, rounds);
     for (size_t r = 0; r < op.results.size(); ++r) {
       const PlacedResult &result = at.results[r];
       const ProblemTensor &tensor = problem.tensors[op.results[r]];
-      std::vector<Sharding> wanted = result.wanted;
+      const bool isAgain = model.isComputedAgain(index, r, in);
+      std::vector<Sharding> wanted = wantedOfFirst(result.wanted, isAgain);
       bool isReturned = std::ranges::find(problem.results, op.results[r]) != problem.results.end();
       if (wanted.empty() && result.left != result.own && isReturned && uses.readers[op.results[r]].empty())
         wanted = {result.own};
       if (!wanted.empty())
         addRoute(statisticOf(index, in, result.value), result.left, wanted, tensor.shape, bytesOf(tensor, result), false, rounds);
+      if (isAgain)
+        addRoute(StatisticsOfStep::none, result.left, wantedOfCopy(result.wanted, /*isReaderToo=*/true), tensor.shape, bytesOf(tensor, result),
+                 true, rounds);
     }
+  }
+
+  void addAgain(const PlacedAgain &again, int64_t rounds) {
+    prediction.computeUs += again.computeUs * static_cast<double>(rounds);
+    for (const OwnExchange &exchange : again.exchanges)
+      addExchange(exchange, /*isBackward=*/true, rounds);
+    for (const StepMove &move : again.moves)
+      addRoute(StatisticsOfStep::none, move.from, move.wanted, move.shape, move.elementBytes, true, rounds);
+  }
+
+  void addExchange(const OwnExchange &exchange, bool isBackward, int64_t rounds) {
+    add(MoveKind::Exchange, isBackward, exchange.groupMatrix, exchange.groupAxes,
+        static_cast<double>(exchange.received) * static_cast<double>(exchange.elementBytes), exchange.us, rounds);
   }
 
   static size_t bytesOf(const ProblemTensor &tensor, const PlacedResult &result) {
@@ -151,11 +170,15 @@ private:
     const int32_t maker = uses.producer[passage.source];
     if (maker < 0) {
       Sharding arrives = source.dataset->canonical();
-      return addReaders({arrives, arrives, source.elementBytes, /*isInput=*/true, {}, {}, StatisticsOfStep::none}, passage);
+      return addReaders({.left = arrives, .own = arrives, .bytes = source.elementBytes, .isInput = true}, passage);
     }
     const ProblemOperator &op = problem.operators[maker];
     const PlacedResult &at = placedIn(maker, passage.made).results[std::ranges::find(op.results, passage.source) - op.results.begin()];
-    addReaders({at.left, at.own, bytesOf(source, at), false, at.wanted, {}, statisticOf(maker, passage.made, at.value)}, passage);
+    Source from{.left = at.left, .own = at.own, .bytes = bytesOf(source, at), .isAgain = model.isComputedAgain(passage)};
+    from.wanted = wantedOfFirst(at.wanted, from.isAgain);
+    from.ofCopy = wantedOfCopy(at.wanted, /*isReaderToo=*/true); // read where it is computed again
+    from.statistic = statisticOf(maker, passage.made, at.value);
+    addReaders(from, passage);
   }
 
   /// What all who read the tensor ask for, each once.
@@ -173,11 +196,16 @@ private:
     const ProblemOperator &op = problem.operators[reader];
     const PlacedStep &at = placedIn(reader, passage.read);
     const Shape &shape = problem.tensors[passage.tensor].shape;
+    const bool isReaderToo = model.isComputedAgain(reader, passage.read);
     for (size_t i = 0; i < op.operands.size(); ++i)
-      if (op.operands[i] == passage.tensor)
-        for (const Sharding &wanted : at.wanted[i])
+      if (op.operands[i] == passage.tensor) {
+        for (const Sharding &wanted : wantedOfFirst(at.wanted[i], from.isAgain))
           if (isNew(from.wanted, wanted) && wanted != from.left)
             addMove(from.statistic, from.left, wanted, shape, from.bytes, false, passage.times);
+        for (const Sharding &wanted : from.isAgain ? wantedOfCopy(at.wanted[i], isReaderToo) : std::vector<Sharding>())
+          if (isNew(from.ofCopy, wanted) && wanted != from.left)
+            addMove(StatisticsOfStep::none, from.left, wanted, shape, from.bytes, true, passage.times);
+      }
     for (const PlacedGradient &gradient : at.gradients)
       if (!from.isInput && op.operands[gradient.operand] == passage.tensor && isNew(from.gradients, gradient.left) && gradient.left != from.own)
         addMove(isSum ? StatisticsOfStep::none : statisticOf(reader, passage.read, gradient.value), gradient.left, from.own, shape,

@@ -3,10 +3,13 @@
 #include "passes/sharding/Storage.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <ranges>
 #include <set>
+#include <utility>
 
 namespace msc::passes {
 
@@ -16,7 +19,8 @@ namespace {
 
 /// Something that a reader of a value asks for: the value in a sharding, or its gradient taken from one.
 struct Item {
-  bool isGradient = false;
+  enum Kind : int32_t { OfFirst, OfCopy, Gradient }; ///< of the value as it was made, or of what is computed again
+  Kind kind = OfFirst;
   Sharding sharding;
   size_t bytes = 4; ///< of an element of the gradient
 };
@@ -26,8 +30,7 @@ struct Item {
 struct StepModel::Source {
   Sharding left, own;
   size_t bytes = 4;                ///< of an element as it was left
-  std::vector<Sharding> wanted;    ///< made for the producer itself
-  std::vector<Sharding> gradients; ///< left by the producer itself
+  std::vector<Sharding> paid[3]; ///< of each kind of item: made for the producer itself, or left by it
 };
 
 /// The items and classes of one value, and what each item costs from each class.
@@ -40,17 +43,16 @@ public:
 
   int32_t item(const Item &what) {
     int32_t sharding = prices.numberOf(what.sharding);
-    auto [at, isNew] = numbers.try_emplace(2 * sharding + what.isGradient, static_cast<int32_t>(items.size()));
+    auto [at, isNew] = numbers.try_emplace(3 * sharding + what.kind, static_cast<int32_t>(items.size()));
     if (isNew)
-      items.push_back({what.isGradient, sharding, what.bytes});
+      items.push_back({what.kind, sharding, what.bytes});
     return at->second;
   }
   int32_t source(const Source &from) {
-    NumberedSource source{prices.numberOf(from.left), prices.numberOf(from.own), from.bytes, {}, {}};
-    for (const Sharding &sharding : from.wanted)
-      source.wanted.push_back(prices.numberOf(sharding));
-    for (const Sharding &sharding : from.gradients)
-      source.gradients.push_back(prices.numberOf(sharding));
+    NumberedSource source{prices.numberOf(from.left), prices.numberOf(from.own), from.bytes, {}};
+    for (size_t kind = 0; kind < source.paid.size(); ++kind)
+      for (const Sharding &sharding : from.paid[kind])
+        source.paid[kind].push_back(prices.numberOf(sharding));
     auto [at, isNew] = classes.try_emplace(source, static_cast<int32_t>(sources.size()));
     if (isNew)
       sources.push_back(std::move(source));
@@ -67,14 +69,14 @@ public:
 
 private:
   struct NumberedItem {
-    bool isGradient;
+    Item::Kind kind;
     int32_t sharding;
     size_t bytes;
   };
   struct NumberedSource {
     int32_t left, own;
     size_t bytes;
-    std::vector<int32_t> wanted, gradients;
+    std::array<std::vector<int32_t>, 3> paid;
     auto operator<=>(const NumberedSource &) const = default;
   };
 
@@ -88,24 +90,27 @@ private:
   std::vector<NumberedSource> sources;
 
   Price of(const NumberedSource &from, const NumberedItem &what) {
-    const std::vector<int32_t> &paid = what.isGradient ? from.gradients : from.wanted;
+    const std::vector<int32_t> &paid = from.paid[what.kind];
     if (std::ranges::find(paid, what.sharding) != paid.end())
       return MovePrices::nothing;
-    return what.isGradient ? prices.of(what.sharding, from.own, shape, what.bytes, startShare, isParameter)
+    return what.kind == Item::Gradient ? prices.of(what.sharding, from.own, shape, what.bytes, startShare, isParameter)
                            : prices.of(from.left, what.sharding, shape, from.bytes);
   }
 };
 
-/// What an operator asks of a tensor that it reads.
-static std::vector<Item> itemsOf(const ProblemOperator &op, const PlacedStep &placed, int32_t tensor) {
+/// What an operator asks of a tensor that it reads. The tensor may be computed again, and so may the operator.
+static std::vector<Item> itemsOf(const ProblemOperator &op, const PlacedStep &placed, int32_t tensor, bool isAgain, bool isReaderToo) {
   std::vector<Item> items;
   for (size_t i = 0; i < op.operands.size(); ++i)
-    if (op.operands[i] == tensor)
-      for (const Sharding &wanted : placed.wanted[i])
-        items.push_back({false, wanted});
+    if (op.operands[i] == tensor) {
+      for (Sharding &wanted : wantedOfFirst(placed.wanted[i], isAgain))
+        items.push_back({Item::OfFirst, std::move(wanted)});
+      for (Sharding &wanted : isAgain ? wantedOfCopy(placed.wanted[i], isReaderToo) : std::vector<Sharding>())
+        items.push_back({Item::OfCopy, std::move(wanted)});
+    }
   for (const PlacedGradient &gradient : placed.gradients)
     if (op.operands[gradient.operand] == tensor)
-      items.push_back({true, gradient.left, gradient.partialBytes});
+      items.push_back({Item::Gradient, gradient.left, gradient.partialBytes});
   return items;
 }
 
@@ -117,6 +122,8 @@ StepModel::StepModel(const Problem &problem, const ProblemSteps &steps, dist::Re
     first.push_back(steps.first[i] ? optionsOf(i, steps.first[i].get(), known, planner) : nullptr);
     costs.options.push_back(static_cast<int32_t>(all.back()->pieces.size()));
   }
+  findPassages();
+  findComputedAgain();
   addOwnCosts();
   addFlows();
   keptParameters.resize(costs.options.size());
@@ -241,8 +248,14 @@ std::shared_ptr<const OperatorOptions> StepModel::optionsOf(size_t at, const Ope
         if (step->under)
           made->steps.push_back(step->under(pieces));
         made->placed.push_back(placeStep(step->under ? *made->steps.back() : *step, pieces, op.out, problem.devices, planner));
-        for (auto &list = made->moves.emplace_back(); const StepMove &move : made->placed.back().moves)
-          list.push_back(prices.ofRoute(move.from, move.wanted, move.shape, move.elementBytes));
+        auto pricesOf = [&](const std::vector<StepMove> &moves) {
+          std::vector<Price> list;
+          for (const StepMove &move : moves)
+            list.push_back(prices.ofRoute(move.from, move.wanted, move.shape, move.elementBytes));
+          return list;
+        };
+        made->moves.push_back(pricesOf(made->placed.back().moves));
+        made->movesAgain.push_back(pricesOf(made->placed.back().again.moves));
       }
     shared = std::move(made);
   }
@@ -268,24 +281,35 @@ void StepModel::addOwnCosts() {
     const auto rounds = static_cast<double>(op.rounds);
     for (size_t option = 0; option < all[i]->placed.size(); ++option) {
       Own &of = list.emplace_back();
-      addToOwn(op, all[i]->placed[option], all[i]->moves[option], first[i] ? rounds - 1 : rounds, of.later);
+      addToOwn(i, static_cast<int32_t>(option), Rounds::Later, first[i] ? rounds - 1 : rounds, of.later);
       if (first[i])
-        addToOwn(op, first[i]->placed[option], first[i]->moves[option], 1, of.first);
+        addToOwn(i, static_cast<int32_t>(option), Rounds::First, 1, of.first);
     }
   }
 }
 
-void StepModel::addToOwn(const ProblemOperator &op, const PlacedStep &placed, const std::vector<Price> &moves, double rounds, Sum &sum) {
+void StepModel::addToOwn(size_t at, int32_t option, Rounds in, double rounds, Sum &sum) {
+  const ProblemOperator &op = problem.operators[at];
+  const OperatorOptions &of = options(at, in);
+  const PlacedStep &placed = of.placed[option];
   sum.us += (placed.computeUs + placed.exchangeUs) * rounds;
-  for (Price move : moves)
+  for (Price move : of.moves[option])
     sum.add(move, rounds);
+  if (isComputedAgain(at, in)) {
+    sum.us += (placed.again.computeUs + placed.again.exchangeUs) * rounds;
+    for (Price move : of.movesAgain[option])
+      sum.add(move, rounds);
+  }
   for (size_t r = 0; r < op.results.size(); ++r) {
     const PlacedResult &result = placed.results[r];
     const ProblemTensor &tensor = problem.tensors[op.results[r]];
-    std::vector<Sharding> wanted = result.wanted;
+    const bool isAgain = isComputedAgain(at, r, in);
+    std::vector<Sharding> wanted = wantedOfFirst(result.wanted, isAgain);
     if (wanted.empty() && result.left != result.own && isReturned(op.results[r]) && uses.readers[op.results[r]].empty())
       wanted = {result.own};
     sum.add(prices.ofRoute(result.left, wanted, tensor.shape, bytesOf(tensor, result)), rounds);
+    if (isAgain)
+      sum.add(prices.ofRoute(result.left, wantedOfCopy(result.wanted, /*isReaderToo=*/true), tensor.shape, bytesOf(tensor, result)), rounds);
   }
 }
 
@@ -299,20 +323,61 @@ double StepModel::localBytes(const ProblemTensor &tensor, const Sharding &shardi
   return static_cast<double>(elementCount(sharding.capacity(tensor.shape))) * static_cast<double>(tensor.elementBytes);
 }
 
-void StepModel::addFlows() {
+void StepModel::findPassages() {
   ValueFlow flow(problem);
+  for (size_t t = 0; t < problem.tensors.size(); ++t)
+    if (!uses.readers[t].empty() && !problem.tensors[t].isParameter)
+      std::ranges::move(passagesTo(static_cast<int32_t>(t), flow), std::back_inserter(passes));
+}
+
+bool StepModel::isComputedAgain(const Passage &passage) const {
+  const int32_t maker = uses.producer[passage.source];
+  if (maker < 0)
+    return false;
+  const std::vector<int32_t> &results = problem.operators[maker].results;
+  return isComputedAgain(maker, std::ranges::find(results, passage.source) - results.begin(), passage.made);
+}
+
+/// From what gradients read back to the operators that make it, and from these to those that make what they read.
+void StepModel::findComputedAgain() {
+  again.resize(problem.operators.size());
+  againInFirst = again;
+  if (std::ranges::none_of(steps.all, [](const auto &step) { return step && step->isRecomputed; }))
+    return;
+  auto markOf = [&](size_t op, Rounds in) -> char & { return (in == Rounds::First && first[op] ? againInFirst : again)[op]; };
+  auto stepIn = [&](size_t op, Rounds in) -> const OperatorStep & {
+    return in == Rounds::First && first[op] ? *steps.first[op] : *steps.all[op];
+  };
+  bool changes = false;
+  auto mark = [&](size_t op, Rounds in) {
+    if (stepIn(op, in).isRecomputed && !std::ranges::all_of(options(op, in).placed.front().results, &PlacedResult::isKept) && !std::exchange(markOf(op, in), 1))
+      changes = true;
+  };
+  for (size_t op = 0; op < problem.operators.size(); ++op)
+    for (Rounds in : {Rounds::Later, Rounds::First})
+      if (runs(op) && stepIn(op, in).gradientReadsResults())
+        mark(op, in);
+  do {
+    changes = false;
+    for (const Passage &passage : std::views::reverse(passes)) {
+      const int32_t maker = uses.producer[passage.source];
+      for (int32_t reader : uses.readers[passage.tensor]) {
+        const std::vector<int32_t> &operands = problem.operators[reader].operands;
+        const auto operand = static_cast<int32_t>(std::ranges::find(operands, passage.tensor) - operands.begin());
+        if (maker >= 0 && (markOf(reader, passage.read) || stepIn(reader, passage.read).gradientReads(operand)))
+          mark(maker, passage.made);
+      }
+    }
+  } while (changes);
+}
+
+void StepModel::addFlows() {
+  auto next = passes.begin();
   for (size_t t = 0; t < problem.tensors.size(); ++t) {
-    auto tensor = static_cast<int32_t>(t);
-    if (uses.readers[t].empty())
-      continue;
-    if (problem.tensors[t].isParameter) {
-      addParameter(tensor);
-      continue;
-    }
-    for (const Passage &passage : passagesTo(tensor, flow)) {
-      passes.push_back(passage);
-      addFlow(passage);
-    }
+    if (problem.tensors[t].isParameter && !uses.readers[t].empty())
+      addParameter(static_cast<int32_t>(t));
+    for (; next != passes.end() && next->tensor == static_cast<int32_t>(t); ++next)
+      addFlow(*next);
   }
   addSumsOfGradients();
 }
@@ -405,14 +470,18 @@ void StepModel::addFlow(const Passage &passage) {
   const ProblemTensor &tensor = problem.tensors[passage.source];
   if (maker < 0) {
     const Sharding arrives = tensor.dataset->canonical();
-    return addShared(-1, {{arrives, arrives, tensor.elementBytes, {}, {}}}, passage);
+    return addShared(-1, {{arrives, arrives, tensor.elementBytes, {}}}, passage);
   }
   const ProblemOperator &op = problem.operators[maker];
   size_t result = std::ranges::find(op.results, passage.source) - op.results.begin();
+  const bool isAgain = isComputedAgain(passage);
   std::vector<Source> sources;
   for (const PlacedStep &placed : options(maker, passage.made).placed) {
     const PlacedResult &at = placed.results[result];
-    sources.push_back({at.left, at.own, bytesOf(tensor, at), at.wanted, {}});
+    Source &from = sources.emplace_back(Source{at.left, at.own, bytesOf(tensor, at), {}});
+    from.paid[Item::OfFirst] = wantedOfFirst(at.wanted, isAgain);
+    if (isAgain)
+      from.paid[Item::OfCopy] = wantedOfCopy(at.wanted, /*isReaderToo=*/true);
   }
   addShared(maker, sources, passage);
 }
@@ -430,20 +499,20 @@ void StepModel::addParameter(int32_t tensor) {
   for (size_t i = 0; i < all[keeper]->placed.size(); ++i) {
     auto addRounds = [&](Rounds in, double rounds, Sum &sum) {
       Source from{.bytes = parameter.elementBytes};
-      const std::vector<Item> items = itemsOf(op, options(keeper, in).placed[i], tensor);
+      const std::vector<Item> items = itemsOf(op, options(keeper, in).placed[i], tensor, /*isAgain=*/false, /*isReaderToo=*/false);
       const CutOperator cut{keeper, &all[keeper]->pieces[i]};
       from.left = from.own = isReadOnce ? items.front().sharding : storageOf(problem, tensor, {&cut, 1});
       for (const Item &what : items) {
-        std::vector<Sharding> &list = what.isGradient ? from.gradients : from.wanted;
+        std::vector<Sharding> &list = from.paid[what.kind];
         if (std::ranges::find(list, what.sharding) != list.end())
           continue;
         sum.add(flow.price(from, what), rounds);
         list.push_back(what.sharding);
       }
-      sum.us += rounds * storageUs(parameter, from.left, !from.gradients.empty());
+      sum.us += rounds * storageUs(parameter, from.left, !from.paid[Item::Gradient].empty());
       if (const int64_t gradients = gradientsOf(keeper, tensor, in); gradients > 1)
         sum.us += rounds * static_cast<double>(gradients - 1) * sumUs(parameter, from.left);
-      keepParameter(tensor, keeper, i, rounds, from.left, !from.gradients.empty());
+      keepParameter(tensor, keeper, i, rounds, from.left, !from.paid[Item::Gradient].empty());
     };
     const auto rounds = static_cast<double>(parameter.rounds);
     addRounds(Rounds::Later, first[keeper] ? rounds - 1 : rounds, own[keeper][i].later);
@@ -498,7 +567,7 @@ void StepModel::addStorage(int32_t tensor) {
     storage.us.push_back(static_cast<double>(parameter.rounds) * storageUs(parameter, kinds[kind], hasGradient) +
                          (sums > 0 ? static_cast<double>(sums) * sumUs(parameter, kinds[kind]) : 0));
     keepParameter(tensor, storage.variable, sources.size(), static_cast<double>(parameter.rounds), kinds[kind], hasGradient);
-    sources.push_back({kinds[kind], kinds[kind], parameter.elementBytes, {}, {}});
+    sources.push_back({kinds[kind], kinds[kind], parameter.elementBytes, {}});
   }
   costs.tables.push_back({{storage.variable}, storage.us});
   for (size_t user = 0; user < users.size(); ++user) {
@@ -550,12 +619,13 @@ void StepModel::addShared(int32_t maker, const std::vector<Source> &sources, con
   SharedCost cost{.producer = maker, .times = static_cast<double>(passage.times)};
   for (const Source &from : sources)
     cost.producerClass.push_back(flow.source(from));
+  const bool isAgain = isComputedAgain(passage);
   for (int32_t reader : uses.readers[tensor]) {
     SharedCost::Reader &entry = cost.readers.emplace_back(reader);
     for (const PlacedStep &placed : options(reader, passage.read).placed) {
       auto &items = entry.items.emplace_back();
-      for (const Item &what : itemsOf(problem.operators[reader], placed, tensor))
-        if (maker >= 0 || !what.isGradient) // nobody wants one of what arrives
+      for (const Item &what : itemsOf(problem.operators[reader], placed, tensor, isAgain, isComputedAgain(reader, passage.read)))
+        if (maker >= 0 || what.kind != Item::Gradient) // nobody wants one of what arrives
           items.push_back(flow.item(what));
       std::ranges::sort(items);
       items.erase(std::ranges::unique(items).begin(), items.end());

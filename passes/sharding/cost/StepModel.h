@@ -30,6 +30,7 @@ struct OperatorOptions {
   std::vector<std::shared_ptr<const OperatorStep>> steps; ///< under each of them; empty: that of the operator under all
   std::vector<PlacedStep> placed; ///< empty: the operator does not run
   std::vector<std::vector<Price>> moves; ///< of each placed step
+  std::vector<std::vector<Price>> movesAgain; ///< of each placed step: of PlacedStep::again
 };
 
 /// What the operators of a problem make of a training step.
@@ -76,6 +77,13 @@ public:
     return rounds == Rounds::First && first[op] ? *first[op] : *all[op];
   }
   bool hasOwnFirstRound(size_t op) const { return first[op] != nullptr; }
+  /// Whether the backward pass computes the operator again, in that round: it is marked, and something that the backward pass runs
+  /// reads what it makes.
+  bool isComputedAgain(size_t op, Rounds rounds) const { return (rounds == Rounds::First && first[op] ? againInFirst : again)[op] != 0; }
+  /// Whether that result of it is.
+  bool isComputedAgain(size_t op, size_t result, Rounds rounds) const {
+    return isComputedAgain(op, rounds) && !options(op, rounds).placed.front().results[result].isKept;
+  }
   bool runs(size_t op) const { return steps.all[op] != nullptr; }
   /// Of an operator that runs, under one of its options.
   const OperatorStep &step(size_t op, const Pieces &pieces, Rounds rounds = Rounds::All) const;
@@ -88,6 +96,8 @@ public:
   };
   /// Of each variable of network().
   const std::vector<ParameterBytes> &parameterBytes() const { return keptParameters; }
+  /// Whether the value that goes that way is.
+  bool isComputedAgain(const Passage &passage) const;
   /// The variable that decides how a parameter is stored; -1: nobody reads it.
   int32_t keeperOf(int32_t tensor) const { return keepers[tensor]; }
 
@@ -143,7 +153,9 @@ private:
 
   using Known = std::unordered_map<const OperatorStep *, std::shared_ptr<const OperatorOptions>>;
   std::shared_ptr<const OperatorOptions> optionsOf(size_t op, const OperatorStep *step, Known &known, dist::ReshardPlanner &planner);
-  void addToOwn(const ProblemOperator &op, const PlacedStep &placed, const std::vector<Price> &moves, double rounds, Sum &sum);
+  void findPassages();
+  void findComputedAgain();
+  void addToOwn(size_t at, int32_t option, Rounds in, double rounds, Sum &sum);
   void addOwnCosts();
   void addFlows();
   std::vector<Passage> passagesTo(int32_t tensor, const ValueFlow &flow) const;
@@ -168,6 +180,7 @@ private:
   ProblemSteps steps;
   MovePrices prices;
   std::vector<std::shared_ptr<const OperatorOptions>> all, first; ///< as in `steps`
+  std::vector<char> again, againInFirst; ///< of each operator: it is computed again
   std::vector<std::vector<Own>> own; ///< of each operator, of each option
   std::vector<std::vector<std::vector<Price>>> sharedPrices; ///< of each shared cost, as its table
   std::vector<Flow> ways;                                    ///< of each shared cost

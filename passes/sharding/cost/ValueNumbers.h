@@ -5,18 +5,8 @@
 #include "passes/sharding/cost/OperatorStep.h"
 
 #include <map>
-#include <span>
 
 namespace msc::passes {
-
-/// What a value is computed from.
-struct ComputedFrom {
-  int64_t elements = 1;
-  bool isStatistic = false;
-};
-
-/// A statistic is so much smaller than what it was computed from that it is kept: made of much more, or of statistics only.
-bool isStatistic(int64_t elements, std::span<const ComputedFrom> operands);
 
 class ValueNumbers {
 public:
