@@ -166,7 +166,7 @@ private:
     return Error{ExitCode::Usage,
                  "machine '" + machine.name + "' has " + std::to_string(machine.devices) + " devices, but " +
                      std::to_string(config->devices) + " are asked for",
-                 "name a larger one, such as h100-64, or take fewer devices"};
+                 "name a larger one, such as h100-" + std::to_string((config->devices + 7) / 8 * 8) + ", or take fewer devices"};
   }
 
   /// How collectives among more ranks than were measured behave is a guess.

@@ -51,7 +51,7 @@ double costOf(const CostNetwork &network, const Choice &choice);
 
 /// When to give up proving. Work is counted in operations, never in seconds: equal inputs give equal answers.
 struct SolveLimits {
-  int64_t tableEntries = int64_t(1) << 24; ///< of one table; above it the network is cut by bounds and branching
+  int64_t tableEntries = int64_t(1) << 26; ///< of one table; above it the network is cut by bounds and branching
   int64_t operations = int64_t(1) << 36;   ///< additions and minima altogether
 };
 
