@@ -1,6 +1,7 @@
 #include "compiler/Dumps.h"
 
 #include "dialects/dist/DistDialect.h"
+#include "runtime/SignalWatch.h"
 #include "runtime/plan/RankClasses.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -9,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <mutex>
 #include <regex>
 #include <set>
 
@@ -70,11 +72,41 @@ static void removeOldDumps(const fs::path &folder, const std::set<fs::path> &wri
   }
 }
 
-void DumpFolder::RemoveFolder::operator()(std::string *folder) const {
-  std::error_code ignored;
-  fs::remove_all(*folder, ignored);
-  delete folder;
-}
+/// A folder that goes with the process, also where the user interrupts it.
+struct DumpFolder::Waiting {
+  Waiting()
+      : watch([this](int signal) {
+          if (isIgnored(signal)) // in the background of a script
+            return;
+          writing.lock();
+          remove();
+          endBySignal(signal);
+        }) {}
+  ~Waiting() { remove(); }
+
+  std::error_code createWithin(const fs::path &path) {
+    const std::lock_guard lock(writing);
+    llvm::SmallString<128> made;
+    const std::error_code error = llvm::sys::fs::createUniqueDirectory((fs::absolute(path) / ".dumps").string(), made);
+    if (!error)
+      folder = std::string(made.str());
+    return error;
+  }
+  void remove() const {
+    std::error_code ignored;
+    if (!folder.empty())
+      fs::remove_all(folder, ignored);
+  }
+
+  std::mutex writing;
+  fs::path folder;
+  SignalWatch watch;
+};
+
+DumpFolder::DumpFolder() = default;
+DumpFolder::DumpFolder(DumpFolder &&) noexcept = default;
+DumpFolder &DumpFolder::operator=(DumpFolder &&) noexcept = default;
+DumpFolder::~DumpFolder() = default;
 
 Result<DumpFolder> DumpFolder::create(std::string path, int level, const std::string &ranks, int64_t devices) {
   DumpFolder folder;
@@ -137,11 +169,12 @@ static std::vector<int64_t> ranksThatDiffer(mlir::ModuleOp module) {
 Status DumpFolder::chooseRanks(mlir::ModuleOp module) {
   if (!onePerProgram)
     return Status::ok();
+  const std::lock_guard lock(waiting->writing);
   chosen = ranksThatDiffer(module);
   for (int64_t rank : chosen) {
     std::error_code error;
     if (rank > 0)
-      fs::copy(fs::path(*waiting) / folderOf(0), fs::path(*waiting) / folderOf(rank), error);
+      fs::copy(waiting->folder / folderOf(0), waiting->folder / folderOf(rank), error);
     if (error)
       return cannotCreate(fs::path(path) / folderOf(rank), error);
   }
@@ -152,16 +185,18 @@ Status DumpFolder::writeFile(int64_t rank, const std::string &name, Print print)
   std::error_code error;
   fs::create_directories(path, error);
   if (!error && !waiting) {
-    llvm::SmallString<128> made;
-    error = llvm::sys::fs::createUniqueDirectory((fs::absolute(path) / ".dumps").string(), made);
+    auto made = std::make_unique<Waiting>();
+    error = made->createWithin(path);
     if (!error)
-      waiting.reset(new std::string(made.str()));
+      waiting = std::move(made);
   }
-  if (!error)
-    fs::create_directories(fs::path(*waiting) / folderOf(rank), error);
   if (error)
     return cannotCreate(fs::path(path) / folderOf(rank), error);
-  llvm::raw_fd_ostream out((fs::path(*waiting) / folderOf(rank) / name).string(), error, llvm::sys::fs::OF_None);
+  const std::lock_guard lock(waiting->writing);
+  fs::create_directories(waiting->folder / folderOf(rank), error);
+  if (error)
+    return cannotCreate(fs::path(path) / folderOf(rank), error);
+  llvm::raw_fd_ostream out((waiting->folder / folderOf(rank) / name).string(), error, llvm::sys::fs::OF_None);
   if (!error)
     print(rank, out);
   out.close();
@@ -190,6 +225,7 @@ Status DumpFolder::write(llvm::StringRef stage, Print text, Print graph) {
 Status DumpFolder::finish(const std::string &input) {
   if (!waiting)
     return Status::ok();
+  std::unique_lock lock(waiting->writing);
   std::error_code error;
   for (int64_t rank : chosen)
     if (fs::create_directories(fs::path(path) / folderOf(rank), error); error) // before anything is replaced
@@ -197,7 +233,7 @@ Status DumpFolder::finish(const std::string &input) {
   std::set<fs::path> written;
   for (int64_t rank : chosen) {
     fs::path folder = fs::path(path) / folderOf(rank);
-    for (const fs::directory_entry &file : fs::directory_iterator(fs::path(*waiting) / folderOf(rank), error)) {
+    for (const fs::directory_entry &file : fs::directory_iterator(waiting->folder / folderOf(rank), error)) {
       fs::path target = folder / file.path().filename();
       if (!isSameFile(target, input))
         fs::rename(file.path(), target, error);
@@ -207,6 +243,7 @@ Status DumpFolder::finish(const std::string &input) {
     }
   }
   removeOldDumps(path, written, input);
+  lock.unlock();
   waiting.reset();
   return Status::ok();
 }

@@ -37,19 +37,21 @@ public:
   /// Puts the dumps where they belong. `input`: the file that was compiled.
   Status finish(const std::string &input);
 
+  DumpFolder();
+  DumpFolder(DumpFolder &&) noexcept;
+  DumpFolder &operator=(DumpFolder &&) noexcept;
+  ~DumpFolder();
+
 private:
   Status writeFile(int64_t rank, const std::string &name, Print print);
 
-  struct RemoveFolder {
-    void operator()(std::string *folder) const;
-  };
-
+  struct Waiting;
   std::string path;
   int level = 0;
   bool onePerProgram = false;
   std::vector<int64_t> chosen;
   int stages = 0;
-  std::unique_ptr<std::string, RemoveFolder> waiting; ///< the folder of dumps that are not in their place yet
+  std::unique_ptr<Waiting> waiting; ///< dumps that are not in their place yet
 };
 
 } // namespace msc::compiler

@@ -219,8 +219,10 @@ bool Elaborator::checkDefines() {
     llvm::erase(names, "devices");
     if (name == "devices")
       net::addHelp(diagnostic, "pass --devices " + text);
+    else if (names.empty())
+      net::addHelp(diagnostic, "write const " + name + " = " + text + " into the network's file");
     else
-      net::addSuggestion(diagnostic, name, names);
+      net::addSuggestionOrList(diagnostic, name, names);
     sound = false;
   }
   return sound;

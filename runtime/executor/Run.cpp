@@ -1,6 +1,6 @@
 #include "runtime/executor/Run.h"
 
-#include "runtime/Thread.h"
+#include "runtime/SignalWatch.h"
 #include "runtime/comm/thread/ThreadWorld.h"
 #include "runtime/executor/Session.h"
 
@@ -11,46 +11,6 @@
 
 namespace msc {
 namespace {
-
-sigset_t endingSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  return signals;
-}
-
-/// Turns SIGINT and SIGTERM into a call while it lives. The signals are blocked in the thread that creates it and in those
-/// that it starts afterwards; a thread of our own takes them.
-class SignalWatch {
-public:
-  explicit SignalWatch(std::function<void(int)> onSignal) {
-    sigset_t signals = endingSignals();
-    pthread_sigmask(SIG_BLOCK, &signals, &before);
-    started = startThread(watcher, [this, signals, onSignal = std::move(onSignal)] {
-      while (!done) {
-        timespec pause{0, 50'000'000};
-        if (int signal = sigtimedwait(&signals, nullptr, &pause); signal > 0)
-          onSignal(signal);
-      }
-    });
-  }
-  ~SignalWatch() {
-    done = true;
-    if (watcher.joinable())
-      watcher.join();
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  }
-
-  /// NoResource if nothing watches.
-  const Status &status() const { return started; }
-
-private:
-  Status started;
-  sigset_t before;
-  std::atomic<bool> done{false};
-  std::thread watcher;
-};
 
 Error interrupted(int signal) {
   bool terminated = signal == SIGTERM;

@@ -108,6 +108,10 @@ TEST(Constants, AreOverriddenByDefines) {
   EXPECT_EQ(sizeOf("3", {.defines = {{"a", "2 * devices + 5"}}}), 7);
   Reading unknown("const batch = 3\nnetwork n(%x: f32[batch]) { return out: %x }", {.defines = {{"bach", "4"}}});
   EXPECT_EQ(unknown.said, "msc: error: -D bach: the network has no const 'bach'\nhelp: did you mean 'batch'?\n");
+  Reading far("const batch = 3\nconst width = 4\nnetwork n(%x: f32[batch]) { return out: %x }", {.defines = {{"nosuch", "4"}}});
+  EXPECT_EQ(far.said, "msc: error: -D nosuch: the network has no const 'nosuch'\nhelp: expected one of batch, width\n");
+  Reading none("network n(%x: f32[3]) { return out: %x }", {.defines = {{"nosuch", "4"}}});
+  EXPECT_EQ(none.said, "msc: error: -D nosuch: the network has no const 'nosuch'\nhelp: write const nosuch = 4 into the network's file\n");
   Reading broken("const batch = 3\nnetwork n(%x: f32[batch]) { return out: %x }", {.defines = {{"batch", "4 +"}}});
   EXPECT_EQ(broken.said, "msc: error: -D batch: cannot read '4 +': expected an expression before the end of the file\n");
   Reading word("const batch = 3\nnetwork n(%x: f32[batch]) { return out: %x }", {.defines = {{"batch", "abc"}}});
