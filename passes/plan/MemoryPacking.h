@@ -19,8 +19,8 @@ struct Packing {
 };
 
 /// Places blocks so that two blocks whose live ranges overlap never share memory. Largest first, each at the lowest offset
-/// that is free during its range (first fit by decreasing size); deterministic. O(n^2) in the worst case, n log n where
-/// few ranges overlap.
+/// that is free during its range (first fit by decreasing size); deterministic. n (log n)^2 where the blocks that are live in the same
+/// steps lie beside each other, as those of layers do; O(n^2 log n) in the worst case.
 Packing packMemory(const std::vector<MemoryBlock> &blocks, int64_t alignment = 64);
 
 /// Largest sum of live bytes over all steps: no packing can be smaller.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
 #include <random>
 
 using namespace msc;
@@ -20,6 +22,43 @@ TEST(MemoryPacking, GapBetweenNeighboursIsUsed) {
   Packing packing = packMemory({{640, 0, 1}, {512, 0, 9}, {64, 5, 6}});
   EXPECT_EQ(packing.offsets[2], 0);
   EXPECT_EQ(packing.bytes, 640 + 512);
+}
+
+/// Goes through all blocks that are placed.
+static std::vector<int64_t> firstFit(const std::vector<MemoryBlock> &blocks) {
+  std::vector<size_t> order(blocks.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return blocks[a].bytes > blocks[b].bytes; });
+  auto sizeOf = [](const MemoryBlock &block) { return (block.bytes + 63) / 64 * 64; };
+  std::vector<int64_t> offsets(blocks.size());
+  std::vector<size_t> placed;
+  for (size_t index : order) {
+    const MemoryBlock &block = blocks[index];
+    auto isFree = [&](int64_t at) {
+      return std::ranges::none_of(placed, [&](size_t other) {
+        return overlap(block.first, block.last + 1, blocks[other].first, blocks[other].last + 1) &&
+               overlap(at, at + sizeOf(block), offsets[other], offsets[other] + sizeOf(blocks[other]));
+      });
+    };
+    while (!isFree(offsets[index]))
+      offsets[index] += 64;
+    placed.push_back(index);
+  }
+  return offsets;
+}
+
+TEST(MemoryPacking, EachBlockTakesTheLowestOffsetThatIsFree) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<MemoryBlock> blocks(1 + random() % 60);
+    const uint32_t steps = 1 + random() % 100, length = 1 + random() % 100;
+    for (MemoryBlock &block : blocks) {
+      block.bytes = random() % 8 == 0 ? 0 : random() % 600;
+      block.first = static_cast<int64_t>(random() % steps) - 5;
+      block.last = block.first + random() % length;
+    }
+    EXPECT_EQ(packMemory(blocks).offsets, firstFit(blocks)) << "round " << round;
+  }
 }
 
 TEST(MemoryPacking, LiveBlocksNeverOverlapAndOffsetsAreAligned) {
