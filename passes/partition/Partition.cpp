@@ -347,7 +347,7 @@ private:
   }
 
   FailureOr<net::Assignment> assignmentFor(Operation *op, const OperatorFacts &facts) {
-    if (net::isCopy(op))
+    if (net::isCopy(op) && !net::getWhole(op)) // parts of a copy inherit, as those of its forward operator did
       if (Operation *forward = forwardOf(op))
         return uses[forward].assignment;
     auto strategy = net::getInStrategy(op);
@@ -385,6 +385,8 @@ private:
       parts.push_back(part);
     if (auto id = net::getId(op)) // the gradient belongs to the parts now
       net::setId(results.front().getDefiningOp(), *id);
+    else if (auto forward = net::getForwardId(op); forward && net::isCopy(op)) // so does the copy
+      net::setForwardId(results.front().getDefiningOp(), *forward);
     for (Operation *part : parts) {
       net::setPhase(part, net::getPhase(op));
       if (net::isCopy(op))

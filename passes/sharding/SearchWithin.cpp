@@ -16,8 +16,7 @@ RoundsModel::Amounts multiplied(RoundsModel::Amounts amounts, double multiplier)
   return amounts;
 }
 
-search::CostNetwork priced(search::CostNetwork network, const search::Budget &budget, double multiplier) {
-  RoundsModel::Amounts added = multiplied(budget.amounts, multiplier);
+search::CostNetwork priced(search::CostNetwork network, RoundsModel::Amounts added) {
   for (size_t variable = 0; variable < added.size(); ++variable)
     if (!added[variable].empty())
       network.tables.push_back({{static_cast<int32_t>(variable)}, std::move(added[variable])});
@@ -29,7 +28,7 @@ search::BudgetSolution searchAlikeWithin(StepModel &model, const search::Budget 
     search::BudgetSolution found = search::solveWithin(model.network(), budget, limits);
     if (!model.makeExact(found.solution.choice))
       return found;
-    priceNear(model, search::nearestAssignments(priced(model.network(), budget, found.multiplier), many.next()));
+    priceNear(model, search::nearestAssignments(priced(model.network(), multiplied(budget.amounts, found.multiplier)), many.next()));
   }
 }
 
@@ -41,7 +40,10 @@ class LimitedSearch {
 public:
   LimitedSearch(const Problem &problem, StepModel &model, double most, dist::ReshardPlanner &planner, const search::BudgetLimits &limits)
       : problem(problem), model(model), most(most), planner(planner), limits(limits), rounds(problem, model),
-        shape(rounds.network()), moments(problem, model, rounds.hasSections()) {}
+        shape(rounds.network()), inRounds(search::variablesInRounds(shape, search::unroll(shape))), moments(problem, model, rounds.hasSections()) {
+    for (const std::vector<int32_t> &variables : inRounds)
+      unrolledSize += variables.size();
+  }
 
   std::vector<SearchResult> run() {
     const SearchResult free = searchOptimal(problem, model);
@@ -59,7 +61,7 @@ public:
       close();
     limits.branchOperations = std::min(limits.branchOperations, mostBranched);
     if (leastBytes <= most && !isGood() && !fitting.empty() && closesGap())
-      boundUs = std::max(boundUs, solveWithin(budgetOf(least, most), limits).summary.solution.bound);
+      boundUs = std::max(boundUs, solveLeast(limits).summary.solution.bound);
     if (fitting.empty())
       fitting.push_back(smallest);
     // What takes much longer is no candidate where the plan of the first turns out too large: less is asked for then.
@@ -92,6 +94,8 @@ private:
   search::BudgetLimits limits;
   RoundsModel rounds;
   const search::RepeatedNetwork shape; ///< which variables there are in rounds, at any prices
+  const std::vector<std::vector<int32_t>> inRounds; ///< of each variable of it: those of the unrolled network
+  size_t unrolledSize = 0;
   MemoryMoments moments;
   std::vector<MemoryMoment> seen;
   Mean least{.isLeast = true, .weights = {}}, about;
@@ -99,12 +103,12 @@ private:
   std::vector<SearchResult> fitting;             ///< of them, the fastest first
   SearchResult smallest;                         ///< of them, the one that needs least
   double boundUs = 0, leastBytes = 0;
-  RoundsModel::Amounts closing; ///< added where the best bound was found
+  RoundsModel::Amounts closing; ///< of variables in rounds: added where the best bound was found
   double closingUs = 0;         ///< what a step pays of it at most
   int64_t simulated = 0; ///< events
 
   static constexpr int mostMeans = 8, mostPrices = 16, mostShrunk = 3;
-  static constexpr size_t mostNear = 64, mostClosed = 2000, mostListed = 4096;
+  static constexpr size_t mostNear = 64, mostApart = 400, mostClosed = 2000, mostListed = 4096;
   static constexpr int64_t mostSimulated = 500'000, mostBranched = int64_t(1) << 22;
   static constexpr double smallGap = 1e-3, estimatedGap = 1e-2, largeGap = 0.03;
 
@@ -156,27 +160,111 @@ private:
 
   /// `limit`: of the moments themselves.
   search::Budget budgetOf(const Mean &mean, double limit) const {
-    std::vector<double> shares;
-    double sum = 0;
-    for (double weight : mean.weights)
-      sum += shares.emplace_back(std::exp(weight - std::ranges::max(mean.weights)));
+    const std::vector<double> shares = sharesOf(mean);
     search::Budget budget{RoundsModel::Amounts(model.network().options.size()), limit};
     for (size_t i = 0; i < seen.size(); ++i) {
       const RoundsModel::Amounts &tables = mean.isLeast ? seen[i].least : seen[i].about;
       for (size_t variable = 0; variable < tables.size(); ++variable) {
         budget.amounts[variable].resize(std::max(budget.amounts[variable].size(), tables[variable].size()));
         for (size_t option = 0; option < tables[variable].size(); ++option)
-          budget.amounts[variable][option] += shares[i] / sum * tables[variable][option];
+          budget.amounts[variable][option] += shares[i] * tables[variable][option];
       }
     }
     return budget;
+  }
+
+  std::vector<double> sharesOf(const Mean &mean) const {
+    std::vector<double> shares;
+    double sum = 0;
+    for (double weight : mean.weights)
+      sum += shares.emplace_back(std::exp(weight - std::ranges::max(mean.weights)));
+    for (double &share : shares)
+      share /= sum;
+    return shares;
+  }
+
+  /// Each round is a variable of its own in bounds: so more is known to be live.
+  bool areApart() const { return rounds.hasSections() && unrolledSize <= mostApart; }
+
+  void addLeast(const MemoryMoment &moment, double share, RoundsModel::Amounts &amounts) const {
+    auto add = [&](int32_t variable, const std::vector<double> &bytes, double part) {
+      amounts[variable].resize(std::max(amounts[variable].size(), bytes.size()));
+      for (size_t option = 0; option < bytes.size(); ++option)
+        amounts[variable][option] += part * bytes[option];
+    };
+    for (size_t variable = 0; variable < moment.leastOfAll.size(); ++variable)
+      for (int32_t inRound : inRounds[variable])
+        add(inRound, moment.leastOfAll[variable], share / static_cast<double>(inRounds[variable].size()));
+    for (const MemoryMoment::OfRound &of : moment.leastOfRounds)
+      add(inRounds[of.variable][inRounds[of.variable].size() == 1 ? 0 : of.round], of.bytes, share);
+  }
+
+  /// Of the least, in the unrolled network.
+  RoundsModel::Amounts leastInRounds() const {
+    RoundsModel::Amounts amounts(unrolledSize);
+    const std::vector<double> shares = sharesOf(least);
+    for (size_t i = 0; i < seen.size(); ++i)
+      addLeast(seen[i], shares[i], amounts);
+    return amounts;
+  }
+
+  double leastOf(const MemoryMoment &moment, const search::RepeatedChoice &choice) const {
+    if (!areApart())
+      return amountOf(moment.least, choice);
+    RoundsModel::Amounts amounts(unrolledSize);
+    addLeast(moment, 1, amounts);
+    return search::amountOf({amounts, 0}, unrolledChoice(choice));
+  }
+
+  search::Choice unrolledChoice(const search::RepeatedChoice &choice) const {
+    search::Choice options(unrolledSize);
+    for (size_t variable = 0; variable < inRounds.size(); ++variable)
+      options[inRounds[variable].front()] = choice.choice[variable];
+    for (size_t section = 0; section < shape.sections.size(); ++section) {
+      int64_t round = 0;
+      for (const search::Run &run : choice.runs[section])
+        for (int64_t end = round + run.rounds; round < end; ++round)
+          for (size_t i = 0; i < run.options.size(); ++i)
+            options[inRounds[shape.sections[section].variables[i]][round]] = run.options[i];
+    }
+    return options;
+  }
+
+  /// The cheapest below the limit in the mean of what is there at least.
+  search::RepeatedBudgetSolution solveLeast(const search::BudgetLimits &limits) {
+    if (!areApart())
+      return solveWithin(budgetOf(least, most), limits);
+    const search::Budget budget{leastInRounds(), most};
+    for (PricedAtOnce many;;) {
+      const search::RepeatedNetwork network = rounds.network();
+      const search::Unrolled unrolled = search::unroll(network);
+      search::BudgetSolution found = search::solveWithin(unrolled.network, budget, limits);
+      search::RepeatedChoice choice = search::rolled(network, unrolled, found.solution.choice);
+      if (!rounds.makeExact(choice))
+        return {std::move(found), std::move(choice)};
+      const search::CostNetwork near = priced(unrolled.network, multiplied(budget.amounts, found.multiplier));
+      for (const search::Solution &solution : search::nearestAssignments(near, many.next()))
+        rounds.makeExact(search::rolled(network, unrolled, solution.choice));
+    }
+  }
+
+  /// What the mean of the least counts for each variable in rounds.
+  RoundsModel::Amounts leastApart() const {
+    if (areApart())
+      return leastInRounds();
+    const RoundsModel::Amounts perRound = rounds.perRound(budgetOf(least, most).amounts);
+    RoundsModel::Amounts amounts(unrolledSize);
+    for (size_t variable = 0; variable < perRound.size(); ++variable)
+      for (int32_t inRound : inRounds[variable])
+        amounts[inRound] = perRound[variable];
+    return amounts;
   }
 
   /// Moments that are above the limit weigh more the next time, others less.
   void weigh(Mean &mean, const search::RepeatedChoice &choice, int step) {
     const double rate = 20 / (1 + step / 4.0);
     for (size_t i = 0; i < mean.weights.size(); ++i) {
-      const double bytes = amountOf(mean.isLeast ? seen[i].least : seen[i].about, choice) + (mean.isLeast ? 0 : seen[i].rest);
+      const double bytes = mean.isLeast ? leastOf(seen[i], choice) : amountOf(seen[i].about, choice) + seen[i].rest;
       mean.weights[i] += rate * (bytes - most) / most;
     }
   }
@@ -209,20 +297,19 @@ private:
 
   /// Of all that fits. False: the same moments would say no more.
   bool bound(int step) {
-    const search::Budget budget = budgetOf(least, most);
-    search::RepeatedBudgetSolution found = solveWithin(budget, search::BudgetLimits::multipliersAlone());
+    search::RepeatedBudgetSolution found = solveLeast(search::BudgetLimits::multipliersAlone());
     leastBytes = std::max(leastBytes, found.summary.least);
     if (!found.summary.fits)
       return false;
     if (found.summary.solution.bound > boundUs || closing.empty()) {
-      closing = multiplied(rounds.perRound(budget.amounts), found.summary.multiplier);
+      closing = multiplied(leastApart(), found.summary.multiplier);
       closingUs = found.summary.multiplier * most;
     }
     boundUs = std::max(boundUs, found.summary.solution.bound);
     Point point{found.choice, found.summary.solution.cost, 0};
     look(point);
     weigh(least, found.choice, step);
-    return std::ranges::any_of(seen, [&](const MemoryMoment &moment) { return amountOf(moment.least, found.choice) > most; });
+    return std::ranges::any_of(seen, [&](const MemoryMoment &moment) { return leastOf(moment, found.choice) > most; });
   }
 
   /// The two lines through the cheapest point that does not fit and the cheapest one that does meet at the next price, until there is
@@ -267,14 +354,15 @@ private:
 
   /// One after the other where bytes cost what they did in the best bound: what comes later is no faster.
   void close() {
-    const search::RepeatedNetwork network = rounds.network(closing);
-    const search::Unrolled unrolled = search::unroll(network);
-    if (unrolled.network.options.size() > mostClosed)
+    if (unrolledSize > mostClosed)
       return;
+    const search::RepeatedNetwork network = rounds.network();
+    const search::Unrolled unrolled = search::unroll(network);
+    const search::CostNetwork closed = priced(unrolled.network, closing);
     bool isExact = true; // `network`
     double known = -search::infinity; // what costs less has been looked at
     for (size_t count = 256; count <= mostListed && simulated < mostSimulated; count *= 4) {
-      const std::vector<search::Solution> list = search::bestAssignments(unrolled.network, count);
+      const std::vector<search::Solution> list = search::bestAssignments(closed, count);
       if (list.size() == 1) // of a network that is too large to list more
         return;
       for (const search::Solution &next : list) {
@@ -284,7 +372,7 @@ private:
           continue;
         Point point{search::rolled(network, unrolled, next.choice), 0, 0};
         isExact &= !rounds.makeExact(point.choice);
-        point.us = isExact ? next.cost - search::amountOf({closing, 0}, network, point.choice)
+        point.us = isExact ? next.cost - search::amountOf({closing, 0}, next.choice)
                            : search::costOf(rounds.network(), point.choice);
         if (fitting.empty() || point.us < fitting.front().us)
           look(point, /*learns=*/false);

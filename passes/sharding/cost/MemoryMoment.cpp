@@ -1,6 +1,9 @@
 #include "passes/sharding/cost/MemoryMoment.h"
 
+#include "passes/sharding/Storage.h"
+
 #include <algorithm>
+#include <optional>
 #include <set>
 
 namespace msc::passes {
@@ -70,6 +73,13 @@ double MemoryMoments::keptBytesOf(const Use &use, int32_t option) {
   return std::ranges::any_of(trace.operators, isKept) ? sizeOf(value, wanted.sharding) : leastBytesOf(use);
 }
 
+/// Of what is there just as the operator reads or writes it.
+double MemoryMoments::exactBytesOf(const Use &use, int32_t option) {
+  const TracedOperator &traced = traceOf(use.of, option).operators[use.traced];
+  const TracedOperator::Use &exact = (use.isWrite ? traced.writes : traced.reads)[use.use];
+  return sizeOf(stepOf(use.of, option).values[exact.value], exact.sharding);
+}
+
 /// How often a step has it.
 int64_t MemoryMoments::instancesOf(Member of) const {
   const int64_t rounds = problem.operators[of.op].rounds;
@@ -86,10 +96,12 @@ public:
     findMakers();
     if (isLeft([](const StepEvent &left) { return left.op >= 0; })) {
       // A step of its own has what it reads and what it makes; nothing is known of what is a kernel here.
-      if (step.events[event].kind != StepKind::Kernel && step.events[event].op >= 0 && isAlways(step.events[event]))
+      if (step.events[event].kind != StepKind::Kernel && step.events[event].op >= 0 && isAlways(step.events[event])) {
+        running = event;
         findReaders(behind + 1, [&](int32_t maker) { return maker == static_cast<int32_t>(event); });
-      else
+      } else {
         ++behind;
+      }
     } else {
       behind = std::ranges::find_if(step.events, &StepEvent::isUpdate) - step.events.begin();
       findGradients();
@@ -100,6 +112,10 @@ public:
   struct Value {
     Use use;             ///< of whom it is certain
     bool isKept = false; ///< the backward pass of an operator reads it that has already run forward
+    int64_t round = 0;    ///< of the operator
+    std::optional<Use> running; ///< of the event of the moment, where it is a step of its own: so it is there
+    int64_t runningRound = 0;
+    int32_t parameter = -1;     ///< of which it is the gradient that an update reads: as it was made, or as the parameter is stored
   };
   const std::vector<Value> &values() const { return found; }
   /// Those of parameters, as updates want them, by the variable that decides how they are stored; they are not among the values.
@@ -109,6 +125,7 @@ private:
   MemoryMoments &moments;
   const StepEvents &step;
   size_t behind;                                             ///< the first event behind the moment
+  std::optional<size_t> running;                             ///< the event of the moment, where it is a step of its own
   std::vector<int32_t> shown;                                ///< of each value: the one whose elements it has in another shape, or itself
   std::vector<int32_t> makers;                               ///< of each value: event; -1: none, it is there when the step begins
   std::vector<char> isStored;                                ///< of each value: it may be there as a parameter
@@ -191,14 +208,18 @@ private:
       if (!isAfter[i] || (event.isUpdate && complete.contains(keeperOf(event))))
         continue;
       for (size_t r = 0; r < event.reads.size(); ++r)
-        if (int32_t value = valueOf(event.reads[r]); value >= 0 && !isStored[value] && takes(makers[value]))
+        if (int32_t value = valueOf(event.reads[r]); value >= 0 && !isStored[value] && takes(makers[value])) {
           take(of[value], value, event, r);
+          if (running)
+            takeRunning(of[value], value, i, r);
+        }
     }
     for (const Value &value : of)
       if (value.use.of.op >= 0)
         found.push_back(value);
   }
 
+  void takeRunning(Value &value, int32_t number, size_t reader, size_t read) const;
   void take(Value &value, int32_t number, const StepEvent &reader, size_t read) const {
     const StepEvent *made = makers[number] < 0 ? nullptr : &step.events[makers[number]];
     if (value.isKept || (made && !isAlways(*made)))
@@ -208,18 +229,52 @@ private:
     const bool isKept = reader.op >= 0 && isBackward(reader) && !reader.isCopy && !(made && made->isCopy) && forward != lastForward.end() &&
                         forward->second < behind;
     if (reader.op >= 0 && (isKept || value.use.of.op < 0))
-      value = {{memberOf(reader), reader.traced, reader.readUses[read], false}, isKept};
+      value = {{memberOf(reader), reader.traced, reader.readUses[read], false}, isKept, reader.round, value.running, value.runningRound, -1};
     else if (value.use.of.op < 0 && made && made->op >= 0)
-      value = {{memberOf(*made), made->traced, made->writeUses[std::ranges::find_if(made->writes, isOf) - made->writes.begin()], true}, false};
+      value = {{memberOf(*made), made->traced, made->writeUses[std::ranges::find_if(made->writes, isOf) - made->writes.begin()], true}, false, made->round, value.running, value.runningRound,
+               reader.isUpdate ? step.buffers[reader.writes.front()].parameter : -1};
   }
 };
+
+/// Of what the event of the moment reads or writes itself.
+void MemoryMoments::Lasting::takeRunning(Value &value, int32_t number, size_t reader, size_t read) const {
+  const StepEvent &event = step.events[*running];
+  if (value.running || value.use.of.op < 0)
+    return;
+  value.runningRound = event.round;
+  if (reader == *running) {
+    value.running = Use{memberOf(event), event.traced, event.readUses[read], false};
+    return;
+  }
+  if (makers[number] < 0 || step.events[makers[number]].op != event.op)
+    return;
+  const StepEvent &made = step.events[makers[number]];
+  const auto isOf = [&](int32_t buffer) { return valueOf(buffer) == number; };
+  const Use written{memberOf(made), made.traced, made.writeUses[std::ranges::find_if(made.writes, isOf) - made.writes.begin()], true};
+  const std::vector<TracedOperator> &operators = moments.alwaysTraced(written.of)->operators;
+  const int32_t inStep = operators[written.traced].writes[written.use].value;
+  auto reads = [&](const TracedOperator &op) { return std::ranges::find(op.reads, inStep, &TracedOperator::Use::value) != op.reads.end(); };
+  // Gradients of an operator are handed on once all of them are there.
+  const bool isWaiting = made.op == event.op && made.round == event.round && isBackward(made) && isBackward(event) && std::ranges::none_of(operators, reads);
+  if (&made == &event || isWaiting)
+    value.running = written;
+}
+
+/// Of a parameter that one operator alone reads: its gradient as the update wants it.
+double MemoryMoments::storedBytesOf(int32_t parameter, int32_t op, int32_t option) const {
+  const ProblemTensor &tensor = problem.tensors[parameter];
+  const CutOperator cut{op, &model.options(op).pieces[option]};
+  const Sharding stored = storageOf(problem, parameter, {&cut, 1});
+  return static_cast<double>(elementCount(stored.capacity(tensor.shape))) * static_cast<double>(tensor.elementBytes);
+}
 
 MemoryMoment MemoryMoments::most(const StepEvents &step, const StepLives &lives) {
   MemoryMoment moment;
   moment.about.resize(model.network().options.size());
   moment.least.resize(moment.about.size());
+  moment.leastOfAll.resize(moment.about.size());
   for (size_t variable = 0; variable < moment.about.size(); ++variable)
-    moment.about[variable] = moment.least[variable] = model.parameterBytes()[variable].forRun;
+    moment.about[variable] = moment.least[variable] = moment.leastOfAll[variable] = model.parameterBytes()[variable].forRun;
   const double attributed = addAbout(step, lives, moment);
   addLeast(step, lives, moment);
   double forRun = 0;
@@ -303,8 +358,30 @@ void MemoryMoments::addLeast(const StepEvents &step, const StepLives &lives, Mem
     });
   }
   for (int32_t variable : lasting.gradients())
-    for (size_t option = 0; option < moment.least[variable].size(); ++option)
+    for (size_t option = 0; option < moment.least[variable].size(); ++option) {
       moment.least[variable][option] += model.parameterBytes()[variable].gradients[option];
+      moment.leastOfAll[variable][option] += model.parameterBytes()[variable].gradients[option];
+    }
+  addLeastOfRounds(lasting, moment);
+}
+
+/// Where each round is a variable of its own, what is kept in some rounds alone, and what one round has while it runs, is known by option.
+void MemoryMoments::addLeastOfRounds(const Lasting &lasting, MemoryMoment &moment) {
+  std::map<std::pair<int32_t, int64_t>, std::vector<double>> found;
+  for (const Lasting::Value &value : lasting.values()) {
+    const Use &use = value.running.value_or(value.use);
+    std::vector<double> &bytes = found[{use.of.op, value.running ? value.runningRound : value.round}];
+    bytes.resize(model.network().options[use.of.op]);
+    for (int32_t option = 0; option < static_cast<int32_t>(bytes.size()); ++option)
+      if (value.running)
+        bytes[option] += exactBytesOf(use, option);
+      else if (value.parameter >= 0 && model.keeperOf(value.parameter) == use.of.op)
+        bytes[option] += std::min(exactBytesOf(use, option), storedBytesOf(value.parameter, use.of.op, option));
+      else
+        bytes[option] += value.isKept ? keptBytesOf(use, option) : leastBytesOf(use);
+  }
+  for (auto &[of, bytes] : found)
+    moment.leastOfRounds.push_back({of.first, of.second, std::move(bytes)});
 }
 
 } // namespace msc::passes

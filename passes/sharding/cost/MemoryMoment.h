@@ -12,6 +12,15 @@ struct MemoryMoment {
   /// Bytes that are live then for each variable of the model's network, under each of its options; an empty list: none.
   std::vector<std::vector<double>> about; ///< if all else is there as in the step that was simulated
   std::vector<std::vector<double>> least; ///< whatever else is there
+  /// The same where each round of a repeat is a variable of its own: what variables have live for all rounds, in the shares of these ...
+  std::vector<std::vector<double>> leastOfAll;
+  /// ... and what one has live in one round.
+  struct OfRound {
+    int32_t variable = 0;
+    int64_t round = 0;
+    std::vector<double> bytes; ///< of each option
+  };
+  std::vector<OfRound> leastOfRounds;
   double rest = 0; ///< what that step needs beside what is about
 };
 
@@ -48,12 +57,15 @@ private:
 
   double bytesOf(const Use &use, int32_t option, double simulated);
   double keptBytesOf(const Use &use, int32_t option);
+  double exactBytesOf(const Use &use, int32_t option);
+  double storedBytesOf(int32_t parameter, int32_t op, int32_t option) const;
   double leastBytesOf(const Use &use);
   const TracedStep &traceOf(Member of, int32_t option);
   const OperatorStep &stepOf(Member of, int32_t option) const;
   const TracedStep *alwaysTraced(Member of);
   double addAbout(const StepEvents &step, const StepLives &lives, MemoryMoment &moment);
   void addLeast(const StepEvents &step, const StepLives &lives, MemoryMoment &moment);
+  void addLeastOfRounds(const Lasting &lasting, MemoryMoment &moment);
   void addGradients(const StepEvents &step, const std::map<int32_t, double> &live, MemoryMoment &moment) const;
   int64_t instancesOf(Member of) const;
 

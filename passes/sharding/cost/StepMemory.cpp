@@ -120,7 +120,7 @@ StepMemory StepLives::memory() const {
     if (hasMemory(i))
       blocks.push_back({buffer.bytes, ranges[i].first, ranges[i].last});
   }
-  // Packing takes the square of their number, longer than the search itself; what is live is within some percent of it.
+  // Packing takes longer than the search itself then; what is live is within some percent of it.
   constexpr size_t mostPacked = 2000;
   memory.packed = blocks.size() <= mostPacked ? packMemory(blocks, alignment).bytes : memoryLowerBound(blocks, alignment);
   return memory;

@@ -92,6 +92,17 @@ RepeatedChoice rolled(const RepeatedNetwork &network, const Unrolled &unrolled, 
   return result;
 }
 
+std::vector<std::vector<int32_t>> variablesInRounds(const RepeatedNetwork &network, const Unrolled &unrolled) {
+  const Numbering numbering{network, unrolled, Membership(network)};
+  std::vector<std::vector<int32_t>> variables(network.network.options.size());
+  for (int32_t variable = 0; variable < static_cast<int32_t>(variables.size()); ++variable) {
+    const int32_t section = numbering.member.section[variable];
+    for (int64_t round = 0; round < (section < 0 ? 1 : network.sections[section].rounds); ++round)
+      variables[variable].push_back(numbering.at(variable, round));
+  }
+  return variables;
+}
+
 CostNetwork tied(const RepeatedNetwork &network) {
   CostNetwork result = network.network;
   for (const Section &section : network.sections) {
