@@ -36,6 +36,8 @@ public:
           onSignal(signal);
       }
     });
+    if (!started) // as if nobody watched
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   SignalWatch(const SignalWatch &) = delete;
   SignalWatch &operator=(const SignalWatch &) = delete;
@@ -44,8 +46,8 @@ public:
     if (watcher.joinable()) {
       pthread_kill(watcher.native_handle(), SIGTERM); // to look at `done`
       watcher.join();
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
   /// NoResource if nothing watches.

@@ -80,6 +80,7 @@ private:
   SmallVector<Attribute> expansions; // a record of each of those
   SmallVector<Operation *> expanded; // others stand in their places; their gradients still ask for them
   DenseMap<Value, Value> standIns;   // of results of expanded operators
+  DenseMap<Value, Value> copyOf;     // what stands for results of expanded copies -> for those of their forward operators
   DenseMap<Value, std::optional<Sharding>> updateTargets; // of what updates read: every parameter's reads the same few scalars
   MoveBuilder moves;
 
@@ -347,7 +348,7 @@ private:
   }
 
   FailureOr<net::Assignment> assignmentFor(Operation *op, const OperatorFacts &facts) {
-    if (net::isCopy(op) && !net::getWhole(op)) // parts of a copy inherit, as those of its forward operator did
+    if (net::isCopy(op))
       if (Operation *forward = forwardOf(op))
         return uses[forward].assignment;
     auto strategy = net::getInStrategy(op);
@@ -385,8 +386,6 @@ private:
       parts.push_back(part);
     if (auto id = net::getId(op)) // the gradient belongs to the parts now
       net::setId(results.front().getDefiningOp(), *id);
-    else if (auto forward = net::getForwardId(op); forward && net::isCopy(op)) // so does the copy
-      net::setForwardId(results.front().getDefiningOp(), *forward);
     for (Operation *part : parts) {
       net::setPhase(part, net::getPhase(op));
       if (net::isCopy(op))
@@ -414,6 +413,8 @@ private:
       result.setType(dist::withSharding((element ? shown : result).getType(), sharding));
       result.replaceAllUsesWith(shown);
       standIns[result] = shown;
+      if (Operation *forward = net::isCopy(op) ? forwardOf(op) : nullptr)
+        copyOf[shown] = inPlaceOf(forward->getResult(result.getResultNumber()));
     }
     if (!net::getWhole(op))
       expansions.push_back(recordOf(op, brought));
@@ -652,11 +653,14 @@ private:
 
   /// The value of the forward pass that this one is computed again from; null for all others.
   Value copiedFrom(Value root) {
+    if (Value original = copyOf.lookup(root)) // of something that was expanded
+      return original;
     Operation *copy = root.getDefiningOp();
     Operation *forward = copy && net::isCopy(copy) ? forwardOf(copy) : nullptr;
-    if (!forward)
-      return {};
-    Value original = forward->getResult(cast<OpResult>(root).getResultNumber());
+    return forward ? inPlaceOf(forward->getResult(cast<OpResult>(root).getResultNumber())) : Value();
+  }
+
+  Value inPlaceOf(Value original) const {
     Value inPlace = standIns.lookup(original);
     return inPlace ? inPlace : original;
   }

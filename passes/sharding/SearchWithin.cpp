@@ -184,7 +184,7 @@ private:
   }
 
   /// Each round is a variable of its own in bounds: so more is known to be live.
-  bool areApart() const { return rounds.hasSections() && unrolledSize <= mostApart; }
+  bool areApart() const { return rounds.hasSections() && unrolledSize <= mostApart && closesGap(); }
 
   void addLeast(const MemoryMoment &moment, double share, RoundsModel::Amounts &amounts) const {
     auto add = [&](int32_t variable, const std::vector<double> &bytes, double part) {

@@ -148,6 +148,14 @@ private:
     return moments.model.keeperOf(step.buffers[update.writes.front()].parameter);
   }
 
+  /// It, or what it shows, is computed again: not what the forward pass read.
+  bool isCopied(int32_t buffer) const {
+    for (; buffer >= 0; buffer = step.buffers[buffer].viewOf)
+      if (step.buffers[buffer].isCopy)
+        return true;
+    return false;
+  }
+
   /// What is in the buffer, in whatever shape; -1: no value.
   int32_t valueOf(int32_t buffer) const {
     const int32_t value = step.buffers[buffer].value;
@@ -219,19 +227,24 @@ private:
         found.push_back(value);
   }
 
+  /// What the event makes of the value.
+  Use writeOf(const StepEvent &made, int32_t number) const {
+    const auto at = std::ranges::find(made.writes, number, [&](int32_t buffer) { return valueOf(buffer); });
+    return {memberOf(made), made.traced, made.writeUses[at - made.writes.begin()], true};
+  }
+
   void takeRunning(Value &value, int32_t number, size_t reader, size_t read) const;
   void take(Value &value, int32_t number, const StepEvent &reader, size_t read) const {
     const StepEvent *made = makers[number] < 0 ? nullptr : &step.events[makers[number]];
     if (value.isKept || (made && !isAlways(*made)))
       return;
-    auto isOf = [&](int32_t buffer) { return valueOf(buffer) == number; };
     const auto forward = lastForward.find({reader.op, reader.round});
-    const bool isKept = reader.op >= 0 && isBackward(reader) && !reader.isCopy && !(made && made->isCopy) && forward != lastForward.end() &&
+    const bool isKept = reader.op >= 0 && isBackward(reader) && !reader.isCopy && !isCopied(reader.reads[read]) && forward != lastForward.end() &&
                         forward->second < behind;
     if (reader.op >= 0 && (isKept || value.use.of.op < 0))
       value = {{memberOf(reader), reader.traced, reader.readUses[read], false}, isKept, reader.round, value.running, value.runningRound, -1};
     else if (value.use.of.op < 0 && made && made->op >= 0)
-      value = {{memberOf(*made), made->traced, made->writeUses[std::ranges::find_if(made->writes, isOf) - made->writes.begin()], true}, false, made->round, value.running, value.runningRound,
+      value = {writeOf(*made, number), false, made->round, value.running, value.runningRound,
                reader.isUpdate ? step.buffers[reader.writes.front()].parameter : -1};
   }
 };
@@ -249,8 +262,7 @@ void MemoryMoments::Lasting::takeRunning(Value &value, int32_t number, size_t re
   if (makers[number] < 0 || step.events[makers[number]].op != event.op)
     return;
   const StepEvent &made = step.events[makers[number]];
-  const auto isOf = [&](int32_t buffer) { return valueOf(buffer) == number; };
-  const Use written{memberOf(made), made.traced, made.writeUses[std::ranges::find_if(made.writes, isOf) - made.writes.begin()], true};
+  const Use written = writeOf(made, number);
   const std::vector<TracedOperator> &operators = moments.alwaysTraced(written.of)->operators;
   const int32_t inStep = operators[written.traced].writes[written.use].value;
   auto reads = [&](const TracedOperator &op) { return std::ranges::find(op.reads, inStep, &TracedOperator::Use::value) != op.reads.end(); };

@@ -50,7 +50,8 @@ public:
         wantAnew();
       for (const Run &run : runs)
         if (run.isThere && run.op)
-          price(run);
+          price(run, placed.computeUs, placed.exchangeUs,
+                [&](OwnExchange exchange) { placed.exchanges.emplace_back(run.isBackward, std::move(exchange)); });
       if (step.isRecomputed)
         computeAgain();
     }
@@ -76,7 +77,7 @@ private:
     std::vector<Wanted> wanted;
     bool isBackward = false;
     bool isResult = false;  ///< of the forward operator: who wants it is told, not priced
-    bool isKept = false;    ///< as PlacedResult
+    bool isStatistic = false; ///< as PlacedResult
     bool isReadThere = false; ///< somebody reads it as it was left
   };
 
@@ -220,14 +221,14 @@ private:
   }
 
   /// The results of a run with an exchange are those that it asks for.
-  void price(const Run &run) {
-    placed.computeUs += localUs(run);
+  template <typename AddExchange> void price(const Run &run, double &computeUs, double &exchangeUs, AddExchange addExchange) const {
+    computeUs += localUs(run);
     if (!run.op->exchange)
       return;
     OwnExchange exchange = run.op->exchange(run.at);
-    placed.exchangeUs += exchange.us;
+    exchangeUs += exchange.us;
     if (!exchange.groupAxes.empty())
-      placed.exchanges.emplace_back(run.isBackward, std::move(exchange));
+      addExchange(std::move(exchange));
   }
 
   /// Operators that copies of the forward operator run: `msc-reuse-statistics` finds what is a statistic in front of them.
@@ -253,18 +254,13 @@ private:
     std::vector<std::vector<Sharding>> wanted(values.size());
     for (const Run *run : std::views::reverse(again)) {
       if (run->op)
-        placed.again.computeUs += localUs(*run);
-      if (run->op && run->op->exchange) {
-        OwnExchange exchange = run->op->exchange(run->at);
-        placed.again.exchangeUs += exchange.us;
-        if (!exchange.groupAxes.empty())
-          placed.again.exchanges.push_back(std::move(exchange));
-      }
+        price(*run, placed.again.computeUs, placed.again.exchangeUs,
+              [&](OwnExchange exchange) { placed.again.exchanges.push_back(std::move(exchange)); });
       for (size_t i = 0; i < readCount(*run); ++i)
         wantAgain(readOf(*run, i), run->at.operands[i], wanted);
     }
     for (size_t i = 0; i < values.size(); ++i)
-      if (values[i].isKept = isStatistic(static_cast<int32_t>(i)); !wanted[i].empty() && !values[i].isKept)
+      if (values[i].isStatistic = isStatistic(static_cast<int32_t>(i)); !wanted[i].empty() && !values[i].isStatistic)
         placed.again.moves.push_back(moveOf(i, std::move(wanted[i])));
   }
 
@@ -455,13 +451,13 @@ private:
     for (size_t i = 0; i < forward.results.size(); ++i) {
       Value &value = values[step.resultOf(i)];
       placed.results.push_back({step.resultOf(i), value.left, gradientTarget(i), value.wanted, step.values[step.resultOf(i)].partialBytes,
-                                value.isKept});
+                                value.isStatistic});
     }
     for (size_t i = 0; i < values.size(); ++i) {
       const Value &value = values[i];
       if (value.wanted.empty() || value.isResult)
         continue;
-      placed.moves.push_back(moveOf(i, wantedOfFirst(value.wanted, /*isComputedAgain=*/false)));
+      placed.moves.push_back(moveOf(i, wantedOfOriginal(value.wanted, /*isComputedAgain=*/false)));
     }
     for (auto [operand, value] : step.gradients)
       if (std::optional<Sharding> left = gradientLeft(standIns[value]))
@@ -483,20 +479,15 @@ std::vector<Sharding> shardingsOf(const std::vector<Wanted> &wanted, auto takes)
 
 } // namespace
 
-bool OperatorStep::gradientReadsResults() const {
-  return gradientReadsAny(*this, [&](int32_t value) {
-    for (size_t i = 0; i < operators.front().results.size(); ++i)
-      if (resultOf(i) == value)
-        return true;
-    return false;
-  });
+bool OperatorStep::gradientReadsResult(size_t result) const {
+  return gradientReadsAny(*this, [&](int32_t value) { return value == resultOf(result); });
 }
 
 bool OperatorStep::gradientReads(int32_t operand) const {
   return gradientReadsAny(*this, [&](int32_t value) { return values[value].kind == StepValue::Kind::Operand && values[value].number == operand; });
 }
 
-std::vector<Sharding> wantedOfFirst(const std::vector<Wanted> &wanted, bool isComputedAgain) {
+std::vector<Sharding> wantedOfOriginal(const std::vector<Wanted> &wanted, bool isComputedAgain) {
   return shardingsOf(wanted, [&](const Wanted &one) { return one.forward || !isComputedAgain; });
 }
 

@@ -72,8 +72,8 @@ struct OperatorStep {
     const StepOperator &forward = operators.front();
     return forward.parts.empty() ? forward.results[result] : forward.standIns[result];
   }
-  /// Whether operators of the gradient read what the forward operator makes.
-  bool gradientReadsResults() const;
+  /// Whether operators of the gradient read that result of the forward operator.
+  bool gradientReadsResult(size_t result) const;
   /// Whether they read that operand.
   bool gradientReads(int32_t operand) const;
 };
@@ -96,7 +96,7 @@ struct Wanted {
   bool backward = false;
 };
 /// Of the value as it was made first: what its backward readers want is made of the copy where it is computed again.
-std::vector<Sharding> wantedOfFirst(const std::vector<Wanted> &wanted, bool isComputedAgain);
+std::vector<Sharding> wantedOfOriginal(const std::vector<Wanted> &wanted, bool isComputedAgain);
 /// Of the copy, where the value is computed again. `isReaderToo`: so are the readers.
 std::vector<Sharding> wantedOfCopy(const std::vector<Wanted> &wanted, bool isReaderToo);
 
@@ -107,7 +107,7 @@ struct PlacedResult {
   Sharding own;  ///< where its gradient is brought
   std::vector<Wanted> wanted; ///< by the operators of the step themselves
   size_t partialBytes = 4;      ///< as StepValue
-  bool isKept = false;          ///< where the step is recomputed: a statistic, which is there
+  bool isStatistic = false;     ///< told where the step is recomputed: it never is, and its readers read what is there
 };
 
 /// A gradient of an operand under one strategy.

@@ -136,7 +136,7 @@ private:
       const PlacedResult &result = at.results[r];
       const ProblemTensor &tensor = problem.tensors[op.results[r]];
       const bool isAgain = model.isComputedAgain(index, r, in);
-      std::vector<Sharding> wanted = wantedOfFirst(result.wanted, isAgain);
+      std::vector<Sharding> wanted = wantedOfOriginal(result.wanted, isAgain);
       bool isReturned = std::ranges::find(problem.results, op.results[r]) != problem.results.end();
       if (wanted.empty() && result.left != result.own && isReturned && uses.readers[op.results[r]].empty())
         wanted = {result.own};
@@ -175,7 +175,7 @@ private:
     const ProblemOperator &op = problem.operators[maker];
     const PlacedResult &at = placedIn(maker, passage.made).results[std::ranges::find(op.results, passage.source) - op.results.begin()];
     Source from{.left = at.left, .own = at.own, .bytes = bytesOf(source, at), .isAgain = model.isComputedAgain(passage)};
-    from.wanted = wantedOfFirst(at.wanted, from.isAgain);
+    from.wanted = wantedOfOriginal(at.wanted, from.isAgain);
     from.ofCopy = wantedOfCopy(at.wanted, /*isReaderToo=*/true); // read where it is computed again
     from.statistic = statisticOf(maker, passage.made, at.value);
     addReaders(from, passage);
@@ -199,7 +199,7 @@ private:
     const bool isReaderToo = model.isComputedAgain(reader, passage.read);
     for (size_t i = 0; i < op.operands.size(); ++i)
       if (op.operands[i] == passage.tensor) {
-        for (const Sharding &wanted : wantedOfFirst(at.wanted[i], from.isAgain))
+        for (const Sharding &wanted : wantedOfOriginal(at.wanted[i], from.isAgain))
           if (isNew(from.wanted, wanted) && wanted != from.left)
             addMove(from.statistic, from.left, wanted, shape, from.bytes, false, passage.times);
         for (const Sharding &wanted : from.isAgain ? wantedOfCopy(at.wanted[i], isReaderToo) : std::vector<Sharding>())

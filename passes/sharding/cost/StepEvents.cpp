@@ -55,6 +55,7 @@ private:
     const Sharding *own = nullptr; ///< where it is completed, and where its gradient is brought
     int32_t maker = none;          ///< the instance of which it is a result or an inner value
     int32_t parameter = none;      ///< index into `parameters`
+    bool isCopy = false;           ///< made by an operator that runs again
     int64_t gradients = 0;         ///< contributions to its gradient that will come
     std::vector<int32_t> terms;    ///< those that have come
   };
@@ -124,7 +125,7 @@ private:
 
   int32_t addBuffer(const Value &value, const Sharding &sharding, int32_t number) {
     const size_t bytes = sharding.isPartial() ? value.partialBytes : value.elementBytes;
-    line.buffers.push_back({.bytes = elementsOf(*value.shape, sharding) * static_cast<int64_t>(bytes), .value = number});
+    line.buffers.push_back({.bytes = elementsOf(*value.shape, sharding) * static_cast<int64_t>(bytes), .isCopy = value.isCopy, .value = number});
     return static_cast<int32_t>(line.buffers.size() - 1);
   }
 
@@ -419,6 +420,7 @@ private:
         continue;
       Value value{.shape = &made.shape, .elementBytes = made.elementBytes, .partialBytes = made.partialBytes, .versions = {},
                   .own = &instance.trace->own[use.value], .terms = {}};
+      value.isCopy = isCopying;
       of[use.value] = addValue(std::move(value), use.sharding);
       if (!traced.isBackward)
         values[of[use.value]].maker = isCopying ? none : static_cast<int32_t>(instances.size());

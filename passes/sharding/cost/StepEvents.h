@@ -16,6 +16,7 @@ struct StepBuffer {
   bool forRun = false;    ///< parameters and states
   bool isInput = false;   ///< filled before the first event
   bool isFetched = false; ///< after the last one
+  bool isCopy = false;    ///< of a value that is computed again
   int32_t value = -1;     ///< shared by the buffers that hold one value in several shardings
   int32_t parameter = -1; ///< tensor of the problem that it holds, or a state of it
 };

@@ -19,8 +19,8 @@ namespace {
 
 /// Something that a reader of a value asks for: the value in a sharding, or its gradient taken from one.
 struct Item {
-  enum Kind : int32_t { OfFirst, OfCopy, Gradient }; ///< of the value as it was made, or of what is computed again
-  Kind kind = OfFirst;
+  enum Kind : int32_t { OfOriginal, OfCopy, Gradient }; ///< of the value as it was made, or of what is computed again
+  Kind kind = OfOriginal;
   Sharding sharding;
   size_t bytes = 4; ///< of an element of the gradient
 };
@@ -103,8 +103,8 @@ static std::vector<Item> itemsOf(const ProblemOperator &op, const PlacedStep &pl
   std::vector<Item> items;
   for (size_t i = 0; i < op.operands.size(); ++i)
     if (op.operands[i] == tensor) {
-      for (Sharding &wanted : wantedOfFirst(placed.wanted[i], isAgain))
-        items.push_back({Item::OfFirst, std::move(wanted)});
+      for (Sharding &wanted : wantedOfOriginal(placed.wanted[i], isAgain))
+        items.push_back({Item::OfOriginal, std::move(wanted)});
       for (Sharding &wanted : isAgain ? wantedOfCopy(placed.wanted[i], isReaderToo) : std::vector<Sharding>())
         items.push_back({Item::OfCopy, std::move(wanted)});
     }
@@ -304,7 +304,7 @@ void StepModel::addToOwn(size_t at, int32_t option, Rounds in, double rounds, Su
     const PlacedResult &result = placed.results[r];
     const ProblemTensor &tensor = problem.tensors[op.results[r]];
     const bool isAgain = isComputedAgain(at, r, in);
-    std::vector<Sharding> wanted = wantedOfFirst(result.wanted, isAgain);
+    std::vector<Sharding> wanted = wantedOfOriginal(result.wanted, isAgain);
     if (wanted.empty() && result.left != result.own && isReturned(op.results[r]) && uses.readers[op.results[r]].empty())
       wanted = {result.own};
     sum.add(prices.ofRoute(result.left, wanted, tensor.shape, bytesOf(tensor, result)), rounds);
@@ -350,13 +350,14 @@ void StepModel::findComputedAgain() {
   };
   bool changes = false;
   auto mark = [&](size_t op, Rounds in) {
-    if (stepIn(op, in).isRecomputed && !std::ranges::all_of(options(op, in).placed.front().results, &PlacedResult::isKept) && !std::exchange(markOf(op, in), 1))
+    if (stepIn(op, in).isRecomputed && !std::exchange(markOf(op, in), 1))
       changes = true;
   };
   for (size_t op = 0; op < problem.operators.size(); ++op)
     for (Rounds in : {Rounds::Later, Rounds::First})
-      if (runs(op) && stepIn(op, in).gradientReadsResults())
-        mark(op, in);
+      for (size_t r = 0; runs(op) && r < problem.operators[op].results.size(); ++r)
+        if (stepIn(op, in).gradientReadsResult(r) && !options(op, in).placed.front().results[r].isStatistic)
+          mark(op, in);
   do {
     changes = false;
     for (const Passage &passage : std::views::reverse(passes)) {
@@ -364,8 +365,14 @@ void StepModel::findComputedAgain() {
       for (int32_t reader : uses.readers[passage.tensor]) {
         const std::vector<int32_t> &operands = problem.operators[reader].operands;
         const auto operand = static_cast<int32_t>(std::ranges::find(operands, passage.tensor) - operands.begin());
-        if (maker >= 0 && (markOf(reader, passage.read) || stepIn(reader, passage.read).gradientReads(operand)))
-          mark(maker, passage.made);
+        if (maker < 0 || !(markOf(reader, passage.read) || stepIn(reader, passage.read).gradientReads(operand)))
+          continue;
+        const std::vector<int32_t> &results = problem.operators[maker].results;
+        const size_t result = std::ranges::find(results, passage.source) - results.begin();
+        const bool isCarried = passage.source != passage.tensor && problem.operators[reader].repeats == problem.operators[maker].repeats;
+        for (Rounds made : isCarried ? std::vector{passage.made, Rounds::First} : std::vector{passage.made})
+          if (!options(maker, made).placed.front().results[result].isStatistic)
+            mark(maker, made);
       }
     }
   } while (changes);
@@ -479,7 +486,7 @@ void StepModel::addFlow(const Passage &passage) {
   for (const PlacedStep &placed : options(maker, passage.made).placed) {
     const PlacedResult &at = placed.results[result];
     Source &from = sources.emplace_back(Source{at.left, at.own, bytesOf(tensor, at), {}});
-    from.paid[Item::OfFirst] = wantedOfFirst(at.wanted, isAgain);
+    from.paid[Item::OfOriginal] = wantedOfOriginal(at.wanted, isAgain);
     if (isAgain)
       from.paid[Item::OfCopy] = wantedOfCopy(at.wanted, /*isReaderToo=*/true);
   }

@@ -82,7 +82,7 @@ public:
   bool isComputedAgain(size_t op, Rounds rounds) const { return (rounds == Rounds::First && first[op] ? againInFirst : again)[op] != 0; }
   /// Whether that result of it is.
   bool isComputedAgain(size_t op, size_t result, Rounds rounds) const {
-    return isComputedAgain(op, rounds) && !options(op, rounds).placed.front().results[result].isKept;
+    return isComputedAgain(op, rounds) && !options(op, rounds).placed.front().results[result].isStatistic;
   }
   bool runs(size_t op) const { return steps.all[op] != nullptr; }
   /// Of an operator that runs, under one of its options.

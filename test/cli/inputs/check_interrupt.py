@@ -1,4 +1,4 @@
-"""interrupt.py FOLDER COMMAND...: once dumps wait in FOLDER, SIGINT ends the command by that signal, and leaves nothing there."""
+"""check_interrupt.py FOLDER COMMAND...: once dumps wait in FOLDER, SIGINT ends the command by that signal, and leaves nothing there."""
 import pathlib
 import signal
 import subprocess

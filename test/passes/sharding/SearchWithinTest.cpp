@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <random>
+#include <sstream>
 
 using namespace msc;
 using namespace msc::passes;
@@ -80,6 +81,27 @@ std::string viewsOf(std::mt19937_64 &draw) {
          "  %loss = Add(%m2, %m4)\n  return loss: %loss\n}\ntrain {optimizer: Momentum(learning_rate: 0.01, momentum: 0.9), minimize: loss}\n";
 }
 
+/// A product behind another shape of what a product made.
+std::string reshapedOf(std::mt19937_64 &draw) {
+  const int64_t rows = std::array{16, 64, 256}[draw() % 3], columns = std::array{32, 128, 512}[draw() % 3], out = std::array{16, 64}[draw() % 2];
+  return "network n(%x: " + sizes(rows, columns) + ", %label: " + sizes(2 * rows, out) + ") {\n  param %w0: " + sizes(columns, columns) +
+         " = Normal(0.02)\n  param %w1: " + sizes(columns / 2, out) + " = Normal(0.02)\n  %m = MatMul(%x, %w0)\n  %t = Tanh(%m)\n  %r = Reshape(%t, (" +
+         std::to_string(2 * rows) + ", " + std::to_string(columns / 2) + "))\n  %a = MatMul(%r, %w1)\n  %loss = MSELoss(%a, %label)\n" +
+         "  return loss: %loss\n}\ntrain {optimizer: Momentum(learning_rate: 0.01, momentum: 0.9), minimize: loss}\n";
+}
+
+/// One of all of these, some operators of which are computed again.
+std::string againOf(std::mt19937_64 &draw) {
+  const uint64_t kind = draw() % 4;
+  std::istringstream text(kind == 0 ? networkOf(draw, true) : kind == 1 ? branchesOf(draw) : kind == 2 ? viewsOf(draw) : reshapedOf(draw));
+  std::string marked;
+  for (std::string line; std::getline(text, line);) {
+    const bool isOperator = line.find(" = ") != std::string::npos && line.ends_with(')') && line.find("param") == std::string::npos;
+    marked += line + (isOperator && !line.starts_with("  %loss") && draw() % 2 ? " {recompute: true}\n" : "\n");
+  }
+  return marked;
+}
+
 /// A network with its model.
 struct Prepared {
   Prepared(const std::string &text, int64_t devices)
@@ -134,7 +156,7 @@ class SearchWithin : public testing::TestWithParam<Family> {};
 INSTANTIATE_TEST_SUITE_P(Networks, SearchWithin,
                          testing::Values(Family{"Flat", [](std::mt19937_64 &draw) { return networkOf(draw, false); }},
                                          Family{"Repeated", [](std::mt19937_64 &draw) { return networkOf(draw, true); }},
-                                         Family{"Branches", branchesOf}, Family{"Views", viewsOf}),
+                                         Family{"Branches", branchesOf}, Family{"Views", viewsOf}, Family{"Again", againOf}),
                          [](const auto &info) { return std::string(info.param.name); });
 
 TEST_P(SearchWithin, FindsWhatBruteForceFinds) {
