@@ -40,7 +40,7 @@ class LimitedSearch {
 public:
   LimitedSearch(const Problem &problem, StepModel &model, double most, dist::ReshardPlanner &planner, const search::BudgetLimits &limits)
       : problem(problem), model(model), most(most), planner(planner), limits(limits), rounds(problem, model),
-        shape(rounds.network()), inRounds(search::variablesInRounds(shape, search::unroll(shape))), moments(problem, model, rounds.hasSections()) {
+        shape(rounds.network()), inRounds(search::variablesInRounds(shape)), moments(problem, model, rounds.hasSections()) {
     for (const std::vector<int32_t> &variables : inRounds)
       unrolledSize += variables.size();
   }

@@ -47,17 +47,26 @@ struct Numbering {
   }
 };
 
+/// Of each section: its first variable behind the first round.
+std::vector<int32_t> laterOf(const RepeatedNetwork &network) {
+  std::vector<int32_t> later;
+  auto next = static_cast<int64_t>(network.network.options.size());
+  for (const Section &section : network.sections) {
+    later.push_back(static_cast<int32_t>(next));
+    next += (section.rounds - 1) * static_cast<int64_t>(section.variables.size());
+  }
+  return later;
+}
+
 } // namespace
 
 Unrolled unroll(const RepeatedNetwork &network) {
-  Unrolled unrolled{network.network, {}};
+  Unrolled unrolled{network.network, laterOf(network)};
   std::vector<int32_t> &options = unrolled.network.options;
-  for (const Section &section : network.sections) {
-    unrolled.later.push_back(static_cast<int32_t>(options.size()));
+  for (const Section &section : network.sections)
     for (int64_t round = 1; round < section.rounds; ++round)
       for (int32_t variable : section.variables)
         options.push_back(options[variable]);
-  }
   Numbering numbering{network, unrolled, Membership(network)};
   for (size_t s = 0; s < network.sections.size(); ++s) {
     const Section &section = network.sections[s];
@@ -92,7 +101,8 @@ RepeatedChoice rolled(const RepeatedNetwork &network, const Unrolled &unrolled, 
   return result;
 }
 
-std::vector<std::vector<int32_t>> variablesInRounds(const RepeatedNetwork &network, const Unrolled &unrolled) {
+std::vector<std::vector<int32_t>> variablesInRounds(const RepeatedNetwork &network) {
+  const Unrolled unrolled{{}, laterOf(network)};
   const Numbering numbering{network, unrolled, Membership(network)};
   std::vector<std::vector<int32_t>> variables(network.network.options.size());
   for (int32_t variable = 0; variable < static_cast<int32_t>(variables.size()); ++variable) {
