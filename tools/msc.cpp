@@ -1,7 +1,6 @@
 // msc: compiles networks, explains plans, plans redistributions, describes operators.
 #include "compiler/Compiler.h"
 #include "compiler/Explain.h"
-#include "compiler/FreedMemory.h"
 #include "compiler/Page.h"
 #include "compiler/PlanDiff.h"
 #include "compiler/Report.h"
@@ -441,7 +440,6 @@ int runExplain(CompileFlags &flags, const ExplainFlags &asked) {
 int main(int argc, char **argv) {
   tools::LastWords lastWords("msc");
   tools::prepareProcess();
-  compiler::keepFreedMemory();
   llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { tools::endWithoutMemory(); });
   CLI::App app("msc: decides how each operator is split over devices and writes one plan", "msc");
   app.set_version_flag("--version", "msc " MSC_VERSION " (MLIR " MSC_MLIR_VERSION ")");

@@ -1,6 +1,6 @@
 # Debian packages that the project needs; sourced by the other scripts. `install_packages build|test|long` installs what is
 # missing with apt (as root or through sudo) and is silent when nothing is.
-MSC_BUILD_PACKAGES="cmake ninja-build clang-19 lld-19 ccache libmlir-19-dev mlir-19-tools llvm-19-dev libprotobuf-dev protobuf-compiler libdnnl-dev libopenmpi-dev openmpi-bin nlohmann-json3-dev libcli11-dev libfmt-dev libssl-dev libxxhash-dev zlib1g-dev libzstd-dev"
+MSC_BUILD_PACKAGES="cmake ninja-build clang-19 lld-19 ccache libmlir-19-dev mlir-19-tools llvm-19-dev libprotobuf-dev protobuf-compiler libdnnl-dev libopenmpi-dev openmpi-bin nlohmann-json3-dev libcli11-dev libfmt-dev libssl-dev libxxhash-dev libjemalloc-dev zlib1g-dev libzstd-dev"
 MSC_TEST_PACKAGES="$MSC_BUILD_PACKAGES libgtest-dev libgmock-dev libbenchmark-dev llvm-19-tools libclang-rt-19-dev python3 iproute2 dpkg-dev file"
 # Other solvers, with which long runs compare.
 MSC_LONG_PACKAGES="$MSC_TEST_PACKAGES toulbar2 coinor-cbc"

@@ -1,7 +1,6 @@
 // What choosing strategies takes, from the network to a strategy for every operator: all prices, the search and its proof. A transformer
 // with its backward pass, on one core.
 #include "compiler/Compiler.h"
-#include "compiler/FreedMemory.h"
 #include "compiler/Phases.h"
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/Network.h"
@@ -96,7 +95,6 @@ static MachineModel machineNamed(const char *name) {
 }
 
 int main(int argc, char **argv) {
-  compiler::keepFreedMemory(); // as msc
   const int repetitions = argc > 1 ? std::atoi(argv[1]) : 5;
   const std::string only = argc > 2 ? argv[2] : ""; // rows that begin so
   struct Row {
