@@ -34,7 +34,7 @@ bool isPlain(const MemoryChange &change) {
 class Trials {
 public:
   Trials(const CompileOptions &asked, const WithinLimit &now)
-      : start(asked), facts(now.outcome.facts), isOfLarge(isLarge(now.outcome.plan)), bytesNow(now.outcome.plan.arena_bytes()) {
+      : start(asked), facts(now.outcome.facts), isOfLarge(isLarge(now.outcome.plan)), bytesOfPlan(now.outcome.plan.arena_bytes()), bytesNow(bytesOfPlan) {
     start.isTrial = true;
     start.estimates = isOfLarge;
     start.closesGap = !isOfLarge;
@@ -59,7 +59,8 @@ public:
     compileNamed();
     std::vector<MemoryChange> changes;
     for (Candidate &candidate : tried)
-      changes.push_back(std::move(candidate.change));
+      if (const MemoryChange &change = candidate.change; change.fits || change.bytes < (change.isEstimated ? bytesNow : bytesOfPlan))
+        changes.push_back(std::move(candidate.change));
     return changes;
   }
 
@@ -71,6 +72,7 @@ private:
   CompileOptions start;
   const NetworkFacts &facts;
   const bool isOfLarge;         ///< of a large network: trials are estimates
+  const uint64_t bytesOfPlan;   ///< without a change
   uint64_t bytesNow;            ///< what is needed without a change, in the measure of trials
   std::vector<Candidate> tried; ///< that compile
 

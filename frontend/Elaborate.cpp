@@ -255,7 +255,7 @@ bool Elaborator::import(const ast::Import &item) {
     return true; // imported before; a cycle ends here too
   bool missing = evaluator.namesMissing;
   evaluator.namesMissing = true; // until the file is read
-  if (importedPaths.size() > maximumImports) {
+  if (importedPaths.size() > maximumImports + 1) { // and the network's own
     error(item.place) << "more than " << maximumImports << " files are imported";
     return false;
   }
@@ -541,6 +541,7 @@ bool Elaborator::checkMinimize() {
 OwningOpRef<ModuleOp> Elaborator::run(const Parsed &parsed, StringRef name) {
   const ast::File &file = parsed.file;
   evaluator.namesMissing = !parsed.hasAllItems;
+  importedPaths.insert(name.str()); // a file that it imports may import it
   context->getOrLoadDialect<net::NetDialect>();
   isDump = evaluator.readsTypedNumbers = file.isDump;
   Location top = FileLineColLoc::get(context, name, 0, 0);

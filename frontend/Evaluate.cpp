@@ -353,6 +353,11 @@ LogicalResult Evaluator::notANumber(const Expr &expr, Attribute value, const Env
     emitError(location(expr.place)) << "expected a number, found '" << net::valueText(value) << "'";
     return failure();
   }
+  if (env.findConstant(expr.text)) { // it is a word itself, perhaps the name of what stands below it
+    InFlightDiagnostic diagnostic = error(expr.place) << "expected a number, found '" << net::valueText(value) << "'";
+    net::addHelp(diagnostic, "'" + expr.text + "' stands for that word; a const knows the numbers that stand above it");
+    return failure();
+  }
   bool isDifference = isDigit(expr.text.front());
   bool isReported = !namesOnly && reportedNames.contains(expr.text);
   if (namesMissing || (!isDifference && (isReported || !env.missesFirst(expr.text))))
