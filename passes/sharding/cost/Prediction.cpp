@@ -45,7 +45,7 @@ private:
     size_t bytes = 4;
     bool isInput = false; ///< of which nobody wants a gradient
     bool isAgain = false; ///< it is computed again for the backward pass
-    std::vector<Sharding> wanted, ofCopy, gradients;
+    ItemShardings there;  ///< what has been asked for already
     int64_t statistic = StatisticsOfStep::none;
   };
 
@@ -135,16 +135,11 @@ private:
     for (size_t r = 0; r < op.results.size(); ++r) {
       const PlacedResult &result = at.results[r];
       const ProblemTensor &tensor = problem.tensors[op.results[r]];
-      const bool isAgain = model.isComputedAgain(index, r, in);
-      std::vector<Sharding> wanted = wantedOfOriginal(result.wanted, isAgain);
-      bool isReturned = std::ranges::find(problem.results, op.results[r]) != problem.results.end();
-      if (wanted.empty() && result.left != result.own && isReturned && uses.readers[op.results[r]].empty())
-        wanted = {result.own};
-      if (!wanted.empty())
-        addRoute(statisticOf(index, in, result.value), result.left, wanted, tensor.shape, bytesOf(tensor, result), false, rounds);
-      if (isAgain)
-        addRoute(StatisticsOfStep::none, result.left, wantedOfCopy(result.wanted, /*isReaderToo=*/true), tensor.shape, bytesOf(tensor, result),
-                 true, rounds);
+      const ItemShardings asked = model.askedWhereMade(index, r, result, in);
+      const size_t bytes = result.bytesLeft(tensor.elementBytes);
+      if (!asked[Item::OfOriginal].empty())
+        addRoute(statisticOf(index, in, result.value), result.left, asked[Item::OfOriginal], tensor.shape, bytes, false, rounds);
+      addRoute(StatisticsOfStep::none, result.left, asked[Item::OfCopy], tensor.shape, bytes, true, rounds);
     }
   }
 
@@ -161,10 +156,6 @@ private:
         static_cast<double>(exchange.received) * static_cast<double>(exchange.elementBytes), exchange.us, rounds);
   }
 
-  static size_t bytesOf(const ProblemTensor &tensor, const PlacedResult &result) {
-    return result.left.isPartial() ? result.partialBytes : tensor.elementBytes;
-  }
-
   void addPassage(const Passage &passage) {
     const ProblemTensor &source = problem.tensors[passage.source];
     const int32_t maker = uses.producer[passage.source];
@@ -174,9 +165,8 @@ private:
     }
     const ProblemOperator &op = problem.operators[maker];
     const PlacedResult &at = placedIn(maker, passage.made).results[std::ranges::find(op.results, passage.source) - op.results.begin()];
-    Source from{.left = at.left, .own = at.own, .bytes = bytesOf(source, at), .isAgain = model.isComputedAgain(passage)};
-    from.wanted = wantedOfOriginal(at.wanted, from.isAgain);
-    from.ofCopy = wantedOfCopy(at.wanted, /*isReaderToo=*/true); // read where it is computed again
+    Source from{.left = at.left, .own = at.own, .bytes = at.bytesLeft(source.elementBytes), .isAgain = model.isComputedAgain(passage)};
+    from.there = askedByMaker(at, from.isAgain);
     from.statistic = statisticOf(maker, passage.made, at.value);
     addReaders(from, passage);
   }
@@ -196,20 +186,17 @@ private:
     const ProblemOperator &op = problem.operators[reader];
     const PlacedStep &at = placedIn(reader, passage.read);
     const Shape &shape = problem.tensors[passage.tensor].shape;
-    const bool isReaderToo = model.isComputedAgain(reader, passage.read);
-    for (size_t i = 0; i < op.operands.size(); ++i)
-      if (op.operands[i] == passage.tensor) {
-        for (const Sharding &wanted : wantedOfOriginal(at.wanted[i], from.isAgain))
-          if (isNew(from.wanted, wanted) && wanted != from.left)
-            addMove(from.statistic, from.left, wanted, shape, from.bytes, false, passage.times);
-        for (const Sharding &wanted : from.isAgain ? wantedOfCopy(at.wanted[i], isReaderToo) : std::vector<Sharding>())
-          if (isNew(from.ofCopy, wanted) && wanted != from.left)
-            addMove(StatisticsOfStep::none, from.left, wanted, shape, from.bytes, true, passage.times);
-      }
-    for (const PlacedGradient &gradient : at.gradients)
-      if (!from.isInput && op.operands[gradient.operand] == passage.tensor && isNew(from.gradients, gradient.left) && gradient.left != from.own)
-        addMove(isSum ? StatisticsOfStep::none : statisticOf(reader, passage.read, gradient.value), gradient.left, from.own, shape,
-                gradient.partialBytes, true, passage.times);
+    for (const Item &item : askedByReader(op, at, passage.tensor, from.isAgain, model.isComputedAgain(reader, passage.read))) {
+      const bool isGradient = item.kind == Item::Gradient;
+      if ((isGradient && from.isInput) || !isNew(from.there[item.kind], item.sharding) || item.sharding == (isGradient ? from.own : from.left))
+        continue;
+      if (isGradient)
+        addMove(isSum ? StatisticsOfStep::none : statisticOf(reader, passage.read, item.value), item.sharding, from.own, shape, item.bytes, true,
+                passage.times);
+      else
+        addMove(item.kind == Item::OfOriginal ? from.statistic : StatisticsOfStep::none, from.left, item.sharding, shape, from.bytes,
+                item.kind == Item::OfCopy, passage.times);
+    }
   }
 
   /// As addRoute, of a price to one sharding.

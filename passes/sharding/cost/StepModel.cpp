@@ -15,22 +15,10 @@ namespace msc::passes {
 
 using search::SharedCost;
 
-namespace {
-
-/// Something that a reader of a value asks for: the value in a sharding, or its gradient taken from one.
-struct Item {
-  enum Kind : int32_t { OfOriginal, OfCopy, Gradient }; ///< of the value as it was made, or of what is computed again
-  Kind kind = OfOriginal;
-  Sharding sharding;
-  size_t bytes = 4; ///< of an element of the gradient
-};
-
-} // namespace
-
 struct StepModel::Source {
   Sharding left, own;
   size_t bytes = 4;                ///< of an element as it was left
-  std::vector<Sharding> paid[3]; ///< of each kind of item: made for the producer itself, or left by it
+  ItemShardings paid;            ///< made for the producer itself, or left by it
 };
 
 /// The items and classes of one value, and what each item costs from each class.
@@ -97,22 +85,6 @@ private:
                            : prices.of(from.left, what.sharding, shape, from.bytes);
   }
 };
-
-/// What an operator asks of a tensor that it reads. The tensor may be computed again, and so may the operator.
-static std::vector<Item> itemsOf(const ProblemOperator &op, const PlacedStep &placed, int32_t tensor, bool isAgain, bool isReaderToo) {
-  std::vector<Item> items;
-  for (size_t i = 0; i < op.operands.size(); ++i)
-    if (op.operands[i] == tensor) {
-      for (Sharding &wanted : wantedOfOriginal(placed.wanted[i], isAgain))
-        items.push_back({Item::OfOriginal, std::move(wanted)});
-      for (Sharding &wanted : isAgain ? wantedOfCopy(placed.wanted[i], isReaderToo) : std::vector<Sharding>())
-        items.push_back({Item::OfCopy, std::move(wanted)});
-    }
-  for (const PlacedGradient &gradient : placed.gradients)
-    if (op.operands[gradient.operand] == tensor)
-      items.push_back({Item::Gradient, gradient.left, gradient.partialBytes});
-  return items;
-}
 
 StepModel::StepModel(const Problem &problem, const ProblemSteps &steps, dist::ReshardPlanner &planner)
     : problem(problem), steps(steps), prices(planner), keepers(problem.tensors.size(), -1), uses(problem, [&](size_t op) { return steps.all[op] != nullptr; }) {
@@ -303,20 +275,19 @@ void StepModel::addToOwn(size_t at, int32_t option, Rounds in, double rounds, Su
   for (size_t r = 0; r < op.results.size(); ++r) {
     const PlacedResult &result = placed.results[r];
     const ProblemTensor &tensor = problem.tensors[op.results[r]];
-    const bool isAgain = isComputedAgain(at, r, in);
-    std::vector<Sharding> wanted = wantedOfOriginal(result.wanted, isAgain);
-    if (wanted.empty() && result.left != result.own && isReturned(op.results[r]) && uses.readers[op.results[r]].empty())
-      wanted = {result.own};
-    sum.add(prices.ofRoute(result.left, wanted, tensor.shape, bytesOf(tensor, result)), rounds);
-    if (isAgain)
-      sum.add(prices.ofRoute(result.left, wantedOfCopy(result.wanted, /*isReaderToo=*/true), tensor.shape, bytesOf(tensor, result)), rounds);
+    const ItemShardings asked = askedWhereMade(at, r, result, in);
+    for (Item::Kind kind : {Item::OfOriginal, Item::OfCopy})
+      sum.add(prices.ofRoute(result.left, asked[kind], tensor.shape, result.bytesLeft(tensor.elementBytes)), rounds);
   }
 }
 
-bool StepModel::isReturned(int32_t tensor) const { return std::ranges::find(problem.results, tensor) != problem.results.end(); }
-
-size_t StepModel::bytesOf(const ProblemTensor &tensor, const PlacedResult &result) {
-  return result.left.isPartial() ? result.partialBytes : tensor.elementBytes;
+ItemShardings StepModel::askedWhereMade(size_t op, size_t result, const PlacedResult &at, Rounds in) const {
+  ItemShardings asked = askedByMaker(at, isComputedAgain(op, result, in));
+  const int32_t tensor = problem.operators[op].results[result];
+  const bool isReturned = std::ranges::find(problem.results, tensor) != problem.results.end();
+  if (isReturned && asked[Item::OfOriginal].empty() && at.left != at.own && uses.readers[tensor].empty())
+    asked[Item::OfOriginal] = {at.own};
+  return asked;
 }
 
 double StepModel::localBytes(const ProblemTensor &tensor, const Sharding &sharding) {
@@ -485,10 +456,7 @@ void StepModel::addFlow(const Passage &passage) {
   std::vector<Source> sources;
   for (const PlacedStep &placed : options(maker, passage.made).placed) {
     const PlacedResult &at = placed.results[result];
-    Source &from = sources.emplace_back(Source{at.left, at.own, bytesOf(tensor, at), {}});
-    from.paid[Item::OfOriginal] = wantedOfOriginal(at.wanted, isAgain);
-    if (isAgain)
-      from.paid[Item::OfCopy] = wantedOfCopy(at.wanted, /*isReaderToo=*/true);
+    sources.push_back({at.left, at.own, at.bytesLeft(tensor.elementBytes), askedByMaker(at, isAgain)});
   }
   addShared(maker, sources, passage);
 }
@@ -506,7 +474,7 @@ void StepModel::addParameter(int32_t tensor) {
   for (size_t i = 0; i < all[keeper]->placed.size(); ++i) {
     auto addRounds = [&](Rounds in, double rounds, Sum &sum) {
       Source from{.bytes = parameter.elementBytes};
-      const std::vector<Item> items = itemsOf(op, options(keeper, in).placed[i], tensor, /*isAgain=*/false, /*isReaderToo=*/false);
+      const std::vector<Item> items = askedByReader(op, options(keeper, in).placed[i], tensor, /*isAgain=*/false, /*isReaderToo=*/false);
       const CutOperator cut{keeper, &all[keeper]->pieces[i]};
       from.left = from.own = isReadOnce ? items.front().sharding : storageOf(problem, tensor, {&cut, 1});
       for (const Item &what : items) {
@@ -631,7 +599,7 @@ void StepModel::addShared(int32_t maker, const std::vector<Source> &sources, con
     SharedCost::Reader &entry = cost.readers.emplace_back(reader);
     for (const PlacedStep &placed : options(reader, passage.read).placed) {
       auto &items = entry.items.emplace_back();
-      for (const Item &what : itemsOf(problem.operators[reader], placed, tensor, isAgain, isComputedAgain(reader, passage.read)))
+      for (const Item &what : askedByReader(problem.operators[reader], placed, tensor, isAgain, isComputedAgain(reader, passage.read)))
         if (maker >= 0 || what.kind != Item::Gradient) // nobody wants one of what arrives
           items.push_back(flow.item(what));
       std::ranges::sort(items);

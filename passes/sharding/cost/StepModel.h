@@ -14,8 +14,8 @@
 #pragma once
 
 #include "passes/sharding/cost/GradientsWanted.h"
+#include "passes/sharding/cost/Items.h"
 #include "passes/sharding/cost/MovePrices.h"
-#include "passes/sharding/cost/OperatorStep.h"
 #include "passes/sharding/search/CostNetwork.h"
 
 #include <map>
@@ -84,6 +84,8 @@ public:
   bool isComputedAgain(size_t op, size_t result, Rounds rounds) const {
     return isComputedAgain(op, rounds) && !options(op, rounds).placed.front().results[result].isStatistic;
   }
+  /// What is asked of a result where it is made: by the operator itself, and of what nobody reads by the results of the network.
+  ItemShardings askedWhereMade(size_t op, size_t result, const PlacedResult &at, Rounds rounds) const;
   bool runs(size_t op) const { return steps.all[op] != nullptr; }
   /// Of an operator that runs, under one of its options.
   const OperatorStep &step(size_t op, const Pieces &pieces, Rounds rounds = Rounds::All) const;
@@ -167,10 +169,8 @@ private:
   void addStorage(int32_t tensor);
   void addShared(int32_t maker, const std::vector<Source> &sources, const Passage &passage);
   void standIn(search::SharedCost &cost);
-  bool isReturned(int32_t tensor) const;
   double usOf(const Sum &sum) const;
   bool makeExact(Price price);
-  static size_t bytesOf(const ProblemTensor &tensor, const PlacedResult &result);
   static double localBytes(const ProblemTensor &tensor, const Sharding &sharding);
   double storageUs(const ProblemTensor &parameter, const Sharding &sharding, bool hasGradient) const;
   void keepParameter(int32_t tensor, int32_t variable, size_t option, double rounds, const Sharding &sharding, bool hasGradient);

@@ -2,7 +2,7 @@
 // search pays once.
 #pragma once
 
-#include "passes/sharding/cost/OperatorStep.h"
+#include "passes/sharding/cost/PlaceStep.h"
 
 #include <map>
 
