@@ -565,6 +565,8 @@ OwningOpRef<ModuleOp> Elaborator::run(const Parsed &parsed, StringRef name) {
   sound = (evaluator.namesMissing || checkDefines()) && sound && (!network || checkMinimize());
   if (!sound && !options.keepBroken)
     return nullptr;
+  if (network && isDump)
+    net::clearBrokenRounds(network);
   if (sound && network && !options.keepRepeats)
     net::unrollAll(network);
   if (!sound)

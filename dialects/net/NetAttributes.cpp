@@ -158,6 +158,10 @@ void setAlike(Operation *op, ArrayRef<int64_t> ordinals) {
   op->setAttr(kAlike, DenseI64ArrayAttr::get(op->getContext(), ordinals));
 }
 
+void clearAlike(Operation *op) {
+  op->removeAttr(kAlike);
+}
+
 StringRef getStrategyOrigin(Operation *op) {
   return getString(op, kOrigin);
 }

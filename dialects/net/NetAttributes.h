@@ -43,6 +43,7 @@ void setOutStrategy(mlir::Operation *op, const Strategy &strategy);
 /// by `unrollAll`.
 llvm::ArrayRef<int64_t> getAlike(mlir::Operation *op);
 void setAlike(mlir::Operation *op, llvm::ArrayRef<int64_t> ordinals);
+void clearAlike(mlir::Operation *op);
 
 /// Who decided the strategy: "user", "propagated from 'matmul'", "searched", "data_parallel", "follows 'x'".
 llvm::StringRef getStrategyOrigin(mlir::Operation *op);

@@ -2,6 +2,8 @@
 
 #include "mlir/IR/IRMapping.h"
 
+#include <set>
+
 using namespace mlir;
 
 namespace msc::net {
@@ -157,6 +159,59 @@ void unrollAll(NetworkOp network) {
       op.moveBefore(op.getBlock(), op.getBlock()->begin());
     last = &op;
   }
+}
+
+/// Whether operators, as they stand, are rounds of a repeat that lies `depth` deep; 0: of none.
+static bool areRounds(ArrayRef<ArrayRef<int64_t>> operators, size_t depth) {
+  struct Part { // an operator, or the rounds of a repeat
+    int64_t ordinal;
+    size_t begin, end;
+    bool isRepeat;
+    bool isLike(const Part &other) const {
+      return ordinal == other.ordinal && isRepeat == other.isRepeat && end - begin == other.end - other.begin;
+    }
+  };
+  SmallVector<Part> parts;
+  std::set<std::pair<bool, int64_t>> firstRound;
+  size_t count = 0; // of parts in a round
+  for (size_t at = 0; at < operators.size();) {
+    ArrayRef<int64_t> op = operators[at];
+    size_t end = at + 1;
+    if (op.empty() && depth == 0) { // in no repeat
+      at = end;
+      continue;
+    }
+    if (op.size() <= depth)
+      return false;
+    const bool isRepeat = op.size() > depth + 1;
+    if (!isRepeat && depth == 0)
+      return false;
+    while (isRepeat && end < operators.size() && operators[end].size() > depth + 1 && operators[end][depth] == op[depth])
+      ++end;
+    if (isRepeat && !areRounds(operators.slice(at, end - at), depth + 1))
+      return false;
+    parts.push_back({op[depth], at, end, isRepeat});
+    if (count == 0 && !firstRound.emplace(isRepeat, op[depth]).second)
+      count = parts.size() - 1;
+    at = end;
+  }
+  if (depth == 0)
+    return count == 0;
+  count = count == 0 ? parts.size() : count;
+  for (size_t i = count; i < parts.size(); ++i)
+    if (!parts[i].isLike(parts[i - count]))
+      return false;
+  return parts.size() % count == 0;
+}
+
+void clearBrokenRounds(NetworkOp network) {
+  SmallVector<ArrayRef<int64_t>> operators;
+  for (Operation &op : network.getBody().front())
+    if (isa<Operator>(op))
+      operators.push_back(getAlike(&op));
+  if (!areRounds(operators, 0))
+    for (Operation &op : network.getBody().front())
+      clearAlike(&op);
 }
 
 } // namespace msc::net

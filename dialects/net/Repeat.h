@@ -36,4 +36,9 @@ void unroll(RepeatOp repeat);
 /// Replaces all repeats of a network by their rounds. Parameters come first, in the order of their declaration.
 void unrollAll(NetworkOp network);
 
+/// What operators of a dump say of the repeat that they came from (getAlike) is taken back from all of them unless it is what unrollAll
+/// may have left: rounds one behind the other, each with the same operators in the same order, in repeats that lie apart or within each
+/// other. Who edits a dump need not keep that up.
+void clearBrokenRounds(NetworkOp network);
+
 } // namespace msc::net
