@@ -19,16 +19,12 @@ static std::string sumText(const std::optional<CollectiveSum> &sum) {
   return llvm::formatv("{0} x, {1}, {2:F1} us", sum->count, bytesText(sum->bytes), sum->us);
 }
 
-static std::string usChange(double before, double after) {
-  return llvm::formatv("{0}{1:F1}", after < before ? "" : "+", after - before);
-}
-
 static std::string bytesChange(uint64_t before, uint64_t after) {
   return before == after ? "+0 B" : (after < before ? "-" : "+") + bytesText(after < before ? before - after : after - before);
 }
 
 static Row usRow(const std::string &name, double a, double b) {
-  return {name, llvm::formatv("{0:F1} us", a), llvm::formatv("{0:F1} us", b), usChange(a, b)};
+  return {name, llvm::formatv("{0:F1} us", a), llvm::formatv("{0:F1} us", b), moreText(b - a)};
 }
 static Row bytesRow(const std::string &name, uint64_t a, uint64_t b) { return {name, bytesText(a), bytesText(b), bytesChange(a, b)}; }
 

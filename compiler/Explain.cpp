@@ -95,7 +95,7 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
     bool isKnown = chosen != alternatives.end() && (alternative.isExact || !isLess);
     std::string more = alternative.isChosen ? "chosen"
                        : !isKnown           ? ""
-                                            : llvm::formatv("{0}{1:F1}", isLess ? "" : "+", alternative.us - chosen->us).str();
+                                            : moreText(alternative.us - chosen->us);
     rows.push_back({alternative.inStrategy, llvm::formatv("{0}{1:F1}", alternative.isExact ? "" : "at least ", alternative.us), more});
   }
   const char *words = searchMode == "sharding_propagation"    ? "follow anew, as if it were typed"
@@ -111,8 +111,7 @@ static std::string nextBestText(const Findings &findings, const std::string &op)
   auto found = findings.nextBest.find(op);
   if (found == findings.nextBest.end())
     return "-";
-  return llvm::formatv("{0} {1}{2:F1}{3}", found->second.inStrategy, found->second.more < 0 ? "" : "+", found->second.more,
-                       found->second.isInsteadOfUsers ? " (not yours)" : "");
+  return found->second.inStrategy + " " + moreText(found->second.more) + (found->second.isInsteadOfUsers ? " (not yours)" : "");
 }
 
 /// Those that cost most first.
@@ -193,7 +192,7 @@ static std::string memoryText(const MemoryAnswer &answer) {
   std::vector<Row> rows = {{"FITS", "MEMORY", "US", "MORE", "CHANGE"}};
   for (const MemoryChange &change : answer.changes)
     rows.push_back({change.fits ? "yes" : "no", (change.isEstimated ? "~" : "") + bytesText(change.bytes), llvm::formatv("{0:F1}", change.us),
-                    llvm::formatv("{0}{1:F1}", change.us < answer.usWithoutLimit ? "" : "+", change.us - answer.usWithoutLimit), change.repair});
+                    moreText(change.us - answer.usWithoutLimit), change.repair});
   const bool estimates = std::ranges::any_of(answer.changes, &MemoryChange::isEstimated);
   return text + "\nwhat could be changed (memory per rank; predicted microseconds for a batch, and how many more than without the limit" +
          (estimates ? "; ~: as the search says, no plan was made)\n" : ")\n") + table(rows);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -58,8 +59,10 @@ public:
     sort();
     compileNamed();
     std::vector<MemoryChange> changes;
+    std::set<std::string> listed; // what is tried on top of another change may have been tried alone
     for (Candidate &candidate : tried)
-      if (const MemoryChange &change = candidate.change; change.fits || change.bytes < (change.isEstimated ? bytesNow : bytesOfPlan))
+      if (const MemoryChange &change = candidate.change;
+          (change.fits || change.bytes < (change.isEstimated ? bytesNow : bytesOfPlan)) && listed.insert(change.repair).second)
         changes.push_back(std::move(candidate.change));
     return changes;
   }

@@ -2,12 +2,18 @@
 
 #include "runtime/ControlCharacters.h"
 
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Unicode.h"
 
 #include <algorithm>
 #include <cstdio>
 
 namespace msc::compiler {
+
+std::string moreText(double us) {
+  std::string text = llvm::formatv("{0}{1:F1}", us < 0 ? "" : "+", us);
+  return text == "-0.0" ? "+0.0" : text;
+}
 
 std::string bytesText(uint64_t bytes) {
   static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};

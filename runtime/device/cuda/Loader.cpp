@@ -5,7 +5,7 @@ namespace msc::device {
 
 static Error missing(const std::string &why) {
   return {ExitCode::NoResource, "no CUDA backend: " + why,
-          "install the CUDA toolkit 13 and build again, or run on CPUs with --device cpu"};
+          "build everything where the CUDA toolkit 13 is installed (cmake --build --preset dev), or run on CPUs with --device cpu"};
 }
 
 Result<std::shared_ptr<Backend>> loadCudaBackend(const CudaOptions &options) {

@@ -71,6 +71,7 @@ for change in memory["changes"]:
     assert math.isclose(change["more_us"], change["batch_us"] - memory["step_us_without"], rel_tol=1e-9, abs_tol=1e-9)
 order = [(not change["fits"], change["batch_us"]) for change in memory["changes"]]
 assert order == sorted(order), order
+assert len({change["repair"] for change in memory["changes"]}) == len(memory["changes"]), memory["changes"]
 for kind in kinds:
     assert any(change["kind"] == kind.removeprefix("fits:") and (change["fits"] or not kind.startswith("fits:"))
                for change in memory["changes"]), (kind, memory["changes"])
