@@ -49,9 +49,10 @@ protected:
 bool matches(const std::string &text, const std::string &form) { return std::regex_match(text, std::regex(form)); }
 
 /// What a rank was last seen at: a step of the network, or, before the first one, the checks of plan and memory, which have no
-/// line.
-constexpr const char *kPlace = "(in|busy since) ([A-Za-z]+ '[a-z_ ]+' of .* at net.mir:[0-9]+|Broadcast 'plan check' of 32 [a-z]+|"
-                               "AllReduce '(plan|memory) check' of 1 i64 \\(min\\)), epoch [0-9]+ step [0-9]+";
+/// line, and of which no epoch is known.
+constexpr const char *kPlace = "(in|busy since) (([A-Za-z]+ '[a-z_ ]+' of .* at net.mir:[0-9]+), epoch [0-9]+ step [0-9]+|"
+                               "(Broadcast 'plan check' of 32 [a-z]+|AllReduce '(plan|memory) check' of 1 i64 \\(min\\))"
+                               "(, epoch [0-9]+ step [0-9]+)?)";
 
 TEST_F(MsrunMpi, AKilledRankIsNamedByOneLine) {
   const uint64_t cases = campaignCases(3);
