@@ -268,8 +268,10 @@ Alternatives::Searched Alternatives::searchOnce(const AllLeft &left) {
   result.isExact = !apart->makeExact(result.choice);
   if (!result.isExact) {
     const search::EndsApart ends(network);
+    std::vector<search::RepeatedChoice> choices;
     for (const search::Solution &solution : search::nearestAssignments(ends.network(), pricedAtOnce))
-      apart->makeExact(inAll(ends.rolled(solution.choice)));
+      choices.push_back(inAll(ends.rolled(solution.choice)));
+    apart->makeExact(choices);
   }
   return result;
 }

@@ -71,11 +71,15 @@ static search::Solution searchAlike(StepModel &model) {
   }
 }
 
-void priceEnds(RoundsModel &rounds, size_t count, const RoundsModel::Amounts &added) {
+void priceEnds(RoundsModel &rounds, const search::RepeatedChoice &known, size_t count, const RoundsModel::Amounts &added) {
   const search::RepeatedNetwork network = rounds.network(added);
+  const double us = search::costOf(network, known);
   const search::EndsApart apart(network);
+  std::vector<search::RepeatedChoice> choices;
   for (const search::Solution &solution : search::nearestAssignments(apart.network(), count))
-    rounds.makeExact(apart.rolled(solution.choice));
+    if (solution.cost < us)
+      choices.push_back(apart.rolled(solution.choice));
+  rounds.makeExact(choices);
 }
 
 SearchResult searchOptimal(const Problem &problem, StepModel &model) {
@@ -87,7 +91,7 @@ SearchResult searchOptimal(const Problem &problem, StepModel &model) {
     search::RepeatedSolution found = search::solveExactly(rounds.network());
     if (!rounds.makeExact(found.choice))
       return resultOf(problem, model, rounds, found);
-    priceEnds(rounds, many.next());
+    priceEnds(rounds, found.choice, many.next());
   }
 }
 
@@ -97,7 +101,7 @@ static search::RepeatedChoice cheapest(RoundsModel &rounds) {
     search::RepeatedSolution found = search::solveExactly(rounds.network());
     if (!rounds.makeExact(found.choice))
       return std::move(found.choice);
-    priceEnds(rounds, many.next());
+    priceEnds(rounds, found.choice, many.next());
   }
 }
 
@@ -123,8 +127,7 @@ std::vector<search::RepeatedChoice> nearestChoices(const search::RepeatedNetwork
 static std::vector<search::RepeatedChoice> nearestWithStarts(StepModel &model, RoundsModel &rounds, size_t count) {
   constexpr size_t lookedAt = 16; // for each that is taken
   std::vector<search::RepeatedChoice> choices = nearestChoices(rounds.network(), lookedAt * count);
-  for (const search::RepeatedChoice &choice : choices)
-    rounds.makeExact(choice);
+  rounds.makeExact(choices);
   model.shareStarts(false);
   const search::RepeatedNetwork network = rounds.network();
   std::vector<std::pair<double, size_t>> order;

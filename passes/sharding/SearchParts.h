@@ -30,8 +30,9 @@ private:
 /// Makes those exact that cost less.
 void priceNear(StepModel &model, const std::vector<search::Solution> &near, double us = search::infinity);
 
-/// Prices so much that is near the least, with the first and the last rounds apart. `added` as in RoundsModel::network.
-void priceEnds(RoundsModel &rounds, size_t count, const RoundsModel::Amounts &added = {});
+/// Prices so much that is near the least and costs less than what is known, with the first and the last rounds apart. `added` as in
+/// RoundsModel::network.
+void priceEnds(RoundsModel &rounds, const search::RepeatedChoice &known, size_t count, const RoundsModel::Amounts &added = {});
 
 /// The cheapest ones, with rounds one after the other, or, of a network that is large then, with rounds between the first and the last
 /// alike.

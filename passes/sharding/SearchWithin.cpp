@@ -243,8 +243,10 @@ private:
       if (!rounds.makeExact(choice))
         return {std::move(found), std::move(choice)};
       const search::CostNetwork near = priced(unrolled.network, multiplied(budget.amounts, found.multiplier));
+      std::vector<search::RepeatedChoice> choices;
       for (const search::Solution &solution : search::nearestAssignments(near, many.next()))
-        rounds.makeExact(search::rolled(network, unrolled, solution.choice));
+        choices.push_back(search::rolled(network, unrolled, solution.choice));
+      rounds.makeExact(choices);
     }
   }
 
@@ -278,7 +280,7 @@ private:
       search::RepeatedBudgetSolution found = search::solveWithin(rounds.network(), perRound, limits);
       if (!rounds.makeExact(found.choice))
         return found;
-      priceEnds(rounds, many.next(), multiplied(perRound.amounts, found.summary.multiplier));
+      priceEnds(rounds, found.choice, many.next(), multiplied(perRound.amounts, found.summary.multiplier));
     }
   }
 
@@ -291,7 +293,7 @@ private:
         const double us = search::costOf(rounds.network(), found.choice);
         return {std::move(found.choice), us, 0};
       }
-      priceEnds(rounds, many.next(), added);
+      priceEnds(rounds, found.choice, many.next(), added);
     }
   }
 
@@ -340,11 +342,13 @@ private:
 
   /// Those that are faster than what fits.
   void lookNear(const RoundsModel::Amounts &added) {
-    for (search::RepeatedChoice &choice : nearestChoices(rounds.network(added), mostNear)) {
+    std::vector<search::RepeatedChoice> choices = nearestChoices(rounds.network(added), mostNear);
+    rounds.makeExact(choices);
+    const search::RepeatedNetwork network = rounds.network();
+    for (search::RepeatedChoice &choice : choices) {
       if (simulated >= mostSimulated)
         return;
-      rounds.makeExact(choice);
-      const double us = search::costOf(rounds.network(), choice);
+      const double us = search::costOf(network, choice);
       if (!fitting.empty() && us >= fitting.front().us)
         continue;
       Point point{std::move(choice), us, 0};

@@ -293,10 +293,11 @@ void RoundsModel::forAllPaid(const search::RepeatedChoice &choice, OfOwn ofOwn, 
   }
 }
 
-bool RoundsModel::makeExact(const search::RepeatedChoice &choice) {
+bool RoundsModel::makeExact(std::span<const search::RepeatedChoice> choices) {
   bool changes = false;
-  forAllPaid(choice, [&](size_t op, int32_t option) { changes |= model.makeOwnExact(op, option); },
-             [&](size_t flow, int32_t made, int32_t item) { changes |= model.makeExact(flow, made, item); });
+  for (const search::RepeatedChoice &choice : choices)
+    forAllPaid(choice, [&](size_t op, int32_t option) { changes |= model.makeOwnExact(op, option); },
+               [&](size_t flow, int32_t made, int32_t item) { changes |= model.makeExact(flow, made, item); });
   if (changes)
     model.refresh();
   return changes;

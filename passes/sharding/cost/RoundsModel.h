@@ -26,8 +26,9 @@ public:
   search::RepeatedNetwork network(const Amounts &added = {}) const;
   /// What falls to one round of amounts of the variables of the model's network; of all variables of network().
   Amounts perRound(Amounts amounts) const;
-  /// Makes exact all that the assignment pays. False: it was.
-  bool makeExact(const search::RepeatedChoice &choice);
+  /// Makes exact all that the assignments pay. False: it was.
+  bool makeExact(std::span<const search::RepeatedChoice> choices);
+  bool makeExact(const search::RepeatedChoice &choice) { return makeExact({&choice, 1}); }
   /// What starting the collectives of gradients takes, each once for all that run together. All that is paid is exact.
   double startsUs(const search::RepeatedChoice &choice) const;
   /// Of each section, which repeat of the problem it is.

@@ -48,7 +48,7 @@ private:
   /// Completes the choice from a step on as cheaply as possible; keeps what deviates from it there.
   void take(Choice choice, size_t from, double cost) {
     if (once && !found.empty())
-      elimination.decodeFrom(from, choice);
+      elimination.decodeFrom(from, found.front().choice, choice);
     else
       deviate(choice, from, cost);
     found.emplace_back().choice = std::move(choice);

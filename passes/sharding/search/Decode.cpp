@@ -16,7 +16,14 @@ void Elimination::decode(Choice &choice) const {
     decode(buckets[b], choice);
 }
 
-void Elimination::decodeFrom(size_t step, Choice &choice) const {
+/// Whether all that its factors read is the same.
+bool Elimination::isSameAround(const Bucket &bucket, const Choice &a, const Choice &b) const {
+  return std::ranges::all_of(bucket.factors, [&](int32_t number) {
+    return std::ranges::all_of(factors[number].scope, [&](int32_t variable) { return a[variable] == b[variable]; });
+  });
+}
+
+void Elimination::decodeFrom(size_t step, const Choice &known, Choice &choice) const {
   while (step < order.size()) {
     const auto [bucket, position] = places[step];
     if (position > 0) {
@@ -24,7 +31,8 @@ void Elimination::decodeFrom(size_t step, Choice &choice) const {
       ++step;
       continue;
     }
-    decode(buckets[bucket], choice);
+    if (!isSameAround(buckets[bucket], choice, known))
+      decode(buckets[bucket], choice);
     step += buckets[bucket].variables.size();
   }
 }

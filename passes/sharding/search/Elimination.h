@@ -34,8 +34,9 @@ public:
   /// Chooses what was eliminated; the kept variables are set. The minimum where exact, else some good choice.
   void decode(Choice &choice) const;
 
-  /// The same from a step of decodeOrder() on; variables before it are set.
-  void decodeFrom(size_t step, Choice &choice) const;
+  /// The same from a step of decodeOrder() on; variables before it are set, and those from it on are as in `known`, which was decoded:
+  /// they stay so where nothing around them differs from it.
+  void decodeFrom(size_t step, const Choice &known, Choice &choice) const;
 
   /// The variables in the order in which decode sets them.
   const std::vector<int32_t> &decodeOrder() const { return order; }
@@ -83,6 +84,7 @@ private:
   FactorRefs refs(const std::vector<int32_t> &numbers) const;
   std::vector<Factor> withoutLargeShared(const Factor &factor);
   void decode(const Bucket &bucket, Choice &choice) const;
+  bool isSameAround(const Bucket &bucket, const Choice &a, const Choice &b) const;
   std::vector<double> costsAlone(int32_t variable, const std::vector<int32_t> &bucket, int32_t except,
                                  Choice &choice) const;
   class Among;
