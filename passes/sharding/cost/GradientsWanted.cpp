@@ -6,7 +6,7 @@ namespace msc::passes {
 namespace {
 
 /// From one round to the next.
-bool isCarried(const ProblemHandover &handover) { return handover.repeat >= 0 && !handover.crossesBorder; }
+bool isCarried(const ProblemHandover &handover) { return !handover.crossesBorder; }
 
 /// Marks of tensors, brought along operators and what repeats hand on until nothing changes.
 class Marks {
