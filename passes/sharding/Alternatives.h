@@ -68,6 +68,8 @@ public:
   const Pieces &chosen(size_t op) const { return taken[op]; }
   /// Which of model().options(op) they are; nothing if none.
   std::optional<size_t> chosenOption(size_t op) const;
+  /// Nothing that a sharding of the user fixes is otherwise under an option.
+  bool keepsFixed(size_t op, size_t option) const;
   /// The cheapest of the strategies of an operator that pass, exactly; nothing if none does. Where others follow by another mode and a
   /// network is large: of those that a search likes best.
   std::optional<Alternative> cheapest(size_t op, llvm::function_ref<bool(const OperatorOptions &options, size_t option)> passes);
@@ -112,8 +114,6 @@ private:
   void raise(size_t op, size_t option);
   std::optional<size_t> front(size_t op, llvm::function_ref<bool(size_t option)> passes);
   std::optional<size_t> cheapestOption(size_t op, llvm::function_ref<bool(size_t option)> passes);
-  /// Nothing that a sharding of the user fixes is otherwise under an option.
-  bool keepsFixed(size_t op, size_t option) const;
   Alternative alternative(size_t op, size_t option);
   /// Makes `following`. Knows the network as keepPinned left it.
   void followBy();

@@ -100,13 +100,15 @@ std::vector<SurpriseAt> replications(Alternatives &alternatives) {
     std::optional<size_t> chosen = alternatives.chosenOption(op);
     if (used == devices || !chosen || isAskedFor(alternatives, op))
       continue;
-    for (const Pieces &pieces : alternatives.model().options(op).pieces)
-      most = std::max(most, devicesUsed(pieces));
+    const std::vector<Pieces> &options = alternatives.model().options(op).pieces;
+    for (size_t option = 0; option < options.size(); ++option)
+      if (alternatives.keepsFixed(op, option))
+        most = std::max(most, devicesUsed(options[option]));
     double us = computeUs(alternatives, op, *chosen);
-    if (most == used || us == 0)
+    if (most <= used || us == 0)
       continue;
     std::optional<Alternative> better = alternatives.cheapest(op, [&](const OperatorOptions &options, size_t i) {
-      return devicesUsed(options.pieces[i]) == most;
+      return devicesUsed(options.pieces[i]) == most && alternatives.keepsFixed(op, i);
     });
     if (!better)
       continue;
@@ -203,7 +205,7 @@ std::vector<SurpriseAt> imbalances(Alternatives &alternatives, bool searches) {
     std::optional<Alternative> better;
     if (searches)
       better = alternatives.cheapest(group.op, [&](const OperatorOptions &options, size_t i) {
-        return imbalanceOf(entry.facts, options.pieces[i]) <= 1 + toleratedImbalance;
+        return imbalanceOf(entry.facts, options.pieces[i]) <= 1 + toleratedImbalance && alternatives.keepsFixed(group.op, i);
       });
     std::string help = better ? adviceText(*better) + ", or take " : "take ";
     help += std::to_string(even) + " elements";

@@ -94,7 +94,7 @@ private:
                        llvm::formatv("{0:F1} us", gather.us).str() + " of a step";
     const Problem &problem = alternatives.problem();
     std::optional<Alternative> better = alternatives.cheapest(reader, [&](const OperatorOptions &options, size_t option) {
-      bool cuts = !options.placed.empty();
+      bool cuts = !options.placed.empty() && alternatives.keepsFixed(reader, option);
       for (size_t i = 0; cuts && i < options.placed[option].wanted.size(); ++i)
         if (problem.tensors[problem.operators[reader].operands[i]].isParameter)
           cuts = llvm::none_of(options.placed[option].wanted[i], [](const Wanted &wanted) { return wanted.sharding.isReplicated(); });
