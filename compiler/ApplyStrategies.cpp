@@ -1,5 +1,6 @@
 #include "compiler/ApplyStrategies.h"
 
+#include "dialects/net/FixedPieces.h"
 #include "dialects/net/Repeat.h"
 #include "passes/sharding/Convert.h"
 #include "runtime/Nearest.h"
@@ -108,9 +109,15 @@ private:
     }
     if (!strategy)
       return Status::ok();
-    if (Status status = devices == 0 || net::getInStrategy(op) ? Status::ok() : check(op, from, *strategy); !status)
+    if (std::optional<net::Strategy> own = net::getInStrategy(op)) {
+      if (*own != strategy->in)
+        leave(op);
+      return Status::ok();
+    }
+    bool keepsFixed = true;
+    if (Status status = devices == 0 ? Status::ok() : check(op, from, *strategy, keepsFixed); !status)
       return status;
-    take(op, *strategy);
+    keepsFixed ? take(op, *strategy) : leave(op);
     return Status::ok();
   }
 
@@ -131,8 +138,9 @@ private:
       needed = std::numeric_limits<int64_t>::max();
   }
 
-  /// Does the strategy fit the operator, on as many devices as it wants? That number is noted.
-  Status check(Operation *op, const std::string &name, const KeptStrategy &strategy) {
+  /// Does the strategy fit the operator, on as many devices as it wants? That number is noted. `keepsFixed` becomes whether it cuts as
+  /// shardings of the network do, where they say something of the operator.
+  Status check(Operation *op, const std::string &name, const KeptStrategy &strategy, bool &keepsFixed) {
     int64_t most = 1; // a multiple of what is used, since every factor that is cut stands in the strategy
     for (const std::vector<int64_t> &tensor : strategy.in)
       for (int64_t pieces : tensor)
@@ -148,7 +156,10 @@ private:
     if (!strategy.out.empty() && !isLikeResults)
       return misfit(op, name, "out_strategy " + net::strategyText(strategy.out) + " has other dimensions than the results",
                     "write one tuple per result, with one value per dimension");
-    need(passes::devicesUsed(std::get<passes::Pieces>(pieces)), name);
+    const passes::Pieces &cuts = std::get<passes::Pieces>(pieces);
+    for (auto [fixed, own] : llvm::zip(net::getFixedPieces(op), cuts))
+      keepsFixed &= fixed == 0 || fixed == own;
+    need(passes::devicesUsed(cuts), name);
     for (const std::vector<int64_t> &tuple : strategy.out) {
       int64_t product = 1;
       for (int64_t dim : tuple)
@@ -171,14 +182,13 @@ private:
             needed <= most ? "pass --devices " + std::to_string(needed) + ", or " + help : help};
   }
 
-  void take(Operation *op, const KeptStrategy &strategy) {
-    if (std::optional<net::Strategy> own = net::getInStrategy(op)) {
-      if (*own != strategy.in) {
-        ++differing;
-        first = first ? first : op;
-      }
-      return;
-    }
+  /// The network says otherwise.
+  void leave(Operation *op) {
+    ++differing;
+    first = first ? first : op;
+  }
+
+  static void take(Operation *op, const KeptStrategy &strategy) {
     net::setInStrategy(op, strategy.in);
     if (!strategy.out.empty())
       net::setOutStrategy(op, strategy.out);
