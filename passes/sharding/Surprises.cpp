@@ -129,9 +129,24 @@ std::vector<SurpriseAt> replications(Alternatives &alternatives) {
 
 // Imbalance ----------------------------------------------------------------------------------------------------------
 
+/// The next size that the pieces divide.
+static int64_t evenSize(int64_t size, int64_t pieces) { return (size + pieces - 1) / pieces * pieces; }
+
 /// Work of the largest piece as a multiple of the mean.
 static double factorOf(int64_t size, int64_t pieces) {
-  return static_cast<double>((size + pieces - 1) / pieces * pieces) / static_cast<double>(size);
+  return static_cast<double>(evenSize(size, pieces)) / static_cast<double>(size);
+}
+
+/// Those that are cut into uneven pieces, the most uneven one first.
+static std::vector<size_t> unevenFactors(const OperatorFacts &facts, const Pieces &pieces) {
+  std::vector<size_t> factors;
+  for (size_t f = 0; f < pieces.size(); ++f)
+    if (facts.rule.factors[f].size % pieces[f] != 0)
+      factors.push_back(f);
+  llvm::stable_sort(factors, [&](size_t a, size_t b) {
+    return factorOf(facts.rule.factors[a].size, pieces[a]) > factorOf(facts.rule.factors[b].size, pieces[b]);
+  });
+  return factors;
 }
 
 static double imbalanceOf(const OperatorFacts &facts, const Pieces &pieces) {
@@ -188,13 +203,9 @@ std::vector<SurpriseAt> imbalances(Alternatives &alternatives, bool searches) {
   for (const auto &[uneven, group] : groups) {
     const ProblemOperator &entry = alternatives.problem().operators[group.op];
     const Pieces &pieces = alternatives.chosen(group.op);
-    size_t worst = 0;
-    for (size_t f = 0; f < pieces.size(); ++f)
-      if (entry.facts.rule.factors[f].size > 0 &&
-          (entry.facts.rule.factors[worst].size == 0 || factorOf(entry.facts.rule.factors[f].size, pieces[f]) >
-                                                            factorOf(entry.facts.rule.factors[worst].size, pieces[worst])))
-        worst = f;
-    int64_t size = entry.facts.rule.factors[worst].size, count = pieces[worst], even = (size + count - 1) / count * count;
+    const std::vector<size_t> factors = unevenFactors(entry.facts, pieces);
+    const size_t worst = factors.front();
+    const int64_t size = entry.facts.rule.factors[worst].size, count = pieces[worst];
     std::string text = "the largest piece of '" + alternatives.name(group.op).str() + "' is " +
                        llvm::formatv("{0:F1}", 100 * (imbalanceOf(entry.facts, pieces) - 1)).str() + " % above the mean: " +
                        dimensionOf(entry.facts, worst) + " has " + std::to_string(size) + (size == 1 ? " element" : " elements") + " in " +
@@ -208,7 +219,10 @@ std::vector<SurpriseAt> imbalances(Alternatives &alternatives, bool searches) {
         return imbalanceOf(entry.facts, options.pieces[i]) <= 1 + toleratedImbalance && alternatives.keepsFixed(group.op, i);
       });
     std::string help = better ? adviceText(*better) + ", or take " : "take ";
-    help += std::to_string(even) + " elements";
+    auto even = [&](size_t f) { return std::to_string(evenSize(entry.facts.rule.factors[f].size, pieces[f])); };
+    help += even(worst) + " elements";
+    if (factors.size() > 1)
+      help += " in " + dimensionOf(entry.facts, worst) + " and " + even(factors[1]) + " in " + dimensionOf(entry.facts, factors[1]);
     if (better)
       help += libraryText(alternatives, group.op, better->inStrategy);
     found.push_back({alternatives.members()[group.op].front()->getLoc(),
