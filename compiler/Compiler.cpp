@@ -20,6 +20,7 @@
 #include "passes/sharding/Decisions.h"
 #include "runtime/MissingFile.h"
 #include "runtime/machine/MachineFile.h"
+#include "runtime/machine/Presets.h"
 #include "runtime/messages/Catalogue.h"
 #include "runtime/plan/PlanChecker.h"
 
@@ -163,10 +164,11 @@ private:
     const MachineModel &machine = dist::machineOf(*module);
     if (machine.devices == 0 || config->devices <= machine.devices)
       return Status::ok();
+    const std::optional<std::string> larger = presetOfDevices(machine.name, config->devices);
     return Error{ExitCode::Usage,
                  "machine '" + machine.name + "' has " + std::to_string(machine.devices) + " devices, but " +
                      std::to_string(config->devices) + " are asked for",
-                 "name a larger one, such as h100-" + std::to_string((config->devices + 7) / 8 * 8) + ", or take fewer devices"};
+                 "name a larger one, such as " + (larger ? *larger : *presetOfDevices("h100x8", config->devices)) + ", or take fewer devices"};
   }
 
   /// How collectives among more ranks than were measured behave is a guess.

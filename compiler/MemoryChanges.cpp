@@ -2,6 +2,7 @@
 
 #include "compiler/Tables.h"
 #include "runtime/machine/MachineFile.h"
+#include "runtime/machine/Presets.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -54,6 +55,10 @@ public:
     tryPrecision(as);
     tryParts(as);
     tryDevices(as);
+    if (std::ranges::none_of(tried, fits)) {
+      growsMachine = true;
+      tryDevices(as, /*onThisMachineToo=*/false);
+    }
     if (std::ranges::none_of(tried, fits))
       trySeveral();
     sort();
@@ -76,6 +81,7 @@ private:
   const NetworkFacts &facts;
   const bool isOfLarge;         ///< of a large network: trials are estimates
   const uint64_t bytesOfPlan;   ///< without a change
+  bool growsMachine = false;    ///< it is a preset, and may have more nodes
   uint64_t bytesNow;            ///< what is needed without a change, in the measure of trials
   std::vector<Candidate> tried; ///< that compile
 
@@ -242,31 +248,39 @@ private:
     if (!facts.trains)
       return;
     for (const auto &[name, value] : facts.consts)
-      tryMore([&](uint64_t parts) {
+      tryMore(2, [&](uint64_t parts) {
         const bool isCut = parts <= mostParts && mayBeBatch(value) && value % static_cast<int64_t>(parts) == 0;
         return isCut ? attempt(inParts(on, name, value, parts)) : static_cast<const Candidate *>(nullptr);
       });
   }
 
+  void tryDevices(const Candidate &on) { tryDevices(on, true); }
+
   /// As few devices as are enough.
-  void tryDevices(const Candidate &on) {
+  void tryDevices(const Candidate &on, bool onThisMachineToo) {
     Result<MachineModel> machine = readMachine(start.machine);
-    const int64_t most = machine && machine->devices > 0 ? machine->devices : facts.devices * static_cast<int64_t>(mostTimes);
-    tryMore([&](uint64_t times) -> const Candidate * {
+    const int64_t has = machine && machine->devices > 0 ? machine->devices : std::numeric_limits<int64_t>::max();
+    uint64_t first = 2;
+    while (!onThisMachineToo && facts.devices * static_cast<int64_t>(first) <= has && first <= mostTimes)
+      first *= 2;
+    tryMore(first, [&](uint64_t times) -> const Candidate * {
       const int64_t devices = facts.devices * static_cast<int64_t>(times);
-      if (devices > most || times > mostTimes)
+      const bool isTooMany = devices > has;
+      const std::optional<std::string> larger = isTooMany && growsMachine ? presetOfDevices(start.machine, devices) : std::nullopt;
+      if (times > mostTimes || (isTooMany && !larger))
         return nullptr;
-      Candidate candidate = with(on, "devices", "pass --devices " + std::to_string(devices));
+      Candidate candidate = with(on, "devices", "pass " + (larger ? "--machine " + *larger + " " : "") + "--devices " + std::to_string(devices));
+      candidate.options.machine = larger.value_or(start.machine);
       candidate.options.devices = devices;
       std::erase_if(candidate.options.context, [](const auto &option) { return option.first == "device_num"; });
       return attempt(std::move(candidate));
     });
   }
 
-  /// 2, 4, 8, ... until it is enough, of which a plan is made, or not possible, or saves no more.
-  void tryMore(llvm::function_ref<const Candidate *(uint64_t times)> tryOne) {
+  /// So many times as much, then twice as many, until it is enough, of which a plan is made, or not possible, or saves no more.
+  void tryMore(uint64_t first, llvm::function_ref<const Candidate *(uint64_t times)> tryOne) {
     uint64_t before = std::numeric_limits<uint64_t>::max();
-    for (uint64_t times = 2;; times *= 2) {
+    for (uint64_t times = first;; times *= 2) {
       const Candidate *last = tryOne(times);
       if (last && last->change.fits && last->change.isEstimated)
         last = compileLast();
@@ -276,13 +290,15 @@ private:
     }
   }
 
-  /// One on top of the other until it is enough: what saves most by being computed again, narrow types, smaller batches, more devices.
+  /// One on top of the other until it is enough: what saves most by being computed again, narrow types, smaller batches, more devices;
+  /// those that save nothing there are left out.
   void trySeveral() {
     Candidate on{{}, start};
     for (const Candidate &candidate : tried)
       if (candidate.change.kind == "recompute" && (on.change.kind.empty() || candidate.change.bytes < on.change.bytes))
         on = candidate;
-    for (auto tryMore : {&Trials::tryPrecision, &Trials::tryParts, &Trials::tryDevices}) {
+    using Try = void (Trials::*)(const Candidate &);
+    for (Try tryMore : std::initializer_list<Try>{&Trials::tryPrecision, &Trials::tryParts, &Trials::tryDevices}) {
       const size_t before = tried.size();
       if (on.change.kind.empty() && tryMore == &Trials::tryPrecision) {
         if (facts.trains && facts.ampLevel == "O0")
@@ -290,9 +306,11 @@ private:
         continue;
       }
       (this->*tryMore)(on);
-      if (tried.size() == before)
+      const auto added = std::ranges::subrange(tried.begin() + before, tried.end());
+      const auto least = std::ranges::min_element(added, {}, [](const Candidate &candidate) { return candidate.change.bytes; });
+      if (least == added.end() || (!on.change.kind.empty() && least->change.bytes >= on.change.bytes))
         continue;
-      on = tried.back();
+      on = *least;
       if (on.change.fits)
         return;
     }

@@ -57,6 +57,14 @@ void narrowTo(const PresetChoice &preset, MachineModel &machine) {
     machine.levels.resize(1);
 }
 
+std::optional<std::string> presetOfDevices(const std::string &name, int64_t devices) {
+  const std::optional<PresetChoice> preset = findPreset(name);
+  if (!preset || preset->devices == 0)
+    return std::nullopt;
+  const int64_t nodes = (devices + devicesPerNode - 1) / devicesPerNode;
+  return name.substr(0, name.find_first_of("x-")) + "-" + std::to_string(nodes * devicesPerNode);
+}
+
 std::vector<std::string> machinePresets() {
   return {"cpu-local", "a100x8", "h100x8", "h200x8", "a100-64", "h100-64", "h100-1024", "h200-64", "dgx-a100", "dgx-h100"};
 }
