@@ -9,10 +9,10 @@ struct Sizes {
   int64_t wanted, common;
 };
 
-Sizes sizesAt(const int64_t *heldStarts, int64_t held, const int64_t *wantedStarts, int64_t wanted) {
-  int64_t begin = std::max(heldStarts[held], wantedStarts[wanted]);
-  int64_t end = std::min(heldStarts[held + 1], wantedStarts[wanted + 1]);
-  return {wantedStarts[wanted + 1] - wantedStarts[wanted], std::max<int64_t>(0, end - begin)};
+template <typename Pieces> Sizes sizesAt(const Pieces &held, int64_t heldPiece, const Pieces &wanted, int64_t wantedPiece) {
+  const int64_t wantedStart = wanted.startOf(wantedPiece), wantedEnd = wanted.startOf(wantedPiece + 1);
+  const int64_t begin = std::max(held.startOf(heldPiece), wantedStart), end = std::min(held.startOf(heldPiece + 1), wantedEnd);
+  return {wantedEnd - wantedStart, std::max<int64_t>(0, end - begin)};
 }
 
 } // namespace
@@ -117,8 +117,7 @@ int64_t Lacking::lackingAt(const Place &place) const {
   int64_t wanted = question.wanted, common = question.common;
   for (size_t i = 0; i < question.count; ++i) {
     const Uneven &dim = dims[i];
-    Sizes sizes =
-        sizesAt(dim.heldPieces->starts.data(), place.held[i], dim.wantedPieces->starts.data(), place.wanted[i]);
+    Sizes sizes = sizesAt(*dim.heldPieces, place.held[i], *dim.wantedPieces, place.wanted[i]);
     wanted *= sizes.wanted;
     common *= sizes.common;
   }
@@ -224,16 +223,17 @@ int64_t Lacking::most(const AxisLists &held, const AxisLists &wanted) {
   ask(held, wanted);
   if (question.settled)
     return question.answer;
-  listStarts();
   int64_t least = std::max(lackingOfFirstWhereFree(), lackingOfLast()), limit = atMost();
-  return least == limit ? least : lookThrough(least, limit);
+  if (least == limit)
+    return least;
+  listStarts();
+  return lookThrough(least, limit);
 }
 
 int64_t Lacking::atLeast(const AxisLists &held, const AxisLists &wanted) {
   ask(held, wanted);
   if (question.settled)
     return question.answer;
-  listStarts();
   return lackingOfFirstWhereFree();
 }
 

@@ -27,12 +27,14 @@ public:
   int64_t capacity(const AxisLists &lists);
 
 private:
-  /// A dimension in `count` pieces of `smallest` elements, or one more where there is a rest: piece p starts at
-  /// starts[p], once they are listed. Most questions are settled without that, and there may be a million pieces.
+  /// A dimension in `count` pieces of `smallest` elements, or one more where there is a rest. Where pieces start is listed only to look
+  /// through all coordinates: most questions are settled without that, and there may be a million pieces.
   struct Pieces {
     int64_t count, smallest, rest;
-    mutable std::vector<int64_t> starts;
+    mutable std::vector<int64_t> starts; ///< of each piece, and the end; empty: not listed
     void listStarts() const;
+    /// floor(piece size / count).
+    int64_t startOf(int64_t piece) const { return starts.empty() ? piece * smallest + piece * rest / count : starts[piece]; }
     int64_t largest() const { return smallest + (rest != 0); }
   };
   /// A dimension whose pieces differ from rank to rank.
