@@ -61,15 +61,15 @@ Status checkOperator(const plan::Plan &plan, const std::string &name) {
 /// How good the strategies are, in the model.
 static std::string searchText(const passes::SearchFacts &search, bool isGivenInPart) {
   if (search.us > search.leastUs)
-    return llvm::formatv(": fastest of {0} candidates with all passes, {1:F1} us instead of {2:F1} us; one move after the other they take {3:F1} us, "
-                         "others {4:F1} us",
+    return llvm::formatv(": fastest of {0} candidates, {1:F1} us by its plan and {3:F1} us in the model of the search; the one that is best in "
+                         "the model, {4:F1} us, takes {2:F1} us by its plan",
                          search.candidates, search.repricedUs, search.firstRepricedUs, search.us, search.leastUs);
   if (search.isOptimal)
-    return llvm::formatv(": no strategies{1}{2} take less than these {0:F1} us", search.us, search.isOnMesh ? " on the mesh" : "",
+    return llvm::formatv(": no strategies{1}{2} take less than these {0:F1} us in the model of the search", search.us, search.isOnMesh ? " on the mesh" : "",
                          isGivenInPart ? " that keep what was given" : "");
   if (search.boundUs <= 0)
-    return llvm::formatv(": {0:F1} us, others may take less", search.us);
-  return llvm::formatv(": {0:F1} us, at most {1:F1} % above the least", search.us, 100 * search.gap());
+    return llvm::formatv(": {0:F1} us in the model of the search, others may take less", search.us);
+  return llvm::formatv(": {0:F1} us in the model of the search, at most {1:F1} % above the least", search.us, 100 * search.gap());
 }
 
 /// What a step takes by the plan, and what the model says that a search works with.
