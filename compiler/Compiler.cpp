@@ -12,6 +12,7 @@
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetAttributes.h"
 #include "dialects/net/NetDialect.h"
+#include "dialects/net/Suggest.h"
 #include "frontend/Diagnostics.h"
 #include "frontend/Frontend.h"
 #include "frontend/Printer.h"
@@ -180,6 +181,16 @@ private:
           << config->devices << " are extrapolated";
   }
 
+  /// Who names a machine of eight devices may expect a plan for all of them.
+  void noteImpliedDevices() {
+    const MachineModel &machine = dist::machineOf(*module);
+    if (machine.devices <= 1 || !(*module)->hasAttr(frontend::impliedDevicesName))
+      return;
+    InFlightDiagnostic diagnostic = emitRemark(FileLineColLoc::get(&context, "--machine", 0, 0))
+                                    << "the plan is for 1 device of the " << machine.devices << " of '" << machine.name << "'";
+    net::addHelp(diagnostic, "--devices " + std::to_string(machine.devices) + " uses all");
+  }
+
   Status applyFile() {
     if (options.strategyFile.empty())
       return Status::ok();
@@ -203,6 +214,7 @@ private:
       if (Status status = fitsMachine(); !status)
         return fail(status.error());
       noteExtrapolation();
+      noteImpliedDevices();
       outcome.findings.isSearchImplied = chooseSearchMode(*module, *config); // strategies of a file do not change how the others are chosen
       if (Status status = applyFile(); !status)
         return fail(status.error());

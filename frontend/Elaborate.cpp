@@ -549,6 +549,8 @@ OwningOpRef<ModuleOp> Elaborator::run(const Parsed &parsed, StringRef name) {
   devices = decideDevices(file);
   globals.constants["devices"] = builder.getI64IntegerAttr(devices);
   (*module)->setAttr(net::devicesAttributeName, builder.getI64IntegerAttr(devices));
+  if (devices == 1 && !devicesAreGiven)
+    (*module)->setAttr(impliedDevicesName, builder.getUnitAttr());
   bool sound = elaborateItems(file) && parsed.errors.empty();
   if (!isDump && !networkItem && sound && !options.mayLackNetwork) {
     emitError(top) << "the file holds no network";

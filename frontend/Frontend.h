@@ -17,6 +17,9 @@ namespace msc::frontend {
 /// Name of the module attribute (unit) that says that the network could not be read.
 inline constexpr llvm::StringLiteral brokenAttributeName = "net.broken";
 
+/// Marks a module of which neither the options nor the file says how many devices there are: it is for one.
+inline constexpr llvm::StringLiteral impliedDevicesName = "net.devices_implied";
+
 /// A call of a cell where it stands in a file.
 struct CellCall {
   mlir::Location place;

@@ -35,10 +35,15 @@ constexpr Range shares{0, 1e6};
 constexpr Range sizes{0, 1e18};         ///< bytes
 constexpr int64_t mostRanks = int64_t{1} << 30;
 
+struct Flaw {
+  std::string what;
+  std::string help; ///< empty: no repair but that of all files
+};
+
 /// Reads members of an object, which lies at `place` in the file; the first flaw stays.
 class Reader {
 public:
-  explicit Reader(std::string &flaw, std::string place = "") : flaw(flaw), place(std::move(place)) {}
+  explicit Reader(Flaw &flaw, std::string place = "") : flaw(flaw), place(std::move(place)) {}
 
   /// Reads what lies below `key`, or below an element of the list of that name.
   Reader below(const std::string &key) const { return Reader(flaw, pathOf(key)); }
@@ -60,14 +65,24 @@ public:
     return object.is_object() && object.contains(key) ? number(object, key, range) : 0;
   }
 
-  int64_t wholeNumber(const Json &object, const char *key) {
+  /// Bytes of which there are some; 0: unknown.
+  double bytesOrZero(const Json &object, const char *key) {
+    double bytes = numberOrZero(object, key, sizes);
+    if (bytes > 0 && bytes < 1)
+      note(fmt::format("'{}' is {}, expected 0 or a number from 1 to {:g}", pathOf(key), object[key].dump(), sizes.most),
+           fmt::format("write bytes, or leave out '{}' if they are unknown", key));
+    return bytes;
+  }
+
+  /// `help`: what to do about one that is too small.
+  int64_t wholeNumber(const Json &object, const char *key, int64_t least = 0, const std::string &help = "") {
     if (!object.is_object() || !object.contains(key) || !object[key].is_number_integer()) {
       note(fmt::format("'{}' is missing or no whole number", pathOf(key)));
       return 1;
     }
-    if (object[key].is_number_unsigned() && object[key].get<uint64_t>() <= mostRanks)
+    if (object[key].is_number_unsigned() && object[key].get<uint64_t>() >= static_cast<uint64_t>(least) && object[key].get<uint64_t>() <= mostRanks)
       return object[key].get<int64_t>();
-    note(fmt::format("'{}' is {}, expected a number from {} to {}", pathOf(key), object[key].dump(), 0, mostRanks));
+    note(fmt::format("'{}' is {}, expected a number from {} to {}", pathOf(key), object[key].dump(), least, mostRanks), help);
     return 1;
   }
 
@@ -80,6 +95,13 @@ public:
     if (std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; })) // they would go to terminals
       note(fmt::format("'{}' has characters that cannot be printed", pathOf(key)));
     return text;
+  }
+
+  std::string name(const Json &object) {
+    std::string name = text(object, "name");
+    if (name.empty())
+      note(fmt::format("'{}' is empty", pathOf("name")), "write a name: plans and reports show it");
+    return name;
   }
 
   bool yesOrNo(const Json &object, const char *key) {
@@ -117,13 +139,13 @@ public:
   /// That of the object itself.
   const std::string &path() const { return place; }
 
-  void note(const std::string &what) {
-    if (flaw.empty())
-      flaw = what;
+  void note(const std::string &what, const std::string &help = "") {
+    if (flaw.what.empty())
+      flaw = {what, help};
   }
 
 private:
-  std::string &flaw;
+  Flaw &flaw;
   std::string place;
 };
 
@@ -133,7 +155,7 @@ LinkLevel readLevel(const Json &json, Reader reader) {
     reader.note(fmt::format("'{}' is missing or no object", reader.path()));
     return level;
   }
-  level.name = reader.text(json, "name");
+  level.name = reader.name(json);
   level.ranks = reader.wholeNumber(json, "ranks");
   level.isStaged = reader.yesOrNo(json, "staged");
   if (!json.contains("collectives") || !json["collectives"].is_object()) {
@@ -209,17 +231,17 @@ Result<MachineModel> parse(const std::string &text, const std::string &source) {
     }
   }
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  std::string flaw;
+  Flaw flaw;
   Reader reader(flaw);
   if (!json.is_object())
     return Error{ExitCode::BadFile, fmt::format("machine file '{}' is no JSON object", source), kept};
   MachineModel machine;
-  machine.name = reader.text(json, "name");
+  machine.name = reader.name(json);
   machine.source = reader.text(json, "source");
   machine.measuredRanks = json.contains("measured_ranks") ? reader.wholeNumber(json, "measured_ranks") : 0;
-  machine.devices = json.contains("devices") ? reader.wholeNumber(json, "devices") : 0;
+  machine.devices = json.contains("devices") ? reader.wholeNumber(json, "devices", 1, "leave out 'devices' if the machine has any number of them") : 0;
   readPeaks(json, reader, machine);
-  machine.memoryBytes = reader.numberOrZero(json, "memory_bytes", sizes);
+  machine.memoryBytes = reader.bytesOrZero(json, "memory_bytes");
   machine.memoryBytesPerUs = reader.number(json, "memory_bytes_per_us", rates);
   machine.launchUs = reader.number(json, "launch_us", times);
   machine.overlaps = reader.yesOrNo(json, "overlap");
@@ -240,8 +262,8 @@ Result<MachineModel> parse(const std::string &text, const std::string &source) {
     else if (outer % inner != 0 || outer == inner)
       reader.note(fmt::format("units of {} ranks do not consist of units of {}", outer, inner));
   }
-  if (!flaw.empty())
-    return Error{ExitCode::BadFile, fmt::format("machine file '{}': {}", source, flaw), kept};
+  if (!flaw.what.empty())
+    return Error{ExitCode::BadFile, fmt::format("machine file '{}': {}", source, flaw.what), flaw.help.empty() ? kept : flaw.help};
   if (machine.devices == 0)
     machine.devices = machine.levels.back().ranks; // there are no links beyond the last level
   return machine;

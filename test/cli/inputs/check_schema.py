@@ -5,7 +5,7 @@ import sys
 
 TYPES = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool, "null": type(None)}
 KNOWN = {"$schema", "$defs", "$ref", "title", "description", "type", "required", "properties", "additionalProperties", "items",
-         "enum", "minimum", "maximum", "exclusiveMinimum", "minItems"}
+         "enum", "minimum", "maximum", "exclusiveMinimum", "minItems", "minLength", "anyOf"}
 
 
 def check(value, schema, place):
@@ -25,6 +25,9 @@ def check(value, schema, place):
     limit = schema.get("exclusiveMinimum")
     assert limit is None or value > limit, f"{place}: {value!r} is not more than {limit}"
     assert "minItems" not in schema or len(value) >= schema["minItems"], f"{place}: {len(value)} items are too few"
+    assert "minLength" not in schema or len(value) >= schema["minLength"], f"{place}: {value!r} is too short"
+    if "anyOf" in schema:
+        assert any(fits(value, choice, place) for choice in schema["anyOf"]), f"{place}: {value!r} is none of {schema['anyOf']}"
     if isinstance(value, dict):
         missing = set(schema.get("required", [])) - set(value)
         assert not missing, f"{place}: {missing} are missing"
@@ -36,6 +39,14 @@ def check(value, schema, place):
     if isinstance(value, list) and "items" in schema:
         for index, inner in enumerate(value):
             check(inner, schema["items"], f"{place}[{index}]")
+
+
+def fits(value, schema, place):
+    try:
+        check(value, schema, place)
+    except AssertionError:
+        return False
+    return True
 
 
 root = json.load(open(sys.argv[1]))
