@@ -15,6 +15,8 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
+#include <cmath>
+
 using namespace llvm;
 using namespace mlir;
 
@@ -159,21 +161,27 @@ bool Elaborator::defineConst(const ast::Const &item, Environment &env, bool isTo
   }
   const ast::Expr *value = &item.value;
   std::optional<ast::Expr> defined;
+  std::string definedText;
   for (const auto &[name, text] : options.defines) {
     if (!isTopLevel || name != item.name)
       continue;
     usedDefines.insert(name);
     auto parsed = parseExpression(text);
     if (auto *wrong = std::get_if<SyntaxError>(&parsed)) {
-      emitError(FileLineColLoc::get(context, "-D " + name, 0, 0)) << "cannot read '" << text << "': " << wrong->message;
+      bool saysText = wrong->message.find("'" + text + "'") != std::string::npos;
+      InFlightDiagnostic diagnostic = emitError(FileLineColLoc::get(context, "-D " + name, 0, 0))
+                                      << (saysText ? wrong->message : "cannot read '" + text + "': " + wrong->message);
+      if (!text.empty() && isDigit(text.front()))
+        net::addHelp(diagnostic, "numbers are written in digits, without a unit");
       env.constants[item.name] = {};
       return false;
     }
     defined = std::move(std::get<ast::Expr>(parsed));
+    definedText = text;
     value = &*defined;
   }
   FailureOr<Attribute> result = evaluator.evaluate(*value, env);
-  if (defined && succeeded(result) && !replaces(*result, item, env))
+  if (defined && succeeded(result) && !replaces(*result, definedText, item, env))
     result = failure();
   env.constants[item.name] = failed(result) ? Attribute() : *result;
   if (auto number = dyn_cast_or_null<IntegerAttr>(env.constants[item.name]);
@@ -192,17 +200,32 @@ bool Elaborator::checkFunction(const ast::Expr &value) {
   return false;
 }
 
-/// A number of the file stays a number, so that a mistake is found where it is made.
-bool Elaborator::replaces(Attribute given, const ast::Const &item, Environment &env) {
+/// Of a number that is written with a fraction or an exponent, such as 1e7.
+static std::optional<int64_t> wholeValue(Attribute given) {
+  auto number = dyn_cast<FloatAttr>(given);
+  double value = number ? number.getValueAsDouble() : 0;
+  if (!number || std::trunc(value) != value || std::abs(value) > 0x1p53)
+    return std::nullopt;
+  return static_cast<int64_t>(value);
+}
+
+/// A number of the file stays a number, so that a mistake is found where it is made. One with a fraction may take the place of a
+/// whole one: it may be a learning rate; 1e7 is a mistake, as no whole number is written so.
+bool Elaborator::replaces(Attribute given, const std::string &text, const ast::Const &item, Environment &env) {
   FailureOr<Attribute> written = failure();
   {
     ScopedDiagnosticHandler quiet(context, [](Diagnostic &) { return success(); });
     written = evaluator.evaluate(item.value, env);
   }
-  if (failed(written) || !net::asNumber(*written) || net::asNumber(given))
+  if (failed(written) || !net::asNumber(*written))
+    return true;
+  std::optional<int64_t> inFull = isa<IntegerAttr>(*written) ? wholeValue(given) : std::nullopt;
+  if (net::asNumber(given) && !inFull)
     return true;
   InFlightDiagnostic diagnostic = emitError(FileLineColLoc::get(context, "-D " + item.name, 0, 0))
-                                  << "'" << net::valueText(given) << "' is no number";
+                                  << "'" << (inFull ? text : net::valueText(given)) << "' is no " << (inFull ? "whole number" : "number");
+  if (inFull)
+    net::addHelp(diagnostic, "whole numbers are written in digits: -D " + item.name + "=" + std::to_string(*inFull));
   diagnostic.attachNote(evaluator.location(item.place)) << "the network has '" << item.name << "' = "
                                                         << net::valueText(*written);
   return false;

@@ -47,7 +47,7 @@ private:
   std::string whyMeshesAreAside(const ast::File &file);
   bool defineConst(const ast::Const &item, Environment &env, bool isTopLevel);
   bool checkFunction(const ast::Expr &value);
-  bool replaces(mlir::Attribute given, const ast::Const &item, Environment &env);
+  bool replaces(mlir::Attribute given, const std::string &text, const ast::Const &item, Environment &env);
   bool import(const ast::Import &item);
   bool importItems(const ast::File &file);
   std::vector<std::string> libraryFiles() const;
