@@ -421,6 +421,11 @@ bool OperatorBuilder::takeAttribute(const ast::Arg &field, const ast::Attributes
       return false;
     auto word = dyn_cast<StringAttr>(*value);
     std::string text = word ? word.getValue().str() : net::valueText(*value);
+    if (key == "strategy_origin" && !isOrigin(text)) {
+      InFlightDiagnostic diagnostic = parent.error(field.value.place) << "unknown 'strategy_origin' '" << text << "'";
+      net::addSuggestionOrList(diagnostic, text, originWords());
+      return false;
+    }
     (isFixedPlace ? fixedPlace : key == "instance name" ? instance : key == "strategy_origin" ? origin : source) = parent.nameHere(text);
     return true;
   }

@@ -140,6 +140,17 @@ std::pair<std::string, std::string> splitOrigin(StringRef origin) {
   return {origin.str(), ""};
 }
 
+ArrayRef<StringRef> originWords() {
+  static const StringRef words[] = {"user",        "dump",          "propagated", "searched", "one device", "stand_alone",
+                                    "data_parallel", "semi_auto default"};
+  return words;
+}
+
+bool isOrigin(StringRef text) {
+  return is_contained(originWords(), text) || text.starts_with("propagated from ") || text.starts_with("searched within sharding (") ||
+         (text.starts_with("most pieces, for ") && text.ends_with(" arrives whole"));
+}
+
 std::string joinOrigin(StringRef origin, StringRef source) {
   if (source.empty())
     return origin.str();

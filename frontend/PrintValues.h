@@ -35,6 +35,9 @@ void printPlace(mlir::Location location, unsigned indent, llvm::raw_ostream &os)
 std::string inlineNumber(mlir::Operation *user, mlir::Value value);
 /// "propagated from 'matmul'" -> ("propagated", "matmul"); the second is empty where nothing is named.
 std::pair<std::string, std::string> splitOrigin(llvm::StringRef origin);
+/// Words of strategy_origin; some have more behind them, `isOrigin` knows how.
+llvm::ArrayRef<llvm::StringRef> originWords();
+bool isOrigin(llvm::StringRef text);
 /// The opposite of splitOrigin.
 std::string joinOrigin(llvm::StringRef origin, llvm::StringRef source);
 
