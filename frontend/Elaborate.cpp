@@ -171,7 +171,7 @@ bool Elaborator::defineConst(const ast::Const &item, Environment &env, bool isTo
       bool saysText = wrong->message.find("'" + text + "'") != std::string::npos;
       InFlightDiagnostic diagnostic = emitError(FileLineColLoc::get(context, "-D " + name, 0, 0))
                                       << (saysText ? wrong->message : "cannot read '" + text + "': " + wrong->message);
-      if (!text.empty() && isDigit(text.front()))
+      if (StringRef(wrong->message).starts_with("cannot read the number"))
         net::addHelp(diagnostic, "numbers are written in digits, without a unit");
       env.constants[item.name] = {};
       return false;
