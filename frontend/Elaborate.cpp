@@ -351,6 +351,40 @@ bool Elaborator::importItems(const ast::File &file) {
   return sound;
 }
 
+/// The number of devices nearest to `devices` for which the mesh, which may speak of it, has as many places; 0: none that is near.
+int64_t Elaborator::devicesOf(const ast::Mesh &mesh) {
+  constexpr int64_t farthest = 4096;
+  ScopedDiagnosticHandler quiet(context, [](Diagnostic &) { return success(); });
+  auto fits = [&](int64_t number) {
+    Environment env;
+    env.parent = &globals;
+    env.constants["devices"] = builder.getI64IntegerAttr(number);
+    std::optional<int64_t> product = 1;
+    for (const ast::Arg &axis : mesh.axes) {
+      FailureOr<int64_t> size = evaluator.evaluateInteger(axis.value, env, "an axis");
+      if (failed(size) || *size < 1 || !(product = checkedMul(*product, *size)))
+        return false;
+    }
+    return product == number;
+  };
+  for (int64_t away = 1; away <= farthest; ++away)
+    for (int64_t number : {devices + away, devices - away})
+      if (number > 0 && fits(number))
+        return number;
+  return 0;
+}
+
+/// `product`: places of the mesh for the devices that there are; 0: none.
+void Elaborator::addDevicesHelp(InFlightDiagnostic &diagnostic, const ast::Mesh &mesh, int64_t product) {
+  int64_t fitting = any_of(mesh.axes, [](const ast::Arg &axis) { return namesDevices(axis.value); }) ? devicesOf(mesh) : product;
+  if (fitting == 0)
+    net::addHelp(diagnostic, "no number of devices fits: the product of the axes has to be 'devices'");
+  else if (options.devices || !devicesAreGiven)
+    net::addHelp(diagnostic, "pass --devices " + std::to_string(fitting) + (devicesAreGiven ? "" : ": without it 'devices' is 1"));
+  else
+    net::addHelp(diagnostic, "write device_num: " + std::to_string(fitting));
+}
+
 bool Elaborator::addMesh(const ast::Mesh &mesh, StringRef whyAside) {
   SmallVector<Attribute> names;
   SmallVector<int64_t> sizes;
@@ -385,8 +419,7 @@ bool Elaborator::addMesh(const ast::Mesh &mesh, StringRef whyAside) {
       InFlightDiagnostic diagnostic = error(axis.value.place)
                                       << "axis '" << axis.key << "' cannot have size " << *size;
       if (*size < 1 && namesDevices(axis.value))
-        net::addHelp(diagnostic, devicesAreGiven ? "pass more devices than " + std::to_string(devices)
-                                                 : "pass --devices: without it 'devices' is 1");
+        addDevicesHelp(diagnostic, mesh, 0);
       return false;
     }
     product = *next;
@@ -406,7 +439,7 @@ bool Elaborator::addMesh(const ast::Mesh &mesh, StringRef whyAside) {
     InFlightDiagnostic diagnostic = error(mesh.place)
                                     << "mesh (" << text << ") needs " << product << " devices, but "
                                     << (options.devices ? "--devices" : "'device_num'") << " is " << devices;
-    net::addHelp(diagnostic, (options.devices ? "pass --devices " : "write device_num: ") + Twine(product));
+    addDevicesHelp(diagnostic, mesh, product);
     return false;
   }
   for (auto [axis, size] : zip(mesh.axes, sizes))

@@ -53,6 +53,8 @@ private:
   std::vector<std::string> libraryFiles() const;
   std::string findInLibrary(llvm::StringRef cell) const;
   bool elaborateItems(const ast::File &file);
+  int64_t devicesOf(const ast::Mesh &mesh);
+  void addDevicesHelp(mlir::InFlightDiagnostic &diagnostic, const ast::Mesh &mesh, int64_t product);
   bool addMesh(const ast::Mesh &mesh, llvm::StringRef whyAside);
   bool addBlock(const ast::Block &block);
   bool takeDeviceNum(const ast::Block &block, mlir::NamedAttrList &fields);

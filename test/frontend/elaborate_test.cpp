@@ -87,6 +87,15 @@ TEST(Constants, DevicesAreTheFlagElseTheContextElseTheMeshElseOne) {
                         "    1 | mesh (data: 2, model: 3)\n"
                         "      | ^~~~\n"
                         "help: pass --devices 6\n");
+  // A mesh that speaks of devices has another size for another number of them: the nearest for which it is right.
+  auto helpOf = [](const std::string &mesh, int64_t devices) {
+    std::string said = Reading("mesh (" + mesh + ")\nnetwork n(%x: f32[2]) { return out: %x }", {.devices = devices}).said;
+    return said.substr(said.find("help: "));
+  };
+  EXPECT_EQ(helpOf("data: devices / 4, model: 4", 3), "help: pass --devices 4\n");
+  EXPECT_EQ(helpOf("data: devices / 4, model: 4", 6), "help: pass --devices 8\n");
+  EXPECT_EQ(helpOf("data: devices / 4, model: 4", 9), "help: pass --devices 8\n");
+  EXPECT_EQ(helpOf("data: devices / 4, model: 8", 8), "help: no number of devices fits: the product of the axes has to be 'devices'\n");
   Reading other("network n(%x: f32[2]) { return out: %x }\ncontext {device_num: 4}", {.devices = 8});
   EXPECT_EQ(other.said, "net.mir:2:22: error: 'device_num' is 4, but --devices is 8\n"
                         "    2 | context {device_num: 4}\n"

@@ -94,7 +94,7 @@ network n(%x: f32[4, 2]) {
      R"T(net.mir:1:13: error: axis 'data' cannot have size 0
     1 | mesh (data: devices / 4, model: 4)
       |             ^~~~~~~
-help: pass --devices: without it 'devices' is 1
+help: pass --devices 4: without it 'devices' is 1
 )T"},
     {"MeshWithTooFewDevices", R"T(mesh (data: devices / 4, model: 4)
 network n(%x: f32[4, 2]) {
@@ -106,7 +106,7 @@ context {device_num: 3}
      R"T(net.mir:1:13: error: axis 'data' cannot have size 0
     1 | mesh (data: devices / 4, model: 4)
       |             ^~~~~~~
-help: pass more devices than 3
+help: write device_num: 4
 )T"},
     {"FarFromEveryOperator", networkOf(R"T(  %a = Zzyzx(%x)
   return out: %a
