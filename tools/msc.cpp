@@ -294,10 +294,19 @@ int explainCode(const std::string &word, const std::string &flag) {
   std::transform(code.begin(), code.end(), code.begin(), [](unsigned char c) { return std::toupper(c); });
   auto found = std::find(codes.begin(), codes.end(), code);
   if (found == codes.end()) {
-    std::string near = nearest(code, codes);
+    if (std::string near = nearest(code, codes); !near.empty() && code.size() != near.size())
+      return fail({ExitCode::Usage, "there is no message with the code '" + word + "'", "did you mean '" + near + "'?"});
+    constexpr size_t familyLetters = 4; // MSC4
+    std::vector<std::string> families;
+    for (const std::string &known : codes)
+      if (families.empty() || !known.starts_with(families.back()))
+        families.push_back(known.substr(0, familyLetters));
+    auto inFamily = [&](const std::string &known) { return known.starts_with(code.substr(0, familyLetters)); };
+    auto first = std::find_if(codes.begin(), codes.end(), inFamily);
+    auto last = std::find_if(codes.rbegin(), codes.rend(), inFamily);
     return fail({ExitCode::Usage, "there is no message with the code '" + word + "'",
-                 near.empty() ? "codes stand in brackets at the end of messages, e.g. " + codes.front()
-                              : "did you mean '" + near + "'?"});
+                 first == codes.end() ? fmt::format("codes begin with {}; a message has its own in brackets at its end", fmt::join(families, ", "))
+                                      : fmt::format("codes that begin so run from {} to {}; a message has its own in brackets at its end", *first, *last)});
   }
   if (!flag.empty())
     return fail({ExitCode::Usage, flag + " has no effect: " + code + " is the code of a message", "leave out " + flag});
