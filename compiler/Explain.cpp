@@ -38,6 +38,35 @@ static std::string listText(std::vector<std::string> names) {
   return llvm::join(names, ", ");
 }
 
+/// Names that have a part, between dots, that is nearly called so.
+static std::vector<std::string> namesNear(const std::string &part, const std::vector<std::string> &names) {
+  std::vector<std::string> parts, found;
+  for (const std::string &name : names)
+    for (llvm::StringRef own : llvm::split(name, '.'))
+      parts.push_back(own.str());
+  std::string near = nearest(part, parts);
+  for (const std::string &name : names)
+    if (!near.empty() && llvm::is_contained(llvm::split(name, '.'), llvm::StringRef(near)))
+      found.push_back(name);
+  return found;
+}
+
+/// Which operators may be meant: those whose names contain the text, then the one whose name is nearest.
+static std::string operatorsHelp(const std::string &name, const std::vector<std::string> &names) {
+  std::vector<std::string> found;
+  for (const std::string &other : names)
+    if (llvm::StringRef(other).contains_insensitive(name))
+      found.push_back(other);
+  std::string near = nearest(name, names);
+  if (found.empty() && near.empty())
+    found = namesNear(name, names);
+  if (found.size() == 1)
+    near = found.front();
+  if (!near.empty() && found.size() <= 1)
+    return "did you mean '" + near + "'?";
+  return found.empty() ? "its operators are " + listText(names) : "operators with such names are " + listText(found);
+}
+
 Status checkOperator(const plan::Plan &plan, const std::string &name) {
   if (name.empty())
     return Status::ok();
@@ -53,9 +82,7 @@ Status checkOperator(const plan::Plan &plan, const std::string &name) {
                  "give each a name of its own: @ \"NAME\""};
   for (const plan::OperatorNote &note : plan.operators())
     names.push_back(note.name());
-  std::string near = nearest(name, names);
-  return Error{ExitCode::Usage, "network '" + plan.network() + "' has no operator '" + name + "'",
-               near.empty() ? "its operators are " + listText(names) : "did you mean '" + near + "'?"};
+  return Error{ExitCode::Usage, "network '" + plan.network() + "' has no operator '" + name + "'", operatorsHelp(name, names)};
 }
 
 /// How good the strategies are, in the model.
