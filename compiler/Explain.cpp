@@ -130,7 +130,10 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
                               : isSearchImplied               ? "choose anew, as if it were typed with --search-mode optimal --candidates 1"
                                                               : "choose anew, as if it were typed, with --candidates 1";
   return std::string("\nits strategies (microseconds of a step in the model of the search; all that nobody configured ") +
-         words + ")\n" + table(rows);
+         words + ")\n" + table(rows) +
+         (std::ranges::all_of(alternatives, &passes::Alternative::isExact)
+              ? ""
+              : "  at least: a bound that was not worked out further, the step may take more; no MORE where it is below the chosen one\n");
 }
 
 /// "((4, 2), (2, 1)) +1.2".
