@@ -18,15 +18,27 @@ fail() {
   exit 2
 }
 
-echo "=============================================================================================================="
-echo "Please run the script as: "
-echo "bash run_gpu.sh DATA_PATH"
-echo "For example: bash run_gpu.sh /path/dataset"
-echo "It is better to use the absolute path."
-echo "=============================================================================================================="
+banner() {
+  echo "=============================================================================================================="
+  echo "Please run the script as: "
+  echo "bash run_gpu.sh DATA_PATH"
+  echo "For example: bash run_gpu.sh /path/dataset"
+  echo "It is better to use the absolute path."
+  echo "=============================================================================================================="
+}
 
-[ $# -le 2 ] ||
+case ${1:-} in
+-h | --help)
+  banner
+  sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+  exit
+  ;;
+esac
+[ $# -gt 0 ] || banner
+if [ $# -gt 2 ]; then
+  banner >&2
   fail "$# arguments" "bash run_gpu.sh DATA_PATH HOSTFILE; flags go into COMPILE_FLAGS, RUN_FLAGS and MPIRUN_FLAGS"
+fi
 [ -e "$here/net.mir" ] || fail "there is no network beside this script" "start that of an example: bash examples/quickstart/run_gpu.sh"
 data=${1:-}
 [ -z "$data" ] || [ -d "$data" ] ||

@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 install_packages build
 . tools/env.sh
 
+[ -e build/bin/msc ] || echo "a first build takes some 20 to 30 minutes on two cores"
 cmake --preset dev -DMSC_BUILD_TESTS=OFF > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
 rm -f build-configure.log
 cmake --build --preset dev --target msc msrun msc_comm_mpi
