@@ -37,8 +37,9 @@ static constexpr size_t maximumImports = 64;
 static std::optional<Parsed> parseBuffer(unsigned buffer, MLIRContext *context, SourceMgr &sources) {
   StringRef text = sources.getMemoryBuffer(buffer)->getBuffer();
   if (text.size() > maximumFile) {
-    emitError(FileLineColLoc::get(context, sources.getMemoryBuffer(buffer)->getBufferIdentifier(), 0, 0))
-        << "the file has " << text.size() << " bytes, more than " << maximumFile;
+    InFlightDiagnostic diagnostic = emitError(FileLineColLoc::get(context, sources.getMemoryBuffer(buffer)->getBufferIdentifier(), 0, 0))
+                                    << "the file has " << text.size() << " bytes, more than " << maximumFile;
+    net::addHelp(diagnostic, "move a part of it into files that it imports");
     return std::nullopt;
   }
   Parsed parsed = parseTolerantly(text);
@@ -279,7 +280,8 @@ bool Elaborator::import(const ast::Import &item) {
   bool missing = evaluator.namesMissing;
   evaluator.namesMissing = true; // until the file is read
   if (importedPaths.size() > maximumImports + 1) { // and the network's own
-    error(item.place) << "more than " << maximumImports << " files are imported";
+    InFlightDiagnostic diagnostic = error(item.place) << "more than " << maximumImports << " files are imported";
+    net::addHelp(diagnostic, "put several of them into one file");
     return false;
   }
   if (path->empty()) {

@@ -316,12 +316,14 @@ bool Elaborator::runRepeat(const ast::Repeat &repeat, const ast::Assign &assign,
   if (failed(from) || failed(to))
     return false;
   if (*to < *from) {
-    error(repeat.place) << "repeat ends at " << *to << ", before it begins at " << *from;
+    InFlightDiagnostic diagnostic = error(repeat.place) << "repeat ends at " << *to << ", before it begins at " << *from;
+    net::addHelp(diagnostic, "write " + std::to_string(*to) + ".." + std::to_string(*from) + ", the first round and the one behind the last");
     return false;
   }
   std::optional<int64_t> count = checkedSub(*to, *from);
   if (!count || *count > maximumRounds) {
-    error(repeat.place) << "repeat has more than " << maximumRounds << " rounds";
+    InFlightDiagnostic diagnostic = error(repeat.place) << "repeat has more than " << maximumRounds << " rounds";
+    net::addHelp(diagnostic, "take fewer rounds, or write several into one body");
     return false;
   }
   std::vector<NamedValue> carried;
@@ -370,7 +372,8 @@ bool Elaborator::runRepeat(const ast::Repeat &repeat, const ast::Assign &assign,
       op.setTo(*to);
       statementCount += (statementCount - counted) * (*to - round - 1);
       if (statementCount > maximumStatements) {
-        error(repeat.body.close) << "the network has more than " << maximumStatements << " statements after expansion";
+        InFlightDiagnostic diagnostic = error(repeat.body.close) << "the network has more than " << maximumStatements << " statements after expansion";
+        net::addHelp(diagnostic, "take fewer rounds of its repeats");
         return false;
       }
     }

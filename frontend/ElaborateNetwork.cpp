@@ -146,8 +146,10 @@ bool Elaborator::runBody(const ast::Body &body, Frame &frame, std::vector<NamedV
   bool isRead = true; // no statement is broken
   for (const ast::Statement &statement : body.statements) {
     if (++statementCount > maximumStatements) {
-      if (statementCount == maximumStatements + 1)
-        error(body.close) << "the network has more than " << maximumStatements << " statements after expansion";
+      if (statementCount == maximumStatements + 1) {
+        InFlightDiagnostic diagnostic = error(body.close) << "the network has more than " << maximumStatements << " statements after expansion";
+        net::addHelp(diagnostic, "take fewer rounds of its repeats");
+      }
       return false;
     }
     if (statement.broken) {
@@ -247,7 +249,8 @@ bool Elaborator::bindResults(const ast::Assign &assign, ArrayRef<NamedValue> res
       if (failed(type))
         return false;
       if (*type != given.value.getType()) {
-        error(result.type->place) << "'%" << result.name << "' is " << given.value.getType() << ", not " << *type;
+        InFlightDiagnostic diagnostic = error(result.type->place) << "'%" << result.name << "' is " << given.value.getType() << ", not " << *type;
+        net::addHelp(diagnostic, "leave out the type of '%" + result.name + "'");
         return false;
       }
     }

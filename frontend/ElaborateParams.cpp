@@ -21,7 +21,9 @@ FailureOr<RankedTensorType> Elaborator::elaborateType(const ast::Type &type, con
   if (!type.dump.empty()) {
     if (RankedTensorType tensor = tensorTypeFromDump(type.dump, context))
       return tensor;
-    return error(type.place) << "expected a tensor type, found '" << type.dump << "'";
+    InFlightDiagnostic diagnostic = error(type.place) << "expected a tensor type, found '" << type.dump << "'";
+    net::addHelp(diagnostic, "write a type such as <Tensor[Float32], (16, 32)>");
+    return diagnostic;
   }
   Type element = elementTypeFromName(type.element, context);
   if (!element) {
@@ -30,9 +32,12 @@ FailureOr<RankedTensorType> Elaborator::elaborateType(const ast::Type &type, con
     return diagnostic;
   }
   constexpr size_t mostDimensions = 64;
-  if (type.dims.size() > mostDimensions)
-    return error(type.place) << "a tensor of " << type.dims.size() << " dimensions: at most " << mostDimensions
-                             << " are supported";
+  if (type.dims.size() > mostDimensions) {
+    InFlightDiagnostic diagnostic = error(type.place) << "a tensor of " << type.dims.size() << " dimensions: at most "
+                                                         << mostDimensions << " are supported";
+    net::addHelp(diagnostic, "join dimensions: their sizes multiply");
+    return diagnostic;
+  }
   SmallVector<int64_t> shape;
   std::optional<int64_t> elements = 1;
   for (auto [index, dim] : enumerate(type.dims)) {
@@ -41,13 +46,19 @@ FailureOr<RankedTensorType> Elaborator::elaborateType(const ast::Type &type, con
       continue;
     if (failed(size))
       return failure();
-    if (*size < 1)
-      return error(dim.place) << "dimension " << index << " cannot have size " << *size;
+    if (*size < 1) {
+      InFlightDiagnostic diagnostic = error(dim.place) << "dimension " << index << " cannot have size " << *size;
+      net::addHelp(diagnostic, "sizes begin at 1");
+      return diagnostic;
+    }
     elements = elements ? checkedMul(*elements, *size) : std::nullopt;
     shape.push_back(*size);
   }
-  if (!elements || *elements > maximumElements)
-    return error(type.place) << "this tensor has more than 2^48 elements";
+  if (!elements || *elements > maximumElements) {
+    InFlightDiagnostic diagnostic = error(type.place) << "this tensor has more than 2^48 elements";
+    net::addHelp(diagnostic, "write smaller sizes");
+    return diagnostic;
+  }
   return RankedTensorType::get(shape, element);
 }
 

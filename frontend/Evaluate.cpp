@@ -159,8 +159,11 @@ FailureOr<std::string> Evaluator::decode(StringRef raw, const Environment &env, 
     std::string filled = inner ? inner.getValue().str() : net::valueText(*value);
     text += isName ? net::escapedName(filled) : filled;
     i += name.size() + 1;
-    if (text.size() > maximumString)
-      return error({place, place}) << "this string is longer than " << maximumString << " bytes";
+    if (text.size() > maximumString) {
+      InFlightDiagnostic diagnostic = error({place, place}) << "this string is longer than " << maximumString << " bytes";
+      net::addHelp(diagnostic, "write a shorter one");
+      return diagnostic;
+    }
   }
   if (!sound)
     return failure();

@@ -46,6 +46,13 @@ bool Shardings::readDimension(const ast::Expr &expr, const Environment &env,
   return wordOf(expr, env) == "auto" || readAxes(expr, env, result.emplace());
 }
 
+template <typename Axes> static std::vector<std::string> namesOf(const Axes &axes) {
+  std::vector<std::string> names;
+  for (const auto &[name, axis] : axes)
+    names.push_back(name);
+  return names;
+}
+
 /// `None`, `data`, `data.model`, or a tuple of them.
 bool Shardings::readAxes(const ast::Expr &expr, const Environment &env, std::vector<std::string> &result) {
   if (expr.kind == ast::Expr::Kind::Tuple) {
@@ -56,7 +63,10 @@ bool Shardings::readAxes(const ast::Expr &expr, const Environment &env, std::vec
   }
   StringRef text = wordOf(expr, env);
   if (text.empty()) {
-    evaluator.error(expr.place) << "expected an axis of the mesh, None or auto";
+    InFlightDiagnostic diagnostic = evaluator.error(expr.place) << "expected an axis of the mesh, None or auto";
+    std::vector<std::string> words = namesOf(axes);
+    words.insert(words.end(), {"None", "auto"});
+    net::addHelp(diagnostic, "write one of " + join(words, ", "));
     return false;
   }
   if (text == "None")
@@ -75,7 +85,7 @@ bool Shardings::readAxes(const ast::Expr &expr, const Environment &env, std::vec
       return false;
     }
     diagnostic << "unknown axis '" << name << "'";
-    net::addSuggestion(diagnostic, name, map_range(axes, [](const auto &axis) { return StringRef(axis.first); }));
+    net::addSuggestionOrList(diagnostic, name, namesOf(axes));
     return false;
   }
   return true;
@@ -89,7 +99,8 @@ bool Shardings::readPartial(const ast::Expr &expr, const Environment &env, Given
                          ? find_if(kinds, [&](const auto &k) { return k.first == expr.items[0].key; })
                          : std::end(kinds);
   if (kind == std::end(kinds)) {
-    evaluator.error(expr.place) << "'partial' expects (sum: axis), (max: axis) or (min: axis)";
+    InFlightDiagnostic diagnostic = evaluator.error(expr.place) << "'partial' expects (sum: axis), (max: axis) or (min: axis)";
+    net::addHelp(diagnostic, "write partial: (sum: " + (axes.empty() ? "axis" : axes.begin()->first) + ")");
     return false;
   }
   sharding.reduce = kind->second;
@@ -104,12 +115,14 @@ bool Shardings::checkAxes(const GivenSharding &sharding) {
       all.insert(all.end(), dim->begin(), dim->end());
   for (auto [index, name] : enumerate(all)) {
     if (is_contained(ArrayRef(all).drop_front(index + 1), name)) {
-      evaluator.error(sharding.place) << "axis '" << name << "' stands twice in this sharding";
+      InFlightDiagnostic diagnostic = evaluator.error(sharding.place) << "axis '" << name << "' stands twice in this sharding";
+      net::addHelp(diagnostic, "write it once, and None for a dimension that is not cut");
       return false;
     }
     const Axis &axis = axes.find(name)->second, &first = axes.find(all.front())->second;
     if (axis.mesh != first.mesh) {
-      evaluator.error(sharding.place) << "'" << all.front() << "' and '" << name << "' are axes of different meshes";
+      InFlightDiagnostic diagnostic = evaluator.error(sharding.place) << "'" << all.front() << "' and '" << name << "' are axes of different meshes";
+      net::addHelp(diagnostic, "name axes of one mesh");
       return false;
     }
   }
@@ -123,7 +136,8 @@ bool Shardings::take(const ast::Arg &field, Value value, const Environment &env)
   GivenSharding sharding;
   sharding.place = expr.place;
   if (expr.kind != ast::Expr::Kind::Tuple) {
-    evaluator.error(expr.place) << "'sharding' expects one axis or None per dimension, such as (data, None)";
+    InFlightDiagnostic diagnostic = evaluator.error(expr.place) << "'sharding' expects one axis or None per dimension, such as (data, None)";
+    net::addHelp(diagnostic, "put the axes in brackets, one entry per dimension");
     return false;
   }
   for (const ast::Arg &item : expr.items) {
@@ -132,7 +146,7 @@ bool Shardings::take(const ast::Arg &field, Value value, const Environment &env)
         return false;
     } else if (item.key != "partial") {
       InFlightDiagnostic diagnostic = evaluator.error(item.keyPlace) << "unknown key '" << item.key << "' of a sharding";
-      net::addSuggestion(diagnostic, item.key, ArrayRef<StringRef>{"partial"});
+      net::addSuggestionOrList(diagnostic, item.key, ArrayRef<StringRef>{"partial"});
       return false;
     } else if (!value.getDefiningOp() || isa<net::ParamOp>(value.getDefiningOp())) {
       InFlightDiagnostic diagnostic = evaluator.error(item.keyPlace)
@@ -146,9 +160,11 @@ bool Shardings::take(const ast::Arg &field, Value value, const Environment &env)
   }
   size_t rank = cast<RankedTensorType>(value.getType()).getRank();
   if (sharding.dims.size() != rank) {
-    evaluator.error(expr.place) << "'sharding' has " << sharding.dims.size()
-                                << (sharding.dims.size() == 1 ? " entry" : " entries") << ", but the tensor, "
-                                << value.getType() << ", has " << rank << (rank == 1 ? " dimension" : " dimensions");
+    InFlightDiagnostic diagnostic = evaluator.error(expr.place)
+                                    << "'sharding' has " << sharding.dims.size()
+                                    << (sharding.dims.size() == 1 ? " entry" : " entries") << ", but the tensor, "
+                                    << value.getType() << ", has " << rank << (rank == 1 ? " dimension" : " dimensions");
+    net::addHelp(diagnostic, "write one entry per dimension, and None for a dimension that is not cut");
     return false;
   }
   if (!checkAxes(sharding))

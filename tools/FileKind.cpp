@@ -64,13 +64,14 @@ Error wrongKind(const std::string &path, FileKind kind, const std::string &wante
   auto is = [&](const std::string &what, const std::string &help) {
     return Error{ExitCode::BadFile, path + " is not " + wanted + " but " + what, help};
   };
+  const std::string expected = wanted == "a plan" ? "plans are written by 'msc compile net.mir'" : "networks begin with 'network name(...)'";
   switch (kind) {
   case FileKind::Missing: return missingFile(path);
   case FileKind::Unreadable: {
     const int cause = ::access(path.c_str(), R_OK) == 0 ? EIO : errno;
-    return {ExitCode::Usage, "cannot open '" + path + "': " + std::strerror(cause), ""};
+    return {ExitCode::Usage, "cannot open '" + path + "': " + std::strerror(cause), "'ls -l " + path + "' shows who may read it"};
   }
-  case FileKind::Empty: return is("an empty file", "");
+  case FileKind::Empty: return is("an empty file", expected);
   case FileKind::Plan: return is("a plan", "'msrun " + path + "' runs it, 'msc explain " + path + "' explains it");
   case FileKind::Network: return is("a network", "'msc compile " + path + "' makes a plan of it");
   case FileKind::Dump: return is("a dump", "'msc compile " + path + "' makes a plan of it");
@@ -80,11 +81,11 @@ Error wrongKind(const std::string &path, FileKind kind, const std::string &wante
   case FileKind::Folder: return is("a folder", "name a file in it");
   case FileKind::Special: return is("a pipe or a device", "write its content to a file first");
   case FileKind::Json: return is("JSON", "reports are for other programs to read");
-  case FileKind::Program: return is("an executable", "");
-  case FileKind::Binary: return is("a binary file", "");
+  case FileKind::Program: return is("an executable", expected);
+  case FileKind::Binary: return is("a binary file", expected);
   case FileKind::Text: break;
   }
-  return is("some text", wanted == "a plan" ? "plans are written by 'msc compile net.mir'" : "networks begin with 'network name(...)'");
+  return is("some text", expected);
 }
 
 } // namespace msc::tools

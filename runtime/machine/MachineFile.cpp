@@ -284,8 +284,9 @@ Result<MachineModel> readMachine(const std::string &nameOrPath) {
     in.open(nameOrPath, std::ios::binary);
   if (!in.is_open() && std::filesystem::exists(nameOrPath, ignored)) {
     if (!std::filesystem::is_regular_file(nameOrPath, ignored))
-      return Error{ExitCode::Usage, fmt::format("'{}' is not a file", nameOrPath), ""};
-    return Error{ExitCode::Usage, fmt::format("cannot open '{}': {}", nameOrPath, std::strerror(errno)), ""};
+      return Error{ExitCode::Usage, fmt::format("'{}' is not a file", nameOrPath), "name a file"};
+    return Error{ExitCode::Usage, fmt::format("cannot open '{}': {}", nameOrPath, std::strerror(errno)),
+                 fmt::format("'ls -l {}' shows who may read it", nameOrPath)};
   }
   if (!in.is_open()) {
     std::string near = nearest(nameOrPath, machinePresets());

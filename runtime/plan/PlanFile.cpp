@@ -170,9 +170,9 @@ Result<Plan> readPlan(const std::string &path) {
   if (file.number < 0 && errno == ENOENT)
     return missingFile(path);
   if (file.number < 0 || ::fstat(file.number, &info) != 0)
-    return Error{ExitCode::Usage, fmt::format("cannot open '{}': {}", path, std::strerror(errno)), ""};
+    return Error{ExitCode::Usage, fmt::format("cannot open '{}': {}", path, std::strerror(errno)), fmt::format("'ls -l {}' shows who may read it", path)};
   if (!S_ISREG(info.st_mode))
-    return Error{ExitCode::Usage, fmt::format("'{}' is not a file", path), ""};
+    return Error{ExitCode::Usage, fmt::format("'{}' is not a file", path), "name a file"};
   if (static_cast<uint64_t>(info.st_size) > largestFile)
     return Error{ExitCode::BadFile, fmt::format("{} is not a plan: it takes {} bytes", path, info.st_size), ""};
   std::string bytes(static_cast<size_t>(info.st_size), '\0');

@@ -437,6 +437,7 @@ help: did you mean 'f32'?
      R"T(net.mir:2:21: error: dimension 1 cannot have size 0
     2 |   param %w: f32[32, 0] = Zeros()
       |                     ^
+help: sizes begin at 1
 )T"},
     {"SizeIsWord", networkOf(R"T(  param %w: f32[32, width] = Zeros()
   return out: %x
@@ -459,6 +460,7 @@ help: put blanks around '-'
      R"T(net.mir:2:13: error: this tensor has more than 2^48 elements
     2 |   param %w: f32[1000000, 1000000, 1000000] = Zeros()
       |             ^~~
+help: write smaller sizes
 )T"},
     {"DivisionByZero", networkOf(R"T(  const a = 1 / 0
   return out: %x
@@ -573,6 +575,7 @@ help: write '\{' for a brace that stands for itself
      R"T(net.mir:2:7: error: '%a' is (16, 32) Float32, not (16, 33) Float32
     2 |   %a: f32[16, 33] = ReLU(%x)
       |       ^~~
+help: leave out the type of '%a'
 )T"},
     {"IfWithoutElse", networkOf(R"T(  %a = if true { yield %x }
   return out: %a
@@ -777,6 +780,7 @@ network n(%x: f32[2]) {
      R"T(net.mir:2:8: error: repeat ends at 1, before it begins at 3
     2 |   %y = repeat i in 3..1 with %t = %x { yield %t }
       |        ^~~~~~
+help: write 1..3, the first round and the one behind the last
 )T"},
     {"MissingImport", R"T(import "nowhere/nn.mir"
 network n(%x: f32[2]) { return out: %x }

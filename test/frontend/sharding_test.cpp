@@ -146,11 +146,13 @@ help: did you mean 'data'?
      R"T(net.mir:3:29: error: expected an axis of the mesh, None or auto
     3 |   %a = ReLU(%x) {sharding: (2, None)}
       |                             ^
+help: write one of data, model, None, auto
 )T"},
     {"NoTuple", onMesh("  %a = ReLU(%x) {sharding: data}\n  return out: %a\n"),
      R"T(net.mir:3:28: error: 'sharding' expects one axis or None per dimension, such as (data, None)
     3 |   %a = ReLU(%x) {sharding: data}
       |                            ^~~~
+help: put the axes in brackets, one entry per dimension
 )T"},
     {"UnknownKey", onMesh("  %a = ReLU(%x) {sharding: (data, None, partials: (sum: model))}\n  return out: %a\n"),
      R"T(net.mir:3:41: error: unknown key 'partials' of a sharding
@@ -162,6 +164,7 @@ help: did you mean 'partial'?
      R"T(net.mir:3:50: error: 'partial' expects (sum: axis), (max: axis) or (min: axis)
     3 |   %a = ReLU(%x) {sharding: (data, None, partial: model)}
       |                                                  ^~~~~
+help: write partial: (sum: data)
 )T"},
     {"NothingPartial", onMesh("  %a = ReLU(%x) {sharding: (data, None, partial: (sum: model))}\n  return out: %a\n"),
      R"T(net.mir:3:28: error: 'a' has no partial result of this kind
@@ -196,16 +199,19 @@ help: give it another name, such as 'data'
      R"T(net.mir:3:28: error: 'sharding' has 1 entry, but the tensor, (16, 32) Float32, has 2 dimensions
     3 |   %a = ReLU(%x) {sharding: (data)}
       |                            ^
+help: write one entry per dimension, and None for a dimension that is not cut
 )T"},
     {"AxisTwice", onMesh("  %a = ReLU(%x) {sharding: (data, data.model)}\n  return out: %a\n"),
      R"T(net.mir:3:28: error: axis 'data' stands twice in this sharding
     3 |   %a = ReLU(%x) {sharding: (data, data.model)}
       |                            ^
+help: write it once, and None for a dimension that is not cut
 )T"},
     {"AxesOfTwoMeshes", "mesh flat (all: 8)\n" + onMesh("  %a = ReLU(%x) {sharding: (data, all)}\n  return out: %a\n"),
      R"T(net.mir:4:28: error: 'data' and 'all' are axes of different meshes
     4 |   %a = ReLU(%x) {sharding: (data, all)}
       |                            ^
+help: name axes of one mesh
 )T"},
     {"MorePiecesThanElements", onMesh(R"T(  param %w: f32[32, 3] = Zeros()
   %a = MatMul(%x, %w) {sharding: (data, model)}

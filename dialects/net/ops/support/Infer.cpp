@@ -94,7 +94,7 @@ LogicalResult Inference::checkResults(ArrayRef<Type> results) const {
       int64_t elements = 1;
       for (int64_t size : tensor.getShape()) {
         if (size < 0 || (size > 0 && elements > most / size))
-          return error("the result of '" + opName + "' has more than 2^48 elements");
+          return error("the result of '" + opName + "' has more than 2^48 elements", {}, "take smaller sizes");
         elements *= std::max<int64_t>(size, 1);
       }
     }
