@@ -110,9 +110,15 @@ static std::string stepText(const plan::Plan &plan, const Findings &findings) {
   return text;
 }
 
-/// What a step takes under every strategy of one operator.
+/// Of the repeats around an operator.
+static int64_t roundsOf(const Findings &findings, const std::string &op) {
+  auto found = findings.rounds.find(op);
+  return found == findings.rounds.end() ? 1 : found->second.rounds;
+}
+
+/// What a step takes under every strategy of one operator, which has it in all its rounds.
 static std::string alternativesText(const std::vector<passes::Alternative> &alternatives, const std::string &searchMode,
-                                    bool isSearchImplied) {
+                                    bool isSearchImplied, int64_t rounds) {
   if (alternatives.empty())
     return "";
   auto chosen = std::find_if(alternatives.begin(), alternatives.end(), [](const auto &a) { return a.isChosen; });
@@ -130,7 +136,7 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
                               : isSearchImplied               ? "choose anew, as if it were typed with --search-mode optimal --candidates 1"
                                                               : "choose anew, as if it were typed, with --candidates 1";
   return std::string("\nits strategies (microseconds of a step in the model of the search; all that nobody configured ") +
-         words + ")\n" + table(rows) +
+         words + (rounds > 1 ? llvm::formatv("; each in all {0} rounds of its repeat)\n", rounds).str() : ")\n") + table(rows) +
          (std::ranges::all_of(alternatives, &passes::Alternative::isExact)
               ? ""
               : "  at least: a bound that was not worked out further, the step may take more; no MORE where it is below the chosen one\n");
@@ -247,7 +253,7 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
   text += collectivesText(plan, findings, op, total);
   text += surprisesText(findings.surprises, op);
   if (!op.empty())
-    return text + alternativesText(findings.alternatives, plan.search_mode(), findings.isSearchImplied) + "\nin all " + bytesText(total) + " per rank and step, of " +
+    return text + alternativesText(findings.alternatives, plan.search_mode(), findings.isSearchImplied, roundsOf(findings, op)) + "\nin all " + bytesText(total) + " per rank and step, of " +
            bytesText(plan.prediction().communication_bytes()) + " in the whole network\n";
   for (const Saving &saving : findings.savings)
     if (saving.pass == "overlap" && saving.us != 0)
