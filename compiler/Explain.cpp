@@ -223,7 +223,7 @@ static std::string memoryText(const MemoryAnswer &answer) {
   if (answer.fits)
     return "it fits into " + bytesText(answer.limit) + "\n";
   std::string text = "it does not fit into " + bytesText(answer.limit);
-  if (bytesText(answer.bytes) == bytesText(answer.limit)) // rounded
+  if (answer.bytes > answer.limit && bytesText(answer.bytes) == bytesText(answer.limit)) // rounded
     text += ", by " + std::to_string(answer.bytes - answer.limit) + " B";
   text += "\n";
   if (answer.changes.empty())

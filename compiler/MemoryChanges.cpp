@@ -57,7 +57,7 @@ public:
     tryDevices(as);
     if (std::ranges::none_of(tried, fits)) {
       growsMachine = true;
-      tryDevices(as, /*onThisMachineToo=*/false);
+      tryDevices(as);
     }
     if (std::ranges::none_of(tried, fits))
       trySeveral();
@@ -254,14 +254,12 @@ private:
       });
   }
 
-  void tryDevices(const Candidate &on) { tryDevices(on, true); }
-
-  /// As few devices as are enough.
-  void tryDevices(const Candidate &on, bool onThisMachineToo) {
+  /// As few devices as are enough. Without another change, what the machine has is tried before it grows.
+  void tryDevices(const Candidate &on) {
     Result<MachineModel> machine = readMachine(start.machine);
     const int64_t has = machine && machine->devices > 0 ? machine->devices : std::numeric_limits<int64_t>::max();
     uint64_t first = 2;
-    while (!onThisMachineToo && facts.devices * static_cast<int64_t>(first) <= has && first <= mostTimes)
+    while (growsMachine && on.change.kind.empty() && facts.devices * static_cast<int64_t>(first) <= has && first <= mostTimes)
       first *= 2;
     tryMore(first, [&](uint64_t times) -> const Candidate * {
       const int64_t devices = facts.devices * static_cast<int64_t>(times);
@@ -297,8 +295,7 @@ private:
     for (const Candidate &candidate : tried)
       if (candidate.change.kind == "recompute" && (on.change.kind.empty() || candidate.change.bytes < on.change.bytes))
         on = candidate;
-    using Try = void (Trials::*)(const Candidate &);
-    for (Try tryMore : std::initializer_list<Try>{&Trials::tryPrecision, &Trials::tryParts, &Trials::tryDevices}) {
+    for (auto tryMore : {&Trials::tryPrecision, &Trials::tryParts, &Trials::tryDevices}) {
       const size_t before = tried.size();
       if (on.change.kind.empty() && tryMore == &Trials::tryPrecision) {
         if (facts.trains && facts.ampLevel == "O0")
