@@ -8,10 +8,11 @@
 #include "dialects/plan/PlanDialect.h"
 #include "passes/codegen/KernelLibrary.h"
 #include "passes/plan/ClusterFunction.h"
+#include "passes/plan/KernelVariants.h"
 #include "passes/plan/NarrowWindows.h"
 #include "passes/plan/Passes.h"
-#include "passes/plan/RegionReason.h"
-#include "runtime/plan/RankClasses.h"
+#include "passes/plan/Reasons.h"
+#include "passes/plan/Tasks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -20,38 +21,22 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #include <map>
-#include <set>
 
 using namespace mlir;
 
 namespace msc::passes {
 namespace {
 
-/// Bytes of a kernel's traffic that make one task: small enough to balance, large enough to hide the hand-over.
-constexpr int64_t taskBytes = 256 * 1024;
-constexpr int64_t mostTasks = 64;
 /// Bytes of a kernel's traffic from which its results go around the caches. The last level of a processor holds less, so
 /// a result would be evicted before its reader comes; written around, its lines are not fetched first. With 32 MiB of
 /// last level both ways are equally fast at 32 to 40 MiB (test/bench/codegen_bench.cpp).
 constexpr int64_t streamBytes = 48 * 1024 * 1024;
 /// Pointers that a kernel may take; plan checks know the same bound.
 constexpr size_t mostPointers = 48;
-/// Scalar operations of a product that make one task.
-constexpr int64_t taskFlops = 16 * 1000 * 1000;
-
-/// Into how many tasks the rows of a product may be cut. Where the right operand is not packed once for all (runtime/device/cpu/MatMul.cpp),
-/// the library packs it anew for every task, which costs as much as the arithmetic of some 20 rows.
-int64_t tasksOfRows(int64_t rows) {
-  return std::clamp<int64_t>(std::max(rows / 256, std::min<int64_t>(rows / 128, 2)), 1, mostTasks);
-}
-
 int64_t capacityBytes(Type type) {
   return elementCount(dist::shardingOf(type).capacity(dist::globalShape(type))) *
          static_cast<int64_t>(net::elementBytes(type));
 }
-
-/// (index into the kernel's pointers, dimension).
-using SizeReference = std::pair<int64_t, int64_t>;
 
 class PlanBuilder {
 public:
@@ -69,9 +54,7 @@ public:
       if (std::optional<int64_t> id = net::getId(&op); id && net::getPhase(&op) == net::Phase::Forward)
         forwardById[*id] = &op;
     declareValues();
-    UnitOptions unitOptions;
-    unitOptions.fusion = options.fusion;
-    std::vector<Unit> units = formUnits(network, unitOptions, [&](const Unit &unit) { return fits(unit); });
+    std::vector<Unit> units = formUnits(network, {.fusion = options.fusion}, [&](const Unit &unit) { return fits(unit); });
     for (const Unit &unit : units)
       if (failed(emit(unit)))
         return failure();
@@ -84,15 +67,6 @@ public:
   }
 
 private:
-  int64_t devices() {
-    for (BlockArgument argument : network.getBody().getArguments())
-      return dist::shardingOf(argument).devices();
-    for (Operation &op : network.getBody().front())
-      for (Value result : op.getResults())
-        return dist::shardingOf(result).devices();
-    return 1;
-  }
-
   /// A kernel is tried with all sizes that occur: operators that share no value may run together by their sizes alone.
   bool fits(const Unit &unit) {
     ClusterSignature signature = signatureOf(unit);
@@ -110,27 +84,6 @@ private:
     for (func::FuncOp function : functions)
       function.erase();
     return fine;
-  }
-
-  /// A kernel is chosen by the sizes of its buffers. A dimension that exists only inside the cluster (broadcast and then
-  /// reduced) must not differ between ranks whose buffers are alike.
-  bool pointersShowSizes(const Unit &unit, const ClusterSignature &signature) {
-    SmallVector<Value> pointers = signature.pointers(), inside;
-    for (Operation *op : unit.ops)
-      llvm::copy_if(op->getResults(), std::back_inserter(inside),
-                    [&](Value value) { return !llvm::is_contained(pointers, value); });
-    std::vector<SizeReference> varying = varyingSizes(inside);
-    if (varying.empty())
-      return true;
-    std::vector<SizeReference> shown = varyingSizes(pointers);
-    std::map<std::vector<int64_t>, std::vector<int64_t>> sizes;
-    llvm::append_range(pointers, inside);
-    for (int64_t rank : ranksOfOwnSizes(pointers)) {
-      std::vector<int64_t> own = localSizes(inside, varying, rank);
-      if (sizes.try_emplace(localSizes(pointers, shown, rank), own).first->second != own)
-        return false;
-    }
-    return true;
   }
 
   // Buffers ----------------------------------------------------------------------------------------------------------
@@ -298,7 +251,7 @@ private:
       sources.push_back(memory[op.getSource()]);
       targets.push_back(declare(op.getResult(), nameOf(op.getResult()), plan_ir::BufferKind::activation, termsOf(op)));
       reasons.push_back(op.getReasonAttr());
-      operators.push_back(builder.getStringAttr(operatorServed(op)));
+      operators.push_back(builder.getStringAttr(nameOfServed(op)));
       bytes.push_back(dist::receivedBytes(op));
     }
     auto step = builder.create<plan_ir::CollectiveOp>(
@@ -499,32 +452,14 @@ private:
     return id ? forwardById.lookup(*id) : nullptr;
   }
 
-  /// The first operator that reads a value; who fetches results does not count.
-  static Operation *firstReader(Value value) {
-    Operation *first = nullptr;
-    for (Operation *user : value.getUsers())
-      if (!isa<net::ReturnOp>(user) && (!first || user->isBeforeInBlock(first)))
-        first = user;
-    return first;
-  }
-
-  /// Instance name of the operator that needs a move: whose partial result is completed, or who consumes the value.
-  /// Gradients count for the forward operator that they belong to.
-  std::string operatorServed(dist::CollectiveOp op) {
-    auto isMove = [](Operation *other) { return isa<dist::CollectiveOp, dist::SliceOp>(other); };
-    Operation *at = op;
-    if (op.getMove() == "completion") {
-      while (at && isMove(at))
-        at = at->getOperand(0).getDefiningOp();
-    } else {
-      while (at && isMove(at))
-        at = firstReader(at->getResult(0));
-    }
-    if (!at)
+  /// Instance name of the operator that needs a move. Gradients count for the forward operator that they belong to.
+  StringRef nameOfServed(dist::CollectiveOp move) {
+    Operation *served = operatorServed(move);
+    if (!served)
       return "";
-    std::optional<int64_t> id = net::getForwardId(at);
+    std::optional<int64_t> id = net::getForwardId(served);
     Operation *forward = id ? forwardById.lookup(*id) : nullptr;
-    return net::getUserName(forward ? forward : at).str();
+    return net::getUserName(forward ? forward : served);
   }
 
   LogicalResult emitMatMul(const Unit &unit) {
@@ -543,7 +478,7 @@ private:
     Value target = declare(result, nameOf(result), plan_ir::BufferKind::activation);
     auto step = builder.create<plan_ir::MatMulOp>(
         product.getLoc(), memory[product.getOperand(0)], memory[product.getOperand(1)], target, bias,
-        product.getTransposeAAttr(), product.getTransposeBAttr(), builder.getBoolAttr(sumsBatch(product)), builder.getStringAttr(activation),
+        product.getTransposeAAttr(), product.getTransposeBAttr(), builder.getBoolAttr(product.getSumBatch().value_or(false)), builder.getStringAttr(activation),
         builder.getI64IntegerAttr(tasksOfProduct(product)), builder.getStringAttr(unit.name()));
     label(step, unit.ops.front());
     return success();
@@ -568,31 +503,6 @@ private:
                                           builder.getI64IntegerAttr(tasksOfCall(op)), name),
           op);
     return success();
-  }
-
-  /// From the work on the rank with the largest shards, so that all ranks cut it alike.
-  static int64_t tasksOfCall(Operation *op) {
-    net::OperatorCost cost = costOf(op);
-    double tasks = std::max(cost.flops / static_cast<double>(taskFlops),
-                            (cost.bytesRead + cost.bytesWritten) / static_cast<double>(taskBytes));
-    return std::clamp<int64_t>(static_cast<int64_t>(tasks), 1, mostTasks);
-  }
-
-  static bool sumsBatch(net::MatMulOp product) { return product.getSumBatch().value_or(false); }
-
-  /// Terms of one element of the result on one rank.
-  static int64_t depthOf(net::MatMulOp product, RankedTensorType left) {
-    if (sumsBatch(product)) // all dimensions but the columns
-      return elementCount(std::vector<int64_t>(left.getShape().drop_back().begin(), left.getShape().drop_back().end()));
-    return left.getDimSize(left.getRank() - (product.getTransposeA() ? 2 : 1));
-  }
-
-  int64_t tasksOfProduct(net::MatMulOp product) {
-    RankedTensorType left = localType(product.getOperand(0).getType(), devices() - 1);
-    RankedTensorType out = localType(product->getResult(0).getType(), devices() - 1);
-    int64_t depth = depthOf(product, left);
-    int64_t rows = out.getNumElements() / std::max<int64_t>(1, out.getShape().back());
-    return std::clamp<int64_t>(2 * out.getNumElements() * depth / taskFlops, 1, tasksOfRows(rows));
   }
 
   // Kernels ----------------------------------------------------------------------------------------------------------
@@ -621,34 +531,9 @@ private:
       variants.emplace(localSizes(pointers, varying, rank), VariantOnRank{*kernel, rank});
     }
     if (!variants.empty())
-      return emitLaunch(unit.ops.front(), unit.name(), signature, varying, variants, traffic / taskBytes);
+      return emitLaunch(unit.ops.front(), unit.name(), signature, varying, variants, tasksOfTraffic(traffic));
     declareClusterOutputs(signature); // every rank's part is empty: nothing runs, but the values exist
     return success();
-  }
-
-  /// What one combination of local sizes runs, and a rank that has these sizes.
-  struct VariantOnRank {
-    codegen::CompiledKernel kernel;
-    int64_t rank;
-  };
-  using KernelVariants = std::map<std::vector<int64_t>, VariantOnRank>;
-
-  /// Sizes whose product is the end of the range. All variants count alike: they differ only in which dimensions of
-  /// size 1 they name.
-  std::optional<std::vector<SizeReference>> rangeOf(const KernelVariants &variants, ArrayRef<Value> pointers) {
-    auto extent = [&](const codegen::CompiledKernel &kernel, int64_t rank) {
-      int64_t product = 1;
-      for (auto [pointer, dim] : kernel.rangeSizes)
-        product *= localType(pointers[pointer].getType(), rank).getDimSize(dim);
-      return product;
-    };
-    for (const auto &[sizes, candidate] : variants)
-      if (llvm::all_of(variants, [&](const auto &other) {
-            return extent(candidate.kernel, other.second.rank) == extent(other.second.kernel, other.second.rank) &&
-                   candidate.kernel.unit == other.second.kernel.unit;
-          }))
-        return std::vector<SizeReference>(candidate.kernel.rangeSizes.begin(), candidate.kernel.rangeSizes.end());
-    return std::nullopt;
   }
 
   void declareClusterOutputs(const ClusterSignature &signature) {
@@ -694,10 +579,9 @@ private:
       buffers.push_back(memory[pointer]);
     builder.create<plan_ir::KernelOp>(op->getLoc(), symbol, pointers.size(), builder.getArrayAttr(sizes),
                                       builder.getArrayAttr(symbols), options.gpu ? builder.getArrayAttr(launches) : ArrayAttr());
-    tasks = range->empty() ? 1 : std::clamp<int64_t>(tasks, 1, mostTasks);
     auto launch = builder.create<plan_ir::LaunchOp>(
         op->getLoc(), FlatSymbolRefAttr::get(builder.getContext(), symbol), buffers, builder.getDenseI64ArrayAttr(writes), builder.getDenseI64ArrayAttr(updates),
-        flatten(varying), flatten(*range), builder.getI64IntegerAttr(tasks),
+        flatten(varying), flatten(*range), builder.getI64IntegerAttr(range->empty() ? 1 : tasks),
         builder.getI64IntegerAttr(variants.begin()->second.kernel.unit), builder.getStringAttr(name));
     label(launch, op);
     return success();
@@ -758,53 +642,6 @@ private:
       shape.batch.push_back({out.getDimSize(out.getRank() - back), has(left), has(right)});
     }
     return shape;
-  }
-
-  /// Sizes of the kernel's tensors that differ between ranks.
-  std::vector<SizeReference> varyingSizes(ArrayRef<Value> pointers) {
-    std::vector<SizeReference> varying;
-    for (auto [index, pointer] : llvm::enumerate(pointers)) {
-      Sharding sharding = dist::shardingOf(pointer);
-      std::vector<int64_t> shape = dist::globalShape(pointer.getType());
-      for (size_t dim = 0; dim < shape.size(); ++dim)
-        if (shape[dim] % sharding.pieces(dim) != 0)
-          varying.push_back({index, dim});
-    }
-    return varying;
-  }
-
-  std::vector<int64_t> localSizes(ArrayRef<Value> pointers, const std::vector<SizeReference> &references, int64_t rank) {
-    std::vector<int64_t> sizes;
-    for (auto [index, dim] : references)
-      sizes.push_back(localType(pointers[index].getType(), rank).getDimSize(dim));
-    return sizes;
-  }
-
-  /// Ranks, ascending, among which all combinations of the values' local sizes occur.
-  std::vector<int64_t> ranksOfOwnSizes(ArrayRef<Value> values) {
-    RankClasses classes(devices());
-    for (Value value : values)
-      classes.addSizes(dist::shardingOf(value), dist::globalShape(value.getType()));
-    return classes.ranks();
-  }
-
-  /// One rank for each combination of local sizes that occurs with something to compute. The last rank comes first: its
-  /// pieces are never the smaller ones.
-  std::vector<int64_t> ranksWithOwnSizes(const ClusterSignature &signature) {
-    SmallVector<Value> pointers = signature.pointers();
-    std::vector<SizeReference> varying = varyingSizes(pointers);
-    std::set<std::vector<int64_t>> seen;
-    std::vector<int64_t> ranks, candidates = ranksOfOwnSizes(pointers);
-    for (int64_t rank : llvm::reverse(candidates))
-      if (!isIdle(signature, rank) && seen.insert(localSizes(pointers, varying, rank)).second)
-        ranks.push_back(rank);
-    return ranks;
-  }
-
-  /// No element to compute on this rank.
-  static bool isIdle(const ClusterSignature &signature, int64_t rank) {
-    return llvm::all_of(signature.outputs,
-                        [&](Value output) { return localType(output.getType(), rank).getNumElements() == 0; });
   }
 
   LogicalResult addObjects() {

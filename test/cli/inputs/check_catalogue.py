@@ -11,7 +11,7 @@ import sys
 root = pathlib.Path(sys.argv[1])
 STRING = r'"(?:[^"\\\n]|\\.)*"'
 # Not for users: assertions on our own modules, which the verifier of MLIR words for us.
-INTERNAL = re.compile(r"dialects/(dist/DistDialect|plan/|net/Structure)|passes/(codegen/|plan/RegionReason|partition/VerifyPartition|partition/Moves|"
+INTERNAL = re.compile(r"dialects/(dist/DistDialect|plan/|net/Structure)|passes/(codegen/|plan/Reasons|partition/VerifyPartition|partition/Moves|"
                       r"partition/Partition\.cpp|optimize/)|tools/msc-opt|runtime/plan/PlanText|Print[A-Z]\w*\.cpp|AstPrinter|Formatter")
 # What CLI11 says, and what it calls things.
 FROM_CLI11 = re.compile(r"^(Usage|OPTIONS|SUBCOMMAND|Positionals|Options|Subcommands|REQUIRED|Needs|Excludes|Print this help|Display program)|"

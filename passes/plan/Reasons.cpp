@@ -1,6 +1,5 @@
-#include "passes/plan/RegionReason.h"
+#include "passes/plan/Reasons.h"
 
-#include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetOps.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -74,6 +73,28 @@ std::string haloReason(Operation *op, Operation *forward, const net::HaloWindows
     moved.push_back(size != 0);
   CutDimensions cut = cutDimensions(windows.sharding, moved);
   return whoMoves(op, forward) + " reaches over the boundaries of " + cut.dims + cutText(op->getOperand(windows.operand), cut);
+}
+
+/// The first operator that reads a value; who fetches results does not count.
+static Operation *firstReader(Value value) {
+  Operation *first = nullptr;
+  for (Operation *user : value.getUsers())
+    if (!isa<net::ReturnOp>(user) && (!first || user->isBeforeInBlock(first)))
+      first = user;
+  return first;
+}
+
+Operation *operatorServed(dist::CollectiveOp move) {
+  auto isMove = [](Operation *other) { return isa<dist::CollectiveOp, dist::SliceOp>(other); };
+  Operation *at = move;
+  if (move.getMove() == "completion") {
+    while (at && isMove(at))
+      at = at->getOperand(0).getDefiningOp();
+  } else {
+    while (at && isMove(at))
+      at = firstReader(at->getResult(0));
+  }
+  return at;
 }
 
 } // namespace msc::passes
