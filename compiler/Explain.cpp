@@ -88,25 +88,26 @@ Status checkOperator(const plan::Plan &plan, const std::string &name) {
 /// How good the strategies are, in the model.
 static std::string searchText(const passes::SearchFacts &search, bool isGivenInPart) {
   if (search.us > search.leastUs)
-    return llvm::formatv(": fastest of {0} candidates, {1:F1} us by its plan and {3:F1} us in the model of the search; the one that is best in "
-                         "the model, {4:F1} us, takes {2:F1} us by its plan",
-                         search.candidates, search.repricedUs, search.firstRepricedUs, search.us, search.leastUs);
+    return llvm::formatv(": fastest of {0} candidates, {1} by its plan and {3} in the model of the search; the one that is best in "
+                         "the model, {4}, takes {2} by its plan",
+                         search.candidates, timeText(search.repricedUs), timeText(search.firstRepricedUs), timeText(search.us),
+                         timeText(search.leastUs));
   if (search.isOptimal)
-    return llvm::formatv(": no strategies{1}{2} take less than these {0:F1} us in the model of the search", search.us, search.isOnMesh ? " on the mesh" : "",
+    return llvm::formatv(": no strategies{1}{2} take less than these {0} in the model of the search", timeText(search.us), search.isOnMesh ? " on the mesh" : "",
                          isGivenInPart ? " that keep what was given" : "");
   if (search.boundUs <= 0)
-    return llvm::formatv(": {0:F1} us in the model of the search, others may take less", search.us);
-  return llvm::formatv(": {0:F1} us in the model of the search, at most {1:F1} % above the least", search.us, 100 * search.gap());
+    return llvm::formatv(": {0} in the model of the search, others may take less", timeText(search.us));
+  return llvm::formatv(": {0} in the model of the search, at most {1:F1} % above the least", timeText(search.us), 100 * search.gap());
 }
 
 /// What a step takes by the plan, and what the model says that a search works with.
 static std::string stepText(const plan::Plan &plan, const Findings &findings) {
-  std::string text = llvm::formatv("\na step takes {0:F1} us by the plan, one after the other", plan.prediction().step_us());
+  std::string text = llvm::formatv("\na step takes {0} by the plan, one after the other", timeText(plan.prediction().step_us()));
   for (const Saving &saving : findings.savings)
     if (saving.pass == "overlap" && saving.us != 0)
-      text += llvm::formatv(", {0:F1} us where collectives run beside computation", plan.prediction().step_us() - saving.us);
+      text += llvm::formatv(", {0} where collectives run beside computation", timeText(plan.prediction().step_us() - saving.us));
   if (findings.modelled)
-    text += llvm::formatv("; {0:F1} us in the model of the search", findings.modelled->us);
+    text += llvm::formatv("; {0} in the model of the search", timeText(findings.modelled->us));
   return text;
 }
 

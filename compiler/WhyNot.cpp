@@ -2,6 +2,7 @@
 
 #include "compiler/ApplyStrategies.h"
 #include "compiler/PlanDiff.h"
+#include "compiler/Tables.h"
 #include "dialects/net/Network.h"
 #include "dialects/net/Repeat.h"
 #include "dialects/net/Suggest.h"
@@ -98,13 +99,13 @@ Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &
   std::string text = llvm::formatv("'{0}' has {1}{2}, {3}\n", op, note.in_strategy(), note.in_strategy() == strategy ? " already" : "",
                                    note.origin());
   if (!then.findings.search)
-    text += llvm::formatv("typed, with the others following it, {0} takes {1:F1} us in the model", strategy, modelUs(then));
+    text += llvm::formatv("typed, with the others following it, {0} takes {1} in the model", strategy, timeText(modelUs(then)));
   else if (isHeuristic(then.plan))
-    text += llvm::formatv("typed, with the others chosen anew, {0} takes {1:F1} us in the model", strategy, modelUs(then));
+    text += llvm::formatv("typed, with the others chosen anew, {0} takes {1} in the model", strategy, timeText(modelUs(then)));
   else
-    text += llvm::formatv("with {0} no strategies of the others take less than {1:F1} us", strategy, modelUs(then));
+    text += llvm::formatv("with {0} no strategies of the others take less than {1}", strategy, timeText(modelUs(then)));
   if (const passes::Alternative *chosen = chosenOf(now))
-    text += llvm::formatv(", with {0} {1:F1} us", note.in_strategy(), chosen->us);
+    text += llvm::formatv(", with {0} {1}", note.in_strategy(), timeText(chosen->us));
   return text + "\n\n" + diffText(*diff);
 }
 

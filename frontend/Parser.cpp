@@ -74,6 +74,20 @@ bool Parser::expectClosing(TokenKind kind, StringRef what, const Token &open) {
   return false;
 }
 
+bool Parser::closeEntries(TokenKind kind, StringRef what, const Token &open) {
+  if (expectClosing(kind, what, open))
+    return true;
+  if (startsStatement()) // nothing closes the list
+    return false;
+  size_t words = is(TokenKind::String); // of the next key
+  if (words == 0)
+    while (peek(words).kind == TokenKind::Ident)
+      ++words;
+  if (words > 0 && peek(words).kind == TokenKind::Colon)
+    error.help = ("commas separate entries: write ',' in front of " + peek().text).str();
+  return false;
+}
+
 Origin Parser::takeOrigin() {
   Origin origin;
   while (nextRemark < tokens.remarks.size() && tokens.remarks[nextRemark].after < at)
@@ -298,7 +312,7 @@ bool Parser::parseArgs(std::vector<Arg> &args, TokenKind close, StringRef closeT
     error.help = "names of arguments end in a colon: write " + args.back().value.text + ": ...";
     return false;
   }
-  return expectClosing(close, closeText, open);
+  return closeEntries(close, closeText, open);
 }
 
 bool Parser::parseKey(Arg &field) {
@@ -329,7 +343,7 @@ bool Parser::parseMap(std::vector<Arg> &fields) {
     if (!accept(TokenKind::Comma))
       break;
   }
-  return expectClosing(TokenKind::RBrace, "'}'", open);
+  return closeEntries(TokenKind::RBrace, "'}'", open);
 }
 
 bool Parser::parseLoneExpr(Expr &expr) {

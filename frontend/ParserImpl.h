@@ -29,6 +29,8 @@ private:
   bool expect(TokenKind kind, llvm::StringRef what);
   /// Expects the bracket that closes the one at `open`; the error shows both.
   bool expectClosing(TokenKind kind, llvm::StringRef what, const Token &open);
+  /// The same behind the entries of a list; tells the usual mistake, a missing comma.
+  bool closeEntries(TokenKind kind, llvm::StringRef what, const Token &open);
   static ast::Place placeOf(const Token &token);
   ast::Place from(const Token &first) const;
   bool fail(const llvm::Twine &message);

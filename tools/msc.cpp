@@ -228,9 +228,10 @@ Status checkInput(const compiler::CompileOptions &options, const std::string &wa
 std::string summaryOf(const std::string &output, const plan::Plan &plan) {
   std::error_code ignored;
   const uint64_t devices = plan.devices();
-  return fmt::format("{}: {}, {} device{}, {}{}; a step is predicted to take {:.1f} us on {}\n", output,
+  return fmt::format("{}: {}, {} device{}, {}{}; a step is predicted to take {} on {}\n", output,
                      compiler::bytesText(std::filesystem::file_size(output, ignored)), devices, devices == 1 ? "" : "s", plan.parallel_mode(),
-                     plan.parallel_mode() == "auto_parallel" ? ", " + plan.search_mode() : "", plan.prediction().step_us(), plan.machine());
+                     plan.parallel_mode() == "auto_parallel" ? ", " + plan.search_mode() : "", compiler::timeText(plan.prediction().step_us()),
+                     plan.machine());
 }
 
 int runCompile(CompileFlags &flags, std::string output, const std::string &report, const std::string &strategies, bool isQuiet) {

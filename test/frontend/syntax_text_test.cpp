@@ -6,6 +6,37 @@ using namespace msc::test;
 namespace {
 
 const std::vector<Mistake> mistakes = {
+    {"NoCommaBetweenEntries", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l
+}
+train {
+  optimizer: SGD(learning_rate: 0.1)
+  minimize: loss
+}
+)T",
+     R"T(net.mir:7:3: error: expected '}', found 'minimize'
+    7 |   minimize: loss
+      |   ^~~~~~~~
+net.mir:5:7: note: to close this '{'
+    5 | train {
+      |       ^
+help: commas separate entries: write ',' in front of minimize
+)T"},
+    {"NoCommaBetweenArguments", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l
+}
+train {optimizer: Momentum(learning_rate: 0.1 momentum: 0.9), minimize: loss}
+)T",
+     R"T(net.mir:5:47: error: expected ')', found 'momentum'
+    5 | train {optimizer: Momentum(learning_rate: 0.1 momentum: 0.9), minimize: loss}
+      |                                               ^~~~~~~~
+net.mir:5:27: note: to close this '('
+    5 | train {optimizer: Momentum(learning_rate: 0.1 momentum: 0.9), minimize: loss}
+      |                           ^
+help: commas separate entries: write ',' in front of momentum
+)T"},
     {"InputWithoutPercent", "network n(x: f32[8, 4]) {\n  return out: %x\n}\n",
      R"T(net.mir:1:14: error: expected int, float, bool or string, found 'f32'
     1 | network n(x: f32[8, 4]) {
