@@ -31,7 +31,9 @@ std::vector<Status> outcomes(int64_t ranks, const std::function<Status(World &, 
       world->setTimeout(timeout);
       std::vector<int64_t> all(ranks);
       std::iota(all.begin(), all.end(), 0);
-      results[r] = body(*world, **world->group(all));
+      // A rank that comes late finds a run that has failed already, and gets the cause instead of a group.
+      Result<Group *> group = world->group(all);
+      results[r] = group ? body(*world, **group) : Status(group.error());
     });
   for (std::thread &thread : threads)
     thread.join();

@@ -65,7 +65,9 @@ int main(int argc, char **argv) {
   (*world)->setTimeout(std::chrono::milliseconds(1500));
   std::vector<int64_t> all((*world)->size());
   std::iota(all.begin(), all.end(), 0);
-  Status done = train(fault, **world, **(*world)->group(all), std::stol(argv[3]), std::stol(argv[4]), std::stoi(argv[5]));
+  // A rank that comes late finds a run that has failed already, and gets the cause instead of a group.
+  Result<Group *> group = (*world)->group(all);
+  Status done = group ? train(fault, **world, **group, std::stol(argv[3]), std::stol(argv[4]), std::stoi(argv[5])) : Status(group.error());
   int code = done.isOk() ? 0 : static_cast<int>(done.error().code);
   std::ofstream(folder + "/rank_" + std::to_string((*world)->rank()))
       << code << " " << (done.isOk() ? "done" : done.error().message) << std::endl;
