@@ -2,8 +2,25 @@
 
 #include <algorithm>
 #include <numeric>
+#include <ranges>
 
 namespace msc::search {
+
+void Block::hold(std::vector<double> numbers) {
+  own = std::move(numbers);
+  values = own;
+}
+
+void Block::borrow(std::shared_ptr<const Costs> table) {
+  borrowed = std::move(table);
+  values = borrowed->values;
+}
+
+double *Block::change() {
+  if (values.data() != own.data())
+    hold({values.begin(), values.end()});
+  return own.data();
+}
 
 void setStrides(Block &block, const std::vector<Axis> &axes) {
   block.strides.assign(axes.size(), 0);
@@ -14,60 +31,91 @@ void setStrides(Block &block, const std::vector<Axis> &axes) {
   }
 }
 
-Block expanded(Workspace &workspace, const Factor &factor, const std::vector<Axis> &axes) {
-  std::shared_ptr<const Costs> costs = factor.shared ? workspace.tabulate(*factor.shared) : factor.costs;
-  std::vector<size_t> strides(factor.scope.size(), 1);
-  for (size_t a = factor.scope.size() - 1; a-- > 0;)
-    strides[a] = strides[a + 1] * factor.parts[a + 1]->classes();
-
-  Block block;
-  std::vector<std::vector<size_t>> steps; // of each axis of the block, of each class: offset in the factor
-  for (size_t position = 0; position < axes.size(); ++position)
-    if (size_t a = factor.axisOf(axes[position].variable); a < factor.scope.size()) {
-      block.axes.push_back(position);
-      steps.emplace_back();
-      for (int32_t option : axes[position].part->first)
-        steps.back().push_back(strides[a] * factor.parts[a]->classOf[option]);
-    }
-  setStrides(block, axes);
-
+/// values[sum of one step of each list], for all combinations, the last list innermost.
+static std::vector<double> gathered(const std::vector<double> &values, const std::vector<std::vector<size_t>> &steps) {
   const std::vector<size_t> &inner = steps.back();
-  bool isRow = true; // the factor holds them one behind the other
+  bool isRow = true; // they lie one behind the other
   for (size_t j = 0; j < inner.size(); ++j)
     isRow = isRow && inner[j] == j;
   size_t size = 1;
   for (const std::vector<size_t> &list : steps)
     size *= list.size();
-  block.values.reserve(size);
-  std::vector<double> gathered(isRow ? 0 : inner.size());
+  std::vector<double> made;
+  made.reserve(size);
+  std::vector<double> picked(isRow ? 0 : inner.size());
   std::vector<size_t> at(steps.size());
   while (true) {
     size_t offset = 0;
     for (size_t i = 0; i + 1 < at.size(); ++i)
       offset += steps[i][at[i]];
-    const double *row = costs->values.data() + offset;
+    const double *row = values.data() + offset;
     if (!isRow) {
       for (size_t j = 0; j < inner.size(); ++j)
-        gathered[j] = row[inner[j]];
-      row = gathered.data();
+        picked[j] = row[inner[j]];
+      row = picked.data();
     }
-    block.values.insert(block.values.end(), row, row + inner.size());
+    made.insert(made.end(), row, row + inner.size());
     size_t i = at.size() - 1;
     while (i-- > 0 && ++at[i] == steps[i].size())
       at[i] = 0;
     if (i == size_t(-1))
-      return block;
+      return made;
   }
+}
+
+Block expanded(const Factor &factor, const std::vector<Axis> &axes) {
+  Block block;
+  std::vector<size_t> order; // axes of the factor, as the block has them
+  for (size_t position = 0; position < axes.size(); ++position)
+    if (size_t a = factor.axisOf(axes[position].variable); a < factor.scope.size()) {
+      block.axes.push_back(position);
+      order.push_back(a);
+    }
+  setStrides(block, axes);
+
+  // Shared costs come in this order; of a table, it is gathered, and so is what the axes look at more finely than the factor does.
+  std::vector<double> ofShared;
+  std::vector<size_t> held = order;
+  if (factor.shared)
+    ofShared = tabulated(*factor.shared, order);
+  else
+    std::ranges::sort(held);
+  const std::vector<double> &values = factor.shared ? ofShared : factor.costs->values;
+  std::vector<size_t> strides(order.size());
+  size_t stride = 1;
+  for (size_t a : std::views::reverse(held)) {
+    strides[a] = stride;
+    stride *= factor.parts[a]->classes();
+  }
+  std::vector<std::vector<size_t>> steps; // of each axis of the block, of each class: offset in the values
+  bool isSame = held == order;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const Partition &part = *factor.parts[order[i]];
+    steps.emplace_back();
+    for (int32_t option : axes[block.axes[i]].part->first) {
+      isSame = isSame && part.classOf[option] == static_cast<int32_t>(steps[i].size());
+      steps[i].push_back(strides[order[i]] * part.classOf[option]);
+    }
+    isSame = isSame && part.classes() == static_cast<int32_t>(steps[i].size());
+  }
+  if (!isSame)
+    block.hold(gathered(values, steps));
+  else if (factor.shared)
+    block.hold(std::move(ofShared));
+  else
+    block.borrow(factor.costs);
+  return block;
 }
 
 /// big += small, whose axes are among those of `big`.
 static void addInto(Block &big, const Block &small, const std::vector<Axis> &axes) {
   const size_t last = big.axes.back(), width = axes[last].part->classes(), step = small.strides[last];
   std::vector<size_t> at(big.axes.size());
+  double *values = big.change();
   size_t offset = 0;
   for (size_t row = 0; row < big.values.size(); row += width) {
     for (size_t j = 0; j < width; ++j)
-      big.values[row + j] += small.values[offset + j * step];
+      values[row + j] += small.values[offset + j * step];
     for (size_t i = big.axes.size() - 1; i-- > 0;) {
       const size_t axis = big.axes[i], size = axes[axis].part->classes();
       offset += small.strides[axis];

@@ -3,13 +3,28 @@
 
 #include "passes/sharding/search/Reduction.h"
 
+#include <span>
+
 namespace msc::search {
 
 /// Numbers over some of a list of axes, row-major in the order of the list.
 struct Block {
+  Block() = default;
+  Block(Block &&) = default;
+  Block &operator=(Block &&) = default;
+
+  void hold(std::vector<double> numbers);
+  /// Those of a table: not copied before they are changed.
+  void borrow(std::shared_ptr<const Costs> table);
+  double *change();
+
   std::vector<size_t> axes;    ///< positions in the list, ascending
   std::vector<size_t> strides; ///< of every axis of the list; 0 where it does not depend on it
-  std::vector<double> values;
+  std::span<const double> values;
+
+private:
+  std::vector<double> own;
+  std::shared_ptr<const Costs> borrowed;
 };
 
 /// Counts through the classes of axes and keeps the offsets of blocks.
@@ -46,7 +61,7 @@ private:
 void setStrides(Block &block, const std::vector<Axis> &axes);
 
 /// A factor as a block over the classes of `axes`.
-Block expanded(Workspace &workspace, const Factor &factor, const std::vector<Axis> &axes);
+Block expanded(const Factor &factor, const std::vector<Axis> &axes);
 
 /// Adds blocks whose axes are all in another block to that one.
 std::vector<Block> merged(std::vector<Block> blocks, const std::vector<Axis> &axes);

@@ -1,5 +1,7 @@
 #include "passes/sharding/search/Factor.h"
 
+#include "passes/sharding/search/MinPlus.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -128,52 +130,112 @@ void Factor::addTo(std::vector<double> &ofOptions, size_t axis, Choice &choice) 
 
 namespace {
 
-/// Walks through the classes of all readers, for one class of the producer.
+/// Walks through the classes of the producer and of all readers, in an order that is asked for.
 class Tabulation {
 public:
-  Tabulation(const SharedForm &form, std::vector<double> &values) : form(form), values(values), asked(form.prices[0].size()) {
-    for (const std::vector<int32_t> &items : form.itemsOf.back()) {
-      lastItems.insert(lastItems.end(), items.begin(), items.end());
-      lastEnds.push_back(lastItems.size());
+  Tabulation(const SharedForm &form, const std::vector<size_t> &order, std::vector<double> &values)
+      : form(form), order(order), values(values), producers(form.prices.size()), items(form.prices[0].size()),
+        asked(items), open(form.prices), sums(order.size(), std::vector<double>(producers)) {
+    if (order.back() == 0) {
+      columns.reserve(items * producers);
+      for (size_t item = 0; item < items; ++item)
+        for (const std::vector<double> &prices : form.prices)
+          columns.push_back(prices[item]);
+    } else {
+      for (const std::vector<int32_t> &list : form.itemsOf[order.back() - 1]) {
+        lastItems.insert(lastItems.end(), list.begin(), list.end());
+        lastEnds.push_back(lastItems.size());
+      }
     }
   }
-  void walk(const std::vector<double> &ofProducer) {
-    prices = ofProducer.data();
-    open = ofProducer;
-    walk(0, 0);
-  }
+
+  void walk() { order.front() == 0 ? walkProducers(0) : walkReaders(0); }
 
 private:
   const SharedForm &form;
+  const std::vector<size_t> &order;
   std::vector<double> &values;
-  std::vector<int32_t> asked;     // of each item: by how many of the readers so far
-  std::vector<double> open;       // of each item: what the next reader pays for it
-  std::vector<int32_t> lastItems; // of all classes of the last reader, one after the other
-  std::vector<size_t> lastEnds;   // of each of them, in lastItems
-  const double *prices = nullptr;
+  const size_t producers, items;
+  std::vector<int32_t> asked;            // of each item: by how many of the readers so far
+  std::vector<std::vector<double>> open; // [producer][item]: what the next reader pays for it
+  std::vector<std::vector<double>> sums; // [level][producer]: what readers in front of the level pay, in front of the producer
+  std::vector<double> columns;           // [item][producer]: prices, where the producer comes last
+  std::vector<int32_t> lastItems;        // of all classes of the last reader, one after the other
+  std::vector<size_t> lastEnds;          // of each of them, in lastItems
 
-  void walk(size_t reader, double sum) {
-    if (reader + 1 == form.itemsOf.size())
-      return walkLast(sum);
-    for (const std::vector<int32_t> &items : form.itemsOf[reader]) {
-      double now = sum;
-      for (int32_t item : items)
-        now += open[item];
-      for (int32_t item : items)
+  void walkProducers(size_t level) {
+    for (size_t producer = 0; producer < producers; ++producer)
+      walkReaders(level + 1, open[producer], form.prices[producer], sums[level][producer]);
+  }
+
+  /// Readers in front of the producer.
+  void walkReaders(size_t level) {
+    if (level + 2 == order.size())
+      return walkLastInFront(sums[level].data(), form.itemsOf[order[level] - 1]);
+    for (const std::vector<int32_t> &list : form.itemsOf[order[level] - 1]) {
+      std::vector<double> &next = sums[level + 1];
+      next = sums[level];
+      for (int32_t item : list)
         if (asked[item]++ == 0)
-          open[item] = 0;
-      walk(reader + 1, now);
-      for (int32_t item : items)
-        if (--asked[item] == 0)
-          open[item] = prices[item];
+          pay(item, next);
+      order[level + 1] == 0 ? walkProducers(level + 1) : walkReaders(level + 1);
+      for (int32_t item : list)
+        if (--asked[item] == 0 && columns.empty())
+          for (size_t producer = 0; producer < producers; ++producer)
+            open[producer][item] = form.prices[producer][item];
     }
   }
 
-  void walkLast(double sum) {
+  void pay(int32_t item, std::vector<double> &sum) {
+    if (!columns.empty())
+      return addRow(sum.data(), columns.data() + static_cast<size_t>(item) * producers, producers);
+    for (size_t producer = 0; producer < producers; ++producer) {
+      sum[producer] += form.prices[producer][item];
+      open[producer][item] = 0;
+    }
+  }
+
+  /// The reader behind which only the producer comes.
+  void walkLastInFront(const double *sum, const std::vector<std::vector<int32_t>> &itemsOf) {
+    size_t first = values.size();
+    values.resize(first + itemsOf.size() * producers);
+    for (const std::vector<int32_t> &list : itemsOf) {
+      double *out = values.data() + first;
+      const double *before = sum;
+      for (int32_t item : list)
+        if (asked[item] == 0) {
+          sumOfRows(out, before, columns.data() + static_cast<size_t>(item) * producers, producers);
+          before = out;
+        }
+      if (before == sum)
+        std::copy(sum, sum + producers, out);
+      first += producers;
+    }
+  }
+
+  /// Readers behind it.
+  void walkReaders(size_t level, std::vector<double> &openNow, const std::vector<double> &prices, double sum) {
+    if (level + 1 == order.size())
+      return walkLast(openNow, sum);
+    for (const std::vector<int32_t> &list : form.itemsOf[order[level] - 1]) {
+      double now = sum;
+      for (int32_t item : list)
+        now += openNow[item];
+      for (int32_t item : list)
+        if (asked[item]++ == 0)
+          openNow[item] = 0;
+      walkReaders(level + 1, openNow, prices, now);
+      for (int32_t item : list)
+        if (--asked[item] == 0)
+          openNow[item] = prices[item];
+    }
+  }
+
+  void walkLast(const std::vector<double> &openNow, double sum) {
     const size_t first = values.size();
     values.resize(first + lastEnds.size());
     double *out = values.data() + first;
-    const double *price = open.data();
+    const double *price = openNow.data();
     const int32_t *item = lastItems.data(), *begin = item;
     for (size_t end : lastEnds) {
       double now = sum;
@@ -186,15 +248,13 @@ private:
 
 } // namespace
 
-std::vector<double> tabulated(const SharedForm &form) {
+std::vector<double> tabulated(const SharedForm &form, const std::vector<size_t> &order) {
   size_t size = form.prices.size();
   for (const std::vector<std::vector<int32_t>> &classes : form.itemsOf)
     size *= classes.size();
   std::vector<double> values;
   values.reserve(size);
-  Tabulation tabulation(form, values);
-  for (const std::vector<double> &prices : form.prices)
-    tabulation.walk(prices);
+  Tabulation(form, order, values).walk();
   return values;
 }
 

@@ -61,8 +61,8 @@ struct Factor {
   int64_t entries() const;
 };
 
-/// All costs of a SharedForm, row-major: producer, then the readers.
-std::vector<double> tabulated(const SharedForm &form);
+/// All costs of a SharedForm, row-major in this order of its axes (0: the producer, r + 1: reader r), each of which is in it once.
+std::vector<double> tabulated(const SharedForm &form, const std::vector<size_t> &order);
 
 /// Content of a range of words, for hash tables.
 uint64_t hashOf(const void *data, size_t bytes, uint64_t seed = 0);

@@ -100,10 +100,10 @@ private:
     for (size_t i = 0; i < count; ++i)
       axes.push_back({own[i], ofReader[i].parts[ofReader[i].axisOf(own[i])]});
     for (const Factor &factor : ofReader)
-      blocks.push_back(expanded(workspace, factor, axes));
+      blocks.push_back(expanded(factor, axes));
     for (const Factor *factor : joint.innerFactors)
       if (factor->scope.size() > 1)
-        blocks.push_back(expanded(workspace, *factor, axes));
+        blocks.push_back(expanded(*factor, axes));
     for (const Block &block : blocks) {
       refs.push_back(&block);
       steps.push_back(block.strides[context.size()]);
@@ -115,7 +115,7 @@ private:
       const std::vector<std::vector<std::vector<int32_t>>> &items = joint.value->shared->itemsOf;
       alike.push_back(i);
       for (size_t j = i; j-- > 0;)
-        if (items[joint.readers[i]] == items[joint.readers[j]] && blocks[i].values == blocks[j].values)
+        if (items[joint.readers[i]] == items[joint.readers[j]] && std::ranges::equal(blocks[i].values, blocks[j].values))
           alike[i] = j;
     }
     ofHubs.resize(count);
@@ -145,7 +145,7 @@ private:
     }
   }
 
-  static std::vector<double> transposed(const std::vector<double> &rows, size_t width) {
+  static std::vector<double> transposed(std::span<const double> rows, size_t width) {
     std::vector<double> result(rows.size());
     const size_t count = rows.size() / width;
     for (size_t row = 0; row < count; ++row)

@@ -15,13 +15,6 @@ std::shared_ptr<const Costs> Workspace::costs(std::vector<double> values) {
   return std::make_shared<const Costs>(Costs{newId(), std::move(values), share});
 }
 
-std::shared_ptr<const Costs> Workspace::tabulate(const SharedForm &form) {
-  std::shared_ptr<const Costs> &known = tables[form.id];
-  if (!known)
-    known = costs(tabulated(form));
-  return known;
-}
-
 std::shared_ptr<const Costs> Workspace::equality(int32_t classes) {
   std::shared_ptr<const Costs> &known = equalities[classes];
   if (known)
@@ -169,7 +162,7 @@ Factor lowered(Workspace &workspace, const SharedCost &shared) {
   }
   form->id = workspace.newId();
   if (shared.readers.size() == 1)
-    factor.costs = workspace.tabulate(*form);
+    factor.costs = workspace.costs(tabulated(*form, {0, 1}));
   else
     factor.shared = std::move(form);
   return factor;

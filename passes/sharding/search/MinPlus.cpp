@@ -41,6 +41,11 @@ MSC_WIDE_VECTORS void addRow(double *__restrict sum, const double *__restrict ad
     sum[j] += add[j];
 }
 
+MSC_WIDE_VECTORS void sumOfRows(double *out, const double *a, const double *b, size_t width) {
+  for (size_t j = 0; j < width; ++j)
+    out[j] = a[j] + b[j];
+}
+
 MSC_WIDE_VECTORS double leastSum(const double *a, const double *b, size_t size) {
   constexpr size_t lanes = 8;
   double least[lanes];

@@ -11,6 +11,9 @@ void minPlusRows(double *out, size_t width, size_t count, const double *base, co
 /// sum[i] += add[i]
 void addRow(double *sum, const double *add, size_t width);
 
+/// out[i] = a[i] + b[i]; `out` may be `a`.
+void sumOfRows(double *out, const double *a, const double *b, size_t width);
+
 /// Minimum of a[i] + b[i]; infinity where size is 0.
 double leastSum(const double *a, const double *b, size_t size);
 

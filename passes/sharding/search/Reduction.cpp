@@ -82,8 +82,8 @@ std::vector<double> minimised(const std::vector<Block> &blocks, const std::vecto
       rows[used] = deep.empty() ? nullptr : deep[0]->values.data() + offsets[flat.size()] + o * width;
       if (deep.size() > 1) {
         double *row = sums.data() + used * width;
-        std::copy(rows[used], rows[used] + width, row);
-        for (size_t b = 1; b < deep.size(); ++b)
+        sumOfRows(row, rows[used], deep[1]->values.data() + offsets[flat.size() + 1] + o * width, width);
+        for (size_t b = 2; b < deep.size(); ++b)
           addRow(row, deep[b]->values.data() + offsets[flat.size() + b] + o * width, width);
         rows[used] = row;
       }
@@ -109,11 +109,11 @@ Factor reduce(Workspace &workspace, const FactorRefs &factors, int32_t variable,
   std::vector<Block> blocks;
   for (const Factor *factor : factors)
     if (factor->scope.size() > 1)
-      blocks.push_back(expanded(workspace, *factor, axes));
+      blocks.push_back(expanded(*factor, axes));
   Block alone;
   alone.axes = {axes.size() - 2};
   setStrides(alone, axes);
-  alone.values = std::move(ofClasses);
+  alone.hold(std::move(ofClasses));
   blocks.push_back(std::move(alone));
   return factorOver(workspace, context, minimised(merged(std::move(blocks), axes), axes));
 }

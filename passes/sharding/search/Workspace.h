@@ -15,7 +15,6 @@ public:
 
   /// `id` names equal contents; the caller knows that they differ from all before unless he interned them.
   std::shared_ptr<const Costs> costs(std::vector<double> values);
-  std::shared_ptr<const Costs> tabulate(const SharedForm &form);
   /// [class][class]: nothing on the diagonal, infinity elsewhere.
   std::shared_ptr<const Costs> equality(int32_t classes);
   int64_t newId() { return nextId++; }
@@ -38,7 +37,7 @@ public:
   std::unordered_multimap<uint64_t, std::pair<SharedCost, Factor>> knownShared;
 
 private:
-  std::unordered_map<int64_t, std::shared_ptr<const Costs>> tables, equalities;
+  std::unordered_map<int64_t, std::shared_ptr<const Costs>> equalities;
   int64_t nextId = 0;
 };
 
