@@ -5,7 +5,6 @@
 #include "runtime/machine/Presets.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
-#include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
 #include <limits>
@@ -323,8 +322,6 @@ private:
   }
 };
 
-std::string microseconds(double us) { return llvm::formatv("{0:F1}", us); }
-
 } // namespace
 
 std::vector<MemoryChange> changesThatFit(const CompileOptions &options, const WithinLimit &now) { return Trials(options, now).run(); }
@@ -341,11 +338,11 @@ std::string helpOf(const MemoryAnswer &answer, bool namesLimit) {
     const MemoryChange &best = changes.front();
     const double more = best.us - answer.usWithoutLimit;
     help = best.repair + ": a rank then needs " + bytesText(best.bytes) + ", " + bytesText(answer.bytes - best.bytes) + " less, and a batch takes " +
-           microseconds(best.us) + " us, " + microseconds(std::abs(more)) + " us " + (more < 0 ? "less" : "more") + " than without the limit";
+           timeText(best.us) + ", " + timeText(std::abs(more)) + (more < 0 ? " less" : " more") + " than without the limit";
     auto plain = std::ranges::find_if(changes, [](const MemoryChange &change) { return change.fits && isPlain(change); });
     if (!isPlain(best) && plain != changes.end())
       help += "; or, on these devices and in these types, " + plain->repair + ", after which it is " + bytesText(plain->bytes) + " and " +
-              microseconds(plain->us) + " us";
+              timeText(plain->us);
   }
   return namesLimit ? help + "; --memory-limit sets another limit" : help;
 }

@@ -29,16 +29,6 @@ std::string bytesText(uint64_t bytes) {
   return text;
 }
 
-std::string timeText(double us) {
-  static const char *const units[] = {"us", "ms", "s"};
-  int unit = 0;
-  for (; us >= 9999.95 && unit < 2; ++unit) // which would be shown as 10000.0
-    us /= 1000;
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %s", us, units[unit]);
-  return text;
-}
-
 /// Columns of a terminal: wide characters take two. Bytes where the text is not UTF-8.
 static size_t widthOf(const std::string &text) {
   const int columns = llvm::sys::unicode::columnWidthUTF8(text);

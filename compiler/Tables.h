@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/AlikeRows.h"
+#include "runtime/TimeText.h"
 
 #include <cstdint>
 #include <string>
@@ -11,9 +12,6 @@ namespace msc::compiler {
 
 /// "1.5 KiB".
 std::string bytesText(uint64_t bytes);
-
-/// "58.0 us", from 10,000 us on "43.9 ms", from 10,000 ms on "12.1 s".
-std::string timeText(double us);
 
 /// Of a difference in microseconds: "+1.5", "-0.3", "+0.0".
 std::string moreText(double us);

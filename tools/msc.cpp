@@ -230,7 +230,7 @@ std::string summaryOf(const std::string &output, const plan::Plan &plan) {
   const uint64_t devices = plan.devices();
   return fmt::format("{}: {}, {} device{}, {}{}; a step is predicted to take {} on {}\n", output,
                      compiler::bytesText(std::filesystem::file_size(output, ignored)), devices, devices == 1 ? "" : "s", plan.parallel_mode(),
-                     plan.parallel_mode() == "auto_parallel" ? ", " + plan.search_mode() : "", compiler::timeText(plan.prediction().step_us()),
+                     plan.parallel_mode() == "auto_parallel" ? ", " + plan.search_mode() : "", timeText(plan.prediction().step_us()),
                      plan.machine());
 }
 

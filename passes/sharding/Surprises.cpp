@@ -1,5 +1,7 @@
 #include "passes/sharding/Surprises.h"
 
+#include "runtime/TimeText.h"
+
 #include "llvm/Support/FormatVariadic.h"
 
 #include <map>
@@ -16,8 +18,6 @@ static StringRef followedName(StringRef origin) {
   return origin.consume_front(followsPrefix) && origin.consume_back("'") ? origin : StringRef();
 }
 
-static std::string usText(double us) { return llvm::formatv("{0:F1} us", us); }
-
 /// What computing an operator and its gradient takes in a step under one of its options.
 static double computeUs(const Alternatives &alternatives, size_t op, size_t option) {
   const OperatorOptions &options = alternatives.model().options(op);
@@ -31,7 +31,7 @@ static double computeUs(const Alternatives &alternatives, size_t op, StringRef s
 }
 
 std::string adviceText(const Alternative &better) {
-  return "write in_strategy: " + better.inStrategy + ", with which a step takes " + usText(better.us);
+  return "write in_strategy: " + better.inStrategy + ", with which a step takes " + timeText(better.us);
 }
 
 std::string adviceText(Alternatives &alternatives, size_t op, const Alternative &better) {
@@ -39,9 +39,9 @@ std::string adviceText(Alternatives &alternatives, size_t op, const Alternative 
   if (!now)
     return adviceText(better);
   if (now->us < better.us)
-    return "write in_strategy: " + now->inStrategy + " if it is meant, " + usText(now->us) + "; with in_strategy: " + better.inStrategy +
-           " a step takes " + usText(better.us);
-  return adviceText(better) + ", or in_strategy: " + now->inStrategy + " if it is meant, " + usText(now->us);
+    return "write in_strategy: " + now->inStrategy + " if it is meant, " + timeText(now->us) + "; with in_strategy: " + better.inStrategy +
+           " a step takes " + timeText(better.us);
+  return adviceText(better) + ", or in_strategy: " + now->inStrategy + " if it is meant, " + timeText(now->us);
 }
 
 /// A file for --strategy-load with one operator.
@@ -117,8 +117,8 @@ std::vector<SurpriseAt> replications(Alternatives &alternatives) {
     std::string text = ("'" + alternatives.name(op) + "' is computed " + Twine(devices / used) + " times" +
                         (entry.rounds > 1 ? " in each of " + std::to_string(entry.rounds) + " rounds" : "") + ", and nobody asked for it: " +
                         alternatives.strategyText(op, alternatives.chosen(op)) + ", " + alternatives.origin(op) + ", has " + Twine(used) +
-                        (used == 1 ? " piece" : " pieces") + " on " + Twine(devices) + " devices; that takes " + usText(us) +
-                        " of a step, under " + better->inStrategy + " it is " + usText(betterUs)).str();
+                        (used == 1 ? " piece" : " pieces") + " on " + Twine(devices) + " devices; that takes " + timeText(us) +
+                        " of a step, under " + better->inStrategy + " it is " + timeText(betterUs)).str();
     found.push_back({alternatives.members()[op].front()->getLoc(),
                      {Surprise::Kind::Replication, alternatives.name(op).str(), "", text,
                       adviceText(alternatives, op, *better) + libraryText(alternatives, op, better->inStrategy),
@@ -212,7 +212,7 @@ std::vector<SurpriseAt> imbalances(Alternatives &alternatives, bool searches) {
                        std::to_string(count) + " pieces";
     if (group.operators > 1)
       text += ", as in " + std::to_string(group.operators) + " operators in all";
-    text += "; that takes " + usText(group.lostInAll) + " of a step";
+    text += "; that takes " + timeText(group.lostInAll) + " of a step";
     std::optional<Alternative> better;
     if (searches)
       better = alternatives.cheapest(group.op, [&](const OperatorOptions &options, size_t i) {

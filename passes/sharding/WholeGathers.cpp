@@ -4,9 +4,9 @@
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetDialect.h"
 #include "passes/partition/MoveSteps.h"
+#include "runtime/TimeText.h"
 
 #include "llvm/ADT/MapVector.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
@@ -91,7 +91,7 @@ private:
   SurpriseAt surpriseOf(size_t reader, Gather &gather) {
     std::string text = "all of parameter '" + gather.parameter + "' is gathered on every device for '" +
                        alternatives.name(reader).str() + "', and nobody asked for it: " + std::to_string(gather.bytes) + " bytes and " +
-                       llvm::formatv("{0:F1} us", gather.us).str() + " of a step";
+                       timeText(gather.us) + " of a step";
     const Problem &problem = alternatives.problem();
     std::optional<Alternative> better = alternatives.cheapest(reader, [&](const OperatorOptions &options, size_t option) {
       bool cuts = !options.placed.empty() && alternatives.keepsFixed(reader, option);
