@@ -138,8 +138,11 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
        [assign, config, options, training](PassManager &manager) {
          auto price = [config, options](ModuleOp module) { return plannedStepUs(module, config, options); };
          const bool prices = options.candidates != 1 && !options.estimates;
+         passes::SearchWatch watch = options.onSearch;
+         if (watch && options.isTrial)
+           watch = [watch = options.onSearch](double, double) { watch(0, std::numeric_limits<double>::infinity()); };
          manager.addPass(passes::createAssignStrategiesPass(assign, training, prices ? passes::StepPricing(price) : nullptr, options.candidates,
-                                                            options.searched));
+                                                            options.searched, std::move(watch)));
        }},
   };
 }

@@ -32,9 +32,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <unistd.h>
@@ -42,6 +46,26 @@
 using namespace msc;
 
 namespace {
+
+/// Says every ten seconds that a search goes on, and how far it has come.
+std::function<void(double, double)> searchNotes() {
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::seconds pause(10);
+  return [begin = Clock::now(), next = std::make_shared<Clock::time_point>(Clock::now() + pause)](double leastUs, double knownUs) {
+    const Clock::time_point now = Clock::now();
+    if (now < *next)
+      return;
+    *next = now + pause;
+    std::string text = fmt::format("searching for {} s", std::chrono::duration_cast<std::chrono::seconds>(now - begin).count());
+    if (leastUs > 0 && std::isfinite(knownUs))
+      text += fmt::format(": no strategies take less than {}, some take {}", timeText(leastUs), timeText(knownUs));
+    else if (leastUs > 0)
+      text += fmt::format(": no strategies take less than {}", timeText(leastUs));
+    else if (std::isfinite(knownUs))
+      text += fmt::format(": some strategies take {}", timeText(knownUs));
+    std::fprintf(stderr, "%s\n", messages::translatedLine("note: " + text).c_str());
+  };
+}
 
 /// What `compile` and `explain` share: how a network is compiled.
 struct CompileFlags {
@@ -124,6 +148,8 @@ struct CompileFlags {
   bool finish() {
     if (!readMemoryLimit())
       return false;
+    if (isatty(STDERR_FILENO))
+      options.onSearch = searchNotes();
     options.fusion = !noFusion;
     options.moves = !noMoves;
     options.reuse = !noReuse;
@@ -245,6 +271,8 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
   if (Status status = checkTargets(written, {"the plan", "the report", "the strategies"}, filesRead(flags.options, "the network")); !status)
     return fail(status.error());
   flags.options.explains = !report.empty();
+  if (isQuiet)
+    flags.options.onSearch = nullptr;
   Result<compiler::CompileOutcome> outcome = compiler::compile(flags.options);
   if (!outcome)
     return fail(outcome.error());

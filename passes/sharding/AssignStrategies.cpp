@@ -30,6 +30,7 @@ struct AssignStrategies : impl::AssignStrategiesPassBase<AssignStrategies> {
   StepPricing price; ///< none: nothing but the search decides
   int64_t candidates = 1; ///< 0: as many as take little time
   FoundWithin within;     ///< null: nobody asks for it
+  SearchWatch watch;      ///< null: nobody
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -331,13 +332,13 @@ private:
       if (!within)
         within = std::make_shared<std::vector<SearchResult>>();
       if (within->empty())
-        *within = searchWithin(problem, model, static_cast<double>(memoryBytes), planner, limits);
+        *within = searchWithin(problem, model, static_cast<double>(memoryBytes), planner, limits, watch);
       results = *within;
       results.resize(std::clamp<size_t>(most, 1, results.size()));
     } else {
-      results.push_back(searchOptimal(problem, model));
+      results.push_back(searchOptimal(problem, model, watch));
       if (most > 1)
-        std::ranges::move(searchNear(problem, model, results.front(), problem.loss >= 0 && problem.machine.overlaps, most - 1),
+        std::ranges::move(searchNear(problem, model, results.front(), problem.loss >= 0 && problem.machine.overlaps, most - 1, watch),
                           std::back_inserter(results));
       for (SearchResult &result : results)
         tellMemory(problem, model, result, planner);
@@ -567,12 +568,13 @@ private:
 } // namespace
 
 std::unique_ptr<Pass> createAssignStrategiesPass(const AssignStrategiesPassOptions &options, TrainingFacts training, StepPricing price, int64_t candidates,
-                                                       FoundWithin within) {
+                                                       FoundWithin within, SearchWatch watch) {
   auto pass = std::make_unique<AssignStrategies>(options);
   pass->training = std::move(training);
   pass->price = std::move(price);
   pass->candidates = candidates;
   pass->within = std::move(within);
+  pass->watch = std::move(watch);
   return pass;
 }
 

@@ -26,8 +26,10 @@ using StepPricing = std::function<double(mlir::ModuleOp)>;
 using FoundWithin = std::shared_ptr<std::vector<SearchResult>>;
 
 /// The same pass with all that training changes, of which the options say a part. Of up to `candidates` assignments that a search
-/// finds it takes the one that is fastest by `price`, which gets copies. 0: four of a small network, fewer of a larger one.
+/// finds it takes the one that is fastest by `price`, which gets copies. 0: four of a small network, fewer of a larger one. `watch` hears how
+/// the search comes along.
 std::unique_ptr<mlir::Pass> createAssignStrategiesPass(const AssignStrategiesPassOptions &options, TrainingFacts training,
-                                                       StepPricing price, int64_t candidates, FoundWithin within = nullptr);
+                                                       StepPricing price, int64_t candidates, FoundWithin within = nullptr,
+                                                       SearchWatch watch = nullptr);
 
 } // namespace msc::passes

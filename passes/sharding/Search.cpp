@@ -61,13 +61,18 @@ void priceNear(StepModel &model, const std::vector<search::Solution> &near, doub
   model.makeExact(choices);
 }
 
-/// All rounds of a repeat alike.
-static search::Solution searchAlike(StepModel &model) {
+/// All rounds of a repeat alike. `isAll`: they cannot differ.
+static search::Solution searchAlike(StepModel &model, const SearchWatch &watch, bool isAll) {
+  double known = search::infinity;
   for (PricedAtOnce many;;) {
     std::vector<search::Solution> found = search::nearestAssignments(model.network(), many.next());
     if (!model.makeExact(found.front().choice))
       return std::move(found.front());
-    priceNear(model, found, search::costOf(model.network(), found.front().choice));
+    const double us = search::costOf(model.network(), found.front().choice);
+    known = std::min(known, us);
+    if (watch)
+      watch(isAll ? found.front().cost : 0, known);
+    priceNear(model, found, us);
   }
 }
 
@@ -82,25 +87,28 @@ void priceEnds(RoundsModel &rounds, const search::RepeatedChoice &known, size_t 
   rounds.makeExact(choices);
 }
 
-SearchResult searchOptimal(const Problem &problem, StepModel &model) {
-  search::Solution alike = searchAlike(model);
+SearchResult searchOptimal(const Problem &problem, StepModel &model, const SearchWatch &watch) {
   RoundsModel rounds(problem, model);
+  search::Solution alike = searchAlike(model, watch, /*isAll=*/!rounds.hasSections());
   if (!rounds.hasSections())
     return resultOf(problem, model, alike);
   for (PricedAtOnce many;;) {
     search::RepeatedSolution found = search::solveExactly(rounds.network());
     if (!rounds.makeExact(found.choice))
       return resultOf(problem, model, rounds, found);
+    if (watch)
+      watch(found.summary.cost, alike.cost);
     priceEnds(rounds, found.choice, many.next());
   }
 }
 
 /// The cheapest assignment under prices as they are, made exact.
-static search::RepeatedChoice cheapest(RoundsModel &rounds) {
+static search::RepeatedChoice cheapest(RoundsModel &rounds, const std::function<void()> &watch) {
   for (PricedAtOnce many;;) {
     search::RepeatedSolution found = search::solveExactly(rounds.network());
     if (!rounds.makeExact(found.choice))
       return std::move(found.choice);
+    watch();
     priceEnds(rounds, found.choice, many.next());
   }
 }
@@ -151,13 +159,17 @@ bool isSame(const SearchResult &a, const SearchResult &b) {
   return std::ranges::equal(a.choices, b.choices, {}, &Choice::pieces, &Choice::pieces) && std::ranges::equal(a.rounds, b.rounds, sameRounds);
 }
 
-std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, const SearchResult &best, bool hides, size_t most) {
+std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, const SearchResult &best, bool hides, size_t most,
+                                     const SearchWatch &watch) {
   RoundsModel rounds(problem, model);
   std::vector<search::RepeatedChoice> choices;
   for (double share : {1.0, 0.5})
     if (hides && choices.size() < most) {
       model.hideGradients(share);
-      choices.push_back(cheapest(rounds));
+      choices.push_back(cheapest(rounds, [&] {
+        if (watch)
+          watch(best.boundUs, best.us);
+      }));
     }
   model.hideGradients(0);
   std::ranges::move(nearestWithStarts(model, rounds, most + 1), std::back_inserter(choices));

@@ -39,18 +39,22 @@ StepEvents eventsOf(const Problem &problem, const StepModel &model, const Search
 /// What a solution says in words of the problem.
 SearchResult resultOf(const Problem &problem, const StepModel &model, const search::Solution &found);
 
+/// Is called while a search runs, often: no step takes less than `leastUs` (0: not known), one takes `knownUs` (infinity: none is known).
+using SearchWatch = std::function<void(double leastUs, double knownUs)>;
+
 /// The strategies under which a step takes least, exactly. Rounds of a repeat take different ones where that is faster.
-SearchResult searchOptimal(const Problem &problem, StepModel &model);
+SearchResult searchOptimal(const Problem &problem, StepModel &model, const SearchWatch &watch = nullptr);
 
 /// The same among those under which a rank needs at most so many bytes for a step, as StepMemory says: the fastest, then others that
 /// fit. None is known to fit: the one that needs least. Bounds hold for all that fit.
 std::vector<SearchResult> searchWithin(const Problem &problem, StepModel &model, double bytes, dist::ReshardPlanner &planner,
-                                       const search::BudgetLimits &limits = {});
+                                       const search::BudgetLimits &limits = {}, const SearchWatch &watch = nullptr);
 
 /// Other assignments, at most `most`, that may be faster than `best` once all passes have looked at them: the cheapest ones where
 /// half or all of the time of gradients is hidden (only where `hides`: the machine lets collectives run beside computation), then those
 /// nearest to the optimum.
-std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, const SearchResult &best, bool hides, size_t most);
+std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, const SearchResult &best, bool hides, size_t most,
+                                     const SearchWatch &watch = nullptr);
 
 /// Divides the devices by one prime after the other (where the user wrote a mesh: by one axis of it): each time every operator keeps its
 /// strategy or cuts one factor once more, chosen for all operators together. Few options at a time, whatever the number of devices; nothing is proven. `modelOf`

@@ -38,8 +38,9 @@ search::BudgetSolution searchAlikeWithin(StepModel &model, const search::Budget 
 /// the mean goes by how much it is above the limit.
 class LimitedSearch {
 public:
-  LimitedSearch(const Problem &problem, StepModel &model, double most, dist::ReshardPlanner &planner, const search::BudgetLimits &limits)
-      : problem(problem), model(model), most(most), planner(planner), limits(limits), rounds(problem, model),
+  LimitedSearch(const Problem &problem, StepModel &model, double most, dist::ReshardPlanner &planner, const search::BudgetLimits &limits,
+                const SearchWatch &watch)
+      : problem(problem), model(model), most(most), planner(planner), limits(limits), watch(watch), rounds(problem, model),
         shape(rounds.network()), inRounds(search::variablesInRounds(shape)), moments(problem, model, rounds.hasSections()) {
     for (const std::vector<int32_t> &variables : inRounds)
       unrolledSize += variables.size();
@@ -92,6 +93,7 @@ private:
   double most;
   dist::ReshardPlanner &planner;
   search::BudgetLimits limits;
+  SearchWatch watch;
   RoundsModel rounds;
   const search::RepeatedNetwork shape; ///< which variables there are in rounds, at any prices
   const std::vector<std::vector<int32_t>> inRounds; ///< of each variable of it: those of the unrolled network
@@ -118,6 +120,8 @@ private:
 
   /// Simulates a step.
   void look(Point &point, bool learns = true) {
+    if (watch)
+      watch(boundUs, fitting.empty() ? search::infinity : fitting.front().us);
     auto [known, isNew] = looked.try_emplace(keyOf(point.choice));
     if (!isNew) {
       point.arenaBytes = known->second;
@@ -397,8 +401,8 @@ private:
 } // namespace
 
 std::vector<SearchResult> searchWithin(const Problem &problem, StepModel &model, double bytes, dist::ReshardPlanner &planner,
-                                       const search::BudgetLimits &limits) {
-  return LimitedSearch(problem, model, bytes, planner, limits).run();
+                                       const search::BudgetLimits &limits, const SearchWatch &watch) {
+  return LimitedSearch(problem, model, bytes, planner, limits, watch).run();
 }
 
 } // namespace msc::passes

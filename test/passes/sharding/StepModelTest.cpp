@@ -75,7 +75,15 @@ public:
     StepModel asNeeded = modelOf(problem, members, planner), before = modelOf(problem, members, another);
     before.makeAllExact();
     expectBytesOfOptions(asNeeded);
-    return {searchOptimal(problem, asNeeded), searchOptimal(problem, before)};
+    double least = 0, known = search::infinity;
+    auto watch = [&](double leastUs, double knownUs) {
+      least = std::max(least, leastUs);
+      known = std::min(known, knownUs);
+    };
+    std::pair<SearchResult, SearchResult> found{searchOptimal(problem, asNeeded, watch), searchOptimal(problem, before)};
+    EXPECT_LE(least, found.first.us * (1 + 1e-12));
+    EXPECT_GE(known, found.first.us * (1 - 1e-12));
+    return found;
   }
 
   /// Of the forward and the backward pass, behind all passes that change what is moved.
