@@ -166,10 +166,13 @@ private:
     if (machine.devices == 0 || config->devices <= machine.devices)
       return Status::ok();
     const std::optional<std::string> larger = presetOfDevices(machine.name, config->devices);
+    const bool isFile = !findPreset(options.machine);
     return Error{ExitCode::Usage,
                  "machine '" + machine.name + "' has " + std::to_string(machine.devices) + " devices, but " +
                      std::to_string(config->devices) + " are asked for",
-                 "name a larger one, such as " + (larger ? *larger : *presetOfDevices("h100x8", config->devices)) + ", or take fewer devices"};
+                 (isFile ? "in its file, 'ranks' of the last level is how many one of its units has, 0 for any number, and so is 'devices'"
+                         : "name a larger one, such as " + (larger ? *larger : *presetOfDevices("h100x8", config->devices))) +
+                     ", or take fewer devices"};
   }
 
   /// How collectives among more ranks than were measured behave is a guess.
@@ -269,6 +272,8 @@ private:
     for (auto program : module->getOps<plan_ir::ProgramOp>())
       hidden += passes::hiddenUs(program);
     outcome.findings.savings.push_back({"overlap", 0, hidden});
+    if (dist::machineOf(*module).overlaps)
+      outcome.plan.mutable_prediction()->set_hidden_us(hidden);
     return true;
   }
 

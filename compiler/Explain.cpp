@@ -12,6 +12,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <tuple>
 
@@ -87,6 +88,10 @@ Status checkOperator(const plan::Plan &plan, const std::string &name) {
 
 /// How good the strategies are, in the model.
 static std::string searchText(const passes::SearchFacts &search, bool isGivenInPart) {
+  if (search.us > search.leastUs && !std::isfinite(search.firstRepricedUs))
+    return llvm::formatv(": fastest of {0} candidates, {1} by its plan and {2} in the model of the search; no plan of the one that is best in "
+                         "the model, {3}, keeps within the limits",
+                         search.candidates, timeText(search.repricedUs), timeText(search.us), timeText(search.leastUs));
   if (search.us > search.leastUs)
     return llvm::formatv(": fastest of {0} candidates, {1} by its plan and {3} in the model of the search; the one that is best in "
                          "the model, {4}, takes {2} by its plan",
@@ -103,9 +108,8 @@ static std::string searchText(const passes::SearchFacts &search, bool isGivenInP
 /// What a step takes by the plan, and what the model says that a search works with.
 static std::string stepText(const plan::Plan &plan, const Findings &findings) {
   std::string text = llvm::formatv("\na step takes {0} by the plan, one after the other", timeText(plan.prediction().step_us()));
-  for (const Saving &saving : findings.savings)
-    if (saving.pass == "overlap" && saving.us != 0)
-      text += llvm::formatv(", {0} where collectives run beside computation", timeText(plan.prediction().step_us() - saving.us));
+  if (const double hidden = hiddenUs(plan, findings); hidden != 0)
+    text += llvm::formatv(", {0} where collectives run beside computation", timeText(plan.prediction().step_us() - hidden));
   if (findings.modelled)
     text += llvm::formatv("; {0} in the model of the search", timeText(findings.modelled->us));
   return text;
@@ -117,9 +121,12 @@ static int64_t roundsOf(const Findings &findings, const std::string &op) {
   return found == findings.rounds.end() ? 1 : found->second.rounds;
 }
 
+/// Alternatives do not ask for memory.
+static const char *whateverText(const Findings &findings) { return findings.memory ? ", whatever memory that needs" : ""; }
+
 /// What a step takes under every strategy of one operator, which has it in all its rounds.
 static std::string alternativesText(const std::vector<passes::Alternative> &alternatives, const std::string &searchMode,
-                                    bool isSearchImplied, int64_t rounds) {
+                                    bool isSearchImplied, int64_t rounds, const char *whatever) {
   if (alternatives.empty())
     return "";
   auto chosen = std::find_if(alternatives.begin(), alternatives.end(), [](const auto &a) { return a.isChosen; });
@@ -130,6 +137,8 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
     std::string more = alternative.isChosen ? "chosen"
                        : !isKnown           ? ""
                                             : moreText(alternative.us - chosen->us);
+    if (alternative.isInsteadOfUsers)
+      more += more.empty() ? "(not yours)" : " (not yours)";
     rows.push_back({alternative.inStrategy, llvm::formatv("{0}{1:F1}", alternative.isExact ? "" : "at least ", alternative.us), more});
   }
   const char *words = searchMode == "sharding_propagation"    ? "follow anew, as if it were typed"
@@ -137,7 +146,8 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
                               : isSearchImplied               ? "choose anew, as if it were typed with --search-mode optimal --candidates 1"
                                                               : "choose anew, as if it were typed, with --candidates 1";
   return std::string("\nits strategies (microseconds of a step in the model of the search; all that nobody configured ") +
-         words + (rounds > 1 ? llvm::formatv("; each in all {0} rounds of its repeat)\n", rounds).str() : ")\n") + table(rows) +
+         words + (rounds > 1 ? llvm::formatv("; each in all {0} rounds of its repeat", rounds).str() : "") +
+         whatever + (std::ranges::any_of(alternatives, &passes::Alternative::isInsteadOfUsers) ? "; not yours: instead of what you gave)\n" : ")\n") + table(rows) +
          (std::ranges::all_of(alternatives, &passes::Alternative::isExact)
               ? ""
               : "  at least: a bound that was not worked out further, the step may take more; no MORE where it is below the chosen one\n");
@@ -209,13 +219,16 @@ static std::string collectivesText(const plan::Plan &plan, const Findings &findi
   for (const auto &[facts, rounds, of] : shown) {
     Row row = {facts.phase, facts.kind, facts.cause};
     add(row, repeats, rounds.empty() ? "" : roundsText(rounds, of));
-    row.insert(row.end(), {facts.location, groupsText(*facts.groups), bytesText(facts.bytes), llvm::formatv("{0:F1}", facts.predictedUs)});
+    const std::string bytes = bytesText(facts.bytes) + (facts.bytesOfAll == facts.bytes ? "" : " of " + bytesText(facts.bytesOfAll));
+    row.insert(row.end(), {facts.location, groupsText(*facts.groups), bytes, llvm::formatv("{0:F1}", facts.predictedUs)});
     add(row, hasNext, nextBestText(findings, facts.cause));
     row.push_back((facts.tensors > 1 ? std::to_string(facts.tensors) + " tensors at once: " : "") + facts.reason);
     rows.push_back(row);
   }
   std::string text = "\ncollectives of one step (bytes received per rank, at most; predicted microseconds on " + plan.machine() +
-                     (hasNext ? "; the operator's next best strategy, and what a step takes more with it in the model of the search; not yours: instead of what you gave)\n" : ")\n");
+                     (hasNext ? std::string("; the operator's next best strategy, and what a step takes more with it in the model of the search") +
+                                    whateverText(findings) + "; not yours: instead of what you gave)\n"
+                              : ")\n");
   return text + (rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {2, head.size() - 1})));
 }
 
@@ -254,13 +267,13 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
   text += collectivesText(plan, findings, op, total);
   text += surprisesText(findings.surprises, op);
   if (!op.empty())
-    return text + alternativesText(findings.alternatives, plan.search_mode(), findings.isSearchImplied, roundsOf(findings, op)) + "\nin all " + bytesText(total) + " per rank and step, of " +
+    return text + alternativesText(findings.alternatives, plan.search_mode(), findings.isSearchImplied, roundsOf(findings, op), whateverText(findings)) + "\nin all " + bytesText(total) + " per rank and step, of " +
            bytesText(plan.prediction().communication_bytes()) + " in the whole network\n";
   for (const Saving &saving : findings.savings)
     if (saving.pass == "overlap" && saving.us != 0)
-      text += llvm::formatv("\noverlap hides {0:F1} us behind computation, where collectives run beside it", saving.us);
+      text += llvm::formatv("\noverlap hides {0} behind computation, where collectives run beside it", timeText(saving.us));
     else if (saving.us != 0 || saving.bytes != 0)
-      text += llvm::formatv("\n{0} saved {1} and {2:F1} us", saving.pass, bytesText(static_cast<uint64_t>(saving.bytes)), saving.us);
+      text += llvm::formatv("\n{0} saved {1} and {2}", saving.pass, bytesText(static_cast<uint64_t>(saving.bytes)), timeText(saving.us));
   text += stepText(plan, findings);
   text += "\nin all " + bytesText(total) + " per rank and step; memory per rank " + bytesText(plan.arena_bytes()) +
           ", of which parameters and states " + bytesText(plan.prediction().parameter_bytes()) + "\n";

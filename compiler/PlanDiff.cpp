@@ -134,6 +134,7 @@ static Json planJson(const NamedPlan &named) {
           {"search_mode", plan.search_mode()},
           {"machine", plan.machine()},
           {"step_us", plan.prediction().step_us()},
+          {"hidden_us", plan.prediction().hidden_us()},
           {"compute_us", plan.prediction().compute_us()},
           {"communication_us", plan.prediction().communication_us()},
           {"communication_bytes", plan.prediction().communication_bytes()},

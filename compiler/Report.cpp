@@ -123,10 +123,15 @@ std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan, const std::st
           ranks = std::make_shared<const std::vector<std::vector<int64_t>>>(groupsOf(variant.groups(collective.group())));
         result.push_back({collectiveName(collective.kind()), step.name(), ranks, cause->bytes, phaseName(step.phase()), cause->user,
                           cause->reason, placeOf(plan, step.location()), collective.predicted_us(), operators.causing(*cause),
-                          static_cast<size_t>(collective.also_size()) + 1});
+                          static_cast<size_t>(collective.also_size()) + 1, collective.bytes()});
       }
     }
   return result;
+}
+
+double hiddenUs(const plan::Plan &plan, const Findings &findings) {
+  auto overlap = std::ranges::find(findings.savings, "overlap", &Saving::pass);
+  return overlap == findings.savings.end() ? plan.prediction().hidden_us() : overlap->us;
 }
 
 std::string localShapeText(const plan::Plan &plan, const plan::OperatorNote::Value &value, int64_t rank) {
@@ -252,14 +257,12 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
                                      {"cause", facts.cause},
                                      {"next_best", nextBestJson(findings, facts.cause)}});
   report["memory"] = memoryJson(plan, findings.memory);
-  double hidden = 0;
-  for (const Saving &saving : findings.savings)
-    hidden += saving.pass == "overlap" ? saving.us : 0;
+  const double hidden = hiddenUs(plan, findings);
   report["cost"] = {{"compute_us", plan.prediction().compute_us()},
                     {"communication_us", plan.prediction().communication_us()},
                     {"communication_bytes", plan.prediction().communication_bytes()},
                     {"step_us", plan.prediction().step_us()},
-                    {"overlapped_us", timing.empty() ? Json() : Json(plan.prediction().step_us() - hidden)},
+                    {"overlapped_us", timing.empty() && hidden == 0 ? Json() : Json(plan.prediction().step_us() - hidden)},
                     {"model_us", findings.modelled ? Json(findings.modelled->us) : Json()}};
   report["savings"] = timing.empty() ? Json() : Json::array();
   for (const Saving &saving : findings.savings)
@@ -289,7 +292,8 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
     report["alternatives"].push_back({{"in_strategy", strategyJson(alternative.inStrategy)},
                                       {"step_us", alternative.us},
                                       {"exact", alternative.isExact},
-                                      {"chosen", alternative.isChosen}});
+                                      {"chosen", alternative.isChosen},
+                                      {"instead_of_users", alternative.isInsteadOfUsers}});
   report["surprises"] = timing.empty() ? Json() : Json::array();
   for (const passes::Surprise &surprise : findings.surprises)
     if (op.empty() || surprise.op == op)

@@ -90,11 +90,15 @@ struct CollectiveFacts {
   double predictedUs = 0;
   std::string cause;                         ///< instance name of the operator whose result is completed, or who wants it otherwise
   size_t tensors = 1;                        ///< that it moves; name, operator and reason are of the first (for one operator: of its first)
+  uint64_t bytesOfAll = 0;                   ///< of all its tensors, as `predictedUs`
 };
 
 /// All of one step, or those that one operator causes, given by instance name: it needs the result, or its own result is
 /// partial and completed on the way to somebody else.
 std::vector<CollectiveFacts> collectivesOf(const plan::Plan &plan, const std::string &op = "");
+
+/// What computation hides of a step where collectives run beside it; of a plan alone: on a machine where they do.
+double hiddenUs(const plan::Plan &plan, const Findings &findings);
 
 /// "(8, 16)" on one rank.
 std::string localShapeText(const plan::Plan &plan, const plan::OperatorNote::Value &value, int64_t rank);

@@ -4,6 +4,7 @@
 #include "dialects/dist/Algebra.h"
 #include "runtime/JsonFlaw.h"
 #include "runtime/MissingFile.h"
+#include "runtime/ReadFile.h"
 #include "runtime/plan/PlanIndex.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -15,14 +16,13 @@
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <set>
-#include <sstream>
 
 namespace msc::compiler {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json; // keys in the order in which they are written
+using ReadJson = nlohmann::json;    // which finds a key among many
 using strategies::StrategyMap;
 
 namespace {
@@ -54,15 +54,15 @@ net::Strategy strategyFrom(const std::string &text) {
 }
 
 /// Pieces, not less than 1.
-std::optional<net::Strategy> strategyFrom(const Json &json) {
+std::optional<net::Strategy> strategyFrom(const ReadJson &json) {
   if (!json.is_array())
     return std::nullopt;
   net::Strategy strategy;
-  for (const Json &tensor : json) {
+  for (const ReadJson &tensor : json) {
     if (!tensor.is_array())
       return std::nullopt;
     strategy.emplace_back();
-    for (const Json &pieces : tensor) {
+    for (const ReadJson &pieces : tensor) {
       if (!pieces.is_number_integer() || pieces.get<int64_t>() < 1)
         return std::nullopt;
       strategy.back().push_back(pieces.get<int64_t>());
@@ -72,7 +72,7 @@ std::optional<net::Strategy> strategyFrom(const Json &json) {
 }
 
 /// The first key of an object that is none of these; empty if there is none.
-std::string unknownKey(const Json &json, llvm::ArrayRef<llvm::StringRef> known) {
+std::string unknownKey(const ReadJson &json, llvm::ArrayRef<llvm::StringRef> known) {
   if (json.is_object())
     for (const auto &entry : json.items())
       if (!llvm::is_contained(known, entry.key()))
@@ -87,7 +87,7 @@ Result<KeptStrategies> fromJson(const std::string &path, const std::string &text
     return notStrategies(path, "it is not JSON from line " + std::to_string(flaw->line) + ", column " +
                                    std::to_string(flaw->column) + " on");
   }
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const ReadJson json = ReadJson::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("parallel_strategy_item") || !json["parallel_strategy_item"].is_object())
     return notStrategies(path, "'parallel_strategy_item' is missing");
   if (std::string key = unknownKey(json, {"current_stage", "parallel_strategy_item", "parallel_layout_item"}); !key.empty())
@@ -223,10 +223,8 @@ Result<KeptStrategies> readStrategies(const std::string &path) {
     return notStrategies(path, "it is a folder");
   if (!std::filesystem::is_regular_file(path, ignored))
     return missingFile(path);
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return isJson(path) ? fromJson(path, text.str()) : fromProto(path, text.str());
+  const Result<std::string> text = readFile(path);
+  return !text ? text.error() : isJson(path) ? fromJson(path, *text) : fromProto(path, *text);
 }
 
 Result<std::string> strategiesText(const std::string &path, const plan::Plan &plan) {

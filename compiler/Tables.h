@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/AlikeRows.h"
-#include "runtime/TimeText.h"
+#include "runtime/machine/TimeText.h"
 
 #include <cstdint>
 #include <string>

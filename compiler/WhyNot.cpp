@@ -90,6 +90,11 @@ static double modelUs(const CompileOutcome &outcome) {
   return outcome.findings.search ? outcome.findings.search->us : outcome.findings.modelled->us;
 }
 
+/// Under a limit on memory all that was found keeps within it; alternatives do not ask for it.
+static double insteadUs(const CompileOutcome &now, const passes::Alternative &chosen) {
+  return now.findings.memory ? modelUs(now) : chosen.us;
+}
+
 Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &then, const std::string &op) {
   const std::string &strategy = noteOf(then, op).in_strategy();
   Result<PlanDiff> diff = diffOf({"now", &now.plan}, {op + " " + strategy, &then.plan});
@@ -105,7 +110,7 @@ Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &
   else
     text += llvm::formatv("with {0} no strategies of the others take less than {1}", strategy, timeText(modelUs(then)));
   if (const passes::Alternative *chosen = chosenOf(now))
-    text += llvm::formatv(", with {0} {1}", note.in_strategy(), timeText(chosen->us));
+    text += llvm::formatv(", with {0} {1}", note.in_strategy(), timeText(insteadUs(now, *chosen)));
   return text + "\n\n" + diffText(*diff);
 }
 
@@ -120,7 +125,7 @@ Result<std::string> whyNotJson(const CompileOutcome &now, const CompileOutcome &
                      {"in_strategy", strategyJson(strategy)},
                      {"search_us", modelUs(then)},
                      {"instead_of", strategyJson(noteOf(now, op).in_strategy())},
-                     {"instead_of_search_us", chosen ? Json(chosen->us) : Json()}};
+                     {"instead_of_search_us", chosen ? Json(insteadUs(now, *chosen)) : Json()}};
   return json.dump(2) + "\n";
 }
 

@@ -104,7 +104,7 @@ struct CompileFlags {
         ->type_name("BYTES");
     app.add_flag("--inference", options.changes.inference, "the forward pass alone, as if there were no train block");
     app.add_option("--strategy-load", options.strategyFile, "a file of strategies for the operators that have none");
-    app.add_flag("--repropagate", options.repropagate, "of a dump, keep only the strategies that the user wrote or edited");
+    app.add_flag("--repropagate", options.repropagate, "of a dump, keep only strategies without a strategy_origin: delete it where an edit shall stay");
     app.add_flag("--strict", options.strict, "what costs something and nobody asked for is an error: work done twice, whole parameters gathered, uneven pieces");
     if (dumps)
       app.add_option("--save-graphs-ranks", options.saveGraphsRanks,
@@ -250,14 +250,17 @@ Status checkInput(const compiler::CompileOptions &options, const std::string &wa
   return tools::wrongKind(path, kind, wanted);
 }
 
-/// "net.plan: 24.1 KiB, 8 devices, auto_parallel, optimal; a step is predicted to take 55.2 us on cpu-local".
+/// "net.plan: 24.1 KiB, 8 devices, auto_parallel, optimal; a step is predicted to take 55.2 us on cpu-local"; where collectives run
+/// beside computation: "... 55.2 us, 58.0 us one after the other, on h100x8".
 std::string summaryOf(const std::string &output, const plan::Plan &plan) {
   std::error_code ignored;
   const uint64_t devices = plan.devices();
-  return fmt::format("{}: {}, {} device{}, {}{}; a step is predicted to take {} on {}\n", output,
+  const plan::Prediction &step = plan.prediction();
+  const std::string hidden = step.hidden_us() > 0 ? fmt::format(", {} one after the other,", timeText(step.step_us())) : "";
+  return fmt::format("{}: {}, {} device{}, {}{}; a step is predicted to take {}{} on {}\n", output,
                      compiler::bytesText(std::filesystem::file_size(output, ignored)), devices, devices == 1 ? "" : "s", plan.parallel_mode(),
-                     plan.parallel_mode() == "auto_parallel" ? ", " + plan.search_mode() : "", timeText(plan.prediction().step_us()),
-                     plan.machine());
+                     plan.parallel_mode() == "auto_parallel" ? ", " + plan.search_mode() : "", timeText(step.step_us() - step.hidden_us()),
+                     hidden, plan.machine());
 }
 
 int runCompile(CompileFlags &flags, std::string output, const std::string &report, const std::string &strategies, bool isQuiet) {
@@ -312,6 +315,11 @@ int runCheck(CompileFlags &flags, const std::vector<std::string> &files) {
       fail(status.error());
   }
   return code;
+}
+
+int runMachine(const std::string &name) {
+  const Result<MachineModel> machine = readMachine(name);
+  return machine ? printed(machineJson(*machine)) : fail(machine.error());
 }
 
 /// `msc explain MSC1101`.
@@ -525,6 +533,10 @@ int main(int argc, char **argv) {
   CLI::App *ops = app.add_subcommand("ops", "the operators of networks: operands, attributes, types, formulas");
   opsFlags.addTo(*ops);
 
+  std::string machineName;
+  CLI::App *machine = app.add_subcommand("machine", "a machine as a file, to start from: msc machine h100-64 > mine.json");
+  machine->add_option("name", machineName, fmt::format("{}, or a machine file", presetWords()))->required();
+
   CompileFlags serverFlags;
   CLI::App *server = app.add_subcommand("lsp", "answers an editor by the Language Server Protocol on stdin and stdout");
   serverFlags.addTo(*server, /*dumps=*/false);
@@ -536,6 +548,7 @@ int main(int argc, char **argv) {
       int code = format->parsed()  ? tools::runFormat(formatFlags)
                  : check->parsed() ? runCheck(checkFlags, checked)
                  : server->parsed() ? runServer(serverFlags)
+                 : machine->parsed() ? runMachine(machineName)
                  : ops->parsed()   ? tools::runOps(opsFlags)
                                    : tools::runRedistribute(redistributeFlags);
       return code != 0 ? code : printed("");

@@ -61,17 +61,64 @@ void priceNear(StepModel &model, const std::vector<search::Solution> &near, doub
   model.makeExact(choices);
 }
 
+namespace {
+
+/// What a search may spend in all its rounds of pricing; behind it, the best that is known is taken, with a bound. Few networks come near:
+/// those in which many values wait for readers far behind them.
+class Effort {
+public:
+  search::SolveLimits limits() const {
+    search::SolveLimits limits;
+    limits.operations = std::min(limits.operations, left);
+    if (isHard) { // tables are split, whatever their size: many small parts say more in that time
+      limits.tableEntries = int64_t(1) << 20;
+      limits.operations = std::min(limits.operations, mostOperations / 16);
+    }
+    return limits;
+  }
+  void spend(const search::Solution &found) {
+    left -= found.operations;
+    isHard |= !found.optimal;
+    boundUs = std::max(boundUs, found.bound);
+  }
+  bool isSpent() const { return left < mostOperations / 64; }
+  bool areTablesSplit() const { return isHard; }
+  double bound() const { return boundUs; }
+
+private:
+  static constexpr int64_t mostOperations = int64_t(1) << 36;
+  int64_t left = mostOperations;
+  bool isHard = false;
+  double boundUs = 0;
+};
+
+} // namespace
+
 /// All rounds of a repeat alike. `isAll`: they cannot differ.
 static search::Solution searchAlike(StepModel &model, const SearchWatch &watch, bool isAll) {
-  double known = search::infinity;
+  search::Solution best{.cost = search::infinity};
+  Effort effort;
   for (PricedAtOnce many;;) {
-    std::vector<search::Solution> found = search::nearestAssignments(model.network(), many.next());
-    if (!model.makeExact(found.front().choice))
-      return std::move(found.front());
-    const double us = search::costOf(model.network(), found.front().choice);
-    known = std::min(known, us);
+    std::vector<search::Solution> found =
+        effort.areTablesSplit() ? std::vector<search::Solution>{search::solveExactly(model.network(), effort.limits())}
+                                : search::nearestAssignments(model.network(), many.next(), effort.limits());
+    search::Solution &now = found.front();
+    effort.spend(now);
+    const bool isExact = !model.makeExact(now.choice);
+    const double us = isExact ? now.cost : search::costOf(model.network(), now.choice);
+    if (isExact && now.optimal)
+      return std::move(now);
+    if (us < best.cost) {
+      best = now;
+      best.cost = us;
+    }
+    if (isExact || effort.isSpent()) {
+      best.bound = std::min(effort.bound(), best.cost);
+      best.optimal = false;
+      return best;
+    }
     if (watch)
-      watch(isAll ? found.front().cost : 0, known);
+      watch(isAll ? effort.bound() : 0, best.cost);
     priceNear(model, found, us);
   }
 }
@@ -87,30 +134,42 @@ void priceEnds(RoundsModel &rounds, const search::RepeatedChoice &known, size_t 
   rounds.makeExact(choices);
 }
 
-SearchResult searchOptimal(const Problem &problem, StepModel &model, const SearchWatch &watch) {
-  RoundsModel rounds(problem, model);
-  search::Solution alike = searchAlike(model, watch, /*isAll=*/!rounds.hasSections());
-  if (!rounds.hasSections())
-    return resultOf(problem, model, alike);
+/// The cheapest assignment under prices as they are, made exact. `watch` hears of bounds.
+static search::RepeatedSolution cheapest(RoundsModel &rounds, const std::function<void(double leastUs)> &watch) {
+  search::RepeatedSolution best;
+  best.summary.cost = search::infinity;
+  Effort effort;
   for (PricedAtOnce many;;) {
-    search::RepeatedSolution found = search::solveExactly(rounds.network());
-    if (!rounds.makeExact(found.choice))
-      return resultOf(problem, model, rounds, found);
-    if (watch)
-      watch(found.summary.cost, alike.cost);
-    priceEnds(rounds, found.choice, many.next());
+    search::RepeatedSolution found = search::solveExactly(rounds.network(), effort.limits());
+    search::Solution &now = found.summary;
+    effort.spend(now);
+    const bool isExact = !rounds.makeExact(found.choice);
+    if (isExact && now.optimal)
+      return found;
+    if (const double us = isExact ? now.cost : search::costOf(rounds.network(), found.choice); us < best.summary.cost) {
+      best = found;
+      best.summary.cost = us;
+    }
+    if (isExact || effort.isSpent()) {
+      best.summary.bound = std::min(effort.bound(), best.summary.cost);
+      best.summary.optimal = false;
+      return best;
+    }
+    watch(effort.bound());
+    if (!effort.areTablesSplit())
+      priceEnds(rounds, found.choice, many.next());
   }
 }
 
-/// The cheapest assignment under prices as they are, made exact.
-static search::RepeatedChoice cheapest(RoundsModel &rounds, const std::function<void()> &watch) {
-  for (PricedAtOnce many;;) {
-    search::RepeatedSolution found = search::solveExactly(rounds.network());
-    if (!rounds.makeExact(found.choice))
-      return std::move(found.choice);
-    watch();
-    priceEnds(rounds, found.choice, many.next());
-  }
+SearchResult searchOptimal(const Problem &problem, StepModel &model, const SearchWatch &watch) {
+  RoundsModel rounds(problem, model);
+  const search::Solution alike = searchAlike(model, watch, /*isAll=*/!rounds.hasSections());
+  if (!rounds.hasSections())
+    return resultOf(problem, model, alike);
+  return resultOf(problem, model, rounds, cheapest(rounds, [&](double leastUs) {
+                    if (watch)
+                      watch(leastUs, alike.cost);
+                  }));
 }
 
 std::vector<search::RepeatedChoice> nearestChoices(const search::RepeatedNetwork &network, size_t count) {
@@ -166,10 +225,10 @@ std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, c
   for (double share : {1.0, 0.5})
     if (hides && choices.size() < most) {
       model.hideGradients(share);
-      choices.push_back(cheapest(rounds, [&] {
-        if (watch)
-          watch(best.boundUs, best.us);
-      }));
+      choices.push_back(cheapest(rounds, [&](double) {
+                          if (watch)
+                            watch(best.boundUs, best.us);
+                        }).choice);
     }
   model.hideGradients(0);
   std::ranges::move(nearestWithStarts(model, rounds, most + 1), std::back_inserter(choices));

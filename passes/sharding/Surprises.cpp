@@ -1,6 +1,6 @@
 #include "passes/sharding/Surprises.h"
 
-#include "runtime/TimeText.h"
+#include "runtime/machine/TimeText.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

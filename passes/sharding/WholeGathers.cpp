@@ -4,7 +4,7 @@
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetDialect.h"
 #include "passes/partition/MoveSteps.h"
-#include "runtime/TimeText.h"
+#include "runtime/machine/TimeText.h"
 
 #include "llvm/ADT/MapVector.h"
 

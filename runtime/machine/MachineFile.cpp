@@ -2,18 +2,15 @@
 
 #include "runtime/JsonFlaw.h"
 #include "runtime/Nearest.h"
+#include "runtime/ReadFile.h"
 #include "runtime/machine/Presets.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <initializer_list>
-#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -214,7 +211,7 @@ void readPeaks(const Json &json, Reader &reader, MachineModel &machine) {
 
 /// The model that `text` describes; `source` names it in messages.
 Result<MachineModel> parse(const std::string &text, const std::string &source) {
-  constexpr const char *kept = "'msrun --calibrate machine.json' measures this machine and writes a file of this kind";
+  constexpr const char *kept = "'msc machine h100x8' prints a file of this kind, 'msrun --calibrate machine.json' measures this machine and writes one";
   if (std::optional<JsonFlaw> found = findJsonFlaw(text)) {
     auto isWrong = [&](const std::string &what) {
       return Error{ExitCode::BadFile, fmt::format("machine file '{}', line {}, column {}: {}", source, found->line, found->column, what), kept};
@@ -279,22 +276,18 @@ Result<MachineModel> readMachine(const std::string &nameOrPath) {
     return machine;
   }
   std::error_code ignored;
-  std::ifstream in;
-  if (std::filesystem::is_regular_file(nameOrPath, ignored)) // opening a pipe would wait for its writer
-    in.open(nameOrPath, std::ios::binary);
-  if (!in.is_open() && std::filesystem::exists(nameOrPath, ignored)) {
-    if (!std::filesystem::is_regular_file(nameOrPath, ignored))
-      return Error{ExitCode::Usage, fmt::format("'{}' is not a file", nameOrPath), "name a file"};
-    return Error{ExitCode::Usage, fmt::format("cannot open '{}': {}", nameOrPath, std::strerror(errno)),
-                 fmt::format("'ls -l {}' shows who may read it", nameOrPath)};
-  }
-  if (!in.is_open()) {
-    std::string near = nearest(nameOrPath, machinePresets());
+  if (!std::filesystem::exists(nameOrPath, ignored)) {
+    std::string near = presetNear(nameOrPath);
+    if (near.empty())
+      near = nearest(nameOrPath, machinePresets());
     return Error{ExitCode::Usage, fmt::format("there is no machine '{}' and no file of that name", nameOrPath),
                  near.empty() ? fmt::format("use {}, or the path of a machine file", presetWords())
                               : "did you mean '" + near + "'?"};
   }
-  return parse(std::string(std::istreambuf_iterator<char>(in), {}), nameOrPath);
+  if (!std::filesystem::is_regular_file(nameOrPath, ignored)) // opening a pipe would wait for its writer
+    return Error{ExitCode::Usage, fmt::format("'{}' is not a file", nameOrPath), "name a file"};
+  const Result<std::string> text = readFile(nameOrPath);
+  return text ? parse(*text, nameOrPath) : text.error();
 }
 
 const MachineModel &MachineModel::cpuLocal() {

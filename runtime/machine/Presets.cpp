@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <limits>
 #include <map>
 #include <string_view>
 
@@ -63,6 +64,14 @@ std::optional<std::string> presetOfDevices(const std::string &name, int64_t devi
     return std::nullopt;
   const int64_t nodes = (devices + devicesPerNode - 1) / devicesPerNode;
   return name.substr(0, name.find_first_of("x-")) + "-" + std::to_string(nodes * devicesPerNode);
+}
+
+std::string presetNear(const std::string &name) {
+  for (std::string node : {"a100-", "h100-", "h200-"})
+    if (const std::optional<int64_t> devices = name.starts_with(node) ? numberOf(std::string_view(name).substr(node.size())) : std::nullopt;
+        devices && *devices < std::numeric_limits<int64_t>::max() - devicesPerNode)
+      return *presetOfDevices(node + "8", *devices);
+  return "";
 }
 
 std::vector<std::string> machinePresets() {

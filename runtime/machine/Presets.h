@@ -22,6 +22,9 @@ std::optional<PresetChoice> findPreset(const std::string &name);
 /// Names what is left of the machine that the file describes.
 void narrowTo(const PresetChoice &preset, MachineModel &machine);
 
+/// The next larger machine in whole nodes, of "h100-12"; else nothing.
+std::string presetNear(const std::string &name);
+
 /// The preset of the same kind of nodes that has so many devices, in whole nodes; nothing where `name` is no preset, or any number will
 /// do.
 std::optional<std::string> presetOfDevices(const std::string &name, int64_t devices);

@@ -92,7 +92,7 @@ std::vector<Solution> bestAssignments(const CostNetwork &network, size_t k, cons
     return {};
   Workspace workspace;
   Lowered lowered = lower(workspace, network);
-  Elimination elimination(workspace, lowered, {limits.tableEntries, limits.operations});
+  Elimination elimination(workspace, lowered, {limits.tableEntries, limits.operations, limits.allEntries});
   if (elimination.isExact())
     return BestAssignments(network, lowered, elimination, k, false).run(elimination.bound());
   Solution best = solveExactly(network, limits);
@@ -102,10 +102,12 @@ std::vector<Solution> bestAssignments(const CostNetwork &network, size_t k, cons
 std::vector<Solution> nearestAssignments(const CostNetwork &network, size_t k, const SolveLimits &limits) {
   Workspace workspace;
   const Lowered lowered = withoutDominated(workspace, lower(workspace, network));
-  Elimination elimination(workspace, lowered, {limits.tableEntries, limits.operations});
+  Elimination elimination(workspace, lowered, {limits.tableEntries, limits.operations, limits.allEntries});
   if (!elimination.isExact() || !(elimination.bound() < infinity))
     return {solveExactly(workspace, network, limits)};
-  return BestAssignments(network, lowered, elimination, k, true).run(elimination.bound());
+  std::vector<Solution> found = BestAssignments(network, lowered, elimination, k, true).run(elimination.bound());
+  found.front().operations = elimination.operations;
+  return found;
 }
 
 } // namespace msc::search

@@ -95,6 +95,7 @@ Factor Elimination::remembered(const FactorRefs &bucket, std::vector<int64_t> ke
   auto [place, isNew] = workspace.reductions.try_emplace(std::move(key));
   if (isNew) {
     Factor made = reduce();
+    allEntries += made.entries();
     for (int32_t &variable : made.scope)
       variable = static_cast<int32_t>(std::find(numbers.begin(), numbers.end(), variable) - numbers.begin());
     place->second = std::move(made);
@@ -177,7 +178,7 @@ void Elimination::eliminate(int32_t variable) {
   });
   const double context = contextSize(all, {variable});
   const double work = context * finest(workspace, all, variable, options[variable])->classes();
-  if (hasLargeShared || context > double(limits.tableEntries) ||
+  if (hasLargeShared || context > double(limits.tableEntries) || context + double(allEntries) > double(limits.allEntries) ||
       double(operations) + work > double(limits.operations)) {
     eliminateSplit(variable, bucket);
     return;
@@ -201,7 +202,7 @@ void Elimination::eliminateReaders(int32_t value) {
     bucket.push_back(static_cast<int32_t>(factor - factors.data()));
   FactorRefs all = refs(bucket);
   const double context = contextSize(all, variables);
-  if (context > double(limits.tableEntries)) {
+  if (context > double(limits.tableEntries) || context + double(allEntries) > double(limits.allEntries)) {
     ++versions[options.size() + value]; // one by one, as soon as they are the lightest
     return;
   }

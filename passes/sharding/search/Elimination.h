@@ -14,6 +14,7 @@ namespace msc::search {
 struct EliminationLimits {
   int64_t tableEntries = 0; ///< larger tables are split into parts that are minimised on their own: a lower bound
   int64_t operations = 0;   ///< more: it ends unfinished
+  int64_t allEntries = int64_t(1) << 28; ///< of all tables together; what is more is split, too
 };
 
 /// Eliminates all variables but the kept ones, the one with the least work first (product of the classes of the
@@ -47,7 +48,7 @@ public:
   /// The variable that is in most of the tables that were too large, weighted by their size.
   int32_t widest() const;
 
-  int64_t operations = 0, eliminations = 0, repeated = 0, largestTable = 0;
+  int64_t operations = 0, eliminations = 0, repeated = 0, largestTable = 0, allEntries = 0;
 
 private:
   struct Bucket {

@@ -25,7 +25,7 @@ bool Middle::solve(const SolveLimits &limits, Solution &statistics) {
   kept.insert(kept.end(), after.begin(), after.end());
   step = std::make_unique<Elimination>(
       workspace, lower(workspace, stepNetwork),
-      EliminationLimits{limits.tableEntries, limits.operations - statistics.operations}, kept);
+      EliminationLimits{limits.tableEntries, limits.operations - statistics.operations, limits.allEntries}, kept);
   statistics.operations += step->operations;
   statistics.eliminations += step->eliminations;
   statistics.repeated += step->repeated;

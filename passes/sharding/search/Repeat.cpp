@@ -54,7 +54,7 @@ public:
     if (!fold(limits, summary))
       return false;
     Solution flat =
-        solveExactly(workspace, unrolled.network, {limits.tableEntries, limits.operations - summary.operations});
+        solveExactly(workspace, unrolled.network, {limits.tableEntries, limits.operations - summary.operations, limits.allEntries});
     flat.operations += summary.operations;
     flat.eliminations += summary.eliminations;
     flat.repeated += summary.repeated;

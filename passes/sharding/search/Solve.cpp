@@ -75,7 +75,7 @@ private:
 
   /// Bounds a part; keeps it for later unless it is done. True: it is.
   bool look(std::shared_ptr<const Lowered> part, int64_t entries, double boundAbove = -infinity) {
-    Elimination elimination(workspace, *part, {entries, limits.operations - solution.operations});
+    Elimination elimination(workspace, *part, {entries, limits.operations - solution.operations, limits.allEntries});
     solution.operations += elimination.operations;
     solution.eliminations += elimination.eliminations;
     solution.repeated += elimination.repeated;
@@ -130,7 +130,7 @@ Solution solveExactly(Workspace &workspace, const CostNetwork &network, const So
 std::vector<double> costsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits) {
   Workspace workspace;
   const Lowered lowered = withoutDominated(workspace, lower(workspace, network), variable);
-  const Elimination elimination(workspace, lowered, {limits.tableEntries, limits.operations}, {variable});
+  const Elimination elimination(workspace, lowered, {limits.tableEntries, limits.operations, limits.allEntries}, {variable});
   if (elimination.isExact())
     return elimination.table();
   std::vector<double> costs;
