@@ -70,10 +70,9 @@ public:
   search::SolveLimits limits() const {
     search::SolveLimits limits;
     limits.operations = std::min(limits.operations, left);
-    if (isHard) { // tables are split, whatever their size: many small parts say more in that time
+    limits.branching = mostOperations / 64;
+    if (isHard) // tables are split, whatever their size: many small parts say more in that time
       limits.tableEntries = int64_t(1) << 20;
-      limits.operations = std::min(limits.operations, mostOperations / 16);
-    }
     return limits;
   }
   void spend(const search::Solution &found) {
@@ -86,7 +85,7 @@ public:
   double bound() const { return boundUs; }
 
 private:
-  static constexpr int64_t mostOperations = int64_t(1) << 36;
+  static constexpr int64_t mostOperations = int64_t(1) << 35;
   int64_t left = mostOperations;
   bool isHard = false;
   double boundUs = 0;

@@ -100,13 +100,21 @@ std::vector<Solution> bestAssignments(const CostNetwork &network, size_t k, cons
 }
 
 std::vector<Solution> nearestAssignments(const CostNetwork &network, size_t k, const SolveLimits &limits) {
-  Workspace workspace;
-  const Lowered lowered = withoutDominated(workspace, lower(workspace, network));
-  Elimination elimination(workspace, lowered, {limits.tableEntries, limits.operations, limits.allEntries});
-  if (!elimination.isExact() || !(elimination.bound() < infinity))
-    return {solveExactly(workspace, network, limits)};
-  std::vector<Solution> found = BestAssignments(network, lowered, elimination, k, true).run(elimination.bound());
-  found.front().operations = elimination.operations;
+  int64_t operations = 0;
+  {
+    Workspace workspace;
+    const Lowered lowered = withoutDominated(workspace, lower(workspace, network));
+    const Elimination elimination(workspace, lowered, {limits.tableEntries, limits.operations, limits.allEntries});
+    operations = elimination.operations;
+    if (elimination.isExact() && elimination.bound() < infinity) {
+      std::vector<Solution> found = BestAssignments(network, lowered, elimination, k, true).run(elimination.bound());
+      found.front().operations = operations;
+      return found;
+    }
+  }
+  Workspace workspace; // its tables are gone before others are made
+  std::vector<Solution> found{solveExactly(workspace, network, limits, /*isTooLarge=*/true)};
+  found.front().operations += operations;
   return found;
 }
 

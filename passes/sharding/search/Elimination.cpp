@@ -96,6 +96,7 @@ Factor Elimination::remembered(const FactorRefs &bucket, std::vector<int64_t> ke
   if (isNew) {
     Factor made = reduce();
     allEntries += made.entries();
+    workspace.entriesOfReductions += made.entries();
     for (int32_t &variable : made.scope)
       variable = static_cast<int32_t>(std::find(numbers.begin(), numbers.end(), variable) - numbers.begin());
     place->second = std::move(made);

@@ -29,13 +29,14 @@ public:
   BranchAndBound(Workspace &workspace, const CostNetwork &network, const SolveLimits &limits)
       : workspace(workspace), network(network), limits(limits) {}
 
-  Solution run() {
+  Solution run(bool isTooLarge) {
     solution.cost = infinity;
-    bool isExact = look(std::make_shared<Lowered>(lower(workspace, network)), limits.tableEntries);
+    bool isExact = !isTooLarge && look(std::make_shared<Lowered>(lower(workspace, network)), limits.tableEntries);
     if (!isExact) {
+      workspace.forgetReductions(0);
       offer(sweep(network).choice, false);
       // With fewer options the same tables may fit.
-      const double firstBound = open.empty() ? solution.cost : open.top().bound;
+      const double firstBound = isTooLarge ? -infinity : open.empty() ? solution.cost : open.top().bound;
       open = {};
       isExact = look(std::make_shared<Lowered>(withoutDominated(workspace, lower(workspace, network))),
                      limits.tableEntries, firstBound);
@@ -49,10 +50,14 @@ public:
   }
 
 private:
+  /// What it takes to look at a factor, however small its tables are.
+  static constexpr int64_t operationsOfFactor = 20'000;
+
   void search() {
     // Nodes are many: their tables are smaller.
     const int64_t entries = std::min(limits.tableEntries, int64_t(1) << 18);
-    while (!open.empty() && open.top().bound < solution.cost && solution.operations < limits.operations) {
+    const int64_t most = std::min(limits.operations, solution.operations + limits.branching);
+    while (!open.empty() && open.top().bound < solution.cost && solution.operations < most) {
       Node node = open.top();
       open.pop();
       unfinished = node.bound;
@@ -60,7 +65,7 @@ private:
         ++solution.branches;
         look(std::make_shared<Lowered>(restricted(workspace, *node.network, node.widest, {option})), entries,
              node.bound);
-        if (solution.operations >= limits.operations)
+        if (solution.operations >= most)
           return conclude(unfinished);
       }
     }
@@ -75,8 +80,9 @@ private:
 
   /// Bounds a part; keeps it for later unless it is done. True: it is.
   bool look(std::shared_ptr<const Lowered> part, int64_t entries, double boundAbove = -infinity) {
+    workspace.forgetReductions(limits.allEntries / 2);
     Elimination elimination(workspace, *part, {entries, limits.operations - solution.operations, limits.allEntries});
-    solution.operations += elimination.operations;
+    solution.operations += elimination.operations + operationsOfFactor * static_cast<int64_t>(part->factors.size());
     solution.eliminations += elimination.eliminations;
     solution.repeated += elimination.repeated;
     solution.largestTable = std::max(solution.largestTable, elimination.largestTable);
@@ -123,8 +129,8 @@ Solution solveExactly(const CostNetwork &network, const SolveLimits &limits) {
   return solveExactly(workspace, network, limits);
 }
 
-Solution solveExactly(Workspace &workspace, const CostNetwork &network, const SolveLimits &limits) {
-  return BranchAndBound(workspace, network, limits).run();
+Solution solveExactly(Workspace &workspace, const CostNetwork &network, const SolveLimits &limits, bool isTooLarge) {
+  return BranchAndBound(workspace, network, limits).run(isTooLarge);
 }
 
 std::vector<double> costsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits) {

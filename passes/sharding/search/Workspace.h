@@ -26,6 +26,14 @@ public:
     size_t operator()(const Key &key) const { return hashOf(key.data(), key.size() * sizeof(int64_t)); }
   };
   std::unordered_map<Key, Factor, KeyHash> reductions;
+  int64_t entriesOfReductions = 0;
+  /// Forgets reductions where their tables have become so many; what uses them holds them.
+  void forgetReductions(int64_t entries) {
+    if (entriesOfReductions > entries) {
+      reductions.clear();
+      entriesOfReductions = 0;
+    }
+  }
 
   /// What tables and shared costs of equal contents became, whatever their variables.
   struct KnownTable {
@@ -52,7 +60,8 @@ struct Lowered {
 };
 
 /// See CostNetwork.h; what earlier networks have in common with this one is known.
-Solution solveExactly(Workspace &workspace, const CostNetwork &network, const SolveLimits &limits);
+/// `isTooLarge`: tables of the network as it is are known to be.
+Solution solveExactly(Workspace &workspace, const CostNetwork &network, const SolveLimits &limits, bool isTooLarge = false);
 
 Lowered lower(Workspace &workspace, const CostNetwork &network);
 
