@@ -55,15 +55,15 @@ std::string diffText(const PlanDiff &diff) {
   const plan::Prediction &of = a.prediction(), &to = b.prediction();
   rows = {{"", "A", "B", "MORE"}};
   if (of.hidden_us() > 0 || to.hidden_us() > 0)
-    rows.push_back(usRow("predicted, collectives beside computation", of.step_us() - of.hidden_us(), to.step_us() - to.hidden_us()));
-  rows.insert(rows.end(), {usRow("predicted, one after the other", of.step_us(), to.step_us()),
+    rows.push_back(usRow("with overlap", of.step_us() - of.hidden_us(), to.step_us() - to.hidden_us()));
+  rows.insert(rows.end(), {usRow("predicted", of.step_us(), to.step_us()),
                            usRow("of it computing", of.compute_us(), to.compute_us()),
                            usRow("of it communicating", of.communication_us(), to.communication_us()),
                            bytesRow("received per rank", of.communication_bytes(), to.communication_bytes()),
                            bytesRow("memory per rank", a.arena_bytes(), b.arena_bytes()),
                            bytesRow("parameters and states", of.parameter_bytes(), to.parameter_bytes())});
   if (a.machine() != b.machine())
-    rows.push_back({"for machines that differ: times are no comparison of strategies", a.machine(), b.machine(), ""});
+    rows.push_back({"machine", a.machine(), b.machine(), "no times to compare"});
   return text + "\none step\n" + table(rows);
 }
 

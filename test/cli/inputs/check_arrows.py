@@ -15,7 +15,7 @@ MAY = {
     "tools": set(FOLDERS),
 }
 # Plain data that both sides share, and the catalogue of messages.
-SHARED = {"runtime/" + name for name in ("messages/Catalogue.h", "Nearest.h", "Status.h", "plan/Sharding.h", "plan/Refinement.h", "plan/CopyRegion.h", "plan/LocalRegions.h", "plan/RankClasses.h", "plan/calls/Window.h", "plan/calls/PoolingSide.h", "data/Philox.h", "machine/MachineModel.h")}
+SHARED = {"runtime/" + name for name in ("messages/Catalogue.h", "Nearest.h", "Status.h", "plan/Sharding.h", "plan/Refinement.h", "plan/CopyRegion.h", "plan/LocalRegions.h", "plan/RankClasses.h", "plan/calls/Window.h", "plan/calls/PoolingSide.h", "data/Philox.h", "machine/MachineModel.h", "machine/TimeText.h")}
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
 
 wrong, seen = [], set()
