@@ -266,6 +266,8 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
   uint64_t total = 0;
   text += collectivesText(plan, findings, op, total);
   text += surprisesText(findings.surprises, op);
+  if (findings.isTooLargeForOthers)
+    text += "\nthe network is too large to work out what all other strategies would cost: what is missing above or only bounded is not known\n";
   if (!op.empty())
     return text + alternativesText(findings.alternatives, plan.search_mode(), findings.isSearchImplied, roundsOf(findings, op), whateverText(findings)) + "\nin all " + bytesText(total) + " per rank and step, of " +
            bytesText(plan.prediction().communication_bytes()) + " in the whole network\n";

@@ -88,6 +88,7 @@ void Explanation::afterPlan(const plan::Plan &plan) {
     if (other && now)
       findings.nextBest[facts.cause] = {other->inStrategy, other->us, other->us - now->us, other->isInsteadOfUsers};
   }
+  findings.isTooLargeForOthers = alternatives->isTooLarge();
 }
 
 } // namespace msc::compiler

@@ -135,9 +135,6 @@ bool Elaborator::runCell(const ast::Graph &cell, const ast::Call &call, const as
     if (failed(decoded))
       return false;
     instance = *decoded;
-    for (StringRef round : split(StringRef(frame.suffix).drop_front(frame.suffix.empty() ? 0 : 1), '.')) // of repeats whose variable it does not hold
-      if (!StringRef(instance).contains(round))
-        instance += "." + round.str();
     if (std::string name = nameInThisRound(instance); !isValueName(name)) { // it becomes part of other names
       error(call.instancePlace) << "the instance name '" << name
                                 << "' of a cell may hold letters, digits, '_' and dots between them";

@@ -201,8 +201,11 @@ bool Elaborator::claimName(StringRef name, Location place, net::RepeatOp repeat)
     return true;
   InFlightDiagnostic diagnostic = emitError(place) << "parameter '" << name << "' is declared twice";
   diagnostic.attachNote(entry->second) << "first declared here";
-  if (!repeat)
+  if (!repeat) {
+    if (entry->second == place) // in calls of one cell that have the same name, or in rounds that differ
+      net::addHelp(diagnostic, "give each call of the cell a name of its own, in a repeat one with the round, as in @ \"" + std::string("layer.{i}") + "\"");
     return false;
+  }
   diagnostic.attachNote(repeat.getLoc()) << "each round of this repeat declares it";
   std::string example = ("layer.{" + repeat.getVariable() + "}").str();
   net::addHelp(diagnostic, "write the round into the name of a cell around it, as in @ \"" + example + "\"");

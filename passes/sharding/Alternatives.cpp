@@ -217,13 +217,29 @@ double Alternatives::us() {
 
 constexpr size_t pricedAtOnce = 64;
 
+/// Solving takes so many operations in all, a part of them for one network.
+search::SolveLimits Alternatives::limits() const {
+  constexpr int64_t most = int64_t(1) << 35, mostAtOnce = int64_t(1) << 32;
+  search::SolveLimits limits;
+  limits.operations = std::min(mostAtOnce, most - spent);
+  limits.branching = mostAtOnce / 16;
+  return limits;
+}
+
+void Alternatives::spend(const search::Solution &found) {
+  spent += found.operations;
+  tooLarge |= !found.optimal;
+}
+
 /// Prices the cheapest assignment of rounds that are alike and, with it, so many that are nearly as good. False: it was priced.
 bool Alternatives::priceAlike(const AllLeft &left) {
   search::CostNetwork network = priced->network();
   for (const auto &[op, options] : left)
     search::keepOptions(network, static_cast<int32_t>(op), options);
+  std::vector<search::Solution> found = search::nearestAssignments(network, pricedAtOnce, limits());
+  spend(found.front());
   std::vector<search::Choice> choices;
-  for (search::Solution &solution : search::nearestAssignments(network, pricedAtOnce)) {
+  for (search::Solution &solution : found) {
     if (solution.cost == search::infinity)
       break;
     for (const auto &[op, options] : left)
@@ -252,7 +268,7 @@ std::set<size_t> Alternatives::optionsIn(const search::RepeatedChoice &choice, s
 
 /// One round of a search in which operators have what is left to them.
 Alternatives::Searched Alternatives::searchOnce(const AllLeft &left) {
-  if (priceAlike(left))
+  if (priceAlike(left) || tooLarge)
     return {};
   const search::RepeatedNetwork network = networkOf(left);
   auto inAll = [&](search::RepeatedChoice choice) { // options get their numbers back
@@ -260,7 +276,10 @@ Alternatives::Searched Alternatives::searchOnce(const AllLeft &left) {
       forOptionsOf(op, choice, [&options = options](int32_t &option) { option = options[option]; });
     return choice;
   };
-  const search::RepeatedSolution found = search::solveExactly(network);
+  const search::RepeatedSolution found = search::solveExactly(network, limits());
+  spend(found.summary);
+  if (tooLarge)
+    return {found.summary.bound, false, {}};
   Searched result{found.summary.cost, true, {}};
   if (result.us == search::infinity)
     return result;
@@ -269,19 +288,20 @@ Alternatives::Searched Alternatives::searchOnce(const AllLeft &left) {
   if (!result.isExact) {
     const search::EndsApart ends(network);
     std::vector<search::RepeatedChoice> choices;
-    for (const search::Solution &solution : search::nearestAssignments(ends.network(), pricedAtOnce))
+    for (const search::Solution &solution : search::nearestAssignments(ends.network(), pricedAtOnce, limits()))
       choices.push_back(inAll(ends.rolled(solution.choice)));
     apart->makeExact(choices);
   }
   return result;
 }
 
-/// The cheapest assignment in which an operator has one of these options (ascending), in different rounds maybe different ones.
+/// The cheapest assignment in which an operator has one of these options (ascending), in different rounds maybe different ones. Not exact
+/// where that is too large.
 Alternatives::Searched Alternatives::searchAmong(size_t op, std::vector<int32_t> options) {
   AllLeft left = leftBut(op);
   left.push_back({op, std::move(options)});
   while (true)
-    if (Searched found = searchOnce(left); found.isExact)
+    if (Searched found = searchOnce(left); found.isExact || tooLarge)
       return found;
 }
 
@@ -293,11 +313,11 @@ std::vector<Alternatives::OptionPrice> &Alternatives::pricesOf(size_t op) {
   prices.resize(priced->options(op).pieces.size());
   if (following && !hasBounds)
     return prices;
-  while (!cheapestOfAll.isExact)
+  while (!cheapestOfAll.isExact && !tooLarge)
     cheapestOfAll = searchOnce(leftBut(std::nullopt));
   if (following)
     updateBounds(op);
-  else if (cheapestOfAll.us < search::infinity)
+  else if (cheapestOfAll.isExact && cheapestOfAll.us < search::infinity)
     if (const std::set<size_t> options = optionsIn(cheapestOfAll.choice, op); options.size() == 1)
       prices[*options.begin()] = {cheapestOfAll.us, true};
   return prices;
@@ -305,7 +325,9 @@ std::vector<Alternatives::OptionPrice> &Alternatives::pricesOf(size_t op) {
 
 /// What was priced since then makes bounds better.
 void Alternatives::updateBounds(size_t op) {
-  for (auto [price, us] : llvm::zip(known[op], search::costsOfOptions(networkOf(leftBut(op)), static_cast<int32_t>(op))))
+  if (tooLarge)
+    return;
+  for (auto [price, us] : llvm::zip(known[op], search::costsOfOptions(networkOf(leftBut(op)), static_cast<int32_t>(op), limits())))
     if (!price.isExact)
       price = {std::max(price.us, us), us == search::infinity};
 }
@@ -346,20 +368,24 @@ bool Alternatives::searchFront(size_t op, llvm::function_ref<bool(size_t)> passe
     std::optional<size_t> best = front(op, passes);
     if (!best || prices[*best].isExact)
       return true;
-    if (i == few)
+    if (i == few || tooLarge)
       return false;
     std::vector<int32_t> open;
     for (size_t option = 0; option < prices.size(); ++option)
       if (!prices[option].isExact && passes(option))
         open.push_back(static_cast<int32_t>(option));
     const Searched found = searchAmong(op, open);
+    if (!found.isExact)
+      return false;
     for (int32_t option : open)
       prices[option] = {std::max(prices[option].us, found.us), found.us == search::infinity};
     if (found.us == search::infinity)
       continue;
     const std::set<size_t> taken = optionsIn(found.choice, op);
-    for (size_t option : taken)
-      prices[option] = {taken.size() == 1 ? found.us : searchAmong(op, {static_cast<int32_t>(option)}).us, true};
+    for (size_t option : taken) {
+      const Searched alone = taken.size() == 1 ? found : searchAmong(op, {static_cast<int32_t>(option)});
+      prices[option] = {std::max(prices[option].us, alone.us), alone.isExact};
+    }
   }
 }
 
@@ -368,10 +394,12 @@ std::optional<size_t> Alternatives::cheapestOption(size_t op, llvm::function_ref
   if (!following && !searchFront(op, passes))
     updateBounds(op);
   std::optional<size_t> best = front(op, passes);
-  for (size_t rounds = 0; best && !known[op][*best].isExact && (!following || rounds < mostFollowed()); ++rounds) {
+  for (size_t rounds = 0; best && !known[op][*best].isExact && (following ? rounds < mostFollowed() : !tooLarge); ++rounds) {
     raise(op, *best);
     best = front(op, passes);
   }
+  if (best && !known[op][*best].isExact && !following)
+    return std::nullopt;
   if (best && !known[op][*best].isExact) // of those with which others were decided
     best = front(op, [&](size_t option) { return known[op][option].isExact && passes(option); });
   return best;
@@ -419,7 +447,7 @@ std::vector<Alternative> Alternatives::of(size_t op, size_t exact, size_t rounds
       break;
     if (known[op][*next].isExact)
       cheapest.insert(*next);
-    else if (rounds-- > 0)
+    else if (rounds-- > 0 && (following || !tooLarge))
       raise(op, *next);
     else
       break;

@@ -35,7 +35,8 @@ enum class Others {
 /// network has its strategies and is not unrolled yet; what is asked later does not look at it any more.
 ///
 /// Prices are lower bounds at first, as everywhere in the model; a strategy is priced exactly when somebody asks for it. Whatever
-/// another mode leads to, a search finds nothing dearer: its prices are bounds there, too.
+/// another mode leads to, a search finds nothing dearer: its prices are bounds there, too. Of a network that is too large for a search to
+/// prove anything, nothing more is priced from when that is seen.
 class Alternatives {
 public:
   Alternatives(net::NetworkOp network, const TrainingFacts &training, Freedom freedom, llvm::StringRef asked = "",
@@ -52,6 +53,9 @@ public:
   double us();
   /// The collectives that this is made of.
   std::vector<PredictedCollective> collectives();
+
+  /// What was asked for so far took more than is spent on it: others are not known.
+  bool isTooLarge() const { return tooLarge; }
 
   /// Operators of repeats by their instance names.
   const std::map<std::string, Round> &rounds() const { return inRounds; }
@@ -70,8 +74,8 @@ public:
   std::optional<size_t> chosenOption(size_t op) const;
   /// Nothing that a sharding of the user fixes is otherwise under an option.
   bool keepsFixed(size_t op, size_t option) const;
-  /// The cheapest of the strategies of an operator that pass, exactly; nothing if none does. Where others follow by another mode and a
-  /// network is large: of those that a search likes best.
+  /// The cheapest of the strategies of an operator that pass, exactly; nothing if none does, or isTooLarge(). Where others follow by another
+  /// mode and a network is large: of those that a search likes best.
   std::optional<Alternative> cheapest(size_t op, llvm::function_ref<bool(const OperatorOptions &options, size_t option)> passes);
   /// The one that it has, exactly.
   std::optional<Alternative> now(size_t op);
@@ -84,6 +88,8 @@ private:
     bool isExact = false;
   };
 
+  search::SolveLimits limits() const;
+  void spend(const search::Solution &found);
   void keepPinned(net::NetworkOp network, const TrainingFacts &training);
   double usOf(const Choices &choices);
   StepModel decidedModel(const Choices &choices);
@@ -133,6 +139,8 @@ private:
   std::vector<std::vector<OptionPrice>> known; ///< of each option of each operator; empty: nobody asked yet
   std::vector<size_t> roundsOf; ///< of each operator
   Searched cheapestOfAll; ///< exact from when somebody asked for a price
+  int64_t spent = 0;             ///< operations of searches
+  bool tooLarge = false;
   bool hasBounds = true;         ///< the options of the model are all that operators may take
   std::optional<double> stepUs;  ///< known from when us() was asked
   /// The network before anything was decided, for those that are priced with what follows from them: its copy, its problem, in which

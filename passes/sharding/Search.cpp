@@ -77,6 +77,8 @@ public:
   }
   void spend(const search::Solution &found) {
     left -= found.operations;
+    if (!found.optimal && !isHard)
+      left = std::min(left, mostOfHard);
     isHard |= !found.optimal;
     boundUs = std::max(boundUs, found.bound);
   }
@@ -85,7 +87,7 @@ public:
   double bound() const { return boundUs; }
 
 private:
-  static constexpr int64_t mostOperations = int64_t(1) << 35;
+  static constexpr int64_t mostOperations = int64_t(1) << 35, mostOfHard = int64_t(1) << 33;
   int64_t left = mostOperations;
   bool isHard = false;
   double boundUs = 0;

@@ -1,9 +1,15 @@
 #include "passes/sharding/SearchParts.h"
 #include "passes/sharding/cost/MemoryMoment.h"
+#include "passes/sharding/search/Crossings.h"
+#include "passes/sharding/search/Mixture.h"
+#include "passes/sharding/search/Workspace.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
+#include <span>
+#include <tuple>
 
 namespace msc::passes {
 namespace {
@@ -58,6 +64,8 @@ public:
       if (leastBytes > most ? step >= mostShrunk : !isTighter && !fitting.empty() && fitting.front().us >= us)
         break;
     }
+    if (leastBytes <= most && !fitting.empty() && !isGood() && closesGap() && unrolledSize <= mostUnrolled)
+      raiseBound();
     if (leastBytes <= most && !isGood() && closesGap())
       close();
     limits.branchOperations = std::min(limits.branchOperations, mostBranched);
@@ -82,6 +90,12 @@ private:
     bool isLeast = false;        ///< of what is there at least; else of what there is about
     std::vector<double> weights; ///< logarithms, of each moment
   };
+  /// Whether a simulated step says which moment needs most.
+  enum class Learns {
+    Never,
+    FromLarge, ///< where it does not fit
+    More,      ///< where that has more at least, each round a variable of its own, than all that are known
+  };
   /// An assignment that was simulated.
   struct Point {
     search::RepeatedChoice choice;
@@ -103,15 +117,16 @@ private:
   Mean least{.isLeast = true, .weights = {}}, about;
   std::map<std::vector<int64_t>, double> looked; ///< what those that were simulated need
   std::vector<SearchResult> fitting;             ///< of them, the fastest first
+  search::RepeatedChoice fastestFitting;         ///< the first of them
   SearchResult smallest;                         ///< of them, the one that needs least
   double boundUs = 0, leastBytes = 0;
   RoundsModel::Amounts closing; ///< of variables in rounds: added where the best bound was found
   double closingUs = 0;         ///< what a step pays of it at most
   int64_t simulated = 0; ///< events
 
-  static constexpr int mostMeans = 8, mostPrices = 16, mostShrunk = 3;
-  static constexpr size_t mostNear = 64, mostApart = 400, mostClosed = 2000, mostListed = 4096;
-  static constexpr int64_t mostSimulated = 500'000, mostBranched = int64_t(1) << 22;
+  static constexpr int mostMeans = 8, mostPrices = 16, mostShrunk = 3, mostRaises = 200;
+  static constexpr size_t mostNear = 64, mostApart = 400, mostClosed = 2000, mostUnrolled = 20'000, mostListed = 4096;
+  static constexpr int64_t mostSimulated = 1'500'000, mostSimulatedNear = 60'000, mostBranched = int64_t(1) << 22;
   static constexpr double smallGap = 1e-3, estimatedGap = 1e-2, largeGap = 0.03;
 
   /// Else what it finds is about what there is.
@@ -119,7 +134,7 @@ private:
   bool isGood() const { return !fitting.empty() && fitting.front().us <= boundUs * (1 + (closesGap() ? smallGap : estimatedGap)); }
 
   /// Simulates a step.
-  void look(Point &point, bool learns = true) {
+  void look(Point &point, Learns learns = Learns::FromLarge) {
     if (watch)
       watch(boundUs, fitting.empty() ? search::infinity : fitting.front().us);
     auto [known, isNew] = looked.try_emplace(keyOf(point.choice));
@@ -134,10 +149,14 @@ private:
     known->second = point.arenaBytes = result.arenaBytes = static_cast<double>(lives.memory().arena());
     if (smallest.arenaBytes == 0 || result.arenaBytes < smallest.arenaBytes)
       smallest = result;
+    if (result.arenaBytes <= most && (fitting.empty() || result.us < fitting.front().us))
+      fastestFitting = point.choice;
     if (result.arenaBytes <= most)
       fitting.insert(std::ranges::upper_bound(fitting, result.us, {}, &SearchResult::us), result);
-    else if (learns)
+    if (learns == Learns::FromLarge && result.arenaBytes > most)
       learn(moments.most(step, lives), point);
+    else if (learns == Learns::More)
+      learnMore(step, lives, point);
   }
 
   void learn(MemoryMoment moment, const Point &point) {
@@ -145,6 +164,16 @@ private:
     seen.push_back(std::move(moment));
     for (Mean *mean : {&least, &about})
       mean->weights.push_back(mean->weights.empty() ? 0 : std::ranges::max(mean->weights));
+  }
+
+  void learnMore(const StepEvents &step, const StepLives &lives, const Point &point) {
+    double known = 0;
+    for (const MemoryMoment &moment : seen)
+      known = std::max(known, leastInRounds(moment, point.choice));
+    if (point.arenaBytes <= known * (1 + smallGap))
+      return;
+    if (MemoryMoment moment = moments.most(step, lives); leastInRounds(moment, point.choice) > known * (1 + smallGap / 10))
+      learn(std::move(moment), point);
   }
 
   /// What operators take.
@@ -213,11 +242,7 @@ private:
   }
 
   double leastOf(const MemoryMoment &moment, const search::RepeatedChoice &choice) const {
-    if (!areApart())
-      return amountOf(moment.least, choice);
-    RoundsModel::Amounts amounts(unrolledSize);
-    addLeast(moment, 1, amounts);
-    return search::amountOf({amounts, 0}, unrolledChoice(choice));
+    return areApart() ? leastInRounds(moment, choice) : amountOf(moment.least, choice);
   }
 
   search::Choice unrolledChoice(const search::RepeatedChoice &choice) const {
@@ -318,6 +343,97 @@ private:
     return std::ranges::any_of(seen, [&](const MemoryMoment &moment) { return leastOf(moment, found.choice) > most; });
   }
 
+  /// Each moment has a price of its own, and each round is a variable of its own. The prices are those of the cheapest mixture of what was
+  /// found so far, halfway to those of the best bound (P. Wentges, Weighted Dantzig-Wolfe decomposition for linear mixed-integer programming,
+  /// 1997).
+  void raiseBound() {
+    constexpr int mostIdle = 6;
+    constexpr double progress = 1e-4;
+    search::Workspace workspace;
+    search::RepeatedNetwork network = rounds.network();
+    search::Unrolled unrolled = search::unroll(network);
+    std::vector<Point> mixed{{fastestFitting, fitting.front().us, fitting.front().arenaBytes}};
+    search::Mixture mixture(fitting.front().us, aboveLimit(fastestFitting));
+    std::vector<double> best(seen.size());
+    double raised = 0;
+    for (int step = 0, idle = 0; step < mostRaises && idle < mostIdle && !isGood(); ++step) {
+      mixture.solve();
+      std::vector<double> prices = mixture.prices();
+      best.resize(prices.size());
+      for (size_t i = 0; i < prices.size(); ++i)
+        prices[i] = (prices[i] + best[i]) / 2;
+      RoundsModel::Amounts added(unrolledSize);
+      for (size_t i = 0; i < prices.size(); ++i)
+        if (prices[i] > 0)
+          addLeast(seen[i], prices[i], added);
+      const double paid = most * std::accumulate(prices.begin(), prices.end(), 0.0);
+      const search::Solution found = search::solveExactly(workspace, priced(unrolled.network, added), limits.solve);
+      const double us = found.bound - paid;
+      idle = us > raised * (1 + progress) ? 0 : idle + 1;
+      if (us > raised) {
+        raised = us;
+        best = prices;
+      }
+      if (us > boundUs) {
+        boundUs = us;
+        closing = std::move(added);
+        closingUs = paid;
+      }
+      Point point{search::rolled(network, unrolled, found.choice), 0, 0};
+      if (rounds.makeExact(point.choice)) {
+        network = rounds.network();
+        unrolled = search::unroll(network);
+      }
+      point.us = search::costOf(network, point.choice);
+      const std::vector<double> above = aboveLimit(point.choice);
+      mixture.add(point.us, above);
+      look(point, Learns::More);
+      mixed.push_back(std::move(point));
+      for (size_t i = above.size(); i < seen.size(); ++i) {
+        std::vector<double> aboveThis;
+        for (const Point &other : mixed)
+          aboveThis.push_back(leastInRounds(seen[i], other.choice) - most);
+        mixture.addLimit(aboveThis);
+      }
+    }
+    crossAll(mixed);
+  }
+
+  /// Between those first where the fastest should be.
+  void crossAll(const std::vector<Point> &points) {
+    constexpr size_t few = 3;
+    std::vector<std::tuple<double, const Point *, const Point *>> pairs;
+    for (const Point &small : points)
+      for (const Point &large : points)
+        if (small.arenaBytes <= most && large.arenaBytes > most)
+          pairs.emplace_back(large.us + (small.us - large.us) * (large.arenaBytes - most) / (large.arenaBytes - small.arenaBytes), &small, &large);
+    std::ranges::stable_sort(pairs, {}, [](const auto &pair) { return std::get<0>(pair); });
+    for (const auto &[us, small, large] : std::span(pairs).first(std::min(few, pairs.size())))
+      if (us < fitting.front().us)
+        cross(*small, *large);
+  }
+
+  /// Of what moments have at least, each round a variable of its own.
+  std::vector<double> aboveLimit(const search::RepeatedChoice &choice) const {
+    std::vector<double> above;
+    for (const MemoryMoment &moment : seen)
+      above.push_back(leastInRounds(moment, choice) - most);
+    return above;
+  }
+
+  /// What a moment has at least, each round a variable of its own.
+  double leastInRounds(const MemoryMoment &moment, const search::RepeatedChoice &choice) const {
+    const search::Choice options = unrolledChoice(choice);
+    double bytes = 0;
+    for (size_t variable = 0; variable < moment.leastOfAll.size(); ++variable)
+      if (const std::vector<double> &list = moment.leastOfAll[variable]; !list.empty())
+        for (int32_t inRound : inRounds[variable])
+          bytes += list[options[inRound]] / static_cast<double>(inRounds[variable].size());
+    for (const MemoryMoment::OfRound &of : moment.leastOfRounds)
+      bytes += of.bytes[options[inRounds[of.variable][inRounds[of.variable].size() == 1 ? 0 : of.round]]];
+    return bytes;
+  }
+
   /// The two lines through the cheapest point that does not fit and the cheapest one that does meet at the next price, until there is
   /// none below both.
   void approach(Point large, int step) {
@@ -341,7 +457,56 @@ private:
       }
     if (usPerByte > 0 && closesGap())
       lookNear(multiplied(perRound, usPerByte));
+    if (small.arenaBytes <= most && large.arenaBytes > most)
+      cross(small, large);
     weigh(about, usPerByte > 0 ? large.choice : small.choice, step);
+  }
+
+  /// The variables of operators in the unrolled network, in the order in which they happen.
+  std::vector<int32_t> operatorsInRounds() const {
+    const size_t operators = problem.operators.size();
+    std::vector<int32_t> order;
+    std::vector<char> isDone(operators);
+    auto take = [&](int32_t variable, size_t round) {
+      isDone[variable] = 1;
+      order.push_back(inRounds[variable][round]);
+    };
+    std::vector<const std::vector<int32_t> *> sectionOf(operators);
+    for (const search::Section &section : shape.sections)
+      for (int32_t variable : section.variables)
+        if (static_cast<size_t>(variable) < operators)
+          sectionOf[variable] = &section.variables;
+    for (size_t op = 0; op < operators; ++op)
+      if (!isDone[op] && !sectionOf[op])
+        take(static_cast<int32_t>(op), 0);
+      else if (!isDone[op])
+        for (size_t round = 0; round < inRounds[op].size(); ++round)
+          for (int32_t variable : *sectionOf[op])
+            if (static_cast<size_t>(variable) < operators)
+              take(variable, round);
+    return order;
+  }
+
+  /// Where one price changes all rounds at once, some may: between what fits and what is faster and does not, as few as it takes.
+  void cross(const Point &small, const Point &large) {
+    if (unrolledSize > mostUnrolled)
+      return;
+    search::RepeatedNetwork network = rounds.network();
+    const search::Unrolled unrolled = search::unroll(network);
+    const std::vector<int32_t> order = operatorsInRounds();
+    const search::Choice fitting = unrolledChoice(small.choice), fast = unrolledChoice(large.choice);
+    for (bool isFromBehind : {false, true}) {
+      search::Crossings crossings(unrolled.network, order, isFromBehind ? fast : fitting, isFromBehind ? fitting : fast);
+      for (size_t least = 0, most = crossings.size(); most - least > 1 && simulated < mostSimulated;) {
+        const size_t middle = least + (most - least) / 2;
+        Point point{search::rolled(network, unrolled, crossings.at(isFromBehind ? crossings.size() - middle : middle)), 0, 0};
+        if (rounds.makeExact(point.choice))
+          network = rounds.network();
+        point.us = search::costOf(network, point.choice);
+        look(point, Learns::Never);
+        (point.arenaBytes <= this->most ? most : least) = middle;
+      }
+    }
   }
 
   /// Those that are faster than what fits.
@@ -349,14 +514,15 @@ private:
     std::vector<search::RepeatedChoice> choices = nearestChoices(rounds.network(added), mostNear);
     rounds.makeExact(choices);
     const search::RepeatedNetwork network = rounds.network();
+    const int64_t end = std::min(mostSimulated, simulated + mostSimulatedNear);
     for (search::RepeatedChoice &choice : choices) {
-      if (simulated >= mostSimulated)
+      if (simulated >= end)
         return;
       const double us = search::costOf(network, choice);
       if (!fitting.empty() && us >= fitting.front().us)
         continue;
       Point point{std::move(choice), us, 0};
-      look(point, /*learns=*/false);
+      look(point, Learns::Never);
     }
   }
 
@@ -383,7 +549,7 @@ private:
         point.us = isExact ? next.cost - search::amountOf({closing, 0}, next.choice)
                            : search::costOf(rounds.network(), point.choice);
         if (fitting.empty() || point.us < fitting.front().us)
-          look(point, /*learns=*/false);
+          look(point, Learns::Never);
         boundUs = std::max(boundUs, std::min(next.cost - closingUs, fitting.empty() ? search::infinity : fitting.front().us));
       }
       known = list.back().cost * (1 - 1e-12); // others that cost as much may not have been listed

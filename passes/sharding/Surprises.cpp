@@ -110,18 +110,21 @@ std::vector<SurpriseAt> replications(Alternatives &alternatives) {
     std::optional<Alternative> better = alternatives.cheapest(op, [&](const OperatorOptions &options, size_t i) {
       return devicesUsed(options.pieces[i]) == most && alternatives.keepsFixed(op, i);
     });
-    if (!better)
+    if (!better && !alternatives.isTooLarge())
       continue;
     const ProblemOperator &entry = alternatives.problem().operators[op];
-    double betterUs = computeUs(alternatives, op, better->inStrategy);
+    double betterUs = better ? computeUs(alternatives, op, better->inStrategy) : 0;
     std::string text = ("'" + alternatives.name(op) + "' is computed " + Twine(devices / used) + " times" +
                         (entry.rounds > 1 ? " in each of " + std::to_string(entry.rounds) + " rounds" : "") + ", and nobody asked for it: " +
                         alternatives.strategyText(op, alternatives.chosen(op)) + ", " + alternatives.origin(op) + ", has " + Twine(used) +
                         (used == 1 ? " piece" : " pieces") + " on " + Twine(devices) + " devices; that takes " + timeText(us) +
-                        " of a step, under " + better->inStrategy + " it is " + timeText(betterUs)).str();
+                        " of a step" + (better ? ", under " + better->inStrategy + " it is " + timeText(betterUs) : "")).str();
+    const std::string mine = alternatives.strategyText(op, alternatives.chosen(op));
     found.push_back({alternatives.members()[op].front()->getLoc(),
                      {Surprise::Kind::Replication, alternatives.name(op).str(), "", text,
-                      adviceText(alternatives, op, *better) + libraryText(alternatives, op, better->inStrategy),
+                      (better ? adviceText(alternatives, op, *better) : "write in_strategy: " + mine + " if it is meant, or one with " +
+                                                                            std::to_string(most) + " pieces") +
+                          libraryText(alternatives, op, better ? better->inStrategy : mine),
                       std::max(us - betterUs, 0.0)}});
   }
   return withoutTrifles(found, alternatives.us() * trifle);

@@ -284,6 +284,7 @@ net.mir:2:9: note: first declared here
 net.mir:2:9: note: first declared here
     2 |   param %w: f32[dim(%x, 1), out] = Normal(0.1)
       |         ^~
+help: give each call of the cell a name of its own, in a repeat one with the round, as in @ "layer.{i}"
 )T"},
 };
 

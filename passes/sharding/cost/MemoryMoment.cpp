@@ -350,7 +350,7 @@ void MemoryMoments::addGradients(const StepEvents &step, const std::map<int32_t,
 
 /// What is there whatever strategies there are.
 void MemoryMoments::addLeast(const StepEvents &step, const StepLives &lives, MemoryMoment &moment) {
-  const Lasting lasting(*this, step, lives.busiestEvent());
+  const Lasting lasting(*this, step, lives.busiestStep());
   auto add = [&](int32_t op, auto bytesUnder) {
     std::vector<double> &least = moment.least[op];
     least.resize(model.network().options[op]);

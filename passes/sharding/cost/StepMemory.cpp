@@ -3,6 +3,7 @@
 #include "passes/plan/MemoryPacking.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace msc::passes {
 namespace {
@@ -126,26 +127,45 @@ StepMemory StepLives::memory() const {
   return memory;
 }
 
-/// The first time at which most is live.
-int64_t StepLives::busiest() const {
-  std::vector<int64_t> changes(end + 2);
+/// Bytes at each time.
+std::vector<int64_t> StepLives::liveAt() const {
+  std::vector<int64_t> live(end + 2);
   for (size_t i = 0; i < step.buffers.size(); ++i)
     if (hasMemory(i)) {
-      changes[ranges[i].first] += step.buffers[i].bytes;
-      changes[ranges[i].last + 1] -= step.buffers[i].bytes;
+      live[ranges[i].first] += step.buffers[i].bytes;
+      live[ranges[i].last + 1] -= step.buffers[i].bytes;
     }
-  int64_t live = 0, most = -1, busiest = 0;
-  for (int64_t time = 0; time <= end; ++time)
-    if (live += changes[time]; live > most) {
-      most = live;
-      busiest = time;
-    }
-  return busiest;
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  live.pop_back();
+  return live;
+}
+
+/// The first time at which most is live.
+int64_t StepLives::busiest() const {
+  const std::vector<int64_t> live = liveAt();
+  return std::ranges::max_element(live) - live.begin();
 }
 
 size_t StepLives::busiestEvent() const {
   const int64_t time = busiest();
   return std::ranges::find_if(times, [&](int64_t other) { return other >= time; }) - times.begin();
+}
+
+size_t StepLives::busiestStep() const {
+  constexpr double nearly = 0.98;
+  const size_t busiest = busiestEvent();
+  auto isStep = [](const StepEvent &event) { return event.op >= 0 && event.kind != StepKind::Kernel; };
+  if (busiest == step.events.size() || isStep(step.events[busiest]) || std::none_of(step.events.begin() + busiest, step.events.end(), isStep))
+    return busiest;
+  const std::vector<int64_t> live = liveAt();
+  auto most = static_cast<int64_t>(nearly * static_cast<double>(live[times[busiest]]));
+  size_t found = busiest;
+  for (size_t i = 0; i < step.events.size(); ++i)
+    if (isStep(step.events[i]) && live[times[i]] > most) {
+      most = live[times[i]];
+      found = i;
+    }
+  return found;
 }
 
 std::vector<StepLives::Live> StepLives::mostLive() const {

@@ -32,6 +32,8 @@ public:
   std::vector<Live> mostLive() const;
   /// The first event then; their number: what is fetched alone.
   size_t busiestEvent() const;
+  /// The same; where that is a move or a kernel, and nearly as much is live while an operator runs that is a step of its own, that one.
+  size_t busiestStep() const;
 
 private:
   struct Range {
@@ -39,6 +41,7 @@ private:
   };
 
   bool hasMemory(size_t buffer) const;
+  std::vector<int64_t> liveAt() const;
   int64_t busiest() const;
 
   const StepEvents &step;

@@ -74,7 +74,8 @@ struct Solution {
 /// network alone.
 Solution solveExactly(const CostNetwork &network, const SolveLimits &limits = {});
 
-/// Cheapest cost of the whole network for every option of one variable (infinity: not possible).
+/// Cheapest cost of the whole network for every option of one variable (infinity: not possible); where the limits, which hold for all
+/// options together, run out: a bound, minus infinity where there is none.
 std::vector<double> costsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits = {});
 
 /// The k cheapest assignments, or all if there are fewer that are allowed, ascending; equal costs in lexicographic

@@ -128,8 +128,7 @@ Factor Elimination::reduceOnce(const JointReaders &joint, const FactorRefs &buck
     for (const Factor *factor : bucket)
       key.push_back(static_cast<int64_t>(factor->axisOf(joint.inner)));
   return remembered(bucket, std::move(key), [&] {
-    operations += static_cast<int64_t>(weightOf(joint));
-    return reduce(workspace, joint);
+    return reduce(workspace, joint, operations);
   });
 }
 
@@ -212,7 +211,13 @@ void Elimination::eliminateReaders(int32_t value) {
     ++versions[variable];
   }
   buckets.push_back({variables, bucket, value, joint.inner});
-  close(bucket, {reduceOnce(joint, all)});
+  Factor left = reduceOnce(joint, all);
+  if (left.isBound) { // the readers' own options make it long
+    isSplit = true;
+    for (size_t reader : joint.readers)
+      crowded[joint.value->scope[reader + 1]] += std::log(double(joint.value->parts[reader + 1]->classes()));
+  }
+  close(bucket, {std::move(left)});
 }
 
 /// A value with many readers, each of which pays an equal share of each of its items: never more than what is paid.

@@ -52,6 +52,7 @@ struct Factor {
   std::vector<PartitionRef> parts;
   std::shared_ptr<const Costs> costs;       ///< row-major over the classes
   std::shared_ptr<const SharedForm> shared; ///< in place of `costs`: scope is the producer, then the readers
+  bool isBound = false;                     ///< costs are too low, maybe
 
   double at(const Choice &choice) const;
   /// Adds the cost of every option of `scope[axis]`, the other variables being as in `choice`.

@@ -70,7 +70,15 @@ public:
         setContext(odometer.at);
       values.push_back(least());
     } while (odometer.next(offsets, refs));
-    return factorOver(workspace, context, std::move(values));
+    entries = static_cast<int64_t>(values.size());
+    Factor factor = factorOver(workspace, context, std::move(values));
+    factor.isBound = isBound;
+    return factor;
+  }
+  /// Additions and minima, about.
+  int64_t operations() const {
+    constexpr int64_t ofBranch = 8;
+    return entries * static_cast<int64_t>(ofInner.size() * (rows.size() + 1)) + ofBranch * branches;
   }
 
 private:
@@ -160,7 +168,7 @@ private:
     if (!paidOnce.hubsAreExact()) {
       for (size_t i = 0; i < count; ++i)
         rows[i] = blocks[i].values.data() + offsets[i] + e * steps[i];
-      return paidOnce.cheapest(rows);
+      return leastByBranching();
     }
     const std::vector<double> &prices = paidOnce.hubPrices();
     for (size_t i = 0; i < count; ++i)
@@ -170,6 +178,14 @@ private:
     sums = prices;
     addRow(sums.data(), rows[2], sums.size());
     return paidOnce.pricesGiven() + leastSum(sums.data(), rows[0], rows[1], prices.size());
+  }
+
+  double leastByBranching() {
+    constexpr int64_t mostAtOnce = int64_t(1) << 20;
+    paidOnce.cheapest(rows, nullptr, mostAtOnce);
+    branches += paidOnce.branchesTaken();
+    isBound |= paidOnce.isCut();
+    return paidOnce.bound();
   }
 
   double least() {
@@ -187,6 +203,10 @@ private:
         bounds[e] += row[e * rowStep[i]];
     }
     double best = infinity;
+    if (branches > mostBranches) {
+      isBound = true;
+      return *std::ranges::min_element(bounds);
+    }
     while (true) {
       const size_t e = std::min_element(bounds.begin(), bounds.end()) - bounds.begin();
       if (!(bounds[e] < best))
@@ -213,12 +233,18 @@ private:
   std::vector<double> sums;
   std::vector<double> ofInner, costs, bounds; ///< of each class of the inner variable
   std::vector<const double *> rows;
+  static constexpr int64_t mostBranches = int64_t(1) << 25; ///< then bounds have to do
+  int64_t branches = 0, entries = 0;
+  bool isBound = false;
 };
 
 } // namespace
 
-Factor reduce(Workspace &workspace, const JointReaders &joint) {
-  return JointReduction(workspace, joint).run();
+Factor reduce(Workspace &workspace, const JointReaders &joint, int64_t &operations) {
+  JointReduction reduction(workspace, joint);
+  Factor factor = reduction.run();
+  operations += reduction.operations();
+  return factor;
 }
 
 } // namespace msc::search

@@ -55,7 +55,9 @@ void PaidOnce::setContext(int32_t producer, const std::vector<int32_t> &asked) {
   }
 }
 
-double PaidOnce::cheapest(const std::vector<const double *> &own, std::vector<int32_t> *classes) {
+double PaidOnce::cheapest(const std::vector<const double *> &own, std::vector<int32_t> *classes, int64_t most) {
+  branches = 0;
+  mostBranches = most;
   const double bound = bounds(own);
   best = current;
   bestCost = bound < infinity ? total(own) : infinity;
@@ -68,8 +70,10 @@ double PaidOnce::cheapest(const std::vector<const double *> &own, std::vector<in
     }
     for (size_t i = readers.size(); i-- > 0;)
       restOwn[i] = restOwn[i + 1] + leastSum(own[i], nothing.data(), sharedPrice[i].size());
-    for (size_t start = 0; start < readers.size(); ++start)
+    for (size_t start = 0; start < readers.size(); ++start) {
       descend(own, start);
+      branches += static_cast<int64_t>(readers.size());
+    }
     filter(own);
     branch(own, 0, 0, 0);
   }
@@ -163,6 +167,8 @@ void PaidOnce::branch(const std::vector<const double *> &own, size_t depth, doub
     return;
   }
   for (int32_t c : candidates[depth]) {
+    if (++branches > mostBranches)
+      return;
     const double nowShared = shared + own[depth][c] + sharedPrice[depth][c];
     if (nowShared + restLeast[depth + 1] >= bestCost)
       continue;

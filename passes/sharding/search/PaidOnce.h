@@ -3,6 +3,8 @@
 
 #include "passes/sharding/search/Factor.h"
 
+#include <algorithm>
+
 namespace msc::search {
 
 /// Minimises, over one item set per reader, the readers' own costs plus the prices of all items that are asked for.
@@ -29,8 +31,14 @@ public:
   /// several rows of own costs, given as own[class][row]. Only where hubs are exact.
   void hubCosts(size_t i, const double *own, size_t rows, std::vector<double> &costs);
 
-  /// own[i][c]: what reader i pays itself with item set c. `classes`, if given, takes the item sets that were chosen.
-  double cheapest(const std::vector<const double *> &own, std::vector<int32_t> *classes = nullptr);
+  /// own[i][c]: what reader i pays itself with item set c. `classes`, if given, takes the item sets that were chosen. Branching goes
+  /// through at most so many of them (readers with sets that differ little make it long); isCut(): there may be cheaper ones, but none
+  /// below bound().
+  double cheapest(const std::vector<const double *> &own, std::vector<int32_t> *classes = nullptr, int64_t mostBranches = int64_t(1) << 22);
+  /// After cheapest().
+  bool isCut() const { return branches > mostBranches; }
+  double bound() const { return given + (isCut() ? std::min(restLeast[0], bestCost) : bestCost); }
+  int64_t branchesTaken() const { return branches; }
 
 private:
   void findHubs();
@@ -62,6 +70,7 @@ private:
   std::vector<std::vector<int32_t>> candidates; // of each reader: classes that may be in a better answer
   std::vector<int32_t> current, best;
   double bestCost = 0;
+  int64_t branches = 0, mostBranches = 0;
 };
 
 } // namespace msc::search

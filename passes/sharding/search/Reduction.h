@@ -34,7 +34,8 @@ struct JointReaders {
 };
 
 /// Minimum over the options of all these readers and of the inner variable. For every option of the latter there is a
-/// bound; only where that is less than what was found the readers are looked at.
-Factor reduce(Workspace &workspace, const JointReaders &joint);
+/// bound; only where that is less than what was found the readers are looked at. A bound where that takes too long. `operations` takes
+/// what it took.
+Factor reduce(Workspace &workspace, const JointReaders &joint, int64_t &operations);
 
 } // namespace msc::search

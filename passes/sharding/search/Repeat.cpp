@@ -226,10 +226,13 @@ std::vector<double> costsOfOptions(const RepeatedNetwork &network, int32_t varia
   if (Solution summary; folded.fits(limits) && folded.fold(limits, summary))
     return costsOfOptions(folded.flat(), outside, limits);
   std::vector<double> costs;
+  SolveLimits left = limits;
   for (int32_t option = 0; option < network.network.options[variable]; ++option) {
     RepeatedNetwork forced = network;
     keepOptions(forced, variable, {option});
-    costs.push_back(solveExactly(forced, limits).summary.cost);
+    const Solution found = left.operations > 0 ? solveExactly(forced, left).summary : Solution{.bound = -infinity};
+    left.operations -= found.operations;
+    costs.push_back(found.bound);
   }
   return costs;
 }

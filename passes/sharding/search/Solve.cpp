@@ -140,11 +140,15 @@ std::vector<double> costsOfOptions(const CostNetwork &network, int32_t variable,
   if (elimination.isExact())
     return elimination.table();
   std::vector<double> costs;
+  SolveLimits left = limits;
+  left.operations -= elimination.operations;
   for (int32_t option = 0; option < network.options[variable]; ++option) {
     CostNetwork tied = network;
     tied.tables.push_back({{variable}, std::vector<double>(network.options[variable], infinity)});
     tied.tables.back().costs[option] = 0;
-    costs.push_back(solveExactly(tied, limits).cost);
+    const Solution found = left.operations > 0 ? solveExactly(tied, left) : Solution{.bound = -infinity};
+    left.operations -= found.operations;
+    costs.push_back(found.bound);
   }
   return costs;
 }
