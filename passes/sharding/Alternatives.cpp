@@ -2,6 +2,7 @@
 
 #include "dialects/net/FixedPieces.h"
 #include "dialects/net/Repeat.h"
+#include "passes/sharding/CoarseMesh.h"
 #include "passes/sharding/Decisions.h"
 #include "passes/sharding/Propagations.h"
 #include "passes/sharding/Search.h"
@@ -24,6 +25,9 @@ Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training
   facts = problemOf(network, devices, /*joinAlike=*/true, operations, training);
   for (auto [tensor, sharding] : llvm::zip(facts.tensors, getInputShardings(network)))
     tensor.dataset = sharding;
+  if (others == Others::Search)
+    if (std::vector<int64_t> mesh = coarseMesh(facts); !mesh.empty())
+      facts.meshes = {std::move(mesh)};
   for (auto [i, ops] : llvm::enumerate(operations)) {
     const ProblemOperator &entry = facts.operators[i];
     Operation *op = ops.front();
@@ -68,6 +72,7 @@ void Alternatives::keepPinned(net::NetworkOp network, const TrainingFacts &train
   copy = network->getParentOfType<ModuleOp>().clone();
   auto same = llvm::find_if(copy->getOps<net::NetworkOp>(), [&](net::NetworkOp other) { return other.getSymName() == network.getSymName(); });
   pinned = problemOf(*same, getDevices(network), /*joinAlike=*/true, copied, training);
+  pinned.meshes = facts.meshes;
   for (auto [tensor, sharding] : llvm::zip(pinned.tensors, getInputShardings(network)))
     tensor.dataset = sharding;
   for (auto [op, entry] : llvm::enumerate(pinned.operators)) {

@@ -1,6 +1,7 @@
 #include "dialects/net/FixedPieces.h"
 #include "dialects/net/Repeat.h"
 #include "dialects/net/Suggest.h"
+#include "passes/sharding/CoarseMesh.h"
 #include "passes/sharding/Communication.h"
 #include "passes/sharding/Convert.h"
 #include "passes/sharding/DatasetStrategy.h"
@@ -47,6 +48,7 @@ struct AssignStrategies : impl::AssignStrategiesPassBase<AssignStrategies> {
 
 private:
   std::optional<SearchFacts> found; ///< what the search says of the network
+  std::vector<int64_t> coarse;      ///< the mesh that the search keeps to, as there are too many
   std::vector<RoundsTaken> apart;   ///< repeats to which it gives different strategies from round to round
   std::vector<SearchResult> near;   ///< what it found, and what may turn out faster
 
@@ -77,6 +79,7 @@ private:
       choices = noted(problem, nullptr, *given, planner);
     } else {
       OwningOpRef<ModuleOp> before = price && searches() && !isDump ? network->getParentOfType<ModuleOp>().clone() : OwningOpRef<ModuleOp>();
+      noteCoarse(network);
       choices = choose(problem, members, before ? candidates : 1, within);
       if (near.size() > 1)
         choices = fastest(network, *before, problem, members);
@@ -266,8 +269,11 @@ private:
     return origins;
   }
 
-  Problem readProblem(net::NetworkOp network, bool joinAlike, std::vector<Members> &members) const {
-    return problemOf(network, devices, joinAlike, members, {minimize, optimizerStates, inBuckets, training.train});
+  Problem readProblem(net::NetworkOp network, bool joinAlike, std::vector<Members> &members) {
+    Problem problem = problemOf(network, devices, joinAlike, members, {minimize, optimizerStates, inBuckets, training.train});
+    if (coarse = searches() ? coarseMesh(problem) : std::vector<int64_t>(); !coarse.empty())
+      problem.meshes = {coarse};
+    return problem;
   }
 
   bool searches() const {
@@ -450,6 +456,17 @@ private:
     }
     entry.among = candidatesWith(entry.facts, devices, fixed, meshes);
     return success();
+  }
+
+  void noteCoarse(net::NetworkOp network) const {
+    if (coarse.empty())
+      return;
+    std::string sizes;
+    for (int64_t size : coarse)
+      sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
+    InFlightDiagnostic remark = emitRemark(network.getLoc());
+    remark << static_cast<int64_t>(devices) << " devices have too many factorisations, the search keeps to products of (" << sizes << ")";
+    remark.attachNote() << "help: write a mesh to look at others, such as mesh (a: " << coarse.front() << ", b: " << devices / coarse.front() << ")";
   }
 
   /// One note, unless the mode decides as the strategies say: its own dumps compile in silence.

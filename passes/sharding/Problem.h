@@ -75,7 +75,8 @@ struct UpdateWork {
 /// A network of which every operator needs a strategy. Operators are in topological order.
 struct Problem {
   int64_t devices = 1;
-  /// Sizes of the axes of the meshes that the user wrote; none: a search looks at every factorisation of the devices.
+  /// Sizes of the axes of the meshes that the user wrote, or of the coarse one (CoarseMesh.h); none: a search looks at every factorisation of
+  /// the devices.
   std::vector<std::vector<int64_t>> meshes;
   std::vector<ProblemTensor> tensors;
   std::vector<ProblemOperator> operators; ///< the body of a repeat stands once: one decision for all rounds

@@ -39,7 +39,7 @@ struct SearchFacts {
   double repricedUs = 0;  ///< of several: a step with all passes, what runs beside computation hidden where the machine overlaps
   double firstRepricedUs = 0; ///< the same of the first
   double arenaBytes = 0;  ///< that a rank will need, by live ranges in the model; 0: not known
-  bool isOnMesh = false; ///< only strategies on the user's meshes were looked at
+  bool isOnMesh = false; ///< only strategies on meshes were looked at: the user's, or the coarse one
   std::vector<PredictedCollective> collectives = {};
 
   /// Share by which a step may take longer than under the best strategies, in the model of the search.

@@ -283,6 +283,10 @@ std::vector<Pieces> candidates(const OperatorFacts &facts, int64_t devices) {
   std::vector<bool> named;
   for (size_t f = 0; f < count; ++f)
     named.push_back(isNamed(facts, f));
+  std::vector<int64_t> divisors;
+  for (int64_t p = 1; p <= devices; ++p)
+    if (devices % p == 0)
+      divisors.push_back(p);
   std::vector<Pieces> result;
   Pieces now(count, 1);
   std::function<void(size_t, int64_t)> choose = [&](size_t f, int64_t left) {
@@ -291,7 +295,7 @@ std::vector<Pieces> candidates(const OperatorFacts &facts, int64_t devices) {
         result.push_back(now);
       return;
     }
-    for (int64_t p = 1; p <= left; ++p) {
+    for (int64_t p : divisors) {
       if (left % p != 0 || (p > 1 && (!named[f] || !whyNotCut(facts, f, p).empty())))
         continue;
       now[f] = p;

@@ -1,0 +1,12 @@
+// What a search keeps to where there are too many factorisations of the devices.
+#pragma once
+
+#include "passes/sharding/Problem.h"
+
+namespace msc::passes {
+
+/// Sizes of the axes of a mesh on which no operator has thousands of strategies, with as many axes as that allows: the prime factors of
+/// the devices, of which the two least are multiplied until it is so. Empty where no operator has so many anyway, or the user wrote a mesh.
+std::vector<int64_t> coarseMesh(const Problem &problem);
+
+} // namespace msc::passes
