@@ -36,6 +36,8 @@ config.substitutions.append(("%bare_root", os.path.join(inputs, "bare_root.sh"))
 config.substitutions.append(("%fails", "{} {}".format(os.path.join(inputs, "run_gpu_fails.sh"),
                                                       os.path.join(config.msc_source, "examples", "quickstart", "run_gpu.sh"))))
 config.substitutions.append(("%python", sys.executable))
+if os.environ.get("MSC_LONG"):
+    config.available_features.add("long")
 if os.path.exists(os.path.join(config.msc_build, "lib", "msc", "libmsc_comm_mpi.so")):
     config.available_features.add("mpi")
 if os.path.exists(os.path.join(config.msc_build, "lib", "msc", "libmsc_device_cuda.so")):

@@ -90,9 +90,9 @@ static void onExit() {
   endWith(texts.libraryExit, ExitCode::NoResource);
 }
 
-LastWords::LastWords(const std::string &program) {
+LastWords::LastWords(const std::string &program, const char *help) {
   texts.program = program;
-  const char *outOfMemory = "out of memory", *help = "raise the limit that 'ulimit -v' or the container sets, or use fewer ranks";
+  const char *outOfMemory = "out of memory";
   texts.noMemory = program + ": error: " + outOfMemory + "\nhelp: " + help + "\n"; // while there is none for the catalogue of messages
   std::set_new_handler(endWithoutMemory);
   texts.noMemory = errorText(program, outOfMemory, help);

@@ -14,7 +14,8 @@ namespace msc::tools {
 /// Handlers of signals that are there already (a sanitizer's) stay.
 class LastWords {
 public:
-  explicit LastWords(const std::string &program);
+  /// `helpForMemory`: what to do where none is left.
+  LastWords(const std::string &program, const char *helpForMemory);
   ~LastWords();
   LastWords(const LastWords &) = delete;
   LastWords &operator=(const LastWords &) = delete;

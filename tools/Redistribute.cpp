@@ -369,9 +369,10 @@ void printText(const Question &q, const Steps &steps, const RedistributeFlags &f
   if (losers.empty())
     fmt::print("\nno other way takes longer\n");
   for (const Alternative &other : losers) {
-    double us = q.us(other.steps);
-    fmt::print("\n{}: {} received, {:.1f} us, {:.2f} times as long\n", other.name,
-               compiler::bytesText(static_cast<uint64_t>(q.bytes(dist::reshardElements(other.steps)))), us, us / q.us(steps));
+    const double us = q.us(other.steps), least = q.us(steps);
+    fmt::print("\n{}: {} received, {:.1f} us{}\n", other.name,
+               compiler::bytesText(static_cast<uint64_t>(q.bytes(dist::reshardElements(other.steps)))), us,
+               least > 0 ? fmt::format(", {:.2f} times as long", us / least) : "");
     printSteps(q, other.steps, -1);
   }
 }

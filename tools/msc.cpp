@@ -484,7 +484,7 @@ int runExplain(CompileFlags &flags, const ExplainFlags &asked) {
 } // namespace
 
 int main(int argc, char **argv) {
-  tools::LastWords lastWords("msc");
+  tools::LastWords lastWords("msc", "raise the limit that 'ulimit -v' or the container sets, write a mesh, or pass --search-mode recursive_programming");
   tools::prepareProcess();
   llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { tools::endWithoutMemory(); });
   CLI::App app("msc: decides how each operator is split over devices and writes one plan", "msc");

@@ -547,7 +547,7 @@ void leaveTheWordToRank0(int64_t rank) {
 } // namespace
 
 int main(int argc, char **argv) {
-  tools::LastWords lastWords("msrun");
+  tools::LastWords lastWords("msrun", "raise the limit that 'ulimit -v' or the container sets, or use fewer ranks");
   tools::prepareProcess();
   std::signal(SIGPIPE, SIG_IGN); // a pipe whose reader has gone is an error of the write, not the end of the process
   CLI::App app("msrun: runs a plan on ranks that are threads or MPI processes, with CPUs or GPUs", "msrun");

@@ -45,18 +45,18 @@ void limit(int resource, rlim_t value) {
 TEST_F(LastWordsTest, AnAllocationThatFails) {
   EXPECT_EXIT(
       {
-        LastWords lastWords("prog");
+        LastWords lastWords("prog", "take less");
         limit(RLIMIT_AS, 256u << 20);
         static std::vector<char> large; // the compiler may not leave it out
         large.resize(1u << 30);
       },
-      ExitedWithCode(4), "^prog: error: out of memory[^\n]*\nhelp: raise the limit");
+      ExitedWithCode(4), "^prog: error: out of memory[^\n]*\nhelp: take less");
 }
 
 TEST_F(LastWordsTest, ManyThreadsSpeakOnce) {
   EXPECT_EXIT(
       {
-        LastWords lastWords("prog");
+        LastWords lastWords("prog", "take less");
         std::vector<std::thread> threads;
         for (int i = 0; i < 8; ++i)
           threads.emplace_back([] { throw std::bad_alloc(); });
@@ -69,7 +69,7 @@ TEST_F(LastWordsTest, ManyThreadsSpeakOnce) {
 TEST_F(LastWordsTest, AnExceptionNobodyCatches) {
   EXPECT_EXIT(
       {
-        LastWords lastWords("prog");
+        LastWords lastWords("prog", "take less");
         std::thread([] { throw std::runtime_error("odd"); }).join();
       },
       ExitedWithCode(70), "^prog: error: internal error: odd[^\n]*\n");
@@ -78,7 +78,7 @@ TEST_F(LastWordsTest, AnExceptionNobodyCatches) {
 TEST_F(LastWordsTest, ACrash) {
   EXPECT_EXIT(
       {
-        LastWords lastWords("prog");
+        LastWords lastWords("prog", "take less");
         limit(RLIMIT_CORE, 0);
         std::raise(SIGSEGV);
       },
@@ -88,7 +88,7 @@ TEST_F(LastWordsTest, ACrash) {
 TEST_F(LastWordsTest, ALibraryThatExits) {
   EXPECT_EXIT(
       {
-        LastWords lastWords("prog");
+        LastWords lastWords("prog", "take less");
         std::exit(1);
       },
       ExitedWithCode(4), "^prog: error: a library ended the process");
@@ -97,7 +97,7 @@ TEST_F(LastWordsTest, ALibraryThatExits) {
 TEST_F(LastWordsTest, TheEndOfMain) {
   EXPECT_EXIT(
       {
-        { LastWords lastWords("prog"); }
+        { LastWords lastWords("prog", "take less"); }
         std::exit(3);
       },
       ExitedWithCode(3), "^$");
@@ -106,7 +106,7 @@ TEST_F(LastWordsTest, TheEndOfMain) {
 TEST_F(LastWordsTest, ACrashWithoutMemory) {
   EXPECT_EXIT(
       {
-        LastWords lastWords("prog");
+        LastWords lastWords("prog", "take less");
         limit(RLIMIT_AS, 1);
         std::raise(SIGSEGV);
       },
@@ -116,7 +116,7 @@ TEST_F(LastWordsTest, ACrashWithoutMemory) {
 TEST_F(LastWordsTest, AStackThatHasRunOver) {
   EXPECT_EXIT(
       {
-        LastWords lastWords("prog");
+        LastWords lastWords("prog", "take less");
         limit(RLIMIT_CORE, 0);
         struct Deep {
           static int run(volatile int *depth) {

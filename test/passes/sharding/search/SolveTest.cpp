@@ -1,9 +1,11 @@
 // The exact solver against going through all assignments.
 #include "Networks.h"
+#include "passes/sharding/search/Descent.h"
 #include "passes/sharding/search/Workspace.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 using namespace msc::search;
@@ -208,4 +210,49 @@ TEST(SolveTest, DominatedOptionsAreNotNeeded) {
     ASSERT_PRED2(isNear, leastByForce(pruned), leastByForce(network)) << "seed " << seed;
   }
   EXPECT_LT(after, 0.9 * before);
+}
+
+TEST(SolveTest, ManyReadersOfOneValueEnd) {
+  // Readers with sets that differ little, tied to variables of their own: the choice of all together cannot be branched to its end.
+  std::mt19937_64 draw(1);
+  auto below = [&](uint64_t bound) { return static_cast<int32_t>(draw() % bound); };
+  constexpr int32_t readers = 14, options = 10, items = 30;
+  CostNetwork network;
+  network.options.assign(1 + 2 * readers, options);
+  SharedCost shared{.producer = 0, .producerClass = {}, .readers = {}, .costs = {}};
+  shared.producerClass.assign(options, 0);
+  shared.costs = {{}};
+  for (int32_t item = 0; item < items; ++item)
+    shared.costs[0].push_back(8 + below(4));
+  auto randomCosts = [&](size_t count) {
+    std::vector<double> costs(count);
+    for (double &cost : costs)
+      cost = below(8);
+    return costs;
+  };
+  for (int32_t i = 0; i < readers; ++i) {
+    SharedCost::Reader &reader = shared.readers.emplace_back(SharedCost::Reader{1 + i, {}});
+    for (int32_t option = 0; option < options; ++option) {
+      std::vector<int32_t> set = {below(items), below(items), below(items)};
+      std::ranges::sort(set);
+      set.erase(std::unique(set.begin(), set.end()), set.end());
+      reader.items.push_back(set);
+    }
+    network.tables.push_back({{1 + i, 1 + readers + i}, randomCosts(options * options)});
+    if (i > 0)
+      network.tables.push_back({{readers + i, 1 + readers + i}, randomCosts(options * options)});
+  }
+  network.shared.push_back(shared);
+  const Solution found = solveExactly(network, {.operations = int64_t(1) << 28, .branching = int64_t(1) << 26});
+  EXPECT_LE(found.bound, found.cost);
+  EXPECT_EQ(costOf(network, found.choice), found.cost);
+  for (int start = 0; start < 200; ++start) {
+    Choice choice;
+    for (int32_t count : network.options)
+      choice.push_back(below(count));
+    EXPECT_LE(found.bound, costOf(network, descended(network, choice)) * (1 + 1e-12));
+  }
+  const std::vector<double> least = costsOfOptions(network, 1, {.operations = int64_t(1) << 28, .branching = int64_t(1) << 26});
+  for (int32_t option = 0; option < options; ++option)
+    EXPECT_LE(least[option], (option == found.choice[1] ? found.cost : infinity));
 }
