@@ -124,12 +124,13 @@ static search::Solution searchAlike(StepModel &model, const SearchWatch &watch, 
   }
 }
 
-void priceEnds(RoundsModel &rounds, const search::RepeatedChoice &known, size_t count, const RoundsModel::Amounts &added) {
+void priceEnds(RoundsModel &rounds, const search::RepeatedChoice &known, size_t count, const RoundsModel::Amounts &added,
+               const search::SolveLimits &limits) {
   const search::RepeatedNetwork network = rounds.network(added);
   const double us = search::costOf(network, known);
   const search::EndsApart apart(network);
   std::vector<search::RepeatedChoice> choices;
-  for (const search::Solution &solution : search::nearestAssignments(apart.network(), count))
+  for (const search::Solution &solution : search::nearestAssignments(apart.network(), count, limits))
     if (solution.cost < us)
       choices.push_back(apart.rolled(solution.choice));
   rounds.makeExact(choices);
@@ -173,7 +174,7 @@ SearchResult searchOptimal(const Problem &problem, StepModel &model, const Searc
                   }));
 }
 
-std::vector<search::RepeatedChoice> nearestChoices(const search::RepeatedNetwork &network, size_t count) {
+std::vector<search::RepeatedChoice> nearestChoices(const search::RepeatedNetwork &network, size_t count, const search::SolveLimits &limits) {
   constexpr size_t mostVariables = 2000;
   size_t variables = network.network.options.size();
   for (const search::Section &section : network.sections)
@@ -181,11 +182,11 @@ std::vector<search::RepeatedChoice> nearestChoices(const search::RepeatedNetwork
   std::vector<search::RepeatedChoice> choices;
   if (variables <= mostVariables) {
     const search::Unrolled unrolled = search::unroll(network);
-    for (const search::Solution &solution : search::nearestAssignments(unrolled.network, count))
+    for (const search::Solution &solution : search::nearestAssignments(unrolled.network, count, limits))
       choices.push_back(search::rolled(network, unrolled, solution.choice));
   } else {
     const search::EndsApart apart(network);
-    for (const search::Solution &solution : search::nearestAssignments(apart.network(), count))
+    for (const search::Solution &solution : search::nearestAssignments(apart.network(), count, limits))
       choices.push_back(apart.rolled(solution.choice));
   }
   return choices;

@@ -32,10 +32,11 @@ void priceNear(StepModel &model, const std::vector<search::Solution> &near, doub
 
 /// Prices so much that is near the least and costs less than what is known, with the first and the last rounds apart. `added` as in
 /// RoundsModel::network.
-void priceEnds(RoundsModel &rounds, const search::RepeatedChoice &known, size_t count, const RoundsModel::Amounts &added = {});
+void priceEnds(RoundsModel &rounds, const search::RepeatedChoice &known, size_t count, const RoundsModel::Amounts &added = {},
+               const search::SolveLimits &limits = {});
 
 /// The cheapest ones, with rounds one after the other, or, of a network that is large then, with rounds between the first and the last
 /// alike.
-std::vector<search::RepeatedChoice> nearestChoices(const search::RepeatedNetwork &network, size_t count);
+std::vector<search::RepeatedChoice> nearestChoices(const search::RepeatedNetwork &network, size_t count, const search::SolveLimits &limits = {});
 
 } // namespace msc::passes

@@ -34,7 +34,7 @@ search::BudgetSolution searchAlikeWithin(StepModel &model, const search::Budget 
     search::BudgetSolution found = search::solveWithin(model.network(), budget, limits);
     if (!model.makeExact(found.solution.choice))
       return found;
-    priceNear(model, search::nearestAssignments(priced(model.network(), multiplied(budget.amounts, found.multiplier)), many.next()));
+    priceNear(model, search::nearestAssignments(priced(model.network(), multiplied(budget.amounts, found.multiplier)), many.next(), limits.solve));
   }
 }
 
@@ -54,6 +54,9 @@ public:
 
   std::vector<SearchResult> run() {
     const SearchResult free = searchOptimal(problem, model);
+    if (!free.isOptimal) // the tables are too large: what is asked here many times is bounded, and no more is spent on it than shows something
+      limits = {.solve = {.tableEntries = int64_t(1) << 18, .operations = int64_t(1) << 28, .branching = int64_t(1) << 25}, .steps = 16,
+                .best = 0, .branchOperations = 0, .unrolled = 0};
     boundUs = free.boundUs;
     Point large = solveAt({}, 0);
     look(large);
@@ -273,7 +276,7 @@ private:
         return {std::move(found), std::move(choice)};
       const search::CostNetwork near = priced(unrolled.network, multiplied(budget.amounts, found.multiplier));
       std::vector<search::RepeatedChoice> choices;
-      for (const search::Solution &solution : search::nearestAssignments(near, many.next()))
+      for (const search::Solution &solution : search::nearestAssignments(near, many.next(), limits.solve))
         choices.push_back(search::rolled(network, unrolled, solution.choice));
       rounds.makeExact(choices);
     }
@@ -309,7 +312,7 @@ private:
       search::RepeatedBudgetSolution found = search::solveWithin(rounds.network(), perRound, limits);
       if (!rounds.makeExact(found.choice))
         return found;
-      priceEnds(rounds, found.choice, many.next(), multiplied(perRound.amounts, found.summary.multiplier));
+      priceEnds(rounds, found.choice, many.next(), multiplied(perRound.amounts, found.summary.multiplier), limits.solve);
     }
   }
 
@@ -317,18 +320,20 @@ private:
   Point solveAt(const RoundsModel::Amounts &perRound, double usPerByte) {
     const RoundsModel::Amounts added = multiplied(perRound, usPerByte);
     for (PricedAtOnce many;;) {
-      search::RepeatedSolution found = search::solveExactly(rounds.network(added));
+      search::RepeatedSolution found = search::solveExactly(rounds.network(added), limits.solve);
       if (!rounds.makeExact(found.choice)) {
         const double us = search::costOf(rounds.network(), found.choice);
         return {std::move(found.choice), us, 0};
       }
-      priceEnds(rounds, found.choice, many.next(), added);
+      priceEnds(rounds, found.choice, many.next(), added, limits.solve);
     }
   }
 
   /// Of all that fits. False: the same moments would say no more.
   bool bound(int step) {
-    search::RepeatedBudgetSolution found = solveLeast(search::BudgetLimits::multipliersAlone());
+    search::BudgetLimits few = search::BudgetLimits::multipliersAlone();
+    few.solve = limits.solve;
+    search::RepeatedBudgetSolution found = solveLeast(few);
     leastBytes = std::max(leastBytes, found.summary.least);
     if (!found.summary.fits)
       return false;
@@ -511,7 +516,7 @@ private:
 
   /// Those that are faster than what fits.
   void lookNear(const RoundsModel::Amounts &added) {
-    std::vector<search::RepeatedChoice> choices = nearestChoices(rounds.network(added), mostNear);
+    std::vector<search::RepeatedChoice> choices = nearestChoices(rounds.network(added), mostNear, limits.solve);
     rounds.makeExact(choices);
     const search::RepeatedNetwork network = rounds.network();
     const int64_t end = std::min(mostSimulated, simulated + mostSimulatedNear);

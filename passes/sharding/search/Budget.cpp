@@ -65,12 +65,13 @@ public:
     large = free.point;
     if (isWithin(large.amount, problem.limit()) || large.cost == infinity) {
       small = large;
-      least = problem.leastAmount();
+      least = problem.leastPoint().bound;
       return false;
     }
-    small = problem.leastPoint();
-    least = small.amount;
-    if (!isWithin(least, problem.limit()))
+    Priced<Assignment> smallest = problem.leastPoint();
+    small = smallest.point;
+    least = smallest.bound;
+    if (!isWithin(small.amount, problem.limit()))
       return false;
     best = small;
     return true;
@@ -144,15 +145,16 @@ public:
     return {point(solution.choice), solution.bound};
   }
 
-  Point<Choice> leastPoint() {
+  /// What takes least, and the bound of what anything takes.
+  Priced<Choice> leastPoint() {
     Terms allowed = onlyAllowed({network.tables, network.shared});
     CostNetwork amounts{network.options, std::move(allowed.tables), std::move(allowed.shared), 0};
     price(amounts, 1);
     Solution solution = solveExactly(amounts, limits);
     operations += solution.operations;
-    return point(solution.choice);
+    Point<Choice> least = point(solution.choice);
+    return {least, solution.optimal ? least.amount : solution.bound};
   }
-  double leastAmount() { return leastPoint().amount; }
 
   Point<Choice> point(Choice choice) const {
     const double cost = costOf(network, choice), amount = amountOf(budget, choice);
@@ -195,7 +197,7 @@ public:
     return {point(solution.choice), solution.summary.bound};
   }
 
-  Point<RepeatedChoice> leastPoint() const {
+  Priced<RepeatedChoice> leastPoint() const {
     RepeatedNetwork amounts = network;
     Terms outside = onlyAllowed({network.network.tables, network.network.shared});
     amounts.network.tables = std::move(outside.tables);
@@ -205,9 +207,10 @@ public:
       for (Terms *terms : {&section.within, &section.carried, &section.entry, &section.exit})
         *terms = onlyAllowed(std::move(*terms));
     price(amounts, 1);
-    return point(solveExactly(amounts, limits).choice);
+    const RepeatedSolution solution = solveExactly(amounts, limits);
+    Point<RepeatedChoice> least = point(solution.choice);
+    return {least, solution.summary.optimal ? least.amount : solution.summary.bound};
   }
-  double leastAmount() const { return leastPoint().amount; }
 
   Point<RepeatedChoice> point(RepeatedChoice choice) const {
     const double cost = costOf(network, choice), amount = amountOf(budget, network, choice);
