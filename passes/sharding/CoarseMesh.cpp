@@ -17,7 +17,7 @@ static size_t mostStrategies(const std::vector<int64_t> &primes) {
 /// Fewer devices have fewer factorisations, but for operators of many dimensions.
 static constexpr int64_t fewDevices = 512;
 
-static std::vector<int64_t> primeFactors(int64_t number) {
+std::vector<int64_t> primeFactors(int64_t number) {
   std::vector<int64_t> factors;
   for (int64_t factor = 2; factor * factor <= number; ++factor)
     for (; number % factor == 0; number /= factor)

@@ -5,6 +5,9 @@
 
 namespace msc::passes {
 
+/// Ascending, each as often as it divides the number (>= 1).
+std::vector<int64_t> primeFactors(int64_t number);
+
 /// Sizes of the axes of a mesh on which no operator has thousands of strategies, with as many axes as that allows: the prime factors of
 /// the devices, of which the two least are multiplied until it is so. Empty where no operator has so many anyway, or the user wrote a mesh.
 std::vector<int64_t> coarseMesh(const Problem &problem);

@@ -1,6 +1,7 @@
 // recursive_programming: the devices are divided by one prime after the other, or by one axis of the user's mesh.
 #include "passes/sharding/Search.h"
 
+#include "passes/sharding/CoarseMesh.h"
 #include "passes/sharding/search/Sweep.h"
 
 #include <algorithm>
@@ -9,19 +10,9 @@
 namespace msc::passes {
 namespace {
 
-std::vector<int64_t> primesOf(int64_t number) {
-  std::vector<int64_t> primes;
-  for (int64_t prime = 2; prime * prime <= number; ++prime)
-    for (; number % prime == 0; number /= prime)
-      primes.push_back(prime);
-  if (number > 1)
-    primes.push_back(number);
-  return primes;
-}
-
 std::vector<int64_t> divisorsOf(const Problem &problem) {
   if (problem.meshes.size() != 1)
-    return primesOf(problem.devices);
+    return primeFactors(problem.devices);
   std::vector<int64_t> axes = problem.meshes.front();
   std::erase(axes, 1);
   return axes;
