@@ -14,8 +14,8 @@ namespace msc::tools {
 /// Handlers of signals that are there already (a sanitizer's) stay.
 class LastWords {
 public:
-  /// `helpForMemory`: what to do where none is left.
-  LastWords(const std::string &program, const char *helpForMemory);
+  /// `help`: what to do where none is left.
+  LastWords(const std::string &program, const char *help);
   ~LastWords();
   LastWords(const LastWords &) = delete;
   LastWords &operator=(const LastWords &) = delete;

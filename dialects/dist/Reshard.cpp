@@ -13,20 +13,12 @@ namespace {
 using Shape = std::vector<int64_t>;
 using Steps = std::vector<ReshardStep>;
 
-/// Into how many pieces a dimension is cut.
-int64_t piecesOf(const Sharding &sharding, size_t dim) {
-  int64_t pieces = 1;
-  for (int64_t axis : sharding.dims[dim])
-    pieces *= sharding.axes[axis];
-  return pieces;
-}
-
 /// True if the boxes of the target are the boxes of the source in another order: they are where all dimensions have the same pieces, and
 /// are not where one that has an element for each piece has others. Else they are compared; all classes of ranks are of one size.
 bool permutes(const Sharding &from, const Sharding &to, const Shape &shape) {
   bool isAlike = true;
   for (size_t dim = 0; dim < shape.size(); ++dim) {
-    const int64_t before = piecesOf(from, dim), after = piecesOf(to, dim);
+    const int64_t before = from.pieces(dim), after = to.pieces(dim);
     if (before != after && std::max(before, after) <= shape[dim])
       return false;
     isAlike &= before == after;

@@ -459,7 +459,7 @@ std::vector<Alternative> Alternatives::of(size_t op, size_t exact, size_t rounds
   }
   std::vector<Alternative> list;
   for (size_t option = 0; option < known[op].size(); ++option)
-    if (std::isfinite(known[op][option].us))
+    if (std::isfinite(known[op][option].us) && (known[op][option].isExact || known[op][option].us > 0)) // else nothing is known
       list.push_back(alternative(op, option));
   llvm::sort(list, [](const Alternative &a, const Alternative &b) { return std::tie(a.us, a.inStrategy) < std::tie(b.us, b.inStrategy); });
   return list;

@@ -79,7 +79,8 @@ private:
       choices = noted(problem, nullptr, *given, planner);
     } else {
       OwningOpRef<ModuleOp> before = price && searches() && !isDump ? network->getParentOfType<ModuleOp>().clone() : OwningOpRef<ModuleOp>();
-      noteCoarse(network);
+      if (!isDump)
+        noteCoarse(network);
       choices = choose(problem, members, before ? candidates : 1, within);
       if (near.size() > 1)
         choices = fastest(network, *before, problem, members);

@@ -18,7 +18,6 @@ public:
   void add(double cost, const std::vector<double> &above);
   /// One more limit, and how much those that were added so far are above it; the first one is not.
   void addLimit(const std::vector<double> &above);
-  size_t size() const { return costs.size(); }
 
   void solve();
   /// Of each limit, per unit; >= 0. After solve().
