@@ -170,12 +170,13 @@ private:
   }
 
   void learnMore(const StepEvents &step, const StepLives &lives, const Point &point) {
+    const search::Choice options = unrolledChoice(point.choice);
     double known = 0;
     for (const MemoryMoment &moment : seen)
-      known = std::max(known, leastInRounds(moment, point.choice));
+      known = std::max(known, leastInRounds(moment, options));
     if (point.arenaBytes <= known * (1 + smallGap))
       return;
-    if (MemoryMoment moment = moments.most(step, lives); leastInRounds(moment, point.choice) > known * (1 + smallGap / 10))
+    if (MemoryMoment moment = moments.most(step, lives); leastInRounds(moment, options) > known * (1 + smallGap / 10))
       learn(std::move(moment), point);
   }
 
@@ -420,15 +421,16 @@ private:
 
   /// Of what moments have at least, each round a variable of its own.
   std::vector<double> aboveLimit(const search::RepeatedChoice &choice) const {
+    const search::Choice options = unrolledChoice(choice);
     std::vector<double> above;
     for (const MemoryMoment &moment : seen)
-      above.push_back(leastInRounds(moment, choice) - most);
+      above.push_back(leastInRounds(moment, options) - most);
     return above;
   }
 
   /// What a moment has at least, each round a variable of its own.
-  double leastInRounds(const MemoryMoment &moment, const search::RepeatedChoice &choice) const {
-    const search::Choice options = unrolledChoice(choice);
+  double leastInRounds(const MemoryMoment &moment, const search::RepeatedChoice &choice) const { return leastInRounds(moment, unrolledChoice(choice)); }
+  double leastInRounds(const MemoryMoment &moment, const search::Choice &options) const {
     double bytes = 0;
     for (size_t variable = 0; variable < moment.leastOfAll.size(); ++variable)
       if (const std::vector<double> &list = moment.leastOfAll[variable]; !list.empty())
