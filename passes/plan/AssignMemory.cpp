@@ -34,7 +34,7 @@ public:
     for (auto &[buffer, block] : ranges)
       if (auto op = cast<BufferOp>(buffer); !livesForTheRun(op))
         owners.push_back(op);
-    passes::Packing packing = passes::packMemory(passes::packedBlocks(ranges));
+    passes::Packing packing = passes::packTightly(passes::packedBlocks(ranges));
     for (auto [buffer, offset] : llvm::zip(owners, packing.offsets))
       buffer.setOffset(arena + offset);
     for (auto buffer : llvm::make_early_inc_range(body.getOps<BufferOp>())) {

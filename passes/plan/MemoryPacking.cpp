@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <map>
 #include <numeric>
+#include <random>
 
 namespace msc::passes {
 namespace {
@@ -87,12 +89,116 @@ private:
   }
 };
 
-} // namespace
-
-Packing packMemory(const std::vector<MemoryBlock> &blocks, int64_t alignment) {
+std::vector<size_t> bySize(const std::vector<MemoryBlock> &blocks) {
   std::vector<size_t> order(blocks.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return blocks[a].bytes > blocks[b].bytes; });
+  return order;
+}
+
+/// Few blocks in many orders, each block at the lowest offset that is free. Keeps a reference.
+class Orders {
+public:
+  Orders(const std::vector<MemoryBlock> &blocks, int64_t alignment) : blocks(blocks), order(bySize(blocks)), near(blocks.size()) {
+    for (const MemoryBlock &block : blocks)
+      sizes.push_back(alignTo(block.bytes, alignment));
+    for (size_t a = 0; a < blocks.size(); ++a)
+      for (size_t b = 0; b < a; ++b)
+        if (sizes[a] > 0 && sizes[b] > 0 && blocks[a].first <= blocks[b].last && blocks[b].first <= blocks[a].last) {
+          near[a].push_back(b);
+          near[b].push_back(a);
+          pairs += 2;
+        }
+    best = place(order, std::numeric_limits<int64_t>::max());
+  }
+
+  void improve(int64_t enough) {
+    constexpr int64_t mostOrders = 2000, mostPairs = int64_t(1) << 22;
+    const auto count = std::min(mostOrders, mostPairs / std::max<int64_t>(pairs, 1));
+    for (int64_t i = 0; i < count && best.bytes > enough; ++i) {
+      std::vector<size_t> next = order;
+      for (uint32_t moves = 1 + random() % 3; moves > 0; --moves)
+        if (moves == 1 && random() % 2 == 0) {
+          const size_t from = onTop(next);
+          move(next, from, random() % (from + 1));
+        } else {
+          move(next, random() % next.size(), random() % next.size());
+        }
+      if (Packing found = place(next, best.bytes); found.bytes <= best.bytes) {
+        order = std::move(next);
+        best = std::move(found);
+      }
+    }
+  }
+
+  Packing take() { return std::move(best); }
+
+private:
+  const std::vector<MemoryBlock> &blocks;
+  std::vector<size_t> order;
+  std::vector<std::vector<size_t>> near; ///< of each block: those that are live in a step in which it is
+  std::vector<int64_t> sizes;
+  int64_t pairs = 0;
+  Packing best;
+  std::vector<std::pair<int64_t, int64_t>> taken;
+  std::mt19937 random; // the same everywhere
+
+  /// Given up where it needs more than `most`.
+  Packing place(const std::vector<size_t> &order, int64_t most) {
+    Packing packing;
+    packing.offsets.assign(blocks.size(), -1);
+    for (size_t index : order) {
+      taken.clear();
+      for (size_t other : near[index])
+        if (packing.offsets[other] >= 0)
+          taken.emplace_back(packing.offsets[other], packing.offsets[other] + sizes[other]);
+      std::sort(taken.begin(), taken.end());
+      int64_t offset = 0;
+      for (auto [from, to] : taken) {
+        if (from >= offset + sizes[index])
+          break;
+        offset = std::max(offset, to);
+      }
+      packing.offsets[index] = offset;
+      packing.bytes = std::max(packing.bytes, offset + sizes[index]);
+      if (packing.bytes > most)
+        break;
+    }
+    return packing;
+  }
+
+  /// Where in the order one of the blocks stands that end where the best packing ends.
+  size_t onTop(const std::vector<size_t> &order) {
+    std::vector<size_t> found;
+    for (size_t i = 0; i < order.size(); ++i)
+      if (best.offsets[order[i]] + sizes[order[i]] == best.bytes)
+        found.push_back(i);
+    return found[random() % found.size()];
+  }
+
+  static void move(std::vector<size_t> &order, size_t from, size_t to) {
+    if (from < to)
+      std::rotate(order.begin() + from, order.begin() + from + 1, order.begin() + to + 1);
+    else
+      std::rotate(order.begin() + to, order.begin() + from, order.begin() + from + 1);
+  }
+};
+
+} // namespace
+
+Packing packTightly(const std::vector<MemoryBlock> &blocks, int64_t enough, int64_t alignment) {
+  constexpr size_t mostBlocks = 2000;
+  Packing first = packMemory(blocks, alignment);
+  const int64_t least = std::max(enough, memoryLowerBound(blocks, alignment));
+  if (first.bytes <= least || blocks.size() > mostBlocks)
+    return first;
+  Orders tried(blocks, alignment);
+  tried.improve(least);
+  return tried.take();
+}
+
+Packing packMemory(const std::vector<MemoryBlock> &blocks, int64_t alignment) {
+  const std::vector<size_t> order = bySize(blocks);
   std::vector<int64_t> steps; // in which a life begins: two lives overlap where one begins in the other
   for (const MemoryBlock &block : blocks)
     steps.push_back(block.first);

@@ -245,7 +245,7 @@ private:
     }
   }
 
-  /// As AssignMemory will need.
+  /// AssignMemory will need no more.
   int64_t arenaBytes(ArrayRef<Flight> flights) {
     SmallVector<SmallVector<Value>> line;
     inOrder(flights, [&](Operation *step, bool) { line.push_back(memoryOf(step)); });

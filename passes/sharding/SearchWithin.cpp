@@ -2,12 +2,14 @@
 #include "passes/sharding/cost/MemoryMoment.h"
 #include "passes/sharding/search/Crossings.h"
 #include "passes/sharding/search/Mixture.h"
+#include "passes/sharding/search/Splices.h"
 #include "passes/sharding/search/Workspace.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <tuple>
 
@@ -105,6 +107,12 @@ private:
     double us = 0, arenaBytes = 0;
   };
 
+  /// Of which the cheapest mixture gives prices.
+  struct Mixed {
+    std::vector<Point> points; ///< as in the mixture
+    search::Mixture mixture;
+  };
+
   const Problem &problem;
   StepModel &model;
   double most;
@@ -117,6 +125,7 @@ private:
   size_t unrolledSize = 0;
   MemoryMoments moments;
   std::vector<MemoryMoment> seen;
+  std::vector<double> rests; ///< of each: what its step needs beside what is about
   Mean least{.isLeast = true, .weights = {}}, about;
   std::map<std::vector<int64_t>, double> looked; ///< what those that were simulated need
   std::vector<SearchResult> fitting;             ///< of them, the fastest first
@@ -126,6 +135,7 @@ private:
   RoundsModel::Amounts closing; ///< of variables in rounds: added where the best bound was found
   double closingUs = 0;         ///< what a step pays of it at most
   int64_t simulated = 0; ///< events
+  int packedInVain = 0;  ///< steps that do not fit all the same
 
   static constexpr int mostMeans = 8, mostPrices = 16, mostShrunk = 3, mostRaises = 200;
   static constexpr size_t mostNear = 64, mostApart = 400, mostClosed = 2000, mostUnrolled = 20'000, mostListed = 4096;
@@ -149,7 +159,7 @@ private:
     const StepEvents step = eventsOf(problem, model, result, planner);
     simulated += static_cast<int64_t>(step.events.size());
     const StepLives lives(step);
-    known->second = point.arenaBytes = result.arenaBytes = static_cast<double>(lives.memory().arena());
+    known->second = point.arenaBytes = result.arenaBytes = static_cast<double>(memoryOf(lives).arena());
     if (smallest.arenaBytes == 0 || result.arenaBytes < smallest.arenaBytes)
       smallest = result;
     if (result.arenaBytes <= most && (fitting.empty() || result.us < fitting.front().us))
@@ -162,8 +172,18 @@ private:
       learnMore(step, lives, point);
   }
 
+  /// Blocks are packed tightly only so often in vain.
+  StepMemory memoryOf(const StepLives &lives) {
+    constexpr int mostInVain = 40, fewInVain = 4;
+    if (packedInVain >= (closesGap() ? mostInVain : fewInVain))
+      return lives.memory(0);
+    const StepMemory memory = lives.memory(most);
+    packedInVain += memory.isTight && static_cast<double>(memory.arena()) > most;
+    return memory;
+  }
+
   void learn(MemoryMoment moment, const Point &point) {
-    moment.rest = std::max(0.0, point.arenaBytes - amountOf(moment.about, point.choice)); // so that it is this one's, though rounds differ
+    rests.push_back(std::max(0.0, point.arenaBytes - amountOf(moment.about, point.choice))); // so that it is this one's, though rounds differ
     seen.push_back(std::move(moment));
     for (Mean *mean : {&least, &about})
       mean->weights.push_back(mean->weights.empty() ? 0 : std::ranges::max(mean->weights));
@@ -299,7 +319,7 @@ private:
   void weigh(Mean &mean, const search::RepeatedChoice &choice, int step) {
     const double rate = 20 / (1 + step / 4.0);
     for (size_t i = 0; i < mean.weights.size(); ++i) {
-      const double bytes = mean.isLeast ? leastOf(seen[i], choice) : amountOf(seen[i].about, choice) + seen[i].rest;
+      const double bytes = mean.isLeast ? leastOf(seen[i], choice) : amountOf(seen[i].about, choice) + rests[i];
       mean.weights[i] += rate * (bytes - most) / most;
     }
   }
@@ -353,18 +373,17 @@ private:
   /// found so far, halfway to those of the best bound (P. Wentges, Weighted Dantzig-Wolfe decomposition for linear mixed-integer programming,
   /// 1997).
   void raiseBound() {
-    constexpr int mostIdle = 6;
+    constexpr int mostIdle = 6, mostSplicings = 4;
     constexpr double progress = 1e-4;
     search::Workspace workspace;
     search::RepeatedNetwork network = rounds.network();
     search::Unrolled unrolled = search::unroll(network);
-    std::vector<Point> mixed{{fastestFitting, fitting.front().us, fitting.front().arenaBytes}};
-    search::Mixture mixture(fitting.front().us, aboveLimit(fastestFitting));
+    Mixed mixed{{{fastestFitting, fitting.front().us, fitting.front().arenaBytes}}, {fitting.front().us, aboveLimit(fastestFitting)}};
     std::vector<double> best(seen.size());
     double raised = 0;
-    for (int step = 0, idle = 0; step < mostRaises && idle < mostIdle && !isGood(); ++step) {
-      mixture.solve();
-      std::vector<double> prices = mixture.prices();
+    for (int step = 0, idle = 0, splicings = 0; step < mostRaises && !isGood(); ++step) {
+      mixed.mixture.solve();
+      std::vector<double> prices = mixed.mixture.prices();
       best.resize(prices.size());
       for (size_t i = 0; i < prices.size(); ++i)
         prices[i] = (prices[i] + best[i]) / 2;
@@ -391,18 +410,67 @@ private:
         unrolled = search::unroll(network);
       }
       point.us = search::costOf(network, point.choice);
-      const std::vector<double> above = aboveLimit(point.choice);
-      mixture.add(point.us, above);
-      look(point, Learns::More);
-      mixed.push_back(std::move(point));
-      for (size_t i = above.size(); i < seen.size(); ++i) {
-        std::vector<double> aboveThis;
-        for (const Point &other : mixed)
-          aboveThis.push_back(leastInRounds(seen[i], other.choice) - most);
-        mixture.addLimit(aboveThis);
-      }
+      mix(mixed, std::move(point));
+      if (idle < mostIdle)
+        continue;
+      const size_t known = seen.size();
+      for (size_t section = 0; section < shape.sections.size() && known > 0; ++section)
+        splice(section, mixed);
+      if (seen.size() == known || ++splicings == mostSplicings)
+        break;
+      network = rounds.network();
+      unrolled = search::unroll(network);
+      idle = 0;
     }
-    crossAll(mixed);
+    crossAll(mixed.points);
+  }
+
+  /// Simulates it, and learns where it needs most.
+  void mix(Mixed &mixed, Point point) {
+    const std::vector<double> above = aboveLimit(point.choice); // of what was known before it
+    mixed.mixture.add(point.us, above);
+    look(point, Learns::More);
+    mixed.points.push_back(std::move(point));
+    for (size_t i = above.size(); i < seen.size(); ++i) {
+      std::vector<double> aboveThis;
+      for (const Point &other : mixed.points)
+        aboveThis.push_back(leastInRounds(seen[i], other.choice) - most);
+      mixed.mixture.addLimit(aboveThis);
+    }
+  }
+
+  /// Stretches of rounds of those in the cheapest mixture, by what the moments have at least; how much more there is, is simulated.
+  void splice(size_t section, Mixed &mixed) {
+    constexpr int mostSpliced = 40;
+    mixed.mixture.solve();
+    std::vector<search::RepeatedChoice> parts{fastestFitting};
+    for (size_t i = 0; i < mixed.points.size(); ++i)
+      if (mixed.mixture.shares()[i] > 0)
+        parts.push_back(mixed.points[i].choice);
+    std::vector<search::Budget> budgets;
+    for (const MemoryMoment &moment : seen)
+      addLeast(moment, 1, budgets.emplace_back(search::Budget{RoundsModel::Amounts(unrolledSize), most}).amounts);
+    search::Splices splices(rounds.network(), section, parts, budgets, fitting.front().us);
+    std::optional<Point> tooLarge; // the slowest one
+    for (int i = 0; i < mostSpliced && simulated < mostSimulated; ++i) {
+      std::optional<search::RepeatedChoice> choice = splices.cheapest();
+      if (!choice)
+        return;
+      rounds.makeExact(*choice);
+      Point point{std::move(*choice), 0, 0};
+      point.us = search::costOf(rounds.network(), point.choice);
+      const double known = std::ranges::max(aboveLimit(point.choice));
+      mix(mixed, std::move(point));
+      const Point spliced = mixed.points.back();
+      if (spliced.arenaBytes <= most) {
+        if (tooLarge)
+          cross(spliced, *tooLarge);
+        return;
+      }
+      splices.refuse(spliced.arenaBytes - most - known);
+      if (!tooLarge || spliced.us > tooLarge->us)
+        tooLarge = spliced;
+    }
   }
 
   /// Between those first where the fastest should be.

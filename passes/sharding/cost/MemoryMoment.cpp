@@ -88,25 +88,30 @@ int64_t MemoryMoments::instancesOf(Member of) const {
 
 /// What has memory at a moment of a step, whatever strategies there are. Operators, sums of gradients and updates run in one order always,
 /// moves come and go; and what runs after the moment ends after it, but for kernels: they may become one with others that ran before.
-/// Of what is made before the moment and read by something that certainly runs after it, some shard is there.
+/// Of what is made before the moment and read by something that certainly runs after it, some shard is there; where kernels between both
+/// may run before the moment, one of what the first of them reads and what they make. What runs then has what it reads and makes.
 class MemoryMoments::Lasting {
 public:
   /// `event`: of the moment; behind all of them, their number.
   Lasting(MemoryMoments &moments, const StepEvents &step, size_t event) : moments(moments), step(step), behind(event) {
     findMakers();
     if (isLeft([](const StepEvent &left) { return left.op >= 0; })) {
-      // A step of its own has what it reads and what it makes; nothing is known of what is a kernel here.
-      if (step.events[event].kind != StepKind::Kernel && step.events[event].op >= 0 && isAlways(step.events[event])) {
-        running = event;
-        findReaders(behind + 1, [&](int32_t maker) { return maker == static_cast<int32_t>(event); });
-      } else {
+      if (step.events[event].kind != StepKind::Kernel && step.events[event].op >= 0 && isAlways(step.events[event]))
+        running = event; // a step of its own
+      else
         ++behind;
-      }
     } else {
       behind = std::ranges::find_if(step.events, &StepEvent::isUpdate) - step.events.begin();
       findGradients();
     }
-    findReaders(behind, [&](int32_t maker) { return maker < static_cast<int32_t>(behind); });
+    of.resize(makers.size());
+    findReaders();
+    findThroughKernels();
+    if (running)
+      findMadeByRunning();
+    for (const Value &value : of)
+      if (value.use.of.op >= 0)
+        found.push_back(value);
   }
 
   struct Value {
@@ -130,6 +135,8 @@ private:
   std::vector<int32_t> makers;                               ///< of each value: event; -1: none, it is there when the step begins
   std::vector<char> isStored;                                ///< of each value: it may be there as a parameter
   std::map<std::pair<int32_t, int64_t>, size_t> lastForward; ///< event, of operators and rounds
+  std::vector<char> isAfter;                                 ///< of each event: it certainly runs then or later
+  std::vector<Value> of;                                     ///< each value; of no operator: nothing is certain
   std::vector<Value> found;
   std::set<int32_t> complete;
 
@@ -201,31 +208,76 @@ private:
         complete.erase(keeperOf(event));
   }
 
-  /// Of values of makers that it takes.
-  template <typename Takes> void findReaders(size_t from, Takes takes) {
-    std::vector<Value> of(makers.size());
-    std::vector<char> isAfter(step.events.size()); // certainly
+  bool isMadeBefore(int32_t value) const { return makers[value] < static_cast<int32_t>(behind); }
+  bool isLeftOut(const StepEvent &event) const { return event.isUpdate && complete.contains(keeperOf(event)); }
+
+  void findReaders() {
+    isAfter.resize(step.events.size());
     auto isMadeAfter = [&](int32_t buffer) {
-      const int32_t value = valueOf(buffer), maker = value < 0 ? -1 : makers[value];
-      return maker >= static_cast<int32_t>(from) && isAfter[maker];
+      const int32_t value = valueOf(buffer);
+      return value >= 0 && !isMadeBefore(value) && isAfter[makers[value]];
     };
-    for (size_t i = from; i < step.events.size(); ++i) {
+    for (size_t i = behind; i < step.events.size(); ++i) {
       const StepEvent &event = step.events[i];
       isAfter[i] = !isMove(i) && isAlways(event) &&
                    (event.kind != StepKind::Kernel || event.isUpdate || std::ranges::any_of(event.reads, isMadeAfter));
-      if (!isAfter[i] || (event.isUpdate && complete.contains(keeperOf(event))))
+      if (!isAfter[i] || isLeftOut(event))
         continue;
       for (size_t r = 0; r < event.reads.size(); ++r)
-        if (int32_t value = valueOf(event.reads[r]); value >= 0 && !isStored[value] && takes(makers[value])) {
+        if (int32_t value = valueOf(event.reads[r]); value >= 0 && !isStored[value] && isMadeBefore(value)) {
           take(of[value], value, event, r);
-          if (running)
-            takeRunning(of[value], value, i, r);
+          if (running == i && of[value].use.of.op >= 0 && !of[value].running) {
+            of[value].running = readOf(event, r);
+            of[value].runningRound = event.round;
+          }
         }
     }
-    for (const Value &value : of)
-      if (value.use.of.op >= 0)
-        found.push_back(value);
   }
+
+  /// One of several tensors: that which has least under all strategies.
+  struct Passed {
+    std::optional<Use> use;
+    double bytes = 0;
+    int64_t round = 0;
+  };
+
+  /// Through kernels that may run before the moment: each hands one of what it makes, wanted later, on to one of what it reads.
+  void findThroughKernels() {
+    std::vector<char> isWanted(makers.size());
+    for (size_t i = behind; i < step.events.size(); ++i)
+      if (isAfter[i] && !isLeftOut(step.events[i]))
+        for (int32_t buffer : step.events[i].reads)
+          if (int32_t value = valueOf(buffer); value >= 0)
+            isWanted[value] = 1;
+    std::vector<Passed> passed(makers.size());
+    auto withUse = [&](const Passed &than, const Use &use, int64_t round) {
+      const double bytes = moments.leastBytesOf(use);
+      return than.use && than.bytes <= bytes ? than : Passed{use, bytes, round};
+    };
+    for (size_t i = step.events.size(); i-- > behind;) {
+      const StepEvent &kernel = step.events[i];
+      if (isAfter[i] || kernel.op < 0 || kernel.kind != StepKind::Kernel || !isAlways(kernel))
+        continue;
+      Passed most;
+      for (int32_t buffer : kernel.writes)
+        if (int32_t value = valueOf(buffer); value >= 0 && makers[value] == static_cast<int32_t>(i) && (isWanted[value] || passed[value].use))
+          if (Passed made = withUse(isWanted[value] ? Passed{} : passed[value], writeOf(kernel, value), kernel.round); made.bytes > most.bytes)
+            most = made;
+      for (size_t r = 0; r < kernel.reads.size() && most.use; ++r) {
+        const int32_t value = valueOf(kernel.reads[r]);
+        if (value < 0 || isStored[value] || of[value].use.of.op >= 0 || passed[value].use || isWanted[value])
+          continue;
+        const Passed least = withUse(most, readOf(kernel, r), kernel.round);
+        most = {};
+        if (isMadeBefore(value))
+          of[value] = {*least.use, false, least.round, {}, 0, -1};
+        else
+          passed[value] = least;
+      }
+    }
+  }
+
+  Use readOf(const StepEvent &reader, size_t read) const { return {memberOf(reader), reader.traced, reader.readUses[read], false}; }
 
   /// What the event makes of the value.
   Use writeOf(const StepEvent &made, int32_t number) const {
@@ -233,7 +285,8 @@ private:
     return {memberOf(made), made.traced, made.writeUses[at - made.writes.begin()], true};
   }
 
-  void takeRunning(Value &value, int32_t number, size_t reader, size_t read) const;
+  void findMadeByRunning();
+  bool isReadBehind(size_t maker, int32_t number) const;
   void take(Value &value, int32_t number, const StepEvent &reader, size_t read) const {
     const StepEvent *made = makers[number] < 0 ? nullptr : &step.events[makers[number]];
     if (value.isKept || (made && !isAlways(*made)))
@@ -242,34 +295,53 @@ private:
     const bool isKept = reader.op >= 0 && isBackward(reader) && !reader.isCopy && !isCopied(reader.reads[read]) && forward != lastForward.end() &&
                         forward->second < behind;
     if (reader.op >= 0 && (isKept || value.use.of.op < 0))
-      value = {{memberOf(reader), reader.traced, reader.readUses[read], false}, isKept, reader.round, value.running, value.runningRound, -1};
+      value = {readOf(reader, read), isKept, reader.round, value.running, value.runningRound, -1};
     else if (value.use.of.op < 0 && made && made->op >= 0)
       value = {writeOf(*made, number), false, made->round, value.running, value.runningRound,
                reader.isUpdate ? step.buffers[reader.writes.front()].parameter : -1};
   }
 };
 
-/// Of what the event of the moment reads or writes itself.
-void MemoryMoments::Lasting::takeRunning(Value &value, int32_t number, size_t reader, size_t read) const {
+/// What the event of the moment writes, and gradients that its operator made before: they are handed on once all of them are there.
+void MemoryMoments::Lasting::findMadeByRunning() {
   const StepEvent &event = step.events[*running];
-  if (value.running || value.use.of.op < 0)
-    return;
-  value.runningRound = event.round;
-  if (reader == *running) {
-    value.running = Use{memberOf(event), event.traced, event.readUses[read], false};
-    return;
+  const std::vector<TracedOperator> &operators = moments.alwaysTraced(memberOf(event))->operators;
+  auto isOfGradient = [&](const StepEvent &made) {
+    return made.op == event.op && made.round == event.round && !made.isCopy && isBackward(made) && isBackward(event);
+  };
+  for (size_t i = 0; i <= *running; ++i) {
+    const StepEvent &made = step.events[i];
+    if (i != *running && !isOfGradient(made))
+      continue;
+    for (int32_t buffer : made.writes) {
+      const int32_t number = valueOf(buffer);
+      if (number < 0 || isStored[number] || makers[number] != static_cast<int32_t>(i) || of[number].running || !isReadBehind(i, number))
+        continue;
+      const Use written = writeOf(made, number);
+      const int32_t inStep = operators[written.traced].writes[written.use].value;
+      auto reads = [&](const TracedOperator &op) { return std::ranges::find(op.reads, inStep, &TracedOperator::Use::value) != op.reads.end(); };
+      if (i != *running && std::ranges::any_of(operators, reads))
+        continue;
+      if (of[number].use.of.op < 0)
+        of[number] = {written, false, made.round, {}, 0, -1};
+      of[number].running = written;
+      of[number].runningRound = event.round;
+    }
   }
-  if (makers[number] < 0 || step.events[makers[number]].op != event.op)
-    return;
-  const StepEvent &made = step.events[makers[number]];
-  const Use written = writeOf(made, number);
-  const std::vector<TracedOperator> &operators = moments.alwaysTraced(written.of)->operators;
-  const int32_t inStep = operators[written.traced].writes[written.use].value;
-  auto reads = [&](const TracedOperator &op) { return std::ranges::find(op.reads, inStep, &TracedOperator::Use::value) != op.reads.end(); };
-  // Gradients of an operator are handed on once all of them are there.
-  const bool isWaiting = made.op == event.op && made.round == event.round && isBackward(made) && isBackward(event) && std::ranges::none_of(operators, reads);
-  if (&made == &event || isWaiting)
-    value.running = written;
+}
+
+/// Others than a kernel that becomes one with what makes it.
+bool MemoryMoments::Lasting::isReadBehind(size_t maker, int32_t number) const {
+  int readers = 0;
+  for (size_t i = maker + 1; i < step.events.size(); ++i) {
+    const StepEvent &event = step.events[i];
+    if (isMove(i) || !isAlways(event) || std::ranges::find(event.reads, number, [&](int32_t buffer) { return valueOf(buffer); }) == event.reads.end())
+      continue;
+    ++readers;
+    if (readers > 1 || !event.isEpilogue)
+      return step.events[maker].kind != StepKind::Kernel;
+  }
+  return false;
 }
 
 /// Of a parameter that one operator alone reads: its gradient as the update wants it.
@@ -287,21 +359,15 @@ MemoryMoment MemoryMoments::most(const StepEvents &step, const StepLives &lives)
   moment.leastOfAll.resize(moment.about.size());
   for (size_t variable = 0; variable < moment.about.size(); ++variable)
     moment.about[variable] = moment.least[variable] = moment.leastOfAll[variable] = model.parameterBytes()[variable].forRun;
-  const double attributed = addAbout(step, lives, moment);
+  addAbout(step, lives, moment);
   addLeast(step, lives, moment);
-  double forRun = 0;
-  for (const StepBuffer &buffer : step.buffers)
-    if (buffer.parameter >= 0)
-      forRun += static_cast<double>(buffer.bytes);
-  moment.rest = static_cast<double>(lives.memory().arena()) - forRun - attributed;
   return moment;
 }
 
-/// What is live in that step. Returns the bytes that operators and parameters account for.
-double MemoryMoments::addAbout(const StepEvents &step, const StepLives &lives, MemoryMoment &moment) {
+/// What is live in that step.
+void MemoryMoments::addAbout(const StepEvents &step, const StepLives &lives, MemoryMoment &moment) {
   std::map<Use, Count> uses;
   std::map<int32_t, double> gradients; // of parameters, by the variable that decides how they are stored
-  double attributed = 0;
   for (const StepLives::Live &live : lives.mostLive()) {
     const StepBuffer &buffer = step.buffers[live.buffer];
     const auto bytes = static_cast<double>(buffer.bytes);
@@ -309,7 +375,6 @@ double MemoryMoments::addAbout(const StepEvents &step, const StepLives &lives, M
     const StepEvent *made = live.made < 0 ? nullptr : &step.events[live.made];
     if (read && read->isUpdate) {
       gradients[model.keeperOf(step.buffers[read->writes.front()].parameter)] += bytes;
-      attributed += bytes;
       continue;
     }
     const bool isRead = read && read->op >= 0;
@@ -323,7 +388,6 @@ double MemoryMoments::addAbout(const StepEvents &step, const StepLives &lives, M
     Count &count = uses[{{event->op, event->rounds == Rounds::First}, event->traced, use, !isRead}];
     ++count.buffers;
     count.bytes = bytes;
-    attributed += bytes;
   }
   addGradients(step, gradients, moment);
   for (const auto &[use, count] : uses) {
@@ -332,7 +396,6 @@ double MemoryMoments::addAbout(const StepEvents &step, const StepLives &lives, M
     for (int32_t option = 0; option < static_cast<int32_t>(about.size()); ++option)
       about[option] += static_cast<double>(count.buffers) * bytesOf(use, option, count.bytes);
   }
-  return attributed;
 }
 
 /// Such a share of the gradients as is live.

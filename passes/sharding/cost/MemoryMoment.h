@@ -21,7 +21,6 @@ struct MemoryMoment {
     std::vector<double> bytes; ///< of each option
   };
   std::vector<OfRound> leastOfRounds;
-  double rest = 0; ///< what that step needs beside what is about
 };
 
 /// Knows the shards of everything that operators read and write under all their strategies. Keeps references.
@@ -63,7 +62,7 @@ private:
   const TracedStep &traceOf(Member of, int32_t option);
   const OperatorStep &stepOf(Member of, int32_t option) const;
   const TracedStep *alwaysTraced(Member of);
-  double addAbout(const StepEvents &step, const StepLives &lives, MemoryMoment &moment);
+  void addAbout(const StepEvents &step, const StepLives &lives, MemoryMoment &moment);
   void addLeast(const StepEvents &step, const StepLives &lives, MemoryMoment &moment);
   void addLeastOfRounds(const Lasting &lasting, MemoryMoment &moment);
   void addGradients(const StepEvents &step, const std::map<int32_t, double> &live, MemoryMoment &moment) const;

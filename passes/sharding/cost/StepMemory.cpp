@@ -110,7 +110,7 @@ bool StepLives::hasMemory(size_t buffer) const {
   return !step.buffers[buffer].forRun && step.buffers[buffer].viewOf < 0 && range.first >= 0 && range.first != range.last;
 }
 
-StepMemory StepLives::memory() const {
+StepMemory StepLives::memory(std::optional<double> limit) const {
   constexpr int64_t alignment = 64;
   StepMemory memory;
   std::vector<MemoryBlock> blocks;
@@ -123,7 +123,16 @@ StepMemory StepLives::memory() const {
   }
   // Packing takes longer than the search itself then; what is live is within some percent of it.
   constexpr size_t mostPacked = 2000;
-  memory.packed = blocks.size() <= mostPacked ? packMemory(blocks, alignment).bytes : memoryLowerBound(blocks, alignment);
+  const int64_t least = memoryLowerBound(blocks, alignment);
+  if (blocks.size() > mostPacked) {
+    memory.packed = least;
+    return memory;
+  }
+  memory.packed = packMemory(blocks, alignment).bytes;
+  const int64_t enough = limit ? static_cast<int64_t>(*limit) - memory.forRun : least;
+  memory.isTight = least <= enough && enough < memory.packed;
+  if (memory.isTight)
+    memory.packed = packTightly(blocks, enough).bytes;
   return memory;
 }
 

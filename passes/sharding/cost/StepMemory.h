@@ -3,11 +3,14 @@
 
 #include "passes/sharding/cost/StepEvents.h"
 
+#include <optional>
+
 namespace msc::passes {
 
 struct StepMemory {
   int64_t forRun = 0; ///< bytes of parameters and states
-  int64_t packed = 0; ///< bytes beside them, as packMemory places them; of many, the most that is live at once
+  int64_t packed = 0; ///< bytes beside them, as packMemory or packTightly place them; of many, the most that is live at once
+  bool isTight = false; ///< packTightly tried to place them
 
   int64_t arena() const { return forRun + packed; }
 };
@@ -18,8 +21,9 @@ class StepLives {
 public:
   explicit StepLives(const StepEvents &step);
 
-  /// What msc-assign-memory will find, about. Nothing of events that are empty.
-  StepMemory memory() const;
+  /// What msc-assign-memory will find, about. Nothing of events that are empty. With a limit, blocks are packed tightly only where that
+  /// decides whether they fit.
+  StepMemory memory(std::optional<double> limit = {}) const;
 
   /// A buffer with memory of its own that is live at some time; numbers are indices of events, -1: none.
   struct Live {

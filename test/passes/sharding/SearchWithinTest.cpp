@@ -121,8 +121,8 @@ struct Prepared {
     model.emplace(modelOf(problem, members, planner));
   }
 
-  double arena(const SearchResult &result) {
-    return static_cast<double>(StepLives(eventsOf(problem, *model, result, planner)).memory().arena());
+  double arena(const SearchResult &result, std::optional<double> limit = {}) {
+    return static_cast<double>(StepLives(eventsOf(problem, *model, result, planner)).memory(limit).arena());
   }
 
   Reading reading;
@@ -177,7 +177,7 @@ TEST_P(SearchWithin, FindsWhatBruteForceFinds) {
       const SearchResult result = searchWithin(asked.problem, *asked.model, limit, asked.planner).front();
       const std::string at = "seed " + std::to_string(seed) + ", limit " + std::to_string(limit) + " of " + std::to_string(all.front().arenaBytes) + "\n" + text;
       ++limits;
-      ASSERT_EQ(result.arenaBytes, asked.arena(result)) << at;
+      ASSERT_EQ(result.arenaBytes, asked.arena(result, limit)) << at;
       ASSERT_LE(result.leastBytes, limit) << "said that nothing fits\n" << at;
       ASSERT_LE(result.boundUs, expected->us * (1 + 1e-9)) << "not a bound\n" << at;
       if (result.arenaBytes > limit)
