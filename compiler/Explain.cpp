@@ -122,7 +122,7 @@ static int64_t roundsOf(const Findings &findings, const std::string &op) {
 }
 
 /// Alternatives do not ask for memory.
-static const char *whateverText(const Findings &findings) { return findings.memory ? ", whatever memory that needs" : ""; }
+static const char *whateverText(const Findings &findings) { return findings.memory ? ", whatever the limit on memory" : ""; }
 
 /// What a step takes under every strategy of one operator, which has it in all its rounds.
 static std::string alternativesText(const std::vector<passes::Alternative> &alternatives, const std::string &searchMode,
@@ -130,7 +130,7 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
   if (alternatives.empty())
     return "";
   auto chosen = std::find_if(alternatives.begin(), alternatives.end(), [](const auto &a) { return a.isChosen; });
-  std::vector<std::vector<std::string>> rows = {{"IN_STRATEGY", "STEP_US", "MORE"}};
+  std::vector<std::vector<std::string>> rows = {{"IN_STRATEGY", "STEP_US", "MORE", "MEMORY"}};
   for (const passes::Alternative &alternative : alternatives) {
     bool isLess = chosen != alternatives.end() && alternative.us < chosen->us;
     bool isKnown = chosen != alternatives.end() && (alternative.isExact || !isLess);
@@ -139,13 +139,14 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
                                             : moreText(alternative.us - chosen->us);
     if (alternative.isInsteadOfUsers)
       more += more.empty() ? "(not yours)" : " (not yours)";
-    rows.push_back({alternative.inStrategy, llvm::formatv("{0}{1:F1}", alternative.isExact ? "" : "at least ", alternative.us), more});
+    rows.push_back({alternative.inStrategy, llvm::formatv("{0}{1:F1}", alternative.isExact ? "" : "at least ", alternative.us), more,
+                    alternative.bytes > 0 ? bytesText(static_cast<uint64_t>(alternative.bytes)) : ""});
   }
   const char *words = searchMode == "sharding_propagation"    ? "follow anew, as if it were typed"
                       : searchMode == "recursive_programming" ? "choose anew, as if it were typed"
                               : isSearchImplied               ? "choose anew, as if it were typed with --search-mode optimal --candidates 1"
                                                               : "choose anew, as if it were typed, with --candidates 1";
-  return std::string("\nits strategies (microseconds of a step in the model of the search; all that nobody configured ") +
+  return std::string("\nits strategies (microseconds of a step in the model of the search, and what a rank needs by its measure; all that nobody configured ") +
          words + (rounds > 1 ? llvm::formatv("; each in all {0} rounds of its repeat", rounds).str() : "") +
          whatever + (std::ranges::any_of(alternatives, &passes::Alternative::isInsteadOfUsers) ? "; not yours: instead of what you gave)\n" : ")\n") + table(rows) +
          (std::ranges::all_of(alternatives, &passes::Alternative::isExact)
@@ -153,12 +154,14 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
               : "  at least: a bound that was not worked out further, the step may take more; no MORE where it is below the chosen one\n");
 }
 
-/// "((4, 2), (2, 1)) +1.2".
+/// "((4, 2), (2, 1)) +1.2"; under a limit on memory "((4, 2), (2, 1)) +1.2, 17 MiB".
 static std::string nextBestText(const Findings &findings, const std::string &op) {
   auto found = findings.nextBest.find(op);
   if (found == findings.nextBest.end())
     return "-";
-  return found->second.inStrategy + " " + moreText(found->second.more) + (found->second.isInsteadOfUsers ? " (not yours)" : "");
+  const NextBest &next = found->second;
+  return next.inStrategy + " " + moreText(next.more) + (next.bytes > 0 ? ", " + bytesText(static_cast<uint64_t>(next.bytes)) : "") +
+         (next.isInsteadOfUsers ? " (not yours)" : "");
 }
 
 /// Those that cost most first.
@@ -227,7 +230,7 @@ static std::string collectivesText(const plan::Plan &plan, const Findings &findi
   }
   std::string text = "\ncollectives of one step (bytes received per rank, at most; predicted microseconds on " + plan.machine() +
                      (hasNext ? std::string("; the operator's next best strategy, and what a step takes more with it in the model of the search") +
-                                    whateverText(findings) + "; not yours: instead of what you gave)\n"
+                                    whateverText(findings) + (findings.memory ? ", and what a rank needs then" : "") + "; not yours: instead of what you gave)\n"
                               : ")\n");
   return text + (rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {2, head.size() - 1})));
 }

@@ -86,7 +86,8 @@ void Explanation::afterPlan(const plan::Plan &plan) {
     auto other = alternatives->cheapest(*op, [&](const passes::OperatorOptions &, size_t option) { return option != chosen; });
     auto now = alternatives->now(*op);
     if (other && now)
-      findings.nextBest[facts.cause] = {other->inStrategy, other->us, other->us - now->us, other->isInsteadOfUsers};
+      findings.nextBest[facts.cause] = {other->inStrategy, other->us, other->us - now->us,
+                                        options.memoryLimit > 0 ? alternatives->bytes(*op, *other) : 0, other->isInsteadOfUsers};
   }
   findings.isTooLargeForOthers = alternatives->isTooLarge();
 }

@@ -179,12 +179,14 @@ static Json operatorJson(const plan::Plan &plan, const plan::OperatorNote &note)
           {"results", results}};
 }
 
+static Json knownBytes(double bytes) { return bytes > 0 ? Json(bytes) : Json(); }
+
 static Json nextBestJson(const Findings &findings, const std::string &op) {
   auto found = findings.nextBest.find(op);
   if (found == findings.nextBest.end())
     return nullptr;
   return {{"in_strategy", strategyJson(found->second.inStrategy)}, {"step_us", found->second.us}, {"more_us", found->second.more},
-          {"instead_of_users", found->second.isInsteadOfUsers}};
+          {"peak_bytes", knownBytes(found->second.bytes)}, {"instead_of_users", found->second.isInsteadOfUsers}};
 }
 
 static const char *surpriseName(passes::Surprise::Kind kind) {
@@ -279,7 +281,7 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
                              {"step_us", findings.search->us},
                              {"candidates", findings.search->candidates},
                              {"least_us", findings.search->leastUs},
-                             {"peak_bytes", findings.search->arenaBytes > 0 ? Json(findings.search->arenaBytes) : Json()},
+                             {"peak_bytes", knownBytes(findings.search->arenaBytes)},
                              {"collectives", Json::array()}});
     if (findings.search->candidates > 1)
       report["search"].update({{"planned_us", findings.search->repricedUs}, {"first_planned_us", findings.search->firstRepricedUs}});
@@ -292,6 +294,7 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
     report["alternatives"].push_back({{"in_strategy", strategyJson(alternative.inStrategy)},
                                       {"step_us", alternative.us},
                                       {"exact", alternative.isExact},
+                                      {"peak_bytes", knownBytes(alternative.bytes)},
                                       {"chosen", alternative.isChosen},
                                       {"instead_of_users", alternative.isInsteadOfUsers}});
   report["surprises"] = timing.empty() ? Json() : Json::array();

@@ -38,6 +38,7 @@ struct NextBest {
   std::string inStrategy;
   double us = 0;   ///< of a step, in the model of the search
   double more = 0; ///< than with its own strategy; negative: less
+  double bytes = 0; ///< that a rank needs then, where memory is limited; 0: not known
   bool isInsteadOfUsers = false; ///< the user gave its own strategy, or a sharding that fixes a part of it, and only the user can take that back
 };
 

@@ -5,8 +5,9 @@
 #include "passes/sharding/CoarseMesh.h"
 #include "passes/sharding/Decisions.h"
 #include "passes/sharding/Propagations.h"
-#include "passes/sharding/Search.h"
+#include "passes/sharding/SearchParts.h"
 #include "passes/sharding/cost/Prediction.h"
+#include "passes/sharding/cost/StepMemory.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -324,7 +325,7 @@ std::vector<Alternatives::OptionPrice> &Alternatives::pricesOf(size_t op) {
     updateBounds(op);
   else if (cheapestOfAll.isExact && cheapestOfAll.us < search::infinity)
     if (const std::set<size_t> options = optionsIn(cheapestOfAll.choice, op); options.size() == 1)
-      prices[*options.begin()] = {cheapestOfAll.us, true};
+      prices[*options.begin()] = priceOf(cheapestOfAll);
   return prices;
 }
 
@@ -334,7 +335,7 @@ void Alternatives::updateBounds(size_t op) {
     return;
   for (auto [price, us] : llvm::zip(known[op], search::costsOfOptions(networkOf(leftBut(op)), static_cast<int32_t>(op), limits())))
     if (!price.isExact)
-      price = {std::max(price.us, us), us == search::infinity};
+      price = {std::max(price.us, us), us == search::infinity, nullptr};
 }
 
 /// The option that looks cheapest; of those that look alike one that is exact.
@@ -353,13 +354,20 @@ void Alternatives::raise(size_t op, size_t option) {
   constexpr size_t perBounds = 8;
   OptionPrice &price = known[op][option];
   if (following) {
-    price = {option == chosenOption(op) ? us() : usOf(following(op, priced->options(op).pieces[option])), true};
+    Choices choices;
+    if (option == chosenOption(op))
+      for (const Pieces &pieces : taken)
+        choices.push_back({pieces, ""});
+    else
+      choices = following(op, priced->options(op).pieces[option]);
+    const double us = option == chosenOption(op) ? this->us() : usOf(choices);
+    price = {us, true, std::make_shared<SearchResult>(SearchResult{.choices = std::move(choices), .rounds = {}, .us = us})};
     return;
   }
   AllLeft left = leftBut(op);
   left.push_back({op, {static_cast<int32_t>(option)}});
   const Searched found = searchOnce(left);
-  price = {std::max(price.us, found.us), found.isExact};
+  price = found.isExact ? priceOf(found) : OptionPrice{std::max(price.us, found.us), false, nullptr};
   if (++roundsOf[op] % perBounds == 0)
     updateBounds(op);
 }
@@ -383,13 +391,13 @@ bool Alternatives::searchFront(size_t op, llvm::function_ref<bool(size_t)> passe
     if (!found.isExact)
       return false;
     for (int32_t option : open)
-      prices[option] = {std::max(prices[option].us, found.us), found.us == search::infinity};
+      prices[option] = {std::max(prices[option].us, found.us), found.us == search::infinity, nullptr};
     if (found.us == search::infinity)
       continue;
     const std::set<size_t> taken = optionsIn(found.choice, op);
     for (size_t option : taken) {
       const Searched alone = taken.size() == 1 ? found : searchAmong(op, {static_cast<int32_t>(option)});
-      prices[option] = {std::max(prices[option].us, alone.us), alone.isExact};
+      prices[option] = alone.isExact ? priceOf(alone) : OptionPrice{std::max(prices[option].us, alone.us), false, nullptr};
     }
   }
 }
@@ -424,7 +432,26 @@ Alternative Alternatives::alternative(size_t op, size_t option) {
   const Pieces &pieces = priced->options(op).pieces[option];
   const OptionPrice &price = known[op][option];
   const bool isChosen = pieces == taken[op];
-  return {strategyText(op, pieces), price.us, price.isExact, isChosen, !isChosen && (isByUser(op) || !keepsFixed(op, option))};
+  return {strategyText(op, pieces), price.us, price.isExact, 0, isChosen, !isChosen && (isByUser(op) || !keepsFixed(op, option))};
+}
+
+/// Of what a search proved.
+Alternatives::OptionPrice Alternatives::priceOf(const Searched &found) const {
+  if (found.us == search::infinity)
+    return {found.us, true, nullptr};
+  const search::RepeatedSolution solution{found.choice, {.choice = found.choice.choice, .cost = found.us}};
+  return {found.us, true, std::make_shared<SearchResult>(resultOf(facts, *priced, *apart, solution))};
+}
+
+double Alternatives::bytes(size_t op, const Alternative &of) {
+  for (size_t option = 0; option < known[op].size(); ++option)
+    if (const auto &assignment = known[op][option].assignment; assignment && strategyText(op, priced->options(op).pieces[option]) == of.inStrategy) {
+      auto arena = [&](const Problem &problem, const StepModel &model) {
+        return static_cast<double>(StepLives(eventsOf(problem, model, *assignment, *planner)).memory().arena());
+      };
+      return following ? arena(pinned, decidedModel(assignment->choices)) : arena(facts, *priced);
+    }
+  return 0;
 }
 
 std::optional<Alternative> Alternatives::cheapest(size_t op, llvm::function_ref<bool(const OperatorOptions &, size_t)> passes) {
@@ -461,6 +488,8 @@ std::vector<Alternative> Alternatives::of(size_t op, size_t exact, size_t rounds
   for (size_t option = 0; option < known[op].size(); ++option)
     if (std::isfinite(known[op][option].us) && (known[op][option].isExact || known[op][option].us > 0)) // else nothing is known
       list.push_back(alternative(op, option));
+  for (Alternative &alternative : list)
+    alternative.bytes = bytes(op, alternative);
   llvm::sort(list, [](const Alternative &a, const Alternative &b) { return std::tie(a.us, a.inStrategy) < std::tie(b.us, b.inStrategy); });
   return list;
 }

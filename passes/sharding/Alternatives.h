@@ -2,6 +2,7 @@
 #pragma once
 
 #include "passes/sharding/Convert.h"
+#include "passes/sharding/Search.h"
 #include "passes/sharding/SearchFacts.h"
 #include "passes/sharding/cost/BuildStep.h"
 #include "passes/sharding/cost/RoundsModel.h"
@@ -79,6 +80,8 @@ public:
   std::optional<Alternative> cheapest(size_t op, llvm::function_ref<bool(const OperatorOptions &options, size_t option)> passes);
   /// The one that it has, exactly.
   std::optional<Alternative> now(size_t op);
+  /// What a rank needs in the assignment that was found for it, as StepMemory says; 0: not known.
+  double bytes(size_t op, const Alternative &of);
   /// "((2, 4), (4, 1))".
   std::string strategyText(size_t op, const Pieces &pieces) const;
 
@@ -86,6 +89,7 @@ private:
   struct OptionPrice {
     double us = 0; ///< infinity: nothing is possible
     bool isExact = false;
+    std::shared_ptr<const SearchResult> assignment; ///< that takes so long, where it is exact and possible
   };
 
   search::SolveLimits limits() const;
@@ -121,6 +125,7 @@ private:
   std::optional<size_t> front(size_t op, llvm::function_ref<bool(size_t option)> passes);
   std::optional<size_t> cheapestOption(size_t op, llvm::function_ref<bool(size_t option)> passes);
   Alternative alternative(size_t op, size_t option);
+  OptionPrice priceOf(const Searched &found) const;
   /// Makes `following`. Knows the network as keepPinned left it.
   void followBy();
   /// With so many strategies of an operator the others are decided anew, in order of bounds, before the cheapest of them is told.

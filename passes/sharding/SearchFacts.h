@@ -51,6 +51,7 @@ struct Alternative {
   std::string inStrategy; ///< "((2, 4), (4, 1))"
   double us = 0;          ///< modelled time of a step: the operator takes this one, all that nobody configured follow or are searched anew
   bool isExact = false;   ///< else it takes at least that
+  double bytes = 0;       ///< that a rank needs then, as StepMemory says; 0: not known
   bool isChosen = false;
   bool isInsteadOfUsers = false; ///< the user gave another one, or a sharding that fixes a part of it otherwise
 };
