@@ -3,6 +3,7 @@
 #include "runtime/ControlCharacters.h"
 #include "runtime/messages/Catalogue.h"
 #include "runtime/Nearest.h"
+#include "runtime/WriteRepair.h"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -43,7 +44,7 @@ void prepareProcess() {
 Status printText(const std::string &text) {
   if ((std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) || errno == EPIPE)
     return {};
-  return Error{ExitCode::NoResource, std::string("cannot write to stdout: ") + std::strerror(errno), ""};
+  return Error{ExitCode::NoResource, std::string("cannot write to stdout: ") + std::strerror(errno), writeRepair(errno)};
 }
 
 /// The first option with an empty value: it would be taken for one that was not given. "" if there is none.

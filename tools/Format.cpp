@@ -43,7 +43,7 @@ static Status replaceFile(const std::string &path, const std::string &text) {
   if (out && !error)
     return Status::ok();
   std::filesystem::remove(draft, error);
-  return Error{ExitCode::NoResource, "cannot write '" + path + "'", "make the file and its folder writable"};
+  return Error{ExitCode::NoResource, "cannot write '" + path + "'", "make the file and its folder writable, or choose another directory"};
 }
 
 static bool isReadable(FileKind kind) {

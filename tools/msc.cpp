@@ -10,6 +10,7 @@
 #include "compiler/WhyNot.h"
 #include "runtime/messages/Catalogue.h"
 #include "runtime/Nearest.h"
+#include "runtime/WriteRepair.h"
 #include "runtime/machine/MachineFile.h"
 #include "runtime/machine/Presets.h"
 #include "runtime/plan/PlanFile.h"
@@ -553,7 +554,7 @@ int main(int argc, char **argv) {
                                    : tools::runRedistribute(redistributeFlags);
       return code != 0 ? code : printed("");
     } catch (const std::system_error &error) { // fmt::print throws it
-      return fail({ExitCode::NoResource, "cannot write to stdout: " + error.code().message(), ""});
+      return fail({ExitCode::NoResource, "cannot write to stdout: " + error.code().message(), writeRepair(error.code().value())});
     }
   return compile->parsed() ? runCompile(compileFlags, output, report, strategies, isQuiet) : runExplain(explainFlags, {op, json, html, timeline, whyNot, compared});
 }

@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/File.h"
 #include "runtime/LinkTarget.h"
+#include "runtime/WriteRepair.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -50,8 +51,8 @@ Error fileError(const std::string &what, const std::string &path, int cause) {
   std::error_code unknown;
   if ((cause == ENOSPC || cause == EDQUOT) && !std::filesystem::is_character_file(path, unknown)) // /dev/full
     return {ExitCode::NoResource, message + "; " + std::to_string(freeBytes(path)) + " bytes are free",
-            "free some space or choose another directory"};
-  return {ExitCode::NoResource, message, ""};
+            writeRepair(cause)};
+  return {ExitCode::NoResource, message, writeRepair(cause)};
 }
 
 /// Without waiting for the reader of a pipe: then -1, and errno is ENXIO. What is written later does wait for a slow one.

@@ -1,6 +1,7 @@
 #include "runtime/plan/PlanFile.h"
 #include "runtime/LinkTarget.h"
 #include "runtime/MissingFile.h"
+#include "runtime/WriteRepair.h"
 
 #include <cerrno>
 #include <cstring>
@@ -38,7 +39,7 @@ Error damaged(const std::string &name, const std::string &why) {
 }
 
 Error cannotWrite(const std::string &path, int number) {
-  return {ExitCode::NoResource, fmt::format("cannot write '{}': {}", path, std::strerror(number)), ""};
+  return {ExitCode::NoResource, fmt::format("cannot write '{}': {}", path, std::strerror(number)), writeRepair(number)};
 }
 
 /// Closes a file descriptor at the end of a scope.

@@ -1,4 +1,5 @@
 #include "tools/lsp/Transport.h"
+#include "runtime/WriteRepair.h"
 
 #include <algorithm>
 #include <cctype>
@@ -85,7 +86,7 @@ Status Transport::write(const Json &message) {
   std::string all = "Content-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
   if (std::fwrite(all.data(), 1, all.size(), output) == all.size() && std::fflush(output) == 0)
     return {};
-  return Error{ExitCode::NoResource, std::string("cannot write to stdout: ") + std::strerror(errno), ""};
+  return Error{ExitCode::NoResource, std::string("cannot write to stdout: ") + std::strerror(errno), writeRepair(errno)};
 }
 
 } // namespace msc::lsp
