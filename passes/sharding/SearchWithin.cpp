@@ -134,12 +134,12 @@ private:
   double boundUs = 0, leastBytes = 0;
   RoundsModel::Amounts closing; ///< of variables in rounds: added where the best bound was found
   double closingUs = 0;         ///< what a step pays of it at most
-  int64_t simulated = 0; ///< events
+  int64_t simulated = 0, mostSimulated = 1'500'000; ///< events
   int packedInVain = 0;  ///< steps that do not fit all the same
 
   static constexpr int mostMeans = 8, mostPrices = 16, mostShrunk = 3, mostRaises = 200;
   static constexpr size_t mostNear = 64, mostApart = 400, mostClosed = 2000, mostUnrolled = 20'000, mostListed = 4096;
-  static constexpr int64_t mostSimulated = 1'500'000, mostSimulatedNear = 60'000, mostBranched = int64_t(1) << 22;
+  static constexpr int64_t mostSteps = 300, mostSimulatedNear = 60'000, mostBranched = int64_t(1) << 22;
   static constexpr double smallGap = 1e-3, estimatedGap = 1e-2, largeGap = 0.03;
 
   /// Else what it finds is about what there is.
@@ -158,6 +158,8 @@ private:
     SearchResult result = resultOf(problem, model, rounds, {point.choice, {.choice = point.choice.choice, .cost = point.us}});
     const StepEvents step = eventsOf(problem, model, result, planner);
     simulated += static_cast<int64_t>(step.events.size());
+    if (!closesGap()) // one of many trials
+      mostSimulated = std::min(mostSimulated, mostSteps * static_cast<int64_t>(step.events.size()));
     const StepLives lives(step);
     known->second = point.arenaBytes = result.arenaBytes = static_cast<double>(memoryOf(lives).arena());
     if (smallest.arenaBytes == 0 || result.arenaBytes < smallest.arenaBytes)

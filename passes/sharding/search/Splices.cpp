@@ -1,6 +1,7 @@
 #include "passes/sharding/search/Splices.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace msc::search {
 
@@ -108,13 +109,21 @@ bool Splices::fits(const Splice &splice) const {
   return true;
 }
 
+/// So that all of them together are not too many.
+int64_t Splices::endStep() const {
+  constexpr double mostEnds = 1 << 26, fewPlaces = 16;
+  const double count = static_cast<double>(besides.size()) * std::pow(static_cast<double>(kinds.size()), 3);
+  const double places = std::max(fewPlaces, std::sqrt(2 * mostEnds / count));
+  return static_cast<int64_t>(std::ceil(static_cast<double>(rounds) / places));
+}
+
 /// The cheapest ends of its stretches that fit.
 bool Splices::findEnds(Splice &splice) const {
-  constexpr int64_t mostFirst = 100; // places at which the first stretch may end
+  const int64_t step = endStep();
   Splice tried = splice;
   double cheapest = below;
-  for (int64_t first = 1, step = (rounds + mostFirst - 1) / mostFirst; first < rounds - 1; first += step)
-    for (int64_t second = first + 1; second < rounds; ++second) {
+  for (int64_t first = 1; first < rounds - 1; first += step)
+    for (int64_t second = first + 1; second < rounds; second += step) {
       tried.ends[0] = first;
       tried.ends[1] = second;
       tried.cost = costOf(tried);

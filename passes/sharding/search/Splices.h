@@ -10,7 +10,8 @@ namespace msc::search {
 
 /// Of a section, a first stretch of rounds, a middle one and a last one are each alike: as some round of some given assignment; all other
 /// variables as in one of these assignments. Where a price makes all layers of a network change at once, some of them do here, wherever
-/// limits leave room for that. What is not allowed in the first round or in the last one is not found between them. Keeps nothing of its
+/// limits leave room for that. In very many rounds stretches end at some places alone. What is not allowed in the first round or in the last
+/// one is not found between them. Keeps nothing of its
 /// arguments.
 class Splices {
 public:
@@ -39,6 +40,7 @@ private:
   double costOf(const Splice &splice) const;
   bool fits(const Splice &splice) const;
   bool findEnds(Splice &splice) const;
+  int64_t endStep() const;
   double amountOf(size_t budget, size_t kind, int64_t from, int64_t to) const;
 
   size_t section;
@@ -50,7 +52,7 @@ private:
   std::vector<double> room;                             ///< [budget]
   std::vector<std::vector<double>> beside;              ///< [budget][assignment]: what all other variables take
   std::vector<std::vector<std::vector<double>>> before; ///< [budget][kind][round]: what the section takes in the rounds before
-  // [assignment][kind][kind]: the first kind in all rounds but the last, and in the first one alone; and what each round between adds.
+  // Costs, [assignment][kind][kind]: the first kind in all rounds but the last, and in the first one alone.
   struct Pair {
     double mostly = 0, once = 0;
   };

@@ -526,7 +526,8 @@ TEST_F(Msrun, APlanThatCannotBePrintedIsAnError) {
   save(regression(2));
   Outcome outcome = finish(startProgram({"sh", "-c", "exec " MSC_MSRUN " net.plan --print-plan > /dev/full"}));
   EXPECT_EQ(outcome.code, 4);
-  EXPECT_EQ(outcome.err, "msrun: error: cannot write to stdout: No space left on device\n");
+  EXPECT_EQ(outcome.err, "msrun: error: cannot write to stdout: No space left on device\n"
+                         "help: free some space or choose another directory\n");
 }
 
 TEST_F(Msrun, LinesDoNotLandInFilesWhenStandardFilesAreClosed) {
