@@ -11,8 +11,7 @@ namespace msc::search {
 /// Of a section, a first stretch of rounds, a middle one and a last one are each alike: as some round of some given assignment; all other
 /// variables as in one of these assignments. Where a price makes all layers of a network change at once, some of them do here, wherever
 /// limits leave room for that. In very many rounds stretches end at some places alone. What is not allowed in the first round or in the last
-/// one is not found between them. Keeps nothing of its
-/// arguments.
+/// one is not found between them. Keeps nothing of its arguments.
 class Splices {
 public:
   /// `budgets`: of the unrolled network, as variablesInRounds numbers it. `below`: what costs as much is left out.
