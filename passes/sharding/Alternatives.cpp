@@ -333,7 +333,7 @@ std::vector<Alternatives::OptionPrice> &Alternatives::pricesOf(size_t op) {
 void Alternatives::updateBounds(size_t op) {
   if (tooLarge)
     return;
-  for (auto [price, us] : llvm::zip(known[op], search::costsOfOptions(networkOf(leftBut(op)), static_cast<int32_t>(op), limits())))
+  for (auto [price, us] : llvm::zip(known[op], search::boundsOfOptions(networkOf(leftBut(op)), static_cast<int32_t>(op), limits())))
     if (!price.isExact)
       price = {std::max(price.us, us), us == search::infinity, nullptr};
 }

@@ -1,5 +1,5 @@
 // The k best assignments: deviations from better ones, in the order in which an elimination is decoded.
-#include "passes/sharding/search/Elimination.h"
+#include "passes/sharding/search/Fixing.h"
 
 #include <algorithm>
 #include <set>
@@ -92,7 +92,7 @@ std::vector<Solution> bestAssignments(const CostNetwork &network, size_t k, cons
     return {};
   Workspace workspace;
   Lowered lowered = lower(workspace, network);
-  Elimination elimination(workspace, lowered, {limits.tableEntries, limits.operations, limits.allEntries});
+  Elimination elimination(workspace, lowered, all(limits));
   if (elimination.isExact())
     return BestAssignments(network, lowered, elimination, k, false).run(elimination.bound());
   Solution best = solveExactly(network, limits);
@@ -101,20 +101,31 @@ std::vector<Solution> bestAssignments(const CostNetwork &network, size_t k, cons
 
 std::vector<Solution> nearestAssignments(const CostNetwork &network, size_t k, const SolveLimits &limits) {
   int64_t operations = 0;
+  std::vector<int32_t> crowded;
+  auto nearestOf = [&](Workspace &workspace, const Lowered &lowered, const EliminationLimits &most, std::function<bool()> givesUp) {
+    const Elimination elimination(workspace, lowered, most, {}, std::move(givesUp));
+    operations += elimination.operations;
+    crowded = elimination.crowdedFirst();
+    const bool isFound = elimination.isExact() && elimination.bound() < infinity;
+    return isFound ? BestAssignments(network, lowered, elimination, k, true).run(elimination.bound()) : std::vector<Solution>{};
+  };
+  std::vector<Solution> found;
   {
-    Workspace workspace;
+    Workspace workspace; // its tables are gone before others are made
     const Lowered lowered = withoutDominated(workspace, lower(workspace, network));
-    const Elimination elimination(workspace, lowered, {limits.tableEntries, limits.operations, limits.allEntries});
-    operations = elimination.operations;
-    if (elimination.isExact() && elimination.bound() < infinity) {
-      std::vector<Solution> found = BestAssignments(network, lowered, elimination, k, true).run(elimination.bound());
-      found.front().operations = operations;
-      return found;
-    }
+    found = nearestOf(workspace, lowered, all(limits), [&] { return hasEasyBounds(lowered); });
   }
-  Workspace workspace; // its tables are gone before others are made
-  std::vector<Solution> found{solveExactly(workspace, network, limits, /*isTooLarge=*/true)};
-  found.front().operations += operations;
+  if (found.empty()) {
+    Workspace workspace;
+    std::optional<Lowered> near;
+    const Solution best = solveExactly(workspace, network, limits, crowded, &near);
+    operations += best.operations;
+    if (near)
+      found = nearestOf(workspace, *near, few(limits), nullptr);
+    if (found.empty())
+      found.push_back(best);
+  }
+  found.front().operations = operations;
   return found;
 }
 

@@ -78,6 +78,9 @@ Solution solveExactly(const CostNetwork &network, const SolveLimits &limits = {}
 /// options together, run out: a bound, minus infinity where there is none.
 std::vector<double> costsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits = {});
 
+/// The same where that takes little time, else bounds.
+std::vector<double> boundsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits = {});
+
 /// The k cheapest assignments, or all if there are fewer that are allowed, ascending; equal costs in lexicographic
 /// order of the choices (which of those that tie at the end of the list are in it is deterministic, too). Where the
 /// network exceeds the limits: only the best one that was found.

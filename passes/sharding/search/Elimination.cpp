@@ -2,12 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace msc::search {
 
+EliminationLimits all(const SolveLimits &limits) { return {limits.tableEntries, limits.operations, limits.allEntries}; }
+
+EliminationLimits few(const SolveLimits &limits) {
+  return {std::min(limits.tableEntries, int64_t(1) << 20), std::min(limits.operations, int64_t(1) << 26), limits.allEntries};
+}
+
 Elimination::Elimination(Workspace &workspace, const Lowered &network, const EliminationLimits &limits,
-                         std::vector<int32_t> keptGiven)
-    : workspace(workspace), options(network.options), kept(std::move(keptGiven)), limits(limits),
+                         std::vector<int32_t> keptGiven, std::function<bool()> givesUp)
+    : workspace(workspace), options(network.options), kept(std::move(keptGiven)), limits(limits), givesUp(std::move(givesUp)),
       factorsOf(network.options.size()), isGone(network.options.size()), crowded(network.options.size()),
       constant(network.constant) {
   factors.reserve(network.factors.size() * 2 + options.size());
@@ -50,9 +57,28 @@ void Elimination::run() {
         queue.push({weight, next.number, next.version});
         continue;
       }
-    next.number < variables ? eliminate(next.number) : eliminateReaders(next.number - variables);
-    finished = operations <= limits.operations;
+    finished = isWorthIt(next);
+    if (finished)
+      next.number < variables ? eliminate(next.number) : eliminateReaders(next.number - variables);
+    finished &= operations <= limits.operations;
   }
+}
+
+/// Asks, where it takes long, whether to give up.
+bool Elimination::isWorthIt(const Candidate &next) {
+  constexpr double patience = 1 << 25; // operations
+  if (!givesUp)
+    return true;
+  double weight = next.weight, least;
+  if (next.number >= static_cast<int32_t>(options.size()))
+    weight = std::max(weight, pricingOf(jointReaders(next.number - static_cast<int32_t>(options.size()), &least)));
+  if (static_cast<double>(operations) + weight < patience)
+    return true;
+  if (!std::exchange(givesUp, nullptr)())
+    return true;
+  for (size_t variable = 0; variable < isGone.size(); ++variable)
+    crowded[variable] += !isGone[variable];
+  return false;
 }
 
 /// Weighs a candidate anew.
@@ -201,8 +227,9 @@ void Elimination::eliminateReaders(int32_t value) {
   for (const Factor *factor : joint.innerFactors)
     bucket.push_back(static_cast<int32_t>(factor - factors.data()));
   FactorRefs all = refs(bucket);
-  const double context = contextSize(all, variables);
-  if (context > double(limits.tableEntries) || context + double(allEntries) > double(limits.allEntries)) {
+  const double context = contextSize(all, variables), pricing = pricingOf(joint);
+  if (context > double(limits.tableEntries) || context + double(allEntries) > double(limits.allEntries) ||
+      double(operations) + pricing > double(limits.operations) || pricing > double(limits.allEntries)) {
     ++versions[options.size() + value]; // one by one, as soon as they are the lightest
     return;
   }
@@ -278,6 +305,15 @@ void Elimination::eliminateSplit(int32_t variable, const std::vector<int32_t> &b
 
 int32_t Elimination::widest() const {
   return static_cast<int32_t>(std::max_element(crowded.begin(), crowded.end()) - crowded.begin());
+}
+
+std::vector<int32_t> Elimination::crowdedFirst() const {
+  std::vector<int32_t> variables;
+  for (int32_t variable = 0; variable < static_cast<int32_t>(crowded.size()); ++variable)
+    if (crowded[variable] > 0)
+      variables.push_back(variable);
+  std::ranges::stable_sort(variables, {}, [&](int32_t variable) { return -crowded[variable]; });
+  return variables;
 }
 
 std::vector<double> Elimination::table() const {

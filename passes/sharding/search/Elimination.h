@@ -4,6 +4,7 @@
 #include "passes/sharding/search/PaidOnce.h"
 #include "passes/sharding/search/Reduction.h"
 
+#include <functional>
 #include <memory>
 #include <queue>
 #include <tuple>
@@ -17,16 +18,21 @@ struct EliminationLimits {
   int64_t allEntries = int64_t(1) << 28; ///< of all tables together; what is more is split, too
 };
 
+EliminationLimits all(const SolveLimits &limits);
+/// What is worth trying of a network from which options were left out.
+EliminationLimits few(const SolveLimits &limits);
+
 /// Eliminates all variables but the kept ones, the one with the least work first (product of the classes of the
 /// variable and of its neighbours), ties by number. Readers of one value may go together, see JointReaders.
 class Elimination {
 public:
+  /// `givesUp`: asked once, where it takes long; if it says so, it ends unfinished.
   Elimination(Workspace &workspace, const Lowered &network, const EliminationLimits &limits,
-              std::vector<int32_t> kept = {});
+              std::vector<int32_t> kept = {}, std::function<bool()> givesUp = nullptr);
 
   /// Nothing was split and no limit ran out: values are exact.
   bool isExact() const { return finished && !isSplit; }
-  /// False: the limit of operations ran out, nothing else is valid.
+  /// False: it gave up, or the limit of operations ran out; nothing else is valid.
   bool isFinished() const { return finished; }
   /// Nothing costs less; the minimum where exact. Without kept variables.
   double bound() const { return constant; }
@@ -47,6 +53,8 @@ public:
 
   /// The variable that is in most of the tables that were too large, weighted by their size.
   int32_t widest() const;
+  /// All that are in such tables, that one first; where it gave up, those that were left.
+  std::vector<int32_t> crowdedFirst() const;
 
   int64_t operations = 0, eliminations = 0, repeated = 0, largestTable = 0, allEntries = 0;
 
@@ -68,6 +76,7 @@ private:
 
   void addFactor(Factor factor);
   void run();
+  bool isWorthIt(const Candidate &next);
   void eliminate(int32_t variable);
   void eliminateReaders(int32_t value);
   void eliminateSplit(int32_t variable, const std::vector<int32_t> &bucket);
@@ -78,6 +87,7 @@ private:
   void review(int32_t number);
   double weightOf(int32_t variable);
   double weightOf(const JointReaders &joint);
+  double pricingOf(const JointReaders &joint);
   double weightOfReadersAround(int32_t variable);
   double contextSize(const FactorRefs &factors, const std::vector<int32_t> &without);
   JointReaders independentReaders(int32_t value) const;
@@ -95,6 +105,7 @@ private:
   Workspace &workspace;
   std::vector<int32_t> options, kept;
   EliminationLimits limits;
+  std::function<bool()> givesUp;
   std::vector<Factor> factors;
   std::vector<char> alive;                     ///< of each factor
   std::vector<std::vector<int32_t>> factorsOf; ///< of each variable: those that are alive

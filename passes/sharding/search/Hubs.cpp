@@ -58,15 +58,14 @@ void PaidOnce::findHubs() {
   }
 }
 
-void PaidOnce::hubCosts(size_t i, const double *own, size_t rows, std::vector<double> &costs) {
+void PaidOnce::hubCosts(size_t i, const double *own, size_t rows, size_t from, size_t rowCount, std::vector<double> &costs) {
   const std::vector<std::vector<int32_t>> &sets = form.itemsOf[readers[i]];
   constexpr size_t tile = 64; // rows of which all that is between fits into a cache
   constexpr size_t together = 8; // hubs that are written at once: a line of the cache
   double free[tile], ofHubs[together * tile];
   withItem.resize(prices.size() * tile);
-  costs.resize(hubs.size() * rows);
-  for (size_t first = 0; first < rows; first += tile) {
-    const size_t width = std::min(tile, rows - first);
+  for (size_t first = from; first < from + rowCount; first += tile) {
+    const size_t width = std::min(tile, from + rowCount - first);
     std::fill_n(free, width, infinity);
     isAsked.assign(prices.size(), 0);
     for (size_t c = 0; c < sets.size(); ++c) {
@@ -103,9 +102,9 @@ void PaidOnce::hubCosts(size_t i, const double *own, size_t rows, std::vector<do
 
 /// The best answer by its hub.
 void PaidOnce::chooseHub(const std::vector<const double *> &own) {
-  std::vector<double> sum = hubPrice, costs;
+  std::vector<double> sum = hubPrice, costs(hubs.size());
   for (size_t i = 0; i < readers.size(); ++i) {
-    hubCosts(i, own[i], 1, costs);
+    hubCosts(i, own[i], 1, 0, 1, costs);
     addRow(sum.data(), costs.data(), sum.size());
   }
   const size_t hub = std::min_element(sum.begin(), sum.end()) - sum.begin();

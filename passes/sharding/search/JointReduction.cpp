@@ -4,6 +4,7 @@
 #include "passes/sharding/search/PaidOnce.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace msc::search {
 
@@ -78,7 +79,7 @@ public:
   /// Additions and minima, about.
   int64_t operations() const {
     constexpr int64_t ofBranch = 8;
-    return entries * static_cast<int64_t>(ofInner.size() * (rows.size() + 1)) + ofBranch * branches;
+    return entries * static_cast<int64_t>(ofInner.size() * (rows.size() + 1)) + priced + ofBranch * branches;
   }
 
 private:
@@ -126,31 +127,46 @@ private:
         if (items[joint.readers[i]] == items[joint.readers[j]] && std::ranges::equal(blocks[i].values, blocks[j].values))
           alike[i] = j;
     }
-    ofHubs.resize(count);
     offsets.resize(blocks.size());
     bounds.resize(ofInner.size());
     costs.resize(ofInner.size());
-    for (size_t i = 0; i < count; ++i)
-      rowStep.push_back(steps[i] / paidOnce.sharedPrices(i).size());
+    for (size_t i = 0; i < count; ++i) {
+      const size_t width = paidOnce.sharedPrices(i).size();
+      rowStep.push_back(steps[i] / width);
+      leastOfRows.emplace_back(blocks[i].values.size() / width);
+      ofHubs.emplace_back(alike[i] == i ? leastOfRows[i].size() * paidOnce.hubPrices().size() : 0);
+      rowsInContext.push_back(1);
+      for (size_t axis : blocks[i].axes)
+        if (axis >= rest.scope.size() && axis < axes.size() - count)
+          rowsInContext[i] *= axes[axis].part->classes();
+    }
     rowAt.resize(count);
+    firstRow.resize(count);
     rows.resize(count);
-    leastOfRows.resize(count);
   }
 
   /// The producer, or what readers of the context ask for, has changed.
   void setContext(const std::vector<int32_t> &at) {
     const int32_t producer = rest.parts[0]->classOf[context[0].part->first[at[0]]];
     paidOnce.setContext(producer, askedInContext(joint, rest, context, at));
-    for (size_t i = 0; i < leastOfRows.size(); ++i) {
-      if (alike[i] != i)
-        continue;
-      const std::vector<double> &prices = paidOnce.sharedPrices(i);
-      leastOfRows[i].resize(blocks[i].values.size() / prices.size());
-      if (paidOnce.hubsAreExact())
-        paidOnce.hubCosts(i, byClass[i].data(), leastOfRows[i].size(), ofHubs[i]);
-      for (size_t row = 0; row < leastOfRows[i].size(); ++row)
-        leastOfRows[i][row] = leastSum(blocks[i].values.data() + row * prices.size(), prices.data(), prices.size());
+    for (size_t i = 0; i < alike.size(); ++i) {
+      const size_t first = offsets[i] / paidOnce.sharedPrices(i).size();
+      auto hasSame = [&](size_t other) { return alike[other] == alike[i] && firstRow[other] == first; };
+      firstRow[i] = first;
+      if (std::ranges::none_of(std::views::iota(size_t(0), i), hasSame))
+        priceRows(alike[i], first, rowsInContext[i]);
     }
+  }
+
+  /// What a reader pays at least, and with each hub, in some rows of its block.
+  void priceRows(size_t i, size_t first, size_t count) {
+    const std::vector<double> &prices = paidOnce.sharedPrices(i);
+    constexpr size_t rowsAtOnce = 8; // fewer take as long
+    priced += static_cast<int64_t>(std::max(count, rowsAtOnce) * (2 * prices.size() + paidOnce.hubPrices().size()));
+    if (paidOnce.hubsAreExact())
+      paidOnce.hubCosts(i, byClass[i].data(), leastOfRows[i].size(), first, count, ofHubs[i]);
+    for (size_t row = first; row < first + count; ++row)
+      leastOfRows[i][row] = leastSum(blocks[i].values.data() + row * prices.size(), prices.data(), prices.size());
   }
 
   static std::vector<double> transposed(std::span<const double> rows, size_t width) {
@@ -227,6 +243,7 @@ private:
   std::vector<size_t> steps;                    ///< in them, of the inner variable
   std::vector<size_t> alike;                    ///< of each reader: the first one that asks alike and costs alike
   std::vector<size_t> rowAt, rowStep;           ///< the same in rows of the readers' blocks
+  std::vector<size_t> firstRow, rowsInContext;  ///< of those, the ones in which producer and asking readers are as they are now
   std::vector<std::vector<double>> leastOfRows; ///< of each reader, of each row of its block: with shared prices
   std::vector<std::vector<double>> byClass;     ///< of each reader: its block, [class][row]
   std::vector<std::vector<double>> ofHubs;      ///< of each reader: [row][hub]
@@ -234,7 +251,7 @@ private:
   std::vector<double> ofInner, costs, bounds; ///< of each class of the inner variable
   std::vector<const double *> rows;
   static constexpr int64_t mostBranches = int64_t(1) << 25; ///< then bounds have to do
-  int64_t branches = 0, entries = 0;
+  int64_t branches = 0, entries = 0, priced = 0;
   bool isBound = false;
 };
 

@@ -69,6 +69,25 @@ double Elimination::weightOf(const JointReaders &joint) {
   return weight + contextSize(all, without) * choosing;
 }
 
+/// Additions and minima of pricing rows of readers beside all that may be asked for; some of them alone are needed, see weightOf.
+double Elimination::pricingOf(const JointReaders &joint) {
+  std::vector<int32_t> without;
+  double hubs = 0, work = 0;
+  for (size_t reader : joint.readers) {
+    without.push_back(joint.value->scope[reader + 1]);
+    hubs += joint.value->parts[reader + 1]->classes();
+  }
+  constexpr double rowsAtOnce = 8; // fewer take as long
+  const double contexts = contextSize({joint.value}, without);
+  for (size_t i = 0; i < joint.readers.size(); ++i) {
+    FactorRefs all = joint.otherFactors[i];
+    all.push_back(joint.value);
+    const double rows = std::max(contextSize(all, without), rowsAtOnce * contexts);
+    work += rows * (2.0 * joint.value->parts[joint.readers[i] + 1]->classes() + hubs);
+  }
+  return work;
+}
+
 /// The lightest way to minimise readers of a value together, with or without one of their neighbours.
 JointReaders Elimination::jointReaders(int32_t value, double *weight) {
   JointReaders best = independentReaders(value), plain = best;

@@ -27,9 +27,9 @@ public:
   bool hubsAreExact() const { return hubExact; }
   /// Price of each hub.
   const std::vector<double> &hubPrices() const { return hubPrice; }
-  /// hubCosts[row][hub]: the least of reader i's own costs and of the prices of its items that are not in the hub, for
-  /// several rows of own costs, given as own[class][row]. Only where hubs are exact.
-  void hubCosts(size_t i, const double *own, size_t rows, std::vector<double> &costs);
+  /// costs[row][hub]: the least of reader i's own costs and of the prices of its items that are not in the hub, for `count` rows from
+  /// `first` on of `rows` rows of own costs, given as own[class][row]. Only where hubs are exact.
+  void hubCosts(size_t i, const double *own, size_t rows, size_t first, size_t count, std::vector<double> &costs);
 
   /// own[i][c]: what reader i pays itself with item set c. `classes`, if given, takes the item sets that were chosen. Branching goes
   /// through at most so many of them (readers with sets that differ little make it long); isCut(): there may be cheaper ones, but none

@@ -219,12 +219,14 @@ static int32_t standFor(RepeatedNetwork &network, int32_t variable) {
   return variable;
 }
 
-std::vector<double> costsOfOptions(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits) {
+/// `ofFlat`: what says it of a network without sections.
+template <typename OfFlat>
+static std::vector<double> costsOrBounds(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits, OfFlat ofFlat) {
   RepeatedNetwork asked = network;
   const int32_t outside = standFor(asked, variable);
   Folded folded(asked);
   if (Solution summary; folded.fits(limits) && folded.fold(limits, summary))
-    return costsOfOptions(folded.flat(), outside, limits);
+    return ofFlat(folded.flat(), outside, limits);
   std::vector<double> costs;
   SolveLimits left = limits;
   for (int32_t option = 0; option < network.network.options[variable]; ++option) {
@@ -235,6 +237,14 @@ std::vector<double> costsOfOptions(const RepeatedNetwork &network, int32_t varia
     costs.push_back(found.bound);
   }
   return costs;
+}
+
+std::vector<double> costsOfOptions(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits) {
+  return costsOrBounds(network, variable, limits, [](auto &&...of) { return costsOfOptions(of...); });
+}
+
+std::vector<double> boundsOfOptions(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits) {
+  return costsOrBounds(network, variable, limits, [](auto &&...of) { return boundsOfOptions(of...); });
 }
 
 RepeatedSolution solveExactly(const RepeatedNetwork &network, const SolveLimits &limits) {

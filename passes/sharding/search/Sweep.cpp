@@ -24,9 +24,14 @@ public:
     asked.resize(items);
   }
 
-  Solution run(const SweepLimits &limits) {
+  Choice assigned() {
     for (size_t v = 0; v < choice.size(); ++v)
       assign(static_cast<int32_t>(v));
+    return choice;
+  }
+
+  Solution run(const SweepLimits &limits, Choice start) {
+    choice = std::move(start);
     Solution solution;
     solution.optimal = false;
     solution.bound = -infinity;
@@ -356,7 +361,12 @@ private:
 } // namespace
 
 Solution sweep(const CostNetwork &network, const SweepLimits &limits) {
-  return Sweeper(network).run(limits);
+  Sweeper sweeper(network);
+  return sweeper.run(limits, sweeper.assigned());
+}
+
+Solution sweepFrom(const CostNetwork &network, Choice start, const SweepLimits &limits) {
+  return Sweeper(network).run(limits, std::move(start));
 }
 
 } // namespace msc::search

@@ -17,4 +17,7 @@ struct SweepLimits {
 /// more, so that there are few of them, however many devices there are.
 Solution sweep(const CostNetwork &network, const SweepLimits &limits = {});
 
+/// The chains alone, from an assignment that is known.
+Solution sweepFrom(const CostNetwork &network, Choice start, const SweepLimits &limits = {});
+
 } // namespace msc::search

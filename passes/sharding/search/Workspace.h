@@ -60,8 +60,10 @@ struct Lowered {
 };
 
 /// See CostNetwork.h; what earlier networks have in common with this one is known.
-/// `isTooLarge`: tables of the network as it is are known to be.
-Solution solveExactly(Workspace &workspace, const CostNetwork &network, const SolveLimits &limits, bool isTooLarge = false);
+/// `crowded`: elimination gave up or is not exact within the limits, because of these variables. `near`, if given, takes what is left of
+/// the network where options were left out because of their costs: the solution, and all that costs hardly more.
+Solution solveExactly(Workspace &workspace, const CostNetwork &network, const SolveLimits &limits,
+                      std::optional<std::vector<int32_t>> crowded = {}, std::optional<Lowered> *near = nullptr);
 
 Lowered lower(Workspace &workspace, const CostNetwork &network);
 

@@ -1,0 +1,230 @@
+#include "passes/sharding/search/Fixing.h"
+
+#include "passes/sharding/search/Descent.h"
+#include "passes/sharding/search/Elimination.h"
+#include "passes/sharding/search/Sweep.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace msc::search {
+
+namespace {
+
+/// A network without values of several readers, which costs no more, whatever is chosen: each reader pays a share of what it asks for.
+class Relaxation {
+public:
+  Relaxation(Workspace &workspace, const Lowered &network) : workspace(workspace), network(network) {
+    for (const Factor &factor : network.factors)
+      if (factor.shared)
+        values.emplace_back(&factor, firstShares(*factor.shared));
+  }
+
+  Lowered easy() const {
+    Lowered result{network.options, network.origin, {}, network.constant};
+    for (const Factor &factor : network.factors)
+      if (!factor.shared)
+        result.factors.push_back(factor);
+    for (const auto &[value, shares] : values)
+      addShares(*value, shares, result.factors);
+    return result;
+  }
+
+  /// Readers that ask for an item in the cheapest assignment with a producer's option pay more of it, as the average over all calls.
+  /// Where no shares help any more, that is as good as the linear relaxation.
+  void improve(const EliminationLimits &limits, int64_t &operations) {
+    ++calls;
+    const Lowered before = easy();
+    for (auto &[value, shares] : values) {
+      const int32_t producer = value->scope[0];
+      const Elimination elimination(workspace, before, limits, {producer});
+      operations += elimination.operations;
+      if (!elimination.isFinished())
+        continue;
+      const std::vector<double> costs = elimination.table();
+      std::vector<int32_t> cheapest(shares.size(), -1); // of the producer's options, of each class
+      for (size_t option = 0; option < costs.size(); ++option)
+        if (int32_t &best = cheapest[value->parts[0]->classOf[option]]; best < 0 || costs[option] < costs[best])
+          best = static_cast<int32_t>(option);
+      for (size_t c = 0; c < shares.size(); ++c)
+        if (costs[cheapest[c]] < infinity) {
+          Choice choice(network.options.size());
+          choice[producer] = cheapest[c];
+          elimination.decode(choice);
+          shift(*value, choice, shares[c]);
+        }
+    }
+  }
+
+private:
+  using Shares = std::vector<std::vector<double>>; ///< [reader][item]; those of an item add up to 1
+
+  /// Readers that ask for an item whatever they take pay it; where there is none, all that may ask do.
+  static std::vector<Shares> firstShares(const SharedForm &form) {
+    const size_t items = form.prices[0].size();
+    Shares shares;
+    std::vector<double> may(items), must(items); // how many readers
+    for (const std::vector<std::vector<int32_t>> &sets : form.itemsOf) {
+      std::vector<double> &asking = shares.emplace_back(items); // item sets
+      for (const std::vector<int32_t> &set : sets)
+        for (int32_t item : set)
+          ++asking[item];
+      for (size_t item = 0; item < items; ++item) {
+        may[item] += asking[item] > 0;
+        must[item] += asking[item] == static_cast<double>(sets.size());
+      }
+    }
+    for (size_t r = 0; r < shares.size(); ++r)
+      for (size_t item = 0; item < items; ++item) {
+        double &share = shares[r][item];
+        const bool pays = must[item] > 0 ? share == static_cast<double>(form.itemsOf[r].size()) : share > 0;
+        share = pays ? 1 / (must[item] > 0 ? must[item] : may[item]) : 0;
+      }
+    return std::vector<Shares>(form.prices.size(), shares);
+  }
+
+  void addShares(const Factor &value, const std::vector<Shares> &shares, std::vector<Factor> &factors) const {
+    const SharedForm &form = *value.shared;
+    for (size_t r = 0; r < form.itemsOf.size(); ++r) {
+      std::vector<double> costs;
+      for (size_t c = 0; c < form.prices.size(); ++c)
+        for (const std::vector<int32_t> &set : form.itemsOf[r]) {
+          double sum = 0;
+          for (int32_t item : set)
+            if (shares[c][r][item] > 0)
+              sum += form.prices[c][item] * shares[c][r][item];
+          costs.push_back(sum);
+        }
+      factors.push_back({.scope = {value.scope[0], value.scope[r + 1]}, .parts = {value.parts[0], value.parts[r + 1]},
+                         .costs = workspace.costs(std::move(costs)), .shared = nullptr});
+    }
+  }
+
+  void shift(const Factor &value, const Choice &choice, Shares &shares) const {
+    const SharedForm &form = *value.shared;
+    std::vector<std::vector<size_t>> asking(form.prices[0].size()); // readers, of each item
+    for (size_t r = 0; r < form.itemsOf.size(); ++r)
+      for (int32_t item : form.itemsOf[r][value.parts[r + 1]->classOf[choice[value.scope[r + 1]]]])
+        asking[item].push_back(r);
+    const double step = 1 / (1.0 + static_cast<double>(calls));
+    for (size_t item = 0; item < asking.size(); ++item) {
+      if (asking[item].empty())
+        continue;
+      for (std::vector<double> &ofReader : shares)
+        ofReader[item] *= 1 - step;
+      for (size_t r : asking[item])
+        shares[r][item] += step / static_cast<double>(asking[item].size());
+    }
+  }
+
+  Workspace &workspace;
+  const Lowered &network;
+  std::vector<std::pair<const Factor *, std::vector<Shares>>> values; ///< with the shares in each class of the producer
+  int calls = 0;
+};
+
+/// Logarithm of their number.
+double assignmentsOf(const Lowered &network) {
+  double log = 0;
+  for (int32_t options : network.options)
+    log += std::log2(options);
+  return log;
+}
+
+} // namespace
+
+bool hasEasyBounds(const Lowered &network) {
+  constexpr EliminationLimits little{int64_t(1) << 18, int64_t(1) << 22, int64_t(1) << 22};
+  Workspace workspace;
+  const Lowered easy = Relaxation(workspace, network).easy();
+  return Elimination(workspace, easy, little).isExact();
+}
+
+Fixing::Fixing(Workspace &workspace, const CostNetwork &network, Lowered lowered, std::vector<int32_t> variablesGiven, Choice known,
+               const SolveLimits &most)
+    : workspace(workspace), network(network), whole(std::move(lowered)), variables(std::move(variablesGiven)),
+      limits{std::min(most.tableEntries, int64_t(1) << 18), std::min(most.operations, int64_t(1) << 28), std::min(most.allEntries, int64_t(1) << 24)} {
+  offer(std::move(known));
+  bounds = allBounds(whole, /*offers=*/true);
+  for (const std::vector<double> &ofVariable : bounds)
+    least = std::max(least, *std::ranges::min_element(ofVariable));
+}
+
+void Fixing::offer(Choice choice) {
+  choice = descended(network, sweepFrom(network, std::move(choice)).choice);
+  if (double cost = costOf(network, choice); cost < bestCost || best.empty()) {
+    bestCost = cost;
+    best = std::move(choice);
+  }
+}
+
+std::vector<std::vector<double>> Fixing::allBounds(const Lowered &of, bool offers) {
+  constexpr int improvements = 4; // more say little more
+  Relaxation relaxation(workspace, of);
+  for (int i = 0; i < improvements; ++i) {
+    workspace.forgetReductions(limits.allEntries);
+    relaxation.improve(limits, operations);
+  }
+  const Lowered easy = relaxation.easy();
+  std::vector<std::vector<double>> all;
+  for (int32_t variable : variables)
+    all.push_back(of.options[variable] > 1 ? priced(easy, variable, offers) : std::vector<double>{-infinity});
+  return all;
+}
+
+/// `offers`: the assignments that the lowest bounds stand for are looked at, too.
+std::vector<double> Fixing::priced(const Lowered &easy, int32_t variable, bool offers) {
+  constexpr size_t mostOffers = 3;
+  workspace.forgetReductions(limits.allEntries);
+  const Elimination elimination(workspace, easy, limits, {variable});
+  operations += elimination.operations;
+  if (!elimination.isFinished())
+    return std::vector<double>(easy.options[variable], -infinity);
+  std::vector<double> costs = elimination.table();
+  if (!offers)
+    return costs;
+  std::vector<int32_t> order(costs.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](int32_t option) { return costs[option]; });
+  order.resize(std::min(order.size(), mostOffers));
+  for (int32_t option : order)
+    if (costs[option] < bestCost) {
+      Choice choice(easy.options.size());
+      choice[variable] = option;
+      elimination.decode(choice);
+      easy.toOrigin(choice);
+      offer(std::move(choice));
+    }
+  return costs;
+}
+
+/// False: a variable has no option left.
+bool Fixing::restrict(Lowered &of, const std::vector<std::vector<double>> &ofOptions, double most) const {
+  const double dearest = most + 1e-9 * std::abs(most); // by more than rounding
+  for (size_t i = 0; i < variables.size(); ++i) {
+    std::vector<int32_t> kept;
+    for (size_t option = 0; option < ofOptions[i].size(); ++option)
+      if (ofOptions[i][option] <= dearest)
+        kept.push_back(static_cast<int32_t>(option));
+    if (kept.empty())
+      return false;
+    if (kept.size() < ofOptions[i].size())
+      of = restricted(workspace, of, variables[i], kept);
+  }
+  return true;
+}
+
+std::optional<Lowered> Fixing::within(double most) {
+  Lowered left = whole;
+  if (!restrict(left, bounds, most))
+    return std::nullopt;
+  for (double before = assignmentsOf(whole), now = assignmentsOf(left); now > 0 && now < 0.95 * before; now = assignmentsOf(left)) {
+    before = now;
+    if (!restrict(left, allBounds(left, /*offers=*/false), most))
+      return std::nullopt;
+  }
+  return left;
+}
+
+} // namespace msc::search
