@@ -194,13 +194,28 @@ private:
     net::addHelp(diagnostic, "--devices " + std::to_string(machine.devices) + " uses all");
   }
 
+  /// Strategies for fewer devices fit a multiple of them and leave the others with copies of their work.
+  void warnOfDevices(int64_t saved) {
+    const std::string all = std::to_string(config->devices);
+    InFlightDiagnostic diagnostic = emitWarning(FileLineColLoc::get(&context, "--strategy-load", 0, 0))
+                                    << "the strategies of '" << options.strategyFile << "' were saved for " << saved
+                                    << (saved == 1 ? " device" : " devices") << ", they are taken as they are for " << all;
+    net::addHelp(diagnostic, "save strategies for " + all + ": msc compile NETWORK --devices " + all + " --strategy-save " +
+                                 newFileLike(options.strategyFile));
+  }
+
   Status applyFile() {
     if (options.strategyFile.empty())
       return Status::ok();
-    Result<KeptStrategies> kept = readStrategies(options.strategyFile);
+    Result<StrategyFile> file = readStrategies(options.strategyFile);
+    if (!file)
+      return file.error();
     const std::string &mode = config->context.parallelMode;
-    bool areIgnored = config->devices == 1 || mode == "stand_alone" || mode == "data_parallel";
-    return kept ? applyStrategies(*module, *kept, options.strategyFile, areIgnored ? 0 : config->devices) : Status(kept.error());
+    const bool areIgnored = config->devices == 1 || mode == "stand_alone" || mode == "data_parallel";
+    Status status = applyStrategies(*module, file->strategies, options.strategyFile, areIgnored ? 0 : config->devices);
+    if (status && !areIgnored && file->devices != 0 && file->devices != config->devices)
+      warnOfDevices(file->devices);
+    return status;
   }
 
   bool readConfig() {

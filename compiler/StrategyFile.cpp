@@ -80,7 +80,17 @@ std::string unknownKey(const ReadJson &json, llvm::ArrayRef<llvm::StringRef> kno
   return "";
 }
 
-Result<KeptStrategies> fromJson(const std::string &path, const std::string &text) {
+/// 0 if the file does not say; nullopt if it says something else.
+std::optional<int64_t> devicesOf(const ReadJson &json) {
+  auto found = json.find("device_num");
+  if (found == json.end())
+    return 0;
+  if (!found->is_number_integer() || *found < 1)
+    return std::nullopt;
+  return found->get<int64_t>();
+}
+
+Result<StrategyFile> fromJson(const std::string &path, const std::string &text) {
   if (std::optional<JsonFlaw> flaw = findJsonFlaw(text)) {
     if (flaw->kind == JsonFlaw::Kind::KeyTwice)
       return notStrategies(path, "'" + flaw->key + "' stands there twice, again in line " + std::to_string(flaw->line));
@@ -90,10 +100,13 @@ Result<KeptStrategies> fromJson(const std::string &path, const std::string &text
   const ReadJson json = ReadJson::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("parallel_strategy_item") || !json["parallel_strategy_item"].is_object())
     return notStrategies(path, "'parallel_strategy_item' is missing");
-  if (std::string key = unknownKey(json, {"current_stage", "parallel_strategy_item", "parallel_layout_item"}); !key.empty())
-    return notStrategies(path, "'" + key + "' is unknown, expected current_stage, parallel_strategy_item, parallel_layout_item");
+  if (std::string key = unknownKey(json, {"current_stage", "device_num", "parallel_strategy_item", "parallel_layout_item"}); !key.empty())
+    return notStrategies(path, "'" + key + "' is unknown, expected current_stage, device_num, parallel_strategy_item, parallel_layout_item");
   if (json.contains("current_stage") && json["current_stage"] != 0)
     return notStrategies(path, "they are for stage " + json["current_stage"].dump() + ", and there is stage 0 only");
+  const std::optional<int64_t> devices = devicesOf(json);
+  if (!devices)
+    return notStrategies(path, "'device_num' has to be a whole number from 1 up");
   KeptStrategies kept;
   for (const auto &[name, item] : json["parallel_strategy_item"].items()) {
     if (std::string key = unknownKey(item, {"stage", "parallel_strategy", "out_strategy"}); !key.empty())
@@ -110,10 +123,10 @@ Result<KeptStrategies> fromJson(const std::string &path, const std::string &text
   }
   if (kept.empty())
     return notStrategies(path, "it names no operator");
-  return kept;
+  return StrategyFile{std::move(kept), *devices};
 }
 
-Result<KeptStrategies> fromProto(const std::string &path, const std::string &bytes) {
+Result<StrategyFile> fromProto(const std::string &path, const std::string &bytes) {
   google::protobuf::LogSilencer silencer; // what is wrong is said below, and names the file
   StrategyMap map;
   if (!map.ParseFromString(bytes)) {
@@ -144,7 +157,7 @@ Result<KeptStrategies> fromProto(const std::string &path, const std::string &byt
             return notStrategies(path, "that of '" + name + "' has " + std::to_string(pieces) + " pieces");
       }
   }
-  return kept;
+  return StrategyFile{std::move(kept), map.device_num()};
 }
 
 //===-- to text -------------------------------------------------------------===//
@@ -159,6 +172,7 @@ std::vector<int64_t> tensorMapOf(const dist::TensorLayout &layout) {
 
 StrategyMap mapOf(const plan::Plan &plan) {
   StrategyMap map;
+  map.set_device_num(plan.devices());
   for (const plan::OperatorNote &note : plan.operators()) {
     strategies::Strategy &item = (*map.mutable_parallel_strategy_item())[note.name()];
     item.Clear();
@@ -199,7 +213,7 @@ std::string jsonOf(const plan::Plan &plan) {
     layouts[parameter.name()] = {{"dev_matrix", std::vector<int64_t>(item.dev_matrix().begin(), item.dev_matrix().end())},
                                  {"tensor_map", std::vector<int64_t>(item.tensor_map().begin(), item.tensor_map().end())}};
   }
-  return Json{{"current_stage", 0}, {"parallel_strategy_item", items}, {"parallel_layout_item", layouts}}.dump(2) + "\n";
+  return Json{{"current_stage", 0}, {"device_num", plan.devices()}, {"parallel_strategy_item", items}, {"parallel_layout_item", layouts}}.dump(2) + "\n";
 }
 
 std::string protoOf(const plan::Plan &plan) {
@@ -217,7 +231,7 @@ std::string protoOf(const plan::Plan &plan) {
 
 std::string newFileLike(const std::string &path) { return isJson(path) ? "new.json" : "new.strategies"; }
 
-Result<KeptStrategies> readStrategies(const std::string &path) {
+Result<StrategyFile> readStrategies(const std::string &path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
     return notStrategies(path, "it is a folder");

@@ -19,11 +19,16 @@ struct KeptStrategy {
 /// By the instance name of the operator.
 using KeptStrategies = std::map<std::string, KeptStrategy>;
 
+struct StrategyFile {
+  KeptStrategies strategies;
+  int64_t devices = 0; ///< for which they were saved; 0: the file does not say
+};
+
 /// A name for messages under which such a file does not take the place of the one that is read.
 std::string newFileLike(const std::string &path);
 
 /// JSON if the file's name ends in .json, else protobuf (compiler/strategies.proto).
-Result<KeptStrategies> readStrategies(const std::string &path);
+Result<StrategyFile> readStrategies(const std::string &path);
 
 /// What `path` has to hold so that the strategies of all operators of a plan are read from it; and how its parameters lie. An error
 /// if operators with one name have different strategies.
