@@ -18,6 +18,7 @@
 #include "frontend/Printer.h"
 #include "passes/optimize/Passes.h"
 #include "passes/plan/Passes.h"
+#include "passes/sharding/Communication.h"
 #include "passes/sharding/Decisions.h"
 #include "runtime/MissingFile.h"
 #include "runtime/machine/MachineFile.h"
@@ -238,6 +239,8 @@ private:
         return fail(status.error());
       if (failed(applyForced(*module, options, config->devices)))
         return false;
+      if (diagnostics.errors() == 0 && !module->getOps<net::NetworkOp>().empty())
+        warnOfSameSteps();
       noteFacts(*module, *config, outcome.facts);
       if (!options.saveGraphsRanks.empty() && config->context.saveGraphs == 0)
         return fail({ExitCode::Usage, "--save-graphs-ranks has no effect: no dumps are written",
@@ -250,6 +253,16 @@ private:
       dumps = std::move(*folder);
       return true;
     });
+  }
+
+  /// In hybrid_parallel mode nothing is cut unless the network says how.
+  void warnOfSameSteps() {
+    const bool isHybrid = config->context.parallelMode == "hybrid_parallel";
+    if (!isHybrid || !config->train || config->devices == 1 || passes::differsByRank(network()))
+      return;
+    InFlightDiagnostic diagnostic = emitWarning(config->train->location);
+    diagnostic << "all " << config->devices << " devices compute the same step: hybrid_parallel mode cuts nothing, and the network has no 'Rank'";
+    net::addHelp(diagnostic, "pass --parallel-mode data_parallel, or take other data on every rank by %rank = Rank()");
   }
 
   /// `counts`: dumps count every phase as a stage.

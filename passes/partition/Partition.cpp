@@ -481,7 +481,10 @@ private:
     Sharding wanted = target.canonical();
     if (dist::shardingOf(value) == wanted)
       return value;
-    Value moved = moves.redistribute(value, wanted, op, callerOf(op, forwardOf(op)) + " is written in the network");
+    Operation *forward = forwardOf(op);
+    const bool isOurs = !forward && net::getPhase(op) != net::Phase::Forward; // a gradient or a loss (autodiff::meanOverRanks)
+    Value moved = moves.redistribute(value, wanted, op,
+                                     callerOf(op, forward) + (isOurs ? " is the mean over all ranks" : " is written in the network"));
     place(moved, wanted);
     return moved;
   }

@@ -1,5 +1,6 @@
 #include "passes/sharding/Communication.h"
 
+#include "dialects/net/NetOps.h"
 #include "dialects/net/Suggest.h"
 #include "dialects/net/ops/communication/CommunicationOps.h"
 
@@ -51,6 +52,14 @@ LogicalResult checkCommunication(net::NetworkOp network, int64_t devices, String
       sound = succeeded(pair(receive)) && sound;
   });
   return success(sound);
+}
+
+bool differsByRank(net::NetworkOp network) {
+  return network
+      .walk([](Operation *op) {
+        return speaksOfRanks(op) || isa<net::DropoutOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 } // namespace msc::passes

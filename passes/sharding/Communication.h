@@ -9,4 +9,7 @@ namespace msc::passes {
 /// the number of its rank from what sends.
 llvm::LogicalResult checkCommunication(net::NetworkOp network, int64_t devices, llvm::StringRef parallelMode);
 
+/// Does what a rank computes depend on which one it is? In hybrid_parallel mode all have the same data.
+bool differsByRank(net::NetworkOp network);
+
 } // namespace msc::passes
