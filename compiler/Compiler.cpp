@@ -15,6 +15,7 @@
 #include "dialects/net/Suggest.h"
 #include "frontend/Diagnostics.h"
 #include "frontend/Frontend.h"
+#include "frontend/LeftOut.h"
 #include "frontend/Printer.h"
 #include "passes/optimize/Passes.h"
 #include "passes/plan/Passes.h"
@@ -154,11 +155,45 @@ private:
       parseOptions.mayLackNetwork = mayLackNetwork;
       watch(parseOptions, options.changes, outcome.facts, sources);
       module = frontend::parseFile(options.input, context, parseOptions, sources);
+      if (module)
+        takeLeftOut();
       for (unsigned buffer = 1; buffer <= sources.getNumBuffers(); ++buffer)
         if (StringRef name = sources.getMemoryBuffer(buffer)->getBufferIdentifier(); !name.starts_with(frontend::libraryPrefix))
           outcome.sources.push_back(frontend::displayedPath(sources, name));
       return static_cast<bool>(module);
     });
+  }
+
+  void takeLeftOut() {
+    module->walk([&](Operation *op) {
+      if (auto strategy = dyn_cast_or_null<StringAttr>(op->removeAttr(frontend::leftOutStrategyName)))
+        leftOut[net::getInstanceName(op)].insert(strategy.getValue().str());
+    });
+  }
+
+  /// An edit of a strategy that keeps its `strategy_origin` is left out like the rest: what of it comes back otherwise is said.
+  void noteReplaced() {
+    int64_t count = 0;
+    Operation *first = nullptr;
+    auto textOf = [](Operation *op) { return net::strategyText(net::getInStrategy(op).value_or(net::Strategy())); };
+    auto isReplaced = [&](Operation *op) {
+      auto found = leftOut.find(net::getInstanceName(op));
+      return found != leftOut.end() && net::getInStrategy(op) && !found->second.contains(textOf(op));
+    };
+    network().walk([&](net::Operator op) {
+      if (!isReplaced(op))
+        return;
+      first = first ? first : op.getOperation();
+      ++count;
+    });
+    if (count == 0 || !options.forcedStrategy.empty()) // of --why-not: the strategies are to differ
+      return;
+    const std::string name = net::getInstanceName(first).str();
+    InFlightDiagnostic diagnostic = emitRemark(first->getLoc());
+    diagnostic << count << (count == 1 ? " strategy" : " strategies") << " of the dump " << (count == 1 ? "is" : "are")
+               << " replaced by --repropagate: that of '" << name
+               << "' is " << textOf(first) << " instead of " << *leftOut[name].begin();
+    net::addHelp(diagnostic, "delete the strategy_origin of a strategy to keep it");
   }
 
   /// A machine does not grow.
@@ -336,6 +371,7 @@ private:
 
   bool explainStrategies() {
     outcome.findings.search = passes::takeSearchFacts(network());
+    noteReplaced();
     return timed("alternatives", [&] {
       explanation.afterStrategies(network(), *config);
       return true;
@@ -358,8 +394,10 @@ private:
   }
 
   bool explainCommunication() {
-    explanation.afterOptimization(network());
-    return explanation.report();
+    return timed("alternatives", [&] {
+      explanation.afterOptimization(network());
+      return explanation.report();
+    });
   }
 
   bool afterStrategies() {
@@ -383,6 +421,10 @@ private:
   }
 
   bool finish() {
+    return writePlan() && explainPlan() && writeDumps();
+  }
+
+  bool writePlan() {
     return timed("write", [&] {
       outcome.plan.set_machine(dist::machineOf(*module).name);
       for (auto program : module->getOps<plan_ir::ProgramOp>()) {
@@ -399,8 +441,21 @@ private:
       if (!sound)
         return fail({ExitCode::Internal, "the compiled plan does not pass its own check: " + sound.error().message,
                      "please report this with the network"});
-      explanation.afterPlan(outcome.plan);
-      Status dumped = dumps.finish(options.input);
+      return true;
+    });
+  }
+
+  bool explainPlan() {
+    return timed("alternatives", [&] {
+      if (!options.isTrial)
+        explanation.afterPlan(outcome.plan);
+      return true;
+    });
+  }
+
+  bool writeDumps() {
+    return timed("write", [&] {
+      Status dumped = options.isTrial ? Status::ok() : dumps.finish(options.input);
       return dumped ? true : fail(dumped.error());
     });
   }
@@ -439,6 +494,7 @@ private:
   CompileOutcome outcome;
   Explanation explanation{options, outcome.findings};
   PlanTables tables{outcome.plan};
+  llvm::StringMap<std::set<std::string>> leftOut; ///< by the names of operators: strategies of a dump that --repropagate leaves out
   bool mayLackNetwork = false;
   Error failure{ExitCode::Failed, "", ""};
 };

@@ -88,15 +88,18 @@ Status checkOperator(const plan::Plan &plan, const std::string &name) {
 
 /// How good the strategies are, in the model.
 static std::string searchText(const passes::SearchFacts &search, bool isGivenInPart) {
-  if (search.us > search.leastUs && !std::isfinite(search.firstRepricedUs))
+  if (search.us > search.leastUs && !std::isfinite(search.firstRepricedUs)) {
+    const auto us = timeTexts({search.repricedUs, search.us, search.leastUs});
     return llvm::formatv(": fastest of {0} candidates, {1} by its plan and {2} in the model of the search; no plan of the one that is best in "
                          "the model, {3}, keeps within the limits",
-                         search.candidates, timeText(search.repricedUs), timeText(search.us), timeText(search.leastUs));
-  if (search.us > search.leastUs)
-    return llvm::formatv(": fastest of {0} candidates, {1} by its plan and {3} in the model of the search; the one that is best in "
-                         "the model, {4}, takes {2} by its plan",
-                         search.candidates, timeText(search.repricedUs), timeText(search.firstRepricedUs), timeText(search.us),
-                         timeText(search.leastUs));
+                         search.candidates, us[0], us[1], us[2]);
+  }
+  if (search.us > search.leastUs) {
+    const auto us = timeTexts({search.repricedUs, search.us, search.leastUs, search.firstRepricedUs});
+    return llvm::formatv(": fastest of {0} candidates, {1} by its plan and {2} in the model of the search; the one that is best in "
+                         "the model, {3}, takes {4} by its plan",
+                         search.candidates, us[0], us[1], us[2], us[3]);
+  }
   if (search.isOptimal)
     return llvm::formatv(": no strategies{1}{2} take less than these {0} in the model of the search", timeText(search.us), search.isOnMesh ? " on the mesh" : "",
                          isGivenInPart ? " that keep what was given" : "");
@@ -107,11 +110,13 @@ static std::string searchText(const passes::SearchFacts &search, bool isGivenInP
 
 /// What a step takes by the plan, and what the model says that a search works with.
 static std::string stepText(const plan::Plan &plan, const Findings &findings) {
-  std::string text = llvm::formatv("\na step takes {0} by the plan, one after the other", timeText(plan.prediction().step_us()));
-  if (const double hidden = hiddenUs(plan, findings); hidden != 0)
-    text += llvm::formatv(", {0} where collectives run beside computation", timeText(plan.prediction().step_us() - hidden));
+  const double step = plan.prediction().step_us(), hidden = hiddenUs(plan, findings);
+  const auto us = timeTexts({step, step - hidden, findings.modelled ? findings.modelled->us : step});
+  std::string text = "\na step takes " + us[0] + " by the plan, one after the other";
+  if (hidden != 0)
+    text += ", " + us[1] + " where collectives run beside computation";
   if (findings.modelled)
-    text += llvm::formatv("; {0} in the model of the search", timeText(findings.modelled->us));
+    text += "; " + us[2] + " in the model of the search";
   return text;
 }
 
@@ -229,6 +234,7 @@ static std::string collectivesText(const plan::Plan &plan, const Findings &findi
     rows.push_back(row);
   }
   std::string text = "\ncollectives of one step (bytes received per rank, at most; predicted microseconds on " + plan.machine() +
+                     (repeats ? "; both of one round where ROUNDS says of which" : "") +
                      (hasNext ? std::string("; the operator's next best strategy, and what a step takes more with it in the model of the search") +
                                     whateverText(findings) + (findings.memory ? ", and what a rank needs then" : "") + "; not yours: instead of what you gave)\n"
                               : ")\n");
@@ -241,7 +247,7 @@ static std::string memoryText(const MemoryAnswer &answer) {
     return "it fits into " + bytesText(answer.limit) + "\n";
   std::string text = "it does not fit into " + bytesText(answer.limit);
   if (answer.bytes > answer.limit && bytesText(answer.bytes) == bytesText(answer.limit)) // rounded
-    text += ", by " + std::to_string(answer.bytes - answer.limit) + " B";
+    text += ", by " + bytesText(answer.bytes - answer.limit);
   text += "\n";
   if (answer.changes.empty())
     return text;

@@ -337,8 +337,9 @@ std::string helpOf(const MemoryAnswer &answer, bool namesLimit) {
   } else {
     const MemoryChange &best = changes.front();
     const double more = best.us - answer.usWithoutLimit;
+    const auto us = timeTexts({best.us, std::abs(more)});
     help = best.repair + ": a rank then needs " + bytesText(best.bytes) + ", " + bytesText(answer.bytes - best.bytes) + " less, and a batch takes " +
-           timeText(best.us) + ", " + timeText(std::abs(more)) + (more < 0 ? " less" : " more") + " than without the limit";
+           us[0] + ", " + us[1] + (more < 0 ? " less" : " more") + " than without the limit";
     auto plain = std::ranges::find_if(changes, [](const MemoryChange &change) { return change.fits && isPlain(change); });
     if (!isPlain(best) && plain != changes.end())
       help += "; or, on these devices and in these types, " + plain->repair + ", after which it is " + bytesText(plain->bytes) + " and " +

@@ -108,12 +108,12 @@ Result<WithinLimit> findWithin(CompileOptions options, bool isLarge) {
 /// Why there is no plan.
 static std::string refusalOf(const WithinLimit &within, uint64_t limit, const std::string &machine) {
   const uint64_t bytes = within.outcome.plan.arena_bytes();
-  const bool looksAlike = bytesText(bytes) == bytesText(limit); // rounded
-  auto textOf = [&](uint64_t size) { return looksAlike ? std::to_string(size) + " B" : bytesText(size); };
-  const std::string needs = textOf(bytes);
+  const std::string most = bytesText(limit);
+  std::string needs = bytesText(bytes);
+  if (needs == most) // rounded
+    needs += ", " + bytesText(bytes - limit) + " too much";
   return std::string(within.searched ? "no strategies that were found fit" : "the plan does not fit") + " into " +
-         (machine.empty() ? textOf(limit) + " per rank: it needs " + needs
-                          : "a device of '" + machine + "', " + textOf(limit) + ": a rank needs " + needs);
+         (machine.empty() ? most + " per rank: it needs " + needs : "a device of '" + machine + "', " + most + ": a rank needs " + needs);
 }
 
 Result<CompileOutcome> compileWithin(const CompileOptions &options, const std::string &machine) {

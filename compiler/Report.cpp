@@ -271,7 +271,7 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
     report["savings"].push_back({{"pass", saving.pass}, {"bytes", saving.bytes}, {"us", saving.us}});
   Json seconds;
   for (const auto &[phase, value] : timing)
-    seconds[phase] = value;
+    seconds[phase] = (seconds.contains(phase) ? seconds[phase].get<double>() : 0) + value;
   Json search = timing.empty() ? Json() : seconds["strategies"];
   report["search"] = {{"seconds", search}, {"optimal", nullptr}, {"gap", nullptr}, {"step_us", nullptr}};
   if (findings.search) {

@@ -103,14 +103,16 @@ Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &
   const plan::OperatorNote &note = noteOf(now, op);
   std::string text = llvm::formatv("'{0}' has {1}{2}, {3}\n", op, note.in_strategy(), note.in_strategy() == strategy ? " already" : "",
                                    note.origin());
+  const passes::Alternative *chosen = chosenOf(now);
+  const auto us = timeTexts({modelUs(then), chosen ? insteadUs(now, *chosen) : modelUs(then)});
   if (!then.findings.search)
-    text += llvm::formatv("typed, with the others following it, {0} takes {1} in the model", strategy, timeText(modelUs(then)));
+    text += llvm::formatv("typed, with the others following it, {0} takes {1} in the model", strategy, us[0]);
   else if (isHeuristic(then.plan))
-    text += llvm::formatv("typed, with the others chosen anew, {0} takes {1} in the model", strategy, timeText(modelUs(then)));
+    text += llvm::formatv("typed, with the others chosen anew, {0} takes {1} in the model", strategy, us[0]);
   else
-    text += llvm::formatv("with {0} no strategies of the others take less than {1}", strategy, timeText(modelUs(then)));
-  if (const passes::Alternative *chosen = chosenOf(now))
-    text += llvm::formatv(", with {0} {1}", note.in_strategy(), timeText(insteadUs(now, *chosen)));
+    text += llvm::formatv("with {0} no strategies of the others take less than {1}", strategy, us[0]);
+  if (chosen)
+    text += llvm::formatv(", with {0} {1}", note.in_strategy(), us[1]);
   return text + "\n\n" + diffText(*diff);
 }
 

@@ -551,10 +551,18 @@ bool Elaborator::checkMinimizedName(ArrayRef<std::string> results) {
     auto place = config.getLocations().getAs<LocationAttr>("minimize#value");
     InFlightDiagnostic diagnostic = emitError(Location(place))
                                     << "'" << minimize.getValue() << "' is no result of the network";
-    net::addSuggestion(diagnostic, minimize.getValue(), results);
+    net::addSuggestionOrList(diagnostic, minimize.getValue(), results);
     return false;
   }
   return true;
+}
+
+/// Another result that is a number, else how to make one.
+static std::string helpForLoss(net::ReturnOp results) {
+  for (auto [name, value] : llvm::zip(results.getNames().getAsValueRange<StringAttr>(), results.getValues()))
+    if (auto type = cast<RankedTensorType>(value.getType()); type.getRank() == 0 && isa<FloatType>(type.getElementType()))
+      return "write minimize: " + name.str();
+  return "return a number as well, such as %loss = MSELoss(%out, %label)";
 }
 
 /// The result that is minimized has to be a scalar; its operator is the loss in scopes.
@@ -584,7 +592,9 @@ bool Elaborator::checkMinimize() {
       }
       auto type = cast<RankedTensorType>(value.getType());
       if (type.getRank() != 0 || !isa<FloatType>(type.getElementType())) {
-        emitError(Location(place)) << "cannot minimize '" << name << "': expected a single number, found " << type;
+        InFlightDiagnostic diagnostic = emitError(Location(place))
+                                        << "cannot minimize '" << name << "': expected a single number, found " << type;
+        net::addHelp(diagnostic, helpForLoss(results));
         return false;
       }
       Operation *loss = value.getDefiningOp();

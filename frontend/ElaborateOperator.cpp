@@ -6,6 +6,7 @@
 #include "dialects/net/Recompute.h"
 #include "dialects/net/Suggest.h"
 #include "frontend/ForeignNames.h"
+#include "frontend/LeftOut.h"
 #include "frontend/PrintValues.h"
 #include "frontend/Types.h"
 
@@ -590,6 +591,8 @@ bool OperatorBuilder::finish(Operation *op) {
   bool keep = !parent.options.repropagate || origin == "user" || origin == "dump"; // dump: edited in an earlier one
   if (inStrategy && keep)
     net::setInStrategy(op, inStrategy->pieces);
+  else if (inStrategy)
+    op->setAttr(leftOutStrategyName, builder.getStringAttr(net::strategyText(inStrategy->pieces)));
   if (outStrategy && keep)
     net::setOutStrategy(op, outStrategy->pieces);
   if ((inStrategy || outStrategy) && keep)

@@ -135,6 +135,16 @@ static bool communicates(StringRef name) {
   return is_contained(names, name);
 }
 
+/// The shortest name of which `name` is a beginning that says something; empty if there is none.
+static std::string firstBeginningWith(StringRef name, const std::vector<std::string> &known) {
+  constexpr size_t fewest = 4;
+  std::string shortest;
+  for (const std::string &other : known)
+    if (name.size() >= fewest && StringRef(other).starts_with_insensitive(name) && (shortest.empty() || other.size() < shortest.size()))
+      shortest = other;
+  return shortest;
+}
+
 std::string helpForOperator(StringRef name, const std::vector<std::string> &known) {
   bool isKnown = any_of(known, [&](StringRef other) { return other.equals_insensitive(name); });
   const auto *foreign = find_if(foreignNames(), [&](const ForeignName &f) { return f.name.equals_insensitive(name); });
@@ -144,6 +154,8 @@ std::string helpForOperator(StringRef name, const std::vector<std::string> &know
     return "leave it out: msc inserts communication where shardings differ, and 'msc explain' shows it";
   if (std::string near = nearest(std::string_view(name), known); !near.empty())
     return "did you mean '" + near + "'?";
+  if (std::string longer = firstBeginningWith(name, known); !longer.empty())
+    return "did you mean '" + longer + "'?";
   return "'msc ops' lists the operators";
 }
 

@@ -58,7 +58,11 @@ bool Parser::fail(const Twine &message) { return failAt(peek(), message); }
 bool Parser::expected(StringRef what) {
   if (is(TokenKind::End))
     return fail("expected " + what + " before the end of the file");
-  return fail("expected " + what + ", found '" + peek().text.take_front(40) + "'");
+  fail("expected " + what + ", found '" + peek().text.take_front(40) + "'");
+  const Token &last = tokens.tokens[at == 0 ? 0 : at - 1];
+  if (is(TokenKind::LBrace) && last.kind == TokenKind::Value && last.text.end() == peek().text.begin())
+    error.help = ("names of values take no braces: in a repeat every round has a " + last.text + " of its own").str();
+  return false;
 }
 
 bool Parser::expect(TokenKind kind, StringRef what) { return accept(kind) || expected(what); }

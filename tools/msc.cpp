@@ -58,12 +58,14 @@ std::function<void(double, double)> searchNotes() {
       return;
     *next = now + pause;
     std::string text = fmt::format("searching for {} s", std::chrono::duration_cast<std::chrono::seconds>(now - begin).count());
-    if (leastUs > 0 && std::isfinite(knownUs))
-      text += fmt::format(": no strategies take less than {}, some take {}", timeText(leastUs), timeText(knownUs));
-    else if (leastUs > 0)
+    if (leastUs > 0 && std::isfinite(knownUs)) {
+      const auto us = timeTexts({leastUs, knownUs});
+      text += fmt::format(": no strategies take less than {}, some take {}", us[0], us[1]);
+    } else if (leastUs > 0) {
       text += fmt::format(": no strategies take less than {}", timeText(leastUs));
-    else if (std::isfinite(knownUs))
+    } else if (std::isfinite(knownUs)) {
       text += fmt::format(": some strategies take {}", timeText(knownUs));
+    }
     std::fprintf(stderr, "%s\n", messages::translatedLine("note: " + text).c_str());
   };
 }
@@ -257,10 +259,11 @@ std::string summaryOf(const std::string &output, const plan::Plan &plan) {
   std::error_code ignored;
   const uint64_t devices = plan.devices();
   const plan::Prediction &step = plan.prediction();
-  const std::string hidden = step.hidden_us() > 0 ? fmt::format(", {} one after the other,", timeText(step.step_us())) : "";
+  const auto us = timeTexts({step.step_us() - step.hidden_us(), step.step_us()});
+  const std::string hidden = step.hidden_us() > 0 ? fmt::format(", {} one after the other,", us[1]) : "";
   return fmt::format("{}: {}, {} device{}, {}{}; a step is predicted to take {}{} on {}\n", output,
                      compiler::bytesText(std::filesystem::file_size(output, ignored)), devices, devices == 1 ? "" : "s", plan.parallel_mode(),
-                     plan.parallel_mode() == "auto_parallel" ? ", " + plan.search_mode() : "", timeText(step.step_us() - step.hidden_us()),
+                     plan.parallel_mode() == "auto_parallel" ? ", " + plan.search_mode() : "", us[0],
                      hidden, plan.machine());
 }
 

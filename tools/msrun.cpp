@@ -303,10 +303,11 @@ Status checkEffects(const plan::Plan &plan, const RunOptions &options) {
                  : Status();
   };
   const char *noTraining = "the plan does not train", *noBlock = "the network has no checkpoint block";
+  const char *noFolder = "a plan that does not train has no checkpoint block";
   bool trains = plan.has_training(), saves = plan.has_checkpointing();
   if (!saves && checkpoint.resume == "latest" && checkpoint.directory.empty())
-    return Error{ExitCode::Usage, fmt::format("--resume latest does not know the folder: {}", noBlock),
-                 "add --checkpoint-directory DIR"};
+    return Error{ExitCode::Usage, fmt::format("--resume latest does not know the folder: {}", trains ? noBlock : noFolder),
+                 trains ? "add --checkpoint-directory DIR" : "add --checkpoint-directory DIR, the folder of the run that trained"};
   for (Status status : {idle(!trains && options.epochs, "--epochs", noTraining),
                         idle(!trains && options.steps, "--steps", noTraining),
                         idle(!trains && !options.log.every.empty(), "--log-every", noTraining),
@@ -431,10 +432,23 @@ Status checkMachineFile(const std::string &path) {
   return checkWritable(path);
 }
 
-Status writeMachine(const MachineModel &machine, const std::string &path) {
-  if (Status status = writeTextFile(path, machineJson(machine)); !status)
+/// Figures of a machine that does other work as well lead searches astray.
+void warnOfSpread(double percent) {
+  constexpr double tolerable = 20;
+  if (percent <= tolerable)
+    return;
+  const std::string text = fmt::format("msrun: warning: repeated measurements spread by {:.0f} %, more than {:.0f} %", percent, tolerable);
+  std::fprintf(stderr, "%s\n", messages::translatedLine(text).c_str());
+  std::fprintf(stderr, "%s\n", messages::translatedLine("help: measure again when the machine does nothing else").c_str());
+}
+
+Status writeMachine(const Calibration &calibration, const std::string &path) {
+  const std::string &name = calibration.machine.name;
+  const double percent = 100 * calibration.spread;
+  if (Status status = writeTextFile(path, machineJson(calibration.machine)); !status)
     return status;
-  return tools::printText(fmt::format("{}: machine '{}', measured\n", path, machine.name));
+  warnOfSpread(percent);
+  return tools::printText(fmt::format("{}: machine '{}', measured; repeated measurements spread by {:.0f} %\n", path, name, percent));
 }
 
 Status checkNodes(int64_t ranks, int64_t ranksPerNode) {
@@ -458,8 +472,8 @@ Outcome calibrateHere(const Flags &flags) {
     if (Status status = checkNodes(ranks, flags.ranksPerNode); !status)
       return {status};
     std::fprintf(stderr, "%s\n", launchLine(ranks, launch->transport, "cpu").c_str());
-    Result<MachineModel> machine = calibrateThreads(ranks, seconds, flags.ranksPerNode);
-    return {machine ? writeMachine(*machine, flags.machineFile) : Status(machine.error())};
+    Result<Calibration> calibration = calibrateThreads(ranks, seconds, flags.ranksPerNode);
+    return {calibration ? writeMachine(*calibration, flags.machineFile) : Status(calibration.error())};
   }
   if (flags.ranks != 0)
     return {Error{ExitCode::Usage, "--ranks has no effect: mpirun says how many ranks there are", "leave out --ranks"}};
@@ -472,10 +486,10 @@ Outcome calibrateHere(const Flags &flags) {
     return {status};
   if ((*world)->rank() == 0)
     std::fprintf(stderr, "%s\n", launchLine((*world)->size(), launch->transport, "cpu").c_str());
-  Result<MachineModel> machine = calibrate(**world, seconds, flags.ranksPerNode);
-  Status status = machine ? Status() : Status(machine.error());
+  Result<Calibration> calibration = calibrate(**world, seconds, flags.ranksPerNode);
+  Status status = calibration ? Status() : Status(calibration.error());
   if (status && (*world)->rank() == 0)
-    status = writeMachine(*machine, flags.machineFile);
+    status = writeMachine(*calibration, flags.machineFile);
   if (!status)
     (*world)->abort(status.error());
   return {status};

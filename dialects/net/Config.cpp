@@ -24,9 +24,14 @@ static bool readDistribution(Fields &columns, StringRef key, Attribute attribute
     StringRef name;
     std::vector<double> defaults;
     bool required;
+    StringRef example;
   };
-  static const Form forms[] = {{"uniform", {0, 1}, false}, {"normal", {0, 1}, false}, {"zeros", {}, false},
-                               {"ones", {}, false},        {"constant", {0}, true},   {"integers", {0, 2}, true}};
+  static const Form forms[] = {{"uniform", {0, 1}, false, "uniform(-1, 1)"},
+                               {"normal", {0, 1}, false, "normal(0, 0.1)"},
+                               {"zeros", {}, false, "zeros"},
+                               {"ones", {}, false, "ones"},
+                               {"constant", {0}, true, "constant(0.5)"},
+                               {"integers", {0, 2}, true, "integers(0, 10)"}};
   std::optional<CallValue> call = asCall(attribute);
   auto word = dyn_cast<StringAttr>(attribute);
   StringRef name = call ? call->callee : word ? word.getValue() : StringRef();
@@ -35,17 +40,20 @@ static bool readDistribution(Fields &columns, StringRef key, Attribute attribute
     InFlightDiagnostic diagnostic = emitError(columns.valueLocation(key))
                                     << "unknown distribution '" << valueText(attribute) << "' of column '" << key
                                     << "': expected uniform, normal, zeros, ones, constant or integers";
-    addSuggestion(diagnostic, name, map_range(forms, [](const Form &f) { return f.name; }));
+    if (asNumber(attribute))
+      addHelp(diagnostic, "write constant(" + valueText(attribute) + ")");
+    else
+      addSuggestion(diagnostic, name, map_range(forms, [](const Form &f) { return f.name; }));
     return false;
   }
   column.distribution = name.str();
   column.values = form->defaults;
   size_t given = call ? call->args.size() : 0;
   if ((call && (!call->named.empty() || given != form->defaults.size())) || (!call && form->required)) {
-    emitError(columns.valueLocation(key))
-        << "'" << name << "' of column '" << key << "' takes " << form->defaults.size()
-        << (form->defaults.size() == 1 ? " number, but " : " numbers, but ") << given
-        << (given == 1 ? " is given" : " are given");
+    InFlightDiagnostic diagnostic = emitError(columns.valueLocation(key));
+    diagnostic << "'" << name << "' of column '" << key << "' takes " << form->defaults.size()
+               << (form->defaults.size() == 1 ? " number, but " : " numbers, but ") << given << (given == 1 ? " is given" : " are given");
+    addHelp(diagnostic, "write " + form->example);
     return false;
   }
   for (size_t i = 0; i < given; ++i) {
@@ -121,13 +129,17 @@ static void readPath(Fields &columns, ColumnConfig &column) {
   columns.filePath(column.name, column.path);
   if (!columns.ok() || !is_contained(distributions, column.path))
     return;
-  emitError(columns.valueLocation(column.name)) << "expected a path in quotes or env(\"NAME\"), found '" << column.path << "'";
+  InFlightDiagnostic diagnostic = emitError(columns.valueLocation(column.name))
+                                  << "expected a path in quotes or env(\"NAME\"), found '" << column.path << "'";
+  addHelp(diagnostic, "columns of Npy are files; source: Random() draws '" + column.path + "'");
   columns.markWrong();
 }
 
 static void readColumns(Fields &fields, DatasetConfig &dataset) {
   Attribute value = fields.get("columns");
   auto map = dyn_cast_or_null<DictionaryAttr>(value);
+  if (!value && fields.hasMisspelt("columns"))
+    return fields.markWrong();
   if (!map || asCall(value)) {
     emitError(value ? fields.valueLocation("columns") : dataset.location)
         << "the dataset needs 'columns: {name: " << (dataset.source == "Npy" ? "\"file.npy\"" : "uniform") << ", ...}'";
@@ -152,7 +164,7 @@ bool readDataset(Fields &fields, DatasetConfig &dataset) {
   readSource(fields, dataset, hasSource);
   if (hasSource) {
     readColumns(fields, dataset);
-  } else if (fields.ok()) {
+  } else if (fields.ok() && !fields.hasMisspelt("source")) {
     emitError(dataset.location) << "the dataset needs a 'source', such as Random(seed: 1) or Npy()";
     fields.markWrong();
   } else {
@@ -363,7 +375,8 @@ bool Reader::checkColumns() {
     }
     for (StringRef input : inputs)
       if (none_of(dataset.columns, [&](const ColumnConfig &column) { return column.name == input; })) {
-        emitError(dataset.location) << "the dataset has no column for input '" << input << "'";
+        InFlightDiagnostic diagnostic = emitError(dataset.location) << "the dataset has no column for input '" << input << "'";
+        addHelp(diagnostic, "add '" + input + (dataset.source == "Npy" ? ": \"" + input.str() + ".npy\"" : std::string(": uniform")) + "' to its columns");
         return false;
       }
   }

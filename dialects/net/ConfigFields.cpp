@@ -165,6 +165,12 @@ void Fields::word(StringRef key, std::string &value, ArrayRef<StringRef> words, 
   if (!found)
     return;
   auto word = dyn_cast<StringAttr>(found);
+  if (std::string text = valueText(found); !word && StringRef(text).starts_with("%")) {
+    InFlightDiagnostic diagnostic = emitError(valueLocation(key)) << "'" << key << "' expects a word, found '" << text << "'";
+    addHelp(diagnostic, "write '" + StringRef(text).drop_front() + "'");
+    sound = false;
+    return;
+  }
   if (!word)
     return wrongKind(key, found, words.empty() ? "a word" : "one of " + join(words, ", "));
   if (words.empty() || is_contained(words, word.getValue()) || is_contained(refused, word.getValue())) {
@@ -235,6 +241,13 @@ void Fields::finish() {
     if (known.size() <= 16) // a context has many
       addHelp(diagnostic, "it takes " + join(known, ", "));
   }
+}
+
+bool Fields::hasMisspelt(StringRef key) const {
+  return any_of(fields, [&](NamedAttribute field) {
+    StringRef name = field.getName().getValue();
+    return !is_contained(known, name) && nearest(name, std::initializer_list<std::string_view>{key}) == key;
+  });
 }
 
 Fields Fields::arguments(StringRef key, const CallValue &call) const {

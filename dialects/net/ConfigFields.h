@@ -57,6 +57,9 @@ public:
   void setAside(llvm::StringRef key) { aside.push_back(key.str()); }
   llvm::ArrayRef<std::string> setAsides() const { return aside; }
 
+  /// Has the thing an unknown key that looks like this one? `finish` reports it.
+  bool hasMisspelt(llvm::StringRef key) const;
+
   bool ok() const { return sound; }
   /// Remembers a mistake that the caller reported.
   void markWrong() { sound = false; }

@@ -34,6 +34,8 @@ static const OptimizerForm *findForm(const Fields &fields, Attribute value, cons
   if (!call) {
     auto word = dyn_cast_or_null<StringAttr>(value);
     const OptimizerForm *form = word ? findOptimizer(word.getValue()) : nullptr;
+    if (!value && fields.hasMisspelt("optimizer"))
+      return nullptr;
     if (!form) {
       emitError(value ? fields.valueLocation("optimizer") : optimizer.location)
           << "the train block needs 'optimizer: Momentum(learning_rate: 0.1, momentum: 0.9)' or another optimizer";
@@ -264,7 +266,7 @@ bool readTrain(Fields &fields, TrainConfig &train) {
   train.optimizer.location = train.location;
   readOptimizer(fields, train.optimizer);
   fields.word("minimize", train.minimize);
-  if (fields.ok() && train.minimize.empty()) {
+  if (fields.ok() && train.minimize.empty() && !fields.hasMisspelt("minimize")) {
     InFlightDiagnostic diagnostic = emitError(train.location) << "the train block does not say what to minimize";
     addHelp(diagnostic, "add 'minimize: loss', where loss is a result of the network");
     fields.markWrong();

@@ -47,6 +47,8 @@ static LogicalResult reportUnknown(NetworkOp network, const autodiff::ParameterG
     for (Value result : op.getResults())
       if (!getValueName(result).empty() && !getValueName(result).starts_with("grad:"))
         known.push_back("%" + getValueName(result).str());
+  for (StringRef result : getReturn(network).getNames().getAsValueRange<StringAttr>())
+    known.push_back("%" + result.str());
   InFlightDiagnostic diagnostic = emitError(FileLineColLoc::get(network.getContext(), "--keep", 0, 0));
   diagnostic << "cannot keep '" << name << "': network '" << network.getSymName() << "' has no such "
              << (isGradient ? "gradient" : "value");
@@ -63,12 +65,14 @@ LogicalResult msc::autodiff::keepValues(NetworkOp network, const ParameterGradie
   SmallVector<Attribute> resultNames(results.getNames().getValue());
   Builder builder(network.getContext());
   for (StringRef name : names) {
+    StringRef bare = name;
+    bare.consume_front("%");
+    if (llvm::is_contained(resultNames, builder.getStringAttr(bare))) // results are kept anyway
+      continue;
     Value value = findKept(network, gradients, name);
     if (!value)
       return reportUnknown(network, gradients, name);
-    name.consume_front("%");
-    if (llvm::is_contained(resultNames, builder.getStringAttr(name)))
-      continue;
+    name = bare;
     results.getValuesMutable().append(value);
     resultNames.push_back(builder.getStringAttr(name));
   }

@@ -426,6 +426,8 @@ private:
       sound &= succeeded(readFixedPieces(op, entry, problem.meshes));
       entry.among.clear();
       if (ignoresStrategies()) {
+        if (devices == 1)
+          warnOfUnsound(op, entry, *strategy);
         aside = *strategy;
         llvm::for_each(ops, net::clearStrategy);
         continue;
@@ -486,8 +488,21 @@ private:
                                   << (devices == 1 ? "on one device" : "in " + parallelMode + " mode");
   }
 
-  static void report(Operation *op, const StrategyError &error) {
-    InFlightDiagnostic diagnostic = emitError(op->getLoc(), error.text);
+  /// What one device has no use for may fit no number of devices.
+  static void warnOfUnsound(Operation *op, const ProblemOperator &entry, const net::Strategy &strategy) {
+    int64_t wanted = 1; // a multiple of what is used, since every factor that is cut stands in the strategy
+    for (const std::vector<int64_t> &tuple : strategy)
+      for (int64_t pieces : tuple)
+        if (__builtin_mul_overflow(wanted, pieces, &wanted))
+          return;
+    auto checked = piecesOfStrategy(entry.facts, strategy, wanted);
+    if (auto *error = std::get_if<StrategyError>(&checked))
+      report(op, *error, emitWarning(op->getLoc(), error->text));
+  }
+
+  static void report(Operation *op, const StrategyError &error) { report(op, error, emitError(op->getLoc(), error.text)); }
+
+  static void report(Operation *op, const StrategyError &error, InFlightDiagnostic diagnostic) {
     if (error.operand >= 0)
       diagnostic.attachNote(op->getOperand(error.operand).getLoc())
           << "'" << operandName(op, error.operand) << "' declared here";

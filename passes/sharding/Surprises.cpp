@@ -38,10 +38,12 @@ std::string adviceText(Alternatives &alternatives, size_t op, const Alternative 
   std::optional<Alternative> now = alternatives.now(op);
   if (!now)
     return adviceText(better);
+  const auto us = timeTexts({now->us, better.us});
   if (now->us < better.us)
-    return "write in_strategy: " + now->inStrategy + " if it is meant, " + timeText(now->us) + "; with in_strategy: " + better.inStrategy +
-           " a step takes " + timeText(better.us);
-  return adviceText(better) + ", or in_strategy: " + now->inStrategy + " if it is meant, " + timeText(now->us);
+    return "write in_strategy: " + now->inStrategy + " if it is meant, " + us[0] + "; with in_strategy: " + better.inStrategy +
+           " a step takes " + us[1];
+  return "write in_strategy: " + better.inStrategy + ", with which a step takes " + us[1] + ", or in_strategy: " + now->inStrategy +
+         " if it is meant, " + us[0];
 }
 
 /// A file for --strategy-load with one operator.
@@ -114,11 +116,12 @@ std::vector<SurpriseAt> replications(Alternatives &alternatives) {
       continue;
     const ProblemOperator &entry = alternatives.problem().operators[op];
     double betterUs = better ? computeUs(alternatives, op, better->inStrategy) : 0;
+    const auto times = timeTexts({us, better ? betterUs : us});
     std::string text = ("'" + alternatives.name(op) + "' is computed " + Twine(devices / used) + " times" +
                         (entry.rounds > 1 ? " in each of " + std::to_string(entry.rounds) + " rounds" : "") + ", and nobody asked for it: " +
                         alternatives.strategyText(op, alternatives.chosen(op)) + ", " + alternatives.origin(op) + ", has " + Twine(used) +
-                        (used == 1 ? " piece" : " pieces") + " on " + Twine(devices) + " devices; that takes " + timeText(us) +
-                        " of a step" + (better ? ", under " + better->inStrategy + " it is " + timeText(betterUs) : "")).str();
+                        (used == 1 ? " piece" : " pieces") + " on " + Twine(devices) + " devices; that takes " + times[0] +
+                        " of a step" + (better ? ", under " + better->inStrategy + " it is " + times[1] : "")).str();
     const std::string mine = alternatives.strategyText(op, alternatives.chosen(op));
     found.push_back({alternatives.members()[op].front()->getLoc(),
                      {Surprise::Kind::Replication, alternatives.name(op).str(), "", text,

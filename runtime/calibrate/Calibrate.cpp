@@ -80,10 +80,13 @@ Result<int64_t> ranksPerHost(comm::World &world) {
 }
 
 Result<LinkLevel> calibrateLevel(comm::World &world, LinkLevel level, const std::vector<GroupForm> &forms,
-                                 double seconds, const Clock &clock) {
+                                 double seconds, const Clock &clock, std::vector<double> *spreads) {
   Result<std::vector<CollectiveSample>> samples = measureCollectives(world, forms, seconds, clock);
   if (!samples)
     return samples.error();
+  for (const CollectiveSample &sample : *samples)
+    if (spreads)
+      spreads->push_back(sample.spread);
   for (size_t kind = 1; kind < moveKinds; ++kind) {
     std::vector<CollectiveSample> ofKind;
     std::copy_if(samples->begin(), samples->end(), std::back_inserter(ofKind),
@@ -97,7 +100,7 @@ Result<LinkLevel> calibrateLevel(comm::World &world, LinkLevel level, const std:
 } // namespace
 
 Result<std::vector<LinkLevel>> calibrateLevels(comm::World &world, double seconds, int64_t ranksPerNode,
-                                               const Clock &clock) {
+                                               const Clock &clock, std::vector<double> *spreads) {
   Result<int64_t> found = ranksPerNode != 0 ? Result<int64_t>(ranksPerNode) : ranksPerHost(world);
   if (!found)
     return found.error();
@@ -115,7 +118,7 @@ Result<std::vector<LinkLevel>> calibrateLevels(comm::World &world, double second
   std::vector<LinkLevel> levels;
   for (const Plan &plan : plans) {
     Result<LinkLevel> level =
-        calibrateLevel(world, plan.level, plan.forms, seconds / static_cast<double>(plans.size()), clock);
+        calibrateLevel(world, plan.level, plan.forms, seconds / static_cast<double>(plans.size()), clock, spreads);
     if (!level)
       return level.error();
     levels.push_back(*level);
@@ -123,8 +126,9 @@ Result<std::vector<LinkLevel>> calibrateLevels(comm::World &world, double second
   return levels;
 }
 
-Result<MachineModel> calibrate(comm::World &world, double seconds, int64_t ranksPerNode) {
-  MachineModel machine;
+Result<Calibration> calibrate(comm::World &world, double seconds, int64_t ranksPerNode) {
+  Calibration calibration;
+  MachineModel &machine = calibration.machine;
   machine.name = fmt::format("{}-{}", world.transport(), world.size());
   machine.source = "measured";
   machine.measuredRanks = world.size();
@@ -135,28 +139,31 @@ Result<MachineModel> calibrate(comm::World &world, double seconds, int64_t ranks
   Stopwatch watch(**everybody, seconds);
   if (Status status = measureDevice(machine, world, watch); !status)
     return status.error();
-  Result<std::vector<LinkLevel>> levels = calibrateLevels(world, watch.left() / 1e6, ranksPerNode);
+  std::vector<double> spreads = watch.spreads();
+  Result<std::vector<LinkLevel>> levels = calibrateLevels(world, watch.left() / 1e6, ranksPerNode, steadyMicroseconds, &spreads);
   if (!levels)
     return levels.error();
   machine.levels = std::move(*levels);
-  return machine;
+  std::nth_element(spreads.begin(), spreads.begin() + static_cast<ptrdiff_t>(spreads.size() / 2), spreads.end());
+  calibration.spread = spreads[spreads.size() / 2];
+  return calibration;
 }
 
-Result<MachineModel> calibrateThreads(int64_t ranks, double seconds, int64_t ranksPerNode) {
+Result<Calibration> calibrateThreads(int64_t ranks, double seconds, int64_t ranksPerNode) {
   auto hub = comm::ThreadHub::create(ranks);
   if (!hub)
     return hub.error();
   std::vector<std::thread> threads(static_cast<size_t>(ranks));
-  std::optional<Result<MachineModel>> outcome;
+  std::optional<Result<Calibration>> outcome;
   Status started;
   for (int64_t rank = 0; rank < ranks && started; ++rank)
     started = startThread(threads[static_cast<size_t>(rank)], [&, rank] {
       std::unique_ptr<comm::World> world = (*hub)->world(rank);
-      Result<MachineModel> machine = calibrate(*world, seconds, ranksPerNode);
-      if (!machine)
-        world->abort(machine.error());
+      Result<Calibration> calibration = calibrate(*world, seconds, ranksPerNode);
+      if (!calibration)
+        world->abort(calibration.error());
       if (rank == 0)
-        outcome = std::move(machine);
+        outcome = std::move(calibration);
     });
   if (!started)
     (*hub)->abort(started.error());

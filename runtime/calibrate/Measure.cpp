@@ -111,7 +111,7 @@ static Status measureSeries(comm::Group &group, MoveKind kind, Stopwatch &watch,
     Result<double> us = watch.median([&] { return trial.run(); }, share / sizeFactor);
     if (!us)
       return us.error();
-    samples.push_back({kind, group.size(), trial.receivedBytes(), *us});
+    samples.push_back({kind, group.size(), trial.receivedBytes(), *us, watch.spreads().back()});
     lastUs = *us;
   }
   return {};

@@ -22,6 +22,7 @@ struct CollectiveSample {
   int64_t groupSize = 1;
   int64_t bytes = 0; ///< received per rank, maximum over ranks
   double us = 0;     ///< median over repetitions of the slowest rank's time
+  double spread = 0; ///< of the repetitions, as Stopwatch::spreads says
 };
 
 /// The sizes of groups that are measured among `ranks` ranks: divisors of it, at most four, ascending.

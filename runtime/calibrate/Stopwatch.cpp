@@ -44,8 +44,10 @@ Result<double> Stopwatch::median(const std::function<Status()> &run, double shar
       return us;
     list.push_back(*us);
   }
-  std::nth_element(list.begin(), list.begin() + static_cast<ptrdiff_t>(list.size() / 2), list.end());
-  return list[list.size() / 2];
+  std::sort(list.begin(), list.end());
+  const double median = list[list.size() / 2];
+  spreadList.push_back((list[list.size() * 3 / 4] - list[list.size() / 4]) / median);
+  return median;
 }
 
 } // namespace msc

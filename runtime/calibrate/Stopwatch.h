@@ -4,6 +4,7 @@
 #include "runtime/comm/Communicator.h"
 
 #include <functional>
+#include <vector>
 
 namespace msc {
 
@@ -21,6 +22,9 @@ public:
   /// least `fewestRuns` in all.
   Result<double> median(const std::function<Status()> &run, double shareUs);
 
+  /// Of each median so far, how far the middle half of its repetitions lies apart, as a part of the median; the same on all ranks.
+  const std::vector<double> &spreads() const { return spreadList; }
+
   /// Microseconds of the time given that are left; the same on all ranks.
   double left() const { return leftUs; }
 
@@ -32,6 +36,7 @@ private:
 
   comm::Group &everybody;
   double leftUs;
+  std::vector<double> spreadList;
   Clock clock;
   comm::OperationLabel label{"calibration", ""};
 };

@@ -50,6 +50,14 @@ Result<OpenArray> openArray(const std::string &path, plan::DataType type) {
   return OpenArray{std::move(*file), std::move(*header), rounds};
 }
 
+/// "N" and the shape of a sample.
+std::vector<std::string> samplesOf(const std::vector<int64_t> &batch) {
+  std::vector<std::string> sizes{"N"};
+  for (size_t i = 1; i < batch.size(); ++i)
+    sizes.push_back(std::to_string(batch[i]));
+  return sizes;
+}
+
 std::string text(const std::vector<int64_t> &shape) { return fmt::format("({})", fmt::join(shape, ", ")); }
 
 /// Reads the elements of `box` (dimensions 1.. of it) of one sample that starts at element `sample`. Runs that are
@@ -180,10 +188,11 @@ Result<std::unique_ptr<InputColumn>> npyColumn(const plan::Dataset &dataset, con
     return Error{ExitCode::BadFile,
                  fmt::format("'{}' has shape {}, column '{}' takes batches of shape {}", *path, text(found),
                              column.name(), text(shape)),
-                 ""};
+                 fmt::format("save N samples with shape ({})", fmt::join(samplesOf(shape), ", "))};
   if (found[0] < shape[0])
     return Error{ExitCode::BadFile,
-                 fmt::format("'{}' has {} samples, fewer than one batch of {}", *path, found[0], shape[0]), ""};
+                 fmt::format("'{}' has {} samples, fewer than one batch of {}", *path, found[0], shape[0]),
+                 fmt::format("compile for batches of {} at most", found[0])};
   return std::unique_ptr<InputColumn>(new NpyColumn(std::move(*array), shape, dataset));
 }
 

@@ -340,6 +340,12 @@ Status Session::startTimeline(uint64_t steps) {
   if (!created)
     return created.error();
   timeline = std::move(*created);
+  const TimelineOptions &wanted = shared.options.timeline, usual;
+  const bool isUsual = wanted.first == usual.first && wanted.count == usual.count; // of a run of one step, that one
+  if (wanted.count > steps || (wanted.first != usual.first && wanted.first > steps - wanted.count + 1))
+    if (!isUsual)
+      note(fmt::format("note: the run has {} step{}, and --timeline-steps asks for later ones: the last {} are shown", steps,
+                       steps == 1 ? "" : "s", std::min(wanted.count, steps)));
   return {};
 }
 

@@ -67,10 +67,14 @@ std::optional<std::string> presetOfDevices(const std::string &name, int64_t devi
 }
 
 std::string presetNear(const std::string &name) {
-  for (std::string node : {"a100-", "h100-", "h200-"})
-    if (const std::optional<int64_t> devices = name.starts_with(node) ? numberOf(std::string_view(name).substr(node.size())) : std::nullopt;
-        devices && *devices < std::numeric_limits<int64_t>::max() - devicesPerNode)
-      return *presetOfDevices(node + "8", *devices);
+  for (std::string node : {"a100", "h100", "h200"}) {
+    if (!name.starts_with(node + "-") && !name.starts_with(node + "x"))
+      continue;
+    const bool isNode = name[node.size()] == 'x';
+    const std::optional<int64_t> devices = numberOf(std::string_view(name).substr(node.size() + 1));
+    if (devices && *devices <= std::numeric_limits<int64_t>::max() - devicesPerNode)
+      return isNode && *devices <= devicesPerNode ? node + "x8" : *presetOfDevices(node + "-8", *devices);
+  }
   return "";
 }
 

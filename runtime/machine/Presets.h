@@ -22,7 +22,7 @@ std::optional<PresetChoice> findPreset(const std::string &name);
 /// Names what is left of the machine that the file describes.
 void narrowTo(const PresetChoice &preset, MachineModel &machine);
 
-/// The next larger machine in whole nodes, of "h100-12"; else nothing.
+/// The next larger machine that there is, of "h100-12", "h100x12" (both "h100-16") and "h100x6" ("h100x8"); else nothing.
 std::string presetNear(const std::string &name);
 
 /// The preset of the same kind of nodes that has so many devices, in whole nodes; nothing where `name` is no preset, or any number will

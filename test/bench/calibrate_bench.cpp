@@ -44,13 +44,14 @@ void print(const MachineModel &machine, const std::vector<CollectiveSample> &sam
 }
 
 void run(comm::World &world) {
-  Result<MachineModel> machine = calibrate(world, seconds);
-  Result<std::vector<CollectiveSample>> samples =
-      machine ? measureCollectives(world, consecutiveGroups(world.size()), seconds) : Result<std::vector<CollectiveSample>>(machine.error());
+  Result<Calibration> calibration = calibrate(world, seconds);
+  Result<std::vector<CollectiveSample>> samples = calibration
+                                                      ? measureCollectives(world, consecutiveGroups(world.size()), seconds)
+                                                      : Result<std::vector<CollectiveSample>>(calibration.error());
   if (!samples)
     fprintf(stderr, "error: %s\n", samples.error().message.c_str());
   else if (world.rank() == 0)
-    print(*machine, *samples);
+    print(calibration->machine, *samples);
 }
 
 } // namespace

@@ -128,6 +128,50 @@ dataset {source: Random(seed: 1), columns: {x: uniform, y: uniform}, steps: 3}
       | ^~~~~~~
 help: did you mean 'x'?
 )T"},
+    {"DatasetInputWithoutColumn", R"T(network n(%x: f32[4, 2], %y: f32[4, 2]) {
+  %l = MSELoss(%x, %y)
+  return loss: %l
+}
+dataset {source: Npy(), columns: {x: "x.npy"}}
+)T",
+     R"T(net.mir:5:1: error: the dataset has no column for input 'y'
+    5 | dataset {source: Npy(), columns: {x: "x.npy"}}
+      | ^~~~~~~
+help: add 'y: "y.npy"' to its columns
+)T"},
+    {"DatasetColumnsMisspelt", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+dataset {source: Random(seed: 1), column: {x: uniform}, steps: 3}
+)T",
+     R"T(net.mir:5:35: error: unknown key 'column' in the dataset block
+    5 | dataset {source: Random(seed: 1), column: {x: uniform}, steps: 3}
+      |                                   ^~~~~~
+help: did you mean 'columns'?
+)T"},
+    {"DatasetColumnNumber", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+dataset {source: Random(seed: 1), columns: {x: 3}, steps: 3}
+)T",
+     R"T(net.mir:5:48: error: unknown distribution '3' of column 'x': expected uniform, normal, zeros, ones, constant or integers
+    5 | dataset {source: Random(seed: 1), columns: {x: 3}, steps: 3}
+      |                                                ^
+help: write constant(3)
+)T"},
+    {"DatasetColumnOfOneBound", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+dataset {source: Random(seed: 1), columns: {x: uniform(1)}, steps: 3}
+)T",
+     R"T(net.mir:5:48: error: 'uniform' of column 'x' takes 2 numbers, but 1 is given
+    5 | dataset {source: Random(seed: 1), columns: {x: uniform(1)}, steps: 3}
+      |                                                ^~~~~~~
+help: write uniform(-1, 1)
+)T"},
     {"DatasetColumnMissing", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)
   return loss: %l, out: %x
@@ -286,6 +330,7 @@ dataset {source: Npy(), columns: {x: uniform}}
      R"T(net.mir:5:38: error: expected a path in quotes or env("NAME"), found 'uniform'
     5 | dataset {source: Npy(), columns: {x: uniform}}
       |                                      ^~~~~~~
+help: columns of Npy are files; source: Random() draws 'uniform'
 )T"},
     {"DistributionOfIntegers", R"T(network n(%x: i32[4, 2]) {
   %l = ReduceSum(%x)

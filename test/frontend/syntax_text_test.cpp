@@ -242,6 +242,18 @@ net.mir:1:23: note: to close this '{'
       |                ^~~~
 help: did you mean 'fail'?
 )T"},
+    {"RoundInANameOfAParameter", networkOf(R"T(  %y = repeat i in 0..2 with %t = %x {
+    param %w{i}: f32[8, 4] = Normal()
+    %m = Mul(%t, %w)
+    yield %m
+  }
+  return out: %y
+)T"),
+     R"T(net.mir:3:13: error: expected ':' and a type, found '{'
+    3 |     param %w{i}: f32[8, 4] = Normal()
+      |             ^
+help: names of values take no braces: in a repeat every round has a %w of its own
+)T"},
     {"EmptyImport", R"T(import ""
 network n(%x: f32[2]) { return out: %x }
 )T",

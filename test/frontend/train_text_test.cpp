@@ -37,6 +37,50 @@ train {optimizer: SGD(learning_rate: 0.1), minimize: out}
      R"T(net.mir:5:54: error: cannot minimize 'out': expected a single number, found (4, 2) Float32
     5 | train {optimizer: SGD(learning_rate: 0.1), minimize: out}
       |                                                      ^~~
+help: write minimize: loss
+)T"},
+    {"MinimizeTensorAlone", R"T(network n(%x: f32[4, 2]) {
+  return out: %x
+}
+train {optimizer: SGD(learning_rate: 0.1), minimize: out}
+)T",
+     R"T(net.mir:4:54: error: cannot minimize 'out': expected a single number, found (4, 2) Float32
+    4 | train {optimizer: SGD(learning_rate: 0.1), minimize: out}
+      |                                                      ^~~
+help: return a number as well, such as %loss = MSELoss(%out, %label)
+)T"},
+    {"MinimizeResultOfAnotherName", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return error: %l, out: %x
+}
+train {optimizer: SGD(learning_rate: 0.1), minimize: loss}
+)T",
+     R"T(net.mir:5:54: error: 'loss' is no result of the network
+    5 | train {optimizer: SGD(learning_rate: 0.1), minimize: loss}
+      |                                                      ^~~~
+help: expected one of error, out
+)T"},
+    {"MinimizeMisspelt", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimizer: SGD(learning_rate: 0.1), minimise: loss}
+)T",
+     R"T(net.mir:5:44: error: unknown key 'minimise' in the train block
+    5 | train {optimizer: SGD(learning_rate: 0.1), minimise: loss}
+      |                                            ^~~~~~~~
+help: did you mean 'minimize'?
+)T"},
+    {"OptimizerMisspelt", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l, out: %x
+}
+train {optimiser: SGD(learning_rate: 0.1), minimize: loss}
+)T",
+     R"T(net.mir:5:8: error: unknown key 'optimiser' in the train block
+    5 | train {optimiser: SGD(learning_rate: 0.1), minimize: loss}
+      |        ^~~~~~~~~
+help: did you mean 'optimizer'?
 )T"},
     {"MissingOptimizer", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)
@@ -294,6 +338,7 @@ train {optimizer: SGD(0.1), minimize: %loss}
      R"T(net.mir:5:39: error: 'minimize' expects a word, found '%loss'
     5 | train {optimizer: SGD(0.1), minimize: %loss}
       |                                       ^~~~~
+help: write 'loss'
 )T"},
     {"NesterovTwice", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)

@@ -194,18 +194,37 @@ TEST(MeasuredGroupSizes, AreDivisorsAtMostFour) {
 }
 
 TEST(CalibrateThreads, GivesAModelThatAFileHolds) {
-  Result<MachineModel> machine = calibrateThreads(2, 0.5);
-  ASSERT_TRUE(machine) << machine.error().message;
-  EXPECT_EQ(machine->name, "threads-2");
-  EXPECT_EQ(machine->source, "measured");
+  Result<Calibration> calibration = calibrateThreads(2, 0.5);
+  ASSERT_TRUE(calibration) << calibration.error().message;
+  const MachineModel &machine = calibration->machine;
+  EXPECT_EQ(machine.name, "threads-2");
+  EXPECT_EQ(machine.source, "measured");
+  EXPECT_GE(calibration->spread, 0);
   std::string path = testing::TempDir() + "/measured.json";
   std::FILE *file = std::fopen(path.c_str(), "w");
-  std::fputs(machineJson(*machine).c_str(), file);
+  std::fputs(machineJson(machine).c_str(), file);
   std::fclose(file);
   Result<MachineModel> read = readMachine(path);
   std::remove(path.c_str());
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(machineJson(*read), machineJson(*machine));
+  EXPECT_EQ(machineJson(*read), machineJson(machine));
+}
+
+/// The middle half of runs that take 80 to 120 us lies 20 % apart, that of equal ones not at all.
+TEST(Stopwatch, KnowsHowFarRepetitionsLieApart) {
+  auto hub = *comm::ThreadHub::create(1);
+  std::unique_ptr<comm::World> world = hub->world(0);
+  comm::Group *alone = *world->group({0});
+  double now = 0;
+  Stopwatch watch(*alone, 1, [&] { return now; });
+  for (double step : {0.0, 200.0}) {
+    int run = 0;
+    // Above what is timed as one batch; two runs warm up.
+    Result<double> median = watch.median([&] { now += 1000 + step * (run++ % 5 - 2) / 2; return Status(); }, 1e5);
+    ASSERT_TRUE(median) << median.error().message;
+    EXPECT_DOUBLE_EQ(*median, 1000);
+  }
+  EXPECT_EQ(watch.spreads(), (std::vector<double>{0, 0.2}));
 }
 
 } // namespace

@@ -146,9 +146,11 @@ TEST_F(DataSourceTest, FilesThatDoNotFitAreRefused) {
   batch(npyInput(1, -1, file("wide.npy")), 0, 0);
   EXPECT_EQ(failure.code, ExitCode::BadFile);
   EXPECT_EQ(failure.message, "'" + file("wide.npy") + "' has shape (10, 4), column 'x' takes batches of shape (4, 3)");
+  EXPECT_EQ(failure.help, "save N samples with shape (N, 3)");
   writeFloats(file("short.npy"), {3, 3});
   batch(npyInput(1, -1, file("short.npy")), 0, 0);
   EXPECT_EQ(failure.message, "'" + file("short.npy") + "' has 3 samples, fewer than one batch of 4");
+  EXPECT_EQ(failure.help, "compile for batches of 3 at most");
   std::vector<double> doubles(12);
   ASSERT_TRUE(writeNpy(file("f64.npy"), comm::ElementType::F64, {4, 3}, doubles.data()));
   batch(npyInput(1, -1, file("f64.npy")), 0, 0);

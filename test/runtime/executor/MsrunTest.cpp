@@ -245,8 +245,8 @@ TEST_F(Msrun, AnyRunReadsTheCheckpointsOfTheFolderItIsTold) {
   save(withoutTraining(regression(3)));
   Outcome outcome = run({"net.plan", "--resume", "latest"});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_EQ(outcome.err, "msrun: error: --resume latest does not know the folder: the network has no checkpoint block\n"
-                         "help: add --checkpoint-directory DIR\n");
+  EXPECT_EQ(outcome.err, "msrun: error: --resume latest does not know the folder: a plan that does not train has no checkpoint block\n"
+                         "help: add --checkpoint-directory DIR, the folder of the run that trained\n");
   std::filesystem::create_directory(folder / "ckpt/other");
   outcome = run({"net.plan", "--resume", "latest", "--checkpoint-directory", "ckpt", "--fetch", "param:w=read.npy"});
   EXPECT_EQ(outcome.code, 0);

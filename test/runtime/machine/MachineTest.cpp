@@ -134,6 +134,8 @@ TEST(MachineFile, NamesSayHowManyDevicesThereAre) {
   EXPECT_EQ(machineOf("dgx-h100").devices, 0);
   for (const char *name : {"h100x3", "h100x16", "h100-12", "h100-0", "h100-064", "h100", "h100-", "h100 8", "a100+8", "h300x8"})
     EXPECT_EQ(readMachine(name).error().code, ExitCode::Usage) << name;
+  for (auto [name, near] : {std::pair("h100x16", "h100-16"), std::pair("a100x12", "a100-16"), std::pair("h200x6", "h200x8"), std::pair("h100-12", "h100-16")})
+    EXPECT_EQ(readMachine(name).error().help, "did you mean '" + std::string(near) + "'?");
   EXPECT_EQ(readMachine("h10x8").error().help, "did you mean 'h100x8'?");
   EXPECT_EQ(readMachine("cpu_local").error().help, "did you mean 'cpu-local'?");
 }
