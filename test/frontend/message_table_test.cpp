@@ -323,4 +323,14 @@ TEST_P(MessageTable, IsExact) {
 
 INSTANTIATE_TEST_SUITE_P(Frontend, MessageTable, testing::ValuesIn(mistakes), mistakeName);
 
+/// Changes that a limit on memory asks for stand one behind the other, and each is translated.
+TEST(MessageTable, TranslatesEveryChange) {
+  auto found = msc::messages::find("write {recompute: true} behind 'h.{i}' (net.mir:29); and write amp_level: O2, amp_dtype: bf16 in the train "
+                                   "block; and pass -D batch=1 and write accumulate_steps: 8 in the train block; and pass --machine h100-32 "
+                                   "--devices 32: a rank then needs 1 MiB, 2 MiB less, and a batch takes 3.0 us, 4.0 us more than without the limit");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->chinese, "在 'h.{i}' (net.mir:29) 后写 {recompute: true}；并且在 train 块中写 amp_level: O2, amp_dtype: bf16；并且传入 -D batch=1，并在 train "
+                            "块中写 accumulate_steps: 8；并且传入 --machine h100-32 --devices 32：此时每个 rank 需要 1 MiB，减少 2 MiB，每个批次需 3.0 us，比无限制时多 4.0 us");
+}
+
 } // namespace
