@@ -3,6 +3,7 @@
 #include "compiler/ApplyStrategies.h"
 #include "compiler/Dumps.h"
 #include "compiler/Explanation.h"
+#include "compiler/LeftOut.h"
 #include "compiler/MemoryLimit.h"
 #include "compiler/Phases.h"
 #include "compiler/PlanHeader.h"
@@ -15,7 +16,6 @@
 #include "dialects/net/Suggest.h"
 #include "frontend/Diagnostics.h"
 #include "frontend/Frontend.h"
-#include "frontend/LeftOut.h"
 #include "frontend/Printer.h"
 #include "passes/optimize/Passes.h"
 #include "passes/plan/Passes.h"
@@ -156,44 +156,12 @@ private:
       watch(parseOptions, options.changes, outcome.facts, sources);
       module = frontend::parseFile(options.input, context, parseOptions, sources);
       if (module)
-        takeLeftOut();
+        leftOut.take(*module);
       for (unsigned buffer = 1; buffer <= sources.getNumBuffers(); ++buffer)
         if (StringRef name = sources.getMemoryBuffer(buffer)->getBufferIdentifier(); !name.starts_with(frontend::libraryPrefix))
           outcome.sources.push_back(frontend::displayedPath(sources, name));
       return static_cast<bool>(module);
     });
-  }
-
-  void takeLeftOut() {
-    module->walk([&](Operation *op) {
-      if (auto strategy = dyn_cast_or_null<StringAttr>(op->removeAttr(frontend::leftOutStrategyName)))
-        leftOut[net::getInstanceName(op)].insert(strategy.getValue().str());
-    });
-  }
-
-  /// An edit of a strategy that keeps its `strategy_origin` is left out like the rest: what of it comes back otherwise is said.
-  void noteReplaced() {
-    int64_t count = 0;
-    Operation *first = nullptr;
-    auto textOf = [](Operation *op) { return net::strategyText(net::getInStrategy(op).value_or(net::Strategy())); };
-    auto isReplaced = [&](Operation *op) {
-      auto found = leftOut.find(net::getInstanceName(op));
-      return found != leftOut.end() && net::getInStrategy(op) && !found->second.contains(textOf(op));
-    };
-    network().walk([&](net::Operator op) {
-      if (!isReplaced(op))
-        return;
-      first = first ? first : op.getOperation();
-      ++count;
-    });
-    if (count == 0 || !options.forcedStrategy.empty()) // of --why-not: the strategies are to differ
-      return;
-    const std::string name = net::getInstanceName(first).str();
-    InFlightDiagnostic diagnostic = emitRemark(first->getLoc());
-    diagnostic << count << (count == 1 ? " strategy" : " strategies") << " of the dump " << (count == 1 ? "is" : "are")
-               << " replaced by --repropagate: that of '" << name
-               << "' is " << textOf(first) << " instead of " << *leftOut[name].begin();
-    net::addHelp(diagnostic, "delete the strategy_origin of a strategy to keep it");
   }
 
   /// A machine does not grow.
@@ -371,7 +339,8 @@ private:
 
   bool explainStrategies() {
     outcome.findings.search = passes::takeSearchFacts(network());
-    noteReplaced();
+    if (options.forcedStrategy.empty()) // --why-not is about what differs
+      leftOut.report(network());
     return timed("alternatives", [&] {
       explanation.afterStrategies(network(), *config);
       return true;
@@ -494,7 +463,7 @@ private:
   CompileOutcome outcome;
   Explanation explanation{options, outcome.findings};
   PlanTables tables{outcome.plan};
-  llvm::StringMap<std::set<std::string>> leftOut; ///< by the names of operators: strategies of a dump that --repropagate leaves out
+  LeftOut leftOut;
   bool mayLackNetwork = false;
   Error failure{ExitCode::Failed, "", ""};
 };
