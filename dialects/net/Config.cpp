@@ -253,6 +253,8 @@ private:
   bool isFirst(ConfigOp op);
   /// Columns feed the inputs of the same name: each input needs one, each column one input.
   bool checkColumns();
+  /// Where a column stands, else the block.
+  Location placeOf(const DatasetConfig &dataset, StringRef column);
   bool checkDatasetName(ConfigOp op);
   /// The global batch is dimension 0 of every input.
   bool checkBatch(const DatasetConfig &dataset, NetworkOp network);
@@ -355,6 +357,14 @@ bool Reader::checkDistributions(const DatasetConfig &dataset, NetworkOp network)
   return true;
 }
 
+Location Reader::placeOf(const DatasetConfig &dataset, StringRef column) {
+  for (ConfigOp op : module.getOps<ConfigOp>())
+    if (op.getLoc() == dataset.location)
+      if (auto place = op.getLocations().getAs<LocationAttr>(("columns." + column).str()))
+        return place;
+  return dataset.location;
+}
+
 bool Reader::checkColumns() {
   auto networks = module.getOps<NetworkOp>();
   if (networks.empty())
@@ -368,7 +378,7 @@ bool Reader::checkColumns() {
     for (const ColumnConfig &column : dataset.columns) {
       if (is_contained(inputs, column.name))
         continue;
-      InFlightDiagnostic diagnostic = emitError(dataset.location)
+      InFlightDiagnostic diagnostic = emitError(placeOf(dataset, column.name))
                                       << "column '" << column.name << "' feeds no input of the network";
       addSuggestion(diagnostic, column.name, inputs);
       return false;

@@ -123,9 +123,9 @@ dataset {source: Random(seed: 1), columns: {x: integers(3, 3)}, steps: 3}
 }
 dataset {source: Random(seed: 1), columns: {x: uniform, y: uniform}, steps: 3}
 )T",
-     R"T(net.mir:5:1: error: column 'y' feeds no input of the network
+     R"T(net.mir:5:57: error: column 'y' feeds no input of the network
     5 | dataset {source: Random(seed: 1), columns: {x: uniform, y: uniform}, steps: 3}
-      | ^~~~~~~
+      |                                                         ^
 help: did you mean 'x'?
 )T"},
     {"DatasetInputWithoutColumn", R"T(network n(%x: f32[4, 2], %y: f32[4, 2]) {
@@ -178,9 +178,9 @@ help: write uniform(-1, 1)
 }
 dataset {source: Random(seed: 1), columns: {xx: uniform}, steps: 3}
 )T",
-     R"T(net.mir:5:1: error: column 'xx' feeds no input of the network
+     R"T(net.mir:5:45: error: column 'xx' feeds no input of the network
     5 | dataset {source: Random(seed: 1), columns: {xx: uniform}, steps: 3}
-      | ^~~~~~~
+      |                                             ^~
 help: did you mean 'x'?
 )T"},
     {"ContextKey", R"T(network n(%x: f32[4, 2]) {
