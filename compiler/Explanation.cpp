@@ -31,13 +31,17 @@ static passes::Others othersUnder(const std::string &searchMode) {
 }
 
 void Explanation::afterStrategies(net::NetworkOp network, const net::Config &config) {
+  passes::ModelChoice byModel{0, passes::takeModelChoice(network)};
   const std::string &mode = config.context.parallelMode;
   if (!(options.explains || options.strict) || config.devices == 1 || mode == "stand_alone" || mode == "hybrid_parallel")
     return;
   searches = mode == "auto_parallel";
   mayReplicate = mode != "data_parallel";
+  std::optional<passes::ModelChoice> slower;
+  if (!byModel.pieces.empty() && findings.search)
+    slower = {findings.search->leastUs, std::move(byModel.pieces)};
   alternatives.emplace(network, trainingFactsOf(config, options), freedom(config), options.op,
-                       searches ? othersUnder(config.context.searchMode) : passes::Others::Search);
+                       searches ? othersUnder(config.context.searchMode) : passes::Others::Search, std::move(slower));
   findings.rounds = alternatives->rounds();
   if (options.explains)
     findings.modelled = ModelledStep{alternatives->us(), alternatives->collectives()};
@@ -53,6 +57,14 @@ void Explanation::afterOptimization(net::NetworkOp network) {
     llvm::append_range(surprises, passes::wholeGathers(network, *alternatives));
 }
 
+/// There is one file of strategies.
+static std::string besideFile(std::string help, const std::string &file) {
+  const std::string own = " into own.json and pass --strategy-load own.json";
+  if (!file.empty() && llvm::StringRef(help).ends_with(own))
+    help.replace(help.size() - own.size(), own.size(), ", beside what '" + file + "' holds, into new.json and pass --strategy-load new.json");
+  return help;
+}
+
 bool Explanation::report() {
   std::vector<size_t> order(surprises.size());
   std::iota(order.begin(), order.end(), 0);
@@ -62,7 +74,7 @@ bool Explanation::report() {
     passes::SurpriseAt &found = surprises[index];
     auto [file, line] = fileAndLine(found.place);
     found.surprise.place = file + ":" + std::to_string(line);
-    std::string &help = found.surprise.help;
+    std::string &help = found.surprise.help = besideFile(found.surprise.help, options.strategyFile);
     if (findings.isSearchImplied && llvm::StringRef(help).starts_with("write in_strategy: ") && !llvm::StringRef(help).contains("--strategy-load"))
       help += "; say search_mode: optimal as well, or the others follow it";
     findings.surprises.push_back(found.surprise);
@@ -84,9 +96,8 @@ void Explanation::afterPlan(const plan::Plan &plan) {
       continue;
     std::optional<size_t> chosen = alternatives->chosenOption(*op);
     auto other = alternatives->cheapest(*op, [&](const passes::OperatorOptions &, size_t option) { return option != chosen; });
-    auto now = alternatives->now(*op);
-    if (other && now)
-      findings.nextBest[facts.cause] = {other->inStrategy, other->us, other->us - now->us,
+    if (other)
+      findings.nextBest[facts.cause] = {other->inStrategy, other->us, other->us - alternatives->us(),
                                         options.memoryLimit > 0 ? alternatives->bytes(*op, *other) : 0, other->isInsteadOfUsers};
   }
   findings.isTooLargeForOthers = alternatives->isTooLarge();

@@ -3,7 +3,6 @@
 #include "dialects/net/FixedPieces.h"
 #include "dialects/net/Repeat.h"
 #include "passes/sharding/CoarseMesh.h"
-#include "passes/sharding/Decisions.h"
 #include "passes/sharding/Propagations.h"
 #include "passes/sharding/SearchParts.h"
 #include "passes/sharding/cost/Prediction.h"
@@ -20,8 +19,9 @@ using namespace mlir;
 
 namespace msc::passes {
 
-Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training, Freedom freedom, StringRef asked, Others others)
-    : hasBounds(freedom == Freedom::Open || freedom == Freedom::All), others(others) {
+Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training, Freedom freedom, StringRef asked, Others others,
+                           std::optional<ModelChoice> slower)
+    : hasBounds(freedom == Freedom::Open || freedom == Freedom::All), others(others), slower(std::move(slower)) {
   int64_t devices = getDevices(network);
   facts = problemOf(network, devices, /*joinAlike=*/true, operations, training);
   for (auto [tensor, sharding] : llvm::zip(facts.tensors, getInputShardings(network)))
@@ -122,10 +122,15 @@ double Alternatives::usOf(const Choices &choices) {
   }
 }
 
-std::vector<PredictedCollective> Alternatives::collectives() {
+Choices Alternatives::chosenOfAll() const {
   Choices choices;
   for (const Pieces &pieces : taken)
     choices.push_back({pieces, ""});
+  return choices;
+}
+
+std::vector<PredictedCollective> Alternatives::collectives() {
+  const Choices choices = chosenOfAll();
   const StepModel model = decidedModel(choices);
   return predictionOf(pinned, model, choices, *planner).collectives;
 }
@@ -177,10 +182,26 @@ std::optional<size_t> Alternatives::find(StringRef name) const {
   return found == named.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::optional<size_t> Alternatives::chosenOption(size_t op) const {
-  const std::vector<Pieces> &pieces = priced->options(op).pieces;
-  auto found = llvm::find(pieces, taken[op]);
-  return found == pieces.end() ? std::nullopt : std::optional<size_t>(found - pieces.begin());
+std::optional<size_t> Alternatives::optionOf(size_t op, const Pieces &pieces) const {
+  const std::vector<Pieces> &all = priced->options(op).pieces;
+  auto found = llvm::find(all, pieces);
+  return found == all.end() ? std::nullopt : std::optional<size_t>(found - all.begin());
+}
+
+std::vector<std::string> Alternatives::namesInRounds(size_t op) const {
+  std::vector<std::string> all;
+  for (Operation *member : operations[op])
+    llvm::append_range(all, net::namesInRounds(member, net::getInstanceName(member)));
+  return all;
+}
+
+bool Alternatives::isBetter(const Alternative &other) { return other.us <= us() && (!slower || other.us < slower->us); }
+
+bool Alternatives::wasWeighed(size_t op, llvm::function_ref<bool(const Pieces &)> passes) const {
+  if (!slower)
+    return false;
+  auto found = slower->pieces.find(operations[op].front());
+  return found != slower->pieces.end() && llvm::all_of(found->second, passes);
 }
 
 std::string Alternatives::strategyText(size_t op, const Pieces &pieces) const {
@@ -212,12 +233,8 @@ search::RepeatedNetwork Alternatives::networkOf(const AllLeft &left) const {
 }
 
 double Alternatives::us() {
-  if (!stepUs) {
-    Choices choices;
-    for (const Pieces &pieces : taken)
-      choices.push_back({pieces, ""});
-    stepUs = usOf(choices);
-  }
+  if (!stepUs)
+    stepUs = usOf(chosenOfAll());
   return *stepUs;
 }
 
@@ -354,13 +371,9 @@ void Alternatives::raise(size_t op, size_t option) {
   constexpr size_t perBounds = 8;
   OptionPrice &price = known[op][option];
   if (following) {
-    Choices choices;
-    if (option == chosenOption(op))
-      for (const Pieces &pieces : taken)
-        choices.push_back({pieces, ""});
-    else
-      choices = following(op, priced->options(op).pieces[option]);
-    const double us = option == chosenOption(op) ? this->us() : usOf(choices);
+    const bool isChosen = option == chosenOption(op);
+    Choices choices = isChosen ? chosenOfAll() : following(op, priced->options(op).pieces[option]);
+    const double us = isChosen ? this->us() : usOf(choices);
     price = {us, true, std::make_shared<SearchResult>(SearchResult{.choices = std::move(choices), .rounds = {}, .us = us})};
     return;
   }
@@ -431,8 +444,11 @@ bool Alternatives::keepsFixed(size_t op, size_t option) const {
 Alternative Alternatives::alternative(size_t op, size_t option) {
   const Pieces &pieces = priced->options(op).pieces[option];
   const OptionPrice &price = known[op][option];
-  const bool isChosen = pieces == taken[op];
-  return {strategyText(op, pieces), price.us, price.isExact, 0, isChosen, !isChosen && (isByUser(op) || !keepsFixed(op, option))};
+  const std::string text = strategyText(op, pieces);
+  if (pieces == taken[op])
+    return {.inStrategy = text, .us = us(), .leastUs = price.isExact ? price.us : us(), .isExact = true, .isChosen = true};
+  return {.inStrategy = text, .us = price.us, .leastUs = price.us, .isExact = price.isExact,
+          .isInsteadOfUsers = isByUser(op) || !keepsFixed(op, option)};
 }
 
 /// Of what a search proved.
@@ -444,13 +460,18 @@ Alternatives::OptionPrice Alternatives::priceOf(const Searched &found) const {
 }
 
 double Alternatives::bytes(size_t op, const Alternative &of) {
+  auto arena = [&](const Problem &problem, const StepModel &model, const SearchResult &assignment) {
+    return static_cast<double>(StepLives(eventsOf(problem, model, assignment, *planner)).memory().arena());
+  };
+  auto decided = [&](const SearchResult &assignment) {
+    const StepModel model = decidedModel(assignment.choices);
+    return arena(pinned, model, assignment);
+  };
+  if (of.isChosen)
+    return decided({.choices = chosenOfAll(), .rounds = {}});
   for (size_t option = 0; option < known[op].size(); ++option)
-    if (const auto &assignment = known[op][option].assignment; assignment && strategyText(op, priced->options(op).pieces[option]) == of.inStrategy) {
-      auto arena = [&](const Problem &problem, const StepModel &model) {
-        return static_cast<double>(StepLives(eventsOf(problem, model, *assignment, *planner)).memory().arena());
-      };
-      return following ? arena(pinned, decidedModel(assignment->choices)) : arena(facts, *priced);
-    }
+    if (const auto &assignment = known[op][option].assignment; assignment && strategyText(op, priced->options(op).pieces[option]) == of.inStrategy)
+      return following ? decided(*assignment) : arena(facts, *priced, *assignment);
   return 0;
 }
 
@@ -459,15 +480,9 @@ std::optional<Alternative> Alternatives::cheapest(size_t op, llvm::function_ref<
   return option ? std::optional(alternative(op, *option)) : std::nullopt;
 }
 
-std::optional<Alternative> Alternatives::now(size_t op) {
-  std::optional<size_t> option = chosenOption(op);
-  if (!option || !cheapestOption(op, [&](size_t other) { return other == option; }))
-    return std::nullopt;
-  return alternative(op, *option);
-}
-
 std::vector<Alternative> Alternatives::of(size_t op, size_t exact, size_t rounds) {
-  now(op);
+  if (std::optional<size_t> chosen = chosenOption(op)) // is exact from now on
+    cheapestOption(op, [&](size_t option) { return option == chosen; });
   if (following)
     rounds = mostFollowed();
   else

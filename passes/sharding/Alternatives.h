@@ -2,6 +2,7 @@
 #pragma once
 
 #include "passes/sharding/Convert.h"
+#include "passes/sharding/Decisions.h"
 #include "passes/sharding/Search.h"
 #include "passes/sharding/SearchFacts.h"
 #include "passes/sharding/cost/BuildStep.h"
@@ -40,8 +41,9 @@ enum class Others {
 /// prove anything, nothing more is priced from when that is seen.
 class Alternatives {
 public:
+  /// `slower`: the model's own choice, where what was taken is faster as a plan.
   Alternatives(net::NetworkOp network, const TrainingFacts &training, Freedom freedom, llvm::StringRef asked = "",
-               Others others = Others::Search);
+               Others others = Others::Search, std::optional<ModelChoice> slower = std::nullopt);
 
   /// The operator with this instance name; within a repeat that of any of its rounds.
   std::optional<size_t> find(llvm::StringRef name) const;
@@ -67,20 +69,25 @@ public:
   /// Who decided the strategy of an operator, and whether that was the user, in the network or in a dump.
   llvm::StringRef origin(size_t op) const { return origins[op]; }
   bool isByUser(size_t op) const { return origins[op] == "user" || origins[op] == "dump"; }
-  /// Instance name in the first round.
+  /// Instance name in the first round, and in all that have the same strategies.
   llvm::StringRef name(size_t op) const { return names[op]; }
+  std::vector<std::string> namesInRounds(size_t op) const;
   /// Pieces that an operator has.
   const Pieces &chosen(size_t op) const { return taken[op]; }
   /// Which of model().options(op) they are; nothing if none.
-  std::optional<size_t> chosenOption(size_t op) const;
+  std::optional<size_t> chosenOption(size_t op) const { return optionOf(op, taken[op]); }
+  std::optional<size_t> optionOf(size_t op, const Pieces &pieces) const;
   /// Nothing that a sharding of the user fixes is otherwise under an option.
   bool keepsFixed(size_t op, size_t option) const;
   /// The cheapest of the strategies of an operator that pass, exactly; nothing if none does, or isTooLarge(). Where others follow by another
   /// mode and a network is large: of those that a search likes best.
   std::optional<Alternative> cheapest(size_t op, llvm::function_ref<bool(const OperatorOptions &options, size_t option)> passes);
-  /// The one that it has, exactly.
-  std::optional<Alternative> now(size_t op);
-  /// What a rank needs in the assignment that was found for it, as StepMemory says; 0: not known.
+  /// A step takes no more with it than now, and less than in the model's own choice where that was found slower as a plan.
+  bool isBetter(const Alternative &other);
+  /// The model's own choice, of which the plan is slower, gives the operator pieces that pass, in all its rounds.
+  bool wasWeighed(size_t op, llvm::function_ref<bool(const Pieces &pieces)> passes) const;
+  /// What a rank needs in the assignment that was found for it, or that is compiled where it is the chosen one, as StepMemory says; 0: not
+  /// known.
   double bytes(size_t op, const Alternative &of);
   /// "((2, 4), (4, 1))".
   std::string strategyText(size_t op, const Pieces &pieces) const;
@@ -95,6 +102,7 @@ private:
   search::SolveLimits limits() const;
   void spend(const search::Solution &found);
   void keepPinned(net::NetworkOp network, const TrainingFacts &training);
+  Choices chosenOfAll() const;
   double usOf(const Choices &choices);
   StepModel decidedModel(const Choices &choices);
   void giveChoice(size_t op, Freedom freedom, bool isAsked);
@@ -157,6 +165,7 @@ private:
   ProblemSteps steps;
   std::function<Choices(size_t op, const Pieces &pieces)> following; ///< what all take if the user gives an operator these; null: others are searched
   Others others;
+  std::optional<ModelChoice> slower;
 };
 
 } // namespace msc::passes

@@ -299,6 +299,8 @@ private:
     found->leastUs = results.front().us;
     found->repricedUs = us[taken];
     found->firstRepricedUs = us.front();
+    if (taken != 0)
+      noteModelChoice(results.front(), members);
     if (apart.empty()) {
       Problem decided = problem;
       for (auto [op, choice] : llvm::zip(decided.operators, choices))
@@ -306,6 +308,22 @@ private:
       found->collectives = predictionOf(problem, modelOf(decided, members, planner), choices, planner).collectives;
     }
     return choices;
+  }
+
+  /// What was not taken although it is best in the model.
+  static void noteModelChoice(const SearchResult &best, ArrayRef<Members> members) {
+    std::vector<std::vector<Pieces>> pieces;
+    for (const Choice &choice : best.choices)
+      pieces.push_back({choice.pieces});
+    for (const RoundsTaken &rounds : best.rounds)
+      for (auto [i, op] : llvm::enumerate(rounds.operators)) {
+        pieces[op].clear();
+        for (const RoundsTaken::Run &run : rounds.runs)
+          pieces[op].push_back(run.pieces[i]);
+      }
+    for (auto [ops, own] : llvm::zip(members, pieces))
+      for (Operation *op : ops)
+        setModelChoice(op, own);
   }
 
   /// `most`: how many assignments are looked for, as `candidates`.

@@ -7,7 +7,7 @@ using namespace mlir;
 namespace msc::passes {
 
 static constexpr StringLiteral kInputs = "dist.inputs", kStored = "dist.stored", kSearch = "dist.search",
-                        kPredicted = "dist.predicted";
+                        kPredicted = "dist.predicted", kByModel = "dist.by_model";
 
 int64_t getDevices(net::NetworkOp network) {
   return net::devicesOf(network);
@@ -60,6 +60,23 @@ void setSearchFacts(net::NetworkOp network, const SearchFacts &facts) {
   for (const PredictedCollective &collective : facts.collectives)
     predicted.push_back(DenseF64ArrayAttr::get(network.getContext(), packed(collective)));
   network->setAttr(kPredicted, ArrayAttr::get(network.getContext(), predicted));
+}
+
+llvm::DenseMap<Operation *, std::vector<std::vector<int64_t>>> takeModelChoice(net::NetworkOp network) {
+  llvm::DenseMap<Operation *, std::vector<std::vector<int64_t>>> pieces;
+  network.walk([&](Operation *op) {
+    if (auto all = dyn_cast_if_present<ArrayAttr>(op->removeAttr(kByModel)))
+      for (auto one : all.getAsRange<DenseI64ArrayAttr>())
+        pieces[op].push_back(one.asArrayRef().vec());
+  });
+  return pieces;
+}
+
+void setModelChoice(Operation *op, const std::vector<std::vector<int64_t>> &pieces) {
+  SmallVector<Attribute> all;
+  for (const std::vector<int64_t> &one : pieces)
+    all.push_back(DenseI64ArrayAttr::get(op->getContext(), one));
+  op->setAttr(kByModel, ArrayAttr::get(op->getContext(), all));
 }
 
 std::vector<Sharding> getInputShardings(net::NetworkOp network) {

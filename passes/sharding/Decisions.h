@@ -22,6 +22,16 @@ void setDevices(net::NetworkOp network, int64_t devices);
 std::optional<SearchFacts> takeSearchFacts(net::NetworkOp network);
 void setSearchFacts(net::NetworkOp network, const SearchFacts &facts);
 
+/// What a search takes by itself, where another assignment is faster as a plan.
+struct ModelChoice {
+  double us = 0; ///< of a step, in the model
+  llvm::DenseMap<mlir::Operation *, std::vector<std::vector<int64_t>>> pieces; ///< of operators: per factor, those that its rounds have
+};
+
+/// Taken off the operators of the network: how its strategies were found is no part of what they mean.
+llvm::DenseMap<mlir::Operation *, std::vector<std::vector<int64_t>>> takeModelChoice(net::NetworkOp network);
+void setModelChoice(mlir::Operation *op, const std::vector<std::vector<int64_t>> &pieces);
+
 /// Name of the module attribute (a location) that says where the dataset strategy was written; it may be absent.
 inline constexpr llvm::StringLiteral datasetPlaceAttributeName = "net.dataset_place";
 

@@ -30,8 +30,8 @@ struct Prediction {
 
 /// How good the strategies are that a search found.
 struct SearchFacts {
-  bool isOptimal = false;
-  double us = 0;      ///< modelled time of a step
+  bool isOptimal = false; ///< no strategies take less than `leastUs`
+  double us = 0;      ///< modelled time of a step under the strategies taken
   double boundUs = 0; ///< no strategies take less; 0: nothing is known
   double leastBytes = 0; ///< of all strategies, where there is a limit
   int64_t candidates = 1; ///< assignments that were compiled as far as prices go; of several the fastest was taken
@@ -42,14 +42,19 @@ struct SearchFacts {
   bool isOnMesh = false; ///< only strategies on meshes were looked at: the user's, or the coarse one
   std::vector<PredictedCollective> collectives = {};
 
-  /// Share by which a step may take longer than under the best strategies, in the model of the search.
-  double gap() const { return boundUs > 0 ? (leastUs - boundUs) / boundUs : 0; }
+  /// What was taken is not the least in the model: its plan is faster.
+  bool isForPlan() const { return us > leastUs; }
+  /// Share by which what was taken may take longer than the best strategies, in the model of the search.
+  double gap() const { return boundUs > 0 ? (us - boundUs) / boundUs : 0; }
 };
 
 /// A strategy that an operator may take.
 struct Alternative {
   std::string inStrategy; ///< "((2, 4), (4, 1))"
-  double us = 0;          ///< modelled time of a step: the operator takes this one, all that nobody configured follow or are searched anew
+  /// Modelled time of a step: the operator takes this one, all that nobody configured follow or are searched anew. Of the chosen one: what
+  /// is compiled.
+  double us = 0;
+  double leastUs = 0;     ///< the same; of the chosen one, too, with the others searched anew
   bool isExact = false;   ///< else it takes at least that
   double bytes = 0;       ///< that a rank needs then, as StepMemory says; 0: not known
   bool isChosen = false;

@@ -30,35 +30,59 @@ static double computeUs(const Alternatives &alternatives, size_t op, StringRef s
   return computeUs(alternatives, op, static_cast<size_t>(found - pieces.begin()));
 }
 
-std::string adviceText(const Alternative &better) {
-  return "write in_strategy: " + better.inStrategy + ", with which a step takes " + timeText(better.us);
-}
+// Advice -------------------------------------------------------------------------------------------------------------
 
-std::string adviceText(Alternatives &alternatives, size_t op, const Alternative &better) {
-  std::optional<Alternative> now = alternatives.now(op);
-  if (!now)
-    return adviceText(better);
-  const auto us = timeTexts({now->us, better.us});
-  if (now->us < better.us)
-    return "write in_strategy: " + now->inStrategy + " if it is meant, " + us[0] + "; with in_strategy: " + better.inStrategy +
-           " a step takes " + us[1];
-  return "write in_strategy: " + better.inStrategy + ", with which a step takes " + us[1] + ", or in_strategy: " + now->inStrategy +
-         " if it is meant, " + us[0];
-}
-
-/// A file for --strategy-load with one operator.
-static std::string strategyFile(StringRef name, std::string lists) {
+/// A file for --strategy-load with an operator in all its rounds.
+static std::string strategyFile(const std::vector<std::string> &names, std::string lists) {
   std::replace(lists.begin(), lists.end(), '(', '[');
   std::replace(lists.begin(), lists.end(), ')', ']');
-  return R"({"parallel_strategy_item": {")" + name.str() + R"(": {"parallel_strategy": )" + lists + "}}}";
+  std::string items;
+  for (const std::string &name : names)
+    items += (items.empty() ? "\"" : ", \"") + name + R"(": {"parallel_strategy": )" + lists + "}";
+  return R"({"parallel_strategy_item": {)" + items + "}}";
 }
 
-std::string libraryText(const Alternatives &alternatives, size_t op, const std::string &strategy) {
-  auto at = alternatives.members()[op].front()->getLoc()->findInstanceOf<FileLineColLoc>();
-  if (!at || !at.getFilename().getValue().starts_with("<msc>/"))
+/// Where the text has the operator.
+static FileLineColLoc placeOf(const Alternatives &alternatives, size_t op) {
+  return alternatives.members()[op].front()->getLoc()->findInstanceOf<FileLineColLoc>();
+}
+
+/// Rounds that differ from these, or other calls of the cell, stand in the same text: what is written there holds for them, too.
+static bool isTextOfOthers(const Alternatives &alternatives, size_t op) {
+  const FileLineColLoc place = placeOf(alternatives, op);
+  for (size_t other = 0; place && other < alternatives.members().size(); ++other)
+    if (other != op && placeOf(alternatives, other) == place)
+      return true;
+  return false;
+}
+
+/// Where the text has no place for it, how to give the operator that strategy.
+static std::string fileText(const Alternatives &alternatives, size_t op, const std::string &strategy) {
+  const FileLineColLoc place = placeOf(alternatives, op);
+  const bool isInLibrary = place && place.getFilename().getValue().starts_with("<msc>/");
+  if (!isInLibrary && !isTextOfOthers(alternatives, op))
     return "";
-  return "; it stands in the library: put " + strategyFile(alternatives.name(op), strategy) +
-         " into own.json and pass --strategy-load own.json";
+  return (isInLibrary ? "; it stands in the library: put " : "; typed, it holds for other rounds or calls, too: instead put ") +
+         strategyFile(alternatives.namesInRounds(op), strategy) + " into own.json and pass --strategy-load own.json";
+}
+
+/// "write in_strategy: ((2, 4)), with which a step takes 50.3 us, now 76.9 us".
+static std::string adviceText(Alternatives &alternatives, const Alternative &better) {
+  const auto [then, now] = timeTexts(better.us, alternatives.us());
+  return "write in_strategy: " + better.inStrategy + ", with which a step takes " + then + ", now " + now;
+}
+
+std::string adviceText(Alternatives &alternatives, size_t op, const std::optional<Alternative> &other, const std::string &which) {
+  const std::string mine = alternatives.strategyText(op, alternatives.chosen(op));
+  if (other && alternatives.isBetter(*other))
+    return adviceText(alternatives, *other) + ", or in_strategy: " + mine + " if it is meant" +
+           fileText(alternatives, op, other->inStrategy);
+  std::string text = "write in_strategy: " + mine + " if it is meant";
+  if (other && other->us > alternatives.us()) {
+    const auto [now, then] = timeTexts(alternatives.us(), other->us);
+    text += ": a step takes " + now + " now, at least " + then + " " + which;
+  }
+  return text + fileText(alternatives, op, mine);
 }
 
 // Replication --------------------------------------------------------------------------------------------------------
@@ -109,6 +133,8 @@ std::vector<SurpriseAt> replications(Alternatives &alternatives) {
     double us = computeUs(alternatives, op, *chosen);
     if (most <= used || us == 0)
       continue;
+    if (alternatives.wasWeighed(op, [&](const Pieces &pieces) { return devicesUsed(pieces) == most; }))
+      continue;
     std::optional<Alternative> better = alternatives.cheapest(op, [&](const OperatorOptions &options, size_t i) {
       return devicesUsed(options.pieces[i]) == most && alternatives.keepsFixed(op, i);
     });
@@ -122,13 +148,9 @@ std::vector<SurpriseAt> replications(Alternatives &alternatives) {
                         alternatives.strategyText(op, alternatives.chosen(op)) + ", " + alternatives.origin(op) + ", has " + Twine(used) +
                         (used == 1 ? " piece" : " pieces") + " on " + Twine(devices) + " devices; that takes " + times[0] +
                         " of a step" + (better ? ", under " + better->inStrategy + " it is " + times[1] : "")).str();
-    const std::string mine = alternatives.strategyText(op, alternatives.chosen(op));
     found.push_back({alternatives.members()[op].front()->getLoc(),
                      {Surprise::Kind::Replication, alternatives.name(op).str(), "", text,
-                      (better ? adviceText(alternatives, op, *better) : "write in_strategy: " + mine + " if it is meant, or one with " +
-                                                                            std::to_string(most) + " pieces") +
-                          libraryText(alternatives, op, better ? better->inStrategy : mine),
-                      std::max(us - betterUs, 0.0)}});
+                      adviceText(alternatives, op, better, "with " + std::to_string(most) + " pieces"), std::max(us - betterUs, 0.0)}});
   }
   return withoutTrifles(found, alternatives.us() * trifle);
 }
@@ -189,7 +211,8 @@ std::vector<SurpriseAt> imbalances(Alternatives &alternatives, bool searches) {
     const OperatorFacts &facts = alternatives.problem().operators[op].facts;
     const Pieces &pieces = alternatives.chosen(op);
     double ratio = imbalanceOf(facts, pieces);
-    if (ratio <= 1 + toleratedImbalance)
+    auto isEven = [&](const Pieces &pieces) { return imbalanceOf(facts, pieces) <= 1 + toleratedImbalance; };
+    if (isEven(pieces) || alternatives.wasWeighed(op, isEven))
       continue;
     std::vector<std::pair<int64_t, int64_t>> uneven;
     for (size_t f = 0; f < pieces.size(); ++f)
@@ -224,13 +247,15 @@ std::vector<SurpriseAt> imbalances(Alternatives &alternatives, bool searches) {
       better = alternatives.cheapest(group.op, [&](const OperatorOptions &options, size_t i) {
         return imbalanceOf(entry.facts, options.pieces[i]) <= 1 + toleratedImbalance && alternatives.keepsFixed(group.op, i);
       });
-    std::string help = better ? adviceText(*better) + ", or take " : "take ";
+    if (better && (!alternatives.isBetter(*better) || (alternatives.isByUser(group.op) && isTextOfOthers(alternatives, group.op))))
+      better.reset();
+    std::string help = better ? adviceText(alternatives, *better) + ", or take " : "take ";
     auto even = [&](size_t f) { return std::to_string(evenSize(entry.facts.rule.factors[f].size, pieces[f])); };
     help += even(worst) + " elements";
     if (factors.size() > 1)
       help += " in " + dimensionOf(entry.facts, worst) + " and " + even(factors[1]) + " in " + dimensionOf(entry.facts, factors[1]);
     if (better)
-      help += libraryText(alternatives, group.op, better->inStrategy);
+      help += fileText(alternatives, group.op, better->inStrategy);
     found.push_back({alternatives.members()[group.op].front()->getLoc(),
                      {Surprise::Kind::Imbalance, alternatives.name(group.op).str(), "", text, help, group.lostInAll}});
   }

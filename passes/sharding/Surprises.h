@@ -8,6 +8,10 @@
 // n elements in p pieces adds the factor ceil(n / p) * p / n.
 // A parameter is *gathered* if it is stored in pieces and every device receives all of it for an operator whose strategy is not the
 // user's.
+//
+// The model says what another strategy would save, and what is compiled was chosen by whole plans. Where the fastest plan is not that of
+// the model's own choice, doing without was tried if that choice does: as a plan it is slower, and that is no surprise. Nor does the model
+// then know of anything better, as all else takes more in it than that choice (Alternatives::wasWeighed and isBetter).
 #pragma once
 
 #include "passes/sharding/Alternatives.h"
@@ -34,12 +38,9 @@ std::vector<SurpriseAt> imbalances(Alternatives &alternatives, bool searches);
 /// Parameters that every device receives whole, once for each reader and all rounds of a repeat. After communication passes.
 std::vector<SurpriseAt> wholeGathers(net::NetworkOp network, Alternatives &alternatives);
 
-/// "write in_strategy: ((2, 4)), with which a step takes 50.3 us".
-std::string adviceText(const Alternative &better);
-/// The same, and how to keep what the operator has if that is known: ", or in_strategy: ((1, 1)) if it is meant, 76.9 us"; in front, as
-/// "write in_strategy: ((1, 1)) if it is meant, 36.9 us; with in_strategy: ((2, 4)) a step takes 50.3 us", where it takes less.
-std::string adviceText(Alternatives &alternatives, size_t op, const Alternative &better);
-/// How to give an operator of the library that in_strategy, since behind the call of a cell there is no place for it; else empty.
-std::string libraryText(const Alternatives &alternatives, size_t op, const std::string &strategy);
+/// What to write for an operator: "write in_strategy: ((2, 4)), with which a step takes 50.3 us, now 76.9 us, or in_strategy: ((1, 1)) if it
+/// is meant", and how where typing it is not what was priced. `other`, the cheapest of the strategies that do without, is not better:
+/// "write in_strategy: ((1, 1)) if it is meant: a step takes 36.9 us now, at least 50.3 us with 8 pieces"; `which`: what they are.
+std::string adviceText(Alternatives &alternatives, size_t op, const std::optional<Alternative> &other, const std::string &which);
 
 } // namespace msc::passes

@@ -35,8 +35,11 @@ public:
   std::vector<SurpriseAt> run() {
     network.walk([&](dist::CollectiveOp op) { look(op); });
     std::vector<SurpriseAt> found;
-    for (auto &[key, gather] : gathers)
-      found.push_back(surpriseOf(key.second, gather));
+    for (auto &[key, gather] : gathers) {
+      const size_t reader = key.second;
+      if (!alternatives.wasWeighed(reader, [&, reader = reader](const Pieces &pieces) { return keepsCut(reader, alternatives.optionOf(reader, pieces)); }))
+        found.push_back(surpriseOf(reader, gather));
+    }
     return found;
   }
 
@@ -88,22 +91,28 @@ private:
     return first;
   }
 
+  /// No parameter is wanted whole.
+  bool keepsCut(size_t reader, std::optional<size_t> option) const {
+    const OperatorOptions &options = alternatives.model().options(reader);
+    const Problem &problem = alternatives.problem();
+    bool cuts = option && !options.placed.empty();
+    for (size_t i = 0; cuts && i < options.placed[*option].wanted.size(); ++i)
+      if (problem.tensors[problem.operators[reader].operands[i]].isParameter)
+        cuts = llvm::none_of(options.placed[*option].wanted[i], [](const Wanted &wanted) { return wanted.sharding.isReplicated(); });
+    return cuts;
+  }
+
   SurpriseAt surpriseOf(size_t reader, Gather &gather) {
     std::string text = "all of parameter '" + gather.parameter + "' is gathered on every device for '" +
                        alternatives.name(reader).str() + "', and nobody asked for it: " + std::to_string(gather.bytes) + " bytes and " +
                        timeText(gather.us) + " of a step";
-    const Problem &problem = alternatives.problem();
-    std::optional<Alternative> better = alternatives.cheapest(reader, [&](const OperatorOptions &options, size_t option) {
-      bool cuts = !options.placed.empty() && alternatives.keepsFixed(reader, option);
-      for (size_t i = 0; cuts && i < options.placed[option].wanted.size(); ++i)
-        if (problem.tensors[problem.operators[reader].operands[i]].isParameter)
-          cuts = llvm::none_of(options.placed[option].wanted[i], [](const Wanted &wanted) { return wanted.sharding.isReplicated(); });
-      return cuts;
+    const std::optional<size_t> chosen = alternatives.chosenOption(reader);
+    std::optional<Alternative> other = alternatives.cheapest(reader, [&](const OperatorOptions &, size_t option) {
+      return option != chosen && alternatives.keepsFixed(reader, option) && keepsCut(reader, option);
     });
-    std::string help = better ? adviceText(alternatives, reader, *better)
-                              : "give '" + alternatives.name(reader).str() + "' its strategy if it is meant";
-    help += libraryText(alternatives, reader, better ? better->inStrategy : alternatives.strategyText(reader, alternatives.chosen(reader)));
-    return {gather.last.getLoc(), {Surprise::Kind::Gather, alternatives.name(reader).str(), "", text, help, gather.us}};
+    return {gather.last.getLoc(),
+            {Surprise::Kind::Gather, alternatives.name(reader).str(), "", text,
+             adviceText(alternatives, reader, other, "where the parameter stays cut"), gather.us}};
   }
 };
 

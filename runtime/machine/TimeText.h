@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace msc {
@@ -34,6 +35,11 @@ inline std::vector<std::string> timeTexts(const std::vector<double> &us) {
   for (int digits = 1; digits == 1 || (digits <= mostDigits && looksAlike()); ++digits)
     std::transform(us.begin(), us.end(), texts.begin(), [&](double each) { return timeText(each, digits); });
   return texts;
+}
+
+inline std::pair<std::string, std::string> timeTexts(double a, double b) {
+  std::vector<std::string> texts = timeTexts({a, b});
+  return {texts[0], texts[1]};
 }
 
 } // namespace msc
