@@ -88,17 +88,13 @@ Status checkOperator(const plan::Plan &plan, const std::string &name) {
 
 /// How good the strategies are, in the model.
 static std::string searchText(const passes::SearchFacts &search, bool isGivenInPart) {
-  if (search.us > search.leastUs && !std::isfinite(search.firstRepricedUs)) {
-    const auto us = timeTexts({search.repricedUs, search.us, search.leastUs});
-    return llvm::formatv(": fastest of {0} candidates, {1} by its plan and {2} in the model of the search; no plan of the one that is best in "
-                         "the model, {3}, keeps within the limits",
-                         search.candidates, us[0], us[1], us[2]);
-  }
-  if (search.us > search.leastUs) {
-    const auto us = timeTexts({search.repricedUs, search.us, search.leastUs, search.firstRepricedUs});
-    return llvm::formatv(": fastest of {0} candidates, {1} by its plan and {2} in the model of the search; the one that is best in "
-                         "the model, {3}, takes {4} by its plan",
-                         search.candidates, us[0], us[1], us[2], us[3]);
+  if (search.isForPlan()) {
+    const bool hasPlan = std::isfinite(search.firstRepricedUs);
+    const auto us = timeTexts({search.repricedUs, search.us, search.leastUs, hasPlan ? search.firstRepricedUs : search.repricedUs});
+    const char *least = search.isOptimal ? "one that is best" : "best one that was found";
+    return llvm::formatv(": fastest of {0} candidates, {1} by its plan and {2} in the model of the search; ", search.candidates, us[0], us[1]).str() +
+           (hasPlan ? llvm::formatv("the {0} in the model, {1}, takes {2} by its plan", least, us[2], us[3]).str()
+                    : llvm::formatv("no plan of the {0} in the model, {1}, keeps within the limits", least, us[2]).str());
   }
   if (search.isOptimal)
     return llvm::formatv(": no strategies{1}{2} take less than these {0} in the model of the search", timeText(search.us), search.isOnMesh ? " on the mesh" : "",
@@ -126,12 +122,17 @@ static int64_t roundsOf(const Findings &findings, const std::string &op) {
   return found == findings.rounds.end() ? 1 : found->second.rounds;
 }
 
+/// Where plans decided, the model may know of less.
+static const char *lessText(const Findings &findings, bool isAnyLess) {
+  return isAnyLess && findings.search && findings.search->isForPlan() ? "; -: less in the model, by whose best the plan is slower" : "";
+}
+
 /// Alternatives do not ask for memory.
 static const char *whateverText(const Findings &findings) { return findings.memory ? ", whatever the limit on memory" : ""; }
 
 /// What a step takes under every strategy of one operator, which has it in all its rounds.
 static std::string alternativesText(const std::vector<passes::Alternative> &alternatives, const std::string &searchMode,
-                                    bool isSearchImplied, int64_t rounds, const char *whatever) {
+                                    bool isSearchImplied, int64_t rounds, const std::string &remarks) {
   if (alternatives.empty())
     return "";
   auto chosen = std::find_if(alternatives.begin(), alternatives.end(), [](const auto &a) { return a.isChosen; });
@@ -151,9 +152,14 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
                       : searchMode == "recursive_programming" ? "choose anew, as if it were typed"
                               : isSearchImplied               ? "choose anew, as if it were typed with --search-mode optimal --candidates 1"
                                                               : "choose anew, as if it were typed, with --candidates 1";
+  std::string anew;
+  if (chosen != alternatives.end() && chosen->leastUs < chosen->us) {
+    const auto [leastUs, us] = timeTexts(chosen->leastUs, chosen->us);
+    anew = llvm::formatv("  chosen: as it is compiled, {0}; with the others chosen anew {1} takes {2}\n", us, chosen->inStrategy, leastUs);
+  }
   return std::string("\nits strategies (microseconds of a step in the model of the search, and what a rank needs by its measure; all that nobody configured ") +
          words + (rounds > 1 ? llvm::formatv("; each in all {0} rounds of its repeat", rounds).str() : "") +
-         whatever + (std::ranges::any_of(alternatives, &passes::Alternative::isInsteadOfUsers) ? "; not yours: instead of what you gave)\n" : ")\n") + table(rows) +
+         remarks + (std::ranges::any_of(alternatives, &passes::Alternative::isInsteadOfUsers) ? "; not yours: instead of what you gave)\n" : ")\n") + table(rows) + anew +
          (std::ranges::all_of(alternatives, &passes::Alternative::isExact)
               ? ""
               : "  at least: a bound that was not worked out further, the step may take more; no MORE where it is below the chosen one\n");
@@ -233,10 +239,11 @@ static std::string collectivesText(const plan::Plan &plan, const Findings &findi
     row.push_back((facts.tensors > 1 ? std::to_string(facts.tensors) + " tensors at once: " : "") + facts.reason);
     rows.push_back(row);
   }
+  const bool isAnyLess = std::ranges::any_of(findings.nextBest, [](const auto &entry) { return entry.second.more < 0; });
   std::string text = "\ncollectives of one step (bytes received per rank, at most; predicted microseconds on " + plan.machine() +
                      (repeats ? "; both of one round where ROUNDS says of which" : "") +
                      (hasNext ? std::string("; the operator's next best strategy, and what a step takes more with it in the model of the search") +
-                                    whateverText(findings) + (findings.memory ? ", and what a rank needs then" : "") + "; not yours: instead of what you gave)\n"
+                                    whateverText(findings) + lessText(findings, isAnyLess) + (findings.memory ? ", and what a rank needs then" : "") + "; not yours: instead of what you gave)\n"
                               : ")\n");
   return text + (rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {2, head.size() - 1})));
 }
@@ -278,7 +285,8 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
   if (findings.isTooLargeForOthers)
     text += "\nthe network is too large to work out what all other strategies would cost: what is missing above or only bounded is not known\n";
   if (!op.empty())
-    return text + alternativesText(findings.alternatives, plan.search_mode(), findings.isSearchImplied, roundsOf(findings, op), whateverText(findings)) + "\nin all " + bytesText(total) + " per rank and step, of " +
+    return text + alternativesText(findings.alternatives, plan.search_mode(), findings.isSearchImplied, roundsOf(findings, op),
+                                   std::string(whateverText(findings)) + lessText(findings, !findings.alternatives.empty() && !findings.alternatives.front().isChosen)) + "\nin all " + bytesText(total) + " per rank and step, of " +
            bytesText(plan.prediction().communication_bytes()) + " in the whole network\n";
   for (const Saving &saving : findings.savings)
     if (saving.pass == "overlap" && saving.us != 0)

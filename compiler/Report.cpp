@@ -275,12 +275,14 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
   Json search = timing.empty() ? Json() : seconds["strategies"];
   report["search"] = {{"seconds", search}, {"optimal", nullptr}, {"gap", nullptr}, {"step_us", nullptr}};
   if (findings.search) {
-    bool isBound = findings.search->isOptimal || findings.search->boundUs > 0;
-    report["search"].update({{"optimal", findings.search->isOptimal},
+    const bool isBound = findings.search->isOptimal || findings.search->boundUs > 0;
+    report["search"].update({{"optimal", findings.search->isOptimal && !findings.search->isForPlan()},
                              {"gap", isBound ? Json(findings.search->gap()) : Json()},
+                             {"taken", findings.search->isForPlan() ? "fastest plan" : "least"},
                              {"step_us", findings.search->us},
                              {"candidates", findings.search->candidates},
                              {"least_us", findings.search->leastUs},
+                             {"least_optimal", findings.search->isOptimal},
                              {"peak_bytes", knownBytes(findings.search->arenaBytes)},
                              {"collectives", Json::array()}});
     if (findings.search->candidates > 1)
@@ -293,6 +295,7 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
   for (const passes::Alternative &alternative : findings.alternatives)
     report["alternatives"].push_back({{"in_strategy", strategyJson(alternative.inStrategy)},
                                       {"step_us", alternative.us},
+                                      {"least_us", alternative.leastUs},
                                       {"exact", alternative.isExact},
                                       {"peak_bytes", knownBytes(alternative.bytes)},
                                       {"chosen", alternative.isChosen},

@@ -47,7 +47,6 @@ Result<CompileOptions> forced(CompileOptions options, const plan::Plan &now, con
   std::erase_if(options.context, [](const auto &option) { return option.first == "search_mode"; });
   options.context.emplace_back("search_mode", isExact ? "optimal" : now.search_mode());
   options.repropagate |= !isExact; // what a dump says of the others followed from what it had
-  options.candidates = 1; // what the table of the strategies says is of the model
   return options;
 }
 
@@ -85,14 +84,22 @@ static const passes::Alternative *chosenOf(const CompileOutcome &outcome) {
   return found == outcome.findings.alternatives.end() ? nullptr : &*found;
 }
 
-/// Of the strategies that were found, or followed.
+/// In the model the least that was found, whichever plan is faster; or of the strategies that were followed.
 static double modelUs(const CompileOutcome &outcome) {
-  return outcome.findings.search ? outcome.findings.search->us : outcome.findings.modelled->us;
+  return outcome.findings.search ? outcome.findings.search->leastUs : outcome.findings.modelled->us;
 }
 
-/// Under a limit on memory all that was found keeps within it; alternatives do not ask for it.
+/// The same with the strategy that the operator has. Under a limit on memory all that was found keeps within it; alternatives do not ask for it.
 static double insteadUs(const CompileOutcome &now, const passes::Alternative &chosen) {
-  return now.findings.memory ? modelUs(now) : chosen.us;
+  return now.findings.memory ? modelUs(now) : chosen.leastUs;
+}
+
+static int64_t candidatesOf(const CompileOutcome &outcome) { return outcome.findings.search ? outcome.findings.search->candidates : 1; }
+
+/// How both plans were chosen, which is not what the model says of them.
+static std::string plansText(const CompileOutcome &now, const CompileOutcome &then) {
+  const int64_t ofNow = candidatesOf(now), ofThen = candidatesOf(then);
+  return ofNow == 1 && ofThen == 1 ? "" : llvm::formatv("\nA is the fastest plan of {0} candidate{1}, B of {2}", ofNow, ofNow == 1 ? "" : "s", ofThen).str();
 }
 
 Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &then, const std::string &op) {
@@ -104,16 +111,16 @@ Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &
   std::string text = llvm::formatv("'{0}' has {1}{2}, {3}\n", op, note.in_strategy(), note.in_strategy() == strategy ? " already" : "",
                                    note.origin());
   const passes::Alternative *chosen = chosenOf(now);
-  const auto us = timeTexts({modelUs(then), chosen ? insteadUs(now, *chosen) : modelUs(then)});
+  const auto [thenText, nowText] = timeTexts(modelUs(then), chosen ? insteadUs(now, *chosen) : modelUs(then));
   if (!then.findings.search)
-    text += llvm::formatv("typed, with the others following it, {0} takes {1} in the model", strategy, us[0]);
+    text += llvm::formatv("typed, with the others following it, {0} takes {1} in the model", strategy, thenText);
   else if (isHeuristic(then.plan))
-    text += llvm::formatv("typed, with the others chosen anew, {0} takes {1} in the model", strategy, us[0]);
+    text += llvm::formatv("typed, with the others chosen anew, {0} takes {1} in the model", strategy, thenText);
   else
-    text += llvm::formatv("with {0} no strategies of the others take less than {1}", strategy, us[0]);
+    text += llvm::formatv("with {0} no strategies of the others take less than {1} in the model", strategy, thenText);
   if (chosen)
-    text += llvm::formatv(", with {0} {1}", note.in_strategy(), us[1]);
-  return text + "\n\n" + diffText(*diff);
+    text += llvm::formatv(", with {0} {1}", note.in_strategy(), nowText);
+  return text + plansText(now, then) + "\n\n" + diffText(*diff);
 }
 
 Result<std::string> whyNotJson(const CompileOutcome &now, const CompileOutcome &then, const std::string &op) {

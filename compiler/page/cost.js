@@ -46,6 +46,8 @@ function searchText(search) {
   const gap = search.gap === null || search.gap === undefined ?
       "" :
       `, at most ${(100 * search.gap).toFixed(1)} % above the least`;
+  if (search.taken === "fastest plan")
+    return `fastest plan of ${search.candidates}` + (gap && gap + " in the model");
   return search.optimal ? "proven optimal in the model" : "not proven optimal" + gap;
 }
 
