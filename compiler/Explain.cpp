@@ -111,8 +111,13 @@ static std::string stepText(const plan::Plan &plan, const Findings &findings) {
   std::string text = "\na step takes " + us[0] + " by the plan, one after the other";
   if (hidden != 0)
     text += ", " + us[1] + " where collectives run beside computation";
-  if (findings.modelled)
-    text += "; " + us[2] + " in the model of the search";
+  if (!findings.modelled)
+    return text;
+  text += "; " + us[2] + " in the model of the search";
+  const double apart = std::abs(findings.modelled->us - (step - plan.prediction().hidden_us()));
+  const bool isShown = timeText(apart) != timeText(0);
+  if (isShown && std::ranges::any_of(findings.nextBest, [&](const auto &entry) { return std::abs(entry.second.more) < apart; }))
+    text += ", " + timeText(apart) + " from the plan: strategies that differ by less there may be the other way round as plans";
   return text;
 }
 

@@ -42,6 +42,7 @@ void Explanation::afterStrategies(net::NetworkOp network, const net::Config &con
     slower = {findings.search->leastUs, std::move(byModel.pieces)};
   alternatives.emplace(network, trainingFactsOf(config, options), freedom(config), options.op,
                        searches ? othersUnder(config.context.searchMode) : passes::Others::Search, std::move(slower));
+  alternatives->keepWithin(static_cast<double>(options.searchBytes > 0 ? options.searchBytes : options.memoryLimit));
   findings.rounds = alternatives->rounds();
   if (options.explains)
     findings.modelled = ModelledStep{alternatives->us(), alternatives->collectives()};

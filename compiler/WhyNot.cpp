@@ -96,10 +96,16 @@ static double insteadUs(const CompileOutcome &now, const passes::Alternative &ch
 
 static int64_t candidatesOf(const CompileOutcome &outcome) { return outcome.findings.search ? outcome.findings.search->candidates : 1; }
 
-/// How both plans were chosen, which is not what the model says of them.
-static std::string plansText(const CompileOutcome &now, const CompileOutcome &then) {
+static double planUs(const CompileOutcome &outcome) { return outcome.plan.prediction().step_us() - outcome.plan.prediction().hidden_us(); }
+
+/// How both plans were chosen, which is not what the model says of them. `moreUs`: what it says that `then` takes more.
+static std::string plansText(const CompileOutcome &now, const CompileOutcome &then, double moreUs) {
+  const bool isOther = moreUs * (planUs(then) - planUs(now)) < 0;
   const int64_t ofNow = candidatesOf(now), ofThen = candidatesOf(then);
-  return ofNow == 1 && ofThen == 1 ? "" : llvm::formatv("\nA is the fastest plan of {0} candidate{1}, B of {2}", ofNow, ofNow == 1 ? "" : "s", ofThen).str();
+  std::string remarks = isOther ? "; as plans it is the other way round" : "";
+  if (ofNow > 1 || ofThen > 1)
+    remarks += llvm::formatv("\nA is the fastest plan of {0} candidate{1}, B of {2}", ofNow, ofNow == 1 ? "" : "s", ofThen);
+  return remarks;
 }
 
 Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &then, const std::string &op) {
@@ -111,7 +117,8 @@ Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &
   std::string text = llvm::formatv("'{0}' has {1}{2}, {3}\n", op, note.in_strategy(), note.in_strategy() == strategy ? " already" : "",
                                    note.origin());
   const passes::Alternative *chosen = chosenOf(now);
-  const auto [thenText, nowText] = timeTexts(modelUs(then), chosen ? insteadUs(now, *chosen) : modelUs(then));
+  const double thenUs = modelUs(then), nowUs = chosen ? insteadUs(now, *chosen) : thenUs;
+  const auto [thenText, nowText] = timeTexts(thenUs, nowUs);
   if (!then.findings.search)
     text += llvm::formatv("typed, with the others following it, {0} takes {1} in the model", strategy, thenText);
   else if (isHeuristic(then.plan))
@@ -120,7 +127,7 @@ Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &
     text += llvm::formatv("with {0} no strategies of the others take less than {1} in the model", strategy, thenText);
   if (chosen)
     text += llvm::formatv(", with {0} {1}", note.in_strategy(), nowText);
-  return text + plansText(now, then) + "\n\n" + diffText(*diff);
+  return text + plansText(now, then, thenUs - nowUs) + "\n\n" + diffText(*diff);
 }
 
 Result<std::string> whyNotJson(const CompileOutcome &now, const CompileOutcome &then, const std::string &op) {

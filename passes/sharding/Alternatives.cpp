@@ -195,7 +195,9 @@ std::vector<std::string> Alternatives::namesInRounds(size_t op) const {
   return all;
 }
 
-bool Alternatives::isBetter(const Alternative &other) { return other.us <= us() && (!slower || other.us < slower->us); }
+bool Alternatives::isBetter(size_t op, const Alternative &other) {
+  return other.us <= us() && (!slower || other.us < slower->us) && (mostBytes == 0 || bytes(op, other) <= mostBytes);
+}
 
 bool Alternatives::wasWeighed(size_t op, llvm::function_ref<bool(const Pieces &)> passes) const {
   if (!slower)

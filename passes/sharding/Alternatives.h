@@ -82,8 +82,11 @@ public:
   /// The cheapest of the strategies of an operator that pass, exactly; nothing if none does, or isTooLarge(). Where others follow by another
   /// mode and a network is large: of those that a search likes best.
   std::optional<Alternative> cheapest(size_t op, llvm::function_ref<bool(const OperatorOptions &options, size_t option)> passes);
-  /// A step takes no more with it than now, and less than in the model's own choice where that was found slower as a plan.
-  bool isBetter(const Alternative &other);
+  /// A step takes no more with it than now, and less than in the model's own choice where that was found slower as a plan. Under a limit on
+  /// memory a rank needs no more than that for it.
+  bool isBetter(size_t op, const Alternative &other);
+  /// 0: there is no limit.
+  void keepWithin(double bytes) { mostBytes = bytes; }
   /// The model's own choice, of which the plan is slower, gives the operator pieces that pass, in all its rounds.
   bool wasWeighed(size_t op, llvm::function_ref<bool(const Pieces &pieces)> passes) const;
   /// What a rank needs in the assignment that was found for it, or that is compiled where it is the chosen one, as StepMemory says; 0: not
@@ -166,6 +169,7 @@ private:
   std::function<Choices(size_t op, const Pieces &pieces)> following; ///< what all take if the user gives an operator these; null: others are searched
   Others others;
   std::optional<ModelChoice> slower;
+  double mostBytes = 0;
 };
 
 } // namespace msc::passes

@@ -74,7 +74,7 @@ static std::string adviceText(Alternatives &alternatives, const Alternative &bet
 
 std::string adviceText(Alternatives &alternatives, size_t op, const std::optional<Alternative> &other, const std::string &which) {
   const std::string mine = alternatives.strategyText(op, alternatives.chosen(op));
-  if (other && alternatives.isBetter(*other))
+  if (other && alternatives.isBetter(op, *other))
     return adviceText(alternatives, *other) + ", or in_strategy: " + mine + " if it is meant" +
            fileText(alternatives, op, other->inStrategy);
   std::string text = "write in_strategy: " + mine + " if it is meant";
@@ -247,7 +247,7 @@ std::vector<SurpriseAt> imbalances(Alternatives &alternatives, bool searches) {
       better = alternatives.cheapest(group.op, [&](const OperatorOptions &options, size_t i) {
         return imbalanceOf(entry.facts, options.pieces[i]) <= 1 + toleratedImbalance && alternatives.keepsFixed(group.op, i);
       });
-    if (better && (!alternatives.isBetter(*better) || (alternatives.isByUser(group.op) && isTextOfOthers(alternatives, group.op))))
+    if (better && (!alternatives.isBetter(group.op, *better) || (alternatives.isByUser(group.op) && isTextOfOthers(alternatives, group.op))))
       better.reset();
     std::string help = better ? adviceText(alternatives, *better) + ", or take " : "take ";
     auto even = [&](size_t f) { return std::to_string(evenSize(entry.facts.rule.factors[f].size, pieces[f])); };
