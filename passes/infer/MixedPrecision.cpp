@@ -2,6 +2,7 @@
 #include "passes/infer/Passes.h"
 
 #include "dialects/net/NetOps.h"
+#include "dialects/net/Recompute.h"
 #include "dialects/net/Repeat.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -29,6 +30,12 @@ class Precision {
 public:
   Precision(StringRef level, Type narrow) : level(level), narrow(narrow) {}
 
+  void run(NetworkOp network) {
+    run(network.getBody().front());
+    markRecomputed();
+  }
+
+private:
   void run(Block &block) {
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (auto repeat = dyn_cast<RepeatOp>(op))
@@ -40,7 +47,6 @@ public:
     }
   }
 
-private:
   Wish wishOf(Operation *op) const {
     if (op->hasTrait<IsLoss>() || (op->hasTrait<IsNorm>() && level != "O3"))
       return Wish::Full;
@@ -91,6 +97,7 @@ private:
         std::string own = ((name.empty() ? getInstanceName(op) : name) + "." + elementText(element)).str();
         setValueNames(cast, {own});
         setInstanceName(cast, own);
+        made.push_back(cast);
         known = cast.getResult();
       }
     }
@@ -112,8 +119,45 @@ private:
     return success();
   }
 
+  /// Casts in what is computed again are computed again themselves, or they would be kept in place of what is not.
+  void markRecomputed() {
+    for (CastOp cast : made) {
+      SmallVector<Operation *> readers = readersOf(cast.getResult());
+      auto isAgain = [](Operation *reader) { return isRecomputed(reader) || readsRecomputed(reader); };
+      // Parameters are there in any case; another source only where nobody else wants the cast kept.
+      if (cast.getOperand().getDefiningOp<ParamOp>() ? llvm::any_of(readers, isAgain) : !readers.empty() && llvm::all_of(readers, isAgain))
+        setRecomputed(cast);
+    }
+  }
+
+  /// The operator that makes the result of a marked cell is not marked: what goes from one cell to the next is kept.
+  static bool readsRecomputed(Operation *op) {
+    return llvm::any_of(op->getOperands(), [](Value operand) {
+      while (auto cast = operand.getDefiningOp<CastOp>())
+        operand = cast.getOperand();
+      return operand.getDefiningOp() && isRecomputed(operand.getDefiningOp());
+    });
+  }
+
+  /// The operators that read a value, also in the rounds to which a repeat carries it.
+  static SmallVector<Operation *> readersOf(Value value) {
+    SmallVector<Operation *> readers;
+    SetVector<Value> values;
+    values.insert(value);
+    for (size_t i = 0; i < values.size(); ++i)
+      for (OpOperand &use : values[i].getUses()) {
+        Operation *user = use.getOwner();
+        if (auto repeat = dyn_cast<RepeatOp>(isa<YieldOp>(user) ? user->getParentOp() : user))
+          values.insert(repeat.getBody().getArgument(use.getOperandNumber()));
+        else
+          readers.push_back(user);
+      }
+    return readers;
+  }
+
   StringRef level;
   Type narrow;
+  SmallVector<CastOp> made;
   DenseSet<Value> retyped; ///< that were f32
   DenseMap<std::tuple<Block *, Value, Type>, Value> casts;
 };
@@ -127,7 +171,7 @@ struct MixedPrecision : public infer::impl::MixedPrecisionBase<MixedPrecision> {
     MLIRContext *context = &getContext();
     Type narrow = element == "bf16" ? Type(BFloat16Type::get(context)) : Type(Float16Type::get(context));
     for (auto network : getOperation().getOps<NetworkOp>())
-      Precision(level, narrow).run(network.getBody().front());
+      Precision(level, narrow).run(network);
   }
 };
 
