@@ -23,6 +23,15 @@ void watch(frontend::ParseOptions &options, const NetworkChanges &changes, Netwo
       facts.calls.push_back({place, frontend::displayedPath(sources, at.getFilename().getValue()) + line, call.instance.str()});
     return llvm::is_contained(changes.recompute, place);
   };
+  options.onStrategy = [&](Location place, StringRef name) {
+    FileLineColLoc at = frontend::findFileLocation(place);
+    if (!at || at.getFilename().getValue().starts_with(frontend::libraryPrefix))
+      return false;
+    std::string line = frontend::displayedPath(sources, at.getFilename().getValue()) + ":" + std::to_string(at.getLine());
+    if (llvm::none_of(facts.strategies, [&](const NetworkFacts::Given &known) { return known.line == line; }))
+      facts.strategies.push_back({line, name.str()});
+    return changes.freesStrategies;
+  };
 }
 
 /// A train block.

@@ -27,6 +27,7 @@ struct NetworkChanges {
   std::vector<std::string> recompute; ///< calls of cells by NetworkFacts::Call::place: as with {recompute: true} behind them
   uint64_t accumulateSteps = 0;       ///< of the train block; 0: what it says
   std::string ampLevel, ampType;      ///< of the train block; empty: what it says
+  bool freesStrategies = false;       ///< strategies and shardings that stand in files of the user are left out
   bool inference = false;             ///< as if there were neither a train nor a checkpoint block: nothing but the forward pass
 };
 
@@ -38,6 +39,10 @@ struct NetworkFacts {
     std::string name;  ///< of the first instance: "h.{i}"
   };
   std::vector<Call> calls;                         ///< of cells, in files of the user; those that are computed again already are left out
+  struct Given {
+    std::string line, name; ///< "net.mir:34", "h.{i}.attn.q"
+  };
+  std::vector<Given> strategies;                   ///< and shardings that stand in files of the user
   std::map<std::string, int64_t> consts;           ///< that -D may override
   std::vector<std::vector<int64_t>> inputs, parameters; ///< shapes
   bool trains = false;

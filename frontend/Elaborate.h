@@ -113,6 +113,8 @@ private:
   bool takeCellAttributes(const ast::Call &call, llvm::ArrayRef<NamedValue> results, mlir::Operation *before,
                           const Frame &frame);
   /// The value of `recompute: ...`; nothing after reporting.
+  /// The sharding that `field` gives a value, unless it is left out.
+  bool takeSharding(const ast::Arg &field, mlir::Value value, const Environment &env);
   std::optional<bool> takeRecompute(const ast::Arg &field, const Environment &env);
   const ast::Graph *findCell(llvm::StringRef name) const;
 

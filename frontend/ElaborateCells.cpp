@@ -193,7 +193,7 @@ bool Elaborator::takeCellAttributes(const ast::Call &call, ArrayRef<NamedValue> 
         net::addSuggestion(diagnostic, field.key, ArrayRef<StringRef>{"sharding", "recompute"});
         return false;
       }
-      if (results.empty() || !shardings.take(field, results.front().value, frame.env))
+      if (results.empty() || !takeSharding(field, results.front().value, frame.env))
         return false;
     }
   return true;

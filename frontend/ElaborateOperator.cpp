@@ -57,6 +57,7 @@ private:
   bool checkRequired();
   bool fillRankSize();
   bool takeFixedPieces(Operation *op);
+  bool isLeftOut() const;
   bool finish(Operation *op);
   bool checkStrategy(Operation *op, const net::Strategy &strategy, ValueRange values, StringRef key, StringRef what);
   bool refuseFlatStrategies(Operation *op);
@@ -400,6 +401,11 @@ bool OperatorBuilder::takeStrategy(StringRef key, const ast::Arg &field) {
   return true;
 }
 
+bool Elaborator::takeSharding(const ast::Arg &field, Value value, const Environment &env) {
+  const bool isLeftOut = options.onStrategy && value && options.onStrategy(evaluator.location(field.keyPlace), net::getValueName(value));
+  return isLeftOut || shardings.take(field, value, env);
+}
+
 std::optional<bool> Elaborator::takeRecompute(const ast::Arg &field, const Environment &env) {
   FailureOr<Attribute> value = evaluator.evaluate(field.value, env);
   if (failed(value))
@@ -579,6 +585,15 @@ bool OperatorBuilder::takeFixedPieces(Operation *op) {
   return true;
 }
 
+/// A strategy of the user that is taken as if it were not there.
+bool OperatorBuilder::isLeftOut() const {
+  const bool isByUser = origin.empty() || origin == "user" || origin == "dump";
+  if (!isByUser || !(inStrategy || outStrategy) || !parent.options.onStrategy)
+    return false;
+  const std::string own = instance.empty() ? assign.results.front().name : instance;
+  return parent.options.onStrategy(parent.evaluator.location((inStrategy ? inStrategy : outStrategy)->place), frame.prefix + own);
+}
+
 bool OperatorBuilder::finish(Operation *op) {
   if (!refuseFlatStrategies(op))
     return false;
@@ -589,6 +604,8 @@ bool OperatorBuilder::finish(Operation *op) {
   if (outStrategy && !checkStrategy(op, outStrategy->pieces, op->getResults(), "out_strategy", "result"))
     return false;
   bool keep = !parent.options.repropagate || origin == "user" || origin == "dump"; // dump: edited in an earlier one
+  if (keep && isLeftOut())
+    keep = false;
   if (inStrategy && keep)
     net::setInStrategy(op, inStrategy->pieces);
   else if (inStrategy)
@@ -642,7 +659,7 @@ bool OperatorBuilder::build() {
   }
   Operation *op = builder.create(state);
   if (!finish(op) || failed(mlir::verify(op, /*verifyRecursively=*/false)) ||
-      (sharding && !parent.shardings.take(*sharding, op->getResult(0), frame.env)))
+      (sharding && !parent.takeSharding(*sharding, op->getResult(0), frame.env)))
     return false;
   if (isTuple)
     return parent.bindTuple(assign, SmallVector<Value>(op->getResults()), frame);

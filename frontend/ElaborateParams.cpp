@@ -307,7 +307,7 @@ bool Elaborator::runParam(const ast::Param &param, Frame &frame) {
   if (sound && !evaluator.namesOnly)
     value = addParam(frame.prefix + param.name + frame.suffix, *type, *initializer, trained, drawName,
                      locationOf(param.place, param.origin), param.place);
-  if (value && (!sharding || shardings.take(*sharding, value, frame.env)))
+  if (value && (!sharding || takeSharding(*sharding, value, frame.env)))
     return bind(param.name, value, param.place, frame.env);
   frame.env.values.try_emplace(param.name, Binding{Value(), param.place.begin}); // users stay silent
   return false;

@@ -51,6 +51,9 @@ struct ParseOptions {
   std::function<void(llvm::SMLoc place, mlir::Value value)> onBinding;
   /// Called for each call of a cell, once per expansion. True: its operators are marked as by `{recompute: true}` behind it.
   std::function<bool(const CellCall &call)> onCell;
+  /// Called for each strategy and sharding that the user gave an operator, a parameter or the result of a cell, once per expansion. True: it
+  /// is left out.
+  std::function<bool(mlir::Location place, llvm::StringRef name)> onStrategy;
   /// Called for each const of a file that is a whole number: what `defines` may override.
   std::function<void(llvm::StringRef name, int64_t value)> onConst;
 };
