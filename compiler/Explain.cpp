@@ -264,9 +264,11 @@ static std::string memoryText(const MemoryAnswer &answer) {
   if (answer.changes.empty())
     return text;
   std::vector<Row> rows = {{"FITS", "MEMORY", "US", "MORE", "CHANGE"}};
-  for (const MemoryChange &change : answer.changes)
-    rows.push_back({change.fits ? "yes" : "no", (change.isEstimated ? "~" : "") + bytesText(change.bytes), llvm::formatv("{0:F1}", change.us),
-                    moreText(change.us - answer.usWithoutLimit), change.repair});
+  for (const MemoryChange &change : answer.changes) {
+    const std::string about = change.isEstimated ? "~" : "";
+    rows.push_back({change.fits ? "yes" : "no", about + bytesText(change.bytes), about + llvm::formatv("{0:F1}", change.us).str(),
+                    about + moreText(change.us - answer.usWithoutLimit), change.repair});
+  }
   const bool estimates = std::ranges::any_of(answer.changes, &MemoryChange::isEstimated);
   return text + "\nwhat could be changed (memory per rank; predicted microseconds for a batch, and how many more than without the limit" +
          (estimates ? "; ~: as the search says, no plan was made)\n" : ")\n") + table(rows);

@@ -7,6 +7,8 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <limits>
 #include <set>
 #include <tuple>
@@ -19,7 +21,18 @@ namespace {
 struct Candidate {
   MemoryChange change;
   CompileOptions options;
-  uint64_t parts = 1; ///< into which it cuts the batch
+  uint64_t parts = 1;            ///< into which it cuts the batch
+  std::set<std::string> repairs; ///< of the changes that it consists of
+};
+
+/// Puts a single change on top of others.
+using Change = std::function<Candidate(const Candidate &on)>;
+
+/// A single change that was tried, and what becomes of memory and time with it.
+struct Single {
+  std::string kind, repair;
+  Change change;
+  double bytes = 1, us = 1; ///< shares
 };
 
 void override(CompileOptions &options, const std::string &name, const std::string &value) {
@@ -35,12 +48,15 @@ bool isPlain(const MemoryChange &change) {
 class Trials {
 public:
   Trials(const CompileOptions &asked, const WithinLimit &now)
-      : start(asked), facts(now.outcome.facts), isOfLarge(isLarge(now.outcome.plan)), bytesOfPlan(now.outcome.plan.arena_bytes()), bytesNow(bytesOfPlan) {
+      : start(asked), facts(now.outcome.facts), isOfLarge(isLarge(now.outcome.plan)), bytesOfPlan(now.outcome.plan.arena_bytes()), bytesNow(bytesOfPlan),
+        usNow(now.outcome.plan.prediction().step_us()) {
     start.isTrial = true;
     start.estimates = isOfLarge;
     start.closesGap = !isOfLarge;
-    if (const auto &search = now.outcome.findings.search; isOfLarge && search && search->arenaBytes > 0)
+    if (const auto &search = now.outcome.findings.search; isOfLarge && search && search->arenaBytes > 0) {
       bytesNow = static_cast<uint64_t>(search->arenaBytes);
+      usNow = search->us;
+    }
     start.explains = start.strict = false;
     start.searchBytes = 0;
     start.saveGraphsRanks.clear();
@@ -53,6 +69,8 @@ public:
     tryRecompute(as);
     tryPrecision(as);
     tryParts(as);
+    if (std::ranges::none_of(tried, fits))
+      tryWithoutOwn(as);
     tryDevices(as);
     if (std::ranges::none_of(tried, fits)) {
       growsMachine = true;
@@ -60,6 +78,8 @@ public:
     }
     if (std::ranges::none_of(tried, fits))
       trySeveral();
+    for (bool staysPlain : {false, true})
+      tryTogether(staysPlain);
     sort();
     compileNamed();
     std::vector<MemoryChange> changes;
@@ -75,6 +95,11 @@ private:
   static constexpr size_t mostCalls = 8;      ///< of cells that are tried one by one
   static constexpr uint64_t mostParts = 64;   ///< of a batch
   static constexpr uint64_t mostTimes = 16;   ///< as many devices
+  static constexpr size_t mostTogether = 6;   ///< combinations that are tried on top of single ones, and so many that leave devices and types
+  static constexpr size_t mostClose = 3;      ///< plans of what was estimated to need a little too much
+  static constexpr double closeToLimit = 1.15;
+  static constexpr double oneMore = 1.25;
+  static constexpr double surpriseUs = 1.5, surpriseBytes = 1.25; ///< combinations may be so much better than is expected
 
   CompileOptions start;
   const NetworkFacts &facts;
@@ -82,7 +107,11 @@ private:
   const uint64_t bytesOfPlan;   ///< without a change
   bool growsMachine = false;    ///< it is a preset, and may have more nodes
   uint64_t bytesNow;            ///< what is needed without a change, in the measure of trials
+  double usNow = 0;             ///< and what a step takes, in that measure
+  std::vector<Single> singles;  ///< of those that were tried
   std::vector<Candidate> tried; ///< that compile
+  std::set<std::set<std::string>> known; ///< combinations, whether they compile or not
+  size_t closeOnes = 0;         ///< of which a plan was made as they nearly fit
 
   static bool fits(const Candidate &candidate) { return candidate.change.fits; }
 
@@ -125,10 +154,22 @@ private:
     auto least = std::ranges::min_element(tried, {}, [](const Candidate &candidate) { return candidate.change.bytes; });
     if (least == tried.end() || !tried.front().change.fits)
       return least != tried.end() && least->change.isEstimated ? &*least : nullptr;
-    for (auto named : {tried.begin(), std::ranges::find_if(tried, isFitting)})
+    auto plain = std::ranges::find_if(tried, isFitting);
+    for (auto named : {tried.begin(), plain})
       if (named != tried.end() && named->change.isEstimated)
         return &*named;
-    return nullptr;
+    return nextClose(tried.front().change.us, plain == tried.end() ? std::numeric_limits<double>::infinity() : plain->change.us);
+  }
+
+  /// The fastest of those that take less than what is named and may fit, as estimates are a little too high or too low.
+  Candidate *nextClose(double us, double usOfPlain) {
+    auto isClose = [&](const Candidate &candidate) {
+      const MemoryChange &change = candidate.change;
+      return change.isEstimated && !change.fits && static_cast<double>(change.bytes) <= closeToLimit * static_cast<double>(start.memoryLimit) &&
+             change.us < (isPlain(change) ? usOfPlain : us);
+    };
+    auto close = std::ranges::find_if(tried, isClose);
+    return close == tried.end() || closeOnes++ == mostClose ? nullptr : &*close;
   }
 
   /// What comes of it, by plans or estimates.
@@ -144,11 +185,15 @@ private:
   }
 
   /// The last one, if it was sound; of cells that are computed again, if that saves something.
-  const Candidate *attempt(Candidate candidate) {
+  const Candidate *attempt(const Candidate &on, const Change &change) {
+    Candidate candidate = change(on);
     if (!isSound(candidate))
       return nullptr;
-    if (candidate.change.kind == "recompute" && candidate.change.bytes >= bytesNow)
+    const MemoryChange &made = candidate.change;
+    if (made.kind == "recompute" && made.bytes >= bytesNow)
       return nullptr;
+    if (on.repairs.empty())
+      singles.push_back({made.kind, made.repair, change, static_cast<double>(made.bytes) / static_cast<double>(bytesNow), made.us / usNow});
     tried.push_back(std::move(candidate));
     return &tried.back();
   }
@@ -169,6 +214,7 @@ private:
     MemoryChange &change = candidate.change;
     change.kind += (change.kind.empty() ? "" : " + ") + kind;
     change.repair += (change.repair.empty() ? "" : "; and ") + repair;
+    candidate.repairs.insert(repair);
     return candidate;
   }
 
@@ -177,20 +223,53 @@ private:
     bool searches = isAuto && (facts.searchMode == "optimal" || facts.searchMode == "dynamic_programming");
     if (searches || facts.devices == 1 || facts.parallelMode == "hybrid_parallel")
       return;
-    Candidate candidate = with(on, "search", isAuto ? "pass --search-mode optimal" : "pass --parallel-mode auto_parallel --search-mode optimal");
-    override(candidate.options, "parallel_mode", "auto_parallel");
-    override(candidate.options, "search_mode", "optimal");
-    attempt(std::move(candidate));
+    attempt(on, [isAuto](const Candidate &before) {
+      Candidate candidate = with(before, "search", isAuto ? "pass --search-mode optimal" : "pass --parallel-mode auto_parallel --search-mode optimal");
+      override(candidate.options, "parallel_mode", "auto_parallel");
+      override(candidate.options, "search_mode", "optimal");
+      return candidate;
+    });
   }
 
-  Candidate recomputing(const Candidate &on, const std::vector<NetworkFacts::Call> &calls) const {
-    std::string list;
-    Candidate candidate = on;
-    for (const NetworkFacts::Call &call : calls) {
-      list += (list.empty() ? "'" : ", '") + call.name + "' (" + call.line + ")";
-      candidate.options.changes.recompute.push_back(call.place);
-    }
-    return with(std::move(candidate), "recompute", "write {recompute: true} behind " + list);
+  /// Strategies of the user hold whatever is tried. Without them, where nothing else is enough.
+  void tryWithoutOwn(const Candidate &on) {
+    const bool mayHave = facts.parallelMode == "auto_parallel" || facts.parallelMode == "semi_auto_parallel";
+    if (!mayHave || facts.devices == 1 || (facts.strategies.empty() && start.strategyFile.empty()))
+      return;
+    attempt(on, [this](const Candidate &before) {
+      Candidate candidate = with(before, "strategies", withoutOwnText());
+      candidate.options.changes.freesStrategies = true;
+      candidate.options.strategyFile.clear();
+      override(candidate.options, "parallel_mode", "auto_parallel");
+      override(candidate.options, "search_mode", "optimal");
+      return candidate;
+    });
+  }
+
+  std::string withoutOwnText() const {
+    constexpr size_t most = 3;
+    std::string text;
+    for (size_t i = 0; i < std::min(most, facts.strategies.size()); ++i)
+      text += (i == 0 ? "leave out the strategies of '" : ", '") + facts.strategies[i].name + "' (" + facts.strategies[i].line + ")";
+    if (facts.strategies.size() > most)
+      text += " and " + std::to_string(facts.strategies.size() - most) + " more";
+    if (!start.strategyFile.empty())
+      text += (text.empty() ? "leave out" : " and") + std::string(" --strategy-load ") + start.strategyFile;
+    if (facts.parallelMode != "auto_parallel")
+      return text + ", and pass --parallel-mode auto_parallel --search-mode optimal";
+    return facts.searchMode == "optimal" ? text : text + ", and pass --search-mode optimal";
+  }
+
+  static Change recomputing(const std::vector<NetworkFacts::Call> &calls) {
+    return [calls](const Candidate &on) {
+      std::string list;
+      Candidate candidate = on;
+      for (const NetworkFacts::Call &call : calls) {
+        list += (list.empty() ? "'" : ", '") + call.name + "' (" + call.line + ")";
+        candidate.options.changes.recompute.push_back(call.place);
+      }
+      return with(std::move(candidate), "recompute", "write {recompute: true} behind " + list);
+    };
   }
 
   void tryRecompute(const Candidate &on) {
@@ -200,21 +279,24 @@ private:
     const std::vector<NetworkFacts::Call> &each = facts.calls.size() <= mostCalls ? facts.calls : outermost;
     std::vector<NetworkFacts::Call> saving; // on their own
     for (const NetworkFacts::Call &call : each)
-      if (each.size() <= mostCalls && attempt(recomputing(on, {call})) &&
+      if (each.size() <= mostCalls && attempt(on, recomputing({call})) &&
           std::ranges::any_of(outermost, [&](const auto &other) { return other.name == call.name; }))
         saving.push_back(call);
-    const Candidate *together = saving.size() > 1 ? attempt(recomputing(on, saving)) : nullptr;
+    const Candidate *together = saving.size() > 1 ? attempt(on, recomputing(saving)) : nullptr;
     if (outermost.size() < 2 || outermost.size() == saving.size())
       return;
     // Cells that save nothing alone may do so together; else they are not named.
     uint64_t least = together ? together->change.bytes : bytesNow;
     for (const Candidate &candidate : tried)
       least = std::min(least, candidate.change.kind == "recompute" ? candidate.change.bytes : least);
-    if (const Candidate *all = attempt(recomputing(on, outermost)); all && all->change.bytes >= least)
+    if (const Candidate *all = attempt(on, recomputing(outermost)); all && all->change.bytes >= least) {
+      if (on.repairs.empty())
+        singles.pop_back();
       tried.pop_back();
+    }
   }
 
-  Candidate narrow(const Candidate &on) const {
+  static Candidate narrow(const Candidate &on) {
     Candidate candidate = with(on, "precision", "write amp_level: O2, amp_dtype: bf16 in the train block");
     candidate.options.changes.ampLevel = "O2";
     candidate.options.changes.ampType = "bf16";
@@ -223,7 +305,7 @@ private:
 
   void tryPrecision(const Candidate &on) {
     if (facts.trains && facts.ampLevel == "O0")
-      attempt(narrow(on));
+      attempt(on, narrow);
   }
 
   Candidate inParts(const Candidate &on, const std::string &name, int64_t value, uint64_t parts) const {
@@ -246,11 +328,20 @@ private:
   void tryParts(const Candidate &on) {
     if (!facts.trains)
       return;
-    for (const auto &[name, value] : facts.consts)
-      tryMore(2, [&](uint64_t parts) {
+    for (const auto &known : facts.consts)
+      tryMore(2, [&, name = known.first, value = known.second](uint64_t parts) {
         const bool isCut = parts <= mostParts && mayBeBatch(value) && value % static_cast<int64_t>(parts) == 0;
-        return isCut ? attempt(inParts(on, name, value, parts)) : static_cast<const Candidate *>(nullptr);
+        auto cut = [this, name, value, parts](const Candidate &before) { return inParts(before, name, value, parts); };
+        return isCut ? attempt(on, cut) : static_cast<const Candidate *>(nullptr);
       });
+  }
+
+  Candidate onDevices(const Candidate &on, const std::optional<std::string> &larger, int64_t devices) const {
+    Candidate candidate = with(on, "devices", "pass " + (larger ? "--machine " + *larger + " " : "") + "--devices " + std::to_string(devices));
+    candidate.options.machine = larger.value_or(start.machine);
+    candidate.options.devices = devices;
+    std::erase_if(candidate.options.context, [](const auto &option) { return option.first == "device_num"; });
+    return candidate;
   }
 
   /// As few devices as are enough. Without another change, what the machine has is tried before it grows.
@@ -266,11 +357,7 @@ private:
       const std::optional<std::string> larger = isTooMany && growsMachine ? presetOfDevices(start.machine, devices) : std::nullopt;
       if (times > mostTimes || (isTooMany && !larger))
         return nullptr;
-      Candidate candidate = with(on, "devices", "pass " + (larger ? "--machine " + *larger + " " : "") + "--devices " + std::to_string(devices));
-      candidate.options.machine = larger.value_or(start.machine);
-      candidate.options.devices = devices;
-      std::erase_if(candidate.options.context, [](const auto &option) { return option.first == "device_num"; });
-      return attempt(std::move(candidate));
+      return attempt(on, [this, larger, devices](const Candidate &before) { return onDevices(before, larger, devices); });
     });
   }
 
@@ -310,6 +397,93 @@ private:
       if (on.change.fits)
         return;
     }
+  }
+
+  //===-- several at once, where one is enough ----------------------------===//
+
+  /// At most one single change of each kind, and what it is expected to need and to take.
+  struct Combination {
+    std::vector<const Single *> of;
+    std::set<std::string> repairs;
+    double bytes = 0, us = 0;
+  };
+
+  /// Combinations that may be faster than what fits so far, the fastest first.
+  void tryTogether(bool staysPlain) {
+    for (size_t i = 0; i < mostTogether; ++i) {
+      std::optional<Combination> next = nextTogether(staysPlain);
+      if (!next)
+        return;
+      Candidate candidate{{}, start};
+      for (const Single *single : next->of)
+        candidate = single->change(candidate);
+      known.insert(next->repairs);
+      if (isSound(candidate))
+        tried.push_back(std::move(candidate));
+    }
+  }
+
+  /// The fastest first; one more change counts as some more time.
+  static double order(const Combination &combination) { return combination.us * std::pow(oneMore, combination.of.size()); }
+
+  std::optional<Combination> nextTogether(bool staysPlain) {
+    for (const Candidate &candidate : tried)
+      known.insert(candidate.repairs);
+    double leastUs = std::numeric_limits<double>::infinity(); // of what fits
+    for (const Candidate &candidate : tried)
+      if (fits(candidate) && (!staysPlain || isPlain(candidate.change)))
+        leastUs = std::min(leastUs, candidate.change.us);
+    std::optional<Combination> next;
+    auto look = [&](const Combination &combination) {
+      if (combination.us < surpriseUs * leastUs && (!next || order(combination) < order(*next)) && !known.contains(combination.repairs) && isWorthwhile(combination))
+        next = combination;
+    };
+    eachCombination({{}, {}, static_cast<double>(bytesNow), usNow}, 0, staysPlain, look);
+    return next;
+  }
+
+  /// What decides strategies is one kind.
+  static std::string_view chosenBy(const std::string &kind) { return kind == "strategies" ? "search" : std::string_view(kind); }
+
+  void eachCombination(const Combination &on, size_t from, bool staysPlain, llvm::function_ref<void(const Combination &)> look) const {
+    for (size_t i = from; i < singles.size(); ++i) {
+      const Single &single = singles[i];
+      auto isAlike = [&](const Single *other) { return chosenBy(other->kind) == chosenBy(single.kind); };
+      if (std::ranges::any_of(on.of, isAlike) || (staysPlain && (single.kind == "precision" || single.kind == "devices")))
+        continue;
+      Combination with = on;
+      with.of.push_back(&single);
+      with.repairs.insert(single.repair);
+      expect(with);
+      if (with.of.size() > 1)
+        look(with);
+      eachCombination(with, i + 1, staysPlain, look);
+    }
+  }
+
+  /// From the most of it that was tried, with the shares of the rest.
+  void expect(Combination &combination) const {
+    const Candidate *most = nullptr;
+    for (const Candidate &candidate : tried)
+      if ((!most || candidate.repairs.size() > most->repairs.size()) && std::ranges::includes(combination.repairs, candidate.repairs))
+        most = &candidate;
+    combination.bytes = static_cast<double>(most ? most->change.bytes : bytesNow);
+    combination.us = most ? most->change.us : usNow;
+    for (const Single *single : combination.of)
+      if (!most || !most->repairs.contains(single->repair)) {
+        combination.bytes *= single->bytes;
+        combination.us *= single->us;
+      }
+  }
+
+  /// By what is expected. On top of what fits already, something has to make it faster, other than more devices.
+  bool isWorthwhile(const Combination &combination) const {
+    if (combination.bytes > surpriseBytes * static_cast<double>(start.memoryLimit))
+      return false;
+    const bool grows = std::ranges::any_of(combination.of, [](const Single *single) { return single->kind == "devices"; });
+    return std::ranges::none_of(tried, [&](const Candidate &candidate) {
+      return fits(candidate) && (grows || candidate.change.us <= combination.us) && std::ranges::includes(combination.repairs, candidate.repairs);
+    });
   }
 
   /// Of cells that stand in no other cell.

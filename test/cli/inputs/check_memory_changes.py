@@ -53,6 +53,9 @@ memory = report["memory"]["limit"]
 assert not memory["fits"] and memory["bytes"] < report["memory"]["peak_bytes"] <= memory["peak_bytes_without"], report["memory"]
 changed = network.with_name("changed_" + network.name)
 for change in memory["changes"]:
+    assert change["fits"] == (change["peak_bytes"] <= memory["bytes"])
+    if change["estimated"] and " + " in change["kind"]: # there are many, and each change of them has its own line
+        continue
     text, flags, parts = typed(change["repair"])
     changed.write_text(text)
     then, _ = explain(changed, flags, not change["fits"])
@@ -65,7 +68,6 @@ for change in memory["changes"]:
         assert math.isclose(us, change["batch_us"], rel_tol=0.1 if isPriced else 0.5), (change, us)
     else:
         assert bytes == change["peak_bytes"] and math.isclose(us, change["batch_us"], rel_tol=1e-12), (change, bytes, us)
-    assert change["fits"] == (change["peak_bytes"] <= memory["bytes"])
     assert change["saved_bytes"] == report["memory"]["peak_bytes"] - change["peak_bytes"]
     assert change["saved_bytes"] > 0 or change["estimated"] or (change["fits"] and change["kind"] != "recompute"), change
     assert math.isclose(change["more_us"], change["batch_us"] - memory["step_us_without"], rel_tol=1e-9, abs_tol=1e-9)
