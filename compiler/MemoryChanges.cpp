@@ -374,13 +374,14 @@ private:
     }
   }
 
-  /// One on top of the other until it is enough: what saves most by being computed again, narrow types, smaller batches, more devices;
-  /// those that save nothing there are left out.
+  /// One on top of the other until it is enough: what saves most by being computed again or without strategies of the user, narrow types,
+  /// smaller batches, more devices; those that save nothing there are left out.
   void trySeveral() {
     Candidate on{{}, start};
-    for (const Candidate &candidate : tried)
-      if (candidate.change.kind == "recompute" && (on.change.kind.empty() || candidate.change.bytes < on.change.bytes))
-        on = candidate;
+    for (const char *kind : {"recompute", "strategies"})
+      for (const Candidate &candidate : tried)
+        if (candidate.change.kind == kind && candidate.change.bytes < (on.change.kind.empty() ? bytesNow : on.change.bytes))
+          on = candidate;
     for (auto tryMore : {&Trials::tryPrecision, &Trials::tryParts, &Trials::tryDevices}) {
       const size_t before = tried.size();
       if (on.change.kind.empty() && tryMore == &Trials::tryPrecision) {
