@@ -2,6 +2,7 @@
 #include "Reading.h"
 
 #include "dialects/net/Network.h"
+#include "frontend/LeftOut.h"
 #include "frontend/Parser.h"
 #include "frontend/Printer.h"
 
@@ -138,6 +139,7 @@ TEST(BeginDump, RepropagateKeepsOnlyTheUsersStrategies) {
   Reading written(test::quickstart, {.devices = 8});
   Reading read(quickstartDump, {.devices = 8, .repropagate = true}, "dump.ir");
   ASSERT_TRUE(read.module) << read.said;
+  read.module->walk([](Operation *op) { op->removeAttr(frontend::leftOutStrategyName); }); // which the compiler reports
   EXPECT_EQ(meaningOf(*read.module), meaningOf(*written.module));
 }
 
