@@ -271,19 +271,7 @@ private:
     return areApart() ? leastInRounds(moment, choice) : amountOf(moment.least, choice);
   }
 
-  search::Choice unrolledChoice(const search::RepeatedChoice &choice) const {
-    search::Choice options(unrolledSize);
-    for (size_t variable = 0; variable < inRounds.size(); ++variable)
-      options[inRounds[variable].front()] = choice.choice[variable];
-    for (size_t section = 0; section < shape.sections.size(); ++section) {
-      int64_t round = 0;
-      for (const search::Run &run : choice.runs[section])
-        for (int64_t end = round + run.rounds; round < end; ++round)
-          for (size_t i = 0; i < run.options.size(); ++i)
-            options[inRounds[shape.sections[section].variables[i]][round]] = run.options[i];
-    }
-    return options;
-  }
+  search::Choice unrolledChoice(const search::RepeatedChoice &choice) const { return search::unrolledChoice(shape, inRounds, choice); }
 
   /// The cheapest below the limit in the mean of what is there at least.
   search::RepeatedBudgetSolution solveLeast(const search::BudgetLimits &limits) {

@@ -162,7 +162,7 @@ void Fixing::offer(Choice choice) {
 std::vector<std::vector<double>> Fixing::allBounds(const Lowered &of, bool offers) {
   constexpr int improvements = 4; // more say little more
   Relaxation relaxation(workspace, of);
-  for (int i = 0; i < improvements; ++i) {
+  for (int i = 0; i < improvements && operations < mostOperations; ++i) {
     workspace.forgetReductions(limits.allEntries);
     relaxation.improve(limits, operations);
   }
@@ -176,11 +176,14 @@ std::vector<std::vector<double>> Fixing::allBounds(const Lowered &of, bool offer
 /// `offers`: the assignments that the lowest bounds stand for are looked at, too.
 std::vector<double> Fixing::priced(const Lowered &easy, int32_t variable, bool offers) {
   constexpr size_t mostOffers = 3;
+  const std::vector<double> unknown(easy.options[variable], -infinity);
+  if (operations > mostOperations)
+    return unknown;
   workspace.forgetReductions(limits.allEntries);
   const Elimination elimination(workspace, easy, limits, {variable});
   operations += elimination.operations;
   if (!elimination.isFinished())
-    return std::vector<double>(easy.options[variable], -infinity);
+    return unknown;
   std::vector<double> costs = elimination.table();
   if (!offers)
     return costs;

@@ -36,6 +36,8 @@ private:
   bool restrict(Lowered &of, const std::vector<std::vector<double>> &ofOptions, double most) const;
   void offer(Choice choice);
 
+  static constexpr int64_t mostOperations = int64_t(1) << 32; ///< in all; behind them nothing more is known
+
   Workspace &workspace;
   const CostNetwork &network;
   Lowered whole;

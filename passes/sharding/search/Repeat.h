@@ -61,6 +61,8 @@ Unrolled unroll(const RepeatedNetwork &network);
 RepeatedChoice rolled(const RepeatedNetwork &network, const Unrolled &unrolled, const Choice &choice);
 /// Of each variable of a repeated network: those that it is in the unrolled one, one for each round, or one alone. Unrolls nothing.
 std::vector<std::vector<int32_t>> variablesInRounds(const RepeatedNetwork &network);
+/// The same assignment of the unrolled network; `inRounds`: variablesInRounds(network).
+Choice unrolledChoice(const RepeatedNetwork &network, const std::vector<std::vector<int32_t>> &inRounds, const RepeatedChoice &choice);
 
 /// The first and the last round of every section on their own, and those between them alike: a network that is small, and
 /// knows what is different at the ends.

@@ -56,21 +56,12 @@ void Splices::addAmounts(const RepeatedNetwork &network, const std::vector<Budge
     }
     std::vector<double> &others = this->beside.emplace_back();
     for (const RepeatedChoice &choice : besides) {
+      const Choice options = unrolledChoice(network, inRounds, choice);
       double sum = 0;
-      std::vector<char> isDone(choice.choice.size());
-      for (size_t other = 0; other < network.sections.size(); ++other) {
-        const std::vector<int32_t> &variables = network.sections[other].variables;
-        for (int32_t variable : variables)
-          isDone[variable] = 1;
-        int64_t round = 0;
-        for (const Run &run : choice.runs[other])
-          for (int64_t end = round + run.rounds; round < end; ++round)
-            for (size_t i = 0; i < variables.size() && other != section; ++i)
-              sum += amount(inRounds[variables[i]][round], run.options[i]);
-      }
-      for (size_t variable = 0; variable < isDone.size(); ++variable)
-        if (!isDone[variable])
-          sum += amount(inRounds[variable].front(), choice.choice[variable]);
+      for (size_t variable = 0; variable < inRounds.size(); ++variable)
+        if (std::ranges::find(own, static_cast<int32_t>(variable)) == own.end())
+          for (int32_t inRound : inRounds[variable])
+            sum += amount(inRound, options[inRound]);
       others.push_back(sum);
     }
   }

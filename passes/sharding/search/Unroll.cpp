@@ -113,6 +113,22 @@ std::vector<std::vector<int32_t>> variablesInRounds(const RepeatedNetwork &netwo
   return variables;
 }
 
+Choice unrolledChoice(const RepeatedNetwork &network, const std::vector<std::vector<int32_t>> &inRounds, const RepeatedChoice &choice) {
+  Choice options;
+  for (size_t variable = 0; variable < inRounds.size(); ++variable) {
+    options.resize(std::max(options.size(), static_cast<size_t>(inRounds[variable].back()) + 1));
+    options[inRounds[variable].front()] = choice.choice[variable];
+  }
+  for (size_t section = 0; section < network.sections.size(); ++section) {
+    int64_t round = 0;
+    for (const Run &run : choice.runs[section])
+      for (int64_t end = round + run.rounds; round < end; ++round)
+        for (size_t i = 0; i < run.options.size(); ++i)
+          options[inRounds[network.sections[section].variables[i]][round]] = run.options[i];
+  }
+  return options;
+}
+
 CostNetwork tied(const RepeatedNetwork &network) {
   CostNetwork result = network.network;
   for (const Section &section : network.sections) {

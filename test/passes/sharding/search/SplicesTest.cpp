@@ -28,24 +28,11 @@ RepeatedChoice randomChoice(Random &random, const RepeatedNetwork &network) {
 }
 
 double amountOf(const Budget &budget, const RepeatedNetwork &network, const std::vector<std::vector<int32_t>> &inRounds, const RepeatedChoice &choice) {
-  std::vector<char> isInSection(choice.choice.size());
+  const Choice options = unrolledChoice(network, inRounds, choice);
   double sum = 0;
-  auto add = [&](int32_t variable, int32_t option) {
+  for (size_t variable = 0; variable < options.size(); ++variable)
     if (!budget.amounts[variable].empty())
-      sum += budget.amounts[variable][option];
-  };
-  for (size_t s = 0; s < network.sections.size(); ++s) {
-    int64_t round = 0;
-    for (const Run &run : choice.runs[s])
-      for (int64_t end = round + run.rounds; round < end; ++round)
-        for (size_t i = 0; i < run.options.size(); ++i) {
-          isInSection[network.sections[s].variables[i]] = 1;
-          add(inRounds[network.sections[s].variables[i]][round], run.options[i]);
-        }
-  }
-  for (size_t variable = 0; variable < isInSection.size(); ++variable)
-    if (!isInSection[variable])
-      add(inRounds[variable].front(), choice.choice[variable]);
+      sum += budget.amounts[variable][options[variable]];
   return sum;
 }
 
