@@ -606,6 +606,12 @@ bool Elaborator::checkMinimize() {
   return true;
 }
 
+Location Elaborator::locationOf(const ast::Place &place, const ast::Origin &origin) {
+  if (!origin.file.empty())
+    return FileLineColLoc::get(context, origin.file, static_cast<unsigned>(origin.line), 0);
+  return evaluator.location(place);
+}
+
 OwningOpRef<ModuleOp> Elaborator::run(const Parsed &parsed, StringRef name) {
   const ast::File &file = parsed.file;
   evaluator.namesMissing = !parsed.hasAllItems;

@@ -115,7 +115,6 @@ private:
   /// The value of `recompute: ...`; nothing after reporting.
   /// The sharding that `field` gives a value, unless it is left out.
   bool takeSharding(const ast::Arg &field, mlir::Value value, const Environment &env);
-  std::optional<bool> takeRecompute(const ast::Arg &field, const Environment &env);
   const ast::Graph *findCell(llvm::StringRef name) const;
 
   // Operators (ElaborateOperator.cpp).

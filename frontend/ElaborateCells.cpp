@@ -180,8 +180,8 @@ bool Elaborator::takeCellAttributes(const ast::Call &call, ArrayRef<NamedValue> 
   for (const ast::Attributes &list : call.attributes)
     for (const ast::Arg &field : list.fields) {
       if (field.key == "recompute") {
-        std::optional<bool> wanted = takeRecompute(field, frame.env);
-        if (!wanted)
+        FailureOr<bool> wanted = evaluator.evaluateBool(field.value, frame.env, "'recompute'");
+        if (failed(wanted))
           return false;
         if (Block *block = builder.getInsertionBlock(); *wanted && !block->empty())
           recomputeInside(block, before, results);
@@ -409,6 +409,11 @@ bool Elaborator::runIf(const ast::If &branches, const ast::Assign &assign, Frame
            bindResults(assign, results, "this if", branches.place, frame);
   }
   return false;
+}
+
+bool Elaborator::takeSharding(const ast::Arg &field, Value value, const Environment &env) {
+  const bool isLeftOut = options.onStrategy && value && options.onStrategy(evaluator.location(field.keyPlace), net::getValueName(value));
+  return isLeftOut || shardings.take(field, value, env);
 }
 
 } // namespace msc::frontend

@@ -401,22 +401,6 @@ bool OperatorBuilder::takeStrategy(StringRef key, const ast::Arg &field) {
   return true;
 }
 
-bool Elaborator::takeSharding(const ast::Arg &field, Value value, const Environment &env) {
-  const bool isLeftOut = options.onStrategy && value && options.onStrategy(evaluator.location(field.keyPlace), net::getValueName(value));
-  return isLeftOut || shardings.take(field, value, env);
-}
-
-std::optional<bool> Elaborator::takeRecompute(const ast::Arg &field, const Environment &env) {
-  FailureOr<Attribute> value = evaluator.evaluate(field.value, env);
-  if (failed(value))
-    return std::nullopt;
-  if (auto wanted = cast_or_null<BoolAttr>(convertAttribute(net::AttributeKind::Bool, *value, builder)))
-    return wanted.getValue();
-  error(field.value.place) << "'" << field.key << "' expects " << kindText(net::AttributeKind::Bool) << ", found '"
-                           << net::valueText(*value) << "'";
-  return std::nullopt;
-}
-
 bool OperatorBuilder::takeAttribute(const ast::Arg &field, const ast::Attributes &list) {
   std::string key = keyText(field.key);
   if (key == "in_strategy" || key == "out_strategy")
@@ -452,9 +436,9 @@ bool OperatorBuilder::takeAttribute(const ast::Arg &field, const ast::Attributes
     return static_cast<bool>(ordinals);
   }
   if (key == "recompute") {
-    std::optional<bool> wanted = parent.takeRecompute(field, frame.env);
-    recompute = wanted.value_or(false);
-    return wanted.has_value();
+    FailureOr<bool> wanted = parent.evaluator.evaluateBool(field.value, frame.env, "'recompute'");
+    recompute = succeeded(wanted) && *wanted;
+    return succeeded(wanted);
   }
   if (parent.isDump && !findSpec(key) && (list.label == "cnode_attrs" || list.label == "cnode_primal_attrs" || isDumpNoise(key)))
     return true;
@@ -672,12 +656,6 @@ bool OperatorBuilder::build() {
 //===----------------------------------------------------------------------===//
 // Names
 //===----------------------------------------------------------------------===//
-
-Location Elaborator::locationOf(const ast::Place &place, const ast::Origin &origin) {
-  if (!origin.file.empty())
-    return FileLineColLoc::get(context, origin.file, static_cast<unsigned>(origin.line), 0);
-  return evaluator.location(place);
-}
 
 bool Elaborator::unknownOperator(const ast::Call &call) {
   if (evaluator.namesMissing)

@@ -37,6 +37,7 @@ inline std::vector<std::string> timeTexts(const std::vector<double> &us) {
   return texts;
 }
 
+/// The same of two.
 inline std::pair<std::string, std::string> timeTexts(double a, double b) {
   std::vector<std::string> texts = timeTexts({a, b});
   return {texts[0], texts[1]};

@@ -270,7 +270,7 @@ help: every number of pieces is 1 or more; 1 leaves the dimension whole
     {"RecomputeOfOperator", networkOf(R"T(  %a = ReLU(%x) {recompute: 3}
   return out: %a
 )T"),
-     R"T(net.mir:2:29: error: 'recompute' expects true or false, found '3'
+     R"T(net.mir:2:29: error: 'recompute' has to be true or false, found '3'
     2 |   %a = ReLU(%x) {recompute: 3}
       |                             ^
 )T"},
