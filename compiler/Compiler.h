@@ -55,6 +55,7 @@ struct CompileOptions {
   std::shared_ptr<std::set<std::string>> said; ///< warnings and notes that earlier attempts have printed; null: there were none
   bool isTrial = false;           ///< nothing is said, dumped or explained: what it needs and takes is wanted
   bool estimates = false;         ///< what a search expects stands for the plan, which then has no programs
+  int64_t searchOperations = 0;   ///< that a search may spend, see AssignStrategies; 0: what one search may
   bool closesGap = true;          ///< off: a search within `searchBytes` looks less far
   std::shared_ptr<std::vector<passes::SearchResult>> searched; ///< what a search within `searchBytes` finds; not empty: is not asked again
   bool strict = false;            ///< surprises become errors: passes/sharding/Surprises.h, and a parameter used under two strategies

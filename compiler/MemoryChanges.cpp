@@ -53,6 +53,7 @@ public:
     start.isTrial = true;
     start.estimates = isOfLarge;
     start.closesGap = !isOfLarge;
+    start.searchOperations = operationsOfTrial;
     if (const auto &search = now.outcome.findings.search; isOfLarge && search && search->arenaBytes > 0) {
       bytesNow = static_cast<uint64_t>(search->arenaBytes);
       usNow = search->us;
@@ -92,11 +93,13 @@ public:
   }
 
 private:
+  static constexpr int64_t operationsOfTrial = int64_t(1) << 31; ///< of a search; some seconds
   static constexpr size_t mostCalls = 8;      ///< of cells that are tried one by one
   static constexpr uint64_t mostParts = 64;   ///< of a batch
   static constexpr uint64_t mostTimes = 16;   ///< as many devices
   static constexpr size_t mostTogether = 6;   ///< combinations that are tried on top of single ones, and so many that leave devices and types
   static constexpr size_t mostClose = 3;      ///< plans of what was estimated to need a little too much
+  static constexpr uint64_t hopeless = 2;
   static constexpr double closeToLimit = 1.15;
   static constexpr double oneMore = 1.25;
   static constexpr double surpriseUs = 1.5, surpriseBytes = 1.25; ///< combinations may be so much better than is expected
@@ -351,13 +354,16 @@ private:
     uint64_t first = 2;
     while (growsMachine && on.change.kind.empty() && facts.devices * static_cast<int64_t>(first) <= has && first <= mostTimes)
       first *= 2;
+    bool isHopeless = false; // so much too large that all devices that may be tried do not make up for it, even if each takes its share
     tryMore(first, [&](uint64_t times) -> const Candidate * {
       const int64_t devices = facts.devices * static_cast<int64_t>(times);
       const bool isTooMany = devices > has;
       const std::optional<std::string> larger = isTooMany && growsMachine ? presetOfDevices(start.machine, devices) : std::nullopt;
-      if (times > mostTimes || (isTooMany && !larger))
+      if (times > mostTimes || (isTooMany && !larger) || isHopeless)
         return nullptr;
-      return attempt(on, [this, larger, devices](const Candidate &before) { return onDevices(before, larger, devices); });
+      const Candidate *made = attempt(on, [this, larger, devices](const Candidate &before) { return onDevices(before, larger, devices); });
+      isHopeless = made && made->change.bytes * times > hopeless * start.memoryLimit * mostTimes;
+      return made;
     });
   }
 

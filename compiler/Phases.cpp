@@ -115,6 +115,7 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
   assign.searchMode = config.context.searchMode;
   assign.memoryBytes = options.searchBytes;
   assign.closesGap = options.closesGap;
+  assign.searchOperations = options.searchOperations;
   assign.tellsMemory = options.explains || options.estimates;
   passes::TrainingFacts training = trainingFactsOf(config, options);
   assign.minimize = training.minimize;

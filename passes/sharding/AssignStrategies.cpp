@@ -274,6 +274,8 @@ private:
     Problem problem = problemOf(network, devices, joinAlike, members, {minimize, optimizerStates, inBuckets, training.train});
     if (coarse = searches() ? coarseMesh(problem) : std::vector<int64_t>(); !coarse.empty())
       problem.meshes = {coarse};
+    if (searchOperations > 0)
+      problem.searchOperations = searchOperations;
     return problem;
   }
 

@@ -26,6 +26,8 @@ def AssignStrategiesPass : Pass<"msc-assign-strategies", "::mlir::ModuleOp"> {
            "what a rank may need for a step, as the search simulates it; 0: any">,
     Option<"closesGap", "closes-gap", "bool", "true",
            "under such a limit, look for what costs less than multipliers find, and prove how much less is possible">,
+    Option<"searchOperations", "search-operations", "int64_t", "0",
+           "additions and minima that a search may take; behind them it answers with a bound; 0: those of some tens of seconds">,
     Option<"tellsMemory", "tells-memory", "bool", "false",
            "simulate what a rank will need (SearchFacts::arenaBytes), which takes longer than the search of a deep network">,
     Option<"datasetStrategy", "dataset-strategy", "std::string", "\"data_parallel\"",

@@ -88,6 +88,8 @@ struct Problem {
   std::vector<UpdateWork> update; ///< of each trained parameter; none: it reads parameter, gradient and states, and writes all but the gradient
   /// Gradients of parameters are brought together in buckets: so many share the time of starting a collective; 1: none do.
   double gradientsPerStart = 1;
+  /// What a search may spend (search::SolveLimits); behind it, the best that is known is taken, with a bound.
+  int64_t searchOperations = int64_t(1) << 35;
   MachineModel machine = MachineModel::cpuLocal();
 };
 

@@ -63,10 +63,11 @@ void priceNear(StepModel &model, const std::vector<search::Solution> &near, doub
 
 namespace {
 
-/// What a search may spend in all its rounds of pricing; behind it, the best that is known is taken, with a bound. Few networks come near:
-/// those in which many values wait for readers far behind them.
+/// What a search may spend in all its rounds of pricing. Few networks come near: those in which many values wait for readers far behind them.
 class Effort {
 public:
+  explicit Effort(const Problem &problem) : mostOperations(problem.searchOperations) {}
+
   search::SolveLimits limits() const {
     search::SolveLimits limits;
     limits.operations = std::min(limits.operations, left);
@@ -87,7 +88,7 @@ public:
   double bound() const { return boundUs; }
 
 private:
-  static constexpr int64_t mostOperations = int64_t(1) << 35, mostOfHard = int64_t(1) << 33;
+  int64_t mostOperations, mostOfHard = mostOperations / 4;
   int64_t left = mostOperations;
   bool isHard = false;
   double boundUs = 0;
@@ -96,9 +97,9 @@ private:
 } // namespace
 
 /// All rounds of a repeat alike. `isAll`: they cannot differ.
-static search::Solution searchAlike(StepModel &model, const SearchWatch &watch, bool isAll) {
+static search::Solution searchAlike(const Problem &problem, StepModel &model, const SearchWatch &watch, bool isAll) {
   search::Solution best{.cost = search::infinity};
-  Effort effort;
+  Effort effort(problem);
   for (PricedAtOnce many;;) {
     std::vector<search::Solution> found =
         effort.areTablesSplit() ? std::vector<search::Solution>{search::solveExactly(model.network(), effort.limits())}
@@ -137,10 +138,10 @@ void priceEnds(RoundsModel &rounds, const search::RepeatedChoice &known, size_t 
 }
 
 /// The cheapest assignment under prices as they are, made exact. `watch` hears of bounds.
-static search::RepeatedSolution cheapest(RoundsModel &rounds, const std::function<void(double leastUs)> &watch) {
+static search::RepeatedSolution cheapest(const Problem &problem, RoundsModel &rounds, const std::function<void(double leastUs)> &watch) {
   search::RepeatedSolution best;
   best.summary.cost = search::infinity;
-  Effort effort;
+  Effort effort(problem);
   for (PricedAtOnce many;;) {
     search::RepeatedSolution found = search::solveExactly(rounds.network(), effort.limits());
     search::Solution &now = found.summary;
@@ -165,10 +166,10 @@ static search::RepeatedSolution cheapest(RoundsModel &rounds, const std::functio
 
 SearchResult searchOptimal(const Problem &problem, StepModel &model, const SearchWatch &watch) {
   RoundsModel rounds(problem, model);
-  const search::Solution alike = searchAlike(model, watch, /*isAll=*/!rounds.hasSections());
+  const search::Solution alike = searchAlike(problem, model, watch, /*isAll=*/!rounds.hasSections());
   if (!rounds.hasSections())
     return resultOf(problem, model, alike);
-  return resultOf(problem, model, rounds, cheapest(rounds, [&](double leastUs) {
+  return resultOf(problem, model, rounds, cheapest(problem, rounds, [&](double leastUs) {
                     if (watch)
                       watch(leastUs, alike.cost);
                   }));
@@ -227,7 +228,7 @@ std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, c
   for (double share : {1.0, 0.5})
     if (hides && choices.size() < most) {
       model.hideGradients(share);
-      choices.push_back(cheapest(rounds, [&](double) {
+      choices.push_back(cheapest(problem, rounds, [&](double) {
                           if (watch)
                             watch(best.boundUs, best.us);
                         }).choice);

@@ -55,6 +55,7 @@ public:
   }
 
   std::vector<SearchResult> run() {
+    limits.solve.operations = std::min(limits.solve.operations, problem.searchOperations);
     const SearchResult free = searchOptimal(problem, model);
     if (!free.isOptimal) // the tables are too large: what is asked here many times is bounded, and no more is spent on it than shows something
       limits = {.solve = {.tableEntries = int64_t(1) << 18, .operations = int64_t(1) << 28, .branching = int64_t(1) << 25}, .steps = 16,

@@ -102,7 +102,7 @@ std::vector<Solution> bestAssignments(const CostNetwork &network, size_t k, cons
 std::vector<Solution> nearestAssignments(const CostNetwork &network, size_t k, const SolveLimits &limits) {
   int64_t operations = 0;
   std::vector<int32_t> crowded;
-  auto nearestOf = [&](Workspace &workspace, const Lowered &lowered, const EliminationLimits &most, std::function<bool()> givesUp) {
+  auto nearestOf = [&](Workspace &workspace, const Lowered &lowered, const EliminationLimits &most, std::function<bool(double)> givesUp) {
     const Elimination elimination(workspace, lowered, most, {}, std::move(givesUp));
     operations += elimination.operations;
     crowded = elimination.crowdedFirst();
@@ -113,7 +113,7 @@ std::vector<Solution> nearestAssignments(const CostNetwork &network, size_t k, c
   {
     Workspace workspace; // its tables are gone before others are made
     const Lowered lowered = withoutDominated(workspace, lower(workspace, network));
-    found = nearestOf(workspace, lowered, all(limits), [&] { return hasEasyBounds(lowered); });
+    found = nearestOf(workspace, lowered, all(limits), [&](double operations) { return hasEasyBounds(workspace, lowered, operations); });
   }
   if (found.empty()) {
     Workspace workspace;

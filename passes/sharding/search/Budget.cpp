@@ -112,14 +112,17 @@ public:
   double bound = -infinity, least = 0, multiplier = 0;
 };
 
-/// Costs that only say what is allowed.
+/// Costs that only say what is allowed; without those that allow everything.
 Terms onlyAllowed(Terms terms) {
   auto drop = [](double &cost) { cost = cost < infinity ? 0 : infinity; };
+  auto allowsAll = [](const std::vector<double> &costs) { return std::ranges::all_of(costs, [](double cost) { return cost < infinity; }); };
+  std::erase_if(terms.tables, [&](const Table &table) { return allowsAll(table.costs); });
+  std::erase_if(terms.shared, [&](const SharedCost &shared) { return std::ranges::all_of(shared.costs, allowsAll); });
   for (Table &table : terms.tables)
-    std::for_each(table.costs.begin(), table.costs.end(), drop);
+    std::ranges::for_each(table.costs, drop);
   for (SharedCost &shared : terms.shared)
     for (std::vector<double> &row : shared.costs)
-      std::for_each(row.begin(), row.end(), drop);
+      std::ranges::for_each(row, drop);
   return terms;
 }
 
@@ -139,6 +142,7 @@ public:
   double limit() const { return budget.limit; }
 
   Priced<Choice> solve(double multiplier) {
+    priced.tables.resize(network.tables.size());
     price(priced, multiplier);
     Solution solution = solveExactly(workspace, priced, limits);
     operations += solution.operations;
@@ -168,7 +172,6 @@ public:
 
 private:
   void price(CostNetwork &to, double multiplier) const {
-    to.tables.resize(network.tables.size());
     if (multiplier > 0)
       for (size_t variable = 0; variable < budget.amounts.size(); ++variable)
         if (!budget.amounts[variable].empty())

@@ -13,7 +13,7 @@ EliminationLimits few(const SolveLimits &limits) {
 }
 
 Elimination::Elimination(Workspace &workspace, const Lowered &network, const EliminationLimits &limits,
-                         std::vector<int32_t> keptGiven, std::function<bool()> givesUp)
+                         std::vector<int32_t> keptGiven, std::function<bool(double)> givesUp)
     : workspace(workspace), options(network.options), kept(std::move(keptGiven)), limits(limits), givesUp(std::move(givesUp)),
       factorsOf(network.options.size()), isGone(network.options.size()), crowded(network.options.size()),
       constant(network.constant) {
@@ -66,15 +66,17 @@ void Elimination::run() {
 
 /// Asks, where it takes long, whether to give up.
 bool Elimination::isWorthIt(const Candidate &next) {
-  constexpr double patience = 1 << 25; // operations
+  constexpr double muchMore = 64;
   if (!givesUp)
     return true;
   double weight = next.weight, least;
   if (next.number >= static_cast<int32_t>(options.size()))
     weight = std::max(weight, pricingOf(jointReaders(next.number - static_cast<int32_t>(options.size()), &least)));
-  if (static_cast<double>(operations) + weight < patience)
+  weight += static_cast<double>(operations);
+  if (weight < patience)
     return true;
-  if (!std::exchange(givesUp, nullptr)())
+  patience = muchMore * weight;
+  if (!givesUp(weight))
     return true;
   for (size_t variable = 0; variable < isGone.size(); ++variable)
     crowded[variable] += !isGone[variable];

@@ -18,6 +18,9 @@ struct EliminationLimits {
   int64_t allEntries = int64_t(1) << 28; ///< of all tables together; what is more is split, too
 };
 
+/// What it takes to look at a factor, however small its tables are; an elimination does not count it.
+constexpr int64_t operationsOfFactor = 20'000;
+
 EliminationLimits all(const SolveLimits &limits);
 /// What is worth trying of a network from which options were left out.
 EliminationLimits few(const SolveLimits &limits);
@@ -26,9 +29,9 @@ EliminationLimits few(const SolveLimits &limits);
 /// variable and of its neighbours), ties by number. Readers of one value may go together, see JointReaders.
 class Elimination {
 public:
-  /// `givesUp`: asked once, where it takes long; if it says so, it ends unfinished.
+  /// `givesUp`: asked where it takes long, with about how many operations that is; if it says so, it ends unfinished.
   Elimination(Workspace &workspace, const Lowered &network, const EliminationLimits &limits,
-              std::vector<int32_t> kept = {}, std::function<bool()> givesUp = nullptr);
+              std::vector<int32_t> kept = {}, std::function<bool(double)> givesUp = nullptr);
 
   /// Nothing was split and no limit ran out: values are exact.
   bool isExact() const { return finished && !isSplit; }
@@ -105,7 +108,8 @@ private:
   Workspace &workspace;
   std::vector<int32_t> options, kept;
   EliminationLimits limits;
-  std::function<bool()> givesUp;
+  std::function<bool(double)> givesUp;
+  double patience = 1 << 25; ///< operations; asked where there are more
   std::vector<Factor> factors;
   std::vector<char> alive;                     ///< of each factor
   std::vector<std::vector<int32_t>> factorsOf; ///< of each variable: those that are alive

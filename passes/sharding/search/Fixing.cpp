@@ -12,6 +12,10 @@ namespace msc::search {
 
 namespace {
 
+int64_t workOf(const Elimination &elimination, const Lowered &network) {
+  return elimination.operations + operationsOfFactor * static_cast<int64_t>(network.factors.size());
+}
+
 /// A network without values of several readers, which costs no more, whatever is chosen: each reader pays a share of what it asks for.
 class Relaxation {
 public:
@@ -39,7 +43,7 @@ public:
     for (auto &[value, shares] : values) {
       const int32_t producer = value->scope[0];
       const Elimination elimination(workspace, before, limits, {producer});
-      operations += elimination.operations;
+      operations += workOf(elimination, before);
       if (!elimination.isFinished())
         continue;
       const std::vector<double> costs = elimination.table();
@@ -134,21 +138,26 @@ double assignmentsOf(const Lowered &network) {
 
 } // namespace
 
-bool hasEasyBounds(const Lowered &network) {
-  constexpr EliminationLimits little{int64_t(1) << 18, int64_t(1) << 22, int64_t(1) << 22};
-  Workspace workspace;
+/// What the network of bounds may take.
+static constexpr EliminationLimits mostOfBound{int64_t(1) << 20, int64_t(1) << 30, int64_t(1) << 24};
+
+bool hasEasyBounds(Workspace &workspace, const Lowered &network, double operations) {
+  constexpr double share = 1.0 / 512, least = 1 << 22; // they are solved many times
+  const auto little = static_cast<int64_t>(std::clamp(share * operations, least, static_cast<double>(mostOfBound.operations)));
   const Lowered easy = Relaxation(workspace, network).easy();
-  return Elimination(workspace, easy, little).isExact();
+  return Elimination(workspace, easy, {mostOfBound.tableEntries, little, mostOfBound.allEntries}).isExact();
 }
 
 Fixing::Fixing(Workspace &workspace, const CostNetwork &network, Lowered lowered, std::vector<int32_t> variablesGiven, Choice known,
-               const SolveLimits &most)
-    : workspace(workspace), network(network), whole(std::move(lowered)), variables(std::move(variablesGiven)),
-      limits{std::min(most.tableEntries, int64_t(1) << 18), std::min(most.operations, int64_t(1) << 28), std::min(most.allEntries, int64_t(1) << 24)} {
+               const SolveLimits &most, double margin)
+    : workspace(workspace), network(network), whole{std::move(lowered), {}}, variables(std::move(variablesGiven)),
+      limits{std::min(most.tableEntries, mostOfBound.tableEntries), std::min(most.operations, mostOfBound.operations),
+             std::min(most.allEntries, mostOfBound.allEntries)},
+      mostOperations(std::min(most.operations, int64_t(1) << 32)) {
   offer(std::move(known));
-  bounds = allBounds(whole, /*offers=*/true);
-  for (const std::vector<double> &ofVariable : bounds)
-    least = std::max(least, *std::ranges::min_element(ofVariable));
+  if (margin < infinity)
+    narrow(margin);
+  whole.bounds = allBounds(whole.network, /*offers=*/true);
 }
 
 void Fixing::offer(Choice choice) {
@@ -162,7 +171,7 @@ void Fixing::offer(Choice choice) {
 std::vector<std::vector<double>> Fixing::allBounds(const Lowered &of, bool offers) {
   constexpr int improvements = 4; // more say little more
   Relaxation relaxation(workspace, of);
-  for (int i = 0; i < improvements && operations < mostOperations; ++i) {
+  for (int i = 0; i < improvements && hasOperations(); ++i) {
     workspace.forgetReductions(limits.allEntries);
     relaxation.improve(limits, operations);
   }
@@ -177,11 +186,11 @@ std::vector<std::vector<double>> Fixing::allBounds(const Lowered &of, bool offer
 std::vector<double> Fixing::priced(const Lowered &easy, int32_t variable, bool offers) {
   constexpr size_t mostOffers = 3;
   const std::vector<double> unknown(easy.options[variable], -infinity);
-  if (operations > mostOperations)
+  if (!hasOperations())
     return unknown;
   workspace.forgetReductions(limits.allEntries);
   const Elimination elimination(workspace, easy, limits, {variable});
-  operations += elimination.operations;
+  operations += workOf(elimination, easy);
   if (!elimination.isFinished())
     return unknown;
   std::vector<double> costs = elimination.table();
@@ -202,32 +211,84 @@ std::vector<double> Fixing::priced(const Lowered &easy, int32_t variable, bool o
   return costs;
 }
 
+/// The widest variable first, each beside what is left of those before it.
+void Fixing::narrow(double margin) {
+  for (int32_t variable : variables)
+    whole.bounds.emplace_back(whole.network.options[variable], -infinity);
+  std::vector<size_t> order(variables.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return -whole.network.options[variables[i]]; });
+  for (size_t i : order) {
+    whole.bounds[i] = priced(Relaxation(workspace, whole.network).easy(), variables[i], /*offers=*/true);
+    restrict(whole, (1 + margin) * bestCost);
+  }
+}
+
+/// Leaves out all options of a variable but those that are kept, in ascending order.
+static void keep(Workspace &workspace, Fixing::Part &part, int32_t variable, std::vector<double> &bounds, const std::vector<int32_t> &kept) {
+  part.network = restricted(workspace, part.network, variable, kept);
+  for (size_t i = 0; i < kept.size(); ++i)
+    bounds[i] = bounds[kept[i]];
+  bounds.resize(kept.size());
+}
+
 /// False: a variable has no option left.
-bool Fixing::restrict(Lowered &of, const std::vector<std::vector<double>> &ofOptions, double most) const {
+bool Fixing::restrict(Part &part, double most) const {
   const double dearest = most + 1e-9 * std::abs(most); // by more than rounding
   for (size_t i = 0; i < variables.size(); ++i) {
+    std::vector<double> &ofOptions = part.bounds[i];
     std::vector<int32_t> kept;
-    for (size_t option = 0; option < ofOptions[i].size(); ++option)
-      if (ofOptions[i][option] <= dearest)
+    for (size_t option = 0; option < ofOptions.size(); ++option)
+      if (ofOptions[option] <= dearest)
         kept.push_back(static_cast<int32_t>(option));
     if (kept.empty())
       return false;
-    if (kept.size() < ofOptions[i].size())
-      of = restricted(workspace, of, variables[i], kept);
+    if (kept.size() < ofOptions.size())
+      keep(workspace, part, variables[i], ofOptions, kept);
   }
   return true;
 }
 
-std::optional<Lowered> Fixing::within(double most) {
-  Lowered left = whole;
-  if (!restrict(left, bounds, most))
+std::optional<Fixing::Part> Fixing::within(Part part, double most) {
+  double before = assignmentsOf(part.network);
+  if (!restrict(part, most))
     return std::nullopt;
-  for (double before = assignmentsOf(whole), now = assignmentsOf(left); now > 0 && now < 0.95 * before; now = assignmentsOf(left)) {
+  for (double now = assignmentsOf(part.network); now > 0 && now < 0.95 * before && hasOperations(); now = assignmentsOf(part.network)) {
     before = now;
-    if (!restrict(left, allBounds(left, /*offers=*/false), most))
+    part.bounds = allBounds(part.network, /*offers=*/false);
+    if (!restrict(part, most))
       return std::nullopt;
   }
-  return left;
+  return part;
+}
+
+std::vector<Fixing::Part> Fixing::halves(const Part &part) {
+  auto optionsOf = [&](size_t i) { return part.network.options[variables[i]]; };
+  size_t widest = 0;
+  for (size_t i = 1; i < variables.size(); ++i)
+    if (optionsOf(i) > optionsOf(widest))
+      widest = i;
+  std::vector<Part> result;
+  if (variables.empty() || optionsOf(widest) < 2)
+    return {};
+  std::vector<int32_t> order(optionsOf(widest));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](int32_t option) { return part.bounds[widest][option]; });
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(order.size() / 2);
+  for (std::vector<int32_t> half : {std::vector(order.begin(), middle), std::vector(middle, order.end())}) {
+    std::ranges::sort(half);
+    result.push_back(part);
+    keep(workspace, result.back(), variables[widest], result.back().bounds[widest], half);
+    result.back().bounds = allBounds(result.back().network, false);
+  }
+  return result;
+}
+
+double Fixing::Part::bound() const {
+  double bound = -infinity;
+  for (const std::vector<double> &ofVariable : bounds)
+    bound = std::max(bound, *std::ranges::min_element(ofVariable));
+  return bound;
 }
 
 } // namespace msc::search

@@ -5,46 +5,61 @@
 
 namespace msc::search {
 
-/// Whether the network of such bounds, see Fixing, is solved in little time.
-bool hasEasyBounds(const Lowered &network);
+/// Whether the network of such bounds, see Fixing, is solved in little time beside `operations`, which its exact solution takes.
+/// `workspace`: of the network.
+bool hasEasyBounds(Workspace &workspace, const Lowered &network, double operations);
 
 /// For some variables of a network, bounds on all assignments with each of their options. In them readers of a value pay a share of what
 /// they ask for, so that nothing connects them, and tables are small. Keeps the network, a reference to the workspace, and a good
 /// assignment.
 class Fixing {
 public:
-  /// `known`: some assignment; it and `choice` are in numbers of `network`, of which `lowered` was made.
+  /// Some of the assignments: variables have fewer options.
+  struct Part {
+    Lowered network;
+    std::vector<std::vector<double>> bounds; ///< [variable][option]: nothing with it costs less; minus infinity: not known
+    double bound() const;
+  };
+
+  /// `known`: some assignment; it and `choice` are in numbers of `network`, of which `lowered` was made. `margin`: nothing is asked about
+  /// what costs more than a good assignment by more than this part of it; bounds then are those of what is left.
   Fixing(Workspace &workspace, const CostNetwork &network, Lowered lowered, std::vector<int32_t> variables, Choice known,
-         const SolveLimits &limits);
+         const SolveLimits &limits, double margin = infinity);
 
   /// Nothing costs less.
-  double bound() const { return least; }
-  /// Of each option of the variable at a position; minus infinity: not known.
-  const std::vector<double> &boundsOf(size_t position) const { return bounds[position]; }
+  double bound() const { return whole.bound(); }
+  /// Of each option of the variable at a position.
+  const std::vector<double> &boundsOf(size_t position) const { return whole.bounds[position]; }
   /// The best assignment that was seen, and its cost.
   const Choice &choice() const { return best; }
   double cost() const { return bestCost; }
 
-  /// What is left of the network: every assignment that costs at most `most`, and some of the others. Nothing: there is none.
-  std::optional<Lowered> within(double most);
+  /// What is left of a part, or of the network: every assignment that costs at most `most`, and some of the others. Nothing: there is none.
+  std::optional<Part> within(Part part, double most);
+  std::optional<Part> within(double most) { return within(whole, most); }
+
+  /// Two halves of the options of the variable that has most, the cheaper ones first. Nothing: no variable has two.
+  std::vector<Part> halves(const Part &part);
+
+  /// Whether more may be asked.
+  bool hasOperations() const { return operations < mostOperations; }
 
   int64_t operations = 0;
 
 private:
   std::vector<std::vector<double>> allBounds(const Lowered &of, bool offers);
   std::vector<double> priced(const Lowered &easy, int32_t variable, bool offers);
-  bool restrict(Lowered &of, const std::vector<std::vector<double>> &ofOptions, double most) const;
+  bool restrict(Part &part, double most) const;
   void offer(Choice choice);
+  void narrow(double margin);
 
-  static constexpr int64_t mostOperations = int64_t(1) << 32; ///< in all; behind them nothing more is known
 
   Workspace &workspace;
   const CostNetwork &network;
-  Lowered whole;
+  Part whole;
   std::vector<int32_t> variables;
   EliminationLimits limits; ///< of each bound
-  std::vector<std::vector<double>> bounds; ///< [variable][option of the whole network]
-  double least = -infinity;
+  int64_t mostOperations;   ///< in all; behind them nothing more is known
   Choice best;
   double bestCost = infinity;
 };

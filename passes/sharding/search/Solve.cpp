@@ -6,10 +6,16 @@
 
 #include <algorithm>
 #include <memory>
+#include <ranges>
 
 namespace msc::search {
 
 namespace {
+
+/// What is tried of each of many parts.
+EliminationLimits little(const SolveLimits &limits) {
+  return {std::min(limits.tableEntries, int64_t(1) << 18), std::min(limits.operations, int64_t(1) << 20), limits.allEntries};
+}
 
 /// A part of the assignments: some variables are tied to one option.
 struct Node {
@@ -35,7 +41,7 @@ public:
     solution.cost = infinity;
     const auto whole = std::make_shared<Lowered>(lower(workspace, network));
     crowded = crowdedGiven.value_or(std::vector<int32_t>());
-    bool isExact = !crowdedGiven && look(whole, all(limits), -infinity, [&] { return hasEasyBounds(*whole); });
+    bool isExact = !crowdedGiven && look(whole, all(limits), -infinity, [&](double operations) { return hasEasyBounds(workspace, *whole, operations); });
     if (!isExact) {
       double bound = open.empty() ? -infinity : open.top().bound;
       workspace.forgetReductions(0);
@@ -55,9 +61,6 @@ public:
   }
 
 private:
-  /// What it takes to look at a factor, however small its tables are.
-  static constexpr int64_t operationsOfFactor = 20'000;
-
   void search() {
     // Nodes are many: their tables are smaller.
     const int64_t entries = std::min(limits.tableEntries, int64_t(1) << 18);
@@ -88,57 +91,88 @@ private:
   bool lookWithin(Lowered &less, double &bound, std::optional<Lowered> *near) {
     constexpr size_t mostFixed = 256;
     constexpr double nearby = 0.01;
-    if (crowded.empty() || !(solution.cost < infinity) || !hasEasyBounds(less))
+    if (crowded.empty() || !(solution.cost < infinity) || !hasEasyBounds(workspace, less, infinity))
       return false;
     crowded.resize(std::min(crowded.size(), mostFixed));
-    Fixing fixing(workspace, network, less, crowded, solution.choice, limits);
+    SolveLimits rest = limits;
+    rest.operations -= solution.operations;
+    Fixing fixing(workspace, network, less, crowded, solution.choice, rest, nearby);
     offer(fixing.choice(), true);
     const double least = fixing.bound();
     bound = std::max(bound, least);
     bool isExact = false, isSmall = least > -infinity;
     for (double share : {1.0 / 16, 1.0 / 4, 1.0}) {
       const double most = least + share * (solution.cost - least);
-      std::optional<Lowered> left = isSmall && !isExact ? fixing.within(most) : std::nullopt;
+      std::optional<Fixing::Part> left = isSmall && !isExact ? fixing.within(most) : std::nullopt;
       if (!left)
         continue;
-      isSmall = look(std::make_shared<Lowered>(std::move(*left)), few(limits));
+      isSmall = eliminated(left->network, few(limits)).isExact();
       isExact = isSmall && solution.cost <= most;
     }
+    std::optional<Fixing::Part> left = isExact ? std::nullopt : fixing.within(solution.cost);
+    if (left) {
+      less = left->network;
+      bound = std::max(bound, lookInHalves(fixing, std::move(*left)));
+    }
+    isExact |= bound >= solution.cost;
     if (isExact && near)
-      *near = fixing.within((1 + nearby) * solution.cost);
-    else if (!isExact)
-      less = fixing.within(solution.cost).value_or(std::move(less));
+      if (std::optional<Fixing::Part> cheap = fixing.within((1 + nearby) * solution.cost))
+        *near = std::move(cheap->network);
     solution.operations += fixing.operations;
     return isExact;
   }
 
+  /// Halves what is left of a part until it is small. Returns what nothing in it costs less than, at most the cost of the solution.
+  double lookInHalves(Fixing &fixing, Fixing::Part part) {
+    double bound = infinity;
+    for (std::vector<Fixing::Part> parts{std::move(part)}; !parts.empty();) {
+      const Fixing::Part next = std::move(parts.back());
+      parts.pop_back();
+      const std::optional<Fixing::Part> left = fixing.within(next, solution.cost);
+      if (!left || eliminated(left->network, little(limits)).isExact())
+        continue;
+      std::vector<Fixing::Part> halves = fixing.hasOperations() ? fixing.halves(*left) : std::vector<Fixing::Part>{};
+      if (halves.empty())
+        bound = std::min(bound, left->bound());
+      std::ranges::move(std::views::reverse(halves), std::back_inserter(parts));
+      solution.branches += static_cast<int64_t>(halves.size());
+    }
+    return std::min(bound, solution.cost);
+  }
+
   /// Bounds a part; keeps it for later unless it is done. True: it is.
   bool look(std::shared_ptr<const Lowered> part, EliminationLimits most, double boundAbove = -infinity,
-            std::function<bool()> givesUp = nullptr) {
+            std::function<bool(double)> givesUp = nullptr) {
+    const Elimination elimination = eliminated(*part, most, std::move(givesUp));
+    if (elimination.isExact())
+      return true;
+    if (!elimination.isFinished()) {
+      open.push({boundAbove, ++count, part, 0});
+    } else if (double bound = std::max(boundAbove, elimination.bound()); bound < solution.cost) {
+      open.push({bound, ++count, part, elimination.widest()});
+    }
+    return false;
+  }
+
+  Elimination eliminated(const Lowered &part, EliminationLimits most, std::function<bool(double)> givesUp = nullptr) {
     workspace.forgetReductions(limits.allEntries / 2);
     most.operations = std::min(most.operations, limits.operations - solution.operations);
-    Elimination elimination(workspace, *part, most, {}, std::move(givesUp));
-    solution.operations += elimination.operations + operationsOfFactor * static_cast<int64_t>(part->factors.size());
+    Elimination elimination(workspace, part, most, {}, std::move(givesUp));
+    solution.operations += elimination.operations + operationsOfFactor * static_cast<int64_t>(part.factors.size());
     solution.eliminations += elimination.eliminations;
     solution.repeated += elimination.repeated;
     solution.largestTable = std::max(solution.largestTable, elimination.largestTable);
     if (crowded.empty())
       crowded = elimination.crowdedFirst();
-    if (!elimination.isFinished()) {
-      open.push({boundAbove, ++count, part, 0});
-      if (solution.choice.empty())
-        offer(Choice(network.options.size()), false);
-      return false;
-    }
     Choice choice(network.options.size());
-    elimination.decode(choice);
-    part->toOrigin(choice);
-    offer(std::move(choice), elimination.isExact());
-    if (elimination.isExact())
-      return true;
-    if (double bound = std::max(boundAbove, elimination.bound()); bound < solution.cost)
-      open.push({bound, ++count, part, elimination.widest()});
-    return false;
+    if (elimination.isFinished()) {
+      elimination.decode(choice);
+      part.toOrigin(choice);
+      offer(std::move(choice), elimination.isExact());
+    } else if (solution.choice.empty()) {
+      offer(std::move(choice), false);
+    }
+    return elimination;
   }
 
   void offer(Choice choice, bool isExact) {
@@ -178,7 +212,7 @@ static std::optional<std::vector<double>> quickCosts(Workspace &workspace, const
                                                      Lowered &lowered) {
   lowered = withoutDominated(workspace, lower(workspace, network), variable);
   const Elimination elimination(workspace, lowered, all(limits), {variable},
-                                [&] { return hasEasyBounds(lowered); });
+                                [&](double operations) { return hasEasyBounds(workspace, lowered, operations); });
   return elimination.isExact() ? std::optional(elimination.table()) : std::nullopt;
 }
 

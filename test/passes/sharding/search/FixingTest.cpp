@@ -53,18 +53,59 @@ TEST(FixingTest, BoundsHoldAndAllThatIsCheapIsLeft) {
     if (cheapest == infinity)
       continue;
     for (double most : {cheapest, 1.1 * cheapest, 1.5 * cheapest}) {
-      const std::optional<Lowered> left = fixing.within(most);
+      const std::optional<Fixing::Part> left = fixing.within(most);
       ASSERT_TRUE(left) << "seed " << seed;
       forEachChoice(network.options, [&](const Choice &choice) {
         if (costOf(network, choice) <= most)
-          ASSERT_TRUE(has(*left, choice)) << "seed " << seed;
+          ASSERT_TRUE(has(left->network, choice)) << "seed " << seed;
       });
-      leftOut += left->options != network.options;
+      leftOut += left->network.options != network.options;
     }
-    if (const std::optional<Lowered> none = fixing.within(0.5 * fixing.bound() - 1))
-      ASSERT_LE(none->options.size(), network.options.size());
+    if (const std::optional<Fixing::Part> none = fixing.within(0.5 * fixing.bound() - 1))
+      ASSERT_LE(none->network.options.size(), network.options.size());
   }
   EXPECT_GT(leftOut, 300);
+}
+
+TEST(FixingTest, HalvesHaveAllThatIsCheapAndEndInSingleAssignments) {
+  constexpr double margin = 0.05;
+  int64_t parts = 0;
+  for (int seed = 0; seed < rounds(200, 2000); ++seed) {
+    const CostNetwork network = randomNetwork(seed, 5000);
+    const double cheapest = leastByForce(network);
+    if (cheapest == infinity)
+      continue;
+    Workspace workspace;
+    Fixing fixing(workspace, network, lower(workspace, network), allVariables(network), Choice(network.options.size()), {}, margin);
+    std::vector<Choice> cheap;
+    forEachChoice(network.options, [&](const Choice &choice) {
+      if (costOf(network, choice) <= (1 + margin) * cheapest)
+        cheap.push_back(choice);
+    });
+    size_t found = 0;
+    std::vector<Fixing::Part> open{fixing.within((1 + margin) * cheapest).value()};
+    while (!open.empty()) {
+      const Fixing::Part part = std::move(open.back());
+      open.pop_back();
+      ++parts;
+      const auto inside = std::ranges::count_if(cheap, [&](const Choice &choice) { return has(part.network, choice); });
+      std::vector<Fixing::Part> halves = fixing.halves(part);
+      if (halves.empty()) {
+        ASSERT_LE(inside, 1) << "seed " << seed;
+        found += static_cast<size_t>(inside);
+        continue;
+      }
+      ASSERT_EQ(halves.size(), 2U);
+      for (const Choice &choice : cheap)
+        if (has(part.network, choice))
+          ASSERT_NE(has(halves[0].network, choice), has(halves[1].network, choice)) << "seed " << seed;
+      for (Fixing::Part &half : halves)
+        if (std::optional<Fixing::Part> left = fixing.within(std::move(half), (1 + margin) * cheapest))
+          open.push_back(std::move(*left));
+    }
+    ASSERT_EQ(found, cheap.size()) << "seed " << seed;
+  }
+  EXPECT_GT(parts, 300);
 }
 
 TEST(FixingTest, WhatIsLeftHasTheCheapestAssignment) {
