@@ -48,14 +48,27 @@ static LogicalResult reportUnknown(NetworkOp network, const autodiff::ParameterG
       if (!getValueName(result).empty() && !getValueName(result).starts_with("grad:"))
         known.push_back("%" + getValueName(result).str());
   for (StringRef result : getReturn(network).getNames().getAsValueRange<StringAttr>())
-    known.push_back("%" + result.str());
+    if (std::string named = "%" + result.str(); !llvm::is_contained(known, named))
+      known.push_back(std::move(named));
   InFlightDiagnostic diagnostic = emitError(FileLineColLoc::get(network.getContext(), "--keep", 0, 0));
   diagnostic << "cannot keep '" << name << "': network '" << network.getSymName() << "' has no such "
              << (isGradient ? "gradient" : "value");
+  constexpr size_t most = 12;
+  std::vector<std::string> alike; // of which some are named where none is near
+  for (const std::string &other : known) {
+    const Value value = findKept(network, gradients, other);
+    if (StringRef(other).starts_with("grad:") == isGradient && !(value && value.getDefiningOp<ParamOp>()))
+      alike.push_back(other);
+  }
+  const size_t shown = std::min(alike.size(), most);
+  const std::string word = isGradient || name.starts_with("%") ? name.str() : "%" + name.str();
   if (name.starts_with("param:"))
     addHelp(diagnostic, "parameters need not be kept: msrun PLAN --fetch " + name + "=FILE.npy");
+  else if (shown > 0 && nearest(word, known).empty())
+    addHelp(diagnostic, "there are " + llvm::join(ArrayRef(alike).take_front(shown), ", ") +
+                            (shown < alike.size() ? " and " + std::to_string(alike.size() - shown) + " more" : ""));
   else
-    addSuggestion(diagnostic, isGradient || name.starts_with("%") ? name.str() : "%" + name.str(), known);
+    addSuggestion(diagnostic, word, known);
   return failure();
 }
 

@@ -319,6 +319,7 @@ TEST(BuildGradients, SaysWhatCannotBeKept) {
   }
   EXPECT_EQ(context.diagnostics,
             (std::vector<std::string>{"error: cannot keep '%nothing': network 'test' has no such value",
+                                      "note: help: there are %learning_rate, %h, %a, %out, %loss",
                                       "error: cannot keep 'grad:x': network 'test' has no such gradient",
                                       "note: help: did you mean 'grad:w'?"}));
 }
