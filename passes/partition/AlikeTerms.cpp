@@ -78,20 +78,24 @@ void addScalarsByKind(Operation *first, llvm::function_ref<bool(Value)> mayStay)
   sumOf(sums);
 }
 
-void addAlikeTermsFirst(Operation *first, llvm::function_ref<bool(Value)> mayStay) {
-  auto [chain, terms] = chainFrom(first, nextAddition);
-  auto alike = [&](Value term) {
-    auto count = llvm::count_if(terms, [&](Value other) { return other.getType() == term.getType() && mayStay(other); });
-    return mayStay(term) && count > 1 ? count : 0;
-  };
-  Value most = *llvm::max_element(terms, [&](Value a, Value b) { return alike(a) < alike(b); }); // the first of them
-  if (chain.size() == 1 || alike(most) == 0)
+void addAlikeTermsFirst(Operation *first, llvm::function_ref<bool(Value)> mayStay, llvm::DenseSet<Operation *> &settled) {
+  if (settled.contains(first))
     return;
-  auto isOfMost = [&, type = most.getType()](Value term) { return term.getType() == type && mayStay(term); };
-  SmallVector<Value> others;
-  llvm::copy_if(terms, std::back_inserter(others), [&](Value term) { return !isOfMost(term); });
-  llvm::erase_if(terms, [&](Value term) { return !isOfMost(term); });
-  terms.append(others);
+  auto [chain, terms] = chainFrom(first, nextAddition);
+  llvm::MapVector<Type, SmallVector<Value>> kinds;
+  for (Value term : terms)
+    if (mayStay(term))
+      kinds[term.getType()].push_back(term);
+  if (chain.size() == 1 || kinds.empty())
+    return;
+  auto most = llvm::max_element(kinds, [](const auto &a, const auto &b) { return a.second.size() < b.second.size(); }); // the first of them
+  SmallVector<Value> &alike = most->second;
+  if (alike.size() < 2)
+    return;
+  settled.insert(chain.begin(), chain.begin() + static_cast<std::ptrdiff_t>(alike.size() - 1));
+  const llvm::DenseSet<Value> isAlike(alike.begin(), alike.end());
+  llvm::copy_if(terms, std::back_inserter(alike), [&](Value term) { return !isAlike.contains(term); });
+  terms = std::move(alike);
   first->setOperand(0, terms.front());
   for (auto [i, add] : llvm::enumerate(chain)) {
     if (i > 0)

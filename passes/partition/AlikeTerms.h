@@ -2,13 +2,15 @@
 #pragma once
 
 #include "mlir/IR/Operation.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace msc::passes {
 
 /// `first` is an addition of two contributions to a gradient, others may add one more each behind it. Puts those that lie alike,
 /// the most of one kind, in front of the others: they are added where they are and moved once. `mayStay`: nobody has moved it yet.
-void addAlikeTermsFirst(mlir::Operation *first, llvm::function_ref<bool(mlir::Value)> mayStay);
+/// `settled`: additions of such terms, which are not looked at again.
+void addAlikeTermsFirst(mlir::Operation *first, llvm::function_ref<bool(mlir::Value)> mayStay, llvm::DenseSet<mlir::Operation *> &settled);
 
 /// `first` is an addition of two scalars in the update, others may add one more each behind it: the norm of all gradients. Those that
 /// lie alike are added first, each kind on its own, so that each is completed once.

@@ -73,6 +73,7 @@ private:
   DenseMap<Value, Sharding> own;                  // of each root: completed
   DenseMap<Value, SmallVector<Version>> versions; // of each root: what already exists, completed one first
   DenseMap<Value, std::string> completionReasons; // of each root that is partial
+  llvm::DenseSet<Operation *> settledAdditions;   // see addAlikeTermsFirst
   DenseMap<Operation *, Uses> uses;               // of forward operators
   DenseMap<Value, Value> unrounded;               // of each root that was rounded to a narrow type: what it was
   DenseMap<int64_t, Operation *> forwardById;
@@ -182,11 +183,19 @@ private:
     if (!addsPartials(op) || net::getPhase(op) != net::Phase::Backward || net::isCopy(op))
       return false;
     bool isOwn = net::getGradientOfResult(op, 0) || net::getGradientOfResult(op, 1); // of an operator that adds to its gradient
-    return llvm::any_of(op->getOperands(), [&](Value term) {
+    auto producerOf = [&](Value term) {
       Operation *producer = rootOf(term).getDefiningOp();
-      return producer && net::getPhase(producer) == net::Phase::Backward &&
-             (net::getForwardId(producer) != net::getForwardId(op) || (!isOwn && isAccumulation(producer)));
-    });
+      return producer && net::getPhase(producer) == net::Phase::Backward ? producer : nullptr;
+    };
+    auto isOfOther = [&](Value term) {
+      Operation *producer = producerOf(term);
+      return producer && net::getForwardId(producer) != net::getForwardId(op);
+    };
+    auto isOfSum = [&](Value term) {
+      Operation *producer = producerOf(term);
+      return producer && isAccumulation(producer);
+    };
+    return llvm::any_of(op->getOperands(), isOfOther) || (!isOwn && llvm::any_of(op->getOperands(), isOfSum));
   }
 
   /// Whether what it adds are all terms of a sum, none a sum of others: how the update adds up scalars of all gradients.
@@ -278,7 +287,7 @@ private:
     if (beginsSumOfScalars(op))
       addScalarsByKind(op, mayStay);
     if (isAccumulation(op)) {
-      addAlikeTermsFirst(op, mayStay);
+      addAlikeTermsFirst(op, mayStay, settledAdditions);
       if (addsUnrounded(op))
         rounded = takeUnrounded(op);
     }

@@ -194,9 +194,9 @@ std::vector<search::RepeatedChoice> nearestChoices(const search::RepeatedNetwork
 }
 
 /// Those that are nearest once what gradients share of starting collectives is counted and not guessed: the first of more, by that.
-static std::vector<search::RepeatedChoice> nearestWithStarts(StepModel &model, RoundsModel &rounds, size_t count) {
+static std::vector<search::RepeatedChoice> nearestWithStarts(StepModel &model, RoundsModel &rounds, size_t count, const search::SolveLimits &limits) {
   constexpr size_t lookedAt = 16; // for each that is taken
-  std::vector<search::RepeatedChoice> choices = nearestChoices(rounds.network(), lookedAt * count);
+  std::vector<search::RepeatedChoice> choices = nearestChoices(rounds.network(), lookedAt * count, limits);
   rounds.makeExact(choices);
   model.shareStarts(false);
   const search::RepeatedNetwork network = rounds.network();
@@ -234,7 +234,10 @@ std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, c
                         }).choice);
     }
   model.hideGradients(0);
-  std::ranges::move(nearestWithStarts(model, rounds, most + 1), std::back_inserter(choices));
+  search::SolveLimits limits;
+  if (!best.isOptimal) // the search has taken long, and would again
+    limits = {.tableEntries = int64_t(1) << 20, .operations = int64_t(1) << 30, .branching = int64_t(1) << 26};
+  std::ranges::move(nearestWithStarts(model, rounds, most + 1, limits), std::back_inserter(choices));
   std::vector<SearchResult> results;
   for (const search::RepeatedChoice &choice : choices) {
     rounds.makeExact(choice);

@@ -162,9 +162,11 @@ Fixing::Fixing(Workspace &workspace, const CostNetwork &network, Lowered lowered
 
 void Fixing::offer(Choice choice) {
   choice = descended(network, sweepFrom(network, std::move(choice)).choice);
+  ++inVain;
   if (double cost = costOf(network, choice); cost < bestCost || best.empty()) {
     bestCost = cost;
     best = std::move(choice);
+    inVain = 0;
   }
 }
 
@@ -194,7 +196,7 @@ std::vector<double> Fixing::priced(const Lowered &easy, int32_t variable, bool o
   if (!elimination.isFinished())
     return unknown;
   std::vector<double> costs = elimination.table();
-  if (!offers)
+  if (!offers || inVain >= mostInVain)
     return costs;
   std::vector<int32_t> order(costs.size());
   std::iota(order.begin(), order.end(), 0);

@@ -62,6 +62,8 @@ private:
   int64_t mostOperations;   ///< in all; behind them nothing more is known
   Choice best;
   double bestCost = infinity;
+  static constexpr int mostInVain = 8;
+  int inVain = 0; ///< assignments that were looked at since the best one
 };
 
 } // namespace msc::search

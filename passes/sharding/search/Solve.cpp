@@ -49,8 +49,9 @@ public:
       Lowered less = withoutDominated(workspace, *whole); // the same tables may fit
       isExact = lookWithin(less, bound, near);
       open = {};
+      const EliminationLimits most = bound > -infinity ? few(limits) : all(limits); // fixing has taken long already
       if (!isExact)
-        isExact = look(std::make_shared<Lowered>(std::move(less)), all(limits), bound);
+        isExact = look(std::make_shared<Lowered>(std::move(less)), most, bound);
       if (!isExact)
         search();
     }
