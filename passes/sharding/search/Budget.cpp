@@ -433,7 +433,7 @@ private:
     const CostNetwork inPart = restricted(part);
     FlatProblem problem(inPart, budget, limits.solve);
     Priced<Choice> first = problem.solve(part.multiplier);
-    if (first.point.cost < infinity) {
+    if (first.bound < infinity) {
       bound = std::max(bound, first.bound - part.multiplier * budget.limit);
       offer(first.point);
       if (isGood(bound))
@@ -450,11 +450,15 @@ private:
     MultiplierSearch search(problem, few);
     search.best.cost = infinity;
     search.run();
-    if (!(search.small.cost < infinity) || !isWithin(search.small.amount, budget.limit))
+    if (!isWithin(search.least, budget.limit) || search.bound == infinity)
       return; // nothing fits
+    if (!(search.small.cost < infinity) || !isWithin(search.small.amount, budget.limit))
+      return add(std::max(bound, search.bound), {});
     offer(search.small);
     offer(search.best);
-    if (!isWithin(search.large.amount, budget.limit)) // else the cheapest of all fits
+    if (isWithin(search.large.amount, budget.limit))
+      add(std::max(bound, search.bound), {});
+    else
       add(std::max(bound, search.bound), partOf(search, std::move(part)));
   }
 
@@ -518,7 +522,7 @@ BudgetSolution solveWithin(const CostNetwork &network, const Budget &budget, con
     for (const Solution &next : list)
       offer(problem.point(next.choice));
     // What is not in the list is no cheaper than its end.
-    if (list.size() == limits.best)
+    if (list.size() == limits.best && list.size() > 1) // a single one may be all that the limits allow
       search.bound =
           std::max(search.bound, std::min(list.back().cost - search.multiplier * budget.limit, search.best.cost));
     else if (!list.empty() && list.size() > 1)

@@ -148,6 +148,13 @@ bool hasEasyBounds(Workspace &workspace, const Lowered &network, double operatio
   return Elimination(workspace, easy, {mostOfBound.tableEntries, little, mostOfBound.allEntries}).isExact();
 }
 
+/// What is known of more assignments holds for some of them, too.
+static void raise(std::vector<std::vector<double>> &bounds, const std::vector<std::vector<double>> &others) {
+  for (size_t i = 0; i < bounds.size(); ++i)
+    for (size_t option = 0; option < bounds[i].size(); ++option)
+      bounds[i][option] = std::max(bounds[i][option], others[i][option]);
+}
+
 Fixing::Fixing(Workspace &workspace, const CostNetwork &network, Lowered lowered, std::vector<int32_t> variablesGiven, Choice known,
                const SolveLimits &most, double margin)
     : workspace(workspace), network(network), whole{std::move(lowered), {}}, variables(std::move(variablesGiven)),
@@ -155,9 +162,11 @@ Fixing::Fixing(Workspace &workspace, const CostNetwork &network, Lowered lowered
              std::min(most.allEntries, mostOfBound.allEntries)},
       mostOperations(std::min(most.operations, int64_t(1) << 32)) {
   offer(std::move(known));
+  for (int32_t variable : variables)
+    whole.bounds.emplace_back(whole.network.options[variable], -infinity);
   if (margin < infinity)
     narrow(margin);
-  whole.bounds = allBounds(whole.network, /*offers=*/true);
+  raise(whole.bounds, allBounds(whole.network, /*offers=*/true));
 }
 
 void Fixing::offer(Choice choice) {
@@ -215,14 +224,12 @@ std::vector<double> Fixing::priced(const Lowered &easy, int32_t variable, bool o
 
 /// The widest variable first, each beside what is left of those before it.
 void Fixing::narrow(double margin) {
-  for (int32_t variable : variables)
-    whole.bounds.emplace_back(whole.network.options[variable], -infinity);
   std::vector<size_t> order(variables.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, {}, [&](size_t i) { return -whole.network.options[variables[i]]; });
   for (size_t i : order) {
     whole.bounds[i] = priced(Relaxation(workspace, whole.network).easy(), variables[i], /*offers=*/true);
-    restrict(whole, (1 + margin) * bestCost);
+    restrict(whole, bestCost + margin * std::abs(bestCost));
   }
 }
 
@@ -257,7 +264,7 @@ std::optional<Fixing::Part> Fixing::within(Part part, double most) {
     return std::nullopt;
   for (double now = assignmentsOf(part.network); now > 0 && now < 0.95 * before && hasOperations(); now = assignmentsOf(part.network)) {
     before = now;
-    part.bounds = allBounds(part.network, /*offers=*/false);
+    raise(part.bounds, allBounds(part.network, /*offers=*/false));
     if (!restrict(part, most))
       return std::nullopt;
   }
@@ -281,7 +288,7 @@ std::vector<Fixing::Part> Fixing::halves(const Part &part) {
     std::ranges::sort(half);
     result.push_back(part);
     keep(workspace, result.back(), variables[widest], result.back().bounds[widest], half);
-    result.back().bounds = allBounds(result.back().network, false);
+    raise(result.back().bounds, allBounds(result.back().network, false));
   }
   return result;
 }

@@ -53,8 +53,9 @@ public:
     Solution &summary = solution.summary;
     if (!fold(limits, summary))
       return false;
-    Solution flat =
-        solveExactly(workspace, unrolled.network, {limits.tableEntries, limits.operations - summary.operations, limits.allEntries});
+    SolveLimits rest = limits;
+    rest.operations -= summary.operations;
+    Solution flat = solveExactly(workspace, unrolled.network, rest);
     flat.operations += summary.operations;
     flat.eliminations += summary.eliminations;
     flat.repeated += summary.repeated;

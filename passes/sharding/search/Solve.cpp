@@ -5,6 +5,7 @@
 #include "passes/sharding/search/Sweep.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <ranges>
 
@@ -105,10 +106,15 @@ private:
     for (double share : {1.0 / 16, 1.0 / 4, 1.0}) {
       const double most = least + share * (solution.cost - least);
       std::optional<Fixing::Part> left = isSmall && !isExact ? fixing.within(most) : std::nullopt;
-      if (!left)
+      if (!left) {
+        if (isSmall && !isExact) // nothing costs so little
+          bound = std::max(bound, std::min(most, solution.cost));
         continue;
+      }
       isSmall = eliminated(left->network, few(limits)).isExact();
       isExact = isSmall && solution.cost <= most;
+      if (isSmall)
+        bound = std::max(bound, std::min(most, solution.cost));
     }
     std::optional<Fixing::Part> left = isExact ? std::nullopt : fixing.within(solution.cost);
     if (left) {
@@ -117,7 +123,7 @@ private:
     }
     isExact |= bound >= solution.cost;
     if (isExact && near)
-      if (std::optional<Fixing::Part> cheap = fixing.within((1 + nearby) * solution.cost))
+      if (std::optional<Fixing::Part> cheap = fixing.within(solution.cost + nearby * std::abs(solution.cost)))
         *near = std::move(cheap->network);
     solution.operations += fixing.operations;
     return isExact;

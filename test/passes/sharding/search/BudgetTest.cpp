@@ -72,6 +72,27 @@ TEST(BudgetTest, IsKeptAndTheGapHolds) {
   EXPECT_GT(optimal, 0.9 * fitting);
 }
 
+TEST(BudgetTest, WhereWorkRunsOutNothingWrongIsProven) {
+  int proven = 0;
+  for (int seed = 0; seed < rounds(300, 2000); ++seed) {
+    const CostNetwork network = randomNetwork(seed, 1000);
+    const Budget budget = randomBudget(seed, network);
+    const Forced forced = byForce(network, budget);
+    for (int64_t operations : {100, 30'000, 300'000})
+      for (size_t best : {0, 1, 200}) {
+        const BudgetSolution found =
+            solveWithin(network, budget, {.solve = {.tableEntries = 4, .operations = operations}, .best = best, .gap = 0, .branchOperations = 1 << 22});
+        if (!found.fits)
+          continue;
+        ASSERT_LE(found.solution.bound, forced.cost + 1e-9) << "seed " << seed << ", " << operations << ", " << best;
+        if (found.solution.optimal)
+          ASSERT_PRED2(isNear, found.solution.cost, forced.cost) << "seed " << seed << ", " << operations << ", " << best;
+        proven += found.solution.optimal;
+      }
+  }
+  EXPECT_GT(proven, 100);
+}
+
 TEST(BudgetTest, SaysWhatIsNeededAtLeast) {
   CostNetwork network{{2, 2}, {{{0}, {0, 5}}, {{1}, {0, 7}}, {{0, 1}, {0, 0, 0, infinity}}}, {}, 0};
   Budget budget{{{10, 4}, {20, 6}}, 5};

@@ -135,6 +135,16 @@ TEST(SolveTest, SmallTablesLeadToBranchingAndTheSameAnswer) {
   EXPECT_GT(branches, 20);
 }
 
+TEST(SolveTest, CostsMayBeBelowNothing) {
+  for (int seed = 0; seed < rounds(300, 2000); ++seed) {
+    CostNetwork network = randomNetwork(seed, 5000);
+    network.constant = -1000;
+    const Solution solution = solveExactly(network, {.tableEntries = 4});
+    ASSERT_TRUE(solution.optimal) << "seed " << seed;
+    ASSERT_PRED2(isNear, solution.cost, leastByForce(network)) << "seed " << seed;
+  }
+}
+
 TEST(SolveTest, WhereWorkRunsOutTheBoundHolds) {
   int open = 0;
   for (int seed = 0; seed < rounds(300, 2000); ++seed) {
