@@ -13,6 +13,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 using namespace mlir;
@@ -98,11 +99,16 @@ static int64_t candidatesOf(const CompileOutcome &outcome) { return outcome.find
 
 static double planUs(const CompileOutcome &outcome) { return outcome.plan.prediction().step_us() - outcome.plan.prediction().hidden_us(); }
 
-/// How both plans were chosen, which is not what the model says of them. `moreUs`: what it says that `then` takes more.
+/// What both plans take, where it is not what the model says of them, and how they were chosen. `moreUs`: what it says that `then` takes more.
 static std::string plansText(const CompileOutcome &now, const CompileOutcome &then, double moreUs) {
   const bool isOther = moreUs * (planUs(then) - planUs(now)) < 0;
   const int64_t ofNow = candidatesOf(now), ofThen = candidatesOf(then);
-  std::string remarks = isOther ? "; as plans it is the other way round" : "";
+  constexpr double apart = 0.01; // of a step, in which model and plans differ
+  std::string remarks;
+  if (isOther || std::abs(planUs(then) - planUs(now) - moreUs) > apart * planUs(now)) {
+    const auto [thenText, nowText] = timeTexts(planUs(then), planUs(now));
+    remarks = "; as plans " + thenText + " and " + nowText + (isOther ? ", the other way round" : "");
+  }
   if (ofNow > 1 || ofThen > 1)
     remarks += llvm::formatv("\nA is the fastest plan of {0} candidate{1}, B of {2}", ofNow, ofNow == 1 ? "" : "s", ofThen);
   return remarks;

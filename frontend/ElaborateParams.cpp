@@ -31,7 +31,7 @@ FailureOr<RankedTensorType> Elaborator::elaborateType(const ast::Type &type, con
     net::addSuggestionOrList(diagnostic, type.element, elementTypeNames());
     return diagnostic;
   }
-  constexpr size_t mostDimensions = 64;
+  constexpr size_t mostDimensions = 32; // as many as plans have
   if (type.dims.size() > mostDimensions) {
     InFlightDiagnostic diagnostic = error(type.place) << "a tensor of " << type.dims.size() << " dimensions: at most "
                                                          << mostDimensions << " are supported";
