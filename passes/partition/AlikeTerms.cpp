@@ -54,6 +54,25 @@ static Chain chainFrom(Operation *first, llvm::function_ref<Operation *(Operatio
   return chain;
 }
 
+bool isAccumulation(Operation *op, llvm::function_ref<Value(Value)> rootOf) {
+  if (!addsPartials(op) || net::getPhase(op) != net::Phase::Backward || net::isCopy(op))
+    return false;
+  const bool isOwn = net::getGradientOfResult(op, 0) || net::getGradientOfResult(op, 1); // of an operator that adds to its gradient
+  auto producerOf = [&](Value term) {
+    Operation *producer = rootOf(term).getDefiningOp();
+    return producer && net::getPhase(producer) == net::Phase::Backward ? producer : nullptr;
+  };
+  auto isOfOther = [&](Value term) {
+    Operation *producer = producerOf(term);
+    return producer && net::getForwardId(producer) != net::getForwardId(op);
+  };
+  auto isOfSum = [&](Value term) {
+    Operation *producer = producerOf(term);
+    return producer && isAccumulation(producer, rootOf);
+  };
+  return llvm::any_of(op->getOperands(), isOfOther) || (!isOwn && llvm::any_of(op->getOperands(), isOfSum));
+}
+
 void addScalarsByKind(Operation *first, llvm::function_ref<bool(Value)> mayStay) {
   auto [additions, terms] = chainFrom(first, nextScalar);
   llvm::MapVector<Type, SmallVector<Value>> kinds;

@@ -7,6 +7,9 @@
 
 namespace msc::passes {
 
+/// An addition of contributions to one gradient: terms that come from other forward operators. `rootOf`: of a term that was moved, what it was.
+bool isAccumulation(mlir::Operation *op, llvm::function_ref<mlir::Value(mlir::Value)> rootOf);
+
 /// `first` is an addition of two contributions to a gradient, others may add one more each behind it. Puts those that lie alike,
 /// the most of one kind, in front of the others: they are added where they are and moved once. `mayStay`: nobody has moved it yet.
 /// `settled`: additions of such terms, which are not looked at again.

@@ -178,24 +178,8 @@ private:
     return llvm::all_of(versions.lookup(root), [&](const Version &version) { return version.value == root; });
   }
 
-  /// An addition of contributions to one gradient: terms that come from other forward operators.
   bool isAccumulation(Operation *op) const {
-    if (!addsPartials(op) || net::getPhase(op) != net::Phase::Backward || net::isCopy(op))
-      return false;
-    bool isOwn = net::getGradientOfResult(op, 0) || net::getGradientOfResult(op, 1); // of an operator that adds to its gradient
-    auto producerOf = [&](Value term) {
-      Operation *producer = rootOf(term).getDefiningOp();
-      return producer && net::getPhase(producer) == net::Phase::Backward ? producer : nullptr;
-    };
-    auto isOfOther = [&](Value term) {
-      Operation *producer = producerOf(term);
-      return producer && net::getForwardId(producer) != net::getForwardId(op);
-    };
-    auto isOfSum = [&](Value term) {
-      Operation *producer = producerOf(term);
-      return producer && isAccumulation(producer);
-    };
-    return llvm::any_of(op->getOperands(), isOfOther) || (!isOwn && llvm::any_of(op->getOperands(), isOfSum));
+    return passes::isAccumulation(op, [this](Value term) { return rootOf(term); });
   }
 
   /// Whether what it adds are all terms of a sum, none a sum of others: how the update adds up scalars of all gradients.
