@@ -412,16 +412,24 @@ bool Elaborator::addMesh(const ast::Mesh &mesh, StringRef whyAside) {
       diagnostic.attachNote(evaluator.location(*first)) << "it is given here";
       return false;
     }
+    constexpr StringLiteral sizesOfAxes = "sizes of axes are at least 1, and multiply to the number of devices";
     FailureOr<int64_t> size = evaluator.evaluateInteger(axis.value, globals, "the size of axis '" + axis.key + "'");
     if (failed(size))
       return false;
     std::optional<int64_t> next = checkedMul(product, *size);
     bool mayBeZero = *size == 0 && !whyAside.empty() && namesDevices(axis.value);
-    if ((*size < 1 && !mayBeZero) || !next) {
+    if (*size < 1 && !mayBeZero) {
       InFlightDiagnostic diagnostic = error(axis.value.place)
                                       << "axis '" << axis.key << "' cannot have size " << *size;
-      if (*size < 1 && namesDevices(axis.value))
+      if (namesDevices(axis.value))
         addDevicesHelp(diagnostic, mesh, 0);
+      else
+        net::addHelp(diagnostic, sizesOfAxes);
+      return false;
+    }
+    if (!next) {
+      InFlightDiagnostic diagnostic = error(mesh.place) << "the sizes of the axes multiply to more than fits into 64 bits";
+      net::addHelp(diagnostic, sizesOfAxes);
       return false;
     }
     product = *next;
