@@ -65,7 +65,7 @@ const MemoryCandidate *MemoryTrials::compileLast() {
   wantPlan(tried.back());
   if (isSound(tried.back()))
     return &tried.back();
-  tried.pop_back();
+  forgetLast(/*isSingle=*/tried.back().repairs.size() == 1);
   return nullptr;
 }
 
