@@ -47,13 +47,13 @@ private:
   static constexpr size_t mostCalls = 8;    ///< of cells that are tried one by one
   static constexpr uint64_t mostParts = 64; ///< of a batch
   static constexpr uint64_t mostTimes = 16; ///< as many devices
-  static constexpr uint64_t hopeless = 2;
+  static constexpr uint64_t hopeless = 2;   ///< times too much, even if all devices that may be tried took their share of it
 
   MemoryTrials trials;
   const NetworkFacts &facts;
   bool growsMachine = false; ///< it is a preset, and may have more nodes
 
-  /// `what` on top of another change.
+  /// One more change on top of others.
   static Candidate with(Candidate candidate, const std::string &kind, const std::string &repair) {
     MemoryChange &change = candidate.change;
     change.kind += (change.kind.empty() ? "" : " + ") + kind;
@@ -193,7 +193,7 @@ private:
     uint64_t first = 2;
     while (growsMachine && on.change.kind.empty() && facts.devices * static_cast<int64_t>(first) <= has && first <= mostTimes)
       first *= 2;
-    bool isHopeless = false; // so much too large that all devices that may be tried do not make up for it, even if each takes its share
+    bool isHopeless = false;
     tryMore(first, [&](uint64_t times) -> const Candidate * {
       const int64_t devices = facts.devices * static_cast<int64_t>(times);
       const bool isTooMany = devices > has;

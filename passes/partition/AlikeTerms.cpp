@@ -101,11 +101,13 @@ void addAlikeTermsFirst(Operation *first, llvm::function_ref<bool(Value)> maySta
   if (settled.contains(first))
     return;
   auto [chain, terms] = chainFrom(first, nextAddition);
+  if (chain.size() == 1)
+    return;
   llvm::MapVector<Type, SmallVector<Value>> kinds;
   for (Value term : terms)
     if (mayStay(term))
       kinds[term.getType()].push_back(term);
-  if (chain.size() == 1 || kinds.empty())
+  if (kinds.empty())
     return;
   auto most = llvm::max_element(kinds, [](const auto &a, const auto &b) { return a.second.size() < b.second.size(); }); // the first of them
   SmallVector<Value> &alike = most->second;

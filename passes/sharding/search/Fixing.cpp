@@ -288,7 +288,7 @@ std::vector<Fixing::Part> Fixing::halves(const Part &part) {
     std::ranges::sort(half);
     result.push_back(part);
     keep(workspace, result.back(), variables[widest], result.back().bounds[widest], half);
-    raise(result.back().bounds, allBounds(result.back().network, false));
+    raise(result.back().bounds, allBounds(result.back().network, /*offers=*/false));
   }
   return result;
 }

@@ -53,7 +53,6 @@ private:
   void offer(Choice choice);
   void narrow(double margin);
 
-
   Workspace &workspace;
   const CostNetwork &network;
   Part whole;

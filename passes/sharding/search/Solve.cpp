@@ -133,9 +133,9 @@ private:
   double lookInHalves(Fixing &fixing, Fixing::Part part) {
     double bound = infinity;
     for (std::vector<Fixing::Part> parts{std::move(part)}; !parts.empty();) {
-      const Fixing::Part next = std::move(parts.back());
+      Fixing::Part next = std::move(parts.back());
       parts.pop_back();
-      const std::optional<Fixing::Part> left = fixing.within(next, solution.cost);
+      const std::optional<Fixing::Part> left = fixing.within(std::move(next), solution.cost);
       if (!left || eliminated(left->network, little(limits)).isExact())
         continue;
       std::vector<Fixing::Part> halves = fixing.hasOperations() ? fixing.halves(*left) : std::vector<Fixing::Part>{};
