@@ -106,6 +106,11 @@ TEST(Constants, DevicesAreTheFlagElseTheContextElseTheMeshElseOne) {
                        "    1 | mesh (data: 2)\n"
                        "      | ^~~~\n"
                        "help: write device_num: 2\n");
+  Reading far("mesh (data: 4294967296, model: 4294967296)\nnetwork n(%x: f32[2]) { return out: %x }");
+  EXPECT_EQ(far.said, "net.mir:1:1: error: the sizes of the axes multiply to more than fits into 64 bits\n"
+                      "    1 | mesh (data: 4294967296, model: 4294967296)\n"
+                      "      | ^~~~\n"
+                      "help: sizes of axes are at least 1, and multiply to the number of devices\n");
 }
 
 TEST(Text, MayBeginWithAByteOrderMark) {
