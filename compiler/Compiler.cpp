@@ -2,6 +2,7 @@
 
 #include "compiler/ApplyStrategies.h"
 #include "compiler/Dumps.h"
+#include "compiler/Explain.h"
 #include "compiler/Explanation.h"
 #include "compiler/LeftOut.h"
 #include "compiler/MemoryLimit.h"
@@ -13,6 +14,7 @@
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetAttributes.h"
 #include "dialects/net/NetDialect.h"
+#include "dialects/net/Repeat.h"
 #include "dialects/net/Suggest.h"
 #include "frontend/Diagnostics.h"
 #include "frontend/Frontend.h"
@@ -97,14 +99,14 @@ public:
     mayLackNetwork = true;
     options.context.emplace_back("save_graphs", "0");
     bool isLibrary = parse() && readConfig() && isSound() && module->getOps<net::NetworkOp>().empty();
-    if (isLibrary || (isSound() && config && runPhases(strategyPhases(*config, options)) && explainStrategies() &&
+    if (isLibrary || (isSound() && config && decideStrategies() && explainStrategies() &&
                       (options.strict ? communicates() : explanation.report())))
       return std::move(outcome);
     return failure;
   }
 
   Result<CompileOutcome> run() {
-    bool done = parse() && readConfig() && isSound() && runPhases(strategyPhases(*config, options)) && explainStrategies();
+    bool done = parse() && readConfig() && isSound() && decideStrategies() && explainStrategies();
     if (done && options.estimates && isExpected())
       return std::move(outcome);
     done = done && runPhases({unrollPhase()}, /*counts=*/false) && afterStrategies() &&
@@ -335,6 +337,31 @@ private:
     if (Result<MachineModel> usual = readMachine(CompileOptions().machine); usual && machineJson(*usual) != machine)
       text += " " + machine;
     return text;
+  }
+
+  bool decideStrategies() {
+    for (const Phase &phase : strategyPhases(*config, options))
+      if (!runPhases({phase}) || (phase.name == "check" && !knowsAskedOperator()))
+        return false;
+    return true;
+  }
+
+  /// Nobody waits for a search to hear of a mistyped name.
+  bool knowsAskedOperator() {
+    std::vector<NamedOperator> operators;
+    std::vector<std::vector<NamedOperator>> later; // of rounds behind the first one
+    if (!options.op.empty())
+      network().walk([&](net::Operator op) {
+        auto [file, line] = fileAndLine(op->getLoc());
+        for (auto [round, name] : llvm::enumerate(net::namesInRounds(op, net::getInstanceName(op)))) {
+          later.resize(std::max(later.size(), round));
+          (round == 0 ? operators : later[round - 1]).push_back({name, file + ":" + std::to_string(line)});
+        }
+      });
+    for (const std::vector<NamedOperator> &ofRound : later)
+      llvm::append_range(operators, ofRound);
+    Status known = checkOperator(network().getSymName().str(), operators, options.op);
+    return known ? true : fail(known.error());
   }
 
   bool explainStrategies() {

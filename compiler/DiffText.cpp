@@ -16,7 +16,7 @@ static std::string planText(const plan::Plan &plan) {
 static std::string sumText(const std::optional<CollectiveSum> &sum) {
   if (!sum)
     return "-";
-  return llvm::formatv("{0} x, {1}, {2:F1} us", sum->count, bytesText(sum->bytes), sum->us);
+  return llvm::formatv("{0} x, {1}, {2}", sum->count, bytesText(sum->bytes), timeText(sum->us));
 }
 
 static std::string bytesChange(uint64_t before, uint64_t after) {
@@ -24,7 +24,8 @@ static std::string bytesChange(uint64_t before, uint64_t after) {
 }
 
 static Row usRow(const std::string &name, double a, double b) {
-  return {name, llvm::formatv("{0:F1} us", a), llvm::formatv("{0:F1} us", b), moreText(b - a)};
+  const auto [textOfA, textOfB] = timeTexts(a, b);
+  return {name, textOfA, textOfB, moreText(b - a)};
 }
 static Row bytesRow(const std::string &name, uint64_t a, uint64_t b) { return {name, bytesText(a), bytesText(b), bytesChange(a, b)}; }
 

@@ -68,22 +68,29 @@ static std::string operatorsHelp(const std::string &name, const std::vector<std:
   return found.empty() ? "its operators are " + listText(names) : "operators with such names are " + listText(found);
 }
 
-Status checkOperator(const plan::Plan &plan, const std::string &name) {
+Status checkOperator(const std::string &network, const std::vector<NamedOperator> &operators, const std::string &name) {
   if (name.empty())
     return Status::ok();
   std::vector<std::string> places, names;
-  for (const plan::OperatorNote &note : plan.operators())
-    if (note.name() == name)
-      places.push_back(placeOf(plan, note.location()));
+  for (const NamedOperator &op : operators)
+    if (op.name == name)
+      places.push_back(op.place);
   if (places.size() == 1)
     return Status::ok();
   if (!places.empty())
     return Error{ExitCode::Usage,
-                 std::to_string(places.size()) + " operators of '" + plan.network() + "' are named '" + name + "': " + listText(places),
+                 std::to_string(places.size()) + " operators of '" + network + "' are named '" + name + "': " + listText(places),
                  "give each a name of its own: @ \"NAME\""};
+  for (const NamedOperator &op : operators)
+    names.push_back(op.name);
+  return Error{ExitCode::Usage, "network '" + network + "' has no operator '" + name + "'", operatorsHelp(name, names)};
+}
+
+Status checkOperator(const plan::Plan &plan, const std::string &name) {
+  std::vector<NamedOperator> operators;
   for (const plan::OperatorNote &note : plan.operators())
-    names.push_back(note.name());
-  return Error{ExitCode::Usage, "network '" + plan.network() + "' has no operator '" + name + "'", operatorsHelp(name, names)};
+    operators.push_back({note.name(), placeOf(plan, note.location())});
+  return checkOperator(plan.network(), operators, name);
 }
 
 /// How good the strategies are, in the model.
@@ -143,14 +150,15 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
   auto chosen = std::find_if(alternatives.begin(), alternatives.end(), [](const auto &a) { return a.isChosen; });
   std::vector<std::vector<std::string>> rows = {{"IN_STRATEGY", "STEP_US", "MORE", "MEMORY"}};
   for (const passes::Alternative &alternative : alternatives) {
+    const std::string atLeast = alternative.isExact ? "" : "at least ";
     bool isLess = chosen != alternatives.end() && alternative.us < chosen->us;
     bool isKnown = chosen != alternatives.end() && (alternative.isExact || !isLess);
     std::string more = alternative.isChosen ? "chosen"
                        : !isKnown           ? ""
-                                            : moreText(alternative.us - chosen->us);
+                                            : atLeast + moreText(alternative.us - chosen->us);
     if (alternative.isInsteadOfUsers)
       more += more.empty() ? "(not yours)" : " (not yours)";
-    rows.push_back({alternative.inStrategy, llvm::formatv("{0}{1:F1}", alternative.isExact ? "" : "at least ", alternative.us), more,
+    rows.push_back({alternative.inStrategy, atLeast + usText(alternative.us), more,
                     alternative.bytes > 0 ? bytesText(static_cast<uint64_t>(alternative.bytes)) : ""});
   }
   const char *words = searchMode == "sharding_propagation"    ? "follow anew, as if it were typed"
@@ -158,7 +166,7 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
                               : isSearchImplied               ? "choose anew, as if it were typed with --search-mode optimal --candidates 1"
                                                               : "choose anew, as if it were typed, with --candidates 1";
   std::string anew;
-  if (chosen != alternatives.end() && chosen->leastUs < chosen->us) {
+  if (chosen != alternatives.end() && chosen->us - chosen->leastUs >= 0.1) { // which is shown
     const auto [leastUs, us] = timeTexts(chosen->leastUs, chosen->us);
     anew = llvm::formatv("  chosen: as it is compiled, {0}; with the others chosen anew {1} takes {2}\n", us, chosen->inStrategy, leastUs);
   }
@@ -197,7 +205,7 @@ static std::string surprisesText(std::vector<passes::Surprise> surprises, const 
       left += surprise.us;
   }
   if (order.size() > shown)
-    text += llvm::formatv("  {0} more, {1:F1} us\n", order.size() - shown, left);
+    text += llvm::formatv("  {0} more, {1}\n", order.size() - shown, timeText(left));
   return text.empty() ? "" : "\nnobody asked for this (--strict refuses it)\n" + text;
 }
 
@@ -239,7 +247,7 @@ static std::string collectivesText(const plan::Plan &plan, const Findings &findi
     Row row = {facts.phase, facts.kind, facts.cause};
     add(row, repeats, rounds.empty() ? "" : roundsText(rounds, of));
     const std::string bytes = bytesText(facts.bytes) + (facts.bytesOfAll == facts.bytes ? "" : " of " + bytesText(facts.bytesOfAll));
-    row.insert(row.end(), {facts.location, groupsText(*facts.groups), bytes, llvm::formatv("{0:F1}", facts.predictedUs)});
+    row.insert(row.end(), {facts.location, groupsText(*facts.groups), bytes, usText(facts.predictedUs)});
     add(row, hasNext, nextBestText(findings, facts.cause));
     row.push_back((facts.tensors > 1 ? std::to_string(facts.tensors) + " tensors at once: " : "") + facts.reason);
     rows.push_back(row);
@@ -266,7 +274,7 @@ static std::string memoryText(const MemoryAnswer &answer) {
   std::vector<Row> rows = {{"FITS", "MEMORY", "US", "MORE", "CHANGE"}};
   for (const MemoryChange &change : answer.changes) {
     const std::string about = change.isEstimated ? "~" : "";
-    rows.push_back({change.fits ? "yes" : "no", about + bytesText(change.bytes), about + llvm::formatv("{0:F1}", change.us).str(),
+    rows.push_back({change.fits ? "yes" : "no", about + bytesText(change.bytes), about + usText(change.us),
                     about + moreText(change.us - answer.usWithoutLimit), change.repair});
   }
   const bool estimates = std::ranges::any_of(answer.changes, &MemoryChange::isEstimated);

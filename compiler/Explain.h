@@ -9,7 +9,11 @@
 
 namespace msc::compiler {
 
-/// An error that offers the nearest name unless `op` is empty or the instance name of one operator.
+struct NamedOperator {
+  std::string name, place; ///< instance name; file:line
+};
+/// An error that offers the nearest name unless `op` is empty or the instance name of one operator of the network.
+Status checkOperator(const std::string &network, const std::vector<NamedOperator> &operators, const std::string &op);
 Status checkOperator(const plan::Plan &plan, const std::string &op);
 
 /// The text of `msc explain`: operators with strategy, origin and place, collectives with groups, bytes and reason, memory.

@@ -4,6 +4,7 @@
 #include "compiler/PlanWriter.h"
 #include "dialects/net/Suggest.h"
 
+#include <map>
 #include <numeric>
 
 using namespace mlir;
@@ -87,19 +88,30 @@ bool Explanation::report() {
   return !options.strict || surprises.empty();
 }
 
-/// Of every operator that causes a collective the strategy that would be next.
+/// The strategy of an operator that would be next.
+std::optional<NextBest> Explanation::nextBestOf(size_t op) {
+  std::optional<size_t> chosen = alternatives->chosenOption(op);
+  auto other = alternatives->cheapest(op, [&](const passes::OperatorOptions &, size_t option) { return option != chosen; });
+  if (!other)
+    return std::nullopt;
+  return NextBest{other->inStrategy, other->us, other->us - alternatives->us(), options.memoryLimit > 0 ? alternatives->bytes(op, *other) : 0,
+                  other->isInsteadOfUsers};
+}
+
+/// Of every operator that causes a collective; one operator of the search has the names of all its rounds.
 void Explanation::afterPlan(const plan::Plan &plan) {
   if (!alternatives || !searches)
     return;
+  std::map<size_t, std::optional<NextBest>> known;
   for (const CollectiveFacts &facts : collectivesOf(plan, options.op)) {
     std::optional<size_t> op = alternatives->find(facts.cause);
-    if (!op || findings.nextBest.count(facts.cause))
+    if (!op)
       continue;
-    std::optional<size_t> chosen = alternatives->chosenOption(*op);
-    auto other = alternatives->cheapest(*op, [&](const passes::OperatorOptions &, size_t option) { return option != chosen; });
-    if (other)
-      findings.nextBest[facts.cause] = {other->inStrategy, other->us, other->us - alternatives->us(),
-                                        options.memoryLimit > 0 ? alternatives->bytes(*op, *other) : 0, other->isInsteadOfUsers};
+    auto [found, isNew] = known.try_emplace(*op);
+    if (isNew)
+      found->second = nextBestOf(*op);
+    if (found->second)
+      findings.nextBest[facts.cause] = *found->second;
   }
   findings.isTooLargeForOthers = alternatives->isTooLarge();
 }

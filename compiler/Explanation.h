@@ -26,6 +26,7 @@ public:
 
 private:
   passes::Freedom freedom(const net::Config &config) const;
+  std::optional<NextBest> nextBestOf(size_t op);
 
   const CompileOptions &options;
   Findings &findings;

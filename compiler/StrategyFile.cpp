@@ -98,8 +98,10 @@ Result<StrategyFile> fromJson(const std::string &path, const std::string &text) 
                                    std::to_string(flaw->column) + " on");
   }
   const ReadJson json = ReadJson::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("parallel_strategy_item") || !json["parallel_strategy_item"].is_object())
+  if (!json.is_object() || !json.contains("parallel_strategy_item"))
     return notStrategies(path, "'parallel_strategy_item' is missing");
+  if (!json["parallel_strategy_item"].is_object())
+    return notStrategies(path, "'parallel_strategy_item' has to be an object with a member for each operator");
   if (std::string key = unknownKey(json, {"current_stage", "device_num", "parallel_strategy_item", "parallel_layout_item"}); !key.empty())
     return notStrategies(path, "'" + key + "' is unknown, expected current_stage, device_num, parallel_strategy_item, parallel_layout_item");
   if (json.contains("current_stage") && json["current_stage"] != 0)
@@ -138,6 +140,8 @@ Result<StrategyFile> fromProto(const std::string &path, const std::string &bytes
     return notStrategies(path, "they are for stage " + std::to_string(map.current_stage()) + ", and there is stage 0 only");
   if (map.parallel_strategy_item().empty())
     return notStrategies(path, "it names no operator");
+  if (map.operator_num() > map.parallel_strategy_item().size())
+    return notStrategies(path, "it is cut off, " + std::to_string(map.parallel_strategy_item().size()) + " of " + std::to_string(map.operator_num()) + " operators are there");
   strategies::StrategyEntries entries;
   std::set<std::string> names;
   if (entries.ParseFromString(bytes))
@@ -172,7 +176,6 @@ std::vector<int64_t> tensorMapOf(const dist::TensorLayout &layout) {
 
 StrategyMap mapOf(const plan::Plan &plan) {
   StrategyMap map;
-  map.set_device_num(plan.devices());
   for (const plan::OperatorNote &note : plan.operators()) {
     strategies::Strategy &item = (*map.mutable_parallel_strategy_item())[note.name()];
     item.Clear();
@@ -216,13 +219,18 @@ std::string jsonOf(const plan::Plan &plan) {
   return Json{{"current_stage", 0}, {"device_num", plan.devices()}, {"parallel_strategy_item", items}, {"parallel_layout_item", layouts}}.dump(2) + "\n";
 }
 
+/// What the file says of itself stands in front, so that a file that was cut off is known.
 std::string protoOf(const plan::Plan &plan) {
-  std::string bytes;
+  const StrategyMap map = mapOf(plan);
+  StrategyMap head;
+  head.set_device_num(plan.devices());
+  head.set_operator_num(static_cast<uint32_t>(map.parallel_strategy_item().size()));
+  std::string bytes = head.SerializeAsString();
   {
-    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::StringOutputStream stream(&bytes); // appends
     google::protobuf::io::CodedOutputStream out(&stream);
     out.SetSerializationDeterministic(true);
-    mapOf(plan).SerializeToCodedStream(&out);
+    map.SerializeToCodedStream(&out);
   }
   return bytes;
 }

@@ -6,13 +6,19 @@
 #include "llvm/Support/Unicode.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace msc::compiler {
 
+std::string usText(double us) {
+  const std::string text = timeText(us);
+  return llvm::StringRef(text).ends_with(" us") ? text.substr(0, text.size() - 3) : timeText(us, /*digits=*/3);
+}
+
 std::string moreText(double us) {
-  std::string text = llvm::formatv("{0}{1:F1}", us < 0 ? "" : "+", us);
-  return text == "-0.0" ? "+0.0" : text;
+  const std::string text = usText(std::abs(us));
+  return (us < 0 && text != "0.0" ? "-" : "+") + text;
 }
 
 std::string bytesText(uint64_t bytes) {

@@ -13,7 +13,9 @@ namespace msc::compiler {
 /// "1.5 KiB".
 std::string bytesText(uint64_t bytes);
 
-/// Of a difference in microseconds: "+1.5", "-0.3", "+0.0".
+/// Of microseconds in a table that says so: "1.5"; longer times have their unit: "44.041 s".
+std::string usText(double us);
+/// Of a difference: "+1.5", "-0.3", "+0.0", "+61.738 ms".
 std::string moreText(double us);
 
 /// Lines of cells, columns padded to the same width; two spaces between columns. A single cell is a remark about the lines

@@ -126,12 +126,37 @@ std::vector<ReshardStep> gatherAndSlice(const Sharding &from, const Sharding &to
   return steps;
 }
 
+/// Numbers as they lie in memory: a search asks millions of times.
+static std::string keyOf(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape, size_t elementBytes) {
+  std::string key;
+  auto add = [&](auto value) {
+    const auto number = static_cast<int64_t>(value);
+    key.append(reinterpret_cast<const char *>(&number), sizeof number);
+  };
+  auto addAll = [&](const auto &list) {
+    add(list.size());
+    for (auto value : list)
+      add(value);
+  };
+  for (const Sharding *sharding : {&from, &to}) {
+    addAll(sharding->axes);
+    add(sharding->dims.size());
+    for (const auto &dim : sharding->dims)
+      addAll(dim);
+    add(sharding->partial.size());
+    for (const PartialAxis &partial : sharding->partial) {
+      add(partial.kind);
+      add(partial.axis);
+    }
+  }
+  addAll(shape);
+  add(elementBytes);
+  return key;
+}
+
 const ReshardPlanner::Answer &ReshardPlanner::answer(const Sharding &from, const Sharding &to,
                                                      const std::vector<int64_t> &shape, size_t elementBytes) {
-  std::string key = from.str() + to.str() + std::to_string(elementBytes);
-  for (int64_t size : shape)
-    key += " " + std::to_string(size);
-  auto [at, added] = answers.try_emplace(std::move(key));
+  auto [at, added] = answers.try_emplace(keyOf(from, to, shape, elementBytes));
   if (added) {
     at->second.steps = planReshard(from, to, shape, elementBytes, model, options);
     at->second.us = reshardUs(at->second.steps, elementBytes, model);

@@ -66,6 +66,7 @@ Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training
         list.push_back(pieces == taken[op] || llvm::is_contained(may, pieces));
     }
   known.resize(operations.size());
+  likely.resize(operations.size());
   roundsOf.resize(operations.size());
 }
 
@@ -313,7 +314,9 @@ Alternatives::Searched Alternatives::searchOnce(const AllLeft &left) {
   if (!result.isExact) {
     const search::EndsApart ends(network);
     std::vector<search::RepeatedChoice> choices;
-    for (const search::Solution &solution : search::nearestAssignments(ends.network(), pricedAtOnce, limits()))
+    const std::vector<search::Solution> nearest = search::nearestAssignments(ends.network(), pricedAtOnce, limits());
+    spent += nearest.front().operations;
+    for (const search::Solution &solution : nearest)
       choices.push_back(inAll(ends.rolled(solution.choice)));
     apart->makeExact(choices);
   }
@@ -336,23 +339,39 @@ std::vector<Alternatives::OptionPrice> &Alternatives::pricesOf(size_t op) {
   if (!prices.empty())
     return prices;
   prices.resize(priced->options(op).pieces.size());
+  if (following)
+    likely[op] = costsBesideChosen(op);
   if (following && !hasBounds)
     return prices;
   while (!cheapestOfAll.isExact && !tooLarge)
     cheapestOfAll = searchOnce(leftBut(std::nullopt));
-  if (following)
+  if (following && isQuick())
     updateBounds(op);
-  else if (cheapestOfAll.isExact && cheapestOfAll.us < search::infinity)
+  else if (!following && cheapestOfAll.isExact && cheapestOfAll.us < search::infinity)
     if (const std::set<size_t> options = optionsIn(cheapestOfAll.choice, op); options.size() == 1)
       prices[*options.begin()] = priceOf(cheapestOfAll);
   return prices;
+}
+
+/// One search takes so little that every operator may have one.
+bool Alternatives::isQuick() const { return !tooLarge && spent < int64_t(1) << 26; }
+
+/// Of each option of an operator what a step takes with it where no other operator takes anything else.
+std::vector<double> Alternatives::costsBesideChosen(size_t op) const {
+  search::CostNetwork network = priced->network();
+  for (size_t other = 0; other < operations.size(); ++other)
+    if (std::optional<size_t> chosen = chosenOption(other); chosen && other != op)
+      search::keepOptions(network, static_cast<int32_t>(other), {static_cast<int32_t>(*chosen)});
+  return search::costsOfOptions(network, static_cast<int32_t>(op)).costs;
 }
 
 /// What was priced since then makes bounds better.
 void Alternatives::updateBounds(size_t op) {
   if (tooLarge)
     return;
-  for (auto [price, us] : llvm::zip(known[op], search::boundsOfOptions(networkOf(leftBut(op)), static_cast<int32_t>(op), limits())))
+  const search::OptionCosts bounds = search::boundsOfOptions(networkOf(leftBut(op)), static_cast<int32_t>(op), limits());
+  spent += bounds.operations;
+  for (auto [price, us] : llvm::zip(known[op], bounds.costs))
     if (!price.isExact)
       price = {std::max(price.us, us), us == search::infinity, nullptr};
 }
@@ -417,20 +436,34 @@ bool Alternatives::searchFront(size_t op, llvm::function_ref<bool(size_t)> passe
   }
 }
 
+/// Of those with which others were decided, as far as their bounds do not say that another one is cheaper: likely ones come first.
+std::optional<size_t> Alternatives::cheapestFollowed(size_t op, llvm::function_ref<bool(size_t)> passes) {
+  std::vector<OptionPrice> &prices = pricesOf(op);
+  auto best = [&] { return front(op, [&](size_t option) { return prices[option].isExact && passes(option); }); };
+  for (size_t round = 0; round < mostFollowed(); ++round) {
+    const std::optional<size_t> known = best();
+    std::optional<size_t> next;
+    for (size_t option = 0; option < prices.size(); ++option)
+      if (!prices[option].isExact && passes(option) && (!known || prices[option].us < prices[*known].us) &&
+          (!next || likely[op][option] < likely[op][*next]))
+        next = option;
+    if (!next)
+      break;
+    raise(op, *next);
+  }
+  return best();
+}
+
 /// Bounds that look cheapest rise until an exact one stays in front: most of the others are never searched to the end.
 std::optional<size_t> Alternatives::cheapestOption(size_t op, llvm::function_ref<bool(size_t)> passes) {
-  if (!following && !searchFront(op, passes))
+  if (following)
+    return cheapestFollowed(op, passes);
+  if (!searchFront(op, passes))
     updateBounds(op);
   std::optional<size_t> best = front(op, passes);
-  for (size_t rounds = 0; best && !known[op][*best].isExact && (following ? rounds < mostFollowed() : !tooLarge); ++rounds) {
+  for (; best && !known[op][*best].isExact && !tooLarge; best = front(op, passes))
     raise(op, *best);
-    best = front(op, passes);
-  }
-  if (best && !known[op][*best].isExact && !following)
-    return std::nullopt;
-  if (best && !known[op][*best].isExact) // of those with which others were decided
-    best = front(op, [&](size_t option) { return known[op][option].isExact && passes(option); });
-  return best;
+  return best && known[op][*best].isExact ? best : std::nullopt;
 }
 
 size_t Alternatives::mostFollowed() const {
@@ -485,10 +518,10 @@ std::optional<Alternative> Alternatives::cheapest(size_t op, llvm::function_ref<
 std::vector<Alternative> Alternatives::of(size_t op, size_t exact, size_t rounds) {
   if (std::optional<size_t> chosen = chosenOption(op)) // is exact from now on
     cheapestOption(op, [&](size_t option) { return option == chosen; });
+  if (!following || hasBounds)
+    updateBounds(op);
   if (following)
     rounds = mostFollowed();
-  else
-    updateBounds(op);
   std::set<size_t> cheapest;
   while (cheapest.size() < exact) {
     std::optional<size_t> next = front(op, [&](size_t option) { return !cheapest.contains(option); });

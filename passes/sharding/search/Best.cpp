@@ -95,7 +95,9 @@ std::vector<Solution> bestAssignments(const CostNetwork &network, size_t k, cons
   Elimination elimination(workspace, lowered, all(limits));
   if (elimination.isExact())
     return BestAssignments(network, lowered, elimination, k, false).run(elimination.bound());
-  Solution best = solveExactly(network, limits);
+  SolveLimits rest = limits;
+  rest.operations -= elimination.operations;
+  Solution best = solveExactly(network, rest);
   return best.cost < infinity ? std::vector<Solution>{best} : std::vector<Solution>{};
 }
 
@@ -104,7 +106,7 @@ std::vector<Solution> nearestAssignments(const CostNetwork &network, size_t k, c
   std::vector<int32_t> crowded;
   auto nearestOf = [&](Workspace &workspace, const Lowered &lowered, const EliminationLimits &most, std::function<bool(double)> givesUp) {
     const Elimination elimination(workspace, lowered, most, {}, std::move(givesUp));
-    operations += elimination.operations;
+    operations += workOf(elimination, lowered);
     crowded = elimination.crowdedFirst();
     const bool isFound = elimination.isExact() && elimination.bound() < infinity;
     return isFound ? BestAssignments(network, lowered, elimination, k, true).run(elimination.bound()) : std::vector<Solution>{};
@@ -118,7 +120,9 @@ std::vector<Solution> nearestAssignments(const CostNetwork &network, size_t k, c
   if (found.empty()) {
     Workspace workspace;
     std::optional<Lowered> near;
-    const Solution best = solveExactly(workspace, network, limits, crowded, &near);
+    SolveLimits rest = limits;
+    rest.operations -= operations;
+    const Solution best = solveExactly(workspace, network, rest, crowded, &near);
     operations += best.operations;
     if (near)
       found = nearestOf(workspace, *near, few(limits), nullptr);

@@ -74,12 +74,18 @@ struct Solution {
 /// network alone.
 Solution solveExactly(const CostNetwork &network, const SolveLimits &limits = {});
 
+/// Of every option of one variable.
+struct OptionCosts {
+  std::vector<double> costs;
+  int64_t operations = 0; ///< spent
+};
+
 /// Cheapest cost of the whole network for every option of one variable (infinity: not possible); where the limits, which hold for all
 /// options together, run out: a bound, minus infinity where there is none.
-std::vector<double> costsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits = {});
+OptionCosts costsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits = {});
 
 /// The same where that takes little time, else bounds.
-std::vector<double> boundsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits = {});
+OptionCosts boundsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits = {});
 
 /// The k cheapest assignments, or all if there are fewer that are allowed, ascending; equal costs in lexicographic
 /// order of the choices (which of those that tie at the end of the list are in it is deterministic, too). Where the

@@ -8,6 +8,11 @@ namespace msc::search {
 
 EliminationLimits all(const SolveLimits &limits) { return {limits.tableEntries, limits.operations, limits.allEntries}; }
 
+int64_t workOf(const Elimination &elimination, const Lowered &network) {
+  constexpr int64_t ofFactor = 20'000;
+  return elimination.operations + ofFactor * static_cast<int64_t>(network.factors.size());
+}
+
 EliminationLimits few(const SolveLimits &limits) {
   return {std::min(limits.tableEntries, int64_t(1) << 20), std::min(limits.operations, int64_t(1) << 26), limits.allEntries};
 }
@@ -83,13 +88,28 @@ bool Elimination::isWorthIt(const Candidate &next) {
   return false;
 }
 
+/// A variable of very many factors is far from being the lightest one; how heavy it is does not matter until most of them are gone.
+double Elimination::weightAtLeast(int32_t variable) {
+  constexpr size_t many = 64, some = 32;
+  constexpr double heavy = 1e15;
+  if (factorsOf[variable].size() > many) {
+    FactorRefs first;
+    for (size_t i = 0; i < factorsOf[variable].size() && first.size() < some; ++i)
+      if (const Factor &factor = factors[factorsOf[variable][i]]; factor.scope.size() > 1)
+        first.push_back(&factor);
+    if (double weight = contextSize(first, {variable}); weight > heavy)
+      return weight;
+  }
+  return weightOf(variable);
+}
+
 /// Weighs a candidate anew.
 void Elimination::review(int32_t number) {
   const int32_t variables = static_cast<int32_t>(options.size());
   const int32_t version = ++versions[number];
   if (number < variables) {
     if (!isGone[number])
-      queue.push({weightOf(number), number, version});
+      queue.push({weightAtLeast(number), number, version});
   } else if (int32_t value = number - variables; alive[value] && factors[value].shared) {
     double weight;
     jointReaders(value, &weight);
@@ -173,22 +193,28 @@ void Elimination::close(const std::vector<int32_t> &bucket, std::vector<Factor> 
       touched.push_back(variable);
     }
   }
+  if (results.size() == 1 && !results.front().scope.empty())
+    buckets.back().result = static_cast<int32_t>(factors.size());
   for (Factor &factor : results)
     addFactor(std::move(factor));
-  std::sort(touched.begin(), touched.end());
-  touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
-  std::vector<int32_t> values;
+  auto dropRepetitions = [](std::vector<int32_t> &numbers) {
+    std::sort(numbers.begin(), numbers.end());
+    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  };
+  dropRepetitions(touched);
+  // Values that these read, and those that their neighbours do: they may be minimised with them.
+  std::vector<int32_t> near, values;
   for (int32_t variable : touched) {
     review(variable);
-    // Values that it reads, and those that its neighbours do: it may be minimised with them.
     for (int32_t number : factorsOf[variable])
-      for (int32_t neighbour : factors[number].scope)
-        for (int32_t value : factorsOf[neighbour])
-          if (factors[value].shared)
-            values.push_back(value);
+      near.insert(near.end(), factors[number].scope.begin(), factors[number].scope.end());
   }
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
+  dropRepetitions(near);
+  for (int32_t variable : near)
+    for (int32_t number : factorsOf[variable])
+      if (factors[number].shared)
+        values.push_back(number);
+  dropRepetitions(values);
   for (int32_t value : values)
     if (size_t number = options.size() + value; number < versions.size())
       review(static_cast<int32_t>(number));

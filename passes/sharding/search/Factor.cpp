@@ -30,12 +30,16 @@ uint64_t hashOf(const void *data, size_t bytes, uint64_t seed) {
 PartitionRef Partitions::of(const std::vector<int32_t> &labels) {
   auto made = std::make_unique<Partition>();
   made->classOf.resize(labels.size());
-  std::unordered_map<int32_t, int32_t> numbers;
+  const size_t most = labels.empty() ? 0 : *std::max_element(labels.begin(), labels.end());
+  std::vector<int32_t> few(most < 64 * labels.size() ? most + 1 : 0, -1); // numbers of labels; where they are too many, the map
+  std::unordered_map<int32_t, int32_t> many;
   for (size_t option = 0; option < labels.size(); ++option) {
-    auto [known, isNew] = numbers.try_emplace(labels[option], made->classes());
-    if (isNew)
+    int32_t &number = few.empty() ? many.try_emplace(labels[option], -1).first->second : few[labels[option]];
+    if (number < 0) {
+      number = made->classes();
       made->first.push_back(static_cast<int32_t>(option));
-    made->classOf[option] = known->second;
+    }
+    made->classOf[option] = number;
   }
   uint64_t hash = hashOf(made->classOf.data(), made->classOf.size() * sizeof(int32_t));
   auto [from, to] = all.equal_range(hash);
@@ -53,10 +57,20 @@ PartitionRef Partitions::identity(int32_t options) {
   return of(labels);
 }
 
+/// Options that are alike in the first are alike in the second.
+static bool isFiner(const Partition &a, const Partition &b) {
+  if (a.classes() < b.classes())
+    return false;
+  for (size_t option = 0; option < a.classOf.size(); ++option)
+    if (b.classOf[option] != b.classOf[a.first[a.classOf[option]]])
+      return false;
+  return true;
+}
+
 PartitionRef Partitions::meet(PartitionRef a, PartitionRef b) {
-  if (a == b || b->classes() == 1 || a->first.size() == a->classOf.size())
+  if (a == b || isFiner(*a, *b))
     return a;
-  if (a->classes() == 1 || b->first.size() == b->classOf.size())
+  if (isFiner(*b, *a))
     return b;
   if (a->id > b->id)
     std::swap(a, b);
@@ -67,6 +81,43 @@ PartitionRef Partitions::meet(PartitionRef a, PartitionRef b) {
   for (size_t option = 0; option < labels.size(); ++option)
     labels[option] = a->classOf[option] * b->classes() + b->classOf[option];
   return met[key] = of(labels);
+}
+
+/// Of many most say nothing new; what they add up to on the way is not kept.
+PartitionRef Partitions::meet(std::vector<PartitionRef> parts) {
+  std::ranges::sort(parts, {}, &Partition::id);
+  const auto repeated = std::ranges::unique(parts);
+  parts.erase(repeated.begin(), repeated.end());
+  constexpr size_t few = 8;
+  PartitionRef met = parts.front();
+  for (size_t i = 1; i < std::min(parts.size(), few); ++i)
+    met = meet(met, parts[i]);
+  if (parts.size() <= few)
+    return met;
+  Partition finest = *met;
+  std::vector<int32_t> newest, next; // of each class the newest one that it is split into; of each of these the one before it
+  for (size_t i = few; i < parts.size(); ++i) {
+    const Partition &part = *parts[i];
+    if (isFiner(finest, part))
+      continue;
+    newest.assign(finest.first.size(), -1);
+    next.clear();
+    finest.first.clear();
+    for (size_t option = 0; option < finest.classOf.size(); ++option) {
+      int32_t &split = newest[finest.classOf[option]];
+      int32_t number = split;
+      while (number >= 0 && part.classOf[finest.first[number]] != part.classOf[option])
+        number = next[number];
+      if (number < 0) {
+        number = finest.classes();
+        finest.first.push_back(static_cast<int32_t>(option));
+        next.push_back(split);
+        split = number;
+      }
+      finest.classOf[option] = number;
+    }
+  }
+  return of(finest.classOf);
 }
 
 size_t Factor::axisOf(int32_t variable) const {

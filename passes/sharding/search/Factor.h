@@ -25,6 +25,8 @@ public:
   PartitionRef identity(int32_t options);
   /// The coarsest one that is finer than both.
   PartitionRef meet(PartitionRef a, PartitionRef b);
+  /// The coarsest one that is finer than all of these, of which there is at least one.
+  PartitionRef meet(std::vector<PartitionRef> parts);
 
 private:
   std::unordered_multimap<uint64_t, std::unique_ptr<Partition>> all;

@@ -12,10 +12,6 @@ namespace msc::search {
 
 namespace {
 
-int64_t workOf(const Elimination &elimination, const Lowered &network) {
-  return elimination.operations + operationsOfFactor * static_cast<int64_t>(network.factors.size());
-}
-
 /// A network without values of several readers, which costs no more, whatever is chosen: each reader pays a share of what it asks for.
 class Relaxation {
 public:
@@ -30,8 +26,9 @@ public:
     for (const Factor &factor : network.factors)
       if (!factor.shared)
         result.factors.push_back(factor);
+    KnownCosts known;
     for (const auto &[value, shares] : values)
-      addShares(*value, shares, result.factors);
+      addShares(*value, shares, result.factors, known);
     return result;
   }
 
@@ -88,7 +85,18 @@ private:
     return std::vector<Shares>(form.prices.size(), shares);
   }
 
-  void addShares(const Factor &value, const std::vector<Shares> &shares, std::vector<Factor> &factors) const {
+  /// Equal ones are one, so that readers that are alike are reduced once.
+  using KnownCosts = std::unordered_multimap<uint64_t, std::shared_ptr<const Costs>>;
+  std::shared_ptr<const Costs> knownCosts(std::vector<double> costs, KnownCosts &known) const {
+    const uint64_t hash = hashOf(costs.data(), costs.size() * sizeof(double));
+    auto [from, to] = known.equal_range(hash);
+    for (; from != to; ++from)
+      if (from->second->values == costs)
+        return from->second;
+    return known.emplace(hash, workspace.costs(std::move(costs)))->second;
+  }
+
+  void addShares(const Factor &value, const std::vector<Shares> &shares, std::vector<Factor> &factors, KnownCosts &known) const {
     const SharedForm &form = *value.shared;
     for (size_t r = 0; r < form.itemsOf.size(); ++r) {
       std::vector<double> costs;
@@ -101,7 +109,7 @@ private:
           costs.push_back(sum);
         }
       factors.push_back({.scope = {value.scope[0], value.scope[r + 1]}, .parts = {value.parts[0], value.parts[r + 1]},
-                         .costs = workspace.costs(std::move(costs)), .shared = nullptr});
+                         .costs = knownCosts(std::move(costs), known), .shared = nullptr});
     }
   }
 
@@ -156,16 +164,18 @@ static void raise(std::vector<std::vector<double>> &bounds, const std::vector<st
 }
 
 Fixing::Fixing(Workspace &workspace, const CostNetwork &network, Lowered lowered, std::vector<int32_t> variablesGiven, Choice known,
-               const SolveLimits &most, double margin)
+               const SolveLimits &most, int64_t &operations, double margin)
     : workspace(workspace), network(network), whole{std::move(lowered), {}}, variables(std::move(variablesGiven)),
       limits{std::min(most.tableEntries, mostOfBound.tableEntries), std::min(most.operations, mostOfBound.operations),
              std::min(most.allEntries, mostOfBound.allEntries)},
-      mostOperations(std::min(most.operations, int64_t(1) << 32)) {
+      operations(operations), mostOperations(std::min(most.operations, operations + (int64_t(1) << 32))) {
   offer(std::move(known));
   for (int32_t variable : variables)
     whole.bounds.emplace_back(whole.network.options[variable], -infinity);
-  if (margin < infinity)
-    narrow(margin);
+  if (margin < infinity) { // little is left of wide variables, before shares are improved
+    whole.bounds = priced(Relaxation(workspace, whole.network).easy(), /*offers=*/true);
+    restrict(whole, bestCost + margin * std::abs(bestCost));
+  }
   raise(whole.bounds, allBounds(whole.network, /*offers=*/true));
 }
 
@@ -186,15 +196,29 @@ std::vector<std::vector<double>> Fixing::allBounds(const Lowered &of, bool offer
     workspace.forgetReductions(limits.allEntries);
     relaxation.improve(limits, operations);
   }
-  const Lowered easy = relaxation.easy();
-  std::vector<std::vector<double>> all;
-  for (int32_t variable : variables)
-    all.push_back(of.options[variable] > 1 ? priced(easy, variable, offers) : std::vector<double>{-infinity});
-  return all;
+  return priced(relaxation.easy(), offers);
 }
 
 /// `offers`: the assignments that the lowest bounds stand for are looked at, too.
-std::vector<double> Fixing::priced(const Lowered &easy, int32_t variable, bool offers) {
+std::vector<std::vector<double>> Fixing::priced(const Lowered &easy, bool offers) {
+  workspace.forgetReductions(limits.allEntries);
+  std::vector<std::vector<double>> all;
+  Elimination elimination(workspace, easy, limits);
+  const bool isExact = elimination.isExact() && hasOperations();
+  if (isExact)
+    all = elimination.costsOfAll(variables);
+  operations += workOf(elimination, easy);
+  for (int32_t variable : variables) {
+    if (isExact && (!offers || inVain >= mostInVain))
+      break;
+    std::vector<double> alone = easy.options[variable] > 1 ? pricedAlone(easy, variable, offers) : std::vector<double>{-infinity};
+    if (!isExact)
+      all.push_back(std::move(alone));
+  }
+  return all;
+}
+
+std::vector<double> Fixing::pricedAlone(const Lowered &easy, int32_t variable, bool offers) {
   constexpr size_t mostOffers = 3;
   const std::vector<double> unknown(easy.options[variable], -infinity);
   if (!hasOperations())
@@ -220,17 +244,6 @@ std::vector<double> Fixing::priced(const Lowered &easy, int32_t variable, bool o
       offer(std::move(choice));
     }
   return costs;
-}
-
-/// The widest variable first, each beside what is left of those before it.
-void Fixing::narrow(double margin) {
-  std::vector<size_t> order(variables.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](size_t i) { return -whole.network.options[variables[i]]; });
-  for (size_t i : order) {
-    whole.bounds[i] = priced(Relaxation(workspace, whole.network).easy(), variables[i], /*offers=*/true);
-    restrict(whole, bestCost + margin * std::abs(bestCost));
-  }
 }
 
 /// Leaves out all options of a variable but those that are kept, in ascending order.

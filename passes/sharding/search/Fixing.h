@@ -21,10 +21,11 @@ public:
     double bound() const;
   };
 
-  /// `known`: some assignment; it and `choice` are in numbers of `network`, of which `lowered` was made. `margin`: nothing is asked about
-  /// what costs more than a good assignment by more than this part of it; bounds then are those of what is left.
+  /// `known`: some assignment; it and `choice` are in numbers of `network`, of which `lowered` was made. `operations`: what was spent of
+  /// the limits so far; what is spent here and elsewhere is added to it. `margin`: nothing is asked about what costs more than a good
+  /// assignment by more than this part of it; bounds then are those of what is left.
   Fixing(Workspace &workspace, const CostNetwork &network, Lowered lowered, std::vector<int32_t> variables, Choice known,
-         const SolveLimits &limits, double margin = infinity);
+         const SolveLimits &limits, int64_t &operations, double margin = infinity);
 
   /// Nothing costs less.
   double bound() const { return whole.bound(); }
@@ -44,20 +45,19 @@ public:
   /// Whether more may be asked.
   bool hasOperations() const { return operations < mostOperations; }
 
-  int64_t operations = 0;
-
 private:
   std::vector<std::vector<double>> allBounds(const Lowered &of, bool offers);
-  std::vector<double> priced(const Lowered &easy, int32_t variable, bool offers);
+  std::vector<std::vector<double>> priced(const Lowered &easy, bool offers);
+  std::vector<double> pricedAlone(const Lowered &easy, int32_t variable, bool offers);
   bool restrict(Part &part, double most) const;
   void offer(Choice choice);
-  void narrow(double margin);
 
   Workspace &workspace;
   const CostNetwork &network;
   Part whole;
   std::vector<int32_t> variables;
   EliminationLimits limits; ///< of each bound
+  int64_t &operations;
   int64_t mostOperations;   ///< in all; behind them nothing more is known
   Choice best;
   double bestCost = infinity;

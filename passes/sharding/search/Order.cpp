@@ -131,11 +131,14 @@ double Elimination::weightOfReadersAround(int32_t variable) {
   std::vector<int32_t> values;
   double weight = 0;
   for (int32_t number : factorsOf[variable])
-    for (int32_t neighbour : factors[number].scope)
+    for (int32_t neighbour : factors[number].scope) {
+      if (neighbour == variable)
+        continue;
       for (int32_t value : factorsOf[neighbour])
         if (factors[value].shared && factors[value].scope.size() > 3 &&
             factors[value].axisOf(variable) == factors[value].scope.size())
           values.push_back(value);
+    }
   std::sort(values.begin(), values.end());
   for (size_t i = 1; i < values.size(); ++i)
     if (values[i] == values[i - 1] && (i < 2 || values[i] != values[i - 2])) {

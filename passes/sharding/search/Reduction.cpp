@@ -23,13 +23,11 @@ std::vector<Axis> contextOf(Workspace &workspace, const FactorRefs &factors, con
 }
 
 PartitionRef finest(Workspace &workspace, const FactorRefs &factors, int32_t variable, int32_t options) {
-  PartitionRef part = nullptr;
+  std::vector<PartitionRef> parts;
   for (const Factor *factor : factors)
-    if (factor->scope.size() > 1) {
-      PartitionRef own = factor->parts[factor->axisOf(variable)];
-      part = part ? workspace.partitions.meet(part, own) : own;
-    }
-  return part ? part : workspace.partitions.of(std::vector<int32_t>(options));
+    if (factor->scope.size() > 1)
+      parts.push_back(factor->parts[factor->axisOf(variable)]);
+  return parts.empty() ? workspace.partitions.of(std::vector<int32_t>(options)) : workspace.partitions.meet(std::move(parts));
 }
 
 namespace {

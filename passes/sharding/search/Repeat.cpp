@@ -222,29 +222,35 @@ static int32_t standFor(RepeatedNetwork &network, int32_t variable) {
 
 /// `ofFlat`: what says it of a network without sections.
 template <typename OfFlat>
-static std::vector<double> costsOrBounds(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits, OfFlat ofFlat) {
+static OptionCosts costsOrBounds(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits, OfFlat ofFlat) {
   RepeatedNetwork asked = network;
   const int32_t outside = standFor(asked, variable);
   Folded folded(asked);
-  if (Solution summary; folded.fits(limits) && folded.fold(limits, summary))
-    return ofFlat(folded.flat(), outside, limits);
-  std::vector<double> costs;
-  SolveLimits left = limits;
+  OptionCosts result;
+  Solution summary;
+  const bool isFolded = folded.fits(limits) && folded.fold(limits, summary);
+  if (isFolded)
+    result = ofFlat(folded.flat(), outside, limits);
+  result.operations += summary.operations;
+  if (isFolded)
+    return result;
   for (int32_t option = 0; option < network.network.options[variable]; ++option) {
     RepeatedNetwork forced = network;
     keepOptions(forced, variable, {option});
+    SolveLimits left = limits;
+    left.operations -= result.operations;
     const Solution found = left.operations > 0 ? solveExactly(forced, left).summary : Solution{.bound = -infinity};
-    left.operations -= found.operations;
-    costs.push_back(found.bound);
+    result.operations += found.operations;
+    result.costs.push_back(found.bound);
   }
-  return costs;
+  return result;
 }
 
-std::vector<double> costsOfOptions(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits) {
+OptionCosts costsOfOptions(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits) {
   return costsOrBounds(network, variable, limits, [](auto &&...of) { return costsOfOptions(of...); });
 }
 
-std::vector<double> boundsOfOptions(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits) {
+OptionCosts boundsOfOptions(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits) {
   return costsOrBounds(network, variable, limits, [](auto &&...of) { return boundsOfOptions(of...); });
 }
 

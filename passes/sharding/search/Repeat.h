@@ -95,8 +95,8 @@ RepeatedSolution solveExactly(const RepeatedNetwork &network, const SolveLimits 
 
 /// The cheapest cost for every option of one variable, as exact as that; of a section's variable: in all its rounds. Infinity: not
 /// possible. Where the limits, which hold for all options together, run out: a bound.
-std::vector<double> costsOfOptions(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits = {});
-std::vector<double> boundsOfOptions(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits = {});
+OptionCosts costsOfOptions(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits = {});
+OptionCosts boundsOfOptions(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits = {});
 
 /// Leaves a variable some of its options (ascending), which are numbered anew. In a section it may have different ones of them in
 /// different rounds.

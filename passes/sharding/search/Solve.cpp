@@ -96,9 +96,7 @@ private:
     if (crowded.empty() || !(solution.cost < infinity) || !hasEasyBounds(workspace, less, infinity))
       return false;
     crowded.resize(std::min(crowded.size(), mostFixed));
-    SolveLimits rest = limits;
-    rest.operations -= solution.operations;
-    Fixing fixing(workspace, network, less, crowded, solution.choice, rest, nearby);
+    Fixing fixing(workspace, network, less, crowded, solution.choice, limits, solution.operations, nearby);
     offer(fixing.choice(), true);
     const double least = fixing.bound();
     bound = std::max(bound, least);
@@ -125,7 +123,6 @@ private:
     if (isExact && near)
       if (std::optional<Fixing::Part> cheap = fixing.within(solution.cost + nearby * std::abs(solution.cost)))
         *near = std::move(cheap->network);
-    solution.operations += fixing.operations;
     return isExact;
   }
 
@@ -165,7 +162,7 @@ private:
     workspace.forgetReductions(limits.allEntries / 2);
     most.operations = std::min(most.operations, limits.operations - solution.operations);
     Elimination elimination(workspace, part, most, {}, std::move(givesUp));
-    solution.operations += elimination.operations + operationsOfFactor * static_cast<int64_t>(part.factors.size());
+    solution.operations += workOf(elimination, part);
     solution.eliminations += elimination.eliminations;
     solution.repeated += elimination.repeated;
     solution.largestTable = std::max(solution.largestTable, elimination.largestTable);
@@ -214,42 +211,45 @@ Solution solveExactly(Workspace &workspace, const CostNetwork &network, const So
   return BranchAndBound(workspace, network, limits).run(std::move(crowded), near);
 }
 
-/// Nothing: tables are too large. `lowered` takes the network without dominated options of other variables.
-static std::optional<std::vector<double>> quickCosts(Workspace &workspace, const CostNetwork &network, int32_t variable, const SolveLimits &limits,
-                                                     Lowered &lowered) {
+/// Without costs where tables are too large. `lowered` takes the network without dominated options of other variables.
+static OptionCosts quickCosts(Workspace &workspace, const CostNetwork &network, int32_t variable, const SolveLimits &limits, Lowered &lowered) {
   lowered = withoutDominated(workspace, lower(workspace, network), variable);
   const Elimination elimination(workspace, lowered, all(limits), {variable},
                                 [&](double operations) { return hasEasyBounds(workspace, lowered, operations); });
-  return elimination.isExact() ? std::optional(elimination.table()) : std::nullopt;
+  return {elimination.isExact() ? elimination.table() : std::vector<double>(), workOf(elimination, lowered)};
 }
 
-std::vector<double> costsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits) {
+OptionCosts costsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits) {
+  OptionCosts result;
   {
     Workspace workspace;
     Lowered lowered;
-    if (auto costs = quickCosts(workspace, network, variable, limits, lowered))
-      return *costs;
+    result = quickCosts(workspace, network, variable, limits, lowered);
   }
-  std::vector<double> costs;
-  SolveLimits left = limits;
+  if (!result.costs.empty())
+    return result;
   for (int32_t option = 0; option < network.options[variable]; ++option) {
     CostNetwork tied = network;
     tied.tables.push_back({{variable}, std::vector<double>(network.options[variable], infinity)});
     tied.tables.back().costs[option] = 0;
+    SolveLimits left = limits;
+    left.operations -= result.operations;
     const Solution found = left.operations > 0 ? solveExactly(tied, left) : Solution{.bound = -infinity};
-    left.operations -= found.operations;
-    costs.push_back(found.bound);
+    result.operations += found.operations;
+    result.costs.push_back(found.bound);
   }
-  return costs;
+  return result;
 }
 
-std::vector<double> boundsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits) {
+OptionCosts boundsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits) {
   Workspace workspace;
   Lowered lowered;
-  if (auto costs = quickCosts(workspace, network, variable, limits, lowered))
-    return *costs;
+  OptionCosts result = quickCosts(workspace, network, variable, limits, lowered);
+  if (!result.costs.empty())
+    return result;
   workspace.forgetReductions(0);
-  return Fixing(workspace, network, std::move(lowered), {variable}, sweep(network).choice, limits).boundsOf(0);
+  result.costs = Fixing(workspace, network, std::move(lowered), {variable}, sweep(network).choice, limits, result.operations).boundsOf(0);
+  return result;
 }
 
 } // namespace msc::search

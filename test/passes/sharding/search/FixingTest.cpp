@@ -33,7 +33,8 @@ TEST(FixingTest, BoundsHoldAndAllThatIsCheapIsLeft) {
     const CostNetwork network = randomNetwork(seed, 5000);
     Workspace workspace;
     const std::vector<int32_t> variables = allVariables(network);
-    Fixing fixing(workspace, network, lower(workspace, network), variables, Choice(network.options.size()), {});
+    int64_t operations = 0;
+    Fixing fixing(workspace, network, lower(workspace, network), variables, Choice(network.options.size()), {}, operations);
     std::vector<std::vector<double>> least;
     for (int32_t options : network.options)
       least.emplace_back(options, infinity);
@@ -76,7 +77,8 @@ TEST(FixingTest, HalvesHaveAllThatIsCheapAndEndInSingleAssignments) {
     if (cheapest == infinity)
       continue;
     Workspace workspace;
-    Fixing fixing(workspace, network, lower(workspace, network), allVariables(network), Choice(network.options.size()), {}, margin);
+    int64_t operations = 0;
+    Fixing fixing(workspace, network, lower(workspace, network), allVariables(network), Choice(network.options.size()), {}, operations, margin);
     std::vector<Choice> cheap;
     forEachChoice(network.options, [&](const Choice &choice) {
       if (costOf(network, choice) <= (1 + margin) * cheapest)

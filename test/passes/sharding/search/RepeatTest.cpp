@@ -77,7 +77,7 @@ TEST(RepeatTest, OptionsCostWhatForcingThemCosts) {
     Random random(seed);
     const int32_t variable = random.below(static_cast<int32_t>(network.network.options.size()));
     const SolveLimits small{.tableEntries = 2};
-    std::vector<double> costs = costsOfOptions(network, variable), limited = costsOfOptions(network, variable, small);
+    std::vector<double> costs = costsOfOptions(network, variable).costs, limited = costsOfOptions(network, variable, small).costs;
     for (int32_t option = 0; option < network.network.options[variable]; ++option) {
       RepeatedNetwork forced = network, kept = network;
       Table only{{variable}, std::vector<double>(network.network.options[variable], infinity)};
@@ -103,7 +103,7 @@ TEST(RepeatTest, SomeOptionsCostNoMoreThanTheCheapestOfThem) {
     const RepeatedNetwork network = randomRepeated(seed, 6, 20000);
     Random random(seed);
     const int32_t variable = random.below(static_cast<int32_t>(network.network.options.size()));
-    const std::vector<double> costs = costsOfOptions(network, variable);
+    const std::vector<double> costs = costsOfOptions(network, variable).costs;
     std::vector<int32_t> left;
     double least = infinity;
     for (int32_t option = 0; option < static_cast<int32_t>(costs.size()); ++option)

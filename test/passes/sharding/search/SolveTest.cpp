@@ -1,12 +1,15 @@
 // The exact solver against going through all assignments.
 #include "Networks.h"
 #include "passes/sharding/search/Descent.h"
+#include "passes/sharding/search/Elimination.h"
 #include "passes/sharding/search/Workspace.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <random>
 
 using namespace msc::search;
 using namespace msc::search::test;
@@ -73,10 +76,60 @@ TEST(SolveTest, CostsOfOptionsAreThoseOfTheWholeNetwork) {
   for (int seed = 0; seed < rounds(300, 2000); ++seed) {
     CostNetwork network = randomNetwork(seed, 5000);
     const int32_t variable = seed % static_cast<int32_t>(network.options.size());
-    std::vector<double> costs = costsOfOptions(network, variable), expected = costsByForce(network, variable);
+    std::vector<double> costs = costsOfOptions(network, variable).costs, expected = costsByForce(network, variable);
     ASSERT_EQ(costs.size(), expected.size());
     for (size_t option = 0; option < costs.size(); ++option)
       ASSERT_PRED2(isNear, costs[option], expected[option]) << "seed " << seed;
+  }
+}
+
+TEST(SolveTest, OneEliminationSaysWhatAllOptionsOfAllVariablesCost) {
+  for (int seed = 0; seed < rounds(300, 3000); ++seed) {
+    CostNetwork network = randomNetwork(seed, 5000);
+    network.shared.clear();
+    std::vector<int32_t> variables(network.options.size());
+    std::iota(variables.begin(), variables.end(), 0);
+    Workspace workspace;
+    Elimination elimination(workspace, lower(workspace, network), all({}));
+    ASSERT_TRUE(elimination.isExact());
+    const std::vector<std::vector<double>> costs = elimination.costsOfAll(variables);
+    for (int32_t variable : variables) {
+      const std::vector<double> expected = costsByForce(network, variable);
+      ASSERT_EQ(costs[variable].size(), expected.size());
+      for (size_t option = 0; option < expected.size(); ++option)
+        ASSERT_PRED2(isNear, costs[variable][option], expected[option]) << "seed " << seed << ", variable " << variable;
+    }
+  }
+}
+
+TEST(SolveTest, VariablesWithVeryManyFactorsAreEliminatedInTheOrderOfTheirWeights) {
+  for (int seed = 0; seed < rounds(20, 100); ++seed) {
+    std::mt19937_64 random(seed);
+    std::uniform_real_distribution<double> cost(0, 10);
+    auto table = [&](int32_t a, int32_t b, int32_t rows, int32_t columns) {
+      Table made{{a, b}, std::vector<double>(static_cast<size_t>(rows) * columns)};
+      std::ranges::generate(made.costs, [&] { return cost(random); });
+      return made;
+    };
+    constexpr int32_t spokes = 80, ofHub = 7, ofSpoke = 4;
+    CostNetwork network; // a hub, and a chain of all others around it
+    network.options.assign(1 + spokes, ofSpoke);
+    network.options[0] = ofHub;
+    for (int32_t spoke = 1; spoke <= spokes; ++spoke)
+      network.tables.push_back(table(0, spoke, ofHub, ofSpoke));
+    for (int32_t spoke = 2; spoke <= spokes; ++spoke)
+      network.tables.push_back(table(spoke - 1, spoke, ofSpoke, ofSpoke));
+    const Solution found = solveExactly(network);
+    ASSERT_TRUE(found.optimal);
+    ASSERT_LE(found.largestTable, ofHub * ofSpoke) << "seed " << seed; // the hub comes last but two
+    double least = infinity;
+    for (int32_t hub = 0; hub < ofHub; ++hub) {
+      CostNetwork tied = network;
+      tied.tables.push_back({{0}, std::vector<double>(ofHub, infinity)});
+      tied.tables.back().costs[hub] = 0;
+      least = std::min(least, solveExactly(tied).cost);
+    }
+    ASSERT_PRED2(isNear, found.cost, least) << "seed " << seed;
   }
 }
 
@@ -262,7 +315,7 @@ TEST(SolveTest, ManyReadersOfOneValueEnd) {
       choice.push_back(below(count));
     EXPECT_LE(found.bound, costOf(network, descended(network, choice)) * (1 + 1e-12));
   }
-  const std::vector<double> least = costsOfOptions(network, 1, {.operations = int64_t(1) << 28, .branching = int64_t(1) << 26});
+  const std::vector<double> least = costsOfOptions(network, 1, {.operations = int64_t(1) << 28, .branching = int64_t(1) << 26}).costs;
   for (int32_t option = 0; option < options; ++option)
     EXPECT_LE(least[option], (option == found.choice[1] ? found.cost : infinity));
 }
