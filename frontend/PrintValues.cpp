@@ -142,7 +142,7 @@ std::pair<std::string, std::string> splitOrigin(StringRef origin) {
 
 ArrayRef<StringRef> originWords() {
   static const StringRef words[] = {"user",        "dump",          "propagated", "searched", "one device", "stand_alone",
-                                    "data_parallel", "semi_auto default"};
+                                    "data_parallel", "hybrid_parallel", "semi_auto default"};
   return words;
 }
 

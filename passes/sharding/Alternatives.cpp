@@ -249,6 +249,7 @@ search::SolveLimits Alternatives::limits() const {
   search::SolveLimits limits;
   limits.operations = std::min(mostAtOnce, most - spent);
   limits.branching = mostAtOnce / 16;
+  limits.allEntries = int64_t(1) << 26; // half a gigabyte: an explanation takes no more memory than what it explains
   return limits;
 }
 
@@ -339,30 +340,57 @@ std::vector<Alternatives::OptionPrice> &Alternatives::pricesOf(size_t op) {
   if (!prices.empty())
     return prices;
   prices.resize(priced->options(op).pieces.size());
-  if (following)
+  if (following) {
     likely[op] = costsBesideChosen(op);
-  if (following && !hasBounds)
+    if (hasQuickBounds())
+      updateBounds(op);
     return prices;
+  }
   while (!cheapestOfAll.isExact && !tooLarge)
     cheapestOfAll = searchOnce(leftBut(std::nullopt));
-  if (following && isQuick())
-    updateBounds(op);
-  else if (!following && cheapestOfAll.isExact && cheapestOfAll.us < search::infinity)
+  if (cheapestOfAll.isExact && cheapestOfAll.us < search::infinity)
     if (const std::set<size_t> options = optionsIn(cheapestOfAll.choice, op); options.size() == 1)
       prices[*options.begin()] = priceOf(cheapestOfAll);
   return prices;
 }
 
 /// One search takes so little that every operator may have one.
-bool Alternatives::isQuick() const { return !tooLarge && spent < int64_t(1) << 26; }
+bool Alternatives::hasQuickBounds() {
+  constexpr search::SolveLimits little{.tableEntries = int64_t(1) << 18, .operations = int64_t(1) << 26, .allEntries = int64_t(1) << 22,
+                                       .branching = int64_t(1) << 20};
+  if (!areBoundsQuick) {
+    const search::Solution found = hasBounds ? search::solveExactly(networkOf(leftBut(std::nullopt)), little).summary : search::Solution{.optimal = false};
+    spent += found.operations;
+    areBoundsQuick = found.optimal;
+  }
+  return *areBoundsQuick;
+}
 
-/// Of each option of an operator what a step takes with it where no other operator takes anything else.
-std::vector<double> Alternatives::costsBesideChosen(size_t op) const {
+/// What operators have, and how parameters are stored then, in numbers of the model.
+const search::Choice &Alternatives::chosenInModel() {
+  if (!inModel.empty())
+    return inModel;
   search::CostNetwork network = priced->network();
-  for (size_t other = 0; other < operations.size(); ++other)
-    if (std::optional<size_t> chosen = chosenOption(other); chosen && other != op)
-      search::keepOptions(network, static_cast<int32_t>(other), {static_cast<int32_t>(*chosen)});
-  return search::costsOfOptions(network, static_cast<int32_t>(op)).costs;
+  std::vector<std::pair<size_t, size_t>> tied;
+  for (size_t op = 0; op < operations.size(); ++op)
+    if (std::optional<size_t> chosen = chosenOption(op)) {
+      search::keepOptions(network, static_cast<int32_t>(op), {static_cast<int32_t>(*chosen)});
+      tied.emplace_back(op, *chosen);
+    }
+  const search::Solution found = search::solveExactly(network, limits());
+  spend(found);
+  inModel = found.choice;
+  for (auto [op, chosen] : tied)
+    inModel[op] = static_cast<int32_t>(chosen);
+  return inModel;
+}
+
+/// Of each option of an operator what it and its neighbours take where no other operator takes anything else.
+std::vector<double> Alternatives::costsBesideChosen(size_t op) {
+  const search::OptionCosts found = search::costsBeside(priced->network(), chosenInModel(), static_cast<int32_t>(op),
+                                                        static_cast<int32_t>(operations.size()), limits());
+  spent += found.operations;
+  return found.costs;
 }
 
 /// What was priced since then makes bounds better.

@@ -131,8 +131,9 @@ private:
   Searched searchAmong(size_t op, std::vector<int32_t> options);
   bool searchFront(size_t op, llvm::function_ref<bool(size_t)> passes);
   std::vector<OptionPrice> &pricesOf(size_t op);
-  bool isQuick() const;
-  std::vector<double> costsBesideChosen(size_t op) const;
+  bool hasQuickBounds();
+  const search::Choice &chosenInModel();
+  std::vector<double> costsBesideChosen(size_t op);
   void updateBounds(size_t op);
   void raise(size_t op, size_t option);
   std::optional<size_t> front(size_t op, llvm::function_ref<bool(size_t option)> passes);
@@ -157,6 +158,8 @@ private:
   std::unique_ptr<RoundsModel> apart; ///< rounds of repeats may differ
   std::vector<std::vector<OptionPrice>> known; ///< of each option of each operator; empty: nobody asked yet
   std::vector<std::vector<double>> likely;     ///< where others follow, of those asked for: costsBesideChosen
+  search::Choice inModel;             ///< chosenInModel(), from when it was asked for
+  std::optional<bool> areBoundsQuick; ///< hasQuickBounds(), from when it was asked for
   std::vector<size_t> roundsOf; ///< of each operator
   Searched cheapestOfAll; ///< exact from when somebody asked for a price
   int64_t spent = 0;             ///< operations of searches

@@ -34,10 +34,10 @@ static Pieces allWhole(const ProblemOperator &op) {
   return Pieces(op.facts.rule.factors.size(), 1);
 }
 
-Choices standAlone(const Problem &problem) {
+Choices standAlone(const Problem &problem, const std::string &origin) {
   Choices choices;
   for (const ProblemOperator &op : problem.operators)
-    choices.push_back({allWhole(op), "stand_alone"});
+    choices.push_back({allWhole(op), origin});
   return choices;
 }
 

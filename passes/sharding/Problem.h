@@ -153,7 +153,7 @@ inline std::string propagatedFrom(const std::string &name) { return "propagated 
 inline constexpr const char *searchedOrigin = "searched";
 
 /// Every rank computes everything.
-Choices standAlone(const Problem &problem);
+Choices standAlone(const Problem &problem, const std::string &origin = "stand_alone");
 
 /// Dataset inputs are cut, parameters are whole, the rest follows by rule. What a repeat carries is cut if it is in some
 /// round.

@@ -96,8 +96,9 @@ std::vector<Solution> bestAssignments(const CostNetwork &network, size_t k, cons
   if (elimination.isExact())
     return BestAssignments(network, lowered, elimination, k, false).run(elimination.bound());
   SolveLimits rest = limits;
-  rest.operations -= elimination.operations;
+  rest.operations -= workOf(elimination, lowered);
   Solution best = solveExactly(network, rest);
+  best.operations += workOf(elimination, lowered);
   return best.cost < infinity ? std::vector<Solution>{best} : std::vector<Solution>{};
 }
 
@@ -115,7 +116,9 @@ std::vector<Solution> nearestAssignments(const CostNetwork &network, size_t k, c
   {
     Workspace workspace; // its tables are gone before others are made
     const Lowered lowered = withoutDominated(workspace, lower(workspace, network));
-    found = nearestOf(workspace, lowered, all(limits), [&](double operations) { return hasEasyBounds(workspace, lowered, operations); });
+    found = nearestOf(workspace, lowered, all(limits), [&](double operations) {
+      return hasEasyBounds(workspace, lowered, operations) || hasEasyBoundsTied(workspace, lowered, operations);
+    });
   }
   if (found.empty()) {
     Workspace workspace;

@@ -53,7 +53,7 @@ double costOf(const CostNetwork &network, const Choice &choice);
 struct SolveLimits {
   int64_t tableEntries = int64_t(1) << 26; ///< of one table; above it the network is cut by bounds and branching
   int64_t operations = int64_t(1) << 36;   ///< additions and minima altogether
-  int64_t allEntries = int64_t(1) << 28;   ///< of all tables of one elimination; above it, too
+  int64_t allEntries = int64_t(1) << 27;   ///< of all tables of one elimination; above it, too
   int64_t branching = int64_t(1) << 36;    ///< of the operations, those of branching
 };
 
@@ -74,7 +74,7 @@ struct Solution {
 /// network alone.
 Solution solveExactly(const CostNetwork &network, const SolveLimits &limits = {});
 
-/// Of every option of one variable.
+/// Of every option of one variable: costs, or bounds on them.
 struct OptionCosts {
   std::vector<double> costs;
   int64_t operations = 0; ///< spent
@@ -86,6 +86,10 @@ OptionCosts costsOfOptions(const CostNetwork &network, int32_t variable, const S
 
 /// The same where that takes little time, else bounds.
 OptionCosts boundsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits = {});
+
+/// Of every option of a variable the cost of what depends on it where others are as in `choice`, but that variables from `firstFollower` on
+/// which have a term with it take what is cheapest then.
+OptionCosts costsBeside(const CostNetwork &network, const Choice &choice, int32_t variable, int32_t firstFollower, const SolveLimits &limits = {});
 
 /// The k cheapest assignments, or all if there are fewer that are allowed, ascending; equal costs in lexicographic
 /// order of the choices (which of those that tie at the end of the list are in it is deterministic, too). Where the

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 namespace msc::search {
@@ -90,13 +91,16 @@ bool Elimination::isWorthIt(const Candidate &next) {
 
 /// A variable of very many factors is far from being the lightest one; how heavy it is does not matter until most of them are gone.
 double Elimination::weightAtLeast(int32_t variable) {
-  constexpr size_t many = 64, some = 32;
+  constexpr size_t neighboursOfHeavy = 50; // of two classes each
   constexpr double heavy = 1e15;
-  if (factorsOf[variable].size() > many) {
+  if (factorsOf[variable].size() >= neighboursOfHeavy) {
     FactorRefs first;
-    for (size_t i = 0; i < factorsOf[variable].size() && first.size() < some; ++i)
-      if (const Factor &factor = factors[factorsOf[variable][i]]; factor.scope.size() > 1)
+    std::set<int32_t> neighbours;
+    for (size_t i = 0; i < factorsOf[variable].size() && neighbours.size() <= neighboursOfHeavy; ++i)
+      if (const Factor &factor = factors[factorsOf[variable][i]]; factor.scope.size() > 1) {
         first.push_back(&factor);
+        neighbours.insert(factor.scope.begin(), factor.scope.end());
+      }
     if (double weight = contextSize(first, {variable}); weight > heavy)
       return weight;
   }
@@ -225,7 +229,7 @@ void Elimination::eliminate(int32_t variable) {
   std::sort(bucket.begin(), bucket.end());
   isGone[variable] = 1;
   ++versions[variable];
-  buckets.push_back({{variable}, bucket, -1, -1});
+  buckets.push_back({.variables = {variable}, .factors = bucket});
   FactorRefs all = refs(bucket);
   bool hasLargeShared = std::any_of(all.begin(), all.end(), [&](const Factor *factor) {
     return factor->shared && factor->entries() > limits.tableEntries;
@@ -265,7 +269,7 @@ void Elimination::eliminateReaders(int32_t value) {
     isGone[variable] = 1;
     ++versions[variable];
   }
-  buckets.push_back({variables, bucket, value, joint.inner});
+  buckets.push_back({.variables = variables, .factors = bucket, .value = value, .inner = joint.inner});
   Factor left = reduceOnce(joint, all);
   if (left.isBound) { // the readers' own options make it long
     isSplit = true;

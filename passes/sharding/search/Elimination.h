@@ -46,9 +46,9 @@ public:
   void decodeFrom(size_t step, const Choice &known, Choice &choice) const;
 
   /// Where exact, without kept variables, and if the network has no values with several readers: for every option of each of these
-  /// variables the least cost of the whole network with it. Takes two or three times as long as the elimination did, however many
-  /// they are. Dawid, "Applications of a general propagation algorithm for probabilistic expert systems", 1992.
-  std::vector<std::vector<double>> costsOfAll(const std::vector<int32_t> &variables);
+  /// variables the least cost of the whole network with it, on a way back over the buckets. Nothing: a limit of the elimination, which
+  /// hold for both ways together, ran out. Dawid, "Applications of a general propagation algorithm for probabilistic expert systems", 1992.
+  std::optional<std::vector<std::vector<double>>> costsOfAll(const std::vector<int32_t> &variables);
 
   /// The variables in the order in which decode sets them.
   const std::vector<int32_t> &decodeOrder() const { return order; }
@@ -69,7 +69,7 @@ private:
     std::vector<int32_t> factors;
     int32_t value = -1; ///< of several variables: the factor that they share
     int32_t inner = -1; ///< the first of several variables, if it is none of its readers
-    int32_t result = -1; ///< the factor that it became, if it is one
+    int32_t result = -1; ///< the factor that it became, if it became one
   };
   struct Candidate {
     double weight = 0;
@@ -91,7 +91,7 @@ private:
   template <typename Reduce> Factor remembered(const FactorRefs &factors, std::vector<int64_t> key, Reduce reduce);
   void close(const std::vector<int32_t> &bucket, std::vector<Factor> results);
   void review(int32_t number);
-  std::vector<Factor> minimisedTo(std::vector<Factor> list, const std::vector<int32_t> &left);
+  std::optional<std::vector<Factor>> minimisedTo(std::vector<Factor> list, const std::vector<int32_t> &left);
   double weightOf(int32_t variable);
   double weightAtLeast(int32_t variable);
   double weightOf(const JointReaders &joint);

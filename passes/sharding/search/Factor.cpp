@@ -27,27 +27,67 @@ uint64_t hashOf(const void *data, size_t bytes, uint64_t seed) {
   return mix(mix(mix(mix(rest, lanes[0]), lanes[1]), lanes[2]), lanes[3]);
 }
 
-PartitionRef Partitions::of(const std::vector<int32_t> &labels) {
-  auto made = std::make_unique<Partition>();
-  made->classOf.resize(labels.size());
-  const size_t most = labels.empty() ? 0 : *std::max_element(labels.begin(), labels.end());
-  std::vector<int32_t> few(most < 64 * labels.size() ? most + 1 : 0, -1); // numbers of labels; where they are too many, the map
-  std::unordered_map<int32_t, int32_t> many;
-  for (size_t option = 0; option < labels.size(); ++option) {
-    int32_t &number = few.empty() ? many.try_emplace(labels[option], -1).first->second : few[labels[option]];
+namespace {
+
+/// Numbers of labels in their order of appearance.
+class Numbering {
+public:
+  /// `labels`: how many there may be, below each of which they are; `uses`: how often a number is asked for.
+  Numbering(int64_t labels, size_t uses) : direct(labels <= 8 * static_cast<int64_t>(uses) ? labels : 0, -1) {}
+  /// -1 where it is new.
+  int32_t &operator[](int64_t label) { return direct.empty() ? hashed.try_emplace(label, -1).first->second : direct[label]; }
+
+private:
+  std::vector<int32_t> direct;
+  std::unordered_map<int64_t, int32_t> hashed;
+};
+
+/// Options with equal labels are alike.
+template <typename LabelOf> Partition partitionBy(size_t options, int64_t labels, LabelOf labelOf) {
+  Partition made;
+  made.classOf.resize(options);
+  Numbering numbers(labels, options);
+  for (size_t option = 0; option < options; ++option) {
+    int32_t &number = numbers[labelOf(option)];
     if (number < 0) {
-      number = made->classes();
-      made->first.push_back(static_cast<int32_t>(option));
+      number = made.classes();
+      made.first.push_back(static_cast<int32_t>(option));
     }
-    made->classOf[option] = number;
+    made.classOf[option] = number;
   }
-  uint64_t hash = hashOf(made->classOf.data(), made->classOf.size() * sizeof(int32_t));
+  return made;
+}
+
+Partition both(const Partition &a, const Partition &b) {
+  return partitionBy(a.classOf.size(), int64_t(a.classes()) * b.classes(),
+                     [&](size_t option) { return int64_t(a.classOf[option]) * b.classes() + b.classOf[option]; });
+}
+
+/// Options that are alike in the first are alike in the second.
+bool isFiner(const Partition &a, const Partition &b) {
+  if (a.classes() < b.classes())
+    return false;
+  for (size_t option = 0; option < a.classOf.size(); ++option)
+    if (b.classOf[option] != b.classOf[a.first[a.classOf[option]]])
+      return false;
+  return true;
+}
+
+} // namespace
+
+PartitionRef Partitions::kept(Partition made) {
+  const uint64_t hash = hashOf(made.classOf.data(), made.classOf.size() * sizeof(int32_t));
   auto [from, to] = all.equal_range(hash);
   for (; from != to; ++from)
-    if (from->second->classOf == made->classOf)
+    if (from->second->classOf == made.classOf)
       return from->second.get();
-  made->id = static_cast<int32_t>(all.size());
-  return all.emplace(hash, std::move(made))->second.get();
+  made.id = static_cast<int32_t>(all.size());
+  return all.emplace(hash, std::make_unique<Partition>(std::move(made)))->second.get();
+}
+
+PartitionRef Partitions::of(const std::vector<int32_t> &labels) {
+  const int64_t most = labels.empty() ? 0 : *std::max_element(labels.begin(), labels.end());
+  return kept(partitionBy(labels.size(), most + 1, [&](size_t option) { return labels[option]; }));
 }
 
 PartitionRef Partitions::identity(int32_t options) {
@@ -55,16 +95,6 @@ PartitionRef Partitions::identity(int32_t options) {
   for (int32_t option = 0; option < options; ++option)
     labels[option] = option;
   return of(labels);
-}
-
-/// Options that are alike in the first are alike in the second.
-static bool isFiner(const Partition &a, const Partition &b) {
-  if (a.classes() < b.classes())
-    return false;
-  for (size_t option = 0; option < a.classOf.size(); ++option)
-    if (b.classOf[option] != b.classOf[a.first[a.classOf[option]]])
-      return false;
-  return true;
 }
 
 PartitionRef Partitions::meet(PartitionRef a, PartitionRef b) {
@@ -75,49 +105,28 @@ PartitionRef Partitions::meet(PartitionRef a, PartitionRef b) {
   if (a->id > b->id)
     std::swap(a, b);
   uint64_t key = uint64_t(uint32_t(a->id)) << 32 | uint32_t(b->id);
-  if (auto known = met.find(key); known != met.end())
-    return known->second;
-  std::vector<int32_t> labels(a->classOf.size());
-  for (size_t option = 0; option < labels.size(); ++option)
-    labels[option] = a->classOf[option] * b->classes() + b->classOf[option];
-  return met[key] = of(labels);
+  auto [known, isNew] = met.try_emplace(key);
+  if (isNew)
+    known->second = kept(both(*a, *b));
+  return known->second;
 }
 
 /// Of many most say nothing new; what they add up to on the way is not kept.
 PartitionRef Partitions::meet(std::vector<PartitionRef> parts) {
+  constexpr size_t mostKept = 8;
   std::ranges::sort(parts, {}, &Partition::id);
   const auto repeated = std::ranges::unique(parts);
   parts.erase(repeated.begin(), repeated.end());
-  constexpr size_t few = 8;
-  PartitionRef met = parts.front();
-  for (size_t i = 1; i < std::min(parts.size(), few); ++i)
-    met = meet(met, parts[i]);
-  if (parts.size() <= few)
-    return met;
-  Partition finest = *met;
-  std::vector<int32_t> newest, next; // of each class the newest one that it is split into; of each of these the one before it
-  for (size_t i = few; i < parts.size(); ++i) {
-    const Partition &part = *parts[i];
-    if (isFiner(finest, part))
-      continue;
-    newest.assign(finest.first.size(), -1);
-    next.clear();
-    finest.first.clear();
-    for (size_t option = 0; option < finest.classOf.size(); ++option) {
-      int32_t &split = newest[finest.classOf[option]];
-      int32_t number = split;
-      while (number >= 0 && part.classOf[finest.first[number]] != part.classOf[option])
-        number = next[number];
-      if (number < 0) {
-        number = finest.classes();
-        finest.first.push_back(static_cast<int32_t>(option));
-        next.push_back(split);
-        split = number;
-      }
-      finest.classOf[option] = number;
-    }
-  }
-  return of(finest.classOf);
+  PartitionRef known = parts.front();
+  for (size_t i = 1; i < std::min(parts.size(), mostKept); ++i)
+    known = meet(known, parts[i]);
+  if (parts.size() <= mostKept)
+    return known;
+  Partition finest = *known;
+  for (size_t i = mostKept; i < parts.size(); ++i)
+    if (!isFiner(finest, *parts[i]))
+      finest = both(finest, *parts[i]);
+  return kept(std::move(finest));
 }
 
 size_t Factor::axisOf(int32_t variable) const {

@@ -29,6 +29,8 @@ public:
   PartitionRef meet(std::vector<PartitionRef> parts);
 
 private:
+  PartitionRef kept(Partition made);
+
   std::unordered_multimap<uint64_t, std::unique_ptr<Partition>> all;
   std::unordered_map<uint64_t, PartitionRef> met;
 };

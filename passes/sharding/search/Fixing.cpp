@@ -156,6 +156,31 @@ bool hasEasyBounds(Workspace &workspace, const Lowered &network, double operatio
   return Elimination(workspace, easy, {mostOfBound.tableEntries, little, mostOfBound.allEntries}).isExact();
 }
 
+std::optional<int32_t> hubOf(const Lowered &network) {
+  constexpr int32_t many = 8;
+  std::vector<int32_t> factors(network.options.size());
+  for (const Factor &factor : network.factors)
+    for (size_t axis = 0; axis < factor.scope.size(); ++axis)
+      factors[factor.scope[axis]] += factor.shared && axis == 0 ? static_cast<int32_t>(factor.scope.size()) - 1 : 1;
+  int32_t hub = -1;
+  for (int32_t variable = 0; variable < static_cast<int32_t>(factors.size()); ++variable)
+    if (network.options[variable] > 1 && factors[variable] >= many && (hub < 0 || factors[variable] > factors[hub]))
+      hub = variable;
+  return hub < 0 ? std::nullopt : std::optional(hub);
+}
+
+bool hasEasyBoundsTied(Workspace &workspace, const Lowered &network, double operations) {
+  const std::optional<int32_t> hub = hubOf(network);
+  return hub && hasEasyBounds(workspace, restricted(workspace, network, *hub, {0}), operations);
+}
+
+std::optional<double> easyBound(Workspace &workspace, const Lowered &network, int64_t &operations) {
+  const Lowered easy = Relaxation(workspace, network).easy();
+  const Elimination elimination(workspace, easy, mostOfBound);
+  operations += workOf(elimination, easy);
+  return elimination.isExact() ? std::optional(elimination.bound()) : std::nullopt;
+}
+
 /// What is known of more assignments holds for some of them, too.
 static void raise(std::vector<std::vector<double>> &bounds, const std::vector<std::vector<double>> &others) {
   for (size_t i = 0; i < bounds.size(); ++i)
@@ -202,20 +227,17 @@ std::vector<std::vector<double>> Fixing::allBounds(const Lowered &of, bool offer
 /// `offers`: the assignments that the lowest bounds stand for are looked at, too.
 std::vector<std::vector<double>> Fixing::priced(const Lowered &easy, bool offers) {
   workspace.forgetReductions(limits.allEntries);
-  std::vector<std::vector<double>> all;
   Elimination elimination(workspace, easy, limits);
-  const bool isExact = elimination.isExact() && hasOperations();
-  if (isExact)
-    all = elimination.costsOfAll(variables);
+  const std::optional<std::vector<std::vector<double>>> known =
+      elimination.isExact() && hasOperations() ? elimination.costsOfAll(variables) : std::nullopt;
   operations += workOf(elimination, easy);
+  std::vector<std::vector<double>> alone;
   for (int32_t variable : variables) {
-    if (isExact && (!offers || inVain >= mostInVain))
+    if (known && (!offers || inVain >= mostInVain || elimination.bound() >= bestCost))
       break;
-    std::vector<double> alone = easy.options[variable] > 1 ? pricedAlone(easy, variable, offers) : std::vector<double>{-infinity};
-    if (!isExact)
-      all.push_back(std::move(alone));
+    alone.push_back(easy.options[variable] > 1 ? pricedAlone(easy, variable, offers) : std::vector<double>{-infinity});
   }
-  return all;
+  return known ? *known : alone;
 }
 
 std::vector<double> Fixing::pricedAlone(const Lowered &easy, int32_t variable, bool offers) {

@@ -9,6 +9,14 @@ namespace msc::search {
 /// `workspace`: of the network.
 bool hasEasyBounds(Workspace &workspace, const Lowered &network, double operations);
 
+/// The variable that is in most factors: with one of its options at a time bounds may be easy where they are not with all together. Nothing:
+/// none is in many.
+std::optional<int32_t> hubOf(const Lowered &network);
+/// The same of each option of the hub alone.
+bool hasEasyBoundsTied(Workspace &workspace, const Lowered &network, double operations);
+/// Nothing costs less. Nothing: that is not easy to say.
+std::optional<double> easyBound(Workspace &workspace, const Lowered &network, int64_t &operations);
+
 /// For some variables of a network, bounds on all assignments with each of their options. In them readers of a value pay a share of what
 /// they ask for, so that nothing connects them, and tables are small. Keeps the network, a reference to the workspace, and a good
 /// assignment.

@@ -281,4 +281,79 @@ Lowered restricted(Workspace &workspace, const Lowered &network, int32_t variabl
   return result;
 }
 
+namespace {
+
+/// With the least cost of all classes of an axis.
+Factor leastAlong(Workspace &workspace, Factor factor, size_t axis) {
+  const PartitionRef one = workspace.partitions.identity(1);
+  if (factor.shared) {
+    auto form = std::make_shared<SharedForm>(*factor.shared);
+    if (axis == 0) {
+      for (const std::vector<double> &prices : form->prices)
+        for (size_t item = 0; item < prices.size(); ++item)
+          form->prices[0][item] = std::min(form->prices[0][item], prices[item]);
+      form->prices.resize(1);
+    } else { // what all of them ask for
+      std::vector<std::vector<int32_t>> &sets = form->itemsOf[axis - 1];
+      for (const std::vector<int32_t> &set : sets)
+        std::erase_if(sets[0], [&, both = set](int32_t item) { return !std::ranges::binary_search(both, item); });
+      sets.resize(1);
+    }
+    form->id = workspace.newId();
+    factor.shared = std::move(form);
+  } else {
+    std::vector<int32_t> dims;
+    for (PartitionRef part : factor.parts)
+      dims.push_back(part->classes());
+    const AxisView view(dims, axis);
+    std::vector<double> least(view.before * view.behind, infinity);
+    for (size_t outer = 0; outer < view.before; ++outer)
+      for (size_t i = 0; i < view.size; ++i)
+        for (size_t inner = 0; inner < view.behind; ++inner)
+          least[outer * view.behind + inner] =
+              std::min(least[outer * view.behind + inner], factor.costs->values[(outer * view.size + i) * view.behind + inner]);
+    factor.costs = workspace.costs(std::move(least));
+  }
+  factor.parts[axis] = one;
+  return factor;
+}
+
+} // namespace
+
+Lowered leastOf(Workspace &workspace, const Lowered &network, int32_t variable, const std::vector<int32_t> &options) {
+  Lowered result = restricted(workspace, network, variable, options);
+  result.options[variable] = 1;
+  result.origin[variable].resize(1);
+  for (Factor &factor : result.factors)
+    if (size_t axis = factor.axisOf(variable); axis < factor.scope.size())
+      factor = leastAlong(workspace, std::move(factor), axis);
+  return result;
+}
+
+std::vector<double> leastOfOptions(const Lowered &network, int32_t variable) {
+  std::vector<double> sums(network.options[variable]);
+  for (const Factor &factor : network.factors) {
+    const size_t axis = factor.axisOf(variable);
+    if (axis == factor.scope.size() || (factor.shared && axis > 0))
+      continue;
+    std::vector<double> ofClasses(factor.parts[axis]->classes(), infinity);
+    if (factor.shared) {
+      for (size_t c = 0; c < ofClasses.size(); ++c)
+        ofClasses[c] = *std::ranges::min_element(factor.shared->prices[c]);
+    } else {
+      std::vector<int32_t> dims;
+      for (PartitionRef part : factor.parts)
+        dims.push_back(part->classes());
+      const AxisView view(dims, axis);
+      for (size_t outer = 0; outer < view.before; ++outer)
+        for (size_t i = 0; i < view.size; ++i)
+          for (size_t inner = 0; inner < view.behind; ++inner)
+            ofClasses[i] = std::min(ofClasses[i], factor.costs->values[(outer * view.size + i) * view.behind + inner]);
+    }
+    for (size_t option = 0; option < sums.size(); ++option)
+      sums[option] += ofClasses[factor.parts[axis]->classOf[option]];
+  }
+  return sums;
+}
+
 } // namespace msc::search

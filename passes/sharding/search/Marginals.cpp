@@ -2,6 +2,7 @@
 #include "passes/sharding/search/Elimination.h"
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 
 namespace msc::search {
@@ -30,40 +31,35 @@ static std::vector<Factor> withUnariesMerged(Workspace &workspace, std::vector<F
   return merged;
 }
 
-/// Factors over these variables alone: all others are minimised over, the one with the least work first.
-std::vector<Factor> Elimination::minimisedTo(std::vector<Factor> list, const std::vector<int32_t> &left) {
+/// Factors over these variables alone: all others are minimised over, the one with the smallest table first.
+std::optional<std::vector<Factor>> Elimination::minimisedTo(std::vector<Factor> list, const std::vector<int32_t> &left) {
   while (true) {
     list = withUnariesMerged(workspace, std::move(list), options);
-    int32_t next = -1;
-    double least = infinity;
-    auto around = [&](int32_t variable) {
-      FactorRefs bucket;
-      for (const Factor &factor : list)
-        if (factor.axisOf(variable) < factor.scope.size())
-          bucket.push_back(&factor);
-      return bucket;
-    };
+    std::map<int32_t, FactorRefs> around; // what is left to be minimised over
     for (const Factor &factor : list)
       for (int32_t variable : factor.scope)
-        if (variable != next && std::find(left.begin(), left.end(), variable) == left.end()) {
-          const FactorRefs bucket = around(variable);
-          const double work = contextSize(bucket, {variable}) * finest(workspace, bucket, variable, options[variable])->classes();
-          if (work < least) {
-            least = work;
-            next = variable;
-          }
-        }
-    if (next < 0)
+        if (std::find(left.begin(), left.end(), variable) == left.end())
+          around[variable].push_back(&factor);
+    if (around.empty())
       return list;
-    operations += static_cast<int64_t>(least);
-    Factor made = reduce(workspace, around(next), next, options[next]);
-    std::erase_if(list, [&](const Factor &factor) { return factor.axisOf(next) < factor.scope.size(); });
+    std::tuple<double, double, int32_t> least{infinity, infinity, -1}; // entries, operations
+    for (const auto &[variable, bucket] : around) {
+      const double entries = contextSize(bucket, {variable});
+      least = std::min(least, {entries, entries * finest(workspace, bucket, variable, options[variable])->classes(), variable});
+    }
+    const auto [entries, work, next] = least;
+    if (entries > double(limits.tableEntries) || entries + double(allEntries) > double(limits.allEntries) ||
+        work + double(operations) > double(limits.operations))
+      return std::nullopt;
+    Factor made = reduceOnce(around[next], next);
+    std::erase_if(list, [&, next = next](const Factor &factor) { return factor.axisOf(next) < factor.scope.size(); });
     if (!made.scope.empty())
       list.push_back(std::move(made));
   }
 }
 
-std::vector<std::vector<double>> Elimination::costsOfAll(const std::vector<int32_t> &variables) {
+std::optional<std::vector<std::vector<double>>> Elimination::costsOfAll(const std::vector<int32_t> &variables) {
+  assert(isExact() && kept.empty() && std::ranges::all_of(buckets, [](const Bucket &bucket) { return bucket.value < 0; }));
   std::vector<int32_t> bucketOf(options.size()), ofFactor(factors.size(), -1), above(buckets.size(), -1);
   for (size_t b = 0; b < buckets.size(); ++b) {
     bucketOf[buckets[b].variables[0]] = static_cast<int32_t>(b);
@@ -87,7 +83,10 @@ std::vector<std::vector<double>> Elimination::costsOfAll(const std::vector<int32
     for (int32_t number : buckets[above[b]].factors)
       if (number != buckets[b].result)
         others.push_back(factors[number]);
-    outside[b] = minimisedTo(std::move(others), factors[buckets[b].result].scope);
+    std::optional<std::vector<Factor>> left = minimisedTo(std::move(others), factors[buckets[b].result].scope);
+    if (!left)
+      return std::nullopt;
+    outside[b] = std::move(*left);
   }
   std::vector<std::vector<double>> costs;
   for (int32_t variable : variables) {
@@ -95,8 +94,11 @@ std::vector<std::vector<double>> Elimination::costsOfAll(const std::vector<int32
     std::vector<Factor> all = outside[bucketOf[variable]];
     for (int32_t number : bucket.factors)
       all.push_back(factors[number]);
+    const std::optional<std::vector<Factor>> left = minimisedTo(std::move(all), {variable});
+    if (!left)
+      return std::nullopt;
     std::vector<double> &ofOptions = costs.emplace_back(options[variable]);
-    for (const Factor &factor : minimisedTo(std::move(all), {variable}))
+    for (const Factor &factor : *left)
       for (size_t option = 0; option < ofOptions.size(); ++option)
         ofOptions[option] += factor.costs->values[factor.parts[0]->classOf[option]];
     // What is not connected with the variable is in the constant alone.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <ranges>
 
 namespace msc::search {
@@ -42,7 +43,7 @@ public:
     solution.cost = infinity;
     const auto whole = std::make_shared<Lowered>(lower(workspace, network));
     crowded = crowdedGiven.value_or(std::vector<int32_t>());
-    bool isExact = !crowdedGiven && look(whole, all(limits), -infinity, [&](double operations) { return hasEasyBounds(workspace, *whole, operations); });
+    bool isExact = !crowdedGiven && look(whole, all(limits), -infinity, [&](double operations) { return hasEasyBounds(workspace, *whole, operations) || hasEasyBoundsTied(workspace, *whole, operations); });
     if (!isExact) {
       double bound = open.empty() ? -infinity : open.top().bound;
       workspace.forgetReductions(0);
@@ -88,42 +89,105 @@ private:
     solution.bound = std::min(least, solution.cost);
   }
 
-  /// Options are left out of the network that no assignment has which costs little; how much that is, is guessed. True: what is left has
-  /// the cheapest assignment of all. Else `less` becomes what is left of it by what is known, and `bound` what nothing costs less than.
+  /// Options are left out of the network that no assignment has which costs little. True: what is left has the cheapest assignment of
+  /// all. Else `less` becomes what is left of it by what is known, and `bound` what nothing costs less than.
   bool lookWithin(Lowered &less, double &bound, std::optional<Lowered> *near) {
-    constexpr size_t mostFixed = 256;
-    constexpr double nearby = 0.01;
-    if (crowded.empty() || !(solution.cost < infinity) || !hasEasyBounds(workspace, less, infinity))
+    if (crowded.empty() || !(solution.cost < infinity))
       return false;
-    crowded.resize(std::min(crowded.size(), mostFixed));
-    Fixing fixing(workspace, network, less, crowded, solution.choice, limits, solution.operations, nearby);
-    offer(fixing.choice(), true);
-    const double least = fixing.bound();
-    bound = std::max(bound, least);
-    bool isExact = false, isSmall = least > -infinity;
-    for (double share : {1.0 / 16, 1.0 / 4, 1.0}) {
-      const double most = least + share * (solution.cost - least);
-      std::optional<Fixing::Part> left = isSmall && !isExact ? fixing.within(most) : std::nullopt;
-      if (!left) {
-        if (isSmall && !isExact) // nothing costs so little
-          bound = std::max(bound, std::min(most, solution.cost));
+    if (!hasEasyBounds(workspace, less, infinity))
+      return hasEasyBoundsTied(workspace, less, infinity) && lookTied(less, bound, near);
+    Fixing fixing = fixed(less);
+    bound = std::max(bound, boundWithin(fixing, &less));
+    if (bound < solution.cost)
+      return false;
+    keepNear(fixing, near);
+    return true;
+  }
+
+  /// The same where bounds are easy with one option of the hub at a time. First some options together are one that costs in each factor
+  /// what the cheapest of them does; where such a bound is too low they are halved.
+  bool lookTied(const Lowered &less, double &bound, std::optional<Lowered> *near) {
+    struct Options {
+      double bound = 0;
+      std::vector<int32_t> options;
+      bool operator<(const Options &other) const { return std::tie(other.bound, other.options) < std::tie(bound, options); } // the least on top
+    };
+    const int32_t hub = *hubOf(less);
+    const std::vector<double> least = leastOfOptions(less, hub);
+    std::vector<int32_t> alike(less.options[hub]);
+    std::iota(alike.begin(), alike.end(), 0);
+    std::ranges::stable_sort(alike, {}, [&](int32_t option) { return least[option]; });
+    std::priority_queue<Options> groups;
+    groups.push({-infinity, std::move(alike)});
+    double unproven = infinity;
+    while (!groups.empty() && groups.top().bound < std::min(solution.cost, unproven) && solution.operations < limits.operations) {
+      const Options next = groups.top();
+      groups.pop();
+      if (next.options.size() == 1) {
+        const double before = solution.cost;
+        Fixing fixing = fixed(restricted(workspace, less, hub, next.options));
+        if (const double ofOption = std::max(next.bound, boundWithin(fixing, nullptr)); ofOption < solution.cost)
+          unproven = std::min(unproven, ofOption);
+        if (solution.cost < before)
+          keepNear(fixing, near);
         continue;
       }
-      isSmall = eliminated(left->network, few(limits)).isExact();
-      isExact = isSmall && solution.cost <= most;
+      const auto middle = next.options.begin() + std::ssize(next.options) / 2;
+      for (std::vector<int32_t> half : {std::vector(next.options.begin(), middle), std::vector(middle, next.options.end())}) {
+        workspace.forgetReductions(limits.allEntries / 2);
+        std::ranges::sort(half);
+        const std::optional<double> ofHalf = easyBound(workspace, leastOf(workspace, less, hub, half), solution.operations);
+        if (!ofHalf)
+          return false;
+        std::ranges::stable_sort(half, {}, [&](int32_t option) { return least[option]; });
+        groups.push({std::max(next.bound, *ofHalf), std::move(half)});
+        ++solution.branches;
+      }
+    }
+    if (!groups.empty())
+      unproven = std::min(unproven, groups.top().bound);
+    bound = std::max(bound, std::min(unproven, solution.cost));
+    return bound >= solution.cost;
+  }
+
+  Fixing fixed(const Lowered &part) {
+    constexpr size_t mostFixed = 256;
+    crowded.resize(std::min(crowded.size(), mostFixed));
+    return Fixing(workspace, network, part, crowded, solution.choice, limits, solution.operations, nearby);
+  }
+
+  /// What costs hardly more than the solution.
+  void keepNear(Fixing &fixing, std::optional<Lowered> *near) {
+    if (!near)
+      return;
+    if (std::optional<Fixing::Part> cheap = fixing.within(solution.cost + nearby * std::abs(solution.cost)))
+      *near = std::move(cheap->network);
+  }
+
+  /// What nothing in a network of bounds costs less than, at most the cost of the solution. How much an assignment may cost is guessed, low at
+  /// first. `left`, if given, becomes what is left of it.
+  double boundWithin(Fixing &fixing, Lowered *left) {
+    offer(fixing.choice(), true);
+    const double least = fixing.bound();
+    double bound = least;
+    bool isSmall = least > -infinity;
+    for (double share : {1.0 / 16, 1.0 / 4, 1.0}) {
+      if (!isSmall || bound >= solution.cost)
+        break;
+      const double most = least + share * (solution.cost - least);
+      const std::optional<Fixing::Part> cheap = fixing.within(most);
+      isSmall = !cheap || eliminated(cheap->network, few(limits)).isExact(); // else nothing costs so little
       if (isSmall)
         bound = std::max(bound, std::min(most, solution.cost));
     }
-    std::optional<Fixing::Part> left = isExact ? std::nullopt : fixing.within(solution.cost);
-    if (left) {
-      less = left->network;
-      bound = std::max(bound, lookInHalves(fixing, std::move(*left)));
-    }
-    isExact |= bound >= solution.cost;
-    if (isExact && near)
-      if (std::optional<Fixing::Part> cheap = fixing.within(solution.cost + nearby * std::abs(solution.cost)))
-        *near = std::move(cheap->network);
-    return isExact;
+    if (bound >= solution.cost)
+      return bound;
+    std::optional<Fixing::Part> rest = fixing.within(solution.cost);
+    if (!rest) // all of it costs more
+      return solution.cost;
+    if (left)
+      *left = rest->network;
+    return std::max(bound, lookInHalves(fixing, std::move(*rest)));
   }
 
   /// Halves what is left of a part until it is small. Returns what nothing in it costs less than, at most the cost of the solution.
@@ -194,6 +258,7 @@ private:
   const SolveLimits &limits;
   Solution solution;
   std::priority_queue<Node, std::vector<Node>, WorstLast> open;
+  static constexpr double nearby = 0.01;
   std::vector<int32_t> crowded; ///< variables in tables that are too large
   double unfinished = 0;
   int64_t count = 0;

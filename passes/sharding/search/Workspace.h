@@ -80,4 +80,11 @@ Lowered withoutDominated(Workspace &workspace, Lowered network, std::optional<in
 /// Only these options (ascending) of a variable remain.
 Lowered restricted(Workspace &workspace, const Lowered &network, int32_t variable, const std::vector<int32_t> &options);
 
+/// The same with one option in place of all of these, which costs in each factor what the cheapest of them does there: nothing costs more
+/// than before.
+Lowered leastOf(Workspace &workspace, const Lowered &network, int32_t variable, const std::vector<int32_t> &options);
+
+/// Of each option of a variable the sum of what factors with it cost at least; of values of several readers one item.
+std::vector<double> leastOfOptions(const Lowered &network, int32_t variable);
+
 } // namespace msc::search

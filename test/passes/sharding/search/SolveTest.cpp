@@ -1,13 +1,16 @@
 // The exact solver against going through all assignments.
 #include "Networks.h"
 #include "passes/sharding/search/Descent.h"
-#include "passes/sharding/search/Elimination.h"
+#include "passes/sharding/search/Fixing.h"
+#include "passes/sharding/search/Repeat.h"
 #include "passes/sharding/search/Workspace.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
 #include <numeric>
 #include <random>
 
@@ -87,18 +90,117 @@ TEST(SolveTest, OneEliminationSaysWhatAllOptionsOfAllVariablesCost) {
   for (int seed = 0; seed < rounds(300, 3000); ++seed) {
     CostNetwork network = randomNetwork(seed, 5000);
     network.shared.clear();
+    std::mt19937_64 random(seed);
+    if (seed % 3 == 0) // without what depends on the first half alone: several components
+      std::erase_if(network.tables, [&](const Table &table) { return std::ranges::all_of(table.scope, [&](int32_t v) { return v * 2 < std::ssize(network.options); }); });
+    for (Table &table : network.tables)
+      for (double &cost : table.costs)
+        cost -= seed % 2 == 0 ? 3 : 0;
     std::vector<int32_t> variables(network.options.size());
     std::iota(variables.begin(), variables.end(), 0);
+    std::shuffle(variables.begin(), variables.end(), random);
+    variables.resize(1 + seed % variables.size());
     Workspace workspace;
     Elimination elimination(workspace, lower(workspace, network), all({}));
     ASSERT_TRUE(elimination.isExact());
-    const std::vector<std::vector<double>> costs = elimination.costsOfAll(variables);
-    for (int32_t variable : variables) {
-      const std::vector<double> expected = costsByForce(network, variable);
-      ASSERT_EQ(costs[variable].size(), expected.size());
+    const std::optional<std::vector<std::vector<double>>> costs = elimination.costsOfAll(variables);
+    ASSERT_TRUE(costs);
+    for (size_t i = 0; i < variables.size(); ++i) {
+      const std::vector<double> expected = costsByForce(network, variables[i]);
+      ASSERT_EQ((*costs)[i].size(), expected.size());
       for (size_t option = 0; option < expected.size(); ++option)
-        ASSERT_PRED2(isNear, costs[variable][option], expected[option]) << "seed " << seed << ", variable " << variable;
+        ASSERT_PRED2(isNear, (*costs)[i][option], expected[option]) << "seed " << seed << ", variable " << variables[i];
     }
+  }
+}
+
+TEST(SolveTest, LimitsHoldOnTheWayBack) {
+  // Forward the wide variable goes first; back its neighbours would.
+  std::mt19937_64 random(1);
+  std::uniform_real_distribution<double> cost(0, 10);
+  auto table = [&](std::vector<int32_t> scope, const std::vector<int32_t> &options) {
+    size_t size = 1;
+    for (int32_t variable : scope)
+      size *= options[variable];
+    Table made{std::move(scope), std::vector<double>(size)};
+    std::ranges::generate(made.costs, [&] { return cost(random); });
+    return made;
+  };
+  CostNetwork network;
+  network.options = {512, 2, 24, 24, 24};
+  for (int32_t neighbour = 1; neighbour < 5; ++neighbour)
+    network.tables.push_back(table({0, neighbour}, network.options));
+  network.tables.push_back(table({1, 2, 3, 4}, network.options));
+  for (int32_t leaf = 5; leaf < 10; ++leaf) {
+    network.options.push_back(13);
+    network.tables.push_back(table({0, leaf}, network.options));
+  }
+  std::vector<int32_t> variables(network.options.size());
+  std::iota(variables.begin(), variables.end(), 0);
+  Workspace workspace;
+  const Lowered lowered = lower(workspace, network);
+  const EliminationLimits limits{int64_t(1) << 16, int64_t(1) << 28, int64_t(1) << 20};
+  Elimination elimination(workspace, lowered, limits);
+  ASSERT_TRUE(elimination.isExact());
+  const auto costs = elimination.costsOfAll(variables);
+  EXPECT_LE(elimination.largestTable, limits.tableEntries);
+  EXPECT_LE(elimination.allEntries, limits.allEntries);
+  EXPECT_LE(elimination.operations, limits.operations);
+  if (costs)
+    for (size_t i = 0; i < variables.size(); ++i) {
+      const std::vector<double> expected = costsOfOptions(network, variables[i]).costs;
+      for (size_t option = 0; option < expected.size(); ++option)
+        ASSERT_PRED2(isNear, (*costs)[i][option], expected[option]);
+    }
+}
+
+TEST(SolveTest, CostsBesideAnAssignmentAreThoseOfWhatDependsOnTheVariable) {
+  for (int seed = 0; seed < rounds(300, 2000); ++seed) {
+    const CostNetwork network = randomNetwork(seed, 5000);
+    const auto all = static_cast<int32_t>(network.options.size());
+    const int32_t variable = seed % all, firstFollower = all - seed % 3;
+    if (variable >= firstFollower)
+      continue;
+    Choice choice(all);
+    for (int32_t i = 0; i < all; ++i)
+      choice[i] = seed % network.options[i];
+    const std::vector<double> costs = costsBeside(network, choice, variable, firstFollower).costs;
+    std::vector<double> expected(network.options[variable], infinity); // of the whole network, all followers at their best
+    forEachChoice(network.options, [&](const Choice &other) {
+      for (int32_t i = 0; i < firstFollower; ++i)
+        if (i != variable && other[i] != choice[i])
+          return;
+      expected[other[variable]] = std::min(expected[other[variable]], costOf(network, other));
+    });
+    ASSERT_EQ(costs.size(), expected.size());
+    if (firstFollower < all) // those that have no term with it do not follow
+      continue;
+    for (size_t option = 1; option < expected.size(); ++option)
+      if (expected[0] < infinity && expected[option] < infinity)
+        ASSERT_PRED2(isNear, costs[option] - costs[0], expected[option] - expected[0]) << "seed " << seed;
+  }
+}
+
+TEST(SolveTest, ManyPartitionsMeetInOneThatIsFinerThanAll) {
+  for (int seed = 0; seed < rounds(300, 3000); ++seed) {
+    std::mt19937_64 random(seed);
+    const size_t options = 1 + random() % 200, count = 1 + random() % 24;
+    Partitions partitions;
+    std::vector<PartitionRef> parts;
+    std::map<std::vector<int32_t>, int32_t> numbers;
+    std::vector<std::vector<int32_t>> labels(options);
+    for (size_t i = 0; i < count; ++i) {
+      std::vector<int32_t> classes(options);
+      for (int32_t &label : classes)
+        label = static_cast<int32_t>(random() % 12 == 0 ? random() % (1 + seed % 7) : 0);
+      parts.push_back(partitions.of(classes));
+      for (size_t option = 0; option < options; ++option)
+        labels[option].push_back(classes[option]);
+    }
+    std::vector<int32_t> expected;
+    for (const std::vector<int32_t> &own : labels)
+      expected.push_back(numbers.try_emplace(own, static_cast<int32_t>(numbers.size())).first->second);
+    ASSERT_EQ(partitions.meet(parts), partitions.of(expected)) << "seed " << seed;
   }
 }
 
@@ -111,7 +213,8 @@ TEST(SolveTest, VariablesWithVeryManyFactorsAreEliminatedInTheOrderOfTheirWeight
       std::ranges::generate(made.costs, [&] { return cost(random); });
       return made;
     };
-    constexpr int32_t spokes = 80, ofHub = 7, ofSpoke = 4;
+    constexpr int32_t spokes = 80, ofHub = 7;
+    const int32_t ofSpoke = 2 + seed % 3;
     CostNetwork network; // a hub, and a chain of all others around it
     network.options.assign(1 + spokes, ofSpoke);
     network.options[0] = ofHub;
@@ -318,4 +421,72 @@ TEST(SolveTest, ManyReadersOfOneValueEnd) {
   const std::vector<double> least = costsOfOptions(network, 1, {.operations = int64_t(1) << 28, .branching = int64_t(1) << 26}).costs;
   for (int32_t option = 0; option < options; ++option)
     EXPECT_LE(least[option], (option == found.choice[1] ? found.cost : infinity));
+}
+
+TEST(SolveTest, AHubIsTiedToOneOptionAtATimeWhereBoundsAreNotEasyWithAllOfThem) {
+  // A value whose producer has many options, and a chain of readers, each of which knows the last two.
+  std::mt19937_64 draw(2);
+  auto below = [&](uint64_t bound) { return static_cast<int32_t>(draw() % bound); };
+  constexpr int32_t readers = 10, ofHub = 900, options = 40, items = 8;
+  CostNetwork network;
+  network.options.assign(1 + readers, options);
+  network.options[0] = ofHub;
+  SharedCost shared{.producer = 0, .producerClass = {}, .readers = {}, .costs = {}};
+  for (int32_t option = 0; option < ofHub; ++option) {
+    shared.producerClass.push_back(option);
+    std::vector<double> &prices = shared.costs.emplace_back();
+    for (int32_t item = 0; item < items; ++item)
+      prices.push_back(below(4000) / 1000.0);
+  }
+  auto table = [&](std::vector<int32_t> scope, int32_t most) {
+    Table made{std::move(scope), {}};
+    size_t size = 1;
+    for (int32_t variable : made.scope)
+      size *= network.options[variable];
+    for (size_t i = 0; i < size; ++i)
+      made.costs.push_back(below(most));
+    return made;
+  };
+  network.tables.push_back(table({0}, 4));
+  for (int32_t i = 1; i <= readers; ++i) {
+    SharedCost::Reader &reader = shared.readers.emplace_back(SharedCost::Reader{i, {}});
+    for (int32_t option = 0; option < options; ++option)
+      reader.items.push_back({option % items});
+    network.tables.push_back(table({i}, 30));
+    for (int32_t back = 1; back <= 2 && back < i; ++back)
+      network.tables.push_back(table({i - back, i}, 30));
+  }
+  network.shared.push_back(shared);
+  Workspace workspace;
+  const Lowered lowered = lower(workspace, network);
+  EXPECT_FALSE(hasEasyBounds(workspace, lowered, infinity));
+  EXPECT_EQ(hubOf(lowered), 0);
+  EXPECT_TRUE(hasEasyBoundsTied(workspace, lowered, infinity));
+  std::vector<int32_t> crowded(network.options.size());
+  std::iota(crowded.begin(), crowded.end(), 0);
+  const Solution found = solveExactly(workspace, network, {}, crowded); // an elimination gave up
+  EXPECT_TRUE(found.optimal);
+  EXPECT_GT(found.branches, 0); // it was tied
+  EXPECT_EQ(found.cost, solveExactly(network).cost);
+  auto leastTied = [&](int32_t option) {
+    CostNetwork tied = network;
+    keepOptions(tied, 0, {option});
+    const Solution ofOption = solveExactly(tied);
+    EXPECT_TRUE(ofOption.optimal);
+    return ofOption.cost;
+  };
+  EXPECT_EQ(found.cost, leastTied(found.choice[0]));
+  for (int32_t option = 0; option < ofHub; option += 150)
+    EXPECT_LE(found.cost, leastTied(option));
+  // What stands for several options is a bound on each of them.
+  for (int round = 0; round < 4; ++round) {
+    std::vector<int32_t> some;
+    for (int32_t option = 0; option < ofHub; ++option)
+      if (below(20) == 0)
+        some.push_back(option);
+    int64_t operations = 0;
+    const std::optional<double> bound = some.empty() ? std::nullopt : easyBound(workspace, leastOf(workspace, lowered, 0, some), operations);
+    for (size_t i = 0; i < std::min<size_t>(some.size(), 2) && bound; ++i)
+      EXPECT_LE(*bound, leastTied(some[i]) + 1e-9);
+  }
 }
