@@ -331,7 +331,7 @@ private:
   /// `most`: how many assignments are looked for, as `candidates`.
   Choices choose(const Problem &problem, ArrayRef<Members> members, int64_t most = 1, FoundWithin within = nullptr) {
     if (isAlone())
-      return standAlone(problem, devices > 1 ? parallelMode : "stand_alone");
+      return standAlone(problem, devices > 1 ? std::string(parallelMode) : "stand_alone");
     if (parallelMode == "data_parallel")
       return dataParallel(problem);
     if (parallelMode == "semi_auto_parallel")
