@@ -442,6 +442,9 @@ private:
   }
 
   bool explainPlan() {
+    const bool isLeftOut = llvm::none_of(outcome.plan.operators(), [&](const plan::OperatorNote &note) { return note.name() == options.op; });
+    if (!options.op.empty() && isLeftOut) // it was there before
+      return fail({ExitCode::Usage, "'" + options.op + "' is left out, for no result uses it", "return what it makes, or ask about another operator"});
     return timed("alternatives", [&] {
       if (!options.isTrial)
         explanation.afterPlan(outcome.plan);

@@ -181,7 +181,7 @@ bool Elaborator::defineConst(const ast::Const &item, Environment &env, bool isTo
     definedText = text;
     value = &*defined;
   }
-  FailureOr<Attribute> result = evaluator.evaluate(*value, env);
+  FailureOr<Attribute> result = defined ? evaluateDefine(item.name, *value, env) : evaluator.evaluate(*value, env);
   if (defined && succeeded(result) && !replaces(*result, definedText, item, env))
     result = failure();
   env.constants[item.name] = failed(result) ? Attribute() : *result;
@@ -189,6 +189,27 @@ bool Elaborator::defineConst(const ast::Const &item, Environment &env, bool isTo
       number && isTopLevel && options.onConst && number.getType().isInteger(64))
     options.onConst(item.name, number.getInt());
   return succeeded(result);
+}
+
+/// What goes wrong lies in the command line.
+FailureOr<Attribute> Elaborator::evaluateDefine(const std::string &name, const ast::Expr &value, Environment &env) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> errors; // and their notes
+  FailureOr<Attribute> result = failure();
+  {
+    ScopedDiagnosticHandler catches(context, [&](Diagnostic &diagnostic) {
+      std::vector<std::string> &notes = errors.emplace_back(diagnostic.str(), std::vector<std::string>()).second;
+      for (Diagnostic &note : diagnostic.getNotes())
+        notes.push_back(note.str());
+      return success();
+    });
+    result = evaluator.evaluate(value, env);
+  }
+  for (const auto &[text, notes] : errors) {
+    InFlightDiagnostic diagnostic = emitError(FileLineColLoc::get(context, "-D " + name, 0, 0)) << text;
+    for (const std::string &note : notes)
+      diagnostic.attachNote() << note;
+  }
+  return result;
 }
 
 /// In a body a call is one of the functions; blocks have others.

@@ -47,6 +47,7 @@ private:
   std::string whyMeshesAreAside(const ast::File &file);
   bool defineConst(const ast::Const &item, Environment &env, bool isTopLevel);
   bool checkFunction(const ast::Expr &value);
+  mlir::FailureOr<mlir::Attribute> evaluateDefine(const std::string &name, const ast::Expr &value, Environment &env);
   bool replaces(mlir::Attribute given, const std::string &text, const ast::Const &item, Environment &env);
   bool import(const ast::Import &item);
   bool importItems(const ast::File &file);

@@ -135,8 +135,10 @@ bool Elaborator::runBroken(const ast::Statement &statement, Environment &env) {
 bool Elaborator::tooDeep(const Frame &frame, const ast::Place &place) {
   if (frame.depth < maximumDepth)
     return false;
-  if (!reportedDepth)
-    error(place) << "cells and bodies nest more than " << maximumDepth << " levels deep";
+  if (!reportedDepth) {
+    InFlightDiagnostic diagnostic = error(place) << "cells and bodies nest more than " << maximumDepth << " levels deep";
+    net::addHelp(diagnostic, "a cell that calls itself ends where an 'if' or a repeat of no rounds does without the call");
+  }
   return reportedDepth = true;
 }
 

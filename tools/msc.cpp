@@ -161,8 +161,8 @@ struct CompileFlags {
     options.overlap = !noOverlap;
     for (const std::string &define : defines) {
       size_t equals = define.find('=');
-      if (equals == std::string::npos || equals == 0) {
-        tools::printError("msc", "-D " + define + " has no value", "write -D name=value");
+      if (equals == std::string::npos || equals == 0 || equals + 1 == define.size()) {
+        tools::printError("msc", "-D " + (equals == 0 ? define : define.substr(0, equals)) + " has no value", "write -D name=value");
         return false;
       }
       options.defines.emplace_back(define.substr(0, equals), define.substr(equals + 1));

@@ -126,6 +126,8 @@ TEST(Constants, AreOverriddenByDefines) {
   EXPECT_EQ(far.said, "msc: error: -D nosuch: the network has no const 'nosuch'\nhelp: expected one of batch, width\n");
   Reading none("network n(%x: f32[3]) { return out: %x }", {.defines = {{"nosuch", "4"}}});
   EXPECT_EQ(none.said, "msc: error: -D nosuch: the network has no const 'nosuch'\nhelp: write const nosuch = 4 into the network's file\n");
+  Reading nothing("const batch = 3\nnetwork n(%x: f32[batch]) { return out: %x }", {.defines = {{"batch", "1 / 0"}}});
+  EXPECT_EQ(nothing.said, "msc: error: -D batch: division of 1 by 0\n");
   Reading broken("const batch = 3\nnetwork n(%x: f32[batch]) { return out: %x }", {.defines = {{"batch", "4 +"}}});
   EXPECT_EQ(broken.said, "msc: error: -D batch: cannot read '4 +': expected an expression before the end of the file\n");
   Reading word("const batch = 3\nnetwork n(%x: f32[batch]) { return out: %x }", {.defines = {{"batch", "abc"}}});

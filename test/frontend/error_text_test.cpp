@@ -508,6 +508,7 @@ network n(%x: f32[2]) {
 net.mir:6:8: note: in this call of 'C'
     6 |   %y = C(%x)
       |        ^
+help: a cell that calls itself ends where an 'if' or a repeat of no rounds does without the call
 )T"},
     {"CellsCallThemselvesTwice", R"T(cell C(%x) {
   %y = C(%x)
@@ -525,6 +526,7 @@ network n(%x: f32[2]) {
 net.mir:7:8: note: in this call of 'C'
     7 |   %y = C(%x)
       |        ^
+help: a cell that calls itself ends where an 'if' or a repeat of no rounds does without the call
 )T"},
     {"CellErrorIsTracedToItsCalls", R"T(cell Inner(%x) {
   %y = Reshape(%x, shape: (3))
