@@ -467,19 +467,19 @@ bool Alternatives::searchFront(size_t op, llvm::function_ref<bool(size_t)> passe
 /// Of those with which others were decided, as far as their bounds do not say that another one is cheaper: likely ones come first.
 std::optional<size_t> Alternatives::cheapestFollowed(size_t op, llvm::function_ref<bool(size_t)> passes) {
   std::vector<OptionPrice> &prices = pricesOf(op);
-  auto best = [&] { return front(op, [&](size_t option) { return prices[option].isExact && passes(option); }); };
+  auto cheapest = [&] { return front(op, [&](size_t option) { return prices[option].isExact && passes(option); }); };
   for (size_t round = 0; round < mostFollowed(); ++round) {
-    const std::optional<size_t> known = best();
+    const std::optional<size_t> best = cheapest();
     std::optional<size_t> next;
     for (size_t option = 0; option < prices.size(); ++option)
-      if (!prices[option].isExact && passes(option) && (!known || prices[option].us < prices[*known].us) &&
+      if (!prices[option].isExact && passes(option) && (!best || prices[option].us < prices[*best].us) &&
           (!next || likely[op][option] < likely[op][*next]))
         next = option;
     if (!next)
       break;
     raise(op, *next);
   }
-  return best();
+  return cheapest();
 }
 
 /// Bounds that look cheapest rise until an exact one stays in front: most of the others are never searched to the end.

@@ -116,9 +116,7 @@ std::vector<Solution> nearestAssignments(const CostNetwork &network, size_t k, c
   {
     Workspace workspace; // its tables are gone before others are made
     const Lowered lowered = withoutDominated(workspace, lower(workspace, network));
-    found = nearestOf(workspace, lowered, all(limits), [&](double operations) {
-      return hasEasyBounds(workspace, lowered, operations) || hasEasyBoundsTied(workspace, lowered, operations);
-    });
+    found = nearestOf(workspace, lowered, all(limits), [&](double operations) { return hasEasyBoundsSomehow(workspace, lowered, operations); });
   }
   if (found.empty()) {
     Workspace workspace;

@@ -174,6 +174,10 @@ bool hasEasyBoundsTied(Workspace &workspace, const Lowered &network, double oper
   return hub && hasEasyBounds(workspace, restricted(workspace, network, *hub, {0}), operations);
 }
 
+bool hasEasyBoundsSomehow(Workspace &workspace, const Lowered &network, double operations) {
+  return hasEasyBounds(workspace, network, operations) || hasEasyBoundsTied(workspace, network, operations);
+}
+
 std::optional<double> easyBound(Workspace &workspace, const Lowered &network, int64_t &operations) {
   const Lowered easy = Relaxation(workspace, network).easy();
   const Elimination elimination(workspace, easy, mostOfBound);

@@ -14,6 +14,8 @@ bool hasEasyBounds(Workspace &workspace, const Lowered &network, double operatio
 std::optional<int32_t> hubOf(const Lowered &network);
 /// The same of each option of the hub alone.
 bool hasEasyBoundsTied(Workspace &workspace, const Lowered &network, double operations);
+/// One or the other.
+bool hasEasyBoundsSomehow(Workspace &workspace, const Lowered &network, double operations);
 /// Nothing costs less. Nothing: that is not easy to say.
 std::optional<double> easyBound(Workspace &workspace, const Lowered &network, int64_t &operations);
 

@@ -43,7 +43,8 @@ public:
     solution.cost = infinity;
     const auto whole = std::make_shared<Lowered>(lower(workspace, network));
     crowded = crowdedGiven.value_or(std::vector<int32_t>());
-    bool isExact = !crowdedGiven && look(whole, all(limits), -infinity, [&](double operations) { return hasEasyBounds(workspace, *whole, operations) || hasEasyBoundsTied(workspace, *whole, operations); });
+    const auto givesUp = [&](double operations) { return hasEasyBoundsSomehow(workspace, *whole, operations); };
+    bool isExact = !crowdedGiven && look(whole, all(limits), -infinity, givesUp);
     if (!isExact) {
       double bound = open.empty() ? -infinity : open.top().bound;
       workspace.forgetReductions(0);
@@ -128,7 +129,8 @@ private:
         Fixing fixing = fixed(restricted(workspace, less, hub, next.options));
         if (const double ofOption = std::max(next.bound, boundWithin(fixing, nullptr)); ofOption < solution.cost)
           unproven = std::min(unproven, ofOption);
-        if (solution.cost < before)
+        const int32_t origin = less.origin[hub].empty() ? next.options[0] : less.origin[hub][next.options[0]];
+        if (solution.cost < before || solution.choice[hub] == origin)
           keepNear(fixing, near);
         continue;
       }
@@ -164,8 +166,8 @@ private:
       *near = std::move(cheap->network);
   }
 
-  /// What nothing in a network of bounds costs less than, at most the cost of the solution. How much an assignment may cost is guessed, low at
-  /// first. `left`, if given, becomes what is left of it.
+  /// What nothing in a network of bounds costs less than that is cheaper than the solution. How much an assignment may cost is guessed, low
+  /// at first. `left`, if given, becomes what is left of it.
   double boundWithin(Fixing &fixing, Lowered *left) {
     offer(fixing.choice(), true);
     const double least = fixing.bound();
