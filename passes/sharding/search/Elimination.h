@@ -15,7 +15,7 @@ namespace msc::search {
 struct EliminationLimits {
   int64_t tableEntries = 0; ///< larger tables are split into parts that are minimised on their own: a lower bound
   int64_t operations = 0;   ///< more: it ends unfinished
-  int64_t allEntries = int64_t(1) << 28; ///< of all tables together; what is more is split, too
+  int64_t allEntries = int64_t(1) << 27; ///< of all tables together; what is more is split, too
 };
 
 EliminationLimits all(const SolveLimits &limits);

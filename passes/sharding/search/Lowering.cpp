@@ -238,6 +238,13 @@ Factor unary(Workspace &workspace, int32_t variable, const std::vector<double> &
   return factor;
 }
 
+static std::vector<int32_t> dimsOf(const Factor &factor) {
+  std::vector<int32_t> dims;
+  for (PartitionRef part : factor.parts)
+    dims.push_back(part->classes());
+  return dims;
+}
+
 Factor restrictedAxis(Workspace &workspace, const Factor &factor, size_t axis, const std::vector<int32_t> &options) {
   std::vector<int32_t> labels;
   for (int32_t option : options)
@@ -260,10 +267,7 @@ Factor restrictedAxis(Workspace &workspace, const Factor &factor, size_t axis, c
     result.shared = std::move(form);
     return result;
   }
-  std::vector<int32_t> dims;
-  for (PartitionRef part : factor.parts)
-    dims.push_back(part->classes());
-  result.costs = workspace.costs(keepFirst(factor.costs->values, AxisView(dims, axis), kept));
+  result.costs = workspace.costs(keepFirst(factor.costs->values, AxisView(dimsOf(factor), axis), kept));
   return result;
 }
 
@@ -302,10 +306,7 @@ Factor leastAlong(Workspace &workspace, Factor factor, size_t axis) {
     form->id = workspace.newId();
     factor.shared = std::move(form);
   } else {
-    std::vector<int32_t> dims;
-    for (PartitionRef part : factor.parts)
-      dims.push_back(part->classes());
-    const AxisView view(dims, axis);
+    const AxisView view(dimsOf(factor), axis);
     std::vector<double> least(view.before * view.behind, infinity);
     for (size_t outer = 0; outer < view.before; ++outer)
       for (size_t i = 0; i < view.size; ++i)
@@ -341,10 +342,7 @@ std::vector<double> leastOfOptions(const Lowered &network, int32_t variable) {
       for (size_t c = 0; c < ofClasses.size(); ++c)
         ofClasses[c] = *std::ranges::min_element(factor.shared->prices[c]);
     } else {
-      std::vector<int32_t> dims;
-      for (PartitionRef part : factor.parts)
-        dims.push_back(part->classes());
-      const AxisView view(dims, axis);
+      const AxisView view(dimsOf(factor), axis);
       for (size_t outer = 0; outer < view.before; ++outer)
         for (size_t i = 0; i < view.size; ++i)
           for (size_t inner = 0; inner < view.behind; ++inner)

@@ -137,11 +137,11 @@ private:
       const auto middle = next.options.begin() + std::ssize(next.options) / 2;
       for (std::vector<int32_t> half : {std::vector(next.options.begin(), middle), std::vector(middle, next.options.end())}) {
         workspace.forgetReductions(limits.allEntries / 2);
-        std::ranges::sort(half);
-        const std::optional<double> ofHalf = easyBound(workspace, leastOf(workspace, less, hub, half), solution.operations);
+        std::vector<int32_t> ascending = half;
+        std::ranges::sort(ascending);
+        const std::optional<double> ofHalf = easyBound(workspace, leastOf(workspace, less, hub, ascending), solution.operations);
         if (!ofHalf)
           return false;
-        std::ranges::stable_sort(half, {}, [&](int32_t option) { return least[option]; });
         groups.push({std::max(next.bound, *ofHalf), std::move(half)});
         ++solution.branches;
       }
