@@ -26,9 +26,8 @@ public:
     for (const Factor &factor : network.factors)
       if (!factor.shared)
         result.factors.push_back(factor);
-    KnownCosts known;
     for (const auto &[value, shares] : values)
-      addShares(*value, shares, result.factors, known);
+      addShares(*value, shares, result.factors);
     return result;
   }
 
@@ -85,18 +84,7 @@ private:
     return std::vector<Shares>(form.prices.size(), shares);
   }
 
-  /// Equal ones are one, so that readers that are alike are reduced once.
-  using KnownCosts = std::unordered_multimap<uint64_t, std::shared_ptr<const Costs>>;
-  std::shared_ptr<const Costs> knownCosts(std::vector<double> costs, KnownCosts &known) const {
-    const uint64_t hash = hashOf(costs.data(), costs.size() * sizeof(double));
-    auto [from, to] = known.equal_range(hash);
-    for (; from != to; ++from)
-      if (from->second->values == costs)
-        return from->second;
-    return known.emplace(hash, workspace.costs(std::move(costs)))->second;
-  }
-
-  void addShares(const Factor &value, const std::vector<Shares> &shares, std::vector<Factor> &factors, KnownCosts &known) const {
+  void addShares(const Factor &value, const std::vector<Shares> &shares, std::vector<Factor> &factors) const {
     const SharedForm &form = *value.shared;
     for (size_t r = 0; r < form.itemsOf.size(); ++r) {
       std::vector<double> costs;
@@ -109,7 +97,7 @@ private:
           costs.push_back(sum);
         }
       factors.push_back({.scope = {value.scope[0], value.scope[r + 1]}, .parts = {value.parts[0], value.parts[r + 1]},
-                         .costs = knownCosts(std::move(costs), known), .shared = nullptr});
+                         .costs = workspace.costs(std::move(costs)), .shared = nullptr});
     }
   }
 
