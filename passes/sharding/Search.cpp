@@ -53,14 +53,6 @@ SearchResult resultOf(const Problem &problem, const StepModel &model, const Roun
   return result;
 }
 
-void priceNear(StepModel &model, const std::vector<search::Solution> &near, double us) {
-  std::vector<search::Choice> choices;
-  for (const search::Solution &solution : near)
-    if (solution.cost < us)
-      choices.push_back(solution.choice);
-  model.makeExact(choices);
-}
-
 namespace {
 
 /// What a search may spend in all its rounds of pricing. Few networks come near: those in which many values wait for readers far behind them.
@@ -95,6 +87,16 @@ private:
 };
 
 } // namespace
+
+/// Makes those exact that may cost less than `us`, and less than those before them. `near`: ascending by cost.
+static void priceNear(StepModel &model, const std::vector<search::Solution> &near, double us) {
+  for (const search::Solution &solution : near) {
+    if (solution.cost >= us)
+      return;
+    if (search::costOf(model.network(), solution.choice) < us && model.makeExact(solution.choice))
+      us = std::min(us, search::costOf(model.network(), solution.choice));
+  }
+}
 
 /// All rounds of a repeat alike. `isAll`: they cannot differ.
 static search::Solution searchAlike(const Problem &problem, StepModel &model, const SearchWatch &watch, bool isAll) {

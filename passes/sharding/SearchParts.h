@@ -27,9 +27,6 @@ private:
   size_t count = 32;
 };
 
-/// Makes those exact that cost less.
-void priceNear(StepModel &model, const std::vector<search::Solution> &near, double us = search::infinity);
-
 /// Prices so much that is near the least and costs less than what is known, with the first and the last rounds apart. `added` as in
 /// RoundsModel::network.
 void priceEnds(RoundsModel &rounds, const search::RepeatedChoice &known, size_t count, const RoundsModel::Amounts &added = {},

@@ -36,7 +36,11 @@ search::BudgetSolution searchAlikeWithin(StepModel &model, const search::Budget 
     search::BudgetSolution found = search::solveWithin(model.network(), budget, limits);
     if (!model.makeExact(found.solution.choice))
       return found;
-    priceNear(model, search::nearestAssignments(priced(model.network(), multiplied(budget.amounts, found.multiplier)), many.next(), limits.solve));
+    std::vector<search::Choice> choices;
+    const search::CostNetwork near = priced(model.network(), multiplied(budget.amounts, found.multiplier));
+    for (search::Solution &solution : search::nearestAssignments(near, many.next(), limits.solve))
+      choices.push_back(std::move(solution.choice));
+    model.makeExact(choices);
   }
 }
 

@@ -96,7 +96,8 @@ static MachineModel machineNamed(const char *name) {
 
 int main(int argc, char **argv) {
   const int repetitions = argc > 1 ? std::atoi(argv[1]) : 5;
-  const std::string only = argc > 2 ? argv[2] : ""; // rows that begin so
+  const std::string only = argc > 2 ? argv[2] : "";          // rows that begin so
+  const int64_t layers = argc > 3 ? std::atoll(argv[3]) : 0; // and have so many layers; 0: any
   struct Row {
     const char *what, *machine, *mesh, *mode;
     int64_t devices, layers;
@@ -120,7 +121,7 @@ int main(int argc, char **argv) {
   };
   std::printf("%-36s %-10s %7s | %9s %9s | %s\n", "transformer, processor time", "machine", "layers", "median ms", "best ms", "aim");
   for (const Row &row : rows) {
-    if (!llvm::StringRef(row.what).starts_with(only))
+    if (!llvm::StringRef(row.what).starts_with(only) || (layers > 0 && row.layers != layers))
       continue;
     std::vector<double> took;
     for (int i = 0; i < repetitions; ++i)
