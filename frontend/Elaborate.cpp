@@ -248,6 +248,8 @@ bool Elaborator::replaces(Attribute given, const std::string &text, const ast::C
                                   << "'" << (inFull ? text : net::valueText(given)) << "' is no " << (inFull ? "whole number" : "number");
   if (inFull)
     net::addHelp(diagnostic, "whole numbers are written in digits: -D " + item.name + "=" + std::to_string(*inFull));
+  else
+    net::addHelp(diagnostic, "write a number: -D " + item.name + "=" + net::valueText(*written));
   diagnostic.attachNote(evaluator.location(item.place)) << "the network has '" << item.name << "' = "
                                                         << net::valueText(*written);
   return false;
@@ -258,8 +260,7 @@ bool Elaborator::checkDefines() {
   for (const auto &[name, text] : options.defines) {
     if (usedDefines.count(name))
       continue;
-    InFlightDiagnostic diagnostic = emitError(UnknownLoc::get(context))
-                                    << "-D " << name << ": the network has no const '" << name << "'";
+    InFlightDiagnostic diagnostic = emitError(FileLineColLoc::get(context, "-D " + name, 0, 0)) << "the network has no const '" << name << "'";
     std::vector<std::string> names = globals.constantNames();
     llvm::erase(names, "devices");
     if (name == "devices")

@@ -134,7 +134,8 @@ TEST(Constants, AreOverriddenByDefines) {
   EXPECT_EQ(word.said, "msc: error: -D batch: 'abc' is no number\n"
                        "net.mir:1:7: note: the network has 'batch' = 3\n"
                        "    1 | const batch = 3\n"
-                       "      |       ^~~~~\n");
+                       "      |       ^~~~~\n"
+                       "help: write a number: -D batch=3\n");
   EXPECT_TRUE(Reading("const rate = 1\nnetwork n(%x: f32[3]) { return out: %x }", {.defines = {{"rate", "0.5"}}}).module);
 }
 
