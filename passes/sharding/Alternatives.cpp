@@ -117,7 +117,8 @@ StepModel Alternatives::decidedModel(const Choices &choices) {
 double Alternatives::usOf(const Choices &choices) {
   StepModel model = decidedModel(choices);
   while (true) {
-    const search::Solution found = search::solveExactly(model.network()); // how parameters are stored follows
+    const search::Solution found = search::solveExactly(model.network(), limits()); // how parameters are stored follows
+    spend(found);
     if (!model.makeExact(found.choice))
       return found.cost;
   }

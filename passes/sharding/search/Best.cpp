@@ -2,6 +2,7 @@
 #include "passes/sharding/search/Fixing.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace msc::search {
@@ -116,7 +117,7 @@ std::vector<Solution> nearestAssignments(const CostNetwork &network, size_t k, c
   {
     Workspace workspace; // its tables are gone before others are made
     const Lowered lowered = withoutDominated(workspace, lower(workspace, network));
-    found = nearestOf(workspace, lowered, all(limits), [&](double operations) { return hasEasyBoundsSomehow(workspace, lowered, operations); });
+    found = nearestOf(workspace, lowered, all(limits), [&](double exactly) { return hasEasyBoundsSomehow(workspace, lowered, littleBeside(exactly), operations); });
   }
   if (found.empty()) {
     Workspace workspace;
@@ -125,10 +126,10 @@ std::vector<Solution> nearestAssignments(const CostNetwork &network, size_t k, c
     rest.operations -= operations;
     const Solution best = solveExactly(workspace, network, rest, crowded, &near);
     operations += best.operations;
-    if (near)
+    if (near && best.optimal)
       found = nearestOf(workspace, *near, few(limits), nullptr);
-    if (found.empty())
-      found.push_back(best);
+    if (found.empty() || found.front().cost > best.cost + 1e-12 * std::abs(best.cost))
+      found = {best};
   }
   found.front().operations = operations;
   return found;

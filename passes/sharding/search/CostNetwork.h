@@ -54,7 +54,7 @@ struct SolveLimits {
   int64_t tableEntries = int64_t(1) << 26; ///< of one table; above it the network is cut by bounds and branching
   int64_t operations = int64_t(1) << 36;   ///< additions and minima altogether
   int64_t allEntries = int64_t(1) << 27;   ///< of all tables of one elimination; above it, too
-  int64_t branching = int64_t(1) << 36;    ///< of the operations, those of branching
+  int64_t branching = int64_t(1) << 36;    ///< of the operations, those of tying variables to one option, the last resort
 };
 
 struct Solution {
@@ -66,7 +66,7 @@ struct Solution {
   int64_t eliminations = 0; ///< buckets minimised; those equal to an earlier one count, too
   int64_t repeated = 0;     ///< of these: taken from an equal one
   int64_t largestTable = 0; ///< entries
-  int64_t branches = 0;     ///< networks in which a variable was tied to one option
+  int64_t branches = 0;     ///< networks in which a variable was left some of its options
 };
 
 /// The cheapest assignment. Exact up to rounding (relative 1e-12 or so) where `optimal`. Of equally cheap ones: going

@@ -14,15 +14,12 @@ double atLeast(double a, double b) {
 
 /// Over all classes of the other variables, the least of cost(a) - cost(b).
 double leastDifference(const Factor &factor, size_t axis, int32_t a, int32_t b) {
-  size_t before = 1, behind = 1;
-  const size_t size = factor.parts[axis]->classes();
-  for (size_t other = 0; other < factor.parts.size(); ++other)
-    (other < axis ? before : behind) *= other == axis ? 1 : factor.parts[other]->classes();
+  const AxisView view = factor.along(axis);
   double least = infinity;
-  for (size_t outer = 0; outer < before; ++outer) {
-    const double *base = factor.costs->values.data() + outer * size * behind;
-    for (size_t i = 0; i < behind; ++i)
-      least = std::min(least, atLeast(base[a * behind + i], base[b * behind + i]));
+  for (size_t outer = 0; outer < view.before; ++outer) {
+    const double *base = factor.costs->values.data() + outer * view.size * view.behind;
+    for (size_t i = 0; i < view.behind; ++i)
+      least = std::min(least, atLeast(base[a * view.behind + i], base[b * view.behind + i]));
   }
   return least;
 }
@@ -30,10 +27,8 @@ double leastDifference(const Factor &factor, size_t axis, int32_t a, int32_t b) 
 /// No less than leastDifference: that over a few of the classes of the other variables. Costs little.
 double differenceSomewhere(const Factor &factor, size_t axis, int32_t a, int32_t b) {
   constexpr size_t samples = 8;
-  size_t behind = 1;
-  const size_t size = factor.parts[axis]->classes();
-  for (size_t other = axis + 1; other < factor.parts.size(); ++other)
-    behind *= factor.parts[other]->classes();
+  const AxisView view = factor.along(axis);
+  const size_t size = view.size, behind = view.behind;
   const double *values = factor.costs->values.data();
   const size_t count = factor.costs->values.size() / size, step = std::max<size_t>(1, count / samples);
   double least = infinity;
@@ -134,12 +129,10 @@ private:
 
   double least(const Factor &factor, int32_t variable, int32_t option) const {
     const size_t axis = factor.axisOf(variable);
-    size_t behind = 1;
-    for (size_t other = axis + 1; other < factor.parts.size(); ++other)
-      behind *= factor.parts[other]->classes();
-    const size_t size = factor.parts[axis]->classes(), own = factor.parts[axis]->classOf[option];
+    const AxisView view = factor.along(axis);
+    const size_t behind = view.behind, own = factor.parts[axis]->classOf[option];
     double lowest = infinity;
-    for (size_t base = own * behind; base < factor.costs->values.size(); base += size * behind)
+    for (size_t base = own * behind; base < factor.costs->values.size(); base += view.size * behind)
       lowest = std::min(
           lowest, *std::min_element(factor.costs->values.begin() + base, factor.costs->values.begin() + base + behind));
     return lowest;
@@ -173,16 +166,18 @@ private:
 
   void prune(int32_t variable) {
     std::vector<int32_t> kept;
+    std::vector<char> isOut(network.options[variable]); // rounded differences may go round in a circle: these dominate no more
     const std::vector<int32_t> strong = champions(variable);
     asked.clear();
     for (size_t i : factorsOf[variable]) {
       const Factor &factor = network.factors[i];
       asked.push_back(factor.shared && factor.axisOf(variable) == 0 ? mostAsked(*factor.shared) : 0);
     }
-    for (int32_t option = 0; option < network.options[variable]; ++option)
-      if (std::none_of(strong.begin(), strong.end(),
-                       [&](int32_t by) { return by != option && isDominated(variable, option, by); }))
+    for (int32_t option = 0; option < network.options[variable]; ++option) {
+      isOut[option] = std::ranges::any_of(strong, [&](int32_t by) { return by != option && !isOut[by] && isDominated(variable, option, by); });
+      if (!isOut[option])
         kept.push_back(option);
+    }
     if (static_cast<int32_t>(kept.size()) == network.options[variable] || kept.empty())
       return;
     for (size_t i : factorsOf[variable]) {

@@ -24,8 +24,9 @@ Elimination::Elimination(Workspace &workspace, const Lowered &network, const Eli
       factorsOf(network.options.size()), isGone(network.options.size()), crowded(network.options.size()),
       constant(network.constant) {
   factors.reserve(network.factors.size() * 2 + options.size());
-  for (const Factor &factor : network.factors)
-    addFactor(factor);
+  for (const Factor &given : network.factors)
+    for (Factor &factor : withoutDecided(workspace, given))
+      addFactor(std::move(factor));
   for (int32_t variable : kept)
     isGone[variable] = 1;
   run();
@@ -43,6 +44,7 @@ void Elimination::addFactor(Factor factor) {
   }
   for (int32_t variable : factor.scope)
     factorsOf[variable].push_back(static_cast<int32_t>(factors.size()));
+  valuesAlive += factor.shared != nullptr;
   factors.push_back(std::move(factor));
   alive.push_back(1);
 }
@@ -92,7 +94,6 @@ bool Elimination::isWorthIt(const Candidate &next) {
 /// A variable of very many factors is far from being the lightest one; how heavy it is does not matter until most of them are gone.
 double Elimination::weightAtLeast(int32_t variable) {
   constexpr size_t neighboursOfHeavy = 50; // of two classes each
-  constexpr double heavy = 1e15;
   if (factorsOf[variable].size() >= neighboursOfHeavy) {
     FactorRefs first;
     std::set<int32_t> neighbours;
@@ -189,6 +190,7 @@ void Elimination::close(const std::vector<int32_t> &bucket, std::vector<Factor> 
   std::vector<int32_t> touched;
   for (int32_t number : bucket) {
     alive[number] = 0;
+    valuesAlive -= factors[number].shared != nullptr;
     if (size_t candidate = options.size() + number; candidate < versions.size())
       ++versions[candidate];
     for (int32_t variable : factors[number].scope) {
@@ -197,6 +199,9 @@ void Elimination::close(const std::vector<int32_t> &bucket, std::vector<Factor> 
       touched.push_back(variable);
     }
   }
+  for (Factor &result : results)
+    if (!result.shared)
+      result = std::move(withoutDecided(workspace, std::move(result)).front());
   if (results.size() == 1 && !results.front().scope.empty())
     buckets.back().result = static_cast<int32_t>(factors.size());
   for (Factor &factor : results)
@@ -210,6 +215,8 @@ void Elimination::close(const std::vector<int32_t> &bucket, std::vector<Factor> 
   std::vector<int32_t> near, values;
   for (int32_t variable : touched) {
     review(variable);
+    if (valuesAlive == 0)
+      continue;
     for (int32_t number : factorsOf[variable])
       near.insert(near.end(), factors[number].scope.begin(), factors[number].scope.end());
   }
@@ -318,7 +325,9 @@ void Elimination::eliminateSplit(int32_t variable, const std::vector<int32_t> &b
       if (whole[i].scope.size() == size)
         widestFirst.insert(widestFirst.begin(), &whole[i]);
   std::vector<FactorRefs> parts;
-  const double room = std::min(double(limits.tableEntries), double(limits.operations - operations));
+  constexpr double smallTable = 1 << 14; // parts are no smaller, however many there are
+  const double room = std::min({double(limits.tableEntries), double(limits.operations - operations),
+                                std::max(smallTable, double(limits.allEntries - allEntries))});
   for (const Factor *factor : widestFirst) {
     auto fits = [&](FactorRefs part) {
       part.push_back(factor);

@@ -94,7 +94,7 @@ private:
   std::optional<std::vector<Factor>> minimisedTo(std::vector<Factor> list, const std::vector<int32_t> &left);
   double weightOf(int32_t variable);
   double weightAtLeast(int32_t variable);
-  double weightOf(const JointReaders &joint);
+  double weightOf(const JointReaders &joint, double &context);
   double pricingOf(const JointReaders &joint);
   double weightOfReadersAround(int32_t variable);
   double contextSize(const FactorRefs &factors, const std::vector<int32_t> &without);
@@ -114,9 +114,11 @@ private:
   std::vector<int32_t> options, kept;
   EliminationLimits limits;
   std::function<bool(double)> givesUp;
+  static constexpr double heavy = 1e15; ///< operations: such a candidate is none while there are others
   double patience = 1 << 25; ///< operations; asked where there are more
   std::vector<Factor> factors;
   std::vector<char> alive;                     ///< of each factor
+  int32_t valuesAlive = 0;                     ///< of these, shared ones
   std::vector<std::vector<int32_t>> factorsOf; ///< of each variable: those that are alive
   std::vector<char> isGone;                    ///< of each variable: eliminated or kept
   std::priority_queue<Candidate> queue;

@@ -133,11 +133,34 @@ size_t Factor::axisOf(int32_t variable) const {
   return std::find(scope.begin(), scope.end(), variable) - scope.begin();
 }
 
+AxisView::AxisView(const std::vector<int32_t> &dims, size_t axis) : size(dims[axis]) {
+  for (size_t a = 0; a < dims.size(); ++a)
+    (a < axis ? before : behind) *= a == axis ? 1 : dims[a];
+}
+
+AxisView Factor::along(size_t axis) const {
+  AxisView view;
+  for (size_t a = 0; a < parts.size(); ++a)
+    (a < axis ? view.before : a == axis ? view.size : view.behind) *= parts[a]->classes();
+  return view;
+}
+
+std::vector<double> keepFirst(const std::vector<double> &values, const AxisView &view, const Partition &part) {
+  std::vector<double> kept;
+  kept.reserve(view.before * part.first.size() * view.behind);
+  for (size_t outer = 0; outer < view.before; ++outer)
+    for (int32_t option : part.first) {
+      const double *slice = values.data() + (outer * view.size + option) * view.behind;
+      kept.insert(kept.end(), slice, slice + view.behind);
+    }
+  return kept;
+}
+
 int64_t Factor::entries() const {
-  int64_t product = 1;
+  double product = 1;
   for (PartitionRef part : parts)
-    product = std::min<int64_t>(product * part->classes(), int64_t(1) << 50);
-  return product;
+    product = std::min(product * part->classes(), 0x1p50);
+  return static_cast<int64_t>(product);
 }
 
 static double costOfShared(const SharedForm &form, int32_t producer, std::vector<int32_t> &asked) {

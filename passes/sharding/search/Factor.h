@@ -35,6 +35,13 @@ private:
   std::unordered_map<uint64_t, PartitionRef> met;
 };
 
+/// A row-major array seen from one axis: [before][size][behind].
+struct AxisView {
+  size_t before = 1, size = 1, behind = 1;
+  AxisView() = default;
+  AxisView(const std::vector<int32_t> &dims, size_t axis);
+};
+
 /// Numbers in row-major order; `id` says which arrays are equal.
 struct Costs {
   int64_t id = 0;
@@ -64,7 +71,12 @@ struct Factor {
   size_t axisOf(int32_t variable) const;
   int64_t id() const { return shared ? shared->id : costs->id; }
   int64_t entries() const;
+  /// Along one axis of a table.
+  AxisView along(size_t axis) const;
 };
+
+/// Keeps one slice of each class.
+std::vector<double> keepFirst(const std::vector<double> &values, const AxisView &view, const Partition &part);
 
 /// All costs of a SharedForm, row-major in this order of its axes (0: the producer, r + 1: reader r), each of which is in it once.
 std::vector<double> tabulated(const SharedForm &form, const std::vector<size_t> &order);

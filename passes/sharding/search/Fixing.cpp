@@ -32,13 +32,16 @@ public:
   }
 
   /// Readers that ask for an item in the cheapest assignment with a producer's option pay more of it, as the average over all calls.
-  /// Where no shares help any more, that is as good as the linear relaxation.
-  void improve(const EliminationLimits &limits, int64_t &operations) {
+  /// Where no shares help any more, that is as good as the linear relaxation. `operations`: at most `most`.
+  void improve(const EliminationLimits &limits, int64_t &operations, int64_t most) {
     ++calls;
     const Lowered before = easy();
     for (auto &[value, shares] : values) {
+      if (operations >= most)
+        return;
       const int32_t producer = value->scope[0];
-      const Elimination elimination(workspace, before, limits, {producer});
+      const EliminationLimits left{limits.tableEntries, std::min(limits.operations, most - operations), limits.allEntries};
+      const Elimination elimination(workspace, before, left, {producer});
       operations += workOf(elimination, before);
       if (!elimination.isFinished())
         continue;
@@ -137,11 +140,13 @@ double assignmentsOf(const Lowered &network) {
 /// What the network of bounds may take.
 static constexpr EliminationLimits mostOfBound{int64_t(1) << 20, int64_t(1) << 30, int64_t(1) << 24};
 
-bool hasEasyBounds(Workspace &workspace, const Lowered &network, double operations) {
-  constexpr double share = 1.0 / 512, least = 1 << 22; // they are solved many times
-  const auto little = static_cast<int64_t>(std::clamp(share * operations, least, static_cast<double>(mostOfBound.operations)));
-  const Lowered easy = Relaxation(workspace, network).easy();
-  return Elimination(workspace, easy, {mostOfBound.tableEntries, little, mostOfBound.allEntries}).isExact();
+/// With so many operations at most.
+static EliminationLimits ofBound(int64_t most) {
+  return {mostOfBound.tableEntries, std::min(most, mostOfBound.operations), mostOfBound.allEntries};
+}
+
+bool hasEasyBounds(Workspace &workspace, const Lowered &network, int64_t most, int64_t &operations) {
+  return easyBound(workspace, network, most, operations).has_value();
 }
 
 std::optional<int32_t> hubOf(const Lowered &network) {
@@ -157,18 +162,23 @@ std::optional<int32_t> hubOf(const Lowered &network) {
   return hub < 0 ? std::nullopt : std::optional(hub);
 }
 
-bool hasEasyBoundsTied(Workspace &workspace, const Lowered &network, double operations) {
+bool hasEasyBoundsTied(Workspace &workspace, const Lowered &network, int64_t most, int64_t &operations) {
   const std::optional<int32_t> hub = hubOf(network);
-  return hub && hasEasyBounds(workspace, restricted(workspace, network, *hub, {0}), operations);
+  return hub && hasEasyBounds(workspace, restricted(workspace, network, *hub, {0}), most, operations);
 }
 
-bool hasEasyBoundsSomehow(Workspace &workspace, const Lowered &network, double operations) {
-  return hasEasyBounds(workspace, network, operations) || hasEasyBoundsTied(workspace, network, operations);
+bool hasEasyBoundsSomehow(Workspace &workspace, const Lowered &network, int64_t most, int64_t &operations) {
+  return hasEasyBounds(workspace, network, most, operations) || hasEasyBoundsTied(workspace, network, most, operations);
 }
 
-std::optional<double> easyBound(Workspace &workspace, const Lowered &network, int64_t &operations) {
+int64_t littleBeside(double exactly) {
+  constexpr double share = 1.0 / 512, least = 1 << 22;
+  return static_cast<int64_t>(std::clamp(share * exactly, least, static_cast<double>(mostOfBound.operations)));
+}
+
+std::optional<double> easyBound(Workspace &workspace, const Lowered &network, int64_t most, int64_t &operations) {
   const Lowered easy = Relaxation(workspace, network).easy();
-  const Elimination elimination(workspace, easy, mostOfBound);
+  const Elimination elimination(workspace, easy, ofBound(most));
   operations += workOf(elimination, easy);
   return elimination.isExact() ? std::optional(elimination.bound()) : std::nullopt;
 }
@@ -211,7 +221,7 @@ std::vector<std::vector<double>> Fixing::allBounds(const Lowered &of, bool offer
   Relaxation relaxation(workspace, of);
   for (int i = 0; i < improvements && hasOperations(); ++i) {
     workspace.forgetReductions(limits.allEntries);
-    relaxation.improve(limits, operations);
+    relaxation.improve(limits, operations, mostOperations);
   }
   return priced(relaxation.easy(), offers);
 }

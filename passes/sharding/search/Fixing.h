@@ -5,19 +5,21 @@
 
 namespace msc::search {
 
-/// Whether the network of such bounds, see Fixing, is solved in little time beside `operations`, which its exact solution takes.
+/// Whether the network of such bounds, see Fixing, is solved within `most` operations; what that takes is added to `operations`.
 /// `workspace`: of the network.
-bool hasEasyBounds(Workspace &workspace, const Lowered &network, double operations);
+bool hasEasyBounds(Workspace &workspace, const Lowered &network, int64_t most, int64_t &operations);
 
 /// The variable that is in most factors: with one of its options at a time bounds may be easy where they are not with all together. Nothing:
 /// none is in many.
 std::optional<int32_t> hubOf(const Lowered &network);
-/// The same of each option of the hub alone.
-bool hasEasyBoundsTied(Workspace &workspace, const Lowered &network, double operations);
+/// The same with one option of the hub; tables are as large with another one.
+bool hasEasyBoundsTied(Workspace &workspace, const Lowered &network, int64_t most, int64_t &operations);
 /// One or the other.
-bool hasEasyBoundsSomehow(Workspace &workspace, const Lowered &network, double operations);
-/// Nothing costs less. Nothing: that is not easy to say.
-std::optional<double> easyBound(Workspace &workspace, const Lowered &network, int64_t &operations);
+bool hasEasyBoundsSomehow(Workspace &workspace, const Lowered &network, int64_t most, int64_t &operations);
+/// So many operations are few for a bound, of which there are many, where the exact solution takes so many.
+int64_t littleBeside(double exactly);
+/// Nothing costs less. Nothing: that is not easy to say, or takes more than `most` operations.
+std::optional<double> easyBound(Workspace &workspace, const Lowered &network, int64_t most, int64_t &operations);
 
 /// For some variables of a network, bounds on all assignments with each of their options. In them readers of a value pay a share of what
 /// they ask for, so that nothing connects them, and tables are small. Keeps the network, a reference to the workspace, and a good
@@ -37,7 +39,7 @@ public:
   Fixing(Workspace &workspace, const CostNetwork &network, Lowered lowered, std::vector<int32_t> variables, Choice known,
          const SolveLimits &limits, int64_t &operations, double margin = infinity);
 
-  /// Nothing costs less.
+  /// Nothing costs less; with a margin, nothing of what it left.
   double bound() const { return whole.bound(); }
   /// Of each option of the variable at a position.
   const std::vector<double> &boundsOf(size_t position) const { return whole.bounds[position]; }

@@ -33,15 +33,6 @@ void Lowered::toOrigin(Choice &choice) const {
 
 namespace {
 
-/// A row-major array seen from one axis: [before][size][behind].
-struct AxisView {
-  size_t before = 1, size = 1, behind = 1;
-  AxisView(const std::vector<int32_t> &dims, size_t axis) : size(dims[axis]) {
-    for (size_t a = 0; a < dims.size(); ++a)
-      (a < axis ? before : behind) *= a == axis ? 1 : dims[a];
-  }
-};
-
 bool equalSlices(const std::vector<double> &values, const AxisView &view, size_t a, size_t b) {
   for (size_t outer = 0; outer < view.before; ++outer) {
     const double *base = values.data() + outer * view.size * view.behind;
@@ -69,18 +60,6 @@ std::vector<int32_t> slicesAlike(const std::vector<double> &values, const AxisVi
       seen.emplace(hashes[i], labels[i] = static_cast<int32_t>(i));
   }
   return labels;
-}
-
-/// Keeps one slice of each class.
-std::vector<double> keepFirst(const std::vector<double> &values, const AxisView &view, const Partition &part) {
-  std::vector<double> kept;
-  kept.reserve(view.before * part.first.size() * view.behind);
-  for (size_t outer = 0; outer < view.before; ++outer)
-    for (int32_t option : part.first) {
-      const double *slice = values.data() + (outer * view.size + option) * view.behind;
-      kept.insert(kept.end(), slice, slice + view.behind);
-    }
-  return kept;
 }
 
 /// Merges options with equal slices, one axis after the other.
@@ -236,122 +215,6 @@ Factor unary(Workspace &workspace, int32_t variable, const std::vector<double> &
   Factor factor = compressed(workspace, costs, {static_cast<int32_t>(costs.size())});
   factor.scope = {variable};
   return factor;
-}
-
-static std::vector<int32_t> dimsOf(const Factor &factor) {
-  std::vector<int32_t> dims;
-  for (PartitionRef part : factor.parts)
-    dims.push_back(part->classes());
-  return dims;
-}
-
-Factor restrictedAxis(Workspace &workspace, const Factor &factor, size_t axis, const std::vector<int32_t> &options) {
-  std::vector<int32_t> labels;
-  for (int32_t option : options)
-    labels.push_back(factor.parts[axis]->classOf[option]);
-  Factor result = factor;
-  result.parts[axis] = workspace.partitions.of(labels);
-  Partition kept; // the classes that remain, in their new order
-  for (int32_t option : result.parts[axis]->first)
-    kept.first.push_back(labels[option]);
-  if (factor.shared) {
-    auto form = std::make_shared<SharedForm>(*factor.shared);
-    auto keep = [&](auto &rows) {
-      auto all = std::move(rows);
-      rows.clear();
-      for (int32_t c : kept.first)
-        rows.push_back(all[c]);
-    };
-    axis == 0 ? keep(form->prices) : keep(form->itemsOf[axis - 1]);
-    form->id = workspace.newId();
-    result.shared = std::move(form);
-    return result;
-  }
-  result.costs = workspace.costs(keepFirst(factor.costs->values, AxisView(dimsOf(factor), axis), kept));
-  return result;
-}
-
-Lowered restricted(Workspace &workspace, const Lowered &network, int32_t variable,
-                   const std::vector<int32_t> &options) {
-  Lowered result = network;
-  result.options[variable] = static_cast<int32_t>(options.size());
-  std::vector<int32_t> &origin = result.origin[variable];
-  origin.clear();
-  for (int32_t option : options)
-    origin.push_back(network.origin[variable].empty() ? option : network.origin[variable][option]);
-  for (Factor &factor : result.factors)
-    if (size_t axis = factor.axisOf(variable); axis < factor.scope.size())
-      factor = restrictedAxis(workspace, factor, axis, options);
-  return result;
-}
-
-namespace {
-
-/// With the least cost of all classes of an axis.
-Factor leastAlong(Workspace &workspace, Factor factor, size_t axis) {
-  const PartitionRef one = workspace.partitions.identity(1);
-  if (factor.shared) {
-    auto form = std::make_shared<SharedForm>(*factor.shared);
-    if (axis == 0) {
-      for (const std::vector<double> &prices : form->prices)
-        for (size_t item = 0; item < prices.size(); ++item)
-          form->prices[0][item] = std::min(form->prices[0][item], prices[item]);
-      form->prices.resize(1);
-    } else { // what all of them ask for
-      std::vector<std::vector<int32_t>> &sets = form->itemsOf[axis - 1];
-      for (const std::vector<int32_t> &set : sets)
-        std::erase_if(sets[0], [&, both = set](int32_t item) { return !std::ranges::binary_search(both, item); });
-      sets.resize(1);
-    }
-    form->id = workspace.newId();
-    factor.shared = std::move(form);
-  } else {
-    const AxisView view(dimsOf(factor), axis);
-    std::vector<double> least(view.before * view.behind, infinity);
-    for (size_t outer = 0; outer < view.before; ++outer)
-      for (size_t i = 0; i < view.size; ++i)
-        for (size_t inner = 0; inner < view.behind; ++inner)
-          least[outer * view.behind + inner] =
-              std::min(least[outer * view.behind + inner], factor.costs->values[(outer * view.size + i) * view.behind + inner]);
-    factor.costs = workspace.costs(std::move(least));
-  }
-  factor.parts[axis] = one;
-  return factor;
-}
-
-} // namespace
-
-Lowered leastOf(Workspace &workspace, const Lowered &network, int32_t variable, const std::vector<int32_t> &options) {
-  Lowered result = restricted(workspace, network, variable, options);
-  result.options[variable] = 1;
-  result.origin[variable].resize(1);
-  for (Factor &factor : result.factors)
-    if (size_t axis = factor.axisOf(variable); axis < factor.scope.size())
-      factor = leastAlong(workspace, std::move(factor), axis);
-  return result;
-}
-
-std::vector<double> leastOfOptions(const Lowered &network, int32_t variable) {
-  std::vector<double> sums(network.options[variable]);
-  for (const Factor &factor : network.factors) {
-    const size_t axis = factor.axisOf(variable);
-    if (axis == factor.scope.size() || (factor.shared && axis > 0))
-      continue;
-    std::vector<double> ofClasses(factor.parts[axis]->classes(), infinity);
-    if (factor.shared) {
-      for (size_t c = 0; c < ofClasses.size(); ++c)
-        ofClasses[c] = *std::ranges::min_element(factor.shared->prices[c]);
-    } else {
-      const AxisView view(dimsOf(factor), axis);
-      for (size_t outer = 0; outer < view.before; ++outer)
-        for (size_t i = 0; i < view.size; ++i)
-          for (size_t inner = 0; inner < view.behind; ++inner)
-            ofClasses[i] = std::min(ofClasses[i], factor.costs->values[(outer * view.size + i) * view.behind + inner]);
-    }
-    for (size_t option = 0; option < sums.size(); ++option)
-      sums[option] += ofClasses[factor.parts[axis]->classOf[option]];
-  }
-  return sums;
 }
 
 } // namespace msc::search

@@ -26,7 +26,8 @@ double Elimination::weightOf(int32_t variable) {
 JointReaders Elimination::independentReaders(int32_t value) const {
   JointReaders joint;
   joint.value = &factors[value];
-  std::vector<int32_t> taken; // neighbours are not
+  Marks &taken = workspace.marks; // neighbours are not
+  taken.clear();
   for (size_t r = 0; r + 1 < joint.value->scope.size(); ++r) {
     const int32_t reader = joint.value->scope[r + 1];
     if (isGone[reader])
@@ -37,11 +38,11 @@ JointReaders Elimination::independentReaders(int32_t value) const {
       if (number != value) {
         others.push_back(&factors[number]);
         for (int32_t neighbour : factors[number].scope)
-          isFree = isFree && std::find(taken.begin(), taken.end(), neighbour) == taken.end();
+          isFree = isFree && !taken.find(neighbour);
       }
     if (!isFree)
       continue;
-    taken.push_back(reader);
+    taken.set(reader, 1);
     joint.readers.push_back(r);
     joint.otherFactors.push_back(std::move(others));
     joint.options.push_back(options[reader]);
@@ -49,9 +50,11 @@ JointReaders Elimination::independentReaders(int32_t value) const {
   return joint;
 }
 
-/// Work of minimising readers together: of the costs of their item sets, and of the context.
-double Elimination::weightOf(const JointReaders &joint) {
-  std::vector<int32_t> without = {joint.inner};
+/// Work of minimising readers together: of the costs of their item sets, and of the context, the size of which is told.
+double Elimination::weightOf(const JointReaders &joint, double &context) {
+  std::vector<int32_t> without;
+  if (joint.inner >= 0)
+    without.push_back(joint.inner);
   FactorRefs all = {joint.value};
   double choosing = 0, weight = 0;
   for (size_t i = 0; i < joint.readers.size(); ++i) {
@@ -66,7 +69,8 @@ double Elimination::weightOf(const JointReaders &joint) {
     choosing *= 100;
   if (joint.inner >= 0) // most of its options are left out by their bounds
     choosing = 3 * choosing + 4.0 * options[joint.inner];
-  return weight + contextSize(all, without) * choosing;
+  context = contextSize(all, without);
+  return weight + context * choosing;
 }
 
 /// Additions and minima of pricing rows of readers beside all that may be asked for; some of them alone are needed, see weightOf.
@@ -94,7 +98,8 @@ JointReaders Elimination::jointReaders(int32_t value, double *weight) {
   *weight = infinity;
   if (best.readers.size() < 2)
     return best;
-  *weight = weightOf(best);
+  double context, withInner;
+  *weight = weightOf(best, context);
   std::vector<int32_t> members;
   std::map<int32_t, size_t> neighbours; // how many readers each has
   for (size_t i = 0; i < plain.readers.size(); ++i) {
@@ -103,7 +108,7 @@ JointReaders Elimination::jointReaders(int32_t value, double *weight) {
       ++neighbours[axis.variable];
   }
   for (auto [variable, readers] : neighbours) {
-    if (readers < 2 || isGone[variable] || plain.value->axisOf(variable) < plain.value->scope.size())
+    if (readers < 2 || isGone[variable] || context / options[variable] > heavy || plain.value->axisOf(variable) < plain.value->scope.size())
       continue;
     JointReaders other = plain;
     other.inner = variable;
@@ -117,7 +122,7 @@ JointReaders Elimination::jointReaders(int32_t value, double *weight) {
       other.innerFactors.push_back(&factor);
       isSmall = isSmall && factor.entries() <= limits.tableEntries;
     }
-    if (double own = weightOf(other); isSmall && own < *weight) {
+    if (double own = weightOf(other, withInner); isSmall && own < *weight) {
       *weight = own;
       best = std::move(other);
     }

@@ -7,17 +7,22 @@
 namespace msc::search {
 
 std::vector<Axis> contextOf(Workspace &workspace, const FactorRefs &factors, const std::vector<int32_t> &without) {
+  constexpr int32_t left = -1;
   std::vector<Axis> axes;
+  Marks &places = workspace.marks;
+  places.clear();
+  for (int32_t variable : without)
+    places.set(variable, left);
   for (const Factor *factor : factors)
     for (size_t a = 0; a < factor->scope.size(); ++a) {
       const int32_t variable = factor->scope[a];
-      if (std::find(without.begin(), without.end(), variable) != without.end())
+      if (const int32_t *place = places.find(variable)) {
+        if (*place != left)
+          axes[*place].part = workspace.partitions.meet(axes[*place].part, factor->parts[a]);
         continue;
-      auto known = std::find_if(axes.begin(), axes.end(), [&](const Axis &axis) { return axis.variable == variable; });
-      if (known == axes.end())
-        axes.push_back({variable, factor->parts[a]});
-      else
-        known->part = workspace.partitions.meet(known->part, factor->parts[a]);
+      }
+      places.set(variable, static_cast<int32_t>(axes.size()));
+      axes.push_back({variable, factor->parts[a]});
     }
   return axes;
 }

@@ -220,9 +220,14 @@ static int32_t standFor(RepeatedNetwork &network, int32_t variable) {
   return variable;
 }
 
-/// `ofFlat`: what says it of a network without sections.
+static SolveLimits without(SolveLimits limits, int64_t spent) {
+  limits.operations -= spent;
+  return limits;
+}
+
+/// `ofFlat`: what says it of a network without sections. `mostOfOption`: operations spent on one option where there is no such network.
 template <typename OfFlat>
-static OptionCosts costsOrBounds(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits, OfFlat ofFlat) {
+static OptionCosts costsOrBounds(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits, int64_t mostOfOption, OfFlat ofFlat) {
   RepeatedNetwork asked = network;
   const int32_t outside = standFor(asked, variable);
   Folded folded(asked);
@@ -230,15 +235,15 @@ static OptionCosts costsOrBounds(const RepeatedNetwork &network, int32_t variabl
   Solution summary;
   const bool isFolded = folded.fits(limits) && folded.fold(limits, summary);
   if (isFolded)
-    result = ofFlat(folded.flat(), outside, limits);
+    result = ofFlat(folded.flat(), outside, without(limits, summary.operations));
   result.operations += summary.operations;
   if (isFolded)
     return result;
   for (int32_t option = 0; option < network.network.options[variable]; ++option) {
     RepeatedNetwork forced = network;
     keepOptions(forced, variable, {option});
-    SolveLimits left = limits;
-    left.operations -= result.operations;
+    SolveLimits left = without(limits, result.operations);
+    left.operations = std::min(left.operations, mostOfOption);
     const Solution found = left.operations > 0 ? solveExactly(forced, left).summary : Solution{.bound = -infinity};
     result.operations += found.operations;
     result.costs.push_back(found.bound);
@@ -247,11 +252,12 @@ static OptionCosts costsOrBounds(const RepeatedNetwork &network, int32_t variabl
 }
 
 OptionCosts costsOfOptions(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits) {
-  return costsOrBounds(network, variable, limits, [](auto &&...of) { return costsOfOptions(of...); });
+  return costsOrBounds(network, variable, limits, limits.operations, [](auto &&...of) { return costsOfOptions(of...); });
 }
 
 OptionCosts boundsOfOptions(const RepeatedNetwork &network, int32_t variable, const SolveLimits &limits) {
-  return costsOrBounds(network, variable, limits, [](auto &&...of) { return boundsOfOptions(of...); });
+  constexpr int64_t little = int64_t(1) << 28;
+  return costsOrBounds(network, variable, limits, little, [](auto &&...of) { return boundsOfOptions(of...); });
 }
 
 RepeatedSolution solveExactly(const RepeatedNetwork &network, const SolveLimits &limits) {
@@ -266,18 +272,24 @@ RepeatedSolution solveExactly(const RepeatedNetwork &network, const SolveLimits 
     variables += network.sections[s].rounds * static_cast<int64_t>(network.sections[s].variables.size());
     hasParameters |= !Middle(workspace, network, s).parameters.empty();
   }
+  const int64_t folding = solution.summary.operations;
   constexpr int64_t unrollable = 20000;
   if (variables <= unrollable) {
     Unrolled unrolled = unroll(network);
-    solution.summary = solveExactly(unrolled.network, limits);
+    solution.summary = solveExactly(unrolled.network, without(limits, folding));
+    solution.summary.operations += folding;
     solution.choice = rolled(network, unrolled, solution.summary.choice);
     solution.summary.choice = solution.choice.choice;
     return solution;
   }
-  solution = solveTied(network, limits);
+  solution = solveTied(network, without(limits, folding));
+  solution.summary.operations += folding;
   solution.summary.bound = -infinity;
-  if (hasParameters)
-    solution.summary.bound = solveExactly(withOwnParameters(network), limits).summary.bound;
+  if (hasParameters) {
+    const Solution apart = solveExactly(withOwnParameters(network), without(limits, solution.summary.operations)).summary;
+    solution.summary.operations += apart.operations;
+    solution.summary.bound = apart.bound;
+  }
   solution.summary.optimal = solution.summary.bound >= solution.summary.cost;
   return solution;
 }

@@ -43,7 +43,7 @@ public:
     solution.cost = infinity;
     const auto whole = std::make_shared<Lowered>(lower(workspace, network));
     crowded = crowdedGiven.value_or(std::vector<int32_t>());
-    const auto givesUp = [&](double operations) { return hasEasyBoundsSomehow(workspace, *whole, operations); };
+    const auto givesUp = [&](double exactly) { return hasEasyBoundsSomehow(workspace, *whole, littleBeside(exactly), solution.operations); };
     bool isExact = !crowdedGiven && look(whole, all(limits), -infinity, givesUp);
     if (!isExact) {
       double bound = open.empty() ? -infinity : open.top().bound;
@@ -95,8 +95,8 @@ private:
   bool lookWithin(Lowered &less, double &bound, std::optional<Lowered> *near) {
     if (crowded.empty() || !(solution.cost < infinity))
       return false;
-    if (!hasEasyBounds(workspace, less, infinity))
-      return hasEasyBoundsTied(workspace, less, infinity) && lookTied(less, bound, near);
+    if (!hasEasyBounds(workspace, less, operationsLeft(), solution.operations))
+      return hasEasyBoundsTied(workspace, less, operationsLeft(), solution.operations) && lookTied(less, bound, near);
     Fixing fixing = fixed(less);
     bound = std::max(bound, boundWithin(fixing, &less));
     if (bound < solution.cost)
@@ -121,16 +121,15 @@ private:
     std::priority_queue<Options> groups;
     groups.push({-infinity, std::move(alike)});
     double unproven = infinity;
-    while (!groups.empty() && groups.top().bound < std::min(solution.cost, unproven) && solution.operations < limits.operations) {
+    while (!groups.empty() && groups.top().bound < std::min(solution.cost, unproven) && operationsLeft() > 0) {
       const Options next = groups.top();
       groups.pop();
       if (next.options.size() == 1) {
-        const double before = solution.cost;
         Fixing fixing = fixed(restricted(workspace, less, hub, next.options));
         if (const double ofOption = std::max(next.bound, boundWithin(fixing, nullptr)); ofOption < solution.cost)
           unproven = std::min(unproven, ofOption);
         const int32_t origin = less.origin[hub].empty() ? next.options[0] : less.origin[hub][next.options[0]];
-        if (solution.cost < before || solution.choice[hub] == origin)
+        if (solution.choice[hub] == origin)
           keepNear(fixing, near);
         continue;
       }
@@ -139,16 +138,16 @@ private:
         workspace.forgetReductions(limits.allEntries / 2);
         std::vector<int32_t> ascending = half;
         std::ranges::sort(ascending);
-        const std::optional<double> ofHalf = easyBound(workspace, leastOf(workspace, less, hub, ascending), solution.operations);
-        if (!ofHalf)
-          return false;
-        groups.push({std::max(next.bound, *ofHalf), std::move(half)});
+        const std::optional<double> ofHalf = easyBound(workspace, leastOf(workspace, less, hub, ascending), operationsLeft(), solution.operations);
+        groups.push({std::max(next.bound, ofHalf.value_or(-infinity)), std::move(half)});
         ++solution.branches;
       }
     }
     if (!groups.empty())
       unproven = std::min(unproven, groups.top().bound);
     bound = std::max(bound, std::min(unproven, solution.cost));
+    if (near && bound < solution.cost)
+      near->reset();
     return bound >= solution.cost;
   }
 
@@ -217,16 +216,24 @@ private:
     if (elimination.isExact())
       return true;
     if (!elimination.isFinished()) {
-      open.push({boundAbove, ++count, part, 0});
+      open.push({boundAbove, ++count, part, openOf(*part, elimination)});
     } else if (double bound = std::max(boundAbove, elimination.bound()); bound < solution.cost) {
       open.push({bound, ++count, part, elimination.widest()});
     }
     return false;
   }
 
+  /// A variable of a part that was not finished.
+  static int32_t openOf(const Lowered &part, const Elimination &elimination) {
+    for (int32_t variable : elimination.crowdedFirst())
+      if (part.options[variable] > 1)
+        return variable;
+    return static_cast<int32_t>(std::ranges::max_element(part.options) - part.options.begin());
+  }
+
   Elimination eliminated(const Lowered &part, EliminationLimits most, std::function<bool(double)> givesUp = nullptr) {
     workspace.forgetReductions(limits.allEntries / 2);
-    most.operations = std::min(most.operations, limits.operations - solution.operations);
+    most.operations = std::min(most.operations, operationsLeft());
     Elimination elimination(workspace, part, most, {}, std::move(givesUp));
     solution.operations += workOf(elimination, part);
     solution.eliminations += elimination.eliminations;
@@ -244,6 +251,8 @@ private:
     }
     return elimination;
   }
+
+  int64_t operationsLeft() const { return limits.operations - solution.operations; }
 
   void offer(Choice choice, bool isExact) {
     if (!isExact)
@@ -281,9 +290,10 @@ Solution solveExactly(Workspace &workspace, const CostNetwork &network, const So
 /// Without costs where tables are too large. `lowered` takes the network without dominated options of other variables.
 static OptionCosts quickCosts(Workspace &workspace, const CostNetwork &network, int32_t variable, const SolveLimits &limits, Lowered &lowered) {
   lowered = withoutDominated(workspace, lower(workspace, network), variable);
+  int64_t operations = 0;
   const Elimination elimination(workspace, lowered, all(limits), {variable},
-                                [&](double operations) { return hasEasyBounds(workspace, lowered, operations); });
-  return {elimination.isExact() ? elimination.table() : std::vector<double>(), workOf(elimination, lowered)};
+                                [&](double exactly) { return hasEasyBounds(workspace, lowered, littleBeside(exactly), operations); });
+  return {elimination.isExact() ? elimination.table() : std::vector<double>(), operations + workOf(elimination, lowered)};
 }
 
 OptionCosts costsOfOptions(const CostNetwork &network, int32_t variable, const SolveLimits &limits) {

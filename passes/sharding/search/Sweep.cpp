@@ -336,7 +336,7 @@ private:
     }
     int32_t option = lowest(reached[chain.size() - 1]);
     const double best = reached[chain.size() - 1][option];
-    if (!(best < now - 1e-9 * std::abs(now)))
+    if (!(best < (now < infinity ? now - 1e-9 * std::abs(now) : infinity)))
       return false;
     for (size_t i = chain.size(); i-- > 0;) {
       choice[chain[i]] = option;

@@ -7,11 +7,38 @@
 
 namespace msc::search {
 
+/// A number for some variables, all of which are forgotten at once. Those that stand in for something are negative.
+class Marks {
+public:
+  void clear() { ++now; }
+  /// Null: it has none.
+  int32_t *find(int32_t variable) {
+    const size_t at = placeOf(variable);
+    return at < marks.size() && marks[at].first == now ? &marks[at].second : nullptr;
+  }
+  void set(int32_t variable, int32_t number) {
+    const size_t at = placeOf(variable);
+    if (at >= marks.size())
+      marks.resize(2 * at + 64);
+    marks[at] = {now, number};
+  }
+
+private:
+  std::vector<std::pair<uint64_t, int32_t>> marks; ///< when it was set
+  uint64_t now = 1;
+
+  static size_t placeOf(int32_t variable) {
+    const auto number = static_cast<int64_t>(variable);
+    return static_cast<size_t>(number < 0 ? -2 * number - 1 : 2 * number);
+  }
+};
+
 /// Hands out numbers and remembers results by the content of what they were made from, so that the layers of an
 /// unrolled network cost as much as one.
 class Workspace {
 public:
   Partitions partitions;
+  Marks marks; ///< for a function while it calls no other one
 
   /// `id` names equal contents; the caller knows that they differ from all before unless he interned them.
   std::shared_ptr<const Costs> costs(std::vector<double> values);
@@ -77,6 +104,9 @@ Factor restrictedAxis(Workspace &workspace, const Factor &factor, size_t axis, c
 /// always equal the lower one stays.
 Lowered withoutDominated(Workspace &workspace, Lowered network, std::optional<int32_t> asItIs = {});
 
+/// The same cost without variables that have one class in it: of a value, what such readers ask for is paid with the producer.
+std::vector<Factor> withoutDecided(Workspace &workspace, Factor factor);
+
 /// Only these options (ascending) of a variable remain.
 Lowered restricted(Workspace &workspace, const Lowered &network, int32_t variable, const std::vector<int32_t> &options);
 
@@ -84,7 +114,8 @@ Lowered restricted(Workspace &workspace, const Lowered &network, int32_t variabl
 /// than before.
 Lowered leastOf(Workspace &workspace, const Lowered &network, int32_t variable, const std::vector<int32_t> &options);
 
-/// Of each option of a variable the sum of what factors with it cost at least; of values of several readers one item.
+/// Of each option of a variable the sum of what factors with it cost at least, as if readers asked for one item of what it makes: an
+/// order in which to look at them.
 std::vector<double> leastOfOptions(const Lowered &network, int32_t variable);
 
 } // namespace msc::search

@@ -1,6 +1,7 @@
 // The exact solver against going through all assignments.
 #include "Networks.h"
 #include "passes/sharding/search/Descent.h"
+#include "passes/sharding/search/Elimination.h"
 #include "passes/sharding/search/Fixing.h"
 #include "passes/sharding/search/Repeat.h"
 #include "passes/sharding/search/Workspace.h"
@@ -51,6 +52,43 @@ CostNetwork renamed(const CostNetwork &network, uint64_t seed) {
   random.shuffle(other.tables);
   random.shuffle(other.shared);
   return other;
+}
+
+/// A value whose producer has many options, and a chain of readers, each of which knows the last two. `costBelow(below, most)` draws a cost.
+template <typename CostBelow> CostNetwork hubNetwork(uint64_t seed, int32_t ofHub, CostBelow costBelow) {
+  std::mt19937_64 draw(seed);
+  auto below = [&](uint64_t bound) { return static_cast<int32_t>(draw() % bound); };
+  constexpr int32_t readers = 10, options = 40, items = 8;
+  CostNetwork network;
+  network.options.assign(1 + readers, options);
+  network.options[0] = ofHub;
+  SharedCost shared{.producer = 0, .producerClass = {}, .readers = {}, .costs = {}};
+  for (int32_t option = 0; option < ofHub; ++option) {
+    shared.producerClass.push_back(option);
+    std::vector<double> &prices = shared.costs.emplace_back();
+    for (int32_t item = 0; item < items; ++item)
+      prices.push_back(below(4000) / 1000.0);
+  }
+  auto table = [&](std::vector<int32_t> scope, int32_t most) {
+    Table made{std::move(scope), {}};
+    size_t size = 1;
+    for (int32_t variable : made.scope)
+      size *= network.options[variable];
+    for (size_t i = 0; i < size; ++i)
+      made.costs.push_back(costBelow(below, most));
+    return made;
+  };
+  network.tables.push_back(table({0}, 4));
+  for (int32_t i = 1; i <= readers; ++i) {
+    SharedCost::Reader &reader = shared.readers.emplace_back(SharedCost::Reader{i, {}});
+    for (int32_t option = 0; option < options; ++option)
+      reader.items.push_back({option % items});
+    network.tables.push_back(table({i}, 30));
+    for (int32_t back = 1; back <= 2 && back < i; ++back)
+      network.tables.push_back(table({i - back, i}, 30));
+  }
+  network.shared.push_back(shared);
+  return network;
 }
 
 } // namespace
@@ -424,44 +462,15 @@ TEST(SolveTest, ManyReadersOfOneValueEnd) {
 }
 
 TEST(SolveTest, AHubIsTiedToOneOptionAtATimeWhereBoundsAreNotEasyWithAllOfThem) {
-  // A value whose producer has many options, and a chain of readers, each of which knows the last two.
-  std::mt19937_64 draw(2);
-  auto below = [&](uint64_t bound) { return static_cast<int32_t>(draw() % bound); };
-  constexpr int32_t readers = 10, ofHub = 900, options = 40, items = 8;
-  CostNetwork network;
-  network.options.assign(1 + readers, options);
-  network.options[0] = ofHub;
-  SharedCost shared{.producer = 0, .producerClass = {}, .readers = {}, .costs = {}};
-  for (int32_t option = 0; option < ofHub; ++option) {
-    shared.producerClass.push_back(option);
-    std::vector<double> &prices = shared.costs.emplace_back();
-    for (int32_t item = 0; item < items; ++item)
-      prices.push_back(below(4000) / 1000.0);
-  }
-  auto table = [&](std::vector<int32_t> scope, int32_t most) {
-    Table made{std::move(scope), {}};
-    size_t size = 1;
-    for (int32_t variable : made.scope)
-      size *= network.options[variable];
-    for (size_t i = 0; i < size; ++i)
-      made.costs.push_back(below(most));
-    return made;
-  };
-  network.tables.push_back(table({0}, 4));
-  for (int32_t i = 1; i <= readers; ++i) {
-    SharedCost::Reader &reader = shared.readers.emplace_back(SharedCost::Reader{i, {}});
-    for (int32_t option = 0; option < options; ++option)
-      reader.items.push_back({option % items});
-    network.tables.push_back(table({i}, 30));
-    for (int32_t back = 1; back <= 2 && back < i; ++back)
-      network.tables.push_back(table({i - back, i}, 30));
-  }
-  network.shared.push_back(shared);
+  constexpr int32_t ofHub = 900;
+  const CostNetwork network = hubNetwork(2, ofHub, [](auto below, int32_t most) { return double(below(most)); });
   Workspace workspace;
   const Lowered lowered = lower(workspace, network);
-  EXPECT_FALSE(hasEasyBounds(workspace, lowered, infinity));
+  constexpr int64_t most = int64_t(1) << 30;
+  int64_t operations = 0;
+  EXPECT_FALSE(hasEasyBounds(workspace, lowered, most, operations));
   EXPECT_EQ(hubOf(lowered), 0);
-  EXPECT_TRUE(hasEasyBoundsTied(workspace, lowered, infinity));
+  EXPECT_TRUE(hasEasyBoundsTied(workspace, lowered, most, operations));
   std::vector<int32_t> crowded(network.options.size());
   std::iota(crowded.begin(), crowded.end(), 0);
   const Solution found = solveExactly(workspace, network, {}, crowded); // an elimination gave up
@@ -479,14 +488,99 @@ TEST(SolveTest, AHubIsTiedToOneOptionAtATimeWhereBoundsAreNotEasyWithAllOfThem) 
   for (int32_t option = 0; option < ofHub; option += 150)
     EXPECT_LE(found.cost, leastTied(option));
   // What stands for several options is a bound on each of them.
+  std::mt19937_64 draw(3);
+  auto below = [&](uint64_t bound) { return static_cast<int32_t>(draw() % bound); };
   for (int round = 0; round < 4; ++round) {
     std::vector<int32_t> some;
     for (int32_t option = 0; option < ofHub; ++option)
       if (below(20) == 0)
         some.push_back(option);
-    int64_t operations = 0;
-    const std::optional<double> bound = some.empty() ? std::nullopt : easyBound(workspace, leastOf(workspace, lowered, 0, some), operations);
+    const std::optional<double> bound = some.empty() ? std::nullopt : easyBound(workspace, leastOf(workspace, lowered, 0, some), most, operations);
     for (size_t i = 0; i < std::min<size_t>(some.size(), 2) && bound; ++i)
       EXPECT_LE(*bound, leastTied(some[i]) + 1e-9);
   }
+}
+
+TEST(SolveTest, NearestAssignmentsClaimNoMoreThanTheSearchWithinTheirLimits) {
+  const CostNetwork network = hubNetwork(2, 900, [](auto below, int32_t most) { return below(1000 * most) / 1000.0; });
+  for (int64_t operations : {int64_t(1) << 28, int64_t(1) << 29}) {
+    const SolveLimits limits{.tableEntries = int64_t(1) << 20, .operations = operations};
+    const Solution found = solveExactly(network, limits), nearest = nearestAssignments(network, 4, limits).front();
+    EXPECT_FALSE(found.optimal);
+    EXPECT_FALSE(nearest.optimal);
+    EXPECT_LE(nearest.bound, found.cost);
+    EXPECT_EQ(nearest.cost, found.cost);
+  }
+}
+
+TEST(SolveTest, OptionsDoNotDominateEachOtherInACircle) {
+  // Each of the first three options costs 1 in all; the sums of the rounded differences are above 0 all the way round.
+  const double costs[3][3] = {{0.028, 0.086, 1 - 0.028 - 0.086}, {0.37, 0.183, 1 - 0.37 - 0.183}, {0.086, 0.021, 1 - 0.086 - 0.021}};
+  for (int a = 0; a < 3; ++a) {
+    double difference = 0;
+    for (int i = 0; i < 3; ++i)
+      difference += costs[a][i] - costs[(a + 1) % 3][i];
+    ASSERT_GT(difference, 0);
+  }
+  CostNetwork network{{4, 2}, {}, {}, 0};
+  for (int i = 0; i < 3; ++i)
+    network.tables.push_back({{0}, {costs[0][i], costs[1][i], costs[2][i], i == 0 ? 5.0 : 0}});
+  network.tables.push_back({{0, 1}, {0, 0, 0, 0, 0, 0, 0, -4.5}});
+  network.tables.push_back({{1}, {0, 3}});
+  EXPECT_PRED2(isNear, nearestAssignments(network, 1).front().cost, 1.0);
+  EXPECT_PRED2(isNear, costsOfOptions(network, 1).costs[0], 1.0);
+}
+
+TEST(SolveTest, WhatIsDecidedTakesNoTime) {
+  // All readers of a value have one option, and so have the sums of what they make: nothing is in a table with anything else.
+  constexpr int32_t readers = 2000;
+  CostNetwork network;
+  network.options.assign(1 + 2 * readers, 1);
+  network.options[0] = 4;
+  SharedCost shared{.producer = 0, .producerClass = {0, 1, 2, 3}, .readers = {}, .costs = {{3, 1}, {2, 2}, {1, 5}, {9, 0}}};
+  for (int32_t reader = 1; reader <= readers; ++reader)
+    shared.readers.push_back({reader, {{reader % 2}}});
+  network.shared.push_back(shared);
+  for (int32_t i = 0; i < readers; ++i) {
+    network.tables.push_back({{1 + readers + i, 1 + i}, {1}});
+    if (i > 0)
+      network.tables.push_back({{readers + i, 1 + readers + i}, {2}});
+    network.tables.push_back({{0, 1 + i}, {0, 0.5, 0, 0}});
+  }
+  const Solution found = solveExactly(network);
+  EXPECT_TRUE(found.optimal);
+  EXPECT_EQ(found.cost, readers + 2 * (readers - 1) + 4); // the producer's options cost 4, 4 + readers / 2, 6 and 9
+  EXPECT_EQ(found.choice[0], 0);
+  EXPECT_LE(found.largestTable, 4);
+}
+
+TEST(SolveTest, TablesOfAllBucketsKeepWithinTheirLimit) {
+  std::mt19937_64 draw(3);
+  constexpr int32_t variables = 60, options = 32;
+  CostNetwork network;
+  network.options.assign(variables, options);
+  for (int32_t variable = 0; variable < variables; ++variable)
+    for (int32_t k = 1; k <= 4; ++k) {
+      Table &table = network.tables.emplace_back(Table{{variable, (variable + k * k) % variables}, {}});
+      for (int32_t i = 0; i < options * options; ++i)
+        table.costs.push_back(static_cast<double>(draw() % 1000));
+    }
+  Workspace workspace;
+  const Lowered lowered = lower(workspace, network);
+  constexpr int64_t all = int64_t(1) << 19;
+  const Elimination elimination(workspace, lowered, {int64_t(1) << 20, int64_t(1) << 33, all});
+  EXPECT_TRUE(elimination.isFinished());
+  EXPECT_FALSE(elimination.isExact());
+  EXPECT_LE(elimination.allEntries, 2 * all);
+}
+
+TEST(SolveTest, AnOrderOfOptionsNeedsNoItems) {
+  CostNetwork network;
+  network.options.assign(12, 3);
+  SharedCost shared{.producer = 0, .producerClass = {0, 1, 2}, .readers = {}, .costs = {{}, {}, {}}};
+  for (int32_t reader = 1; reader < 12; ++reader)
+    shared.readers.push_back({reader, {{}, {}, {}}});
+  network.shared.push_back(shared);
+  Workspace workspace;
+  EXPECT_EQ(leastOfOptions(lower(workspace, network), 0), std::vector<double>(3));
 }

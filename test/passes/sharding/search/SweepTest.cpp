@@ -43,6 +43,11 @@ TEST(SweepTest, ChainsAreExact) {
   }
 }
 
+TEST(SweepTest, LeavesWhatIsImpossible) {
+  const CostNetwork network{{2, 2}, {{{0}, {infinity, 1}}, {{0, 1}, {0, infinity, infinity, 0}}}, {}, 0};
+  EXPECT_EQ(sweepFrom(network, {0, 0}).cost, 1);
+}
+
 TEST(SweepTest, IsNearTheOptimumOfATransformer) {
   CostNetwork network = unroll(SyntheticTransformer(4, 3).repeated).network;
   const double found = sweep(network).cost, best = solveExactly(network).cost;
