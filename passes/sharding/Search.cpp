@@ -88,16 +88,6 @@ private:
 
 } // namespace
 
-/// Makes those exact that may cost less than `us`, and less than those before them. `near`: ascending by cost.
-static void priceNear(StepModel &model, const std::vector<search::Solution> &near, double us) {
-  for (const search::Solution &solution : near) {
-    if (solution.cost >= us)
-      return;
-    if (search::costOf(model.network(), solution.choice) < us && model.makeExact(solution.choice))
-      us = std::min(us, search::costOf(model.network(), solution.choice));
-  }
-}
-
 /// All rounds of a repeat alike. `isAll`: they cannot differ.
 static search::Solution searchAlike(const Problem &problem, StepModel &model, const SearchWatch &watch, bool isAll) {
   search::Solution best{.cost = search::infinity};
@@ -123,7 +113,7 @@ static search::Solution searchAlike(const Problem &problem, StepModel &model, co
     }
     if (watch)
       watch(isAll ? effort.bound() : 0, best.cost);
-    priceNear(model, found, us);
+    model.priceNear(found, us);
   }
 }
 

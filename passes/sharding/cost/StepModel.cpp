@@ -150,19 +150,57 @@ bool StepModel::makeOwnExact(size_t op, int32_t option) {
 
 bool StepModel::makeExact(size_t flow, int32_t ofMaker, int32_t item) { return makeExact(sharedPrices[flow][ofMaker][item]); }
 
+bool StepModel::makePaidExact(const search::Choice &choice) {
+  bool changes = false;
+  for (size_t i = 0; i < own.size(); ++i)
+    changes |= makeOwnExact(i, choice[i]);
+  for (size_t i = 0; i < ways.size(); ++i)
+    for (const SharedCost::Reader &reader : costs.shared[i].readers)
+      for (int32_t item : reader.items[choice[reader.variable]])
+        changes |= makeExact(i, rowOf(i, choice), item);
+  return changes;
+}
+
 bool StepModel::makeExact(std::span<const search::Choice> choices) {
   bool changes = false;
-  for (const search::Choice &choice : choices) {
-    for (size_t i = 0; i < own.size(); ++i)
-      changes |= makeOwnExact(i, choice[i]);
-    for (size_t i = 0; i < ways.size(); ++i)
-      for (const SharedCost::Reader &reader : costs.shared[i].readers)
-        for (int32_t item : reader.items[choice[reader.variable]])
-          changes |= makeExact(i, ways[i].classOf(ways[i].maker < 0 ? 0 : choice[ways[i].maker]), item);
-  }
+  for (const search::Choice &choice : choices)
+    changes |= makePaidExact(choice);
   if (changes)
     refresh();
   return changes;
+}
+
+/// How much more an assignment costs under prices as they are than in network().
+double StepModel::raisedSinceRefresh(const search::Choice &choice) const {
+  double more = 0;
+  auto raise = [&](double now, double before, double times) {
+    if (now != before) // both may be infinite
+      more += times * (now - before);
+  };
+  for (size_t i = 0; i < own.size(); ++i)
+    raise(usOf(own[i][choice[i]].later) + usOf(own[i][choice[i]].first), costs.tables[firstOwn + i].costs[choice[i]], 1);
+  std::vector<int32_t> asked;
+  for (size_t i = 0; i < ways.size(); ++i) {
+    asked.clear();
+    for (const SharedCost::Reader &reader : costs.shared[i].readers)
+      std::ranges::copy(reader.items[choice[reader.variable]], std::back_inserter(asked));
+    std::ranges::sort(asked);
+    asked.erase(std::ranges::unique(asked).begin(), asked.end());
+    const int32_t row = rowOf(i, choice);
+    for (int32_t item : asked)
+      raise(prices.us(sharedPrices[i][row][item]), costs.shared[i].costs[row][item], costs.shared[i].times);
+  }
+  return more;
+}
+
+void StepModel::priceNear(const std::vector<search::Solution> &near, double us) {
+  for (const search::Solution &solution : near) {
+    if (solution.cost >= us)
+      break;
+    if (solution.cost + raisedSinceRefresh(solution.choice) < us && makePaidExact(solution.choice))
+      us = std::min(us, solution.cost + raisedSinceRefresh(solution.choice));
+  }
+  refresh();
 }
 
 void StepModel::makeAllExact() {

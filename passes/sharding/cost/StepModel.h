@@ -61,6 +61,8 @@ public:
   bool makeExact(std::span<const search::Choice> choices);
   bool makeExact(const search::Choice &choice) { return makeExact({&choice, 1}); }
   void makeAllExact();
+  /// Makes those exact that may cost less than `us`, and less than those before them. `near`: ascending by cost in network().
+  void priceNear(const std::vector<search::Solution> &near, double us);
   /// What a step takes under an assignment, exactly.
   double us(const search::Choice &choice);
   /// As if that share of the time in which gradients of parameters are brought together were hidden behind the backward pass; 0 at
@@ -171,6 +173,9 @@ private:
   void standIn(search::SharedCost &cost);
   double usOf(const Sum &sum) const;
   bool makeExact(Price price);
+  bool makePaidExact(const search::Choice &choice);
+  double raisedSinceRefresh(const search::Choice &choice) const;
+  int32_t rowOf(size_t flow, const search::Choice &choice) const { return ways[flow].classOf(ways[flow].maker < 0 ? 0 : choice[ways[flow].maker]); }
   static double localBytes(const ProblemTensor &tensor, const Sharding &sharding);
   double storageUs(const ProblemTensor &parameter, const Sharding &sharding, bool hasGradient) const;
   void keepParameter(int32_t tensor, int32_t variable, size_t option, double rounds, const Sharding &sharding, bool hasGradient);
