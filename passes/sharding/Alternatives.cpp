@@ -21,8 +21,9 @@ namespace msc::passes {
 
 Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training, Freedom freedom, StringRef asked, Others others,
                            std::optional<ModelChoice> slower)
-    : hasBounds(freedom == Freedom::Open || freedom == Freedom::All), others(others), slower(std::move(slower)) {
+    : hasBounds(freedom == Freedom::Open || freedom == Freedom::All), others(others) {
   int64_t devices = getDevices(network);
+  std::vector<Members> operations;
   facts = problemOf(network, devices, /*joinAlike=*/true, operations, training);
   for (auto [tensor, sharding] : llvm::zip(facts.tensors, getInputShardings(network)))
     tensor.dataset = sharding;
@@ -47,6 +48,8 @@ Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training
       return rounds.empty() ? text.str() : rounds.front();
     };
     names.push_back(inFirst(entry.name));
+    allNames.push_back(std::move(all));
+    places.push_back(op->getLoc());
     origins.push_back(passes::isByUser(op) ? "user" : inFirst(net::getStrategyOrigin(op)));
     taken.push_back(std::get<Pieces>(piecesOfStrategy(entry.facts, *net::getInStrategy(op), devices, /*mayBeEmpty=*/true)));
   }
@@ -54,7 +57,7 @@ Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training
   followBy();
   std::optional<size_t> free = find(asked);
   for (size_t op = 0; op < operations.size(); ++op)
-    giveChoice(op, freedom, free == op);
+    giveChoice(op, operations[op].front(), freedom, free == op);
   planner = std::make_unique<dist::ReshardPlanner>(facts.machine);
   priced = std::make_unique<StepModel>(modelOf(facts, operations, *planner));
   apart = std::make_unique<RoundsModel>(facts, *priced);
@@ -65,9 +68,14 @@ Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training
       for (const Pieces &pieces : priced->options(op).pieces)
         list.push_back(pieces == taken[op] || llvm::is_contained(may, pieces));
     }
-  known.resize(operations.size());
-  likely.resize(operations.size());
-  roundsOf.resize(operations.size());
+  if (slower) {
+    slowerUs = slower->us;
+    for (const Members &ops : operations)
+      slowerPieces.push_back(slower->pieces.lookup(ops.front()));
+  }
+  known.resize(size());
+  likely.resize(size());
+  roundsOf.resize(size());
 }
 
 void Alternatives::keepPinned(net::NetworkOp network, const TrainingFacts &training) {
@@ -137,16 +145,16 @@ std::vector<PredictedCollective> Alternatives::collectives() {
   return predictionOf(pinned, model, choices, *planner).collectives;
 }
 
-void Alternatives::giveChoice(size_t op, Freedom freedom, bool isAsked) {
+void Alternatives::giveChoice(size_t op, Operation *first, Freedom freedom, bool isAsked) {
   ProblemOperator &entry = facts.operators[op];
-  if (passes::isByUser(operations[op].front())) {
+  if (passes::isByUser(first)) {
     entry.configured = taken[op];
-    if (auto out = net::getOutStrategy(operations[op].front()))
+    if (auto out = net::getOutStrategy(first))
       takeOutStrategy(entry, *out, facts.devices);
     if (freedom != Freedom::All && !isAsked)
       return;
   }
-  const std::vector<int64_t> fixed = net::getFixedPieces(operations[op].front());
+  const std::vector<int64_t> fixed = net::getFixedPieces(first);
   if (freedom == Freedom::Few || freedom == Freedom::None)
     entry.among = {taken[op]};
   else if (!fixed.empty() && !isAsked && freedom != Freedom::All)
@@ -190,22 +198,12 @@ std::optional<size_t> Alternatives::optionOf(size_t op, const Pieces &pieces) co
   return found == all.end() ? std::nullopt : std::optional<size_t>(found - all.begin());
 }
 
-std::vector<std::string> Alternatives::namesInRounds(size_t op) const {
-  std::vector<std::string> all;
-  for (Operation *member : operations[op])
-    llvm::append_range(all, net::namesInRounds(member, net::getInstanceName(member)));
-  return all;
-}
-
 bool Alternatives::isBetter(size_t op, const Alternative &other) {
-  return other.us <= us() && (!slower || other.us < slower->us) && (mostBytes == 0 || bytes(op, other) <= mostBytes);
+  return other.us <= us() && other.us < slowerUs && (mostBytes == 0 || bytes(op, other) <= mostBytes);
 }
 
 bool Alternatives::wasWeighed(size_t op, llvm::function_ref<bool(const Pieces &)> passes) const {
-  if (!slower)
-    return false;
-  auto found = slower->pieces.find(operations[op].front());
-  return found != slower->pieces.end() && llvm::all_of(found->second, passes);
+  return op < slowerPieces.size() && !slowerPieces[op].empty() && llvm::all_of(slowerPieces[op], passes);
 }
 
 std::string Alternatives::strategyText(size_t op, const Pieces &pieces) const {
@@ -215,7 +213,7 @@ std::string Alternatives::strategyText(size_t op, const Pieces &pieces) const {
 /// Operators of the user have what the user gave, and those that the user left open in part what is allowed, but for `op`.
 Alternatives::AllLeft Alternatives::leftBut(std::optional<size_t> op) const {
   AllLeft left;
-  for (size_t other = 0; other < operations.size(); ++other)
+  for (size_t other = 0; other < size(); ++other)
     if (other != op && facts.operators[other].configured)
       left.push_back({other, {static_cast<int32_t>(*chosenOption(other))}});
   for (const auto &[other, list] : allowed) {
@@ -373,7 +371,7 @@ const search::Choice &Alternatives::chosenInModel() {
     return inModel;
   search::CostNetwork network = priced->network();
   std::vector<std::pair<size_t, size_t>> tied;
-  for (size_t op = 0; op < operations.size(); ++op)
+  for (size_t op = 0; op < size(); ++op)
     if (std::optional<size_t> chosen = chosenOption(op)) {
       search::keepOptions(network, static_cast<int32_t>(op), {static_cast<int32_t>(*chosen)});
       tied.emplace_back(op, *chosen);
@@ -389,7 +387,7 @@ const search::Choice &Alternatives::chosenInModel() {
 /// Of each option of an operator what it and its neighbours take where no other operator takes anything else.
 std::vector<double> Alternatives::costsBesideChosen(size_t op) {
   const search::OptionCosts found = search::costsBeside(priced->network(), chosenInModel(), static_cast<int32_t>(op),
-                                                        static_cast<int32_t>(operations.size()), limits());
+                                                        static_cast<int32_t>(size()), limits());
   spent += found.operations;
   return found.costs;
 }
@@ -497,7 +495,7 @@ std::optional<size_t> Alternatives::cheapestOption(size_t op, llvm::function_ref
 
 size_t Alternatives::mostFollowed() const {
   const size_t operatorsInAll = others == Others::Divide ? 200 : 1000; // to propagate takes some milliseconds for a hundred of them
-  return std::max<size_t>(1, operatorsInAll / std::max<size_t>(1, operations.size()));
+  return std::max<size_t>(1, operatorsInAll / std::max<size_t>(1, size()));
 }
 
 bool Alternatives::keepsFixed(size_t op, size_t option) const {

@@ -64,14 +64,17 @@ public:
   const std::map<std::string, Round> &rounds() const { return inRounds; }
 
   const Problem &problem() const { return facts; }
-  const std::vector<Members> &members() const { return operations; }
+  /// How many operators there are.
+  size_t size() const { return names.size(); }
+  /// Of an operator in the text.
+  mlir::Location place(size_t op) const { return places[op]; }
   const StepModel &model() const { return *priced; }
   /// Who decided the strategy of an operator, and whether that was the user, in the network or in a dump.
   llvm::StringRef origin(size_t op) const { return origins[op]; }
   bool isByUser(size_t op) const { return origins[op] == "user" || origins[op] == "dump"; }
   /// Instance name in the first round, and in all that have the same strategies.
   llvm::StringRef name(size_t op) const { return names[op]; }
-  std::vector<std::string> namesInRounds(size_t op) const;
+  const std::vector<std::string> &namesInRounds(size_t op) const { return allNames[op]; }
   /// Pieces that an operator has.
   const Pieces &chosen(size_t op) const { return taken[op]; }
   /// Which of model().options(op) they are; nothing if none.
@@ -108,7 +111,7 @@ private:
   Choices chosenOfAll() const;
   double usOf(const Choices &choices);
   StepModel decidedModel(const Choices &choices);
-  void giveChoice(size_t op, Freedom freedom, bool isAsked);
+  void giveChoice(size_t op, mlir::Operation *first, Freedom freedom, bool isAsked);
   Pieces cheapestOfMost(size_t op) const;
   /// An operator of which some options are left, ascending.
   struct Left {
@@ -147,10 +150,11 @@ private:
   size_t mostFollowed() const;
 
   Problem facts;
-  std::vector<Members> operations;
   std::vector<Pieces> taken;
   std::vector<std::pair<size_t, std::vector<bool>>> allowed; ///< operators of which the user fixed a part, and of their options which keep to it
   std::vector<std::string> origins, names;
+  std::vector<std::vector<std::string>> allNames;
+  std::vector<mlir::Location> places;
   std::map<std::string, Round> inRounds;
   llvm::StringMap<size_t> named; ///< operators by their names in all rounds
   std::unique_ptr<dist::ReshardPlanner> planner;
@@ -175,7 +179,8 @@ private:
   ProblemSteps steps;
   std::function<Choices(size_t op, const Pieces &pieces)> following; ///< what all take if the user gives an operator these; null: others are searched
   Others others;
-  std::optional<ModelChoice> slower;
+  double slowerUs = search::infinity;
+  std::vector<std::vector<Pieces>> slowerPieces; ///< of each operator in the model's own choice; empty: that was taken
   double mostBytes = 0;
 };
 

@@ -8,6 +8,7 @@
 #include "passes/sharding/Decisions.h"
 #include "passes/sharding/Passes.h"
 #include "passes/sharding/Search.h"
+#include "passes/sharding/SearchParts.h"
 #include "passes/sharding/Storage.h"
 #include "passes/sharding/cost/BuildStep.h"
 #include "passes/sharding/cost/Prediction.h"
@@ -342,7 +343,7 @@ private:
   Choices search(const Problem &problem, ArrayRef<Members> members, int64_t most, FoundWithin within) {
     dist::ReshardPlanner planner(problem.machine);
     if (searchMode == "recursive_programming") {
-      SearchResult result = searchRecursively(problem, [&](const Problem &part) { return modelOf(part, members, planner); });
+      SearchResult result = foundRecursively(problem, members, planner);
       Problem decided = problem;
       for (auto [op, choice] : llvm::zip(decided.operators, result.choices))
         op.among = {choice.pieces};
@@ -367,6 +368,8 @@ private:
       if (most > 1)
         std::ranges::move(searchNear(problem, model, results.front(), problem.loss >= 0 && problem.machine.overlaps, most - 1, watch),
                           std::back_inserter(results));
+      if (!results.front().isOptimal && problem.meshes.empty())
+        addRecursive(problem, members, planner, most, results);
       for (SearchResult &result : results)
         tellMemory(problem, model, result, planner);
     }
@@ -374,6 +377,20 @@ private:
     if (most > 1)
       near = std::move(results);
     return noted(problem, &model, std::move(result), planner);
+  }
+
+  SearchResult foundRecursively(const Problem &problem, ArrayRef<Members> members, dist::ReshardPlanner &planner) {
+    return searchRecursively(problem, [&](const Problem &part) { return modelOf(part, members, planner); });
+  }
+
+  /// Where nothing is proven, it may be the cheapest in the model, or as a plan.
+  void addRecursive(const Problem &problem, ArrayRef<Members> members, dist::ReshardPlanner &planner, int64_t most, std::vector<SearchResult> &results) {
+    SearchResult other = foundRecursively(problem, members, planner);
+    other.boundUs = results.front().boundUs;
+    if (!(other.us < search::infinity) || llvm::any_of(results, [&](const SearchResult &known) { return isSame(known, other); }))
+      return;
+    if (const bool isCheapest = other.us < results.front().us; isCheapest || most > 1)
+      results.insert(isCheapest ? results.begin() : results.end(), std::move(other));
   }
 
   void tellMemory(const Problem &problem, const StepModel &model, SearchResult &result, dist::ReshardPlanner &planner) const {

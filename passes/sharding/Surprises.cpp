@@ -44,13 +44,13 @@ static std::string strategyFile(const std::vector<std::string> &names, std::stri
 
 /// Where the text has the operator.
 static FileLineColLoc placeOf(const Alternatives &alternatives, size_t op) {
-  return alternatives.members()[op].front()->getLoc()->findInstanceOf<FileLineColLoc>();
+  return alternatives.place(op)->findInstanceOf<FileLineColLoc>();
 }
 
 /// Rounds that differ from these, or other calls of the cell, stand in the same text: what is written there holds for them, too.
 static bool isTextOfOthers(const Alternatives &alternatives, size_t op) {
   const FileLineColLoc place = placeOf(alternatives, op);
-  for (size_t other = 0; place && other < alternatives.members().size(); ++other)
+  for (size_t other = 0; place && other < alternatives.size(); ++other)
     if (other != op && placeOf(alternatives, other) == place)
       return true;
   return false;
@@ -90,7 +90,7 @@ std::string adviceText(Alternatives &alternatives, size_t op, const std::optiona
 /// The user gave the strategy, or edited it in a dump, or gave it to the operator that this one follows with as many pieces.
 static bool isAskedFor(const Alternatives &alternatives, size_t op) {
   int64_t pieces = devicesUsed(alternatives.chosen(op));
-  for (size_t steps = 0; steps < alternatives.members().size(); ++steps) {
+  for (size_t steps = 0; steps < alternatives.size(); ++steps) {
     if (alternatives.isByUser(op))
       return true;
     std::optional<size_t> followed = alternatives.find(followedName(alternatives.origin(op)));
@@ -121,7 +121,7 @@ static std::vector<SurpriseAt> withoutTrifles(const std::vector<SurpriseAt> &all
 std::vector<SurpriseAt> replications(Alternatives &alternatives) {
   std::vector<SurpriseAt> found;
   int64_t devices = alternatives.problem().devices;
-  for (size_t op = 0; op < alternatives.members().size(); ++op) {
+  for (size_t op = 0; op < alternatives.size(); ++op) {
     int64_t used = devicesUsed(alternatives.chosen(op)), most = 0;
     std::optional<size_t> chosen = alternatives.chosenOption(op);
     if (used == devices || !chosen || isAskedFor(alternatives, op))
@@ -148,7 +148,7 @@ std::vector<SurpriseAt> replications(Alternatives &alternatives) {
                         alternatives.strategyText(op, alternatives.chosen(op)) + ", " + alternatives.origin(op) + ", has " + Twine(used) +
                         (used == 1 ? " piece" : " pieces") + " on " + Twine(devices) + " devices; that takes " + times[0] +
                         " of a step" + (better ? ", under " + better->inStrategy + " it is " + times[1] : "")).str();
-    found.push_back({alternatives.members()[op].front()->getLoc(),
+    found.push_back({alternatives.place(op),
                      {Surprise::Kind::Replication, alternatives.name(op).str(), "", text,
                       adviceText(alternatives, op, better, "with " + std::to_string(most) + " pieces"), std::max(us - betterUs, 0.0)}});
   }
@@ -207,7 +207,7 @@ struct Uneven {
 
 std::vector<SurpriseAt> imbalances(Alternatives &alternatives, bool searches) {
   std::map<std::vector<std::pair<int64_t, int64_t>>, Uneven> groups; // sizes and pieces
-  for (size_t op = 0; op < alternatives.members().size(); ++op) {
+  for (size_t op = 0; op < alternatives.size(); ++op) {
     const OperatorFacts &facts = alternatives.problem().operators[op].facts;
     const Pieces &pieces = alternatives.chosen(op);
     double ratio = imbalanceOf(facts, pieces);
@@ -256,7 +256,7 @@ std::vector<SurpriseAt> imbalances(Alternatives &alternatives, bool searches) {
       help += " in " + dimensionOf(entry.facts, worst) + " and " + even(factors[1]) + " in " + dimensionOf(entry.facts, factors[1]);
     if (better)
       help += fileText(alternatives, group.op, better->inStrategy);
-    found.push_back({alternatives.members()[group.op].front()->getLoc(),
+    found.push_back({alternatives.place(group.op),
                      {Surprise::Kind::Imbalance, alternatives.name(group.op).str(), "", text, help, group.lostInAll}});
   }
   return found;
