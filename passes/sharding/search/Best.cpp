@@ -107,7 +107,9 @@ std::vector<Solution> nearestAssignments(const CostNetwork &network, size_t k, c
   int64_t operations = 0;
   std::vector<int32_t> crowded;
   auto nearestOf = [&](Workspace &workspace, const Lowered &lowered, const EliminationLimits &most, std::function<bool(double)> givesUp) {
-    const Elimination elimination(workspace, lowered, most, {}, std::move(givesUp));
+    EliminationLimits exactly = most;
+    exactly.splits = false;
+    const Elimination elimination(workspace, lowered, exactly, {}, std::move(givesUp));
     operations += workOf(elimination, lowered);
     crowded = elimination.crowdedFirst();
     const bool isFound = elimination.isExact() && elimination.bound() < infinity;

@@ -68,7 +68,8 @@ void Elimination::run() {
     finished = isWorthIt(next);
     if (finished)
       next.number < variables ? eliminate(next.number) : eliminateReaders(next.number - variables);
-    finished &= operations <= limits.operations;
+    if (finished && operations > limits.operations)
+      endUnfinished();
   }
 }
 
@@ -86,9 +87,14 @@ bool Elimination::isWorthIt(const Candidate &next) {
   patience = muchMore * weight;
   if (!givesUp(weight))
     return true;
+  endUnfinished();
+  return false;
+}
+
+void Elimination::endUnfinished() {
+  finished = false;
   for (size_t variable = 0; variable < isGone.size(); ++variable)
     crowded[variable] += !isGone[variable];
-  return false;
 }
 
 /// A variable of very many factors is far from being the lightest one; how heavy it is does not matter until most of them are gone.
@@ -312,6 +318,8 @@ std::vector<Factor> Elimination::withoutLargeShared(const Factor &factor) {
 
 /// Mini-buckets: parts of the bucket, each small enough, are minimised on their own.
 void Elimination::eliminateSplit(int32_t variable, const std::vector<int32_t> &bucket) {
+  if (!limits.splits)
+    return endUnfinished();
   isSplit = true;
   for (const Axis &axis : contextOf(workspace, refs(bucket), {}))
     crowded[axis.variable] += std::log(double(axis.part->classes()));

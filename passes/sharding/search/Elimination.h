@@ -15,7 +15,8 @@ namespace msc::search {
 struct EliminationLimits {
   int64_t tableEntries = 0; ///< larger tables are split into parts that are minimised on their own: a lower bound
   int64_t operations = 0;   ///< more: it ends unfinished
-  int64_t allEntries = int64_t(1) << 27; ///< of all tables together; what is more is split, too
+  int64_t allEntries = int64_t(1) << 28; ///< of all tables together; what is more is split, too
+  bool splits = true;                    ///< else it ends unfinished there
 };
 
 EliminationLimits all(const SolveLimits &limits);
@@ -32,7 +33,7 @@ public:
 
   /// Nothing was split and no limit ran out: values are exact.
   bool isExact() const { return finished && !isSplit; }
-  /// False: it gave up, or the limit of operations ran out; nothing else is valid.
+  /// False: it gave up, or a limit ran out; nothing else is valid but crowdedFirst().
   bool isFinished() const { return finished; }
   /// Nothing costs less; the minimum where exact. Without kept variables.
   double bound() const { return constant; }
@@ -83,6 +84,7 @@ private:
   void addFactor(Factor factor);
   void run();
   bool isWorthIt(const Candidate &next);
+  void endUnfinished();
   void eliminate(int32_t variable);
   void eliminateReaders(int32_t value);
   void eliminateSplit(int32_t variable, const std::vector<int32_t> &bucket);

@@ -31,33 +31,20 @@ public:
     return result;
   }
 
-  /// Readers that ask for an item in the cheapest assignment with a producer's option pay more of it, as the average over all calls.
-  /// Where no shares help any more, that is as good as the linear relaxation. `operations`: at most `most`.
-  void improve(const EliminationLimits &limits, int64_t &operations, int64_t most) {
+  /// Readers that ask for an item in the cheapest assignment pay more of it, as the average over all calls. Where no shares help any
+  /// more, that is as good as the linear relaxation.
+  void improve(const EliminationLimits &limits, int64_t &operations) {
     ++calls;
     const Lowered before = easy();
-    for (auto &[value, shares] : values) {
-      if (operations >= most)
-        return;
-      const int32_t producer = value->scope[0];
-      const EliminationLimits left{limits.tableEntries, std::min(limits.operations, most - operations), limits.allEntries};
-      const Elimination elimination(workspace, before, left, {producer});
-      operations += workOf(elimination, before);
-      if (!elimination.isFinished())
-        continue;
-      const std::vector<double> costs = elimination.table();
-      std::vector<int32_t> cheapest(shares.size(), -1); // of the producer's options, of each class
-      for (size_t option = 0; option < costs.size(); ++option)
-        if (int32_t &best = cheapest[value->parts[0]->classOf[option]]; best < 0 || costs[option] < costs[best])
-          best = static_cast<int32_t>(option);
-      for (size_t c = 0; c < shares.size(); ++c)
-        if (costs[cheapest[c]] < infinity) {
-          Choice choice(network.options.size());
-          choice[producer] = cheapest[c];
-          elimination.decode(choice);
-          shift(*value, choice, shares[c]);
-        }
-    }
+    const Elimination elimination(workspace, before, limits);
+    operations += workOf(elimination, before);
+    if (!elimination.isFinished() || !(elimination.bound() < infinity))
+      return;
+    Choice choice(network.options.size());
+    elimination.decode(choice);
+    for (auto &[value, shares] : values)
+      for (Shares &ofClass : shares) // what readers ask for there says something of other options of the producer, too
+        shift(*value, choice, ofClass);
   }
 
 private:
@@ -221,7 +208,7 @@ std::vector<std::vector<double>> Fixing::allBounds(const Lowered &of, bool offer
   Relaxation relaxation(workspace, of);
   for (int i = 0; i < improvements && hasOperations(); ++i) {
     workspace.forgetReductions(limits.allEntries);
-    relaxation.improve(limits, operations, mostOperations);
+    relaxation.improve(limits, operations);
   }
   return priced(relaxation.easy(), offers);
 }
