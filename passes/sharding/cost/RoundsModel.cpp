@@ -64,7 +64,7 @@ void RoundsModel::findSections() {
     sections.push_back(std::move(members));
   }
   for (const StepModel::Storage &storage : model.storages()) {
-    const int32_t section = sectionOf[storage.rules.front().scope.back()]; // of any user
+    const int32_t section = sectionOf[model.rules(storage).front().scope.back()]; // of any user
     if (section < 0 || problem.tensors[storage.tensor].rounds == 1)
       continue;
     sectionOf[storage.variable] = section;
@@ -101,11 +101,11 @@ void RoundsModel::findReadings() {
       const auto storage = std::ranges::find(model.storages(), model.flows()[flow].maker, &StepModel::Storage::variable);
       std::map<std::pair<std::vector<int32_t>, std::vector<double>>, int32_t> classes;
       for (size_t option = 0; option < readers[r].items.size(); ++option) {
-        std::vector<double> rules;
+        std::vector<double> allowed;
         if (storage != model.storages().end())
-          for (size_t i = option; i < storage->rules[r].costs.size(); i += readers[r].items.size())
-            rules.push_back(storage->rules[r].costs[i]);
-        auto [found, isNew] = classes.try_emplace({readers[r].items[option], std::move(rules)}, static_cast<int32_t>(classes.size()));
+          for (size_t i = option; i < model.rules(*storage)[r].costs.size(); i += readers[r].items.size())
+            allowed.push_back(model.rules(*storage)[r].costs[i]);
+        auto [found, isNew] = classes.try_emplace({readers[r].items[option], std::move(allowed)}, static_cast<int32_t>(classes.size()));
         if (isNew)
           reading.items.push_back(readers[r].items[option]);
         reading.classOf.push_back(found->second);
@@ -163,11 +163,12 @@ search::RepeatedNetwork RoundsModel::network(const Amounts &added) const {
   for (const StepModel::Storage &storage : model.storages()) {
     addOwn(storage.variable, storage.us);
     const size_t flow = std::ranges::find(model.flows(), storage.variable, &StepModel::Flow::maker) - model.flows().begin();
-    for (size_t user = 0; user < storage.rules.size(); ++user)
+    const std::span<const search::Table> rules = model.rules(storage);
+    for (size_t user = 0; user < rules.size(); ++user)
       if (const Reading *reading = readingOf(flow, user))
-        network.network.tables.push_back(ruleFor(*reading, storage.rules[user]));
+        network.network.tables.push_back(ruleFor(*reading, rules[user]));
       else
-        tablesOf(sectionOf[storage.variable]).push_back(storage.rules[user]);
+        tablesOf(sectionOf[storage.variable]).push_back(rules[user]);
   }
   return network;
 }

@@ -561,7 +561,7 @@ void StepModel::addStorage(int32_t tensor) {
   auto allows = [&](size_t keeper, size_t kind, size_t user, size_t rank) {
     return user == keeper ? rank == kind : user < keeper ? rank > kind : rank >= kind;
   };
-  Storage &storage = stored.emplace_back(Storage{.tensor = tensor, .variable = static_cast<int32_t>(costs.options.size()), .us = {}, .rules = {}});
+  Storage &storage = stored.emplace_back(Storage{.tensor = tensor, .variable = static_cast<int32_t>(costs.options.size()), .us = {}});
   std::vector<std::pair<size_t, size_t>> options; // who decides, and for what
   for (size_t keeper = 0; keeper < users.size(); ++keeper)
     for (size_t kind = 0; kind < kinds.size(); ++kind) {
@@ -583,12 +583,14 @@ void StepModel::addStorage(int32_t tensor) {
     sources.push_back({kinds[kind], kinds[kind], parameter.elementBytes, {}});
   }
   costs.tables.push_back({{storage.variable}, storage.us});
+  storage.firstRule = costs.tables.size();
+  storage.users = users.size();
   for (size_t user = 0; user < users.size(); ++user) {
-    search::Table &rule = storage.rules.emplace_back(search::Table{{storage.variable, users[user]}, {}});
+    search::Table &rule = costs.tables.emplace_back(search::Table{{storage.variable, users[user]}, {}});
+    rule.costs.reserve(options.size() * ranks[user].size());
     for (auto [keeper, kind] : options)
       for (size_t rank : ranks[user])
         rule.costs.push_back(allows(keeper, kind, user, rank) ? 0 : search::infinity);
-    costs.tables.push_back(rule);
   }
   addShared(storage.variable, sources, {tensor, tensor, parameter.rounds});
 }

@@ -20,6 +20,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <unordered_map>
 
 namespace msc::passes {
@@ -118,9 +119,11 @@ public:
   struct Storage {
     int32_t tensor = 0, variable = 0;
     std::vector<double> us;           ///< of each option: its update
-    std::vector<search::Table> rules; ///< of the variable and each user, as they stand in its flow: what the users' strategies allow
+    size_t firstRule = 0, users = 0;  ///< tables of network()
   };
   const std::vector<Storage> &storages() const { return stored; }
+  /// Of the variable and each user, as they stand in its flow: what the users' strategies allow.
+  std::span<const search::Table> rules(const Storage &storage) const { return {costs.tables.data() + storage.firstRule, storage.users}; }
 
   /// What adding up gradients of a result takes: those that arrive this way.
   struct GradientSums {
