@@ -1,5 +1,6 @@
 #include "runtime/comm/shared/Rendezvous.h"
 
+#include "runtime/Yield.h"
 #include "runtime/messages/Catalogue.h"
 
 #include <algorithm>
@@ -97,13 +98,14 @@ Status Rendezvous::waitFor(uint32_t generation) {
     }
   // About 100 us of yielding, then sleep: the clock costs more than a yield, so it is read now and then.
   Clock::time_point until = Clock::now() + std::chrono::microseconds(100);
+  bool isMyTurn = true;
   do {
-    for (int i = 0; i < 16; ++i) {
+    for (int i = 0; i < 16 && isMyTurn; ++i) {
       if (std::optional<Error> error = check(); error || done)
         return error ? Status(*error) : Status::ok();
-      sched_yield();
+      isMyTurn = yieldBriefly();
     }
-  } while (Clock::now() < until);
+  } while (isMyTurn && Clock::now() < until);
   return waitSlowly(generation);
 }
 
