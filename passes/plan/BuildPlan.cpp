@@ -92,7 +92,10 @@ private:
     return memory[value] = declareBuffer(value.getLoc(), value.getType(), name, kind, viewOf);
   }
 
+  /// A view of a view is one of what that shows.
   Value declareBuffer(Location loc, Type type, StringRef name, plan_ir::BufferKind kind, Value viewOf = {}) {
+    if (viewOf)
+      viewOf = plan_ir::rootBuffer(viewOf).getMemory();
     auto buffer = builder.create<plan_ir::BufferOp>(loc, plan_ir::BufferType::get(builder.getContext()), builder.getStringAttr(name),
                                                     TypeAttr::get(type), plan_ir::BufferKindAttr::get(builder.getContext(), kind),
                                                     builder.getI64IntegerAttr(capacityBytes(type)), IntegerAttr(), viewOf);
@@ -150,13 +153,9 @@ private:
     if (plan_ir::rootBuffer(shown).getKind() != plan_ir::BufferKind::parameter || !isUpdated(shown))
       return shown;
     Block &body = program.getBody().front();
-    SmallVector<Operation *> views;
-    for (auto view = shown.getDefiningOp<plan_ir::BufferOp>(); view.getViewOf();
-         view = view.getViewOf().getDefiningOp<plan_ir::BufferOp>())
-      views.push_back(view);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(&*llvm::find_if(body, [](Operation &op) { return plan_ir::isStep(&op); }));
-    for (Operation *view : llvm::reverse(views))
+    if (auto view = shown.getDefiningOp<plan_ir::BufferOp>(); view.getViewOf())
       view->moveBefore(&body, builder.getInsertionPoint());
     Value copy = declare(value, nameOf(value), plan_ir::BufferKind::activation);
     memory[value] = shown;
