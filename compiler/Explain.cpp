@@ -4,6 +4,7 @@
 #include "compiler/Report.h"
 #include "compiler/Rounds.h"
 #include "compiler/Tables.h"
+#include "runtime/ControlCharacters.h"
 #include "runtime/Nearest.h"
 #include "runtime/plan/PlanIndex.h"
 #include "runtime/plan/StepText.h"
@@ -83,7 +84,7 @@ Status checkOperator(const std::string &network, const std::vector<NamedOperator
                  "give each a name of its own: @ \"NAME\""};
   for (const NamedOperator &op : operators)
     names.push_back(op.name);
-  return Error{ExitCode::Usage, "network '" + network + "' has no operator '" + name + "'", operatorsHelp(name, names)};
+  return Error{ExitCode::Usage, "network '" + network + "' has no operator '" + name + "'", withoutControls(operatorsHelp(name, names))};
 }
 
 Status checkOperator(const plan::Plan &plan, const std::string &name) {
@@ -290,9 +291,7 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
   if (plan.parallel_mode() == "auto_parallel")
     text += ", " + plan.search_mode();
   if (findings.search)
-    text += searchText(*findings.search, llvm::any_of(plan.operators(), [](const plan::OperatorNote &note) {
-                         return note.origin() == "user" || note.origin() == "dump" || llvm::StringRef(note.origin()).contains(" within sharding ");
-                       }));
+    text += searchText(*findings.search, llvm::any_of(plan.operators(), isGiven));
   text += "\n\noperators (local shapes of rank 0)\n" + operatorsText(plan, findings, op);
   uint64_t total = 0;
   text += collectivesText(plan, findings, op, total);

@@ -146,6 +146,8 @@ bool Parser::parseCallRhs(Call &call) {
       error.help = ("tensors have no signs, such as '" + peek(1).text + "': write %y = " +
                     operatorOf(peek(1).kind) + "(" + callee.text + ", " + peek(2).text + ")")
                        .str();
+    else if (llvm::StringRef name = callee.text.split('.').second; is(TokenKind::Word) && isIdent(name) && peek(1).kind == TokenKind::LParen)
+      error.help = ("cells of an import have no prefix: write " + name + "(...)").str();
     return false;
   }
   take();

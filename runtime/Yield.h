@@ -11,7 +11,7 @@
 namespace msc {
 
 /// Asks for short turns, once for a thread: it then takes the processor from threads with longer ones as soon as it wakes, for no larger
-/// share of it. Linux 6.12 and later, see sched(7) on the runtime of ordinary threads; elsewhere nothing changes.
+/// share of it. What it starts later inherits that. Linux 6.12 and later, see sched(7) on the runtime of ordinary threads; elsewhere nothing changes.
 inline void preferShortTurns() {
   struct Attributes { // struct sched_attr, in its first version
     uint32_t size = sizeof(Attributes), policy = 0;

@@ -25,8 +25,8 @@
 namespace msc::tools {
 
 std::string errorText(const std::string &program, const std::string &message, const std::string &help) {
-  constexpr const char *kept = "\n\t";
-  return program + ": error: " + withoutControls(messages::withCode(message), kept) + "\n" +
+  constexpr const char *kept = "\n\t"; // a help may have several lines
+  return program + ": error: " + withoutControls(messages::withCode(message)) + "\n" +
          (help.empty() ? "" : "help: " + withoutControls(messages::translated(help), kept) + "\n");
 }
 

@@ -235,8 +235,12 @@ std::vector<std::pair<std::string, std::string>> filesRead(const plan::Plan &pla
   return files;
 }
 
-/// The file of the network: the first that is not of the library.
+/// The file of the network, the first that is not of the library, if it may be compiled for other numbers of ranks; else "": strategies
+/// that the user wrote are for this one.
 std::string networkOf(const plan::Plan &plan) {
+  for (const plan::OperatorNote &note : plan.operators())
+    if (isGiven(note))
+      return "";
   for (const std::string &file : plan.files())
     if (!file.starts_with("<msc>/"))
       return file;

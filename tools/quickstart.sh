@@ -25,3 +25,5 @@ echo "strategies (saved_graph/rank_0/step_parallel_begin_*.ir):"
 sed -n -E 's/^ +%[0-9]+\(([^)]*)\) = ([A-Za-z]+)\(.* (\{in_strategy: .*\})$/  \1 = \2 \3/p' saved_graph/rank_0/step_parallel_begin_*.ir
 show msrun net.plan --no-checkpoint
 show mpirun -n 8 msrun net.plan --no-checkpoint
+echo
+echo "To go on: . tools/env.sh, then msc explain examples/quickstart/net.mir --devices 8; README.md has the rest."

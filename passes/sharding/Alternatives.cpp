@@ -123,9 +123,12 @@ StepModel Alternatives::decidedModel(const Choices &choices) {
 }
 
 double Alternatives::usOf(const Choices &choices) {
+  constexpr int64_t ofDecided = int64_t(1) << 30;
   StepModel model = decidedModel(choices);
   while (true) {
-    const search::Solution found = search::solveExactly(model.network(), limits()); // how parameters are stored follows
+    search::SolveLimits own = limits();
+    own.operations = std::max(own.operations, ofDecided); // how parameters are stored is left, which is soon solved
+    const search::Solution found = search::solveExactly(model.network(), own);
     spend(found);
     if (!model.makeExact(found.choice))
       return found.cost;

@@ -383,14 +383,18 @@ private:
     return searchRecursively(problem, [&](const Problem &part) { return modelOf(part, members, planner); });
   }
 
-  /// Where nothing is proven, it may be the cheapest in the model, or as a plan.
+  /// Where nothing is proven, it may be the cheapest in the model, or as a plan. It knows no meshes and no limit of memory.
   void addRecursive(const Problem &problem, ArrayRef<Members> members, dist::ReshardPlanner &planner, int64_t most, std::vector<SearchResult> &results) {
     SearchResult other = foundRecursively(problem, members, planner);
     other.boundUs = results.front().boundUs;
     if (!(other.us < search::infinity) || llvm::any_of(results, [&](const SearchResult &known) { return isSame(known, other); }))
       return;
-    if (const bool isCheapest = other.us < results.front().us; isCheapest || most > 1)
-      results.insert(isCheapest ? results.begin() : results.end(), std::move(other));
+    const bool isCheapest = other.us < results.front().us;
+    if (!isCheapest && most <= 1)
+      return;
+    if (std::ssize(results) >= std::max<int64_t>(1, most))
+      results.pop_back();
+    results.insert(isCheapest ? results.begin() : results.end(), std::move(other));
   }
 
   void tellMemory(const Problem &problem, const StepModel &model, SearchResult &result, dist::ReshardPlanner &planner) const {

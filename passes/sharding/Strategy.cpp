@@ -224,7 +224,8 @@ std::variant<Pieces, StrategyError> piecesOfStrategy(const OperatorFacts &facts,
   if (int64_t used = devicesUsed(pieces); used > devices || devices % used != 0)
     return StrategyError{"in_strategy " + net::strategyText(strategy) + " needs " + number(used) +
                              " devices, which does not divide " + number(devices),
-                         "the product of the pieces must be " + divisorsText(devices)};
+                         "the product of the pieces must be " + divisorsText(devices) +
+                             (used > devices ? ", or pass --devices " + number(used) : "")};
   return pieces;
 }
 

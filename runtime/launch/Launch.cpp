@@ -129,9 +129,12 @@ Status checkRankCount(int64_t planRanks, const Launch &launch, int64_t started, 
   std::string message = planPath + " was made for " + ranks(planRanks) + ", but ";
   switch (launch.transport) {
   case Transport::Mpi: {
+    std::string found = message + "mpirun started " + std::to_string(started);
+    std::string as = planRanks == 1 ? "msrun " + planPath : "mpirun -n " + std::to_string(planRanks) + " msrun " + planPath;
+    if (network.empty())
+      return usage(found, as);
     std::string fitting = "compile for as many: msc compile " + network + " --devices " + std::to_string(started) + " -o " + planPath;
-    return usage(message + "mpirun started " + std::to_string(started),
-                 planRanks == 1 ? fitting : "mpirun -n " + std::to_string(planRanks) + " msrun " + planPath + ", or " + fitting);
+    return usage(found, planRanks == 1 ? fitting : as + ", or " + fitting);
   }
   case Transport::Threads:
     return usage(message + ranks(started) + (started == 1 ? " was" : " were") + " asked for", "msrun " + planPath);

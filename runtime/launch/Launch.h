@@ -38,7 +38,7 @@ Result<Launch> detectLaunch(const std::optional<std::string> &transport, const E
 int64_t rankInEnvironment(const Environment &environment);
 
 /// An error with the right command if the plan was made for another number of ranks than were started.
-/// `network`: the file that the plan was made of.
+/// `network`: the file that the plan was made of; empty: it cannot be compiled for other numbers of ranks as it stands.
 Status checkRankCount(int64_t planRanks, const Launch &launch, int64_t started, const std::string &planPath,
                       const std::string &network);
 

@@ -198,4 +198,8 @@ std::vector<int64_t> membersOf(const plan::Group &group, int64_t rank) {
   return groupOf(matrix, axes, rank);
 }
 
+bool isGiven(const plan::OperatorNote &note) {
+  return note.origin() == "user" || note.origin() == "dump" || note.origin().find(" within sharding ") != std::string::npos;
+}
+
 } // namespace msc

@@ -89,4 +89,7 @@ private:
 /// The global ranks of `group` that share it with `rank`.
 std::vector<int64_t> membersOf(const plan::Group &group, int64_t rank);
 
+/// Whether the user gave the strategy of an operator or a part of it: in the network, in a dump that was edited, or by a sharding.
+bool isGiven(const plan::OperatorNote &note);
+
 } // namespace msc

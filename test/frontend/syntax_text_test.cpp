@@ -107,6 +107,14 @@ help: tensors have no signs, such as '+': write %y = Add(%x, %x)
       |                 ^
 help: tensors have no signs, such as '*': write %y = Mul(...) of named values
 )T"},
+    {"PrefixOfAnImport", networkOf(R"T(  %y = nn.Linear(%x, 3)
+  return out: %y
+)T"),
+     R"T(net.mir:2:8: error: expected the name of an operator or cell, found 'nn.Linear'
+    2 |   %y = nn.Linear(%x, 3)
+      |        ^~~~~~~~~
+help: cells of an import have no prefix: write Linear(...)
+)T"},
     {"NameBehindAttributes", networkOf(R"T(  %y = ReLU(%x) {in_strategy: ((1, 1))} @ "r"
   return out: %x
 )T"),

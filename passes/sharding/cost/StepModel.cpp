@@ -194,13 +194,18 @@ double StepModel::raisedSinceRefresh(const search::Choice &choice) const {
 }
 
 void StepModel::priceNear(const std::vector<search::Solution> &near, double us) {
+  bool changes = false;
   for (const search::Solution &solution : near) {
     if (solution.cost >= us)
       break;
-    if (solution.cost + raisedSinceRefresh(solution.choice) < us && makePaidExact(solution.choice))
-      us = std::min(us, solution.cost + raisedSinceRefresh(solution.choice));
+    const double before = search::costOf(costs, solution.choice);
+    if (before + raisedSinceRefresh(solution.choice) >= us)
+      continue;
+    changes |= makePaidExact(solution.choice);
+    us = std::min(us, before + raisedSinceRefresh(solution.choice));
   }
-  refresh();
+  if (changes)
+    refresh();
 }
 
 void StepModel::makeAllExact() {

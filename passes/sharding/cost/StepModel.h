@@ -62,7 +62,8 @@ public:
   bool makeExact(std::span<const search::Choice> choices);
   bool makeExact(const search::Choice &choice) { return makeExact({&choice, 1}); }
   void makeAllExact();
-  /// Makes those exact that may cost less than `us`, and less than those before them. `near`: ascending by cost in network().
+  /// Makes those exact that may cost less than `us`, and less than those before them. `near`: ascending by cost in
+  /// network(), as it is or was before other prices were made exact.
   void priceNear(const std::vector<search::Solution> &near, double us);
   /// What a step takes under an assignment, exactly.
   double us(const search::Choice &choice);
@@ -119,7 +120,7 @@ public:
   struct Storage {
     int32_t tensor = 0, variable = 0;
     std::vector<double> us;           ///< of each option: its update
-    size_t firstRule = 0, users = 0;  ///< tables of network()
+    size_t firstRule = 0, users = 0;  ///< a table of network() for each user, from this one on
   };
   const std::vector<Storage> &storages() const { return stored; }
   /// Of the variable and each user, as they stand in its flow: what the users' strategies allow.

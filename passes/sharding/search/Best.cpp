@@ -93,7 +93,7 @@ std::vector<Solution> bestAssignments(const CostNetwork &network, size_t k, cons
     return {};
   Workspace workspace;
   Lowered lowered = lower(workspace, network);
-  Elimination elimination(workspace, lowered, all(limits));
+  Elimination elimination(workspace, lowered, exactly(all(limits)));
   if (elimination.isExact())
     return BestAssignments(network, lowered, elimination, k, false).run(elimination.bound());
   SolveLimits rest = limits;
@@ -107,9 +107,7 @@ std::vector<Solution> nearestAssignments(const CostNetwork &network, size_t k, c
   int64_t operations = 0;
   std::vector<int32_t> crowded;
   auto nearestOf = [&](Workspace &workspace, const Lowered &lowered, const EliminationLimits &most, std::function<bool(double)> givesUp) {
-    EliminationLimits exactly = most;
-    exactly.splits = false;
-    const Elimination elimination(workspace, lowered, exactly, {}, std::move(givesUp));
+    const Elimination elimination(workspace, lowered, exactly(most), {}, std::move(givesUp));
     operations += workOf(elimination, lowered);
     crowded = elimination.crowdedFirst();
     const bool isFound = elimination.isExact() && elimination.bound() < infinity;

@@ -53,7 +53,7 @@ double costOf(const CostNetwork &network, const Choice &choice);
 struct SolveLimits {
   int64_t tableEntries = int64_t(1) << 26; ///< of one table; above it the network is cut by bounds and branching
   int64_t operations = int64_t(1) << 36;   ///< additions and minima altogether
-  int64_t allEntries = int64_t(1) << 28;   ///< of all tables of one elimination; above it, too
+  int64_t allEntries = int64_t(1) << 28;   ///< of all tables of one elimination, 8 bytes each; above it, too
   int64_t branching = int64_t(1) << 36;    ///< of the operations, those of tying variables to one option, the last resort
 };
 

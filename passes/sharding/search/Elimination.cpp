@@ -14,6 +14,11 @@ int64_t workOf(const Elimination &elimination, const Lowered &network) {
   return elimination.operations + ofFactor * static_cast<int64_t>(network.factors.size());
 }
 
+EliminationLimits exactly(EliminationLimits limits) {
+  limits.splits = false;
+  return limits;
+}
+
 EliminationLimits few(const SolveLimits &limits) {
   return {std::min(limits.tableEntries, int64_t(1) << 20), std::min(limits.operations, int64_t(1) << 26), limits.allEntries};
 }
@@ -92,9 +97,10 @@ bool Elimination::isWorthIt(const Candidate &next) {
 }
 
 void Elimination::endUnfinished() {
+  constexpr double little = 1e-3; // behind those that are in a table that was too large
   finished = false;
   for (size_t variable = 0; variable < isGone.size(); ++variable)
-    crowded[variable] += !isGone[variable];
+    crowded[variable] += isGone[variable] ? 0 : little;
 }
 
 /// A variable of very many factors is far from being the lightest one; how heavy it is does not matter until most of them are gone.
@@ -142,6 +148,7 @@ Factor Elimination::remembered(const FactorRefs &bucket, std::vector<int64_t> ke
   std::vector<int32_t> numbers; // variables in order of appearance
   for (const Factor *factor : bucket) {
     key.push_back(factor->id());
+    key.push_back(static_cast<int64_t>(factor->scope.size())); // equal costs may have axes of one class or not
     for (size_t a = 0; a < factor->scope.size(); ++a) {
       auto known = std::find(numbers.begin(), numbers.end(), factor->scope[a]);
       key.push_back(known - numbers.begin());
@@ -288,6 +295,8 @@ void Elimination::eliminateReaders(int32_t value) {
     isSplit = true;
     for (size_t reader : joint.readers)
       crowded[joint.value->scope[reader + 1]] += std::log(double(joint.value->parts[reader + 1]->classes()));
+    if (!limits.splits)
+      return endUnfinished();
   }
   close(bucket, {std::move(left)});
 }
@@ -318,11 +327,11 @@ std::vector<Factor> Elimination::withoutLargeShared(const Factor &factor) {
 
 /// Mini-buckets: parts of the bucket, each small enough, are minimised on their own.
 void Elimination::eliminateSplit(int32_t variable, const std::vector<int32_t> &bucket) {
+  for (const Axis &axis : contextOf(workspace, refs(bucket), {}))
+    crowded[axis.variable] += std::log(double(axis.part->classes()));
   if (!limits.splits)
     return endUnfinished();
   isSplit = true;
-  for (const Axis &axis : contextOf(workspace, refs(bucket), {}))
-    crowded[axis.variable] += std::log(double(axis.part->classes()));
   std::vector<Factor> whole, apart; // with and without the variable
   for (int32_t number : bucket)
     for (Factor &factor : withoutLargeShared(factors[number]))
@@ -333,7 +342,7 @@ void Elimination::eliminateSplit(int32_t variable, const std::vector<int32_t> &b
       if (whole[i].scope.size() == size)
         widestFirst.insert(widestFirst.begin(), &whole[i]);
   std::vector<FactorRefs> parts;
-  constexpr double smallTable = 1 << 14; // parts are no smaller, however many there are
+  constexpr double smallTable = 1 << 14; // of parts, however many there are
   const double room = std::min({double(limits.tableEntries), double(limits.operations - operations),
                                 std::max(smallTable, double(limits.allEntries - allEntries))});
   for (const Factor *factor : widestFirst) {

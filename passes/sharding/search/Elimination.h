@@ -15,11 +15,13 @@ namespace msc::search {
 struct EliminationLimits {
   int64_t tableEntries = 0; ///< larger tables are split into parts that are minimised on their own: a lower bound
   int64_t operations = 0;   ///< more: it ends unfinished
-  int64_t allEntries = int64_t(1) << 28; ///< of all tables together; what is more is split, too
+  int64_t allEntries = int64_t(1) << 28; ///< of all tables together, 8 bytes each; what is more is split, too
   bool splits = true;                    ///< else it ends unfinished there
 };
 
 EliminationLimits all(const SolveLimits &limits);
+/// Where only what is exact is of use.
+EliminationLimits exactly(EliminationLimits limits);
 /// What is worth trying of a network from which options were left out.
 EliminationLimits few(const SolveLimits &limits);
 
@@ -59,7 +61,7 @@ public:
 
   /// The variable that is in most of the tables that were too large, weighted by their size.
   int32_t widest() const;
-  /// All that are in such tables, that one first; where it gave up, those that were left.
+  /// All that are in such tables, that one first; where it ended unfinished, then those that were left.
   std::vector<int32_t> crowdedFirst() const;
 
   int64_t operations = 0, eliminations = 0, repeated = 0, largestTable = 0, allEntries = 0;

@@ -2,6 +2,7 @@
 #include "passes/sharding/search/Workspace.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace msc::search {
@@ -55,12 +56,9 @@ Factor withoutDecidedAxes(Factor table) {
 
 } // namespace
 
-std::vector<Factor> withoutDecided(Workspace &workspace, Factor factor) {
-  if (!factor.shared)
-    return {withoutDecidedAxes(std::move(factor))};
+/// Of a value with such readers.
+static std::vector<Factor> withoutDecidedReaders(Workspace &workspace, const Factor &factor) {
   const SharedForm &form = *factor.shared;
-  if (std::ranges::none_of(form.itemsOf, [](const auto &sets) { return sets.size() == 1; }))
-    return {std::move(factor)};
   auto left = std::make_shared<SharedForm>();
   left->prices = form.prices;
   const std::vector<char> asked = askedAlways(form);
@@ -89,6 +87,27 @@ std::vector<Factor> withoutDecided(Workspace &workspace, Factor factor) {
     ofReaders.shared = std::move(left);
     result.push_back(std::move(ofReaders));
   }
+  return result;
+}
+
+std::vector<Factor> withoutDecided(Workspace &workspace, Factor factor) {
+  if (!factor.shared)
+    return {withoutDecidedAxes(std::move(factor))};
+  if (std::ranges::none_of(factor.shared->itemsOf, [](const auto &sets) { return sets.size() == 1; }))
+    return {std::move(factor)};
+  Workspace::Key key{factor.shared->id};
+  for (PartitionRef part : factor.parts)
+    key.push_back(part->id);
+  auto [known, isNew] = workspace.undecided.try_emplace(std::move(key));
+  const std::vector<int32_t> scope = factor.scope;
+  if (isNew) { // equal layers stay equal
+    std::iota(factor.scope.begin(), factor.scope.end(), 0);
+    known->second = withoutDecidedReaders(workspace, factor);
+  }
+  std::vector<Factor> result = known->second;
+  for (Factor &one : result)
+    for (int32_t &variable : one.scope)
+      variable = scope[variable];
   return result;
 }
 

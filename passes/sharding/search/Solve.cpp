@@ -291,10 +291,8 @@ Solution solveExactly(Workspace &workspace, const CostNetwork &network, const So
 static OptionCosts quickCosts(Workspace &workspace, const CostNetwork &network, int32_t variable, const SolveLimits &limits, Lowered &lowered) {
   lowered = withoutDominated(workspace, lower(workspace, network), variable);
   int64_t operations = 0;
-  EliminationLimits exactly = all(limits);
-  exactly.splits = false;
-  const Elimination elimination(workspace, lowered, exactly, {variable},
-                                [&](double exactly) { return hasEasyBounds(workspace, lowered, littleBeside(exactly), operations); });
+  const Elimination elimination(workspace, lowered, exactly(all(limits)), {variable},
+                                [&](double takes) { return hasEasyBounds(workspace, lowered, littleBeside(takes), operations); });
   return {elimination.isExact() ? elimination.table() : std::vector<double>(), operations + workOf(elimination, lowered)};
 }
 

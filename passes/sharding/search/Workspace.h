@@ -70,6 +70,8 @@ public:
   };
   std::unordered_multimap<uint64_t, KnownTable> knownTables;
   std::unordered_multimap<uint64_t, std::pair<SharedCost, Factor>> knownShared;
+  /// What shared forms with these partitions became without decided readers: scopes are positions.
+  std::unordered_map<Key, std::vector<Factor>, KeyHash> undecided;
 
 private:
   std::unordered_map<int64_t, std::shared_ptr<const Costs>> equalities;

@@ -89,6 +89,8 @@ TEST(Launch, WrongNumberOfRanksShowsTheRightCommand) {
   EXPECT_EQ(wrong.error().help, "mpirun -n 8 msrun net.plan, or compile for as many: msc compile net.mir --devices 4 -o net.plan");
   EXPECT_EQ(checkRankCount(1, mpi, 4, "net.plan", "net.mir").error().help,
             "compile for as many: msc compile net.mir --devices 4 -o net.plan");
+  EXPECT_EQ(checkRankCount(8, mpi, 4, "net.plan", "").error().help, "mpirun -n 8 msrun net.plan"); // its strategies are for 8
+  EXPECT_EQ(checkRankCount(1, mpi, 4, "net.plan", "").error().help, "msrun net.plan");
   EXPECT_EQ(wrong.error().code, ExitCode::Usage);
   EXPECT_EQ(checkRankCount(8, Launch{}, 1, "net.plan", "net.mir").error().message,
             "net.plan was made for 8 ranks, but 1 rank was asked for");

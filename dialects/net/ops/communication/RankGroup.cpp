@@ -43,7 +43,7 @@ std::optional<RankGroup> msc::net::rankGroup(int64_t ranks, ArrayRef<int64_t> li
   if (list.empty())
     return RankGroup{1, ranks, 1};
   auto size = static_cast<int64_t>(list.size());
-  int64_t step = size == 1 ? 1 : list[1] - list[0];
+  int64_t step = size == 1 ? 1 : list[1];
   if (list[0] != 0 || step < 1 || step > ranks || ranks % (step * size) != 0)
     return std::nullopt;
   for (auto [place, rank] : llvm::enumerate(list))

@@ -18,7 +18,8 @@ LogicalResult CrossEntropyOp::infer(const Inference &at, Adaptor op, SmallVector
     return at.error("'" + at.opName + "' of " + at.text(0) + " has no classes", {0});
   ArrayRef<int64_t> rows = at.shape(0).drop_back();
   if (op.getSparse()) { // C2
-    if (failed(checkSparseLabels(at, 0, 1, "leave out 'sparse' for labels that are probabilities")))
+    const bool mayBeProbabilities = at.shape(1) == at.shape(0);
+    if (failed(checkSparseLabels(at, 0, 1, mayBeProbabilities ? "leave out 'sparse' for labels that are probabilities" : "")))
       return failure();
   } else if (at.element(1) != at.element(0) || at.shape(1) != at.shape(0)) {
     return at.error("labels of " + at.text(0) + " are of its shape and type, but " + at.text(1) + " is " +

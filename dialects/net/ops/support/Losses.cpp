@@ -65,7 +65,7 @@ OperatorCost msc::net::elementLossCost(Operation *op, ArrayRef<std::vector<int64
 LogicalResult msc::net::checkSparseLabels(const Inference &at, unsigned logits, unsigned labels, const Twine &help) {
   if (!at.element(labels).isInteger(32) && !at.element(labels).isInteger(64))
     return at.error("sparse labels are i32 or i64, but " + at.text(labels) + " is " + elementText(at.element(labels)),
-                    {labels}, help);
+                    {labels}, help.isTriviallyEmpty() ? Twine("labels that are classes are whole numbers: write i32") : help);
   if (ArrayRef<int64_t> rows = at.shape(logits).drop_back(); at.shape(labels) != rows)
     return at.error("sparse labels of " + at.text(logits) + " are " + shapeText(rows) + ", one class per row, but " +
                         at.text(labels) + " is given",
