@@ -188,8 +188,10 @@ std::vector<search::RepeatedChoice> nearestChoices(const search::RepeatedNetwork
 /// Those that are nearest once what gradients share of starting collectives is counted and not guessed: the first of more, by that.
 static std::vector<search::RepeatedChoice> nearestWithStarts(StepModel &model, RoundsModel &rounds, size_t count, const search::SolveLimits &limits) {
   constexpr size_t lookedAt = 16; // for each that is taken
+  constexpr int mostLists = 4;    // what is near by bounds on prices may not be, once they are exact
   std::vector<search::RepeatedChoice> choices = nearestChoices(rounds.network(), lookedAt * count, limits);
-  rounds.makeExact(choices);
+  for (int list = 1; rounds.makeExact(choices) && list < mostLists; ++list)
+    choices = nearestChoices(rounds.network(), lookedAt * count, limits);
   model.shareStarts(false);
   const search::RepeatedNetwork network = rounds.network();
   std::vector<std::pair<double, size_t>> order;
