@@ -179,7 +179,7 @@ private:
   }
 
   bool isAccumulation(Operation *op) const {
-    return passes::isAccumulation(op, [this](Value term) { return rootOf(term); });
+    return passes::isAccumulation(op, [](Value term) { return rootOf(term); });
   }
 
   /// Whether what it adds are all terms of a sum, none a sum of others: how the update adds up scalars of all gradients.
