@@ -5,13 +5,12 @@
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <utility>
 #include <x86intrin.h>
 
 namespace msc {
 
-/// Asks for short turns, once for a thread: it then takes the processor from threads with longer ones as soon as it wakes, for no larger
-/// share of it. What it starts later inherits that. Linux 6.12 and later, see sched(7) on the runtime of ordinary threads; elsewhere nothing changes.
+/// Asks for short turns: the thread then takes the processor from threads with longer ones as soon as it wakes, for no larger share of it,
+/// but is itself interrupted more often. What it starts later inherits that. Linux 6.12 and later, see sched(7) on the runtime of ordinary threads; elsewhere nothing changes.
 inline void preferShortTurns() {
   struct Attributes { // struct sched_attr, in its first version
     uint32_t size = sizeof(Attributes), policy = 0;
@@ -21,8 +20,7 @@ inline void preferShortTurns() {
     uint64_t runtime = 0, deadline = 0, period = 0;
   } own;
   constexpr uint64_t shortTurn = 100'000; // ns, the least that there is
-  static thread_local bool hasAsked = false;
-  if (std::exchange(hasAsked, true) || syscall(SYS_sched_getattr, 0, &own, sizeof(own), 0) != 0 || own.policy != SCHED_OTHER)
+  if (syscall(SYS_sched_getattr, 0, &own, sizeof(own), 0) != 0 || own.policy != SCHED_OTHER)
     return;
   own.runtime = shortTurn;
   syscall(SYS_sched_setattr, 0, &own, 0);
@@ -36,7 +34,10 @@ inline bool yieldBriefly() {
   sched_yield();
   if (__rdtsc() - before < longTurn)
     return true;
-  preferShortTurns();
+  constexpr int often = 16; // some take long at the start of a run, when nobody else is busy
+  static thread_local int waits = 0;
+  if (++waits == often)
+    preferShortTurns();
   return false;
 }
 
