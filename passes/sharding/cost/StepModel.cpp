@@ -155,9 +155,8 @@ bool StepModel::makePaidExact(const search::Choice &choice) {
   for (size_t i = 0; i < own.size(); ++i)
     changes |= makeOwnExact(i, choice[i]);
   for (size_t i = 0; i < ways.size(); ++i)
-    for (const SharedCost::Reader &reader : costs.shared[i].readers)
-      for (int32_t item : reader.items[choice[reader.variable]])
-        changes |= makeExact(i, rowOf(i, choice), item);
+    for (int32_t item : search::itemsAsked(costs.shared[i], choice))
+      changes |= makeExact(i, rowOf(i, choice), item);
   return changes;
 }
 
@@ -179,15 +178,9 @@ double StepModel::raisedSinceRefresh(const search::Choice &choice) const {
   };
   for (size_t i = 0; i < own.size(); ++i)
     raise(usOf(own[i][choice[i]].later) + usOf(own[i][choice[i]].first), costs.tables[firstOwn + i].costs[choice[i]], 1);
-  std::vector<int32_t> asked;
   for (size_t i = 0; i < ways.size(); ++i) {
-    asked.clear();
-    for (const SharedCost::Reader &reader : costs.shared[i].readers)
-      std::ranges::copy(reader.items[choice[reader.variable]], std::back_inserter(asked));
-    std::ranges::sort(asked);
-    asked.erase(std::ranges::unique(asked).begin(), asked.end());
     const int32_t row = rowOf(i, choice);
-    for (int32_t item : asked)
+    for (int32_t item : search::itemsAsked(costs.shared[i], choice))
       raise(prices.us(sharedPrices[i][row][item]), costs.shared[i].costs[row][item], costs.shared[i].times);
   }
   return more;

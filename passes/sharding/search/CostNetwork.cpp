@@ -11,7 +11,7 @@ static double costOf(const Table &table, const Choice &choice, const std::vector
   return table.costs[index];
 }
 
-static double costOf(const SharedCost &shared, const Choice &choice) {
+std::vector<int32_t> itemsAsked(const SharedCost &shared, const Choice &choice) {
   std::vector<int32_t> asked;
   for (const SharedCost::Reader &reader : shared.readers) {
     const std::vector<int32_t> &items = reader.items[choice[reader.variable]];
@@ -19,9 +19,13 @@ static double costOf(const SharedCost &shared, const Choice &choice) {
   }
   std::sort(asked.begin(), asked.end());
   asked.erase(std::unique(asked.begin(), asked.end()), asked.end());
+  return asked;
+}
+
+static double costOf(const SharedCost &shared, const Choice &choice) {
   const std::vector<double> &costs = shared.costs[shared.producerClass[choice[shared.producer]]];
   double sum = 0;
-  for (int32_t item : asked)
+  for (int32_t item : itemsAsked(shared, choice))
     sum += costs[item];
   return sum * shared.times;
 }

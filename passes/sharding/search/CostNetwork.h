@@ -46,6 +46,9 @@ struct CostNetwork {
 /// One option per variable.
 using Choice = std::vector<int32_t>;
 
+/// What the readers of a value ask for under a complete assignment: ascending, without repetition.
+std::vector<int32_t> itemsAsked(const SharedCost &shared, const Choice &choice);
+
 /// The one truth: what a complete assignment costs.
 double costOf(const CostNetwork &network, const Choice &choice);
 
