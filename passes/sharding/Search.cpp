@@ -58,58 +58,83 @@ namespace {
 /// What a search may spend in all its rounds of pricing. Few networks come near: those in which many values wait for readers far behind them.
 class Effort {
 public:
-  explicit Effort(const Problem &problem) : mostOperations(problem.searchOperations) {}
+  Effort(StepModel &model, int64_t mostOperations) : model(model), mostOperations(mostOperations) {}
 
   search::SolveLimits limits() const {
     search::SolveLimits limits;
     limits.operations = std::min(limits.operations, left);
     limits.branching = mostOperations / 64;
-    if (isHard) // tables are split, whatever their size: many small parts say more in that time
+    if (mayPriceAll())
+      limits.operations = std::min(limits.operations, std::max(mostBeforePricing() - spent, leastOperations));
+    else if (isHard) // tables are split, whatever their size: many small parts say more in that time
       limits.tableEntries = int64_t(1) << 20;
     return limits;
   }
-  void spend(const search::Solution &found) {
+  /// Prices everything once searches have taken long beside that. True: it did.
+  bool spend(const search::Solution &found) {
+    const bool takesLong = !found.optimal || spent + found.operations >= mostBeforePricing(), pricesAll = takesLong && mayPriceAll();
+    spent += found.operations;
     left -= found.operations;
-    if (!found.optimal && !isHard)
-      left = std::min(left, mostOfHard);
-    isHard |= !found.optimal;
     boundUs = std::max(boundUs, found.bound);
+    if (pricesAll) {
+      left -= model.operationsOfPricing();
+      model.makeAllExact();
+    } else if (!found.optimal && !isHard) {
+      left = std::min(left, mostOperations / 4);
+      isHard = true;
+    }
+    return pricesAll;
   }
   bool isSpent() const { return left < mostOperations / 64; }
   bool areTablesSplit() const { return isHard; }
   double bound() const { return boundUs; }
 
 private:
-  int64_t mostOperations, mostOfHard = mostOperations / 4;
-  int64_t left = mostOperations;
+  static constexpr int64_t leastOperations = int64_t(1) << 26; ///< of a search
+  StepModel &model;
+  int64_t mostOperations;
+  int64_t left = mostOperations, spent = 0;
   bool isHard = false;
   double boundUs = 0;
+
+  bool mayPriceAll() const {
+    const int64_t pricing = model.operationsOfPricing();
+    return pricing > 0 && pricing <= left / 2;
+  }
+  /// A search that takes a quarter of it is hard, and would be so again and again.
+  int64_t mostBeforePricing() const { return model.operationsOfPricing() / 4; }
 };
 
 } // namespace
 
-/// All rounds of a repeat alike. `isAll`: they cannot differ.
-static search::Solution searchAlike(const Problem &problem, StepModel &model, const SearchWatch &watch, bool isAll) {
+/// Of a search: another one like it is one too many.
+static constexpr int64_t manyOperations = int64_t(1) << 30;
+
+/// All rounds of a repeat alike. `isAll`: they cannot differ. What is nearly as good is with it where it took long.
+static std::vector<search::Solution> searchAlike(const Problem &problem, StepModel &model, const SearchWatch &watch, bool isAll) {
   search::Solution best{.cost = search::infinity};
-  Effort effort(problem);
+  Effort effort(model, problem.searchOperations);
   for (PricedAtOnce many;;) {
     std::vector<search::Solution> found =
         effort.areTablesSplit() ? std::vector<search::Solution>{search::solveExactly(model.network(), effort.limits())}
                                 : search::nearestAssignments(model.network(), many.next(), effort.limits());
     search::Solution &now = found.front();
-    effort.spend(now);
-    const bool isExact = !model.makeExact(now.choice);
-    const double us = isExact ? now.cost : search::costOf(model.network(), now.choice);
-    if (isExact && now.optimal)
-      return std::move(now);
+    bool changes = model.makeExact(now.choice);
+    if (!changes && now.optimal) {
+      if (now.operations < manyOperations)
+        found.resize(1);
+      return found;
+    }
+    changes |= effort.spend(now);
+    const double us = changes ? search::costOf(model.network(), now.choice) : now.cost;
     if (us < best.cost) {
       best = now;
       best.cost = us;
     }
-    if (isExact || effort.isSpent()) {
+    if (!changes || effort.isSpent()) {
       best.bound = std::min(effort.bound(), best.cost);
       best.optimal = false;
-      return best;
+      return {best};
     }
     if (watch)
       watch(isAll ? effort.bound() : 0, best.cost);
@@ -130,22 +155,22 @@ void priceEnds(RoundsModel &rounds, const search::RepeatedChoice &known, size_t 
 }
 
 /// The cheapest assignment under prices as they are, made exact. `watch` hears of bounds.
-static search::RepeatedSolution cheapest(const Problem &problem, RoundsModel &rounds, const std::function<void(double leastUs)> &watch) {
+static search::RepeatedSolution cheapest(StepModel &model, RoundsModel &rounds, int64_t mostOperations, const std::function<void(double leastUs)> &watch) {
   search::RepeatedSolution best;
   best.summary.cost = search::infinity;
-  Effort effort(problem);
+  Effort effort(model, mostOperations);
   for (PricedAtOnce many;;) {
     search::RepeatedSolution found = search::solveExactly(rounds.network(), effort.limits());
     search::Solution &now = found.summary;
-    effort.spend(now);
-    const bool isExact = !rounds.makeExact(found.choice);
-    if (isExact && now.optimal)
+    bool changes = rounds.makeExact(found.choice);
+    if (!changes && now.optimal)
       return found;
-    if (const double us = isExact ? now.cost : search::costOf(rounds.network(), found.choice); us < best.summary.cost) {
+    changes |= effort.spend(now);
+    if (const double us = changes ? search::costOf(rounds.network(), found.choice) : now.cost; us < best.summary.cost) {
       best = found;
       best.summary.cost = us;
     }
-    if (isExact || effort.isSpent()) {
+    if (!changes || effort.isSpent()) {
       best.summary.bound = std::min(effort.bound(), best.summary.cost);
       best.summary.optimal = false;
       return best;
@@ -158,12 +183,17 @@ static search::RepeatedSolution cheapest(const Problem &problem, RoundsModel &ro
 
 SearchResult searchOptimal(const Problem &problem, StepModel &model, const SearchWatch &watch) {
   RoundsModel rounds(problem, model);
-  const search::Solution alike = searchAlike(problem, model, watch, /*isAll=*/!rounds.hasSections());
-  if (!rounds.hasSections())
-    return resultOf(problem, model, alike);
-  return resultOf(problem, model, rounds, cheapest(problem, rounds, [&](double leastUs) {
+  const std::vector<search::Solution> alike = searchAlike(problem, model, watch, /*isAll=*/!rounds.hasSections());
+  if (!rounds.hasSections()) {
+    SearchResult result = resultOf(problem, model, alike.front());
+    if (alike.size() > 1)
+      for (const search::Solution &solution : alike)
+        result.near.push_back({solution.choice, {}});
+    return result;
+  }
+  return resultOf(problem, model, rounds, cheapest(model, rounds, problem.searchOperations, [&](double leastUs) {
                     if (watch)
-                      watch(leastUs, alike.cost);
+                      watch(leastUs, alike.front().cost);
                   }));
 }
 
@@ -186,10 +216,13 @@ std::vector<search::RepeatedChoice> nearestChoices(const search::RepeatedNetwork
 }
 
 /// Those that are nearest once what gradients share of starting collectives is counted and not guessed: the first of more, by that.
-static std::vector<search::RepeatedChoice> nearestWithStarts(StepModel &model, RoundsModel &rounds, size_t count, const search::SolveLimits &limits) {
+/// `choices`: the nearest, if they are known already.
+static std::vector<search::RepeatedChoice> nearestWithStarts(StepModel &model, RoundsModel &rounds, size_t count, const search::SolveLimits &limits,
+                                                             std::vector<search::RepeatedChoice> choices) {
   constexpr size_t lookedAt = 16; // for each that is taken
   constexpr int mostLists = 4;    // what is near by bounds on prices may not be, once they are exact
-  std::vector<search::RepeatedChoice> choices = nearestChoices(rounds.network(), lookedAt * count, limits);
+  if (choices.empty())
+    choices = nearestChoices(rounds.network(), lookedAt * count, limits);
   for (int list = 1; rounds.makeExact(choices) && list < mostLists; ++list)
     choices = nearestChoices(rounds.network(), lookedAt * count, limits);
   model.shareStarts(false);
@@ -222,7 +255,7 @@ std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, c
   for (double share : {1.0, 0.5})
     if (hides && choices.size() < most) {
       model.hideGradients(share);
-      choices.push_back(cheapest(problem, rounds, [&](double) {
+      choices.push_back(cheapest(model, rounds, best.near.empty() ? problem.searchOperations : 4 * manyOperations, [&](double) {
                           if (watch)
                             watch(best.boundUs, best.us);
                         }).choice);
@@ -231,7 +264,7 @@ std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, c
   search::SolveLimits limits;
   if (!best.isOptimal) // the search has taken long, and would again
     limits = {.tableEntries = int64_t(1) << 20, .operations = int64_t(1) << 30, .branching = int64_t(1) << 26};
-  std::ranges::move(nearestWithStarts(model, rounds, most + 1, limits), std::back_inserter(choices));
+  std::ranges::move(nearestWithStarts(model, rounds, most + 1, limits, best.near), std::back_inserter(choices));
   std::vector<SearchResult> results;
   for (const search::RepeatedChoice &choice : choices) {
     rounds.makeExact(choice);

@@ -28,6 +28,24 @@ std::vector<std::vector<dist::ReshardStep>> planRoute(const Sharding &from, cons
   return route;
 }
 
+double sumUs(const MachineModel &machine, const std::vector<int64_t> &shape, size_t elementBytes, const Sharding &sharding) {
+  const auto count = static_cast<double>(elementCount(sharding.capacity(shape)));
+  const auto bytes = static_cast<double>(elementBytes), wide = std::max(4.0, bytes);
+  double us = machine.operatorUs(count, 2 * count * wide, count * wide, elementBytes == 8 ? Arithmetic::F64 : Arithmetic::F32);
+  if (bytes < wide)
+    us += 2 * machine.operatorUs(count, count * bytes, count * wide) + machine.operatorUs(count, count * wide, count * bytes);
+  return us;
+}
+
+/// What a price holds of sums of gradients; below 0 where they lie whole.
+double MovePrices::sumsUs(const Entry &entry) const {
+  const Context &of = contexts[entry.context];
+  if (of.addedBytes == 0)
+    return 0;
+  auto ofSum = [&](int32_t sharding) { return sumUs(planner.machine(), bounds.shape(of.shape), of.addedBytes, bounds.sharding(sharding)); };
+  return ofSum(entry.to) - ofSum(entry.from);
+}
+
 int32_t MovePrices::numberOfContext(const Context &context) {
   if (static_cast<size_t>(lastContext) < contexts.size() && contexts[lastContext] == context)
     return lastContext;
@@ -44,17 +62,20 @@ Price MovePrices::add(int32_t from, int32_t to, int32_t context) {
   Entry entry{.from = from, .to = to, .context = context, .isExact = false, .mayHide = of.mayHide};
   for (int32_t target : wantedOf(entry))
     entry.us = std::max(entry.us, bounds.us(from, target, of.shape, of.elementBytes, of.startShare));
+  const bool isKnown = entry.us == 0; // a slice, or nothing is known
+  entry.us = std::max(0.0, entry.us + sumsUs(entry));
   prices.push_back(entry);
+  ++bounded;
   auto price = static_cast<Price>(prices.size() - 1);
-  if (entry.us == 0) // a slice, or nothing is known
+  if (isKnown)
     makeExact(price);
   return price;
 }
 
-Price MovePrices::of(int32_t from, int32_t to, int32_t shape, size_t elementBytes, double startShare, bool mayHide) {
+Price MovePrices::of(int32_t from, int32_t to, int32_t shape, size_t elementBytes, double startShare, bool mayHide, size_t addedBytes) {
   if (from == to)
     return nothing;
-  const int32_t context = numberOfContext({shape, elementBytes, startShare, mayHide});
+  const int32_t context = numberOfContext({shape, elementBytes, startShare, mayHide, addedBytes});
   auto [at, isNew] = known[context].try_emplace({from, to});
   if (isNew)
     at->second = add(from, to, context);
@@ -75,10 +96,13 @@ Price MovePrices::ofRoute(const Sharding &from, const std::vector<Sharding> &wan
 }
 
 void MovePrices::makeExact(Price price) {
-  if (prices[price].isExact)
+  Entry &entry = prices[price];
+  if (entry.isExact)
     return;
-  prices[price].us = contexts[prices[price].context].startShare < 1 ? bucketUs(price) : exactUs(prices[price]);
-  prices[price].isExact = true;
+  const double us = contexts[entry.context].startShare < 1 ? bucketUs(price) : exactUs(entry);
+  entry.us = std::max(entry.startsUs, us + sumsUs(entry));
+  entry.isExact = true;
+  --bounded;
 }
 
 double MovePrices::exactUs(const Entry &entry) const {

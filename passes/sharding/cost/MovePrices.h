@@ -21,6 +21,9 @@ std::vector<std::vector<dist::ReshardStep>> planRoute(const Sharding &from, cons
                                                       const std::vector<int64_t> &shape, size_t elementBytes,
                                                       dist::ReshardPlanner &planner);
 
+/// Of two gradients of a tensor; narrow ones are added in f32.
+double sumUs(const MachineModel &machine, const std::vector<int64_t> &shape, size_t elementBytes, const Sharding &sharding);
+
 /// The number of a price in its list.
 using Price = int32_t;
 
@@ -36,8 +39,9 @@ public:
   int32_t numberOfShape(const std::vector<int64_t> &shape) { return bounds.numberOfShape(shape); }
 
   /// Of a value on its way from one sharding to the other, by their numbers. `startShare`: of the time of starting collectives,
-  /// what it pays: gradients that run in buckets share it. `mayHide`: it may run beside computation.
-  Price of(int32_t from, int32_t to, int32_t shape, size_t elementBytes, double startShare = 1, bool mayHide = false);
+  /// what it pays: gradients that run in buckets share it. `mayHide`: it may run beside computation. `addedBytes`, of an element: of a sum of
+  /// gradients, each of which pays a sum as it lies; one of them is not needed there, but where the sum comes to.
+  Price of(int32_t from, int32_t to, int32_t shape, size_t elementBytes, double startShare = 1, bool mayHide = false, size_t addedBytes = 0);
   /// Of a value that several want, by planRoute.
   Price ofRoute(const Sharding &from, const std::vector<Sharding> &wanted, const std::vector<int64_t> &shape, size_t elementBytes);
 
@@ -58,6 +62,8 @@ public:
     return known == startsOf.end() ? none : known->second;
   }
   bool isExact(Price price) const { return prices[price].isExact; }
+  /// How many are not.
+  int64_t inexact() const { return bounded; }
   void makeExact(Price price);
 
 private:
@@ -67,6 +73,7 @@ private:
     size_t elementBytes = 4;
     double startShare = 1;
     bool mayHide = false;
+    size_t addedBytes = 0;
     bool operator==(const Context &) const = default;
   };
   /// There are many of them, and every look at a network reads them all: small.
@@ -81,6 +88,7 @@ private:
   using Bucket = std::tuple<MoveKind, std::vector<int64_t>, std::vector<int32_t>, size_t>; ///< a group, and bytes of an element
 
   int32_t numberOfContext(const Context &context);
+  double sumsUs(const Entry &entry) const;
   std::span<const int32_t> wantedOf(const Entry &entry) const {
     return entry.to < 0 ? std::span<const int32_t>(routes[-1 - entry.to]) : std::span(&entry.to, 1);
   }
@@ -91,6 +99,7 @@ private:
   dist::ReshardPlanner &planner;
   dist::LowerBounds bounds;
   std::vector<Entry> prices{{}};
+  int64_t bounded = 0; ///< of these, bounds
   std::vector<std::vector<int32_t>> routes;
   std::unordered_map<Price, std::vector<std::pair<int32_t, double>>> startsOf; ///< of those that share some
   double hidden = 0;

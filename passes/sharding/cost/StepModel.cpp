@@ -24,10 +24,10 @@ struct StepModel::Source {
 /// The items and classes of one value, and what each item costs from each class.
 class StepModel::FlowCosts {
 public:
-  /// `startShare`: of starting a collective, what a gradient of a parameter pays.
-  FlowCosts(const ProblemTensor &tensor, MovePrices &prices, double startShare)
+  /// `startShare`: of starting a collective, what a gradient of a parameter pays. `addsGradients`: each gradient pays a sum where it lies.
+  FlowCosts(const ProblemTensor &tensor, MovePrices &prices, double startShare, bool addsGradients)
       : prices(prices), shape(prices.numberOfShape(tensor.shape)), startShare(tensor.isParameter ? startShare : 1),
-        isParameter(tensor.isParameter) {}
+        isParameter(tensor.isParameter), addedBytes(addsGradients ? tensor.elementBytes : 0) {}
 
   int32_t item(const Item &what) {
     int32_t sharding = prices.numberOf(what.sharding);
@@ -72,6 +72,7 @@ private:
   int32_t shape;
   double startShare;
   bool isParameter;
+  size_t addedBytes;
   std::unordered_map<int32_t, int32_t> numbers;
   std::map<NumberedSource, int32_t> classes;
   std::vector<NumberedItem> items;
@@ -81,7 +82,7 @@ private:
     const std::vector<int32_t> &paid = from.paid[what.kind];
     if (std::ranges::find(paid, what.sharding) != paid.end())
       return MovePrices::nothing;
-    return what.kind == Item::Gradient ? prices.of(what.sharding, from.own, shape, what.bytes, startShare, isParameter)
+    return what.kind == Item::Gradient ? prices.of(what.sharding, from.own, shape, what.bytes, startShare, isParameter, addedBytes)
                            : prices.of(from.left, what.sharding, shape, from.bytes);
   }
 };
@@ -209,6 +210,7 @@ void StepModel::makeAllExact() {
     for (const std::vector<Price> &row : table)
       for (Price price : row)
         makeExact(price);
+  isAllExact = true;
   refresh();
 }
 
@@ -435,20 +437,10 @@ void StepModel::addSumsOfGradients() {
     const size_t result = std::ranges::find(op.results, passage.source) - op.results.begin();
     GradientSums &of = sums.emplace_back(GradientSums{passage, maker, {}});
     for (const PlacedStep &placed : all[maker]->placed)
-      of.us.push_back(static_cast<double>(gradients * passage.times) * sumUs(problem.tensors[passage.source], placed.results[result].own));
+      of.us.push_back(static_cast<double>(gradients * passage.times) *
+                      sumUs(problem.machine, problem.tensors[passage.source].shape, problem.tensors[passage.source].elementBytes, placed.results[result].own));
     costs.tables.push_back({{maker}, of.us});
   }
-}
-
-/// Of two gradients of a tensor; narrow ones are added in f32.
-double StepModel::sumUs(const ProblemTensor &tensor, const Sharding &sharding) const {
-  const auto count = static_cast<double>(elementCount(sharding.capacity(tensor.shape)));
-  const auto bytes = static_cast<double>(tensor.elementBytes), wide = std::max(4.0, bytes);
-  const Arithmetic arithmetic = tensor.elementBytes == 8 ? Arithmetic::F64 : Arithmetic::F32;
-  double us = problem.machine.operatorUs(count, 2 * count * wide, count * wide, arithmetic);
-  if (bytes < wide)
-    us += 2 * problem.machine.operatorUs(count, count * bytes, count * wide) + problem.machine.operatorUs(count, count * wide, count * bytes);
-  return us;
 }
 
 std::vector<Passage> StepModel::passagesTo(int32_t tensor, const ValueFlow &flow) const {
@@ -506,7 +498,7 @@ void StepModel::addParameter(int32_t tensor) {
   const int32_t keeper = users.front();
   const ProblemOperator &op = problem.operators[keeper];
   const bool isReadOnce = std::ranges::count(op.operands, tensor) == 1;
-  FlowCosts flow(parameter, prices, 1 / problem.gradientsPerStart);
+  FlowCosts flow(parameter, prices, 1 / problem.gradientsPerStart, /*addsGradients=*/false);
   for (size_t i = 0; i < all[keeper]->placed.size(); ++i) {
     auto addRounds = [&](Rounds in, double rounds, Sum &sum) {
       Source from{.bytes = parameter.elementBytes};
@@ -522,7 +514,7 @@ void StepModel::addParameter(int32_t tensor) {
       }
       sum.us += rounds * storageUs(parameter, from.left, !from.paid[Item::Gradient].empty());
       if (const int64_t gradients = gradientsOf(keeper, tensor, in); gradients > 1)
-        sum.us += rounds * static_cast<double>(gradients - 1) * sumUs(parameter, from.left);
+        sum.us += rounds * static_cast<double>(gradients - 1) * sumUs(problem.machine, parameter.shape, parameter.elementBytes, from.left);
       keepParameter(tensor, keeper, i, rounds, from.left, !from.paid[Item::Gradient].empty());
     };
     const auto rounds = static_cast<double>(parameter.rounds);
@@ -575,8 +567,10 @@ void StepModel::addStorage(int32_t tensor) {
   for (int32_t user : users)
     sums += problem.operators[user].rounds * gradientsOf(user, tensor, Rounds::All);
   for (auto [keeper, kind] : options) {
-    storage.us.push_back(static_cast<double>(parameter.rounds) * storageUs(parameter, kinds[kind], hasGradient) +
-                         (sums > 0 ? static_cast<double>(sums) * sumUs(parameter, kinds[kind]) : 0));
+    // Each gradient pays a sum as it lies, each way to the storage one there: one too many.
+    const double us = storageUs(parameter, kinds[kind], hasGradient) -
+                      (sums > 0 ? sumUs(problem.machine, parameter.shape, parameter.elementBytes, kinds[kind]) : 0);
+    storage.us.push_back(static_cast<double>(parameter.rounds) * us);
     keepParameter(tensor, storage.variable, sources.size(), static_cast<double>(parameter.rounds), kinds[kind], hasGradient);
     sources.push_back({kinds[kind], kinds[kind], parameter.elementBytes, {}});
   }
@@ -590,7 +584,27 @@ void StepModel::addStorage(int32_t tensor) {
       for (size_t rank : ranks[user])
         rule.costs.push_back(allows(keeper, kind, user, rank) ? 0 : search::infinity);
   }
-  addShared(storage.variable, sources, {tensor, tensor, parameter.rounds});
+  if (sums > 0)
+    for (int32_t user : users)
+      addSums(user, tensor);
+  addShared(storage.variable, sources, {tensor, tensor, parameter.rounds}, /*addsGradients=*/sums > 0);
+}
+
+/// To what a user of a parameter costs: for each gradient of it one sum, as the gradient lies.
+void StepModel::addSums(int32_t user, int32_t tensor) {
+  const ProblemOperator &op = problem.operators[user];
+  const ProblemTensor &parameter = problem.tensors[tensor];
+  const auto rounds = static_cast<double>(op.rounds);
+  for (size_t i = 0; i < all[user]->placed.size(); ++i) {
+    auto add = [&](Rounds in, double times, Sum &sum) {
+      for (const PlacedGradient &gradient : options(user, in).placed[i].gradients)
+        if (op.operands[gradient.operand] == tensor)
+          sum.us += times * sumUs(problem.machine, parameter.shape, parameter.elementBytes, gradient.left);
+    };
+    add(Rounds::Later, first[user] ? rounds - 1 : rounds, own[user][i].later);
+    if (first[user])
+      add(Rounds::First, 1, own[user][i].first);
+  }
 }
 
 /// Of the update, in one round.
@@ -626,9 +640,9 @@ double StepModel::updateUs(int64_t elements, size_t bytes) const {
 }
 
 /// `maker` -1: nobody chooses how the value is there.
-void StepModel::addShared(int32_t maker, const std::vector<Source> &sources, const Passage &passage) {
+void StepModel::addShared(int32_t maker, const std::vector<Source> &sources, const Passage &passage, bool addsGradients) {
   const int32_t tensor = passage.tensor;
-  FlowCosts flow(problem.tensors[tensor], prices, 1 / problem.gradientsPerStart);
+  FlowCosts flow(problem.tensors[tensor], prices, 1 / problem.gradientsPerStart, addsGradients);
   SharedCost cost{.producer = maker, .times = static_cast<double>(passage.times)};
   for (const Source &from : sources)
     cost.producerClass.push_back(flow.source(from));

@@ -62,6 +62,8 @@ public:
   bool makeExact(std::span<const search::Choice> choices);
   bool makeExact(const search::Choice &choice) { return makeExact({&choice, 1}); }
   void makeAllExact();
+  /// So many operations of a search take about as long as that.
+  int64_t operationsOfPricing() const { return isAllExact ? 0 : prices.inexact() * (int64_t(1) << 17); }
   /// Makes those exact that may cost less than `us`, and less than those before them. `near`: ascending by cost in
   /// network(), as it is or was before other prices were made exact.
   void priceNear(const std::vector<search::Solution> &near, double us);
@@ -170,10 +172,10 @@ private:
   void addFlow(const Passage &passage);
   int64_t gradientsOf(size_t reader, int32_t tensor, Rounds rounds) const;
   void addSumsOfGradients();
-  double sumUs(const ProblemTensor &tensor, const Sharding &sharding) const;
   void addParameter(int32_t tensor);
   void addStorage(int32_t tensor);
-  void addShared(int32_t maker, const std::vector<Source> &sources, const Passage &passage);
+  void addSums(int32_t user, int32_t tensor);
+  void addShared(int32_t maker, const std::vector<Source> &sources, const Passage &passage, bool addsGradients = false);
   void standIn(search::SharedCost &cost);
   double usOf(const Sum &sum) const;
   bool makeExact(Price price);
@@ -188,6 +190,7 @@ private:
   const Problem &problem;
   ProblemSteps steps;
   MovePrices prices;
+  bool isAllExact = false;
   std::vector<std::shared_ptr<const OperatorOptions>> all, first; ///< as in `steps`
   std::vector<char> again, againInFirst; ///< of each operator: it is computed again
   std::vector<std::vector<Own>> own; ///< of each operator, of each option

@@ -15,10 +15,16 @@ namespace {
 /// A network without values of several readers, which costs no more, whatever is chosen: each reader pays a share of what it asks for.
 class Relaxation {
 public:
-  Relaxation(Workspace &workspace, const Lowered &network) : workspace(workspace), network(network) {
+  /// `known`: to begin with.
+  Relaxation(Workspace &workspace, const Lowered &network, Shares known = {}) : workspace(workspace), network(network), shares(std::move(known)) {
+    const bool areKnown = !shares.empty();
     for (const Factor &factor : network.factors)
-      if (factor.shared)
-        values.emplace_back(&factor, firstShares(*factor.shared));
+      if (factor.shared) {
+        values.push_back(&factor);
+        if (!areKnown)
+          shares.push_back(firstShares(*factor.shared));
+      }
+    calls = areKnown ? callsBehindKnown : 0;
   }
 
   Lowered easy() const {
@@ -26,34 +32,39 @@ public:
     for (const Factor &factor : network.factors)
       if (!factor.shared)
         result.factors.push_back(factor);
-    for (const auto &[value, shares] : values)
-      addShares(*value, shares, result.factors);
+    for (size_t i = 0; i < values.size(); ++i)
+      addShares(*values[i], shares[i], result.factors);
     return result;
   }
+  Shares taken() && { return std::move(shares); }
 
   /// Readers that ask for an item in the cheapest assignment pay more of it, as the average over all calls. Where no shares help any
   /// more, that is as good as the linear relaxation.
-  void improve(const EliminationLimits &limits, int64_t &operations) {
+  /// Returns the bound before that; nothing: it is not known.
+  std::optional<double> improve(const EliminationLimits &limits, int64_t &operations) {
     ++calls;
     const Lowered before = easy();
     const Elimination elimination(workspace, before, limits);
     operations += workOf(elimination, before);
-    if (!elimination.isFinished() || !(elimination.bound() < infinity))
-      return;
+    if (!elimination.isFinished())
+      return std::nullopt;
+    if (!(elimination.bound() < infinity))
+      return elimination.bound();
     Choice choice(network.options.size());
     elimination.decode(choice);
-    for (auto &[value, shares] : values)
-      for (Shares &ofClass : shares) // what readers ask for there says something of other options of the producer, too
-        shift(*value, choice, ofClass);
+    for (size_t i = 0; i < values.size(); ++i)
+      shift(*values[i], choice, shares[i]);
+    return elimination.bound();
   }
 
 private:
-  using Shares = std::vector<std::vector<double>>; ///< [reader][item]; those of an item add up to 1
+  using Share = Shares::value_type; ///< [reader][item]; those of an item add up to 1
+  static constexpr int callsBehindKnown = 3;
 
   /// Readers that ask for an item whatever they take pay it; where there is none, all that may ask do.
-  static std::vector<Shares> firstShares(const SharedForm &form) {
+  static Share firstShares(const SharedForm &form) {
     const size_t items = form.prices[0].size();
-    Shares shares;
+    Share shares;
     std::vector<double> may(items), must(items); // how many readers
     for (const std::vector<std::vector<int32_t>> &sets : form.itemsOf) {
       std::vector<double> &asking = shares.emplace_back(items); // item sets
@@ -71,10 +82,10 @@ private:
         const bool pays = must[item] > 0 ? share == static_cast<double>(form.itemsOf[r].size()) : share > 0;
         share = pays ? 1 / (must[item] > 0 ? must[item] : may[item]) : 0;
       }
-    return std::vector<Shares>(form.prices.size(), shares);
+    return shares;
   }
 
-  void addShares(const Factor &value, const std::vector<Shares> &shares, std::vector<Factor> &factors) const {
+  void addShares(const Factor &value, const Share &shares, std::vector<Factor> &factors) const {
     const SharedForm &form = *value.shared;
     for (size_t r = 0; r < form.itemsOf.size(); ++r) {
       std::vector<double> costs;
@@ -82,8 +93,8 @@ private:
         for (const std::vector<int32_t> &set : form.itemsOf[r]) {
           double sum = 0;
           for (int32_t item : set)
-            if (shares[c][r][item] > 0)
-              sum += form.prices[c][item] * shares[c][r][item];
+            if (shares[r][item] > 0)
+              sum += form.prices[c][item] * shares[r][item];
           costs.push_back(sum);
         }
       factors.push_back({.scope = {value.scope[0], value.scope[r + 1]}, .parts = {value.parts[0], value.parts[r + 1]},
@@ -91,7 +102,7 @@ private:
     }
   }
 
-  void shift(const Factor &value, const Choice &choice, Shares &shares) const {
+  void shift(const Factor &value, const Choice &choice, Share &shares) const {
     const SharedForm &form = *value.shared;
     std::vector<std::vector<size_t>> asking(form.prices[0].size()); // readers, of each item
     for (size_t r = 0; r < form.itemsOf.size(); ++r)
@@ -110,7 +121,8 @@ private:
 
   Workspace &workspace;
   const Lowered &network;
-  std::vector<std::pair<const Factor *, std::vector<Shares>>> values; ///< with the shares in each class of the producer
+  std::vector<const Factor *> values;
+  Shares shares; ///< the same whatever the producer takes
   int calls = 0;
 };
 
@@ -163,11 +175,42 @@ int64_t littleBeside(double exactly) {
   return static_cast<int64_t>(std::clamp(share * exactly, least, static_cast<double>(mostOfBound.operations)));
 }
 
-std::optional<double> easyBound(Workspace &workspace, const Lowered &network, int64_t most, int64_t &operations) {
-  const Lowered easy = Relaxation(workspace, network).easy();
+std::optional<double> easyBound(Workspace &workspace, const Lowered &network, int64_t most, int64_t &operations, const Shares &known) {
+  const Lowered easy = Relaxation(workspace, network, known).easy();
   const Elimination elimination(workspace, easy, ofBound(most));
   operations += workOf(elimination, easy);
   return elimination.isExact() ? std::optional(elimination.bound()) : std::nullopt;
+}
+
+std::optional<std::vector<std::vector<double>>> easyBounds(Workspace &workspace, const Lowered &network, const std::vector<int32_t> &variables,
+                                                           int64_t most, int64_t &operations, const Shares &known) {
+  const Lowered easy = Relaxation(workspace, network, known).easy();
+  Elimination elimination(workspace, easy, ofBound(most));
+  std::optional<std::vector<std::vector<double>>> bounds;
+  if (elimination.isExact())
+    bounds = elimination.costsOfAll(variables);
+  operations += workOf(elimination, easy);
+  return bounds;
+}
+
+double improvedBound(Workspace &workspace, const Lowered &network, double enough, int64_t most, int64_t &operations, Shares &shares, int mostTimes) {
+  constexpr int atLeast = 4;
+  Relaxation relaxation(workspace, network, std::move(shares));
+  double best = -infinity;
+  for (int times = 0; times < mostTimes && best < enough && most > 0; ++times) {
+    int64_t spent = 0;
+    const std::optional<double> bound = relaxation.improve(ofBound(most), spent);
+    operations += spent;
+    most -= spent;
+    if (!bound)
+      break;
+    const double gain = *bound - best;
+    best = std::max(best, *bound);
+    if (times >= atLeast && gain * (mostTimes - times) < enough - best) // it will not be reached
+      break;
+  }
+  shares = std::move(relaxation).taken();
+  return best;
 }
 
 /// What is known of more assignments holds for some of them, too.
@@ -178,16 +221,16 @@ static void raise(std::vector<std::vector<double>> &bounds, const std::vector<st
 }
 
 Fixing::Fixing(Workspace &workspace, const CostNetwork &network, Lowered lowered, std::vector<int32_t> variablesGiven, Choice known,
-               const SolveLimits &most, int64_t &operations, double margin)
+               const SolveLimits &most, int64_t &operations, double margin, Shares sharesKnown)
     : workspace(workspace), network(network), whole{std::move(lowered), {}}, variables(std::move(variablesGiven)),
       limits{std::min(most.tableEntries, mostOfBound.tableEntries), std::min(most.operations, mostOfBound.operations),
              std::min(most.allEntries, mostOfBound.allEntries)},
-      operations(operations), mostOperations(std::min(most.operations, operations + (int64_t(1) << 32))) {
+      operations(operations), mostOperations(std::min(most.operations, operations + (int64_t(1) << 32))), shares(std::move(sharesKnown)) {
   offer(std::move(known));
   for (int32_t variable : variables)
     whole.bounds.emplace_back(whole.network.options[variable], -infinity);
   if (margin < infinity) { // little is left of wide variables, before shares are improved
-    whole.bounds = priced(Relaxation(workspace, whole.network).easy(), /*offers=*/true);
+    whole.bounds = priced(Relaxation(workspace, whole.network, shares).easy(), /*offers=*/true);
     restrict(whole, bestCost + margin * std::abs(bestCost));
   }
   raise(whole.bounds, allBounds(whole.network, /*offers=*/true));
@@ -204,13 +247,15 @@ void Fixing::offer(Choice choice) {
 }
 
 std::vector<std::vector<double>> Fixing::allBounds(const Lowered &of, bool offers) {
-  constexpr int improvements = 4; // more say little more
-  Relaxation relaxation(workspace, of);
+  const int improvements = shares.empty() ? 4 : 2; // more say little more
+  Relaxation relaxation(workspace, of, std::move(shares));
   for (int i = 0; i < improvements && hasOperations(); ++i) {
     workspace.forgetReductions(limits.allEntries);
     relaxation.improve(limits, operations);
   }
-  return priced(relaxation.easy(), offers);
+  const Lowered easy = relaxation.easy();
+  shares = std::move(relaxation).taken();
+  return priced(easy, offers);
 }
 
 /// `offers`: the assignments that the lowest bounds stand for are looked at, too.

@@ -18,8 +18,16 @@ bool hasEasyBoundsTied(Workspace &workspace, const Lowered &network, int64_t mos
 bool hasEasyBoundsSomehow(Workspace &workspace, const Lowered &network, int64_t most, int64_t &operations);
 /// So many operations are few for a bound, of which there are many, where the exact solution takes so many.
 int64_t littleBeside(double exactly);
+/// What each reader of a value pays of what it asks for, where nothing connects readers: of each value with several, in the order of the
+/// factors, [reader][item]. What is good for a network is so for others that differ in the options of few variables. Empty: not known.
+using Shares = std::vector<std::vector<std::vector<double>>>;
 /// Nothing costs less. Nothing: that is not easy to say, or takes more than `most` operations.
-std::optional<double> easyBound(Workspace &workspace, const Lowered &network, int64_t most, int64_t &operations);
+std::optional<double> easyBound(Workspace &workspace, const Lowered &network, int64_t most, int64_t &operations, const Shares &known = {});
+/// The same of each option of some variables.
+std::optional<std::vector<std::vector<double>>> easyBounds(Workspace &workspace, const Lowered &network, const std::vector<int32_t> &variables,
+                                                           int64_t most, int64_t &operations, const Shares &known);
+/// The same, with shares that are improved as long as the bound is below `enough` and may come there. Minus infinity: nothing is known.
+double improvedBound(Workspace &workspace, const Lowered &network, double enough, int64_t most, int64_t &operations, Shares &shares, int mostTimes = 16);
 
 /// For some variables of a network, bounds on all assignments with each of their options. In them readers of a value pay a share of what
 /// they ask for, so that nothing connects them, and tables are small. Keeps the network, a reference to the workspace, and a good
@@ -37,7 +45,7 @@ public:
   /// the limits so far; what is spent here and elsewhere is added to it. `margin`: nothing is asked about what costs more than a good
   /// assignment by more than this part of it; bounds then are those of what is left.
   Fixing(Workspace &workspace, const CostNetwork &network, Lowered lowered, std::vector<int32_t> variables, Choice known,
-         const SolveLimits &limits, int64_t &operations, double margin = infinity);
+         const SolveLimits &limits, int64_t &operations, double margin = infinity, Shares sharesKnown = {});
 
   /// Nothing costs less; with a margin, nothing of what it left.
   double bound() const { return whole.bound(); }
@@ -71,6 +79,7 @@ private:
   EliminationLimits limits; ///< of each bound
   int64_t &operations;
   int64_t mostOperations;   ///< in all; behind them nothing more is known
+  Shares shares;            ///< as they were improved last
   Choice best;
   double bestCost = infinity;
   static constexpr int mostInVain = 8;
