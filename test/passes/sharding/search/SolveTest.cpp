@@ -501,6 +501,31 @@ TEST(SolveTest, AHubIsTiedToOneOptionAtATimeWhereBoundsAreNotEasyWithAllOfThem) 
   }
 }
 
+TEST(SolveTest, SetsOfOptionsOfAHubLeaveNoCheaperAssignmentOut) {
+  for (uint64_t seed = 3; seed <= 2 + campaignCases(4, 1); ++seed) {
+    const CostNetwork network = hubNetwork(seed, 600, [](auto below, int32_t most) { return below(1000 * most) / 1000.0; });
+    Workspace workspace;
+    const Lowered lowered = lower(workspace, network);
+    std::vector<int32_t> crowded(network.options.size());
+    std::iota(crowded.begin(), crowded.end(), 0);
+    const Solution found = solveExactly(workspace, network, {}, crowded);
+    ASSERT_TRUE(found.optimal);
+    EXPECT_NEAR(costOf(network, found.choice), found.cost, 1e-12 * found.cost);
+    int32_t solved = 0;
+    for (int32_t option = 0; option < network.options[0]; ++option) {
+      int64_t operations = 0;
+      workspace.forgetReductions(0);
+      if (easyBound(workspace, restricted(workspace, lowered, 0, {option}), int64_t(1) << 30, operations).value_or(-infinity) > found.cost)
+        continue;
+      ++solved;
+      CostNetwork tied = network;
+      keepOptions(tied, 0, {option});
+      EXPECT_GE(solveExactly(tied).cost, found.cost * (1 - 1e-12)) << "seed " << seed << ", option " << option;
+    }
+    EXPECT_GT(solved, 0); // the one that is cheapest
+  }
+}
+
 TEST(SolveTest, NearestAssignmentsClaimNoMoreThanTheSearchWithinTheirLimits) {
   const CostNetwork network = hubNetwork(2, 900, [](auto below, int32_t most) { return below(1000 * most) / 1000.0; });
   for (int64_t operations : {int64_t(1) << 28, int64_t(1) << 29}) {
