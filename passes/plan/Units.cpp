@@ -4,6 +4,7 @@
 #include "dialects/net/NetAttributes.h"
 #include "dialects/net/OperatorTime.h"
 #include "dialects/net/Recompute.h"
+#include "passes/plan/EarlySums.h"
 #include "passes/plan/NarrowWindows.h"
 
 #include "mlir/IR/BuiltinTypes.h"
@@ -62,8 +63,10 @@ public:
       : network(network), options(options), fits(fits) {}
 
   std::vector<Unit> run() {
-    for (Operation &op : network.getBody().front())
-      place(&op);
+    OperatorOrder operators = withEarlySums(network.getBody().front());
+    early = std::move(operators.early);
+    for (Operation *op : operators.operators)
+      place(op);
     return order();
   }
 
@@ -181,7 +184,7 @@ private:
     candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
     for (size_t unit : candidates) {
       if (units[unit].ops.size() >= options.maxOperators || !samePhase(units[unit].ops.front(), op) ||
-          isTangled(op, unit))
+          isTangled(op, unit) || (early.contains(op) && waits(op, unit)))
         continue;
       Unit grown = units[unit];
       grown.ops.push_back(op);
@@ -207,6 +210,15 @@ private:
     return llvm::any_of(op->getOperands(), [&](Value operand) {
       Operation *producer = operand.getDefiningOp();
       return producer && unitOf.contains(producer) && unitOf[producer] != unit && dependsOn(operand, unit);
+    });
+  }
+
+  /// An operand is made behind the unit.
+  bool waits(Operation *op, size_t unit) const {
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      Operation *producer = operand.getDefiningOp();
+      auto at = producer ? unitOf.find(producer) : unitOf.end();
+      return at != unitOf.end() && at->second > unit;
     });
   }
 
@@ -279,6 +291,7 @@ private:
   std::vector<Unit> units;
   std::vector<llvm::BitVector> ancestors; ///< of each unit: the units that have to run before it
   llvm::DenseMap<Operation *, size_t> unitOf;
+  llvm::DenseSet<Operation *> early; ///< see OperatorOrder
   std::map<int64_t, size_t> unitOfFusion; ///< of the collectives that run as one
 };
 

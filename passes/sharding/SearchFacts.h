@@ -45,7 +45,7 @@ struct SearchFacts {
   /// What was taken is not the least in the model: its plan is faster.
   bool isForPlan() const { return us > leastUs; }
   /// Share by which what was taken may take longer than the best strategies, in the model of the search.
-  double gap() const { return boundUs > 0 ? (us - boundUs) / boundUs : 0; }
+  double gap() const { return boundUs > 0 && us > boundUs ? (us - boundUs) / boundUs : 0; }
 };
 
 /// A strategy that an operator may take.

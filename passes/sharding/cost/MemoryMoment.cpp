@@ -86,7 +86,7 @@ int64_t MemoryMoments::instancesOf(Member of) const {
   return of.isFirst ? 1 : model.hasOwnFirstRound(of.op) ? rounds - 1 : rounds;
 }
 
-/// What has memory at a moment of a step, whatever strategies there are. Operators, sums of gradients and updates run in one order always,
+/// What has memory at a moment of a step, whatever strategies there are. Operators, sums of gradients and updates run in one order always (sums of many terms as early as these are there),
 /// moves come and go; and what runs after the moment ends after it, but for kernels: they may become one with others that ran before.
 /// Of what is made before the moment and read by something that certainly runs after it, some shard is there; where kernels between both
 /// may run before the moment, one of what the first of them reads and what they make. What runs then has what it reads and makes.
@@ -309,6 +309,11 @@ void MemoryMoments::Lasting::findMadeByRunning() {
   auto isOfGradient = [&](const StepEvent &made) {
     return made.op == event.op && made.round == event.round && !made.isCopy && isBackward(made) && isBackward(event);
   };
+  auto isAddedEarly = [&](int32_t number) { // maybe before the operator is done
+    return std::ranges::any_of(step.events, [&](const StepEvent &sum) {
+      return sum.sum >= 0 && std::ranges::find(sum.reads, number, [&](int32_t buffer) { return valueOf(buffer); }) != sum.reads.end();
+    });
+  };
   for (size_t i = 0; i <= *running; ++i) {
     const StepEvent &made = step.events[i];
     if (i != *running && !isOfGradient(made))
@@ -316,6 +321,8 @@ void MemoryMoments::Lasting::findMadeByRunning() {
     for (int32_t buffer : made.writes) {
       const int32_t number = valueOf(buffer);
       if (number < 0 || isStored[number] || makers[number] != static_cast<int32_t>(i) || of[number].running || !isReadBehind(i, number))
+        continue;
+      if (i != *running && isAddedEarly(number))
         continue;
       const Use written = writeOf(made, number);
       const int32_t inStep = operators[written.traced].writes[written.use].value;

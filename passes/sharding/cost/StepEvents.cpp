@@ -1,11 +1,13 @@
 #include "passes/sharding/cost/StepEvents.h"
 
+#include "passes/plan/EarlySums.h"
 #include "passes/sharding/Storage.h"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -35,6 +37,7 @@ public:
     if (problem.loss >= 0)
       runBackward();
     placeBuckets();
+    hoistSums();
     sumInPlace();
     return std::move(line);
   }
@@ -105,6 +108,7 @@ private:
   std::map<std::tuple<size_t, const OperatorStep *, Pieces>, TracedStep> traces;
   std::map<BucketKey, Bucket> open;
   std::vector<Bucket> closed;
+  int32_t sums = 0; ///< of many terms
   int64_t roundNow = 0;
   bool isCopying = false; ///< for the backward pass
 
@@ -270,6 +274,50 @@ private:
         events.push_back(std::move(line.events[i]));
     }
     line.events = std::move(events);
+  }
+
+  /// Additions of sums of many terms stand behind the last term of some, see passes/plan/EarlySums.h.
+  void hoistSums() {
+    std::vector<std::vector<size_t>> additions(sums); // events, of each sum
+    for (size_t i = 0; i < line.events.size(); ++i)
+      if (line.events[i].sum != none)
+        additions[line.events[i].sum].push_back(i);
+    std::vector<int64_t> made(line.buffers.size(), none); // of each root: behind which event it is there
+    for (size_t i = 0; i < line.events.size(); ++i)
+      for (int32_t buffer : line.events[i].writes)
+        made[rootOf(buffer)] = static_cast<int64_t>(i);
+    std::vector<std::vector<size_t>> behind(line.events.size());
+    std::vector<char> isMoved(line.events.size());
+    for (const std::vector<size_t> &ofSum : additions)
+      for (size_t at = 0; at < ofSum.size(); at += termsAtOnce - 1) {
+        const std::span<const size_t> some = std::span(ofSum).subspan(at, std::min(termsAtOnce - 1, ofSum.size() - at));
+        int64_t last = none;
+        for (size_t i = 0; i < some.size(); ++i)
+          for (int32_t term : line.events[some[i]].reads)
+            if (i == 0 || term != line.events[some[i - 1]].writes.front())
+              last = std::max(last, made[rootOf(term)]);
+        for (size_t event : some) {
+          if (last == none)
+            break;
+          behind[last].push_back(event);
+          isMoved[event] = 1;
+          made[rootOf(line.events[event].writes.front())] = last;
+        }
+      }
+    std::vector<StepEvent> events;
+    for (size_t i = 0; i < behind.size(); ++i) {
+      if (!isMoved[i])
+        events.push_back(std::move(line.events[i]));
+      for (size_t event : behind[i])
+        events.push_back(std::move(line.events[event]));
+    }
+    line.events = std::move(events);
+  }
+
+  int32_t rootOf(int32_t buffer) const {
+    while (line.buffers[buffer].viewOf != none)
+      buffer = line.buffers[buffer].viewOf;
+    return buffer;
   }
 
   /// Sums of terms that nobody else reads lie where these did.
@@ -557,11 +605,13 @@ private:
     if (terms.empty())
       return none;
     int32_t sum = terms.front();
+    const int32_t number = terms.size() > termsAtOnce ? sums++ : none;
     for (size_t i = 1; i < terms.size(); ++i) {
       const Sharding *left = values[sum].versions.front().sharding, *own = values[value].own;
       const bool areAlike = *left == *values[terms[i]].versions.front().sharding;
       const Sharding &at = areAlike ? *left : *own;
       StepEvent event{.kind = StepKind::Kernel, .elements = elementsOf(*values[value].shape, at), .reads = {}, .writes = {}};
+      event.sum = number;
       event.reads = {versionOf(sum, at), versionOf(terms[i], at)};
       Value facts{.shape = values[value].shape, .elementBytes = values[value].elementBytes,
                   .partialBytes = values[terms[i]].partialBytes, .versions = {}, .own = own, .terms = {}};

@@ -29,6 +29,7 @@ struct StepEvent {
   bool isNarrow = false;                 ///< its first operand is not f32
   bool isAllReduce = false;              ///< of each that it reads it makes what it writes
   int64_t elements = 0;                  ///< of the largest tensor that it touches
+  int32_t sum = -1;                      ///< of the sum of many terms to which it adds some: a number
   std::vector<int32_t> reads, writes;
   int32_t op = -1;     ///< of the problem, whose step has it; -1: a move, a sum of gradients or an update
   int32_t traced = -1; ///< which of TracedStep::operators; reads and writes are those of it that have memory

@@ -502,7 +502,7 @@ TEST(SolveTest, AHubIsTiedToOneOptionAtATimeWhereBoundsAreNotEasyWithAllOfThem) 
 }
 
 TEST(SolveTest, SetsOfOptionsOfAHubLeaveNoCheaperAssignmentOut) {
-  for (uint64_t seed = 3; seed <= 2 + campaignCases(4, 1); ++seed) {
+  for (uint64_t seed = 3; seed <= 2 + static_cast<uint64_t>(rounds(1, 4)); ++seed) {
     const CostNetwork network = hubNetwork(seed, 600, [](auto below, int32_t most) { return below(1000 * most) / 1000.0; });
     Workspace workspace;
     const Lowered lowered = lower(workspace, network);
