@@ -14,8 +14,8 @@ namespace msc::passes {
 
 namespace {
 
-/// Additions of gradients, each of which adds one more term to the one before it.
-SmallVector<Operation *> chainFrom(Operation *first) {
+/// Additions of gradients, each of which adds one more term to the one before it; none that is in another chain.
+SmallVector<Operation *> chainFrom(Operation *first, const llvm::DenseSet<Operation *> &inOther) {
   SmallVector<Operation *> chain{first};
   auto isSum = [&](Operation *op) {
     return isa<net::AddOp>(op) && net::getPhase(op) == net::Phase::Backward && op->getBlock() == first->getBlock() &&
@@ -23,8 +23,12 @@ SmallVector<Operation *> chainFrom(Operation *first) {
   };
   if (!isSum(first))
     return {};
-  while (chain.back()->getResult(0).hasOneUse() && isSum(*chain.back()->user_begin()))
-    chain.push_back(*chain.back()->user_begin());
+  while (chain.back()->getResult(0).hasOneUse()) {
+    Operation *next = *chain.back()->user_begin();
+    if (!isSum(next) || inOther.contains(next))
+      break;
+    chain.push_back(next);
+  }
   return chain;
 }
 
@@ -39,7 +43,7 @@ public:
       place[&op] = number++;
     for (Operation &op : block)
       if (!seen.contains(&op)) {
-        const SmallVector<Operation *> chain = chainFrom(&op);
+        const SmallVector<Operation *> chain = chainFrom(&op, seen);
         seen.insert(chain.begin(), chain.end());
         for (size_t at = 0; chain.size() >= termsAtOnce && at < chain.size(); at += termsAtOnce - 1)
           hoist(ArrayRef(chain).slice(at, std::min(termsAtOnce - 1, chain.size() - at)));

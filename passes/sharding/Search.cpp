@@ -176,7 +176,7 @@ static search::RepeatedSolution cheapest(StepModel &model, RoundsModel &rounds, 
       return best;
     }
     watch(effort.bound());
-    if (!effort.areTablesSplit())
+    if (!effort.areTablesSplit() && model.operationsOfPricing() > 0)
       priceEnds(rounds, found.choice, many.next());
   }
 }
@@ -255,7 +255,7 @@ std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, c
   for (double share : {1.0, 0.5})
     if (hides && choices.size() < most) {
       model.hideGradients(share);
-      choices.push_back(cheapest(model, rounds, best.near.empty() ? problem.searchOperations : 4 * manyOperations, [&](double) {
+      choices.push_back(cheapest(model, rounds, best.near.empty() ? problem.searchOperations : std::min(problem.searchOperations, 4 * manyOperations), [&](double) {
                           if (watch)
                             watch(best.boundUs, best.us);
                         }).choice);
@@ -264,7 +264,7 @@ std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, c
   search::SolveLimits limits;
   if (!best.isOptimal) // the search has taken long, and would again
     limits = {.tableEntries = int64_t(1) << 20, .operations = int64_t(1) << 30, .branching = int64_t(1) << 26};
-  std::ranges::move(nearestWithStarts(model, rounds, most + 1, limits, best.near), std::back_inserter(choices));
+  std::ranges::move(nearestWithStarts(model, rounds, most + 1, limits, best.near.size() > most ? best.near : std::vector<search::RepeatedChoice>{}), std::back_inserter(choices));
   std::vector<SearchResult> results;
   for (const search::RepeatedChoice &choice : choices) {
     rounds.makeExact(choice);

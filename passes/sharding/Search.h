@@ -31,7 +31,7 @@ struct SearchResult {
   bool isOptimal = false;
   double leastBytes = 0; ///< that a rank needs under all strategies at least; 0: not known
   double arenaBytes = 0; ///< that a rank will need, as StepMemory says; 0: not known
-  std::vector<search::RepeatedChoice> near; ///< where the search took long: what it knows to be the nearest, itself first
+  std::vector<search::RepeatedChoice> near; ///< where the search took long: what it found nearly as good beside it, itself first
 };
 
 /// A step under these strategies; empty where the problem has rounds of a dump that were joined.

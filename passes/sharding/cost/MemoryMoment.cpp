@@ -86,8 +86,9 @@ int64_t MemoryMoments::instancesOf(Member of) const {
   return of.isFirst ? 1 : model.hasOwnFirstRound(of.op) ? rounds - 1 : rounds;
 }
 
-/// What has memory at a moment of a step, whatever strategies there are. Operators, sums of gradients and updates run in one order always (sums of many terms as early as these are there),
-/// moves come and go; and what runs after the moment ends after it, but for kernels: they may become one with others that ran before.
+/// What has memory at a moment of a step, whatever strategies there are. Operators, sums of few gradients and updates run in one order
+/// always; sums of many run as early as their terms allow, moves come and go; and what runs after the moment ends after it, but for
+/// kernels: they may become one with others that ran before.
 /// Of what is made before the moment and read by something that certainly runs after it, some shard is there; where kernels between both
 /// may run before the moment, one of what the first of them reads and what they make. What runs then has what it reads and makes.
 class MemoryMoments::Lasting {

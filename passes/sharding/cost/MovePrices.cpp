@@ -37,12 +37,15 @@ double sumUs(const MachineModel &machine, const std::vector<int64_t> &shape, siz
   return us;
 }
 
-/// What a price holds of sums of gradients; below 0 where they lie whole.
+/// What a price holds of sums of gradients; below 0 where they lie whole. Partial ones are added as they were computed.
 double MovePrices::sumsUs(const Entry &entry) const {
   const Context &of = contexts[entry.context];
   if (of.addedBytes == 0)
     return 0;
-  auto ofSum = [&](int32_t sharding) { return sumUs(planner.machine(), bounds.shape(of.shape), of.addedBytes, bounds.sharding(sharding)); };
+  auto ofSum = [&](int32_t number) {
+    const Sharding &sharding = bounds.sharding(number);
+    return sumUs(planner.machine(), bounds.shape(of.shape), sharding.isPartial() ? of.elementBytes : of.addedBytes, sharding);
+  };
   return ofSum(entry.to) - ofSum(entry.from);
 }
 
@@ -62,12 +65,11 @@ Price MovePrices::add(int32_t from, int32_t to, int32_t context) {
   Entry entry{.from = from, .to = to, .context = context, .isExact = false, .mayHide = of.mayHide};
   for (int32_t target : wantedOf(entry))
     entry.us = std::max(entry.us, bounds.us(from, target, of.shape, of.elementBytes, of.startShare));
-  const bool isKnown = entry.us == 0; // a slice, or nothing is known
-  entry.us = std::max(0.0, entry.us + sumsUs(entry));
+  entry.sumsUs = sumsUs(entry);
   prices.push_back(entry);
   ++bounded;
   auto price = static_cast<Price>(prices.size() - 1);
-  if (isKnown)
+  if (entry.us == 0) // a slice, or nothing is known
     makeExact(price);
   return price;
 }
@@ -99,8 +101,7 @@ void MovePrices::makeExact(Price price) {
   Entry &entry = prices[price];
   if (entry.isExact)
     return;
-  const double us = contexts[entry.context].startShare < 1 ? bucketUs(price) : exactUs(entry);
-  entry.us = std::max(entry.startsUs, us + sumsUs(entry));
+  entry.us = contexts[entry.context].startShare < 1 ? bucketUs(price) : exactUs(entry);
   entry.isExact = true;
   --bounded;
 }

@@ -7,6 +7,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 
+#include <algorithm>
 #include <map>
 #include <span>
 #include <tuple>
@@ -47,8 +48,9 @@ public:
 
   double us(Price price) const {
     const Entry &entry = prices[price];
-    const double us = sharesStarts ? entry.us : entry.us - entry.startsUs;
-    return entry.mayHide ? us * (1 - hidden) : us;
+    double us = sharesStarts ? entry.us : entry.us - entry.startsUs;
+    us = entry.mayHide ? us * (1 - hidden) : us;
+    return entry.sumsUs == 0 ? us : std::max(0.0, us + entry.sumsUs);
   }
   /// Which share of the time of what may run beside computation costs nothing, from 0 to 1; 0 at first.
   void hide(double share) { hidden = share; }
@@ -80,6 +82,7 @@ private:
   struct Entry {
     double us = 0;
     double startsUs = 0; ///< its share of what starting takes, once the price is exact
+    double sumsUs = 0;   ///< of gradients, what their sums take here beyond what each of them pays; below 0, but no price is
     int32_t from = 0;
     int32_t to = 0;      ///< below 0: several, routes[-1 - to]
     int32_t context = 0;

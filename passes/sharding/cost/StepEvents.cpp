@@ -276,33 +276,46 @@ private:
     line.events = std::move(events);
   }
 
-  /// Additions of sums of many terms stand behind the last term of some, see passes/plan/EarlySums.h.
+  /// Of sums of many terms, additions stand behind the last term of some (passes/plan/EarlySums.h), moves behind what they move.
   void hoistSums() {
-    std::vector<std::vector<size_t>> additions(sums); // events, of each sum
+    std::vector<std::vector<size_t>> ofSum(sums); // events
     for (size_t i = 0; i < line.events.size(); ++i)
       if (line.events[i].sum != none)
-        additions[line.events[i].sum].push_back(i);
+        ofSum[line.events[i].sum].push_back(i);
     std::vector<int64_t> made(line.buffers.size(), none); // of each root: behind which event it is there
     for (size_t i = 0; i < line.events.size(); ++i)
       for (int32_t buffer : line.events[i].writes)
-        made[rootOf(buffer)] = static_cast<int64_t>(i);
+        made[line.rootOf(buffer)] = static_cast<int64_t>(i);
     std::vector<std::vector<size_t>> behind(line.events.size());
     std::vector<char> isMoved(line.events.size());
-    for (const std::vector<size_t> &ofSum : additions)
-      for (size_t at = 0; at < ofSum.size(); at += termsAtOnce - 1) {
-        const std::span<const size_t> some = std::span(ofSum).subspan(at, std::min(termsAtOnce - 1, ofSum.size() - at));
-        int64_t last = none;
-        for (size_t i = 0; i < some.size(); ++i)
-          for (int32_t term : line.events[some[i]].reads)
-            if (i == 0 || term != line.events[some[i - 1]].writes.front())
-              last = std::max(last, made[rootOf(term)]);
-        for (size_t event : some) {
-          if (last == none)
-            break;
+    auto hoist = [&](std::span<const size_t> some) {
+      int64_t last = none;
+      for (size_t i = 0; i < some.size(); ++i)
+        for (int32_t read : line.events[some[i]].reads)
+          if (i == 0 || read != line.events[some[i - 1]].writes.front())
+            last = std::max(last, made[line.rootOf(read)]);
+      for (size_t event : some)
+        if (last != none) {
           behind[last].push_back(event);
           isMoved[event] = 1;
-          made[rootOf(line.events[event].writes.front())] = last;
+          made[line.rootOf(line.events[event].writes.front())] = last;
         }
+    };
+    for (const std::vector<size_t> &events : ofSum)
+      for (size_t at = 0, end; at < events.size(); at = end) {
+        end = at + 1;
+        const auto isBehind = [&](size_t next) { // adds to what the event before it made
+          const std::vector<int32_t> &reads = line.events[events[next]].reads;
+          return line.events[events[next]].kind == StepKind::Kernel && std::ranges::find(reads, line.events[events[next - 1]].writes.front()) != reads.end();
+        };
+        const bool isAddition = line.events[events[at]].kind == StepKind::Kernel;
+        while (isAddition && end < events.size() && isBehind(end))
+          ++end;
+        const std::span<const size_t> chain = std::span(events).subspan(at, end - at);
+        if (isAddition && chain.size() < termsAtOnce)
+          continue;
+        for (size_t first = 0; first < chain.size(); first += termsAtOnce - 1)
+          hoist(chain.subspan(first, std::min(termsAtOnce - 1, chain.size() - first)));
       }
     std::vector<StepEvent> events;
     for (size_t i = 0; i < behind.size(); ++i) {
@@ -312,12 +325,6 @@ private:
         events.push_back(std::move(line.events[event]));
     }
     line.events = std::move(events);
-  }
-
-  int32_t rootOf(int32_t buffer) const {
-    while (line.buffers[buffer].viewOf != none)
-      buffer = line.buffers[buffer].viewOf;
-    return buffer;
   }
 
   /// Sums of terms that nobody else reads lie where these did.
@@ -601,28 +608,56 @@ private:
 
   /// The sum of what has come; `none` where nothing has.
   int32_t total(int32_t value) {
-    const std::vector<int32_t> terms = values[value].terms;
+    std::vector<int32_t> terms = std::exchange(values[value].terms, {});
     if (terms.empty())
       return none;
-    int32_t sum = terms.front();
+    const bool isOne = terms.size() == 1;
     const int32_t number = terms.size() > termsAtOnce ? sums++ : none;
-    for (size_t i = 1; i < terms.size(); ++i) {
-      const Sharding *left = values[sum].versions.front().sharding, *own = values[value].own;
-      const bool areAlike = *left == *values[terms[i]].versions.front().sharding;
-      const Sharding &at = areAlike ? *left : *own;
-      StepEvent event{.kind = StepKind::Kernel, .elements = elementsOf(*values[value].shape, at), .reads = {}, .writes = {}};
-      event.sum = number;
-      event.reads = {versionOf(sum, at), versionOf(terms[i], at)};
-      Value facts{.shape = values[value].shape, .elementBytes = values[value].elementBytes,
-                  .partialBytes = values[terms[i]].partialBytes, .versions = {}, .own = own, .terms = {}};
-      sum = addValue(std::move(facts), at);
-      event.writes = {values[sum].versions.front().buffer};
-      line.events.push_back(std::move(event));
+    while (terms.size() > 1) {
+      const size_t count = std::max<size_t>(2, putAlikeFirst(terms));
+      int32_t sum = terms.front();
+      for (size_t i = 1; i < count; ++i)
+        sum = added(sum, terms[i], value, number);
+      terms.erase(terms.begin(), terms.begin() + static_cast<std::ptrdiff_t>(count));
+      terms.insert(terms.begin(), sum);
     }
-    if (terms.size() > 1)
-      complete(sum, value);
-    values[value].terms = {sum};
-    return sum;
+    if (!isOne)
+      complete(terms.front(), value);
+    values[value].terms = terms;
+    return terms.front();
+  }
+
+  /// Of terms that lie alike the most, as passes/partition/AlikeTerms.h does. Returns how many these are.
+  size_t putAlikeFirst(std::vector<int32_t> &terms) const {
+    auto isAlike = [&](int32_t a, int32_t b) {
+      return values[a].versions.size() == 1 && values[b].versions.size() == 1 && *values[a].versions.front().sharding == *values[b].versions.front().sharding;
+    };
+    size_t most = 0;
+    int32_t first = none;
+    for (int32_t term : terms)
+      if (const auto alike = static_cast<size_t>(std::ranges::count_if(terms, [&](int32_t other) { return isAlike(term, other); })); alike > most) {
+        most = alike;
+        first = term;
+      }
+    if (most > 1)
+      std::ranges::stable_partition(terms, [&](int32_t term) { return isAlike(first, term); });
+    return most;
+  }
+
+  int32_t added(int32_t sum, int32_t term, int32_t value, int32_t number) {
+    const Sharding *left = values[sum].versions.front().sharding, *own = values[value].own;
+    const Sharding &at = *left == *values[term].versions.front().sharding ? *left : *own;
+    StepEvent event{.kind = StepKind::Kernel, .elements = elementsOf(*values[value].shape, at), .sum = number, .reads = {}, .writes = {}};
+    const size_t moves = line.events.size();
+    event.reads = {versionOf(sum, at), versionOf(term, at)};
+    for (size_t i = moves; i < line.events.size(); ++i)
+      line.events[i].sum = number;
+    Value facts{.shape = values[value].shape, .elementBytes = values[value].elementBytes, .partialBytes = values[term].partialBytes,
+                .versions = {}, .own = own, .terms = {}};
+    const int32_t made = addValue(std::move(facts), at);
+    event.writes = {values[made].versions.front().buffer};
+    line.events.push_back(std::move(event));
+    return made;
   }
 
   /// Parameter and states change where they lie.

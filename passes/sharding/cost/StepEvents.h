@@ -41,6 +41,13 @@ struct StepEvent {
 struct StepEvents {
   std::vector<StepBuffer> buffers;
   std::vector<StepEvent> events;
+
+  /// The buffer whose memory another one shows.
+  int32_t rootOf(int32_t buffer) const {
+    while (buffers[buffer].viewOf >= 0)
+      buffer = buffers[buffer].viewOf;
+    return buffer;
+  }
 };
 
 /// The strategy of an operator in a round, from 0, of the innermost repeat around it.

@@ -15,7 +15,7 @@ public:
       : step(step), roots(step.buffers.size()), unitOf(step.events.size()), madeBy(step.buffers.size(), -1),
         readers(step.buffers.size()) {
     for (size_t i = 0; i < roots.size(); ++i)
-      roots[i] = rootOf(static_cast<int32_t>(i));
+      roots[i] = step.rootOf(static_cast<int32_t>(i));
     for (const StepEvent &event : step.events)
       for (int32_t buffer : event.reads)
         ++readers[roots[buffer]];
@@ -40,12 +40,6 @@ private:
   std::vector<int32_t> roots, unitOf, madeBy; ///< of each buffer, of each event, of each root: the unit
   std::vector<int64_t> readers;               ///< of each root
   std::vector<Unit> units;
-
-  int32_t rootOf(int32_t buffer) const {
-    while (step.buffers[buffer].viewOf >= 0)
-      buffer = step.buffers[buffer].viewOf;
-    return buffer;
-  }
 
   void place(size_t index) {
     const StepEvent &event = step.events[index];

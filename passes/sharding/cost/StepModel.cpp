@@ -599,7 +599,7 @@ void StepModel::addSums(int32_t user, int32_t tensor) {
     auto add = [&](Rounds in, double times, Sum &sum) {
       for (const PlacedGradient &gradient : options(user, in).placed[i].gradients)
         if (op.operands[gradient.operand] == tensor)
-          sum.us += times * sumUs(problem.machine, parameter.shape, parameter.elementBytes, gradient.left);
+          sum.us += times * sumUs(problem.machine, parameter.shape, gradient.left.isPartial() ? gradient.partialBytes : parameter.elementBytes, gradient.left);
     };
     add(Rounds::Later, first[user] ? rounds - 1 : rounds, own[user][i].later);
     if (first[user])

@@ -193,8 +193,8 @@ std::optional<std::vector<std::vector<double>>> easyBounds(Workspace &workspace,
   return bounds;
 }
 
-double improvedBound(Workspace &workspace, const Lowered &network, double enough, int64_t most, int64_t &operations, Shares &shares, int mostTimes) {
-  constexpr int atLeast = 4;
+double improvedBound(Workspace &workspace, const Lowered &network, double enough, int64_t most, int64_t &operations, Shares &shares) {
+  constexpr int mostTimes = 16, atLeast = 4;
   Relaxation relaxation(workspace, network, std::move(shares));
   double best = -infinity;
   for (int times = 0; times < mostTimes && best < enough && most > 0; ++times) {

@@ -27,7 +27,7 @@ std::optional<double> easyBound(Workspace &workspace, const Lowered &network, in
 std::optional<std::vector<std::vector<double>>> easyBounds(Workspace &workspace, const Lowered &network, const std::vector<int32_t> &variables,
                                                            int64_t most, int64_t &operations, const Shares &known);
 /// The same, with shares that are improved as long as the bound is below `enough` and may come there. Minus infinity: nothing is known.
-double improvedBound(Workspace &workspace, const Lowered &network, double enough, int64_t most, int64_t &operations, Shares &shares, int mostTimes = 16);
+double improvedBound(Workspace &workspace, const Lowered &network, double enough, int64_t most, int64_t &operations, Shares &shares);
 
 /// For some variables of a network, bounds on all assignments with each of their options. In them readers of a value pay a share of what
 /// they ask for, so that nothing connects them, and tables are small. Keeps the network, a reference to the workspace, and a good

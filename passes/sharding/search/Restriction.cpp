@@ -111,18 +111,34 @@ std::vector<Factor> withoutDecided(Workspace &workspace, Factor factor) {
   return result;
 }
 
+/// Their numbers and origins alone.
+static void keepOptions(Lowered &network, int32_t variable, const std::vector<int32_t> &options) {
+  network.options[variable] = static_cast<int32_t>(options.size());
+  std::vector<int32_t> origin;
+  for (int32_t option : options)
+    origin.push_back(network.origin[variable].empty() ? option : network.origin[variable][option]);
+  network.origin[variable] = std::move(origin);
+}
+
 Lowered restricted(Workspace &workspace, const Lowered &network, int32_t variable,
                    const std::vector<int32_t> &options) {
   Lowered result = network;
-  result.options[variable] = static_cast<int32_t>(options.size());
-  std::vector<int32_t> &origin = result.origin[variable];
-  origin.clear();
-  for (int32_t option : options)
-    origin.push_back(network.origin[variable].empty() ? option : network.origin[variable][option]);
+  keepOptions(result, variable, options);
   for (Factor &factor : result.factors)
     if (size_t axis = factor.axisOf(variable); axis < factor.scope.size())
       factor = restrictedAxis(workspace, factor, axis, options);
   return result;
+}
+
+Lowered restricted(Workspace &workspace, Lowered network, const std::vector<std::vector<int32_t>> &options) {
+  for (size_t variable = 0; variable < options.size(); ++variable)
+    if (!options[variable].empty())
+      keepOptions(network, static_cast<int32_t>(variable), options[variable]);
+  for (Factor &factor : network.factors)
+    for (size_t axis = 0; axis < factor.scope.size(); ++axis)
+      if (const std::vector<int32_t> &left = options[factor.scope[axis]]; !left.empty())
+        factor = restrictedAxis(workspace, factor, axis, left);
+  return network;
 }
 
 namespace {

@@ -161,11 +161,7 @@ private:
     progress.workspace.forgetReductions(progress.limits.allEntries / 2);
     std::vector<int32_t> options = set.options;
     std::ranges::sort(options);
-    Lowered result = leastOf(progress.workspace, network, hub, options);
-    for (size_t variable = 0; variable < set.left->size(); ++variable)
-      if (const std::vector<int32_t> &left = (*set.left)[variable]; !left.empty())
-        result = restricted(progress.workspace, result, static_cast<int32_t>(variable), left);
-    return result;
+    return restricted(progress.workspace, leastOf(progress.workspace, network, hub, options), *set.left);
   }
 
   void boundAgain(Set &set) {

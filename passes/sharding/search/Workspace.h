@@ -112,6 +112,9 @@ std::vector<Factor> withoutDecided(Workspace &workspace, Factor factor);
 /// Only these options (ascending) of a variable remain.
 Lowered restricted(Workspace &workspace, const Lowered &network, int32_t variable, const std::vector<int32_t> &options);
 
+/// The same of all variables; no options: all of them remain.
+Lowered restricted(Workspace &workspace, Lowered network, const std::vector<std::vector<int32_t>> &options);
+
 /// The same with one option in place of all of these, which costs in each factor what the cheapest of them does there: nothing costs more
 /// than before.
 Lowered leastOf(Workspace &workspace, const Lowered &network, int32_t variable, const std::vector<int32_t> &options);
