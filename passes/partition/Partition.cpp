@@ -179,7 +179,10 @@ private:
   }
 
   bool isAccumulation(Operation *op) const {
-    return passes::isAccumulation(op, [](Value term) { return rootOf(term); });
+    return passes::isAccumulation(op, [&](Value term) { // of what is rounded: as it was before
+      Value root = rootOf(term), wide = unrounded.lookup(root);
+      return wide ? wide : root;
+    });
   }
 
   /// Whether what it adds are all terms of a sum, none a sum of others: how the update adds up scalars of all gradients.
