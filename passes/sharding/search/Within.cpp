@@ -132,7 +132,8 @@ public:
   void keepNear(std::optional<Lowered> *near) {
     const std::vector<int32_t> &origin = network.origin[hub];
     const auto option = static_cast<int32_t>(origin.empty() ? solution.choice[hub] : std::ranges::find(origin, solution.choice[hub]) - origin.begin());
-    if (!near || option >= network.options[hub]) // dropped for one that costs the same
+    const bool isThere = option < network.options[hub]; // else dropped for one that costs the same
+    if (!near || !isThere || progress.operationsLeft() <= 0)
       return;
     Fixing fixing = within.fixed(restricted(progress.workspace, network, hub, {option}), shares);
     within.keepNear(fixing, near);
