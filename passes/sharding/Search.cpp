@@ -155,7 +155,8 @@ void priceEnds(RoundsModel &rounds, const search::RepeatedChoice &known, size_t 
 }
 
 /// The cheapest assignment under prices as they are, made exact. `watch` hears of bounds.
-static search::RepeatedSolution cheapest(StepModel &model, RoundsModel &rounds, int64_t mostOperations, const std::function<void(double leastUs)> &watch) {
+static search::RepeatedSolution cheapest(StepModel &model, RoundsModel &rounds, int64_t mostOperations,
+                                         const std::function<void(double leastUs)> &watch) {
   search::RepeatedSolution best;
   best.summary.cost = search::infinity;
   Effort effort(model, mostOperations);
@@ -252,10 +253,11 @@ std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, c
                                      const SearchWatch &watch) {
   RoundsModel rounds(problem, model);
   std::vector<search::RepeatedChoice> choices;
+  const int64_t operations = best.near.empty() ? problem.searchOperations : std::min(problem.searchOperations, 4 * manyOperations);
   for (double share : {1.0, 0.5})
     if (hides && choices.size() < most) {
       model.hideGradients(share);
-      choices.push_back(cheapest(model, rounds, best.near.empty() ? problem.searchOperations : std::min(problem.searchOperations, 4 * manyOperations), [&](double) {
+      choices.push_back(cheapest(model, rounds, operations, [&](double) {
                           if (watch)
                             watch(best.boundUs, best.us);
                         }).choice);
@@ -264,7 +266,10 @@ std::vector<SearchResult> searchNear(const Problem &problem, StepModel &model, c
   search::SolveLimits limits;
   if (!best.isOptimal) // the search has taken long, and would again
     limits = {.tableEntries = int64_t(1) << 20, .operations = int64_t(1) << 30, .branching = int64_t(1) << 26};
-  std::ranges::move(nearestWithStarts(model, rounds, most + 1, limits, best.near.size() > most ? best.near : std::vector<search::RepeatedChoice>{}), std::back_inserter(choices));
+  std::vector<search::RepeatedChoice> near;
+  if (best.near.size() > most)
+    near = best.near;
+  std::ranges::move(nearestWithStarts(model, rounds, most + 1, limits, std::move(near)), std::back_inserter(choices));
   std::vector<SearchResult> results;
   for (const search::RepeatedChoice &choice : choices) {
     rounds.makeExact(choice);

@@ -305,8 +305,8 @@ private:
       for (size_t at = 0, end; at < events.size(); at = end) {
         end = at + 1;
         const auto isBehind = [&](size_t next) { // adds to what the event before it made
-          const std::vector<int32_t> &reads = line.events[events[next]].reads;
-          return line.events[events[next]].kind == StepKind::Kernel && std::ranges::find(reads, line.events[events[next - 1]].writes.front()) != reads.end();
+          const StepEvent &event = line.events[events[next]], &before = line.events[events[next - 1]];
+          return event.kind == StepKind::Kernel && std::ranges::find(event.reads, before.writes.front()) != event.reads.end();
         };
         const bool isAddition = line.events[events[at]].kind == StepKind::Kernel;
         while (isAddition && end < events.size() && isBehind(end))
@@ -629,18 +629,24 @@ private:
 
   /// Of terms that lie alike the most, as passes/partition/AlikeTerms.h does. Returns how many these are.
   size_t putAlikeFirst(std::vector<int32_t> &terms) const {
-    auto isAlike = [&](int32_t a, int32_t b) {
-      return values[a].versions.size() == 1 && values[b].versions.size() == 1 && *values[a].versions.front().sharding == *values[b].versions.front().sharding;
+    struct LessPointed {
+      bool operator()(const Sharding *a, const Sharding *b) const { return Less()(*a, *b); }
     };
-    size_t most = 0;
-    int32_t first = none;
+    auto leftOf = [&](int32_t term) { return values[term].versions.front().sharding; };
+    auto isAsLeft = [&](int32_t term) { return values[term].versions.size() == 1; };
+    std::map<const Sharding *, size_t, LessPointed> counts;
     for (int32_t term : terms)
-      if (const auto alike = static_cast<size_t>(std::ranges::count_if(terms, [&](int32_t other) { return isAlike(term, other); })); alike > most) {
-        most = alike;
-        first = term;
+      if (isAsLeft(term))
+        ++counts[leftOf(term)];
+    size_t most = 0;
+    const Sharding *kind = nullptr; // the first of them
+    for (int32_t term : terms)
+      if (const size_t count = isAsLeft(term) ? counts[leftOf(term)] : 0; count > most) {
+        most = count;
+        kind = leftOf(term);
       }
     if (most > 1)
-      std::ranges::stable_partition(terms, [&](int32_t term) { return isAlike(first, term); });
+      std::ranges::stable_partition(terms, [&](int32_t term) { return isAsLeft(term) && *leftOf(term) == *kind; });
     return most;
   }
 

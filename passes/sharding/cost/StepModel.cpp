@@ -434,11 +434,11 @@ void StepModel::addSumsOfGradients() {
     if (gradients == 0)
       continue;
     const ProblemOperator &op = problem.operators[maker];
+    const ProblemTensor &source = problem.tensors[passage.source];
     const size_t result = std::ranges::find(op.results, passage.source) - op.results.begin();
     GradientSums &of = sums.emplace_back(GradientSums{passage, maker, {}});
     for (const PlacedStep &placed : all[maker]->placed)
-      of.us.push_back(static_cast<double>(gradients * passage.times) *
-                      sumUs(problem.machine, problem.tensors[passage.source].shape, problem.tensors[passage.source].elementBytes, placed.results[result].own));
+      of.us.push_back(static_cast<double>(gradients * passage.times) * sumUs(problem.machine, source.shape, source.elementBytes, placed.results[result].own));
     costs.tables.push_back({{maker}, of.us});
   }
 }
@@ -599,7 +599,8 @@ void StepModel::addSums(int32_t user, int32_t tensor) {
     auto add = [&](Rounds in, double times, Sum &sum) {
       for (const PlacedGradient &gradient : options(user, in).placed[i].gradients)
         if (op.operands[gradient.operand] == tensor)
-          sum.us += times * sumUs(problem.machine, parameter.shape, gradient.left.isPartial() ? gradient.partialBytes : parameter.elementBytes, gradient.left);
+          sum.us += times * sumUs(problem.machine, parameter.shape, gradient.left.isPartial() ? gradient.partialBytes : parameter.elementBytes,
+                                  gradient.left);
     };
     add(Rounds::Later, first[user] ? rounds - 1 : rounds, own[user][i].later);
     if (first[user])
