@@ -153,10 +153,12 @@ std::vector<Access> ofLookup(const KernelCall &call) {
 std::vector<Access> ofSums(const KernelCall &call) {
   const std::vector<uint64_t> &a = call.arguments;
   const auto &shape = at<device::cuda::LookupDescriptor>(a[3]);
-  auto total = static_cast<int64_t>(a[4]);
-  int64_t bytes = call.entry.ends_with("64") ? 8 : 4, outer = total / ((shape.end - shape.begin) * shape.inner);
-  int64_t rows = outer * shape.count * shape.inner, indices = call.entry.starts_with("msc_sums_along") ? rows : shape.count;
-  return {writes(a[0], total * bytes), reads(a[1], rows * bytes), reads(a[2], indices * (shape.wide ? 8 : 4)),
+  auto total = static_cast<int64_t>(a[4]); // of elements
+  bool along = call.entry.starts_with("msc_sums_along");
+  int64_t bytes = call.entry.ends_with("64") ? 8 : 4, line = (shape.end - shape.begin) * shape.inner;
+  int64_t outer = along ? total / line : shape.outer;
+  int64_t rows = outer * shape.count * shape.inner, indices = along ? rows : shape.count;
+  return {writes(a[0], outer * line * bytes), reads(a[1], rows * bytes), reads(a[2], indices * (shape.wide ? 8 : 4)),
           reads(a[3], sizeof(shape))};
 }
 
@@ -173,13 +175,15 @@ std::vector<Access> ofReduction(const KernelCall &call) {
 }
 
 /// Of all three kernels: queries, keys, values, then what is like queries, logarithms, or like keys.
-std::vector<Access> ofAttention(const KernelCall &call) {
+std::vector<Access> ofAttention(const device::cuda::AttentionKernels &kernels, const KernelCall &call) {
   const std::vector<uint64_t> &a = call.arguments;
   const auto &shape = at<device::cuda::AttentionDescriptor>(a[0]);
   bool ofKeys = call.entry == "msc_attention_keys", forward = call.entry == "msc_attention";
-  int64_t batch = static_cast<int64_t>(a.back()) / (ofKeys ? shape.keyHeads * shape.keys : shape.heads * shape.queries);
-  int64_t queries = batch * shape.queries * shape.heads * shape.size * 4,
-          keys = batch * shape.keys * shape.keyHeads * shape.size * 4;
+  int64_t bytes = std::string_view(kernels.type) == "f32" ? 4 : 2;
+  int64_t tiles = ((ofKeys ? shape.keys : shape.queries) + kernels.side - 1) / kernels.side;
+  int64_t batch = static_cast<int64_t>(a.back()) / (tiles * (ofKeys ? shape.keyHeads : shape.heads));
+  int64_t queries = batch * shape.queries * shape.heads * shape.size * bytes,
+          keys = batch * shape.keys * shape.keyHeads * shape.size * bytes;
   int64_t logs = batch * shape.heads * shape.queries * 4;
   std::vector<Access> list{reads(a[0], sizeof(shape)), reads(a[1], queries), reads(a[2], keys), reads(a[3], keys)};
   if (a[4]) {
@@ -252,10 +256,7 @@ std::vector<Access> ofLargest(const KernelCall &call) {
 
 const std::map<std::string, RuntimeKernel> &runtimeKernels() {
   static const std::map<std::string, RuntimeKernel> kernels = [] {
-    std::map<std::string, RuntimeKernel> made{{"msc_fill_8", {3, ofFill}},
-                                              {"msc_attention", {8, ofAttention}},
-                                              {"msc_attention_queries", {10, ofAttention}},
-                                              {"msc_attention_keys", {11, ofAttention}}};
+    std::map<std::string, RuntimeKernel> made{{"msc_fill_8", {3, ofFill}}};
     for (const char *bytes : {"1", "2", "4", "8"}) {
       made[std::string("msc_copy_") + bytes] = {4, ofCopy};
       made[std::string("msc_lookup_") + bytes] = {6, ofLookup};
@@ -283,19 +284,41 @@ const std::map<std::string, RuntimeKernel> &runtimeKernels() {
   return kernels;
 }
 
+/// Emulates the IR of a file from the first run of a kernel on, for all drivers.
+std::function<std::string(const KernelCall &)> emulated(const std::string &path) {
+  return [path](const KernelCall &call) {
+    static std::map<std::string, std::unique_ptr<test::GpuEmulator>> known;
+    std::unique_ptr<test::GpuEmulator> &gpu = known[path];
+    if (!gpu) {
+      std::stringstream ir;
+      ir << std::ifstream(path).rdbuf();
+      gpu = std::make_unique<test::GpuEmulator>(ir.str());
+    }
+    return run(*gpu, call);
+  };
+}
+
 } // namespace
 
-void addRuntimeKernels(test::RecordingDriver &driver, const std::string &path) {
-  std::stringstream ir;
-  ir << std::ifstream(path).rdbuf();
-  auto gpu = std::make_shared<test::GpuEmulator>(ir.str());
+void addRuntimeKernels(test::RecordingDriver &driver, const std::string &folder) {
   test::RecordedModule module;
   for (const auto &[entry, kernel] : runtimeKernels())
     module.entries.push_back(entry);
   module.argumentCount = [](const std::string &entry) { return runtimeKernels().at(entry).arguments; };
   module.accesses = [](const KernelCall &call) { return runtimeKernels().at(call.entry).accesses(call); };
-  module.run = [gpu](const KernelCall &call) { return run(*gpu, call); };
+  module.run = emulated(folder + "/kernels.ll");
   driver.addModule([](const std::string &text) { return text == device::cuda::kernelsPtx; }, module);
+  static const std::map<std::string, size_t> attention{
+      {"msc_attention", 8}, {"msc_attention_queries", 10}, {"msc_attention_keys", 11}};
+  for (const device::cuda::AttentionKernels &kernels : device::cuda::attentionKernels) {
+    test::RecordedModule set;
+    for (const auto &[entry, arguments] : attention)
+      set.entries.push_back(entry);
+    set.argumentCount = [](const std::string &entry) { return attention.at(entry); };
+    set.accesses = [&kernels](const KernelCall &call) { return ofAttention(kernels, call); };
+    set.run = emulated(fmt::format("{}/attention_{}_{}_{}.ll", folder, kernels.type, kernels.depth, kernels.side));
+    driver.addModule([&kernels](const std::string &text) { return text == kernels.ptx; }, set);
+  }
 }
 
 } // namespace msc::e2e

@@ -16,7 +16,7 @@ std::string gpuIrOf(const std::vector<std::string> &clusters);
 /// say.
 void addPlanKernels(test::RecordingDriver &driver, const PlanIndex &index, const std::string &ir);
 
-/// Loads the kernels of runtime/device/cuda/Kernels.cu, by emulation of the IR in the file `path`.
-void addRuntimeKernels(test::RecordingDriver &driver, const std::string &path);
+/// Loads the kernels of runtime/device/cuda, by emulation of the IR in the files of `folder`.
+void addRuntimeKernels(test::RecordingDriver &driver, const std::string &folder);
 
 } // namespace msc::e2e

@@ -1,11 +1,11 @@
-// Calls of kernels by name: look-ups, sums by number, attention; WindowCalls.cpp has convolutions and pooling,
+// Calls of kernels by name: look-ups and sums by number; AttentionCalls.cpp has attention, WindowCalls.cpp has convolutions and pooling,
 // LineCalls.cpp what goes along a dimension.
 #include "runtime/device/cuda/Calls.h"
 
+#include "runtime/device/cuda/AttentionCalls.h"
 #include "runtime/device/cuda/Kernels.h"
 #include "runtime/device/cuda/LineCalls.h"
 #include "runtime/device/cuda/WindowCalls.h"
-#include "runtime/plan/calls/Attention.h"
 #include "runtime/plan/calls/Lookup.h"
 
 namespace msc::device::cuda {
@@ -22,7 +22,8 @@ LookupDescriptor describe(const CallSpec &spec, const CallTensor &indices) {
           .size = lookup.size,
           .offset = lookup.offset,
           .wide = indices.type == plan::I64,
-          .mayMiss = spec.kernel == "EmbeddingLookup"};
+          .mayMiss = spec.kernel == "EmbeddingLookup",
+          .outer = lookup.outer};
 }
 
 /// out[o, n, :] = table[o, indices[n] - offset, :].
@@ -65,86 +66,23 @@ Prepared addUp(Shared &shared, const CallSpec &spec) {
   Result<CUdeviceptr> descriptor = shared.constant(&shape, sizeof(shape));
   if (!descriptor)
     return descriptor.error();
-  return launchOwn(
-      shared, fmt::format("msc_sums_{}", type),
-      {addressOf(tensors.table->data), addressOf(tensors.rows->data), addressOf(tensors.indices->data), *descriptor},
-      elementCount(tensors.table->box));
-}
-
-/// What the kernels of an attention know of a call; `own` operands stand in front of the mask.
-struct AttentionCall {
-  Attention shape;
-  CUdeviceptr descriptor = 0;
-  CUdeviceptr mask = 0; ///< null: none
-
-  static Result<AttentionCall> of(Shared &shared, const CallSpec &spec, size_t own) {
-    AttentionCall call;
-    std::string why;
-    call.shape = *attentionOf(spec.attributes, spec.operands[0], spec.operands[1], why);
-    const Attention &a = call.shape;
-    if (a.size > kernelBlock || spec.results[0].type != plan::F32)
-      return lacks(spec);
-    AttentionDescriptor made{.heads = a.heads,
-                             .keyHeads = a.keyHeads,
-                             .size = a.size,
-                             .queries = a.queries,
-                             .keys = a.keys,
-                             .firstQuery = a.firstQuery,
-                             .causal = a.causal,
-                             .scale = a.scale};
-    if (spec.operands.size() > own) {
-      const CallTensor &mask = spec.operands[own];
-      AttentionMask steps = *attentionMaskOf(a, spec.operands[0], spec.operands[1], mask);
-      made.mask = mask.type == plan::BOOL ? 1 : 2;
-      made.maskBatch = steps.batch, made.maskHead = steps.head, made.maskQuery = steps.query, made.maskKey = steps.key;
-      call.mask = addressOf(mask.data);
-    }
-    Result<CUdeviceptr> descriptor = shared.constant(&made, sizeof(made));
-    if (!descriptor)
-      return descriptor.error();
-    call.descriptor = *descriptor;
-    return call;
-  }
-};
-
-Values addressesOf(const CallSpec &spec, const AttentionCall &call) {
-  return {call.descriptor, addressOf(spec.operands[0].data), addressOf(spec.operands[1].data), addressOf(spec.operands[2].data),
-          call.mask};
-}
-
-Prepared attend(Shared &shared, const CallSpec &spec) {
-  Result<AttentionCall> call = AttentionCall::of(shared, spec, 3);
-  if (!call)
-    return call.error();
-  Values values = addressesOf(spec, *call);
-  values.insert(values.end(), {addressOf(spec.results[0].data), addressOf(spec.results[1].data)});
-  const Attention &a = call->shape;
-  return launchOwn(shared, "msc_attention", std::move(values), a.batch * a.heads * a.queries, Blocks::OnePerItem);
-}
-
-Prepared attendBack(Shared &shared, const CallSpec &spec) {
-  Result<AttentionCall> call = AttentionCall::of(shared, spec, 6);
-  if (!call)
-    return call.error();
-  Values values = addressesOf(spec, *call);
-  for (size_t i = 3; i < 6; ++i) // output, logarithms, its gradient
-    values.push_back(addressOf(spec.operands[i].data));
-  Values forKeys = values;
-  values.push_back(addressOf(spec.results[0].data));
-  forKeys.insert(forKeys.end(), {addressOf(spec.results[1].data), addressOf(spec.results[2].data)});
-  const Attention &a = call->shape;
+  const CallTensor &sums = *tensors.table;
   std::vector<std::unique_ptr<Operation>> parts;
-  int64_t queries = a.batch * a.heads * a.queries, keys = a.batch * a.keyHeads * a.keys;
-  for (auto *part : {&values, &forKeys}) {
-    bool ofKeys = part == &forKeys;
-    if ((ofKeys ? keys : queries) == 0)
-      continue;
-    Prepared made = launchOwn(shared, ofKeys ? "msc_attention_keys" : "msc_attention_queries", std::move(*part),
-                              ofKeys ? keys : queries, Blocks::OnePerItem);
-    if (!made)
-      return made;
-    parts.push_back(std::move(*made));
-  }
+  auto add = [&](Prepared part) -> Status {
+    if (!part)
+      return part.error();
+    parts.push_back(std::move(*part));
+    return {};
+  };
+  // Zero first: most rows of a table have no index.
+  Status status = add(prepareFill(shared, {.target = sums.data, .count = elementCount(sums.box), .type = sums.type}));
+  if (status && shape.outer * shape.count > 0)
+    status = add(launchOwn(
+        shared, {kernelsPtx, fmt::format("msc_sums_{}", type), kernelBlock},
+        {addressOf(sums.data), addressOf(tensors.rows->data), addressOf(tensors.indices->data), *descriptor}, shape.count,
+        Blocks::OnePerItem));
+  if (!status)
+    return status.error();
   return std::unique_ptr<Operation>(new Several(shared, std::move(parts)));
 }
 
@@ -163,9 +101,8 @@ Prepared prepareCall(Shared &shared, const CallSpec &spec) {
         {"EmbeddingLookup", lookUp},
         {"GatherGrad", addUp},
         {"UnsortedSegmentSum", addUp},
-        {"ScaledDotProductAttention", attend},
-        {"ScaledDotProductAttentionGrad", attendBack},
     };
+    addAttentionCalls(table);
     addWindowCalls(table);
     addLineCalls(table);
     return table;

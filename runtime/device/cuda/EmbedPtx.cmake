@@ -1,5 +1,3 @@
-# Makes a source file that holds the text TEXT.
+# Makes a source file that holds the text TEXT as the string NAME.
 file(READ "${TEXT}" text)
-file(WRITE "${OUTPUT}"
-  "#include \"runtime/device/cuda/Kernels.h\"\n\n"
-  "const char *const msc::device::cuda::kernelsPtx = R\"PTX(${text})PTX\";\n")
+file(WRITE "${OUTPUT}" "namespace msc::device::cuda {\nextern const char *const ${NAME};\nconst char *const ${NAME} = R\"PTX(${text})PTX\";\n}\n")

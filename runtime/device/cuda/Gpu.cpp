@@ -21,9 +21,11 @@ Result<std::shared_ptr<Gpu>> Gpu::open(const Tables &tables, int ordinal) {
         ExitCode::NoResource,
         fmt::format("GPU {} ({}) is an sm_{}{}, the plan's kernels need sm_80 or later", ordinal, name.data(), major, minor),
         "choose another GPU with CUDA_VISIBLE_DEVICES, or run on CPUs with --device cpu"};
+  int sharedBytes = 0;
+  MSC_CUDA(cuDeviceGetAttribute, &sharedBytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device);
   CUcontext context = nullptr;
   MSC_CUDA(cuDevicePrimaryCtxRetain, &context, device);
-  return std::shared_ptr<Gpu>(new Gpu(tables, ordinal, name.data(), device, context));
+  return std::shared_ptr<Gpu>(new Gpu(tables, ordinal, name.data(), static_cast<uint32_t>(sharedBytes), device, context));
 }
 
 Gpu::~Gpu() {

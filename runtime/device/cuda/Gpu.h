@@ -27,10 +27,12 @@ public:
   const Tables tables;
   const int ordinal;
   const std::string name; ///< "NVIDIA H100"
+  const uint32_t sharedBytesOfBlock; ///< of shared memory, that a block may have
 
 private:
-  Gpu(const Tables &tables, int ordinal, std::string name, CUdevice device, CUcontext context)
-      : tables(tables), ordinal(ordinal), name(std::move(name)), device(device), context(context) {}
+  Gpu(const Tables &tables, int ordinal, std::string name, uint32_t sharedBytes, CUdevice device, CUcontext context)
+      : tables(tables), ordinal(ordinal), name(std::move(name)), sharedBytesOfBlock(sharedBytes), device(device),
+        context(context) {}
   Result<CUmodule> load(const std::string &ptx);
 
   CUdevice device;

@@ -1,19 +1,6 @@
-// Kernels of the runtime that no plan holds: fills of 8 bytes, strided copies, look-ups, reductions, attention, windows,
-// sums and choices along one dimension.
-// Compiled by clang without a toolkit's headers. Any grid gives the same bits. All arguments have 64 bits.
-using int64 = long long;
-using uint64 = unsigned long long;
-
-#define KERNEL extern "C" __attribute__((global)) void __attribute__((launch_bounds(256)))
-#define DEVICE static inline __attribute__((device))
-#define DEVICE_OF inline __attribute__((device)) // a member
-
-DEVICE int64 firstOf() {
-  return int64(__nvvm_read_ptx_sreg_ctaid_x()) * 256 + __nvvm_read_ptx_sreg_tid_x();
-}
-DEVICE int64 strideOf() {
-  return int64(__nvvm_read_ptx_sreg_nctaid_x()) * 256;
-}
+// Kernels of the runtime that no plan holds: fills of 8 bytes, strided copies, look-ups, reductions, windows, sums and choices
+// along one dimension. Attention.cu has those of attention.
+#include "KernelBasics.inc"
 
 KERNEL msc_fill_8(uint64 *target, uint64 bits, int64 count) {
   for (int64 i = firstOf(); i < count; i += strideOf())
@@ -59,7 +46,7 @@ KERNEL msc_copy_8(uint64 *target, const uint64 *source, const Descriptor *shape,
 
 /// As LookupDescriptor in Kernels.h.
 struct Lookup {
-  int64 count, inner, begin, end, size, offset, wide, mayMiss;
+  int64 count, inner, begin, end, size, offset, wide, mayMiss, outer;
 };
 
 DEVICE int64 rowOf(const Lookup *lookup, const void *indices, int64 n) {
@@ -96,17 +83,53 @@ KERNEL msc_lookup_8(uint64 *out, const uint64 *table, const void *indices, const
   lookUp(out, table, indices, lookup, wrong, total);
 }
 
-/// sums[o, r, i] = the sum of rows[o, n, i] over all n that number r, in their order.
+SHARED int found[1024]; // of a stretch of indices, which number the row of the block
+SHARED int anyFound;
+
+/// Which of the 1024 indices from `start` on number `row`: into `found`. Whether any does, for all threads.
+DEVICE bool findIn(const void *indices, const Lookup *lookup, int64 row, int64 start, int64 end) {
+  int thread = int(__nvvm_read_ptx_sreg_tid_x());
+  __syncthreads();
+  if (thread == 0)
+    anyFound = 0;
+  __syncthreads();
+  for (int i = thread; i < 1024; i += 256) {
+    int hit = start + i < end && rowOf(lookup, indices, start + i) == row;
+    found[i] = hit;
+    if (hit)
+      anyFound = 1;
+  }
+  __syncthreads();
+  return anyFound != 0;
+}
+
+/// sums[o, r, i] += the sum of rows[o, n, i] over all n that number r, in their order; sums are zero before. A block takes an index, and does
+/// nothing unless it is the first one of its row: then it adds up what all later ones bring.
 template <typename Element>
 DEVICE void addUp(Element *sums, const Element *rows, const void *indices, const Lookup *lookup, int64 total) {
-  for (int64 at = firstOf(); at < total; at += strideOf()) {
-    int64 held = lookup->end - lookup->begin;
-    int64 i = at % lookup->inner, row = at / lookup->inner % held + lookup->begin, o = at / lookup->inner / held;
-    Element sum = 0;
-    for (int64 n = 0; n < lookup->count; ++n)
-      if (rowOf(lookup, indices, n) == row)
-        sum += rows[(o * lookup->count + n) * lookup->inner + i];
-    sums[at] = sum;
+  int64 thread = __nvvm_read_ptx_sreg_tid_x();
+#pragma unroll 1
+  for (int64 n = __nvvm_read_ptx_sreg_ctaid_x(); n < total; n += __nvvm_read_ptx_sreg_nctaid_x()) {
+    int64 row = rowOf(lookup, indices, n);
+    bool first = row >= lookup->begin && row < lookup->end;
+#pragma unroll 1
+    for (int64 start = 0; first && start < n; start += 1024)
+      first = !findIn(indices, lookup, row, start, n);
+#pragma unroll 1
+    for (int64 start = n; first && start < total; start += 1024) {
+      if (!findIn(indices, lookup, row, start, total))
+        continue;
+#pragma unroll 1
+      for (int64 o = 0; o < lookup->outer; ++o) {
+        Element *sum = sums + (o * (lookup->end - lookup->begin) + row - lookup->begin) * lookup->inner;
+#pragma unroll 1
+        for (int at = 0; at < 1024; ++at)
+          if (found[at])
+#pragma unroll 1
+            for (int64 i = thread; i < lookup->inner; i += 256)
+              sum[i] += rows[(o * total + start + at) * lookup->inner + i];
+      }
+    }
   }
 }
 
@@ -171,54 +194,7 @@ KERNEL msc_reduce_i32(const int64 *shape, int64 count) { reduce<int, Sum, Prod>(
 KERNEL msc_reduce_i64(const int64 *shape, int64 count) { reduce<int64, Sum, Prod>(shape, count); }
 KERNEL msc_reduce_bool(const int64 *shape, int64 count) { reduce<unsigned char, Max, Min>(shape, count); }
 
-/// As AttentionDescriptor in Kernels.h.
-struct Attention {
-  int64 heads, keyHeads, size, queries, keys, firstQuery, causal, mask, maskBatch, maskHead, maskQuery, maskKey;
-  double scale;
-};
-
-#define SHARED static __attribute__((device, shared))
-SHARED float exchanged[256], weights[256], slopes[256];
-
-DEVICE float infinity() {
-  return __builtin_inff();
-}
-
-/// e^x for x up to 0, within 2 ulp; 0 below -87.
-DEVICE float exponential(float x) {
-  if (!(x > -87.0f))
-    return x == x ? 0.0f : x;
-  float n = __builtin_rintf(x * 0x1.715476p0f);
-  float r = __builtin_fmaf(n, 2.12194440e-4f, __builtin_fmaf(n, -0.693359375f, x));
-  float q = 0x1.6dba24p-10f;
-  q = __builtin_fmaf(q, r, 0x1.123bc6p-7f);
-  q = __builtin_fmaf(q, r, 0x1.555456p-5f);
-  q = __builtin_fmaf(q, r, 0x1.55548ep-3f);
-  q = __builtin_fmaf(q, r, 0.5f);
-  q = __builtin_fmaf(r * r, q, r) + 1.0f;
-  return q * __builtin_bit_cast(float, (int(n) + 127) << 23);
-}
-
-/// The natural logarithm of a normal positive number.
-DEVICE float logarithm(float x) {
-  int bits = __builtin_bit_cast(int, x), exponent = (bits >> 23) - 127;
-  float m = __builtin_bit_cast(float, (bits & 0x7fffff) | 0x3f800000);
-  if (m > 1.41421356f)
-    m *= 0.5f, ++exponent;
-  float t = (m - 1) / (m + 1), s = t * t, series = 0.11111111f;
-  series = __builtin_fmaf(series, s, 0.14285715f);
-  series = __builtin_fmaf(series, s, 0.2f);
-  series = __builtin_fmaf(series, s, 0.33333334f);
-  series = __builtin_fmaf(series * s, t, t);
-  return __builtin_fmaf(float(exponent), 0.69314718f, 2 * series);
-}
-
-DEVICE float dot(const float *a, const float *b, int64 size) {
-  float sum = 0;
-  for (int64 i = 0; i < size; ++i)
-    sum = __builtin_fmaf(a[i], b[i], sum);
-  return sum;
-}
+SHARED float exchanged[256];
 
 /// The sum, or the largest, of one number of every thread, in a fixed tree.
 DEVICE float together(float value, bool largest) {
@@ -234,120 +210,6 @@ DEVICE float together(float value, bool largest) {
     __syncthreads();
   }
   return exchanged[0];
-}
-
-/// The score of a query (row `row`) and a key; -inf where the query does not attend to it.
-DEVICE float scoreOf(const Attention *a, const float *query, const float *key, const void *mask, int64 batch, int64 head,
-                     int64 row, int64 column) {
-  if (column >= a->keys || (a->causal && column > a->firstQuery + row))
-    return -infinity();
-  int64 place = batch * a->maskBatch + head * a->maskHead + row * a->maskQuery + column * a->maskKey;
-  if (a->mask == 1 && !((const unsigned char *)mask)[place])
-    return -infinity();
-  float score = dot(query, key, a->size) * float(a->scale);
-  return a->mask == 2 ? score + ((const float *)mask)[place] : score;
-}
-
-/// A block computes one query of one head after the other: 256 keys at a time, one per thread.
-KERNEL msc_attention(const Attention *a, const float *query, const float *key, const float *value, const void *mask, float *out,
-                     float *logs, int64 count) {
-  int64 thread = __nvvm_read_ptx_sreg_tid_x(), wide = a->heads * a->size, narrow = a->keyHeads * a->size;
-  for (int64 item = __nvvm_read_ptx_sreg_ctaid_x(); item < count; item += __nvvm_read_ptx_sreg_nctaid_x()) {
-    int64 row = item % a->queries, head = item / a->queries % a->heads, batch = item / a->queries / a->heads;
-    const float *q = query + (batch * a->queries + row) * wide + head * a->size;
-    int64 first = batch * a->keys * narrow + head * a->keyHeads / a->heads * a->size;
-    float largest = -infinity(), total = 0, sum = 0;
-    for (int64 start = 0; start < a->keys; start += 256) {
-      int64 column = start + thread;
-      float score = scoreOf(a, q, key + first + (column < a->keys ? column : 0) * narrow, mask, batch, head, row, column);
-      float most = together(score, true);
-      most = most > largest ? most : largest;
-      if (most == -infinity()) // no key so far, for every thread of the block
-        continue;
-      float weight = score == -infinity() ? 0 : exponential(score - most), factor = exponential(largest - most);
-      weights[thread] = weight;
-      total = __builtin_fmaf(total, factor, together(weight, false));
-      sum *= factor;
-      int64 valid = a->keys - start < 256 ? a->keys - start : 256;
-      if (thread < a->size)
-        for (int64 j = 0; j < valid; ++j)
-          sum = __builtin_fmaf(weights[j], value[first + (start + j) * narrow + thread], sum);
-      largest = most;
-      __syncthreads();
-    }
-    if (thread < a->size)
-      out[(batch * a->queries + row) * wide + head * a->size + thread] = total > 0 ? sum / total : 0;
-    if (thread == 0)
-      logs[item] = total > 0 ? largest + logarithm(total) : -infinity();
-  }
-}
-
-/// The gradient of a score, and the weight, of a query and a key.
-DEVICE void slopeOf(float score, float log, const float *dout, const float *out, const float *value, int64 size, float &weight,
-                    float &slope) {
-  weight = score == -infinity() || log == -infinity() ? 0 : exponential(score - log);
-  slope = weight * (dot(dout, value, size) - dot(dout, out, size));
-}
-
-/// The gradient of the queries: a block computes one after the other.
-KERNEL msc_attention_queries(const Attention *a, const float *query, const float *key, const float *value, const void *mask,
-                             const float *out, const float *logs, const float *dout, float *dquery, int64 count) {
-  int64 thread = __nvvm_read_ptx_sreg_tid_x(), wide = a->heads * a->size, narrow = a->keyHeads * a->size;
-  for (int64 item = __nvvm_read_ptx_sreg_ctaid_x(); item < count; item += __nvvm_read_ptx_sreg_nctaid_x()) {
-    int64 row = item % a->queries, head = item / a->queries % a->heads, batch = item / a->queries / a->heads;
-    int64 place = (batch * a->queries + row) * wide + head * a->size;
-    int64 first = batch * a->keys * narrow + head * a->keyHeads / a->heads * a->size;
-    float sum = 0;
-    for (int64 start = 0; start < a->keys; start += 256) {
-      int64 column = start + thread, at = first + (column < a->keys ? column : 0) * narrow;
-      float weight, slope, score = scoreOf(a, query + place, key + at, mask, batch, head, row, column);
-      slopeOf(score, logs[item], dout + place, out + place, value + at, a->size, weight, slope);
-      __syncthreads();
-      slopes[thread] = slope;
-      __syncthreads();
-      int64 valid = a->keys - start < 256 ? a->keys - start : 256;
-      if (thread < a->size)
-        for (int64 j = 0; j < valid; ++j)
-          sum = __builtin_fmaf(slopes[j], key[first + (start + j) * narrow + thread], sum);
-    }
-    if (thread < a->size)
-      dquery[place + thread] = sum * float(a->scale);
-  }
-}
-
-/// The gradients of keys and values: a block computes one key after the other, over all queries of the heads that share it.
-KERNEL msc_attention_keys(const Attention *a, const float *query, const float *key, const float *value, const void *mask,
-                          const float *out, const float *logs, const float *dout, float *dkey, float *dvalue, int64 count) {
-  int64 thread = __nvvm_read_ptx_sreg_tid_x(), wide = a->heads * a->size, narrow = a->keyHeads * a->size;
-  int64 group = a->heads / a->keyHeads;
-  for (int64 item = __nvvm_read_ptx_sreg_ctaid_x(); item < count; item += __nvvm_read_ptx_sreg_nctaid_x()) {
-    int64 column = item % a->keys, shared = item / a->keys % a->keyHeads, batch = item / a->keys / a->keyHeads;
-    int64 at = (batch * a->keys + column) * narrow + shared * a->size;
-    float keySum = 0, valueSum = 0;
-    for (int64 head = shared * group; head < (shared + 1) * group; ++head)
-      for (int64 start = 0; start < a->queries; start += 256) {
-        int64 row = start + thread < a->queries ? start + thread : 0;
-        int64 place = (batch * a->queries + row) * wide + head * a->size;
-        float weight, slope, score = scoreOf(a, query + place, key + at, mask, batch, head, row, column);
-        slopeOf(score, logs[(batch * a->heads + head) * a->queries + row], dout + place, out + place, value + at, a->size,
-                weight, slope);
-        __syncthreads();
-        weights[thread] = weight;
-        slopes[thread] = slope;
-        __syncthreads();
-        int64 valid = a->queries - start < 256 ? a->queries - start : 256;
-        if (thread < a->size)
-          for (int64 j = 0; j < valid; ++j) {
-            int64 from = (batch * a->queries + start + j) * wide + head * a->size + thread;
-            keySum = __builtin_fmaf(slopes[j], query[from], keySum);
-            valueSum = __builtin_fmaf(weights[j], dout[from], valueSum);
-          }
-      }
-    if (thread < a->size) {
-      dkey[at + thread] = keySum * float(a->scale);
-      dvalue[at + thread] = valueSum;
-    }
-  }
 }
 
 #include "Numbers.inc"

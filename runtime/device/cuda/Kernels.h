@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace msc::device::cuda {
 
@@ -22,9 +23,10 @@ struct LookupDescriptor {
   int64_t size = 0, offset = 0; ///< rows of the whole table; the number of row 0
   int64_t wide = 0;             ///< 1: indices are i64, else i32
   int64_t mayMiss = 0;          ///< 1: an index may number nothing
+  int64_t outer = 1;            ///< rows in front of the numbered dimension
 };
 
-/// An attention: see runtime/plan/calls/Attention.h. Heads have at most kernelBlock elements.
+/// An attention: see runtime/plan/calls/Attention.h.
 struct AttentionDescriptor {
   int64_t heads = 0, keyHeads = 0, size = 0, queries = 0, keys = 0, firstQuery = 0, causal = 0;
   int64_t mask = 0;                                                ///< 0: none; 1: BOOL; 2: added to the scores
@@ -58,7 +60,26 @@ struct LargestDescriptor {
   int64_t k = 0, length = 0, held = 0, size = 0, pieces = 1, firstPiece = 0, ownPieces = 1, sorted = 0;
 };
 
-/// Their PTX text, for sm_80 and later.
+/// The PTX text of Kernels.cu, for sm_80 and later.
 extern const char *const kernelsPtx;
+
+/// A text with msc_attention, msc_attention_queries and msc_attention_keys: see Attention.cu.
+struct AttentionKernels {
+  const char *type;          ///< "f32", "f16", "bf16"
+  int64_t depth = 0;         ///< of heads, at most
+  int64_t side = 0;          ///< queries, and keys, of a tile
+  uint32_t threads = 0;      ///< of a block
+  uint32_t numberBytes = 0;  ///< of what is kept in tiles
+  const char *ptx = nullptr;
+
+  /// What a block keeps in shared memory: two tiles and weights, or four and two numbers per row beside them.
+  uint32_t sharedBytes(bool forward) const {
+    int64_t pad = 16 / numberBytes, tiles = forward ? 2 : 4;
+    int64_t numbers = tiles * side * (depth + pad) + side * (side + pad);
+    return static_cast<uint32_t>(numbers * numberBytes + (forward ? 0 : 2 * side * 4));
+  }
+};
+/// All there are: of one type those for smaller heads stand first, and of one depth those with larger tiles.
+extern const std::vector<AttentionKernels> attentionKernels;
 
 } // namespace msc::device::cuda

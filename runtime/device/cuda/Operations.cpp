@@ -12,21 +12,23 @@ namespace {
 /// A kernel with its arguments, each of 64 bits.
 class Launch final : public StreamOperation {
 public:
-  Launch(Shared &shared, CUfunction function, int64_t blocks, uint32_t block, std::vector<uint64_t> values)
-      : StreamOperation(shared.streams[0]), driver(shared.driver), function(function), block(block), values(std::move(values)) {
+  Launch(Shared &shared, CUfunction function, int64_t blocks, uint32_t block, std::vector<uint64_t> values,
+         uint32_t sharedBytes = 0)
+      : StreamOperation(shared.streams[0]), driver(shared.driver), function(function), block(block), sharedBytes(sharedBytes),
+        values(std::move(values)) {
     this->blocks = static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, std::numeric_limits<int32_t>::max()));
     for (uint64_t &value : this->values)
       places.push_back(&value);
   }
   Status enqueue(const Stream &stream) override {
-    MSC_CUDA(cuLaunchKernel, function, blocks, 1, 1, block, 1, 1, 0, stream.handle, places.data(), nullptr);
+    MSC_CUDA(cuLaunchKernel, function, blocks, 1, 1, block, 1, 1, sharedBytes, stream.handle, places.data(), nullptr);
     return {};
   }
 
 private:
   const DriverTable &driver;
   CUfunction function;
-  unsigned blocks, block;
+  unsigned blocks, block, sharedBytes;
   std::vector<uint64_t> values;
   std::vector<void *> places;
 };
@@ -71,15 +73,24 @@ private:
 
 } // namespace
 
-Prepared launchOwn(Shared &shared, const std::string &entry, std::vector<uint64_t> arguments, int64_t count, Blocks blocks) {
-  Result<CUfunction> function = shared.gpu->function(kernelsPtx, entry);
+Prepared launchOwn(Shared &shared, const OwnKernel &kernel, std::vector<uint64_t> arguments, int64_t count, Blocks blocks) {
+  Result<CUfunction> function = shared.gpu->function(kernel.ptx, kernel.entry);
   if (!function)
     return function.error();
+  constexpr uint32_t unasked = 48 << 10; // what a block may have of shared memory without being allowed more
+  const DriverTable &driver = shared.driver;
+  if (kernel.sharedBytes > unasked)
+    MSC_CUDA(cuFuncSetAttribute, *function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+             static_cast<int>(kernel.sharedBytes));
   arguments.push_back(static_cast<uint64_t>(count));
   constexpr int64_t mostBlocks = 1 << 16;
-  int64_t wanted = blocks == Blocks::Fill ? (count + kernelBlock - 1) / kernelBlock : count;
+  int64_t wanted = blocks == Blocks::Fill ? (count + kernel.block - 1) / kernel.block : count;
   return std::unique_ptr<Operation>(
-      new Launch(shared, *function, std::min(wanted, mostBlocks), kernelBlock, std::move(arguments)));
+      new Launch(shared, *function, std::min(wanted, mostBlocks), kernel.block, std::move(arguments), kernel.sharedBytes));
+}
+
+Prepared launchOwn(Shared &shared, const std::string &entry, std::vector<uint64_t> arguments, int64_t count, Blocks blocks) {
+  return launchOwn(shared, OwnKernel{kernelsPtx, entry, kernelBlock}, std::move(arguments), count, blocks);
 }
 
 Prepared prepareLaunch(Shared &shared, const LaunchSpec &spec) {

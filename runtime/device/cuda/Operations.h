@@ -67,7 +67,16 @@ using Prepared = Result<std::unique_ptr<Operation>>;
 
 /// How many blocks of one of our own kernels start, unless that are too many: then threads, or blocks, walk on.
 enum class Blocks { Fill, OnePerItem };
-/// One of our own kernels over `count` elements or items, which is its last argument.
+/// One of our own kernels, and what its blocks take.
+struct OwnKernel {
+  const char *ptx = nullptr;
+  std::string entry;
+  uint32_t block = 0;       ///< threads
+  uint32_t sharedBytes = 0; ///< memory beyond what the kernel itself declares
+};
+/// A kernel over `count` elements or items, which is its last argument.
+Prepared launchOwn(Shared &shared, const OwnKernel &kernel, std::vector<uint64_t> arguments, int64_t count, Blocks blocks);
+/// One of Kernels.cu.
 Prepared launchOwn(Shared &shared, const std::string &entry, std::vector<uint64_t> arguments, int64_t count,
                    Blocks blocks = Blocks::Fill);
 

@@ -134,6 +134,21 @@ std::string runBlock(GpuEmulator::Order order) {
   }
 }
 
+/// Shared memory whose size a launch says ("extern") is as much as any GPU has.
+void giveSharedMemory(llvm::Module &module) {
+  constexpr uint64_t most = 227 << 10;
+  for (llvm::GlobalVariable &variable : llvm::make_early_inc_range(module.globals())) {
+    if (!variable.isDeclaration() || variable.getAddressSpace() != 3)
+      continue;
+    auto *type = llvm::ArrayType::get(llvm::Type::getInt8Ty(module.getContext()), most);
+    auto *memory = new llvm::GlobalVariable(module, type, false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type),
+                                            "shared", nullptr, llvm::GlobalValue::NotThreadLocal, 3);
+    memory->setAlignment(llvm::Align(16));
+    variable.replaceAllUsesWith(memory);
+    variable.eraseFromParent();
+  }
+}
+
 /// Replaces what only a GPU has by calls of the functions above, and gives every kernel a wrapper that takes its arguments
 /// as an array.
 void rewrite(llvm::Module &module) {
@@ -141,6 +156,7 @@ void rewrite(llvm::Module &module) {
   llvm::Type *word = llvm::Type::getInt32Ty(context), *pointer = llvm::PointerType::get(context, 0);
   llvm::Type *nothing = llvm::Type::getVoidTy(context), *number = llvm::Type::getInt64Ty(context);
   unsigned sites = 0;
+  giveSharedMemory(module);
   std::vector<llvm::Function *> kernels;
   for (llvm::Function &function : module)
     if (!function.isDeclaration())
@@ -157,8 +173,10 @@ void rewrite(llvm::Module &module) {
         llvm::IRBuilder<> builder(call);
         auto replace = [&](const char *name, llvm::Type *result, std::vector<llvm::Value *> arguments) {
           std::vector<llvm::Type *> types(arguments.size(), word);
-          call->replaceAllUsesWith(builder.CreateCall(
-              module.getOrInsertFunction(name, llvm::FunctionType::get(result, types, false)), arguments));
+          llvm::Value *made = builder.CreateCall(
+              module.getOrInsertFunction(name, llvm::FunctionType::get(result, types, false)), arguments);
+          if (!call->getType()->isVoidTy())
+            call->replaceAllUsesWith(made);
           call->eraseFromParent();
         };
         switch (call->getCalledFunction()->getIntrinsicID()) {
@@ -166,6 +184,9 @@ void rewrite(llvm::Module &module) {
         case llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x: replace("emulated_block", word, {}); break;
         case llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x: replace("emulated_blocks", word, {}); break;
         case llvm::Intrinsic::nvvm_barrier0: replace("emulated_barrier", nothing, {builder.getInt32(++sites)}); break;
+        case llvm::Intrinsic::nvvm_bar_warp_sync: // like a shuffle that brings every lane its own
+          replace("emulated_exchange", word, {builder.getInt32(++sites), builder.getInt32(0), builder.getInt32(0)});
+          break;
         case llvm::Intrinsic::nvvm_shfl_sync_bfly_i32:
           replace("emulated_exchange", word, {builder.getInt32(++sites), call->getArgOperand(1), call->getArgOperand(2)});
           break;

@@ -60,6 +60,7 @@ struct RecordedGraph {
 struct RecordedFunction {
   RecordedModule *module;
   std::string entry;
+  unsigned sharedBytes = 48 << 10; ///< that a launch may ask for
 };
 
 struct RecordingDriver::State {

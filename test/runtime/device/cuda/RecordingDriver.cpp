@@ -105,7 +105,11 @@ CUresult deviceName(char *name, int length, CUdevice) {
 }
 CUresult deviceAttribute(int *value, CUdevice_attribute attribute, CUdevice) {
   ENTER("cuDeviceGetAttribute")
-  *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? s.owner.computeMajor : 0;
+  switch (attribute) {
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = s.owner.computeMajor; break;
+  case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = s.owner.sharedBytesOfBlock; break;
+  default: *value = 0;
+  }
   return CUDA_SUCCESS;
 }
 CUresult deviceUuid(CUuuid *uuid, CUdevice device) {
@@ -273,11 +277,19 @@ CUresult getFunction(CUfunction *function, CUmodule handle, const char *name) {
   *function = handleOf<CUfunction>(s.functions.back().get());
   return CUDA_SUCCESS;
 }
+CUresult setAttribute(CUfunction handle, CUfunction_attribute attribute, int value) {
+  ENTER("cuFuncSetAttribute")
+  if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value > s.owner.sharedBytesOfBlock)
+    return CUDA_ERROR_INVALID_VALUE;
+  reinterpret_cast<RecordedFunction *>(handle)->sharedBytes = static_cast<unsigned>(value);
+  return CUDA_SUCCESS;
+}
 CUresult launch(CUfunction handle, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,
-                unsigned blockZ, unsigned, CUstream stream, void **places, void **) {
+                unsigned blockZ, unsigned sharedBytes, CUstream stream, void **places, void **) {
   ENTER("cuLaunchKernel")
   auto *function = reinterpret_cast<RecordedFunction *>(handle);
-  if (gridX == 0 || gridX > 0x7fffffff || gridY * gridZ * blockY * blockZ != 1 || blockX == 0 || blockX > 1024)
+  if (gridX == 0 || gridX > 0x7fffffff || gridY * gridZ * blockY * blockZ != 1 || blockX == 0 || blockX > 1024 ||
+      sharedBytes > function->sharedBytes)
     return CUDA_ERROR_INVALID_VALUE;
   KernelCall call{function->entry, blockX, gridX, {}};
   for (size_t i = 0; i < function->module->argumentCount(call.entry); ++i) {
@@ -351,7 +363,7 @@ device::cuda::Tables RecordingDriver::tables() const {
   t.cuEventCreate = createEvent, t.cuEventDestroy = destroyEvent, t.cuEventRecord = recordEvent,
   t.cuEventSynchronize = synchronizeEvent;
   t.cuModuleLoadDataEx = loadModule, t.cuModuleUnload = unloadModule, t.cuModuleGetFunction = getFunction,
-  t.cuLaunchKernel = launch;
+  t.cuFuncSetAttribute = setAttribute, t.cuLaunchKernel = launch;
   t.cuStreamBeginCapture = beginCapture, t.cuStreamEndCapture = endCapture, t.cuGraphInstantiateWithFlags = instantiate;
   t.cuGraphDestroy = destroyGraph, t.cuGraphLaunch = launchGraph, t.cuGraphExecDestroy = destroyExecutable;
   fillBlasTable(tables.blas);

@@ -54,6 +54,7 @@ public:
   void failKernel(const std::string &entry, int number, CUresult result);
 
   int gpus = 1, computeMajor = 9, driverVersion = CUDA_VERSION;
+  int sharedBytesOfBlock = 227 << 10;
   uint64_t memoryBytes = uint64_t{1} << 30;
 
   /// Where the allocation begins that holds an address; 0: none does.

@@ -1,0 +1,582 @@
+// Attention and its gradient, in tiles that blocks keep in shared memory: T queries against T keys at a time, of whose scores no
+// more exist at once. "FlashAttention-2" (Dao, 2023) says why that is exact. Gradients of queries and those of keys and values
+// are kernels of their own, so that every sum has one owner and an order that sizes alone decide.
+//
+// Products of f32 run on the ordinary lanes (Lanes), those of f16 and bf16 on tensor cores (Tensor), which add in f32. Both say
+// which elements of a tile a thread owns; all else is written once.
+#include "KernelBasics.inc"
+
+#include "Numbers.inc"
+
+#define INLINE static inline __attribute__((device, always_inline))
+#define INLINE_OF inline __attribute__((device, always_inline)) // a member
+
+/// A loop over what a thread has in registers.
+#define EACH(i, count) _Pragma("unroll") for (int i = 0; i < (count); ++i)
+
+/// As AttentionDescriptor in Kernels.h.
+struct Attention {
+  int64 heads, keyHeads, size, queries, keys, firstQuery, causal, mask, maskBatch, maskHead, maskQuery, maskKey;
+  double scale;
+};
+
+extern __attribute__((device, shared, aligned(16))) unsigned char tiles[]; // as many bytes as the launch says
+
+typedef unsigned Words __attribute__((ext_vector_type(4)));
+typedef float Four __attribute__((ext_vector_type(4)));
+
+DEVICE int threadOf() { return int(__nvvm_read_ptx_sreg_tid_x()); }
+
+INLINE int clamp(int64 value, int most) { return value < 0 ? 0 : value > most ? most : int(value); }
+
+DEVICE float across(float value, int mask) {
+  return __builtin_bit_cast(float, __nvvm_shfl_sync_bfly_i32(0xffffffff, __builtin_bit_cast(int, value), mask, 31));
+}
+
+/// e^x for x up to 0, within 2 ulp; 0 below -87.
+DEVICE float exponential(float x) {
+  float near = x < -87.0f ? -87.0f : x;
+  float n = __builtin_rintf(near * 0x1.715476p0f);
+  float r = __builtin_fmaf(n, 2.12194440e-4f, __builtin_fmaf(n, -0.693359375f, near));
+  float q = 0x1.6dba24p-10f;
+  q = __builtin_fmaf(q, r, 0x1.123bc6p-7f);
+  q = __builtin_fmaf(q, r, 0x1.555456p-5f);
+  q = __builtin_fmaf(q, r, 0x1.55548ep-3f);
+  q = __builtin_fmaf(q, r, 0.5f);
+  q = __builtin_fmaf(r * r, q, r) + 1.0f;
+  float power = q * __builtin_bit_cast(float, (int(n) + 127) << 23);
+  return x < -87.0f ? 0.0f : power;
+}
+
+/// The natural logarithm of a normal positive number.
+DEVICE float logarithm(float x) {
+  int bits = __builtin_bit_cast(int, x), exponent = (bits >> 23) - 127;
+  float m = __builtin_bit_cast(float, (bits & 0x7fffff) | 0x3f800000);
+  if (m > 1.41421356f)
+    m *= 0.5f, ++exponent;
+  float t = (m - 1) / (m + 1), s = t * t, series = 0.11111111f;
+  series = __builtin_fmaf(series, s, 0.14285715f);
+  series = __builtin_fmaf(series, s, 0.2f);
+  series = __builtin_fmaf(series, s, 0.33333334f);
+  series = __builtin_fmaf(series * s, t, t);
+  return __builtin_fmaf(float(exponent), 0.69314718f, 2 * series);
+}
+
+/// T x T scores and T x D sums by 256 threads on ordinary lanes. A thread has neighbouring rows, and of scores every 16th column.
+template <int T, int D> struct Lanes {
+  using Number = float;
+  static constexpr int side = T, depth = D, threads = 256, rows = T / 16, columns = T / 16, widths = D / 16;
+  static constexpr int pitch = D + 4, weightPitch = T + 4, lanesOfRow = 16; // pitches that spread rows over the banks
+  static constexpr int forwardBlocks = 2, queryBlocks = T == 64 ? 1 : 2, keyBlocks = T == 32 ? 2 : 1; // of a multiprocessor, at least
+  static INLINE_OF int row(int i) { return threadOf() / 16 * rows + i; }
+  static INLINE_OF int column(int j) { return threadOf() % 16 + 16 * j; }
+  static INLINE_OF int width(int j) { return threadOf() % 16 * 4 + 64 * (j / 4) + j % 4; }
+
+  static INLINE_OF void keep(float *weights, const float (&values)[rows][columns]) {
+    EACH(i, rows)
+      EACH(j, columns)
+        weights[row(i) * weightPitch + column(j)] = values[i][j];
+  }
+
+  /// out[i][j] = row(i) of a times column(j) of b.
+  static INLINE_OF void multiply(float (&out)[rows][columns], const float *a, const float *b) {
+    EACH(i, rows)
+      EACH(j, columns)
+        out[i][j] = 0;
+#pragma unroll 2
+    for (int k = 0; k < D; k += 4) {
+      Four left[rows], right[columns];
+      EACH(i, rows)
+        left[i] = *(const Four *)(a + row(i) * pitch + k);
+      EACH(j, columns)
+        right[j] = *(const Four *)(b + column(j) * pitch + k);
+      EACH(i, rows)
+        EACH(j, columns)
+          EACH(e, 4)
+            out[i][j] = __builtin_fmaf(left[i][e], right[j][e], out[i][j]);
+    }
+  }
+
+  /// sum[i][j] += row(i) of the weights times column width(j) of b.
+  static INLINE_OF void accumulate(float (&sum)[rows][widths], const float *weights, const float *b) {
+#pragma unroll 2
+    for (int k = 0; k < T; k += 4) {
+      Four left[rows];
+      EACH(i, rows)
+        left[i] = *(const Four *)(weights + row(i) * weightPitch + k);
+      EACH(e, 4)
+        EACH(chunk, widths / 4) {
+          Four right = *(const Four *)(b + (k + e) * pitch + width(4 * chunk));
+          EACH(i, rows)
+            EACH(f, 4)
+              sum[i][4 * chunk + f] = __builtin_fmaf(left[i][e], right[f], sum[i][4 * chunk + f]);
+        }
+    }
+  }
+};
+
+#ifndef MSC_EMULATED
+/// Whatever depends on this number is computed behind here: else loops keep it in registers for masks that most have not.
+#define KEEP_HERE(number) asm volatile("" : "+l"(number))
+#else
+#define KEEP_HERE(number) (void)0
+#endif
+
+// What PTX has for tensor cores. In emulation (MSC_EMULATED) threads of a warp exchange their parts through memory.
+#ifndef MSC_EMULATED
+/// Four 8 x 8 matrices of 16-bit numbers, lane l names row l % 8 of matrix l / 8; it gets the elements 2 (l % 4) and the next of row l / 4
+/// of each.
+template <typename Number> INLINE void loadMatrices(unsigned (&out)[4], const Number *row) {
+  unsigned address = unsigned(uint64((const __attribute__((address_space(3))) Number *)row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+               : "r"(address)
+               : "memory");
+}
+/// The same of the transposed matrices.
+template <typename Number> INLINE void loadTransposed(unsigned (&out)[4], const Number *row) {
+  unsigned address = unsigned(uint64((const __attribute__((address_space(3))) Number *)row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+               : "r"(address)
+               : "memory");
+}
+#define MSC_MULTIPLY(Number, TYPE)                                                                                             \
+  INLINE void multiplyMatrices(float &c0, float &c1, float &c2, float &c3, const unsigned (&a)[4], unsigned b0, unsigned b1,   \
+                               const Number *) {                                                                               \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." TYPE "." TYPE ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "   \
+                 "{%0, %1, %2, %3};"                                                                                           \
+                 : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3)                                                                      \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));                                              \
+  }
+MSC_MULTIPLY(Brain, "bf16")
+MSC_MULTIPLY(Half, "f16")
+/// Two numbers, rounded to nearest, ties to even.
+INLINE unsigned packed(float low, float high, const Brain *) {
+  unsigned pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+INLINE unsigned packed(float low, float high, const Half *) {
+  unsigned pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+#else
+SHARED uint64 places[256];
+SHARED unsigned fragments[256][6];
+
+template <typename Number> INLINE Number *warpsRows(Number *row, int matrix, int of) {
+  __nvvm_bar_warp_sync(0xffffffff);
+  places[threadOf()] = uint64(row);
+  __nvvm_bar_warp_sync(0xffffffff);
+  return (Number *)places[threadOf() / 32 * 32 + 8 * matrix + of];
+}
+INLINE unsigned packed(unsigned short low, unsigned short high) { return low | unsigned(high) << 16; }
+template <typename Number> INLINE unsigned packed(float low, float high, const Number *) {
+  Number pair[2];
+  assign(pair[0], low), assign(pair[1], high);
+  return packed(pair[0].bits, pair[1].bits);
+}
+template <typename Number> INLINE void loadMatrices(unsigned (&out)[4], const Number *row) {
+  int lane = threadOf() % 32;
+  EACH(m, 4) {
+    const Number *from = warpsRows(row, m, lane / 4) + lane % 4 * 2;
+    out[m] = packed(from[0].bits, from[1].bits);
+  }
+}
+template <typename Number> INLINE void loadTransposed(unsigned (&out)[4], const Number *row) {
+  int lane = threadOf() % 32;
+  EACH(m, 4) {
+    const Number *first = warpsRows(row, m, lane % 4 * 2), *second = warpsRows(row, m, lane % 4 * 2 + 1);
+    out[m] = packed(first[lane / 4].bits, second[lane / 4].bits);
+  }
+}
+template <typename Number> DEVICE float partOf(int lane, int word, int high) {
+  return numberOf(Number{static_cast<unsigned short>(fragments[threadOf() / 32 * 32 + lane][word] >> 16 * high)});
+}
+template <typename Number>
+INLINE void multiplyMatrices(float &c0, float &c1, float &c2, float &c3, const unsigned (&a)[4], unsigned b0, unsigned b1,
+                             const Number *) {
+  __nvvm_bar_warp_sync(0xffffffff);
+  EACH(i, 4)
+    fragments[threadOf()][i] = a[i];
+  fragments[threadOf()][4] = b0, fragments[threadOf()][5] = b1;
+  __nvvm_bar_warp_sync(0xffffffff);
+  int lane = threadOf() % 32, group = lane / 4, pair = lane % 4 * 2;
+  float *sums[4] = {&c0, &c1, &c2, &c3};
+  for (int k = 0; k < 16; ++k)
+    EACH(c, 4)
+      *sums[c] += partOf<Number>(group * 4 + k % 8 / 2, k / 8 * 2 + c / 2, k % 2) *
+                  partOf<Number>((pair + c % 2) * 4 + k % 8 / 2, 4 + k / 8, k % 2);
+}
+#endif
+
+/// The same by four warps on tensor cores, each with 16 rows: of every 8 columns a thread has two, in two rows.
+template <typename Element, int D> struct Tensor {
+  using Number = Element;
+  static constexpr int side = 64, depth = D, threads = 128, rows = 2, columns = side / 4, widths = D / 4;
+  static constexpr int pitch = D + 8, weightPitch = side + 8, lanesOfRow = 4;
+  static constexpr int forwardBlocks = D == 64 ? 3 : 2, queryBlocks = 2, keyBlocks = 2;
+  static INLINE_OF int lane() { return threadOf() % 32; }
+  static INLINE_OF int row(int i) { return threadOf() / 32 * 16 + lane() / 4 + 8 * i; }
+  static INLINE_OF int column(int j) { return j / 2 * 8 + lane() % 4 * 2 + j % 2; }
+  static INLINE_OF int width(int j) { return column(j); }
+
+  static INLINE_OF void keep(Number *weights, const float (&values)[rows][columns]) {
+    const Number *type = nullptr;
+    EACH(i, rows)
+      EACH(j, columns / 2)
+        *(unsigned *)(weights + row(i) * weightPitch + column(2 * j)) = packed(values[i][2 * j], values[i][2 * j + 1], type);
+  }
+
+  static INLINE_OF void multiply(float (&out)[rows][columns], const Number *a, const Number *b) {
+    EACH(i, rows)
+      EACH(j, columns)
+        out[i][j] = 0;
+#pragma unroll 1
+    for (int k = 0; k < D; k += 16) {
+      unsigned left[4];
+      loadMatrices(left, a + (threadOf() / 32 * 16 + lane() % 16) * pitch + k + lane() / 16 * 8);
+#pragma unroll
+      for (int j = 0; j < columns; j += 4) {
+        unsigned right[4];
+        loadMatrices(right, b + (4 * j + lane() % 8 + lane() / 16 * 8) * pitch + k + lane() / 8 % 2 * 8);
+        addBoth(out, j, left, right);
+      }
+    }
+  }
+
+  static INLINE_OF void accumulate(float (&sum)[rows][widths], const Number *weights, const Number *b) {
+#pragma unroll 1
+    for (int k = 0; k < side; k += 16) {
+      unsigned left[4];
+      loadMatrices(left, weights + (threadOf() / 32 * 16 + lane() % 16) * weightPitch + k + lane() / 16 * 8);
+#pragma unroll
+      for (int j = 0; j < widths; j += 4) {
+        unsigned right[4];
+        loadTransposed(right, b + (k + lane() % 16) * pitch + 4 * j + lane() / 16 * 8);
+        addBoth(sum, j, left, right);
+      }
+    }
+  }
+
+private:
+  /// 16 columns, from element j of the thread on.
+  template <int N> static INLINE_OF void addBoth(float (&sum)[rows][N], int j, const unsigned (&left)[4], const unsigned (&right)[4]) {
+    const Number *type = nullptr;
+    multiplyMatrices(sum[0][j], sum[0][j + 1], sum[1][j], sum[1][j + 1], left, right[0], right[1], type);
+    multiplyMatrices(sum[0][j + 2], sum[0][j + 3], sum[1][j + 2], sum[1][j + 3], left, right[2], right[3], type);
+  }
+};
+
+INLINE void put(float *target, Words words, const float *) { *(Words *)target = words; }
+template <typename Number> INLINE void put(Number *target, Words words, const Number *) { *(Words *)target = words; }
+template <typename Element> INLINE void put(float *target, Words words, const Element *) {
+  EACH(i, 4) {
+    target[2 * i] = numberOf(Element{static_cast<unsigned short>(words[i])});
+    target[2 * i + 1] = numberOf(Element{static_cast<unsigned short>(words[i] >> 16)});
+  }
+}
+
+/// Up to `side` rows of `size` elements into a tile; zero behind them. Memory and heads begin at multiples of 16 bytes where `size`
+/// elements are such a multiple.
+template <typename P, typename Element>
+INLINE void load(typename P::Number *tile, const Element *from, int64 stride, int64 valid, int64 size) {
+  constexpr int group = 16 / sizeof(Element), groups = P::depth / group, count = P::side * groups / P::threads;
+  int rows = clamp(valid, P::side), columns = int(size);
+  if (columns % group == 0) {
+#pragma unroll 4
+    for (int n = 0; n < count; ++n) {
+      int at = threadOf() + n * P::threads, row = at / groups, column = at % groups * group;
+      Words words = row < rows && column < columns ? *(const Words *)(from + row * stride + column) : Words(0);
+      put(tile + row * P::pitch + column, words, from);
+    }
+    return;
+  }
+#pragma unroll 1
+  for (int at = threadOf(); at < P::side * P::depth; at += P::threads) {
+    int row = at / P::depth, column = at % P::depth;
+    Element none = {};
+    assign(tile[row * P::pitch + column], numberOf(row < rows && column < columns ? from[row * stride + column] : none));
+  }
+}
+
+/// The sum, or the largest, over the lanes that have a row together.
+template <typename P> INLINE float sumOfRow(float value) {
+  for (int mask = 1; mask < P::lanesOfRow; mask *= 2)
+    value += across(value, mask);
+  return value;
+}
+template <typename P> INLINE float largestOfRow(float value) {
+  for (int mask = 1; mask < P::lanesOfRow; mask *= 2) {
+    float other = across(value, mask);
+    value = other > value ? other : value;
+  }
+  return value;
+}
+
+/// A head of an item of the batch.
+struct Head {
+  int64 batch, head, wide, narrow; ///< elements from one query, and from one key, to the next
+  DEVICE_OF Head(const Attention *a, int64 batch, int64 head)
+      : batch(batch), head(head), wide(a->heads * a->size), narrow(a->keyHeads * a->size) {}
+  DEVICE_OF int64 query(const Attention *a, int64 row) const { return (batch * a->queries + row) * wide + head * a->size; }
+  DEVICE_OF int64 key(const Attention *a, int64 row) const {
+    return (batch * a->keys + row) * narrow + head / (a->heads / a->keyHeads) * a->size;
+  }
+  DEVICE_OF int64 log(const Attention *a, int64 row) const { return (batch * a->heads + head) * a->queries + row; }
+};
+
+/// Products of a tile become scores: -inf where the query does not attend to the key. Rows are queries, or keys.
+template <typename P, bool RowsAreKeys>
+INLINE void score(const Attention *a, const Head &head, const void *mask, float (&scores)[P::rows][P::columns], int64 firstQuery,
+                  int64 firstKey) {
+  float scale = float(a->scale);
+  EACH(i, P::rows) {
+    int low = 0, high = 0;
+    if (RowsAreKeys) {
+      int64 key = firstKey + P::row(i);
+      low = a->causal ? clamp(key - a->firstQuery - firstQuery, P::side) : 0;
+      high = key < a->keys ? clamp(a->queries - firstQuery, P::side) : 0;
+    } else {
+      int64 query = firstQuery + P::row(i), seen = a->firstQuery + query + 1;
+      high = query < a->queries ? clamp((a->causal && seen < a->keys ? seen : a->keys) - firstKey, P::side) : 0;
+    }
+    EACH(j, P::columns)
+      scores[i][j] = P::column(j) >= low && P::column(j) < high ? scores[i][j] * scale : -infinity();
+  }
+  if (a->mask == 0)
+    return;
+  int64 first = head.batch * a->maskBatch + head.head * a->maskHead + firstQuery * a->maskQuery + firstKey * a->maskKey;
+  int64 byRow = RowsAreKeys ? a->maskKey : a->maskQuery, byColumn = RowsAreKeys ? a->maskQuery : a->maskKey;
+  KEEP_HERE(byRow);
+  KEEP_HERE(byColumn);
+  EACH(i, P::rows)
+    EACH(j, P::columns) {
+      int64 place = first + P::row(i) * byRow + P::column(j) * byColumn;
+      if (scores[i][j] == -infinity())
+        continue;
+      if (a->mask == 2)
+        scores[i][j] += ((const float *)mask)[place];
+      else if (!((const unsigned char *)mask)[place])
+        scores[i][j] = -infinity();
+    }
+}
+
+template <typename P> INLINE typename P::Number *tileOf(int number) {
+  return (typename P::Number *)tiles + number * P::side * P::pitch;
+}
+
+/// sum[i][j] times factor[i], as rows of `size` elements.
+template <typename P, typename Element>
+INLINE void storeRows(Element *out, int64 stride, int64 valid, int64 size, const float (&sum)[P::rows][P::widths],
+                      const float (&factor)[P::rows]) {
+  EACH(i, P::rows)
+    EACH(j, P::widths)
+      if (P::row(i) < valid && P::width(j) < size)
+        assign(out[P::row(i) * stride + P::width(j)], sum[i][j] * factor[i]);
+}
+
+/// Blocks compute `side` queries of one head at a time, the ones that see most keys first.
+template <typename P, typename Element>
+INLINE void attend(const Attention *a, const Element *query, const Element *key, const Element *value, const void *mask, Element *out,
+                   float *logs, int64 count) {
+  using Number = typename P::Number;
+  Number *queries = tileOf<P>(0), *others = tileOf<P>(1), *weights = tileOf<P>(2);
+  int64 parts = (a->queries + P::side - 1) / P::side, heads = count / parts;
+#pragma unroll 1
+  for (int64 item = __nvvm_read_ptx_sreg_ctaid_x(); item < count; item += __nvvm_read_ptx_sreg_nctaid_x()) {
+    int64 first = (parts - 1 - item / heads) * P::side;
+    Head head(a, item % heads / a->heads, item % heads % a->heads);
+    float largest[P::rows], total[P::rows], sum[P::rows][P::widths];
+    EACH(i, P::rows) {
+      largest[i] = -infinity(), total[i] = 0;
+      EACH(j, P::widths)
+        sum[i][j] = 0;
+    }
+    __syncthreads();
+    load<P>(queries, query + head.query(a, first), head.wide, a->queries - first, a->size);
+    int64 end = a->causal && a->firstQuery + first + P::side < a->keys ? a->firstQuery + first + P::side : a->keys;
+#pragma unroll 1
+    for (int64 start = 0; start < end; start += P::side) {
+      __syncthreads();
+      load<P>(others, key + head.key(a, start), head.narrow, a->keys - start, a->size);
+      __syncthreads();
+      float scores[P::rows][P::columns];
+      P::multiply(scores, queries, others);
+      score<P, false>(a, head, mask, scores, first, start);
+      EACH(i, P::rows) {
+        float most = largest[i], added = 0;
+        EACH(j, P::columns)
+          most = scores[i][j] > most ? scores[i][j] : most;
+        most = largestOfRow<P>(most);
+        float factor = most == -infinity() ? 1 : exponential(largest[i] - most);
+        EACH(j, P::columns) {
+          scores[i][j] = scores[i][j] == -infinity() ? 0 : exponential(scores[i][j] - most);
+          added += scores[i][j];
+        }
+        total[i] = __builtin_fmaf(total[i], factor, sumOfRow<P>(added));
+        EACH(j, P::widths)
+          sum[i][j] *= factor;
+        largest[i] = most;
+      }
+      P::keep(weights, scores);
+      __syncthreads();
+      load<P>(others, value + head.key(a, start), head.narrow, a->keys - start, a->size);
+      __syncthreads();
+      P::accumulate(sum, weights, others);
+    }
+    float factor[P::rows];
+    EACH(i, P::rows) {
+      factor[i] = total[i] > 0 ? 1 / total[i] : total[i] == 0 ? 0 : total[i];
+      if (P::column(0) == 0 && first + P::row(i) < a->queries)
+        logs[head.log(a, first + P::row(i))] = total[i] == 0 ? -infinity() : largest[i] + logarithm(total[i]);
+    }
+    storeRows<P>(out + head.query(a, first), head.wide, a->queries - first, a->size, sum, factor);
+  }
+}
+
+/// The weight of a score, and its gradient; `under` is the sum over all keys of weights times gradients of weights.
+INLINE float weightOf(float score, float log) {
+  return score == -infinity() || log == -infinity() ? 0 : exponential(score - log);
+}
+
+/// The sum of products of a row of the gradients, in a tile, and of outputs, over the lanes of that row.
+template <typename P, typename Element>
+INLINE float underRow(const typename P::Number *slopes, const Element *out, int row, int64 size) {
+  float sum = 0;
+  for (int j = threadOf() % P::lanesOfRow; j < size; j += P::lanesOfRow)
+    sum = __builtin_fmaf(numberOf(slopes[row * P::pitch + j]), numberOf(out[j]), sum);
+  return sumOfRow<P>(sum);
+}
+
+/// The gradient of queries: blocks as above.
+template <typename P, typename Element>
+INLINE void attendQueries(const Attention *a, const Element *query, const Element *key, const Element *value, const void *mask,
+                          const Element *out, const float *logs, const Element *dout, Element *dquery, int64 count) {
+  using Number = typename P::Number;
+  Number *queries = tileOf<P>(0), *slopes = tileOf<P>(1), *keys = tileOf<P>(2), *values = tileOf<P>(3), *weights = tileOf<P>(4);
+  int64 parts = (a->queries + P::side - 1) / P::side, heads = count / parts;
+  float scale = float(a->scale);
+#pragma unroll 1
+  for (int64 item = __nvvm_read_ptx_sreg_ctaid_x(); item < count; item += __nvvm_read_ptx_sreg_nctaid_x()) {
+    int64 first = (parts - 1 - item / heads) * P::side, valid = a->queries - first;
+    Head head(a, item % heads / a->heads, item % heads % a->heads);
+    __syncthreads();
+    load<P>(queries, query + head.query(a, first), head.wide, valid, a->size);
+    load<P>(slopes, dout + head.query(a, first), head.wide, valid, a->size);
+    __syncthreads();
+    float log[P::rows], under[P::rows], factor[P::rows], sum[P::rows][P::widths];
+    EACH(i, P::rows) {
+      int64 row = P::row(i) < valid ? P::row(i) : 0;
+      log[i] = logs[head.log(a, first + row)], factor[i] = scale;
+      under[i] = underRow<P>(slopes, out + head.query(a, first + row), int(row), a->size);
+      EACH(j, P::widths)
+        sum[i][j] = 0;
+    }
+    int64 end = a->causal && a->firstQuery + first + P::side < a->keys ? a->firstQuery + first + P::side : a->keys;
+#pragma unroll 1
+    for (int64 start = 0; start < end; start += P::side) {
+      __syncthreads();
+      load<P>(keys, key + head.key(a, start), head.narrow, a->keys - start, a->size);
+      load<P>(values, value + head.key(a, start), head.narrow, a->keys - start, a->size);
+      __syncthreads();
+      float scores[P::rows][P::columns], gradients[P::rows][P::columns];
+      P::multiply(scores, queries, keys);
+      P::multiply(gradients, slopes, values);
+      score<P, false>(a, head, mask, scores, first, start);
+      EACH(i, P::rows)
+        EACH(j, P::columns)
+          scores[i][j] = weightOf(scores[i][j], log[i]) * (gradients[i][j] - under[i]);
+      P::keep(weights, scores);
+      __syncthreads();
+      P::accumulate(sum, weights, keys);
+    }
+    storeRows<P>(dquery + head.query(a, first), head.wide, valid, a->size, sum, factor);
+  }
+}
+
+/// The gradients of keys and values: blocks compute `side` keys at a time, over the queries of all heads that share them. Rows of scores
+/// are keys here.
+template <typename P, typename Element>
+INLINE void attendKeys(const Attention *a, const Element *query, const Element *key, const Element *value, const void *mask,
+                       const Element *out, const float *logs, const Element *dout, Element *dkey, Element *dvalue, int64 count) {
+  using Number = typename P::Number;
+  Number *keys = tileOf<P>(0), *values = tileOf<P>(1), *queries = tileOf<P>(2), *slopes = tileOf<P>(3), *weights = tileOf<P>(4);
+  float *unders = (float *)(weights + P::side * P::weightPitch), *ends = unders + P::side;
+  int64 parts = (a->keys + P::side - 1) / P::side, shared = count / parts, group = a->heads / a->keyHeads;
+  float scale = float(a->scale);
+#pragma unroll 1
+  for (int64 item = __nvvm_read_ptx_sreg_ctaid_x(); item < count; item += __nvvm_read_ptx_sreg_nctaid_x()) {
+    int64 first = item / shared * P::side, batch = item % shared / a->keyHeads, one = item % shared % a->keyHeads;
+    Head own(a, batch, one * group);
+    __syncthreads();
+    load<P>(keys, key + own.key(a, first), own.narrow, a->keys - first, a->size);
+    load<P>(values, value + own.key(a, first), own.narrow, a->keys - first, a->size);
+    float keySum[P::rows][P::widths], valueSum[P::rows][P::widths], keyFactor[P::rows], valueFactor[P::rows];
+    EACH(i, P::rows) {
+      keyFactor[i] = scale, valueFactor[i] = 1;
+      EACH(j, P::widths)
+        keySum[i][j] = 0, valueSum[i][j] = 0;
+    }
+    int64 begin = a->causal && first > a->firstQuery ? (first - a->firstQuery) / P::side * P::side : 0;
+#pragma unroll 1
+    for (int64 number = one * group; number < (one + 1) * group; ++number) {
+      Head head(a, batch, number);
+#pragma unroll 1
+      for (int64 start = begin; start < a->queries; start += P::side) {
+        int64 valid = a->queries - start;
+        __syncthreads();
+        load<P>(queries, query + head.query(a, start), head.wide, valid, a->size);
+        load<P>(slopes, dout + head.query(a, start), head.wide, valid, a->size);
+        __syncthreads();
+        EACH(i, P::rows) {
+          int row = P::row(i) < valid ? P::row(i) : 0;
+          float under = underRow<P>(slopes, out + head.query(a, start + row), row, a->size);
+          if (P::column(0) == 0)
+            unders[P::row(i)] = under, ends[P::row(i)] = logs[head.log(a, start + row)];
+        }
+        float scores[P::rows][P::columns], gradients[P::rows][P::columns];
+        P::multiply(scores, keys, queries);
+        P::multiply(gradients, values, slopes);
+        score<P, true>(a, head, mask, scores, start, first);
+        __syncthreads();
+        EACH(i, P::rows)
+          EACH(j, P::columns) {
+            scores[i][j] = weightOf(scores[i][j], ends[P::column(j)]);
+            gradients[i][j] = scores[i][j] * (gradients[i][j] - unders[P::column(j)]);
+          }
+        P::keep(weights, scores);
+        __syncthreads();
+        P::accumulate(valueSum, weights, slopes);
+        __syncthreads();
+        P::keep(weights, gradients);
+        __syncthreads();
+        P::accumulate(keySum, weights, queries);
+      }
+    }
+    storeRows<P>(dkey + own.key(a, first), own.narrow, a->keys - first, a->size, keySum, keyFactor);
+    storeRows<P>(dvalue + own.key(a, first), own.narrow, a->keys - first, a->size, valueSum, valueFactor);
+  }
+}
+
+// What a translation unit is for: MSC_POLICY and MSC_ELEMENT.
+using Policy = MSC_POLICY;
+using Element = MSC_ELEMENT;
+
+KERNEL_OF(Policy::threads, Policy::forwardBlocks)
+msc_attention(const Attention *a, const Element *query, const Element *key, const Element *value, const void *mask, Element *out,
+              float *logs, int64 count) {
+  attend<Policy>(a, query, key, value, mask, out, logs, count);
+}
+KERNEL_OF(Policy::threads, Policy::queryBlocks)
+msc_attention_queries(const Attention *a, const Element *query, const Element *key, const Element *value, const void *mask,
+                      const Element *out, const float *logs, const Element *dout, Element *dquery, int64 count) {
+  attendQueries<Policy>(a, query, key, value, mask, out, logs, dout, dquery, count);
+}
+KERNEL_OF(Policy::threads, Policy::keyBlocks)
+msc_attention_keys(const Attention *a, const Element *query, const Element *key, const Element *value, const void *mask,
+                   const Element *out, const float *logs, const Element *dout, Element *dkey, Element *dvalue, int64 count) {
+  attendKeys<Policy>(a, query, key, value, mask, out, logs, dout, dkey, dvalue, count);
+}

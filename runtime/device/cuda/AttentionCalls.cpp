@@ -1,0 +1,117 @@
+// Attention and its gradient as launches of our own kernels, a set of which is for heads up to a depth.
+#include "runtime/device/cuda/AttentionCalls.h"
+
+#include "runtime/device/cuda/Kernels.h"
+#include "runtime/plan/calls/Attention.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace msc::device::cuda {
+namespace {
+
+using Values = std::vector<uint64_t>;
+
+/// The first set for heads of this size whose tiles this GPU's blocks can keep; null: there is none.
+const AttentionKernels *choose(const Shared &shared, plan::DataType type, int64_t size, bool forward) {
+  const char *name = type == plan::F32 ? "f32" : type == plan::F16 ? "f16" : type == plan::BF16 ? "bf16" : "";
+  auto fits = [&](const AttentionKernels &kernels) {
+    return std::strcmp(kernels.type, name) == 0 && size <= kernels.depth &&
+           kernels.sharedBytes(forward) <= shared.gpu->sharedBytesOfBlock;
+  };
+  auto found = std::find_if(attentionKernels.begin(), attentionKernels.end(), fits);
+  return found == attentionKernels.end() ? nullptr : &*found;
+}
+
+/// What the kernels of an attention know of a call; `own` operands stand in front of the mask.
+struct AttentionCall {
+  Attention shape;
+  const AttentionKernels *kernels = nullptr;
+  CUdeviceptr descriptor = 0;
+  CUdeviceptr mask = 0; ///< null: none
+
+  static Result<AttentionCall> of(Shared &shared, const CallSpec &spec, size_t own) {
+    AttentionCall call;
+    std::string why;
+    call.shape = *attentionOf(spec.attributes, spec.operands[0], spec.operands[1], why);
+    const Attention &a = call.shape;
+    call.kernels = choose(shared, spec.results[0].type, a.size, own == 3);
+    if (!call.kernels)
+      return lacks(spec);
+    AttentionDescriptor made{.heads = a.heads,
+                             .keyHeads = a.keyHeads,
+                             .size = a.size,
+                             .queries = a.queries,
+                             .keys = a.keys,
+                             .firstQuery = a.firstQuery,
+                             .causal = a.causal,
+                             .scale = a.scale};
+    if (spec.operands.size() > own) {
+      const CallTensor &mask = spec.operands[own];
+      if (mask.type != plan::BOOL && mask.type != plan::F32)
+        return lacks(spec);
+      AttentionMask steps = *attentionMaskOf(a, spec.operands[0], spec.operands[1], mask);
+      made.mask = mask.type == plan::BOOL ? 1 : 2;
+      made.maskBatch = steps.batch, made.maskHead = steps.head, made.maskQuery = steps.query, made.maskKey = steps.key;
+      call.mask = addressOf(mask.data);
+    }
+    Result<CUdeviceptr> descriptor = shared.constant(&made, sizeof(made));
+    if (!descriptor)
+      return descriptor.error();
+    call.descriptor = *descriptor;
+    return call;
+  }
+
+  Values operands(const CallSpec &spec) const {
+    return {descriptor, addressOf(spec.operands[0].data), addressOf(spec.operands[1].data), addressOf(spec.operands[2].data), mask};
+  }
+  /// One block per tile of the `rows` queries or keys of so many heads.
+  Prepared launch(Shared &shared, const char *entry, Values values, int64_t heads, int64_t rows, bool forward) const {
+    int64_t tiles = (rows + kernels->side - 1) / kernels->side;
+    return launchOwn(shared, {kernels->ptx, entry, kernels->threads, kernels->sharedBytes(forward)}, std::move(values),
+                     shape.batch * heads * tiles, Blocks::OnePerItem);
+  }
+};
+
+Prepared attend(Shared &shared, const CallSpec &spec) {
+  Result<AttentionCall> call = AttentionCall::of(shared, spec, 3);
+  if (!call)
+    return call.error();
+  Values values = call->operands(spec);
+  values.insert(values.end(), {addressOf(spec.results[0].data), addressOf(spec.results[1].data)});
+  return call->launch(shared, "msc_attention", std::move(values), call->shape.heads, call->shape.queries, true);
+}
+
+Prepared attendBack(Shared &shared, const CallSpec &spec) {
+  Result<AttentionCall> call = AttentionCall::of(shared, spec, 6);
+  if (!call)
+    return call.error();
+  Values values = call->operands(spec);
+  for (size_t i = 3; i < 6; ++i) // output, logarithms, its gradient
+    values.push_back(addressOf(spec.operands[i].data));
+  Values forKeys = values;
+  values.push_back(addressOf(spec.results[0].data));
+  forKeys.insert(forKeys.end(), {addressOf(spec.results[1].data), addressOf(spec.results[2].data)});
+  const Attention &a = call->shape;
+  std::vector<std::unique_ptr<Operation>> parts;
+  for (bool ofKeys : {false, true}) {
+    int64_t heads = ofKeys ? a.keyHeads : a.heads, rows = ofKeys ? a.keys : a.queries;
+    if (a.batch * heads * rows == 0)
+      continue;
+    Prepared made = call->launch(shared, ofKeys ? "msc_attention_keys" : "msc_attention_queries",
+                                 std::move(ofKeys ? forKeys : values), heads, rows, false);
+    if (!made)
+      return made;
+    parts.push_back(std::move(*made));
+  }
+  return std::unique_ptr<Operation>(new Several(shared, std::move(parts)));
+}
+
+} // namespace
+
+void addAttentionCalls(std::map<std::string, PrepareCall> &table) {
+  table["ScaledDotProductAttention"] = attend;
+  table["ScaledDotProductAttentionGrad"] = attendBack;
+}
+
+} // namespace msc::device::cuda
