@@ -103,8 +103,8 @@ Result<std::unique_ptr<DataSource>> DataSource::open(const PlanIndex &index, con
     if (file == files.end() && !shape.empty() && source->batchSize == 0)
       source->batchSize = shape[0];
     Box box = index.localBox(input.buffer(), rank);
-    std::vector<std::byte> staging(static_cast<size_t>(elementCount(box)) * elementBytes(type));
-    source->inputs.push_back({std::move(*made), index.buffer(input.buffer()).offset(), box, std::move(staging)});
+    size_t bytes = static_cast<size_t>(elementCount(box)) * elementBytes(type);
+    source->inputs.push_back({std::move(*made), index.buffer(input.buffer()).offset(), box, bytes, nullptr});
   }
   uint64_t wanted = dataset ? dataset->steps() : 0, has = 0;
   if (!lengths.empty()) {
@@ -128,21 +128,50 @@ Result<std::unique_ptr<DataSource>> DataSource::open(const PlanIndex &index, con
   return source;
 }
 
-Status DataSource::load(device::Device &device, std::byte *arena, uint64_t epoch, uint64_t batch) {
-  bool unchanged = loaded && (constant || sameBatch);
-  if (sameBatch)
-    epoch = batch = 0;
+Status DataSource::connect(device::Device &device) {
   for (Bound &input : inputs) {
-    if (input.staging.empty())
+    if (input.bytes == 0)
       continue;
-    if (!unchanged)
-      if (Status status = input.column->fill(input.staging.data(), input.box, epoch, batch); !status)
-        return status;
-    // Also where nothing changed: the memory of an input may be used again within a step.
-    if (Status status = device.upload(arena + input.offset, input.staging.data(), input.staging.size()); !status)
+    auto opened = device.openInlet(input.bytes);
+    if (!opened)
+      return opened.error();
+    input.inlet = std::move(*opened);
+  }
+  return {};
+}
+
+Status DataSource::send(uint64_t epoch, uint64_t batch) {
+  for (Bound &input : inputs) {
+    if (!input.inlet)
+      continue;
+    Result<std::byte *> host = input.inlet->host();
+    if (!host)
+      return host.error();
+    if (Status status = input.column->fill(*host, input.box, epoch, batch); !status)
+      return status;
+    if (Status status = input.inlet->send(); !status)
       return status;
   }
-  loaded = true;
+  return {};
+}
+
+void DataSource::prepare(uint64_t epoch, uint64_t batch) {
+  std::pair<uint64_t, uint64_t> wanted{sameBatch ? 0 : epoch, sameBatch ? 0 : batch};
+  if (sent && (constant || *sent == wanted))
+    return;
+  sent = wanted;
+  sending = send(wanted.first, wanted.second);
+}
+
+Status DataSource::load(std::byte *arena, uint64_t epoch, uint64_t batch) {
+  prepare(epoch, batch);
+  if (!sending)
+    return sending;
+  // Also where nothing changed: the memory of an input may be used again within a step.
+  for (Bound &input : inputs)
+    if (input.inlet)
+      if (Status status = input.inlet->place(arena + input.offset); !status)
+        return status;
   return {};
 }
 

@@ -8,7 +8,9 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace msc {
@@ -40,23 +42,31 @@ public:
   bool drawsSeveralBatches() const { return samplesOfFiles == 0 && batches > 1 && !sameBatch && !constant; }
   /// What the user should know, e.g. samples that fill no batch; may be empty.
   const std::string &note() const { return remark; }
+  /// Opens the ways of the inputs; before anything else below, once.
+  Status connect(device::Device &device);
+  /// Sends the inputs of a batch on their way, beside what the device does. What goes wrong is told by `load` of that batch.
+  void prepare(uint64_t epoch, uint64_t batch);
   /// Brings the inputs of a batch into the arena.
-  Status load(device::Device &device, std::byte *arena, uint64_t epoch, uint64_t batch);
+  Status load(std::byte *arena, uint64_t epoch, uint64_t batch);
 
 private:
   struct Bound {
     std::unique_ptr<InputColumn> column;
-    uint64_t offset = 0;            ///< in the arena
-    Box box;                        ///< of this rank
-    std::vector<std::byte> staging; ///< its elements on the host
+    uint64_t offset = 0; ///< in the arena
+    Box box;             ///< of this rank
+    size_t bytes = 0;    ///< of its elements
+    std::unique_ptr<device::Inlet> inlet; ///< null: there are none
   };
+
+  Status send(uint64_t epoch, uint64_t batch);
 
   std::vector<Bound> inputs;
   uint64_t batches = 1;
   int64_t samplesOfFiles = 0, batchSize = 0;
   bool sameBatch = false;
   bool constant = false; ///< loaded once, never changes
-  bool loaded = false;
+  std::optional<std::pair<uint64_t, uint64_t>> sent; ///< epoch and batch that are on their way or there
+  Status sending;                                    ///< what went wrong with them
   std::string remark;
 };
 

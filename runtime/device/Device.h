@@ -106,6 +106,19 @@ public:
 /// One operation after the other, in the calling thread.
 std::unique_ptr<Sequence> runInOrder(std::vector<SequenceEntry> entries);
 
+/// The way of one input into the arena, again and again: the host writes it, it is sent while the device does other work, and put in place
+/// between operations.
+class Inlet {
+public:
+  virtual ~Inlet() = default;
+  /// Where the host writes what is sent next; nothing reads it any more when this returns.
+  virtual Result<std::byte *> host() = 0;
+  /// Brings what the host wrote near to the arena, beside operations.
+  virtual Status send() = 0;
+  /// Puts what was sent last into the arena, in the order of operations. May be called again for the same.
+  virtual Status place(std::byte *target) = 0;
+};
+
 /// A device of one rank. Used by that rank's thread only.
 class Device {
 public:
@@ -147,6 +160,9 @@ public:
   /// for is there when it returns.
   virtual Status upload(std::byte *target, const void *source, size_t bytes) = 0;
   virtual Status download(void *target, const std::byte *source, size_t bytes) = 0;
+  /// As download, but what was asked for may be there only behind the next synchronize(). Up to 8 bytes.
+  virtual Status fetch(void *target, const std::byte *source, size_t bytes) { return download(target, source, bytes); }
+  virtual Result<std::unique_ptr<Inlet>> openInlet(size_t bytes);
   /// All operations so far are complete.
   virtual Status synchronize() = 0;
   /// Arena and workspaces.

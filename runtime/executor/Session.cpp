@@ -80,6 +80,8 @@ Status Session::prepare() {
   if (!source)
     return source.error();
   data = std::move(*source);
+  if (Status status = data->connect(*device); !status)
+    return status;
   if (!data->note().empty())
     note("note: " + data->note());
   auto bound = Executor::create(index, *program, world, *device, arena);
@@ -262,14 +264,6 @@ void Session::note(const std::string &line) const {
     std::fprintf(stderr, "%s\n", messages::translatedLine(line).c_str());
 }
 
-double Session::scalar(uint32_t buffer) {
-  std::byte bytes[8] = {};
-  plan::DataType type = index.buffer(buffer).dtype();
-  if (!device->download(bytes, arena + index.buffer(buffer).offset(), elementBytes(type)))
-    return 0;
-  return floatValue(type, bytes);
-}
-
 void Session::setSchedules(uint64_t step) {
   for (const plan::Schedule &schedule : index.plan().schedules()) {
     const plan::Buffer &buffer = index.buffer(schedule.buffer());
@@ -369,7 +363,7 @@ Status Session::trainStep(uint64_t step) {
   if (Status status = computeStep(step); !status)
     return status;
   if (speaks()) {
-    double value = scalar(loss->buffer());
+    double value = floatValue(index.buffer(loss->buffer()).dtype(), lossBytes);
     double ms = millisecondsSince(begin);
     std::string text = lossText(value, index.buffer(loss->buffer()).dtype());
     if (logs(step))
@@ -392,9 +386,13 @@ Status Session::computeStep(uint64_t step) {
   world.enterStep(epochOf(step) + 1, stepOf(step) + 1);
   bool isTraced = timeline && timeline->startStep(epochOf(step) + 1, stepOf(step) + 1);
   setSchedules(step);
-  Status status = data->load(*device, arena, epochOf(step), stepOf(step));
+  Status status = data->load(arena, epochOf(step), stepOf(step));
   if (status)
     status = isTraced ? executor->runStep(timeline->startPlan()) : executor->runStep();
+  if (status && loss && speaks())
+    status = device->fetch(lossBytes, arena + index.buffer(loss->buffer()).offset(), elementBytes(index.buffer(loss->buffer()).dtype()));
+  if (status && !device->sharesHostMemory() && step + 1 < lastStep) // while it runs
+    data->prepare(epochOf(step + 1), stepOf(step + 1));
   if (status)
     status = device->synchronize();
   if (isTraced)

@@ -65,7 +65,6 @@ private:
   Status print(const std::string &line);
   /// A line on stderr, from rank 0 only.
   void note(const std::string &line) const;
-  double scalar(uint32_t buffer);
   /// Parameters and states in the host's memory: those of the arena, or copies that `copyParameters` brings up to date.
   std::vector<CheckpointTensor> tensors();
   size_t parameterBytes(const plan::Parameter &parameter) const;
@@ -86,6 +85,7 @@ private:
   std::vector<std::vector<std::byte>> hostCopies; ///< of parameters, where the arena is out of the host's reach
   comm::Group *everyone = nullptr;
   const plan::Output *loss = nullptr;       ///< null: nothing is trained
+  std::byte lossBytes[8] = {};              ///< of the step that was computed last
   std::string logEvery;
   bool mute = false;                        ///< stdout has failed
   bool diverged = false;                    ///< a loss was not finite

@@ -1,6 +1,7 @@
 #include "runtime/device/cuda/Calls.h"
 #include "runtime/device/cuda/CollectiveBuilder.h"
 #include "runtime/device/cuda/CudaBackend.h"
+#include "runtime/device/cuda/Inlet.h"
 #include "runtime/device/cuda/Kernels.h"
 #include "runtime/device/cuda/Staging.h"
 #include "runtime/device/cuda/StreamSequence.h"
@@ -30,6 +31,8 @@ public:
     for (auto &[number, stream] : shared.streams)
       if (stream.handle)
         driver.cuStreamSynchronize(stream.handle); // its memory goes next; an error has been told
+    if (copies)
+      driver.cuStreamDestroy(copies); // inlets are gone, and have waited
     for (CUdeviceptr memory : memories)
       driver.cuMemFree(memory);
     communicator.reset();
@@ -139,7 +142,32 @@ public:
   Status download(void *target, const std::byte *source, size_t bytes) override {
     return staging.download(target, addressOf(source), bytes, first());
   }
+  Status fetch(void *target, const std::byte *source, size_t bytes) override {
+    return staging.downloadLater(target, addressOf(source), bytes, first());
+  }
+  Result<std::unique_ptr<Inlet>> openInlet(size_t bytes) override {
+    constexpr size_t few = 1 << 20; // go quickly as they are
+    if (bytes < few)
+      return Device::openInlet(bytes);
+    if (!copies)
+      MSC_CUDA(cuStreamCreate, &copies, CU_STREAM_NON_BLOCKING);
+    Result<CUdeviceptr> memory = allocate(bytes, "memory for the next inputs");
+    if (!memory)
+      return memory.error();
+    auto inlet = std::make_unique<CudaInlet>(shared, copies, *memory, bytes);
+    if (Status status = inlet->allocate(); !status)
+      return status.error();
+    return std::unique_ptr<Inlet>(std::move(inlet));
+  }
+  /// One wait for all that was fetched, and for the marks of wrong indices.
   Status synchronize() override {
+    places.resize(checks.size());
+    for (size_t done = 0; done < places.size();) {
+      size_t part = std::min<size_t>(places.size() - done, Staging::mostLater / sizeof(uint64_t));
+      if (Status status = staging.downloadLater(&places[done], slots + done * sizeof(uint64_t), part * sizeof(uint64_t), first()); !status)
+        return status;
+      done += part;
+    }
     if (Status status = wait(first()); !status)
       return status;
     staging.allDone();
@@ -268,11 +296,6 @@ private:
 
   /// Look-ups have found an index in the meantime that numbers nothing.
   Status checkIndices() {
-    std::vector<uint64_t> places(checks.size());
-    if (places.empty())
-      return {};
-    if (Status status = staging.download(places.data(), slots, places.size() * sizeof(uint64_t), first()); !status)
-      return status;
     for (size_t i = 0; i < places.size(); ++i)
       if (places[i] != UINT64_MAX)
         return wrongIndex(checks[i], places[i]);
@@ -300,6 +323,8 @@ private:
   std::map<std::string, CUdeviceptr> constants; ///< by content
   CUdeviceptr slots = 0;                        ///< of `checks`, all ones where nothing is wrong
   std::vector<IndexCheck> checks;
+  std::vector<uint64_t> places; ///< of wrong indices, as they were last looked at
+  CUstream copies = nullptr;    ///< of inputs; null: none was asked for
   uint64_t allocated = 0;
 };
 

@@ -67,7 +67,22 @@ Status Staging::download(void *target, CUdeviceptr source, size_t bytes, CUstrea
   return {};
 }
 
+Status Staging::downloadLater(void *target, CUdeviceptr source, size_t bytes, CUstream stream) {
+  if (used + bytes > halfBytes) // what was asked for before lies in this half
+    return download(target, source, bytes, stream);
+  size_t part = 0;
+  Result<std::byte *> data = take(bytes, part, stream);
+  if (!data)
+    return data.error();
+  MSC_CUDA(cuMemcpyDtoHAsync, *data, source, bytes, stream);
+  laters.push_back({target, *data, bytes});
+  return {};
+}
+
 void Staging::allDone() {
+  for (const Later &later : laters)
+    std::memcpy(later.target, later.data, later.bytes);
+  laters.clear();
   for (Half &half : halves)
     half.busy = false;
   used = 0;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <vector>
 
 namespace msc::device::cuda {
 
@@ -23,6 +24,9 @@ public:
   Status upload(CUdeviceptr target, const void *source, size_t bytes, CUstream stream);
   /// The data is there when this returns.
   Status download(void *target, CUdeviceptr source, size_t bytes, CUstream stream);
+  /// As download, but the data is there behind the next allDone(). Up to `mostLater` bytes.
+  Status downloadLater(void *target, CUdeviceptr source, size_t bytes, CUstream stream);
+  static constexpr size_t mostLater = 4096;
   /// The stream has been waited for: all of the memory is free.
   void allDone();
 
@@ -40,6 +44,12 @@ private:
   std::byte *memory = nullptr;
   std::array<Half, 2> halves;
   size_t current = 0, used = 0;
+  struct Later {
+    void *target;
+    const std::byte *data;
+    size_t bytes;
+  };
+  std::vector<Later> laters;
 };
 
 } // namespace msc::device::cuda

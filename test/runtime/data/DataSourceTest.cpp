@@ -39,7 +39,11 @@ protected:
       }
       batches = (*source)->batchesPerEpoch();
       note = (*source)->note();
-      if (Status loaded = (*source)->load(*device, arena, epoch, number); !loaded) {
+      if (Status connected = (*source)->connect(*device); !connected) {
+        failure = connected.error();
+        return {};
+      }
+      if (Status loaded = (*source)->load(arena, epoch, number); !loaded) {
         failure = loaded.error();
         return {};
       }
