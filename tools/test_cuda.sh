@@ -1,27 +1,30 @@
 #!/bin/bash
 # Tests msrun on the GPUs of this machine, against its CPUs.
 #   test_cuda.sh [--dry-run] [--plans PLANS] [FOLDER]   runs it all; every log, report and the summary is in FOLDER (cuda-results)
-#   test_cuda.sh --prepare PLANS                        only compiles the plans, for a machine without msc
+#   test_cuda.sh --prepare PLANS [--networks NETWORKS]  only compiles the plans, for a machine without msc; and those of NETWORKS/*.mir, whose first
+#                                                       line says for how many devices (differential_test --write NETWORKS makes such)
 # Takes msrun (and msc, without --plans) from PATH, or msrun from the archive in which this script lies; and mpirun, if there is one.
 # Ends with 0 if nothing failed, with 1 if something did. What a machine lacks is skipped and said.
 # --dry-run: the same commands on CPUs, which tests this script and nothing else.
-# It has never run on a GPU.
+# It ran on one H200 (driver 580, CUDA 13.0, NCCL 2.28); never on several GPUs.
 set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-wrong() { echo "test_cuda.sh: $1; test_cuda.sh [--dry-run] [--plans PLANS] [FOLDER], or test_cuda.sh --prepare PLANS" >&2; exit 2; }
-dry="" plans="" prepare="" out=""
+wrong() { echo "test_cuda.sh: $1; test_cuda.sh [--dry-run] [--plans PLANS] [FOLDER], or test_cuda.sh --prepare PLANS [--networks NETWORKS]" >&2; exit 2; }
+dry="" plans="" prepare="" networks="" out=""
 while [ $# -gt 0 ]; do
   case $1 in
     --dry-run) dry=yes ;;
-    --plans | --prepare)
+    --plans | --prepare | --networks)
       [ -n "${2:-}" ] || wrong "$1 needs a folder"
-      [ "$1" = --plans ] && plans=$2 || prepare=$2
+      case $1 in --plans) plans=$2 ;; --prepare) prepare=$2 ;; *) networks=$2 ;; esac
       shift ;;
     -*) wrong "unknown argument '$1'" ;;
     *) [ -z "$out" ] || wrong "two folders, '$out' and '$1'"; out=$1 ;;
   esac
   shift
 done
+[ -z "$networks" ] || [ -n "$prepare" ] || wrong "--networks goes with --prepare"
+[ -z "$networks" ] || [ -d "$networks" ] || wrong "there is no folder '$networks'"
 [ -z "$prepare" ] || [ -z "$plans$out$dry" ] || wrong "--prepare is given with something else"
 [ -z "$plans" ] || [ -d "$plans" ] || wrong "there is no folder '$plans'"
 [ -z "$plans" ] || plans=$(cd "$plans" && pwd)
@@ -29,6 +32,7 @@ out=${prepare:-${out:-cuda-results}}
 mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 2
 # Unpacked, this script lies in share/msc and msrun in bin.
 [ ! -x "$here/../../bin/msrun" ] || PATH=$(cd "$here/../../bin" && pwd):$PATH
+bench=$here/cuda_bench.py
 # What mpirun wants as root, with more ranks than cores, and in containers, as in tools/env.sh, which the archive lacks.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
@@ -102,7 +106,7 @@ gone() {
   return 1
 }
 # killed PLAN RANKS FOLDER: an endless run of as many processes, one of which is killed; passes if mpirun ends within 40 s as it does
-# for a killed process, all are gone, and the log names the rank. In FOLDER a file per rank says its process.
+# for a killed process, all are gone, and the log names the rank (mpirun does, where it ends the others first). In FOLDER a file per rank says its process.
 killed() {
   local plan=$1 ranks=$2 folder=$3 job victim code begin
   rm -rf "$folder" && mkdir "$folder"
@@ -131,7 +135,7 @@ killed() {
   for process in "$folder"/pid.*; do
     gone "$(cat "$process")" || { echo "process $(cat "$process") is still there"; return 1; }
   done
-  [ $code = 137 ] && [ $((SECONDS - begin)) -lt 40 ] && grep -q "error: rank 1 died" "$folder/run.log"
+  [ $code = 137 ] && [ $((SECONDS - begin)) -lt 40 ] && grep -q -e "error: rank 1 died" -e "process rank 1 .*signal 9" "$folder/run.log"
 }
 # stopped PLAN LOG FLAGS...: SIGTERM ends a run of threads within 30 s, with 143.
 stopped() {
@@ -187,6 +191,63 @@ compile() { # NAME EXAMPLE DEVICES FLAGS...
     check "compile-$name" within msc compile "$here/../examples/$example/net.mir" --devices "$devices" -o "$out/$name.plan" "$@"
   fi
 }
+# bench NAME EXAMPLE|FILE CHANGE FLAGS...: a plan for cuda_bench.py of a text that sed changes.
+bench() {
+  local name=$1 example=$2 change=$3
+  shift 3
+  if [ -n "$plans" ]; then
+    [ ! -e "$plans/$name.plan" ] || cp "$plans/$name.plan" "$out/$name.plan"
+  else
+    [ -e "$example" ] || example=$here/../examples/$example/net.mir
+    sed "$change" "$example" > "$out/$name.mir"
+    check "compile-$name" within msc compile "$out/$name.mir" --devices 1 -o "$out/$name.plan" --device-target cuda "$@"
+  fi
+}
+narrow='s/^train {/train {amp_level: O2, amp_dtype: bf16, /' same='s/steps: 8}/steps: 8, same_batch: true}/'
+bench_all() {
+  bench bench-gpt2-f32 gpt2 '' -D wide=1
+  bench bench-gpt2-bf16 gpt2 "$narrow" -D wide=1
+  bench bench-bert-bf16 bert "$narrow" -D wide=1 -D layers=24 -D heads=16 -D width=1024 -D hidden=4096 -D length=512 -D batch=8
+  bench bench-resnet50-f32 resnet50 "$same" -D batch=256
+  bench bench-resnet50-bf16 resnet50 "$same;$narrow" -D batch=256
+  [ -n "$plans" ] || cat > "$out/product.mir" << 'MIR'
+network product(%x: f32[4096, 4096]) {
+  param %w: f32[4096, 4096] = Normal(0.01)
+  param %v: f32[4096, 4096] = Normal(0.01)
+  %a = MatMul(%x, %w)
+  %r = ReLU(%a)
+  %y = MatMul(%r, %v)
+  %s = Square(%y)
+  %loss = ReduceMean(%s)
+  return loss: %loss
+}
+dataset {source: Random(seed: 1), columns: {x: uniform}, steps: 20, same_batch: true}
+train {optimizer: SGD(learning_rate: 0.001), minimize: loss, epochs: 1}
+MIR
+  [ -n "$plans" ] || cat > "$out/rows.mir" << 'MIR'
+network rows(%x: f32[8192, 8192]) {
+  param %w: f32[8192, 8192] = Normal(1.0)
+  param %g: f32[8192] = Ones()
+  param %b: f32[8192] = Zeros()
+  %a = Mul(%w, %x)
+  %s = GeLU(%a)
+  %n, %n_1, %n_2 = LayerNorm(%s, %g, %b)
+  %p = Softmax(%n)
+  %q = Mul(%p, %x)
+  %t = Transpose(%q, (1, 0))
+  %u = Tanh(%t)
+  %c = ReduceSum(%u, 0)
+  %d = Square(%c)
+  %loss = ReduceSum(%d)
+  return loss: %loss
+}
+dataset {source: Random(seed: 1), columns: {x: uniform}, steps: 20, same_batch: true}
+train {optimizer: AdamW(0.001), minimize: loss, epochs: 1}
+MIR
+  bench bench-rows "$out/rows.mir" ''
+  bench bench-matmul-f32 "$out/product.mir" ''
+  bench bench-matmul-bf16 "$out/product.mir" "$narrow"
+}
 small="-D wide=1 -D layers=1 -D heads=2 -D width=16 -D vocabulary=31 -D batch=4"
 compile_all() {
   compile quickstart quickstart 1
@@ -203,6 +264,12 @@ compile_all() {
 }
 if [ -n "$prepare" ]; then
   compile_all
+  bench_all
+  mkdir -p "$out/networks"
+  for network in ${networks:+"$networks"/*.mir}; do
+    check "compile-$(basename "$network" .mir)" within msc compile "$network" --devices "$(sed -n '1s/^# \([0-9]*\) devices.*/\1/p' "$network")" \
+      -o "$out/networks/$(basename "$network" .mir).plan"
+  done
   say done "$failures failed; the plans are in $out"
   [ $failures -eq 0 ]
   exit
@@ -269,6 +336,15 @@ for ranks in 2 4; do
   fi
 done
 
+if [ -z "$dry" ] && [ -n "$plans" ] && ls "$plans"/networks/*.plan > /dev/null 2>&1; then
+  limit=600
+  check networks within python3 "$here/cuda_networks.py" "$plans/networks" "$out/networks.txt"
+  tail -n 1 "$out/networks.log" | tee -a "$summary"
+  limit=120
+else
+  skip networks "there are none among the plans, or a dry run"
+fi
+
 check stopped stopped "$out/quickstart-8.plan" "$out/stopped.txt" --collectives local
 if [ -z "$dry" ] && command -v nvidia-smi > /dev/null; then
   check nothing-left bash -c 'sleep 2; nvidia-smi --query-compute-apps=process_name --format=csv,noheader; ! nvidia-smi \
@@ -280,10 +356,18 @@ if [ -z "$dry" ] && command -v compute-sanitizer > /dev/null; then
 else
   skip sanitizer "compute-sanitizer is missing, or a dry run"
 fi
-# Times: steps of ours alone. Those of PyTorch and JAX, bandwidths and bare cuBLASLt are not measured here.
+# Times: steps of ours, and those of PyTorch where it is.
 [ -n "$dry" ] || check gpu-measured within msrun "$out/measured.plan" --no-checkpoint --steps 200 --report "$out/gpu-measured.json" --device cuda
 for name in $one measured; do
   [ -s "$out/gpu-$name.json" ] && say info "$name, median: $(median_ms "$out/gpu-$name.json")"
 done
+if [ -z "$dry" ] && [ -e "$out/quickstart.plan" ] && python3 -c 'import torch' 2> /dev/null; then
+  bench_all
+  limit=${MSC_BENCH_SECONDS:-240}
+  check bench within python3 -u "$bench" "$out" --steps 30
+  grep -E ' of the copy|ours| x' "$out/bench.log" | tee -a "$summary"
+else
+  skip bench "PyTorch is missing, or a dry run"
+fi
 say done "$failures failed; results are in $out"
 [ $failures -eq 0 ]

@@ -1,11 +1,15 @@
 // Random networks under random legal strategies against the f64 reference. MSC_LONG=1 runs ten times as many.
-// `differential_test --seed N` runs one case and prints everything about it; `--cases N` sets the number of cases.
+// `differential_test --seed N` runs one case and prints everything about it; `--cases N` sets the number of cases; `--cases N --write FOLDER` only
+// writes the networks of all cases there, each with its number of devices in its first line: "# 4 devices".
+#include "test/e2e/Case.h"
 #include "test/e2e/Differential.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <set>
 #include <string>
@@ -78,6 +82,17 @@ int runOne(uint64_t seed) {
   return verdict.failure.empty() ? 0 : 1;
 }
 
+int writeAll(const std::string &folder) {
+  std::filesystem::create_directories(folder);
+  for (int64_t seed = 1; seed <= caseCount; ++seed) {
+    msc::Result<Case> made = makeCase(static_cast<uint64_t>(seed));
+    if (!made)
+      return 1;
+    std::ofstream(folder + "/seed-" + std::to_string(seed) + ".mir") << "# " << made->devices << " devices\n" << made->text;
+  }
+  return 0;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -89,6 +104,8 @@ int main(int argc, char **argv) {
       return runOne(std::strtoull(argv[i + 1], nullptr, 10));
     if (std::string(argv[i]) == "--cases")
       caseCount = std::strtoll(argv[i + 1], nullptr, 10);
+    if (std::string(argv[i]) == "--write")
+      return writeAll(argv[i + 1]);
   }
   return RUN_ALL_TESTS();
 }
