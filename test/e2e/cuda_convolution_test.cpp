@@ -158,13 +158,15 @@ const std::vector<Geometry> geometries{
     {{2, 4, 9, 11}, {6, 2, 3, 2}, {2, 1}, {1, 2}, {1, 1, 1, 1}, 2},     // groups
     {{2, 4, 9, 8}, {4, 1, 3, 3}, {1}, {1}, {1}, 4},                     // one channel each
     {{2, 3, 11, 8}, {4, 3, 1, 1}, {3}, {1}, {0}},                       // inputs between windows and behind the last one
-    {{2, 3, 13, 11}, {4, 3, 3, 2}, {2, 3}, {2, 1}, {2, 1, 0, 3}},       // uneven padding
+    {{2, 3, 13, 11}, {4, 3, 3, 2}, {2, 3}, {2, 1}, {2, 0, 0, 3}},       // uneven padding
     {{1, 2, 12, 7}, {3, 2, 3, 3}, {1}, {1}, {1}, 1, {0, 5}},            // the first, a middle, and the last rank
     {{2, 2, 12, 7}, {3, 2, 3, 3}, {1}, {1}, {1}, 1, {4, 8}},
     {{1, 2, 12, 7}, {3, 2, 3, 3}, {1}, {1}, {1}, 1, {8, 12}},
     {{2, 2, 13, 7}, {3, 2, 3, 3}, {2}, {1}, {1}, 1, {3, 6}},
-    {{2, 2, 13, 9}, {3, 2, 1, 1}, {3}, {1}, {0}, 1, {1, 3}},
+    {{2, 2, 13, 9}, {3, 2, 1, 1}, {3}, {1}, {0}, 1, {1, 4}},
     {{2, 4, 14, 9}, {4, 2, 5, 3}, {2, 1}, {1, 2}, {3, 1, 0, 2}, 2, {2, 6}}};
+
+constexpr size_t uneven = 5;
 
 // Of the usual engine, or copied into what it takes; or as they are, by one that takes all.
 TEST_F(CudaConvolution, AsOnCpus) {
@@ -177,13 +179,15 @@ TEST_F(CudaConvolution, AsOnCpus) {
         compareCall(driver, geometries[i], result, plan::F32);
         EXPECT_EQ(note, "convolutions by cuDNN 9.13.0");
         EXPECT_EQ(driver.calls("cudnnBackendExecute"), 2); // waited for, and captured
+        if (i == uneven)
+          EXPECT_EQ(driver.calls("convolutions by engine 7"), takesAll ? 2 : 0);
       }
 }
 
 TEST_F(CudaConvolution, EnginesKeepToWhatIsAsked) {
-  auto engineOf = [&](plan::DataType type, bool tensorFloat) {
+  auto engineOf = [&](plan::DataType type, bool tensorFloat, bool proposes = true) {
     test::RecordingDriver driver;
-    driver.hasCudnn = true;
+    driver.hasCudnn = true, driver.cudnnProposes = proposes;
     compareCall(driver, geometries[0], ConvolutionResult::Output, type, {.tensorFloat = tensorFloat});
     for (int engine = 0; engine < 8; ++engine)
       if (driver.calls(fmt::format("convolutions by engine {}", engine)) > 0)
@@ -192,6 +196,7 @@ TEST_F(CudaConvolution, EnginesKeepToWhatIsAsked) {
   };
   EXPECT_EQ(engineOf(plan::F32, false), 3); // not that of tensor cores
   EXPECT_EQ(engineOf(plan::F32, true), 0);
+  EXPECT_EQ(engineOf(plan::F32, false, false), 3);
   EXPECT_EQ(engineOf(plan::F16, false), 0);
   EXPECT_EQ(engineOf(plan::BF16, false), 0);
   EXPECT_EQ(engineOf(plan::F64, false), -1);

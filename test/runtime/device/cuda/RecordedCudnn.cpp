@@ -70,8 +70,7 @@ const std::vector<Engine> engines{{{Note::TensorCore}, 512},
                                   {{Note::DownConvertInputs}, 0},
                                   {{Note::ReducedPrecisionReduction}, 0},
                                   {{}, 0, true}};
-/// No heuristic proposes the last one.
-const std::vector<int64_t> proposed{1, 0, 2, 3}, fallbacks{4, 5, 6};
+const std::vector<int64_t> proposed{1, 0, 2, 3}, fallbacks{4, 5, 6, 7};
 
 struct Needed {
   Attribute attribute;
@@ -305,7 +304,7 @@ Code finalize(Descriptor descriptor) {
   }
   if (item.kind == Kind::ExecutionPlan) {
     const Engine &engine = engines[static_cast<size_t>(engineOf(item))];
-    if (!Operation(graphOf(item)).isUsual() && !(engine.takesAll && world->owner.cudnnTakesAll))
+    if (engine.takesAll ? !world->owner.cudnnTakesAll : !Operation(graphOf(item)).isUsual())
       return Code::NotSupported;
   }
   item.isFinal = true;
@@ -315,7 +314,7 @@ Code finalize(Descriptor descriptor) {
 Code getResults(const Item &heuristic, int64_t wanted, int64_t *count, void *values) {
   const std::vector<int64_t> &found =
       heuristic.get<HeuristicMode>(Attribute::HeuristicModeOf) == HeuristicMode::A ? proposed : fallbacks;
-  *count = static_cast<int64_t>(found.size());
+  *count = world->owner.cudnnProposes ? static_cast<int64_t>(found.size()) : 0;
   for (int64_t i = 0; i < std::min(wanted, *count); ++i) {
     Item &config = itemOf(static_cast<Descriptor *>(values)[i]);
     config.put(Attribute::EngineNumber, Type::Int64, found[static_cast<size_t>(i)]);

@@ -57,6 +57,7 @@ public:
   uint64_t memoryBytes = uint64_t{1} << 30;
   bool hasCudnn = false;
   bool cudnnTakesAll = false; ///< also planes that lie apart, and uneven padding
+  bool cudnnProposes = true;  ///< some of its engines by heuristics
 
   /// Where the allocation begins that holds an address; 0: none does.
   uint64_t allocationOf(uint64_t address) const;
