@@ -12,9 +12,7 @@ Error failed(const Table &table, const char *function, Code code) {
           fmt::format("{} returned {} ({})", function, static_cast<int>(code), table.cudnnGetErrorString(code)), ""};
 }
 
-Object::Object(const Table &table, Kind kind) : table(&table) {
-  result = table.cudnnBackendCreateDescriptor(kind, &handle);
-}
+Object::Object(const Table &table, Kind kind) : table(&table) { result = table.cudnnBackendCreateDescriptor(kind, &handle); }
 Object::~Object() {
   if (handle)
     table->cudnnBackendDestroyDescriptor(handle);
@@ -42,9 +40,7 @@ int64_t Object::get(Attribute attribute, Type type, int64_t wanted, void *values
   return wanted == 0 ? count : std::min(count, wanted);
 }
 
-Sizes denseStrides(const Sizes &sizes) {
-  return {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1};
-}
+Sizes denseStrides(const Sizes &sizes) { return {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1}; }
 
 Library::~Library() {
   plans.clear();
@@ -88,14 +84,15 @@ struct Direction {
 };
 
 const Direction &directionOf(ConvolutionResult result) {
-  static const Direction forward{Kind::Forward,           Attribute::ForwardAlpha, Attribute::ForwardBeta,
-                                 Attribute::ForwardConvolution, Attribute::ForwardX,     Attribute::ForwardW,
-                                 Attribute::ForwardY};
-  static const Direction input{Kind::BackwardData,           Attribute::BackwardDataAlpha, Attribute::BackwardDataBeta,
-                               Attribute::BackwardDataConvolution, Attribute::BackwardDataX,     Attribute::BackwardDataW,
-                               Attribute::BackwardDataY};
-  static const Direction filter{Kind::BackwardFilter,           Attribute::BackwardFilterAlpha, Attribute::BackwardFilterBeta,
-                                Attribute::BackwardFilterConvolution, Attribute::BackwardFilterX,     Attribute::BackwardFilterW,
+  static const Direction forward{
+      Kind::Forward,       Attribute::ForwardAlpha, Attribute::ForwardBeta, Attribute::ForwardConvolution,
+      Attribute::ForwardX, Attribute::ForwardW,     Attribute::ForwardY};
+  static const Direction input{
+      Kind::BackwardData,       Attribute::BackwardDataAlpha, Attribute::BackwardDataBeta, Attribute::BackwardDataConvolution,
+      Attribute::BackwardDataX, Attribute::BackwardDataW,     Attribute::BackwardDataY};
+  static const Direction filter{Kind::BackwardFilter,          Attribute::BackwardFilterAlpha,
+                                Attribute::BackwardFilterBeta, Attribute::BackwardFilterConvolution,
+                                Attribute::BackwardFilterX,    Attribute::BackwardFilterW,
                                 Attribute::BackwardFilterY};
   switch (result) {
   case ConvolutionResult::Output: return forward;
@@ -199,7 +196,9 @@ bool Library::mayRun(const Object &config, const Problem &problem) {
   std::array<Note, mostNotes> notes = {};
   int64_t count = engine.get(Attribute::EngineNotes, Type::NumericalNote, mostNotes, notes.data());
   bool isWide = problem.type == DataType::Float;
-  return count >= 0 && std::none_of(notes.begin(), notes.begin() + count, [&](Note note) {
+  if (count < 0)
+    return false;
+  return std::none_of(notes.begin(), notes.begin() + count, [&](Note note) {
     switch (note) {
     case Note::Nondeterministic:
     case Note::DownConvertInputs:
@@ -222,8 +221,7 @@ std::unique_ptr<Plan> Library::choose(const Problem &problem) {
       const Object &config = proposal.back();
       Object plan(table, Kind::ExecutionPlan);
       int64_t bytes = 0;
-      if (!mayRun(config, problem) ||
-          !plan.set(Attribute::PlanHandle, handle).set(Attribute::PlanConfig, config).finalize() ||
+      if (!mayRun(config, problem) || !plan.set(Attribute::PlanHandle, handle).set(Attribute::PlanConfig, config).finalize() ||
           plan.get(Attribute::PlanWorkspaceBytes, Type::Int64, 1, &bytes) != 1 || bytes < 0 ||
           static_cast<uint64_t>(bytes) > mostWorkspaceBytes)
         continue;

@@ -108,7 +108,7 @@ private:
 
   const Table &table;
   Handle handle = nullptr;
-  void *current = nullptr; ///< stream of the handle
+  void *current = nullptr;                        ///< stream of the handle
   std::map<Problem, std::unique_ptr<Plan>> plans; ///< null: there is none
 };
 

@@ -1,4 +1,5 @@
-// cuDNN for the recording driver: convolutions of two dimensions in three directions, by engines of which most may not be taken.
+// cuDNN for the recording driver: convolutions of two dimensions in three directions, by engines of which most may not be
+// taken.
 #include "runtime/device/cpu/calls/Elements.h"
 #include "test/runtime/device/cuda/RecordedState.h"
 
@@ -159,8 +160,8 @@ struct Operation {
       : kind(item.kind), x(tensor(item, Attribute::ForwardX, Attribute::BackwardDataX, Attribute::BackwardFilterX)),
         w(tensor(item, Attribute::ForwardW, Attribute::BackwardDataW, Attribute::BackwardFilterW)),
         y(tensor(item, Attribute::ForwardY, Attribute::BackwardDataY, Attribute::BackwardFilterY)) {
-    const Item &c = item.item(choose(kind, Attribute::ForwardConvolution, Attribute::BackwardDataConvolution,
-                                     Attribute::BackwardFilterConvolution));
+    const Item &c = item.item(
+        choose(kind, Attribute::ForwardConvolution, Attribute::BackwardDataConvolution, Attribute::BackwardFilterConvolution));
     stride = c.get<Pair>(Attribute::ConvolutionStrides), dilation = c.get<Pair>(Attribute::ConvolutionDilations);
     before = c.get<Pair>(Attribute::ConvolutionPaddingBefore), after = c.get<Pair>(Attribute::ConvolutionPaddingAfter);
     auto number = [&](Attribute f, Attribute d, Attribute b) { return item.get<float>(choose(kind, f, d, b)); };
@@ -184,8 +185,7 @@ struct Operation {
                w.sizes[0] % (x.sizes[1] / w.sizes[1]) == 0 && w.isDense() && x.type == w.type && x.type == y.type;
     for (size_t d : {0, 1}) {
       int64_t kernel = (w.sizes[2 + d] - 1) * dilation[d] + 1, padded = x.sizes[2 + d] + before[d] + after[d];
-      fit = fit && before[d] >= 0 && after[d] >= 0 && padded >= kernel &&
-            y.sizes[2 + d] == (padded - kernel) / stride[d] + 1;
+      fit = fit && before[d] >= 0 && after[d] >= 0 && padded >= kernel && y.sizes[2 + d] == (padded - kernel) / stride[d] + 1;
     }
     return fit;
   }
@@ -209,7 +209,8 @@ struct Operation {
               for (int64_t s = 0; s < w.sizes[2]; ++s)
                 for (int64_t t = 0; t < w.sizes[3]; ++t) {
                   int64_t c = o / outputs * w.sizes[1] + k;
-                  int64_t row = i * stride[0] - before[0] + s * dilation[0], column = j * stride[1] - before[1] + t * dilation[1];
+                  int64_t row = i * stride[0] - before[0] + s * dilation[0],
+                          column = j * stride[1] - before[1] + t * dilation[1];
                   if (row < 0 || row >= x.sizes[2] || column < 0 || column >= x.sizes[3])
                     continue;
                   if (kind == Kind::Forward)
@@ -293,8 +294,8 @@ Code finalize(Descriptor descriptor) {
   for (const Needed &needed : required.at(item.kind)) {
     auto found = item.values.find(needed.attribute);
     if (found == item.values.end() || found->second.type != needed.type || found->second.count != needed.count) {
-      world->violations.push_back(fmt::format("attribute {} of a descriptor of cuDNN is not what it has to be",
-                                              static_cast<int>(needed.attribute)));
+      world->violations.push_back(
+          fmt::format("attribute {} of a descriptor of cuDNN is not what it has to be", static_cast<int>(needed.attribute)));
       return Code::BadParameter;
     }
   }
@@ -379,15 +380,15 @@ Code execute(Handle handle, Descriptor descriptor, Descriptor pack) {
     accesses.push_back(tensor->access(writes(*tensor)));
   ++world->callCounts[fmt::format("convolutions by engine {}", engineOf(plan))];
   world->enqueue(static_cast<CUstream>(openedOf(handle).stream), {"cudnnBackendExecute", accesses, [=] {
-                   ++world->executed;
-                   if (operation.x.type == DataType::Float)
-                     operation.compute<float>();
-                   else if (operation.x.type == DataType::Half)
-                     operation.compute<_Float16>();
-                   else
-                     operation.compute<device::calls::BFloat16>();
-                   return CUDA_SUCCESS;
-                 }});
+                                                                    ++world->executed;
+                                                                    if (operation.x.type == DataType::Float)
+                                                                      operation.compute<float>();
+                                                                    else if (operation.x.type == DataType::Half)
+                                                                      operation.compute<_Float16>();
+                                                                    else
+                                                                      operation.compute<device::calls::BFloat16>();
+                                                                    return CUDA_SUCCESS;
+                                                                  }});
   return Code::Success;
 }
 
