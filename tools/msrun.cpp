@@ -62,7 +62,7 @@ struct Flags {
     CLI::Option *transportOption = app.add_option("--transport", transport, "threads, mpi or cluster (default: as it was started)");
     app.add_option("--device", device, "cpu or cuda (default: what the plan says)");
     app.add_option("--matmul-precision", matmulPrecision,
-                   "of CUDA: f32, or tf32, which rounds the operands of f32 products to 10 bits (default: f32)");
+                   "of CUDA: f32, or tf32, which rounds the operands of f32 products and convolutions to 10 bits (default: f32)");
     app.add_option("--collectives", collectives,
                    "of CUDA: nccl (a GPU for every rank), local (threads on one GPU) or host (through its memory) (default: the first that can be)");
     app.add_flag("--no-cuda-graph", noCudaGraph,

@@ -167,6 +167,8 @@ public:
   virtual Status synchronize() = 0;
   /// Arena and workspaces.
   virtual uint64_t allocatedBytes() const = 0;
+  /// What users should know about how it computes what was prepared; empty: nothing.
+  virtual std::string note() const { return ""; }
 };
 
 /// Which rank asks for a device. All ranks of a world ask together, and their devices communicate if the backend can do that.

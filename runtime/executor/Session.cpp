@@ -88,6 +88,8 @@ Status Session::prepare() {
   if (!bound)
     return bound.error();
   executor = std::move(*bound);
+  if (std::string remark = device->note(); !remark.empty())
+    note("note: " + remark);
   // Workspaces are known now, and no rank has touched its arena: the last moment for this question.
   Status fits = shared.backend ? Status() : device::checkHostMemory(device->allocatedBytes(), world.localSize());
   if (Status status = agree(*everyone, fits, {"memory check", ""}).status(); !status)

@@ -18,7 +18,7 @@ enum class Collectives {
 
 struct CudaOptions {
   std::string ptx;          ///< of the plan's kernels; empty: it has none
-  bool tensorFloat = false; ///< products of f32 may round their operands to TF32
+  bool tensorFloat = false; ///< products and convolutions of f32 may round their operands to TF32
   Collectives collectives = Collectives::Auto;
   std::shared_ptr<comm::StreamTransport> nccl; ///< null: it is not there
   std::string ncclProblem;                     ///< why; empty: nobody has looked

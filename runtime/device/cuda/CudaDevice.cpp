@@ -38,6 +38,7 @@ public:
     communicator.reset();
     if (shared.handle)
       shared.blas.cublasLtDestroy(shared.handle);
+    shared.convolutions.reset();
     for (auto &[number, stream] : shared.streams)
       if (stream.handle)
         driver.cuStreamDestroy(stream.handle);
@@ -175,6 +176,21 @@ public:
   }
   uint64_t allocatedBytes() const override { return allocated; }
 
+  std::string note() const override {
+    const cudnn::Library &library = *shared.convolutions;
+    int64_t all = shared.byLibrary + shared.byKernels;
+    if (all == 0)
+      return "";
+    if (shared.byKernels == 0)
+      return fmt::format("convolutions by {}", library.name());
+    if (shared.byLibrary == 0 && library.problem.empty())
+      return "convolutions by plain kernels, which are slow";
+    if (shared.byLibrary == 0)
+      return fmt::format("convolutions by plain kernels, which are slow; cuDNN 9 would be fast: {}", library.problem);
+    return fmt::format("{} of {} convolutions by {}, the others by plain kernels, which are slow", shared.byLibrary, all,
+                       library.name());
+  }
+
 private:
   /// A sequence that could not be made says so when it is to run.
   class Unusable final : public Sequence {
@@ -242,13 +258,31 @@ private:
         return memory.error();
       stream.workspace = *memory;
     }
+    return giveToConvolutions(shared.streams[0], shared.convolutionBytes);
+  }
+
+  /// What a stream had before stays: a graph may hold it.
+  Status giveToConvolutions(Stream &stream, uint64_t bytes) {
+    if (bytes <= stream.convolutionBytes)
+      return {};
+    Result<CUdeviceptr> memory = allocate(bytes, "the workspace of library kernels");
+    if (!memory)
+      return memory.error();
+    stream.convolution = *memory, stream.convolutionBytes = bytes;
     return {};
   }
 
   Status openStreams(const std::vector<SequenceEntry> &entries) {
-    for (const SequenceEntry &entry : entries)
+    std::map<uint32_t, uint64_t> needed;
+    for (const SequenceEntry &entry : entries) {
       if (!shared.streams.count(entry.stream))
         MSC_CUDA(cuStreamCreate, &shared.streams[entry.stream].handle, CU_STREAM_NON_BLOCKING);
+      uint64_t &bytes = needed[entry.stream];
+      bytes = std::max(bytes, static_cast<StreamOperation *>(entry.operation)->convolutionBytes());
+    }
+    for (auto [stream, bytes] : needed)
+      if (Status status = giveToConvolutions(shared.streams[stream], bytes); !status)
+        return status;
     return giveWorkspaces();
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/device/Device.h"
+#include "runtime/device/cuda/CudnnPlan.h"
 #include "runtime/device/cuda/Gpu.h"
 
 #include <functional>
@@ -15,6 +16,8 @@ namespace msc::device::cuda {
 struct Stream {
   CUstream handle = nullptr;
   CUdeviceptr workspace = 0;
+  CUdeviceptr convolution = 0; ///< for cuDNN, as many bytes as the convolutions of the stream need
+  uint64_t convolutionBytes = 0;
 };
 constexpr size_t workspaceBytes = 32 << 20; // what cuBLAS recommends for Hopper
 
@@ -23,6 +26,8 @@ class StreamOperation : public Operation {
 public:
   explicit StreamOperation(Stream &first) : first(first) {}
   virtual Status enqueue(const Stream &stream) = 0;
+  /// Of Stream::convolution, while it runs.
+  virtual uint64_t convolutionBytes() const { return 0; }
   /// On the first stream of the device; does not wait.
   Status run() final { return enqueue(first); }
 
@@ -44,7 +49,7 @@ class Shared {
 public:
   Shared(std::shared_ptr<Gpu> gpu, const std::string &ptx, bool tensorFloat)
       : gpu(std::move(gpu)), driver(this->gpu->tables.driver), blas(this->gpu->tables.blas), ptx(ptx),
-        tensorFloat(tensorFloat) {}
+        tensorFloat(tensorFloat), convolutions(std::make_unique<cudnn::Library>(this->gpu->tables.cudnn)) {}
 
   std::shared_ptr<Gpu> gpu;
   const DriverTable &driver;
@@ -52,6 +57,9 @@ public:
   const std::string ptx; ///< of the plan
   const bool tensorFloat;
   cublasLtHandle_t handle = nullptr;
+  std::unique_ptr<cudnn::Library> convolutions;
+  int64_t byLibrary = 0, byKernels = 0; ///< convolutions that were prepared
+  uint64_t convolutionBytes = 0;        ///< the most that one of them needs
   std::map<uint32_t, Stream> streams; ///< by number in the plan; 0 always exists
   /// Device memory with these bytes, for the whole run; equal bytes share it.
   std::function<Result<CUdeviceptr>(const void *data, size_t bytes)> constant;

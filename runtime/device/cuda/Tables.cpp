@@ -52,7 +52,31 @@ Result<Tables> loadTables() {
     return status.error();
   if (Status status = fill(tables.blas); !status)
     return status.error();
+  tables.cudnn = loadCudnn();
   return tables;
+}
+
+cudnn::Table loadCudnn(const std::string &file) {
+  cudnn::Table table, none;
+  void *library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    none.problem = dlerror();
+    return none;
+  }
+  auto fillIn = [&]() -> Status {
+#define MSC_FIND_WITH_PARAMETERS(name, parameters)                                                                             \
+  if (Status status = find(library, file.c_str(), MSC_TEXT(name), table.name); !status)                                        \
+    return status;
+    MSC_CUDNN_FUNCTIONS(MSC_FIND_WITH_PARAMETERS)
+    MSC_FIND_WITH_PARAMETERS(cudnnGetVersion, ())
+    MSC_FIND_WITH_PARAMETERS(cudnnGetErrorString, ())
+    return {};
+  };
+  if (Status status = fillIn(); !status) {
+    none.problem = status.error().message;
+    return none;
+  }
+  return table;
 }
 
 Error failed(const DriverTable &driver, const char *function, CUresult result) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/Status.h"
+#include "runtime/device/cuda/Cudnn.h"
 
 #include <cublasLt.h>
 #include <cuda.h>
@@ -47,11 +48,14 @@ struct BlasTable {
 struct Tables {
   DriverTable driver;
   BlasTable blas;
+  cudnn::Table cudnn; ///< empty where there is none
 };
 
-/// Opens libcuda.so.1 and libcublasLt and fills the tables; the libraries stay loaded. NoResource with the name of the library
-/// or function that is missing, and how to repair it.
+/// Opens libcuda.so.1, libcublasLt and, if it is there, libcudnn.so.9, and fills the tables; the libraries stay loaded. NoResource
+/// with the name of the library or function that is missing, and how to repair it.
 Result<Tables> loadTables();
+/// Opens a cuDNN; empty, with the reason, where there is none that will do.
+cudnn::Table loadCudnn(const std::string &file = "libcudnn.so.9");
 
 /// "cuMemAlloc returned CUDA_ERROR_OUT_OF_MEMORY (out of memory)".
 Error failed(const DriverTable &driver, const char *function, CUresult result);

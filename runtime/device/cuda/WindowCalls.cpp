@@ -1,6 +1,8 @@
-// Convolutions and pooling as launches of our own kernels, in f32, f64, f16 and bf16.
+// Convolutions by cuDNN where it has something for them. All others, and pooling, as launches of our own kernels, in f32, f64, f16
+// and bf16.
 #include "runtime/device/cuda/WindowCalls.h"
 
+#include "runtime/device/cuda/CudnnConvolution.h"
 #include "runtime/device/cuda/Kernels.h"
 #include "runtime/plan/calls/Convolution.h"
 #include "runtime/plan/calls/PoolingPlanes.h"
@@ -34,11 +36,18 @@ ConvolutionDescriptor describe(const Convolution &c) {
   return made;
 }
 
-/// The kernel `name` takes the descriptor, the result and both operands in their order.
+/// By cuDNN, or by the kernel `name`, which takes the descriptor, the result and both operands in their order.
 Prepared convolve(Shared &shared, const CallSpec &spec, const char *name, ConvolutionResult result, const CallTensor &x,
                   const CallTensor &w, const CallTensor &y, Blocks blocks) {
   std::string why;
-  ConvolutionDescriptor made = describe(*convolutionOf(spec.attributes, result, x, w, y, why));
+  Convolution shape = *convolutionOf(spec.attributes, result, x, w, y, why);
+  Prepared byLibrary = libraryConvolution(shared, shape, result, x, w, y);
+  if (!byLibrary || *byLibrary) {
+    shared.byLibrary += 1;
+    return byLibrary;
+  }
+  shared.byKernels += 1;
+  ConvolutionDescriptor made = describe(shape);
   Result<CUdeviceptr> descriptor = shared.constant(&made, sizeof(made));
   if (!descriptor)
     return descriptor.error();

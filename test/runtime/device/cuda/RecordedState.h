@@ -134,5 +134,8 @@ private:
 /// cuBLASLt in the same world: once for all threads, before they ask for its functions.
 void recordBlasIn(RecordingDriver::State *state);
 void fillBlasTable(device::cuda::BlasTable &table);
+/// And cuDNN.
+void recordCudnnIn(RecordingDriver::State *state);
+void fillCudnnTable(device::cuda::cudnn::Table &table);
 
 } // namespace msc::test

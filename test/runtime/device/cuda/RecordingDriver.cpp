@@ -11,10 +11,12 @@ static RecordingDriver::State *current = nullptr;
 RecordingDriver::RecordingDriver() : state(std::make_unique<State>(*this)) {
   current = state.get();
   recordBlasIn(current);
+  recordCudnnIn(current);
 }
 RecordingDriver::~RecordingDriver() {
   current = nullptr;
   recordBlasIn(nullptr);
+  recordCudnnIn(nullptr);
 }
 
 void RecordingDriver::addModule(std::function<bool(const std::string &)> recognises, RecordedModule module) {
@@ -367,6 +369,10 @@ device::cuda::Tables RecordingDriver::tables() const {
   t.cuStreamBeginCapture = beginCapture, t.cuStreamEndCapture = endCapture, t.cuGraphInstantiateWithFlags = instantiate;
   t.cuGraphDestroy = destroyGraph, t.cuGraphLaunch = launchGraph, t.cuGraphExecDestroy = destroyExecutable;
   fillBlasTable(tables.blas);
+  if (state->owner.hasCudnn)
+    fillCudnnTable(tables.cudnn);
+  else
+    tables.cudnn.problem = "libcudnn.so.9 is not recorded";
   return tables;
 }
 

@@ -1,4 +1,4 @@
-// A CUDA driver and a cuBLASLt that compute in the host's memory, behind the tables that the CUDA backend calls. It tests how
+// A CUDA driver, a cuBLASLt and a cuDNN that compute in the host's memory, behind the tables that the CUDA backend calls. It tests how
 // we use the interfaces, not NVIDIA's code, and it is no GPU: nothing that it does says anything about one.
 //
 // Work on streams is put off until somebody waits for it, and only what was waited for runs: what is not ordered by streams and
@@ -56,6 +56,9 @@ public:
   int gpus = 1, computeMajor = 9, driverVersion = CUDA_VERSION;
   int sharedBytesOfBlock = 227 << 10;
   uint64_t memoryBytes = uint64_t{1} << 30;
+  bool hasCudnn = false;
+  bool cudnnTakesAll = false; ///< also planes that lie apart, and uneven padding
+  bool cudnnProposes = true;  ///< some of its engines by heuristics
 
   /// Where the allocation begins that holds an address; 0: none does.
   uint64_t allocationOf(uint64_t address) const;

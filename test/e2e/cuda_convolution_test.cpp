@@ -1,0 +1,280 @@
+// Convolutions through cuDNN, which is recorded: results as on CPUs in every direction, with uneven padding and windows of
+// images that are cut, which engines may compute, and what happens without it. Nothing here has run on a GPU.
+#include "runtime/device/cpu/CpuDevice.h"
+#include "runtime/device/cpu/calls/Elements.h"
+#include "runtime/device/cuda/CudnnPlan.h"
+#include "runtime/plan/calls/Convolution.h"
+#include "runtime/plan/calls/Window.h"
+#include "test/e2e/CudaTraining.h"
+
+#include <cmath>
+#include <regex>
+
+using namespace msc;
+using namespace msc::e2e;
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+/// A convolution of which this rank has `rows` of the result, or of y where that is the weights.
+struct Geometry {
+  Ints x, w; ///< whole sizes
+  Ints stride = {1}, dilation = {1}, pad = {0};
+  int64_t group = 1;
+  Range rows = {}; ///< empty: all, and images are not cut
+};
+
+int64_t countOf(const CallTensor &tensor) {
+  int64_t count = 1;
+  for (int64_t size : tensor.localShape())
+    count *= size;
+  return count;
+}
+
+/// Tensors of a call in one piece of memory, behind each other.
+struct Tensors {
+  CallTensor x, w, y;
+  CallAttributes attributes;
+  size_t bytes = 0;
+
+  Tensors(const Geometry &g, ConvolutionResult result, plan::DataType type) {
+    WindowAttributes windows{
+        .kernel = {g.w[2], g.w[3]}, .stride = g.stride, .dilation = g.dilation, .padMode = "pad", .pad = g.pad};
+    std::string why;
+    Window over = (*windowsOver(windows, g.x[2], g.x[3], why))[0], across = (*windowsOver(windows, g.x[2], g.x[3], why))[1];
+    attributes.set("stride", g.stride);
+    attributes.set("dilation", g.dilation);
+    attributes.set("pad", g.pad);
+    attributes.set("group", {g.group});
+    attributes.setText("pad_mode", "pad");
+    x = whole(type, g.x), w = whole(type, g.w), y = whole(type, {g.x[0], g.w[0], over.output, across.output});
+    if (g.rows.size() > 0) {
+      bool isInput = result == ConvolutionResult::Input;
+      (isInput ? x : y).box[2] = g.rows;
+      CallTensor &other = isInput ? y : x;
+      int64_t held = (isInput ? over.over(g.rows) : over.under(g.rows)).size() + 1; // one that nobody reads
+      other.windowed = {0, 0, other.shape[2], 0};
+      other.shape[2] = 3 * held;
+      other.box[2] = {held, 2 * held};
+    }
+    for (CallTensor *tensor : {&x, &w, &y}) {
+      tensor->data = reinterpret_cast<std::byte *>(bytes);
+      bytes += static_cast<size_t>(countOf(*tensor)) * elementBytes(type);
+    }
+  }
+
+  CallSpec spec(ConvolutionResult result, std::byte *base) const {
+    auto placed = [&](CallTensor tensor) {
+      tensor.data = base + reinterpret_cast<size_t>(tensor.data);
+      return tensor;
+    };
+    CallTensor a = placed(x), b = placed(w), c = placed(y);
+    switch (result) {
+    case ConvolutionResult::Output: return {"Conv2D", {a, b}, {c}, attributes, 1};
+    case ConvolutionResult::Input: return {"Conv2DBackpropInput", {c, b}, {a}, attributes, 1};
+    default: return {"Conv2DBackpropFilter", {c, a}, {b}, attributes, 1};
+    }
+  }
+
+private:
+  static CallTensor whole(plan::DataType type, const Ints &sizes) {
+    CallTensor tensor{type, sizes, {}, nullptr};
+    for (int64_t size : sizes)
+      tensor.box.push_back({0, size});
+    return tensor;
+  }
+};
+
+class CudaConvolution : public CudaTraining {
+protected:
+  static constexpr ConvolutionResult directions[] = {ConvolutionResult::Output, ConvolutionResult::Input,
+                                                     ConvolutionResult::Filter};
+
+  /// Runs the call on a CPU and, three times, on a recorded GPU; the results have to be near.
+  void compareCall(test::RecordingDriver &driver, const Geometry &geometry, ConvolutionResult result, plan::DataType type,
+                   device::CudaOptions options = {}) {
+    device::calls::withFloat(type, [&]<typename Element>(Element) {
+      Tensors tensors(geometry, result, type);
+      std::vector<Element> values(tensors.bytes / sizeof(Element));
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<Element>(static_cast<float>(static_cast<int>(i * 7919 % 41) - 20) / 16);
+      auto got = onGpu(driver, tensors, result, values, options), expected = onCpu(tensors, result, values);
+      ASSERT_EQ(got.size(), expected.size());
+      double tolerance = sizeof(Element) == 2 ? 1e-2 : 1e-5;
+      for (size_t i = 0; i < got.size(); ++i) {
+        auto a = static_cast<double>(static_cast<ComputeType<Element>>(got[i]));
+        auto b = static_cast<double>(static_cast<ComputeType<Element>>(expected[i]));
+        ASSERT_NEAR(a, b, tolerance * (1 + std::fabs(b))) << "element " << i << " of " << got.size();
+      }
+    });
+  }
+
+  std::string note; ///< of the last device
+
+private:
+  template <typename Element> using ComputeType = device::calls::ComputeType<Element>;
+
+  template <typename Element>
+  std::vector<Element> onCpu(const Tensors &tensors, ConvolutionResult result, std::vector<Element> values) {
+    auto cpu = device::createCpuDevice(*device::KernelLibrary::load(plan::Plan()), {1, {}});
+    auto operation = cpu->prepareCall(tensors.spec(result, reinterpret_cast<std::byte *>(values.data())));
+    EXPECT_TRUE(operation.isOk()) << (operation ? "" : operation.error().message);
+    EXPECT_TRUE(cpu->finishPreparation().isOk() && (*operation)->run().isOk());
+    return values;
+  }
+
+  template <typename Element>
+  std::vector<Element> onGpu(test::RecordingDriver &driver, const Tensors &tensors, ConvolutionResult result,
+                             std::vector<Element> values, const device::CudaOptions &options) {
+    addRuntimeKernels(driver, MSC_KERNELS_IR);
+    std::shared_ptr<device::Backend> backend = std::move(*device::cuda::createBackend(driver.tables(), options));
+    auto device = std::move(*backend->create({}));
+    std::byte *arena = *device->allocateArena(tensors.bytes);
+    auto operation = device->prepareCall(tensors.spec(result, arena));
+    EXPECT_TRUE(operation.isOk()) << (operation ? "" : operation.error().message);
+    EXPECT_TRUE(device->finishPreparation().isOk());
+    note = device->note();
+    {
+      auto sequence = device->makeSequence({{operation->get(), 0, {}}});
+      EXPECT_TRUE(device->upload(arena, values.data(), tensors.bytes).isOk());
+      for (int run = 0; run < 3; ++run) {
+        size_t failed = 0;
+        Status status = sequence->run(failed);
+        EXPECT_TRUE(status.isOk()) << (status ? "" : status.error().message);
+      }
+      EXPECT_TRUE(device->synchronize().isOk());
+      EXPECT_TRUE(device->download(values.data(), arena, tensors.bytes).isOk());
+    }
+    operation->reset();
+    device.reset();
+    backend.reset();
+    expectClean(driver);
+    return values;
+  }
+};
+
+const std::vector<Geometry> geometries{
+    {{2, 4, 9, 8}, {6, 4, 3, 3}, {1}, {1}, {1}},
+    {{1, 3, 8, 10}, {4, 3, 3, 3}, {2}, {1}, {1}},                   // the last row and column of padding are not reached
+    {{2, 4, 9, 11}, {6, 2, 3, 2}, {2, 1}, {1, 2}, {1, 1, 1, 1}, 2}, // groups
+    {{2, 4, 9, 8}, {4, 1, 3, 3}, {1}, {1}, {1}, 4},                 // one channel each
+    {{2, 3, 11, 8}, {4, 3, 1, 1}, {3}, {1}, {0}},                   // inputs between windows and behind the last one
+    {{2, 3, 13, 11}, {4, 3, 3, 2}, {2, 3}, {2, 1}, {2, 0, 0, 3}},   // uneven padding
+    {{1, 2, 12, 7}, {3, 2, 3, 3}, {1}, {1}, {1}, 1, {0, 5}},        // the first, a middle, and the last rank
+    {{2, 2, 12, 7}, {3, 2, 3, 3}, {1}, {1}, {1}, 1, {4, 8}},
+    {{1, 2, 12, 7}, {3, 2, 3, 3}, {1}, {1}, {1}, 1, {8, 12}},
+    {{2, 2, 13, 7}, {3, 2, 3, 3}, {2}, {1}, {1}, 1, {3, 6}},
+    {{2, 2, 13, 9}, {3, 2, 1, 1}, {3}, {1}, {0}, 1, {1, 4}},
+    {{2, 4, 14, 9}, {4, 2, 5, 3}, {2, 1}, {1, 2}, {3, 1, 0, 2}, 2, {2, 6}}};
+
+constexpr size_t uneven = 5;
+
+// Of the usual engine, or copied into what it takes; or as they are, by one that takes all.
+TEST_F(CudaConvolution, AsOnCpus) {
+  for (bool takesAll : {false, true})
+    for (size_t i = 0; i < geometries.size(); ++i)
+      for (ConvolutionResult result : directions) {
+        SCOPED_TRACE(fmt::format("geometry {}, result {}, takes all: {}", i, static_cast<int>(result), takesAll));
+        test::RecordingDriver driver;
+        driver.hasCudnn = true, driver.cudnnTakesAll = takesAll;
+        compareCall(driver, geometries[i], result, plan::F32);
+        EXPECT_EQ(note, "convolutions by cuDNN 9.13.0");
+        EXPECT_EQ(driver.calls("cudnnBackendExecute"), 2); // waited for, and captured
+        if (i < uneven)                                    // what every engine takes is not copied
+          EXPECT_EQ(driver.calls("cuLaunchKernel"), 0);
+        if (i == uneven)
+          EXPECT_EQ(driver.calls("convolutions by engine 7"), takesAll ? 2 : 0);
+      }
+}
+
+TEST_F(CudaConvolution, EnginesKeepToWhatIsAsked) {
+  auto engineOf = [&](plan::DataType type, bool tensorFloat, bool proposes = true) {
+    test::RecordingDriver driver;
+    driver.hasCudnn = true, driver.cudnnProposes = proposes;
+    compareCall(driver, geometries[0], ConvolutionResult::Output, type, {.tensorFloat = tensorFloat});
+    for (int engine = 0; engine < 8; ++engine)
+      if (driver.calls(fmt::format("convolutions by engine {}", engine)) > 0)
+        return engine;
+    return -1;
+  };
+  EXPECT_EQ(engineOf(plan::F32, false), 3); // not that of tensor cores
+  EXPECT_EQ(engineOf(plan::F32, true), 0);
+  EXPECT_EQ(engineOf(plan::F32, false, false), 3);
+  EXPECT_EQ(engineOf(plan::F16, false), 0);
+  EXPECT_EQ(engineOf(plan::BF16, false), 0);
+  EXPECT_EQ(engineOf(plan::F64, false), -1);
+}
+
+TEST_F(CudaConvolution, OtherwiseByKernels) {
+  auto noteOf = [&](auto change) {
+    test::RecordingDriver driver;
+    driver.hasCudnn = true;
+    change(driver);
+    compareCall(driver, geometries[0], ConvolutionResult::Output, plan::F32);
+    EXPECT_EQ(driver.calls("cudnnBackendExecute"), 0);
+    return note;
+  };
+  std::string slow = "convolutions by plain kernels, which are slow; cuDNN 9 would be fast: ";
+  EXPECT_EQ(noteOf([](auto &driver) { driver.hasCudnn = false; }), slow + "libcudnn.so.9 is not recorded");
+  EXPECT_EQ(noteOf([](auto &driver) { driver.failCall("cudnnCreate", 1, CUDA_ERROR_UNKNOWN); }),
+            slow + "cudnnCreate returned 5000 (CUDNN_STATUS)");
+  EXPECT_EQ(noteOf([](auto &driver) { driver.failCall("cudnnBackendFinalize", 5, CUDA_ERROR_UNKNOWN); }),
+            "convolutions by plain kernels, which are slow");
+}
+
+TEST_F(CudaConvolution, ImagesTrain) {
+  const std::string text = R"(network images(%x: f32[2, 4, 13, 11], %t: f32[2, 6]) {
+  param %w: f32[8, 2, 3, 2] = Normal(0.5)
+  param %v: f32[6, 8, 3, 3] = Normal(0.3)
+  param %u: f32[6, 6, 3, 3] = Normal(0.3)
+  %a = Conv2D(%x, %w) {group: 2, stride: (2, 1), dilation: (1, 2), pad_mode: "pad", pad: (2, 1, 0, 3)}
+  %b = Conv2D(%a, %v) {pad_mode: "same"}
+  %c = Conv2D(%b, %u) {pad_mode: "same"}
+  %d = AdaptiveAvgPool2D(%c, (1, 1))
+  %y = Reshape(%d, (2, 6))
+  %loss = MSELoss(%y, %t)
+  return loss: %loss
+}
+dataset {source: Random(seed: 5), columns: {x: normal, t: normal}, steps: 3}
+train {optimizer: Momentum(learning_rate: 0.1, momentum: 0.5), minimize: loss, epochs: 1}
+)";
+  for (int64_t devices : {1, 2}) {
+    Compiled compiled = compileText(text, devices);
+    PlanIndex index(compiled.plan);
+    Outcome cpu = run(index, nullptr);
+    test::RecordingDriver driver;
+    driver.hasCudnn = true;
+    testing::internal::CaptureStderr();
+    Outcome cuda = run(index, open(driver, index, compiled));
+    EXPECT_NE(testing::internal::GetCapturedStderr().find("note: convolutions by cuDNN 9.13.0\n"), std::string::npos);
+    ASSERT_FALSE(cuda.failure) << cuda.failure->message;
+    ASSERT_EQ(cuda.losses.size(), 3u);
+    expectNear(cuda.losses, cpu.losses);
+    expectClean(driver);
+    EXPECT_GT(driver.calls("cudnnBackendExecute"), 0);
+  }
+}
+
+TEST_F(CudaConvolution, AFailureIsTold) {
+  Compiled compiled = compileText(R"(network fails(%x: f32[2, 4, 9, 9]) {
+  param %w: f32[8, 4, 3, 3] = Normal(0.5)
+  %y = Conv2D(%x, %w)
+  return out: %y
+}
+dataset {source: Random(seed: 5), columns: {x: normal}, steps: 2}
+)",
+                                  1);
+  PlanIndex index(compiled.plan);
+  test::RecordingDriver driver;
+  driver.hasCudnn = true;
+  std::shared_ptr<device::Backend> backend = open(driver, index, compiled);
+  driver.failCall("cudnnBackendExecute", 1, CUDA_ERROR_UNKNOWN);
+  Outcome cuda = run(index, std::move(backend));
+  ASSERT_TRUE(cuda.failure);
+  EXPECT_NE(cuda.failure->message.find("cudnnBackendExecute returned 5000 (CUDNN_STATUS)"), std::string::npos)
+      << cuda.failure->message;
+  expectClean(driver);
+}
+
+} // namespace
