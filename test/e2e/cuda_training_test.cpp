@@ -172,9 +172,9 @@ train {optimizer: Momentum(learning_rate: 0.1, momentum: 0.5), minimize: loss, e
 )";
   for (auto [type, place] : {std::pair("bf16", 1.0 / 256), std::pair("f16", 1.0 / 2048)})
     for (auto [devices, stored] : {std::pair(1, "f32"), std::pair(2, "f32"), std::pair(2, type)}) {
-      SCOPED_TRACE(fmt::format("{} on {}, parameters in {}", type, devices, stored));
-      const std::string own = std::regex_replace(std::regex_replace(text, std::regex("TYPE"), type), std::regex("(param %.): f32"),
-                                                 std::string("$1: ") + stored);
+      SCOPED_TRACE(fmt::format("{} on {}, stored in {}", type, devices, stored));
+      const std::string own = std::regex_replace(std::regex_replace(text, std::regex("TYPE"), type), std::regex("f32\\["),
+                                                 std::string(stored) + "[");
       target = "auto";
       Compiled wide = compileText(own, devices);
       target = "cuda";
