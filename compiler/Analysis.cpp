@@ -121,6 +121,7 @@ private:
     FailureOr<net::Config> config = net::readConfig(module, overridesOf(options));
     if (failed(config) || diagnostics.errors() != 0 || module.getOps<net::NetworkOp>().empty())
       return;
+    context.getLoadedDialect<dist::DistDialect>()->setOnlyGpus(config->context.deviceTarget == "cuda");
     chooseSearchMode(module, *config);
     for (const Phase &phase : strategyPhases(*config, options)) {
       PassManager manager(&context);

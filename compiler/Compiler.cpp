@@ -235,6 +235,7 @@ private:
       if (failed(read))
         return false;
       config = std::move(*read);
+      context.getLoadedDialect<dist::DistDialect>()->setOnlyGpus(config->context.deviceTarget == "cuda");
       if (Status status = fitsMachine(); !status)
         return fail(status.error());
       noteExtrapolation();

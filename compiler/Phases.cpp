@@ -128,6 +128,7 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
   if (config.train) {
     precision.level = config.train->ampLevel;
     precision.element = config.train->ampType;
+    precision.narrowAttention = config.context.deviceTarget == "cuda";
   }
   return {
       {"check", "the network as a whole makes sense, and operands have the types that mixed precision asks for",
@@ -217,7 +218,10 @@ std::vector<Phase> planPhases(const net::Config &config, const CompileOptions &o
     };
   return {
       {"kernels", "steps in order, kernels as machine code",
-       [build](PassManager &manager) { manager.addPass(passes::createBuildPlanPass(build)); }},
+       [build](PassManager &manager) {
+         manager.addPass(passes::createReadNarrowPass());
+         manager.addPass(passes::createBuildPlanPass(build));
+       }},
       {"overlap", "collectives run while the rank computes",
        [options](PassManager &manager) {
          // Memory that nobody else needs is worth time only where communication costs none.

@@ -182,13 +182,14 @@ for tool in $needs; do
 done
 
 # Plans of small forms of the examples, and of one that is large enough to be measured.
-compile() { # NAME EXAMPLE DEVICES FLAGS...
-  local name=$1 example=$2 devices=$3
+compile() { # NAME EXAMPLE DEVICES FLAGS...; or a network in the place of EXAMPLE
+  local name=$1 network=$2 devices=$3
   shift 3
+  [ "${network%.mir}" != "$network" ] || network=$here/../examples/$network/net.mir
   if [ -n "$plans" ]; then
     check "plan-$name" cp "$plans/$name.plan" "$out/$name.plan"
   else
-    check "compile-$name" within msc compile "$here/../examples/$example/net.mir" --devices "$devices" -o "$out/$name.plan" "$@"
+    check "compile-$name" within msc compile "$network" --devices "$devices" -o "$out/$name.plan" "$@"
   fi
 }
 # bench NAME EXAMPLE|FILE CHANGE FLAGS...: a plan for cuda_bench.py of a text that sed changes.
@@ -260,7 +261,13 @@ compile_all() {
   compile bert bert 1 $small -D hidden=24 -D length=9
   compile mlp mlp 1 -D width=64
   compile wide_and_deep wide_and_deep 1 -D wide=1 -D fields=5 -D vocabulary=101 -D size=6 -D batch=32
-  [ -n "$dry" ] || compile measured gpt2 1 -D wide=1 -D layers=4 -D vocabulary=4096 -D length=256 -D batch=4
+  [ -n "$plans" ] || sed 's/^train {/&amp_level: O2, amp_dtype: bf16, /' "$here/../examples/gpt2/net.mir" > "$out/bf16.mir"
+  compile bf16 "$out/bf16.mir" 1 $small -D length=12
+  [ -z "$dry" ] || return 0
+  local large="-D wide=1 -D layers=4 -D vocabulary=4096 -D length=256 -D batch=4"
+  compile bf16-gpus "$out/bf16.mir" 1 $small -D length=12 --device-target cuda
+  compile measured gpt2 1 $large
+  compile measured-bf16 "$out/bf16.mir" 1 $large --device-target cuda
 }
 if [ -n "$prepare" ]; then
   compile_all
@@ -297,6 +304,15 @@ for name in $one; do
   check "gpu-$name-uncaptured" on_gpu "$out/$name.plan" "$out/uncaptured-$name.json" --no-cuda-graph
   check "gpu-$name-captured-as-uncaptured" same "$out/gpu-$name.json" "$out/uncaptured-$name.json" 0
 done
+
+# In bf16, whose losses are less exact: cast to f32 as on CPUs, and multiplied as it is.
+check cpu-bf16 on_cpu "$out/bf16.plan" "$out/cpu-bf16.json"
+check gpu-bf16 on_gpu "$out/bf16.plan" "$out/gpu-bf16.json"
+check gpu-bf16-as-cpu same "$out/gpu-bf16.json" "$out/cpu-bf16.json" 1e-2
+if [ -z "$dry" ]; then
+  check gpu-bf16-gpus on_gpu "$out/bf16-gpus.plan" "$out/gpu-bf16-gpus.json"
+  check gpu-bf16-gpus-as-cpu same "$out/gpu-bf16-gpus.json" "$out/cpu-bf16.json" 2e-2
+fi
 
 # Several ranks on one GPU: threads, by its kernels and through the host.
 for name in quickstart-8 gpt2-4; do
@@ -357,8 +373,10 @@ else
   skip sanitizer "compute-sanitizer is missing, or a dry run"
 fi
 # Times: steps of ours, and those of PyTorch where it is.
-[ -n "$dry" ] || check gpu-measured within msrun "$out/measured.plan" --no-checkpoint --steps 200 --report "$out/gpu-measured.json" --device cuda
-for name in $one measured; do
+for name in measured measured-bf16; do
+  [ -n "$dry" ] || check "gpu-$name" within msrun "$out/$name.plan" --no-checkpoint --steps 200 --report "$out/gpu-$name.json" --device cuda
+done
+for name in $one measured measured-bf16; do
   [ -s "$out/gpu-$name.json" ] && say info "$name, median: $(median_ms "$out/gpu-$name.json")"
 done
 if [ -z "$dry" ] && [ -e "$out/quickstart.plan" ] && python3 -c 'import torch' 2> /dev/null; then

@@ -22,9 +22,13 @@ def Dist_Dialect : Dialect {
     /// The machine whose times all passes of a compilation use; the preset cpu-local unless the driver sets another.
     const ::msc::MachineModel &getMachine() const { return machine; }
     void setMachine(::msc::MachineModel model) { machine = std::move(model); }
+    /// Plans are for GPUs alone, which multiply bf16 and f16 faster than f32.
+    bool areOnlyGpus() const { return onlyGpus; }
+    void setOnlyGpus(bool only) { onlyGpus = only; }
 
   private:
     ::msc::MachineModel machine = ::msc::MachineModel::cpuLocal();
+    bool onlyGpus = false;
 
   public:
   }];

@@ -90,7 +90,7 @@ def Plan_LaunchOp : Op<Plan_Dialect, "launch", []> {
 }
 
 def Plan_MatMulOp : Op<Plan_Dialect, "matmul", []> {
-  let summary = "result = activation(op(left) op(right) + bias) in f32 by the device's library";
+  let summary = "result = activation(op(left) op(right) + bias), added in f32, by the device's library";
   let arguments = (ins Plan_BufferType:$left, Plan_BufferType:$right, Plan_BufferType:$result,
                        Optional<Plan_BufferType>:$bias, BoolAttr:$transpose_left, BoolAttr:$transpose_right,
                        BoolAttr:$sum_batch, StrAttr:$activation, I64Attr:$tasks, StrAttr:$step_op);

@@ -28,7 +28,7 @@ enum class Wish { Narrow, Full, AsTheyAre };
 
 class Precision {
 public:
-  Precision(StringRef level, Type narrow) : level(level), narrow(narrow) {}
+  Precision(StringRef level, Type narrow, bool narrowAttention) : level(level), narrow(narrow), narrowAttention(narrowAttention) {}
 
   void run(NetworkOp network) {
     run(network.getBody().front());
@@ -66,13 +66,18 @@ private:
     if (wish == Wish::Narrow) {
       SmallVector<Value> before(op->getOperands());
       castOperands(op, narrow, isF32);
-      if (succeeded(retypeResults(op)))
+      if (!staysFull(op) && succeeded(retypeResults(op)))
         return;
       op->setOperands(before);
-      wish = Wish::Full; // its definition does not know narrow types
+      wish = Wish::Full; // its definition, or the kernels of CPUs, do not know narrow types
     }
     if (wish == Wish::Full)
       castOperands(op, full, [&](Value value) { return retyped.contains(value); });
+  }
+
+  /// Attention in f32, where its kernels are those of CPUs: what it keeps is not rounded then.
+  bool staysFull(Operation *op) const {
+    return !narrowAttention && isa<ScaledDotProductAttentionOp>(op) && isF32(op->getResult(0));
   }
 
   void castOperands(Operation *op, Type element, llvm::function_ref<bool(Value)> which) {
@@ -157,6 +162,7 @@ private:
 
   StringRef level;
   Type narrow;
+  bool narrowAttention;
   SmallVector<CastOp> made;
   DenseSet<Value> retyped; ///< that were f32
   DenseMap<std::tuple<Block *, Value, Type>, Value> casts;
@@ -171,7 +177,7 @@ struct MixedPrecision : public infer::impl::MixedPrecisionBase<MixedPrecision> {
     MLIRContext *context = &getContext();
     Type narrow = element == "bf16" ? Type(BFloat16Type::get(context)) : Type(Float16Type::get(context));
     for (auto network : getOperation().getOps<NetworkOp>())
-      Precision(level, narrow).run(network);
+      Precision(level, narrow, narrowAttention).run(network);
   }
 };
 

@@ -25,7 +25,8 @@ def MixedPrecision : Pass<"msc-mixed-precision", "::mlir::ModuleOp"> {
     are: a second run changes nothing.
   }];
   let options = [Option<"level", "level", "std::string", /*default=*/"\"O0\"", "O0, O1, O2 or O3">,
-                 Option<"element", "element", "std::string", /*default=*/"\"f16\"", "bf16 or f16">];
+                 Option<"element", "element", "std::string", /*default=*/"\"f16\"", "bf16 or f16">,
+                 Option<"narrowAttention", "narrow-attention", "bool", /*default=*/"false", "attention takes narrow operands, too">];
 }
 
 #endif // MSC_PASSES_INFER

@@ -71,6 +71,75 @@ SmallVector<Type> widen(Operation *op) {
   return elements;
 }
 
+namespace {
+/// Which operands of an operator may be narrow, of one type, and how many results are of that type then.
+struct NarrowForm {
+  SmallVector<unsigned> operands;
+  unsigned results = 0;
+};
+} // namespace
+
+static std::optional<NarrowForm> narrowFormOf(Operation *op) {
+  if (isa<net::MatMulOp>(op))
+    return NarrowForm{{0, 1}};
+  if (isa<net::ScaledDotProductAttentionOp>(op))
+    return NarrowForm{{0, 1, 2}, 1};
+  if (isa<net::ScaledDotProductAttentionGradOp>(op)) // but for the logarithms
+    return NarrowForm{{0, 1, 2, 3, 5}, 3};
+  return std::nullopt;
+}
+
+bool takesNarrow(Operation *op) {
+  return narrowFormOf(op) && op->getContext()->getLoadedDialect<dist::DistDialect>()->areOnlyGpus();
+}
+
+/// What all these operands are cast from to f32; null unless that is one narrow type.
+static Type castFrom(Operation *op, ArrayRef<unsigned> operands) {
+  Type element;
+  for (unsigned operand : operands) {
+    Value wide = op->getOperand(operand);
+    auto cast = wide.getDefiningOp<net::CastOp>();
+    if (!cast || !getElementTypeOrSelf(wide.getType()).isF32() || !isNarrow(cast.getOperand()))
+      return {};
+    Type from = getElementTypeOrSelf(cast.getOperand().getType());
+    if (element && from != element)
+      return {};
+    element = from;
+  }
+  return element;
+}
+
+/// Nobody reads a value but one cast to that type, if that.
+static bool isOnlyRounded(Value value, Type element) {
+  auto cast = value.hasOneUse() ? dyn_cast<net::CastOp>(*value.user_begin()) : net::CastOp();
+  return value.use_empty() || (cast && getElementTypeOrSelf(cast.getResult().getType()) == element);
+}
+
+/// Takes the place of the cast behind it.
+static void writeNarrow(Value result, Type element) {
+  result.setType(withElement(result.getType(), element));
+  if (result.use_empty())
+    return;
+  auto rounded = cast<net::CastOp>(*result.user_begin());
+  if (StringRef name = net::getValueName(rounded.getResult()); !name.empty() && result.getDefiningOp()->getNumResults() == 1)
+    net::setValueNames(result.getDefiningOp(), {name});
+  rounded.getResult().replaceAllUsesWith(result);
+  rounded->erase();
+}
+
+void readNarrow(Operation *op) {
+  std::optional<NarrowForm> form = narrowFormOf(op);
+  Type element = form && takesNarrow(op) ? castFrom(op, form->operands) : Type();
+  auto results = op->getResults();
+  if (!element || !llvm::all_of(results.take_front(form->results), [&](Value result) { return isOnlyRounded(result, element); }))
+    return;
+  for (unsigned operand : form->operands)
+    op->setOperand(operand, op->getOperand(operand).getDefiningOp()->getOperand(0));
+  for (Value result : results.take_front(std::max(form->results, 1u)))
+    if (isOnlyRounded(result, element))
+      writeNarrow(result, element);
+}
+
 Value roundTo(Type element, Value wide, Value result) {
   Operation *op = result.getDefiningOp();
   OpBuilder builder(op->getContext());

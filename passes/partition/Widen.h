@@ -1,5 +1,6 @@
 // bf16 and f16 are types of memory: every operator computes in f32 and rounds its results once. So a value has the same
 // bits whether its operator was fused with others or not, and what is partial is summed in f32, on any number of devices.
+// Plans for GPUs alone say the same with fewer casts: kernels that multiply narrow operands add in f32 and round once themselves.
 #pragma once
 
 #include "dialects/net/Network.h"
@@ -12,6 +13,13 @@ bool computesNarrow(mlir::Operation *op);
 /// Casts the narrow operands of an operator to f32 on the rank's own pieces and gives the narrow results f32. Returns the
 /// element types that the results had, null where nothing changes.
 llvm::SmallVector<mlir::Type> widen(mlir::Operation *op);
+
+/// The plan is for devices whose kernels read narrow operands of such an operator as they are, and add in f32.
+bool takesNarrow(mlir::Operation *op);
+
+/// Undoes `widen` where the operator takes narrow operands: it reads what was cast to f32, and writes the narrow type where nobody reads
+/// a result but one cast to that. Casts that nobody reads any more are left. Attention reads and writes all in one type or stays in f32.
+void readNarrow(mlir::Operation *op);
 
 /// A cast that `widen` or `roundTo` made, of an operator that stands there itself: users know neither it nor its name.
 bool isWideningCast(mlir::Operation *op);

@@ -7,6 +7,7 @@
 #include "dialects/net/ops/print/Print.h"
 #include "dialects/plan/PlanDialect.h"
 #include "passes/codegen/KernelLibrary.h"
+#include "passes/partition/Widen.h"
 #include "passes/plan/ClusterFunction.h"
 #include "passes/plan/KernelVariants.h"
 #include "passes/plan/NarrowWindows.h"
@@ -471,8 +472,7 @@ private:
       else
         activation = "relu";
     }
-    Type element = cast<RankedTensorType>(result.getType()).getElementType();
-    if (!element.isF32())
+    if (!cast<RankedTensorType>(result.getType()).getElementType().isF32() && !computesNarrow(product))
       return emitGeneratedMatMul(product);
     Value target = declare(result, nameOf(result), plan_ir::BufferKind::activation);
     auto step = builder.create<plan_ir::MatMulOp>(

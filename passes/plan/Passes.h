@@ -12,6 +12,9 @@
 
 namespace msc::passes {
 
+/// `msc-read-narrow`: in plans for GPUs alone, operators with kernels for bf16 and f16 read these instead of casts of them to f32.
+std::unique_ptr<mlir::Pass> createReadNarrowPass();
+
 struct BuildPlanOptions {
   bool fusion = true;
   bool cpu = true, gpu = false; ///< what kernels are compiled for

@@ -36,13 +36,15 @@ struct LaunchSpec {
   int64_t blocks = 0;
 };
 
-/// result = epilogue(op(left) op(right)) in f32 for one batch entry per element of `batches`, all dense row-major.
+/// result = epilogue(op(left) op(right)) for one batch entry per element of `batches`, all dense row-major. Sums and epilogue are in
+/// f32; operands and result may be bf16 or f16, rounded once, where the device has such products.
 struct MatMulSpec {
   /// Element offsets of one batch entry in each operand; operands that are broadcast repeat theirs.
   struct Batch {
     int64_t left = 0, right = 0, result = 0;
   };
   int64_t rows = 0, columns = 0, depth = 0;
+  plan::DataType operands = plan::F32, type = plan::F32; ///< of left and right; of the result and the bias
   bool transposeLeft = false, transposeRight = false;
   std::byte *left = nullptr, *right = nullptr, *result = nullptr;
   std::byte *bias = nullptr; ///< `columns` elements, or null

@@ -258,6 +258,8 @@ Result<std::unique_ptr<device::Operation>> Executor::prepareMatMul(const plan::M
     for (std::vector<int64_t> *shape : {&left, &right})
       *shape = {elementCount(*shape) == 0 ? 0 : elementCount(*shape) / shape->back(), shape->back()};
   spec.depth = left[left.size() - (matmul.transpose_left() ? 2 : 1)];
+  spec.operands = index.buffer(matmul.left()).dtype();
+  spec.type = index.buffer(matmul.result()).dtype();
   spec.transposeLeft = matmul.transpose_left();
   spec.transposeRight = matmul.transpose_right();
   spec.left = address(matmul.left());

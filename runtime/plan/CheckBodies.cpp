@@ -246,6 +246,25 @@ Status checkBatch(const PlanIndex &index, const plan::Step &step, uint32_t opera
   return {};
 }
 
+/// Operands are f32, or of one narrow type; the result is f32 or of that type, and so is the bias.
+Status checkProductTypes(const PlanIndex &index, const plan::Step &step) {
+  const plan::MatMul &matmul = step.matmul();
+  auto typeOf = [&](uint32_t buffer) { return index.buffer(buffer).dtype(); };
+  auto differ = [&](plan::DataType a, plan::DataType b) {
+    return bad("{} has operands of type {} and {}", at(index, step), dataTypeName(a), dataTypeName(b));
+  };
+  const plan::DataType left = typeOf(matmul.left()), right = typeOf(matmul.right()), result = typeOf(matmul.result());
+  if (left != plan::F32 && left != plan::F16 && left != plan::BF16)
+    return bad("{} multiplies tensors of {}, expected f32, f16 or bf16", at(index, step), dataTypeName(left));
+  if (right != left)
+    return differ(right, left);
+  if (result != plan::F32 && result != left)
+    return bad("{} has type {}, expected f32 or the type of its operands, {}", at(index, step), dataTypeName(result), dataTypeName(left));
+  if (matmul.bias() != 0 && typeOf(matmul.bias() - 1) != result)
+    return differ(typeOf(matmul.bias() - 1), result);
+  return {};
+}
+
 Status checkMatMul(const PlanIndex &index, const plan::Step &step) {
   const plan::MatMul &matmul = step.matmul();
   uint32_t left = matmul.left(), right = matmul.right(), result = matmul.result();
@@ -255,16 +274,11 @@ Status checkMatMul(const PlanIndex &index, const plan::Step &step) {
     return bad("{} sums batches of operands of another form", at(index, step));
   if (ranks[0] < 2 || ranks[1] < 2 || ranks[2] != (sums ? 2 : std::max(ranks[0], ranks[1])))
     return bad("{} multiplies {} and {} dimensions to {}", at(index, step), ranks[0], ranks[1], ranks[2]);
-  plan::DataType type = index.buffer(result).dtype();
-  if (type != plan::F32)
-    return bad("{} has type {}, expected f32", at(index, step), dataTypeName(type));
-  for (uint32_t operand : accessOf(step).reads) {
-    if (index.buffer(operand).dtype() != type)
-      return bad("{} has operands of type {} and {}", at(index, step), dataTypeName(index.buffer(operand).dtype()),
-                 dataTypeName(type));
+  if (Status status = checkProductTypes(index, step); !status)
+    return status;
+  for (uint32_t operand : accessOf(step).reads)
     if (overlaps(index, operand, result))
       return bad("{} reads and writes the same memory: {}", at(index, step), pair(index, operand, result));
-  }
   if (!matmul.activation().empty() && matmul.activation() != "relu")
     return bad("{} has an unknown activation '{}'", at(index, step), matmul.activation());
   if (matmul.tasks() < 1 || matmul.tasks() > mostTasks)

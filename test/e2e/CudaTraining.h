@@ -42,6 +42,8 @@ protected:
     options.devices = devices;
     options.defines = defines;
     options.machine = machine;
+    if (target != "auto")
+      options.context = {{"device_target", target}};
     options.onCluster = [&](const std::string &text) { result.clusters.push_back(text); };
     Result<compiler::CompileOutcome> outcome = compiler::compile(options);
     EXPECT_TRUE(outcome.isOk()) << path << ": " << (outcome ? "" : outcome.error().message);
@@ -105,10 +107,10 @@ protected:
     EXPECT_EQ(driver.violations(), std::vector<std::string>{});
     EXPECT_EQ(driver.leaks(), "");
   }
-  static void expectNear(const std::vector<double> &got, const std::vector<double> &expected) {
+  static void expectNear(const std::vector<double> &got, const std::vector<double> &expected, double relative = 1e-4) {
     ASSERT_EQ(got.size(), expected.size());
     for (size_t i = 0; i < got.size(); ++i)
-      EXPECT_NEAR(got[i], expected[i], 1e-4 * std::abs(expected[i])) << "step " << i;
+      EXPECT_NEAR(got[i], expected[i], relative * std::abs(expected[i])) << "step " << i;
   }
 
   /// Trains on CPUs and through the CUDA backend.
@@ -129,7 +131,7 @@ protected:
   }
 
   std::filesystem::path folder;
-  std::string machine = "cpu-local"; ///< that networks are compiled for
+  std::string machine = "cpu-local", target = "auto"; ///< that networks are compiled for
 };
 
 inline const compiler::KeyValues smallGpt{{"wide", "1"},    {"layers", "1"},      {"heads", "2"}, {"width", "16"},

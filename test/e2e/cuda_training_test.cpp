@@ -6,6 +6,7 @@
 #include "test/passes/codegen/PtxSupport.h"
 
 #include <cstring>
+#include <map>
 #include <numeric>
 #include <regex>
 #include <thread>
@@ -136,6 +137,60 @@ train {optimizer: Momentum(learning_rate: 0.5, momentum: 0.5), minimize: loss, e
     SCOPED_TRACE(mask);
     compare(compileText(text, 1));
   }
+}
+
+/// How many products of a plan read that type; the others are of f32.
+std::map<std::string, int> productsByType(const PlanIndex &index) {
+  std::map<std::string, int> counts;
+  for (const plan::Step &step : index.plan().programs(0).variants(0).steps())
+    if (step.has_matmul())
+      ++counts[dataTypeName(index.buffer(step.matmul().left()).dtype())];
+  return counts;
+}
+
+// Plans for GPUs alone multiply bf16 and f16 as they are: the losses of CPUs, which cast them to f32, but for the order of sums.
+TEST_F(CudaTraining, NarrowProducts) {
+  const std::string text = R"(network narrow(%x: f32[4, 6, 16], %t: f32[4, 6, 5]) {
+  param %w: f32[16, 24] = Normal(0.3)
+  param %b: f32[24] = Normal(0.1)
+  param %v: f32[7, 24] = Normal(0.3)
+  param %c: f32[7] = Normal(0.1)
+  param %u: f32[7, 5] = Normal(0.5)
+  %m = MatMul(%x, %w)
+  %a = BiasAdd(%m, %b) {data_format: "NHWC"}
+  %h = ReLU(%a)
+  %d = Dense(%h, %v, %c)
+  %s = BatchMatMul(%d, %d, transpose_b: true)
+  %p = Softmax(%s)
+  %o = BatchMatMul(%p, %d)
+  %y = MatMul(%o, %u)
+  %loss = MSELoss(%y, %t)
+  return loss: %loss
+}
+dataset {source: Random(seed: 5), columns: {x: normal, t: normal}, steps: 3}
+train {optimizer: Momentum(learning_rate: 0.1, momentum: 0.5), minimize: loss, epochs: 1, amp_level: O2, amp_dtype: TYPE}
+)";
+  for (auto [type, place] : {std::pair("bf16", 1.0 / 256), std::pair("f16", 1.0 / 2048)})
+    for (auto [devices, stored] : {std::pair(1, "f32"), std::pair(2, "f32"), std::pair(2, type)}) {
+      SCOPED_TRACE(fmt::format("{} on {}, stored in {}", type, devices, stored));
+      const std::string own = std::regex_replace(std::regex_replace(text, std::regex("TYPE"), type), std::regex("f32\\["),
+                                                 std::string(stored) + "[");
+      target = "auto";
+      Compiled wide = compileText(own, devices);
+      target = "cuda";
+      Compiled narrow = compileText(own, devices);
+      PlanIndex onCpu(wide.plan), onGpu(narrow.plan);
+      EXPECT_EQ(productsByType(onCpu), (std::map<std::string, int>{{"f32", 14}}));
+      EXPECT_EQ(productsByType(onGpu), (std::map<std::string, int>{{type, 14}}));
+      Outcome cpu = run(onCpu, nullptr);
+      test::RecordingDriver driver;
+      Outcome cuda = run(onGpu, open(driver, onGpu, narrow));
+      ASSERT_FALSE(cpu.failure) << cpu.failure->message;
+      ASSERT_FALSE(cuda.failure) << cuda.failure->message;
+      ASSERT_EQ(cpu.losses.size(), 3u);
+      expectNear(cuda.losses, cpu.losses, 4 * place);
+      expectClean(driver);
+    }
 }
 
 TEST_F(CudaTraining, KernelsOfTheRuntimeAssembleWithoutSpills) {

@@ -243,8 +243,13 @@ private:
       widen(op);
     OpBuilder builder(op);
     SmallVector<Value> results = lower.expand(builder, op->getOperands());
-    for (Operation *part = before ? before->getNextNode() : &op->getBlock()->front(); part != op; part = part->getNextNode())
-      parts.push_back(part);
+    auto first = [&] { return before ? before->getNextNode() : &op->getBlock()->front(); };
+    for (Operation *part = first(); part != op; part = part->getNextNode())
+      if (takesNarrow(part))
+        readNarrow(part);
+    for (Operation *part = first(); part != op; part = part->getNextNode())
+      if (!isWideningCast(part) || !part->use_empty())
+        parts.push_back(part);
     for (Operation *part : parts) {
       net::setPhase(part, made.isBackward ? net::Phase::Backward : net::Phase::Forward);
       if (isConstant(part))
@@ -305,7 +310,7 @@ private:
 
   void addPrices(Operation *op, StepOperator &made) const {
     auto lower = dyn_cast<net::Lower>(op);
-    made.localUs = computesNarrow(op) ? usInF32(op) : usOf(op);
+    made.localUs = computesNarrow(op) && !takesNarrow(op) ? usInF32(op) : usOf(op);
     if (lower && lower.loweringKind() == net::LoweringKind::Regions)
       made.exchange = [copy = net::regionCopyOf(op), bytes = elementBytesOf(op->getResult(0)), machine = machine](const Placement &at) -> OwnExchange {
         net::RegionExchange exchange = net::regionExchange(copy, at.operands, at.results);

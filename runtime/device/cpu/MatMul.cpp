@@ -229,6 +229,9 @@ std::vector<std::vector<RowBlock>> splitRows(size_t batches, int64_t rows, int64
 }
 
 Result<std::unique_ptr<ScratchOperation>> prepareMatMul(const MatMulSpec &spec, WorkerPool &pool) {
+  if (spec.operands != plan::F32 || spec.type != plan::F32)
+    return Error{ExitCode::BadFile, fmt::format("the plan multiplies {} as it is, which GPUs alone do", dataTypeName(spec.operands)),
+                 "compile the network again with --device-target auto"};
   if (spec.depth == 0)
     return std::unique_ptr<ScratchOperation>(new EmptyMatMul(spec));
   try {

@@ -1,8 +1,9 @@
-// Products in f32 by cuBLASLt. It counts columns first: our row-major result is its transposed result, so that the operands
+// Products by cuBLASLt, which add in f32. It counts columns first: our row-major result is its transposed result, so that the operands
 // change places, and a bias along our columns is one along its rows.
 #include "runtime/device/cuda/Operations.h"
 
 #include <algorithm>
+#include <array>
 
 namespace msc::device::cuda {
 namespace {
@@ -58,8 +59,12 @@ std::vector<Run> runsOf(const std::vector<MatMulSpec::Batch> &batches) {
   return runs;
 }
 
+cudaDataType_t typeOf(plan::DataType type) {
+  return type == plan::BF16 ? CUDA_R_16BF : type == plan::F16 ? CUDA_R_16F : CUDA_R_32F;
+}
+
 /// The largest power of two up to 256 that divides an address.
-uint32_t alignmentOf(const float *data) {
+uint32_t alignmentOf(const std::byte *data) {
   auto address = reinterpret_cast<uint64_t>(data) | 256;
   return static_cast<uint32_t>(address & -address);
 }
@@ -84,7 +89,7 @@ public:
   Status enqueue(const Stream &stream) override {
     const float one = 1, zero = 0;
     for (const auto &[start, made] : parts) {
-      float *target = result(start);
+      std::byte *target = result(start);
       MSC_BLAS(cublasLtMatmul, shared.handle, made->product, &one, right(start), made->first, left(start), made->second, &zero,
                target, made->result, target, made->result, &made->algorithm, reinterpret_cast<void *>(stream.workspace),
                workspaceBytes, stream.handle);
@@ -93,14 +98,17 @@ public:
   }
 
 private:
-  float *left(const MatMulSpec::Batch &batch) const { return reinterpret_cast<float *>(spec.left) + batch.left; }
-  float *right(const MatMulSpec::Batch &batch) const { return reinterpret_cast<float *>(spec.right) + batch.right; }
-  float *result(const MatMulSpec::Batch &batch) const { return reinterpret_cast<float *>(spec.result) + batch.result; }
+  static std::byte *at(std::byte *data, int64_t element, plan::DataType type) {
+    return data + element * static_cast<int64_t>(elementBytes(type));
+  }
+  std::byte *left(const MatMulSpec::Batch &batch) const { return at(spec.left, batch.left, spec.operands); }
+  std::byte *right(const MatMulSpec::Batch &batch) const { return at(spec.right, batch.right, spec.operands); }
+  std::byte *result(const MatMulSpec::Batch &batch) const { return at(spec.result, batch.result, spec.type); }
 
-  /// A matrix of `rows` x `columns`, stored as such in our order.
-  Status layout(cublasLtMatrixLayout_t &layout, int64_t rows, int64_t columns, int64_t count, int64_t step) {
-    MSC_BLAS(cublasLtMatrixLayoutCreate, &layout, CUDA_R_32F, static_cast<uint64_t>(columns), static_cast<uint64_t>(rows),
-             columns);
+  /// A matrix of `shape` (rows and columns), stored as such in our order.
+  Status layout(cublasLtMatrixLayout_t &layout, plan::DataType type, std::pair<int64_t, int64_t> shape, int64_t count, int64_t step) {
+    auto [rows, columns] = shape;
+    MSC_BLAS(cublasLtMatrixLayoutCreate, &layout, typeOf(type), static_cast<uint64_t>(columns), static_cast<uint64_t>(rows), columns);
     auto batches = static_cast<int32_t>(count);
     MSC_BLAS(cublasLtMatrixLayoutSetAttribute, layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batches, sizeof(batches));
     MSC_BLAS(cublasLtMatrixLayoutSetAttribute, layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof(step));
@@ -113,8 +121,8 @@ private:
   }
 
   Status describe(const Run &run, Description &made) {
-    MSC_BLAS(cublasLtMatmulDescCreate, &made.product, shared.tensorFloat ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
-             CUDA_R_32F);
+    const bool rounds = shared.tensorFloat && spec.operands == plan::F32;
+    MSC_BLAS(cublasLtMatmulDescCreate, &made.product, rounds ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F);
     auto operation = [](bool transposed) { return static_cast<int32_t>(transposed ? CUBLAS_OP_T : CUBLAS_OP_N); };
     auto epilogue = static_cast<uint32_t>(spec.bias ? (spec.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS)
                                                     : (spec.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT));
@@ -129,9 +137,9 @@ private:
           set(made.product, CUBLASLT_MATMUL_DESC_TRANSB, operation(spec.transposeLeft)),
           set(made.product, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue),
           spec.bias ? set(made.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void *>(spec.bias)) : Status(),
-          layout(made.first, right.first, right.second, run.count, run.step.right),
-          layout(made.second, left.first, left.second, run.count, run.step.left),
-          layout(made.result, spec.rows, spec.columns, run.count, run.step.result)})
+          layout(made.first, spec.operands, right, run.count, run.step.right),
+          layout(made.second, spec.operands, left, run.count, run.step.left),
+          layout(made.result, spec.type, {spec.rows, spec.columns}, run.count, run.step.result)})
       if (!status)
         return status;
     return {};
@@ -142,29 +150,34 @@ private:
     return {};
   }
 
-  /// Takes the first algorithm that cuBLASLt proposes, so that every step runs the same one. Without being told it takes
-  /// addresses for multiples of 256.
+  /// Takes the first algorithm that cuBLASLt proposes and can run, so that every step runs the same one. Without being told it takes
+  /// addresses for multiples of 256, and adds the parts of a narrow result in its own type.
   Status choose(const MatMulSpec::Batch &start, Description &made) {
     MSC_BLAS(cublasLtMatmulPreferenceCreate, &made.preference);
     uint32_t first = alignmentOf(right(start)), second = alignmentOf(left(start)), third = alignmentOf(result(start));
+    const uint32_t sums = spec.type == plan::F32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     for (Status status : {prefer(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspaceBytes),
+                          prefer(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, sums),
                           prefer(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, first),
                           prefer(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, second),
                           prefer(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, third),
                           prefer(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, third)})
       if (!status)
         return status;
-    cublasLtMatmulHeuristicResult_t found = {};
+    std::array<cublasLtMatmulHeuristicResult_t, 8> found = {};
     int count = 0;
-    cublasStatus_t status = blas.cublasLtMatmulAlgoGetHeuristic(shared.handle, made.product, made.first, made.second,
-                                                                made.result, made.result, made.preference, 1, &found, &count);
-    if (status != CUBLAS_STATUS_SUCCESS || count == 0)
+    cublasStatus_t status =
+        blas.cublasLtMatmulAlgoGetHeuristic(shared.handle, made.product, made.first, made.second, made.result, made.result,
+                                            made.preference, static_cast<int>(found.size()), found.data(), &count);
+    const auto end = found.begin() + (status == CUBLAS_STATUS_SUCCESS ? count : 0);
+    const auto best = std::find_if(found.begin(), end, [](const auto &one) { return one.state == CUBLAS_STATUS_SUCCESS; });
+    if (best == end)
       return Error{
           ExitCode::NoResource,
           fmt::format("cuBLASLt cannot multiply {}x{} by {}x{}: {}", spec.rows, spec.depth, spec.depth, spec.columns,
                       blas.cublasLtGetStatusString(status == CUBLAS_STATUS_SUCCESS ? CUBLAS_STATUS_NOT_SUPPORTED : status)),
           ""};
-    made.algorithm = found.algo;
+    made.algorithm = best->algo;
     return {};
   }
 
@@ -181,8 +194,8 @@ public:
       : StreamOperation(shared.streams[0]), driver(shared.driver), spec(spec) {}
   Status enqueue(const Stream &stream) override {
     for (const MatMulSpec::Batch &batch : spec.batches)
-      MSC_CUDA(cuMemsetD32Async, addressOf(spec.result) + static_cast<uint64_t>(batch.result) * sizeof(float), 0,
-               static_cast<size_t>(spec.rows * spec.columns), stream.handle);
+      MSC_CUDA(cuMemsetD8Async, addressOf(spec.result) + static_cast<uint64_t>(batch.result) * elementBytes(spec.type), 0,
+               static_cast<size_t>(spec.rows * spec.columns) * elementBytes(spec.type), stream.handle);
     return {};
   }
 

@@ -77,14 +77,23 @@ bool areStatistics(const CallTensor &statistics, const CallTensor &query, const 
          statistics.box[1].end * attention.size == query.box[2].end;
 }
 
-/// Queries, keys and values fit, and the mask behind `own` tensors, if there is one.
+/// All tensors are of one type, but for the logarithms where that is narrow. `wide`: what is computed in.
+bool typesFit(const CallSpec &spec, size_t own, plan::DataType &wide) {
+  const plan::DataType type = spec.operands[0].type;
+  wide = type == plan::F64 ? plan::F64 : plan::F32;
+  bool fit = type == plan::F32 || type == plan::F64 || type == plan::F16 || type == plan::BF16;
+  for (size_t i = 0; i < own; ++i)
+    fit = fit && spec.operands[i].type == (i == 4 ? wide : type);
+  for (size_t i = 0; i < spec.results.size(); ++i)
+    fit = fit && spec.results[i].type == (own == 3 && i == 1 ? wide : type);
+  return fit;
+}
+
+/// Queries, keys and values fit, and the mask behind `own` tensors, if there is one: bools, or floats that are not narrow.
 Status checkOperands(const CallSpec &spec, size_t own, Attention &attention) {
-  plan::DataType type = spec.results[0].type;
-  auto wrong = [&](const CallTensor &tensor) { return tensor.type != type; };
-  bool mixed = std::any_of(spec.operands.begin(), spec.operands.begin() + static_cast<long>(own), wrong) ||
-               std::any_of(spec.results.begin(), spec.results.end(), wrong);
-  if (mixed || (type != plan::F32 && type != plan::F64))
-    return refuse("{} takes tensors of f32 or f64", spec.kernel);
+  plan::DataType type;
+  if (!typesFit(spec, own, type))
+    return refuse("{} takes tensors of one float type, and logarithms of f32 or f64", spec.kernel);
   std::string why;
   auto made = attentionOf(spec.attributes, spec.operands[0], spec.operands[1], why);
   if (!made)

@@ -199,6 +199,13 @@ TEST(Attention, RefusesWhatDoesNotFit) {
   wrong.operands[0].box[2] = {0, 40};
   EXPECT_EQ(refused(wrong), "ScaledDotProductAttention: heads that belong together are not on one rank");
   wrong = spec();
+  wrong.operands[2].type = plan::BF16;
+  EXPECT_EQ(refused(wrong), "ScaledDotProductAttention takes tensors of one float type, and logarithms of f32 or f64");
+  wrong.operands[0].type = wrong.operands[1].type = wrong.results[0].type = plan::BF16;
+  EXPECT_TRUE(checkCall(wrong));
+  wrong.results[1].type = plan::BF16;
+  EXPECT_EQ(refused(wrong), "ScaledDotProductAttention takes tensors of one float type, and logarithms of f32 or f64");
+  wrong = spec();
   wrong.results[1].shape[1] = 5;
   EXPECT_EQ(refused(wrong), "ScaledDotProductAttention: its results differ in shape");
 }

@@ -117,6 +117,16 @@ std::vector<float> separately(const Case &c) {
   return result;
 }
 
+TEST(MatMul, NarrowOperandsAreRefused) {
+  for (plan::DataType type : {plan::BF16, plan::F16})
+    for (int64_t depth : {0, 4}) {
+      MatMulSpec spec{.rows = 1, .columns = 1, .depth = depth, .operands = type};
+      auto made = cpu(1)->prepareMatMul(spec);
+      ASSERT_FALSE(made.isOk());
+      EXPECT_EQ(made.error().help, "compile the network again with --device-target auto");
+    }
+}
+
 TEST(MatMul, TheEpilogueGivesTheBitsOfSeparateOperators) {
   for (bool bias : {false, true})
     for (bool relu : {false, true})

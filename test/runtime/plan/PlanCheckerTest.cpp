@@ -28,6 +28,18 @@ TEST(PlanChecker, SoundPlansPass) {
   }
 }
 
+TEST(PlanChecker, ProductsMayBeNarrow) {
+  for (plan::DataType result : {plan::F32, plan::BF16}) {
+    PlanBuilder builder = matmulAllReduce(1);
+    for (auto [number, type] : {std::pair(0, plan::BF16), std::pair(1, plan::BF16), std::pair(2, result), std::pair(3, result)}) {
+      plan::Buffer *buffer = bufferOf(builder, number);
+      buffer->set_dtype(type);
+      buffer->set_bytes(buffer->bytes() / (type == plan::F32 ? 1 : 2));
+    }
+    EXPECT_EQ(whyRefused(builder.plan), "");
+  }
+}
+
 /// One fault planted into regression(4) (or matmulAllReduce(4)), and a part of the message that it must give.
 struct Fault {
   friend void PrintTo(const Fault &fault, std::ostream *out) { *out << fault.name; }
@@ -87,6 +99,10 @@ const Fault programFaults[] = {
     {"ForeignSize", [](auto &b) { stepOf(b, 7)->mutable_launch()->mutable_range(0)->set_buffer(0); }, "takes a size of 'x' (net.mir:2), which is none of its arguments"},
     {"SameMemoryTwice", [](auto &b) { stepOf(b, 3)->mutable_launch()->set_arguments(1, 6); }, "passes the same memory twice as 'slope' (net.mir:8) and 'slope' (net.mir:8), and writes it"},
     {"MatMulShapes", [](auto &b) { stepOf(b, 2)->mutable_matmul()->set_transpose_left(true); }, "dimension 0 (size 10) of 'x' (net.mir:2) and dimension 0 (size 4) of 'w' (net.mir:4) differ"},
+    {"MatMulOfWholeNumbers", [](auto &b) { bufferOf(b, 0)->set_dtype(plan::I32); }, "step 'matmul' (net.mir:4) multiplies tensors of i32, expected f32, f16 or bf16"},
+    {"MatMulOfTwoTypes", [](auto &b) { bufferOf(b, 0)->set_dtype(plan::BF16); }, "step 'matmul' (net.mir:4) has operands of type f32 and bf16"},
+    {"MatMulToAnother", [](auto &b) { bufferOf(b, 0)->set_dtype(plan::BF16), bufferOf(b, 2)->set_dtype(plan::BF16), bufferOf(b, 5)->set_dtype(plan::F16); }, "step 'matmul' (net.mir:4) has type f16, expected f32 or the type of its operands, bf16"},
+    {"MatMulOfF32ToNarrow", [](auto &b) { bufferOf(b, 5)->set_dtype(plan::F16); }, "step 'matmul' (net.mir:4) has type f16, expected f32 or the type of its operands, f32"},
     {"MatMulActivation", [](auto &b) { stepOf(b, 2)->mutable_matmul()->set_activation("mish"); }, "unknown activation 'mish'"},
     {"MatMulInPlace", [](auto &b) { bufferOf(b, 5)->set_offset(bufferOf(b, 0)->offset()); }, "reads and writes the same memory"},
     {"GradientNotReduced", [](auto &b) { b.plan.mutable_shardings(9)->clear_partial(); }, "the group is not the one over which the source is partial"},

@@ -20,9 +20,6 @@ static LogicalResult checkAttention(const Inference &at, int64_t heads) {
       return at.error("'" + at.opName + "' takes tensors of one element type, but " + at.name(0) + " is " +
                           elementText(at.element(0)) + " and " + at.name(operand) + " is " + elementText(at.element(operand)),
                       {operand}, "bring one to the type of the other with Cast");
-  if (!at.element(0).isF32() && !at.element(0).isF64()) // C1
-    return at.error("'" + at.opName + "' takes tensors of f32 or f64, but " + at.name(0) + " is " + elementText(at.element(0)),
-                    {0}, "bring it to f32 with Cast");
   for (unsigned operand : {0, 1, 2})
     if (at.rank(operand) != 3) // C1
       return at.error("'" + at.opName + "' takes (batch, sequence, heads * size), but " + at.text(operand) + " is given", {operand});
@@ -64,9 +61,10 @@ static LogicalResult checkMask(const Inference &at, unsigned mask, int64_t heads
                   {mask});
 }
 
-/// (B, heads, S).
+/// (B, heads, S), never narrower than f32.
 static Type statisticsType(const Inference &at, int64_t heads) {
-  return tensorOf({at.shape(0)[0], heads, at.shape(0)[1]}, at.element(0));
+  Type element = at.element(0);
+  return tensorOf({at.shape(0)[0], heads, at.shape(0)[1]}, element.isF64() ? element : Float32Type::get(element.getContext()));
 }
 
 LogicalResult AttentionOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<Type> &results) {

@@ -25,14 +25,14 @@ def Net_ScaledDotProductAttentionOp : Net_Operator<"ScaledDotProductAttention", 
     goes with head `h * g / heads` of keys and values. With
     `p[i, j] = exp(scale * dot(query[i], key[j]) + attn_mask[i, j] - logsumexp[i])`,
     `logsumexp` being such that `sum_j p[i, j] = 1`: `output[i] = sum_j p[i, j] * value[j]`, for each batch and head.
-    `logsumexp` is (B, heads, S).
+    `logsumexp` is (B, heads, S), in f32 where the operands are bf16 or f16.
 
     `attn_mask` may be left out. Floats are added to the scores; a bool says which keys a query attends to (true: it
     does, as in PyTorch; MindSpore's FlashAttentionScore means the opposite, which LogicalNot turns around). A query that
     attends to no key gets zeros, and its `logsumexp` is -inf.
 
     Constraints:
-    - (C1) all operands hold the same float type, f32 or f64, and have 3 dimensions.
+    - (C1) all operands hold the same float type and have 3 dimensions.
     - (C2) `heads` divides the last dimension of `query`; that of `key` is a multiple of D whose heads divide `heads`.
     - (C3) `key` and `value` have one shape, and the batch of `query`; there are keys.
     - (C4) `attn_mask` holds bools, or floats of the type of `query`, and repeats to (B, heads, S, T): at most 4 dimensions,

@@ -154,18 +154,23 @@ template <typename T> Result<std::unique_ptr<ScratchOperation>> maskBackward(con
   return std::unique_ptr<ScratchOperation>(new TaskOperation(pool, tasks, body, size));
 }
 
+/// Narrow tensors are for GPUs alone.
+template <Prepare inF32, Prepare inF64> Result<std::unique_ptr<ScratchOperation>> prepare(const CallSpec &spec, WorkerPool &pool) {
+  switch (spec.results[0].type) {
+  case plan::F32: return inF32(spec, pool);
+  case plan::F64: return inF64(spec, pool);
+  default:
+    return Error{ExitCode::NoResource, fmt::format("the device {} has no kernel '{}' for {}", "cpu", spec.kernel, dataTypeName(spec.results[0].type)),
+                 "compile the network again with --device-target auto"};
+  }
+}
+
 } // namespace
 
 void addAttention(Table &table) {
-  table["ScaledDotProductAttention"] = [](const CallSpec &spec, WorkerPool &pool) {
-    return spec.results[0].type == plan::F64 ? forward<double>(spec, pool) : forward<float>(spec, pool);
-  };
-  table["ScaledDotProductAttentionGrad"] = [](const CallSpec &spec, WorkerPool &pool) {
-    return spec.results[0].type == plan::F64 ? backward<double>(spec, pool) : backward<float>(spec, pool);
-  };
-  table["ScaledDotProductAttentionMaskGrad"] = [](const CallSpec &spec, WorkerPool &pool) {
-    return spec.results[0].type == plan::F64 ? maskBackward<double>(spec, pool) : maskBackward<float>(spec, pool);
-  };
+  table["ScaledDotProductAttention"] = prepare<forward<float>, forward<double>>;
+  table["ScaledDotProductAttentionGrad"] = prepare<backward<float>, backward<double>>;
+  table["ScaledDotProductAttentionMaskGrad"] = prepare<maskBackward<float>, maskBackward<double>>;
 }
 
 } // namespace msc::device::calls

@@ -1,10 +1,12 @@
 // The CUDA device on the recording driver: what it says where something is missing, copies, products, streams, failures. None
 // of this has run on a GPU.
 #include "runtime/device/cuda/CudaBackend.h"
+#include "runtime/plan/Bfloat16.h"
 #include "test/runtime/device/cuda/RecordingDriver.h"
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstring>
 
 using namespace msc;
@@ -238,6 +240,51 @@ TEST_F(CudaDevice, ProductsInEveryForm) {
     EXPECT_EQ(values(4096, 24), expected) << "form " << form;
   }
   EXPECT_EQ(driver.calls("cublasLtMatmul"), 16); // one per form: equal distances are one call
+}
+
+/// Numbers that the type holds, products that it does not: sums come out as f32, or rounded once.
+template <typename Narrow> std::vector<uint16_t> narrowed(const std::vector<float> &data) {
+  std::vector<uint16_t> bits;
+  for (float value : data)
+    bits.push_back(std::bit_cast<uint16_t>(static_cast<Narrow>(value)));
+  return bits;
+}
+
+TEST_F(CudaDevice, NarrowProductsAddInF32) {
+  std::vector<float> left, right;
+  for (int i = 0; i < 2 * 3 * 5; ++i)
+    left.push_back(static_cast<float>(i % 7) / 16 - 3);
+  for (int i = 0; i < 5 * 4; ++i)
+    right.push_back(static_cast<float>(i % 5) / 32 - 2);
+  std::vector<float> expected;
+  for (int row = 0; row < 6; ++row)
+    for (int j = 0; j < 4; ++j) {
+      float sum = 0;
+      for (int k = 0; k < 5; ++k)
+        sum += left[static_cast<size_t>(row * 5 + k)] * right[static_cast<size_t>(k * 4 + j)];
+      expected.push_back(sum);
+    }
+  for (plan::DataType type : {plan::BF16, plan::F16}) {
+    auto bitsOf = type == plan::BF16 ? narrowed<Bfloat16> : narrowed<_Float16>;
+    for (const auto &[offset, data] : {std::pair(2, left), std::pair(1026, right)}) {
+      std::vector<uint16_t> bits = bitsOf(data);
+      ASSERT_TRUE(device->upload(arena + offset, bits.data(), bits.size() * 2).isOk());
+    }
+    device::MatMulSpec spec{.rows = 3, .columns = 4, .depth = 5, .operands = type};
+    spec.left = arena + 2, spec.right = arena + 1026, spec.result = arena + 4096;
+    spec.batches = {{0, 0, 0}, {15, 0, 12}};
+    run(sequence({{keep(device->prepareMatMul(spec)), 0, {}}}), 1);
+    EXPECT_EQ(values(4096, 24), expected);
+    spec.type = type, spec.result = arena + 4098;
+    run(sequence({{keep(device->prepareMatMul(spec)), 0, {}}}), 1);
+    std::vector<uint16_t> got(24);
+    ASSERT_TRUE(device->download(got.data(), arena + 4098, 48).isOk());
+    EXPECT_EQ(got, bitsOf(expected));
+    spec.depth = 0;
+    run(sequence({{keep(device->prepareMatMul(spec)), 0, {}}}), 1);
+    ASSERT_TRUE(device->download(got.data(), arena + 4098, 48).isOk());
+    EXPECT_EQ(got, std::vector<uint16_t>(24, 0));
+  }
 }
 
 TEST_F(CudaDevice, BatchesAtUnequalDistancesAreSeveralProducts) {

@@ -1,6 +1,8 @@
-// cuBLASLt for the recording driver: f32, columns first, strided batches, epilogues of bias and ReLU.
+// cuBLASLt for the recording driver: f32, bf16 and f16, columns first, strided batches, epilogues of bias and ReLU.
+#include "runtime/plan/Bfloat16.h"
 #include "test/runtime/device/cuda/RecordedState.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace msc::test {
@@ -12,22 +14,42 @@ struct Product {
   cublasComputeType_t compute;
   int32_t transposeA = CUBLAS_OP_N, transposeB = CUBLAS_OP_N;
   uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const float *bias = nullptr;
+  const void *bias = nullptr;
 };
 
+size_t bytesOf(cudaDataType type) { return type == CUDA_R_32F ? 4 : 2; }
+
+float readElement(const void *data, int64_t index, cudaDataType type) {
+  if (type == CUDA_R_32F)
+    return static_cast<const float *>(data)[index];
+  return type == CUDA_R_16F ? static_cast<float>(static_cast<const _Float16 *>(data)[index])
+                            : static_cast<float>(static_cast<const Bfloat16 *>(data)[index]);
+}
+
+void writeElement(void *data, int64_t index, cudaDataType type, float value) {
+  if (type == CUDA_R_32F)
+    static_cast<float *>(data)[index] = value;
+  else if (type == CUDA_R_16F)
+    static_cast<_Float16 *>(data)[index] = static_cast<_Float16>(value);
+  else
+    static_cast<Bfloat16 *>(data)[index] = Bfloat16(value);
+}
+
 struct Layout {
+  cudaDataType type;
   int64_t rows, columns, leading;
   int32_t batches = 1;
   int64_t stride = 0;
 
   int64_t at(int64_t batch, int64_t row, int64_t column) const { return batch * stride + column * leading + row; }
   uint64_t bytes() const {
-    return static_cast<uint64_t>(((batches - 1) * stride + (columns - 1) * leading + rows)) * sizeof(float);
+    return static_cast<uint64_t>(((batches - 1) * stride + (columns - 1) * leading + rows)) * bytesOf(type);
   }
 };
 
 struct Preference {
   size_t workspace = 0;
+  uint32_t sums = CUBLASLT_REDUCTION_SCHEME_MASK;
   uint32_t alignment[4] = {256, 256, 256, 256}; ///< of A, B, C, D
 };
 
@@ -94,12 +116,12 @@ cublasStatus_t setProduct(cublasLtMatmulDesc_t handle, cublasLtMatmulDescAttribu
 }
 cublasStatus_t createLayout(cublasLtMatrixLayout_t *handle, cudaDataType type, uint64_t rows, uint64_t columns,
                             int64_t leading) {
-  if (type != CUDA_R_32F || rows == 0 || columns == 0 || leading < static_cast<int64_t>(rows))
+  if ((type != CUDA_R_32F && type != CUDA_R_16BF && type != CUDA_R_16F) || rows == 0 || columns == 0 || leading < static_cast<int64_t>(rows))
     return CUBLAS_STATUS_INVALID_VALUE;
   std::lock_guard lock(world->mutex);
   ++world->live["layout"];
   *handle =
-      reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{static_cast<int64_t>(rows), static_cast<int64_t>(columns), leading});
+      reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{type, static_cast<int64_t>(rows), static_cast<int64_t>(columns), leading});
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t destroyLayout(cublasLtMatrixLayout_t handle) {
@@ -137,6 +159,8 @@ cublasStatus_t setPreference(cublasLtMatmulPreference_t handle, cublasLtMatmulPr
   int which = attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES;
   if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES && bytes == sizeof(size_t))
     std::memcpy(&preference.workspace, value, bytes);
+  else if (attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK && bytes == sizeof(uint32_t))
+    std::memcpy(&preference.sums, value, bytes);
   else if (which >= 0 && which < 4 && bytes == sizeof(uint32_t))
     std::memcpy(&preference.alignment[which], value, bytes);
   else
@@ -148,7 +172,9 @@ cublasStatus_t setPreference(cublasLtMatmulPreference_t handle, cublasLtMatmulPr
 bool fits(const Product &product, const Layout &a, const Layout &b, const Layout &d) {
   auto [m, k] = product.transposeA == CUBLAS_OP_T ? std::pair(a.columns, a.rows) : std::pair(a.rows, a.columns);
   auto [k2, n] = product.transposeB == CUBLAS_OP_T ? std::pair(b.columns, b.rows) : std::pair(b.rows, b.columns);
-  return m == d.rows && n == d.columns && k == k2 && a.batches == d.batches && b.batches == d.batches;
+  const bool typesFit = a.type == b.type && (d.type == CUDA_R_32F || d.type == a.type) &&
+                        (a.type == CUDA_R_32F || product.compute == CUBLAS_COMPUTE_32F);
+  return typesFit && m == d.rows && n == d.columns && k == k2 && a.batches == d.batches && b.batches == d.batches;
 }
 
 cublasStatus_t heuristic(cublasLtHandle_t, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
@@ -158,18 +184,23 @@ cublasStatus_t heuristic(cublasLtHandle_t, cublasLtMatmulDesc_t product, cublasL
   *count = 0;
   if (wanted < 1 || c != d || !fits(of<Product>(product), of<Layout>(a), of<Layout>(b), of<Layout>(d)))
     return CUBLAS_STATUS_INVALID_VALUE;
-  *count = 1;
-  found[0] = {};
   const auto &wishes = of<Preference>(preference);
-  found[0].workspaceSize = wishes.workspace;
-  found[0].algo.data[0] = 42;
-  for (int i = 0; i < 4; ++i)
-    found[0].algo.data[1 + i] = wishes.alignment[i];
+  if (of<Layout>(d).type != CUDA_R_32F && wishes.sums != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)
+    world->violations.push_back("a narrow result of cublasLtMatmul may be rounded more than once");
+  *count = std::min(wanted, 2);
+  for (int at = 0; at < *count; ++at) { // where two are asked for, the first cannot run
+    const bool runs = at + 1 == *count;
+    found[at] = {};
+    found[at].state = runs ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+    found[at].workspaceSize = wishes.workspace;
+    found[at].algo.data[0] = runs ? 42 : 41;
+    for (int i = 0; i < 4; ++i)
+      found[at].algo.data[1 + i] = wishes.alignment[i];
+  }
   return CUBLAS_STATUS_SUCCESS;
 }
 
-void compute(const Product &product, const Layout &la, const float *a, const Layout &lb, const float *b, const Layout &ld,
-             float *d) {
+void compute(const Product &product, const Layout &la, const void *a, const Layout &lb, const void *b, const Layout &ld, void *d) {
   int64_t depth = product.transposeA == CUBLAS_OP_T ? la.rows : la.columns;
   bool biased = product.epilogue == CUBLASLT_EPILOGUE_BIAS || product.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
   bool relu = product.epilogue == CUBLASLT_EPILOGUE_RELU || product.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
@@ -178,12 +209,12 @@ void compute(const Product &product, const Layout &la, const float *a, const Lay
       for (int64_t i = 0; i < ld.rows; ++i) {
         double sum = 0;
         for (int64_t k = 0; k < depth; ++k)
-          sum += static_cast<double>(a[product.transposeA == CUBLAS_OP_T ? la.at(batch, k, i) : la.at(batch, i, k)]) *
-                 static_cast<double>(b[product.transposeB == CUBLAS_OP_T ? lb.at(batch, j, k) : lb.at(batch, k, j)]);
+          sum += static_cast<double>(readElement(a, product.transposeA == CUBLAS_OP_T ? la.at(batch, k, i) : la.at(batch, i, k), la.type)) *
+                 static_cast<double>(readElement(b, product.transposeB == CUBLAS_OP_T ? lb.at(batch, j, k) : lb.at(batch, k, j), lb.type));
         auto value = static_cast<float>(sum);
         if (biased)
-          value += product.bias[i];
-        d[ld.at(batch, i, j)] = relu && value < 0 ? 0 : value;
+          value += readElement(product.bias, i, ld.type);
+        writeElement(d, ld.at(batch, i, j), ld.type, relu && value < 0 ? 0 : value);
       }
 }
 
@@ -206,11 +237,10 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t handle, const voi
                                {at(d), at(d) + ld.bytes(), true},
                                {at(workspace), at(workspace) + bytes, true}};
   if (product.bias)
-    accesses.push_back({at(product.bias), at(product.bias) + static_cast<uint64_t>(ld.rows) * sizeof(float), false});
+    accesses.push_back({at(product.bias), at(product.bias) + static_cast<uint64_t>(ld.rows) * bytesOf(ld.type), false});
   world->enqueue(stream, {"cublasLtMatmul", accesses, [=] {
                             ++world->executed;
-                            compute(product, la, static_cast<const float *>(a), lb, static_cast<const float *>(b), ld,
-                                    static_cast<float *>(d));
+                            compute(product, la, a, lb, b, ld, d);
                             return CUDA_SUCCESS;
                           }});
   return CUBLAS_STATUS_SUCCESS;
