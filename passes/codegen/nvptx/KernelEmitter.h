@@ -44,11 +44,21 @@ private:
 
   // One unit of the range.
   void emitRow(const Point &row);
-  void emitSweep(unsigned level, const Point &row);
+  void emitPiece(llvm::Value *base, llvm::Value *unit, llvm::Value *bundle);
+  std::pair<Point, llvm::Value *> rowOf(llvm::Value *base, llvm::Value *unit);
+  void storeRowValues(unsigned level, const Point &row);
+  /// Returns what the team has found for the reductions of the level.
+  Values emitSweep(unsigned level, const Point &row);
   Point stepOf(const Point &row, llvm::Value *start, int64_t left);
   Values emitStep(unsigned level, const Point &point, const Values &carried);
   void startReductions(unsigned level, const Point &row);
-  void finishReductions(unsigned level, const Point &row, const Values &carried);
+  Values partsOf(const Values &carried);
+  void finishReductions(unsigned level, const Point &row, const Values &parts);
+  /// Where the block of a piece hands over its part of the unit of the range.
+  llvm::Value *partSlot(unsigned part, llvm::Value *piece, llvm::Value *unit);
+  void handOver(llvm::Value *part, llvm::Value *slot);
+  /// What all blocks have handed over.
+  Values gatherPieces(const Values &parts, llvm::Value *unit);
   /// The parts of all threads of the team, in a tree that depends on the sizes alone. Every thread gets the result.
   void mergeTeam(llvm::ArrayRef<mlir::Operation *> combiners, Values &parts);
   llvm::Value *mergeTree(mlir::Operation &combiner, Values parts);
@@ -90,6 +100,7 @@ private:
   llvm::SmallBitVector varying;                      ///< dims in which the elements of a step differ
   llvm::Value *thread = nullptr, *end = nullptr;
   llvm::Value *lane = nullptr;                       ///< Teams: number in the team
+  llvm::Value *piece = nullptr;                      ///< Teams with pieces: the one that the block sweeps
   llvm::Value *active = nullptr;                     ///< Teams: the team has a unit of the range; null: always
   llvm::DenseMap<unsigned, llvm::Value *> tiles;     ///< staged pointer -> tile in shared memory
   llvm::Value *tileLine = nullptr, *tileColumn = nullptr;

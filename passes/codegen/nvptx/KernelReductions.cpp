@@ -27,7 +27,7 @@ void KernelEmitter::startReductions(unsigned level, const Point &row) {
   }
 }
 
-void KernelEmitter::finishReductions(unsigned level, const Point &row, const Values &carried) {
+Values KernelEmitter::partsOf(const Values &carried) {
   Values parts;
   for (auto [i, combiner] : llvm::enumerate(carriedCombiners)) {
     Values slots(carried.begin() + i * gpu.elements(), carried.begin() + (i + 1) * gpu.elements());
@@ -35,6 +35,10 @@ void KernelEmitter::finishReductions(unsigned level, const Point &row, const Val
   }
   if (!parts.empty() && gpu.team > 1)
     mergeTeam(carriedCombiners, parts);
+  return parts;
+}
+
+void KernelEmitter::finishReductions(unsigned level, const Point &row, const Values &parts) {
   unsigned next = 0;
   for (unsigned id = 0; id < cluster.nodes.size(); ++id) {
     if (!reduces(id, level))
@@ -99,6 +103,43 @@ void KernelEmitter::mergeTeam(llvm::ArrayRef<mlir::Operation *> combiners, Value
   }
   if (mergingLevels == 1) // otherwise the barrier of another sweep, with arrays of its own, stands between
     threads.barrier();
+}
+
+// Pieces --------------------------------------------------------------------------------------------------------------
+
+// [part][piece][unit], 8 bytes each; behind them one counter per unit, of which the first unit of a block has its own.
+Value *KernelEmitter::partSlot(unsigned part, Value *piece, Value *unit) {
+  Value *line = builder.CreateAdd(piece, number(part * gpu.pieces));
+  Value *place = builder.CreateAdd(builder.CreateMul(line, end), unit);
+  Value *scratch = function->getArg(function->arg_size() - 2);
+  return builder.CreateInBoundsGEP(builder.getInt64Ty(), scratch, builder.CreateZExt(place, builder.getInt64Ty()));
+}
+
+// Volatile: blocks on other processors read it from the cache that all share.
+void KernelEmitter::handOver(Value *part, Value *slot) {
+  bool isBool = part->getType()->isIntegerTy(1);
+  builder.CreateStore(isBool ? builder.CreateZExt(part, builder.getInt8Ty()) : part, slot, /*isVolatile=*/true);
+}
+
+Values KernelEmitter::gatherPieces(const Values &parts, Value *unit) {
+  Values totals;
+  for (auto [i, part] : llvm::enumerate(parts)) {
+    bool isBool = part->getType()->isIntegerTy(1);
+    Values found;
+    for (int64_t first = 0; first < gpu.pieces; first += gpu.team) {
+      Value *from = builder.CreateAdd(lane, number(first)), *exists = nullptr;
+      if (first + gpu.team > gpu.pieces) {
+        exists = builder.CreateICmpULT(from, number(gpu.pieces));
+        from = builder.CreateSelect(exists, from, number(0));
+      }
+      Value *loaded = builder.CreateLoad(isBool ? builder.getInt8Ty() : part->getType(), partSlot(i, from, unit), /*isVolatile=*/true);
+      loaded = builder.CreateTruncOrBitCast(loaded, part->getType());
+      found.push_back(exists ? builder.CreateSelect(exists, loaded, body.identity(*carriedCombiners[i])) : loaded);
+    }
+    totals.push_back(mergeTree(*carriedCombiners[i], found));
+  }
+  mergeTeam(carriedCombiners, totals);
+  return totals;
 }
 
 } // namespace msc::codegen

@@ -166,6 +166,7 @@ void rewrite(llvm::Module &module) {
         case llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x: replace("emulated_block", word, {}); break;
         case llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x: replace("emulated_blocks", word, {}); break;
         case llvm::Intrinsic::nvvm_barrier0: replace("emulated_barrier", nothing, {builder.getInt32(++sites)}); break;
+        case llvm::Intrinsic::nvvm_membar_gl: call->eraseFromParent(); break; // blocks run one after the other
         case llvm::Intrinsic::nvvm_shfl_sync_bfly_i32:
           replace("emulated_exchange", word, {builder.getInt32(++sites), call->getArgOperand(1), call->getArgOperand(2)});
           break;
