@@ -20,7 +20,10 @@ constexpr unsigned mostParts = 16;      ///< that blocks hand over
 constexpr unsigned mostThreads = 512;   ///< of a team whose row stays in registers: more would leave each thread 64
 /// Values that a thread may hold per sweep, in 32-bit registers. Beyond, ptxas spills.
 constexpr unsigned registerBudget = 96;
-constexpr unsigned residentBudget = 84; ///< the same for a row, with what is known exactly
+constexpr unsigned residentBudget = 84; ///< for what a row keeps between its sweeps, and for one vector
+/// The same where a processor has 1024 threads. Rows that fit only in the second one may cost a few bytes of stack, which is
+/// less than to be alone on the processor.
+constexpr unsigned lightBudget = 36, fullBudget = 46;
 constexpr unsigned mostElements = 20;   ///< of a row per thread: the code for each stands there
 constexpr unsigned narrowBudget = 32;   ///< in a block of 1024 threads
 
@@ -92,11 +95,11 @@ private:
 
   /// Neighbours along the vector dimension that one access moves: as many as fill 16 bytes of the narrowest numbers, if
   /// every tensor has its vectors at multiples of their size.
-  unsigned chooseVector(int64_t size, bool sizeIsCounted, unsigned mayHold) const {
+  unsigned chooseVector(int64_t size, bool sizeIsCounted, unsigned most) const {
     if (schedule.vectorDim < 0)
       return 1;
     int64_t vector = accessBytes / narrowestBytes();
-    while (vector > 1 && vector > mayHold)
+    while (vector > 1 && vector > most)
       vector /= 2;
     auto fits = [&] {
       bool aligned = sizeIsCounted || size % vector == 0;
@@ -169,47 +172,73 @@ private:
     llvm::SmallVector<unsigned> sums(schedule.levels, 0);
     for (unsigned id = 0; id < cluster.nodes.size(); ++id)
       sums[schedule.level[id]] += cluster.nodes[id].isReduction() ? cluster.nodes[id].op.getNumResults() : 0;
-    return std::min(registersPerElement(), liveRegisters(cluster, schedule) + *llvm::max_element(sums));
+    return std::min(registersPerElement(), liveRegisters(cluster, schedule, true).inSweep + *llvm::max_element(sums));
   }
 
   /// A row for a part of a warp, for a warp or for a block.
   void layOutRows() {
     bool inVectors = schedule.vectorDim >= 0 && schedule.isInner(schedule.vectorDim);
-    unsigned resident = std::min(mostElements, residentBudget / liveRegisters(cluster, schedule));
     unsigned passing = registerBudget / passingRegisters();
-    gpu.vector = inVectors ? chooseVector(cluster.sizes[schedule.vectorDim], false, std::max(resident, passing)) : 1;
-    unsigned several = gpu.vector == 1 ? 2 * mostGroups : mostGroups;
-    unsigned groups = std::clamp<unsigned>(resident / gpu.vector, 1, several);
+    gpu.vector = inVectors ? chooseVector(cluster.sizes[schedule.vectorDim], false, passing) : 1;
     int64_t vectors = std::max<int64_t>(1, llvm::divideCeil(swept, gpu.vector));
-    if (vectors <= 32 * int64_t(groups)) {
+    for (unsigned budget : {lightBudget, fullBudget, residentBudget})
+      for (bool rereads : {false, true}) {
+        int64_t groups = mayHold(budget, rereads) / gpu.vector;
+        if (groups == 0 || vectors > mostThreads * groups)
+          continue;
+        gpu.rereads = rereads;
+        gpu.minBlocks = budget == residentBudget ? 1 : 2;
+        return layOutResidentRows(vectors, groups);
+      }
+    layOutLongRows(passing / gpu.vector);
+  }
+
+  /// Elements of a row that stays.
+  unsigned mayHold(unsigned budget, bool rereads) const {
+    LiveRegisters live = liveRegisters(cluster, schedule, rereads);
+    unsigned current = (live.inSweep + live.read) * gpu.vector; // the vector that is computed, and what is read for the next
+    return current > budget ? 0 : std::min(mostElements, gpu.vector + (budget - current) / std::max(1u, live.kept));
+  }
+
+  void layOutResidentRows(int64_t vectors, int64_t most) {
+    int64_t groups = std::clamp<int64_t>(most, 1, several());
+    if (vectors <= 32 * groups) {
       gpu.team = std::min<int64_t>(32, llvm::PowerOf2Ceil(vectors));
       gpu.block = 128;
-    } else if (vectors <= mostThreads * int64_t(std::max(groups, resident / gpu.vector))) {
+    } else {
       groups = std::max<int64_t>(groups, llvm::divideCeil(vectors, mostThreads));
-      for (unsigned even = groups; even > groups / 2; --even)
-        if (vectors % (32 * even) == 0 && vectors <= mostThreads * int64_t(even)) { // no thread idles
+      for (int64_t even = groups; even > groups / 2; --even)
+        if (vectors % (32 * even) == 0 && vectors <= mostThreads * even) { // no thread idles
           groups = even;
           break;
         }
       gpu.block = gpu.team = 32 * llvm::divideCeil(vectors, 32 * groups);
-    } else {
-      layOutLongRows(passing / gpu.vector, several);
-      return;
     }
     gpu.groups = std::min<int64_t>(groups, llvm::divideCeil(vectors, gpu.team));
+    int64_t keeps = liveRegisters(cluster, schedule, gpu.rereads).kept * gpu.elements();
+    gpu.ahead = gpu.minBlocks > 1 ? 0 : std::max<int64_t>(0, residentBudget - keeps); // else the assembler decides
+    gpu.minBlocks = gpu.minBlocks > 1 ? 2 * mostThreads / gpu.block : 1;
   }
 
+  /// Accesses in flight that are enough.
+  int64_t several() const { return gpu.vector == 1 ? 2 * mostGroups : mostGroups; }
+
   /// Rows that are swept several times: by so many threads that those which are read at the same time stay in the cache.
-  void layOutLongRows(unsigned groups, unsigned several) {
+  void layOutLongRows(int64_t groups) {
     gpu.block = gpu.team = mostThreads;
-    gpu.groups = std::clamp(groups, 1u, several);
+    gpu.groups = std::clamp<int64_t>(groups, 1, several());
     cutIntoPieces();
-    unsigned narrow = narrowBudget / passingRegisters() / gpu.vector;
-    if (gpu.pieces > 1 || narrow == 0)
+    shareProcessor();
+    int64_t narrow = narrowBudget / passingRegisters() / gpu.vector;
+    if (sweepsOnce() || narrow == 0 || narrowestBytes() > 4)
       return;
     gpu.block = gpu.team = 2 * mostThreads;
-    gpu.groups = std::min(narrow, several);
+    gpu.groups = std::min(narrow, several());
+    gpu.minBlocks = 1;
   }
+
+  /// Two blocks where their registers suffice: one reads while the other waits at a barrier.
+  void shareProcessor() { gpu.minBlocks = gpu.elements() * passingRegisters() <= 40 && narrowestBytes() < 8 ? 2 * mostThreads / gpu.block : 1; }
 
   void layOutTeams() {
     gpu.form = GpuSchedule::Teams;
@@ -226,6 +255,7 @@ private:
       // 32 bytes of neighbours are as good for the memory as a whole line; narrow blocks are many.
       if (gpu.pieces == 1)
         layOutColumns(units() >= 4096 ? 32 : units() >= 2048 ? 16 : 8);
+      shareProcessor();
     } else {
       layOutRows();
     }

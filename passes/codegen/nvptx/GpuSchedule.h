@@ -19,7 +19,10 @@ struct GpuSchedule {
   unsigned team = 1;         ///< Teams: threads per unit of the range, a power of two up to 32 or the whole block
   /// Teams: neighbouring threads belong to neighbouring units, which lie next to each other in memory; at most 32 of them.
   bool strided = false;
-  bool resident = false;     ///< Teams: what a team sweeps fits into its registers and is read once
+  unsigned minBlocks = 1;    ///< that share a processor: the assembler keeps registers free for them
+  bool resident = false;     ///< Teams: what a team sweeps stays in its registers
+  unsigned ahead = 0;        ///< resident: registers for what is read before its turn
+  bool rereads = false;      ///< resident, but for what memory holds: a later sweep reads that again, out of the cache
   /// Teams: blocks that share one unit of the range, or a few side by side, where those alone would leave the GPU idle. Each
   /// sweeps `pieceSize` elements; the block that ends last adds up what all have found, in an order that the sizes decide.
   int64_t pieces = 1, pieceSize = 0;

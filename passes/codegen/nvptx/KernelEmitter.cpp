@@ -18,7 +18,7 @@ static llvm::SmallVector<bool> readOnlyPointers(const Cluster &cluster) {
 KernelEmitter::KernelEmitter(const Cluster &cluster, const Schedule &schedule, const GpuSchedule &gpu, llvm::Module &module,
                              llvm::StringRef symbol)
     : cluster(cluster), schedule(schedule), gpu(gpu),
-      function(createGpuKernel(module, symbol, readOnlyPointers(cluster), gpu.block, gpu.pieces > 1)), builder(&function->getEntryBlock()),
+      function(createGpuKernel(module, symbol, readOnlyPointers(cluster), gpu.block, gpu.pieces > 1, gpu.minBlocks)), builder(&function->getEntryBlock()),
       index(builder.getIntNTy(gpu.wide ? 64 : 32)), body(builder, 1), memory(builder), loops(builder), threads(builder, index),
       varying(cluster.rank()) {}
 
@@ -190,15 +190,12 @@ void KernelEmitter::emitRow(const Point &row) {
   preload(row, isRowValue);
   if (llvm::any_of(cluster.stores, [&](const Store &target) { return cluster.pointers[target.pointer].read && isRowValue(target.access); }))
     threads.barrier(); // everyone has read what will be overwritten
-  if (gpu.resident) // one step per sweep: what is read and computed once stays in registers
-    scopes.emplace_back();
+  kept.assign(gpu.groups, {}); // one step per sweep: what is computed once stays in registers
   for (unsigned level = 0; level < schedule.levels; ++level) {
     storeRowValues(level, row);
     if (hasWork(level))
       finishReductions(level, row, emitSweep(level, row));
   }
-  if (gpu.resident)
-    scopes.pop_back();
   scopes.pop_back();
 }
 
@@ -221,13 +218,16 @@ KernelEmitter::Point KernelEmitter::stepOf(const Point &row, Value *start, int64
   int64_t perGroup = int64_t(gpu.team) * gpu.vector;
   for (unsigned i = 0; i < gpu.groups && int64_t(i) * perGroup < left; ++i) {
     Group group = row.groups[0];
-    Value *inStep = builder.CreateAdd(builder.CreateMul(lane, number(gpu.vector)), number(i * perGroup));
-    Value *place = builder.CreateAdd(start, inStep);
+    Value *inGroup = builder.CreateMul(lane, number(gpu.vector)), *inStep = builder.CreateAdd(inGroup, number(i * perGroup));
     if ((i + 1) * perGroup > left) {
       group.valid = builder.CreateICmpULT(inStep, number(left));
-      place = builder.CreateSelect(group.valid, place, number(0));
+      decompose(builder.CreateSelect(group.valid, builder.CreateAdd(start, inStep), number(0)), schedule.innerDims, group);
+    } else if (schedule.innerDims.size() == 1) {
+      group.position[schedule.innerDims[0]] = builder.CreateAdd(start, inGroup);
+      group = group.shifted(schedule.innerDims[0], i * perGroup);
+    } else {
+      decompose(builder.CreateAdd(start, inStep), schedule.innerDims, group);
     }
-    decompose(place, schedule.innerDims, group);
     point.groups.push_back(std::move(group));
   }
   return point;
@@ -242,7 +242,7 @@ Values KernelEmitter::emitSweep(unsigned level, const Point &row) {
   startReductions(level, row);
   int64_t perStep = int64_t(gpu.team) * gpu.elements(), whole = gpu.swept / perStep * perStep;
   if (gpu.resident)
-    return partsOf(emitStep(level, stepOf(row, number(0), gpu.swept), initial));
+    return partsOf(emitResidentSweep(level, row));
   auto step = [&](Value *start, int64_t left, const Values &carried) {
     scopes.emplace_back();
     Values next = emitStep(level, stepOf(row, start, left), carried);
@@ -256,12 +256,58 @@ Values KernelEmitter::emitSweep(unsigned level, const Point &row) {
     lowRest = builder.CreateSelect(builder.CreateICmpULT(next, number(gpu.swept)), number(gpu.swept), high);
     high = builder.CreateSelect(builder.CreateICmpULT(next, high), next, high);
   }
-  Values sums = loops.loop(low, high, perStep, initial,
-                           [&](Value *start, const Values &carried) { return step(start, perStep, carried); });
+  Values found = loops.loop(low, high, perStep, initial,
+                            [&](Value *start, const Values &carried) { return step(start, perStep, carried); });
   if (whole < gpu.swept)
-    sums = loops.loop(lowRest, number(gpu.swept), perStep, sums,
-                      [&](Value *start, const Values &carried) { return step(start, gpu.swept - whole, carried); });
-  return partsOf(sums);
+    found = loops.loop(lowRest, number(gpu.swept), perStep, found,
+                       [&](Value *start, const Values &carried) { return step(start, gpu.swept - whole, carried); });
+  return partsOf(found);
+}
+
+// One vector after the other, so that only what is kept is there for all of them; some are read ahead.
+Values KernelEmitter::emitResidentSweep(unsigned level, const Point &row) {
+  Point all = stepOf(row, number(0), gpu.swept);
+  Values found = initial;
+  unsigned ahead = 0;
+  auto within = [&](unsigned group, llvm::function_ref<void(const Point &)> body) {
+    scopes.push_back(std::move(kept[group]));
+    body(Point{{all.groups[group]}, all.vector});
+    kept[group] = std::move(scopes.back());
+    scopes.pop_back();
+  };
+  for (unsigned group = 0; group < all.groups.size(); ++group) {
+    for (unsigned loads = 0; ahead < all.groups.size() && (ahead <= group || loads * gpu.vector * (ahead - group) < gpu.ahead); ++ahead)
+      within(ahead, [&](const Point &point) { loads = loadAhead(level, point); });
+    within(group, [&](const Point &point) {
+      found = emitStep(level, point, found);
+      if (gpu.rereads)
+        scopes.back().loads.clear();
+    });
+  }
+  return found;
+}
+
+unsigned KernelEmitter::loadAhead(unsigned level, const Point &point) {
+  llvm::SmallBitVector seen(cluster.nodes.size());
+  auto visit = [&](auto &self, unsigned id) -> void {
+    const Node &node = cluster.nodes[id];
+    bool isKnown = seen[id] || llvm::any_of(scopes, [&](const Scope &scope) { return scope.values.count({id, 0}); });
+    seen.set(id);
+    if (isKnown)
+      return;
+    for (const Operand &operand : node.operands)
+      if (operand.kind == Operand::Pointer)
+        load(operand.index, operand.access, point);
+      else if (operand.kind == Operand::Node && !cluster.nodes[operand.index].isReduction())
+        self(self, operand.index);
+  };
+  for (unsigned id = 0; id < cluster.nodes.size(); ++id)
+    if (reduces(id, level))
+      visit(visit, id);
+  for (auto [target, storeLevel] : llvm::zip(cluster.stores, schedule.storeLevel))
+    if (storeLevel == level && !cluster.nodes[target.node].isReduction() && schedule.isSwept(cluster.nodes[target.node]))
+      visit(visit, target.node);
+  return scopes.back().loads.size();
 }
 
 // One step of a sweep: everything is computed before anything is stored.
@@ -272,7 +318,7 @@ Values KernelEmitter::emitStep(unsigned level, const Point &point, const Values 
     if (!reduces(id, level))
       continue;
     const Node &node = cluster.nodes[id];
-    unsigned inputs = node.op.getNumDpsInputs(), results = node.op.getNumResults(), width = gpu.elements();
+    unsigned inputs = node.op.getNumDpsInputs(), results = node.op.getNumResults(), width = sums();
     llvm::SmallVector<Lanes> operands;
     for (unsigned i = 0; i < inputs; ++i)
       operands.push_back(operandValue(node.operands[i], point));

@@ -2,10 +2,13 @@
 #include "passes/codegen/nvptx/KernelEmitter.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace msc::codegen {
 
 using llvm::Value;
+
+constexpr unsigned fewWarps = 4; ///< whose parts every thread reads
 
 // Parts that are merged start with the identity; a reduction in order starts with its initial value.
 void KernelEmitter::startReductions(unsigned level, const Point &row) {
@@ -20,7 +23,7 @@ void KernelEmitter::startReductions(unsigned level, const Point &row) {
       bool inOrder = llvm::is_contained(node.combiners, nullptr);
       const Operand &start = node.operands[node.op.getNumDpsInputs() + result];
       Value *from = inOrder ? at(operandValue(start, row), 0) : body.identity(*combiner);
-      for (unsigned slot = 0; slot < gpu.elements(); ++slot)
+      for (unsigned slot = 0; slot < sums(); ++slot)
         initial.push_back(from);
       carriedCombiners.push_back(inOrder ? nullptr : combiner);
     }
@@ -30,7 +33,7 @@ void KernelEmitter::startReductions(unsigned level, const Point &row) {
 Values KernelEmitter::partsOf(const Values &carried) {
   Values parts;
   for (auto [i, combiner] : llvm::enumerate(carriedCombiners)) {
-    Values slots(carried.begin() + i * gpu.elements(), carried.begin() + (i + 1) * gpu.elements());
+    Values slots(carried.begin() + i * sums(), carried.begin() + (i + 1) * sums());
     parts.push_back(combiner ? mergeTree(*combiner, slots) : slots[0]);
   }
   if (!parts.empty() && gpu.team > 1)
@@ -93,12 +96,23 @@ void KernelEmitter::mergeTeam(llvm::ArrayRef<mlir::Operation *> combiners, Value
       builder.CreateStore(builder.CreateZExtOrBitCast(part, type), place(array, type, warp));
   });
   threads.barrier();
+  auto read = [&](unsigned i, Value *line) {
+    Value *loaded = builder.CreateLoad(types[i], place(arrays[i], types[i], line));
+    return builder.CreateTruncOrBitCast(loaded, parts[i]->getType());
+  };
   for (auto [i, part] : llvm::enumerate(parts)) {
-    Values all;
-    for (unsigned line = 0; line < warps; ++line) {
-      Value *loaded = builder.CreateLoad(types[i], place(arrays[i], types[i], number(line)));
-      all.push_back(builder.CreateTruncOrBitCast(loaded, part->getType()));
+    if (side == 1 && warps > fewWarps) { // each thread reads one: all of them would take registers from what is kept
+      unsigned lines = llvm::PowerOf2Ceil(warps);
+      Value *line = builder.CreateURem(inWarp, number(lines)), *exists = builder.CreateICmpULT(line, number(warps));
+      Value *mine = read(i, lines == warps ? line : builder.CreateSelect(exists, line, number(0)));
+      part = lines == warps ? mine : builder.CreateSelect(exists, mine, body.identity(*combiners[i]));
+      for (unsigned mask = lines / 2; mask > 0; mask /= 2)
+        part = body.emitBinary(*combiners[i], part, threads.exchange(part, mask));
+      continue;
     }
+    Values all;
+    for (unsigned line = 0; line < warps; ++line)
+      all.push_back(read(i, number(line)));
     part = mergeTree(*combiners[i], all);
   }
   if (mergingLevels == 1) // otherwise the barrier of another sweep, with arrays of its own, stands between

@@ -11,20 +11,26 @@ namespace {
 /// Walks through a cluster as the emitter does and notes when each value begins and when it was used last.
 class LiveValues {
 public:
-  LiveValues(const Cluster &cluster, const Schedule &schedule) : cluster(cluster), schedule(schedule) {}
+  LiveValues(const Cluster &cluster, const Schedule &schedule, bool rereads)
+      : cluster(cluster), schedule(schedule), rereads(rereads) {}
 
-  unsigned most() {
-    for (unsigned level = 0; level < schedule.levels; ++level)
+  LiveRegisters most() {
+    LiveRegisters result;
+    std::vector<unsigned> ends; // of the sweeps
+    for (unsigned level = 0; level < schedule.levels; ++level) {
+      read = 0;
       walk(level);
-    std::vector<int> change(time + 2, 0);
-    for (const auto &[name, life] : lives) {
-      change[life.begin] += life.registers;
-      change[life.end] -= life.registers; // its register may hold what is computed from it
+      ends.push_back(time);
+      result.read = std::max(result.read, read);
     }
-    int now = 0, most = 1;
-    for (int step : change)
-      most = std::max(most, now += step);
-    return most;
+    std::vector<int> live(time + 2, 0);
+    for (const auto &[name, life] : lives)
+      for (unsigned at = life.begin; at < life.end; ++at) // at its end the register may hold what is computed from it
+        live[at] += life.registers;
+    result.inSweep = std::max(1, *llvm::max_element(live));
+    for (unsigned end : ends)
+      result.kept = std::max<unsigned>(result.kept, live[end]);
+    return result;
   }
 
 private:
@@ -35,6 +41,7 @@ private:
   using Name = std::pair<int, std::vector<int64_t>>; ///< a node and its result, or a pointer and how it is indexed
 
   void walk(unsigned level) {
+    sweep = level;
     for (unsigned id = 0; id < cluster.nodes.size(); ++id)
       if (cluster.nodes[id].isReduction() && schedule.level[id] == level) {
         use(cluster.nodes[id]);
@@ -46,7 +53,8 @@ private:
         stored.push_back(compute(store.node, store.result));
     ++time;
     for (const Name &name : stored)
-      lives[name].end = time;
+      lives[name].end = std::max(lives[name].end, time);
+    ++time; // nothing but what is kept lives here
   }
 
   bool isElement(unsigned node) const { return !cluster.nodes[node].isReduction() && schedule.isSwept(cluster.nodes[node]); }
@@ -56,13 +64,18 @@ private:
     std::vector<Name> read;
     for (const Operand &operand : node.operands) {
       if (operand.kind == Operand::Pointer && llvm::any_of(schedule.innerDims, [&](unsigned dim) { return operand.access.has(dim); }))
-        read.push_back(begin({-1 - int(operand.index), {operand.access.strides.begin(), operand.access.strides.end()}},
-                             cluster.pointers[operand.index].element));
+        read.push_back(load(operand));
       if (operand.kind == Operand::Node && isElement(operand.index))
         read.push_back(compute(operand.index, operand.result));
     }
     for (const Name &name : read)
-      lives[name].end = time + 1;
+      lives[name].end = std::max(lives[name].end, time + 1);
+  }
+
+  Name load(const Operand &operand) {
+    std::vector<int64_t> place(operand.access.strides.begin(), operand.access.strides.end());
+    place.push_back(rereads ? sweep : 0);
+    return begin({-1 - int(operand.index), place}, cluster.pointers[operand.index].element);
   }
 
   Name compute(unsigned id, unsigned result) {
@@ -82,18 +95,22 @@ private:
       ++time;
       bool isWide = type.isIndex() || type.getIntOrFloatBitWidth() == 64;
       entry->second = {time, time + 1, isWide ? 2 : 1};
+      read += name.first < 0 ? entry->second.registers : 0;
     }
     return entry->first;
   }
 
   const Cluster &cluster;
   const Schedule &schedule;
+  const bool rereads;
   std::map<Name, Life> lives;
-  unsigned time = 0;
+  unsigned time = 0, sweep = 0, read = 0;
 };
 
 } // namespace
 
-unsigned liveRegisters(const Cluster &cluster, const Schedule &schedule) { return LiveValues(cluster, schedule).most(); }
+LiveRegisters liveRegisters(const Cluster &cluster, const Schedule &schedule, bool rereads) {
+  return LiveValues(cluster, schedule, rereads).most();
+}
 
 } // namespace msc::codegen

@@ -7,7 +7,7 @@ namespace msc::codegen {
 using llvm::Value;
 
 llvm::Function *createGpuKernel(llvm::Module &module, llvm::StringRef symbol, llvm::ArrayRef<bool> readOnly, unsigned block,
-                                bool scratch) {
+                                bool scratch, unsigned minBlocks) {
   llvm::LLVMContext &context = module.getContext();
   llvm::SmallVector<llvm::Type *> types(readOnly.size() + scratch, llvm::PointerType::get(context, globalMemory));
   types.push_back(llvm::Type::getInt64Ty(context));
@@ -27,7 +27,7 @@ llvm::Function *createGpuKernel(llvm::Module &module, llvm::StringRef symbol, ll
   };
   annotate("kernel", 1);
   annotate("reqntidx", block);
-  annotate("minctasm", 1); // without it ptxas aims at an occupancy of its own and spills for it
+  annotate("minctasm", minBlocks); // without it ptxas aims at an occupancy of its own and spills for it
   llvm::BasicBlock::Create(context, "entry", function);
   return function;
 }

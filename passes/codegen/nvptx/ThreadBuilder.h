@@ -10,9 +10,9 @@ namespace msc::codegen {
 enum AddressSpace : unsigned { globalMemory = 1, sharedMemory = 3 };
 
 /// Creates `void symbol(ptr addrspace(1)..., i64 end)`, a kernel of `block` threads. `readOnly` has one entry per pointer.
-/// With `scratch` one more pointer stands before the end: to memory that blocks share.
+/// With `scratch` one more pointer stands before the end: to memory that blocks share. `minBlocks` fit on a processor.
 llvm::Function *createGpuKernel(llvm::Module &module, llvm::StringRef symbol, llvm::ArrayRef<bool> readOnly, unsigned block,
-                                bool scratch = false);
+                                bool scratch = false, unsigned minBlocks = 1);
 
 class ThreadBuilder {
 public:

@@ -111,7 +111,7 @@ TEST(Ptx, ShortRowsAreReducedInAWarpAndLongOnesInABlock) {
   EXPECT_EQ(countOf(inWarp, "ld.global"), 1u); // read once for all three sweeps
   std::string inBlock = onlyEntry(softmax("f", 8, 4096));
   EXPECT_EQ(countOf(inBlock, "bar.sync"), 2u); // one per reduction
-  EXPECT_EQ(countOf(inBlock, "shfl.sync.bfly"), 10u);
+  EXPECT_EQ(countOf(inBlock, "shfl.sync.bfly"), 16u); // in a warp, then over its eight warps
   EXPECT_EQ(countOf(inBlock, "ld.global.nc.v4.f32"), 4u);
   EXPECT_EQ(countOf(inBlock, "ld.global"), 4u);
   EXPECT_EQ(countOf(onlyEntry(softmax("f", 8, 8)), "shfl.sync.bfly"), 2u); // two threads per row, two reductions
