@@ -187,7 +187,7 @@ private:
         if (groups == 0 || vectors > mostThreads * groups)
           continue;
         gpu.rereads = rereads;
-        gpu.minBlocks = budget == residentBudget ? 1 : 2;
+        gpu.minBlocks = budget == residentBudget || isWide() ? 1 : 2;
         return layOutResidentRows(vectors, groups);
       }
     layOutLongRows(passing / gpu.vector);
@@ -230,7 +230,7 @@ private:
     cutIntoPieces();
     shareProcessor();
     int64_t narrow = narrowBudget / passingRegisters() / gpu.vector;
-    if (sweepsOnce() || narrow == 0 || narrowestBytes() > 4)
+    if (sweepsOnce() || narrow == 0 || isWide())
       return;
     gpu.block = gpu.team = 2 * mostThreads;
     gpu.groups = std::min(narrow, several());
@@ -238,7 +238,12 @@ private:
   }
 
   /// Two blocks where their registers suffice: one reads while the other waits at a barrier.
-  void shareProcessor() { gpu.minBlocks = gpu.elements() * passingRegisters() <= 40 && narrowestBytes() < 8 ? 2 * mostThreads / gpu.block : 1; }
+  void shareProcessor() {
+    gpu.minBlocks = gpu.elements() * passingRegisters() <= fullBudget && !isWide() ? 2 * mostThreads / gpu.block : 1;
+  }
+
+  /// Types of 64 bits take part: functions of them need many registers.
+  bool isWide() const { return schedule.lanes == 8; }
 
   void layOutTeams() {
     gpu.form = GpuSchedule::Teams;
