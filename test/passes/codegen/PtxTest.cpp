@@ -151,6 +151,37 @@ TEST(Ptx, LongReductionsAreSharedByBlocks) {
   EXPECT_EQ(countOf(text, "membar.gl"), 2u);
 }
 
+TEST(Ptx, RowsOfAnyLengthAreReduced) {
+  std::string text;
+  for (int64_t columns : {768, 1000, 4096, 8192, 9000, 10240, 16384, 50257})
+    text += softmax(fmt::format("f32_{}", columns), 2, columns);
+  for (int64_t columns : {1000, 8192, 9001})
+    text += softmax(fmt::format("f64_{}", columns), 2, columns, "f64");
+  checkClusters(text, {.tolerance = 1e-6});
+}
+
+/// x - mean, y = its exponential; their sum is kept, x is read again for the last sweep.
+std::string centred(const std::string &name, int64_t rows, int64_t columns) {
+  Shape whole{rows, columns};
+  return ClusterText(name).argument("x", whole, "f32").argument("w", whole, "f32")
+      .generic("p", whole, "f32", "pp", {"x", "w"}, {"ab", "ab", "ab"}, "%y = arith.mulf %x0, %x1 : f32")
+      .generic("s", {rows}, "f32", "pr", {"p"}, {"ab", "a"}, "%y = arith.addf %acc, %x0 : f32", "0.0")
+      .generic("d", whole, "f32", "pp", {"p", "s"}, {"ab", "a", "ab"}, "%y = arith.subf %x0, %x1 : f32")
+      .generic("m", {rows}, "f32", "pr", {"d"}, {"ab", "a"}, "%y = arith.maximumf %acc, %x0 : f32", "-1.0e30")
+      .generic("q", whole, "f32", "pp", {"d", "x", "m"}, {"ab", "ab", "a", "ab"},
+               "%e = arith.mulf %x0, %x1 : f32\n %y = arith.addf %e, %x2 : f32")
+      .returns({"p", "q"}).str();
+}
+
+TEST(Ptx, TwoLongRowsShareAProcessor) {
+  std::string text = onlyEntry(centred("f", 2, 8192));
+  EXPECT_EQ(countOf(text, ".minnctapersm 2"), 1u) << text.substr(0, 1000);
+  EXPECT_EQ(countOf(text, "ld.global.nc.v4.f32"), 12u); // x and w, then x again: p - s alone waits in registers
+  EXPECT_EQ(countOf(text, "st.global.v4.f32"), 8u);
+  EXPECT_EQ(countOf(onlyEntry(centred("f", 2, 768)), "ld.global.nc.v4.f32"), 2u * 3); // short rows keep everything
+  checkClusters(centred("a", 2, 8192) + centred("b", 3, 768) + centred("c", 5, 8190) + centred("d", 70, 100), {.tolerance = 1e-4});
+}
+
 TEST(Ptx, PiecesAddUpOnEveryGrid) {
   std::string text = columnSums("a", 1500, 3) + columnSums("b", 1111, 70) + sumOfSquares("c", 1, 70001) + sumOfSquares("d", 2, 32771);
   text += ClusterText("e").argument("x", {1 << 15}, "i64")
