@@ -163,6 +163,7 @@ private:
     entry->set_items(number("items"));
     entry->set_block_items(number("block_items"));
     entry->set_most_range(number("most_range"));
+    entry->set_unit_scratch(number("unit_scratch"));
   }
 
   void writeParameter(plan_ir::ParameterOp parameter) {

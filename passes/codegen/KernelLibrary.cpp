@@ -65,10 +65,12 @@ struct KernelLibrary::State {
 GpuLaunch KernelLibrary::State::defineGpu(const Cluster &cluster, Schedule schedule) {
   schedule.streams = false;
   GpuSchedule gpu = scheduleForGpu(cluster, schedule);
-  auto [entry, isNew] = entries.of(kernelKey(cluster, schedule) + (gpu.wide ? "\nwide" : ""), "g_");
+  std::string key = kernelKey(cluster, schedule) + (gpu.wide ? "\nwide" : "");
+  llvm::raw_string_ostream(key) << "\n" << gpu.block << " " << gpu.team << " " << gpu.pieces;
+  auto [entry, isNew] = entries.of(key, "g_");
   if (isNew)
     KernelEmitter(cluster, schedule, gpu, ptx->module(), entry).emit();
-  return {entry, gpu.block, gpu.items, gpu.blockItems, gpu.mostRange};
+  return {entry, gpu.block, gpu.items, gpu.blockItems, gpu.mostRange, gpu.unitScratch()};
 }
 
 GpuLaunch KernelLibrary::State::defineGpu(const MatMulShape &shape) {
@@ -76,7 +78,7 @@ GpuLaunch KernelLibrary::State::defineGpu(const MatMulShape &shape) {
   if (isNew)
     ProductEmitter(shape, ptx->module(), entry).emit();
   int64_t tiles = std::max<int64_t>(1, llvm::divideCeil(shape.n, ProductEmitter::side));
-  return {entry, ProductEmitter::block, tiles, ProductEmitter::side, (int64_t(1) << 60) / (tiles * ProductEmitter::side)};
+  return {entry, ProductEmitter::block, tiles, ProductEmitter::side, (int64_t(1) << 60) / (tiles * ProductEmitter::side), 0};
 }
 
 KernelLibrary::KernelLibrary(KernelTargets targets) : state(std::make_unique<State>()) {

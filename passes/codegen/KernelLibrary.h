@@ -32,6 +32,9 @@ struct GpuLaunch {
   /// ceil(end * items / blockItems) blocks give every thread one step; any number from 1 gives the same bits.
   int64_t items = 1, blockItems = 1;
   int64_t mostRange = 0;      ///< the largest end
+  /// Not 0: `entry(pointers..., void *scratch, int64_t end)`; scratch has so many bytes for each unit of the range, zeros at
+  /// first. What it holds after a launch serves the next one.
+  int64_t unitScratch = 0;
 };
 
 /// `void symbol(void *arg0, ..., void *argN, int64_t begin, int64_t end)`: one pointer per argument of the function,

@@ -11,7 +11,7 @@
 
 namespace msc::codegen {
 
-void runLightPipeline(llvm::Module &module, llvm::TargetMachine &machine) {
+void runLightPipeline(llvm::Module &module, llvm::TargetMachine &machine, bool remembersLoads) {
   llvm::PassBuilder builder(&machine);
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -23,10 +23,10 @@ void runLightPipeline(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
   llvm::FunctionPassManager passes;
-  passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+  passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/remembersLoads));
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
-  passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+  passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/remembersLoads));
   passes.addPass(llvm::SimplifyCFGPass());
   for (llvm::Function &function : module)
     if (!function.isDeclaration())

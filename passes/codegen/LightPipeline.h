@@ -7,6 +7,8 @@
 
 namespace msc::codegen {
 
-void runLightPipeline(llvm::Module &module, llvm::TargetMachine &machine);
+/// With `remembersLoads` what was read is known until memory changes that may be the same; without, until any may: at a
+/// barrier it is forgotten, so that it takes no registers.
+void runLightPipeline(llvm::Module &module, llvm::TargetMachine &machine, bool remembersLoads = true);
 
 } // namespace msc::codegen

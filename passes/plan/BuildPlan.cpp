@@ -591,7 +591,8 @@ private:
                                       builder.getNamedAttr("block", builder.getI64IntegerAttr(launch.block)),
                                       builder.getNamedAttr("items", builder.getI64IntegerAttr(launch.items)),
                                       builder.getNamedAttr("block_items", builder.getI64IntegerAttr(launch.blockItems)),
-                                      builder.getNamedAttr("most_range", builder.getI64IntegerAttr(launch.mostRange))});
+                                      builder.getNamedAttr("most_range", builder.getI64IntegerAttr(launch.mostRange)),
+                                      builder.getNamedAttr("unit_scratch", builder.getI64IntegerAttr(launch.unitScratch))});
   }
 
   DenseI64ArrayAttr flatten(const std::vector<SizeReference> &references) {

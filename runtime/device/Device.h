@@ -34,6 +34,8 @@ struct LaunchSpec {
   std::string entry;
   uint32_t block = 0;
   int64_t blocks = 0;
+  /// On a GPU: bytes of memory of its own, zeros at first, that stand between the arguments and the end; 0: none.
+  uint64_t scratch = 0;
 };
 
 /// result = epilogue(op(left) op(right)) for one batch entry per element of `batches`, all dense row-major. Sums and epilogue are in

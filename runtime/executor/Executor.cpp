@@ -242,6 +242,7 @@ Result<std::unique_ptr<device::Operation>> Executor::prepareLaunch(const plan::L
     const plan::GpuLaunch &gpu = chosen->gpu();
     auto items = static_cast<uint64_t>(spec.end) * gpu.items();
     spec.entry = gpu.entry();
+    spec.scratch = static_cast<uint64_t>(spec.end) * gpu.unit_scratch();
     spec.block = gpu.block();
     spec.blocks = static_cast<int64_t>((items + gpu.block_items() - 1) / gpu.block_items());
   }

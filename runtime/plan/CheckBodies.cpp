@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint32_t mostStreams = 8;
 constexpr uint32_t mostTasks = 1u << 16;
+constexpr uint64_t mostScratch = uint64_t{1} << 32; ///< bytes of one launch
 
 template <typename Index, typename List> bool inRange(Index index, const List &list) {
   return index < static_cast<uint64_t>(list.size());
@@ -182,6 +183,9 @@ Status checkVariants(const PlanIndex &index, const plan::Step &step) {
     if (variant->second->has_gpu() && static_cast<uint64_t>(end) > variant->second->gpu().most_range())
       return bad("{} has a range of {} on rank {}, kernel '{}' counts to {} on a GPU", at(index, step), end, rank, kernel.name(),
                  variant->second->gpu().most_range());
+    if (uint64_t scratch = variant->second->gpu().unit_scratch(); scratch != 0 && static_cast<uint64_t>(end) > mostScratch / scratch)
+      return bad("{} takes {} bytes of scratch for each of {} units on rank {}, expected up to {} bytes", at(index, step), scratch, end,
+                 rank, mostScratch);
   }
   return {};
 }

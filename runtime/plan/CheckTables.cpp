@@ -24,6 +24,7 @@ constexpr uint32_t mostArguments = 48;
 constexpr uint32_t mostThreads = 1024;
 /// Elements that the launch of a kernel on a GPU may count.
 constexpr uint64_t mostItems = uint64_t{1} << 61;
+constexpr uint64_t mostUnitScratch = 1 << 20;
 
 template <typename Index, typename List> bool inRange(Index index, const List &list) {
   return index < static_cast<uint64_t>(list.size());
@@ -189,9 +190,9 @@ Status checkGpuLaunch(const plan::Kernel &kernel, const plan::GpuLaunch &launch,
   auto entry = text.entries.find(launch.entry());
   if (entry == text.entries.end())
     return bad("kernel '{}' has no entry '{}' in the PTX", kernel.name(), launch.entry());
-  if (entry->second.parameters != kernel.arguments() + 1)
-    return bad("kernel '{}' has {} parameters in the PTX, expected {}", kernel.name(), entry->second.parameters,
-               kernel.arguments() + 1);
+  uint32_t parameters = kernel.arguments() + (launch.unit_scratch() != 0 ? 2 : 1);
+  if (entry->second.parameters != parameters)
+    return bad("kernel '{}' has {} parameters in the PTX, expected {}", kernel.name(), entry->second.parameters, parameters);
   if (launch.block() < 1 || launch.block() > mostThreads || launch.block() != entry->second.block)
     return bad("kernel '{}' is launched in blocks of {} threads, its PTX requires {}", kernel.name(), launch.block(),
                entry->second.block);
@@ -201,6 +202,9 @@ Status checkGpuLaunch(const plan::Kernel &kernel, const plan::GpuLaunch &launch,
   if (!isSound)
     return bad("the grid of kernel '{}' is unsound: {} / {} blocks for each of at most {} units", kernel.name(), launch.items(),
                launch.block_items(), launch.most_range());
+  if (launch.unit_scratch() > mostUnitScratch || launch.unit_scratch() % 8 != 0)
+    return bad("kernel '{}' takes {} bytes of scratch per unit, expected a multiple of 8 up to {}", kernel.name(),
+               launch.unit_scratch(), mostUnitScratch);
   return {};
 }
 

@@ -59,8 +59,9 @@ private:
   /// ", on a GPU g_12ab in blocks of 256, 64 / 1024 of them per unit".
   static std::string gpuLaunch(const plan::Kernel::Variant &variant) {
     const plan::GpuLaunch &gpu = variant.gpu();
-    return !variant.has_gpu() ? "" : fmt::format(", on a GPU {} in blocks of {}, {} / {} of them per unit", gpu.entry(), gpu.block(),
-                                                 gpu.items(), gpu.block_items());
+    return !variant.has_gpu() ? "" : fmt::format(", on a GPU {} in blocks of {}, {} / {} of them per unit{}", gpu.entry(), gpu.block(),
+                                                 gpu.items(), gpu.block_items(),
+                                                 gpu.unit_scratch() == 0 ? "" : fmt::format(", {} bytes of scratch", gpu.unit_scratch()));
   }
 
   void header() {

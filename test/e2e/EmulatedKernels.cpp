@@ -52,7 +52,9 @@ public:
 
   std::vector<Access> of(const KernelCall &call, uint64_t arena) const {
     std::vector<uint64_t> offsets;
-    for (size_t i = 0; i + 1 < call.arguments.size(); ++i)
+    bool hasScratch = withScratch.count(call.entry) != 0;
+    size_t buffers = call.arguments.size() - (hasScratch ? 2 : 1);
+    for (size_t i = 0; i < buffers; ++i)
       offsets.push_back(call.arguments[i] - arena);
     auto known = accesses.find({call.entry, offsets});
     if (known == accesses.end()) // no step launches this: bytes that nobody may touch
@@ -60,6 +62,8 @@ public:
     std::vector<Access> result = known->second;
     for (Access &access : result)
       access.begin += arena, access.end += arena;
+    if (hasScratch)
+      result.push_back({call.arguments[buffers], call.arguments[buffers] + 8, true});
     return result;
   }
 
@@ -73,11 +77,15 @@ private:
       bool writes = std::find(step.writes().begin(), step.writes().end(), buffer) != step.writes().end();
       list.push_back({record.offset(), record.offset() + record.bytes(), writes});
     }
-    for (const plan::Kernel::Variant &variant : index.plan().kernels(static_cast<int>(step.launch().kernel())).variants())
+    for (const plan::Kernel::Variant &variant : index.plan().kernels(static_cast<int>(step.launch().kernel())).variants()) {
       accesses[{variant.gpu().entry(), offsets}] = list;
+      if (variant.gpu().unit_scratch() != 0)
+        withScratch.insert(variant.gpu().entry());
+    }
   }
 
   std::map<std::pair<std::string, std::vector<uint64_t>>, std::vector<Access>> accesses;
+  std::set<std::string> withScratch;
 };
 
 } // namespace
@@ -90,7 +98,7 @@ void addPlanKernels(test::RecordingDriver &driver, const PlanIndex &index, const
   for (const plan::Kernel &kernel : index.plan().kernels())
     for (const plan::Kernel::Variant &variant : kernel.variants()) {
       module.entries.push_back(variant.gpu().entry());
-      arguments[variant.gpu().entry()] = kernel.arguments() + 1;
+      arguments[variant.gpu().entry()] = kernel.arguments() + (variant.gpu().unit_scratch() != 0 ? 2 : 1);
     }
   module.argumentCount = [arguments](const std::string &entry) { return arguments.at(entry); };
   module.accesses = [accesses, &driver](const KernelCall &call) {

@@ -18,7 +18,7 @@ static llvm::SmallVector<bool> readOnlyPointers(const Cluster &cluster) {
 KernelEmitter::KernelEmitter(const Cluster &cluster, const Schedule &schedule, const GpuSchedule &gpu, llvm::Module &module,
                              llvm::StringRef symbol)
     : cluster(cluster), schedule(schedule), gpu(gpu),
-      function(createGpuKernel(module, symbol, readOnlyPointers(cluster), gpu.block)), builder(&function->getEntryBlock()),
+      function(createGpuKernel(module, symbol, readOnlyPointers(cluster), gpu.block, gpu.pieces > 1, gpu.minBlocks)), builder(&function->getEntryBlock()),
       index(builder.getIntNTy(gpu.wide ? 64 : 32)), body(builder, 1), memory(builder), loops(builder), threads(builder, index),
       varying(cluster.rank()) {}
 
@@ -113,19 +113,68 @@ void KernelEmitter::emitTeams() {
   lane = gpu.strided ? builder.CreateUDiv(thread, number(units)) : builder.CreateURem(thread, number(gpu.team));
   if (units == 1)
     unit = number(0), lane = thread;
-  Value *low = builder.CreateMul(threads.block(), number(units)), *step = builder.CreateMul(threads.blocks(), number(units));
+  Value *perBlock = number(units);
+  if (gpu.pieces > 1) {
+    Value *bundles = builder.CreateUDiv(builder.CreateAdd(end, number(units - 1)), perBlock);
+    Value *count = builder.CreateMul(bundles, number(gpu.pieces));
+    loops.loop(threads.block(), count, threads.blocks(), {}, [&](Value *place, const Values &) -> Values {
+      Value *bundle = builder.CreateUDiv(place, number(gpu.pieces));
+      piece = builder.CreateURem(place, number(gpu.pieces));
+      emitPiece(builder.CreateMul(bundle, perBlock), unit, bundle);
+      return {};
+    });
+    return;
+  }
+  Value *low = builder.CreateMul(threads.block(), perBlock), *step = builder.CreateMul(threads.blocks(), perBlock);
   loops.loop(low, end, step, {}, [&](Value *base, const Values &) -> Values {
-    Value *number_ = builder.CreateAdd(base, unit);
-    active = nullptr;
-    if (units > 1) {
-      active = builder.CreateICmpULT(number_, end);
-      number_ = builder.CreateSelect(active, number_, base);
-    }
-    Group group = origin();
-    decompose(number_, schedule.rangeDims, group);
-    emitRow(Point{{std::move(group)}});
+    emitRow(rowOf(base, unit).first);
     return {};
   });
+}
+
+// The row of the thread and its number; one that is not there is computed as another one and not stored.
+std::pair<KernelEmitter::Point, Value *> KernelEmitter::rowOf(Value *base, Value *unit) {
+  Value *place = builder.CreateAdd(base, unit);
+  active = nullptr;
+  if (gpu.teams() > 1) {
+    active = builder.CreateICmpULT(place, end);
+    place = builder.CreateSelect(active, place, base);
+  }
+  Group group = origin();
+  decompose(place, schedule.rangeDims, group);
+  return {Point{{std::move(group)}}, place};
+}
+
+// One sweep over a piece of the row, and in the block that comes last what follows from all of them.
+void KernelEmitter::emitPiece(Value *base, Value *unit, Value *bundle) {
+  auto [row, place] = rowOf(base, unit);
+  mergingLevels = 2; // barriers stand between two uses of an array
+  scopes.emplace_back();
+  preload(row, [&](const Access &access) { return !varies(access); });
+  Values parts = emitSweep(0, row);
+  threads.when(threads.both(active, builder.CreateICmpEQ(lane, number(0))), [&] {
+    for (auto [i, part] : llvm::enumerate(parts))
+      handOver(part, partSlot(i, piece, place));
+  });
+  threads.when(threads.comesLast(partSlot(parts.size(), number(0), bundle), gpu.pieces), [&] {
+    scopes.emplace_back();
+    finishReductions(0, row, gatherPieces(parts, place));
+    for (unsigned level = 0; level < schedule.levels; ++level)
+      storeRowValues(level, row);
+    scopes.pop_back();
+  });
+  scopes.pop_back();
+}
+
+void KernelEmitter::storeRowValues(unsigned level, const Point &row) {
+  llvm::SmallVector<std::pair<const Store *, Lanes>> ready;
+  for (auto [target, storeLevel] : llvm::zip(cluster.stores, schedule.storeLevel)) {
+    const Node &node = cluster.nodes[target.node];
+    if (storeLevel == level && (node.isReduction() || !schedule.isSwept(node)))
+      ready.push_back({&target, value(target.node, target.result, row)});
+  }
+  if (!ready.empty())
+    storeAll(ready, row, threads.both(active, gpu.team > 1 ? builder.CreateICmpEQ(lane, number(0)) : nullptr));
 }
 
 void KernelEmitter::emitRow(const Point &row) {
@@ -141,22 +190,12 @@ void KernelEmitter::emitRow(const Point &row) {
   preload(row, isRowValue);
   if (llvm::any_of(cluster.stores, [&](const Store &target) { return cluster.pointers[target.pointer].read && isRowValue(target.access); }))
     threads.barrier(); // everyone has read what will be overwritten
-  if (gpu.resident) // one step per sweep: what is read and computed once stays in registers
-    scopes.emplace_back();
+  kept.assign(gpu.groups, {}); // one step per sweep: what is computed once stays in registers
   for (unsigned level = 0; level < schedule.levels; ++level) {
-    llvm::SmallVector<std::pair<const Store *, Lanes>> ready;
-    for (auto [target, storeLevel] : llvm::zip(cluster.stores, schedule.storeLevel)) {
-      const Node &node = cluster.nodes[target.node];
-      if (storeLevel == level && (node.isReduction() || !schedule.isSwept(node)))
-        ready.push_back({&target, value(target.node, target.result, row)});
-    }
-    if (!ready.empty())
-      storeAll(ready, row, threads.both(active, gpu.team > 1 ? builder.CreateICmpEQ(lane, number(0)) : nullptr));
+    storeRowValues(level, row);
     if (hasWork(level))
-      emitSweep(level, row);
+      finishReductions(level, row, emitSweep(level, row));
   }
-  if (gpu.resident)
-    scopes.pop_back();
   scopes.pop_back();
 }
 
@@ -179,19 +218,22 @@ KernelEmitter::Point KernelEmitter::stepOf(const Point &row, Value *start, int64
   int64_t perGroup = int64_t(gpu.team) * gpu.vector;
   for (unsigned i = 0; i < gpu.groups && int64_t(i) * perGroup < left; ++i) {
     Group group = row.groups[0];
-    Value *inStep = builder.CreateAdd(builder.CreateMul(lane, number(gpu.vector)), number(i * perGroup));
-    Value *place = builder.CreateAdd(start, inStep);
+    Value *inGroup = builder.CreateMul(lane, number(gpu.vector)), *inStep = builder.CreateAdd(inGroup, number(i * perGroup));
     if ((i + 1) * perGroup > left) {
       group.valid = builder.CreateICmpULT(inStep, number(left));
-      place = builder.CreateSelect(group.valid, place, number(0));
+      decompose(builder.CreateSelect(group.valid, builder.CreateAdd(start, inStep), number(0)), schedule.innerDims, group);
+    } else if (schedule.innerDims.size() == 1) {
+      group.position[schedule.innerDims[0]] = builder.CreateAdd(start, inGroup);
+      group = group.shifted(schedule.innerDims[0], i * perGroup);
+    } else {
+      decompose(builder.CreateAdd(start, inStep), schedule.innerDims, group);
     }
-    decompose(place, schedule.innerDims, group);
     point.groups.push_back(std::move(group));
   }
   return point;
 }
 
-void KernelEmitter::emitSweep(unsigned level, const Point &row) {
+Values KernelEmitter::emitSweep(unsigned level, const Point &row) {
   // Values of the row that the sweep needs are computed before it.
   for (unsigned id = 0; id < cluster.nodes.size(); ++id)
     if (!schedule.isSwept(cluster.nodes[id]) && !cluster.nodes[id].isReduction() && schedule.level[id] <= level)
@@ -199,22 +241,73 @@ void KernelEmitter::emitSweep(unsigned level, const Point &row) {
         value(id, result, row);
   startReductions(level, row);
   int64_t perStep = int64_t(gpu.team) * gpu.elements(), whole = gpu.swept / perStep * perStep;
-  Values sums = initial;
-  if (gpu.resident) {
-    sums = emitStep(level, stepOf(row, number(0), gpu.swept), sums);
-  } else {
-    auto step = [&](Value *start, int64_t left, const Values &carried) {
-      scopes.emplace_back();
-      Values next = emitStep(level, stepOf(row, start, left), carried);
-      scopes.pop_back();
-      return next;
-    };
-    sums = loops.loop(number(0), number(whole), perStep, sums,
-                      [&](Value *start, const Values &carried) { return step(start, perStep, carried); });
-    if (whole < gpu.swept)
-      sums = step(number(whole), gpu.swept - whole, sums);
+  if (gpu.resident)
+    return partsOf(emitResidentSweep(level, row));
+  auto step = [&](Value *start, int64_t left, const Values &carried) {
+    scopes.emplace_back();
+    Values next = emitStep(level, stepOf(row, start, left), carried);
+    scopes.pop_back();
+    return next;
+  };
+  Value *low = number(0), *high = number(whole), *lowRest = high;
+  if (piece) { // the last one has the rest that is no whole step
+    low = builder.CreateMul(piece, number(gpu.pieceSize));
+    Value *next = builder.CreateAdd(low, number(gpu.pieceSize));
+    lowRest = builder.CreateSelect(builder.CreateICmpULT(next, number(gpu.swept)), number(gpu.swept), high);
+    high = builder.CreateSelect(builder.CreateICmpULT(next, high), next, high);
   }
-  finishReductions(level, row, sums);
+  Values found = loops.loop(low, high, perStep, initial,
+                            [&](Value *start, const Values &carried) { return step(start, perStep, carried); });
+  if (whole < gpu.swept)
+    found = loops.loop(lowRest, number(gpu.swept), perStep, found,
+                       [&](Value *start, const Values &carried) { return step(start, gpu.swept - whole, carried); });
+  return partsOf(found);
+}
+
+// One vector after the other, so that only what is kept is there for all of them; some are read ahead.
+Values KernelEmitter::emitResidentSweep(unsigned level, const Point &row) {
+  Point all = stepOf(row, number(0), gpu.swept);
+  Values found = initial;
+  unsigned ahead = 0;
+  auto within = [&](unsigned group, llvm::function_ref<void(const Point &)> body) {
+    scopes.push_back(std::move(kept[group]));
+    body(Point{{all.groups[group]}, all.vector});
+    kept[group] = std::move(scopes.back());
+    scopes.pop_back();
+  };
+  for (unsigned group = 0; group < all.groups.size(); ++group) {
+    for (unsigned loads = 0; ahead < all.groups.size() && (ahead <= group || loads * gpu.vector * (ahead - group) < gpu.ahead); ++ahead)
+      within(ahead, [&](const Point &point) { loads = loadAhead(level, point); });
+    within(group, [&](const Point &point) {
+      found = emitStep(level, point, found);
+      if (gpu.rereads)
+        scopes.back().loads.clear();
+    });
+  }
+  return found;
+}
+
+unsigned KernelEmitter::loadAhead(unsigned level, const Point &point) {
+  llvm::SmallBitVector seen(cluster.nodes.size());
+  auto visit = [&](auto &self, unsigned id) -> void {
+    const Node &node = cluster.nodes[id];
+    bool isKnown = seen[id] || llvm::any_of(scopes, [&](const Scope &scope) { return scope.values.count({id, 0}); });
+    seen.set(id);
+    if (isKnown)
+      return;
+    for (const Operand &operand : node.operands)
+      if (operand.kind == Operand::Pointer)
+        load(operand.index, operand.access, point);
+      else if (operand.kind == Operand::Node && !cluster.nodes[operand.index].isReduction())
+        self(self, operand.index);
+  };
+  for (unsigned id = 0; id < cluster.nodes.size(); ++id)
+    if (reduces(id, level))
+      visit(visit, id);
+  for (auto [target, storeLevel] : llvm::zip(cluster.stores, schedule.storeLevel))
+    if (storeLevel == level && !cluster.nodes[target.node].isReduction() && schedule.isSwept(cluster.nodes[target.node]))
+      visit(visit, target.node);
+  return scopes.back().loads.size();
 }
 
 // One step of a sweep: everything is computed before anything is stored.
@@ -225,7 +318,7 @@ Values KernelEmitter::emitStep(unsigned level, const Point &point, const Values 
     if (!reduces(id, level))
       continue;
     const Node &node = cluster.nodes[id];
-    unsigned inputs = node.op.getNumDpsInputs(), results = node.op.getNumResults(), width = gpu.elements();
+    unsigned inputs = node.op.getNumDpsInputs(), results = node.op.getNumResults(), width = sums();
     llvm::SmallVector<Lanes> operands;
     for (unsigned i = 0; i < inputs; ++i)
       operands.push_back(operandValue(node.operands[i], point));

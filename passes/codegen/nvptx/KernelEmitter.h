@@ -24,6 +24,16 @@ private:
   struct Group {
     Values position;              ///< [dim] of its first element; inside the tensors even where the group does not count
     llvm::Value *valid = nullptr; ///< null: it counts
+    /// So many further along a dim: a constant in the access, for which no address is computed.
+    int64_t shift = 0;
+    unsigned shiftDim = 0;
+    Group shifted(unsigned dim, int64_t by) const {
+      assert(shift == 0 || shiftDim == dim);
+      Group next = *this;
+      next.shift += by;
+      next.shiftDim = dim;
+      return next;
+    }
   };
   struct Point {
     llvm::SmallVector<Group> groups;
@@ -44,15 +54,30 @@ private:
 
   // One unit of the range.
   void emitRow(const Point &row);
-  void emitSweep(unsigned level, const Point &row);
+  void emitPiece(llvm::Value *base, llvm::Value *unit, llvm::Value *bundle);
+  std::pair<Point, llvm::Value *> rowOf(llvm::Value *base, llvm::Value *unit);
+  void storeRowValues(unsigned level, const Point &row);
+  /// Returns what the team has found for the reductions of the level.
+  Values emitSweep(unsigned level, const Point &row);
   Point stepOf(const Point &row, llvm::Value *start, int64_t left);
+  Values emitResidentSweep(unsigned level, const Point &row);
   Values emitStep(unsigned level, const Point &point, const Values &carried);
+  /// Reads what the sweep needs of the point and is not known.
+  unsigned loadAhead(unsigned level, const Point &point);
   void startReductions(unsigned level, const Point &row);
-  void finishReductions(unsigned level, const Point &row, const Values &carried);
+  Values partsOf(const Values &carried);
+  void finishReductions(unsigned level, const Point &row, const Values &parts);
+  /// Where the block of a piece hands over its part of the unit of the range.
+  llvm::Value *partSlot(unsigned part, llvm::Value *piece, llvm::Value *unit);
+  void handOver(llvm::Value *part, llvm::Value *slot);
+  /// What all blocks have handed over.
+  Values gatherPieces(const Values &parts, llvm::Value *unit);
   /// The parts of all threads of the team, in a tree that depends on the sizes alone. Every thread gets the result.
   void mergeTeam(llvm::ArrayRef<mlir::Operation *> combiners, Values &parts);
   llvm::Value *mergeTree(mlir::Operation &combiner, Values parts);
   bool hasWork(unsigned level) const;
+  /// Sums that a thread carries per reduction: one per element of a step, or of a vector where a row stays.
+  unsigned sums() const { return gpu.resident ? gpu.vector : gpu.elements(); }
 
   // Values.
   Lanes value(unsigned node, unsigned result, const Point &point);
@@ -64,6 +89,7 @@ private:
   void store(const Store &target, const Lanes &lanes, const Point &point, unsigned group);
   llvm::Value *address(unsigned pointer, const Access &access, const Group &group);
   llvm::Value *tilePlace(unsigned pointer, llvm::Value *line, llvm::Value *column);
+  llvm::Value *positionOf(const Group &group, unsigned dim, int64_t further = 0);
   llvm::Value *indexValue(const Node &node, unsigned loop, const Point &point, unsigned element);
   /// Positions along `dims`, the last one fastest; the size of the first is not needed.
   void decompose(llvm::Value *number, llvm::ArrayRef<unsigned> dims, Group &group);
@@ -87,9 +113,11 @@ private:
   LoopBuilder loops;
   ThreadBuilder threads;
   std::vector<Scope> scopes;
+  std::vector<Scope> kept;                           ///< [group] of a row that stays in registers
   llvm::SmallBitVector varying;                      ///< dims in which the elements of a step differ
   llvm::Value *thread = nullptr, *end = nullptr;
   llvm::Value *lane = nullptr;                       ///< Teams: number in the team
+  llvm::Value *piece = nullptr;                      ///< Teams with pieces: the one that the block sweeps
   llvm::Value *active = nullptr;                     ///< Teams: the team has a unit of the range; null: always
   llvm::DenseMap<unsigned, llvm::Value *> tiles;     ///< staged pointer -> tile in shared memory
   llvm::Value *tileLine = nullptr, *tileColumn = nullptr;

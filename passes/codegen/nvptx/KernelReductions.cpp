@@ -2,10 +2,13 @@
 #include "passes/codegen/nvptx/KernelEmitter.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace msc::codegen {
 
 using llvm::Value;
+
+constexpr unsigned fewWarps = 4; ///< whose parts every thread reads
 
 // Parts that are merged start with the identity; a reduction in order starts with its initial value.
 void KernelEmitter::startReductions(unsigned level, const Point &row) {
@@ -20,21 +23,25 @@ void KernelEmitter::startReductions(unsigned level, const Point &row) {
       bool inOrder = llvm::is_contained(node.combiners, nullptr);
       const Operand &start = node.operands[node.op.getNumDpsInputs() + result];
       Value *from = inOrder ? at(operandValue(start, row), 0) : body.identity(*combiner);
-      for (unsigned slot = 0; slot < gpu.elements(); ++slot)
+      for (unsigned slot = 0; slot < sums(); ++slot)
         initial.push_back(from);
       carriedCombiners.push_back(inOrder ? nullptr : combiner);
     }
   }
 }
 
-void KernelEmitter::finishReductions(unsigned level, const Point &row, const Values &carried) {
+Values KernelEmitter::partsOf(const Values &carried) {
   Values parts;
   for (auto [i, combiner] : llvm::enumerate(carriedCombiners)) {
-    Values slots(carried.begin() + i * gpu.elements(), carried.begin() + (i + 1) * gpu.elements());
+    Values slots(carried.begin() + i * sums(), carried.begin() + (i + 1) * sums());
     parts.push_back(combiner ? mergeTree(*combiner, slots) : slots[0]);
   }
   if (!parts.empty() && gpu.team > 1)
     mergeTeam(carriedCombiners, parts);
+  return parts;
+}
+
+void KernelEmitter::finishReductions(unsigned level, const Point &row, const Values &parts) {
   unsigned next = 0;
   for (unsigned id = 0; id < cluster.nodes.size(); ++id) {
     if (!reduces(id, level))
@@ -89,16 +96,64 @@ void KernelEmitter::mergeTeam(llvm::ArrayRef<mlir::Operation *> combiners, Value
       builder.CreateStore(builder.CreateZExtOrBitCast(part, type), place(array, type, warp));
   });
   threads.barrier();
+  auto read = [&](unsigned i, Value *line) {
+    Value *loaded = builder.CreateLoad(types[i], place(arrays[i], types[i], line));
+    return builder.CreateTruncOrBitCast(loaded, parts[i]->getType());
+  };
   for (auto [i, part] : llvm::enumerate(parts)) {
-    Values all;
-    for (unsigned line = 0; line < warps; ++line) {
-      Value *loaded = builder.CreateLoad(types[i], place(arrays[i], types[i], number(line)));
-      all.push_back(builder.CreateTruncOrBitCast(loaded, part->getType()));
+    if (side == 1 && warps > fewWarps) { // each thread reads one: all of them would take registers from what is kept
+      unsigned lines = llvm::PowerOf2Ceil(warps);
+      Value *line = builder.CreateURem(inWarp, number(lines)), *exists = builder.CreateICmpULT(line, number(warps));
+      Value *mine = read(i, lines == warps ? line : builder.CreateSelect(exists, line, number(0)));
+      part = lines == warps ? mine : builder.CreateSelect(exists, mine, body.identity(*combiners[i]));
+      for (unsigned mask = lines / 2; mask > 0; mask /= 2)
+        part = body.emitBinary(*combiners[i], part, threads.exchange(part, mask));
+      continue;
     }
+    Values all;
+    for (unsigned line = 0; line < warps; ++line)
+      all.push_back(read(i, number(line)));
     part = mergeTree(*combiners[i], all);
   }
   if (mergingLevels == 1) // otherwise the barrier of another sweep, with arrays of its own, stands between
     threads.barrier();
+}
+
+// Pieces --------------------------------------------------------------------------------------------------------------
+
+// [part][piece][unit], 8 bytes each; behind them one counter per unit, of which the first unit of a block has its own.
+Value *KernelEmitter::partSlot(unsigned part, Value *piece, Value *unit) {
+  Value *line = builder.CreateAdd(piece, number(part * gpu.pieces));
+  Value *place = builder.CreateAdd(builder.CreateMul(line, end), unit);
+  Value *scratch = function->getArg(function->arg_size() - 2);
+  return builder.CreateInBoundsGEP(builder.getInt64Ty(), scratch, builder.CreateZExt(place, builder.getInt64Ty()));
+}
+
+// Volatile: blocks on other processors read it from the cache that all share.
+void KernelEmitter::handOver(Value *part, Value *slot) {
+  bool isBool = part->getType()->isIntegerTy(1);
+  builder.CreateStore(isBool ? builder.CreateZExt(part, builder.getInt8Ty()) : part, slot, /*isVolatile=*/true);
+}
+
+Values KernelEmitter::gatherPieces(const Values &parts, Value *unit) {
+  Values totals;
+  for (auto [i, part] : llvm::enumerate(parts)) {
+    bool isBool = part->getType()->isIntegerTy(1);
+    Values found;
+    for (int64_t first = 0; first < gpu.pieces; first += gpu.team) {
+      Value *from = builder.CreateAdd(lane, number(first)), *exists = nullptr;
+      if (first + gpu.team > gpu.pieces) {
+        exists = builder.CreateICmpULT(from, number(gpu.pieces));
+        from = builder.CreateSelect(exists, from, number(0));
+      }
+      Value *loaded = builder.CreateLoad(isBool ? builder.getInt8Ty() : part->getType(), partSlot(i, from, unit), /*isVolatile=*/true);
+      loaded = builder.CreateTruncOrBitCast(loaded, part->getType());
+      found.push_back(exists ? builder.CreateSelect(exists, loaded, body.identity(*carriedCombiners[i])) : loaded);
+    }
+    totals.push_back(mergeTree(*carriedCombiners[i], found));
+  }
+  mergeTeam(carriedCombiners, totals);
+  return totals;
 }
 
 } // namespace msc::codegen

@@ -21,7 +21,15 @@ Value *KernelEmitter::address(unsigned pointer, const Access &access, const Grou
   for (unsigned dim = 0; dim < cluster.rank(); ++dim)
     if (access.strides[dim] != 0)
       offset = builder.CreateAdd(offset, builder.CreateMul(group.position[dim], number(access.strides[dim])));
-  return memory.advance(cluster.pointers[pointer].element, function->getArg(pointer), offset);
+  mlir::Type element = cluster.pointers[pointer].element;
+  Value *place = memory.advance(element, function->getArg(pointer), offset);
+  int64_t further = group.shift == 0 ? 0 : group.shift * access.strides[group.shiftDim];
+  return further == 0 ? place : builder.CreateConstInBoundsGEP1_64(memory.memory(element), place, further);
+}
+
+Value *KernelEmitter::positionOf(const Group &group, unsigned dim, int64_t further) {
+  further += group.shiftDim == dim ? group.shift : 0;
+  return further == 0 ? group.position[dim] : builder.CreateAdd(group.position[dim], number(further));
 }
 
 KernelEmitter::Lanes KernelEmitter::load(unsigned pointer, const Access &access, const Point &point) {
@@ -49,11 +57,8 @@ KernelEmitter::Lanes KernelEmitter::load(unsigned pointer, const Access &access,
       }
       Value *single = nullptr;
       for (unsigned i = 0; i < point.vector; ++i) {
-        Group shifted = group;
-        if (along && i > 0)
-          shifted.position[vector] = builder.CreateAdd(group.position[vector], number(i));
         if (along || !single)
-          single = memory.load(element, address(pointer, access, shifted), 1)[0];
+          single = memory.load(element, address(pointer, access, along ? group.shifted(vector, i) : group), 1)[0];
         lanes.push_back(single);
       }
     }
@@ -106,10 +111,8 @@ Value *KernelEmitter::indexValue(const Node &node, unsigned loop, const Point &p
   int dim = node.loopDims[loop];
   if (dim < 0)
     return builder.getInt64(0);
-  Value *position = point.groups[element / point.vector].position[dim];
-  if (dim == schedule.vectorDim)
-    position = builder.CreateAdd(position, number(element % point.vector));
-  return builder.CreateZExt(position, builder.getInt64Ty());
+  int64_t inVector = dim == schedule.vectorDim ? element % point.vector : 0;
+  return builder.CreateZExt(positionOf(point.groups[element / point.vector], dim, inVector), builder.getInt64Ty());
 }
 
 // A result that lacks a dimension of the sweep is written by who is at its begin.
@@ -128,18 +131,14 @@ void KernelEmitter::store(const Store &target, const Lanes &lanes, const Point &
   if (vector >= 0 && target.access.has(vector)) {
     if (target.access.strides[vector] == 1)
       return memory.store(element, values, address(target.pointer, target.access, group));
-    for (unsigned i = 0; i < point.vector; ++i) {
-      Group shifted = group;
-      if (i > 0)
-        shifted.position[vector] = builder.CreateAdd(group.position[vector], number(i));
-      memory.store(element, values[i], address(target.pointer, target.access, shifted));
-    }
+    for (unsigned i = 0; i < point.vector; ++i)
+      memory.store(element, values[i], address(target.pointer, target.access, group.shifted(vector, i)));
     return;
   }
   Value *isFirst = nullptr;
   for (unsigned dim : schedule.innerDims)
-    if (!target.access.has(dim) && group.position[dim] != number(0))
-      isFirst = threads.both(isFirst, builder.CreateICmpEQ(group.position[dim], number(0)));
+    if (!target.access.has(dim) && positionOf(group, dim) != number(0))
+      isFirst = threads.both(isFirst, builder.CreateICmpEQ(positionOf(group, dim), number(0)));
   threads.when(isFirst, [&] { memory.store(element, values[0], address(target.pointer, target.access, group)); });
 }
 

@@ -43,7 +43,7 @@ bool PtxModule::verify(std::string &message) const {
 
 void PtxModule::optimise() {
   if (!isOptimised)
-    runLightPipeline(*content, *machine);
+    runLightPipeline(*content, *machine, /*remembersLoads=*/false);
   isOptimised = true;
 }
 

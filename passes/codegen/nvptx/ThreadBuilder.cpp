@@ -6,9 +6,10 @@ namespace msc::codegen {
 
 using llvm::Value;
 
-llvm::Function *createGpuKernel(llvm::Module &module, llvm::StringRef symbol, llvm::ArrayRef<bool> readOnly, unsigned block) {
+llvm::Function *createGpuKernel(llvm::Module &module, llvm::StringRef symbol, llvm::ArrayRef<bool> readOnly, unsigned block,
+                                bool scratch, unsigned minBlocks) {
   llvm::LLVMContext &context = module.getContext();
-  llvm::SmallVector<llvm::Type *> types(readOnly.size(), llvm::PointerType::get(context, globalMemory));
+  llvm::SmallVector<llvm::Type *> types(readOnly.size() + scratch, llvm::PointerType::get(context, globalMemory));
   types.push_back(llvm::Type::getInt64Ty(context));
   auto *function = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false),
                                           llvm::GlobalValue::ExternalLinkage, symbol, module);
@@ -26,7 +27,7 @@ llvm::Function *createGpuKernel(llvm::Module &module, llvm::StringRef symbol, ll
   };
   annotate("kernel", 1);
   annotate("reqntidx", block);
-  annotate("minctasm", 1); // without it ptxas aims at an occupancy of its own and spills for it
+  annotate("minctasm", minBlocks); // without it ptxas aims at an occupancy of its own and spills for it
   llvm::BasicBlock::Create(context, "entry", function);
   return function;
 }
@@ -40,6 +41,23 @@ Value *ThreadBuilder::block() { return special(llvm::Intrinsic::nvvm_read_ptx_sr
 Value *ThreadBuilder::blocks() { return special(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x); }
 
 void ThreadBuilder::barrier() { builder.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
+
+Value *ThreadBuilder::comesLast(Value *counter, int64_t blocks) {
+  auto fence = [&] { builder.CreateIntrinsic(llvm::Intrinsic::nvvm_membar_gl, {}, {}); };
+  Value *flag = shared(builder.getInt8Ty(), 1);
+  fence();
+  barrier();
+  when(builder.CreateICmpEQ(thread(), llvm::ConstantInt::get(index, 0)), [&] {
+    Value *before = builder.CreateAtomicRMW(llvm::AtomicRMWInst::Add, counter, builder.getInt32(1), llvm::Align(4),
+                                            llvm::AtomicOrdering::Monotonic);
+    Value *last = builder.CreateICmpEQ(before, builder.getInt32(static_cast<uint32_t>(blocks - 1)));
+    builder.CreateStore(builder.CreateZExt(last, builder.getInt8Ty()), flag);
+    when(last, [&] { builder.CreateStore(builder.getInt32(0), counter, /*isVolatile=*/true); });
+  });
+  barrier();
+  fence();
+  return builder.CreateICmpNE(builder.CreateLoad(builder.getInt8Ty(), flag), builder.getInt8(0));
+}
 
 Value *ThreadBuilder::exchange(Value *value, unsigned mask) {
   llvm::Type *type = value->getType();

@@ -10,7 +10,9 @@ namespace msc::codegen {
 enum AddressSpace : unsigned { globalMemory = 1, sharedMemory = 3 };
 
 /// Creates `void symbol(ptr addrspace(1)..., i64 end)`, a kernel of `block` threads. `readOnly` has one entry per pointer.
-llvm::Function *createGpuKernel(llvm::Module &module, llvm::StringRef symbol, llvm::ArrayRef<bool> readOnly, unsigned block);
+/// With `scratch` one more pointer stands before the end: to memory that blocks share. `minBlocks` fit on a processor.
+llvm::Function *createGpuKernel(llvm::Module &module, llvm::StringRef symbol, llvm::ArrayRef<bool> readOnly, unsigned block,
+                                bool scratch = false, unsigned minBlocks = 1);
 
 class ThreadBuilder {
 public:
@@ -22,6 +24,9 @@ public:
   llvm::Value *blocks();   ///< in the grid
   /// All threads of the block arrive before one goes on; what they wrote is seen.
   void barrier();
+  /// Called by all threads of `blocks` blocks, each with the same counter, which is zero: holds in the block that comes last.
+  /// It sees what the others wrote before, and the counter is zero again.
+  llvm::Value *comesLast(llvm::Value *counter, int64_t blocks);
   /// The value of the thread of the warp whose number differs in the bits of `mask`.
   llvm::Value *exchange(llvm::Value *value, unsigned mask);
   /// An array that the threads of a block share.

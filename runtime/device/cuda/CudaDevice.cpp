@@ -51,6 +51,7 @@ public:
     shared.constant = [this](const void *data, size_t bytes) { return constant(data, bytes); };
     shared.checkSlot = [this](IndexCheck check) { return checkSlot(std::move(check)); };
     shared.scratch = [this](size_t bytes) { return allocateShared(bytes, "memory for collectives"); };
+    shared.zeros = [this](size_t bytes) { return zeros(bytes); };
     shared.wait = [this](CUstream stream) { return wait(stream); };
     if (Status status = staging.allocate(); !status || !connect)
       return status;
@@ -311,6 +312,13 @@ private:
       return status.error();
     known = *memory;
     return known;
+  }
+
+  Result<CUdeviceptr> zeros(size_t bytes) {
+    Result<CUdeviceptr> memory = allocate(bytes, "the scratch of a kernel");
+    if (memory)
+      MSC_CUDA(cuMemsetD8Async, *memory, 0, bytes, first());
+    return memory;
   }
 
   Result<CUdeviceptr> checkSlot(IndexCheck index) {

@@ -103,6 +103,12 @@ Prepared prepareLaunch(Shared &shared, const LaunchSpec &spec) {
   std::vector<uint64_t> values;
   for (std::byte *argument : spec.arguments)
     values.push_back(addressOf(argument));
+  if (spec.scratch != 0) {
+    Result<CUdeviceptr> scratch = shared.zeros(spec.scratch);
+    if (!scratch)
+      return scratch.error();
+    values.push_back(*scratch);
+  }
   values.push_back(static_cast<uint64_t>(spec.end));
   return std::unique_ptr<Operation>(new Launch(shared, *function, spec.blocks, spec.block, std::move(values)));
 }

@@ -65,6 +65,8 @@ public:
   std::function<Result<CUdeviceptr>(const void *data, size_t bytes)> constant;
   /// Further device memory, for the whole run; where devices communicate, memory that peers can reach best.
   std::function<Result<CUdeviceptr>(size_t bytes)> scratch;
+  /// Device memory of zeros, for the whole run.
+  std::function<Result<CUdeviceptr>(size_t bytes)> zeros;
   /// Waits for a stream. A failure of the communication or of another rank ends the wait and is what comes back.
   std::function<Status(CUstream stream)> wait;
   /// A number of 64 bits in device memory, into which a kernel brings the smallest place of a wrong index.

@@ -187,6 +187,7 @@ void rewrite(llvm::Module &module) {
         case llvm::Intrinsic::nvvm_bar_warp_sync: // like a shuffle that brings every lane its own
           replace("emulated_exchange", word, {builder.getInt32(++sites), builder.getInt32(0), builder.getInt32(0)});
           break;
+        case llvm::Intrinsic::nvvm_membar_gl: call->eraseFromParent(); break; // blocks run one after the other
         case llvm::Intrinsic::nvvm_shfl_sync_bfly_i32:
           replace("emulated_exchange", word, {builder.getInt32(++sites), call->getArgOperand(1), call->getArgOperand(2)});
           break;

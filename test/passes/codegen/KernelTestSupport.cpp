@@ -140,8 +140,15 @@ void callEmulated(GpuEmulator &gpu, const codegen::CompiledKernel &kernel, const
   int64_t grid = std::max<int64_t>(1, llvm::divideCeil(end * launch.items, launch.blockItems));
   if (order == GpuEmulator::Order::Backward)
     grid = 1 + grid / 3;
-  if (end > 0) // nothing is launched otherwise
-    EXPECT_EQ(gpu.launch(launch.entry, launch.block, grid, pointers, end, order), "");
+  if (end == 0) // nothing is launched
+    return;
+  std::vector<void *> arguments = pointers;
+  std::vector<int64_t> scratch(end * launch.unitScratch / 8);
+  if (launch.unitScratch != 0)
+    arguments.push_back(scratch.data());
+  EXPECT_EQ(gpu.launch(launch.entry, launch.block, grid, arguments, end, order), "");
+  if (launch.unitScratch != 0) // the counters are ready for the next launch
+    EXPECT_EQ(std::vector<int64_t>(scratch.end() - end, scratch.end()), std::vector<int64_t>(end));
 }
 
 bool cpuHas(const std::string &isa) {

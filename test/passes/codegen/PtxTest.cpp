@@ -7,6 +7,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <sstream>
+
 namespace msc::test {
 namespace {
 
@@ -108,18 +111,84 @@ TEST(Ptx, ShortRowsAreReducedInAWarpAndLongOnesInABlock) {
   EXPECT_EQ(countOf(inWarp, "ld.global"), 1u); // read once for all three sweeps
   std::string inBlock = onlyEntry(softmax("f", 8, 4096));
   EXPECT_EQ(countOf(inBlock, "bar.sync"), 2u); // one per reduction
-  EXPECT_EQ(countOf(inBlock, "shfl.sync.bfly"), 10u);
+  EXPECT_EQ(countOf(inBlock, "shfl.sync.bfly"), 16u); // in a warp, then over its eight warps
   EXPECT_EQ(countOf(inBlock, "ld.global.nc.v4.f32"), 4u);
   EXPECT_EQ(countOf(inBlock, "ld.global"), 4u);
   EXPECT_EQ(countOf(onlyEntry(softmax("f", 8, 8)), "shfl.sync.bfly"), 2u); // two threads per row, two reductions
 }
 
 TEST(Ptx, FewColumnsAreSummedByNarrowBlocks) {
-  auto launch = [](int64_t columns) { return compile(columnSums("f", 4096, columns)).kernels[0].gpu; };
+  auto launch = [](int64_t columns) { return compile(columnSums("f", 200, columns)).kernels[0].gpu; };
   EXPECT_EQ(launch(768).blockItems, 8); // 96 blocks of 512 threads, not 24
   EXPECT_EQ(launch(2048).blockItems, 16);
   EXPECT_EQ(launch(4096).blockItems, 32);
   EXPECT_EQ(launch(768).block, 512u);
+  EXPECT_EQ(launch(768).unitScratch, 0);
+}
+
+std::string sumOfSquares(const std::string &name, int64_t rows, int64_t columns) {
+  return ClusterText(name).argument("x", {rows, columns}, "f32")
+      .generic("q", {rows, columns}, "f32", "pp", {"x"}, {"ab", "ab"}, "%y = arith.mulf %x0, %x0 : f32")
+      .generic("s", {rows}, "f32", "pr", {"q"}, {"ab", "a"}, "%y = arith.addf %acc, %x0 : f32", "0.5")
+      .generic("r", {rows}, "f32", "p", {"s"}, {"a", "a"}, "%y = math.sqrt %x0 : f32")
+      .returns({"q", "s", "r"}).str();
+}
+
+TEST(Ptx, LongReductionsAreSharedByBlocks) {
+  auto launch = [](const std::string &text) { return compile(text).kernels[0].gpu; };
+  codegen::GpuLaunch columns = launch(columnSums("f", 8192, 768));
+  EXPECT_EQ(columns.blockItems, 32);
+  EXPECT_EQ(columns.items, 19); // 24 bundles of columns: 456 blocks, each with 7 steps of 64 rows
+  EXPECT_EQ(columns.unitScratch, 8 * 20);
+  codegen::GpuLaunch rows = launch(sumOfSquares("f", 3, 1 << 20));
+  EXPECT_EQ(rows.items, 64); // two steps of 8192 elements each
+  EXPECT_EQ(rows.blockItems, 1);
+  EXPECT_EQ(launch(sumOfSquares("f", 600, 1 << 20)).items, 1); // enough of them
+  EXPECT_EQ(launch(softmax("f", 3, 1 << 20)).items, 1);        // later sweeps need what the first one finds
+  std::string text = onlyEntry(sumOfSquares("f", 3, 1 << 20));
+  EXPECT_EQ(countOf(text, "atom."), 1u) << text; // a count of blocks; no float is added out of order
+  EXPECT_EQ(countOf(text, "atom.global.add.u32"), 1u);
+  EXPECT_EQ(countOf(text, "membar.gl"), 2u);
+}
+
+TEST(Ptx, RowsOfAnyLengthAreReduced) {
+  std::string text;
+  for (int64_t columns : {768, 1000, 4096, 8192, 9000, 10240, 16384, 50257})
+    text += softmax(fmt::format("f32_{}", columns), 2, columns);
+  for (int64_t columns : {1000, 8192, 9001})
+    text += softmax(fmt::format("f64_{}", columns), 2, columns, "f64");
+  checkClusters(text, {.tolerance = 1e-6});
+}
+
+/// x - mean, y = its exponential; their sum is kept, x is read again for the last sweep.
+std::string centred(const std::string &name, int64_t rows, int64_t columns) {
+  Shape whole{rows, columns};
+  return ClusterText(name).argument("x", whole, "f32").argument("w", whole, "f32")
+      .generic("p", whole, "f32", "pp", {"x", "w"}, {"ab", "ab", "ab"}, "%y = arith.mulf %x0, %x1 : f32")
+      .generic("s", {rows}, "f32", "pr", {"p"}, {"ab", "a"}, "%y = arith.addf %acc, %x0 : f32", "0.0")
+      .generic("d", whole, "f32", "pp", {"p", "s"}, {"ab", "a", "ab"}, "%y = arith.subf %x0, %x1 : f32")
+      .generic("m", {rows}, "f32", "pr", {"d"}, {"ab", "a"}, "%y = arith.maximumf %acc, %x0 : f32", "-1.0e30")
+      .generic("q", whole, "f32", "pp", {"d", "x", "m"}, {"ab", "ab", "a", "ab"},
+               "%e = arith.mulf %x0, %x1 : f32\n %y = arith.addf %e, %x2 : f32")
+      .returns({"p", "q"}).str();
+}
+
+TEST(Ptx, TwoLongRowsShareAProcessor) {
+  std::string text = onlyEntry(centred("f", 2, 8192));
+  EXPECT_EQ(countOf(text, ".minnctapersm 2"), 1u) << text.substr(0, 1000);
+  EXPECT_EQ(countOf(text, "ld.global.nc.v4.f32"), 12u); // x and w, then x again: p - s alone waits in registers
+  EXPECT_EQ(countOf(text, "st.global.v4.f32"), 8u);
+  EXPECT_EQ(countOf(onlyEntry(centred("f", 2, 768)), "ld.global.nc.v4.f32"), 2u * 3); // short rows keep everything
+  checkClusters(centred("a", 2, 8192) + centred("b", 3, 768) + centred("c", 5, 8190) + centred("d", 70, 100), {.tolerance = 1e-4});
+}
+
+TEST(Ptx, PiecesAddUpOnEveryGrid) {
+  std::string text = columnSums("a", 1500, 3) + columnSums("b", 1111, 70) + sumOfSquares("c", 1, 70001) + sumOfSquares("d", 2, 32771);
+  text += ClusterText("e").argument("x", {1 << 15}, "i64")
+              .generic("s", {}, "i64", "r", {"x"}, {"a", ""}, "%y = arith.addi %acc, %x0 : i64", "0").returns({"s"}).str();
+  for (const codegen::CompiledKernel &kernel : compile(text).kernels)
+    EXPECT_GT(kernel.gpu.unitScratch, 0);
+  checkClusters(text, {.tolerance = 1e-5});
 }
 
 TEST(Ptx, TransposedTensorsPassThroughSharedMemory) {
@@ -173,8 +242,16 @@ TEST(Ptx, AssemblesWithoutSpills) {
       text += columnSums(fmt::format("columns_{}_{}", rows, columns), rows, columns);
   for (const char *type : {"f32", "f64", "i32", "i64"})
     text += addTransposed(fmt::format("transposed_{}", type), 300, 200, type);
-  std::string ptx = compile(text).ptx;
+  Compiled compiled = compile(text);
+  const std::string &ptx = compiled.ptx;
   EXPECT_EQ(countOf(ptx, ".local"), 0u);
+  std::map<std::string, std::string> names;
+  std::istringstream functions(text);
+  for (const codegen::CompiledKernel &kernel : compiled.kernels) {
+    std::string name;
+    std::getline(std::getline(functions, name, '@'), name, '(');
+    names[kernel.gpu.entry] = name;
+  }
   for (const char *chip : {"sm_80", "sm_90"}) {
     Assembly assembly = assemble(ptx, chip);
     EXPECT_EQ(assembly.error, "");
@@ -182,8 +259,8 @@ TEST(Ptx, AssemblesWithoutSpills) {
     unsigned most = 0;
     for (const auto &[entry, kernel] : assembly.kernels) {
       most = std::max(most, kernel.registers);
-      EXPECT_EQ(kernel.spillBytes, 0u) << chip << " " << entry;
-      EXPECT_EQ(kernel.stackBytes, 0u) << chip << " " << entry;
+      EXPECT_EQ(kernel.spillBytes, 0u) << chip << " " << names[entry];
+      EXPECT_EQ(kernel.stackBytes, 0u) << chip << " " << names[entry];
     }
     fmt::print("  {}: {} kernels, at most {} registers, no spills\n", chip, assembly.kernels.size(), most);
   }

@@ -145,6 +145,19 @@ void replaceInPtx(PlanBuilder &builder, const std::string &from, const std::stri
   text->replace(text->find(from), from.size(), to);
 }
 
+/// Kernel 1 with memory that its blocks share.
+void takeScratch(PlanBuilder &builder, uint64_t bytes) {
+  replaceInPtx(builder, ".u64 g_sgd_param_0", ".u64 g_sgd_param_0,\n\t.param .u64 g_sgd_scratch");
+  gpuOf(builder, 1)->set_unit_scratch(bytes);
+}
+
+TEST(GpuScratch, IsOneMoreParameter) {
+  PlanBuilder builder = regression(4);
+  addPtx(builder);
+  takeScratch(builder, 16);
+  EXPECT_EQ(whyRefused(builder.plan), "");
+}
+
 class GpuFault : public testing::TestWithParam<Fault> {};
 
 TEST_P(GpuFault, IsRefused) {
@@ -166,6 +179,9 @@ const Fault gpuFaults[] = {
     {"NoBlockItems", [](auto &b) { gpuOf(b, 0)->set_block_items(0); }, "the grid of kernel 'mse' is unsound: 1 / 0 blocks for each of at most 1048576 units"},
     {"GridOverflows", [](auto &b) { gpuOf(b, 0)->set_items(uint64_t{1} << 60); }, "the grid of kernel 'mse' is unsound: 1152921504606846976 / 256 blocks for each of at most 1048576 units"},
     {"ShortRange", [](auto &b) { gpuOf(b, 1)->set_most_range(3); }, "step 'sgd' (net.mir:9) has a range of 12 on rank 0, kernel 'sgd' counts to 3 on a GPU"},
+    {"ScratchWithoutParameter", [](auto &b) { gpuOf(b, 1)->set_unit_scratch(16); }, "kernel 'sgd' has 4 parameters in the PTX, expected 5"},
+    {"OddScratch", [](auto &b) { takeScratch(b, 12); }, "kernel 'sgd' takes 12 bytes of scratch per unit, expected a multiple of 8 up to 1048576"},
+    {"MuchScratch", [](auto &b) { takeScratch(b, uint64_t{1} << 40); }, "kernel 'sgd' takes 1099511627776 bytes of scratch per unit, expected a multiple of 8 up to 1048576"},
     {"NoText", [](auto &b) { b.plan.mutable_objects()->rbegin()->set_code("text"); }, "its machine code for 'nvptx64' is refused: it is no PTX text"},
     {"OldGpu", [](auto &b) { replaceInPtx(b, "sm_80", "sm_70"); }, "its machine code for 'nvptx64' is refused: it is for 'sm_70', expected sm_80 or later"},
     {"EntryTwice", [](auto &b) { replaceInPtx(b, "g_sgd(", "g_mse("); }, "its machine code for 'nvptx64' is refused: it defines 'g_mse' twice"},

@@ -313,6 +313,44 @@ TEST_F(CudaDevice, RefusesWhatItLacks) {
   EXPECT_EQ(made.error().help, "compile the network again with --device-target auto");
 }
 
+TEST(CudaScratch, IsZeroAtFirstAndOfOneLaunch) {
+  RecordingDriver driver;
+  std::vector<std::vector<uint64_t>> calls;
+  RecordedModule module;
+  module.entries = {"g_sum"};
+  module.argumentCount = [](const std::string &) { return 3; };
+  module.accesses = [](const KernelCall &call) { return std::vector<Access>{{call.arguments[1], call.arguments[1] + 48, true}}; };
+  module.run = [&](const KernelCall &call) -> std::string {
+    auto *scratch = reinterpret_cast<int64_t *>(call.arguments[1]);
+    int64_t runs = 0;
+    for (const auto &earlier : calls)
+      runs += earlier[1] == call.arguments[1];
+    for (int i = 0; i < 6; ++i)
+      if (scratch[i]++ != runs)
+        return "the scratch holds what this launch did not write";
+    calls.push_back(call.arguments);
+    return "";
+  };
+  driver.addModule([](const std::string &text) { return text == "sums"; }, module);
+  auto backend = createBackend(driver.tables(), {.ptx = "sums"});
+  ASSERT_TRUE(backend.isOk());
+  auto device = (*backend)->create({});
+  ASSERT_TRUE(device.isOk());
+  auto arena = (*device)->allocateArena(64);
+  ASSERT_TRUE(arena.isOk());
+  device::LaunchSpec launch{.symbol = "k", .arguments = {*arena}, .end = 2, .entry = "g_sum", .block = 32, .blocks = 2, .scratch = 48};
+  auto first = (*device)->prepareLaunch(launch), second = (*device)->prepareLaunch(launch);
+  ASSERT_TRUE(first.isOk() && second.isOk());
+  for (int i = 0; i < 2; ++i)
+    ASSERT_TRUE((*first)->run().isOk() && (*second)->run().isOk() && (*device)->synchronize().isOk());
+  ASSERT_EQ(calls.size(), 4u);
+  EXPECT_EQ(calls[0], calls[2]);
+  EXPECT_EQ(calls[1], calls[3]);
+  EXPECT_NE(calls[0][1], calls[1][1]);
+  EXPECT_EQ(calls[0][0], reinterpret_cast<uint64_t>(*arena));
+  EXPECT_EQ(calls[0][2], 2u);
+}
+
 TEST_F(CudaDevice, MemoryThatIsNotThere) {
   auto other = backend->create({});
   ASSERT_TRUE(other.isOk());
