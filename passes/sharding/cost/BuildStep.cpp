@@ -244,11 +244,14 @@ private:
     OpBuilder builder(op);
     SmallVector<Value> results = lower.expand(builder, op->getOperands());
     auto first = [&] { return before ? before->getNextNode() : &op->getBlock()->front(); };
+    bool mayBeNarrow = false; // some read what widening cast, and then nobody may read the cast
     for (Operation *part = first(); part != op; part = part->getNextNode())
-      if (takesNarrow(part))
+      if (takesNarrow(part)) {
         readNarrow(part);
+        mayBeNarrow = true;
+      }
     for (Operation *part = first(); part != op; part = part->getNextNode())
-      if (!isWideningCast(part) || !part->use_empty())
+      if (!mayBeNarrow || !isWideningCast(part) || !part->use_empty())
         parts.push_back(part);
     for (Operation *part : parts) {
       net::setPhase(part, made.isBackward ? net::Phase::Backward : net::Phase::Forward);
