@@ -215,8 +215,9 @@ private:
       gpu.block = gpu.team = 32 * llvm::divideCeil(vectors, 32 * groups);
     }
     gpu.groups = std::min<int64_t>(groups, llvm::divideCeil(vectors, gpu.team));
-    int64_t keeps = liveRegisters(cluster, schedule, gpu.rereads).kept * gpu.elements();
-    gpu.ahead = gpu.minBlocks > 1 ? 0 : std::max<int64_t>(0, residentBudget - keeps); // else the assembler decides
+    LiveRegisters live = liveRegisters(cluster, schedule, gpu.rereads);
+    int64_t free = gpu.minBlocks > 1 ? lightBudget - int64_t(live.inSweep + live.read) * gpu.vector : residentBudget;
+    gpu.ahead = std::max<int64_t>(0, free - live.kept * gpu.elements()); // beyond it the assembler decides
     gpu.minBlocks = gpu.minBlocks > 1 ? 2 * mostThreads / gpu.block : 1;
   }
 
@@ -242,8 +243,14 @@ private:
     gpu.minBlocks = gpu.elements() * passingRegisters() <= fullBudget && !isWide() ? 2 * mostThreads / gpu.block : 1;
   }
 
-  /// Types of 64 bits take part: functions of them need many registers.
-  bool isWide() const { return schedule.lanes == 8; }
+  /// Something is computed in f64: its functions need many registers.
+  bool isWide() const {
+    return llvm::any_of(cluster.nodes, [](const Node &node) {
+      return llvm::any_of(*node.op.getBody(), [](mlir::Operation &op) {
+        return llvm::any_of(op.getResultTypes(), [](mlir::Type type) { return type.isF64(); });
+      });
+    });
+  }
 
   void layOutTeams() {
     gpu.form = GpuSchedule::Teams;
