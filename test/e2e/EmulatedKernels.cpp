@@ -201,12 +201,10 @@ std::vector<Access> ofAttention(const device::cuda::AttentionKernels &kernels, c
   }
   if (forward)
     list.insert(list.end(), {writes(a[5], queries), writes(a[6], logs)});
+  else if (ofKeys)
+    list.insert(list.end(), {reads(a[5], logs), reads(a[6], queries), reads(a[7], logs), writes(a[8], keys), writes(a[9], keys)});
   else
-    list.insert(list.end(), {reads(a[5], queries), reads(a[6], logs), reads(a[7], queries)});
-  if (ofKeys)
-    list.insert(list.end(), {writes(a[8], keys), writes(a[9], keys)});
-  else if (!forward)
-    list.push_back(writes(a[8], queries));
+    list.insert(list.end(), {reads(a[5], queries), reads(a[6], logs), reads(a[7], queries), writes(a[8], queries), writes(a[9], logs)});
   return list;
 }
 
@@ -317,7 +315,7 @@ void addRuntimeKernels(test::RecordingDriver &driver, const std::string &folder)
   module.run = emulated(folder + "/kernels.ll");
   driver.addModule([](const std::string &text) { return text == device::cuda::kernelsPtx; }, module);
   static const std::map<std::string, size_t> attention{
-      {"msc_attention", 8}, {"msc_attention_queries", 10}, {"msc_attention_keys", 11}};
+      {"msc_attention", 8}, {"msc_attention_queries", 11}, {"msc_attention_keys", 11}};
   for (const device::cuda::AttentionKernels &kernels : device::cuda::attentionKernels) {
     test::RecordedModule set;
     for (const auto &[entry, arguments] : attention)

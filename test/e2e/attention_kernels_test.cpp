@@ -187,10 +187,14 @@ TEST_P(AttentionKernelsOf, GiveTheSumsOfDoublePrecision) {
               "");
     EXPECT_LT(errorOf(read(type, out), reference.out), most) << what;
     EXPECT_LT(errorOf({logs.begin(), logs.end()}, reference.logs), 1e-6) << what;
-    std::vector<void *> given{&a, query.bytes.data(), key.bytes.data(), value.bytes.data(), mask, out.data(), logs.data(), dout.bytes.data()};
-    std::vector<void *> forQueries = given, forKeys = given;
-    forQueries.push_back(dquery.data());
-    forKeys.insert(forKeys.end(), {dkey.data(), dvalue.data()});
+    std::vector<void *> forQueries{&a, query.bytes.data(), key.bytes.data(), value.bytes.data(), mask}, forKeys = forQueries;
+    std::vector<float> unders(logs.size());
+    for (void *more : {static_cast<void *>(out.data()), static_cast<void *>(logs.data()), static_cast<void *>(dout.bytes.data()),
+                       static_cast<void *>(dquery.data()), static_cast<void *>(unders.data())})
+      forQueries.push_back(more);
+    for (void *more : {static_cast<void *>(logs.data()), static_cast<void *>(dout.bytes.data()), static_cast<void *>(unders.data()),
+                       static_cast<void *>(dkey.data()), static_cast<void *>(dvalue.data())})
+      forKeys.push_back(more);
     EXPECT_EQ(gpu.launch("msc_attention_queries", set.threads, 2, forQueries, tiles(a.queries, a.heads), Order::Backward), "");
     EXPECT_EQ(gpu.launch("msc_attention_keys", set.threads, 5, forKeys, tiles(a.keys, a.keyHeads), Order::Backward), "");
     EXPECT_LT(errorOf(read(type, dquery), reference.dquery), 2 * most) << what;

@@ -72,6 +72,7 @@ template <int T, int D> struct Lanes {
   static INLINE_OF int column(int j) { return threadOf() % 16 + 16 * j; }
   static INLINE_OF int width(int j) { return threadOf() % 16 * 4 + 64 * (j / 4) + j % 4; }
 
+  static INLINE_OF float weight(float score) { return exponential(score); }
   static INLINE_OF void keep(float *weights, const float (&values)[rows][columns]) {
     EACH(i, rows)
       EACH(j, columns)
@@ -122,12 +123,31 @@ template <int T, int D> struct Lanes {
 #define KEEP_HERE(number) (void)0
 #endif
 
+// Copies of 16 bytes into shared memory that go on while a thread computes, in groups.
+#ifndef MSC_EMULATED
+INLINE unsigned sharedAddress(const void *data) { return unsigned(uint64((const __attribute__((address_space(3))) void *)data)); }
+/// Zero unless `isThere`.
+INLINE void startCopy(void *target, const void *source, bool isThere) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :
+               : "r"(sharedAddress(target)), "l"((const __attribute__((address_space(1))) void *)source), "r"(isThere ? 16 : 0)
+               : "memory");
+}
+/// All copies that this thread has started.
+INLINE void awaitCopies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+#else
+INLINE void startCopy(void *target, const void *source, bool isThere) {
+  *(Words *)target = isThere ? *(const Words *)source : Words(0);
+}
+INLINE void awaitCopies() {}
+#endif
+
 // What PTX has for tensor cores. In emulation (MSC_EMULATED) threads of a warp exchange their parts through memory.
 #ifndef MSC_EMULATED
 /// Four 8 x 8 matrices of 16-bit numbers, lane l names row l % 8 of matrix l / 8; it gets the elements 2 (l % 4) and the next of row l / 4
 /// of each.
 template <typename Number> INLINE void loadMatrices(unsigned (&out)[4], const Number *row) {
-  unsigned address = unsigned(uint64((const __attribute__((address_space(3))) Number *)row));
+  unsigned address = sharedAddress(row);
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
                : "r"(address)
@@ -135,7 +155,7 @@ template <typename Number> INLINE void loadMatrices(unsigned (&out)[4], const Nu
 }
 /// The same of the transposed matrices.
 template <typename Number> INLINE void loadTransposed(unsigned (&out)[4], const Number *row) {
-  unsigned address = unsigned(uint64((const __attribute__((address_space(3))) Number *)row));
+  unsigned address = sharedAddress(row);
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
                : "r"(address)
@@ -162,7 +182,14 @@ INLINE unsigned packed(float low, float high, const Half *) {
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
 }
+/// e^x within 2^-16 where it is at least 2^-24: for weights that are rounded to 11 bits.
+INLINE float roughExponential(float x) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x * 0x1.715476p0f));
+  return power;
+}
 #else
+INLINE float roughExponential(float x) { return exponential(x); }
 SHARED uint64 places[256];
 SHARED unsigned fragments[256][6];
 
@@ -217,12 +244,13 @@ template <typename Element, int D> struct Tensor {
   using Number = Element;
   static constexpr int side = 64, depth = D, threads = 128, rows = 2, columns = side / 4, widths = D / 4;
   static constexpr int pitch = D + 8, weightPitch = side + 8, lanesOfRow = 4;
-  static constexpr int forwardBlocks = D == 64 ? 3 : 2, queryBlocks = 2, keyBlocks = 2;
+  static constexpr int forwardBlocks = D == 64 ? 3 : 2, queryBlocks = D == 64 ? 2 : 1, keyBlocks = queryBlocks;
   static INLINE_OF int lane() { return threadOf() % 32; }
   static INLINE_OF int row(int i) { return threadOf() / 32 * 16 + lane() / 4 + 8 * i; }
   static INLINE_OF int column(int j) { return j / 2 * 8 + lane() % 4 * 2 + j % 2; }
   static INLINE_OF int width(int j) { return column(j); }
 
+  static INLINE_OF float weight(float score) { return roughExponential(score); }
   static INLINE_OF void keep(Number *weights, const float (&values)[rows][columns]) {
     const Number *type = nullptr;
     EACH(i, rows)
@@ -270,17 +298,19 @@ private:
   }
 };
 
-INLINE void put(float *target, Words words, const float *) { *(Words *)target = words; }
-template <typename Number> INLINE void put(Number *target, Words words, const Number *) { *(Words *)target = words; }
-template <typename Element> INLINE void put(float *target, Words words, const Element *) {
+/// 16 bytes of elements, or zeros, into a tile.
+template <typename Number> INLINE void bring(Number *target, const Number *source, bool isThere) { startCopy(target, source, isThere); }
+INLINE void bring(float *target, const float *source, bool isThere) { startCopy(target, source, isThere); }
+template <typename Element> INLINE void bring(float *target, const Element *source, bool isThere) {
+  Words words = isThere ? *(const Words *)source : Words(0);
   EACH(i, 4) {
     target[2 * i] = numberOf(Element{static_cast<unsigned short>(words[i])});
     target[2 * i + 1] = numberOf(Element{static_cast<unsigned short>(words[i] >> 16)});
   }
 }
 
-/// Up to `side` rows of `size` elements into a tile; zero behind them. Memory and heads begin at multiples of 16 bytes where `size`
-/// elements are such a multiple.
+/// Starts to bring up to `side` rows of `size` elements into a tile; zero behind them. Memory and heads begin at multiples of 16 bytes
+/// where `size` elements are such a multiple.
 template <typename P, typename Element>
 INLINE void load(typename P::Number *tile, const Element *from, int64 stride, int64 valid, int64 size) {
   constexpr int group = 16 / sizeof(Element), groups = P::depth / group, count = P::side * groups / P::threads;
@@ -289,8 +319,8 @@ INLINE void load(typename P::Number *tile, const Element *from, int64 stride, in
 #pragma unroll 4
     for (int n = 0; n < count; ++n) {
       int at = threadOf() + n * P::threads, row = at / groups, column = at % groups * group;
-      Words words = row < rows && column < columns ? *(const Words *)(from + row * stride + column) : Words(0);
-      put(tile + row * P::pitch + column, words, from);
+      bool isThere = row < rows && column < columns;
+      bring(tile + row * P::pitch + column, isThere ? from + row * stride + column : from, isThere);
     }
     return;
   }
@@ -301,6 +331,13 @@ INLINE void load(typename P::Number *tile, const Element *from, int64 stride, in
     assign(tile[row * P::pitch + column], numberOf(row < rows && column < columns ? from[row * stride + column] : none));
   }
 }
+/// What was brought is there for all threads of the block, and nobody reads what comes next.
+INLINE void meet() {
+  awaitCopies();
+  __syncthreads();
+}
+/// What a warp wrote for itself is there.
+INLINE void meetInWarp() { __nvvm_bar_warp_sync(0xffffffff); }
 
 /// The sum, or the largest, over the lanes that have a row together.
 template <typename P> INLINE float sumOfRow(float value) {
@@ -378,42 +415,54 @@ INLINE void storeRows(Element *out, int64 stride, int64 valid, int64 size, const
         assign(out[P::row(i) * stride + P::width(j)], sum[i][j] * factor[i]);
 }
 
+/// The keys that queries of a tile see: [0, end).
+template <typename P> INLINE int64 lastKey(const Attention *a, int64 first) {
+  int64 end = a->firstQuery + first + P::side;
+  return a->causal && end < a->keys ? end : a->keys;
+}
+
+/// A tile of keys and one of values, of which the next pair comes while this one is used.
+template <typename P, typename Element>
+INLINE void loadPair(int pair, const Attention *a, const Head &head, const Element *key, const Element *value, int64 start) {
+  load<P>(tileOf<P>(pair), key + head.key(a, start), head.narrow, a->keys - start, a->size);
+  load<P>(tileOf<P>(pair + 1), value + head.key(a, start), head.narrow, a->keys - start, a->size);
+}
+
 /// Blocks compute `side` queries of one head at a time, the ones that see most keys first.
 template <typename P, typename Element>
 INLINE void attend(const Attention *a, const Element *query, const Element *key, const Element *value, const void *mask, Element *out,
                    float *logs, int64 count) {
-  using Number = typename P::Number;
-  Number *queries = tileOf<P>(0), *others = tileOf<P>(1), *weights = tileOf<P>(2);
+  typename P::Number *queries = tileOf<P>(0), *weights = tileOf<P>(5);
   int64 parts = (a->queries + P::side - 1) / P::side, heads = count / parts;
 #pragma unroll 1
   for (int64 item = __nvvm_read_ptx_sreg_ctaid_x(); item < count; item += __nvvm_read_ptx_sreg_nctaid_x()) {
-    int64 first = (parts - 1 - item / heads) * P::side;
+    int64 first = (parts - 1 - item / heads) * P::side, end = lastKey<P>(a, first);
     Head head(a, item % heads / a->heads, item % heads % a->heads);
+    load<P>(queries, query + head.query(a, first), head.wide, a->queries - first, a->size);
+    loadPair<P>(1, a, head, key, value, 0);
     float largest[P::rows], total[P::rows], sum[P::rows][P::widths];
     EACH(i, P::rows) {
       largest[i] = -infinity(), total[i] = 0;
       EACH(j, P::widths)
         sum[i][j] = 0;
     }
-    __syncthreads();
-    load<P>(queries, query + head.query(a, first), head.wide, a->queries - first, a->size);
-    int64 end = a->causal && a->firstQuery + first + P::side < a->keys ? a->firstQuery + first + P::side : a->keys;
+    meet();
+    int pair = 1;
 #pragma unroll 1
-    for (int64 start = 0; start < end; start += P::side) {
-      __syncthreads();
-      load<P>(others, key + head.key(a, start), head.narrow, a->keys - start, a->size);
-      __syncthreads();
+    for (int64 start = 0; start < end; start += P::side, pair = 4 - pair) {
+      if (start + P::side < end)
+        loadPair<P>(4 - pair, a, head, key, value, start + P::side);
       float scores[P::rows][P::columns];
-      P::multiply(scores, queries, others);
+      P::multiply(scores, queries, tileOf<P>(pair));
       score<P, false>(a, head, mask, scores, first, start);
       EACH(i, P::rows) {
         float most = largest[i], added = 0;
         EACH(j, P::columns)
           most = scores[i][j] > most ? scores[i][j] : most;
         most = largestOfRow<P>(most);
-        float factor = most == -infinity() ? 1 : exponential(largest[i] - most);
+        float factor = most == -infinity() ? 1 : P::weight(largest[i] - most);
         EACH(j, P::columns) {
-          scores[i][j] = scores[i][j] == -infinity() ? 0 : exponential(scores[i][j] - most);
+          scores[i][j] = scores[i][j] == -infinity() ? 0 : P::weight(scores[i][j] - most);
           added += scores[i][j];
         }
         total[i] = __builtin_fmaf(total[i], factor, sumOfRow<P>(added));
@@ -422,10 +471,9 @@ INLINE void attend(const Attention *a, const Element *query, const Element *key,
         largest[i] = most;
       }
       P::keep(weights, scores);
-      __syncthreads();
-      load<P>(others, value + head.key(a, start), head.narrow, a->keys - start, a->size);
-      __syncthreads();
-      P::accumulate(sum, weights, others);
+      meetInWarp();
+      P::accumulate(sum, weights, tileOf<P>(pair + 1));
+      meet();
     }
     float factor[P::rows];
     EACH(i, P::rows) {
@@ -437,124 +485,138 @@ INLINE void attend(const Attention *a, const Element *query, const Element *key,
   }
 }
 
-/// The weight of a score, and its gradient; `under` is the sum over all keys of weights times gradients of weights.
-INLINE float weightOf(float score, float log) {
-  return score == -infinity() || log == -infinity() ? 0 : exponential(score - log);
+/// The weight of a score.
+template <typename P> INLINE float weightOf(float score, float log) {
+  return score == -infinity() || log == -infinity() ? 0 : P::weight(score - log);
 }
 
 /// The sum of products of a row of the gradients, in a tile, and of outputs, over the lanes of that row.
 template <typename P, typename Element>
 INLINE float underRow(const typename P::Number *slopes, const Element *out, int row, int64 size) {
   float sum = 0;
-  for (int j = threadOf() % P::lanesOfRow; j < size; j += P::lanesOfRow)
+#pragma unroll 8
+  for (int j = threadOf() % P::lanesOfRow; j < int(size); j += P::lanesOfRow)
     sum = __builtin_fmaf(numberOf(slopes[row * P::pitch + j]), numberOf(out[j]), sum);
   return sumOfRow<P>(sum);
 }
 
-/// The gradient of queries: blocks as above.
+/// The gradient of queries: blocks as above. `unders` gets, for each, the sum over all keys of weights times gradients of weights.
 template <typename P, typename Element>
 INLINE void attendQueries(const Attention *a, const Element *query, const Element *key, const Element *value, const void *mask,
-                          const Element *out, const float *logs, const Element *dout, Element *dquery, int64 count) {
-  using Number = typename P::Number;
-  Number *queries = tileOf<P>(0), *slopes = tileOf<P>(1), *keys = tileOf<P>(2), *values = tileOf<P>(3), *weights = tileOf<P>(4);
+                          const Element *out, const float *logs, const Element *dout, Element *dquery, float *unders, int64 count) {
+  typename P::Number *queries = tileOf<P>(0), *slopes = tileOf<P>(1), *weights = tileOf<P>(6);
   int64 parts = (a->queries + P::side - 1) / P::side, heads = count / parts;
-  float scale = float(a->scale);
 #pragma unroll 1
   for (int64 item = __nvvm_read_ptx_sreg_ctaid_x(); item < count; item += __nvvm_read_ptx_sreg_nctaid_x()) {
-    int64 first = (parts - 1 - item / heads) * P::side, valid = a->queries - first;
+    int64 first = (parts - 1 - item / heads) * P::side, valid = a->queries - first, end = lastKey<P>(a, first);
     Head head(a, item % heads / a->heads, item % heads % a->heads);
-    __syncthreads();
     load<P>(queries, query + head.query(a, first), head.wide, valid, a->size);
     load<P>(slopes, dout + head.query(a, first), head.wide, valid, a->size);
-    __syncthreads();
+    loadPair<P>(2, a, head, key, value, 0);
+    meet();
     float log[P::rows], under[P::rows], factor[P::rows], sum[P::rows][P::widths];
     EACH(i, P::rows) {
-      int64 row = P::row(i) < valid ? P::row(i) : 0;
-      log[i] = logs[head.log(a, first + row)], factor[i] = scale;
+      int64 row = P::row(i) < valid ? P::row(i) : 0, place = head.log(a, first + row);
+      log[i] = logs[place], factor[i] = float(a->scale);
       under[i] = underRow<P>(slopes, out + head.query(a, first + row), int(row), a->size);
+      if (P::column(0) == 0 && P::row(i) < valid)
+        unders[place] = under[i];
       EACH(j, P::widths)
         sum[i][j] = 0;
     }
-    int64 end = a->causal && a->firstQuery + first + P::side < a->keys ? a->firstQuery + first + P::side : a->keys;
+    int pair = 2;
 #pragma unroll 1
-    for (int64 start = 0; start < end; start += P::side) {
-      __syncthreads();
-      load<P>(keys, key + head.key(a, start), head.narrow, a->keys - start, a->size);
-      load<P>(values, value + head.key(a, start), head.narrow, a->keys - start, a->size);
-      __syncthreads();
+    for (int64 start = 0; start < end; start += P::side, pair = 6 - pair) {
+      if (start + P::side < end)
+        loadPair<P>(6 - pair, a, head, key, value, start + P::side);
       float scores[P::rows][P::columns], gradients[P::rows][P::columns];
-      P::multiply(scores, queries, keys);
-      P::multiply(gradients, slopes, values);
+      P::multiply(scores, queries, tileOf<P>(pair));
+      P::multiply(gradients, slopes, tileOf<P>(pair + 1));
       score<P, false>(a, head, mask, scores, first, start);
       EACH(i, P::rows)
         EACH(j, P::columns)
-          scores[i][j] = weightOf(scores[i][j], log[i]) * (gradients[i][j] - under[i]);
+          scores[i][j] = weightOf<P>(scores[i][j], log[i]) * (gradients[i][j] - under[i]);
       P::keep(weights, scores);
-      __syncthreads();
-      P::accumulate(sum, weights, keys);
+      meetInWarp();
+      P::accumulate(sum, weights, tileOf<P>(pair));
+      meet();
     }
     storeRows<P>(dquery + head.query(a, first), head.wide, valid, a->size, sum, factor);
   }
 }
 
+/// The queries of one head that a tile of keys meets next.
+template <typename P, typename Element> struct Passage {
+  const Attention *a;
+  const Element *query, *dout;
+  const float *logs, *unders;
+  float *numbers; ///< in shared memory: of both passages, logarithms and `unders`
+
+  INLINE_OF void load(const Head &head, int64 start, int pair) const {
+    ::load<P>(tileOf<P>(pair), query + head.query(a, start), head.wide, a->queries - start, a->size);
+    ::load<P>(tileOf<P>(pair + 1), dout + head.query(a, start), head.wide, a->queries - start, a->size);
+    for (int at = threadOf(); at < 2 * P::side; at += P::threads) {
+      int64 row = start + at % P::side < a->queries ? start + at % P::side : start;
+      numbersOf(pair)[at] = (at < P::side ? logs : unders)[head.log(a, row)];
+    }
+  }
+  INLINE_OF float *numbersOf(int pair) const { return numbers + (pair - 2) * P::side; }
+};
+
 /// The gradients of keys and values: blocks compute `side` keys at a time, over the queries of all heads that share them. Rows of scores
 /// are keys here.
 template <typename P, typename Element>
 INLINE void attendKeys(const Attention *a, const Element *query, const Element *key, const Element *value, const void *mask,
-                       const Element *out, const float *logs, const Element *dout, Element *dkey, Element *dvalue, int64 count) {
-  using Number = typename P::Number;
-  Number *keys = tileOf<P>(0), *values = tileOf<P>(1), *queries = tileOf<P>(2), *slopes = tileOf<P>(3), *weights = tileOf<P>(4);
-  float *unders = (float *)(weights + P::side * P::weightPitch), *ends = unders + P::side;
+                       const float *logs, const Element *dout, const float *unders, Element *dkey, Element *dvalue, int64 count) {
+  typename P::Number *keys = tileOf<P>(0), *values = tileOf<P>(1), *weights = tileOf<P>(6);
+  Passage<P, Element> passage{a, query, dout, logs, unders, (float *)(weights + P::side * P::weightPitch)};
   int64 parts = (a->keys + P::side - 1) / P::side, shared = count / parts, group = a->heads / a->keyHeads;
-  float scale = float(a->scale);
 #pragma unroll 1
   for (int64 item = __nvvm_read_ptx_sreg_ctaid_x(); item < count; item += __nvvm_read_ptx_sreg_nctaid_x()) {
     int64 first = item / shared * P::side, batch = item % shared / a->keyHeads, one = item % shared % a->keyHeads;
+    int64 begin = a->causal && first > a->firstQuery ? (first - a->firstQuery) / P::side * P::side : 0;
     Head own(a, batch, one * group);
-    __syncthreads();
     load<P>(keys, key + own.key(a, first), own.narrow, a->keys - first, a->size);
     load<P>(values, value + own.key(a, first), own.narrow, a->keys - first, a->size);
+    if (begin < a->queries)
+      passage.load(own, begin, 2);
     float keySum[P::rows][P::widths], valueSum[P::rows][P::widths], keyFactor[P::rows], valueFactor[P::rows];
     EACH(i, P::rows) {
-      keyFactor[i] = scale, valueFactor[i] = 1;
+      keyFactor[i] = float(a->scale), valueFactor[i] = 1;
       EACH(j, P::widths)
         keySum[i][j] = 0, valueSum[i][j] = 0;
     }
-    int64 begin = a->causal && first > a->firstQuery ? (first - a->firstQuery) / P::side * P::side : 0;
+    meet();
+    int pair = 2;
+    int64 number = one * group, start = begin;
 #pragma unroll 1
-    for (int64 number = one * group; number < (one + 1) * group; ++number) {
+    while (start < a->queries && number < (one + 1) * group) {
       Head head(a, batch, number);
-#pragma unroll 1
-      for (int64 start = begin; start < a->queries; start += P::side) {
-        int64 valid = a->queries - start;
-        __syncthreads();
-        load<P>(queries, query + head.query(a, start), head.wide, valid, a->size);
-        load<P>(slopes, dout + head.query(a, start), head.wide, valid, a->size);
-        __syncthreads();
-        EACH(i, P::rows) {
-          int row = P::row(i) < valid ? P::row(i) : 0;
-          float under = underRow<P>(slopes, out + head.query(a, start + row), row, a->size);
-          if (P::column(0) == 0)
-            unders[P::row(i)] = under, ends[P::row(i)] = logs[head.log(a, start + row)];
+      int64 here = start;
+      start += P::side;
+      if (start >= a->queries)
+        start = begin, ++number;
+      if (number < (one + 1) * group)
+        passage.load(Head(a, batch, number), start, 6 - pair);
+      float scores[P::rows][P::columns], gradients[P::rows][P::columns];
+      P::multiply(scores, keys, tileOf<P>(pair));
+      P::multiply(gradients, values, tileOf<P>(pair + 1));
+      score<P, true>(a, head, mask, scores, here, first);
+      const float *ends = passage.numbersOf(pair), *under = ends + P::side;
+      EACH(i, P::rows)
+        EACH(j, P::columns) {
+          scores[i][j] = weightOf<P>(scores[i][j], ends[P::column(j)]);
+          gradients[i][j] = scores[i][j] * (gradients[i][j] - under[P::column(j)]);
         }
-        float scores[P::rows][P::columns], gradients[P::rows][P::columns];
-        P::multiply(scores, keys, queries);
-        P::multiply(gradients, values, slopes);
-        score<P, true>(a, head, mask, scores, start, first);
-        __syncthreads();
-        EACH(i, P::rows)
-          EACH(j, P::columns) {
-            scores[i][j] = weightOf(scores[i][j], ends[P::column(j)]);
-            gradients[i][j] = scores[i][j] * (gradients[i][j] - unders[P::column(j)]);
-          }
-        P::keep(weights, scores);
-        __syncthreads();
-        P::accumulate(valueSum, weights, slopes);
-        __syncthreads();
-        P::keep(weights, gradients);
-        __syncthreads();
-        P::accumulate(keySum, weights, queries);
-      }
+      P::keep(weights, scores);
+      meetInWarp();
+      P::accumulate(valueSum, weights, tileOf<P>(pair + 1));
+      meetInWarp();
+      P::keep(weights, gradients);
+      meetInWarp();
+      P::accumulate(keySum, weights, tileOf<P>(pair));
+      meet();
+      pair = 6 - pair;
     }
     storeRows<P>(dkey + own.key(a, first), own.narrow, a->keys - first, a->size, keySum, keyFactor);
     storeRows<P>(dvalue + own.key(a, first), own.narrow, a->keys - first, a->size, valueSum, valueFactor);
@@ -572,11 +634,11 @@ msc_attention(const Attention *a, const Element *query, const Element *key, cons
 }
 KERNEL_OF(Policy::threads, Policy::queryBlocks)
 msc_attention_queries(const Attention *a, const Element *query, const Element *key, const Element *value, const void *mask,
-                      const Element *out, const float *logs, const Element *dout, Element *dquery, int64 count) {
-  attendQueries<Policy>(a, query, key, value, mask, out, logs, dout, dquery, count);
+                      const Element *out, const float *logs, const Element *dout, Element *dquery, float *unders, int64 count) {
+  attendQueries<Policy>(a, query, key, value, mask, out, logs, dout, dquery, unders, count);
 }
 KERNEL_OF(Policy::threads, Policy::keyBlocks)
 msc_attention_keys(const Attention *a, const Element *query, const Element *key, const Element *value, const void *mask,
-                   const Element *out, const float *logs, const Element *dout, Element *dkey, Element *dvalue, int64 count) {
-  attendKeys<Policy>(a, query, key, value, mask, out, logs, dout, dkey, dvalue, count);
+                   const float *logs, const Element *dout, const float *unders, Element *dkey, Element *dvalue, int64 count) {
+  attendKeys<Policy>(a, query, key, value, mask, logs, dout, unders, dkey, dvalue, count);
 }

@@ -86,13 +86,16 @@ Prepared attendBack(Shared &shared, const CallSpec &spec) {
   Result<AttentionCall> call = AttentionCall::of(shared, spec, 6);
   if (!call)
     return call.error();
-  Values values = call->operands(spec);
-  for (size_t i = 3; i < 6; ++i) // output, logarithms, its gradient
-    values.push_back(addressOf(spec.operands[i].data));
-  Values forKeys = values;
-  values.push_back(addressOf(spec.results[0].data));
-  forKeys.insert(forKeys.end(), {addressOf(spec.results[1].data), addressOf(spec.results[2].data)});
   const Attention &a = call->shape;
+  Result<CUdeviceptr> unders = shared.room(static_cast<size_t>(a.batch * a.heads * a.queries) * sizeof(float));
+  if (!unders)
+    return unders.error();
+  auto operand = [&](size_t i) { return addressOf(spec.operands[i].data); };
+  auto result = [&](size_t i) { return addressOf(spec.results[i].data); };
+  // Operands behind keys and values: output, logarithms, the gradient of the output.
+  Values values = call->operands(spec), forKeys = values;
+  values.insert(values.end(), {operand(3), operand(4), operand(5), result(0), *unders});
+  forKeys.insert(forKeys.end(), {operand(4), operand(5), *unders, result(1), result(2)});
   std::vector<std::unique_ptr<Operation>> parts;
   for (bool ofKeys : {false, true}) {
     int64_t heads = ofKeys ? a.keyHeads : a.heads, rows = ofKeys ? a.keys : a.queries;

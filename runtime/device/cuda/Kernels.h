@@ -72,11 +72,11 @@ struct AttentionKernels {
   uint32_t numberBytes = 0;  ///< of what is kept in tiles
   const char *ptx = nullptr;
 
-  /// What a block keeps in shared memory: two tiles and weights, or four and two numbers per row beside them.
+  /// What a block keeps in shared memory: a tile and two pairs of tiles, or two and two pairs with numbers for each, beside weights.
   uint32_t sharedBytes(bool forward) const {
-    int64_t pad = 16 / numberBytes, tiles = forward ? 2 : 4;
+    int64_t pad = 16 / numberBytes, tiles = forward ? 5 : 6;
     int64_t numbers = tiles * side * (depth + pad) + side * (side + pad);
-    return static_cast<uint32_t>(numbers * numberBytes + (forward ? 0 : 2 * side * 4));
+    return static_cast<uint32_t>(numbers * numberBytes + (forward ? 0 : 4 * side * 4));
   }
 };
 /// All there are: of one type those for smaller heads stand first, and of one depth those with larger tiles.
