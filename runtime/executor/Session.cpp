@@ -267,9 +267,15 @@ void Session::note(const std::string &line) const {
 }
 
 void Session::setSchedules(uint64_t step) {
-  for (const plan::Schedule &schedule : index.plan().schedules()) {
+  const auto &schedules = index.plan().schedules();
+  scheduled.resize(static_cast<size_t>(schedules.size()), std::numeric_limits<double>::quiet_NaN());
+  for (size_t i = 0; i < scheduled.size(); ++i) {
+    const plan::Schedule &schedule = schedules[static_cast<int>(i)];
     const plan::Buffer &buffer = index.buffer(schedule.buffer());
     double value = scheduleValue(schedule, step);
+    if (value == scheduled[i]) // it still has it: nothing else writes this memory
+      continue;
+    scheduled[i] = value;
     auto single = static_cast<float>(value);
     bool isDouble = buffer.dtype() == plan::F64;
     const void *bytes = isDouble ? static_cast<const void *>(&value) : &single;

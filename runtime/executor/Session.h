@@ -86,6 +86,7 @@ private:
   comm::Group *everyone = nullptr;
   const plan::Output *loss = nullptr;       ///< null: nothing is trained
   std::byte lossBytes[8] = {};              ///< of the step that was computed last
+  std::vector<double> scheduled; ///< what schedules have in the arena; NaN: nothing yet
   std::string logEvery;
   bool mute = false;                        ///< stdout has failed
   bool diverged = false;                    ///< a loss was not finite
