@@ -44,7 +44,7 @@ struct Flags {
   std::optional<std::string> transport;
   std::vector<std::string> inputs, fetches;
   std::string timelineSteps; ///< "N" or "FIRST:N", or empty
-  std::string device = "auto", matmulPrecision, collectives;
+  std::string device = "auto", matmulPrecision, collectives, tuning;
   bool noCudaGraph = false;
   bool printPlan = false, saveGraphs = false;
   std::string machineFile; ///< of --calibrate, which takes the place of a plan; else empty
@@ -65,6 +65,9 @@ struct Flags {
                    "of CUDA: f32, or tf32, which rounds the operands of f32 products and convolutions to 10 bits (default: f32)");
     app.add_option("--collectives", collectives,
                    "of CUDA: nccl (a GPU for every rank), local (threads on one GPU) or host (through its memory) (default: the first that can be)");
+    app.add_option("--tune", tuning,
+                   "of CUDA: FILE, in which the fastest of cuDNN's engines for each convolution are kept; measures what it lacks (default: "
+                   "those that cuDNN thinks fastest)");
     app.add_flag("--no-cuda-graph", noCudaGraph,
                  "of CUDA: waits for every operator, so that a message names the one that failed");
     tools::takesNumber(*app.add_option("--threads-per-rank", options.threadsPerRank, "(default: processors / ranks of this host)"), 1, 4096);
@@ -337,7 +340,7 @@ Status checkDeviceFlags(const Flags &flags, bool cuda) {
     return Error{ExitCode::Usage, fmt::format("unknown collectives '{}'", flags.collectives), "choose nccl, local or host"};
   for (auto [given, flag] : {std::pair(!flags.matmulPrecision.empty(), "--matmul-precision"),
                              std::pair(!flags.collectives.empty(), "--collectives"),
-                             std::pair(flags.noCudaGraph, "--no-cuda-graph")})
+                             std::pair(!flags.tuning.empty(), "--tune"), std::pair(flags.noCudaGraph, "--no-cuda-graph")})
     if (given && !cuda)
       return Error{ExitCode::Usage, fmt::format("{} has no effect: the run is on CPUs", flag), "add --device cuda"};
   if (cuda && flags.options.threadsPerRank != 0)
@@ -356,6 +359,7 @@ Result<std::shared_ptr<device::Backend>> openCuda(const Flags &flags, const plan
                  "compile the network again with --device-target auto"};
   options.tensorFloat = flags.matmulPrecision == "tf32";
   options.graphs = !flags.noCudaGraph;
+  options.tuning = flags.tuning;
   using device::Collectives;
   options.collectives = flags.collectives == "nccl"    ? Collectives::Nccl
                         : flags.collectives == "local" ? Collectives::Local

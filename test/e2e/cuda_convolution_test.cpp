@@ -206,6 +206,44 @@ TEST_F(CudaConvolution, EnginesKeepToWhatIsAsked) {
   EXPECT_EQ(engineOf(plan::F64, false), -1);
 }
 
+// Measured once; then the file says which engine, whatever that may be.
+TEST_F(CudaConvolution, TheFastestEngineIsKept) {
+  const std::string path = (folder / "ways.txt").string();
+  auto linesOf = [&] {
+    std::vector<std::string> lines;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);)
+      lines.push_back(line);
+    return lines;
+  };
+  auto engineOf = [&](int &executions) {
+    test::RecordingDriver driver;
+    driver.hasCudnn = driver.cudnnTakesAll = true;
+    compareCall(driver, geometries[0], ConvolutionResult::Output, plan::F32, {.tuning = path});
+    executions = driver.calls("cudnnBackendExecute");
+    for (int engine = 0; engine < 8; ++engine)
+      if (driver.calls(fmt::format("convolutions by engine {}", engine)) == 2)
+        return engine;
+    return -1;
+  };
+  int executions = 0;
+  engineOf(executions);
+  EXPECT_EQ(executions, 2 + 2 * 4); // engines 3 and 7
+  std::vector<std::string> lines = linesOf();
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_TRUE(std::regex_match(lines[0], std::regex("[01] .*cuDNN 9.13.0: output of type .* x 2,4,9,8 .*"))) << lines[0];
+  for (int way : {0, 1}) {
+    std::ofstream(path) << way << lines[0].substr(1) << "\n";
+    EXPECT_EQ(engineOf(executions), way == 0 ? 3 : 7);
+    EXPECT_EQ(executions, 2);
+  }
+  std::ofstream(path) << "no such line\n";
+  test::RecordingDriver driver;
+  auto refused = device::cuda::createBackend(driver.tables(), {.tuning = path});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("ways.txt:1: no line of a file that --tune wrote"), std::string::npos) << refused.error().message;
+}
+
 TEST_F(CudaConvolution, OtherwiseByKernels) {
   auto noteOf = [&](auto change) {
     test::RecordingDriver driver;

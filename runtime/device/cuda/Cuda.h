@@ -22,6 +22,7 @@ struct CudaOptions {
   Collectives collectives = Collectives::Auto;
   std::shared_ptr<comm::StreamTransport> nccl; ///< null: it is not there
   std::string ncclProblem;                     ///< why; empty: nobody has looked
+  std::string tuning;       ///< file of the ways in which libraries compute problems; empty: the ones that they think best
   bool graphs = true;       ///< steps run as one CUDA graph from the second on; else every operator is waited for
 };
 

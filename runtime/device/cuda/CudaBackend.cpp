@@ -15,8 +15,8 @@ namespace {
 
 class CudaBackend final : public Backend {
 public:
-  CudaBackend(const Tables &tables, const CudaOptions &options, int count)
-      : tables(tables), options(options), gpus(static_cast<size_t>(count)) {}
+  CudaBackend(const Tables &tables, const CudaOptions &options, std::shared_ptr<Choices> choices, int count)
+      : tables(tables), options(options), choices(std::move(choices)), gpus(static_cast<size_t>(count)) {}
 
   const char *name() const override { return "cuda"; }
 
@@ -35,10 +35,11 @@ public:
     if (!gpu)
       return gpu.error();
     switch (path) {
-    case Collectives::Nccl: return createDevice(*gpu, options, [&](Shared &) { return options.nccl->connect(*request.world); });
+    case Collectives::Nccl:
+      return createDevice(*gpu, options, [&](Shared &) { return options.nccl->connect(*request.world); }, choices);
     case Collectives::Local:
-      return createDevice(*gpu, options, [&](Shared &shared) { return connectLocally(shared, *request.world); });
-    default: return createDevice(*gpu, options, nullptr);
+      return createDevice(*gpu, options, [&](Shared &shared) { return connectLocally(shared, *request.world); }, choices);
+    default: return createDevice(*gpu, options, nullptr, choices);
     }
   }
 
@@ -146,6 +147,7 @@ private:
 
   Tables tables;
   CudaOptions options;
+  std::shared_ptr<Choices> choices; ///< null: nothing is tuned
   std::mutex mutex;
   std::vector<std::shared_ptr<Gpu>> gpus; ///< null: not opened
 };
@@ -170,7 +172,14 @@ Result<std::unique_ptr<Backend>> createBackend(const Tables &tables, const CudaO
   MSC_CUDA(cuDeviceGetCount, &count);
   if (count < 1)
     return Error{ExitCode::NoResource, "no GPU: the driver shows none", showOne};
-  return std::unique_ptr<Backend>(new CudaBackend(tables, options, count));
+  std::shared_ptr<Choices> choices;
+  if (!options.tuning.empty()) {
+    Result<std::shared_ptr<Choices>> opened = Choices::open(options.tuning);
+    if (!opened)
+      return opened.error();
+    choices = std::move(*opened);
+  }
+  return std::unique_ptr<Backend>(new CudaBackend(tables, options, std::move(choices), count));
 }
 
 } // namespace msc::device::cuda

@@ -7,6 +7,8 @@
 #include "runtime/device/cuda/StreamSequence.h"
 
 #include <algorithm>
+#include <chrono>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,9 +22,11 @@ double gibibytes(uint64_t bytes) {
 
 class CudaDevice final : public Device {
 public:
-  CudaDevice(std::shared_ptr<Gpu> gpu, const CudaOptions &options)
+  CudaDevice(std::shared_ptr<Gpu> gpu, const CudaOptions &options, std::shared_ptr<Choices> choices)
       : shared(std::move(gpu), options.ptx, options.tensorFloat), driver(shared.driver), graphs(options.graphs),
-        staging(driver, [this](CUstream stream) { return wait(stream); }) {}
+        staging(driver, [this](CUstream stream) { return wait(stream); }) {
+    shared.choices = std::move(choices);
+  }
 
   ~CudaDevice() override {
     if (!shared.gpu->makeCurrent())
@@ -124,7 +128,9 @@ public:
   Status finishPreparation() override {
     if (Status status = giveWorkspaces(); !status)
       return status;
-    return synchronize();
+    if (Status status = synchronize(); !status)
+      return status;
+    return shared.choices ? tune() : Status();
   }
 
   std::unique_ptr<Sequence> makeSequence(std::vector<SequenceEntry> entries) override {
@@ -262,6 +268,40 @@ private:
     return giveToConvolutions(shared.streams[0], shared.convolutionBytes);
   }
 
+  /// Takes the ways that were chosen before, and measures where none was. Nothing in the arena has a value yet.
+  Status tune() {
+    for (TunableOperation *operation : std::exchange(shared.tunables, {})) {
+      std::string problem = shared.gpu->name + ": " + operation->problem();
+      if (auto known = shared.choices->of(problem); known && *known < operation->ways()) {
+        operation->use(*known);
+        continue;
+      }
+      size_t best = 0;
+      double least = std::numeric_limits<double>::infinity();
+      for (size_t way = 0; way < operation->ways(); ++way)
+        if (double ms = measure(*operation, way); ms < least)
+          best = way, least = ms;
+      operation->use(best);
+      shared.choices->set(problem, best);
+    }
+    return shared.choices->write();
+  }
+
+  /// Milliseconds on the first stream, the least of some tries; infinite where the way fails.
+  double measure(TunableOperation &operation, size_t way) {
+    constexpr int tries = 4; // the first one warms up
+    operation.use(way);
+    double least = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < tries; ++i) {
+      auto begin = std::chrono::steady_clock::now();
+      if (!operation.run() || !wait(first()))
+        return std::numeric_limits<double>::infinity();
+      std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
+      least = i == 0 ? least : std::min(least, taken.count());
+    }
+    return least;
+  }
+
   /// What a stream had before stays: a graph may hold it.
   Status giveToConvolutions(Stream &stream, uint64_t bytes) {
     if (bytes <= stream.convolutionBytes)
@@ -372,8 +412,9 @@ private:
 
 } // namespace
 
-Result<std::unique_ptr<Device>> createDevice(std::shared_ptr<Gpu> gpu, const CudaOptions &options, const Connect &connect) {
-  auto device = std::make_unique<CudaDevice>(std::move(gpu), options);
+Result<std::unique_ptr<Device>> createDevice(std::shared_ptr<Gpu> gpu, const CudaOptions &options, const Connect &connect,
+                                             std::shared_ptr<Choices> choices) {
+  auto device = std::make_unique<CudaDevice>(std::move(gpu), options, std::move(choices));
   if (Status status = device->open(connect); !status)
     return status.error();
   return std::unique_ptr<Device>(std::move(device));

@@ -66,10 +66,10 @@ struct Transfer {
   uint64_t count = 0;
 };
 
-class LibraryConvolution final : public StreamOperation {
+class LibraryConvolution final : public TunableOperation {
 public:
   LibraryConvolution(Shared &shared, ConvolutionResult result, Image x, std::byte *w, Image y, plan::DataType type)
-      : StreamOperation(shared.streams[0]), shared(shared), driver(shared.driver), result(result), x(x), y(y), w(w),
+      : TunableOperation(shared.streams[0]), shared(shared), driver(shared.driver), result(result), x(x), y(y), w(w),
         elementBytes(msc::elementBytes(type)) {}
 
   /// False if cuDNN has nothing for the problem, which knows neither sizes nor addresses of x and y yet.
@@ -78,18 +78,25 @@ public:
     problem.x = x.sizes(), problem.xStrides = x.strides();
     problem.y = y.sizes(), problem.yStrides = y.strides();
     problem.alignment = {alignmentOf(x), alignmentOf(w), alignmentOf(y)};
-    plan = shared.convolutions->planOf(problem);
-    if (!plan)
+    known = shared.convolutions->waysOf(problem, shared.choices ? mostWays : 1);
+    if (!known)
       return false;
+    text = cudnn::textOf(problem);
     for (const Image *image : {&x, &y})
       if (Status status = prepareCopy(*image); !status)
         return status.error();
     shared.convolutionBytes = std::max(shared.convolutionBytes, convolutionBytes());
+    if (ways() > 1)
+      shared.tunables.push_back(this);
     return true;
   }
 
+  std::string problem() const override { return fmt::format("{}: {}", shared.convolutions->name(), text); }
+  size_t ways() const override { return known->plans.size(); }
+  void use(size_t way) override { known->chosen = way; }
+
   uint64_t convolutionBytes() const override {
-    return x.packedBytes(elementBytes) + y.packedBytes(elementBytes) + plan->workspaceBytes;
+    return x.packedBytes(elementBytes) + y.packedBytes(elementBytes) + known->workspaceBytes();
   }
 
   Status enqueue(const Stream &stream) override {
@@ -101,7 +108,7 @@ public:
     };
     if (Status status = pack(stream, packedX, packedY); !status)
       return status;
-    if (Status status = shared.convolutions->execute(*plan, {pointer(x, packedX), w, pointer(y, packedY)},
+    if (Status status = shared.convolutions->execute(known->plan(), {pointer(x, packedX), w, pointer(y, packedY)},
                                                      reinterpret_cast<void *>(workspace), stream.handle);
         !status)
       return status;
@@ -177,7 +184,9 @@ private:
   Image x, y;
   std::byte *w;
   size_t elementBytes;
-  const cudnn::Plan *plan = nullptr;
+  static constexpr size_t mostWays = 8;
+  cudnn::Ways *known = nullptr;
+  std::string text; ///< of the problem
   Transfer copyX, copyY;
 };
 

@@ -43,7 +43,7 @@ int64_t Object::get(Attribute attribute, Type type, int64_t wanted, void *values
 Sizes denseStrides(const Sizes &sizes) { return {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1}; }
 
 Library::~Library() {
-  plans.clear();
+  known.clear();
   if (handle)
     table.cudnnDestroy(handle);
 }
@@ -66,13 +66,30 @@ bool Library::open() {
   return problem.empty();
 }
 
-const Plan *Library::planOf(const Problem &problem) {
+Ways *Library::waysOf(const Problem &problem, size_t most) {
   if (!open())
     return nullptr;
-  auto [place, isNew] = plans.try_emplace(problem);
+  auto [place, isNew] = known.try_emplace(problem);
   if (isNew)
-    place->second = choose(problem);
-  return place->second.get();
+    place->second = choose(problem, most);
+  return place->second.plans.empty() ? nullptr : &place->second;
+}
+
+uint64_t Ways::workspaceBytes() const {
+  uint64_t most = 0;
+  for (const auto &plan : plans)
+    most = std::max(most, plan->workspaceBytes);
+  return most;
+}
+
+std::string textOf(const Problem &problem) {
+  static const char *const results[] = {"output", "input", "filter"};
+  return fmt::format("{} of type {}{} x {} by {} w {} y {} by {} stride {} dilation {} pad {} {} at {}",
+                     results[static_cast<size_t>(problem.result)], static_cast<int>(problem.type), problem.tensorFloat ? " tf32" : "",
+                     fmt::join(problem.x, ","), fmt::join(problem.xStrides, ","), fmt::join(problem.w, ","),
+                     fmt::join(problem.y, ","), fmt::join(problem.yStrides, ","), fmt::join(problem.stride, ","),
+                     fmt::join(problem.dilation, ","), fmt::join(problem.before, ","), fmt::join(problem.after, ","),
+                     fmt::join(problem.alignment, ","));
 }
 
 namespace {
@@ -211,34 +228,40 @@ bool Library::mayRun(const Object &config, const Problem &problem) {
   });
 }
 
-std::unique_ptr<Plan> Library::choose(const Problem &problem) {
-  std::vector<Object> parts = describe(problem);
-  if (parts.empty())
+/// Null if cuDNN cannot, or needs too much memory for it.
+std::unique_ptr<Plan> Library::planOf(Proposal proposal, const Problem &problem) {
+  const Object &config = proposal.back();
+  Object plan(table, Kind::ExecutionPlan);
+  int64_t bytes = 0;
+  if (!mayRun(config, problem) || !plan.set(Attribute::PlanHandle, handle).set(Attribute::PlanConfig, config).finalize() ||
+      plan.get(Attribute::PlanWorkspaceBytes, Type::Int64, 1, &bytes) != 1 || bytes < 0 ||
+      static_cast<uint64_t>(bytes) > mostWorkspaceBytes)
     return nullptr;
-  const Object &graph = parts.back();
-  auto tryAll = [&](std::vector<Proposal> all) -> std::unique_ptr<Plan> {
-    for (Proposal &proposal : all) {
-      const Object &config = proposal.back();
-      Object plan(table, Kind::ExecutionPlan);
-      int64_t bytes = 0;
-      if (!mayRun(config, problem) || !plan.set(Attribute::PlanHandle, handle).set(Attribute::PlanConfig, config).finalize() ||
-          plan.get(Attribute::PlanWorkspaceBytes, Type::Int64, 1, &bytes) != 1 || bytes < 0 ||
-          static_cast<uint64_t>(bytes) > mostWorkspaceBytes)
-        continue;
-      auto made = std::make_unique<Plan>();
-      made->parts = std::move(parts);
-      std::move(proposal.begin(), proposal.end(), std::back_inserter(made->parts));
-      made->parts.push_back(std::move(plan));
-      made->workspaceBytes = static_cast<uint64_t>(bytes);
-      return made;
-    }
-    return nullptr;
+  auto made = std::make_unique<Plan>();
+  made->parts = std::move(proposal);
+  made->parts.push_back(std::move(plan));
+  made->workspaceBytes = static_cast<uint64_t>(bytes);
+  return made;
+}
+
+Ways Library::choose(const Problem &problem, size_t most) {
+  Ways ways;
+  auto graph = std::make_shared<const std::vector<Object>>(describe(problem));
+  if (graph->empty())
+    return ways;
+  auto add = [&](std::vector<Proposal> all) {
+    for (Proposal &proposal : all)
+      if (auto made = ways.plans.size() < most ? planOf(std::move(proposal), problem) : nullptr) {
+        made->graph = graph;
+        ways.plans.push_back(std::move(made));
+      }
   };
-  if (auto made = tryAll(proposals(graph, HeuristicMode::A)))
-    return made;
-  if (auto made = tryAll(proposals(graph, HeuristicMode::Fallback)))
-    return made;
-  return problem.anyEngine ? tryAll(everyEngine(graph)) : nullptr;
+  add(proposals(graph->back(), HeuristicMode::A));
+  if (ways.plans.empty() || most > 1)
+    add(proposals(graph->back(), HeuristicMode::Fallback));
+  if (ways.plans.empty() && problem.anyEngine)
+    add(everyEngine(graph->back()));
+  return ways;
 }
 
 Status Library::execute(const Plan &plan, const std::array<void *, 3> &tensors, void *workspace, void *stream) {

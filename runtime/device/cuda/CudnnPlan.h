@@ -71,11 +71,24 @@ Sizes denseStrides(const Sizes &sizes);
 
 /// What cuDNN computes a problem by.
 struct Plan {
-  std::vector<Object> parts; ///< the plan is the last one, and needs those before it
+  std::shared_ptr<const std::vector<Object>> graph; ///< which the others need
+  std::vector<Object> parts;                        ///< the plan is the last one, and needs those before it
   uint64_t workspaceBytes = 0;
 
   Descriptor descriptor() const { return parts.back().descriptor(); }
 };
+
+/// The plans that may compute a problem, and the one that does.
+struct Ways {
+  std::vector<std::unique_ptr<Plan>> plans; ///< the best first, as cuDNN thinks
+  size_t chosen = 0;
+
+  const Plan &plan() const { return *plans[chosen]; }
+  uint64_t workspaceBytes() const; ///< of the one that needs most
+};
+
+/// One line that tells problems apart.
+std::string textOf(const Problem &problem);
 
 /// cuDNN for one rank.
 class Library {
@@ -84,8 +97,8 @@ public:
   ~Library();
   Library(const Library &) = delete;
 
-  /// The first proposal that keeps to what problems ask for; null if there is none. Equal problems have the same plan.
-  const Plan *planOf(const Problem &problem);
+  /// Up to `most` proposals that keep to what problems ask for; null if there is none. Equal problems have the same ones.
+  Ways *waysOf(const Problem &problem, size_t most);
   /// Puts the work on a stream; tensors are x, w and y.
   Status execute(const Plan &plan, const std::array<void *, 3> &tensors, void *workspace, void *stream);
 
@@ -104,12 +117,13 @@ private:
   std::vector<Proposal> proposals(const Object &graph, HeuristicMode mode);
   std::vector<Proposal> everyEngine(const Object &graph);
   bool mayRun(const Object &config, const Problem &problem);
-  std::unique_ptr<Plan> choose(const Problem &problem);
+  std::unique_ptr<Plan> planOf(Proposal proposal, const Problem &problem);
+  Ways choose(const Problem &problem, size_t most);
 
   const Table &table;
   Handle handle = nullptr;
   void *current = nullptr;                        ///< stream of the handle
-  std::map<Problem, std::unique_ptr<Plan>> plans; ///< null: there is none
+  std::map<Problem, Ways> known;                  ///< without plans: there are none
 };
 
 } // namespace msc::device::cuda::cudnn

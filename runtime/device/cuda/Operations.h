@@ -4,6 +4,7 @@
 #include "runtime/device/Device.h"
 #include "runtime/device/cuda/CudnnPlan.h"
 #include "runtime/device/cuda/Gpu.h"
+#include "runtime/device/cuda/Tuning.h"
 
 #include <algorithm>
 #include <functional>
@@ -34,6 +35,15 @@ public:
 
 private:
   Stream &first;
+};
+
+/// One that a library can compute in several ways. Operations of equal problems share the way.
+class TunableOperation : public StreamOperation {
+public:
+  using StreamOperation::StreamOperation;
+  virtual std::string problem() const = 0;
+  virtual size_t ways() const = 0;
+  virtual void use(size_t way) = 0;
 };
 
 /// Indices that a kernel looks up, for the message about one that numbers nothing.
@@ -82,6 +92,8 @@ public:
   std::function<Status(CUstream stream)> wait;
   /// A number of 64 bits in device memory, into which a kernel brings the smallest place of a wrong index.
   std::function<Result<CUdeviceptr>(IndexCheck check)> checkSlot;
+  std::shared_ptr<Choices> choices;          ///< of ways; null: the first one is taken
+  std::vector<TunableOperation *> tunables; ///< that have been prepared, with more than one way; until finishPreparation
 
 private:
   std::map<size_t, CUdeviceptr> rooms; ///< by size
