@@ -149,6 +149,13 @@ std::vector<Access> ofCopy(const KernelCall &call) {
 
 int64_t numberBytes(const KernelCall &call) { return call.entry.ends_with("64") ? 8 : call.entry.ends_with("32") ? 4 : 2; }
 
+std::vector<Access> ofRepitch(const KernelCall &call) {
+  auto value = [&](size_t i) { return static_cast<int64_t>(call.arguments[i]); };
+  int64_t bytes = call.entry.back() - '0', rows = value(2), columns = value(3);
+  return {writes(call.arguments[0], value(7) * value(4) * bytes),
+          reads(call.arguments[1], ((rows - 1) * value(5) + columns) * bytes)};
+}
+
 /// Of rows that indices number, or of elements that have an index each ("along").
 std::vector<Access> ofLookup(const KernelCall &call) {
   const std::vector<uint64_t> &a = call.arguments;
@@ -270,6 +277,8 @@ const std::map<std::string, RuntimeKernel> &runtimeKernels() {
       made[std::string("msc_lookup_") + bytes] = {6, ofLookup};
       made[std::string("msc_look_along_") + bytes] = {6, ofLookup};
     }
+    for (const char *bytes : {"2", "4"})
+      made[std::string("msc_repitch_") + bytes] = {8, ofRepitch};
     for (const char *type : {"f32", "f64", "i32", "i64"})
       made[std::string("msc_sums_along_") + type] = {5, ofSums};
     for (const char *type : {"f32", "f64", "f16", "bf16", "i32", "i64"}) {

@@ -1,4 +1,5 @@
-// Single operations of the CUDA backend, on the recording driver and with emulated kernels: sums by number. Nothing here has run on a GPU.
+// Single operations of the CUDA backend, on the recording driver and with emulated kernels: products whose rows lie unaligned, and sums
+// by number. Nothing here has run on a GPU.
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/device/cpu/calls/Elements.h"
 #include "test/e2e/CudaTraining.h"
@@ -63,6 +64,89 @@ Bytes numbers(plan::DataType type, int64_t count) {
     }
   });
   return bytes;
+}
+
+/// A product with its matrices behind each other, and guarded bytes behind the result.
+struct TestProduct {
+  device::MatMulSpec spec;
+  size_t right = 0, bias = 0, result = 0;
+  Bytes bytes;
+
+  TestProduct(std::array<int64_t, 3> sizes, int form, plan::DataType operands, plan::DataType type) {
+    spec = {.rows = sizes[0], .columns = sizes[1], .depth = sizes[2], .operands = operands, .type = type};
+    spec.transposeLeft = form & 1, spec.transposeRight = form & 2, spec.relu = form & 4;
+    spec.batches = {{}};
+    append(operands, sizes[0] * sizes[2]);
+    right = append(operands, sizes[2] * sizes[1]);
+    bias = append(type, sizes[1]);
+    result = append(type, sizes[0] * sizes[1]);
+    bytes.resize(bytes.size() + 256, std::byte{0x5a});
+  }
+  Prepare prepare(bool biased) const {
+    return [=, this](device::Device &device, std::byte *arena) {
+      device::MatMulSpec own = spec;
+      own.left = arena, own.right = arena + right, own.result = arena + result, own.bias = biased ? arena + bias : nullptr;
+      return device.prepareMatMul(own);
+    };
+  }
+
+private:
+  size_t append(plan::DataType type, int64_t count) {
+    size_t start = bytes.size();
+    Bytes more = numbers(type, count);
+    bytes.insert(bytes.end(), more.begin(), more.end());
+    bytes.resize(rounded(bytes.size()));
+    return start;
+  }
+};
+
+device::CudaOptions always() { return {.packFrom = 0}; }
+
+// The bits of the product as it lies, which the driver adds up in the same order; as many copies as there have to be.
+TEST_F(CudaOperations, UnalignedRowsAreMultipliedInScratchMemory) {
+  struct Case {
+    std::array<int64_t, 3> sizes; ///< rows, columns, depth
+    std::array<int, 4> copies;    ///< by which operands are transposed: none, left, right, both
+  };
+  for (const Case &one : {Case{{261, 271, 521}, {3, 3, 3, 3}}, Case{{264, 261, 256}, {2, 2, 1, 1}}, Case{{259, 264, 272}, {0, 1, 0, 1}},
+                          Case{{256, 264, 267}, {2, 0, 2, 2}}, Case{{200, 520, 261}, {2, 0, 2, 2}}})
+    for (int form = 0; form < 8; ++form) {
+      const bool isBrain = form % 3 != 0, isWide = form % 5 == 0;
+      plan::DataType operands = isBrain ? plan::BF16 : plan::F16, type = isWide ? plan::F32 : operands;
+      SCOPED_TRACE(fmt::format("{}x{} of depth {}, form {}", one.sizes[0], one.sizes[1], one.sizes[2], form));
+      TestProduct product(one.sizes, form, operands, type);
+      test::RecordingDriver plain;
+      Bytes direct = onGpu(plain, product.bytes, product.prepare(form != 2), 1);
+      EXPECT_EQ(plain.calls("cuLaunchKernel"), 0);
+      test::RecordingDriver driver;
+      Bytes packed = onGpu(driver, product.bytes, product.prepare(form != 2), 2, always());
+      EXPECT_EQ(driver.calls("cuLaunchKernel"), 2 * one.copies[static_cast<size_t>(form % 4)]);
+      EXPECT_TRUE(packed == direct);
+      EXPECT_FALSE(packed == product.bytes);
+    }
+}
+
+TEST_F(CudaOperations, ProductsThatGainNothingStayAsTheyAre) {
+  for (auto [sizes, operands] : {std::pair(std::array<int64_t, 3>{261, 263, 265}, plan::F32), // not narrow
+                                 std::pair(std::array<int64_t, 3>{8, 1001, 500}, plan::BF16),  // few operations per byte
+                                 std::pair(std::array<int64_t, 3>{256, 256, 256}, plan::F16)}) {
+    TestProduct product(sizes, 0, operands, operands);
+    test::RecordingDriver driver;
+    onGpu(driver, product.bytes, product.prepare(true), 2, always());
+    EXPECT_EQ(driver.calls("cuLaunchKernel"), 0);
+  }
+}
+
+TEST_F(CudaOperations, WithoutMemoryProductsStayAsTheyAre) {
+  TestProduct product({261, 271, 521}, 0, plan::BF16, plan::BF16);
+  test::RecordingDriver plain;
+  Bytes direct = onGpu(plain, product.bytes, product.prepare(true), 1);
+  for (uint64_t megabytes : {34, 288}) { // none is left, or little
+    test::RecordingDriver driver;
+    driver.memoryBytes = megabytes << 20;
+    EXPECT_TRUE(onGpu(driver, product.bytes, product.prepare(true), 2, always()) == direct);
+    EXPECT_EQ(driver.calls("cuLaunchKernel"), 0) << megabytes;
+  }
 }
 
 /// Sums of rows by number, of which this rank holds some.

@@ -84,16 +84,16 @@ public:
     for (const Image *image : {&x, &y})
       if (Status status = prepareCopy(*image); !status)
         return status.error();
-    shared.convolutionBytes = std::max(shared.convolutionBytes, convolutionBytes());
+    shared.needed.raise(scratch());
     return true;
   }
 
-  uint64_t convolutionBytes() const override {
-    return x.packedBytes(elementBytes) + y.packedBytes(elementBytes) + plan->workspaceBytes;
+  Scratch scratch() const override {
+    return {.needed = x.packedBytes(elementBytes) + y.packedBytes(elementBytes) + plan->workspaceBytes};
   }
 
   Status enqueue(const Stream &stream) override {
-    CUdeviceptr packedX = stream.convolution, packedY = packedX + x.packedBytes(elementBytes);
+    CUdeviceptr packedX = stream.scratch, packedY = packedX + x.packedBytes(elementBytes);
     CUdeviceptr workspace = packedY + y.packedBytes(elementBytes);
     auto pointer = [&](const Image &image, CUdeviceptr packed) {
       CUdeviceptr part = addressOf(image.tensor) + static_cast<uint64_t>(image.first) * elementBytes;

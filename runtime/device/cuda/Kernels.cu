@@ -45,6 +45,83 @@ KERNEL msc_copy_8(uint64 *target, const uint64 *source, const Descriptor *shape,
   copyStrided(target, source, shape, count);
 }
 
+/// Elements from one row to another, as words of 32 bits.
+struct Words {
+  const unsigned *from;
+  DEVICE_OF unsigned at(int64 i) const { return from[i]; }
+};
+struct Halves { // from an odd element on
+  const unsigned short *from;
+  DEVICE_OF unsigned at(int64 i) const { return from[2 * i] | unsigned(from[2 * i + 1]) << 16; }
+};
+template <int lanes, typename Source> DEVICE void copyWords(unsigned *to, Source source, int64 words, int64 lane) {
+  int64 at = lane;
+  unsigned value[8];
+#pragma unroll 1
+  for (; at + 7 * lanes < words; at += 8 * lanes) {
+#pragma unroll
+    for (int k = 0; k < 8; ++k)
+      value[k] = source.at(at + k * lanes);
+#pragma unroll
+    for (int k = 0; k < 8; ++k)
+      to[at + k * lanes] = value[k];
+  }
+  if (at >= words)
+    return;
+#pragma unroll
+  for (int k = 0; k < 7; ++k)
+    value[k] = source.at(at + k * lanes < words ? at + k * lanes : words - 1);
+#pragma unroll
+  for (int k = 0; k < 7; ++k)
+    if (at + k * lanes < words)
+      to[at + k * lanes] = value[k];
+}
+
+/// `columns` elements, and zeros up to `pitch`.
+template <int lanes> DEVICE void copyRow(unsigned *to, const unsigned *from, int64 columns, int64 pitch, int64 lane) {
+  copyWords<lanes>(to, Words{from}, columns, lane);
+  for (int64 at = columns + lane; at < pitch; at += lanes)
+    to[at] = 0;
+}
+template <int lanes> DEVICE void copyRow(unsigned short *to, const unsigned short *from, int64 columns, int64 pitch, int64 lane) {
+  int64 head = int64(uint64(to) / 2 % 2), words = columns > head ? (columns - head) / 2 : 0; // words lie aligned in the target
+  if (head && lane == 0)
+    to[0] = columns > 0 ? from[0] : 0;
+  if ((uint64(from) / 2 + uint64(head)) % 2 == 0)
+    copyWords<lanes>((unsigned *)(to + head), Words{(const unsigned *)(from + head)}, words, lane);
+  else
+    copyWords<lanes>((unsigned *)(to + head), Halves{from + head}, words, lane);
+  for (int64 at = head + 2 * words + lane; at < pitch; at += lanes)
+    to[at] = at < columns ? from[at] : 0;
+}
+
+/// target[r, c] = source[r, c] for `rows` rows of `columns` elements, all others of the target zero: `total` rows of `targetPitch`.
+/// `lanes` threads take a row: 32 or 256.
+template <typename Element>
+DEVICE void repitch(Element *target, const Element *source, int64 rows, int64 columns, int64 targetPitch, int64 sourcePitch,
+                    int64 lanes, int64 total) {
+  int64 shift = lanes == 256 ? 8 : 5;
+#pragma unroll 1
+  for (int64 row = firstOf() >> shift; row < total; row += strideOf() >> shift) {
+    Element *to = target + row * targetPitch;
+    const Element *from = source + row * sourcePitch;
+    int64 held = row < rows ? columns : 0, lane = firstOf() & (lanes - 1);
+    if (lanes == 256)
+      copyRow<256>(to, from, held, targetPitch, lane);
+    else
+      copyRow<32>(to, from, held, targetPitch, lane);
+  }
+}
+
+KERNEL msc_repitch_2(unsigned short *target, const unsigned short *source, int64 rows, int64 columns, int64 targetPitch,
+                     int64 sourcePitch, int64 lanes, int64 total) {
+  repitch(target, source, rows, columns, targetPitch, sourcePitch, lanes, total);
+}
+KERNEL msc_repitch_4(unsigned *target, const unsigned *source, int64 rows, int64 columns, int64 targetPitch, int64 sourcePitch,
+                     int64 lanes, int64 total) {
+  repitch(target, source, rows, columns, targetPitch, sourcePitch, lanes, total);
+}
+
 /// As LookupDescriptor in Kernels.h.
 struct Lookup {
   int64 count, inner, begin, end, size, offset, wide, mayMiss, outer, chunk;
