@@ -147,6 +147,15 @@ std::vector<Access> ofCopy(const KernelCall &call) {
   return {span(a[0], shape.to, true), span(a[1], shape.from, false), reads(a[2], sizeof(shape))};
 }
 
+int64_t numberBytes(const KernelCall &call) { return call.entry.ends_with("64") ? 8 : call.entry.ends_with("32") ? 4 : 2; }
+
+std::vector<Access> ofRepitch(const KernelCall &call) {
+  auto value = [&](size_t i) { return static_cast<int64_t>(call.arguments[i]); };
+  int64_t bytes = call.entry.back() - '0', rows = value(2), columns = value(3);
+  return {writes(call.arguments[0], value(7) * value(4) * bytes),
+          reads(call.arguments[1], ((rows - 1) * value(5) + columns) * bytes)};
+}
+
 /// Of rows that indices number, or of elements that have an index each ("along").
 std::vector<Access> ofLookup(const KernelCall &call) {
   const std::vector<uint64_t> &a = call.arguments;
@@ -163,7 +172,7 @@ std::vector<Access> ofSums(const KernelCall &call) {
   const auto &shape = at<device::cuda::LookupDescriptor>(a[3]);
   auto total = static_cast<int64_t>(a[4]); // of elements
   bool along = call.entry.starts_with("msc_sums_along");
-  int64_t bytes = call.entry.ends_with("64") ? 8 : 4, line = (shape.end - shape.begin) * shape.inner;
+  int64_t bytes = numberBytes(call), line = (shape.end - shape.begin) * shape.inner;
   int64_t outer = along ? total / line : shape.outer;
   int64_t rows = outer * shape.count * shape.inner, indices = along ? rows : shape.count;
   return {writes(a[0], outer * line * bytes), reads(a[1], rows * bytes), reads(a[2], indices * (shape.wide ? 8 : 4)),
@@ -208,13 +217,11 @@ std::vector<Access> ofAttention(const device::cuda::AttentionKernels &kernels, c
   return list;
 }
 
-int64_t floatBytes(const KernelCall &call) { return call.entry.ends_with("64") ? 8 : call.entry.ends_with("32") ? 4 : 2; }
-
 /// The descriptor, the result, both operands: x, w and y in the order that the direction has.
 std::vector<Access> ofConvolution(const KernelCall &call) {
   const std::vector<uint64_t> &a = call.arguments;
   const auto &d = at<device::cuda::ConvolutionDescriptor>(a[0]);
-  int64_t bytes = floatBytes(call), x = d.images * d.inputs * d.heldX[0] * d.heldX[1] * bytes;
+  int64_t bytes = numberBytes(call), x = d.images * d.inputs * d.heldX[0] * d.heldX[1] * bytes;
   int64_t y = d.images * d.outputs * d.heldY[0] * d.heldY[1] * bytes;
   int64_t w = d.outputs * d.inputsPerGroup * d.kernel[0] * d.kernel[1] * bytes;
   bool input = call.entry.starts_with("msc_convolution_input"), filter = call.entry.starts_with("msc_convolution_filter");
@@ -227,7 +234,7 @@ std::vector<Access> ofPooling(const KernelCall &call) {
   const std::vector<uint64_t> &a = call.arguments;
   const auto &d = at<device::cuda::PoolingDescriptor>(a[0]);
   bool back = d.ownRows * d.ownColumns != 0;
-  int64_t bytes = floatBytes(call), plane = back ? d.ownRows * d.ownColumns : d.rows * d.columns;
+  int64_t bytes = numberBytes(call), plane = back ? d.ownRows * d.ownColumns : d.rows * d.columns;
   int64_t planes = static_cast<int64_t>(a.back()) / plane;
   int64_t large = planes * d.largeRows * d.largeColumns * bytes, small = planes * d.smallRows * d.smallColumns * bytes;
   int64_t words = 4 * (d.rows + d.columns) + 2 * (d.ownRows + d.ownColumns);
@@ -244,7 +251,7 @@ std::vector<Access> ofPooling(const KernelCall &call) {
 std::vector<Access> ofScan(const KernelCall &call) {
   const std::vector<uint64_t> &a = call.arguments;
   const auto &d = at<device::cuda::ScanDescriptor>(a[0]);
-  int64_t bytes = static_cast<int64_t>(a[3]) * d.length * floatBytes(call);
+  int64_t bytes = static_cast<int64_t>(a[3]) * d.length * numberBytes(call);
   return {reads(a[0], static_cast<int64_t>(sizeof(d)) + 16 * d.parts), writes(a[1], bytes), reads(a[2], bytes)};
 }
 
@@ -253,8 +260,8 @@ std::vector<Access> ofLargest(const KernelCall &call) {
   const auto &d = at<device::cuda::LargestDescriptor>(a[0]);
   auto pieces = static_cast<int64_t>(a[5]);
   int64_t elements = pieces / d.ownPieces * d.length;
-  std::vector<Access> list{reads(a[0], sizeof(d)), writes(a[1], pieces * d.k * floatBytes(call)), writes(a[2], pieces * d.k * 4),
-                           reads(a[3], elements * floatBytes(call))};
+  std::vector<Access> list{reads(a[0], sizeof(d)), writes(a[1], pieces * d.k * numberBytes(call)), writes(a[2], pieces * d.k * 4),
+                           reads(a[3], elements * numberBytes(call))};
   if (a[4])
     list.push_back(reads(a[4], elements * 4));
   return list;
@@ -268,11 +275,12 @@ const std::map<std::string, RuntimeKernel> &runtimeKernels() {
       made[std::string("msc_lookup_") + bytes] = {6, ofLookup};
       made[std::string("msc_look_along_") + bytes] = {6, ofLookup};
     }
-    for (const char *type : {"f32", "f64", "i32", "i64"}) {
-      made[std::string("msc_sums_") + type] = {5, ofSums};
+    for (const char *bytes : {"2", "4"})
+      made[std::string("msc_repitch_") + bytes] = {8, ofRepitch};
+    for (const char *type : {"f32", "f64", "i32", "i64"})
       made[std::string("msc_sums_along_") + type] = {5, ofSums};
-    }
     for (const char *type : {"f32", "f64", "f16", "bf16", "i32", "i64"}) {
+      made[std::string("msc_sums_") + type] = {5, ofSums};
       made[std::string("msc_scan_") + type] = {4, ofScan};
       made[std::string("msc_largest_") + type] = {6, ofLargest};
     }

@@ -199,9 +199,9 @@ TEST_F(CudaTraining, KernelsOfTheRuntimeAssembleWithoutSpills) {
   for (const char *chip : {"sm_80", "sm_90"}) {
     test::Assembly assembly = test::assemble(device::cuda::kernelsPtx, chip);
     EXPECT_EQ(assembly.error, "");
-    EXPECT_EQ(assembly.kernels.size(), 66u);
+    EXPECT_EQ(assembly.kernels.size(), 70u);
     for (const auto &[entry, kernel] : assembly.kernels) // ptxas has some sums run in few registers, so that more run at once
-      EXPECT_LE(kernel.spillBytes, entry.starts_with("msc_sums_") ? 96u : 0u) << chip << " " << entry;
+      EXPECT_LE(kernel.spillBytes, entry.starts_with("msc_sums_") ? 64u : 0u) << chip << " " << entry;
     for (const device::cuda::AttentionKernels &set : device::cuda::attentionKernels) {
       assembly = test::assemble(set.ptx, chip);
       EXPECT_EQ(assembly.error, "");

@@ -52,6 +52,12 @@ Prepared addUp(Shared &shared, const CallSpec &spec) {
   case plan::F64:
     type = "f64";
     break;
+  case plan::F16:
+    type = "f16";
+    break;
+  case plan::BF16:
+    type = "bf16";
+    break;
   case plan::I32:
     type = "i32";
     break;
@@ -63,6 +69,9 @@ Prepared addUp(Shared &shared, const CallSpec &spec) {
   }
   LookupTensors tensors = lookupTensors(spec);
   LookupDescriptor shape = describe(spec, *tensors.indices);
+  // A row that many indices number is added up by several blocks; each of them looks at all indices.
+  shape.chunk = shape.count >= 16 * (shape.end - shape.begin) ? 256 : 1024;
+  const int64_t width = shape.outer * shape.inner, chunks = (width + shape.chunk - 1) / shape.chunk;
   Result<CUdeviceptr> descriptor = shared.constant(&shape, sizeof(shape));
   if (!descriptor)
     return descriptor.error();
@@ -76,10 +85,10 @@ Prepared addUp(Shared &shared, const CallSpec &spec) {
   };
   // Zero first: most rows of a table have no index.
   Status status = add(prepareFill(shared, {.target = sums.data, .count = elementCount(sums.box), .type = sums.type}));
-  if (status && shape.outer * shape.count > 0)
+  if (status && width * shape.count > 0)
     status = add(launchOwn(
         shared, {kernelsPtx, fmt::format("msc_sums_{}", type), kernelBlock},
-        {addressOf(sums.data), addressOf(tensors.rows->data), addressOf(tensors.indices->data), *descriptor}, shape.count,
+        {addressOf(sums.data), addressOf(tensors.rows->data), addressOf(tensors.indices->data), *descriptor}, shape.count * chunks,
         Blocks::OnePerItem));
   if (!status)
     return status.error();

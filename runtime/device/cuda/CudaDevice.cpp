@@ -23,7 +23,7 @@ double gibibytes(uint64_t bytes) {
 class CudaDevice final : public Device {
 public:
   CudaDevice(std::shared_ptr<Gpu> gpu, const CudaOptions &options, std::shared_ptr<Choices> choices)
-      : shared(std::move(gpu), options.ptx, options.tensorFloat), driver(shared.driver), graphs(options.graphs),
+      : shared(std::move(gpu), options), driver(shared.driver), graphs(options.graphs),
         staging(driver, [this](CUstream stream) { return wait(stream); }) {
     shared.choices = std::move(choices);
   }
@@ -265,7 +265,7 @@ private:
         return memory.error();
       stream.workspace = *memory;
     }
-    return giveToConvolutions(shared.streams[0], shared.convolutionBytes);
+    return giveScratch(shared.streams[0], shared.needed);
   }
 
   /// Takes the ways that were chosen before, and measures where none was. Nothing in the arena has a value yet.
@@ -302,27 +302,34 @@ private:
     return least;
   }
 
-  /// What a stream had before stays: a graph may hold it.
-  Status giveToConvolutions(Stream &stream, uint64_t bytes) {
-    if (bytes <= stream.convolutionBytes)
+  /// What a stream had before stays: a graph may hold it. A wish that would leave little of the GPU's memory is not granted.
+  Status giveScratch(Stream &stream, const Scratch &scratch) {
+    constexpr uint64_t left = uint64_t{256} << 20; // for graphs and what libraries load later
+    size_t free = 0, total = 0;
+    uint64_t bytes = std::max(scratch.needed, scratch.wished);
+    if (scratch.wished > std::max(scratch.needed, stream.scratchBytes)) {
+      MSC_CUDA(cuMemGetInfo, &free, &total);
+      if (free < scratch.wished + left)
+        bytes = scratch.needed;
+    }
+    if (bytes <= stream.scratchBytes)
       return {};
     Result<CUdeviceptr> memory = allocate(bytes, "the workspace of library kernels");
     if (!memory)
-      return memory.error();
-    stream.convolution = *memory, stream.convolutionBytes = bytes;
+      return bytes > scratch.needed ? giveScratch(stream, {.needed = scratch.needed}) : Status(memory.error());
+    stream.scratch = *memory, stream.scratchBytes = bytes;
     return {};
   }
 
   Status openStreams(const std::vector<SequenceEntry> &entries) {
-    std::map<uint32_t, uint64_t> needed;
+    std::map<uint32_t, Scratch> needed;
     for (const SequenceEntry &entry : entries) {
       if (!shared.streams.count(entry.stream))
         MSC_CUDA(cuStreamCreate, &shared.streams[entry.stream].handle, CU_STREAM_NON_BLOCKING);
-      uint64_t &bytes = needed[entry.stream];
-      bytes = std::max(bytes, static_cast<StreamOperation *>(entry.operation)->convolutionBytes());
+      needed[entry.stream].raise(static_cast<StreamOperation *>(entry.operation)->scratch());
     }
-    for (auto [stream, bytes] : needed)
-      if (Status status = giveToConvolutions(shared.streams[stream], bytes); !status)
+    for (const auto &[stream, scratch] : needed)
+      if (Status status = giveScratch(shared.streams[stream], scratch); !status)
         return status;
     return giveWorkspaces();
   }

@@ -85,7 +85,7 @@ public:
     for (const Image *image : {&x, &y})
       if (Status status = prepareCopy(*image); !status)
         return status.error();
-    shared.convolutionBytes = std::max(shared.convolutionBytes, convolutionBytes());
+    shared.needed.raise(scratch());
     if (ways() > 1)
       shared.tunables.push_back(this);
     return true;
@@ -95,12 +95,12 @@ public:
   size_t ways() const override { return known->plans.size(); }
   void use(size_t way) override { known->chosen = way; }
 
-  uint64_t convolutionBytes() const override {
-    return x.packedBytes(elementBytes) + y.packedBytes(elementBytes) + known->workspaceBytes();
+  Scratch scratch() const override {
+    return {.needed = x.packedBytes(elementBytes) + y.packedBytes(elementBytes) + known->workspaceBytes()};
   }
 
   Status enqueue(const Stream &stream) override {
-    CUdeviceptr packedX = stream.convolution, packedY = packedX + x.packedBytes(elementBytes);
+    CUdeviceptr packedX = stream.scratch, packedY = packedX + x.packedBytes(elementBytes);
     CUdeviceptr workspace = packedY + y.packedBytes(elementBytes);
     auto pointer = [&](const Image &image, CUdeviceptr packed) {
       CUdeviceptr part = addressOf(image.tensor) + static_cast<uint64_t>(image.first) * elementBytes;

@@ -1,6 +1,7 @@
 // Kernels of the runtime that no plan holds: fills of 8 bytes, strided copies, look-ups, reductions, windows, sums and choices
 // along one dimension. Attention.cu has those of attention.
 #include "KernelBasics.inc"
+#include "Numbers.inc"
 
 KERNEL msc_fill_8(uint64 *target, uint64 bits, int64 count) {
   for (int64 i = firstOf(); i < count; i += strideOf())
@@ -44,9 +45,86 @@ KERNEL msc_copy_8(uint64 *target, const uint64 *source, const Descriptor *shape,
   copyStrided(target, source, shape, count);
 }
 
+/// Elements from one row to another, as words of 32 bits.
+struct Words {
+  const unsigned *from;
+  DEVICE_OF unsigned at(int64 i) const { return from[i]; }
+};
+struct Halves { // from an odd element on
+  const unsigned short *from;
+  DEVICE_OF unsigned at(int64 i) const { return from[2 * i] | unsigned(from[2 * i + 1]) << 16; }
+};
+template <int lanes, typename Source> DEVICE void copyWords(unsigned *to, Source source, int64 words, int64 lane) {
+  int64 at = lane;
+  unsigned value[8];
+#pragma unroll 1
+  for (; at + 7 * lanes < words; at += 8 * lanes) {
+#pragma unroll
+    for (int k = 0; k < 8; ++k)
+      value[k] = source.at(at + k * lanes);
+#pragma unroll
+    for (int k = 0; k < 8; ++k)
+      to[at + k * lanes] = value[k];
+  }
+  if (at >= words)
+    return;
+#pragma unroll
+  for (int k = 0; k < 7; ++k)
+    value[k] = source.at(at + k * lanes < words ? at + k * lanes : words - 1);
+#pragma unroll
+  for (int k = 0; k < 7; ++k)
+    if (at + k * lanes < words)
+      to[at + k * lanes] = value[k];
+}
+
+/// `columns` elements, and zeros up to `pitch`.
+template <int lanes> DEVICE void copyRow(unsigned *to, const unsigned *from, int64 columns, int64 pitch, int64 lane) {
+  copyWords<lanes>(to, Words{from}, columns, lane);
+  for (int64 at = columns + lane; at < pitch; at += lanes)
+    to[at] = 0;
+}
+template <int lanes> DEVICE void copyRow(unsigned short *to, const unsigned short *from, int64 columns, int64 pitch, int64 lane) {
+  int64 head = int64(uint64(to) / 2 % 2), words = columns > head ? (columns - head) / 2 : 0; // words lie aligned in the target
+  if (head && lane == 0)
+    to[0] = columns > 0 ? from[0] : 0;
+  if ((uint64(from) / 2 + uint64(head)) % 2 == 0)
+    copyWords<lanes>((unsigned *)(to + head), Words{(const unsigned *)(from + head)}, words, lane);
+  else
+    copyWords<lanes>((unsigned *)(to + head), Halves{from + head}, words, lane);
+  for (int64 at = head + 2 * words + lane; at < pitch; at += lanes)
+    to[at] = at < columns ? from[at] : 0;
+}
+
+/// target[r, c] = source[r, c] for `rows` rows of `columns` elements, all others of the target zero: `total` rows of `targetPitch`.
+/// `lanes` threads take a row: 32 or 256.
+template <typename Element>
+DEVICE void repitch(Element *target, const Element *source, int64 rows, int64 columns, int64 targetPitch, int64 sourcePitch,
+                    int64 lanes, int64 total) {
+  int64 shift = lanes == 256 ? 8 : 5;
+#pragma unroll 1
+  for (int64 row = firstOf() >> shift; row < total; row += strideOf() >> shift) {
+    Element *to = target + row * targetPitch;
+    const Element *from = source + row * sourcePitch;
+    int64 held = row < rows ? columns : 0, lane = firstOf() & (lanes - 1);
+    if (lanes == 256)
+      copyRow<256>(to, from, held, targetPitch, lane);
+    else
+      copyRow<32>(to, from, held, targetPitch, lane);
+  }
+}
+
+KERNEL msc_repitch_2(unsigned short *target, const unsigned short *source, int64 rows, int64 columns, int64 targetPitch,
+                     int64 sourcePitch, int64 lanes, int64 total) {
+  repitch(target, source, rows, columns, targetPitch, sourcePitch, lanes, total);
+}
+KERNEL msc_repitch_4(unsigned *target, const unsigned *source, int64 rows, int64 columns, int64 targetPitch, int64 sourcePitch,
+                     int64 lanes, int64 total) {
+  repitch(target, source, rows, columns, targetPitch, sourcePitch, lanes, total);
+}
+
 /// As LookupDescriptor in Kernels.h.
 struct Lookup {
-  int64 count, inner, begin, end, size, offset, wide, mayMiss, outer;
+  int64 count, inner, begin, end, size, offset, wide, mayMiss, outer, chunk;
 };
 
 DEVICE int64 rowOf(const Lookup *lookup, const void *indices, int64 n) {
@@ -83,68 +161,190 @@ KERNEL msc_lookup_8(uint64 *out, const uint64 *table, const void *indices, const
   lookUp(out, table, indices, lookup, wrong, total);
 }
 
-SHARED int found[1024]; // of a stretch of indices, which number the row of the block
-SHARED int anyFound;
+SHARED unsigned hits[32];   // of a stretch of 1024 indices, a bit for each
+SHARED int hitsBefore[33];   // each of these words
+SHARED int numbering[2048];  // which indices number the row of a block, in ascending order
+SHARED int foundBefore;
+SHARED unsigned withHits; // a bit for each of the first 31 stretches, one for all others
 
-/// Which of the 1024 indices from `start` on number `row`: into `found`. Whether any does, for all threads.
-DEVICE bool findIn(const void *indices, const Lookup *lookup, int64 row, int64 start, int64 end) {
-  int thread = int(__nvvm_read_ptx_sreg_tid_x());
+/// Whether no index before the nth numbers `row`: by the whole block.
+DEVICE bool isFirst(const void *indices, const Lookup *lookup, int64 row, int64 n) {
+  volatile int *found = &foundBefore;
+  int64 thread = __nvvm_read_ptx_sreg_tid_x();
   __syncthreads();
   if (thread == 0)
-    anyFound = 0;
+    *found = 0;
   __syncthreads();
-  for (int i = thread; i < 1024; i += 256) {
-    int hit = start + i < end && rowOf(lookup, indices, start + i) == row;
-    found[i] = hit;
+  for (int64 start = thread; start < n && !*found; start += 2048) {
+    bool hit = false;
+#pragma unroll
+    for (int k = 0; k < 8; ++k) {
+      int64 at = start + 256 * k;
+      hit |= rowOf(lookup, indices, at < n ? at : n - 1) == row; // the last one may be looked at twice
+    }
     if (hit)
-      anyFound = 1;
+      *found = 1;
   }
   __syncthreads();
-  return anyFound != 0;
+  return !*found;
 }
 
-/// sums[o, r, i] += the sum of rows[o, n, i] over all n that number r, in their order; sums are zero before. A block takes an index, and does
-/// nothing unless it is the first one of its row: then it adds up what all later ones bring.
-template <typename Element>
-DEVICE void addUp(Element *sums, const Element *rows, const void *indices, const Lookup *lookup, int64 total) {
-  int64 thread = __nvvm_read_ptx_sreg_tid_x();
+/// The bit of a stretch in `withHits`.
+DEVICE unsigned bitOf(int64 stretch) { return 1u << (stretch < 31 ? stretch : 31); }
+
+/// Which stretches from the nth index on have one that numbers `row`.
+DEVICE unsigned stretchesOf(const void *indices, const Lookup *lookup, int64 row, int64 n) {
+  int64 thread = __nvvm_read_ptx_sreg_tid_x(), last = lookup->count - 1;
+  unsigned mask = 0;
+  __syncthreads();
+  if (thread == 0)
+    withHits = 0;
+  __syncthreads();
 #pragma unroll 1
-  for (int64 n = __nvvm_read_ptx_sreg_ctaid_x(); n < total; n += __nvvm_read_ptx_sreg_nctaid_x()) {
-    int64 row = rowOf(lookup, indices, n);
-    bool first = row >= lookup->begin && row < lookup->end;
-#pragma unroll 1
-    for (int64 start = 0; first && start < n; start += 1024)
-      first = !findIn(indices, lookup, row, start, n);
-#pragma unroll 1
-    for (int64 start = n; first && start < total; start += 1024) {
-      if (!findIn(indices, lookup, row, start, total))
-        continue;
-#pragma unroll 1
-      for (int64 o = 0; o < lookup->outer; ++o) {
-        Element *sum = sums + (o * (lookup->end - lookup->begin) + row - lookup->begin) * lookup->inner;
-#pragma unroll 1
-        for (int at = 0; at < 1024; ++at)
-          if (found[at])
-#pragma unroll 1
-            for (int64 i = thread; i < lookup->inner; i += 256)
-              sum[i] += rows[(o * total + start + at) * lookup->inner + i];
-      }
+  for (int64 start = n + thread; start <= last; start += 2048) {
+#pragma unroll
+    for (int k = 0; k < 8; ++k) {
+      int64 at = start + 256 * k < last ? start + 256 * k : last;
+      mask |= rowOf(lookup, indices, at) == row ? bitOf((at - n) / 1024) : 0;
     }
   }
+  if (mask)
+    __atomic_fetch_or(&withHits, mask, __ATOMIC_RELAXED);
+  __syncthreads();
+  return withHits;
 }
 
-KERNEL msc_sums_f32(float *sums, const float *rows, const void *indices, const Lookup *lookup, int64 total) {
-  addUp(sums, rows, indices, lookup, total);
+/// Appends which of the 1024 indices from `start` on number `row` to `kept` that are listed. How many are listed then.
+DEVICE int list(const void *indices, const Lookup *lookup, int64 row, int64 start, int kept) {
+  int thread = int(__nvvm_read_ptx_sreg_tid_x()), lane = thread % 32, warp = thread / 32;
+  __syncthreads();
+  if (thread < 32)
+    hits[thread] = 0;
+  __syncthreads();
+  bool hit[4];
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    int64 at = start + 256 * k + thread, last = lookup->count - 1;
+    hit[k] = rowOf(lookup, indices, at < last ? at : last) == row && at <= last;
+  }
+#pragma unroll
+  for (int k = 0; k < 4; ++k)
+    if (hit[k])
+      __atomic_fetch_or(&hits[8 * k + warp], 1u << lane, __ATOMIC_RELAXED);
+  __syncthreads();
+  if (thread <= 32) {
+    int sum = 0;
+#pragma unroll
+    for (int word = 0; word < 32; ++word)
+      sum += word < thread ? __builtin_popcount(hits[word]) : 0;
+    hitsBefore[thread] = sum;
+  }
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < 4; ++k)
+    if (hit[k]) {
+      int word = 8 * k + warp;
+      numbering[kept + hitsBefore[word] + __builtin_popcount(hits[word] & ((1u << lane) - 1))] = int(start) + 256 * k + thread;
+    }
+  return kept + hitsBefore[32];
 }
-KERNEL msc_sums_f64(double *sums, const double *rows, const void *indices, const Lookup *lookup, int64 total) {
-  addUp(sums, rows, indices, lookup, total);
+
+DEVICE void take(float &sum, float more) { sum += more; }
+DEVICE void take(double &sum, double more) { sum += more; }
+DEVICE void take(unsigned &sum, unsigned more) { sum += more; }
+DEVICE void take(uint64 &sum, uint64 more) { sum += more; }
+template <typename Narrow> DEVICE void take(Narrow &sum, Narrow more) { assign(sum, numberOf(sum) + numberOf(more)); }
+
+/// Takes `listed` rows into the sums of a thread, `atOnce` of them under way.
+template <typename Element, int columns, int atOnce>
+DEVICE void takeListed(Element (&sum)[columns], const Element *const (&from)[columns], int64 inner, int listed) {
+  __syncthreads();
+  int at = 0;
+#pragma unroll 1
+  for (; at + atOnce <= listed; at += atOnce) {
+    Element value[atOnce][columns];
+#pragma unroll
+    for (int k = 0; k < atOnce; ++k) {
+      int64 row = numbering[at + k] * inner;
+#pragma unroll
+      for (int c = 0; c < columns; ++c)
+        value[k][c] = from[c][row];
+    }
+#pragma unroll
+    for (int k = 0; k < atOnce; ++k)
+#pragma unroll
+      for (int c = 0; c < columns; ++c)
+        take(sum[c], value[k][c]);
+  }
+#pragma unroll 1
+  for (; at < listed; ++at) {
+    int64 row = numbering[at] * inner;
+#pragma unroll
+    for (int c = 0; c < columns; ++c)
+      take(sum[c], from[c][row]);
+  }
 }
-KERNEL msc_sums_i32(unsigned *sums, const unsigned *rows, const void *indices, const Lookup *lookup, int64 total) {
-  addUp(sums, rows, indices, lookup, total);
+
+/// 256 * columns elements, from `first` on, of all that the nth index and later ones bring to `row`. Elements are counted through
+/// the outer rows.
+template <int columns, int atOnce, typename Element>
+DEVICE void addUpChunk(Element *sums, const Element *rows, const void *indices, const Lookup *lookup, int64 row, int64 n, int64 first) {
+  int64 thread = __nvvm_read_ptx_sreg_tid_x(), inner = lookup->inner, width = lookup->outer * inner, held = lookup->end - lookup->begin;
+  Element sum[columns];
+  const Element *from[columns];
+#pragma unroll
+  for (int c = 0; c < columns; ++c) {
+    int64 at = first + 256 * c + thread, element = at < width ? at : width - 1;
+    sum[c] = Element();
+    from[c] = rows + element / inner * lookup->count * inner + element % inner;
+  }
+  unsigned mask = stretchesOf(indices, lookup, row, n);
+  int kept = 0;
+#pragma unroll 1
+  for (int64 start = n; start < lookup->count; start += 1024) {
+    if (mask & bitOf((start - n) / 1024))
+      kept = list(indices, lookup, row, start, kept);
+    if (kept <= 1024 && start + 1024 < lookup->count)
+      continue;
+    takeListed<Element, columns, atOnce>(sum, from, inner, kept);
+    kept = 0;
+  }
+#pragma unroll
+  for (int c = 0; c < columns; ++c) {
+    int64 at = first + 256 * c + thread;
+    if (at < width)
+      sums[(at / inner * held + row - lookup->begin) * inner + at % inner] = sum[c];
+  }
 }
-KERNEL msc_sums_i64(uint64 *sums, const uint64 *rows, const void *indices, const Lookup *lookup, int64 total) {
-  addUp(sums, rows, indices, lookup, total);
+
+/// sums[o, r, i] = the sum of rows[o, n, i] over all n that number r, in their order, for every r that any numbers. A block takes an
+/// index and a chunk of elements, and does nothing unless the index is the first one of its row: then it adds up what all later
+/// ones bring.
+template <typename Element>
+DEVICE void addUp(Element *sums, const Element *rows, const void *indices, const Lookup *lookup, int64 total) {
+  int64 chunk = lookup->chunk, chunks = (lookup->outer * lookup->inner + chunk - 1) / chunk;
+#pragma unroll 1
+  for (int64 item = __nvvm_read_ptx_sreg_ctaid_x(); item < total; item += __nvvm_read_ptx_sreg_nctaid_x()) {
+    int64 n = item / chunks, first = (item - n * chunks) * chunk, row = rowOf(lookup, indices, n);
+    if (row < lookup->begin || row >= lookup->end || !isFirst(indices, lookup, row, n))
+      continue;
+    if (chunk == 256)
+      addUpChunk<1, 32>(sums, rows, indices, lookup, row, n, first);
+    else
+      addUpChunk<4, 8>(sums, rows, indices, lookup, row, n, first);
+  }
 }
+
+#define SUMS_BY_NUMBER(TYPE, Element)                                                                                            \
+  KERNEL msc_sums_##TYPE(Element *sums, const Element *rows, const void *indices, const Lookup *lookup, int64 total) {           \
+    addUp(sums, rows, indices, lookup, total);                                                                                   \
+  }
+SUMS_BY_NUMBER(f32, float)
+SUMS_BY_NUMBER(f64, double)
+SUMS_BY_NUMBER(f16, Half)
+SUMS_BY_NUMBER(bf16, Brain)
+SUMS_BY_NUMBER(i32, unsigned)
+SUMS_BY_NUMBER(i64, uint64)
 
 /// As ReduceKind counts them.
 struct Sum {
@@ -212,6 +412,5 @@ DEVICE float together(float value, bool largest) {
   return exchanged[0];
 }
 
-#include "Numbers.inc"
 #include "WindowKernels.inc"
 #include "LineKernels.inc"

@@ -24,6 +24,7 @@ struct LookupDescriptor {
   int64_t wide = 0;             ///< 1: indices are i64, else i32
   int64_t mayMiss = 0;          ///< 1: an index may number nothing
   int64_t outer = 1;            ///< rows in front of the numbered dimension
+  int64_t chunk = 0;            ///< of sums: elements that a block adds up, 256 or 1024
 };
 
 /// An attention: see runtime/plan/calls/Attention.h.

@@ -1,9 +1,13 @@
 // Products by cuBLASLt, which add in f32. It counts columns first: our row-major result is its transposed result, so that the operands
-// change places, and a bias along our columns is one along its rows.
+// change places, and a bias along our columns is one along its rows. It has fast kernels only for rows that begin at multiples of 16
+// bytes: large products of f16 and bf16 whose rows do not are computed in scratch memory, where they do.
 #include "runtime/device/cuda/Operations.h"
+
+#include "runtime/device/cuda/Kernels.h"
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 namespace msc::device::cuda {
 namespace {
@@ -69,6 +73,79 @@ uint32_t alignmentOf(const std::byte *data) {
   return static_cast<uint32_t>(address & -address);
 }
 
+/// A matrix as it is stored, and how it lies where it is multiplied.
+struct Matrix {
+  plan::DataType type = plan::F32;
+  int64_t rows = 0, columns = 0;
+  int64_t heldRows = 0, pitch = 0; ///< those behind `rows`, and elements behind `columns`, are zeros of an operand
+  uint64_t offset = 0;             ///< in the scratch memory
+  bool isPacked = false;
+  CUfunction kernel = nullptr; ///< that copies rows from one pitch to another
+
+  Matrix() = default;
+  Matrix(plan::DataType type, int64_t rows, int64_t columns)
+      : type(type), rows(rows), columns(columns), heldRows(rows), pitch(columns) {}
+  bool isAligned() const { return columns * static_cast<int64_t>(elementBytes(type)) % 16 == 0; }
+  void pack() {
+    const int64_t line = 64 / static_cast<int64_t>(elementBytes(type));
+    isPacked = true, pitch = (columns + line - 1) / line * line;
+  }
+  uint64_t bytes() const { return static_cast<uint64_t>(heldRows * pitch) * elementBytes(type); }
+};
+
+/// The matrices of a product, and how many of their columns or rows add up to one element.
+struct Matrices {
+  Matrix left, right, result;
+  int64_t depth = 0;
+
+  explicit Matrices(const MatMulSpec &spec)
+      : left(spec.operands, spec.rows, spec.depth), right(spec.operands, spec.depth, spec.columns),
+        result(spec.type, spec.rows, spec.columns), depth(spec.depth) {
+    for (auto [matrix, transposed] : {std::pair(&left, spec.transposeLeft), std::pair(&right, spec.transposeRight)})
+      if (transposed)
+        *matrix = Matrix(matrix->type, matrix->columns, matrix->rows);
+  }
+
+  /// Packs those whose rows do not begin at multiples of 16 bytes. A depth that runs along rows becomes a multiple of 8 in both operands.
+  void pack(const MatMulSpec &spec) {
+    for (Matrix *matrix : {&left, &right, &result})
+      if (!matrix->isAligned())
+        matrix->pack();
+    if (depth % 8 != 0 && (!spec.transposeLeft || spec.transposeRight)) {
+      left.pack(), right.pack();
+      depth = (depth + 7) / 8 * 8;
+      if (spec.transposeLeft)
+        left.heldRows = depth;
+      if (!spec.transposeRight)
+        right.heldRows = depth;
+    }
+    uint64_t end = 0;
+    for (Matrix *matrix : {&left, &right, &result})
+      if (matrix->isPacked) {
+        matrix->offset = end;
+        end += (matrix->bytes() + 255) / 256 * 256;
+      }
+  }
+  uint64_t packedBytes() const {
+    uint64_t bytes = 0;
+    for (const Matrix *matrix : {&left, &right, &result})
+      if (matrix->isPacked)
+        bytes = matrix->offset + (matrix->bytes() + 255) / 256 * 256;
+    return bytes;
+  }
+
+  /// Where a product of fewer operations per byte that is copied took less time as it is, by what kernels of aligned rows and of others
+  /// compute in a second, and by how fast memory is.
+  static constexpr int64_t leastPerByte = 64;
+};
+
+/// A product of one run. `packed` is null where it is computed as it lies.
+struct Part {
+  MatMulSpec::Batch start;
+  Matrices matrices; ///< packed, where `packed` is not null
+  std::unique_ptr<Description> made, packed;
+};
+
 class Product final : public StreamOperation {
 public:
   Product(Shared &shared, const MatMulSpec &spec)
@@ -76,23 +153,34 @@ public:
 
   Status prepare() {
     for (const Run &run : runsOf(spec.batches)) {
-      auto made = std::make_unique<Description>(blas);
-      if (Status status = describe(run, *made); !status)
+      Part part{run.start, Matrices(spec), std::make_unique<Description>(blas), nullptr};
+      if (Status status = describe(run, part.matrices, *part.made); !status)
         return status;
-      if (Status status = choose(run.start, *made); !status)
+      if (Status status = choose(run.start, part.matrices, *part.made); !status)
         return status;
-      parts.push_back({run.start, std::move(made)});
+      if (Status status = preparePacked(run, part); !status)
+        return status;
+      parts.push_back(std::move(part));
     }
+    shared.needed.raise(scratch());
     return {};
   }
 
+  Scratch scratch() const override {
+    Scratch most;
+    for (const Part &part : parts)
+      if (part.packed)
+        most.raise({.wished = part.matrices.packedBytes()});
+    return most;
+  }
+
   Status enqueue(const Stream &stream) override {
-    const float one = 1, zero = 0;
-    for (const auto &[start, made] : parts) {
-      std::byte *target = result(start);
-      MSC_BLAS(cublasLtMatmul, shared.handle, made->product, &one, right(start), made->first, left(start), made->second, &zero,
-               target, made->result, target, made->result, &made->algorithm, reinterpret_cast<void *>(stream.workspace),
-               workspaceBytes, stream.handle);
+    for (const Part &part : parts) {
+      const auto &[start, matrices, made, packed] = part;
+      const bool packs = packed && matrices.packedBytes() <= stream.scratchBytes;
+      Status status = packs ? multiplyPacked(stream, part) : multiply(stream, *made, left(start), right(start), result(start));
+      if (!status)
+        return status;
     }
     return {};
   }
@@ -105,10 +193,10 @@ private:
   std::byte *right(const MatMulSpec::Batch &batch) const { return at(spec.right, batch.right, spec.operands); }
   std::byte *result(const MatMulSpec::Batch &batch) const { return at(spec.result, batch.result, spec.type); }
 
-  /// A matrix of `shape` (rows and columns), stored as such in our order.
-  Status layout(cublasLtMatrixLayout_t &layout, plan::DataType type, std::pair<int64_t, int64_t> shape, int64_t count, int64_t step) {
-    auto [rows, columns] = shape;
-    MSC_BLAS(cublasLtMatrixLayoutCreate, &layout, typeOf(type), static_cast<uint64_t>(columns), static_cast<uint64_t>(rows), columns);
+  /// `count` matrices of `rows` and `columns`, stored as such in our order.
+  Status layout(cublasLtMatrixLayout_t &layout, const Matrix &matrix, int64_t rows, int64_t columns, int64_t count, int64_t step) {
+    MSC_BLAS(cublasLtMatrixLayoutCreate, &layout, typeOf(matrix.type), static_cast<uint64_t>(columns), static_cast<uint64_t>(rows),
+             matrix.pitch);
     auto batches = static_cast<int32_t>(count);
     MSC_BLAS(cublasLtMatrixLayoutSetAttribute, layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batches, sizeof(batches));
     MSC_BLAS(cublasLtMatrixLayoutSetAttribute, layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof(step));
@@ -120,13 +208,13 @@ private:
     return {};
   }
 
-  Status describe(const Run &run, Description &made) {
+  Status describe(const Run &run, const Matrices &matrices, Description &made) {
     const bool rounds = shared.tensorFloat && spec.operands == plan::F32;
     MSC_BLAS(cublasLtMatmulDescCreate, &made.product, rounds ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F);
     auto operation = [](bool transposed) { return static_cast<int32_t>(transposed ? CUBLAS_OP_T : CUBLAS_OP_N); };
     auto epilogue = static_cast<uint32_t>(spec.bias ? (spec.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS)
                                                     : (spec.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT));
-    int64_t depth = spec.depth;
+    int64_t depth = matrices.depth;
     std::pair<int64_t, int64_t> left{spec.rows, depth}, right{depth, spec.columns};
     if (spec.transposeLeft)
       std::swap(left.first, left.second);
@@ -137,9 +225,9 @@ private:
           set(made.product, CUBLASLT_MATMUL_DESC_TRANSB, operation(spec.transposeLeft)),
           set(made.product, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue),
           spec.bias ? set(made.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void *>(spec.bias)) : Status(),
-          layout(made.first, spec.operands, right, run.count, run.step.right),
-          layout(made.second, spec.operands, left, run.count, run.step.left),
-          layout(made.result, spec.type, {spec.rows, spec.columns}, run.count, run.step.result)})
+          layout(made.first, matrices.right, right.first, right.second, run.count, run.step.right),
+          layout(made.second, matrices.left, left.first, left.second, run.count, run.step.left),
+          layout(made.result, matrices.result, spec.rows, spec.columns, run.count, run.step.result)})
       if (!status)
         return status;
     return {};
@@ -152,9 +240,11 @@ private:
 
   /// Takes the first algorithm that cuBLASLt proposes and can run, so that every step runs the same one. Without being told it takes
   /// addresses for multiples of 256, and adds the parts of a narrow result in its own type.
-  Status choose(const MatMulSpec::Batch &start, Description &made) {
+  Status choose(const MatMulSpec::Batch &start, const Matrices &matrices, Description &made) {
     MSC_BLAS(cublasLtMatmulPreferenceCreate, &made.preference);
-    uint32_t first = alignmentOf(right(start)), second = alignmentOf(left(start)), third = alignmentOf(result(start));
+    auto alignment = [](const Matrix &matrix, const std::byte *data) { return matrix.isPacked ? 256 : alignmentOf(data); };
+    const uint32_t first = alignment(matrices.right, right(start)), second = alignment(matrices.left, left(start)),
+                   third = alignment(matrices.result, result(start));
     const uint32_t sums = spec.type == plan::F32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     for (Status status : {prefer(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspaceBytes),
                           prefer(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, sums),
@@ -181,10 +271,73 @@ private:
     return {};
   }
 
+  /// Decides by sizes alone whether scratch memory is to be used, if there is enough of it.
+  Status preparePacked(const Run &run, Part &part) {
+    const bool isNarrow = spec.operands == plan::F16 || spec.operands == plan::BF16;
+    const double operations = 2.0 * static_cast<double>(spec.rows) * static_cast<double>(spec.columns) * static_cast<double>(spec.depth);
+    if (!isNarrow || run.count != 1 || operations < static_cast<double>(shared.packFrom))
+      return {};
+    Matrices &matrices = part.matrices;
+    matrices.pack(spec);
+    const uint64_t bytes = matrices.packedBytes();
+    if (bytes == 0 || operations < static_cast<double>(Matrices::leastPerByte) * static_cast<double>(bytes))
+      return {};
+    for (Matrix *matrix : {&matrices.left, &matrices.right, &matrices.result})
+      if (matrix->isPacked) {
+        Result<CUfunction> kernel = shared.gpu->function(kernelsPtx, fmt::format("msc_repitch_{}", elementBytes(matrix->type)));
+        if (!kernel)
+          return kernel.error();
+        matrix->kernel = *kernel;
+      }
+    auto packed = std::make_unique<Description>(blas);
+    if (Status status = describe(run, matrices, *packed); !status)
+      return status;
+    if (choose(run.start, matrices, *packed)) // else there is an algorithm for the product as it lies
+      part.packed = std::move(packed);
+    return {};
+  }
+
+  Status multiply(const Stream &stream, const Description &made, const std::byte *left, const std::byte *right, std::byte *result) {
+    const float one = 1, zero = 0;
+    MSC_BLAS(cublasLtMatmul, shared.handle, made.product, &one, right, made.first, left, made.second, &zero, result, made.result,
+             result, made.result, &made.algorithm, reinterpret_cast<void *>(stream.workspace), workspaceBytes, stream.handle);
+    return {};
+  }
+
+  Status multiplyPacked(const Stream &stream, const Part &part) {
+    const auto &[left, right, result, depth] = part.matrices;
+    auto place = [&](const Matrix &matrix, std::byte *data) {
+      return matrix.isPacked ? reinterpret_cast<std::byte *>(stream.scratch + matrix.offset) : data;
+    };
+    std::byte *ownLeft = this->left(part.start), *ownRight = this->right(part.start), *ownResult = this->result(part.start);
+    std::byte *inLeft = place(left, ownLeft), *inRight = place(right, ownRight), *inResult = place(result, ownResult);
+    for (const auto &[matrix, own, in] : {std::tuple(&left, ownLeft, inLeft), std::tuple(&right, ownRight, inRight)})
+      if (matrix->isPacked)
+        if (Status status = repitch(stream, *matrix, in, own, matrix->heldRows, matrix->pitch, matrix->columns); !status)
+          return status;
+    if (Status status = multiply(stream, *part.packed, inLeft, inRight, inResult); !status || !result.isPacked)
+      return status;
+    return repitch(stream, result, ownResult, inResult, result.rows, result.columns, result.pitch);
+  }
+
+  /// Copies a matrix to `total` rows of `targetPitch` elements; what it has none for becomes zero.
+  Status repitch(const Stream &stream, const Matrix &matrix, const std::byte *target, const std::byte *source, int64_t total,
+                 int64_t targetPitch, int64_t sourcePitch) {
+    const DriverTable &driver = shared.driver;
+    const auto bytes = static_cast<int64_t>(elementBytes(matrix.type));
+    const int64_t lanes = matrix.columns * bytes >= 8 * 4 * 256 ? 256 : 32; // eight words under way in each
+    const int64_t blocks = std::min<int64_t>((total * lanes + kernelBlock - 1) / kernelBlock, 1 << 16);
+    int64_t values[] = {static_cast<int64_t>(addressOf(target)), static_cast<int64_t>(addressOf(source)), matrix.rows, matrix.columns,
+                        targetPitch, sourcePitch, lanes, total};
+    void *places[] = {&values[0], &values[1], &values[2], &values[3], &values[4], &values[5], &values[6], &values[7]};
+    MSC_CUDA(cuLaunchKernel, matrix.kernel, static_cast<unsigned>(blocks), 1, 1, kernelBlock, 1, 1, 0, stream.handle, places, nullptr);
+    return {};
+  }
+
   Shared &shared;
   const BlasTable &blas;
   MatMulSpec spec;
-  std::vector<std::pair<MatMulSpec::Batch, std::unique_ptr<Description>>> parts;
+  std::vector<Part> parts;
 };
 
 /// Sums of nothing.

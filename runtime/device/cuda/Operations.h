@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/device/Device.h"
+#include "runtime/device/cuda/Cuda.h"
 #include "runtime/device/cuda/CudnnPlan.h"
 #include "runtime/device/cuda/Gpu.h"
 #include "runtime/device/cuda/Tuning.h"
@@ -18,8 +19,14 @@ namespace msc::device::cuda {
 struct Stream {
   CUstream handle = nullptr;
   CUdeviceptr workspace = 0;
-  CUdeviceptr convolution = 0; ///< for cuDNN, as many bytes as the convolutions of the stream need
-  uint64_t convolutionBytes = 0;
+  CUdeviceptr scratch = 0; ///< for one operation at a time
+  uint64_t scratchBytes = 0;
+};
+/// Of Stream::scratch, while an operation runs.
+struct Scratch {
+  uint64_t needed = 0, wished = 0; ///< bytes; without the latter it works, too
+
+  void raise(const Scratch &other) { needed = std::max(needed, other.needed), wished = std::max(wished, other.wished); }
 };
 constexpr size_t workspaceBytes = 32 << 20; // what cuBLAS recommends for Hopper
 
@@ -28,8 +35,7 @@ class StreamOperation : public Operation {
 public:
   explicit StreamOperation(Stream &first) : first(first) {}
   virtual Status enqueue(const Stream &stream) = 0;
-  /// Of Stream::convolution, while it runs.
-  virtual uint64_t convolutionBytes() const { return 0; }
+  virtual Scratch scratch() const { return {}; }
   /// On the first stream of the device; does not wait.
   Status run() final { return enqueue(first); }
 
@@ -58,19 +64,20 @@ struct IndexCheck {
 /// What the operations of one rank share.
 class Shared {
 public:
-  Shared(std::shared_ptr<Gpu> gpu, const std::string &ptx, bool tensorFloat)
-      : gpu(std::move(gpu)), driver(this->gpu->tables.driver), blas(this->gpu->tables.blas), ptx(ptx),
-        tensorFloat(tensorFloat), convolutions(std::make_unique<cudnn::Library>(this->gpu->tables.cudnn)) {}
+  Shared(std::shared_ptr<Gpu> gpu, const CudaOptions &options)
+      : gpu(std::move(gpu)), driver(this->gpu->tables.driver), blas(this->gpu->tables.blas), ptx(options.ptx),
+        tensorFloat(options.tensorFloat), packFrom(options.packFrom), convolutions(std::make_unique<cudnn::Library>(this->gpu->tables.cudnn)) {}
 
   std::shared_ptr<Gpu> gpu;
   const DriverTable &driver;
   const BlasTable &blas;
   const std::string ptx; ///< of the plan
   const bool tensorFloat;
+  const int64_t packFrom; ///< as in CudaOptions
   cublasLtHandle_t handle = nullptr;
   std::unique_ptr<cudnn::Library> convolutions;
   int64_t byLibrary = 0, byKernels = 0; ///< convolutions that were prepared
-  uint64_t convolutionBytes = 0;        ///< the most that one of them needs
+  Scratch needed;                       ///< the most that an operation which was prepared asks for
   std::map<uint32_t, Stream> streams; ///< by number in the plan; 0 always exists
   /// Device memory with these bytes, for the whole run; equal bytes share it.
   std::function<Result<CUdeviceptr>(const void *data, size_t bytes)> constant;

@@ -204,18 +204,28 @@ void compute(const Product &product, const Layout &la, const void *a, const Layo
   int64_t depth = product.transposeA == CUBLAS_OP_T ? la.rows : la.columns;
   bool biased = product.epilogue == CUBLASLT_EPILOGUE_BIAS || product.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
   bool relu = product.epilogue == CUBLASLT_EPILOGUE_RELU || product.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
-  for (int64_t batch = 0; batch < ld.batches; ++batch)
+  std::vector<double> rowsOfA(static_cast<size_t>(ld.rows * depth)), columnsOfB(static_cast<size_t>(ld.columns * depth));
+  for (int64_t batch = 0; batch < ld.batches; ++batch) {
+    for (int64_t i = 0, at = 0; i < ld.rows; ++i)
+      for (int64_t k = 0; k < depth; ++k, ++at)
+        rowsOfA[static_cast<size_t>(at)] =
+            static_cast<double>(readElement(a, product.transposeA == CUBLAS_OP_T ? la.at(batch, k, i) : la.at(batch, i, k), la.type));
+    for (int64_t j = 0, at = 0; j < ld.columns; ++j)
+      for (int64_t k = 0; k < depth; ++k, ++at)
+        columnsOfB[static_cast<size_t>(at)] =
+            static_cast<double>(readElement(b, product.transposeB == CUBLAS_OP_T ? lb.at(batch, j, k) : lb.at(batch, k, j), lb.type));
     for (int64_t j = 0; j < ld.columns; ++j)
       for (int64_t i = 0; i < ld.rows; ++i) {
         double sum = 0;
+        const double *row = rowsOfA.data() + i * depth, *column = columnsOfB.data() + j * depth;
         for (int64_t k = 0; k < depth; ++k)
-          sum += static_cast<double>(readElement(a, product.transposeA == CUBLAS_OP_T ? la.at(batch, k, i) : la.at(batch, i, k), la.type)) *
-                 static_cast<double>(readElement(b, product.transposeB == CUBLAS_OP_T ? lb.at(batch, j, k) : lb.at(batch, k, j), lb.type));
+          sum += row[k] * column[k];
         auto value = static_cast<float>(sum);
         if (biased)
           value += readElement(product.bias, i, ld.type);
         writeElement(d, ld.at(batch, i, j), ld.type, relu && value < 0 ? 0 : value);
       }
+  }
 }
 
 cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t handle, const void *alpha, const void *a,
