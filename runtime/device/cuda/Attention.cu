@@ -316,7 +316,7 @@ INLINE void load(typename P::Number *tile, const Element *from, int64 stride, in
   constexpr int group = 16 / sizeof(Element), groups = P::depth / group, count = P::side * groups / P::threads;
   int rows = clamp(valid, P::side), columns = int(size);
   if (columns % group == 0) {
-#pragma unroll 4
+#pragma unroll 1
     for (int n = 0; n < count; ++n) {
       int at = threadOf() + n * P::threads, row = at / groups, column = at % groups * group;
       bool isThere = row < rows && column < columns;
