@@ -336,7 +336,7 @@ def main():
     if torch:
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
         torch.backends.cudnn.benchmark = True
-        if not options.only:
+        if options.only in ("", "operators"):
             operators(options.plans)
     for name, plan, peers in networks():
         path = os.path.join(options.plans, plan + ".plan")

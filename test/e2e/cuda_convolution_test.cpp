@@ -1,5 +1,5 @@
 // Convolutions through cuDNN, which is recorded: results as on CPUs in every direction, with uneven padding and windows of
-// images that are cut, which engines may compute, and what happens without it. Nothing here has run on a GPU.
+// images that are cut, which engines may compute, and what happens without it. Nothing here runs on a GPU.
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/device/cpu/calls/Elements.h"
 #include "runtime/device/cuda/CudnnPlan.h"

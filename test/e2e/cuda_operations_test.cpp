@@ -1,5 +1,5 @@
 // Single operations of the CUDA backend, on the recording driver and with emulated kernels: products whose rows lie unaligned, and sums
-// by number. Nothing here has run on a GPU.
+// by number. Nothing here runs on a GPU.
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/device/cpu/calls/Elements.h"
 #include "test/e2e/CudaTraining.h"

@@ -1,5 +1,5 @@
 // Networks that train through the CUDA backend, on the recording driver and with emulated kernels: the same losses as on CPUs,
-// every access of memory ordered, nothing left behind. This tests how the backend uses CUDA; nothing here has run on a GPU.
+// every access of memory ordered, nothing left behind. This tests how the backend uses CUDA; nothing here runs on a GPU.
 #include "runtime/comm/thread/ThreadWorld.h"
 #include "runtime/device/cuda/Kernels.h"
 #include "test/e2e/CudaTraining.h"

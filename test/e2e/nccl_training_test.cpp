@@ -1,5 +1,5 @@
 // Networks that train on many GPUs through NCCL, both of them recorded: the same losses as on CPUs, every access of memory
-// ordered, failures that end all ranks. This tests how the backend uses CUDA and NCCL; nothing here has run on a GPU.
+// ordered, failures that end all ranks. This tests how the backend uses CUDA and NCCL; nothing here runs on a GPU.
 #include "runtime/comm/nccl/Transport.h"
 #include "test/e2e/CudaTraining.h"
 #include "test/runtime/comm/nccl/RecordingNccl.h"

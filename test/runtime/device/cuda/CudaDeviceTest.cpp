@@ -1,5 +1,5 @@
 // The CUDA device on the recording driver: what it says where something is missing, copies, products, streams, failures. None
-// of this has run on a GPU.
+// of this runs on a GPU.
 #include "runtime/device/cuda/CudaBackend.h"
 #include "runtime/plan/Bfloat16.h"
 #include "test/runtime/device/cuda/RecordingDriver.h"
