@@ -129,6 +129,8 @@ Access writes(uint64_t begin, int64_t bytes) {
   return {begin, begin + static_cast<uint64_t>(bytes), true};
 }
 
+int64_t floatBytes(const KernelCall &call) { return call.entry.ends_with("64") ? 8 : call.entry.ends_with("32") ? 4 : 2; }
+
 std::vector<Access> ofFill(const KernelCall &call) {
   return {writes(call.arguments[0], 8 * static_cast<int64_t>(call.arguments[2]))};
 }
@@ -163,7 +165,7 @@ std::vector<Access> ofSums(const KernelCall &call) {
   const auto &shape = at<device::cuda::LookupDescriptor>(a[3]);
   auto total = static_cast<int64_t>(a[4]); // of elements
   bool along = call.entry.starts_with("msc_sums_along");
-  int64_t bytes = call.entry.ends_with("64") ? 8 : 4, line = (shape.end - shape.begin) * shape.inner;
+  int64_t bytes = floatBytes(call), line = (shape.end - shape.begin) * shape.inner;
   int64_t outer = along ? total / line : shape.outer;
   int64_t rows = outer * shape.count * shape.inner, indices = along ? rows : shape.count;
   return {writes(a[0], outer * line * bytes), reads(a[1], rows * bytes), reads(a[2], indices * (shape.wide ? 8 : 4)),
@@ -210,7 +212,32 @@ std::vector<Access> ofAttention(const device::cuda::AttentionKernels &kernels, c
   return list;
 }
 
-int64_t floatBytes(const KernelCall &call) { return call.entry.ends_with("64") ? 8 : call.entry.ends_with("32") ? 4 : 2; }
+/// Of the kernels that go row by row: queries, keys, values, the mask, then output, logarithms and its gradient, then the results.
+std::vector<Access> ofRowAttention(const KernelCall &call) {
+  const std::vector<uint64_t> &a = call.arguments;
+  const auto &d = at<device::cuda::RowAttentionDescriptor>(a[0]);
+  int64_t bytes = floatBytes(call), wide = std::max<int64_t>(bytes, 4);
+  int64_t queries = d.batch * d.queries * d.heads * d.size * bytes, keys = d.batch * d.keys * d.keyHeads * d.size * bytes;
+  int64_t logs = d.batch * d.heads * d.queries * wide;
+  std::vector<Access> list{reads(a[0], sizeof(d)), reads(a[1], queries), reads(a[2], keys), reads(a[3], keys)};
+  if (a[4]) {
+    int64_t last = (d.batch - 1) * d.maskBatch + (d.heads - 1) * d.maskHead + (d.queries - 1) * d.maskQuery + (d.keys - 1) * d.maskKey;
+    list.push_back(reads(a[4], (last + 1) * (d.mask == 1 ? 1 : wide)));
+  }
+  auto is = [&](const char *name) { return call.entry.starts_with(std::string("msc_attention_") + name); };
+  bool backward = is("queries_") || is("keys_") || is("mask_");
+  if (!backward)
+    list.insert(list.end(), {writes(a[5], queries), writes(a[6], logs)});
+  else
+    list.insert(list.end(), {reads(a[5], queries), reads(a[6], logs), reads(a[7], queries)});
+  if (is("queries_"))
+    list.push_back(writes(a[8], queries));
+  if (is("keys_"))
+    list.insert(list.end(), {writes(a[8], keys), writes(a[9], keys)});
+  if (is("mask_"))
+    list.push_back(writes(a[8], static_cast<int64_t>(a[9]) * bytes));
+  return list;
+}
 
 /// The descriptor, the result, both operands: x, w and y in the order that the direction has.
 std::vector<Access> ofConvolution(const KernelCall &call) {
@@ -270,11 +297,9 @@ const std::map<std::string, RuntimeKernel> &runtimeKernels() {
       made[std::string("msc_lookup_") + bytes] = {6, ofLookup};
       made[std::string("msc_look_along_") + bytes] = {6, ofLookup};
     }
-    for (const char *type : {"f32", "f64", "i32", "i64"}) {
-      made[std::string("msc_sums_") + type] = {5, ofSums};
-      made[std::string("msc_sums_along_") + type] = {5, ofSums};
-    }
     for (const char *type : {"f32", "f64", "f16", "bf16", "i32", "i64"}) {
+      for (const char *kernel : {"sums_", "sums_along_", "maxima_", "minima_"})
+        made[fmt::format("msc_{}{}", kernel, type)] = {5, ofSums};
       made[std::string("msc_scan_") + type] = {4, ofScan};
       made[std::string("msc_largest_") + type] = {6, ofLargest};
     }
@@ -316,6 +341,22 @@ void addRuntimeKernels(test::RecordingDriver &driver, const std::string &folder)
   module.accesses = [](const KernelCall &call) { return runtimeKernels().at(call.entry).accesses(call); };
   module.run = emulated(folder + "/kernels.ll");
   driver.addModule([](const std::string &text) { return text == device::cuda::kernelsPtx; }, module);
+  static const std::map<std::string, size_t> rows = [] {
+    std::map<std::string, size_t> made;
+    for (const char *type : {"f32", "f64", "f16", "bf16"})
+      for (auto [kernel, count] : {std::pair("", 8), std::pair("queries_", 10), std::pair("keys_", 11)})
+        made[fmt::format("msc_attention_{}{}", kernel, type)] = static_cast<size_t>(count);
+    for (const char *type : {"f32", "f64"})
+      made[fmt::format("msc_attention_mask_{}", type)] = 10;
+    return made;
+  }();
+  test::RecordedModule byRows;
+  for (const auto &[entry, count] : rows)
+    byRows.entries.push_back(entry);
+  byRows.argumentCount = [](const std::string &entry) { return rows.at(entry); };
+  byRows.accesses = ofRowAttention;
+  byRows.run = emulated(folder + "/rowAttention.ll");
+  driver.addModule([](const std::string &text) { return text == device::cuda::rowAttentionPtx; }, byRows);
   static const std::map<std::string, size_t> attention{
       {"msc_attention", 8}, {"msc_attention_queries", 10}, {"msc_attention_keys", 11}};
   for (const device::cuda::AttentionKernels &kernels : device::cuda::attentionKernels) {

@@ -1,6 +1,7 @@
 // Kernels of the runtime that no plan holds: fills of 8 bytes, strided copies, look-ups, reductions, windows, sums and choices
-// along one dimension. Attention.cu has those of attention.
+// along one dimension. Attention.cu and RowAttention.cu have those of attention.
 #include "KernelBasics.inc"
+#include "Numbers.inc"
 
 KERNEL msc_fill_8(uint64 *target, uint64 bits, int64 count) {
   for (int64 i = firstOf(); i < count; i += strideOf())
@@ -103,10 +104,25 @@ DEVICE bool findIn(const void *indices, const Lookup *lookup, int64 row, int64 s
   return anyFound != 0;
 }
 
-/// sums[o, r, i] += the sum of rows[o, n, i] over all n that number r, in their order; sums are zero before. A block takes an index, and does
-/// nothing unless it is the first one of its row: then it adds up what all later ones bring.
-template <typename Element>
-DEVICE void addUp(Element *sums, const Element *rows, const void *indices, const Lookup *lookup, int64 total) {
+/// How rows become one: f16 and bf16 are rounded after every sum, as on CPUs.
+struct Adding {
+  template <typename Element> static DEVICE_OF void take(Element &sofar, Element more) {
+    assign(sofar, numberOf(sofar) + numberOf(more));
+  }
+};
+/// The largest, or the smallest; NaN if one is.
+template <bool Largest> struct Extremum {
+  template <typename Element> static DEVICE_OF void take(Element &sofar, Element more) {
+    auto a = numberOf(sofar), b = numberOf(more);
+    if (b != b || (Largest ? b > a : b < a))
+      sofar = more;
+  }
+};
+
+/// results[o, r, i] takes rows[o, n, i] for all n that number r, in their order; it has its first value before. A block takes an index, and
+/// does nothing unless it is the first one of its row: then it takes what all later ones bring.
+template <typename Fold, typename Element>
+DEVICE void fold(Element *results, const Element *rows, const void *indices, const Lookup *lookup, int64 total) {
   int64 thread = __nvvm_read_ptx_sreg_tid_x();
 #pragma unroll 1
   for (int64 n = __nvvm_read_ptx_sreg_ctaid_x(); n < total; n += __nvvm_read_ptx_sreg_nctaid_x()) {
@@ -121,30 +137,37 @@ DEVICE void addUp(Element *sums, const Element *rows, const void *indices, const
         continue;
 #pragma unroll 1
       for (int64 o = 0; o < lookup->outer; ++o) {
-        Element *sum = sums + (o * (lookup->end - lookup->begin) + row - lookup->begin) * lookup->inner;
+        Element *result = results + (o * (lookup->end - lookup->begin) + row - lookup->begin) * lookup->inner;
 #pragma unroll 1
         for (int at = 0; at < 1024; ++at)
           if (found[at])
 #pragma unroll 1
             for (int64 i = thread; i < lookup->inner; i += 256)
-              sum[i] += rows[(o * total + start + at) * lookup->inner + i];
+              Fold::take(result[i], rows[(o * total + start + at) * lookup->inner + i]);
       }
     }
   }
 }
 
-KERNEL msc_sums_f32(float *sums, const float *rows, const void *indices, const Lookup *lookup, int64 total) {
-  addUp(sums, rows, indices, lookup, total);
-}
-KERNEL msc_sums_f64(double *sums, const double *rows, const void *indices, const Lookup *lookup, int64 total) {
-  addUp(sums, rows, indices, lookup, total);
-}
-KERNEL msc_sums_i32(unsigned *sums, const unsigned *rows, const void *indices, const Lookup *lookup, int64 total) {
-  addUp(sums, rows, indices, lookup, total);
-}
-KERNEL msc_sums_i64(uint64 *sums, const uint64 *rows, const void *indices, const Lookup *lookup, int64 total) {
-  addUp(sums, rows, indices, lookup, total);
-}
+#define FOLD_KERNEL(NAME, Element, Fold)                                                                                         \
+  KERNEL msc_##NAME(Element *results, const Element *rows, const void *indices, const Lookup *lookup, int64 total) {             \
+    fold<Fold>(results, rows, indices, lookup, total);                                                                           \
+  }
+FOLD_KERNEL(sums_f32, float, Adding)
+FOLD_KERNEL(sums_f64, double, Adding)
+FOLD_KERNEL(sums_i32, unsigned, Adding)
+FOLD_KERNEL(sums_i64, uint64, Adding)
+FOLD_KERNEL(sums_f16, Half, Adding)
+FOLD_KERNEL(sums_bf16, Brain, Adding)
+#define EXTREMUM_KERNELS(TYPE, Element)                                                                                          \
+  FOLD_KERNEL(maxima_##TYPE, Element, Extremum<true>)                                                                            \
+  FOLD_KERNEL(minima_##TYPE, Element, Extremum<false>)
+EXTREMUM_KERNELS(f32, float)
+EXTREMUM_KERNELS(f64, double)
+EXTREMUM_KERNELS(i32, int)
+EXTREMUM_KERNELS(i64, int64)
+EXTREMUM_KERNELS(f16, Half)
+EXTREMUM_KERNELS(bf16, Brain)
 
 /// As ReduceKind counts them.
 struct Sum {
@@ -212,6 +235,5 @@ DEVICE float together(float value, bool largest) {
   return exchanged[0];
 }
 
-#include "Numbers.inc"
 #include "WindowKernels.inc"
 #include "LineKernels.inc"

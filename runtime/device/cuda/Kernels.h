@@ -34,6 +34,13 @@ struct AttentionDescriptor {
   double scale = 1;
 };
 
+/// The same for kernels that go row by row. A gradient of the mask is summed over batches, or queries, that it repeats along.
+struct RowAttentionDescriptor {
+  int64_t batch = 0, heads = 0, keyHeads = 0, size = 0, queries = 0, keys = 0, firstQuery = 0, causal = 0, mask = 0;
+  int64_t maskBatch = 0, maskHead = 0, maskQuery = 0, maskKey = 0, sumsBatch = 0, sumsQueries = 0;
+  double scale = 1;
+};
+
 /// A convolution: see runtime/plan/calls/Convolution.h. Arrays are (rows, columns).
 struct ConvolutionDescriptor {
   int64_t inputs = 0, outputs = 0, inputsPerGroup = 0, outputsPerGroup = 0, images = 0;
@@ -62,6 +69,8 @@ struct LargestDescriptor {
 
 /// The PTX text of Kernels.cu, for sm_80 and later.
 extern const char *const kernelsPtx;
+/// That of RowAttention.cu.
+extern const char *const rowAttentionPtx;
 
 /// A text with msc_attention, msc_attention_queries and msc_attention_keys: see Attention.cu.
 struct AttentionKernels {

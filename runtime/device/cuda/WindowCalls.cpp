@@ -13,13 +13,6 @@
 namespace msc::device::cuda {
 namespace {
 
-/// The kernel of this name for the type of the call, which is one of floats.
-std::string entryOf(const char *name, const CallSpec &spec) {
-  static const std::map<plan::DataType, const char *> types{
-      {plan::F32, "f32"}, {plan::F64, "f64"}, {plan::F16, "f16"}, {plan::BF16, "bf16"}};
-  return fmt::format("msc_{}_{}", name, types.at(spec.results[0].type));
-}
-
 ConvolutionDescriptor describe(const Convolution &c) {
   ConvolutionDescriptor made{.inputs = c.inputs,
                              .outputs = c.outputs,
@@ -53,7 +46,7 @@ Prepared convolve(Shared &shared, const CallSpec &spec, const char *name, Convol
     return descriptor.error();
   std::vector<uint64_t> values{*descriptor, addressOf(spec.results[0].data), addressOf(spec.operands[0].data),
                                addressOf(spec.operands[1].data)};
-  return launchOwn(shared, entryOf(name, spec), std::move(values), elementCount(spec.results[0].box), blocks);
+  return launchOwn(shared, numberEntry(name, spec.results[0].type), std::move(values), elementCount(spec.results[0].box), blocks);
 }
 
 Prepared forward(Shared &shared, const CallSpec &spec) {
@@ -109,7 +102,7 @@ Prepared pool(Shared &shared, const CallSpec &spec, const char *name, const Pool
   std::vector<uint64_t> values{*descriptor, addressOf(spec.results[0].data)};
   for (const CallTensor &operand : spec.operands)
     values.push_back(addressOf(operand.data));
-  return launchOwn(shared, entryOf(name, spec), std::move(values), elementCount(spec.results[0].box));
+  return launchOwn(shared, numberEntry(name, spec.results[0].type), std::move(values), elementCount(spec.results[0].box));
 }
 
 Prepared maxPool(Shared &shared, const CallSpec &spec) { return pool(shared, spec, "pool_max", planesOfPool(spec), {}); }
