@@ -251,21 +251,23 @@ std::vector<Access> ofConvolution(const KernelCall &call) {
           reads(a[3], filter ? x : w)};
 }
 
-/// The descriptor, the result, and what it is made of: x, then dy, as far as the kernel takes them.
+/// The descriptor, the result, and what it is made of; the places of the largest elements stand between.
 std::vector<Access> ofPooling(const KernelCall &call) {
   const std::vector<uint64_t> &a = call.arguments;
   const auto &d = at<device::cuda::PoolingDescriptor>(a[0]);
-  bool back = d.ownRows * d.ownColumns != 0;
-  int64_t bytes = floatBytes(call), plane = back ? d.ownRows * d.ownColumns : d.rows * d.columns;
-  int64_t planes = static_cast<int64_t>(a.back()) / plane;
-  int64_t large = planes * d.largeRows * d.largeColumns * bytes, small = planes * d.smallRows * d.smallColumns * bytes;
+  int64_t bytes = floatBytes(call), large = d.planes * d.largeRows * d.largeColumns * bytes;
+  int64_t small = d.planes * d.smallRows * d.smallColumns * bytes, own = d.planes * d.ownRows * d.ownColumns * bytes;
+  int64_t places = d.planes * d.rows * d.columns * 4;
   int64_t words = 4 * (d.rows + d.columns) + 2 * (d.ownRows + d.ownColumns);
-  std::vector<Access> list{reads(a[0], static_cast<int64_t>(sizeof(d)) + 8 * words),
-                           writes(a[1], static_cast<int64_t>(a.back()) * bytes)};
-  if (!back || a.size() == 5)
-    list.push_back(reads(a[2], large));
-  if (back)
-    list.push_back(reads(a[a.size() - 2], small));
+  std::vector<Access> list{reads(a[0], static_cast<int64_t>(sizeof(d)) + 4 * words)};
+  if (call.entry.starts_with("msc_pool_places_"))
+    list.insert(list.end(), {writes(a[1], places), reads(a[2], large)});
+  else if (call.entry.starts_with("msc_pool_max_input_"))
+    list.insert(list.end(), {writes(a[1], own), reads(a[2], places), reads(a[3], small)});
+  else if (call.entry.starts_with("msc_pool_average_input_"))
+    list.insert(list.end(), {writes(a[1], own), reads(a[2], small)});
+  else
+    list.insert(list.end(), {writes(a[1], small), reads(a[2], large)});
   return list;
 }
 
@@ -308,7 +310,7 @@ const std::map<std::string, RuntimeKernel> &runtimeKernels() {
     for (const char *type : {"f32", "f64", "f16", "bf16"}) {
       for (const char *kernel : {"convolution_", "convolution_input_", "convolution_filter_"})
         made[fmt::format("msc_{}{}", kernel, type)] = {5, ofConvolution};
-      for (const char *kernel : {"pool_max_", "pool_average_", "pool_average_input_"})
+      for (const char *kernel : {"pool_max_", "pool_average_", "pool_places_", "pool_average_input_"})
         made[fmt::format("msc_{}{}", kernel, type)] = {4, ofPooling};
       made[fmt::format("msc_pool_max_input_{}", type)] = {5, ofPooling};
     }

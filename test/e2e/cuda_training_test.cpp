@@ -223,19 +223,20 @@ train {optimizer: Momentum(learning_rate: 0.1, momentum: 0.5), minimize: loss, e
 TEST_F(CudaTraining, KernelsOfTheRuntimeAssembleWithoutSpills) {
   if (test::ptxasPath().empty())
     GTEST_SKIP() << "ptxas is not installed";
-  auto ofRows = [](const std::string &entry) {
-    return entry.starts_with("msc_sums_") || entry.starts_with("msc_maxima_") || entry.starts_with("msc_minima_");
+  auto mostSpills = [](const std::string &entry) { // ptxas has some kernels run in few registers, so that more run at once
+    bool foldsRows = entry.starts_with("msc_sums_") || entry.starts_with("msc_maxima_") || entry.starts_with("msc_minima_");
+    return foldsRows ? 96u : entry.starts_with("msc_pool_max_input_") ? 16u : 0u;
   };
   for (const char *chip : {"sm_80", "sm_90"}) {
     test::Assembly assembly = test::assemble(device::cuda::kernelsPtx, chip);
     EXPECT_EQ(assembly.error, "");
-    EXPECT_EQ(assembly.kernels.size(), 82u);
-    for (const auto &[entry, kernel] : assembly.kernels) // ptxas has some sums run in few registers, so that more run at once
-      EXPECT_LE(kernel.spillBytes, ofRows(entry) ? 96u : 0u) << chip << " " << entry;
+    EXPECT_EQ(assembly.kernels.size(), 86u);
+    for (const auto &[entry, kernel] : assembly.kernels)
+      EXPECT_LE(kernel.spillBytes, mostSpills(entry)) << chip << " " << entry;
     assembly = test::assemble(device::cuda::rowAttentionPtx, chip);
     EXPECT_EQ(assembly.error, "");
     EXPECT_EQ(assembly.kernels.size(), 14u);
-    for (const auto &[entry, kernel] : assembly.kernels)
+    for (const auto &[entry, kernel] : assembly.kernels) // right before fast
       EXPECT_LE(kernel.spillBytes, 160u) << chip << " " << entry;
     for (const device::cuda::AttentionKernels &set : device::cuda::attentionKernels) {
       assembly = test::assemble(set.ptx, chip);

@@ -1,5 +1,5 @@
-// Calls of kernels by name: look-ups and sums by number; AttentionCalls.cpp and RowAttentionCalls.cpp have attention, WindowCalls.cpp has convolutions and pooling,
-// LineCalls.cpp what goes along a dimension.
+// Calls of kernels by name: look-ups, and sums and extrema by number; AttentionCalls.cpp and RowAttentionCalls.cpp have attention,
+// WindowCalls.cpp has convolutions and pooling, LineCalls.cpp what goes along a dimension.
 #include "runtime/device/cuda/Calls.h"
 
 #include "runtime/device/cuda/AttentionCalls.h"

@@ -5,6 +5,7 @@
 #include "runtime/device/cuda/CudnnPlan.h"
 #include "runtime/device/cuda/Gpu.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,7 +17,7 @@ namespace msc::device::cuda {
 struct Stream {
   CUstream handle = nullptr;
   CUdeviceptr workspace = 0;
-  CUdeviceptr convolution = 0; ///< for cuDNN, as many bytes as the convolutions of the stream need
+  CUdeviceptr convolution = 0; ///< for cuDNN and our own kernels, as many bytes as one operation of the stream needs at most
   uint64_t convolutionBytes = 0;
 };
 constexpr size_t workspaceBytes = 32 << 20; // what cuBLAS recommends for Hopper
@@ -59,7 +60,7 @@ public:
   cublasLtHandle_t handle = nullptr;
   std::unique_ptr<cudnn::Library> convolutions;
   int64_t byLibrary = 0, byKernels = 0; ///< convolutions that were prepared
-  uint64_t convolutionBytes = 0;        ///< the most that one of them needs
+  uint64_t convolutionBytes = 0;        ///< the most that one operation needs
   std::map<uint32_t, Stream> streams; ///< by number in the plan; 0 always exists
   /// Device memory with these bytes, for the whole run; equal bytes share it.
   std::function<Result<CUdeviceptr>(const void *data, size_t bytes)> constant;
@@ -83,6 +84,8 @@ struct OwnKernel {
   std::string entry;
   uint32_t block = 0;       ///< threads
   uint32_t sharedBytes = 0; ///< memory beyond what the kernel itself declares
+  uint64_t workBytes = 0;   ///< of Stream::convolution, which becomes the argument `workArgument`
+  size_t workArgument = 0;
 };
 /// A kernel over `count` elements or items, which is its last argument.
 Prepared launchOwn(Shared &shared, const OwnKernel &kernel, std::vector<uint64_t> arguments, int64_t count, Blocks blocks);
@@ -100,6 +103,12 @@ public:
       if (Status status = static_cast<StreamOperation &>(*part).enqueue(stream); !status)
         return status;
     return {};
+  }
+  uint64_t convolutionBytes() const override {
+    uint64_t most = 0;
+    for (const std::unique_ptr<Operation> &part : parts)
+      most = std::max(most, static_cast<StreamOperation &>(*part).convolutionBytes());
+    return most;
   }
 
 private:
