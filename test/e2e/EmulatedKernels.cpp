@@ -129,6 +129,8 @@ Access writes(uint64_t begin, int64_t bytes) {
   return {begin, begin + static_cast<uint64_t>(bytes), true};
 }
 
+int64_t numberBytes(const KernelCall &call) { return call.entry.ends_with("64") ? 8 : call.entry.ends_with("32") ? 4 : 2; }
+
 std::vector<Access> ofFill(const KernelCall &call) {
   return {writes(call.arguments[0], 8 * static_cast<int64_t>(call.arguments[2]))};
 }
@@ -146,8 +148,6 @@ std::vector<Access> ofCopy(const KernelCall &call) {
   };
   return {span(a[0], shape.to, true), span(a[1], shape.from, false), reads(a[2], sizeof(shape))};
 }
-
-int64_t numberBytes(const KernelCall &call) { return call.entry.ends_with("64") ? 8 : call.entry.ends_with("32") ? 4 : 2; }
 
 std::vector<Access> ofRepitch(const KernelCall &call) {
   auto value = [&](size_t i) { return static_cast<int64_t>(call.arguments[i]); };
@@ -217,6 +217,33 @@ std::vector<Access> ofAttention(const device::cuda::AttentionKernels &kernels, c
   return list;
 }
 
+/// Of the kernels that go row by row: queries, keys, values, the mask, then output, logarithms and its gradient, then the results.
+std::vector<Access> ofRowAttention(const KernelCall &call) {
+  const std::vector<uint64_t> &a = call.arguments;
+  const auto &d = at<device::cuda::RowAttentionDescriptor>(a[0]);
+  int64_t bytes = numberBytes(call), wide = std::max<int64_t>(bytes, 4);
+  int64_t queries = d.batch * d.queries * d.heads * d.size * bytes, keys = d.batch * d.keys * d.keyHeads * d.size * bytes;
+  int64_t logs = d.batch * d.heads * d.queries * wide;
+  std::vector<Access> list{reads(a[0], sizeof(d)), reads(a[1], queries), reads(a[2], keys), reads(a[3], keys)};
+  if (a[4]) {
+    int64_t last = (d.batch - 1) * d.maskBatch + (d.heads - 1) * d.maskHead + (d.queries - 1) * d.maskQuery + (d.keys - 1) * d.maskKey;
+    list.push_back(reads(a[4], (last + 1) * (d.mask == 1 ? 1 : wide)));
+  }
+  auto is = [&](const char *name) { return call.entry.starts_with(std::string("msc_attention_") + name); };
+  bool backward = is("queries_") || is("keys_") || is("mask_");
+  if (!backward)
+    list.insert(list.end(), {writes(a[5], queries), writes(a[6], logs)});
+  else
+    list.insert(list.end(), {reads(a[5], queries), reads(a[6], logs), reads(a[7], queries)});
+  if (is("queries_"))
+    list.push_back(writes(a[8], queries));
+  if (is("keys_"))
+    list.insert(list.end(), {writes(a[8], keys), writes(a[9], keys)});
+  if (is("mask_"))
+    list.push_back(writes(a[8], static_cast<int64_t>(a[9]) * bytes));
+  return list;
+}
+
 /// The descriptor, the result, both operands: x, w and y in the order that the direction has.
 std::vector<Access> ofConvolution(const KernelCall &call) {
   const std::vector<uint64_t> &a = call.arguments;
@@ -229,21 +256,23 @@ std::vector<Access> ofConvolution(const KernelCall &call) {
           reads(a[3], filter ? x : w)};
 }
 
-/// The descriptor, the result, and what it is made of: x, then dy, as far as the kernel takes them.
+/// The descriptor, the result, and what it is made of; the places of the largest elements stand between.
 std::vector<Access> ofPooling(const KernelCall &call) {
   const std::vector<uint64_t> &a = call.arguments;
   const auto &d = at<device::cuda::PoolingDescriptor>(a[0]);
-  bool back = d.ownRows * d.ownColumns != 0;
-  int64_t bytes = numberBytes(call), plane = back ? d.ownRows * d.ownColumns : d.rows * d.columns;
-  int64_t planes = static_cast<int64_t>(a.back()) / plane;
-  int64_t large = planes * d.largeRows * d.largeColumns * bytes, small = planes * d.smallRows * d.smallColumns * bytes;
+  int64_t bytes = numberBytes(call), large = d.planes * d.largeRows * d.largeColumns * bytes;
+  int64_t small = d.planes * d.smallRows * d.smallColumns * bytes, own = d.planes * d.ownRows * d.ownColumns * bytes;
+  int64_t places = d.planes * d.rows * d.columns * 4;
   int64_t words = 4 * (d.rows + d.columns) + 2 * (d.ownRows + d.ownColumns);
-  std::vector<Access> list{reads(a[0], static_cast<int64_t>(sizeof(d)) + 8 * words),
-                           writes(a[1], static_cast<int64_t>(a.back()) * bytes)};
-  if (!back || a.size() == 5)
-    list.push_back(reads(a[2], large));
-  if (back)
-    list.push_back(reads(a[a.size() - 2], small));
+  std::vector<Access> list{reads(a[0], static_cast<int64_t>(sizeof(d)) + 4 * words)};
+  if (call.entry.starts_with("msc_pool_places_"))
+    list.insert(list.end(), {writes(a[1], places), reads(a[2], large)});
+  else if (call.entry.starts_with("msc_pool_max_input_"))
+    list.insert(list.end(), {writes(a[1], own), reads(a[2], places), reads(a[3], small)});
+  else if (call.entry.starts_with("msc_pool_average_input_"))
+    list.insert(list.end(), {writes(a[1], own), reads(a[2], small)});
+  else
+    list.insert(list.end(), {writes(a[1], small), reads(a[2], large)});
   return list;
 }
 
@@ -277,10 +306,9 @@ const std::map<std::string, RuntimeKernel> &runtimeKernels() {
     }
     for (const char *bytes : {"2", "4"})
       made[std::string("msc_repitch_") + bytes] = {8, ofRepitch};
-    for (const char *type : {"f32", "f64", "i32", "i64"})
-      made[std::string("msc_sums_along_") + type] = {5, ofSums};
     for (const char *type : {"f32", "f64", "f16", "bf16", "i32", "i64"}) {
-      made[std::string("msc_sums_") + type] = {5, ofSums};
+      for (const char *kernel : {"sums_", "sums_along_", "maxima_", "minima_"})
+        made[fmt::format("msc_{}{}", kernel, type)] = {5, ofSums};
       made[std::string("msc_scan_") + type] = {4, ofScan};
       made[std::string("msc_largest_") + type] = {6, ofLargest};
     }
@@ -289,7 +317,7 @@ const std::map<std::string, RuntimeKernel> &runtimeKernels() {
     for (const char *type : {"f32", "f64", "f16", "bf16"}) {
       for (const char *kernel : {"convolution_", "convolution_input_", "convolution_filter_"})
         made[fmt::format("msc_{}{}", kernel, type)] = {5, ofConvolution};
-      for (const char *kernel : {"pool_max_", "pool_average_", "pool_average_input_"})
+      for (const char *kernel : {"pool_max_", "pool_average_", "pool_places_", "pool_average_input_"})
         made[fmt::format("msc_{}{}", kernel, type)] = {4, ofPooling};
       made[fmt::format("msc_pool_max_input_{}", type)] = {5, ofPooling};
     }
@@ -322,6 +350,22 @@ void addRuntimeKernels(test::RecordingDriver &driver, const std::string &folder)
   module.accesses = [](const KernelCall &call) { return runtimeKernels().at(call.entry).accesses(call); };
   module.run = emulated(folder + "/kernels.ll");
   driver.addModule([](const std::string &text) { return text == device::cuda::kernelsPtx; }, module);
+  static const std::map<std::string, size_t> rows = [] {
+    std::map<std::string, size_t> made;
+    for (const char *type : {"f32", "f64", "f16", "bf16"})
+      for (auto [kernel, count] : {std::pair("", 8), std::pair("queries_", 10), std::pair("keys_", 11)})
+        made[fmt::format("msc_attention_{}{}", kernel, type)] = static_cast<size_t>(count);
+    for (const char *type : {"f32", "f64"})
+      made[fmt::format("msc_attention_mask_{}", type)] = 10;
+    return made;
+  }();
+  test::RecordedModule byRows;
+  for (const auto &[entry, count] : rows)
+    byRows.entries.push_back(entry);
+  byRows.argumentCount = [](const std::string &entry) { return rows.at(entry); };
+  byRows.accesses = ofRowAttention;
+  byRows.run = emulated(folder + "/rowAttention.ll");
+  driver.addModule([](const std::string &text) { return text == device::cuda::rowAttentionPtx; }, byRows);
   static const std::map<std::string, size_t> attention{
       {"msc_attention", 8}, {"msc_attention_queries", 11}, {"msc_attention_keys", 11}};
   for (const device::cuda::AttentionKernels &kernels : device::cuda::attentionKernels) {

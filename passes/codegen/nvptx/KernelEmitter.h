@@ -24,14 +24,11 @@ private:
   struct Group {
     Values position;              ///< [dim] of its first element; inside the tensors even where the group does not count
     llvm::Value *valid = nullptr; ///< null: it counts
-    /// So many further along a dim: a constant in the access, for which no address is computed.
-    int64_t shift = 0;
-    unsigned shiftDim = 0;
+    /// So many further along a dim: constants in the access, for which no address is computed.
+    std::map<unsigned, int64_t> shift;
     Group shifted(unsigned dim, int64_t by) const {
-      assert(shift == 0 || shiftDim == dim);
       Group next = *this;
-      next.shift += by;
-      next.shiftDim = dim;
+      next.shift[dim] += by;
       return next;
     }
   };

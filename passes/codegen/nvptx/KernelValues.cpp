@@ -23,12 +23,15 @@ Value *KernelEmitter::address(unsigned pointer, const Access &access, const Grou
       offset = builder.CreateAdd(offset, builder.CreateMul(group.position[dim], number(access.strides[dim])));
   mlir::Type element = cluster.pointers[pointer].element;
   Value *place = memory.advance(element, function->getArg(pointer), offset);
-  int64_t further = group.shift == 0 ? 0 : group.shift * access.strides[group.shiftDim];
+  int64_t further = 0;
+  for (auto [dim, by] : group.shift)
+    further += by * access.strides[dim];
   return further == 0 ? place : builder.CreateConstInBoundsGEP1_64(memory.memory(element), place, further);
 }
 
 Value *KernelEmitter::positionOf(const Group &group, unsigned dim, int64_t further) {
-  further += group.shiftDim == dim ? group.shift : 0;
+  if (auto shift = group.shift.find(dim); shift != group.shift.end())
+    further += shift->second;
   return further == 0 ? group.position[dim] : builder.CreateAdd(group.position[dim], number(further));
 }
 

@@ -2,6 +2,7 @@
 #include "runtime/device/cuda/AttentionCalls.h"
 
 #include "runtime/device/cuda/Kernels.h"
+#include "runtime/device/cuda/RowAttentionCalls.h"
 #include "runtime/plan/calls/Attention.h"
 
 #include <algorithm>
@@ -74,6 +75,8 @@ struct AttentionCall {
 };
 
 Prepared attend(Shared &shared, const CallSpec &spec) {
+  if (attendsByRows(spec))
+    return attendByRows(shared, spec);
   Result<AttentionCall> call = AttentionCall::of(shared, spec, 3);
   if (!call)
     return call.error();
@@ -83,6 +86,8 @@ Prepared attend(Shared &shared, const CallSpec &spec) {
 }
 
 Prepared attendBack(Shared &shared, const CallSpec &spec) {
+  if (attendsByRows(spec))
+    return attendBackByRows(shared, spec);
   Result<AttentionCall> call = AttentionCall::of(shared, spec, 6);
   if (!call)
     return call.error();

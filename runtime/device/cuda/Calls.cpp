@@ -1,12 +1,15 @@
-// Calls of kernels by name: look-ups and sums by number; AttentionCalls.cpp has attention, WindowCalls.cpp has convolutions and pooling,
-// LineCalls.cpp what goes along a dimension.
+// Calls of kernels by name: look-ups, and sums and extrema by number; AttentionCalls.cpp and RowAttentionCalls.cpp have attention,
+// WindowCalls.cpp has convolutions and pooling, LineCalls.cpp what goes along a dimension.
 #include "runtime/device/cuda/Calls.h"
 
 #include "runtime/device/cuda/AttentionCalls.h"
 #include "runtime/device/cuda/Kernels.h"
 #include "runtime/device/cuda/LineCalls.h"
+#include "runtime/device/cuda/RowAttentionCalls.h"
 #include "runtime/device/cuda/WindowCalls.h"
 #include "runtime/plan/calls/Lookup.h"
+
+#include <limits>
 
 namespace msc::device::cuda {
 namespace {
@@ -42,31 +45,22 @@ Prepared lookUp(Shared &shared, const CallSpec &spec) {
                    elementCount(out.box));
 }
 
-/// sums[o, r, :] = the sum of rows[o, n, :] over all n with indices[n] - offset == r.
-Prepared addUp(Shared &shared, const CallSpec &spec) {
-  const char *type = nullptr;
-  switch (spec.results[0].type) {
-  case plan::F32:
-    type = "f32";
-    break;
-  case plan::F64:
-    type = "f64";
-    break;
-  case plan::F16:
-    type = "f16";
-    break;
-  case plan::BF16:
-    type = "bf16";
-    break;
-  case plan::I32:
-    type = "i32";
-    break;
-  case plan::I64:
-    type = "i64";
-    break;
-  default:
-    return lacks(spec);
-  }
+/// What a row has before it takes any: 0, or what every number is at least or at most.
+Prepared fillFirst(Shared &shared, const CallSpec &spec) {
+  const CallTensor &result = spec.results[0];
+  const int64_t count = elementCount(result.box);
+  bool isWhole = result.type == plan::I32 || result.type == plan::I64;
+  double most = isWhole ? std::numeric_limits<int32_t>::max() : std::numeric_limits<double>::infinity();
+  double least = isWhole ? std::numeric_limits<int32_t>::min() : -most;
+  bool largest = spec.kernel == "UnsortedSegmentMax", smallest = spec.kernel == "UnsortedSegmentMin";
+  if (result.type == plan::I64 && (largest || smallest)) // what f64 does not have
+    return launchOwn(shared, "msc_fill_8",
+                     {addressOf(result.data), static_cast<uint64_t>(largest ? INT64_MIN : INT64_MAX)}, count);
+  return prepareFill(shared, {.target = result.data, .count = count, .type = result.type, .value = largest ? least : smallest ? most : 0});
+}
+
+/// results[o, r, :] = the sum, or an extremum, of rows[o, n, :] over all n with indices[n] - offset == r.
+Prepared foldRows(Shared &shared, const CallSpec &spec, const char *name) {
   LookupTensors tensors = lookupTensors(spec);
   LookupDescriptor shape = describe(spec, *tensors.indices);
   // A row that many indices number is added up by several blocks; each of them looks at all indices.
@@ -75,7 +69,6 @@ Prepared addUp(Shared &shared, const CallSpec &spec) {
   Result<CUdeviceptr> descriptor = shared.constant(&shape, sizeof(shape));
   if (!descriptor)
     return descriptor.error();
-  const CallTensor &sums = *tensors.table;
   std::vector<std::unique_ptr<Operation>> parts;
   auto add = [&](Prepared part) -> Status {
     if (!part)
@@ -83,19 +76,29 @@ Prepared addUp(Shared &shared, const CallSpec &spec) {
     parts.push_back(std::move(*part));
     return {};
   };
-  // Zero first: most rows of a table have no index.
-  Status status = add(prepareFill(shared, {.target = sums.data, .count = elementCount(sums.box), .type = sums.type}));
+  // First what has no index, as most rows of a table.
+  Status status = add(fillFirst(shared, spec));
   if (status && width * shape.count > 0)
     status = add(launchOwn(
-        shared, {kernelsPtx, fmt::format("msc_sums_{}", type), kernelBlock},
-        {addressOf(sums.data), addressOf(tensors.rows->data), addressOf(tensors.indices->data), *descriptor}, shape.count * chunks,
+        shared, {kernelsPtx, numberEntry(name, spec.results[0].type), kernelBlock},
+        {addressOf(tensors.table->data), addressOf(tensors.rows->data), addressOf(tensors.indices->data), *descriptor}, shape.count * chunks,
         Blocks::OnePerItem));
   if (!status)
     return status.error();
   return std::unique_ptr<Operation>(new Several(shared, std::move(parts)));
 }
 
+Prepared addUp(Shared &shared, const CallSpec &spec) { return foldRows(shared, spec, "sums"); }
+Prepared findLargest(Shared &shared, const CallSpec &spec) { return foldRows(shared, spec, "maxima"); }
+Prepared findSmallest(Shared &shared, const CallSpec &spec) { return foldRows(shared, spec, "minima"); }
+
 } // namespace
+
+std::string numberEntry(const char *name, plan::DataType type) {
+  static const std::map<plan::DataType, const char *> types{{plan::F32, "f32"}, {plan::F64, "f64"}, {plan::F16, "f16"},
+                                                            {plan::BF16, "bf16"}, {plan::I32, "i32"}, {plan::I64, "i64"}};
+  return fmt::format("msc_{}_{}", name, types.at(type));
+}
 
 Error lacks(const CallSpec &spec) {
   plan::DataType type = spec.results[0].type;
@@ -110,8 +113,11 @@ Prepared prepareCall(Shared &shared, const CallSpec &spec) {
         {"EmbeddingLookup", lookUp},
         {"GatherGrad", addUp},
         {"UnsortedSegmentSum", addUp},
+        {"UnsortedSegmentMax", findLargest},
+        {"UnsortedSegmentMin", findSmallest},
     };
     addAttentionCalls(table);
+    addRowAttentionCalls(table);
     addWindowCalls(table);
     addLineCalls(table);
     return table;

@@ -1,5 +1,5 @@
 // Kernels of the runtime that no plan holds: fills of 8 bytes, strided copies, look-ups, reductions, windows, sums and choices
-// along one dimension. Attention.cu has those of attention.
+// along one dimension. Attention.cu and RowAttention.cu have those of attention.
 #include "KernelBasics.inc"
 #include "Numbers.inc"
 
@@ -249,14 +249,25 @@ DEVICE int list(const void *indices, const Lookup *lookup, int64 row, int64 star
   return kept + hitsBefore[32];
 }
 
-DEVICE void take(float &sum, float more) { sum += more; }
-DEVICE void take(double &sum, double more) { sum += more; }
-DEVICE void take(unsigned &sum, unsigned more) { sum += more; }
-DEVICE void take(uint64 &sum, uint64 more) { sum += more; }
-template <typename Narrow> DEVICE void take(Narrow &sum, Narrow more) { assign(sum, numberOf(sum) + numberOf(more)); }
+/// How rows become one: f16 and bf16 are rounded after every sum, as on CPUs.
+struct Adding {
+  template <typename Element> static DEVICE_OF Element first(Element) { return Element(); }
+  template <typename Element> static DEVICE_OF void take(Element &sofar, Element more) {
+    assign(sofar, numberOf(sofar) + numberOf(more));
+  }
+};
+/// The largest, or the smallest; NaN if one is. Where nothing was taken, what was there stays.
+template <bool Largest> struct Extremum {
+  template <typename Element> static DEVICE_OF Element first(Element there) { return there; }
+  template <typename Element> static DEVICE_OF void take(Element &sofar, Element more) {
+    auto a = numberOf(sofar), b = numberOf(more);
+    if (b != b || (Largest ? b > a : b < a))
+      sofar = more;
+  }
+};
 
 /// Takes `listed` rows into the sums of a thread, `atOnce` of them under way.
-template <typename Element, int columns, int atOnce>
+template <typename Fold, typename Element, int columns, int atOnce>
 DEVICE void takeListed(Element (&sum)[columns], const Element *const (&from)[columns], int64 inner, int listed) {
   __syncthreads();
   int at = 0;
@@ -274,28 +285,28 @@ DEVICE void takeListed(Element (&sum)[columns], const Element *const (&from)[col
     for (int k = 0; k < atOnce; ++k)
 #pragma unroll
       for (int c = 0; c < columns; ++c)
-        take(sum[c], value[k][c]);
+        Fold::take(sum[c], value[k][c]);
   }
 #pragma unroll 1
   for (; at < listed; ++at) {
     int64 row = numbering[at] * inner;
 #pragma unroll
     for (int c = 0; c < columns; ++c)
-      take(sum[c], from[c][row]);
+      Fold::take(sum[c], from[c][row]);
   }
 }
 
 /// 256 * columns elements, from `first` on, of all that the nth index and later ones bring to `row`. Elements are counted through
 /// the outer rows.
-template <int columns, int atOnce, typename Element>
-DEVICE void addUpChunk(Element *sums, const Element *rows, const void *indices, const Lookup *lookup, int64 row, int64 n, int64 first) {
+template <typename Fold, int columns, int atOnce, typename Element>
+DEVICE void foldChunk(Element *sums, const Element *rows, const void *indices, const Lookup *lookup, int64 row, int64 n, int64 first) {
   int64 thread = __nvvm_read_ptx_sreg_tid_x(), inner = lookup->inner, width = lookup->outer * inner, held = lookup->end - lookup->begin;
   Element sum[columns];
   const Element *from[columns];
 #pragma unroll
   for (int c = 0; c < columns; ++c) {
     int64 at = first + 256 * c + thread, element = at < width ? at : width - 1;
-    sum[c] = Element();
+    sum[c] = Fold::first(sums[(element / inner * held + row - lookup->begin) * inner + element % inner]);
     from[c] = rows + element / inner * lookup->count * inner + element % inner;
   }
   unsigned mask = stretchesOf(indices, lookup, row, n);
@@ -306,7 +317,7 @@ DEVICE void addUpChunk(Element *sums, const Element *rows, const void *indices, 
       kept = list(indices, lookup, row, start, kept);
     if (kept <= 1024 && start + 1024 < lookup->count)
       continue;
-    takeListed<Element, columns, atOnce>(sum, from, inner, kept);
+    takeListed<Fold, Element, columns, atOnce>(sum, from, inner, kept);
     kept = 0;
   }
 #pragma unroll
@@ -317,11 +328,11 @@ DEVICE void addUpChunk(Element *sums, const Element *rows, const void *indices, 
   }
 }
 
-/// sums[o, r, i] = the sum of rows[o, n, i] over all n that number r, in their order, for every r that any numbers. A block takes an
+/// sums[o, r, i] takes rows[o, n, i] for all n that number r, in their order; a sum starts from 0, whatever is there. A block takes an
 /// index and a chunk of elements, and does nothing unless the index is the first one of its row: then it adds up what all later
 /// ones bring.
-template <typename Element>
-DEVICE void addUp(Element *sums, const Element *rows, const void *indices, const Lookup *lookup, int64 total) {
+template <typename Fold, typename Element>
+DEVICE void fold(Element *sums, const Element *rows, const void *indices, const Lookup *lookup, int64 total) {
   int64 chunk = lookup->chunk, chunks = (lookup->outer * lookup->inner + chunk - 1) / chunk;
 #pragma unroll 1
   for (int64 item = __nvvm_read_ptx_sreg_ctaid_x(); item < total; item += __nvvm_read_ptx_sreg_nctaid_x()) {
@@ -329,22 +340,31 @@ DEVICE void addUp(Element *sums, const Element *rows, const void *indices, const
     if (row < lookup->begin || row >= lookup->end || !isFirst(indices, lookup, row, n))
       continue;
     if (chunk == 256)
-      addUpChunk<1, 32>(sums, rows, indices, lookup, row, n, first);
+      foldChunk<Fold, 1, 32>(sums, rows, indices, lookup, row, n, first);
     else
-      addUpChunk<4, 8>(sums, rows, indices, lookup, row, n, first);
+      foldChunk<Fold, 4, 8>(sums, rows, indices, lookup, row, n, first);
   }
 }
 
-#define SUMS_BY_NUMBER(TYPE, Element)                                                                                            \
-  KERNEL msc_sums_##TYPE(Element *sums, const Element *rows, const void *indices, const Lookup *lookup, int64 total) {           \
-    addUp(sums, rows, indices, lookup, total);                                                                                   \
+#define FOLD_KERNEL(NAME, Element, Fold)                                                                                         \
+  KERNEL msc_##NAME(Element *results, const Element *rows, const void *indices, const Lookup *lookup, int64 total) {             \
+    fold<Fold>(results, rows, indices, lookup, total);                                                                           \
   }
-SUMS_BY_NUMBER(f32, float)
-SUMS_BY_NUMBER(f64, double)
-SUMS_BY_NUMBER(f16, Half)
-SUMS_BY_NUMBER(bf16, Brain)
-SUMS_BY_NUMBER(i32, unsigned)
-SUMS_BY_NUMBER(i64, uint64)
+FOLD_KERNEL(sums_f32, float, Adding)
+FOLD_KERNEL(sums_f64, double, Adding)
+FOLD_KERNEL(sums_i32, unsigned, Adding)
+FOLD_KERNEL(sums_i64, uint64, Adding)
+FOLD_KERNEL(sums_f16, Half, Adding)
+FOLD_KERNEL(sums_bf16, Brain, Adding)
+#define EXTREMUM_KERNELS(TYPE, Element)                                                                                          \
+  FOLD_KERNEL(maxima_##TYPE, Element, Extremum<true>)                                                                            \
+  FOLD_KERNEL(minima_##TYPE, Element, Extremum<false>)
+EXTREMUM_KERNELS(f32, float)
+EXTREMUM_KERNELS(f64, double)
+EXTREMUM_KERNELS(i32, int)
+EXTREMUM_KERNELS(i64, int64)
+EXTREMUM_KERNELS(f16, Half)
+EXTREMUM_KERNELS(bf16, Brain)
 
 /// As ReduceKind counts them.
 struct Sum {

@@ -35,6 +35,13 @@ struct AttentionDescriptor {
   double scale = 1;
 };
 
+/// The same for kernels that go row by row. A gradient of the mask is summed over batches, or queries, that it repeats along.
+struct RowAttentionDescriptor {
+  int64_t batch = 0, heads = 0, keyHeads = 0, size = 0, queries = 0, keys = 0, firstQuery = 0, causal = 0, mask = 0;
+  int64_t maskBatch = 0, maskHead = 0, maskQuery = 0, maskKey = 0, sumsBatch = 0, sumsQueries = 0;
+  double scale = 1;
+};
+
 /// A convolution: see runtime/plan/calls/Convolution.h. Arrays are (rows, columns).
 struct ConvolutionDescriptor {
   int64_t inputs = 0, outputs = 0, inputsPerGroup = 0, outputsPerGroup = 0, images = 0;
@@ -42,12 +49,15 @@ struct ConvolutionDescriptor {
   int64_t heldX[2] = {}, firstX[2] = {}, heldY[2] = {}, firstY[2] = {};
 };
 
-/// A pooling: see runtime/plan/calls/PoolingPlanes.h. Behind it lie, in device memory: `rows` and `columns` of PoolingCover,
-/// and for each own row and column of a gradient the begin and the end of the windows over it.
+/// A pooling: see runtime/plan/calls/PoolingPlanes.h. Behind it lie, in device memory: `rows` and `columns` of PoolingCover, and for each
+/// own row and column of a gradient the begin and the end of the windows over it, all as numbers of 32 bits.
 struct PoolingDescriptor {
-  int64_t largeRows = 0, largeColumns = 0, smallRows = 0, smallColumns = 0; ///< planes in memory
-  int64_t rows = 0, columns = 0;                                            ///< windows
-  int64_t ownRows = 0, ownColumns = 0, firstRow = 0, firstColumn = 0;       ///< as PoolingInset; 0 forward
+  int64_t planes = 0;
+  int32_t largeRows = 0, largeColumns = 0, smallRows = 0, smallColumns = 0; ///< planes in memory
+  int32_t rows = 0, columns = 0;                                            ///< windows
+  int32_t smallRow = 0, smallColumn = 0;                                    ///< the first window's place in the small plane
+  int32_t ownRows = 0, ownColumns = 0, firstRow = 0, firstColumn = 0;       ///< as PoolingInset; 0 forward
+  int32_t windowShift = 0, ownShift = 0; ///< so many threads, as a power of two, go along a row of windows, or of the gradient
 };
 
 /// Running sums, see runtime/plan/calls/Scan.h. Behind it lie, in device memory, the begin and the end of each part.
@@ -63,6 +73,8 @@ struct LargestDescriptor {
 
 /// The PTX text of Kernels.cu, for sm_80 and later.
 extern const char *const kernelsPtx;
+/// That of RowAttention.cu.
+extern const char *const rowAttentionPtx;
 
 /// A text with msc_attention, msc_attention_queries and msc_attention_keys: see Attention.cu.
 struct AttentionKernels {

@@ -10,13 +10,6 @@
 namespace msc::device::cuda {
 namespace {
 
-/// The kernel of this name for the numbers of the call.
-std::string entryOf(const char *name, plan::DataType type) {
-  static const std::map<plan::DataType, const char *> types{{plan::F32, "f32"}, {plan::F64, "f64"}, {plan::F16, "f16"},
-                                                            {plan::BF16, "bf16"}, {plan::I32, "i32"}, {plan::I64, "i64"}};
-  return fmt::format("msc_{}_{}", name, types.at(type));
-}
-
 Prepared addUpAlong(Shared &shared, const CallSpec &spec) {
   const Lines lines = linesOf(spec);
   const std::vector<Range> parts = partsOf(spec, lines);
@@ -32,7 +25,7 @@ Prepared addUpAlong(Shared &shared, const CallSpec &spec) {
   Result<CUdeviceptr> descriptor = shared.constant(words.data(), words.size() * sizeof(int64_t));
   if (!descriptor)
     return descriptor.error();
-  return launchOwn(shared, entryOf("scan", spec.results[0].type),
+  return launchOwn(shared, numberEntry("scan", spec.results[0].type),
                    {*descriptor, addressOf(spec.results[0].data), addressOf(spec.operands[0].data)}, lines.count);
 }
 
@@ -41,7 +34,7 @@ Prepared choose(Shared &shared, const CallSpec &spec, const LargestDescriptor &m
   Result<CUdeviceptr> descriptor = shared.constant(&made, sizeof(made));
   if (!descriptor)
     return descriptor.error();
-  return launchOwn(shared, entryOf("largest", spec.results[0].type),
+  return launchOwn(shared, numberEntry("largest", spec.results[0].type),
                    {*descriptor, addressOf(spec.results[0].data), addressOf(spec.results[1].data), addressOf(spec.operands[0].data), given},
                    elementCount(spec.results[0].box) / made.k);
 }
@@ -97,13 +90,11 @@ Prepared lookAlong(Shared &shared, const CallSpec &spec) {
 /// sums[o, r, i] = the sum of rows[o, n, i] over all n with indices[o, n, i] == r.
 Prepared addRowsAlong(Shared &shared, const CallSpec &spec) {
   const CallTensor &sums = spec.results[0];
-  if (sums.type == plan::F16 || sums.type == plan::BF16)
-    return lacks(spec);
   const LookupDescriptor shape = describe(spec, spec.operands[0]);
   Result<CUdeviceptr> descriptor = shared.constant(&shape, sizeof(shape));
   if (!descriptor)
     return descriptor.error();
-  return launchOwn(shared, entryOf("sums_along", sums.type),
+  return launchOwn(shared, numberEntry("sums_along", sums.type),
                    {addressOf(sums.data), addressOf(spec.operands[1].data), addressOf(spec.operands[0].data), *descriptor},
                    elementCount(sums.box));
 }

@@ -13,22 +13,28 @@ namespace {
 class Launch final : public StreamOperation {
 public:
   Launch(Shared &shared, CUfunction function, int64_t blocks, uint32_t block, std::vector<uint64_t> values,
-         uint32_t sharedBytes = 0)
+         uint32_t sharedBytes = 0, uint64_t workBytes = 0, size_t workArgument = 0)
       : StreamOperation(shared.streams[0]), driver(shared.driver), function(function), block(block), sharedBytes(sharedBytes),
-        values(std::move(values)) {
+        workBytes(workBytes), workArgument(workArgument), values(std::move(values)) {
+    shared.needed.raise(scratch());
     this->blocks = static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, std::numeric_limits<int32_t>::max()));
     for (uint64_t &value : this->values)
       places.push_back(&value);
   }
   Status enqueue(const Stream &stream) override {
+    if (workBytes > 0)
+      values[workArgument] = stream.scratch;
     MSC_CUDA(cuLaunchKernel, function, blocks, 1, 1, block, 1, 1, sharedBytes, stream.handle, places.data(), nullptr);
     return {};
   }
+  Scratch scratch() const override { return {.needed = workBytes}; }
 
 private:
   const DriverTable &driver;
   CUfunction function;
   unsigned blocks, block, sharedBytes;
+  uint64_t workBytes;
+  size_t workArgument;
   std::vector<uint64_t> values;
   std::vector<void *> places;
 };
@@ -86,7 +92,8 @@ Prepared launchOwn(Shared &shared, const OwnKernel &kernel, std::vector<uint64_t
   constexpr int64_t mostBlocks = 1 << 16;
   int64_t wanted = blocks == Blocks::Fill ? (count + kernel.block - 1) / kernel.block : count;
   return std::unique_ptr<Operation>(
-      new Launch(shared, *function, std::min(wanted, mostBlocks), kernel.block, std::move(arguments), kernel.sharedBytes));
+      new Launch(shared, *function, std::min(wanted, mostBlocks), kernel.block, std::move(arguments), kernel.sharedBytes,
+                 kernel.workBytes, kernel.workArgument));
 }
 
 Prepared launchOwn(Shared &shared, const std::string &entry, std::vector<uint64_t> arguments, int64_t count, Blocks blocks) {

@@ -116,6 +116,8 @@ struct OwnKernel {
   std::string entry;
   uint32_t block = 0;       ///< threads
   uint32_t sharedBytes = 0; ///< memory beyond what the kernel itself declares
+  uint64_t workBytes = 0;   ///< of Stream::scratch, which becomes the argument `workArgument`
+  size_t workArgument = 0;
 };
 /// A kernel over `count` elements or items, which is its last argument.
 Prepared launchOwn(Shared &shared, const OwnKernel &kernel, std::vector<uint64_t> arguments, int64_t count, Blocks blocks);
@@ -133,6 +135,12 @@ public:
       if (Status status = static_cast<StreamOperation &>(*part).enqueue(stream); !status)
         return status;
     return {};
+  }
+  Scratch scratch() const override {
+    Scratch most;
+    for (const std::unique_ptr<Operation> &part : parts)
+      most.raise(static_cast<StreamOperation &>(*part).scratch());
+    return most;
   }
 
 private:

@@ -9,16 +9,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <optional>
 
 namespace msc::device::cuda {
 namespace {
-
-/// The kernel of this name for the type of the call, which is one of floats.
-std::string entryOf(const char *name, const CallSpec &spec) {
-  static const std::map<plan::DataType, const char *> types{
-      {plan::F32, "f32"}, {plan::F64, "f64"}, {plan::F16, "f16"}, {plan::BF16, "bf16"}};
-  return fmt::format("msc_{}_{}", name, types.at(spec.results[0].type));
-}
 
 ConvolutionDescriptor describe(const Convolution &c) {
   ConvolutionDescriptor made{.inputs = c.inputs,
@@ -53,7 +48,7 @@ Prepared convolve(Shared &shared, const CallSpec &spec, const char *name, Convol
     return descriptor.error();
   std::vector<uint64_t> values{*descriptor, addressOf(spec.results[0].data), addressOf(spec.operands[0].data),
                                addressOf(spec.operands[1].data)};
-  return launchOwn(shared, entryOf(name, spec), std::move(values), elementCount(spec.results[0].box), blocks);
+  return launchOwn(shared, numberEntry(name, spec.results[0].type), std::move(values), elementCount(spec.results[0].box), blocks);
 }
 
 Prepared forward(Shared &shared, const CallSpec &spec) {
@@ -70,59 +65,122 @@ Prepared towardsFilter(Shared &shared, const CallSpec &spec) {
 }
 
 /// Appends, for `count` elements from `first` on, the begin and the end of the windows that cover each.
-void addWindowsOver(std::vector<int64_t> &words, const std::vector<PoolingCover> &covers, int64_t first, int64_t count) {
+void addWindowsOver(std::vector<int32_t> &words, const std::vector<PoolingCover> &covers, int64_t first, int64_t count) {
   for (int64_t at = first; at < first + count; ++at) {
     auto isOver = [at](const PoolingCover &cover) { return cover.begin <= at && at < cover.end; };
     auto begin = std::find_if(covers.begin(), covers.end(), isOver);
     auto end = std::find_if_not(begin, covers.end(), isOver); // begins and ends of windows never fall
-    words.insert(words.end(), {begin - covers.begin(), end - covers.begin()});
+    words.insert(words.end(), {static_cast<int32_t>(begin - covers.begin()), static_cast<int32_t>(end - covers.begin())});
   }
 }
 
-/// The descriptor and what lies behind it.
-Result<CUdeviceptr> describe(Shared &shared, const PoolingPlanes &planes, const PoolingInset &inset) {
-  PoolingDescriptor made{.largeRows = planes.largeRows,
-                         .largeColumns = planes.largeColumns,
-                         .smallRows = planes.smallRows,
-                         .smallColumns = planes.smallColumns,
-                         .rows = static_cast<int64_t>(planes.rows.size()),
-                         .columns = static_cast<int64_t>(planes.columns.size()),
-                         .ownRows = inset.rows,
-                         .ownColumns = inset.columns,
-                         .firstRow = inset.firstRow,
-                         .firstColumn = inset.firstColumn};
-  std::vector<int64_t> words(sizeof(made) / sizeof(int64_t));
-  std::memcpy(words.data(), &made, sizeof(made));
-  for (const std::vector<PoolingCover> *covers : {&planes.rows, &planes.columns})
-    for (const PoolingCover &cover : *covers)
-      words.insert(words.end(), {cover.small, cover.begin, cover.end, cover.counted});
-  addWindowsOver(words, planes.rows, inset.firstRow, inset.rows);
-  addWindowsOver(words, planes.columns, inset.firstColumn, inset.columns);
-  return shared.constant(words.data(), words.size() * sizeof(int64_t));
+/// How many threads, as a power of two, go along a row: as many as leave the fewest idle, and not less than a warp.
+int32_t shiftOf(int64_t columns) {
+  auto padded = [=](int32_t shift) { return (((columns - 1) >> shift) + 1) << shift; };
+  int32_t best = 0;
+  while (best < 5 && int64_t{1} << best < columns)
+    ++best;
+  for (int32_t shift = 6; best >= 5 && shift <= 8; ++shift)
+    if (padded(shift) <= padded(best))
+      best = shift;
+  return best;
 }
 
-/// The kernel `name` takes the descriptor, the result and all operands in their order.
-Prepared pool(Shared &shared, const CallSpec &spec, const char *name, const PoolingPlanes &planes, const PoolingInset &inset) {
-  Result<CUdeviceptr> descriptor = describe(shared, planes, inset);
-  if (!descriptor)
-    return descriptor.error();
-  std::vector<uint64_t> values{*descriptor, addressOf(spec.results[0].data)};
-  for (const CallTensor &operand : spec.operands)
-    values.push_back(addressOf(operand.data));
-  return launchOwn(shared, entryOf(name, spec), std::move(values), elementCount(spec.results[0].box));
-}
+/// A pooling as kernels take it. Planes have less than 2^31 elements.
+struct Pool {
+  PoolingDescriptor made;
+  CUdeviceptr descriptor = 0;
 
-Prepared maxPool(Shared &shared, const CallSpec &spec) { return pool(shared, spec, "pool_max", planesOfPool(spec), {}); }
-Prepared averagePool(Shared &shared, const CallSpec &spec) { return pool(shared, spec, "pool_average", planesOfPool(spec), {}); }
+  static Result<Pool> of(Shared &shared, const CallSpec &spec, const PoolingPlanes &planes, const PoolingInset &inset) {
+    constexpr int64_t most = std::numeric_limits<int32_t>::max();
+    if (planes.largeSize() > most || planes.smallSize() > most || inset.size() > most)
+      return lacks(spec);
+    auto narrow = [](int64_t value) { return static_cast<int32_t>(value); };
+    const Box &box = spec.results[0].box;
+    Pool pool;
+    pool.made = {.planes = box[0].size() * box[1].size(),
+                 .largeRows = narrow(planes.largeRows),
+                 .largeColumns = narrow(planes.largeColumns),
+                 .smallRows = narrow(planes.smallRows),
+                 .smallColumns = narrow(planes.smallColumns),
+                 .rows = narrow(static_cast<int64_t>(planes.rows.size())),
+                 .columns = narrow(static_cast<int64_t>(planes.columns.size())),
+                 .smallRow = planes.rows.empty() ? 0 : narrow(planes.rows[0].small),
+                 .smallColumn = planes.columns.empty() ? 0 : narrow(planes.columns[0].small),
+                 .ownRows = narrow(inset.rows),
+                 .ownColumns = narrow(inset.columns),
+                 .firstRow = narrow(inset.firstRow),
+                 .firstColumn = narrow(inset.firstColumn),
+                 .windowShift = shiftOf(static_cast<int64_t>(planes.columns.size())),
+                 .ownShift = shiftOf(inset.columns)};
+    std::vector<int32_t> words(sizeof(pool.made) / sizeof(int32_t));
+    std::memcpy(words.data(), &pool.made, sizeof(pool.made));
+    for (const std::vector<PoolingCover> *covers : {&planes.rows, &planes.columns})
+      for (const PoolingCover &cover : *covers)
+        words.insert(words.end(), {narrow(cover.small), narrow(cover.begin), narrow(cover.end), narrow(cover.counted)});
+    addWindowsOver(words, planes.rows, inset.firstRow, inset.rows);
+    addWindowsOver(words, planes.columns, inset.firstColumn, inset.columns);
+    Result<CUdeviceptr> descriptor = shared.constant(words.data(), words.size() * sizeof(int32_t));
+    if (!descriptor)
+      return descriptor.error();
+    pool.descriptor = *descriptor;
+    return pool;
+  }
+
+  int64_t placeBytes() const { return made.planes * made.rows * made.columns * static_cast<int64_t>(sizeof(int32_t)); }
+
+  /// The kernel `name` takes the descriptor and these; its blocks go along rows of windows, or of the gradient.
+  Prepared launch(Shared &shared, const CallSpec &spec, const char *name, std::vector<uint64_t> values, bool overWindows,
+                  std::optional<size_t> places = {}) const {
+    values.insert(values.begin(), descriptor);
+    int64_t lines = made.planes * (overWindows ? made.rows : made.ownRows);
+    int64_t atOnce = kernelBlock >> (overWindows ? made.windowShift : made.ownShift);
+    OwnKernel kernel{kernelsPtx, numberEntry(name, spec.results[0].type), kernelBlock};
+    if (places)
+      kernel.workArgument = *places, kernel.workBytes = static_cast<uint64_t>(placeBytes());
+    return launchOwn(shared, kernel, std::move(values), (lines + atOnce - 1) / atOnce, Blocks::OnePerItem);
+  }
+};
+
+Prepared poolForward(Shared &shared, const CallSpec &spec, const char *name) {
+  Result<Pool> pool = Pool::of(shared, spec, planesOfPool(spec), {});
+  if (!pool)
+    return pool.error();
+  return pool->launch(shared, spec, name, {addressOf(spec.results[0].data), addressOf(spec.operands[0].data)}, true);
+}
+Prepared maxPool(Shared &shared, const CallSpec &spec) { return poolForward(shared, spec, "pool_max"); }
+Prepared averagePool(Shared &shared, const CallSpec &spec) { return poolForward(shared, spec, "pool_average"); }
+
+/// First where the largest element of each window is, so that windows are searched once each, then what arrives there.
 Prepared maxPoolBack(Shared &shared, const CallSpec &spec) {
   PoolingInset inset;
   PoolingPlanes planes = planesOfGradient(spec, spec.operands[0], inset);
-  return pool(shared, spec, "pool_max_input", planes, inset);
+  Result<Pool> pool = Pool::of(shared, spec, planes, inset);
+  if (!pool)
+    return pool.error();
+  std::vector<std::unique_ptr<Operation>> parts;
+  auto add = [&](Prepared part) -> Status {
+    if (!part)
+      return part.error();
+    parts.push_back(std::move(*part));
+    return {};
+  };
+  Status status;
+  if (pool->placeBytes() > 0)
+    status = add(pool->launch(shared, spec, "pool_places", {0, addressOf(spec.operands[0].data)}, true, 1));
+  if (status)
+    status = add(pool->launch(shared, spec, "pool_max_input", {addressOf(spec.results[0].data), 0, addressOf(spec.operands[1].data)}, false, 2));
+  if (!status)
+    return status.error();
+  return std::unique_ptr<Operation>(new Several(shared, std::move(parts)));
 }
 Prepared averagePoolBack(Shared &shared, const CallSpec &spec) {
   PoolingInset inset;
   PoolingPlanes planes = planesOfGradient(spec, spec.results[0], inset);
-  return pool(shared, spec, "pool_average_input", planes, inset);
+  Result<Pool> pool = Pool::of(shared, spec, planes, inset);
+  if (!pool)
+    return pool.error();
+  return pool->launch(shared, spec, "pool_average_input", {addressOf(spec.results[0].data), addressOf(spec.operands[0].data)}, false);
 }
 
 } // namespace

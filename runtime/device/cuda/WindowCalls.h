@@ -14,6 +14,9 @@ using PrepareCall = Prepared (*)(Shared &shared, const CallSpec &spec);
 /// There is no kernel for the type of the call.
 Error lacks(const CallSpec &spec);
 
+/// "msc_name_f32": the kernel of this name for a type of numbers.
+std::string numberEntry(const char *name, plan::DataType type);
+
 void addWindowCalls(std::map<std::string, PrepareCall> &table);
 
 } // namespace msc::device::cuda
