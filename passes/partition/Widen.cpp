@@ -86,6 +86,10 @@ static std::optional<NarrowForm> narrowFormOf(Operation *op) {
     return NarrowForm{{0, 1, 2}, 1};
   if (isa<net::ScaledDotProductAttentionGradOp>(op)) // but for the logarithms
     return NarrowForm{{0, 1, 2, 3, 5}, 3};
+  if (isa<net::Conv2DOp, net::Conv2DTransposeOp, net::Conv2DBackpropInputOp, net::Conv2DBackpropFilterOp, net::MaxPoolGradOp>(op))
+    return NarrowForm{{0, 1}, 1};
+  if (isa<net::MaxPoolOp, net::AvgPoolOp, net::AvgPoolGradOp, net::AdaptiveAvgPool2DOp, net::AdaptiveAvgPool2DGradOp>(op))
+    return NarrowForm{{0}, 1};
   return std::nullopt;
 }
 
