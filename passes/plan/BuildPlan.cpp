@@ -55,7 +55,9 @@ public:
       if (std::optional<int64_t> id = net::getId(&op); id && net::getPhase(&op) == net::Phase::Forward)
         forwardById[*id] = &op;
     declareValues();
-    std::vector<Unit> units = formUnits(network, {.fusion = options.fusion}, [&](const Unit &unit) { return fits(unit); });
+    const bool onlyGpus = network.getContext()->getLoadedDialect<dist::DistDialect>()->areOnlyGpus();
+    std::vector<Unit> units = formUnits(network, {.fusion = options.fusion, .castsFollowReaders = onlyGpus},
+                                        [&](const Unit &unit) { return fits(unit); });
     for (const Unit &unit : units)
       if (failed(emit(unit)))
         return failure();

@@ -26,6 +26,8 @@ public:
           operators.push_back(&op);
       for (Operation *op : operators)
         readNarrow(op);
+      for (Operation &op : llvm::make_early_inc_range(block))
+        castForEachReader(&op);
       for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
         if (isa<net::CastOp>(op) && op.use_empty())
           op.erase();

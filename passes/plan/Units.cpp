@@ -8,6 +8,7 @@
 #include "passes/plan/NarrowWindows.h"
 
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"
@@ -87,6 +88,8 @@ private:
       return start(Unit::Kind::Constant, op);
     if (auto cast = dyn_cast<net::CastOp>(op); cast && isReadInWindows(cast))
       return start(Unit::Kind::Windowed, op);
+    if (followsReader(op))
+      return; // its reader takes it along
     auto lower = dyn_cast<net::Lower>(op);
     if (!lower)
       return; // parameters, scalars, updates and the terminator are no steps
@@ -100,7 +103,81 @@ private:
     }
     if (options.fusion && (joinEpilogue(op) || joinCluster(op)))
       return;
-    start(Unit::Kind::Cluster, op);
+    startCluster(op);
+  }
+
+  /// A cast of a narrow type to f32 with one reader, which may be fused.
+  bool followsReader(Operation *op) const {
+    if (!options.fusion || !options.castsFollowReaders || !isa<net::CastOp>(op) || !op->hasOneUse())
+      return false;
+    Type from = getElementTypeOrSelf(op->getOperand(0).getType()), to = getElementTypeOrSelf(op->getResult(0).getType());
+    auto reader = dyn_cast<net::Lower>(*op->user_begin());
+    return (from.isBF16() || from.isF16()) && to.isF32() && reader && reader.loweringKind() == net::LoweringKind::Generic;
+  }
+
+  /// The cast that waits for the reader of this operand, or null.
+  Operation *waitingCast(Value operand) const {
+    Operation *producer = operand.getDefiningOp();
+    return producer && !unitOf.contains(producer) && followsReader(producer) ? producer : nullptr;
+  }
+  /// What is read where the reader takes waiting casts along.
+  Value stored(Value operand) const {
+    Operation *cast = waitingCast(operand);
+    return cast ? cast->getOperand(0) : operand;
+  }
+
+  /// The unit with `op` and the casts that wait for it. `known`: operands of which the unit has the cast, and what they were.
+  Unit grownBy(const Unit &unit, Operation *op, SmallVectorImpl<std::pair<OpOperand *, Value>> &known) const {
+    Unit grown = unit;
+    for (OpOperand &operand : op->getOpOperands()) {
+      Operation *cast = waitingCast(operand.get());
+      if (!cast || llvm::is_contained(grown.ops, cast))
+        continue;
+      auto same = llvm::find_if(grown.ops, [&](Operation *other) {
+        return isa<net::CastOp>(other) && other->getOperand(0) == cast->getOperand(0) && other->getResultTypes() == cast->getResultTypes();
+      });
+      if (same == grown.ops.end() || net::getId(cast)) { // gradients name their operator by its number
+        grown.ops.push_back(cast);
+      } else {
+        known.push_back({&operand, operand.get()});
+        operand.set((*same)->getResult(0));
+      }
+    }
+    grown.ops.push_back(op);
+    return grown;
+  }
+
+  /// Takes up what `grown` has more.
+  void growTo(size_t unit, const Unit &grown) {
+    Operation *reader = grown.ops.back();
+    for (Operation *op : ArrayRef(grown.ops).drop_front(units[unit].ops.size())) {
+      if (net::getPhase(op) != net::getPhase(reader)) { // a cast that begins a unit is what the unit is called by
+        net::setPhase(op, net::getPhase(reader));
+        net::setInstanceName(op, net::getInstanceName(reader));
+      }
+      append(unit, op);
+    }
+  }
+
+  void startCluster(Operation *op) {
+    SmallVector<std::pair<OpOperand *, Value>> known;
+    Unit grown = grownBy({Unit::Kind::Cluster, {}}, op, known);
+    if (grown.ops.size() > 1 && !fits(grown)) {
+      for (Operation *cast : ArrayRef(grown.ops).drop_back())
+        start(Unit::Kind::Cluster, cast);
+      grown.ops = {op};
+    }
+    units.push_back({Unit::Kind::Cluster, {}});
+    ancestors.emplace_back();
+    growTo(units.size() - 1, grown);
+    forget(known);
+  }
+
+  /// Casts that nobody reads, as the unit has them.
+  static void forget(ArrayRef<std::pair<OpOperand *, Value>> known) {
+    for (auto [operand, before] : known)
+      if (before.use_empty())
+        before.getDefiningOp()->erase();
   }
 
   void start(Unit::Kind kind, Operation *op) {
@@ -177,20 +254,24 @@ private:
   bool joinCluster(Operation *op) {
     SmallVector<size_t> candidates;
     for (Value operand : op->getOperands())
-      if (Operation *producer = operand.getDefiningOp(); producer && unitOf.contains(producer))
+      if (Operation *producer = stored(operand).getDefiningOp(); producer && unitOf.contains(producer))
         if (size_t unit = unitOf[producer]; units[unit].kind == Unit::Kind::Cluster)
           candidates.push_back(unit);
     llvm::sort(candidates, std::greater<size_t>());
     candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
     for (size_t unit : candidates) {
       if (units[unit].ops.size() >= options.maxOperators || !samePhase(units[unit].ops.front(), op) ||
-          isTangled(op, unit) || (early.contains(op) && waits(op, unit)))
+          isTangled(op, unit) || (early.contains(op) && waits(op, unit)) || keepsWide(op, unit))
         continue;
-      Unit grown = units[unit];
-      grown.ops.push_back(op);
-      if (!fits(grown))
+      SmallVector<std::pair<OpOperand *, Value>> known;
+      Unit grown = grownBy(units[unit], op, known);
+      if (grown.ops.size() > options.maxOperators || !fits(grown)) {
+        for (auto [operand, before] : known)
+          operand->set(before);
         continue;
-      append(unit, op);
+      }
+      growTo(unit, grown);
+      forget(known);
       return true;
     }
     return false;
@@ -205,9 +286,16 @@ private:
     return (net::getPhase(a) == net::Phase::Update) == (net::getPhase(b) == net::Phase::Update) && net::isCopy(a) == net::isCopy(b);
   }
 
+  /// The backward pass would read in f32 what the forward pass made of a narrow value, not the narrow value, which is there.
+  bool keepsWide(Operation *op, size_t unit) const {
+    return net::getPhase(op) == net::Phase::Backward && net::getPhase(units[unit].ops.front()) == net::Phase::Forward &&
+           llvm::any_of(op->getOperands(), [&](Value operand) { return waitingCast(operand); });
+  }
+
   /// An operand that does not come from the unit itself would have to wait for it: joining would make a cycle.
   bool isTangled(Operation *op, size_t unit) {
-    return llvm::any_of(op->getOperands(), [&](Value operand) {
+    return llvm::any_of(op->getOperands(), [&](Value read) {
+      Value operand = stored(read);
       Operation *producer = operand.getDefiningOp();
       return producer && unitOf.contains(producer) && unitOf[producer] != unit && dependsOn(operand, unit);
     });
@@ -216,7 +304,7 @@ private:
   /// An operand is made behind the unit.
   bool waits(Operation *op, size_t unit) const {
     return llvm::any_of(op->getOperands(), [&](Value operand) {
-      Operation *producer = operand.getDefiningOp();
+      Operation *producer = stored(operand).getDefiningOp();
       auto at = producer ? unitOf.find(producer) : unitOf.end();
       return at != unitOf.end() && at->second > unit;
     });
