@@ -259,6 +259,8 @@ private:
           candidates.push_back(unit);
     llvm::sort(candidates, std::greater<size_t>());
     candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+    if (candidates.size() > 1 && joinBoth(op, candidates[1], candidates[0]))
+      return true;
     for (size_t unit : candidates) {
       if (units[unit].ops.size() >= options.maxOperators || !samePhase(units[unit].ops.front(), op) ||
           isTangled(op, unit) || (early.contains(op) && waits(op, unit)) || keepsWide(op, unit))
@@ -275,6 +277,64 @@ private:
       return true;
     }
     return false;
+  }
+
+  /// Makes one cluster of two of the same phase that the operator reads, where the second only makes elements of elements: what was
+  /// cast, centred and scaled for the operator is not stored then.
+  bool joinBoth(Operation *op, size_t unit, size_t other) {
+    auto phase = [this](size_t of) { return net::getPhase(units[of].ops.front()); };
+    auto comesThrough = [&](Value value) { // something that is in neither needs one of them
+      Operation *producer = value.getDefiningOp();
+      auto at = producer ? unitOf.find(producer) : unitOf.end();
+      return at != unitOf.end() && at->second != unit && at->second != other && (dependsOn(value, unit) || dependsOn(value, other));
+    };
+    if (!options.castsFollowReaders || early.contains(op) || phase(unit) != phase(other) || phase(unit) != net::getPhase(op) ||
+        !samePhase(units[unit].ops.front(), op) || !samePhase(units[unit].ops.front(), units[other].ops.back()) ||
+        !llvm::all_of(units[other].ops, isElementwise) || dependsOn(units[unit].ops.back()->getResult(0), other) ||
+        llvm::any_of(op->getOperands(), [&](Value operand) { return comesThrough(stored(operand)); }) ||
+        llvm::any_of(units[other].inputs(), comesThrough))
+      return false;
+    Unit both = units[unit];
+    llvm::append_range(both.ops, units[other].ops);
+    auto readsNarrow = [](Operation *member) {
+      return isa<net::CastOp>(member) && getElementTypeOrSelf(member->getOperand(0).getType()).getIntOrFloatBitWidth() == 16;
+    };
+    if (llvm::none_of(both.ops, readsNarrow) && !(llvm::all_of(both.ops, isElementwise) && isElementwise(op)))
+      return false; // in f32 a sum would be computed with more live values, and saves less
+    SmallVector<std::pair<OpOperand *, Value>> known;
+    Unit grown = grownBy(both, op, known);
+    if (grown.ops.size() > options.maxOperators || !fits(grown)) {
+      for (auto [operand, before] : known)
+        operand->set(before);
+      return false;
+    }
+    moveTo(unit, other);
+    growTo(unit, grown);
+    forget(known);
+    return true;
+  }
+
+  /// All operands are of the result's shape, or smaller.
+  static bool isElementwise(Operation *op) {
+    auto elements = [](Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); };
+    return op->getNumResults() == 1 &&
+           llvm::all_of(op->getOperands(), [&](Value operand) { return elements(operand) <= elements(op->getResult(0)); });
+  }
+
+  /// Merges `other` into `unit`, which does not depend on it.
+  void moveTo(size_t unit, size_t other) {
+    for (Operation *op : units[other].ops) {
+      unitOf[op] = unit;
+      units[unit].ops.push_back(op);
+    }
+    units[other].ops.clear();
+    auto has = [&](size_t of, size_t which) { return which < ancestors[of].size() && ancestors[of].test(which); };
+    ancestors[unit] |= ancestors[other];
+    if (has(unit, unit))
+      ancestors[unit].reset(unit);
+    for (size_t reader = 0; reader < units.size(); ++reader)
+      if (reader != unit && (has(reader, other) || has(reader, unit)))
+        inherit(reader, unit);
   }
 
   /// Updates write parameters in place; kept apart, they can wait for the last reader of the old value. Forward operators
@@ -346,15 +406,18 @@ private:
       if (waiting[unit] == 0)
         ready.push(unit);
     std::vector<Unit> result;
+    [[maybe_unused]] size_t ordered = 0;
     while (!ready.empty()) {
       size_t unit = ready.top();
       ready.pop();
-      result.push_back(units[unit]);
+      ++ordered;
+      if (!units[unit].ops.empty()) // it was merged into another
+        result.push_back(units[unit]);
       for (size_t next : after[unit])
         if (--waiting[next] == 0)
           ready.push(next);
     }
-    assert(result.size() == units.size() && "units form a cycle");
+    assert(ordered == units.size() && "units form a cycle");
     return result;
   }
 
