@@ -3,6 +3,7 @@
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetAttributes.h"
 #include "dialects/net/NetOps.h"
+#include "dialects/net/Recompute.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
@@ -86,6 +87,10 @@ static std::optional<NarrowForm> narrowFormOf(Operation *op) {
     return NarrowForm{{0, 1, 2}, 1};
   if (isa<net::ScaledDotProductAttentionGradOp>(op)) // but for the logarithms
     return NarrowForm{{0, 1, 2, 3, 5}, 3};
+  if (isa<net::Conv2DOp, net::Conv2DTransposeOp, net::Conv2DBackpropInputOp, net::Conv2DBackpropFilterOp, net::MaxPoolGradOp>(op))
+    return NarrowForm{{0, 1}, 1};
+  if (isa<net::MaxPoolOp, net::AvgPoolOp, net::AvgPoolGradOp, net::AdaptiveAvgPool2DOp, net::AdaptiveAvgPool2DGradOp>(op))
+    return NarrowForm{{0}, 1};
   return std::nullopt;
 }
 
@@ -138,6 +143,32 @@ void readNarrow(Operation *op) {
   for (Value result : results.take_front(std::max(form->results, 1u)))
     if (isOnlyRounded(result, element))
       writeNarrow(result, element);
+}
+
+bool isStoredNarrow(Operation *op) {
+  auto cast = dyn_cast<net::CastOp>(op);
+  return cast && isNarrow(cast.getOperand()) && getElementTypeOrSelf(cast.getResult().getType()).isF32() &&
+         op->getContext()->getLoadedDialect<dist::DistDialect>()->areOnlyGpus();
+}
+
+void castForEachReader(Operation *op) {
+  if (!isStoredNarrow(op))
+    return;
+  auto cast = llvm::cast<net::CastOp>(op);
+  SmallVector<Operation *> readers; // one of them, or those that are not fused, keep the cast
+  for (Operation *reader : cast->getUsers())
+    if (auto lower = dyn_cast<net::Lower>(reader); lower && lower.loweringKind() == net::LoweringKind::Generic && !llvm::is_contained(readers, reader))
+      readers.push_back(reader);
+  auto isOwn = [&](Operation *reader) { return llvm::is_contained(readers, reader); };
+  if (llvm::all_of(cast->getUsers(), isOwn) && !readers.empty())
+    readers.pop_back();
+  for (Operation *reader : readers) {
+    OpBuilder builder(reader);
+    net::CastOp own = castFor(reader, builder, cast.getOperand(), builder.getF32Type());
+    if (net::isCopy(reader))
+      net::setCopy(own);
+    reader->replaceUsesOfWith(cast.getResult(), own.getResult());
+  }
 }
 
 Value roundTo(Type element, Value wide, Value result) {

@@ -21,6 +21,12 @@ bool takesNarrow(mlir::Operation *op);
 /// a result but one cast to that. Casts that nobody reads any more are left. Attention reads and writes all in one type or stays in f32.
 void readNarrow(mlir::Operation *op);
 
+/// A cast of a narrow type to f32 in a plan for GPUs alone: kernels that read it read the narrow value.
+bool isStoredNarrow(mlir::Operation *op);
+
+/// Gives every operator that may be fused with a cast of a narrow type to f32 a cast of its own.
+void castForEachReader(mlir::Operation *cast);
+
 /// A cast that `widen` or `roundTo` made, of an operator that stands there itself: users know neither it nor its name.
 bool isWideningCast(mlir::Operation *op);
 

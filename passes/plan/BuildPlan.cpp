@@ -55,7 +55,9 @@ public:
       if (std::optional<int64_t> id = net::getId(&op); id && net::getPhase(&op) == net::Phase::Forward)
         forwardById[*id] = &op;
     declareValues();
-    std::vector<Unit> units = formUnits(network, {.fusion = options.fusion}, [&](const Unit &unit) { return fits(unit); });
+    const bool onlyGpus = network.getContext()->getLoadedDialect<dist::DistDialect>()->areOnlyGpus();
+    std::vector<Unit> units = formUnits(network, {.fusion = options.fusion, .castsFollowReaders = onlyGpus},
+                                        [&](const Unit &unit) { return fits(unit); });
     for (const Unit &unit : units)
       if (failed(emit(unit)))
         return failure();
@@ -430,9 +432,19 @@ private:
     return {cast ? cast->getOperand(0) : value, cast ? value.getType() : Type()};
   }
 
+  /// Where the operator in front reads a narrow type as it is, what it gathered is cast.
+  Value gatheredWindows(Operation *op, const net::HaloWindows &wanted) {
+    Value operand = op->getOperand(wanted.operand), narrow = storedNarrow(operand);
+    Value known = gatheredWindows(op, wanted, contentOf(operand));
+    if (known || !narrow)
+      return known;
+    known = gatheredWindows(op, wanted, contentOf(narrow));
+    return known ? castWindows(op, wanted, known) : Value();
+  }
+
   /// What an operator gathered that is computed again in the backward pass is not kept until then.
-  Value gatheredWindows(Operation *op, net::HaloWindows wanted) {
-    for (const GatheredWindows &known : gathered[contentOf(op->getOperand(wanted.operand))]) {
+  Value gatheredWindows(Operation *op, net::HaloWindows wanted, const std::pair<Value, Type> &content) {
+    for (const GatheredWindows &known : gathered[content]) {
       wanted.operand = known.windows.operand;
       if (known.windows == wanted && (!net::isRecomputed(known.by) || net::getPhase(op) == net::getPhase(known.by)))
         return known.buffer;

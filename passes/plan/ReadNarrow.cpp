@@ -1,4 +1,4 @@
-// The pass `msc-read-narrow`: products and attention read bf16 and f16 where the devices have kernels for that (passes/partition/Widen.h).
+// The pass `msc-read-narrow`: products, attention and convolutions read bf16 and f16 where the devices have kernels for that (passes/partition/Widen.h).
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetOps.h"
 #include "passes/partition/Widen.h"
@@ -26,6 +26,8 @@ public:
           operators.push_back(&op);
       for (Operation *op : operators)
         readNarrow(op);
+      for (Operation &op : llvm::make_early_inc_range(block))
+        castForEachReader(&op);
       for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
         if (isa<net::CastOp>(op) && op.use_empty())
           op.erase();

@@ -8,6 +8,7 @@
 #include "passes/plan/NarrowWindows.h"
 
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"
@@ -87,6 +88,8 @@ private:
       return start(Unit::Kind::Constant, op);
     if (auto cast = dyn_cast<net::CastOp>(op); cast && isReadInWindows(cast))
       return start(Unit::Kind::Windowed, op);
+    if (followsReader(op))
+      return; // its reader takes it along
     auto lower = dyn_cast<net::Lower>(op);
     if (!lower)
       return; // parameters, scalars, updates and the terminator are no steps
@@ -100,7 +103,81 @@ private:
     }
     if (options.fusion && (joinEpilogue(op) || joinCluster(op)))
       return;
-    start(Unit::Kind::Cluster, op);
+    startCluster(op);
+  }
+
+  /// A cast of a narrow type to f32 with one reader, which may be fused.
+  bool followsReader(Operation *op) const {
+    if (!options.fusion || !options.castsFollowReaders || !isa<net::CastOp>(op) || !op->hasOneUse())
+      return false;
+    Type from = getElementTypeOrSelf(op->getOperand(0).getType()), to = getElementTypeOrSelf(op->getResult(0).getType());
+    auto reader = dyn_cast<net::Lower>(*op->user_begin());
+    return (from.isBF16() || from.isF16()) && to.isF32() && reader && reader.loweringKind() == net::LoweringKind::Generic;
+  }
+
+  /// The cast that waits for the reader of this operand, or null.
+  Operation *waitingCast(Value operand) const {
+    Operation *producer = operand.getDefiningOp();
+    return producer && !unitOf.contains(producer) && followsReader(producer) ? producer : nullptr;
+  }
+  /// What is read where the reader takes waiting casts along.
+  Value stored(Value operand) const {
+    Operation *cast = waitingCast(operand);
+    return cast ? cast->getOperand(0) : operand;
+  }
+
+  /// The unit with `op` and the casts that wait for it. `known`: operands of which the unit has the cast, and what they were.
+  Unit grownBy(const Unit &unit, Operation *op, SmallVectorImpl<std::pair<OpOperand *, Value>> &known) const {
+    Unit grown = unit;
+    for (OpOperand &operand : op->getOpOperands()) {
+      Operation *cast = waitingCast(operand.get());
+      if (!cast || llvm::is_contained(grown.ops, cast))
+        continue;
+      auto same = llvm::find_if(grown.ops, [&](Operation *other) {
+        return isa<net::CastOp>(other) && other->getOperand(0) == cast->getOperand(0) && other->getResultTypes() == cast->getResultTypes();
+      });
+      if (same == grown.ops.end() || net::getId(cast)) { // gradients name their operator by its number
+        grown.ops.push_back(cast);
+      } else {
+        known.push_back({&operand, operand.get()});
+        operand.set((*same)->getResult(0));
+      }
+    }
+    grown.ops.push_back(op);
+    return grown;
+  }
+
+  /// Takes up what `grown` has more.
+  void growTo(size_t unit, const Unit &grown) {
+    Operation *reader = grown.ops.back();
+    for (Operation *op : ArrayRef(grown.ops).drop_front(units[unit].ops.size())) {
+      if (net::getPhase(op) != net::getPhase(reader)) { // a cast that begins a unit is what the unit is called by
+        net::setPhase(op, net::getPhase(reader));
+        net::setInstanceName(op, net::getInstanceName(reader));
+      }
+      append(unit, op);
+    }
+  }
+
+  void startCluster(Operation *op) {
+    SmallVector<std::pair<OpOperand *, Value>> known;
+    Unit grown = grownBy({Unit::Kind::Cluster, {}}, op, known);
+    if (grown.ops.size() > 1 && !fits(grown)) {
+      for (Operation *cast : ArrayRef(grown.ops).drop_back())
+        start(Unit::Kind::Cluster, cast);
+      grown.ops = {op};
+    }
+    units.push_back({Unit::Kind::Cluster, {}});
+    ancestors.emplace_back();
+    growTo(units.size() - 1, grown);
+    forget(known);
+  }
+
+  /// Casts that nobody reads, as the unit has them.
+  static void forget(ArrayRef<std::pair<OpOperand *, Value>> known) {
+    for (auto [operand, before] : known)
+      if (before.use_empty())
+        before.getDefiningOp()->erase();
   }
 
   void start(Unit::Kind kind, Operation *op) {
@@ -177,23 +254,87 @@ private:
   bool joinCluster(Operation *op) {
     SmallVector<size_t> candidates;
     for (Value operand : op->getOperands())
-      if (Operation *producer = operand.getDefiningOp(); producer && unitOf.contains(producer))
+      if (Operation *producer = stored(operand).getDefiningOp(); producer && unitOf.contains(producer))
         if (size_t unit = unitOf[producer]; units[unit].kind == Unit::Kind::Cluster)
           candidates.push_back(unit);
     llvm::sort(candidates, std::greater<size_t>());
     candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+    if (candidates.size() > 1 && joinBoth(op, candidates[1], candidates[0]))
+      return true;
     for (size_t unit : candidates) {
       if (units[unit].ops.size() >= options.maxOperators || !samePhase(units[unit].ops.front(), op) ||
-          isTangled(op, unit) || (early.contains(op) && waits(op, unit)))
+          isTangled(op, unit) || (early.contains(op) && waits(op, unit)) || keepsWide(op, unit))
         continue;
-      Unit grown = units[unit];
-      grown.ops.push_back(op);
-      if (!fits(grown))
+      SmallVector<std::pair<OpOperand *, Value>> known;
+      Unit grown = grownBy(units[unit], op, known);
+      if (grown.ops.size() > options.maxOperators || !fits(grown)) {
+        for (auto [operand, before] : known)
+          operand->set(before);
         continue;
-      append(unit, op);
+      }
+      growTo(unit, grown);
+      forget(known);
       return true;
     }
     return false;
+  }
+
+  /// Makes one cluster of two of the same phase that the operator reads, where the second only makes elements of elements: what was
+  /// cast, centred and scaled for the operator is not stored then.
+  bool joinBoth(Operation *op, size_t unit, size_t other) {
+    auto phase = [this](size_t of) { return net::getPhase(units[of].ops.front()); };
+    auto comesThrough = [&](Value value) { // something that is in neither needs one of them
+      Operation *producer = value.getDefiningOp();
+      auto at = producer ? unitOf.find(producer) : unitOf.end();
+      return at != unitOf.end() && at->second != unit && at->second != other && (dependsOn(value, unit) || dependsOn(value, other));
+    };
+    if (!options.castsFollowReaders || early.contains(op) || phase(unit) != phase(other) || phase(unit) != net::getPhase(op) ||
+        !samePhase(units[unit].ops.front(), op) || !samePhase(units[unit].ops.front(), units[other].ops.back()) ||
+        !llvm::all_of(units[other].ops, isElementwise) || dependsOn(units[unit].ops.back()->getResult(0), other) ||
+        llvm::any_of(op->getOperands(), [&](Value operand) { return comesThrough(stored(operand)); }) ||
+        llvm::any_of(units[other].inputs(), comesThrough))
+      return false;
+    Unit both = units[unit];
+    llvm::append_range(both.ops, units[other].ops);
+    auto readsNarrow = [](Operation *member) {
+      return isa<net::CastOp>(member) && getElementTypeOrSelf(member->getOperand(0).getType()).getIntOrFloatBitWidth() == 16;
+    };
+    if (llvm::none_of(both.ops, readsNarrow) && !(llvm::all_of(both.ops, isElementwise) && isElementwise(op)))
+      return false; // in f32 a sum would be computed with more live values, and saves less
+    SmallVector<std::pair<OpOperand *, Value>> known;
+    Unit grown = grownBy(both, op, known);
+    if (grown.ops.size() > options.maxOperators || !fits(grown)) {
+      for (auto [operand, before] : known)
+        operand->set(before);
+      return false;
+    }
+    moveTo(unit, other);
+    growTo(unit, grown);
+    forget(known);
+    return true;
+  }
+
+  /// All operands are of the result's shape, or smaller.
+  static bool isElementwise(Operation *op) {
+    auto elements = [](Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); };
+    return op->getNumResults() == 1 &&
+           llvm::all_of(op->getOperands(), [&](Value operand) { return elements(operand) <= elements(op->getResult(0)); });
+  }
+
+  /// Merges `other` into `unit`, which does not depend on it.
+  void moveTo(size_t unit, size_t other) {
+    for (Operation *op : units[other].ops) {
+      unitOf[op] = unit;
+      units[unit].ops.push_back(op);
+    }
+    units[other].ops.clear();
+    auto has = [&](size_t of, size_t which) { return which < ancestors[of].size() && ancestors[of].test(which); };
+    ancestors[unit] |= ancestors[other];
+    if (has(unit, unit))
+      ancestors[unit].reset(unit);
+    for (size_t reader = 0; reader < units.size(); ++reader)
+      if (reader != unit && (has(reader, other) || has(reader, unit)))
+        inherit(reader, unit);
   }
 
   /// Updates write parameters in place; kept apart, they can wait for the last reader of the old value. Forward operators
@@ -205,9 +346,16 @@ private:
     return (net::getPhase(a) == net::Phase::Update) == (net::getPhase(b) == net::Phase::Update) && net::isCopy(a) == net::isCopy(b);
   }
 
+  /// The backward pass would read in f32 what the forward pass made of a narrow value, not the narrow value, which is there.
+  bool keepsWide(Operation *op, size_t unit) const {
+    return net::getPhase(op) == net::Phase::Backward && net::getPhase(units[unit].ops.front()) == net::Phase::Forward &&
+           llvm::any_of(op->getOperands(), [&](Value operand) { return waitingCast(operand); });
+  }
+
   /// An operand that does not come from the unit itself would have to wait for it: joining would make a cycle.
   bool isTangled(Operation *op, size_t unit) {
-    return llvm::any_of(op->getOperands(), [&](Value operand) {
+    return llvm::any_of(op->getOperands(), [&](Value read) {
+      Value operand = stored(read);
       Operation *producer = operand.getDefiningOp();
       return producer && unitOf.contains(producer) && unitOf[producer] != unit && dependsOn(operand, unit);
     });
@@ -216,7 +364,7 @@ private:
   /// An operand is made behind the unit.
   bool waits(Operation *op, size_t unit) const {
     return llvm::any_of(op->getOperands(), [&](Value operand) {
-      Operation *producer = operand.getDefiningOp();
+      Operation *producer = stored(operand).getDefiningOp();
       auto at = producer ? unitOf.find(producer) : unitOf.end();
       return at != unitOf.end() && at->second > unit;
     });
@@ -258,15 +406,18 @@ private:
       if (waiting[unit] == 0)
         ready.push(unit);
     std::vector<Unit> result;
+    [[maybe_unused]] size_t ordered = 0;
     while (!ready.empty()) {
       size_t unit = ready.top();
       ready.pop();
-      result.push_back(units[unit]);
+      ++ordered;
+      if (!units[unit].ops.empty()) // it was merged into another
+        result.push_back(units[unit]);
       for (size_t next : after[unit])
         if (--waiting[next] == 0)
           ready.push(next);
     }
-    assert(result.size() == units.size() && "units form a cycle");
+    assert(ordered == units.size() && "units form a cycle");
     return result;
   }
 

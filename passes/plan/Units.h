@@ -38,6 +38,8 @@ struct UnitOptions {
   bool fusion = true;
   /// Largest number of operators in one cluster; more than about 20 live vectors spill.
   unsigned maxOperators = 24;
+  /// Casts of narrow types to f32 that one fused operator reads are part of its cluster: what is stored is the narrow value.
+  bool castsFollowReaders = false;
 };
 
 /// Units of the network's body in an order that respects data flow and lets every parameter be updated in place after

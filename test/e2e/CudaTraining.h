@@ -56,15 +56,21 @@ protected:
     std::ofstream(path) << text;
     return compileFile(path, devices);
   }
-  /// An example beside the layer library.
-  Compiled compileExample(const std::string &name, int64_t devices, const compiler::KeyValues &defines) {
+  /// An example beside the layer library; `precision` goes into its train block.
+  Compiled compileExample(const std::string &name, int64_t devices, const compiler::KeyValues &defines, const std::string &precision = "") {
     std::filesystem::path source = MSC_SOURCE;
     std::filesystem::create_directories(folder / "examples" / name);
     auto over = std::filesystem::copy_options::overwrite_existing;
     std::filesystem::copy_file(source / "examples" / name / "net.mir", folder / "examples" / name / "net.mir", over);
     std::filesystem::copy_file(source / "frontend/nn.mir", folder / "examples" / "nn.mir", over);
     std::filesystem::copy_file(source / "frontend/nn.mir", folder / "examples" / name / "nn.mir", over);
-    return compileFile(folder / "examples" / name / "net.mir", devices, defines);
+    const std::filesystem::path network = folder / "examples" / name / "net.mir";
+    std::ifstream file(network);
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    file.close();
+    if (size_t at = text.find("train {"); at != std::string::npos)
+      std::ofstream(network) << text.insert(at + 7, precision);
+    return compileFile(network, devices, defines);
   }
   static std::string example(const std::string &name) { return fmt::format("{}/examples/{}/net.mir", MSC_SOURCE, name); }
 

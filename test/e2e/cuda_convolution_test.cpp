@@ -8,6 +8,7 @@
 #include "test/e2e/CudaTraining.h"
 
 #include <cmath>
+#include <map>
 #include <regex>
 
 using namespace msc;
@@ -292,6 +293,71 @@ train {optimizer: Momentum(learning_rate: 0.1, momentum: 0.5), minimize: loss, e
     expectClean(driver);
     EXPECT_GT(driver.calls("cudnnBackendExecute"), 0);
   }
+}
+
+/// How many convolutions and poolings of a plan read that type.
+std::map<std::string, int> callsByType(const PlanIndex &index) {
+  std::map<std::string, int> counts;
+  for (const plan::Step &step : index.plan().programs(0).variants(0).steps())
+    if (step.has_call() && slidesWindows(step.call().kernel()))
+      ++counts[dataTypeName(index.buffer(step.call().operands(0)).dtype())];
+  return counts;
+}
+
+// Plans for GPUs alone convolve and pool bf16 and f16 as they are: the losses of CPUs, which cast them to f32, but for the order of
+// sums. Gradients of weights that are summed over devices stay in f32.
+TEST_F(CudaConvolution, NarrowImagesTrain) {
+  const std::string text = R"(network images(%x: f32[2, 4, 9, 7], %t: f32[2, 3]) {
+  param %w: f32[4, 2, 3, 2] = Normal(0.5)
+  param %v: f32[3, 4, 3, 3] = Normal(0.3)
+  param %u: f32[3, 3, 3, 3] = Normal(0.3)
+  param %scale: f32[3] = Ones()
+  param %bias: f32[3] = Zeros()
+  param %mean: f32[3] = Zeros()
+  param %variance: f32[3] = Ones()
+  %a = Conv2D(%x, %w) {group: 2, stride: (2, 1), dilation: (1, 2), pad_mode: "pad", pad: (2, 1, 0, 3)}
+  %m = MaxPool(%a) {kernel_size: 3, strides: 2, pad_mode: "same"}
+  %b = Conv2D(%m, %v) {pad_mode: "same", in_strategy: ROWS}
+  %n, %means, %variances = BatchNorm(%b, %scale, %bias, %mean, %variance)
+  %r = ReLU(%n)
+  %c = Conv2D(%r, %u) {pad_mode: "same"}
+  %s = Add(%c, %r)
+  %p = AvgPool(%s) {kernel_size: 2, strides: 1}
+  %d = AdaptiveAvgPool2D(%p, (1, 1))
+  %y = Reshape(%d, (2, 3))
+  %loss = MSELoss(%y, %t)
+  return loss: %loss
+}
+dataset {source: Random(seed: 5), columns: {x: normal, t: normal}, steps: 3}
+train {optimizer: Momentum(learning_rate: 0.1, momentum: 0.5), minimize: loss, epochs: 1, amp_level: O2, amp_dtype: TYPE}
+context {parallel_mode: semi_auto_parallel}
+)";
+  using Counts = std::map<std::string, int>;
+  for (auto [type, place] : {std::pair("bf16", 1.0 / 256), std::pair("f16", 1.0 / 2048)})
+    for (int64_t devices : {1, 2}) {
+      SCOPED_TRACE(fmt::format("{} on {}", type, devices));
+      const std::string own = std::regex_replace(
+          std::regex_replace(text, std::regex("TYPE"), type), std::regex("ROWS"), fmt::format("((1, 1, {}, 1), (1, 1, 1, 1))", devices));
+      target = "auto";
+      Compiled wide = compileText(own, devices);
+      target = "cuda";
+      Compiled narrow = compileText(own, devices);
+      PlanIndex onCpu(wide.plan), onGpu(narrow.plan);
+      EXPECT_EQ(callsByType(onCpu), (Counts{{"f32", 14}}));
+      EXPECT_EQ(callsByType(onGpu), devices == 1 ? (Counts{{type, 14}}) : (Counts{{type, 11}, {"f32", 3}}));
+      Outcome cpu = run(onCpu, nullptr);
+      ASSERT_FALSE(cpu.failure) << cpu.failure->message;
+      ASSERT_EQ(cpu.losses.size(), 3u);
+      for (bool hasCudnn : {false, true}) {
+        test::RecordingDriver driver;
+        driver.hasCudnn = hasCudnn;
+        Outcome cuda = run(onGpu, open(driver, onGpu, narrow));
+        ASSERT_FALSE(cuda.failure) << cuda.failure->message;
+        expectNear(cuda.losses, cpu.losses, 4 * place);
+        expectClean(driver);
+        EXPECT_EQ(driver.calls("cudnnBackendExecute") > 0, hasCudnn);
+      }
+    }
 }
 
 TEST_F(CudaConvolution, AFailureIsTold) {

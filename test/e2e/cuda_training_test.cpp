@@ -220,6 +220,35 @@ train {optimizer: Momentum(learning_rate: 0.1, momentum: 0.5), minimize: loss, e
     }
 }
 
+// Kernels of plans for GPUs alone read narrow values where others read casts of them, and make more of them at once. Attention
+// keeps its output in bf16 there.
+TEST_F(CudaTraining, NarrowExamples) {
+  const std::string bf16 = "amp_level: O2, amp_dtype: bf16, ";
+  const compiler::KeyValues smallImages{{"size", "32"},   {"classes", "4"}, {"batch", "2"},   {"width", "2"},
+                                        {"blocks1", "1"}, {"blocks2", "1"}, {"blocks3", "1"}, {"blocks4", "1"}};
+  for (auto [name, defines, devices, tolerance] :
+       {std::tuple("gpt2", smallGpt, 1, 1e-2), std::tuple("gpt2", smallGpt, 2, 1e-2), std::tuple("resnet50", smallImages, 1, 3e-2)}) {
+    SCOPED_TRACE(fmt::format("{} on {}", name, devices));
+    RunOptions options;
+    options.steps = 2;
+    target = "auto";
+    Compiled wide = compileExample(name, devices, defines, bf16);
+    target = "cuda";
+    Compiled narrow = compileExample(name, devices, defines, bf16);
+    PlanIndex onCpu(wide.plan), onGpu(narrow.plan);
+    Outcome cpu = run(onCpu, nullptr, options);
+    test::RecordingDriver driver;
+    driver.hasCudnn = true;
+    Outcome cuda = run(onGpu, open(driver, onGpu, narrow), options);
+    ASSERT_FALSE(cpu.failure) << cpu.failure->message;
+    ASSERT_FALSE(cuda.failure) << cuda.failure->message;
+    ASSERT_EQ(cpu.losses.size(), 2u);
+    expectNear(cuda.losses, cpu.losses, tolerance);
+    expectClean(driver);
+    fmt::print("  {} on {}: {} and {}\n", name, devices, fmt::join(cuda.losses, ", "), fmt::join(cpu.losses, ", "));
+  }
+}
+
 TEST_F(CudaTraining, KernelsOfTheRuntimeAssembleWithoutSpills) {
   if (test::ptxasPath().empty())
     GTEST_SKIP() << "ptxas is not installed";

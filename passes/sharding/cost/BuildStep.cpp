@@ -57,6 +57,8 @@ bool isConstant(Operation *op) { return op->getNumOperands() == 0 && !isa<net::P
 
 /// What a plan makes of an operator, see passes/plan/Units.h.
 StepKind kindOf(net::Lower op) {
+  if (isStoredNarrow(op)) // its readers read what it casts
+    return StepKind::View;
   switch (op.loweringKind()) {
   case net::LoweringKind::Generic: return StepKind::Kernel;
   case net::LoweringKind::MatMul: return StepKind::Product;

@@ -68,9 +68,30 @@ TEST(Units, ReaderOfAUnitThatGrowsDependsOnWhatItTookUp) {
   EXPECT_EQ(units[2].name(), "Exp_Mul");
 }
 
+// Operators of one phase that a reader of both joins; a cast of a narrow value goes where it is read.
+TEST(Units, CastsFollowReadersAndClustersMerge) {
+  for (bool follow : {false, true}) {
+    NetContext context;
+    loadDist(context);
+    TestNetwork net(context);
+    Value x = net.input("x", "4x4xbf16"), y = net.input("y", "4x4xf32"), z = net.input("z", "4x4xf32");
+    Value wide = net.value("Cast", {x}, "{dst_type = f32}", "wide"), a = net.value("Neg", {y}, "", "a"), b = net.value("Add", {a, wide}, "", "b");
+    Value c = net.value("Exp", {z}, "", "c"), d = net.value("Mul", {b, c}, "", "d");
+    net.results({d}, {"d"});
+    std::vector<passes::Unit> units =
+        passes::formUnits(net.network, {.castsFollowReaders = follow}, [](const passes::Unit &) { return true; });
+    checkOrder(net.network, units);
+    std::vector<std::string> names;
+    for (const passes::Unit &unit : units)
+      names.push_back(unit.name());
+    EXPECT_EQ(names, follow ? (std::vector<std::string>{"Neg_Cast_Add_Exp_and_1_more"})
+                            : (std::vector<std::string>{"Cast", "Neg_Add", "Exp_Mul"}));
+  }
+}
+
 TEST(Units, RandomStepsUnderRandomFusion) {
   size_t operators = 0, formed = 0;
-  for (uint64_t seed = 1; seed <= 300; ++seed) {
+  for (uint64_t seed = 1; seed <= 600; ++seed) {
     NetContext context;
     loadDist(context);
     TestNetwork net(context);
@@ -82,7 +103,7 @@ TEST(Units, RandomStepsUnderRandomFusion) {
     std::mt19937 random(seed);
     int64_t refusals = static_cast<int64_t>(seed % 4); // of 4 questions; 0: everything fits
     std::vector<passes::Unit> units = passes::formUnits(
-        net.network, {}, [&](const passes::Unit &) { return static_cast<int64_t>(random() % 4) >= refusals; });
+        net.network, {.castsFollowReaders = seed > 300}, [&](const passes::Unit &) { return static_cast<int64_t>(random() % 4) >= refusals; });
     checkOrder(net.network, units);
     EXPECT_EQ(numberOperators(units).size(), stepsOf(net.network));
     for (const passes::Unit &unit : units) {

@@ -558,6 +558,21 @@ TEST(PlanChecker, WindowsThatReachBeyondAPieceAreRefused) {
   EXPECT_EQ(whyRefused(strided({4}, {0, 0, 0, 9}).plan), "step 'conv' (net.mir:2): Conv2D: dimension 2 has 2 windows, found 4");
 }
 
+TEST(PlanChecker, ConvolutionsAreOfOneFloatType) {
+  auto typed = [](plan::DataType w, plan::DataType y) {
+    PlanBuilder builder = strided({4}, {0, 0, 8, 0});
+    for (auto [number, type] : {std::pair(0, plan::BF16), std::pair(1, w), std::pair(2, y)}) {
+      plan::Buffer *buffer = bufferOf(builder, number);
+      buffer->set_dtype(type);
+      buffer->set_bytes(buffer->bytes() / (type == plan::F32 ? 1 : 2));
+    }
+    return whyRefused(builder.plan);
+  };
+  EXPECT_EQ(typed(plan::BF16, plan::BF16), "");
+  for (auto [w, y] : {std::pair(plan::BF16, plan::F32), std::pair(plan::F32, plan::BF16), std::pair(plan::F16, plan::BF16)})
+    EXPECT_EQ(typed(w, y), "step 'conv' (net.mir:2): Conv2D takes tensors of one float type");
+}
+
 TEST(PlanChecker, ManyDevicesAreCheckedQuickly) {
   PlanBuilder large(1 << 16, plan::Program::PREDICT);
   Sharding rows{{256, 256}, {{0, 1}, {}}, {}}, columns{{256, 256}, {{0}, {1}}, {}};
