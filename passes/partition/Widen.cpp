@@ -157,7 +157,8 @@ void castForEachReader(Operation *op) {
   auto cast = llvm::cast<net::CastOp>(op);
   SmallVector<Operation *> readers; // one of them, or those that are not fused, keep the cast
   for (Operation *reader : cast->getUsers())
-    if (auto lower = dyn_cast<net::Lower>(reader); lower && lower.loweringKind() == net::LoweringKind::Generic && !llvm::is_contained(readers, reader))
+    if (auto lower = dyn_cast<net::Lower>(reader);
+        lower && lower.loweringKind() == net::LoweringKind::Generic && !llvm::is_contained(readers, reader))
       readers.push_back(reader);
   auto isOwn = [&](Operation *reader) { return llvm::is_contained(readers, reader); };
   if (llvm::all_of(cast->getUsers(), isOwn) && !readers.empty())

@@ -1,4 +1,5 @@
-// The pass `msc-read-narrow`: products, attention and convolutions read bf16 and f16 where the devices have kernels for that (passes/partition/Widen.h).
+// The pass `msc-read-narrow`: products, attention and convolutions read bf16 and f16 where the devices have kernels for that
+// (passes/partition/Widen.h).
 #include "dialects/dist/DistDialect.h"
 #include "dialects/net/NetOps.h"
 #include "passes/partition/Widen.h"
