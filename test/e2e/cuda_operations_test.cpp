@@ -126,6 +126,20 @@ TEST_F(CudaOperations, UnalignedRowsAreMultipliedInScratchMemory) {
     }
 }
 
+// Tokens of many sequences times one matrix are one product: as such their rows are packed, too.
+TEST_F(CudaOperations, RowsOfABatchThatShareAMatrixAreOneProduct) {
+  TestProduct whole({270, 271, 521}, 0, plan::BF16, plan::BF16), batch = whole;
+  batch.spec.rows = 90;
+  batch.spec.batches = {{0, 0, 0}, {90 * 521, 0, 90 * 271}, {180 * 521, 0, 180 * 271}};
+  auto compute = [&](const TestProduct &product) {
+    test::RecordingDriver driver;
+    Bytes result = onGpu(driver, product.bytes, product.prepare(true), 1, always());
+    EXPECT_EQ(driver.calls("cuLaunchKernel"), 3);
+    return result;
+  };
+  EXPECT_TRUE(compute(whole) == compute(batch));
+}
+
 TEST_F(CudaOperations, ProductsThatGainNothingStayAsTheyAre) {
   for (auto [sizes, operands] : {std::pair(std::array<int64_t, 3>{261, 263, 265}, plan::F32), // not narrow
                                  std::pair(std::array<int64_t, 3>{8, 1001, 500}, plan::BF16),  // few operations per byte

@@ -63,6 +63,19 @@ std::vector<Run> runsOf(const std::vector<MatMulSpec::Batch> &batches) {
   return runs;
 }
 
+/// Rows of a batch that all multiply the same right operand are rows of one product.
+MatMulSpec joined(MatMulSpec spec) {
+  std::vector<Run> runs = runsOf(spec.batches);
+  if (runs.size() != 1 || runs[0].count == 1 || spec.transposeLeft)
+    return spec;
+  const Run &run = runs[0];
+  if (run.step.right != 0 || run.step.left != spec.rows * spec.depth || run.step.result != spec.rows * spec.columns)
+    return spec;
+  spec.rows *= run.count;
+  spec.batches = {run.start};
+  return spec;
+}
+
 cudaDataType_t typeOf(plan::DataType type) {
   return type == plan::BF16 ? CUDA_R_16BF : type == plan::F16 ? CUDA_R_16F : CUDA_R_32F;
 }
@@ -149,7 +162,7 @@ struct Part {
 class Product final : public StreamOperation {
 public:
   Product(Shared &shared, const MatMulSpec &spec)
-      : StreamOperation(shared.streams[0]), shared(shared), blas(shared.blas), spec(spec) {}
+      : StreamOperation(shared.streams[0]), shared(shared), blas(shared.blas), spec(joined(spec)) {}
 
   Status prepare() {
     for (const Run &run : runsOf(spec.batches)) {

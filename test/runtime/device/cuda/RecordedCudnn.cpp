@@ -65,7 +65,7 @@ struct Engine {
 };
 const std::vector<Engine> engines{{{Note::TensorCore}, 512},
                                   {{Note::Nondeterministic}, 0},
-                                  {{}, int64_t{1} << 30},
+                                  {{}, int64_t{4} << 30},
                                   {{Note::Winograd}, 4096},
                                   {{Note::WinogradTile13x13}, 0},
                                   {{Note::DownConvertInputs}, 0},
