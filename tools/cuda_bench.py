@@ -36,7 +36,8 @@ def msrun(plan, steps, *flags):
         if done.returncode:
             raise RuntimeError(next((l for l in done.stderr.splitlines() if "error" in l), f"msrun ended with {done.returncode}"))
         with open(report) as file:
-            return [step["ms"] for step in json.load(file)["steps"]]
+            steps_run = json.load(file)["steps"]
+    return [step["ms"] for step in steps_run], [step["loss"] for step in steps_run]
 
 
 def median(times):
@@ -343,11 +344,12 @@ def main():
         if options.only not in name or not os.path.exists(path):
             continue
         try:
-            ours = median(msrun(path, options.steps))
+            times, losses = msrun(path, options.steps)
+            ours = median(times)
         except (RuntimeError, subprocess.TimeoutExpired) as failure:
             print(f"{name}: ours failed: {failure}", flush=True)
             continue
-        line = f"{name}: ours {ours:.3f} ms"
+        line = f"{name}: ours {ours:.3f} ms (loss {losses[0]:.4f} to {losses[-1]:.4f})"
         for peer in options.peers.split(","):
             if peer not in peers:
                 continue

@@ -384,7 +384,7 @@ if [ -z "$dry" ] && [ -e "$out/quickstart.plan" ] && python3 -c 'import torch' 2
   bench_all
   limit=${MSC_BENCH_SECONDS:-240}
   check bench within python3 -u "$bench" "$out" --steps 30
-  grep -E ' of the copy|ours| x' "$out/bench.log" | tee -a "$summary"
+  grep -E ' of the copy|ours| x$' "$out/bench.log" | tee -a "$summary"
 else
   skip bench "PyTorch is missing, or a dry run"
 fi
