@@ -242,7 +242,7 @@ Result<std::unique_ptr<device::Operation>> Executor::prepareLaunch(const plan::L
     const plan::GpuLaunch &gpu = chosen->gpu();
     auto items = static_cast<uint64_t>(spec.end) * gpu.items();
     spec.entry = gpu.entry();
-    spec.scratch = static_cast<uint64_t>(spec.end) * gpu.unit_scratch();
+    spec.scratch = static_cast<uint64_t>(std::max<int64_t>(spec.end, 1)) * gpu.unit_scratch(); // also an empty range takes the argument
     spec.block = gpu.block();
     spec.blocks = static_cast<int64_t>((items + gpu.block_items() - 1) / gpu.block_items());
   }

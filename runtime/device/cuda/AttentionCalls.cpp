@@ -67,10 +67,10 @@ struct AttentionCall {
     return {descriptor, addressOf(spec.operands[0].data), addressOf(spec.operands[1].data), addressOf(spec.operands[2].data), mask};
   }
   /// One block per tile of the `rows` queries or keys of so many heads.
-  Prepared launch(Shared &shared, const char *entry, Values values, int64_t heads, int64_t rows, bool forward) const {
+  Prepared launch(Shared &shared, OwnKernel kernel, Values values, int64_t heads, int64_t rows) const {
     int64_t tiles = (rows + kernels->side - 1) / kernels->side;
-    return launchOwn(shared, {kernels->ptx, entry, kernels->threads, kernels->sharedBytes(forward)}, std::move(values),
-                     shape.batch * heads * tiles, Blocks::OnePerItem);
+    kernel.ptx = kernels->ptx, kernel.block = kernels->threads;
+    return launchOwn(shared, kernel, std::move(values), shape.batch * heads * tiles, Blocks::OnePerItem);
   }
 };
 
@@ -82,7 +82,8 @@ Prepared attend(Shared &shared, const CallSpec &spec) {
     return call.error();
   Values values = call->operands(spec);
   values.insert(values.end(), {addressOf(spec.results[0].data), addressOf(spec.results[1].data)});
-  return call->launch(shared, "msc_attention", std::move(values), call->shape.heads, call->shape.queries, true);
+  return call->launch(shared, {.entry = "msc_attention", .sharedBytes = call->kernels->sharedBytes(true)}, std::move(values),
+                      call->shape.heads, call->shape.queries);
 }
 
 Prepared attendBack(Shared &shared, const CallSpec &spec) {
@@ -92,22 +93,23 @@ Prepared attendBack(Shared &shared, const CallSpec &spec) {
   if (!call)
     return call.error();
   const Attention &a = call->shape;
-  Result<CUdeviceptr> unders = shared.room(static_cast<size_t>(a.batch * a.heads * a.queries) * sizeof(float));
-  if (!unders)
-    return unders.error();
   auto operand = [&](size_t i) { return addressOf(spec.operands[i].data); };
   auto result = [&](size_t i) { return addressOf(spec.results[i].data); };
-  // Operands behind keys and values: output, logarithms, the gradient of the output.
+  // Operands behind keys and values: output, logarithms, the gradient of the output. 0: memory that the kernel of queries writes for that of keys,
+  // a number per query.
   Values values = call->operands(spec), forKeys = values;
-  values.insert(values.end(), {operand(3), operand(4), operand(5), result(0), *unders});
-  forKeys.insert(forKeys.end(), {operand(4), operand(5), *unders, result(1), result(2)});
+  values.insert(values.end(), {operand(3), operand(4), operand(5), result(0), 0});
+  forKeys.insert(forKeys.end(), {operand(4), operand(5), 0, result(1), result(2)});
   std::vector<std::unique_ptr<Operation>> parts;
   for (bool ofKeys : {false, true}) {
     int64_t heads = ofKeys ? a.keyHeads : a.heads, rows = ofKeys ? a.keys : a.queries;
     if (a.batch * heads * rows == 0)
       continue;
-    Prepared made = call->launch(shared, ofKeys ? "msc_attention_keys" : "msc_attention_queries",
-                                 std::move(ofKeys ? forKeys : values), heads, rows, false);
+    OwnKernel kernel{.entry = ofKeys ? "msc_attention_keys" : "msc_attention_queries",
+                     .sharedBytes = call->kernels->sharedBytes(false),
+                     .workBytes = static_cast<uint64_t>(a.batch * a.heads * a.queries) * sizeof(float),
+                     .workArgument = ofKeys ? size_t{7} : size_t{9}};
+    Prepared made = call->launch(shared, std::move(kernel), std::move(ofKeys ? forKeys : values), heads, rows);
     if (!made)
       return made;
     parts.push_back(std::move(*made));

@@ -34,12 +34,15 @@ public:
     Result<std::shared_ptr<Gpu>> gpu = gpuOf(ordinal);
     if (!gpu)
       return gpu.error();
+    const bool measures = !request.world || isOneProcess(*request.world);
     switch (path) {
     case Collectives::Nccl:
-      return createDevice(*gpu, options, [&](Shared &) { return options.nccl->connect(*request.world); }, choices);
+      return createDevice(*gpu, options, [&](Shared &) { return options.nccl->connect(*request.world); }, choices,
+                          measures);
     case Collectives::Local:
-      return createDevice(*gpu, options, [&](Shared &shared) { return connectLocally(shared, *request.world); }, choices);
-    default: return createDevice(*gpu, options, nullptr, choices);
+      return createDevice(*gpu, options, [&](Shared &shared) { return connectLocally(shared, *request.world); }, choices,
+                          measures);
+    default: return createDevice(*gpu, options, nullptr, choices, measures);
     }
   }
 

@@ -22,8 +22,8 @@ double gibibytes(uint64_t bytes) {
 
 class CudaDevice final : public Device {
 public:
-  CudaDevice(std::shared_ptr<Gpu> gpu, const CudaOptions &options, std::shared_ptr<Choices> choices)
-      : shared(std::move(gpu), options), driver(shared.driver), graphs(options.graphs),
+  CudaDevice(std::shared_ptr<Gpu> gpu, const CudaOptions &options, std::shared_ptr<Choices> choices, bool measures)
+      : shared(std::move(gpu), options), driver(shared.driver), graphs(options.graphs), measures(measures),
         staging(driver, [this](CUstream stream) { return wait(stream); }) {
     shared.choices = std::move(choices);
   }
@@ -268,23 +268,27 @@ private:
     return giveScratch(shared.streams[0], shared.needed);
   }
 
-  /// Takes the ways that were chosen before, and measures where none was. Nothing in the arena has a value yet.
+  /// Takes the ways that were chosen before, and measures where none was, if it may: ranks of other processes would choose otherwise.
+  /// Nothing in the arena has a value yet.
   Status tune() {
     for (TunableOperation *operation : std::exchange(shared.tunables, {})) {
       std::string problem = shared.gpu->name + ": " + operation->problem();
-      if (auto known = shared.choices->of(problem); known && *known < operation->ways()) {
-        operation->use(*known);
-        continue;
-      }
-      size_t best = 0;
-      double least = std::numeric_limits<double>::infinity();
-      for (size_t way = 0; way < operation->ways(); ++way)
-        if (double ms = measure(*operation, way); ms < least)
-          best = way, least = ms;
-      operation->use(best);
-      shared.choices->set(problem, best);
+      std::optional<size_t> way = shared.choices->of(problem);
+      if (!way && measures)
+        if (std::optional<size_t> best = fastestOf(*operation))
+          way = shared.choices->settle(problem, *best);
+      operation->use(way && *way < operation->ways() ? *way : 0);
     }
     return shared.choices->write();
+  }
+
+  std::optional<size_t> fastestOf(TunableOperation &operation) {
+    std::optional<size_t> best;
+    double least = std::numeric_limits<double>::infinity();
+    for (size_t way = 0; way < operation.ways(); ++way)
+      if (double ms = measure(operation, way); ms < least)
+        best = way, least = ms;
+    return best;
   }
 
   /// Milliseconds on the first stream, the least of some tries; infinite where the way fails.
@@ -406,6 +410,7 @@ private:
   Shared shared;
   const DriverTable &driver;
   bool graphs;
+  bool measures; ///< what `choices` lack
   Staging staging;
   std::unique_ptr<comm::StreamCommunicator> communicator; ///< null: collectives are of the host
   std::vector<CUdeviceptr> memories;
@@ -420,8 +425,8 @@ private:
 } // namespace
 
 Result<std::unique_ptr<Device>> createDevice(std::shared_ptr<Gpu> gpu, const CudaOptions &options, const Connect &connect,
-                                             std::shared_ptr<Choices> choices) {
-  auto device = std::make_unique<CudaDevice>(std::move(gpu), options, std::move(choices));
+                                             std::shared_ptr<Choices> choices, bool measures) {
+  auto device = std::make_unique<CudaDevice>(std::move(gpu), options, std::move(choices), measures);
   if (Status status = device->open(connect); !status)
     return status.error();
   return std::unique_ptr<Device>(std::move(device));

@@ -78,6 +78,8 @@ public:
     problem.x = x.sizes(), problem.xStrides = x.strides();
     problem.y = y.sizes(), problem.yStrides = y.strides();
     problem.alignment = {alignmentOf(x), alignmentOf(w), alignmentOf(y)};
+    if (Status status = leaveMemory(); !status)
+      return status.error();
     known = shared.convolutions->waysOf(problem, shared.choices ? mostWays : 1);
     if (!known)
       return false;
@@ -124,6 +126,14 @@ private:
   }
   int64_t alignmentOf(const Image &image) const {
     return image.isPacked ? 16 : alignmentOf(image.tensor + static_cast<size_t>(image.first) * elementBytes);
+  }
+
+  /// The arena is there: engines get at most half of what is free behind it.
+  Status leaveMemory() {
+    size_t free = 0, total = 0;
+    MSC_CUDA(cuMemGetInfo, &free, &total);
+    shared.convolutions->mostWorkspaceBytes = std::min<uint64_t>(shared.convolutions->mostWorkspaceBytes, free / 2);
+    return {};
   }
 
   Status prepareCopy(const Image &image) {

@@ -1,4 +1,4 @@
-// Names and arguments of the kernels in Kernels.cu. All arguments have 64 bits; the last one is what a thread counts up to.
+// Names and arguments of our own kernels. All arguments have 64 bits; the last one is what a thread counts up to.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace msc::device::cuda {
 
-/// Threads of a block of every kernel here.
+/// Threads of a block of every kernel in Kernels.cu.
 constexpr uint32_t kernelBlock = 256;
 
 /// The regions of a copy, as the kernel reads them in device memory.

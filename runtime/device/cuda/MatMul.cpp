@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <tuple>
 
 namespace msc::device::cuda {
@@ -69,7 +70,8 @@ MatMulSpec joined(MatMulSpec spec) {
   if (runs.size() != 1 || runs[0].count == 1 || spec.transposeLeft)
     return spec;
   const Run &run = runs[0];
-  if (run.step.right != 0 || run.step.left != spec.rows * spec.depth || run.step.result != spec.rows * spec.columns)
+  constexpr int64_t most = std::numeric_limits<int32_t>::max(); // rows of a matrix of cuBLASLt
+  if (spec.rows > most / run.count || run.step.right != 0 || run.step.left != spec.rows * spec.depth || run.step.result != spec.rows * spec.columns)
     return spec;
   spec.rows *= run.count;
   spec.batches = {run.start};

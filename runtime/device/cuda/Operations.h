@@ -85,25 +85,12 @@ public:
   std::function<Result<CUdeviceptr>(size_t bytes)> scratch;
   /// Device memory of zeros, for the whole run.
   std::function<Result<CUdeviceptr>(size_t bytes)> zeros;
-  /// Device memory that an operation of the first stream of the plan may use while it runs: others use it before and behind it.
-  Result<CUdeviceptr> room(size_t bytes) {
-    auto known = rooms.lower_bound(bytes);
-    if (known != rooms.end())
-      return known->second;
-    Result<CUdeviceptr> memory = scratch(std::max<size_t>(bytes, 1));
-    if (memory)
-      rooms.emplace(bytes, *memory);
-    return memory;
-  }
   /// Waits for a stream. A failure of the communication or of another rank ends the wait and is what comes back.
   std::function<Status(CUstream stream)> wait;
   /// A number of 64 bits in device memory, into which a kernel brings the smallest place of a wrong index.
   std::function<Result<CUdeviceptr>(IndexCheck check)> checkSlot;
   std::shared_ptr<Choices> choices;          ///< of ways; null: the first one is taken
   std::vector<TunableOperation *> tunables; ///< that have been prepared, with more than one way; until finishPreparation
-
-private:
-  std::map<size_t, CUdeviceptr> rooms; ///< by size
 };
 
 using Prepared = Result<std::unique_ptr<Operation>>;

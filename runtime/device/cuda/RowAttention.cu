@@ -60,7 +60,7 @@ DEVICE double together(double value, bool largest) {
   for (unsigned width = 128; width > 0; width /= 2) {
     if (thread < width) {
       double a = exchanged[thread], b = exchanged[thread + width];
-      exchanged[thread] = largest ? (a > b ? a : b) : a + b;
+      exchanged[thread] = largest ? (a != a || a > b ? a : b) : a + b; // NaN is largest
     }
     __syncthreads();
   }
@@ -104,7 +104,7 @@ DEVICE void attend(const Attention *a, const Element *query, const Element *key,
     double largest = nothing(), total = 0;
     for (int64 start = 0; start < a->keys; start += 256) {
       double score = scoreOf<Wide>(a, at, query, key, mask, start + thread), most = together(score, true);
-      most = most > largest ? most : largest;
+      most = largest != largest || largest > most ? largest : most;
       if (most == nothing()) // no key so far, for every thread of the block
         continue;
       double sum = together(score == nothing() ? 0 : exponential(score - most), false);
@@ -126,7 +126,7 @@ DEVICE void attend(const Attention *a, const Element *query, const Element *key,
             sum = __builtin_fma(weights[j], double(numberOf(value[at.keys + (start + j) * narrow + element])), sum);
       }
       if (element < a->size)
-        store(out[at.place + element], total > 0 ? sum / total : 0);
+        store(out[at.place + element], total == 0 ? 0 : sum / total);
     }
     if (thread == 0)
       logs[at.log] = Wide(total > 0 ? largest + logarithm(total) : total == 0 ? nothing() : total);

@@ -41,9 +41,12 @@ std::optional<size_t> Choices::of(const std::string &problem) const {
   return known == ways.end() ? std::nullopt : std::optional(known->second);
 }
 
-void Choices::set(const std::string &problem, size_t way) {
+size_t Choices::settle(const std::string &problem, size_t way) {
   std::lock_guard lock(mutex);
-  ways[problem] = added[problem] = way;
+  auto [place, isFirst] = ways.emplace(problem, way);
+  if (isFirst)
+    added[problem] = way;
+  return place->second;
 }
 
 Status Choices::write() {

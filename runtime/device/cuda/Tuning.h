@@ -19,7 +19,8 @@ public:
   static Result<std::shared_ptr<Choices>> open(const std::string &path);
 
   std::optional<size_t> of(const std::string &problem) const;
-  void set(const std::string &problem, size_t way);
+  /// What is chosen from now on: `way`, unless another rank was first.
+  size_t settle(const std::string &problem, size_t way);
   /// Replaces the file if anything was set, with what others have written to it in the meantime.
   Status write();
 
