@@ -33,7 +33,7 @@ install(CODE "
     endif()
   endforeach()" COMPONENT runtime)
 install(FILES LICENSE DESTINATION share/doc/msc-runtime COMPONENT runtime)
-install(PROGRAMS tools/test_cuda.sh tools/cuda_bench.py tools/cuda_networks.py DESTINATION share/msc COMPONENT runtime)
+install(PROGRAMS tools/test_cuda.sh tools/cuda_bench.py tools/cuda_networks.py tools/peer_networks.py DESTINATION share/msc COMPONENT runtime)
 install(FILES LICENSE DESTINATION share/doc/msc-compiler COMPONENT compiler)
 
 set(CPACK_PACKAGE_NAME msc)

@@ -362,7 +362,7 @@ private:
         missing[storedElement(op, windows).getIntOrFloatBitWidth()].push_back(windows);
     for (const auto &[width, windows] : missing)
       gatherWindows(op, windows, inputs);
-    return haloAttribute(op, all);
+    return windowedSizes(op, all);
   }
 
   /// Of an operand of which windows are gathered.
@@ -409,21 +409,6 @@ private:
     Unit unit;
     unit.ops = {wide};
     return succeeded(emit(unit)) ? memory[wide.getResult()] : Value();
-  }
-
-  /// For every dimension of every operand its size where the kernel gets windows of it, else 0; null without any.
-  DenseI64ArrayAttr haloAttribute(Operation *op, ArrayRef<net::HaloWindows> all) {
-    if (all.empty())
-      return {};
-    SmallVector<int64_t> sizes;
-    for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
-      auto windows = llvm::find_if(all, [&](const net::HaloWindows &w) { return w.operand == index; });
-      if (windows != all.end())
-        llvm::append_range(sizes, windows->windowed);
-      else
-        sizes.append(cast<RankedTensorType>(operand.getType()).getRank(), 0);
-    }
-    return builder.getDenseI64ArrayAttr(sizes);
   }
 
   /// What a value holds: operators that compute in f32 for narrow types cast the same value each for itself.

@@ -1,7 +1,6 @@
 #include "passes/plan/NarrowWindows.h"
 
 #include "dialects/dist/DistDialect.h"
-#include "dialects/net/Halo.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
@@ -28,6 +27,20 @@ bool isReadInWindows(net::CastOp cast) {
 Value storedNarrow(Value operand) {
   auto cast = operand.getDefiningOp<net::CastOp>();
   return cast && isReadInWindows(cast) ? cast->getOperand(0) : Value();
+}
+
+DenseI64ArrayAttr windowedSizes(Operation *op, ArrayRef<net::HaloWindows> all) {
+  if (all.empty())
+    return {};
+  SmallVector<int64_t> sizes;
+  for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+    auto windows = llvm::find_if(all, [&](const net::HaloWindows &w) { return w.operand == index; });
+    if (windows != all.end())
+      llvm::append_range(sizes, windows->windowed);
+    else
+      sizes.append(cast<RankedTensorType>(operand.getType()).getRank(), 0);
+  }
+  return Builder(op->getContext()).getDenseI64ArrayAttr(sizes);
 }
 
 } // namespace msc::passes

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 namespace msc::check {
@@ -168,6 +169,22 @@ Status checkSchedules(const plan::Plan &plan) {
   return {};
 }
 
+/// Runs write what a schedule sets only when its value changes.
+Status checkWritesOfSchedules(const plan::Plan &plan) {
+  std::map<uint32_t, std::string> set;
+  for (const plan::Schedule &schedule : plan.schedules())
+    set.emplace(schedule.buffer(), schedule.name());
+  for (const plan::Program &program : plan.programs())
+    for (const plan::Variant &variant : program.variants())
+      for (const plan::Step &step : variant.steps())
+        for (uint32_t buffer : step.writes()) {
+          uint32_t view = buffer < static_cast<uint32_t>(plan.buffers_size()) ? plan.buffers(static_cast<int>(buffer)).view_of() : 0;
+          if (auto known = set.find(view != 0 ? view - 1 : buffer); known != set.end())
+            return bad("step '{}' writes what schedule '{}' sets", step.name(), known->second);
+        }
+  return {};
+}
+
 Status checkKernels(const plan::Plan &plan) {
   for (const plan::Kernel &kernel : plan.kernels()) {
     if (kernel.arguments() < 1 || kernel.arguments() > mostArguments)
@@ -318,7 +335,7 @@ Status checkView(const PlanIndex &index, uint32_t view) {
 Status checkTables(const plan::Plan &plan) {
   if (plan.devices() < 1 || plan.devices() > mostDevices)
     return bad("it is for {} devices, expected 1-{}", plan.devices(), mostDevices);
-  Status (*const parts[])(const plan::Plan &) = {checkShardings, checkBuffers, checkParameters, checkSchedules,
+  Status (*const parts[])(const plan::Plan &) = {checkShardings, checkBuffers, checkParameters, checkSchedules, checkWritesOfSchedules,
                                                  checkKernels,   checkObjects, checkDatasets,   checkLocations};
   for (auto part : parts)
     if (Status status = part(plan); !status)

@@ -16,6 +16,7 @@ import resource
 import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -31,6 +32,8 @@ except ImportError:
     jax = None
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "tools"))
+from peer_networks import ResNet50  # noqa: E402
 
 
 class Operator:
@@ -162,36 +165,6 @@ class GPT2(*([torch.nn.Module] if torch else [])):
             x = block(x)
         logits = self.norm(x) @ self.wte.T
         return F.cross_entropy(logits.view(-1, logits.shape[-1]), following.view(-1))
-
-
-class Bottleneck(*([torch.nn.Module] if torch else [])):
-    def __init__(self, inputs, channels, stride):
-        super().__init__()
-        nn = torch.nn
-        self.body = nn.Sequential(
-            nn.Conv2d(inputs, channels, 1, bias=False), nn.BatchNorm2d(channels), nn.ReLU(),
-            nn.Conv2d(channels, channels, 3, stride, 1, bias=False), nn.BatchNorm2d(channels), nn.ReLU(),
-            nn.Conv2d(channels, 4 * channels, 1, bias=False), nn.BatchNorm2d(4 * channels))
-        same = inputs == 4 * channels and stride == 1
-        self.side = nn.Identity() if same else nn.Sequential(nn.Conv2d(inputs, 4 * channels, 1, stride, bias=False), nn.BatchNorm2d(4 * channels))
-
-    def forward(self, x):
-        return F.relu(self.body(x) + self.side(x))
-
-
-class ResNet50(*([torch.nn.Module] if torch else [])):
-    def __init__(self, classes=10):
-        super().__init__()
-        nn = torch.nn
-        layers, inputs = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)], 64
-        for channels, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
-            for i in range(blocks):
-                layers.append(Bottleneck(inputs, channels, stride if i == 0 else 1))
-                inputs = 4 * channels
-        self.layers, self.fc = nn.Sequential(*layers), nn.Linear(inputs, classes)
-
-    def forward(self, image, label):
-        return F.cross_entropy(self.fc(self.layers(image).mean((2, 3))), label)
 
 
 MLP = (1024, 4096, 4096, 1024)

@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <regex>
 
 namespace msc::e2e {
 
@@ -109,6 +111,40 @@ protected:
     return std::move(*backend);
   }
 
+  using Bytes = std::vector<std::byte>;
+  using Prepare = std::function<Result<std::unique_ptr<device::Operation>>(device::Device &device, std::byte *arena)>;
+  /// What an operation makes of the bytes of an arena; the second and later runs are of a graph. `note`: of the device.
+  static Bytes runOperation(test::RecordingDriver &driver, Bytes bytes, const Prepare &prepare, int runs,
+                            const device::CudaOptions &options = {}, std::string *note = nullptr) {
+    addRuntimeKernels(driver, MSC_KERNELS_IR);
+    std::shared_ptr<device::Backend> backend = std::move(*device::cuda::createBackend(driver.tables(), options));
+    auto device = std::move(*backend->create({}));
+    std::byte *arena = *device->allocateArena(bytes.size());
+    auto operation = prepare(*device, arena);
+    EXPECT_TRUE(operation.isOk()) << (operation ? "" : operation.error().message);
+    if (!operation)
+      return bytes;
+    EXPECT_TRUE(device->finishPreparation().isOk());
+    if (note)
+      *note = device->note();
+    {
+      auto sequence = device->makeSequence({{operation->get(), 0, {}}});
+      for (int run = 0; run < runs; ++run) {
+        EXPECT_TRUE(device->upload(arena, bytes.data(), bytes.size()).isOk());
+        size_t failed = 0;
+        Status status = sequence->run(failed);
+        EXPECT_TRUE(status.isOk()) << (status ? "" : status.error().message);
+      }
+      EXPECT_TRUE(device->synchronize().isOk());
+      EXPECT_TRUE(device->download(bytes.data(), arena, bytes.size()).isOk());
+    }
+    operation->reset();
+    device.reset();
+    backend.reset();
+    expectClean(driver);
+    return bytes;
+  }
+
   static void expectClean(const test::RecordingDriver &driver) {
     EXPECT_EQ(driver.violations(), std::vector<std::string>{});
     EXPECT_EQ(driver.leaks(), "");
@@ -134,6 +170,14 @@ protected:
     expectClean(driver);
     fmt::print("  {} steps, {} kernels and products, {} graphs launched\n", cuda.losses.size(), driver.ran(),
                driver.calls("cuGraphLaunch"));
+  }
+  /// A text whose TYPE is f32 or f64, on one device and on two.
+  void compareTypes(const std::string &text) {
+    for (const char *type : {"f32", "f64"})
+      for (int64_t devices : {1, 2}) {
+        SCOPED_TRACE(fmt::format("{} on {}", type, devices));
+        compare(compileText(std::regex_replace(text, std::regex("TYPE"), type), devices));
+      }
   }
 
   std::filesystem::path folder;

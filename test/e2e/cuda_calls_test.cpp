@@ -96,33 +96,8 @@ protected:
   }
   /// Runs it once alone and twice as part of a graph.
   static std::vector<std::byte> onGpu(const PlacedCall &call) {
-    std::vector<std::byte> memory = call.memory;
     test::RecordingDriver driver;
-    addRuntimeKernels(driver, MSC_KERNELS_IR);
-    std::shared_ptr<device::Backend> backend = std::move(*device::cuda::createBackend(driver.tables(), {}));
-    auto device = std::move(*backend->create({}));
-    std::byte *arena = *device->allocateArena(memory.size());
-    auto operation = device->prepareCall(call.at(arena));
-    EXPECT_TRUE(operation.isOk()) << (operation ? "" : operation.error().message);
-    if (!operation)
-      return memory;
-    EXPECT_TRUE(device->finishPreparation().isOk());
-    {
-      auto sequence = device->makeSequence({{operation->get(), 0, {}}});
-      EXPECT_TRUE(device->upload(arena, memory.data(), memory.size()).isOk());
-      for (int run = 0; run < 3; ++run) {
-        size_t failed = 0;
-        Status status = sequence->run(failed);
-        EXPECT_TRUE(status.isOk()) << (status ? "" : status.error().message);
-      }
-      EXPECT_TRUE(device->synchronize().isOk());
-      EXPECT_TRUE(device->download(memory.data(), arena, memory.size()).isOk());
-    }
-    operation->reset();
-    device.reset();
-    backend.reset();
-    expectClean(driver);
-    return memory;
+    return runOperation(driver, call.memory, [&](device::Device &device, std::byte *arena) { return device.prepareCall(call.at(arena)); }, 3);
   }
   /// Equal bits, but for those of NaN.
   static void expectBitsOfCpus(const PlacedCall &call) {

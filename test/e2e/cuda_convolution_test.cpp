@@ -8,6 +8,7 @@
 #include "test/e2e/CudaTraining.h"
 
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <regex>
 
@@ -128,29 +129,11 @@ private:
   template <typename Element>
   std::vector<Element> onGpu(test::RecordingDriver &driver, const Tensors &tensors, ConvolutionResult result,
                              std::vector<Element> values, const device::CudaOptions &options) {
-    addRuntimeKernels(driver, MSC_KERNELS_IR);
-    std::shared_ptr<device::Backend> backend = std::move(*device::cuda::createBackend(driver.tables(), options));
-    auto device = std::move(*backend->create({}));
-    std::byte *arena = *device->allocateArena(tensors.bytes);
-    auto operation = device->prepareCall(tensors.spec(result, arena));
-    EXPECT_TRUE(operation.isOk()) << (operation ? "" : operation.error().message);
-    EXPECT_TRUE(device->finishPreparation().isOk());
-    note = device->note();
-    {
-      auto sequence = device->makeSequence({{operation->get(), 0, {}}});
-      EXPECT_TRUE(device->upload(arena, values.data(), tensors.bytes).isOk());
-      for (int run = 0; run < 3; ++run) {
-        size_t failed = 0;
-        Status status = sequence->run(failed);
-        EXPECT_TRUE(status.isOk()) << (status ? "" : status.error().message);
-      }
-      EXPECT_TRUE(device->synchronize().isOk());
-      EXPECT_TRUE(device->download(values.data(), arena, tensors.bytes).isOk());
-    }
-    operation->reset();
-    device.reset();
-    backend.reset();
-    expectClean(driver);
+    Bytes bytes(tensors.bytes);
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    auto prepare = [&](device::Device &device, std::byte *arena) { return device.prepareCall(tensors.spec(result, arena)); };
+    bytes = runOperation(driver, std::move(bytes), prepare, 3, options, &note);
+    std::memcpy(values.data(), bytes.data(), bytes.size());
     return values;
   }
 };

@@ -12,39 +12,16 @@ using namespace msc::e2e;
 
 namespace {
 
-using Bytes = std::vector<std::byte>;
-using Prepare = std::function<Result<std::unique_ptr<device::Operation>>(device::Device &device, std::byte *arena)>;
-
+/// Opens what helpers of these tests take part in.
 class CudaOperations : public CudaTraining {
 public:
-  /// What an operation makes of the bytes of an arena; the second of two runs is of a graph.
-  static Bytes onGpu(test::RecordingDriver &driver, Bytes bytes, const Prepare &prepare, int runs,
-                     const device::CudaOptions &options = {}) {
-    addRuntimeKernels(driver, MSC_KERNELS_IR);
-    std::shared_ptr<device::Backend> backend = std::move(*device::cuda::createBackend(driver.tables(), options));
-    auto device = std::move(*backend->create({}));
-    std::byte *arena = *device->allocateArena(bytes.size());
-    auto operation = prepare(*device, arena);
-    EXPECT_TRUE(operation.isOk()) << (operation ? "" : operation.error().message);
-    EXPECT_TRUE(device->finishPreparation().isOk());
-    {
-      auto sequence = device->makeSequence({{operation->get(), 0, {}}});
-      for (int run = 0; run < runs; ++run) {
-        EXPECT_TRUE(device->upload(arena, bytes.data(), bytes.size()).isOk());
-        size_t failed = 0;
-        Status status = sequence->run(failed);
-        EXPECT_TRUE(status.isOk()) << (status ? "" : status.error().message);
-      }
-      EXPECT_TRUE(device->synchronize().isOk());
-      EXPECT_TRUE(device->download(bytes.data(), arena, bytes.size()).isOk());
-    }
-    operation->reset();
-    device.reset();
-    backend.reset();
-    expectClean(driver);
-    return bytes;
+  using CudaTraining::Bytes, CudaTraining::Prepare;
+  static Bytes onGpu(test::RecordingDriver &driver, const Bytes &bytes, const Prepare &prepare, int runs, const device::CudaOptions &options = {}) {
+    return runOperation(driver, bytes, prepare, runs, options);
   }
 };
+using Bytes = CudaOperations::Bytes;
+using Prepare = CudaOperations::Prepare;
 
 size_t rounded(size_t bytes) { return (bytes + 255) / 256 * 256; }
 

@@ -83,11 +83,7 @@ TEST_F(CudaTraining, WindowsOverImages) {
 dataset {source: Random(seed: 5), columns: {x: normal, t: normal}, steps: 3}
 train {optimizer: Momentum(learning_rate: 0.5, momentum: 0.5), minimize: loss, epochs: 1}
 )";
-  for (const char *type : {"f32", "f64"})
-    for (int64_t devices : {1, 2}) {
-      SCOPED_TRACE(fmt::format("{} on {}", type, devices));
-      compare(compileText(std::regex_replace(text, std::regex("TYPE"), type), devices));
-    }
+  compareTypes(text);
 }
 
 // Running sums both ways, the largest of rows that are cut, look-ups element by element with negative indices.
@@ -159,11 +155,7 @@ TEST_F(CudaTraining, SegmentsAndMasks) {
 dataset {source: Random(seed: 5), columns: {x: normal, z: normal, ids: integers(0, 3), t: normal}, steps: 3}
 train {optimizer: Momentum(learning_rate: 0.5, momentum: 0.5), minimize: loss, epochs: 1}
 )";
-  for (const char *type : {"f32", "f64"})
-    for (int64_t devices : {1, 2}) {
-      SCOPED_TRACE(fmt::format("{} on {}", type, devices));
-      compare(compileText(std::regex_replace(text, std::regex("TYPE"), type), devices));
-    }
+  compareTypes(text);
 }
 
 /// How many products of a plan read that type; the others are of f32.

@@ -1,9 +1,9 @@
 // Attention and its gradient as launches of our own kernels, a set of which is for heads up to a depth.
 #include "runtime/device/cuda/AttentionCalls.h"
 
+#include "runtime/device/cuda/AttentionShape.h"
 #include "runtime/device/cuda/Kernels.h"
 #include "runtime/device/cuda/RowAttentionCalls.h"
-#include "runtime/plan/calls/Attention.h"
 
 #include <algorithm>
 #include <cstring>
@@ -24,38 +24,21 @@ const AttentionKernels *choose(const Shared &shared, plan::DataType type, int64_
   return found == attentionKernels.end() ? nullptr : &*found;
 }
 
-/// What the kernels of an attention know of a call; `own` operands stand in front of the mask.
 struct AttentionCall {
   Attention shape;
   const AttentionKernels *kernels = nullptr;
   CUdeviceptr descriptor = 0;
   CUdeviceptr mask = 0; ///< null: none
 
-  static Result<AttentionCall> of(Shared &shared, const CallSpec &spec, size_t own) {
+  static Result<AttentionCall> of(Shared &shared, const CallSpec &spec) {
     AttentionCall call;
-    std::string why;
-    call.shape = *attentionOf(spec.attributes, spec.operands[0], spec.operands[1], why);
-    const Attention &a = call.shape;
-    call.kernels = choose(shared, spec.results[0].type, a.size, own == 3);
-    if (!call.kernels)
+    AttentionDescriptor made;
+    const size_t own = operandsBeforeMask(spec);
+    call.shape = describeAttention(spec, made, call.mask);
+    call.kernels = choose(shared, spec.results[0].type, call.shape.size, own == 3);
+    bool takesMask = spec.operands.size() == own || spec.operands[own].type == plan::BOOL || spec.operands[own].type == plan::F32;
+    if (!call.kernels || !takesMask)
       return lacks(spec);
-    AttentionDescriptor made{.heads = a.heads,
-                             .keyHeads = a.keyHeads,
-                             .size = a.size,
-                             .queries = a.queries,
-                             .keys = a.keys,
-                             .firstQuery = a.firstQuery,
-                             .causal = a.causal,
-                             .scale = a.scale};
-    if (spec.operands.size() > own) {
-      const CallTensor &mask = spec.operands[own];
-      if (mask.type != plan::BOOL && mask.type != plan::F32)
-        return lacks(spec);
-      AttentionMask steps = *attentionMaskOf(a, spec.operands[0], spec.operands[1], mask);
-      made.mask = mask.type == plan::BOOL ? 1 : 2;
-      made.maskBatch = steps.batch, made.maskHead = steps.head, made.maskQuery = steps.query, made.maskKey = steps.key;
-      call.mask = addressOf(mask.data);
-    }
     Result<CUdeviceptr> descriptor = shared.constant(&made, sizeof(made));
     if (!descriptor)
       return descriptor.error();
@@ -77,7 +60,7 @@ struct AttentionCall {
 Prepared attend(Shared &shared, const CallSpec &spec) {
   if (attendsByRows(spec))
     return attendByRows(shared, spec);
-  Result<AttentionCall> call = AttentionCall::of(shared, spec, 3);
+  Result<AttentionCall> call = AttentionCall::of(shared, spec);
   if (!call)
     return call.error();
   Values values = call->operands(spec);
@@ -89,7 +72,7 @@ Prepared attend(Shared &shared, const CallSpec &spec) {
 Prepared attendBack(Shared &shared, const CallSpec &spec) {
   if (attendsByRows(spec))
     return attendBackByRows(shared, spec);
-  Result<AttentionCall> call = AttentionCall::of(shared, spec, 6);
+  Result<AttentionCall> call = AttentionCall::of(shared, spec);
   if (!call)
     return call.error();
   const Attention &a = call->shape;
@@ -100,7 +83,7 @@ Prepared attendBack(Shared &shared, const CallSpec &spec) {
   Values values = call->operands(spec), forKeys = values;
   values.insert(values.end(), {operand(3), operand(4), operand(5), result(0), 0});
   forKeys.insert(forKeys.end(), {operand(4), operand(5), 0, result(1), result(2)});
-  std::vector<std::unique_ptr<Operation>> parts;
+  std::vector<Prepared> parts;
   for (bool ofKeys : {false, true}) {
     int64_t heads = ofKeys ? a.keyHeads : a.heads, rows = ofKeys ? a.keys : a.queries;
     if (a.batch * heads * rows == 0)
@@ -109,12 +92,9 @@ Prepared attendBack(Shared &shared, const CallSpec &spec) {
                      .sharedBytes = call->kernels->sharedBytes(false),
                      .workBytes = static_cast<uint64_t>(a.batch * a.heads * a.queries) * sizeof(float),
                      .workArgument = ofKeys ? size_t{7} : size_t{9}};
-    Prepared made = call->launch(shared, std::move(kernel), std::move(ofKeys ? forKeys : values), heads, rows);
-    if (!made)
-      return made;
-    parts.push_back(std::move(*made));
+    parts.push_back(call->launch(shared, std::move(kernel), std::move(ofKeys ? forKeys : values), heads, rows));
   }
-  return std::unique_ptr<Operation>(new Several(shared, std::move(parts)));
+  return inTurn(shared, std::move(parts));
 }
 
 } // namespace

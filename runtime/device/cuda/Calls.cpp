@@ -69,23 +69,14 @@ Prepared foldRows(Shared &shared, const CallSpec &spec, const char *name) {
   Result<CUdeviceptr> descriptor = shared.constant(&shape, sizeof(shape));
   if (!descriptor)
     return descriptor.error();
-  std::vector<std::unique_ptr<Operation>> parts;
-  auto add = [&](Prepared part) -> Status {
-    if (!part)
-      return part.error();
-    parts.push_back(std::move(*part));
-    return {};
-  };
-  // First what has no index, as most rows of a table.
-  Status status = add(fillFirst(shared, spec));
-  if (status && width * shape.count > 0)
-    status = add(launchOwn(
+  std::vector<Prepared> parts;
+  parts.push_back(fillFirst(shared, spec)); // what has no index, as most rows of a table
+  if (width * shape.count > 0)
+    parts.push_back(launchOwn(
         shared, {kernelsPtx, numberEntry(name, spec.results[0].type), kernelBlock},
         {addressOf(tensors.table->data), addressOf(tensors.rows->data), addressOf(tensors.indices->data), *descriptor}, shape.count * chunks,
         Blocks::OnePerItem));
-  if (!status)
-    return status.error();
-  return std::unique_ptr<Operation>(new Several(shared, std::move(parts)));
+  return inTurn(shared, std::move(parts));
 }
 
 Prepared addUp(Shared &shared, const CallSpec &spec) { return foldRows(shared, spec, "sums"); }

@@ -77,7 +77,7 @@ public:
     problem.result = result;
     problem.x = x.sizes(), problem.xStrides = x.strides();
     problem.y = y.sizes(), problem.yStrides = y.strides();
-    problem.alignment = {alignmentOf(x), alignmentOf(w), alignmentOf(y)};
+    problem.alignment = {alignmentOf(x), cuda::alignmentOf(w, 16), alignmentOf(y)};
     if (Status status = leaveMemory(); !status)
       return status.error();
     known = shared.convolutions->waysOf(problem, shared.choices ? mostWays : 1);
@@ -119,13 +119,8 @@ public:
   }
 
 private:
-  /// The largest power of two up to 16 that divides the address.
-  static int64_t alignmentOf(const void *data) {
-    auto address = reinterpret_cast<uint64_t>(data) | 16;
-    return static_cast<int64_t>(address & -address);
-  }
   int64_t alignmentOf(const Image &image) const {
-    return image.isPacked ? 16 : alignmentOf(image.tensor + static_cast<size_t>(image.first) * elementBytes);
+    return image.isPacked ? 16 : cuda::alignmentOf(image.tensor + static_cast<size_t>(image.first) * elementBytes, 16);
   }
 
   /// The arena is there: engines get at most half of what is free behind it.

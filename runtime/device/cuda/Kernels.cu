@@ -414,23 +414,5 @@ KERNEL msc_reduce_i32(const int64 *shape, int64 count) { reduce<int, Sum, Prod>(
 KERNEL msc_reduce_i64(const int64 *shape, int64 count) { reduce<int64, Sum, Prod>(shape, count); }
 KERNEL msc_reduce_bool(const int64 *shape, int64 count) { reduce<unsigned char, Max, Min>(shape, count); }
 
-SHARED float exchanged[256];
-
-/// The sum, or the largest, of one number of every thread, in a fixed tree.
-DEVICE float together(float value, bool largest) {
-  unsigned thread = __nvvm_read_ptx_sreg_tid_x();
-  __syncthreads();
-  exchanged[thread] = value;
-  __syncthreads();
-  for (unsigned width = 128; width > 0; width /= 2) {
-    if (thread < width) {
-      float a = exchanged[thread], b = exchanged[thread + width];
-      exchanged[thread] = largest ? (a > b ? a : b) : a + b;
-    }
-    __syncthreads();
-  }
-  return exchanged[0];
-}
-
 #include "WindowKernels.inc"
 #include "LineKernels.inc"

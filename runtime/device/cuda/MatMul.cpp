@@ -82,12 +82,6 @@ cudaDataType_t typeOf(plan::DataType type) {
   return type == plan::BF16 ? CUDA_R_16BF : type == plan::F16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
-/// The largest power of two up to 256 that divides an address.
-uint32_t alignmentOf(const std::byte *data) {
-  auto address = reinterpret_cast<uint64_t>(data) | 256;
-  return static_cast<uint32_t>(address & -address);
-}
-
 /// A matrix as it is stored, and how it lies where it is multiplied.
 struct Matrix {
   plan::DataType type = plan::F32;
@@ -257,7 +251,7 @@ private:
   /// addresses for multiples of 256, and adds the parts of a narrow result in its own type.
   Status choose(const MatMulSpec::Batch &start, const Matrices &matrices, Description &made) {
     MSC_BLAS(cublasLtMatmulPreferenceCreate, &made.preference);
-    auto alignment = [](const Matrix &matrix, const std::byte *data) { return matrix.isPacked ? 256 : alignmentOf(data); };
+    auto alignment = [](const Matrix &matrix, const std::byte *data) { return matrix.isPacked ? 256 : alignmentOf(data, 256); };
     const uint32_t first = alignment(matrices.right, right(start)), second = alignment(matrices.left, left(start)),
                    third = alignment(matrices.result, result(start));
     const uint32_t sums = spec.type == plan::F32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;

@@ -100,6 +100,16 @@ Prepared launchOwn(Shared &shared, const std::string &entry, std::vector<uint64_
   return launchOwn(shared, OwnKernel{kernelsPtx, entry, kernelBlock}, std::move(arguments), count, blocks);
 }
 
+Prepared inTurn(Shared &shared, std::vector<Prepared> parts) {
+  std::vector<std::unique_ptr<Operation>> operations;
+  for (Prepared &part : parts) {
+    if (!part)
+      return part.error();
+    operations.push_back(std::move(*part));
+  }
+  return std::unique_ptr<Operation>(new Several(shared, std::move(operations)));
+}
+
 Prepared prepareLaunch(Shared &shared, const LaunchSpec &spec) {
   if (spec.entry.empty() || shared.ptx.empty())
     return Error{ExitCode::BadFile, fmt::format("the plan holds no GPU code for kernel '{}'", spec.symbol),

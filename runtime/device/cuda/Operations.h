@@ -134,11 +134,20 @@ private:
   std::vector<std::unique_ptr<Operation>> parts;
 };
 
+/// The parts one after the other as one operation, or what went wrong with the first that could not be prepared.
+Prepared inTurn(Shared &shared, std::vector<Prepared> parts);
+
 Prepared prepareLaunch(Shared &shared, const LaunchSpec &spec);
 Prepared prepareMatMul(Shared &shared, const MatMulSpec &spec);
 Prepared prepareFill(Shared &shared, const FillSpec &spec);
 /// `descriptor` is device memory with the regions, null where both are contiguous.
 Prepared prepareCopy(Shared &shared, const CopySpec &spec, CUdeviceptr descriptor);
+
+/// The largest power of two up to `most`, which is one, that divides an address.
+inline uint32_t alignmentOf(const void *data, uint32_t most) {
+  uint64_t address = reinterpret_cast<uint64_t>(data) | most;
+  return static_cast<uint32_t>(address & -address);
+}
 
 inline CUdeviceptr addressOf(const std::byte *data) {
   return reinterpret_cast<CUdeviceptr>(data);

@@ -9,7 +9,7 @@ struct Attention {
   double scale;
 };
 
-SHARED double exchanged[256], weights[256], slopes[256];
+SHARED double weights[256], slopes[256];
 
 template <typename Element> DEVICE void store(Element &target, double value) { assign(target, NumberOf<Element>(value)); }
 
@@ -50,22 +50,10 @@ template <typename Element> DEVICE double dot(const Element *a, const Element *b
   return sum;
 }
 
-/// The sum, or the largest, of one number of every thread, in a fixed tree.
-DEVICE double together(double value, bool largest) {
-  unsigned thread = __nvvm_read_ptx_sreg_tid_x();
-  __syncthreads();
-  exchanged[thread] = value;
-  __syncthreads();
-#pragma unroll 1
-  for (unsigned width = 128; width > 0; width /= 2) {
-    if (thread < width) {
-      double a = exchanged[thread], b = exchanged[thread + width];
-      exchanged[thread] = largest ? (a != a || a > b ? a : b) : a + b; // NaN is largest
-    }
-    __syncthreads();
-  }
-  return exchanged[0];
-}
+/// NaN is largest.
+struct Larger {
+  static DEVICE_OF double of(double a, double b) { return a != a || a > b ? a : b; }
+};
 
 DEVICE double nothing() { return -__builtin_inf(); } // the score of a key that a query does not attend to
 
@@ -103,11 +91,11 @@ DEVICE void attend(const Attention *a, const Element *query, const Element *key,
     Query at = queryOf(a, item);
     double largest = nothing(), total = 0;
     for (int64 start = 0; start < a->keys; start += 256) {
-      double score = scoreOf<Wide>(a, at, query, key, mask, start + thread), most = together(score, true);
-      most = largest != largest || largest > most ? largest : most;
+      double score = scoreOf<Wide>(a, at, query, key, mask, start + thread), most = together<Larger>(score);
+      most = Larger::of(largest, most);
       if (most == nothing()) // no key so far, for every thread of the block
         continue;
-      double sum = together(score == nothing() ? 0 : exponential(score - most), false);
+      double sum = together<Plus>(score == nothing() ? 0 : exponential(score - most));
       total = __builtin_fma(total, exponential(largest - most), sum);
       largest = most;
     }

@@ -1,8 +1,8 @@
 // Attention row by row as launches of our own kernels.
 #include "runtime/device/cuda/RowAttentionCalls.h"
 
+#include "runtime/device/cuda/AttentionShape.h"
 #include "runtime/device/cuda/Kernels.h"
-#include "runtime/plan/calls/Attention.h"
 
 namespace msc::device::cuda {
 namespace {
@@ -18,28 +18,11 @@ struct RowCall {
 
   static Result<RowCall> of(Shared &shared, const CallSpec &spec) {
     RowCall call;
-    const size_t own = spec.kernel == "ScaledDotProductAttention" ? 3 : 6;
-    std::string why;
-    const Attention a = call.shape = *attentionOf(spec.attributes, spec.operands[0], spec.operands[1], why);
+    const size_t own = operandsBeforeMask(spec);
+    CUdeviceptr mask = 0;
     call.type = spec.operands[0].type;
-    call.made = {.batch = a.batch,
-                 .heads = a.heads,
-                 .keyHeads = a.keyHeads,
-                 .size = a.size,
-                 .queries = a.queries,
-                 .keys = a.keys,
-                 .firstQuery = a.firstQuery,
-                 .causal = a.causal,
-                 .scale = a.scale};
-    uint64_t mask = 0;
-    if (spec.operands.size() > own) {
-      const CallTensor &given = spec.operands[own];
-      AttentionMask steps = *attentionMaskOf(a, spec.operands[0], spec.operands[1], given);
-      call.made.mask = given.type == plan::BOOL ? 1 : 2;
-      call.made.maskBatch = steps.batch, call.made.maskHead = steps.head;
-      call.made.maskQuery = steps.query, call.made.maskKey = steps.key;
-      mask = addressOf(given.data);
-    }
+    call.shape = describeAttention(spec, call.made, mask);
+    call.made.batch = call.shape.batch;
     if (spec.kernel == "ScaledDotProductAttentionMaskGrad") {
       call.made.sumsBatch = spec.results[0].shape[0] == 1;
       call.made.sumsQueries = spec.results[0].shape[2] == 1;
@@ -94,16 +77,11 @@ Prepared attendBackByRows(Shared &shared, const CallSpec &spec) {
   if (!call)
     return call.error();
   const Attention &a = call->shape;
-  std::vector<std::unique_ptr<Operation>> parts;
-  for (bool ofKeys : {false, true}) {
-    Prepared made = ofKeys ? call->launch(shared, "attention_keys", {&spec.results[1], &spec.results[2]}, a.batch * a.keyHeads * a.keys,
-                                          Blocks::OnePerItem)
-                           : call->launch(shared, "attention_queries", {&spec.results[0]}, a.batch * a.heads * a.queries, Blocks::OnePerItem);
-    if (!made)
-      return made;
-    parts.push_back(std::move(*made));
-  }
-  return std::unique_ptr<Operation>(new Several(shared, std::move(parts)));
+  std::vector<Prepared> parts;
+  parts.push_back(call->launch(shared, "attention_queries", {&spec.results[0]}, a.batch * a.heads * a.queries, Blocks::OnePerItem));
+  parts.push_back(call->launch(shared, "attention_keys", {&spec.results[1], &spec.results[2]}, a.batch * a.keyHeads * a.keys,
+                               Blocks::OnePerItem));
+  return inTurn(shared, std::move(parts));
 }
 
 void addRowAttentionCalls(std::map<std::string, PrepareCall> &table) {

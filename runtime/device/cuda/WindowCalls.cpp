@@ -158,21 +158,11 @@ Prepared maxPoolBack(Shared &shared, const CallSpec &spec) {
   Result<Pool> pool = Pool::of(shared, spec, planes, inset);
   if (!pool)
     return pool.error();
-  std::vector<std::unique_ptr<Operation>> parts;
-  auto add = [&](Prepared part) -> Status {
-    if (!part)
-      return part.error();
-    parts.push_back(std::move(*part));
-    return {};
-  };
-  Status status;
+  std::vector<Prepared> parts;
   if (pool->placeBytes() > 0)
-    status = add(pool->launch(shared, spec, "pool_places", {0, addressOf(spec.operands[0].data)}, true, 1));
-  if (status)
-    status = add(pool->launch(shared, spec, "pool_max_input", {addressOf(spec.results[0].data), 0, addressOf(spec.operands[1].data)}, false, 2));
-  if (!status)
-    return status.error();
-  return std::unique_ptr<Operation>(new Several(shared, std::move(parts)));
+    parts.push_back(pool->launch(shared, spec, "pool_places", {0, addressOf(spec.operands[0].data)}, true, 1));
+  parts.push_back(pool->launch(shared, spec, "pool_max_input", {addressOf(spec.results[0].data), 0, addressOf(spec.operands[1].data)}, false, 2));
+  return inTurn(shared, std::move(parts));
 }
 Prepared averagePoolBack(Shared &shared, const CallSpec &spec) {
   PoolingInset inset;

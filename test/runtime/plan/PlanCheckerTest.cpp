@@ -74,6 +74,7 @@ const Fault tableFaults[] = {
     {"ParameterInActivation", [](auto &b) { b.plan.mutable_parameters(0)->set_buffer(5); }, "parameter 'w' lies in buffer 'predicted'"},
     {"UnknownInitializer", [](auto &b) { b.plan.mutable_parameters(0)->mutable_initializer()->set_kind("magic"); }, "unknown initializer 'magic'"},
     {"ScheduleInTensor", [](auto &b) { b.plan.mutable_schedules(0)->set_buffer(2); }, "schedule 'learning_rate' writes buffer 'w', which is no scalar"},
+    {"ScheduleWritten", [](auto &b) { stepOf(b, 7)->add_writes(3); }, "step 'sgd' writes what schedule 'learning_rate' sets"},
     {"MissingSymbol", [](auto &b) { b.plan.mutable_kernels(0)->mutable_variants(0)->set_symbol("gone"); }, "kernel 'mse' has no symbol 'gone'"},
     {"CodeIsNoElf", [](auto &b) { b.plan.mutable_objects(0)->set_code("text"); }, "machine code for 'x86-64-v3' is refused: it is not an ELF file"},
     {"LocationIndex", [](auto &b) { stepOf(b, 2)->set_location(99); }, "step 'matmul' names location 99 of 30"},
