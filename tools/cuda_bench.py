@@ -305,6 +305,10 @@ def main():
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--peers", default="eager")
     options = parser.parse_args()
+    if not any(name.startswith("bench-") for name in (os.listdir(options.plans) if os.path.isdir(options.plans) else [])):
+        parser.error(f"no plans to measure in '{options.plans}'; test_cuda.sh --prepare PLANS makes them")
+    if set(options.peers.split(",")) - {"eager", "compiled", "jax"}:
+        parser.error(f"unknown peers '{options.peers}': choose of eager, compiled and jax")
     print("PyTorch", torch.__version__ if torch else "skipped: not installed", "| JAX", jax.__version__ if jax else "skipped: not installed", flush=True)
     if torch:
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False

@@ -49,7 +49,11 @@ def compare(plan, folder):
 
 
 def main():
+    if len(sys.argv) not in (2, 3):
+        sys.exit(f"cuda_networks.py: error: it takes FOLDER and perhaps FILE, not {len(sys.argv) - 1} arguments")
     plans = sorted(glob.glob(os.path.join(sys.argv[1], "*.plan")))
+    if not plans:
+        sys.exit(f"cuda_networks.py: error: no plans in '{sys.argv[1]}'; test_cuda.sh --prepare PLANS --networks NETWORKS puts them into PLANS/networks")
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(8) as pool:
         outcomes = list(pool.map(lambda plan: compare(plan, folder), plans))
     lines = [f"{os.path.basename(plan)} {kind} {what}" for plan, (kind, what) in zip(plans, outcomes)]
