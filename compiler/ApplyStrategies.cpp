@@ -1,8 +1,10 @@
 #include "compiler/ApplyStrategies.h"
 
+#include "compiler/Tables.h"
 #include "dialects/net/FixedPieces.h"
 #include "dialects/net/Repeat.h"
 #include "passes/sharding/Convert.h"
+#include "runtime/ControlCharacters.h"
 #include "runtime/Nearest.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -62,6 +64,8 @@ public:
 
   Status run(ModuleOp module) {
     splitRounds(module, kept);
+    if (Status status = checkNames(module); !status)
+      return status;
     Status status = Status::ok();
     module.walk([&](net::Operator op) {
       if (status && passes::hasRule(op))
@@ -69,9 +73,6 @@ public:
     });
     if (!status)
       return status;
-    for (const auto &[name, strategy] : kept)
-      if (!known.contains(name))
-        return unknown(name);
     if (devices % needed != 0)
       return forOthers();
     if (differing > 0)
@@ -87,7 +88,6 @@ private:
   int64_t needed = 1;      ///< the fewest devices that all strategies fit
   std::string firstNeedy;  ///< the operator whose strategy is the first that does not fit `devices`
   int64_t needyPieces = 0; ///< of it
-  llvm::StringSet<> known; ///< names of operators
   int64_t differing = 0;
   Operation *first = nullptr; ///< that differs
 
@@ -95,7 +95,6 @@ private:
     const KeptStrategy *strategy = nullptr;
     std::string from;
     for (std::string &name : net::namesInRounds(op, net::getInstanceName(op))) {
-      known.insert(name);
       auto found = kept.find(name);
       if (found == kept.end())
         continue;
@@ -194,13 +193,30 @@ private:
       net::setOutStrategy(op, strategy.out);
   }
 
-  Error unknown(const std::string &name) const {
+  /// Names first: what a file of another network says of equal names is no news.
+  Status checkNames(ModuleOp module) const {
     std::vector<std::string> names;
-    for (const auto &entry : known)
-      names.push_back(entry.getKey().str());
-    std::string near = nearest(name, names);
-    return {ExitCode::BadFile, "'" + path + "' has a strategy for '" + name + "', but the network has no such operator",
-            near.empty() ? "save the strategies of this network" : "did you mean '" + near + "'?"};
+    llvm::StringSet<> known;
+    module.walk([&](net::Operator op) {
+      if (passes::hasRule(op))
+        for (std::string &name : net::namesInRounds(op, net::getInstanceName(op)))
+          if (known.insert(name).second)
+            names.push_back(std::move(name));
+    });
+    std::vector<std::string> strange;
+    for (const auto &[name, strategy] : kept)
+      if (!known.contains(name))
+        strange.push_back(name);
+    if (strange.empty())
+      return Status::ok();
+    if (strange.size() > 1 && strange.size() * 2 >= kept.size())
+      return Error{ExitCode::BadFile,
+                   "'" + path + "' is of another network: of its " + std::to_string(kept.size()) + " operators this one lacks " + std::to_string(strange.size()) +
+                       ", '" + strange.front() + "' among them",
+                   withoutControls("save the strategies of this network, whose operators are " + namesText(names))};
+    const std::string near = nearest(strange.front(), names);
+    return Error{ExitCode::BadFile, "'" + path + "' has a strategy for '" + strange.front() + "', but the network has no such operator",
+                 withoutControls(near.empty() ? "its operators are " + namesText(names) : "did you mean '" + near + "'?")};
   }
 };
 

@@ -29,7 +29,7 @@ static Row usRow(const std::string &name, double a, double b) {
 }
 static Row bytesRow(const std::string &name, uint64_t a, uint64_t b) { return {name, bytesText(a), bytesText(b), bytesChange(a, b)}; }
 
-std::string diffText(const PlanDiff &diff) {
+std::string diffText(const PlanDiff &diff, size_t columns) {
   const plan::Plan &a = *diff.plans[0].plan, &b = *diff.plans[1].plan;
   std::string text = a.network() + "\n" + table({{"A", diff.plans[0].name, planText(a)}, {"B", diff.plans[1].name, planText(b)}});
   text += "\noperators with different strategies, " + std::to_string(diff.operators.size()) + " of " +
@@ -46,13 +46,13 @@ std::string diffText(const PlanDiff &diff) {
     row.insert(row.end(), change.origin.begin(), change.origin.end());
     rows.push_back(row);
   }
-  text += rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {0, 5, 6}));
+  text += rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {0, 5, 6}), columns);
   text += "\ncollectives of one step that differ (how many, bytes received per rank, predicted microseconds)\n";
   rows = {{"PHASE", "COLLECTIVE", "FOR", "PLACE", "GROUPS", "A", "B", "REASON"}};
   for (const CollectiveChange &change : diff.collectives)
     rows.push_back({change.phase, change.kind, change.forOperator, change.place, change.groups, sumText(change.sums[0]),
                     sumText(change.sums[1]), change.reason});
-  text += rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {2, 7}));
+  text += rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {2, 7}), columns);
   const plan::Prediction &of = a.prediction(), &to = b.prediction();
   rows = {{"", "A", "B", "MORE"}};
   if (of.hidden_us() > 0 || to.hidden_us() > 0)
@@ -65,7 +65,7 @@ std::string diffText(const PlanDiff &diff) {
                            bytesRow("parameters and states", of.parameter_bytes(), to.parameter_bytes())});
   if (a.machine() != b.machine())
     rows.push_back({"machine", a.machine(), b.machine(), "no times to compare"});
-  return text + "\none step\n" + table(rows);
+  return text + "\none step\n" + table(rows, columns);
 }
 
 } // namespace msc::compiler

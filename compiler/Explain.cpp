@@ -29,17 +29,6 @@ static std::string localShapes(const plan::Plan &plan, const plan::OperatorNote 
   return text;
 }
 
-/// The first names, and how many more there are.
-static std::string listText(std::vector<std::string> names) {
-  constexpr size_t shown = 12;
-  if (names.size() > shown) {
-    std::string more = "and " + std::to_string(names.size() - shown) + " more";
-    names.resize(shown);
-    names.push_back(more);
-  }
-  return llvm::join(names, ", ");
-}
-
 /// Names that have a part, between dots, that is nearly called so.
 static std::vector<std::string> namesNear(const std::string &part, const std::vector<std::string> &names) {
   std::vector<std::string> parts, found;
@@ -53,12 +42,24 @@ static std::vector<std::string> namesNear(const std::string &part, const std::ve
   return found;
 }
 
+/// The first of the rounds whose name the network writes as 'hidden.{i}'; "" where `name` is not written so.
+static std::string roundOf(llvm::StringRef name, const std::vector<std::string> &names) {
+  const auto [before, behind] = name.split('{');
+  const llvm::StringRef after = behind.split('}').second;
+  if (!name.contains('{') || !behind.contains('}'))
+    return "";
+  const auto found = llvm::find_if(names, [&](llvm::StringRef other) { return other.starts_with(before) && other.drop_front(before.size()).ends_with(after); });
+  return found == names.end() ? "" : *found;
+}
+
 /// Which operators may be meant: those whose names contain the text, then the one whose name is nearest.
 static std::string operatorsHelp(const std::string &name, const std::vector<std::string> &names) {
   std::vector<std::string> found;
   for (const std::string &other : names)
     if (llvm::StringRef(other).contains_insensitive(name))
       found.push_back(other);
+  if (const std::string round = roundOf(name, names); !round.empty())
+    return "name one round: '" + round + "'";
   std::string near = nearest(name, names);
   if (found.empty() && near.empty())
     found = namesNear(name, names);
@@ -66,7 +67,7 @@ static std::string operatorsHelp(const std::string &name, const std::vector<std:
     near = found.front();
   if (!near.empty() && found.size() <= 1)
     return "did you mean '" + near + "'?";
-  return found.empty() ? "its operators are " + listText(names) : "operators with such names are " + listText(found);
+  return found.empty() ? "its operators are " + namesText(names) : "operators with such names are " + namesText(found);
 }
 
 Status checkOperator(const std::string &network, const std::vector<NamedOperator> &operators, const std::string &name) {
@@ -80,7 +81,7 @@ Status checkOperator(const std::string &network, const std::vector<NamedOperator
     return Status::ok();
   if (!places.empty())
     return Error{ExitCode::Usage,
-                 std::to_string(places.size()) + " operators of '" + network + "' are named '" + name + "': " + listText(places),
+                 std::to_string(places.size()) + " operators of '" + network + "' are named '" + name + "': " + namesText(places),
                  "give each a name of its own: @ \"NAME\""};
   for (const NamedOperator &op : operators)
     names.push_back(op.name);
@@ -145,7 +146,7 @@ static const char *whateverText(const Findings &findings) { return findings.memo
 
 /// What a step takes under every strategy of one operator, which has it in all its rounds.
 static std::string alternativesText(const std::vector<passes::Alternative> &alternatives, const std::string &searchMode,
-                                    bool isSearchImplied, int64_t rounds, const std::string &remarks) {
+                                    bool isSearchImplied, int64_t rounds, const std::string &remarks, size_t columns) {
   if (alternatives.empty())
     return "";
   auto chosen = std::find_if(alternatives.begin(), alternatives.end(), [](const auto &a) { return a.isChosen; });
@@ -173,7 +174,7 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
   }
   return std::string("\nits strategies (microseconds of a step in the model of the search, and what a rank needs by its measure; all that nobody configured ") +
          words + (rounds > 1 ? llvm::formatv("; each in all {0} rounds of its repeat", rounds).str() : "") +
-         remarks + (std::ranges::any_of(alternatives, &passes::Alternative::isInsteadOfUsers) ? "; not yours: instead of what you gave)\n" : ")\n") + table(rows) + anew +
+         remarks + (std::ranges::any_of(alternatives, &passes::Alternative::isInsteadOfUsers) ? "; not yours: instead of what you gave)\n" : ")\n") + table(rows, columns) + anew +
          (std::ranges::all_of(alternatives, &passes::Alternative::isExact)
               ? ""
               : "  at least: a bound that was not worked out further, the step may take more; no MORE where it is below the chosen one\n");
@@ -210,7 +211,7 @@ static std::string surprisesText(std::vector<passes::Surprise> surprises, const 
   return text.empty() ? "" : "\nnobody asked for this (--strict refuses it)\n" + text;
 }
 
-static std::string operatorsText(const plan::Plan &plan, const Findings &findings, const std::string &op) {
+static std::string operatorsText(const plan::Plan &plan, const Findings &findings, const std::string &op, size_t columns) {
   bool repeats = op.empty() && !findings.rounds.empty();
   std::vector<Row> rows = {{"NAME", "OPERATOR", "IN_STRATEGY", "DECIDED BY", "PLACE", "SHAPES"}};
   if (repeats)
@@ -224,11 +225,11 @@ static std::string operatorsText(const plan::Plan &plan, const Findings &finding
     if (repeats)
       rows.back().insert(rows.back().begin() + 1, isInRepeat ? "x " + std::to_string(found->second.rounds) : "");
   }
-  return table(foldAlikeRows(rows, {0, repeats ? size_t{4} : size_t{3}}));
+  return table(foldAlikeRows(rows, {0, repeats ? size_t{4} : size_t{3}}), columns);
 }
 
 /// `total`: bytes of those that are shown.
-static std::string collectivesText(const plan::Plan &plan, const Findings &findings, const std::string &op, uint64_t &total) {
+static std::string collectivesText(const plan::Plan &plan, const Findings &findings, const std::string &op, size_t columns, uint64_t &total) {
   std::vector<CollectiveFacts> all = collectivesOf(plan, op);
   for (const CollectiveFacts &facts : all)
     total += facts.bytes;
@@ -259,11 +260,11 @@ static std::string collectivesText(const plan::Plan &plan, const Findings &findi
                      (hasNext ? std::string("; the operator's next best strategy, and what a step takes more with it in the model of the search") +
                                     whateverText(findings) + lessText(findings, isAnyLess) + (findings.memory ? ", and what a rank needs then" : "") + "; not yours: instead of what you gave)\n"
                               : ")\n");
-  return text + (rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {2, head.size() - 1})));
+  return text + (rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {2, head.size() - 1}), columns));
 }
 
 /// Whether it fits, and what was tried where it does not.
-static std::string memoryText(const MemoryAnswer &answer) {
+static std::string memoryText(const MemoryAnswer &answer, size_t columns) {
   if (answer.fits)
     return "it fits into " + bytesText(answer.limit) + "\n";
   std::string text = "it does not fit into " + bytesText(answer.limit);
@@ -280,10 +281,10 @@ static std::string memoryText(const MemoryAnswer &answer) {
   }
   const bool estimates = std::ranges::any_of(answer.changes, &MemoryChange::isEstimated);
   return text + "\nwhat could be changed (memory per rank; predicted microseconds for a batch, and how many more than without the limit" +
-         (estimates ? "; ~: as the search says, no plan was made)\n" : ")\n") + table(rows);
+         (estimates ? "; ~: as the search says, no plan was made)\n" : ")\n") + table(rows, columns);
 }
 
-Result<std::string> explainText(const plan::Plan &plan, const Findings &findings, const std::string &op) {
+Result<std::string> explainText(const plan::Plan &plan, const Findings &findings, const std::string &op, size_t columns) {
   if (Status known = checkOperator(plan, op); !known)
     return known.error();
   std::string text = plan.network() + " on " + std::to_string(plan.devices()) +
@@ -292,15 +293,15 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
     text += ", " + plan.search_mode();
   if (findings.search)
     text += searchText(*findings.search, llvm::any_of(plan.operators(), isGiven));
-  text += "\n\noperators (local shapes of rank 0)\n" + operatorsText(plan, findings, op);
+  text += "\n\noperators (local shapes of rank 0)\n" + operatorsText(plan, findings, op, columns);
   uint64_t total = 0;
-  text += collectivesText(plan, findings, op, total);
+  text += collectivesText(plan, findings, op, columns, total);
   text += surprisesText(findings.surprises, op);
   if (findings.isTooLargeForOthers)
     text += "\nthe network is too large to work out what all other strategies would cost: what is missing above or only bounded is not known\n";
   if (!op.empty())
     return text + alternativesText(findings.alternatives, plan.search_mode(), findings.isSearchImplied, roundsOf(findings, op),
-                                   std::string(whateverText(findings)) + lessText(findings, !findings.alternatives.empty() && !findings.alternatives.front().isChosen)) + "\nin all " + bytesText(total) + " per rank and step, of " +
+                                   std::string(whateverText(findings)) + lessText(findings, !findings.alternatives.empty() && !findings.alternatives.front().isChosen), columns) + "\nin all " + bytesText(total) + " per rank and step, of " +
            bytesText(plan.prediction().communication_bytes()) + " in the whole network\n";
   for (const Saving &saving : findings.savings)
     if (saving.pass == "overlap" && saving.us != 0)
@@ -310,7 +311,7 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
   text += stepText(plan, findings);
   text += "\nin all " + bytesText(total) + " per rank and step; memory per rank " + bytesText(plan.arena_bytes()) +
           ", of which parameters and states " + bytesText(plan.prediction().parameter_bytes()) + "\n";
-  return findings.memory ? text + memoryText(*findings.memory) : text;
+  return findings.memory ? text + memoryText(*findings.memory, columns) : text;
 }
 
 } // namespace msc::compiler

@@ -18,7 +18,8 @@ Status checkOperator(const plan::Plan &plan, const std::string &op);
 
 /// The text of `msc explain`: operators with strategy, origin and place, collectives with groups, bytes and reason, memory.
 /// `op` limits it to one operator by instance name; an unknown name is an error that offers the nearest one. What the
-/// communication passes saved is told of a network that was just compiled.
-Result<std::string> explainText(const plan::Plan &plan, const Findings &findings, const std::string &op);
+/// communication passes saved is told of a network that was just compiled. `columns`: of the terminal for which tables are laid out, 0
+/// for none.
+Result<std::string> explainText(const plan::Plan &plan, const Findings &findings, const std::string &op, size_t columns);
 
 } // namespace msc::compiler

@@ -43,7 +43,8 @@ struct PlanDiff {
 /// An error where the plans are of different networks: operators, their kinds and their shapes have to be the same.
 Result<PlanDiff> diffOf(const NamedPlan &first, const NamedPlan &second);
 
-std::string diffText(const PlanDiff &diff);
+/// `columns`: as of explainText.
+std::string diffText(const PlanDiff &diff, size_t columns);
 /// The schema is compiler/diff.schema.json.
 std::string diffJson(const PlanDiff &diff);
 

@@ -2,6 +2,7 @@
 
 #include "runtime/ControlCharacters.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Unicode.h"
 
@@ -35,13 +36,52 @@ std::string bytesText(uint64_t bytes) {
   return text;
 }
 
+std::string namesText(std::vector<std::string> names) {
+  constexpr size_t shown = 12;
+  if (names.size() > shown) {
+    std::string more = "and " + std::to_string(names.size() - shown) + " more";
+    names.resize(shown);
+    names.push_back(std::move(more));
+  }
+  return llvm::join(names, ", ");
+}
+
 /// Columns of a terminal: wide characters take two. Bytes where the text is not UTF-8.
 static size_t widthOf(const std::string &text) {
   const int columns = llvm::sys::unicode::columnWidthUTF8(text);
   return columns < 0 ? text.size() : static_cast<size_t>(columns);
 }
 
-std::string table(const std::vector<Row> &given) {
+/// The words in lines of at most so many columns, each behind the indent; a word is never cut.
+static std::string wordsBelow(const std::string &words, const std::string &indent, size_t columns) {
+  std::string text, line;
+  for (size_t at = 0; at < words.size();) {
+    const size_t end = std::min(words.find(' ', at), words.size());
+    const std::string word = words.substr(at, end - at);
+    if (!line.empty() && indent.size() + widthOf(line) + 1 + widthOf(word) > columns) {
+      text += indent + line + "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+    at = end + 1;
+  }
+  return text + indent + line + "\n";
+}
+
+/// Before which columns of a table, whose widest cells are known, a line of their own begins. Never before the last one: its words go where
+/// they fit.
+static std::vector<bool> breaksOf(const std::vector<size_t> &widths, size_t indent, size_t columns) {
+  std::vector<bool> breaks(widths.size(), false);
+  size_t used = 0;
+  for (size_t i = 0; i + 1 < widths.size(); ++i) {
+    breaks[i] = i > 0 && used + 2 + widths[i] > columns;
+    used = (breaks[i] ? indent : used + 2) + widths[i];
+  }
+  return breaks;
+}
+
+std::string table(const std::vector<Row> &given, size_t columns) {
+  constexpr size_t least = 60; // narrower terminals wrap by themselves
   std::vector<Row> rows = given;
   for (Row &row : rows)
     for (std::string &cell : row)
@@ -52,16 +92,25 @@ std::string table(const std::vector<Row> &given) {
       widths.resize(std::max(widths.size(), row.size()), 0);
       widths[i] = std::max(widths[i], widthOf(row[i]));
     }
+  const std::string indent(6, ' ');
+  const std::vector<bool> breaks = columns < least ? std::vector<bool>(widths.size(), false) : breaksOf(widths, indent.size(), columns);
   std::string text;
+  auto add = [&](const std::string &line) { text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n"; };
   for (const Row &row : rows) {
     if (row.size() == 1) {
       text += "    ... " + row.front() + "\n";
       continue;
     }
-    std::string line = " ";
-    for (size_t i = 0; i < row.size(); ++i)
-      line += " " + row[i] + std::string(i + 1 < row.size() ? widths[i] - widthOf(row[i]) + 1 : 0, ' ');
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    std::string line;
+    for (size_t i = 0; i + 1 < row.size(); ++i) {
+      if (breaks[i])
+        add(line);
+      line = (breaks[i] ? indent : line + "  ") + row[i] + std::string(widths[i] - widthOf(row[i]), ' ');
+    }
+    const bool fits = columns < least || widthOf(line) + 2 + widthOf(row.back()) <= columns;
+    add(fits ? line + "  " + row.back() : line);
+    if (!fits)
+      text += wordsBelow(row.back(), indent, columns);
   }
   return text;
 }

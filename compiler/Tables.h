@@ -18,8 +18,12 @@ std::string usText(double us);
 /// Of a difference: "+1.5", "-0.3", "+0.0", "+61.738 ms".
 std::string moreText(double us);
 
+/// "a, b, c": the first names, and how many more there are.
+std::string namesText(std::vector<std::string> names);
+
 /// Lines of cells, columns padded to the same width; two spaces between columns. A single cell is a remark about the lines
-/// above it.
-std::string table(const std::vector<Row> &rows);
+/// above it. On a terminal of so many columns what does not fit goes below, indented: columns from the same one on in all rows, and the
+/// words of the last one. 0: a line for each row.
+std::string table(const std::vector<Row> &rows, size_t columns = 0);
 
 } // namespace msc::compiler

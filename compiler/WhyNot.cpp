@@ -114,7 +114,7 @@ static std::string plansText(const CompileOutcome &now, const CompileOutcome &th
   return remarks;
 }
 
-Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &then, const std::string &op) {
+Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &then, const std::string &op, size_t columns) {
   const std::string &strategy = noteOf(then, op).in_strategy();
   Result<PlanDiff> diff = diffOf({"now", &now.plan}, {op + " " + strategy, &then.plan});
   if (!diff)
@@ -133,7 +133,7 @@ Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &
     text += llvm::formatv("with {0} no strategies of the others take less than {1} in the model", strategy, thenText);
   if (chosen)
     text += llvm::formatv(", with {0} {1}", note.in_strategy(), nowText);
-  return text + plansText(now, then, thenUs - nowUs) + "\n\n" + diffText(*diff);
+  return text + plansText(now, then, thenUs - nowUs) + "\n\n" + diffText(*diff, columns);
 }
 
 Result<std::string> whyNotJson(const CompileOutcome &now, const CompileOutcome &then, const std::string &op) {

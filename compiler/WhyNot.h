@@ -16,8 +16,9 @@ Result<CompileOptions> forced(CompileOptions options, const plan::Plan &now, con
 /// is not legal is reported as a mistake of the command line.
 mlir::LogicalResult applyForced(mlir::ModuleOp module, const CompileOptions &options, int64_t devices);
 
-/// What the network is and what it would be: the strategy that the operator has, the other one, and what differs.
-Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &then, const std::string &op);
+/// What the network is and what it would be: the strategy that the operator has, the other one, and what differs. `columns`: as of
+/// explainText.
+Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &then, const std::string &op, size_t columns);
 /// The schema is compiler/diff.schema.json.
 Result<std::string> whyNotJson(const CompileOutcome &now, const CompileOutcome &then, const std::string &op);
 

@@ -1,6 +1,7 @@
 #include "tools/Ops.h"
 
 #include "compiler/Operators.h"
+#include "dialects/net/Optimizers.h"
 #include "tools/CommandLine.h"
 
 #include <CLI/App.hpp>
@@ -72,6 +73,33 @@ void printOne(const OperatorDescription &op) {
   fmt::print("\nexample{}{}:\n  {}\n", op.exampleInputs.empty() ? "" : ", with ", op.exampleInputs, op.exampleCall);
 }
 
+/// An optimizer of the train block, which is no operator.
+void printOptimizer(const net::OptimizerForm &form) {
+  using Range = net::OptimizerArgument::Range;
+  std::vector<std::string> parts{form.learningRate ? fmt::format("learning_rate: float = {}", *form.learningRate) : "learning_rate: float"};
+  std::string lines;
+  for (const net::OptimizerArgument &argument : form.arguments) {
+    const bool isFlag = argument.range == Range::Flag;
+    const char *range = isFlag                                   ? "true or false"
+                        : argument.range == Range::Share    ? "from 0 to below 1"
+                        : argument.range == Range::Positive ? "above 0"
+                                                            : "from 0 up";
+    const std::string value = !argument.otherwise ? "" : isFlag ? (*argument.otherwise != 0 ? "true" : "false") : fmt::format("{}", *argument.otherwise);
+    parts.push_back(argument.name.str() + (isFlag ? ": bool" : ": float") + (value.empty() ? "" : " = " + value));
+    lines += fmt::format("  {}: {}, {}{}\n", argument.name.str(), range, value.empty() ? "has to be given" : "default " + value,
+                         argument.synonym.empty() ? "" : "; also called " + argument.synonym.str());
+  }
+  parts.push_back("[no_decay: strings]");
+  fmt::print("{}({})\n  an optimizer of the train block, which is no operator\n\nattributes:\n", form.name.str(), fmt::join(parts, ", "));
+  fmt::print("  learning_rate: a number or a schedule, {}\n{}", form.learningRate ? fmt::format("default {}", *form.learningRate) : "has to be given", lines);
+  fmt::print("  no_decay: patterns of names of parameters that weight_decay spares\n");
+  fmt::print("\nkept for each parameter, as large as it: {} state{}\n", form.states, form.states == 1 ? "" : "s");
+  std::string required = "learning_rate: 0.001";
+  for (const net::OptimizerArgument &argument : form.arguments)
+    required += argument.otherwise ? "" : ", " + argument.name.str() + ": 0.9";
+  fmt::print("\nexample:\n  train {{optimizer: {}({}), minimize: loss}}\n", form.name.str(), required);
+}
+
 Json toJson(const OperatorDescription &op) {
   Json attributes = Json::array();
   for (const OperatorAttribute &attribute : op.attributes)
@@ -100,11 +128,15 @@ Json toJson(const OperatorDescription &op) {
 } // namespace
 
 void OpsFlags::addTo(CLI::App &app) {
-  app.add_option("name", name, "one operator, e.g. MatMul (default: all)");
+  app.add_option("name", name, "one operator, e.g. MatMul, or an optimizer, e.g. Adam (default: all operators)");
   app.add_flag("--json", json, "names, operands, attributes, element types and formulas as JSON");
 }
 
 int runOps(const OpsFlags &flags) {
+  if (const net::OptimizerForm *form = net::findOptimizer(flags.name); form && !flags.json) {
+    printOptimizer(*form);
+    return 0;
+  }
   auto ops = compiler::describeOperators(flags.name);
   if (!ops) {
     printError("msc", ops.error().message, ops.error().help);

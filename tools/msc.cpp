@@ -42,6 +42,8 @@
 #include <memory>
 #include <optional>
 #include <system_error>
+
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 using namespace msc;
@@ -183,6 +185,12 @@ int fail(const Error &error) {
 int printed(const std::string &text) {
   Status status = tools::printText(text);
   return status ? 0 : fail(status.error());
+}
+
+/// Of the terminal that stdout is; 0 if it is none: tables have a line for each row then.
+size_t terminalColumns() {
+  winsize size{};
+  return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 /// A file with the flag that names it, or with what it is.
@@ -381,7 +389,7 @@ int runDiff(const std::vector<std::string> &paths, bool json) {
   Result<compiler::PlanDiff> diff = compiler::diffOf({paths[0], &plans[0]}, {paths[1], &plans[1]});
   if (!diff)
     return fail(diff.error());
-  return printed(json ? compiler::diffJson(*diff) : compiler::diffText(*diff));
+  return printed(json ? compiler::diffJson(*diff) : compiler::diffText(*diff, terminalColumns()));
 }
 
 /// What `msc explain` is asked for.
@@ -413,8 +421,15 @@ int explainWhyNot(const compiler::CompileOptions &options, const ExplainFlags &f
   Result<compiler::CompileOutcome> then = compiler::compile(*other);
   if (!then || then->refusal)
     return fail(then ? *then->refusal : then.error());
-  Result<std::string> text = flags.json ? compiler::whyNotJson(now, *then, flags.op) : compiler::whyNotText(now, *then, flags.op);
+  Result<std::string> text = flags.json ? compiler::whyNotJson(now, *then, flags.op) : compiler::whyNotText(now, *then, flags.op, terminalColumns());
   return text ? printed(*text) : fail(text.error());
+}
+
+/// "page.html: open it in a browser"; nothing is said of what went into a pipe or to stdout.
+std::string hintOf(const std::string &path, const std::string &where) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored) && !std::filesystem::equivalent(path, "/dev/stdout", ignored)
+             ? path + ": open it in " + where + "\n" : "";
 }
 
 /// Writes what is asked for.
@@ -428,8 +443,8 @@ int explainOutcome(const compiler::CompileOutcome &outcome, const ExplainFlags &
   if (asked.json)
     return printed(compiler::reportJson(outcome.plan, outcome.findings, asked.op));
   if (!(asked.html + asked.timeline).empty())
-    return 0;
-  Result<std::string> text = compiler::explainText(outcome.plan, outcome.findings, asked.op);
+    return printed(hintOf(asked.html, "a browser") + hintOf(asked.timeline, "https://ui.perfetto.dev"));
+  Result<std::string> text = compiler::explainText(outcome.plan, outcome.findings, asked.op, terminalColumns());
   return text ? printed(*text) : fail(text.error());
 }
 

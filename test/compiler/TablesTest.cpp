@@ -24,4 +24,26 @@ TEST(Tables, TimesThatAreComparedHaveTheDigitsThatTellThemApart) {
   EXPECT_EQ(timeTexts({12'000, 12'000, 3}), (Texts{"12.0 ms", "12.0 ms", "3.0 us"}));
 }
 
+TEST(Tables, WhatATerminalHasNoRoomForGoesBelow) {
+  const std::vector<Row> rows = {{"NAME", "STRATEGY", "PLACE", "REASON"},
+                                 {"a", "((2, 4), (4, 1))", "net.mir:1", "its sum is needed whole by all of the eight devices, which hold pieces of it"},
+                                 {"longer", "((8, 1), (1, 1))", "net.mir:22", "no"},
+                                 {"alike"}};
+  EXPECT_EQ(table(rows), "  NAME    STRATEGY          PLACE       REASON\n"
+                         "  a       ((2, 4), (4, 1))  net.mir:1   its sum is needed whole by all of the eight devices, which hold pieces of it\n"
+                         "  longer  ((8, 1), (1, 1))  net.mir:22  no\n"
+                         "    ... alike\n");
+  EXPECT_EQ(table(rows, 200), table(rows));
+  EXPECT_EQ(table(rows, 20), table(rows)); // no terminal is made for tables then
+  EXPECT_EQ(table(rows, 60), "  NAME    STRATEGY          PLACE       REASON\n"
+                             "  a       ((2, 4), (4, 1))  net.mir:1\n"
+                             "      its sum is needed whole by all of the eight devices,\n"
+                             "      which hold pieces of it\n"
+                             "  longer  ((8, 1), (1, 1))  net.mir:22  no\n"
+                             "    ... alike\n");
+  // All rows break before the same column.
+  EXPECT_EQ(table({{"NAME", "A", "B", "C"}, {"x", std::string(50, 'a'), "b", "c"}, {"y", "a", "bb", "c"}}, 60),
+            "  NAME  A\n      B   C\n  x     " + std::string(50, 'a') + "\n      b   c\n  y     a\n      bb  c\n");
+}
+
 } // namespace msc::compiler
