@@ -50,6 +50,7 @@ struct CompileOptions {
   net::Strategy forcedStrategy;   ///< that this operator takes whatever the network says; empty: none
   KeptStrategies roundsLike;      ///< with that: rounds that differ here are searched apart
   std::function<void(const std::string &)> onCluster; ///< gets every cluster that becomes a kernel as MLIR; for tests
+  std::function<void(const std::string &)> onGpuIr; ///< gets the IR of all kernels for GPUs; for tests
   std::function<void(double, double)> onSearch; ///< passes::SearchWatch; in a trial it hears (0, infinity), which is that there is one
   NetworkChanges changes;         ///< tried by compileWithin (MemoryLimit.h)
   std::shared_ptr<std::set<std::string>> said; ///< warnings and notes that earlier attempts have printed; null: there were none

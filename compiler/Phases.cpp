@@ -76,11 +76,8 @@ passes::TrainingFacts trainingFactsOf(const net::Config &config, const CompileOp
           options.commFusion && config.context.commFusion, config.train};
 }
 
-double plannedStepUs(ModuleOp module, const net::Config &config, const CompileOptions &options) {
-  // What runs beside collectives depends on the order of independent lines; which strategies are taken shall not.
-  const Phase inOneOrder{"order", "independent operators stand in one order",
-                         [](PassManager &manager) { manager.addPass(passes::createCanonicalOrderPass()); }};
-  std::vector<Phase> phases{unrollPhase(), inOneOrder};
+/// Makes a plan, without machine code, of a module whose operators have strategies. False: it cannot be compiled.
+static bool plan(ModuleOp module, std::vector<Phase> phases, const net::Config &config, const CompileOptions &options) {
   for (auto &&more : {partitionPhases(config, options), optimizePhases(config, options), planPhases(config, options, /*machineCode=*/false)})
     phases.insert(phases.end(), more.begin(), more.end());
   for (const Phase &phase : phases) {
@@ -88,8 +85,19 @@ double plannedStepUs(ModuleOp module, const net::Config &config, const CompileOp
     manager.enableVerifier(false); // as in Compiler.cpp
     phase.build(manager);
     if (failed(manager.run(module)))
-      return std::numeric_limits<double>::infinity();
+      return false;
   }
+  return true;
+}
+
+/// A step in microseconds: its steps as they are planned, what collectives hide behind computation taken off where the machine overlaps.
+/// Infinity: it cannot be compiled, or a rank needs more than the memory limit.
+static double plannedStepUs(ModuleOp module, const net::Config &config, const CompileOptions &options) {
+  // What runs beside collectives depends on the order of independent lines; which strategies are taken shall not.
+  const Phase inOneOrder{"order", "independent operators stand in one order",
+                         [](PassManager &manager) { manager.addPass(passes::createCanonicalOrderPass()); }};
+  if (!plan(module, {unrollPhase(), inOneOrder}, config, options))
+    return std::numeric_limits<double>::infinity();
   double us = 0;
   for (auto program : module.getOps<plan_ir::ProgramOp>()) {
     if (options.memoryLimit != 0 && program.getArenaBytes().value_or(0) > options.memoryLimit)
@@ -103,6 +111,16 @@ double plannedStepUs(ModuleOp module, const net::Config &config, const CompileOp
       us -= passes::hiddenUs(program);
   }
   return us;
+}
+
+/// What a rank needs, lines as they stand.
+static double plannedBytes(ModuleOp module, const net::Config &config, const CompileOptions &options) {
+  if (!plan(module, {unrollPhase()}, config, options))
+    return std::numeric_limits<double>::infinity();
+  double bytes = 0;
+  for (auto program : module.getOps<plan_ir::ProgramOp>())
+    bytes = std::max(bytes, static_cast<double>(program.getArenaBytes().value_or(0)));
+  return bytes;
 }
 
 std::vector<Phase> strategyPhases(const net::Config &config, const CompileOptions &options) {
@@ -138,12 +156,14 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
        }},
       {"strategies", "every forward operator has a strategy and its origin",
        [assign, config, options, training](PassManager &manager) {
-         auto price = [config, options](ModuleOp module) { return plannedStepUs(module, config, options); };
-         const bool prices = options.candidates != 1 && !options.estimates;
+         passes::Planning planning;
+         if (!options.estimates)
+           planning = {[config, options](ModuleOp module) { return plannedStepUs(module, config, options); },
+                       [config, options](ModuleOp module) { return plannedBytes(module, config, options); }, static_cast<double>(options.memoryLimit)};
          passes::SearchWatch watch = options.onSearch;
          if (watch && options.isTrial)
            watch = [watch = options.onSearch](double, double) { watch(0, std::numeric_limits<double>::infinity()); };
-         manager.addPass(passes::createAssignStrategiesPass(assign, training, prices ? passes::StepPricing(price) : nullptr, options.candidates,
+         manager.addPass(passes::createAssignStrategiesPass(assign, training, std::move(planning), options.candidates,
                                                             options.searched, std::move(watch)));
        }},
   };
@@ -216,6 +236,8 @@ std::vector<Phase> planPhases(const net::Config &config, const CompileOptions &o
       llvm::raw_string_ostream(text) << cluster;
       visit(text);
     };
+  if (build.gpu)
+    build.onGpuIr = options.onGpuIr;
   return {
       {"kernels", "steps in order, kernels as machine code",
        [build](PassManager &manager) {

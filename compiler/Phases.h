@@ -34,10 +34,6 @@ struct Phase {
   std::function<void(mlir::PassManager &)> build;
 };
 
-/// A step of a module whose operators have strategies, in microseconds: its steps as they are planned, what collectives hide behind
-/// computation taken off where the machine overlaps. Infinity: it cannot be compiled, or a rank needs more than the memory limit.
-double plannedStepUs(mlir::ModuleOp module, const net::Config &config, const CompileOptions &options);
-
 /// From a parsed network to strategies for all of its operators.
 std::vector<Phase> strategyPhases(const net::Config &config, const CompileOptions &options);
 /// From there to a network without repeats.

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""cuda_networks.py FOLDER [FILE]: trains every plan in FOLDER for 3 epochs on CPUs and on GPUs, eight at a time, and compares losses.
+"""cuda_networks.py FOLDER [FILE]: runs every plan in FOLDER for 3 epochs on CPUs and on GPUs, eight at a time, and compares losses and, of networks
+that are not trained, the outputs that msrun prints.
 
-Relative differences up to 1e-4 agree. What GPUs have no kernel for is counted and named. Ends with 1 if any run fails or differs; a line per plan is
+Differences up to 1e-4 of a loss, or of the largest element of an output, agree. What GPUs have no kernel for is counted and named. Ends with 1 if any run fails or differs; a line per plan is
 in FILE. Plans are of `test_cuda.sh --prepare PLANS --networks NETWORKS`.
 """
 import collections
 import concurrent.futures
 import glob
 import json
+import math
 import os
 import re
 import subprocess
@@ -16,7 +18,7 @@ import tempfile
 
 
 def run(plan, folder, device):
-    """Losses, or what went wrong."""
+    """Lists of numbers by name, or what went wrong."""
     report = os.path.join(folder, f"{os.path.basename(plan)}.{device}.json")
     flags = ["--threads-per-rank", "1"] if device == "cpu" else []
     try:
@@ -27,13 +29,20 @@ def run(plan, folder, device):
     if done.returncode:
         return next((line for line in done.stderr.splitlines() if "error" in line), f"msrun ended with {done.returncode}")
     with open(report) as file:
-        return [step["loss"] for step in json.load(file)["steps"]]
+        found = {f"loss {i}": [step["loss"]] for i, step in enumerate(json.load(file)["steps"]) if step["loss"] is not None}
+    for name, values in re.findall(r"^(\w+): \w+\[[\d, ]*\] = (.*)$", done.stdout, re.MULTILINE):
+        found[name] = [float({"true": 1, "false": 0, "...": 0}.get(word, word)) for word in values.split()]
+    return found
 
 
 def difference(a, b):
-    if a == b:
-        return 0.0
-    return abs(a - b) / max(abs(a), 1e-30) if isinstance(a, float) and isinstance(b, float) else float("inf")
+    """Of two lists, in shares of the largest element of the first."""
+    if len(a) != len(b):
+        return float("inf")
+    largest = max((abs(x) for x in a if math.isfinite(x)), default=0.0)
+    pairs = [abs(x - y) for x, y in zip(a, b) if x != y and not (math.isnan(x) and math.isnan(y))]
+    worst = max((float("inf") if math.isnan(d) else d for d in pairs), default=0.0)
+    return worst / max(largest, 1e-30)
 
 
 def compare(plan, folder):
@@ -44,8 +53,10 @@ def compare(plan, folder):
     if isinstance(gpu, str):
         lacks = re.search(r"the device cuda has no kernel '(.*)", gpu)
         return ("lacks", lacks[1]) if lacks else ("fails", gpu)
-    worst = max(map(difference, cpu, gpu), default=0.0)
-    return ("agrees", f"{worst:.1e}") if len(cpu) == len(gpu) and worst <= 1e-4 else ("differs", f"{worst:.1e}: {cpu} and {gpu}")
+    if cpu.keys() != gpu.keys():
+        return "differs", f"{list(cpu)} and {list(gpu)}"
+    worst, name = max(((difference(cpu[name], gpu[name]), name) for name in cpu), default=(0.0, ""))
+    return ("agrees", f"{worst:.1e}") if worst <= 1e-4 else ("differs", f"by {worst:.1e}: {name} is {cpu[name]} and {gpu[name]}")
 
 
 def main():

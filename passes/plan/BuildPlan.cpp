@@ -642,6 +642,8 @@ private:
   }
 
   LogicalResult addObjects() {
+    if (options.onGpuIr)
+      options.onGpuIr(library.gpuIrText());
     FailureOr<SmallVector<codegen::CodeObject>> objects =
         options.machineCode ? library.finish(network.getLoc()) : SmallVector<codegen::CodeObject>();
     if (failed(objects))

@@ -80,23 +80,29 @@ Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training
 
 void Alternatives::keepPinned(net::NetworkOp network, const TrainingFacts &training) {
   copy = network->getParentOfType<ModuleOp>().clone();
-  auto same = llvm::find_if(copy->getOps<net::NetworkOp>(), [&](net::NetworkOp other) { return other.getSymName() == network.getSymName(); });
-  pinned = problemOf(*same, getDevices(network), /*joinAlike=*/true, copied, training);
-  pinned.meshes = facts.meshes;
-  for (auto [tensor, sharding] : llvm::zip(pinned.tensors, getInputShardings(network)))
-    tensor.dataset = sharding;
-  for (auto [op, entry] : llvm::enumerate(pinned.operators)) {
-    Operation *first = copied[op].front();
-    if (passes::isByUser(first)) {
-      entry.configured = taken[op];
-      if (auto out = net::getOutStrategy(first))
-        takeOutStrategy(entry, *out, pinned.devices);
-    } else if (const std::vector<int64_t> fixed = net::getFixedPieces(first); !fixed.empty()) {
-      entry.among = candidatesWith(entry.facts, pinned.devices, fixed, pinned.meshes);
-    }
-  }
+  this->training = training;
+  undecided = *llvm::find_if(copy->getOps<net::NetworkOp>(), [&](net::NetworkOp other) { return other.getSymName() == network.getSymName(); });
+  pinned = pinnedProblem(copied);
   builder = std::make_unique<StepBuilder>(copy->getContext(), pinned.machine);
   steps = stepsOf(pinned, copied, *builder);
+}
+
+Problem Alternatives::pinnedProblem(std::vector<Members> &members) {
+  Problem problem = problemOf(undecided, getDevices(undecided), /*joinAlike=*/true, members, training);
+  problem.meshes = facts.meshes;
+  for (auto [tensor, sharding] : llvm::zip(problem.tensors, getInputShardings(undecided)))
+    tensor.dataset = sharding;
+  for (auto [ops, entry] : llvm::zip(members, problem.operators)) {
+    Operation *first = ops.front();
+    if (passes::isByUser(first)) {
+      entry.configured = std::get<Pieces>(piecesOfStrategy(entry.facts, *net::getInStrategy(first), problem.devices, /*mayBeEmpty=*/true));
+      if (auto out = net::getOutStrategy(first))
+        takeOutStrategy(entry, *out, problem.devices);
+    } else if (const std::vector<int64_t> fixed = net::getFixedPieces(first); !fixed.empty()) {
+      entry.among = candidatesWith(entry.facts, problem.devices, fixed, problem.meshes);
+    }
+  }
+  return problem;
 }
 
 void Alternatives::followBy() {
@@ -106,13 +112,30 @@ void Alternatives::followBy() {
     };
     facts.meshes.clear(); // propagation does not look at them
   } else if (others == Others::Divide) {
-    following = [this, open = pinned](size_t op, const Pieces &pieces) {
-      Problem problem = open;
-      problem.operators[op].configured = pieces;
-      problem.operators[op].among.clear();
-      return searchRecursively(problem, [&](const Problem &part) { return StepModel(part, steps, *planner); }).choices;
-    };
+    following = [this](size_t op, const Pieces &pieces) { return divided(op, pieces); };
   }
+}
+
+Choices Alternatives::divided(size_t op, const Pieces &pieces) {
+  std::vector<std::pair<Operation *, DictionaryAttr>> before;
+  for (Operation *member : copied[op]) {
+    before.emplace_back(member, member->getAttrDictionary());
+    net::setInStrategy(member, inStrategy(pinned.operators[op].facts.rule, pieces));
+    net::setStrategyOrigin(member, "user");
+  }
+  std::vector<Members> members;
+  const Problem problem = pinnedProblem(members);
+  const ProblemSteps own = stepsOf(problem, members, *builder);
+  const SearchResult found = searchRecursively(problem, [&](const Problem &part) { return StepModel(part, own, *planner); });
+  for (auto [member, attributes] : before)
+    member->setAttrs(attributes);
+  llvm::DenseMap<Operation *, Choice> choiceOf;
+  for (auto [ops, choice] : llvm::zip(members, found.choices))
+    choiceOf[ops.front()] = choice;
+  Choices choices;
+  for (const Members &ops : copied)
+    choices.push_back(choiceOf.at(ops.front()));
+  return choices;
 }
 
 /// One assignment alone.

@@ -108,6 +108,8 @@ private:
   search::SolveLimits limits() const;
   void spend(const search::Solution &found);
   void keepPinned(net::NetworkOp network, const TrainingFacts &training);
+  /// The problem of the copied network, in which only the user's strategies are given.
+  Problem pinnedProblem(std::vector<Members> &members);
   Choices chosenOfAll() const;
   double usOf(const Choices &choices);
   StepModel decidedModel(const Choices &choices);
@@ -146,6 +148,9 @@ private:
   OptionPrice priceOf(const Searched &found) const;
   /// Makes `following`. Knows the network as keepPinned left it.
   void followBy();
+  /// What recursive bisection gives all where the user gives an operator these: typed, a strategy moves operators in the order in which they
+  /// are gone through.
+  Choices divided(size_t op, const Pieces &pieces);
   /// With so many strategies of an operator the others are decided anew, in order of bounds, before the cheapest of them is told.
   size_t mostFollowed() const;
 
@@ -173,6 +178,8 @@ private:
   /// The network before anything was decided, for those that are priced with what follows from them: its copy, its problem, in which
   /// only the user's strategies are given, and the steps of its operators.
   mlir::OwningOpRef<mlir::ModuleOp> copy;
+  net::NetworkOp undecided; ///< of the copy
+  TrainingFacts training;
   std::vector<Members> copied;
   Problem pinned;
   std::unique_ptr<StepBuilder> builder;

@@ -29,7 +29,7 @@ struct AssignStrategies : impl::AssignStrategiesPassBase<AssignStrategies> {
   using AssignStrategiesPassBase::AssignStrategiesPassBase;
 
   TrainingFacts training;
-  StepPricing price; ///< none: nothing but the search decides
+  Planning planning;
   int64_t candidates = 1; ///< 0: as many as take little time
   FoundWithin within;     ///< null: nobody asks for it
   SearchWatch watch;      ///< null: nobody
@@ -52,6 +52,7 @@ private:
   std::vector<int64_t> coarse;      ///< the mesh that the search keeps to, as there are too many
   std::vector<RoundsTaken> apart;   ///< repeats to which it gives different strategies from round to round
   std::vector<SearchResult> near;   ///< what it found, and what may turn out faster
+  PlannedBytes planned;             ///< while strategies are searched for under a limit on memory
 
   /// Every rank computes everything; in hybrid_parallel mode with tensors of its own.
   bool isAlone() const { return devices == 1 || parallelMode == "stand_alone" || parallelMode == "hybrid_parallel"; }
@@ -79,10 +80,14 @@ private:
       dist::ReshardPlanner planner(problem.machine);
       choices = noted(problem, nullptr, *given, planner);
     } else {
-      OwningOpRef<ModuleOp> before = price && searches() && !isDump ? network->getParentOfType<ModuleOp>().clone() : OwningOpRef<ModuleOp>();
+      OwningOpRef<ModuleOp> before = planning.us && searches() && !isDump ? network->getParentOfType<ModuleOp>().clone() : OwningOpRef<ModuleOp>();
       if (!isDump)
         noteCoarse(network);
+      if (before && memoryBytes > 0)
+        planned = {[&](const SearchResult &result) { return asPlanned(planning.bytes, network, *before, result); }, planning.mostBytes,
+                   plannableOperators / std::max<int64_t>(1, operatorsOf(problem))};
       choices = choose(problem, members, before ? candidates : 1, within);
+      planned = {};
       if (near.size() > 1)
         choices = fastest(network, *before, problem, members);
     }
@@ -215,7 +220,7 @@ private:
       } else {
         (void)readFixedPieces(ops.front(), entry, problem.meshes); // has been checked
       }
-    const bool prices = price && searches() && joinAlike;
+    const bool prices = planning.us && searches() && joinAlike;
     Choices choices = choose(problem, members, prices ? candidates : 1);
     if (prices && near.size() > 1)
       choices = fastest(network, *withOnly(network, pins), problem, members);
@@ -285,16 +290,20 @@ private:
            searchMode != "recursive_programming";
   }
 
+  /// What later passes say of an assignment; `before`: nothing is decided in it.
+  double asPlanned(const std::function<double(ModuleOp)> &plan, net::NetworkOp network, ModuleOp before, const SearchResult &result) {
+    OwningOpRef<ModuleOp> copy = before.clone();
+    ScopedDiagnosticHandler quiet(&getContext(), [](Diagnostic &) { return success(); });
+    auto same = llvm::find_if(copy->getOps<net::NetworkOp>(), [&](net::NetworkOp other) { return other.getSymName() == network.getSymName(); });
+    return succeeded(assign(*same, &result)) ? plan(*copy) : search::infinity;
+  }
+
   /// Of what the search found, by the time of a step with all passes.
   Choices fastest(net::NetworkOp network, ModuleOp before, const Problem &problem, ArrayRef<Members> members) {
     const std::vector<SearchResult> results = std::move(near);
     std::vector<double> us;
-    for (const SearchResult &result : results) {
-      OwningOpRef<ModuleOp> copy = before.clone();
-      ScopedDiagnosticHandler quiet(&getContext(), [](Diagnostic &) { return success(); });
-      auto same = llvm::find_if(copy->getOps<net::NetworkOp>(), [&](net::NetworkOp other) { return other.getSymName() == network.getSymName(); });
-      us.push_back(succeeded(assign(*same, &result)) ? price(*copy) : search::infinity);
-    }
+    for (const SearchResult &result : results)
+      us.push_back(asPlanned(planning.us, network, before, result));
     const size_t taken = std::ranges::min_element(us) - us.begin();
     dist::ReshardPlanner planner(problem.machine);
     Choices choices = noted(problem, nullptr, results[taken], planner);
@@ -360,7 +369,7 @@ private:
       if (!within)
         within = std::make_shared<std::vector<SearchResult>>();
       if (within->empty())
-        *within = searchWithin(problem, model, static_cast<double>(memoryBytes), planner, limits, watch);
+        *within = searchWithin(problem, model, static_cast<double>(memoryBytes), planner, limits, watch, planned);
       results = *within;
       results.resize(std::clamp<size_t>(most, 1, results.size()));
     } else {
@@ -403,7 +412,7 @@ private:
   }
 
   /// Compiling them takes some milliseconds for each forward operator; the search itself is faster.
-  static constexpr int64_t fewCandidates = 4, priceableOperators = 400;
+  static constexpr int64_t fewCandidates = 4, priceableOperators = 400, plannableOperators = 1000;
 
   static int64_t operatorsOf(const Problem &problem) {
     int64_t count = 0;
@@ -641,11 +650,11 @@ private:
 
 } // namespace
 
-std::unique_ptr<Pass> createAssignStrategiesPass(const AssignStrategiesPassOptions &options, TrainingFacts training, StepPricing price, int64_t candidates,
+std::unique_ptr<Pass> createAssignStrategiesPass(const AssignStrategiesPassOptions &options, TrainingFacts training, Planning planning, int64_t candidates,
                                                        FoundWithin within, SearchWatch watch) {
   auto pass = std::make_unique<AssignStrategies>(options);
   pass->training = std::move(training);
-  pass->price = std::move(price);
+  pass->planning = std::move(planning);
   pass->candidates = candidates;
   pass->within = std::move(within);
   pass->watch = std::move(watch);

@@ -46,10 +46,19 @@ using SearchWatch = std::function<void(double leastUs, double knownUs)>;
 /// The strategies under which a step takes least, exactly. Rounds of a repeat take different ones where that is faster.
 SearchResult searchOptimal(const Problem &problem, StepModel &model, const SearchWatch &watch = nullptr);
 
+/// What a rank needs by the plan of an assignment, which takes all passes to know.
+struct PlannedBytes {
+  std::function<double(const SearchResult &)> of; ///< null: nobody knows
+  double most = 0;                                ///< that fit
+  int64_t plans = 0;                              ///< that may be made
+};
+
 /// The same among those under which a rank needs at most so many bytes for a step, as StepMemory says: the fastest, then others that
-/// fit. None is known to fit: the one that needs least. Bounds hold for all that fit.
+/// fit. None is known to fit: the one that needs least. Bounds hold for all that fit. Where an assignment would be the fastest its plan decides,
+/// if there are some left to be made: what does not fit then is none of those that bounds speak of.
 std::vector<SearchResult> searchWithin(const Problem &problem, StepModel &model, double bytes, dist::ReshardPlanner &planner,
-                                       const search::BudgetLimits &limits = {}, const SearchWatch &watch = nullptr);
+                                       const search::BudgetLimits &limits = {}, const SearchWatch &watch = nullptr,
+                                       const PlannedBytes &planned = {});
 
 /// Other assignments, at most `most`, that may be faster than `best` once all passes have looked at them: the cheapest ones where
 /// half or all of the time of gradients is hidden (only where `hides`: the machine lets collectives run beside computation), then those

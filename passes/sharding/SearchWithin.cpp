@@ -51,8 +51,8 @@ search::BudgetSolution searchAlikeWithin(StepModel &model, const search::Budget 
 class LimitedSearch {
 public:
   LimitedSearch(const Problem &problem, StepModel &model, double most, dist::ReshardPlanner &planner, const search::BudgetLimits &limits,
-                const SearchWatch &watch)
-      : problem(problem), model(model), most(most), planner(planner), limits(limits), watch(watch), rounds(problem, model),
+                const SearchWatch &watch, const PlannedBytes &planned)
+      : problem(problem), model(model), most(most), planner(planner), limits(limits), watch(watch), planned(planned), rounds(problem, model),
         shape(rounds.network()), inRounds(search::variablesInRounds(shape)), moments(problem, model, rounds.hasSections()) {
     for (const std::vector<int32_t> &variables : inRounds)
       unrolledSize += variables.size();
@@ -124,6 +124,7 @@ private:
   dist::ReshardPlanner &planner;
   search::BudgetLimits limits;
   SearchWatch watch;
+  PlannedBytes planned;
   RoundsModel rounds;
   const search::RepeatedNetwork shape; ///< which variables there are in rounds, at any prices
   const std::vector<std::vector<int32_t>> inRounds; ///< of each variable of it: those of the unrolled network
@@ -143,7 +144,8 @@ private:
   int packedInVain = 0;  ///< steps that do not fit all the same
 
   static constexpr int mostMeans = 8, mostPrices = 16, mostShrunk = 3, mostRaises = 200;
-  static constexpr size_t mostNear = 64, mostApart = 400, mostClosed = 2000, mostUnrolled = 20'000, mostListed = 4096;
+  static constexpr size_t mostNear = 64, mostApart = 400, mostClosed = 2000, mostUnrolled = 20'000;
+  static constexpr size_t mostListed = 65536, fewListed = 4096, listedVariables = size_t(1) << 23; ///< of all in a list
   static constexpr int64_t mostSteps = 300, mostSimulatedNear = 60'000, mostBranched = int64_t(1) << 22;
   static constexpr double smallGap = 1e-3, estimatedGap = 1e-2, largeGap = 0.03;
 
@@ -166,7 +168,7 @@ private:
     if (!closesGap()) // one of many trials
       mostSimulated = std::min(mostSimulated, mostSteps * static_cast<int64_t>(step.events.size()));
     const StepLives lives(step);
-    known->second = point.arenaBytes = result.arenaBytes = static_cast<double>(memoryOf(lives).arena());
+    known->second = point.arenaBytes = result.arenaBytes = arenaOf(result, lives);
     if (smallest.arenaBytes == 0 || result.arenaBytes < smallest.arenaBytes)
       smallest = result;
     if (result.arenaBytes <= most && (fitting.empty() || result.us < fitting.front().us))
@@ -177,6 +179,18 @@ private:
       learn(moments.most(step, lives), point);
     else if (learns == Learns::More)
       learnMore(step, lives, point);
+  }
+
+  /// What a rank needs: by the plan where that decides whether this is the fastest assignment that fits, in proportion to the limit of the
+  /// simulation. Small networks need up to a third less in their plans.
+  double arenaOf(const SearchResult &result, const StepLives &lives) {
+    constexpr double mostAbove = 4.0 / 3;
+    const auto simulated = static_cast<double>(memoryOf(lives).arena());
+    const bool isFastest = fitting.empty() || result.us < fitting.front().us;
+    if (!planned.of || planned.plans <= 0 || !isFastest || simulated > most * mostAbove)
+      return simulated;
+    --planned.plans;
+    return planned.of(result) / planned.most * most;
   }
 
   /// Blocks are packed tightly only so often in vain.
@@ -605,7 +619,8 @@ private:
     const search::CostNetwork closed = priced(unrolled.network, closing);
     bool isExact = true; // `network`
     double known = -search::infinity; // what costs less has been looked at
-    for (size_t count = 256; count <= mostListed && simulated < mostSimulated; count *= 4) {
+    const size_t listed = std::clamp(listedVariables / unrolledSize, fewListed, mostListed);
+    for (size_t count = 256; count <= listed && simulated < mostSimulated; count *= 4) {
       const std::vector<search::Solution> list = search::bestAssignments(closed, count);
       if (list.size() == 1) // of a network that is too large to list more
         return;
@@ -637,8 +652,8 @@ private:
 } // namespace
 
 std::vector<SearchResult> searchWithin(const Problem &problem, StepModel &model, double bytes, dist::ReshardPlanner &planner,
-                                       const search::BudgetLimits &limits, const SearchWatch &watch) {
-  return LimitedSearch(problem, model, bytes, planner, limits, watch).run();
+                                       const search::BudgetLimits &limits, const SearchWatch &watch, const PlannedBytes &planned) {
+  return LimitedSearch(problem, model, bytes, planner, limits, watch, planned).run();
 }
 
 } // namespace msc::passes

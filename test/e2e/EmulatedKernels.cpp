@@ -1,9 +1,7 @@
 #include "test/e2e/EmulatedKernels.h"
 
-#include "passes/codegen/KernelLibrary.h"
 #include "runtime/device/cuda/Kernels.h"
 #include "test/passes/codegen/GpuEmulator.h"
-#include "test/passes/codegen/KernelTestSupport.h"
 
 #include <cstdlib>
 #include <fmt/format.h>
@@ -14,20 +12,6 @@
 namespace msc::e2e {
 using test::Access;
 using test::KernelCall;
-
-std::string gpuIrOf(const std::vector<std::string> &clusters) {
-  codegen::KernelLibrary library({.cpu = false, .gpu = true});
-  std::string text;
-  for (size_t i = 0; i < clusters.size(); ++i) { // functions of one module have names of their own
-    size_t begin = clusters[i].find('@') + 1, end = clusters[i].find('(', begin);
-    text += clusters[i].substr(0, begin) + fmt::format("f{}", i) + clusters[i].substr(end) + "\n";
-  }
-  auto module = test::parse(text);
-  for (auto func : module->getOps<mlir::func::FuncOp>())
-    if (mlir::failed(library.add(func)))
-      std::abort();
-  return library.gpuIrText();
-}
 
 static std::string run(test::GpuEmulator &gpu, const KernelCall &call) {
   std::vector<void *> pointers;

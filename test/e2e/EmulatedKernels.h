@@ -9,10 +9,7 @@
 
 namespace msc::e2e {
 
-/// The IR of the kernels of a plan: `clusters` are what the compiler made them from.
-std::string gpuIrOf(const std::vector<std::string> &clusters);
-
-/// Loads the PTX of `index`'s plan into `driver`: its kernels run by emulation of `ir` and access what the steps of the plan
+/// Loads the PTX of `index`'s plan into `driver`: its kernels run by emulation of `ir`, from which the compiler made it, and access what the steps of the plan
 /// say.
 void addPlanKernels(test::RecordingDriver &driver, const PlanIndex &index, const std::string &ir);
 

@@ -1,8 +1,10 @@
 // Random networks under random legal strategies against the f64 reference. MSC_LONG=1 runs ten times as many.
 // `differential_test --seed N` runs one case and prints everything about it; `--cases N` sets the number of cases; `--cases N --write FOLDER` only
-// writes the networks of all cases there, each with its number of devices in its first line: "# 4 devices".
+// writes the networks of all cases there, and those of all operators of the table, each with its number of devices in its first line:
+// "# 4 devices".
 #include "test/e2e/Case.h"
 #include "test/e2e/Differential.h"
+#include "test/e2e/OperatorNetworks.h"
 
 #include <gtest/gtest.h>
 
@@ -90,6 +92,18 @@ int writeAll(const std::string &folder) {
       return 1;
     std::ofstream(folder + "/seed-" + std::to_string(seed) + ".mir") << "# " << made->devices << " devices\n" << made->text;
   }
+  const std::vector<const msc::test::OperatorCase *> cases = casesForLoss();
+  constexpr size_t together = 8; // in a network
+  for (size_t begin = 0; begin < cases.size(); begin += together)
+    for (const char *element : {"f32", "f64"}) {
+      const std::vector<const msc::test::OperatorCase *> some(cases.begin() + static_cast<ptrdiff_t>(begin),
+                                                              cases.begin() + static_cast<ptrdiff_t>(std::min(begin + together, cases.size())));
+      std::ofstream file(folder + "/operators-" + std::to_string(begin) + "-" + element + ".mir");
+      file << "# 1 devices\n#";
+      for (const msc::test::OperatorCase *theCase : some)
+        file << " '" << theCase->name << "'";
+      file << "\n" << lossOfCases(some, element);
+    }
   return 0;
 }
 

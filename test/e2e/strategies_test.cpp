@@ -3,10 +3,9 @@
 // Without MSC_LONG=1 it runs a sample: at least twelve strategies per operator, all of them where there are fewer.
 // `strategies_test --operator NAME` runs all strategies of one operator.
 #include "compiler/Compiler.h"
-#include "frontend/PrintValues.h"
 #include "passes/sharding/Convert.h"
-#include "test/dialects/net/OperatorCases.h"
 #include "test/e2e/Coverage.h"
+#include "test/e2e/OperatorNetworks.h"
 #include "test/e2e/Reading.h"
 #include "test/e2e/ThreadRun.h"
 
@@ -35,23 +34,19 @@ std::string onlyOperator;
 
 //===-- networks ----------------------------------------------------------===//
 
-/// Why an operator of the table cannot stand in a network of its own; empty if it can.
+/// Why an operator of the table cannot stand in a network of its own here; empty if it can.
 std::string whyLeftOut(const OperatorCase &theCase) {
-  auto reason = test::withoutGradient().find(theCase.op);
-  if (reason != test::withoutGradient().end() && reason->second.find("optimizer") != std::string::npos)
-    return "networks do not call it";
-  if (reason != test::withoutGradient().end() && reason->second.find("partition") != std::string::npos)
+  if (std::string why = whyNoNetwork(theCase); !why.empty())
+    return why;
+  if (isMadeByPartition(theCase))
     return "cut in one way alone";
   if (theCase.operands.empty())
     return "nothing to cut";
   std::vector<std::string> types(theCase.operands.begin(), theCase.operands.end());
   types.push_back(theCase.result);
-  for (const std::string &type : types) {
+  for (const std::string &type : types)
     if (type.ends_with("f16"))
       return "the test reads no narrow types";
-    if (("x" + type).find("x0x") != std::string::npos)
-      return "networks have no empty tensors";
-  }
   return "";
 }
 
@@ -90,13 +85,12 @@ public:
     if (weighed >= 0)
       inputs += (inputs.empty() ? "%" : ", %") + ("weights: " + typeText(op->getResult(weighed).getType())),
           columns += (columns.empty() ? "" : ", ") + std::string("weights: uniform");
-    std::string text = "network strategies(" + inputs + ") {\n" + params + before + "  " + results("%") + " = " + call() +
+    std::string text = "network strategies(" + inputs + ") {\n" + params + before + "  " + resultsText(op) + " = " + callText(op) +
                        (strategy.empty() ? "" : " {in_strategy: " + strategy + "}") + "\n";
-    std::string returned = results("");
     if (weighed >= 0)
       text += "  %product = Mul(%y" + std::to_string(weighed) + ", %weights)\n  %loss" + firstSum() +
               " = ReduceSum(%product)\n" + sums;
-    text += "  return " + (weighed >= 0 ? "loss: %" + lastSum() + ", " : "") + returned + "\n}\n";
+    text += "  return " + (weighed >= 0 ? "loss: %" + lastSum() + ", " : "") + returnedText() + "\n}\n";
     if (weighed >= 0)
       text += "dataset {source: Random(seed: 1), columns: {" + columns + "}, steps: 1}\n"
               "train {optimizer: SGD(learning_rate: 1.0), minimize: loss}\n";
@@ -113,20 +107,6 @@ private:
   static mlir::Type elementOf(mlir::Value value) { return llvm::cast<mlir::RankedTensorType>(value.getType()).getElementType(); }
   static bool isFloat(mlir::Value value) { return llvm::isa<mlir::FloatType>(elementOf(value)); }
 
-  static std::string typeText(mlir::Type type) {
-    auto tensor = llvm::cast<mlir::RankedTensorType>(type);
-    std::string text;
-    llvm::raw_string_ostream os(text);
-    if (tensor.getElementType().isInteger(1))
-      os << "bool";
-    else
-      os << tensor.getElementType();
-    os << '[';
-    llvm::interleaveComma(tensor.getShape(), os);
-    os << ']';
-    return text;
-  }
-
   /// The sums of the loss are called %loss after the operand that was added last; `first` after none.
   std::string firstSum() const { return "0"; }
   std::string sumsSofar(size_t operand) const {
@@ -137,24 +117,12 @@ private:
   }
   std::string lastSum() const { return "loss" + sumsSofar(op->getNumOperands()); }
 
-  /// "%y0, %y1" or "y0: %y0, y1: %y1".
-  std::string results(const std::string &prefix) const {
+  /// "y0: %y0, y1: %y1".
+  std::string returnedText() const {
     std::string text;
-    for (unsigned i = 0; i < op->getNumResults(); ++i) {
-      std::string name = "y" + std::to_string(i);
-      text += (i ? ", " : "") + (prefix.empty() ? name + ": %" + name : prefix + name);
-    }
+    for (unsigned i = 0; i < op->getNumResults(); ++i)
+      text += (i ? ", y" : "y") + std::to_string(i) + ": %y" + std::to_string(i);
     return text;
-  }
-
-  std::string call() const {
-    std::string text = std::string(theCase.op) + "(";
-    for (auto [i, operand] : llvm::enumerate(op->getOperands()))
-      text += (i ? ", %" : "%") + std::string(elementOf(operand).isInteger(1) ? "b" : "x") + std::to_string(i);
-    for (const auto &[name, value] : frontend::userAttributes(op))
-      if (!frontend::isDefaultAttribute(op, name, value))
-        text += ", " + name + ": " + frontend::attributeText(value);
-    return text + ")";
   }
 
   test::NetContext context;
