@@ -257,8 +257,8 @@ static std::string collectivesText(const plan::Plan &plan, const Findings &findi
   const bool isAnyLess = std::ranges::any_of(findings.nextBest, [](const auto &entry) { return entry.second.more < 0; });
   std::string text = "\ncollectives of one step (bytes received per rank, at most; predicted microseconds on " + plan.machine() +
                      (repeats ? "; both of one round where ROUNDS says of which" : "") +
-                     (hasNext ? std::string("; the operator's next best strategy, and what a step takes more with it in the model of the search") +
-                                    whateverText(findings) + lessText(findings, isAnyLess) + (findings.memory ? ", and what a rank needs then" : "") + "; not yours: instead of what you gave)\n"
+                     (hasNext ? std::string("; the operator's next best strategy") + (repeats ? ", in all of its rounds" : "") +
+                                    ", and what a step takes more with it in the model of the search" + whateverText(findings) + lessText(findings, isAnyLess) + (findings.memory ? ", and what a rank needs then" : "") + "; not yours: instead of what you gave)\n"
                               : ")\n");
   return text + (rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {2, head.size() - 1}), columns));
 }

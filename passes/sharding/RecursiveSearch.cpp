@@ -68,6 +68,65 @@ std::vector<Pieces> towards(std::vector<Pieces> options, const std::vector<Piece
   return !options.empty() ? options : isLast ? allowed : std::vector<Pieces>{now};
 }
 
+/// The strategy as it is, and with one prime fewer in one factor, one more, or one in another factor.
+std::vector<Pieces> nearby(const OperatorFacts &facts, const Pieces &now, int64_t devices, const std::vector<int64_t> &primes) {
+  std::vector<Pieces> options{now};
+  auto offer = [&](const Pieces &pieces) {
+    if (devices % devicesUsed(pieces) == 0 && piecesPass(facts, pieces) && std::ranges::find(options, pieces) == options.end())
+      options.push_back(pieces);
+  };
+  for (int64_t prime : primes)
+    for (size_t to = 0; to < now.size(); ++to) {
+      if (!isNamed(facts, to))
+        continue;
+      Pieces more = now;
+      more[to] *= prime;
+      offer(more);
+      for (size_t from = 0; from < now.size(); ++from)
+        if (now[from] % prime == 0) {
+          Pieces moved = from == to ? now : more;
+          moved[from] /= prime;
+          offer(moved);
+        }
+    }
+  return options;
+}
+
+/// Changes strategies by a prime, all operators together, as long as that makes a step faster. `result` may be of others than `start`.
+void refine(const Problem &problem, const std::function<StepModel(const Problem &)> &modelOf, std::vector<Pieces> start, SearchResult &result) {
+  constexpr int mostRounds = 4;
+  std::vector<int64_t> primes = divisorsOf(problem);
+  std::ranges::sort(primes);
+  primes.erase(std::unique(primes.begin(), primes.end()), primes.end());
+  double before = search::infinity;
+  for (int round = 0; round < mostRounds; ++round) {
+    Problem part = problem;
+    for (size_t i = 0; i < part.operators.size(); ++i) {
+      ProblemOperator &op = part.operators[i];
+      if (op.configured)
+        continue;
+      std::vector<Pieces> options = nearby(op.facts, start[i], problem.devices, primes);
+      const std::vector<Pieces> &allowed = problem.operators[i].among;
+      auto isOnOne = [&](const Pieces &option) { return std::ranges::any_of(problem.meshes, [&](const auto &mesh) { return isOnMesh(option, mesh); }); };
+      std::erase_if(options, [&](const Pieces &option) {
+        return allowed.empty() ? !problem.meshes.empty() && option != start[i] && !isOnOne(option) : std::ranges::find(allowed, option) == allowed.end();
+      });
+      op.among = options.empty() ? allowed : std::move(options);
+    }
+    StepModel model = modelOf(part);
+    model.makeAllExact();
+    SearchResult next = resultOf(part, model, search::sweep(model.network()));
+    const bool isBetter = next.us < before * (1 - 1e-9);
+    before = next.us;
+    for (size_t i = 0; i < start.size(); ++i)
+      start[i] = next.choices[i].pieces;
+    if (next.us < result.us)
+      result = std::move(next);
+    if (!isBetter)
+      return;
+  }
+}
+
 } // namespace
 
 SearchResult searchRecursively(const Problem &problem, const std::function<StepModel(const Problem &)> &modelOf) {
@@ -98,6 +157,18 @@ SearchResult searchRecursively(const Problem &problem, const std::function<StepM
     result = resultOf(part, model, search::sweep(model.network()));
     for (size_t i = 0; i < now.size(); ++i)
       now[i] = result.choices[i].pieces;
+  }
+  // What was decided among few devices looks different among all of them, and halvings that look good one by one may lead far from what all
+  // devices do alike.
+  constexpr size_t mostRefined = 1000;
+  if (problem.operators.size() <= mostRefined) {
+    refine(problem, modelOf, std::move(now), result);
+    for (const Choices &start : {dataParallel(problem), standAlone(problem, "")}) {
+      std::vector<Pieces> pieces;
+      for (const Choice &choice : start)
+        pieces.push_back(choice.pieces);
+      refine(problem, modelOf, std::move(pieces), result);
+    }
   }
   result.boundUs = 0;
   result.isOptimal = false;
