@@ -159,9 +159,10 @@ SearchResult searchRecursively(const Problem &problem, const std::function<StepM
       now[i] = result.choices[i].pieces;
   }
   // What was decided among few devices looks different among all of them, and halvings that look good one by one may lead far from what all
-  // devices do alike.
+  // devices do alike. Where there are very many, moves take long to price.
   constexpr size_t mostRefined = 1000;
-  if (problem.operators.size() <= mostRefined) {
+  constexpr int64_t fewDevices = 64;
+  if (problem.operators.size() <= mostRefined && problem.devices <= fewDevices) {
     refine(problem, modelOf, std::move(now), result);
     for (const Choices &start : {dataParallel(problem), standAlone(problem, "")}) {
       std::vector<Pieces> pieces;
