@@ -241,10 +241,6 @@ private:
       noteExtrapolation();
       noteImpliedDevices();
       outcome.findings.isSearchImplied = chooseSearchMode(*module, *config); // strategies of a file do not change how the others are chosen
-      if (Status status = applyFile(); !status)
-        return fail(status.error());
-      if (failed(applyForced(*module, options, config->devices)))
-        return false;
       if (diagnostics.errors() == 0 && !module->getOps<net::NetworkOp>().empty())
         warnOfSameSteps();
       noteFacts(*module, *config, outcome.facts);
@@ -342,9 +338,16 @@ private:
 
   bool decideStrategies() {
     for (const Phase &phase : strategyPhases(*config, options))
-      if (!runPhases({phase}) || (phase.name == "check" && !knowsAskedOperator()))
+      if (!runPhases({phase}) || (phase.name == "check" && !(knowsAskedOperator() && applyGiven())))
         return false;
     return true;
+  }
+
+  /// Strategies of a file and of --why-not, once there are casts of mixed precision, which may have some.
+  bool applyGiven() {
+    if (Status status = applyFile(); !status)
+      return fail(status.error());
+    return succeeded(applyForced(*module, options, config->devices));
   }
 
   /// Nobody waits for a search to hear of a mistyped name.

@@ -46,7 +46,7 @@ static std::vector<std::string> namesNear(const std::string &part, const std::ve
 static std::string roundOf(llvm::StringRef name, const std::vector<std::string> &names) {
   const auto [before, behind] = name.split('{');
   const llvm::StringRef after = behind.split('}').second;
-  if (!name.contains('{') || !behind.contains('}'))
+  if (!name.contains('{') || !behind.contains('}') || (before.empty() && after.empty()))
     return "";
   const auto found = llvm::find_if(names, [&](llvm::StringRef other) { return other.starts_with(before) && other.drop_front(before.size()).ends_with(after); });
   return found == names.end() ? "" : *found;

@@ -100,6 +100,11 @@ private:
         setScope(cast, getScope(op));
         StringRef name = value.getDefiningOp<RepeatOp>() ? "" : getValueName(value); // those of repeats are patterns
         std::string own = ((name.empty() ? getInstanceName(op) : name) + "." + elementText(element)).str();
+        std::string rounds; // each has a cast of its own of what comes from outside
+        for (auto repeat = op->getParentOfType<RepeatOp>(); repeat; repeat = repeat->getParentOfType<RepeatOp>())
+          if (const std::string placeholder = ("{" + repeat.getVariable() + "}").str(); !StringRef(own).contains(placeholder))
+            rounds = "." + placeholder + rounds;
+        own += rounds;
         setValueNames(cast, {own});
         setInstanceName(cast, own);
         made.push_back(cast);

@@ -412,7 +412,7 @@ private:
   }
 
   /// Compiling them takes some milliseconds for each forward operator; the search itself is faster.
-  static constexpr int64_t fewCandidates = 4, priceableOperators = 400, plannableOperators = 1000;
+  static constexpr int64_t fewCandidates = 4, priceableOperators = 400, plannableOperators = 300;
 
   static int64_t operatorsOf(const Problem &problem) {
     int64_t count = 0;

@@ -142,6 +142,7 @@ private:
   double closingUs = 0;         ///< what a step pays of it at most
   int64_t simulated = 0, mostSimulated = 1'500'000; ///< events
   int packedInVain = 0;  ///< steps that do not fit all the same
+  int plannedInVain = 0; ///< plans that do not
 
   static constexpr int mostMeans = 8, mostPrices = 16, mostShrunk = 3, mostRaises = 200;
   static constexpr size_t mostNear = 64, mostApart = 400, mostClosed = 2000, mostUnrolled = 20'000;
@@ -185,12 +186,16 @@ private:
   /// simulation. Small networks need up to a third less in their plans.
   double arenaOf(const SearchResult &result, const StepLives &lives) {
     constexpr double mostAbove = 4.0 / 3;
+    constexpr int mostInVain = 8; // of those that the simulation finds too large
     const auto simulated = static_cast<double>(memoryOf(lives).arena());
     const bool isFastest = fitting.empty() || result.us < fitting.front().us;
-    if (!planned.of || planned.plans <= 0 || !isFastest || simulated > most * mostAbove)
+    const bool isAbove = simulated > most;
+    if (!planned.of || planned.plans <= 0 || !isFastest || (isAbove && (simulated > most * mostAbove || plannedInVain >= mostInVain)))
       return simulated;
     --planned.plans;
-    return planned.of(result) / planned.most * most;
+    const double bytes = planned.of(result) / planned.most * most;
+    plannedInVain += isAbove && bytes > most;
+    return bytes;
   }
 
   /// Blocks are packed tightly only so often in vain.
@@ -619,7 +624,7 @@ private:
     const search::CostNetwork closed = priced(unrolled.network, closing);
     bool isExact = true; // `network`
     double known = -search::infinity; // what costs less has been looked at
-    const size_t listed = std::clamp(listedVariables / unrolledSize, fewListed, mostListed);
+    const size_t listed = fitting.empty() ? fewListed : std::clamp(listedVariables / unrolledSize, fewListed, mostListed);
     for (size_t count = 256; count <= listed && simulated < mostSimulated; count *= 4) {
       const std::vector<search::Solution> list = search::bestAssignments(closed, count);
       if (list.size() == 1) // of a network that is too large to list more
