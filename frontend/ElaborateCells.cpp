@@ -283,28 +283,17 @@ static bool areAlike(net::RepeatOp a, net::RepeatOp b) {
          OperationEquivalence::isRegionEquivalentTo(&a.getBody(), &b.getBody(), OperationEquivalence::None);
 }
 
-/// `name` with the round in it: "sum" becomes "sum.{i}", and "sum.{k}" of a repeat within "sum.{i}.{k}".
-static std::string nameWithRound(StringRef name, const std::string &placeholder) {
-  if (name.empty() || name.contains(placeholder))
-    return name.str();
-  StringRef front = name;
-  while (front.ends_with("}") && front.rfind(".{") != StringRef::npos)
-    front = front.take_front(front.rfind(".{"));
-  return front.str() + "." + placeholder + name.drop_front(front.size()).str();
-}
-
 /// Operators and values of several rounds are told apart by their names, also where these do not hold `{i}`.
 static void nameRounds(net::RepeatOp repeat) {
-  const std::string placeholder = ("{" + repeat.getVariable() + "}").str();
-  auto isUnsaid = [&](StringRef name) { return !name.empty() && !name.contains(placeholder); };
+  auto isUnsaid = [&](StringRef name) { return net::nameWithRound(name, repeat.getVariable()) != name; };
   repeat.getBody().walk([&](net::Operator op) {
     SmallVector<std::string> named;
     for (Value value : op->getResults())
-      named.push_back(nameWithRound(net::getValueName(value), placeholder));
+      named.push_back(net::nameWithRound(net::getValueName(value), repeat.getVariable()));
     if (any_of(op->getResults(), [&](Value value) { return isUnsaid(net::getValueName(value)); }))
       net::setValueNames(op, SmallVector<StringRef>(named.begin(), named.end()));
     if (StringRef name = net::getInstanceName(op); isUnsaid(name)) // by the user: else it is that of its value
-      net::setInstanceName(op, nameWithRound(name, placeholder));
+      net::setInstanceName(op, net::nameWithRound(name, repeat.getVariable()));
   });
 }
 

@@ -36,6 +36,16 @@ std::string nameInRound(StringRef name, StringRef variable, int64_t round, bool 
   return text;
 }
 
+std::string nameWithRound(StringRef name, StringRef variable) {
+  const std::string placeholder = ("{" + variable + "}").str();
+  if (name.empty() || name.contains(placeholder))
+    return name.str();
+  StringRef front = name;
+  while (front.ends_with("}") && front.rfind(".{") != StringRef::npos)
+    front = front.take_front(front.rfind(".{"));
+  return front.str() + "." + placeholder + name.drop_front(front.size()).str();
+}
+
 std::string escapedName(StringRef name) {
   std::string text;
   for (char c : name)

@@ -12,6 +12,9 @@ int64_t roundsAround(mlir::Operation *op);
 /// says that no further repeat is around.
 std::string nameInRound(llvm::StringRef name, llvm::StringRef variable, int64_t round, bool isLast);
 
+/// The name with the round of the repeat in it, if it is not there: "sum" becomes "sum.{i}", and "sum.{k}" of a repeat within "sum.{i}.{k}".
+std::string nameWithRound(llvm::StringRef name, llvm::StringRef variable);
+
 /// The name with every brace doubled: how a name that speaks of no round is written in a body.
 std::string escapedName(llvm::StringRef name);
 

@@ -100,11 +100,10 @@ private:
         setScope(cast, getScope(op));
         StringRef name = value.getDefiningOp<RepeatOp>() ? "" : getValueName(value); // those of repeats are patterns
         std::string own = ((name.empty() ? getInstanceName(op) : name) + "." + elementText(element)).str();
-        std::string rounds; // each has a cast of its own of what comes from outside
+        if (op->getParentOfType<RepeatOp>() && !name.empty() && !isa<RepeatOp>(value.getParentBlock()->getParentOp()))
+          own = escapedName(own); // it speaks of no round
         for (auto repeat = op->getParentOfType<RepeatOp>(); repeat; repeat = repeat->getParentOfType<RepeatOp>())
-          if (const std::string placeholder = ("{" + repeat.getVariable() + "}").str(); !StringRef(own).contains(placeholder))
-            rounds = "." + placeholder + rounds;
-        own += rounds;
+          own = nameWithRound(own, repeat.getVariable()); // each round has a cast of its own
         setValueNames(cast, {own});
         setInstanceName(cast, own);
         made.push_back(cast);
