@@ -181,7 +181,8 @@ std::vector<Access> ofAttention(const device::cuda::AttentionKernels &kernels, c
   const auto &shape = at<device::cuda::AttentionDescriptor>(a[0]);
   bool ofKeys = call.entry == "msc_attention_keys", forward = call.entry == "msc_attention";
   int64_t bytes = std::string_view(kernels.type) == "f32" ? 4 : 2;
-  int64_t tiles = ((ofKeys ? shape.keys : shape.queries) + kernels.side - 1) / kernels.side;
+  int64_t side = kernels.sides[forward ? kernels.Forward : ofKeys ? kernels.OfKeys : kernels.OfQueries];
+  int64_t tiles = ((ofKeys ? shape.keys : shape.queries) + side - 1) / side;
   int64_t batch = static_cast<int64_t>(a.back()) / (tiles * (ofKeys ? shape.keyHeads : shape.heads));
   int64_t queries = batch * shape.queries * shape.heads * shape.size * bytes,
           keys = batch * shape.keys * shape.keyHeads * shape.size * bytes;
@@ -358,7 +359,7 @@ void addRuntimeKernels(test::RecordingDriver &driver, const std::string &folder)
       set.entries.push_back(entry);
     set.argumentCount = [](const std::string &entry) { return attention.at(entry); };
     set.accesses = [&kernels](const KernelCall &call) { return ofAttention(kernels, call); };
-    set.run = emulated(fmt::format("{}/attention_{}_{}_{}.ll", folder, kernels.type, kernels.depth, kernels.side));
+    set.run = emulated(fmt::format("{}/attention_{}_{}_{}.ll", folder, kernels.type, kernels.depth, kernels.across));
     driver.addModule([&kernels](const std::string &text) { return text == kernels.ptx; }, set);
   }
 }

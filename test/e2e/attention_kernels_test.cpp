@@ -144,14 +144,14 @@ class AttentionKernelsOf : public testing::TestWithParam<size_t> {};
 TEST_P(AttentionKernelsOf, GiveTheSumsOfDoublePrecision) {
   const AttentionKernels &set = device::cuda::attentionKernels[GetParam()];
   std::stringstream ir;
-  ir << std::ifstream(fmt::format("{}/attention_{}_{}_{}.ll", MSC_KERNELS_IR, set.type, set.depth, set.side)).rdbuf();
+  ir << std::ifstream(fmt::format("{}/attention_{}_{}_{}.ll", MSC_KERNELS_IR, set.type, set.depth, set.across)).rdbuf();
   test::GpuEmulator gpu(ir.str());
   const std::string type = set.type;
   const size_t bytes = type == "f32" ? 4 : 2;
   const double most = type == "f32" ? 2e-6 : type == "f16" ? 1.5e-3 : 1.2e-2; // of the rounding of weights and results
   e2e::Random random(GetParam() + 1);
   for (int kind = 0; kind < 4; ++kind) {
-    const int64_t side = set.side, batch = 1 + kind % 2;
+    const int64_t side = set.sides[0], batch = 1 + kind % 2;
     AttentionDescriptor a{.heads = kind == 1 ? 4 : 2,
                           .keyHeads = kind == 1 ? 2 : kind == 2 ? 1 : 2,
                           .size = kind == 0 ? set.depth : kind == 1 ? set.depth / 2 + 8 : kind == 2 ? set.depth - 3 : 16,
@@ -178,12 +178,14 @@ TEST_P(AttentionKernelsOf, GiveTheSumsOfDoublePrecision) {
     std::vector<std::byte> out(query.bytes.size()), dquery(out), dkey(key.bytes.size()), dvalue(dkey);
     std::vector<float> logs(static_cast<size_t>(batch * a.heads * a.queries));
     void *mask = a.mask == 1 ? static_cast<void *>(flags.data()) : a.mask == 2 ? static_cast<void *>(added.data()) : nullptr;
-    auto tiles = [&](int64_t rows, int64_t heads) { return batch * heads * ((rows + set.side - 1) / set.side); };
+    auto tiles = [&](AttentionKernels::Which which, int64_t rows, int64_t heads) {
+      return batch * heads * ((rows + set.sides[which] - 1) / set.sides[which]);
+    };
     using Order = test::GpuEmulator::Order;
-    const std::string what = fmt::format("{} {} {} kind {}", set.type, set.depth, set.side, kind);
-    EXPECT_EQ(gpu.launch("msc_attention", set.threads, 3,
+    const std::string what = fmt::format("{} {} {} kind {}", set.type, set.depth, set.across, kind);
+    EXPECT_EQ(gpu.launch("msc_attention", set.threads(), 3,
                          {&a, query.bytes.data(), key.bytes.data(), value.bytes.data(), mask, out.data(), logs.data()},
-                         tiles(a.queries, a.heads), Order::Forward),
+                         tiles(AttentionKernels::Forward, a.queries, a.heads), Order::Forward),
               "");
     EXPECT_LT(errorOf(read(type, out), reference.out), most) << what;
     EXPECT_LT(errorOf({logs.begin(), logs.end()}, reference.logs), 1e-6) << what;
@@ -195,8 +197,10 @@ TEST_P(AttentionKernelsOf, GiveTheSumsOfDoublePrecision) {
     for (void *more : {static_cast<void *>(logs.data()), static_cast<void *>(dout.bytes.data()), static_cast<void *>(unders.data()),
                        static_cast<void *>(dkey.data()), static_cast<void *>(dvalue.data())})
       forKeys.push_back(more);
-    EXPECT_EQ(gpu.launch("msc_attention_queries", set.threads, 2, forQueries, tiles(a.queries, a.heads), Order::Backward), "");
-    EXPECT_EQ(gpu.launch("msc_attention_keys", set.threads, 5, forKeys, tiles(a.keys, a.keyHeads), Order::Backward), "");
+    EXPECT_EQ(gpu.launch("msc_attention_queries", set.threads(), 2, forQueries,
+                         tiles(AttentionKernels::OfQueries, a.queries, a.heads), Order::Backward), "");
+    EXPECT_EQ(gpu.launch("msc_attention_keys", set.threads(), 5, forKeys,
+                         tiles(AttentionKernels::OfKeys, a.keys, a.keyHeads), Order::Backward), "");
     EXPECT_LT(errorOf(read(type, dquery), reference.dquery), 2 * most) << what;
     EXPECT_LT(errorOf(read(type, dkey), reference.dkey), 2 * most) << what;
     EXPECT_LT(errorOf(read(type, dvalue), reference.dvalue), 2 * most) << what;
@@ -206,7 +210,7 @@ TEST_P(AttentionKernelsOf, GiveTheSumsOfDoublePrecision) {
 
 INSTANTIATE_TEST_SUITE_P(All, AttentionKernelsOf, testing::Range<size_t>(0, 10), [](const auto &info) {
   const AttentionKernels &set = device::cuda::attentionKernels[info.param];
-  return fmt::format("{}_{}_{}", set.type, set.depth, set.side);
+  return fmt::format("{}_{}_{}", set.type, set.depth, set.across);
 });
 
 } // namespace

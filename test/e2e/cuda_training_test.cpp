@@ -263,9 +263,8 @@ TEST_F(CudaTraining, KernelsOfTheRuntimeAssembleWithoutSpills) {
       assembly = test::assemble(set.ptx, chip);
       EXPECT_EQ(assembly.error, "");
       EXPECT_EQ(assembly.kernels.size(), 3u);
-      for (const auto &[entry, kernel] : assembly.kernels) // two sums of 64 x 128 leave few registers
-        EXPECT_LE(kernel.spillBytes, entry == "msc_attention_keys" && set.numberBytes == 2 && set.depth == 128 ? 600u : 32u)
-            << chip << " " << set.type << " " << set.depth << " " << set.side << " " << entry;
+      for (const auto &[entry, kernel] : assembly.kernels) // on tensor cores fewer columns at a time would spill nothing, and were slower
+        EXPECT_LE(kernel.spillBytes, set.numberBytes == 2 ? 256u : 32u) << chip << " " << set.type << " " << set.depth << " " << set.across << " " << entry;
     }
   }
 }

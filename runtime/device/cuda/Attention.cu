@@ -1,9 +1,10 @@
-// Attention and its gradient, in tiles that blocks keep in shared memory: T queries against T keys at a time, of whose scores no
-// more exist at once. "FlashAttention-2" (Dao, 2023) says why that is exact. Gradients of queries and those of keys and values
-// are kernels of their own, so that every sum has one owner and an order that sizes alone decide.
+// Attention and its gradient, in tiles that blocks keep in shared memory: the queries of a block against some keys at a time, or its
+// keys against some queries, of whose scores no more exist at once. "FlashAttention-2" (Dao, 2023) says why that is exact. Gradients
+// of queries and those of keys and values are kernels of their own, so that every sum has one owner and an order that sizes alone decide.
 //
 // Products of f32 run on the ordinary lanes (Lanes), those of f16 and bf16 on tensor cores (Tensor), which add in f32. Both say
-// which elements of a tile a thread owns; all else is written once.
+// which elements of a tile a thread owns; all else is written once. A block owns `side` rows and brings `across` rows of the other
+// side at a time, of which it computes with `step` at once.
 #include "KernelBasics.inc"
 
 #include "Numbers.inc"
@@ -62,25 +63,27 @@ DEVICE float logarithm(float x) {
   return __builtin_fmaf(float(exponent), 0.69314718f, 2 * series);
 }
 
+/// What a warp wrote for itself is there.
+INLINE void meetInWarp() { __nvvm_bar_warp_sync(0xffffffff); }
+
 /// T x T scores and T x D sums by 256 threads on ordinary lanes. A thread has neighbouring rows, and of scores every 16th column.
-template <int T, int D> struct Lanes {
+/// `blocks`: of a multiprocessor, at least.
+template <int T, int D, int Blocks> struct Lanes {
   using Number = float;
-  static constexpr int side = T, depth = D, threads = 256, rows = T / 16, columns = T / 16, widths = D / 16;
-  static constexpr int pitch = D + 4, weightPitch = T + 4, lanesOfRow = 16; // pitches that spread rows over the banks
-  static constexpr int forwardBlocks = 2, queryBlocks = T == 64 ? 1 : 2, keyBlocks = T == 32 ? 2 : 1; // of a multiprocessor, at least
+  using Own = const float *; ///< what a block owns, as `multiply` wants it
+  static constexpr int side = T, across = T, step = T, depth = D, threads = 256, rows = T / 16, columns = T / 16, widths = D / 16;
+  static constexpr int pitch = D + 4, weightPitch = T + 4, lanesOfRow = 16, blocks = Blocks; // pitches that spread rows over the banks
+  static constexpr int weightsHeld = T * weightPitch; ///< numbers in shared memory
   static INLINE_OF int row(int i) { return threadOf() / 16 * rows + i; }
   static INLINE_OF int column(int j) { return threadOf() % 16 + 16 * j; }
   static INLINE_OF int width(int j) { return threadOf() % 16 * 4 + 64 * (j / 4) + j % 4; }
 
-  static INLINE_OF float weight(float score) { return exponential(score); }
-  static INLINE_OF void keep(float *weights, const float (&values)[rows][columns]) {
-    EACH(i, rows)
-      EACH(j, columns)
-        weights[row(i) * weightPitch + column(j)] = values[i][j];
-  }
+  /// e^(score * factor - base), which is at most 1.
+  static INLINE_OF float weight(float score, float factor, float base) { return exponential(__builtin_fmaf(score, factor, -base)); }
+  static INLINE_OF Own own(const float *tile) { return tile; }
 
   /// out[i][j] = row(i) of a times column(j) of b.
-  static INLINE_OF void multiply(float (&out)[rows][columns], const float *a, const float *b) {
+  static INLINE_OF void multiply(float (&out)[rows][columns], Own a, const float *b) {
     EACH(i, rows)
       EACH(j, columns)
         out[i][j] = 0;
@@ -98,8 +101,13 @@ template <int T, int D> struct Lanes {
     }
   }
 
-  /// sum[i][j] += row(i) of the weights times column width(j) of b.
-  static INLINE_OF void accumulate(float (&sum)[rows][widths], const float *weights, const float *b) {
+  /// sum[i][j] += row(i) of the values, which go through `weights`, times column width(j) of b.
+  static INLINE_OF void accumulate(float (&sum)[rows][widths], const float (&values)[rows][columns], float *weights, const float *b) {
+    meetInWarp();
+    EACH(i, rows)
+      EACH(j, columns)
+        weights[row(i) * weightPitch + column(j)] = values[i][j];
+    meetInWarp();
 #pragma unroll 2
     for (int k = 0; k < T; k += 4) {
       Four left[rows];
@@ -182,14 +190,14 @@ INLINE unsigned packed(float low, float high, const Half *) {
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
 }
-/// e^x within 2^-16 where it is at least 2^-24: for weights that are rounded to 11 bits.
-INLINE float roughExponential(float x) {
+/// 2^x within 2^-16 where it is at least 2^-24: for weights that are rounded to 11 bits.
+INLINE float roughPower(float x) {
   float power;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x * 0x1.715476p0f));
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
   return power;
 }
 #else
-INLINE float roughExponential(float x) { return exponential(x); }
+INLINE float roughPower(float x) { return exponential(x * 0.69314718f); }
 SHARED uint64 places[256];
 SHARED unsigned fragments[256][6];
 
@@ -239,62 +247,85 @@ INLINE void multiplyMatrices(float &c0, float &c1, float &c2, float &c3, const u
 }
 #endif
 
-/// The same by four warps on tensor cores, each with 16 rows: of every 8 columns a thread has two, in two rows.
-template <typename Element, int D> struct Tensor {
+/// The same by four warps on tensor cores, each with `M` times 16 rows against `Step` columns: of every 8 columns a thread has two, in
+/// two rows of each 16. A warp that has more rows reads less of the other side from shared memory per product. Scores become
+/// weights for the next product where they are, in registers; so do own rows that are kept there (`Keeps`).
+template <typename Element, int D, int M, int Step, bool Keeps> struct Tensor {
   using Number = Element;
-  static constexpr int side = 64, depth = D, threads = 128, rows = 2, columns = side / 4, widths = D / 4;
-  static constexpr int pitch = D + 8, weightPitch = side + 8, lanesOfRow = 4;
-  static constexpr int forwardBlocks = D == 64 ? 3 : 2, queryBlocks = D == 64 ? 2 : 1, keyBlocks = queryBlocks;
+  static constexpr int side = 64 * M, across = 64, step = Step, depth = D, threads = 128, rows = 2 * M, columns = Step / 4, widths = D / 4;
+  static constexpr int pitch = D + 8, lanesOfRow = 4, blocks = 2, weightsHeld = 0;
   static INLINE_OF int lane() { return threadOf() % 32; }
-  static INLINE_OF int row(int i) { return threadOf() / 32 * 16 + lane() / 4 + 8 * i; }
+  static INLINE_OF int row(int i) { return threadOf() / 32 * 16 * M + i / 2 * 16 + lane() / 4 + i % 2 * 8; }
   static INLINE_OF int column(int j) { return j / 2 * 8 + lane() % 4 * 2 + j % 2; }
   static INLINE_OF int width(int j) { return column(j); }
 
-  static INLINE_OF float weight(float score) { return roughExponential(score); }
-  static INLINE_OF void keep(Number *weights, const float (&values)[rows][columns]) {
-    const Number *type = nullptr;
-    EACH(i, rows)
-      EACH(j, columns / 2)
-        *(unsigned *)(weights + row(i) * weightPitch + column(2 * j)) = packed(values[i][2 * j], values[i][2 * j + 1], type);
+  static INLINE_OF float weight(float score, float factor, float base) {
+    constexpr float toPower = 0x1.715476p0f; // log2 e
+    return roughPower(__builtin_fmaf(score, factor * toPower, -base * toPower));
   }
 
-  static INLINE_OF void multiply(float (&out)[rows][columns], const Number *a, const Number *b) {
+  struct Own {
+    const Number *tile;
+    unsigned parts[Keeps ? D / 16 : 1][M][4];
+    INLINE_OF void part(unsigned (&out)[4], int k, int m) const {
+      if (!Keeps)
+        return loadMatrices(out, tile + (16 * m + lane() % 16) * pitch + 16 * k + lane() / 16 * 8);
+      EACH(i, 4)
+        out[i] = parts[Keeps ? k : 0][m][i];
+    }
+  };
+  static INLINE_OF Own own(const Number *tile) {
+    Own made;
+    made.tile = tile + threadOf() / 32 * 16 * M * pitch;
+    if (Keeps)
+      EACH(k, D / 16)
+        EACH(m, M)
+          loadMatrices(made.parts[Keeps ? k : 0][m], made.tile + (16 * m + lane() % 16) * pitch + 16 * k + lane() / 16 * 8);
+    return made;
+  }
+
+  static INLINE_OF void multiply(float (&out)[rows][columns], const Own &a, const Number *b) {
     EACH(i, rows)
       EACH(j, columns)
         out[i][j] = 0;
-#pragma unroll 1
-    for (int k = 0; k < D; k += 16) {
-      unsigned left[4];
-      loadMatrices(left, a + (threadOf() / 32 * 16 + lane() % 16) * pitch + k + lane() / 16 * 8);
-#pragma unroll
-      for (int j = 0; j < columns; j += 4) {
+    EACH(k, D / 16) {
+      unsigned left[M][4];
+      EACH(m, M)
+        a.part(left[m], k, m);
+      EACH(j, columns / 4) {
         unsigned right[4];
-        loadMatrices(right, b + (4 * j + lane() % 8 + lane() / 16 * 8) * pitch + k + lane() / 8 % 2 * 8);
-        addBoth(out, j, left, right);
+        loadMatrices(right, b + (16 * j + lane() % 8 + lane() / 16 * 8) * pitch + 16 * k + lane() / 8 % 2 * 8);
+        EACH(m, M)
+          addBoth(out, m, 4 * j, left[m], right);
       }
     }
   }
 
-  static INLINE_OF void accumulate(float (&sum)[rows][widths], const Number *weights, const Number *b) {
-#pragma unroll 1
-    for (int k = 0; k < side; k += 16) {
-      unsigned left[4];
-      loadMatrices(left, weights + (threadOf() / 32 * 16 + lane() % 16) * weightPitch + k + lane() / 16 * 8);
-#pragma unroll
-      for (int j = 0; j < widths; j += 4) {
+  static INLINE_OF void accumulate(float (&sum)[rows][widths], const float (&values)[rows][columns], Number *, const Number *b) {
+    const Number *type = nullptr;
+    EACH(k, step / 16) {
+      unsigned left[M][4];
+      EACH(m, M)
+        EACH(part, 4) {
+          const float *pair = &values[2 * m + part % 2][4 * k + part / 2 * 2];
+          left[m][part] = packed(pair[0], pair[1], type);
+        }
+      EACH(j, widths / 4) {
         unsigned right[4];
-        loadTransposed(right, b + (k + lane() % 16) * pitch + 4 * j + lane() / 16 * 8);
-        addBoth(sum, j, left, right);
+        loadTransposed(right, b + (16 * k + lane() % 16) * pitch + 16 * j + lane() / 16 * 8);
+        EACH(m, M)
+          addBoth(sum, m, 4 * j, left[m], right);
       }
     }
   }
 
 private:
-  /// 16 columns, from element j of the thread on.
-  template <int N> static INLINE_OF void addBoth(float (&sum)[rows][N], int j, const unsigned (&left)[4], const unsigned (&right)[4]) {
+  /// 16 rows and 16 columns, from element j of the thread on.
+  template <int N> static INLINE_OF void addBoth(float (&sum)[rows][N], int m, int j, const unsigned (&left)[4], const unsigned (&right)[4]) {
     const Number *type = nullptr;
-    multiplyMatrices(sum[0][j], sum[0][j + 1], sum[1][j], sum[1][j + 1], left, right[0], right[1], type);
-    multiplyMatrices(sum[0][j + 2], sum[0][j + 3], sum[1][j + 2], sum[1][j + 3], left, right[2], right[3], type);
+    float(&upper)[N] = sum[2 * m], (&lower)[N] = sum[2 * m + 1];
+    multiplyMatrices(upper[j], upper[j + 1], lower[j], lower[j + 1], left, right[0], right[1], type);
+    multiplyMatrices(upper[j + 2], upper[j + 3], lower[j + 2], lower[j + 3], left, right[2], right[3], type);
   }
 };
 
@@ -309,23 +340,28 @@ template <typename Element> INLINE void bring(float *target, const Element *sour
   }
 }
 
-/// Starts to bring up to `side` rows of `size` elements into a tile; zero behind them. Memory and heads begin at multiples of 16 bytes
+/// Starts to bring up to `Rows` rows of `size` elements into a tile; zero behind them. Memory and heads begin at multiples of 16 bytes
 /// where `size` elements are such a multiple.
-template <typename P, typename Element>
+template <typename P, int Rows, typename Element>
 INLINE void load(typename P::Number *tile, const Element *from, int64 stride, int64 valid, int64 size) {
-  constexpr int group = 16 / sizeof(Element), groups = P::depth / group, count = P::side * groups / P::threads;
-  int rows = clamp(valid, P::side), columns = int(size);
+  constexpr int group = 16 / sizeof(Element), groups = P::depth / group, apart = P::threads / groups;
+  static_assert(P::threads % groups == 0 && Rows % apart == 0, "a thread has one column");
+  int rows = clamp(valid, Rows), columns = int(size);
   if (columns % group == 0) {
-#pragma unroll 1
-    for (int n = 0; n < count; ++n) {
-      int at = threadOf() + n * P::threads, row = at / groups, column = at % groups * group;
-      bool isThere = row < rows && column < columns;
-      bring(tile + row * P::pitch + column, isThere ? from + row * stride + column : from, isThere);
+    int first = threadOf() / groups, column = threadOf() % groups * group;
+    if (column >= columns)
+      rows = 0;
+    const Element *source = from + first * stride + column;
+    stride *= apart;
+#pragma unroll 4
+    for (int n = 0; n < Rows / apart; ++n, source += stride) {
+      int row = first + n * apart;
+      bring(tile + row * P::pitch + column, row < rows ? source : from, row < rows);
     }
     return;
   }
 #pragma unroll 1
-  for (int at = threadOf(); at < P::side * P::depth; at += P::threads) {
+  for (int at = threadOf(); at < Rows * P::depth; at += P::threads) {
     int row = at / P::depth, column = at % P::depth;
     Element none = {};
     assign(tile[row * P::pitch + column], numberOf(row < rows && column < columns ? from[row * stride + column] : none));
@@ -336,8 +372,6 @@ INLINE void meet() {
   awaitCopies();
   __syncthreads();
 }
-/// What a warp wrote for itself is there.
-INLINE void meetInWarp() { __nvvm_bar_warp_sync(0xffffffff); }
 
 /// The sum, or the largest, over the lanes that have a row together.
 template <typename P> INLINE float sumOfRow(float value) {
@@ -365,34 +399,43 @@ struct Head {
   DEVICE_OF int64 log(const Attention *a, int64 row) const { return (batch * a->heads + head) * a->queries + row; }
 };
 
+/// By what products of queries and keys are scaled when they become weights; 1 where they are scaled before: a mask is added to what is
+/// scaled, and the largest must stay so.
+INLINE float factorOf(const Attention *a) {
+  float scale = float(a->scale);
+  return a->mask == 2 || !(scale > 0) ? 1 : scale;
+}
+
 /// Products of a tile become scores: -inf where the query does not attend to the key. Rows are queries, or keys.
 template <typename P, bool RowsAreKeys>
 INLINE void score(const Attention *a, const Head &head, const void *mask, float (&scores)[P::rows][P::columns], int64 firstQuery,
                   int64 firstKey) {
-  float scale = float(a->scale);
-  EACH(i, P::rows) {
-    int low = 0, high = 0;
-    if (RowsAreKeys) {
-      int64 key = firstKey + P::row(i);
-      low = a->causal ? clamp(key - a->firstQuery - firstQuery, P::side) : 0;
-      high = key < a->keys ? clamp(a->queries - firstQuery, P::side) : 0;
-    } else {
-      int64 query = firstQuery + P::row(i), seen = a->firstQuery + query + 1;
-      high = query < a->queries ? clamp((a->causal && seen < a->keys ? seen : a->keys) - firstKey, P::side) : 0;
+  if (float scale = float(a->scale); factorOf(a) != scale)
+    EACH(i, P::rows)
+      EACH(j, P::columns)
+        scores[i][j] *= scale;
+  // Rows that are not there meet zeros, and nothing is stored for them.
+  int64 lastColumn = RowsAreKeys ? a->queries - firstQuery : a->keys - firstKey;
+  int64 ahead = a->firstQuery + firstQuery - firstKey; // of the first query, in keys
+  if (lastColumn < P::step || (a->causal && ahead < (RowsAreKeys ? P::side : P::step) - 1))
+    EACH(i, P::rows) {
+      int low = a->causal && RowsAreKeys ? clamp(P::row(i) - ahead, P::step) : 0, high = clamp(lastColumn, P::step);
+      if (a->causal && !RowsAreKeys)
+        high = clamp(lastColumn < P::row(i) + ahead + 1 ? lastColumn : P::row(i) + ahead + 1, P::step);
+      EACH(j, P::columns)
+        scores[i][j] = P::column(j) >= low && P::column(j) < high ? scores[i][j] : -infinity();
     }
-    EACH(j, P::columns)
-      scores[i][j] = P::column(j) >= low && P::column(j) < high ? scores[i][j] * scale : -infinity();
-  }
   if (a->mask == 0)
     return;
   int64 first = head.batch * a->maskBatch + head.head * a->maskHead + firstQuery * a->maskQuery + firstKey * a->maskKey;
   int64 byRow = RowsAreKeys ? a->maskKey : a->maskQuery, byColumn = RowsAreKeys ? a->maskQuery : a->maskKey;
+  int rows = clamp(RowsAreKeys ? a->keys - firstKey : a->queries - firstQuery, P::side);
   KEEP_HERE(byRow);
   KEEP_HERE(byColumn);
   EACH(i, P::rows)
     EACH(j, P::columns) {
       int64 place = first + P::row(i) * byRow + P::column(j) * byColumn;
-      if (scores[i][j] == -infinity())
+      if (P::row(i) >= rows || scores[i][j] == -infinity())
         continue;
       if (a->mask == 2)
         scores[i][j] += ((const float *)mask)[place];
@@ -401,11 +444,13 @@ INLINE void score(const Attention *a, const Head &head, const void *mask, float 
     }
 }
 
-template <typename P> INLINE typename P::Number *tileOf(int number) {
-  return (typename P::Number *)tiles + number * P::side * P::pitch;
+/// Shared memory: tiles of own rows, two pairs of tiles of the other side, weights, and numbers of queries.
+template <typename P> INLINE typename P::Number *ownTile(int number) { return (typename P::Number *)tiles + number * P::side * P::pitch; }
+template <typename P, int Owns> INLINE typename P::Number *otherTile(int number) {
+  return ownTile<P>(Owns) + number * P::across * P::pitch;
 }
 
-/// sum[i][j] times factor[i], as rows of `size` elements.
+/// sum[i][j] times factor, as rows of `size` elements.
 template <typename P, typename Element>
 INLINE void storeRows(Element *out, int64 stride, int64 valid, int64 size, const float (&sum)[P::rows][P::widths],
                       const float (&factor)[P::rows]) {
@@ -422,78 +467,91 @@ template <typename P> INLINE int64 lastKey(const Attention *a, int64 first) {
 }
 
 /// A tile of keys and one of values, of which the next pair comes while this one is used.
-template <typename P, typename Element>
+template <typename P, int Owns, typename Element>
 INLINE void loadPair(int pair, const Attention *a, const Head &head, const Element *key, const Element *value, int64 start) {
-  load<P>(tileOf<P>(pair), key + head.key(a, start), head.narrow, a->keys - start, a->size);
-  load<P>(tileOf<P>(pair + 1), value + head.key(a, start), head.narrow, a->keys - start, a->size);
+  load<P, P::across>(otherTile<P, Owns>(pair), key + head.key(a, start), head.narrow, a->keys - start, a->size);
+  load<P, P::across>(otherTile<P, Owns>(pair + 1), value + head.key(a, start), head.narrow, a->keys - start, a->size);
 }
 
 /// Blocks compute `side` queries of one head at a time, the ones that see most keys first.
 template <typename P, typename Element>
 INLINE void attend(const Attention *a, const Element *query, const Element *key, const Element *value, const void *mask, Element *out,
                    float *logs, int64 count) {
-  typename P::Number *queries = tileOf<P>(0), *weights = tileOf<P>(5);
+  typename P::Number *queries = ownTile<P>(0), *weights = otherTile<P, 1>(4);
   int64 parts = (a->queries + P::side - 1) / P::side, heads = count / parts;
+  const float factor = factorOf(a);
 #pragma unroll 1
   for (int64 item = __nvvm_read_ptx_sreg_ctaid_x(); item < count; item += __nvvm_read_ptx_sreg_nctaid_x()) {
     int64 first = (parts - 1 - item / heads) * P::side, end = lastKey<P>(a, first);
     Head head(a, item % heads / a->heads, item % heads % a->heads);
-    load<P>(queries, query + head.query(a, first), head.wide, a->queries - first, a->size);
-    loadPair<P>(1, a, head, key, value, 0);
-    float largest[P::rows], total[P::rows], sum[P::rows][P::widths];
+    load<P, P::side>(queries, query + head.query(a, first), head.wide, a->queries - first, a->size);
+    loadPair<P, 1>(0, a, head, key, value, 0);
+    float largest[P::rows], total[P::rows], sum[P::rows][P::widths]; // `total`: of the columns of this thread
     EACH(i, P::rows) {
       largest[i] = -infinity(), total[i] = 0;
       EACH(j, P::widths)
         sum[i][j] = 0;
     }
     meet();
-    int pair = 1;
+    typename P::Own own = P::own(queries);
+    int pair = 0;
 #pragma unroll 1
-    for (int64 start = 0; start < end; start += P::side, pair = 4 - pair) {
-      if (start + P::side < end)
-        loadPair<P>(4 - pair, a, head, key, value, start + P::side);
-      float scores[P::rows][P::columns];
-      P::multiply(scores, queries, tileOf<P>(pair));
-      score<P, false>(a, head, mask, scores, first, start);
-      EACH(i, P::rows) {
-        float most = largest[i], added = 0;
-        EACH(j, P::columns)
-          most = scores[i][j] > most ? scores[i][j] : most;
-        most = largestOfRow<P>(most);
-        float factor = most == -infinity() ? 1 : P::weight(largest[i] - most);
-        EACH(j, P::columns) {
-          scores[i][j] = scores[i][j] == -infinity() ? 0 : P::weight(scores[i][j] - most);
-          added += scores[i][j];
+    for (int64 start = 0; start < end; start += P::across, pair = 2 - pair) {
+      if (start + P::across < end)
+        loadPair<P, 1>(2 - pair, a, head, key, value, start + P::across);
+#pragma unroll 1
+      for (int part = 0; part < P::across; part += P::step) {
+        float scores[P::rows][P::columns];
+        P::multiply(scores, own, otherTile<P, 1>(pair) + part * P::pitch);
+        score<P, false>(a, head, mask, scores, first, start + part);
+        EACH(i, P::rows) {
+          float most = largest[i];
+          EACH(j, P::columns)
+            most = scores[i][j] > most ? scores[i][j] : most;
+          most = largestOfRow<P>(most);
+          float base = most == -infinity() ? 0 : most * factor, shrink = P::weight(largest[i], factor, base), added = 0;
+          EACH(j, P::columns) {
+            scores[i][j] = P::weight(scores[i][j], factor, base);
+            added += scores[i][j];
+          }
+          total[i] = __builtin_fmaf(total[i], shrink, added);
+          EACH(j, P::widths)
+            sum[i][j] *= shrink;
+          largest[i] = most;
         }
-        total[i] = __builtin_fmaf(total[i], factor, sumOfRow<P>(added));
-        EACH(j, P::widths)
-          sum[i][j] *= factor;
-        largest[i] = most;
+        P::accumulate(sum, scores, weights, otherTile<P, 1>(pair + 1) + part * P::pitch);
       }
-      P::keep(weights, scores);
-      meetInWarp();
-      P::accumulate(sum, weights, tileOf<P>(pair + 1));
       meet();
     }
-    float factor[P::rows];
+    float share[P::rows];
     EACH(i, P::rows) {
-      factor[i] = total[i] > 0 ? 1 / total[i] : total[i] == 0 ? 0 : total[i];
+      float all = sumOfRow<P>(total[i]);
+      share[i] = all > 0 ? 1 / all : all == 0 ? 0 : all;
       if (P::column(0) == 0 && first + P::row(i) < a->queries)
-        logs[head.log(a, first + P::row(i))] = total[i] == 0 ? -infinity() : largest[i] + logarithm(total[i]);
+        logs[head.log(a, first + P::row(i))] = all == 0 ? -infinity() : __builtin_fmaf(largest[i], factor, logarithm(all));
     }
-    storeRows<P>(out + head.query(a, first), head.wide, a->queries - first, a->size, sum, factor);
+    storeRows<P>(out + head.query(a, first), head.wide, a->queries - first, a->size, sum, share);
   }
 }
 
-/// The weight of a score.
-template <typename P> INLINE float weightOf(float score, float log) {
-  return score == -infinity() || log == -infinity() ? 0 : P::weight(score - log);
-}
+/// What weights are relative to; where no key is seen all scores are -inf, and weights 0.
+INLINE float baseOf(float log) { return log == -infinity() ? 0 : log; }
 
 /// The sum of products of a row of the gradients, in a tile, and of outputs, over the lanes of that row.
 template <typename P, typename Element>
 INLINE float underRow(const typename P::Number *slopes, const Element *out, int row, int64 size) {
+  constexpr int group = 16 / sizeof(Element);
   float sum = 0;
+  if (size % group == 0) { // 16 bytes at a time
+#pragma unroll 4
+    for (int j = threadOf() % P::lanesOfRow * group; j < int(size); j += P::lanesOfRow * group) {
+      alignas(16) Element some[group];
+      *(Words *)some = *(const Words *)(out + j);
+      EACH(e, group)
+        sum = __builtin_fmaf(numberOf(slopes[row * P::pitch + j + e]), numberOf(some[e]), sum);
+    }
+    return sumOfRow<P>(sum);
+  }
 #pragma unroll 8
   for (int j = threadOf() % P::lanesOfRow; j < int(size); j += P::lanesOfRow)
     sum = __builtin_fmaf(numberOf(slopes[row * P::pitch + j]), numberOf(out[j]), sum);
@@ -504,44 +562,47 @@ INLINE float underRow(const typename P::Number *slopes, const Element *out, int 
 template <typename P, typename Element>
 INLINE void attendQueries(const Attention *a, const Element *query, const Element *key, const Element *value, const void *mask,
                           const Element *out, const float *logs, const Element *dout, Element *dquery, float *unders, int64 count) {
-  typename P::Number *queries = tileOf<P>(0), *slopes = tileOf<P>(1), *weights = tileOf<P>(6);
+  typename P::Number *queries = ownTile<P>(0), *slopes = ownTile<P>(1), *weights = otherTile<P, 2>(4);
   int64 parts = (a->queries + P::side - 1) / P::side, heads = count / parts;
+  const float factor = factorOf(a);
 #pragma unroll 1
   for (int64 item = __nvvm_read_ptx_sreg_ctaid_x(); item < count; item += __nvvm_read_ptx_sreg_nctaid_x()) {
     int64 first = (parts - 1 - item / heads) * P::side, valid = a->queries - first, end = lastKey<P>(a, first);
     Head head(a, item % heads / a->heads, item % heads % a->heads);
-    load<P>(queries, query + head.query(a, first), head.wide, valid, a->size);
-    load<P>(slopes, dout + head.query(a, first), head.wide, valid, a->size);
-    loadPair<P>(2, a, head, key, value, 0);
+    load<P, P::side>(queries, query + head.query(a, first), head.wide, valid, a->size);
+    load<P, P::side>(slopes, dout + head.query(a, first), head.wide, valid, a->size);
+    loadPair<P, 2>(0, a, head, key, value, 0);
     meet();
-    float log[P::rows], under[P::rows], factor[P::rows], sum[P::rows][P::widths];
+    float base[P::rows], under[P::rows], scale[P::rows], sum[P::rows][P::widths];
     EACH(i, P::rows) {
       int64 row = P::row(i) < valid ? P::row(i) : 0, place = head.log(a, first + row);
-      log[i] = logs[place], factor[i] = float(a->scale);
+      base[i] = baseOf(logs[place]), scale[i] = float(a->scale);
       under[i] = underRow<P>(slopes, out + head.query(a, first + row), int(row), a->size);
       if (P::column(0) == 0 && P::row(i) < valid)
         unders[place] = under[i];
       EACH(j, P::widths)
         sum[i][j] = 0;
     }
-    int pair = 2;
+    typename P::Own ownQueries = P::own(queries), ownSlopes = P::own(slopes);
+    int pair = 0;
 #pragma unroll 1
-    for (int64 start = 0; start < end; start += P::side, pair = 6 - pair) {
-      if (start + P::side < end)
-        loadPair<P>(6 - pair, a, head, key, value, start + P::side);
-      float scores[P::rows][P::columns], gradients[P::rows][P::columns];
-      P::multiply(scores, queries, tileOf<P>(pair));
-      P::multiply(gradients, slopes, tileOf<P>(pair + 1));
-      score<P, false>(a, head, mask, scores, first, start);
-      EACH(i, P::rows)
-        EACH(j, P::columns)
-          scores[i][j] = weightOf<P>(scores[i][j], log[i]) * (gradients[i][j] - under[i]);
-      P::keep(weights, scores);
-      meetInWarp();
-      P::accumulate(sum, weights, tileOf<P>(pair));
+    for (int64 start = 0; start < end; start += P::across, pair = 2 - pair) {
+      if (start + P::across < end)
+        loadPair<P, 2>(2 - pair, a, head, key, value, start + P::across);
+#pragma unroll 1
+      for (int part = 0; part < P::across; part += P::step) {
+        float scores[P::rows][P::columns], gradients[P::rows][P::columns];
+        P::multiply(scores, ownQueries, otherTile<P, 2>(pair) + part * P::pitch);
+        P::multiply(gradients, ownSlopes, otherTile<P, 2>(pair + 1) + part * P::pitch);
+        score<P, false>(a, head, mask, scores, first, start + part);
+        EACH(i, P::rows)
+          EACH(j, P::columns)
+            scores[i][j] = P::weight(scores[i][j], factor, base[i]) * (gradients[i][j] - under[i]);
+        P::accumulate(sum, scores, weights, otherTile<P, 2>(pair) + part * P::pitch);
+      }
       meet();
     }
-    storeRows<P>(dquery + head.query(a, first), head.wide, valid, a->size, sum, factor);
+    storeRows<P>(dquery + head.query(a, first), head.wide, valid, a->size, sum, scale);
   }
 }
 
@@ -550,17 +611,17 @@ template <typename P, typename Element> struct Passage {
   const Attention *a;
   const Element *query, *dout;
   const float *logs, *unders;
-  float *numbers; ///< in shared memory: of both passages, logarithms and `unders`
+  float *numbers; ///< in shared memory: of both passages, what weights are relative to and `unders`
 
   INLINE_OF void load(const Head &head, int64 start, int pair) const {
-    ::load<P>(tileOf<P>(pair), query + head.query(a, start), head.wide, a->queries - start, a->size);
-    ::load<P>(tileOf<P>(pair + 1), dout + head.query(a, start), head.wide, a->queries - start, a->size);
-    for (int at = threadOf(); at < 2 * P::side; at += P::threads) {
-      int64 row = start + at % P::side < a->queries ? start + at % P::side : start;
-      numbersOf(pair)[at] = (at < P::side ? logs : unders)[head.log(a, row)];
+    ::load<P, P::across>(otherTile<P, 2>(pair), query + head.query(a, start), head.wide, a->queries - start, a->size);
+    ::load<P, P::across>(otherTile<P, 2>(pair + 1), dout + head.query(a, start), head.wide, a->queries - start, a->size);
+    for (int at = threadOf(); at < 2 * P::across; at += P::threads) {
+      int64 row = start + at % P::across < a->queries ? start + at % P::across : start, place = head.log(a, row);
+      numbersOf(pair)[at] = at < P::across ? baseOf(logs[place]) : unders[place];
     }
   }
-  INLINE_OF float *numbersOf(int pair) const { return numbers + (pair - 2) * P::side; }
+  INLINE_OF float *numbersOf(int pair) const { return numbers + pair * P::across; }
 };
 
 /// The gradients of keys and values: blocks compute `side` keys at a time, over the queries of all heads that share them. Rows of scores
@@ -568,18 +629,19 @@ template <typename P, typename Element> struct Passage {
 template <typename P, typename Element>
 INLINE void attendKeys(const Attention *a, const Element *query, const Element *key, const Element *value, const void *mask,
                        const float *logs, const Element *dout, const float *unders, Element *dkey, Element *dvalue, int64 count) {
-  typename P::Number *keys = tileOf<P>(0), *values = tileOf<P>(1), *weights = tileOf<P>(6);
-  Passage<P, Element> passage{a, query, dout, logs, unders, (float *)(weights + P::side * P::weightPitch)};
+  typename P::Number *keys = ownTile<P>(0), *values = ownTile<P>(1), *weights = otherTile<P, 2>(4);
+  Passage<P, Element> passage{a, query, dout, logs, unders, (float *)(weights + P::weightsHeld)};
   int64 parts = (a->keys + P::side - 1) / P::side, shared = count / parts, group = a->heads / a->keyHeads;
+  const float factor = factorOf(a);
 #pragma unroll 1
   for (int64 item = __nvvm_read_ptx_sreg_ctaid_x(); item < count; item += __nvvm_read_ptx_sreg_nctaid_x()) {
     int64 first = item / shared * P::side, batch = item % shared / a->keyHeads, one = item % shared % a->keyHeads;
-    int64 begin = a->causal && first > a->firstQuery ? (first - a->firstQuery) / P::side * P::side : 0;
+    int64 begin = a->causal && first > a->firstQuery ? (first - a->firstQuery) / P::across * P::across : 0;
     Head own(a, batch, one * group);
-    load<P>(keys, key + own.key(a, first), own.narrow, a->keys - first, a->size);
-    load<P>(values, value + own.key(a, first), own.narrow, a->keys - first, a->size);
+    load<P, P::side>(keys, key + own.key(a, first), own.narrow, a->keys - first, a->size);
+    load<P, P::side>(values, value + own.key(a, first), own.narrow, a->keys - first, a->size);
     if (begin < a->queries)
-      passage.load(own, begin, 2);
+      passage.load(own, begin, 0);
     float keySum[P::rows][P::widths], valueSum[P::rows][P::widths], keyFactor[P::rows], valueFactor[P::rows];
     EACH(i, P::rows) {
       keyFactor[i] = float(a->scale), valueFactor[i] = 1;
@@ -587,58 +649,60 @@ INLINE void attendKeys(const Attention *a, const Element *query, const Element *
         keySum[i][j] = 0, valueSum[i][j] = 0;
     }
     meet();
-    int pair = 2;
+    typename P::Own ownKeys = P::own(keys), ownValues = P::own(values);
+    int pair = 0;
     int64 number = one * group, start = begin;
 #pragma unroll 1
     while (start < a->queries && number < (one + 1) * group) {
       Head head(a, batch, number);
       int64 here = start;
-      start += P::side;
+      start += P::across;
       if (start >= a->queries)
         start = begin, ++number;
       if (number < (one + 1) * group)
-        passage.load(Head(a, batch, number), start, 6 - pair);
-      float scores[P::rows][P::columns], gradients[P::rows][P::columns];
-      P::multiply(scores, keys, tileOf<P>(pair));
-      P::multiply(gradients, values, tileOf<P>(pair + 1));
-      score<P, true>(a, head, mask, scores, here, first);
-      const float *ends = passage.numbersOf(pair), *under = ends + P::side;
-      EACH(i, P::rows)
-        EACH(j, P::columns) {
-          scores[i][j] = weightOf<P>(scores[i][j], ends[P::column(j)]);
-          gradients[i][j] = scores[i][j] * (gradients[i][j] - under[P::column(j)]);
-        }
-      P::keep(weights, scores);
-      meetInWarp();
-      P::accumulate(valueSum, weights, tileOf<P>(pair + 1));
-      meetInWarp();
-      P::keep(weights, gradients);
-      meetInWarp();
-      P::accumulate(keySum, weights, tileOf<P>(pair));
+        passage.load(Head(a, batch, number), start, 2 - pair);
+#pragma unroll 1
+      for (int part = 0; part < P::across; part += P::step) {
+        const typename P::Number *queries = otherTile<P, 2>(pair) + part * P::pitch, *slopes = queries + P::across * P::pitch;
+        const float *bases = passage.numbersOf(pair) + part, *under = bases + P::across;
+        float scores[P::rows][P::columns], gradients[P::rows][P::columns];
+        P::multiply(scores, ownKeys, queries);
+        P::multiply(gradients, ownValues, slopes);
+        score<P, true>(a, head, mask, scores, here + part, first);
+        EACH(i, P::rows)
+          EACH(j, P::columns) {
+            scores[i][j] = P::weight(scores[i][j], factor, bases[P::column(j)]);
+            gradients[i][j] = scores[i][j] * (gradients[i][j] - under[P::column(j)]);
+          }
+        P::accumulate(valueSum, scores, weights, slopes);
+        P::accumulate(keySum, gradients, weights, queries);
+      }
       meet();
-      pair = 6 - pair;
+      pair = 2 - pair;
     }
     storeRows<P>(dkey + own.key(a, first), own.narrow, a->keys - first, a->size, keySum, keyFactor);
     storeRows<P>(dvalue + own.key(a, first), own.narrow, a->keys - first, a->size, valueSum, valueFactor);
   }
 }
 
-// What a translation unit is for: MSC_POLICY and MSC_ELEMENT.
-using Policy = MSC_POLICY;
+// What a translation unit is for: MSC_ELEMENT, and the policies of the three kernels.
 using Element = MSC_ELEMENT;
+using Forward = MSC_FORWARD;
+using OfQueries = MSC_OF_QUERIES;
+using OfKeys = MSC_OF_KEYS;
 
-KERNEL_OF(Policy::threads, Policy::forwardBlocks)
+KERNEL_OF(Forward::threads, Forward::blocks)
 msc_attention(const Attention *a, const Element *query, const Element *key, const Element *value, const void *mask, Element *out,
               float *logs, int64 count) {
-  attend<Policy>(a, query, key, value, mask, out, logs, count);
+  attend<Forward>(a, query, key, value, mask, out, logs, count);
 }
-KERNEL_OF(Policy::threads, Policy::queryBlocks)
+KERNEL_OF(OfQueries::threads, OfQueries::blocks)
 msc_attention_queries(const Attention *a, const Element *query, const Element *key, const Element *value, const void *mask,
                       const Element *out, const float *logs, const Element *dout, Element *dquery, float *unders, int64 count) {
-  attendQueries<Policy>(a, query, key, value, mask, out, logs, dout, dquery, unders, count);
+  attendQueries<OfQueries>(a, query, key, value, mask, out, logs, dout, dquery, unders, count);
 }
-KERNEL_OF(Policy::threads, Policy::keyBlocks)
+KERNEL_OF(OfKeys::threads, OfKeys::blocks)
 msc_attention_keys(const Attention *a, const Element *query, const Element *key, const Element *value, const void *mask,
                    const float *logs, const Element *dout, const float *unders, Element *dkey, Element *dvalue, int64 count) {
-  attendKeys<Policy>(a, query, key, value, mask, logs, dout, unders, dkey, dvalue, count);
+  attendKeys<OfKeys>(a, query, key, value, mask, logs, dout, unders, dkey, dvalue, count);
 }

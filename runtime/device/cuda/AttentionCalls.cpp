@@ -14,11 +14,14 @@ namespace {
 using Values = std::vector<uint64_t>;
 
 /// The first set for heads of this size whose tiles this GPU's blocks can keep; null: there is none.
-const AttentionKernels *choose(const Shared &shared, plan::DataType type, int64_t size, bool forward) {
+const AttentionKernels *choose(const Shared &shared, plan::DataType type, int64_t size, bool isForward) {
+  using Kernels = AttentionKernels;
+  const uint32_t most = shared.gpu->sharedBytesOfBlock;
   const char *name = type == plan::F32 ? "f32" : type == plan::F16 ? "f16" : type == plan::BF16 ? "bf16" : "";
   auto fits = [&](const AttentionKernels &kernels) {
     return std::strcmp(kernels.type, name) == 0 && size <= kernels.depth &&
-           kernels.sharedBytes(forward) <= shared.gpu->sharedBytesOfBlock;
+           (isForward ? kernels.sharedBytes(Kernels::Forward) <= most
+                      : kernels.sharedBytes(Kernels::OfQueries) <= most && kernels.sharedBytes(Kernels::OfKeys) <= most);
   };
   auto found = std::find_if(attentionKernels.begin(), attentionKernels.end(), fits);
   return found == attentionKernels.end() ? nullptr : &*found;
@@ -50,9 +53,9 @@ struct AttentionCall {
     return {descriptor, addressOf(spec.operands[0].data), addressOf(spec.operands[1].data), addressOf(spec.operands[2].data), mask};
   }
   /// One block per tile of the `rows` queries or keys of so many heads.
-  Prepared launch(Shared &shared, OwnKernel kernel, Values values, int64_t heads, int64_t rows) const {
-    int64_t tiles = (rows + kernels->side - 1) / kernels->side;
-    kernel.ptx = kernels->ptx, kernel.block = kernels->threads;
+  Prepared launch(Shared &shared, AttentionKernels::Which which, OwnKernel kernel, Values values, int64_t heads, int64_t rows) const {
+    const int64_t side = kernels->sides[which], tiles = (rows + side - 1) / side;
+    kernel.ptx = kernels->ptx, kernel.block = kernels->threads(), kernel.sharedBytes = kernels->sharedBytes(which);
     return launchOwn(shared, kernel, std::move(values), shape.batch * heads * tiles, Blocks::OnePerItem);
   }
 };
@@ -65,8 +68,7 @@ Prepared attend(Shared &shared, const CallSpec &spec) {
     return call.error();
   Values values = call->operands(spec);
   values.insert(values.end(), {addressOf(spec.results[0].data), addressOf(spec.results[1].data)});
-  return call->launch(shared, {.entry = "msc_attention", .sharedBytes = call->kernels->sharedBytes(true)}, std::move(values),
-                      call->shape.heads, call->shape.queries);
+  return call->launch(shared, AttentionKernels::Forward, {.entry = "msc_attention"}, std::move(values), call->shape.heads, call->shape.queries);
 }
 
 Prepared attendBack(Shared &shared, const CallSpec &spec) {
@@ -89,10 +91,10 @@ Prepared attendBack(Shared &shared, const CallSpec &spec) {
     if (a.batch * heads * rows == 0)
       continue;
     OwnKernel kernel{.entry = ofKeys ? "msc_attention_keys" : "msc_attention_queries",
-                     .sharedBytes = call->kernels->sharedBytes(false),
                      .workBytes = static_cast<uint64_t>(a.batch * a.heads * a.queries) * sizeof(float),
                      .workArgument = ofKeys ? size_t{7} : size_t{9}};
-    parts.push_back(call->launch(shared, std::move(kernel), std::move(ofKeys ? forKeys : values), heads, rows));
+    parts.push_back(call->launch(shared, ofKeys ? AttentionKernels::OfKeys : AttentionKernels::OfQueries, std::move(kernel),
+                                 std::move(ofKeys ? forKeys : values), heads, rows));
   }
   return inTurn(shared, std::move(parts));
 }

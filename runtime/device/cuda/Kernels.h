@@ -78,18 +78,21 @@ extern const char *const rowAttentionPtx;
 
 /// A text with msc_attention, msc_attention_queries and msc_attention_keys: see Attention.cu.
 struct AttentionKernels {
+  enum Which { Forward, OfQueries, OfKeys };
   const char *type;          ///< "f32", "f16", "bf16"
   int64_t depth = 0;         ///< of heads, at most
-  int64_t side = 0;          ///< queries, and keys, of a tile
-  uint32_t threads = 0;      ///< of a block
-  uint32_t numberBytes = 0;  ///< of what is kept in tiles
+  int64_t across = 0;        ///< keys, or queries, of a tile that a block goes over
+  uint32_t numberBytes = 0;  ///< of what is kept in tiles: 2 on tensor cores
+  int64_t sides[3] = {};     ///< queries, or keys, that a block of each kernel owns
   const char *ptx = nullptr;
 
-  /// What a block keeps in shared memory: a tile and two pairs of tiles, or two and two pairs with numbers for each, beside weights.
-  uint32_t sharedBytes(bool forward) const {
-    int64_t pad = 16 / numberBytes, tiles = forward ? 5 : 6;
-    int64_t numbers = tiles * side * (depth + pad) + side * (side + pad);
-    return static_cast<uint32_t>(numbers * numberBytes + (forward ? 0 : 4 * side * 4));
+  uint32_t threads() const { return numberBytes == 2 ? 128 : 256; } ///< of a block
+  /// What a block keeps in shared memory: own tiles, two pairs of those it goes over, weights on ordinary lanes, and two numbers per
+  /// query of two passages.
+  uint32_t sharedBytes(Which which) const {
+    const int64_t pad = 16 / numberBytes, own = which == Forward ? 1 : 2, side = sides[which];
+    const int64_t numbers = (own * side + 4 * across) * (depth + pad) + (numberBytes == 4 ? side * (across + pad) : 0);
+    return static_cast<uint32_t>(numbers * numberBytes + (which == OfKeys ? 4 * across * 4 : 0));
   }
 };
 /// All there are: of one type those for smaller heads stand first, and of one depth those with larger tiles.

@@ -102,14 +102,14 @@ struct Matrix {
   uint64_t bytes() const { return static_cast<uint64_t>(heldRows * pitch) * elementBytes(type); }
 };
 
-/// The matrices of a product, and how many of their columns or rows add up to one element.
+/// The matrices of a product, how many of their columns or rows add up to one element, and how many columns are computed.
 struct Matrices {
   Matrix left, right, result;
-  int64_t depth = 0;
+  int64_t depth = 0, columns = 0;
 
   explicit Matrices(const MatMulSpec &spec)
       : left(spec.operands, spec.rows, spec.depth), right(spec.operands, spec.depth, spec.columns),
-        result(spec.type, spec.rows, spec.columns), depth(spec.depth) {
+        result(spec.type, spec.rows, spec.columns), depth(spec.depth), columns(spec.columns) {
     for (auto [matrix, transposed] : {std::pair(&left, spec.transposeLeft), std::pair(&right, spec.transposeRight)})
       if (transposed)
         *matrix = Matrix(matrix->type, matrix->columns, matrix->rows);
@@ -127,6 +127,13 @@ struct Matrices {
         left.heldRows = depth;
       if (!spec.transposeRight)
         right.heldRows = depth;
+    }
+    // Kernels for aligned rows want that many columns, too: some more are computed, which are not copied back. A bias has no more.
+    if (result.isPacked && columns % 8 != 0 && !spec.bias) {
+      right.pack();
+      columns = (columns + 7) / 8 * 8;
+      if (spec.transposeRight)
+        right.heldRows = columns;
     }
     uint64_t end = 0;
     for (Matrix *matrix : {&left, &right, &result})
@@ -223,8 +230,8 @@ private:
     auto operation = [](bool transposed) { return static_cast<int32_t>(transposed ? CUBLAS_OP_T : CUBLAS_OP_N); };
     auto epilogue = static_cast<uint32_t>(spec.bias ? (spec.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS)
                                                     : (spec.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT));
-    int64_t depth = matrices.depth;
-    std::pair<int64_t, int64_t> left{spec.rows, depth}, right{depth, spec.columns};
+    const int64_t depth = matrices.depth, columns = matrices.columns;
+    std::pair<int64_t, int64_t> left{spec.rows, depth}, right{depth, columns};
     if (spec.transposeLeft)
       std::swap(left.first, left.second);
     if (spec.transposeRight)
@@ -236,7 +243,7 @@ private:
           spec.bias ? set(made.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void *>(spec.bias)) : Status(),
           layout(made.first, matrices.right, right.first, right.second, run.count, run.step.right),
           layout(made.second, matrices.left, left.first, left.second, run.count, run.step.left),
-          layout(made.result, matrices.result, spec.rows, spec.columns, run.count, run.step.result)})
+          layout(made.result, matrices.result, spec.rows, columns, run.count, run.step.result)})
       if (!status)
         return status;
     return {};
@@ -314,7 +321,7 @@ private:
   }
 
   Status multiplyPacked(const Stream &stream, const Part &part) {
-    const auto &[left, right, result, depth] = part.matrices;
+    const Matrix &left = part.matrices.left, &right = part.matrices.right, &result = part.matrices.result;
     auto place = [&](const Matrix &matrix, std::byte *data) {
       return matrix.isPacked ? reinterpret_cast<std::byte *>(stream.scratch + matrix.offset) : data;
     };
