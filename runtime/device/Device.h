@@ -91,11 +91,18 @@ enum class CollectiveForm {
   InSequence, ///< by operations like all others
 };
 
-/// An operation in a sequence. Those of one stream run one after the other.
+/// Memory that an operation uses.
+struct MemoryRange {
+  const std::byte *begin = nullptr, *end = nullptr;
+};
+
+/// An operation in a sequence. Those of one stream run one after the other, or as if they did.
 struct SequenceEntry {
   Operation *operation = nullptr;
   uint32_t stream = 0;         ///< of the plan
   std::vector<uint32_t> after; ///< earlier entries of other streams that must have finished before this one starts
+  std::vector<MemoryRange> reads, writes; ///< of the arena; what else an operation uses is its own
+  bool isCollective = false;   ///< starts after all entries before it that are not on other streams of the plan
 };
 
 /// Operations that run together, again and again.

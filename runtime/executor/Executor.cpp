@@ -107,6 +107,16 @@ Status Executor::bind(const plan::Program &program, const plan::Variant &variant
   return {};
 }
 
+std::vector<device::MemoryRange> Executor::rangesOf(const google::protobuf::RepeatedField<uint32_t> &buffers) const {
+  std::vector<device::MemoryRange> ranges;
+  for (uint32_t buffer : buffers) {
+    const int64_t bytes = index.localCount(buffer, rank) * static_cast<int64_t>(elementBytes(index.buffer(buffer).dtype()));
+    if (bytes > 0)
+      ranges.push_back({address(buffer), address(buffer) + bytes});
+  }
+  return ranges;
+}
+
 Executor::PartList Executor::partsOf(const std::vector<BoundStep> &list) {
   PartList result;
   std::vector<device::SequenceEntry> entries;
@@ -137,7 +147,7 @@ Executor::PartList Executor::partsOf(const std::vector<BoundStep> &list) {
       continue;
     }
     auto number = static_cast<uint32_t>(entries.size());
-    device::SequenceEntry entry{bound.operation, bound.step->stream(), {}};
+    device::SequenceEntry entry{bound.operation, bound.step->stream(), {}, rangesOf(bound.step->reads()), rangesOf(bound.step->writes()), isCollective};
     // Nobody touches what a started collective uses before its wait: it runs beside what follows.
     if (isCollective && bound.step->collective().asynchronous() && entry.stream == 0) {
       entry.stream = communicationStream;

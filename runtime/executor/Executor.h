@@ -103,6 +103,8 @@ private:
   /// Keeps an operation, or names the step in the error.
   Status keep(const plan::Step &step, Result<std::unique_ptr<device::Operation>> operation);
   std::byte *address(uint32_t buffer) const { return arena + index.buffer(buffer).offset(); }
+  /// What of these buffers is on this rank.
+  std::vector<device::MemoryRange> rangesOf(const google::protobuf::RepeatedField<uint32_t> &buffers) const;
   bool isOfHost() const { return device.collectiveForm() == device::CollectiveForm::OfHost; }
   /// Where collectives find a buffer: in the arena, or in `mirror`.
   std::byte *hostAddress(uint32_t buffer);

@@ -140,6 +140,16 @@ std::vector<Access> ofRepitch(const KernelCall &call) {
           reads(call.arguments[1], ((rows - 1) * value(5) + columns) * bytes)};
 }
 
+/// Tiles count rows of what is written behind planes with more channels than there are, and of what is read back with those that count.
+std::vector<Access> ofTurn(const KernelCall &call) {
+  auto value = [&](size_t i) { return static_cast<int64_t>(call.arguments[i]); };
+  const bool isBack = call.entry == "msc_turn_first_2";
+  int64_t rows = value(2), columns = value(3), held = value(4), counted = isBack ? rows : held;
+  int64_t images = value(8) / (((counted + value(5) - 1) / value(5)) * ((columns + value(6) - 1) / value(6)));
+  int64_t plane = isBack ? rows : columns, plain = images * rows * columns * 2, turned = images * plane * held * 2;
+  return {writes(call.arguments[0], isBack ? plain : turned), reads(call.arguments[1], isBack ? turned : plain)};
+}
+
 /// Of rows that indices number, or of elements that have an index each ("along").
 std::vector<Access> ofLookup(const KernelCall &call) {
   const std::vector<uint64_t> &a = call.arguments;
@@ -289,6 +299,8 @@ const std::map<std::string, RuntimeKernel> &runtimeKernels() {
       made[std::string("msc_lookup_") + bytes] = {6, ofLookup};
       made[std::string("msc_look_along_") + bytes] = {6, ofLookup};
     }
+    for (const char *way : {"last", "first"})
+      made[fmt::format("msc_turn_{}_2", way)] = {9, ofTurn};
     for (const char *bytes : {"2", "4"})
       made[std::string("msc_repitch_") + bytes] = {8, ofRepitch};
     for (const char *type : {"f32", "f64", "f16", "bf16", "i32", "i64"}) {

@@ -172,6 +172,32 @@ TEST_F(CudaConvolution, AsOnCpus) {
       }
 }
 
+// Channels of f16 and bf16 become neighbours where planes begin anywhere, where channels are few, and where most inputs are skipped.
+TEST_F(CudaConvolution, ChannelsAreTurned) {
+  struct Case {
+    Geometry geometry;
+    std::array<int, 3> launches; ///< for the output, the gradient of the input, that of the weights
+  };
+  for (const Case &one : {Case{{{3, 16, 7, 7}, {24, 16, 3, 3}, {1}, {1}, {1}}, {3, 3, 3}},
+                          Case{{{2, 72, 9, 7}, {136, 72, 1, 1}, {1}, {1}, {0}}, {2, 2, 2}}, // weights as they are
+                          Case{{{2, 3, 24, 30}, {16, 3, 7, 7}, {2}, {1}, {3}}, {3, 3, 3}},  // few channels
+                          Case{{{2, 8, 24, 32}, {8, 8, 1, 1}, {2}, {1}, {0}}, {2, 2, 2}},   // skips
+                          Case{{{2, 70, 21, 19}, {64, 70, 3, 2}, {1}, {1}, {1}}, {3, 3, 3}}, // large planes
+                          Case{{{2, 8, 8, 8}, {8, 8, 3, 3}, {1}, {1}, {1}}, {0, 0, 0}},
+                          Case{{{2, 8, 7, 7}, {12, 8, 3, 3}, {1}, {1}, {1}}, {0, 0, 0}},
+                          Case{{{2, 16, 7, 7}, {16, 8, 3, 3}, {1}, {1}, {1}, 2}, {0, 0, 0}}})
+    for (ConvolutionResult result : directions)
+      for (plan::DataType type : {plan::BF16, plan::F16, plan::F32}) {
+        SCOPED_TRACE(fmt::format("{} by {}, result {}, type {}", fmt::join(one.geometry.x, ","), fmt::join(one.geometry.w, ","),
+                                 static_cast<int>(result), static_cast<int>(type)));
+        test::RecordingDriver driver;
+        driver.hasCudnn = true;
+        compareCall(driver, one.geometry, result, type, {.turnFrom = 0});
+        EXPECT_EQ(driver.calls("cudnnBackendExecute"), 2);
+        EXPECT_EQ(driver.calls("cuLaunchKernel"), type == plan::F32 ? 0 : 2 * one.launches[static_cast<size_t>(result)]);
+      }
+}
+
 TEST_F(CudaConvolution, EnginesKeepToWhatIsAsked) {
   auto engineOf = [&](plan::DataType type, bool tensorFloat, bool proposes = true) {
     test::RecordingDriver driver;

@@ -129,8 +129,8 @@ TEST_F(NcclTraining, RunsBesideComputation) {
   Outcome cuda = run(index, open(driver, index, compiled, withNccl(nccl)), options);
   ASSERT_FALSE(cuda.failure) << cuda.failure->message;
   expectNear(cuda.losses, cpu.losses);
-  // The first stream of each rank, and one beside it; they part and meet in the captured step.
-  EXPECT_EQ(driver.calls("cuStreamCreate"), 16);
+  // The first stream of each rank, one beside it, and those of what does not depend on each other; they part and meet in the captured step.
+  EXPECT_GT(driver.calls("cuStreamCreate"), 16);
   EXPECT_GT(driver.calls("cuStreamWaitEvent"), 0);
   EXPECT_EQ(nccl.finish(), "");
   expectClean(driver);

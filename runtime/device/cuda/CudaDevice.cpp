@@ -3,6 +3,7 @@
 #include "runtime/device/cuda/CudaBackend.h"
 #include "runtime/device/cuda/Inlet.h"
 #include "runtime/device/cuda/Kernels.h"
+#include "runtime/device/cuda/SpreadEntries.h"
 #include "runtime/device/cuda/Staging.h"
 #include "runtime/device/cuda/StreamSequence.h"
 
@@ -134,6 +135,11 @@ public:
   }
 
   std::unique_ptr<Sequence> makeSequence(std::vector<SequenceEntry> entries) override {
+    if (graphs && entries.size() >= manyEntries)
+      spreadEntries(entries, affordableSides(), [](const Operation &operation) {
+        Scratch scratch = static_cast<const StreamOperation &>(operation).scratch();
+        return std::max(scratch.needed, scratch.wished) > mostSideScratch;
+      });
     Status status = openStreams(entries);
     if (status) {
       auto made = makeStreamSequence(shared, std::move(entries), graphs);
@@ -308,12 +314,11 @@ private:
 
   /// What a stream had before stays: a graph may hold it. A wish that would leave little of the GPU's memory is not granted.
   Status giveScratch(Stream &stream, const Scratch &scratch) {
-    constexpr uint64_t left = uint64_t{256} << 20; // for graphs and what libraries load later
     size_t free = 0, total = 0;
     uint64_t bytes = std::max(scratch.needed, scratch.wished);
     if (scratch.wished > std::max(scratch.needed, stream.scratchBytes)) {
       MSC_CUDA(cuMemGetInfo, &free, &total);
-      if (free < scratch.wished + left)
+      if (free < scratch.wished + leftBytes)
         bytes = scratch.needed;
     }
     if (bytes <= stream.scratchBytes)
@@ -323,6 +328,14 @@ private:
       return bytes > scratch.needed ? giveScratch(stream, {.needed = scratch.needed}) : Status(memory.error());
     stream.scratch = *memory, stream.scratchBytes = bytes;
     return {};
+  }
+
+  /// Side streams for whose memory there is room.
+  unsigned affordableSides() const {
+    size_t free = 0, total = 0;
+    if (driver.cuMemGetInfo(&free, &total) != CUDA_SUCCESS || free < leftBytes)
+      return 0;
+    return static_cast<unsigned>(std::min<uint64_t>(sideStreams, (free - leftBytes) / (workspaceBytes + mostSideScratch)));
   }
 
   Status openStreams(const std::vector<SequenceEntry> &entries) {
@@ -406,6 +419,10 @@ private:
   }
 
   static constexpr size_t mostSlots = 512;
+  static constexpr uint64_t leftBytes = uint64_t{256} << 20;   ///< for graphs and what libraries load later
+  static constexpr unsigned sideStreams = 3;
+  static constexpr size_t manyEntries = 32;                    ///< fewer are over before further streams would help
+  static constexpr uint64_t mostSideScratch = uint64_t{64} << 20; ///< operations that take more share that of the first stream
 
   Shared shared;
   const DriverTable &driver;

@@ -1,8 +1,10 @@
 // cuDNN takes images whose planes lie apart, and different padding on both sides, only by few engines, or by none. Where it has
-// none, the part of an image that takes part is copied into dense memory, with its padding in it.
+// none, the part of an image that takes part is copied into dense memory, with its padding in it. TurnedConvolution.cpp copies images
+// where channels should be neighbours.
 #include "runtime/device/cuda/CudnnConvolution.h"
 
 #include "runtime/device/cuda/Kernels.h"
+#include "runtime/device/cuda/TurnedConvolution.h"
 
 #include <algorithm>
 
@@ -74,13 +76,12 @@ public:
 
   /// False if cuDNN has nothing for the problem, which knows neither sizes nor addresses of x and y yet.
   Result<bool> prepare(cudnn::Problem problem) {
-    problem.result = result;
     problem.x = x.sizes(), problem.xStrides = x.strides();
     problem.y = y.sizes(), problem.yStrides = y.strides();
     problem.alignment = {alignmentOf(x), cuda::alignmentOf(w, 16), alignmentOf(y)};
     if (Status status = leaveMemory(); !status)
       return status.error();
-    known = shared.convolutions->waysOf(problem, shared.choices ? mostWays : 1);
+    known = shared.convolutions->waysOf(problem, shared.choices ? mostConvolutionWays : 1);
     if (!known)
       return false;
     text = cudnn::textOf(problem);
@@ -189,7 +190,6 @@ private:
   Image x, y;
   std::byte *w;
   size_t elementBytes;
-  static constexpr size_t mostWays = 8;
   cudnn::Ways *known = nullptr;
   std::string text; ///< of the problem
   Transfer copyX, copyY;
@@ -229,6 +229,14 @@ Prepared libraryConvolution(Shared &shared, const Convolution &shape, Convolutio
                          .dilation = {windows[0].dilation, windows[1].dilation},
                          .before = {rows->before, columns->before},
                          .after = {rows->after, columns->after}};
+  problem.result = result, problem.wStrides = cudnn::denseStrides(problem.w);
+  bool isEven = problem.before == problem.after;
+  if (isEven && imageX.isWhole() && imageY.isWhole()) {
+    PlainTensor plainX{x.data, imageX.held}, plainW{w.data, problem.w}, plainY{y.data, imageY.held};
+    if (turnsChannels(problem, plainX, plainW, plainY, shared.turnFrom))
+      if (Prepared turned = turnedConvolution(shared, problem, plainX, plainW, plainY); !turned || *turned)
+        return turned;
+  }
   auto attempt = [&]() -> Prepared {
     auto made = std::make_unique<LibraryConvolution>(shared, result, imageX, w.data, imageY, x.type);
     Result<bool> prepared = made->prepare(problem);
@@ -236,7 +244,6 @@ Prepared libraryConvolution(Shared &shared, const Convolution &shape, Convolutio
       return prepared.error();
     return std::unique_ptr<Operation>(*prepared ? std::move(made) : nullptr);
   };
-  bool isEven = problem.before == problem.after;
   problem.anyEngine = isEven && imageX.isWhole() && imageY.isWhole();
   Prepared direct = attempt();
   if (!direct || *direct || problem.anyEngine)

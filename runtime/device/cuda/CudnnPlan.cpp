@@ -139,7 +139,7 @@ std::vector<Object> Library::describe(const Problem &problem) {
         .finalize();
   };
   tensor(0, problem.x, problem.xStrides);
-  tensor(1, problem.w, denseStrides(problem.w));
+  tensor(1, problem.w, problem.wStrides);
   tensor(2, problem.y, problem.yStrides);
   parts.emplace_back(table, Kind::Convolution);
   parts.back()

@@ -54,13 +54,13 @@ private:
 
 using Sizes = std::array<int64_t, 4>;
 
-/// One convolution, for cuDNN: sizes and strides of N, C, rows, columns. Weights are dense; their sizes tell the groups.
+/// One convolution, for cuDNN: sizes and strides of N, C, rows, columns. Sizes of the weights tell the groups.
 struct Problem {
   ConvolutionResult result = ConvolutionResult::Output;
   DataType type = DataType::Float;
   bool tensorFloat = false; ///< f32 may be rounded to TF32
   bool anyEngine = false;   ///< rather one that no heuristic proposes than none
-  Sizes x = {}, xStrides = {}, w = {}, y = {}, yStrides = {};
+  Sizes x = {}, xStrides = {}, w = {}, wStrides = {}, y = {}, yStrides = {};
   std::array<int64_t, 2> stride = {}, dilation = {}, before = {}, after = {};
   std::array<int64_t, 3> alignment = {}; ///< of x, w and y
 

@@ -416,3 +416,4 @@ KERNEL msc_reduce_bool(const int64 *shape, int64 count) { reduce<unsigned char, 
 
 #include "WindowKernels.inc"
 #include "LineKernels.inc"
+#include "TurnKernels.inc"

@@ -52,6 +52,9 @@ public:
   virtual void use(size_t way) = 0;
 };
 
+/// Of a convolution, that --tune measures at most.
+constexpr size_t mostConvolutionWays = 8;
+
 /// Indices that a kernel looks up, for the message about one that numbers nothing.
 struct IndexCheck {
   std::string kernel;
@@ -66,14 +69,15 @@ class Shared {
 public:
   Shared(std::shared_ptr<Gpu> gpu, const CudaOptions &options)
       : gpu(std::move(gpu)), driver(this->gpu->tables.driver), blas(this->gpu->tables.blas), ptx(options.ptx),
-        tensorFloat(options.tensorFloat), packFrom(options.packFrom), convolutions(std::make_unique<cudnn::Library>(this->gpu->tables.cudnn)) {}
+        tensorFloat(options.tensorFloat), packFrom(options.packFrom), turnFrom(options.turnFrom),
+        convolutions(std::make_unique<cudnn::Library>(this->gpu->tables.cudnn)) {}
 
   std::shared_ptr<Gpu> gpu;
   const DriverTable &driver;
   const BlasTable &blas;
   const std::string ptx; ///< of the plan
   const bool tensorFloat;
-  const int64_t packFrom; ///< as in CudaOptions
+  const int64_t packFrom, turnFrom; ///< as in CudaOptions
   cublasLtHandle_t handle = nullptr;
   std::unique_ptr<cudnn::Library> convolutions;
   int64_t byLibrary = 0, byKernels = 0; ///< convolutions that were prepared

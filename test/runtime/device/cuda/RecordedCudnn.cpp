@@ -144,6 +144,8 @@ struct Tensor {
     auto count = static_cast<uint64_t>(at(sizes[0] - 1, sizes[1] - 1, sizes[2] - 1, sizes[3] - 1) + 1);
     return {address, address + count * (type == DataType::Float ? 4 : 2), writes};
   }
+  /// Channels are neighbours.
+  bool isTurned() const { return strides == Sizes{sizes[1] * sizes[2] * sizes[3], 1, sizes[3] * sizes[1], sizes[1]}; }
   bool isDense() const { return strides == Sizes{sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1}; }
 };
 
@@ -182,14 +184,17 @@ struct Operation {
 
   bool fits() const {
     bool fit = isPlain && x.sizes[0] == y.sizes[0] && y.sizes[1] == w.sizes[0] && x.sizes[1] % w.sizes[1] == 0 &&
-               w.sizes[0] % (x.sizes[1] / w.sizes[1]) == 0 && w.isDense() && x.type == w.type && x.type == y.type;
+               w.sizes[0] % (x.sizes[1] / w.sizes[1]) == 0 && (w.isDense() || w.isTurned()) && x.type == w.type && x.type == y.type;
     for (size_t d : {0, 1}) {
       int64_t kernel = (w.sizes[2 + d] - 1) * dilation[d] + 1, padded = x.sizes[2 + d] + before[d] + after[d];
       fit = fit && before[d] >= 0 && after[d] >= 0 && padded >= kernel && y.sizes[2 + d] == (padded - kernel) / stride[d] + 1;
     }
     return fit;
   }
-  bool isUsual() const { return x.isDense() && y.isDense() && before == after; }
+  bool isUsual() const {
+    bool isTurned = x.isTurned() && w.isTurned() && y.isTurned() && x.sizes[1] % 8 == 0 && y.sizes[1] % 8 == 0;
+    return (isTurned || (x.isDense() && w.isDense() && y.isDense())) && before == after;
+  }
 
   template <typename Element> void compute() const {
     const Tensor &target = result();
