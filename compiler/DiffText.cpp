@@ -47,7 +47,7 @@ std::string diffText(const PlanDiff &diff, size_t columns) {
     rows.push_back(row);
   }
   text += rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {0, 5, 6}), columns);
-  text += "\ncollectives of one step that differ (how many, bytes received per rank, predicted microseconds)\n";
+  text += "\ncollectives of one step that differ (how many, bytes received per rank, predicted time)\n";
   rows = {{"PHASE", "COLLECTIVE", "FOR", "PLACE", "GROUPS", "A", "B", "REASON"}};
   for (const CollectiveChange &change : diff.collectives)
     rows.push_back({change.phase, change.kind, change.forOperator, change.place, change.groups, sumText(change.sums[0]),

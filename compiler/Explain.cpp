@@ -117,9 +117,11 @@ static std::string searchText(const passes::SearchFacts &search, bool isGivenInP
 static std::string stepText(const plan::Plan &plan, const Findings &findings) {
   const double step = plan.prediction().step_us(), hidden = hiddenUs(plan, findings);
   const auto us = timeTexts({step, step - hidden, findings.modelled ? findings.modelled->us : step});
-  std::string text = "\na step takes " + us[0] + " by the plan, one after the other";
+  const plan::Prediction &prediction = plan.prediction();
+  std::string text = "\na step takes " + us[0] + " by the plan, one after the other: computing " + timeText(prediction.compute_us()) +
+                     ", communicating " + timeText(prediction.communication_us());
   if (hidden != 0)
-    text += ", " + us[1] + " where collectives run beside computation";
+    text += "; " + us[1] + " where collectives run beside computation";
   if (!findings.modelled)
     return text;
   text += "; " + us[2] + " in the model of the search";
@@ -150,7 +152,7 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
   if (alternatives.empty())
     return "";
   auto chosen = std::find_if(alternatives.begin(), alternatives.end(), [](const auto &a) { return a.isChosen; });
-  std::vector<std::vector<std::string>> rows = {{"IN_STRATEGY", "STEP_US", "MORE", "MEMORY"}};
+  std::vector<std::vector<std::string>> rows = {{"IN_STRATEGY", "STEP", "MORE", "MEMORY"}};
   for (const passes::Alternative &alternative : alternatives) {
     const std::string atLeast = alternative.isExact ? "" : "at least ";
     bool isLess = chosen != alternatives.end() && alternative.us < chosen->us;
@@ -160,7 +162,7 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
                                             : atLeast + moreText(alternative.us - chosen->us);
     if (alternative.isInsteadOfUsers)
       more += more.empty() ? "(not yours)" : " (not yours)";
-    rows.push_back({alternative.inStrategy, atLeast + usText(alternative.us), more,
+    rows.push_back({alternative.inStrategy, atLeast + timeCell(alternative.us), more,
                     alternative.bytes > 0 ? bytesText(static_cast<uint64_t>(alternative.bytes)) : ""});
   }
   const char *words = searchMode == "sharding_propagation"    ? "follow anew, as if it were typed"
@@ -172,7 +174,7 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
     const auto [leastUs, us] = timeTexts(chosen->leastUs, chosen->us);
     anew = llvm::formatv("  chosen: as it is compiled, {0}; with the others chosen anew {1} takes {2}\n", us, chosen->inStrategy, leastUs);
   }
-  return std::string("\nits strategies (microseconds of a step in the model of the search, and what a rank needs by its measure; all that nobody configured ") +
+  return std::string("\nits strategies (time of a step in the model of the search, and what a rank needs by its measure; all that nobody configured ") +
          words + (rounds > 1 ? llvm::formatv("; each in all {0} rounds of its repeat", rounds).str() : "") +
          remarks + (std::ranges::any_of(alternatives, &passes::Alternative::isInsteadOfUsers) ? "; not yours: instead of what you gave)\n" : ")\n") + table(rows, columns) + anew +
          (std::ranges::all_of(alternatives, &passes::Alternative::isExact)
@@ -180,7 +182,7 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
               : "  at least: a bound that was not worked out further, the step may take more; no MORE where it is below the chosen one\n");
 }
 
-/// "((4, 2), (2, 1)) +1.2"; under a limit on memory "((4, 2), (2, 1)) +1.2, 17 MiB".
+/// "((4, 2), (2, 1)) +1.2 us"; under a limit on memory "((4, 2), (2, 1)) +1.2 us, 17 MiB".
 static std::string nextBestText(const Findings &findings, const std::string &op) {
   auto found = findings.nextBest.find(op);
   if (found == findings.nextBest.end())
@@ -241,7 +243,7 @@ static std::string collectivesText(const plan::Plan &plan, const Findings &findi
       row.push_back(std::move(cell));
   };
   add(head, repeats, "ROUNDS");
-  head.insert(head.end(), {"PLACE", "GROUPS", "BYTES", "US"});
+  head.insert(head.end(), {"PLACE", "GROUPS", "BYTES", "TIME"});
   add(head, hasNext, "NEXT BEST");
   head.push_back("REASON");
   std::vector<Row> rows = {head};
@@ -249,13 +251,13 @@ static std::string collectivesText(const plan::Plan &plan, const Findings &findi
     Row row = {facts.phase, facts.kind, facts.cause};
     add(row, repeats, rounds.empty() ? "" : roundsText(rounds, of));
     const std::string bytes = bytesText(facts.bytes) + (facts.bytesOfAll == facts.bytes ? "" : " of " + bytesText(facts.bytesOfAll));
-    row.insert(row.end(), {facts.location, groupsText(*facts.groups), bytes, usText(facts.predictedUs)});
+    row.insert(row.end(), {facts.location, groupsText(*facts.groups), bytes, timeCell(facts.predictedUs)});
     add(row, hasNext, nextBestText(findings, facts.cause));
     row.push_back((facts.tensors > 1 ? std::to_string(facts.tensors) + " tensors at once: " : "") + facts.reason);
     rows.push_back(row);
   }
   const bool isAnyLess = std::ranges::any_of(findings.nextBest, [](const auto &entry) { return entry.second.more < 0; });
-  std::string text = "\ncollectives of one step (bytes received per rank, at most; predicted microseconds on " + plan.machine() +
+  std::string text = "\ncollectives of one step (bytes received per rank, at most; predicted time on " + plan.machine() +
                      (repeats ? "; both of one round where ROUNDS says of which" : "") +
                      (hasNext ? std::string("; the operator's next best strategy") + (repeats ? ", in all of its rounds" : "") +
                                     ", and what a step takes more with it in the model of the search" + whateverText(findings) + lessText(findings, isAnyLess) + (findings.memory ? ", and what a rank needs then" : "") + "; not yours: instead of what you gave)\n"
@@ -273,14 +275,14 @@ static std::string memoryText(const MemoryAnswer &answer, size_t columns) {
   text += "\n";
   if (answer.changes.empty())
     return text;
-  std::vector<Row> rows = {{"FITS", "MEMORY", "US", "MORE", "CHANGE"}};
+  std::vector<Row> rows = {{"FITS", "MEMORY", "TIME", "MORE", "CHANGE"}};
   for (const MemoryChange &change : answer.changes) {
     const std::string about = change.isEstimated ? "~" : "";
-    rows.push_back({change.fits ? "yes" : "no", about + bytesText(change.bytes), about + usText(change.us),
+    rows.push_back({change.fits ? "yes" : "no", about + bytesText(change.bytes), about + timeCell(change.us),
                     about + moreText(change.us - answer.usWithoutLimit), change.repair});
   }
   const bool estimates = std::ranges::any_of(answer.changes, &MemoryChange::isEstimated);
-  return text + "\nwhat could be changed (memory per rank; predicted microseconds for a batch, and how many more than without the limit" +
+  return text + "\nwhat could be changed (memory per rank; predicted time for a batch, and how much more than without the limit" +
          (estimates ? "; ~: as the search says, no plan was made)\n" : ")\n") + table(rows, columns);
 }
 

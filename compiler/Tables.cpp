@@ -12,14 +12,14 @@
 
 namespace msc::compiler {
 
-std::string usText(double us) {
+std::string timeCell(double us) {
   const std::string text = timeText(us);
-  return llvm::StringRef(text).ends_with(" us") ? text.substr(0, text.size() - 3) : timeText(us, /*digits=*/3);
+  return llvm::StringRef(text).ends_with(" us") ? text : timeText(us, /*digits=*/3);
 }
 
 std::string moreText(double us) {
-  const std::string text = usText(std::abs(us));
-  return (us < 0 && text != "0.0" ? "-" : "+") + text;
+  const std::string text = timeCell(std::abs(us));
+  return (us < 0 && text != timeCell(0) ? "-" : "+") + text;
 }
 
 std::string bytesText(uint64_t bytes) {

@@ -13,9 +13,9 @@ namespace msc::compiler {
 /// "1.5 KiB".
 std::string bytesText(uint64_t bytes);
 
-/// Of microseconds in a table that says so: "1.5"; longer times have their unit: "44.041 s".
-std::string usText(double us);
-/// Of a difference: "+1.5", "-0.3", "+0.0", "+61.738 ms".
+/// In a table: "1.5 us", "44.041 s".
+std::string timeCell(double us);
+/// Of a difference: "+1.5 us", "-0.3 us", "+0.0 us", "+61.738 ms".
 std::string moreText(double us);
 
 /// "a, b, c": the first names, and how many more there are.

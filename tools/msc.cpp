@@ -261,18 +261,18 @@ Status checkInput(const compiler::CompileOptions &options, const std::string &wa
   return tools::wrongKind(path, kind, wanted);
 }
 
-/// "net.plan: 24.1 KiB, 8 devices, auto_parallel, optimal; a step is predicted to take 55.2 us on cpu-local"; where collectives run
-/// beside computation: "... 55.2 us, 58.0 us one after the other, on h100x8".
+/// "net.plan: 24.1 KiB, 8 devices, auto_parallel, optimal; a step is predicted to take 55.2 us on cpu-local, and a rank needs 3.3 KiB";
+/// where collectives run beside computation: "... 55.2 us, 58.0 us one after the other, on h100x8, ...".
 std::string summaryOf(const std::string &output, const plan::Plan &plan) {
   std::error_code ignored;
   const uint64_t devices = plan.devices();
   const plan::Prediction &step = plan.prediction();
   const auto us = timeTexts({step.step_us() - step.hidden_us(), step.step_us()});
   const std::string hidden = step.hidden_us() > 0 ? fmt::format(", {} one after the other,", us[1]) : "";
-  return fmt::format("{}: {}, {} device{}, {}{}; a step is predicted to take {}{} on {}\n", output,
+  return fmt::format("{}: {}, {} device{}, {}{}; a step is predicted to take {}{} on {}, and a rank needs {}\n", output,
                      compiler::bytesText(std::filesystem::file_size(output, ignored)), devices, devices == 1 ? "" : "s", plan.parallel_mode(),
                      plan.parallel_mode() == "auto_parallel" ? ", " + plan.search_mode() : "", us[0],
-                     hidden, plan.machine());
+                     hidden, plan.machine(), compiler::bytesText(plan.arena_bytes()));
 }
 
 int runCompile(CompileFlags &flags, std::string output, const std::string &report, const std::string &strategies, bool isQuiet) {
