@@ -84,6 +84,7 @@ public:
         linkRounds(i);
     for (Value result : net::getReturn(network).getValues())
       problem.results.push_back(tensorOf(result));
+    network.walk<WalkOrder::PreOrder>([&](net::ParamOp param) { tensorOf(param.getValue()); }); // also what nothing reads
     return std::move(problem);
   }
 

@@ -143,6 +143,7 @@ private:
   int64_t simulated = 0, mostSimulated = 1'500'000; ///< events
   int packedInVain = 0;  ///< steps that do not fit all the same
   int plannedInVain = 0; ///< plans that do not
+  double leastInVain = search::infinity; ///< by the simulation, of their steps while nothing fits
 
   static constexpr int mostMeans = 8, mostPrices = 16, mostShrunk = 3, mostRaises = 200;
   static constexpr size_t mostNear = 64, mostApart = 400, mostClosed = 2000, mostUnrolled = 20'000;
@@ -190,11 +191,15 @@ private:
     const auto simulated = static_cast<double>(memoryOf(lives).arena());
     const bool isFastest = fitting.empty() || result.us < fitting.front().us;
     const bool isAbove = simulated > most;
-    if (!planned.of || planned.plans <= 0 || !isFastest || (isAbove && (simulated > most * mostAbove || plannedInVain >= mostInVain)))
+    if (!planned.of || planned.plans <= 0 || !isFastest ||
+        (isAbove && (simulated > std::min(most * mostAbove, leastInVain) || plannedInVain >= mostInVain)))
       return simulated;
     --planned.plans;
     const double bytes = planned.of(result) / planned.most * most;
-    plannedInVain += isAbove && bytes > most;
+    if (isAbove && bytes > most) {
+      ++plannedInVain;
+      leastInVain = fitting.empty() ? simulated : leastInVain; // a plan of what is smaller is smaller, more often than not
+    }
     return bytes;
   }
 
@@ -622,7 +627,7 @@ private:
     const search::RepeatedNetwork network = rounds.network();
     const search::Unrolled unrolled = search::unroll(network);
     const search::CostNetwork closed = priced(unrolled.network, closing);
-    bool isExact = true; // `network`
+    std::optional<search::Unrolled> exact; // since prices of `network` became exact
     double known = -search::infinity; // what costs less has been looked at
     const size_t listed = fitting.empty() ? fewListed : std::clamp(listedVariables / unrolledSize, fewListed, mostListed);
     for (size_t count = 256; count <= listed && simulated < mostSimulated; count *= 4) {
@@ -635,9 +640,9 @@ private:
         if (next.cost < known)
           continue;
         Point point{search::rolled(network, unrolled, next.choice), 0, 0};
-        isExact &= !rounds.makeExact(point.choice);
-        point.us = isExact ? next.cost - search::amountOf({closing, 0}, next.choice)
-                           : search::costOf(rounds.network(), point.choice);
+        if (rounds.makeExact(point.choice))
+          exact = search::unroll(rounds.network());
+        point.us = exact ? search::costOf(exact->network, next.choice) : next.cost - search::amountOf({closing, 0}, next.choice);
         if (fitting.empty() || point.us < fitting.front().us)
           look(point, Learns::Never);
         boundUs = std::max(boundUs, std::min(next.cost - closingUs, fitting.empty() ? search::infinity : fitting.front().us));

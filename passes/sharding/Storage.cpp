@@ -31,4 +31,18 @@ Sharding storageOf(const Problem &problem, int32_t tensor, std::span<const CutOp
   return storageOf(wanted, problem.tensors[tensor].shape);
 }
 
+std::vector<int64_t> unreadParameters(const Problem &problem) {
+  std::vector<char> isRead(problem.tensors.size());
+  for (const ProblemOperator &op : problem.operators)
+    for (int32_t operand : op.operands)
+      isRead[operand] = 1;
+  for (const ProblemHandover &handover : problem.handovers)
+    isRead[handover.from] = 1;
+  std::vector<int64_t> bytes;
+  for (size_t t = 0; t < problem.tensors.size(); ++t)
+    if (const ProblemTensor &tensor = problem.tensors[t]; tensor.isParameter && !isRead[t])
+      bytes.insert(bytes.end(), static_cast<size_t>(tensor.rounds), elementCount(tensor.shape) * static_cast<int64_t>(tensor.elementBytes));
+  return bytes;
+}
+
 } // namespace msc::passes

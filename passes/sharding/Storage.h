@@ -26,4 +26,7 @@ struct CutOperator {
 /// As the operators `users` have the tensor stored, all of which read it.
 Sharding storageOf(const Problem &problem, int32_t tensor, std::span<const CutOperator> users);
 
+/// Of each parameter that no operator reads and no repeat hands on, once for every round: its bytes, all of which every rank has, without states.
+std::vector<int64_t> unreadParameters(const Problem &problem);
+
 } // namespace msc::passes

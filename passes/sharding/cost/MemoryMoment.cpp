@@ -3,6 +3,7 @@
 #include "passes/sharding/Storage.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -367,9 +368,24 @@ MemoryMoment MemoryMoments::most(const StepEvents &step, const StepLives &lives)
   moment.leastOfAll.resize(moment.about.size());
   for (size_t variable = 0; variable < moment.about.size(); ++variable)
     moment.about[variable] = moment.least[variable] = moment.leastOfAll[variable] = model.parameterBytes()[variable].forRun;
+  addUnread(moment);
   addAbout(step, lives, moment);
   addLeast(step, lives, moment);
   return moment;
+}
+
+/// What is there whatever is chosen: counted with the first variable.
+void MemoryMoments::addUnread(MemoryMoment &moment) const {
+  const std::vector<int64_t> unread = unreadParameters(problem);
+  const auto bytes = static_cast<double>(std::accumulate(unread.begin(), unread.end(), int64_t(0)));
+  if (bytes == 0 || moment.about.empty())
+    return;
+  for (auto *amounts : {&moment.about, &moment.least, &moment.leastOfAll}) {
+    std::vector<double> &first = amounts->front();
+    first.resize(static_cast<size_t>(model.network().options.front()));
+    for (double &amount : first)
+      amount += bytes;
+  }
 }
 
 /// What is live in that step.

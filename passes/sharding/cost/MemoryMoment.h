@@ -62,6 +62,7 @@ private:
   const TracedStep &traceOf(Member of, int32_t option);
   const OperatorStep &stepOf(Member of, int32_t option) const;
   const TracedStep *alwaysTraced(Member of);
+  void addUnread(MemoryMoment &moment) const;
   void addAbout(const StepEvents &step, const StepLives &lives, MemoryMoment &moment);
   void addLeast(const StepEvents &step, const StepLives &lives, MemoryMoment &moment);
   void addLeastOfRounds(const Lasting &lasting, MemoryMoment &moment);

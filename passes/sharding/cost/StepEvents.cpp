@@ -29,6 +29,8 @@ public:
     if (!isUnrollable())
       return {};
     bindInputs();
+    for (int64_t bytes : unreadParameters(problem))
+      addForRun(bytes);
     std::ranges::stable_sort(order, {}, [&](size_t op) { return problem.operators[op].line; });
     runForward(0, order.size(), 0, 0);
     for (int32_t result : problem.results)
