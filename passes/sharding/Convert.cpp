@@ -84,7 +84,10 @@ public:
         linkRounds(i);
     for (Value result : net::getReturn(network).getValues())
       problem.results.push_back(tensorOf(result));
-    network.walk<WalkOrder::PreOrder>([&](net::ParamOp param) { tensorOf(param.getValue()); }); // also what nothing reads
+    network.walk<WalkOrder::PreOrder>([&](net::ParamOp param) {
+      if (!tensors.contains(param.getValue())) // nothing reads it
+        problem.tensors[tensorOf(param.getValue())].isTrained = false;
+    });
     return std::move(problem);
   }
 
