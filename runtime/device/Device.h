@@ -101,7 +101,7 @@ struct SequenceEntry {
   Operation *operation = nullptr;
   uint32_t stream = 0;         ///< of the plan
   std::vector<uint32_t> after; ///< earlier entries of other streams that must have finished before this one starts
-  std::vector<MemoryRange> reads, writes; ///< of the arena; what else an operation uses is its own
+  std::vector<MemoryRange> reads, writes; ///< of the arena; nothing else that it uses is changed by operations of other streams
   bool isCollective = false;   ///< starts after all entries before it that are not on other streams of the plan
 };
 

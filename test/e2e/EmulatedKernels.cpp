@@ -371,7 +371,7 @@ void addRuntimeKernels(test::RecordingDriver &driver, const std::string &folder)
       set.entries.push_back(entry);
     set.argumentCount = [](const std::string &entry) { return attention.at(entry); };
     set.accesses = [&kernels](const KernelCall &call) { return ofAttention(kernels, call); };
-    set.run = emulated(fmt::format("{}/attention_{}_{}_{}.ll", folder, kernels.type, kernels.depth, kernels.across));
+    set.run = emulated(fmt::format("{}/attention_{}_{}_{}.ll", folder, kernels.type, kernels.depth, kernels.sides[0]));
     driver.addModule([&kernels](const std::string &text) { return text == kernels.ptx; }, set);
   }
 }

@@ -241,12 +241,12 @@ TEST_F(CudaTraining, NarrowExamples) {
   }
 }
 
-TEST_F(CudaTraining, KernelsOfTheRuntimeAssembleWithoutSpills) {
+TEST_F(CudaTraining, KernelsOfTheRuntimeAssembleAndSpillLittle) {
   if (test::ptxasPath().empty())
     GTEST_SKIP() << "ptxas is not installed";
   auto mostSpills = [](const std::string &entry) { // ptxas has some kernels run in few registers, so that more run at once
     bool foldsRows = entry.starts_with("msc_sums_") || entry.starts_with("msc_maxima_") || entry.starts_with("msc_minima_");
-    return foldsRows ? 96u : entry.starts_with("msc_pool_max_input_") ? 16u : 0u;
+    return foldsRows ? 96u : entry.starts_with("msc_pool_max_input_") || entry == "msc_turn_last_2" ? 16u : 0u;
   };
   for (const char *chip : {"sm_80", "sm_90"}) {
     test::Assembly assembly = test::assemble(device::cuda::kernelsPtx, chip);
@@ -264,7 +264,7 @@ TEST_F(CudaTraining, KernelsOfTheRuntimeAssembleWithoutSpills) {
       EXPECT_EQ(assembly.error, "");
       EXPECT_EQ(assembly.kernels.size(), 3u);
       for (const auto &[entry, kernel] : assembly.kernels) // on tensor cores fewer columns at a time would spill nothing, and were slower
-        EXPECT_LE(kernel.spillBytes, set.numberBytes == 2 ? 256u : 32u) << chip << " " << set.type << " " << set.depth << " " << set.across << " " << entry;
+        EXPECT_LE(kernel.spillBytes, set.numberBytes == 2 ? 256u : 32u) << chip << " " << set.type << " " << set.depth << " " << set.sides[0] << " " << entry;
     }
   }
 }

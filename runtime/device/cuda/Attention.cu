@@ -70,7 +70,6 @@ INLINE void meetInWarp() { __nvvm_bar_warp_sync(0xffffffff); }
 /// `blocks`: of a multiprocessor, at least.
 template <int T, int D, int Blocks> struct Lanes {
   using Number = float;
-  using Own = const float *; ///< what a block owns, as `multiply` wants it
   static constexpr int side = T, across = T, step = T, depth = D, threads = 256, rows = T / 16, columns = T / 16, widths = D / 16;
   static constexpr int pitch = D + 4, weightPitch = T + 4, lanesOfRow = 16, blocks = Blocks; // pitches that spread rows over the banks
   static constexpr int weightsHeld = T * weightPitch; ///< numbers in shared memory
@@ -80,10 +79,9 @@ template <int T, int D, int Blocks> struct Lanes {
 
   /// e^(score * factor - base), which is at most 1.
   static INLINE_OF float weight(float score, float factor, float base) { return exponential(__builtin_fmaf(score, factor, -base)); }
-  static INLINE_OF Own own(const float *tile) { return tile; }
 
   /// out[i][j] = row(i) of a times column(j) of b.
-  static INLINE_OF void multiply(float (&out)[rows][columns], Own a, const float *b) {
+  static INLINE_OF void multiply(float (&out)[rows][columns], const float *a, const float *b) {
     EACH(i, rows)
       EACH(j, columns)
         out[i][j] = 0;
@@ -249,8 +247,8 @@ INLINE void multiplyMatrices(float &c0, float &c1, float &c2, float &c3, const u
 
 /// The same by four warps on tensor cores, each with `M` times 16 rows against `Step` columns: of every 8 columns a thread has two, in
 /// two rows of each 16. A warp that has more rows reads less of the other side from shared memory per product. Scores become
-/// weights for the next product where they are, in registers; so do own rows that are kept there (`Keeps`).
-template <typename Element, int D, int M, int Step, bool Keeps> struct Tensor {
+/// operands of the next product where they are, in registers.
+template <typename Element, int D, int M, int Step> struct Tensor {
   using Number = Element;
   static constexpr int side = 64 * M, across = 64, step = Step, depth = D, threads = 128, rows = 2 * M, columns = Step / 4, widths = D / 4;
   static constexpr int pitch = D + 8, lanesOfRow = 4, blocks = 2, weightsHeld = 0;
@@ -260,38 +258,17 @@ template <typename Element, int D, int M, int Step, bool Keeps> struct Tensor {
   static INLINE_OF int width(int j) { return column(j); }
 
   static INLINE_OF float weight(float score, float factor, float base) {
-    constexpr float toPower = 0x1.715476p0f; // log2 e
-    return roughPower(__builtin_fmaf(score, factor * toPower, -base * toPower));
+    return roughPower(__builtin_fmaf(score, factor, -base) * 0x1.715476p0f); // log2 e: the difference first, masks may add the lowest number
   }
 
-  struct Own {
-    const Number *tile;
-    unsigned parts[Keeps ? D / 16 : 1][M][4];
-    INLINE_OF void part(unsigned (&out)[4], int k, int m) const {
-      if (!Keeps)
-        return loadMatrices(out, tile + (16 * m + lane() % 16) * pitch + 16 * k + lane() / 16 * 8);
-      EACH(i, 4)
-        out[i] = parts[Keeps ? k : 0][m][i];
-    }
-  };
-  static INLINE_OF Own own(const Number *tile) {
-    Own made;
-    made.tile = tile + threadOf() / 32 * 16 * M * pitch;
-    if (Keeps)
-      EACH(k, D / 16)
-        EACH(m, M)
-          loadMatrices(made.parts[Keeps ? k : 0][m], made.tile + (16 * m + lane() % 16) * pitch + 16 * k + lane() / 16 * 8);
-    return made;
-  }
-
-  static INLINE_OF void multiply(float (&out)[rows][columns], const Own &a, const Number *b) {
+  static INLINE_OF void multiply(float (&out)[rows][columns], const Number *a, const Number *b) {
     EACH(i, rows)
       EACH(j, columns)
         out[i][j] = 0;
     EACH(k, D / 16) {
       unsigned left[M][4];
       EACH(m, M)
-        a.part(left[m], k, m);
+        loadMatrices(left[m], a + ((threadOf() / 32 * M + m) * 16 + lane() % 16) * pitch + 16 * k + lane() / 16 * 8);
       EACH(j, columns / 4) {
         unsigned right[4];
         loadMatrices(right, b + (16 * j + lane() % 8 + lane() / 16 * 8) * pitch + 16 * k + lane() / 8 % 2 * 8);
@@ -493,7 +470,6 @@ INLINE void attend(const Attention *a, const Element *query, const Element *key,
         sum[i][j] = 0;
     }
     meet();
-    typename P::Own own = P::own(queries);
     int pair = 0;
 #pragma unroll 1
     for (int64 start = 0; start < end; start += P::across, pair = 2 - pair) {
@@ -502,7 +478,7 @@ INLINE void attend(const Attention *a, const Element *query, const Element *key,
 #pragma unroll 1
       for (int part = 0; part < P::across; part += P::step) {
         float scores[P::rows][P::columns];
-        P::multiply(scores, own, otherTile<P, 1>(pair) + part * P::pitch);
+        P::multiply(scores, queries, otherTile<P, 1>(pair) + part * P::pitch);
         score<P, false>(a, head, mask, scores, first, start + part);
         EACH(i, P::rows) {
           float most = largest[i];
@@ -583,7 +559,6 @@ INLINE void attendQueries(const Attention *a, const Element *query, const Elemen
       EACH(j, P::widths)
         sum[i][j] = 0;
     }
-    typename P::Own ownQueries = P::own(queries), ownSlopes = P::own(slopes);
     int pair = 0;
 #pragma unroll 1
     for (int64 start = 0; start < end; start += P::across, pair = 2 - pair) {
@@ -592,8 +567,8 @@ INLINE void attendQueries(const Attention *a, const Element *query, const Elemen
 #pragma unroll 1
       for (int part = 0; part < P::across; part += P::step) {
         float scores[P::rows][P::columns], gradients[P::rows][P::columns];
-        P::multiply(scores, ownQueries, otherTile<P, 2>(pair) + part * P::pitch);
-        P::multiply(gradients, ownSlopes, otherTile<P, 2>(pair + 1) + part * P::pitch);
+        P::multiply(scores, queries, otherTile<P, 2>(pair) + part * P::pitch);
+        P::multiply(gradients, slopes, otherTile<P, 2>(pair + 1) + part * P::pitch);
         score<P, false>(a, head, mask, scores, first, start + part);
         EACH(i, P::rows)
           EACH(j, P::columns)
@@ -649,7 +624,6 @@ INLINE void attendKeys(const Attention *a, const Element *query, const Element *
         keySum[i][j] = 0, valueSum[i][j] = 0;
     }
     meet();
-    typename P::Own ownKeys = P::own(keys), ownValues = P::own(values);
     int pair = 0;
     int64 number = one * group, start = begin;
 #pragma unroll 1
@@ -666,13 +640,15 @@ INLINE void attendKeys(const Attention *a, const Element *query, const Element *
         const typename P::Number *queries = otherTile<P, 2>(pair) + part * P::pitch, *slopes = queries + P::across * P::pitch;
         const float *bases = passage.numbersOf(pair) + part, *under = bases + P::across;
         float scores[P::rows][P::columns], gradients[P::rows][P::columns];
-        P::multiply(scores, ownKeys, queries);
-        P::multiply(gradients, ownValues, slopes);
+        P::multiply(scores, keys, queries);
+        P::multiply(gradients, values, slopes);
         score<P, true>(a, head, mask, scores, here + part, first);
         EACH(i, P::rows)
           EACH(j, P::columns) {
-            scores[i][j] = P::weight(scores[i][j], factor, bases[P::column(j)]);
-            gradients[i][j] = scores[i][j] * (gradients[i][j] - under[P::column(j)]);
+            // A query that is not a number says nothing of keys that it does not see.
+            const bool isSeen = scores[i][j] != -infinity();
+            scores[i][j] = isSeen ? P::weight(scores[i][j], factor, bases[P::column(j)]) : 0;
+            gradients[i][j] = isSeen ? scores[i][j] * (gradients[i][j] - under[P::column(j)]) : 0;
           }
         P::accumulate(valueSum, scores, weights, slopes);
         P::accumulate(keySum, gradients, weights, queries);

@@ -136,10 +136,8 @@ public:
 
   std::unique_ptr<Sequence> makeSequence(std::vector<SequenceEntry> entries) override {
     if (graphs && entries.size() >= manyEntries)
-      spreadEntries(entries, affordableSides(), [](const Operation &operation) {
-        Scratch scratch = static_cast<const StreamOperation &>(operation).scratch();
-        return std::max(scratch.needed, scratch.wished) > mostSideScratch;
-      });
+      if (std::vector<SequenceEntry> spread = entries; spreadOut(spread))
+        entries = std::move(spread);
     Status status = openStreams(entries);
     if (status) {
       auto made = makeStreamSequence(shared, std::move(entries), graphs);
@@ -330,12 +328,34 @@ private:
     return {};
   }
 
-  /// Side streams for whose memory there is room.
+  /// Side streams for whose memory there is room, beside what they have.
   unsigned affordableSides() const {
     size_t free = 0, total = 0;
-    if (driver.cuMemGetInfo(&free, &total) != CUDA_SUCCESS || free < leftBytes)
+    if (driver.cuMemGetInfo(&free, &total) != CUDA_SUCCESS)
       return 0;
-    return static_cast<unsigned>(std::min<uint64_t>(sideStreams, (free - leftBytes) / (workspaceBytes + mostSideScratch)));
+    uint64_t missing = leftBytes;
+    for (unsigned side = 0; side < sideStreams; ++side) {
+      auto known = shared.streams.find(firstSideStream + side);
+      const Stream stream = known == shared.streams.end() ? Stream() : known->second;
+      missing += (stream.workspace ? 0 : workspaceBytes) + (stream.scratchBytes >= mostSideScratch ? 0 : mostSideScratch);
+      if (free < missing)
+        return side;
+    }
+    return sideStreams;
+  }
+
+  /// False: the memory for it was not to be had. What an operation computes in decides how it computes, so that one stays on the first stream,
+  /// where it runs the first time, unless it gets as much on another.
+  bool spreadOut(std::vector<SequenceEntry> &entries) {
+    auto scratchOf = [](const Operation *operation) { return static_cast<const StreamOperation *>(operation)->scratch(); };
+    const uint64_t granted = shared.streams.at(0).scratchBytes;
+    spreadEntries(entries, affordableSides(), [&](const Operation &operation) {
+      const Scratch scratch = scratchOf(&operation);
+      return std::max(scratch.needed, scratch.wished) > std::min(mostSideScratch, granted);
+    });
+    return openStreams(entries) && std::ranges::all_of(entries, [&](const SequenceEntry &entry) {
+             return entry.stream == 0 || scratchOf(entry.operation).wished <= shared.streams.at(entry.stream).scratchBytes;
+           });
   }
 
   Status openStreams(const std::vector<SequenceEntry> &entries) {

@@ -63,8 +63,10 @@ public:
     problem.x = x.sizes(), problem.w = w.sizes(), problem.y = y.sizes();
     problem.xStrides = lastStrides(problem.x), problem.wStrides = lastStrides(problem.w), problem.yStrides = lastStrides(problem.y);
     problem.alignment = {16, 16, 16};
-    shared.convolutions->mostWorkspaceBytes = std::min<uint64_t>(shared.convolutions->mostWorkspaceBytes, (free - copies) / 2);
+    const uint64_t most = shared.convolutions->mostWorkspaceBytes; // for those that make no copies
+    shared.convolutions->mostWorkspaceBytes = std::min<uint64_t>(most, (free - copies) / 2);
     known = shared.convolutions->waysOf(problem, shared.choices ? mostConvolutionWays : 1);
+    shared.convolutions->mostWorkspaceBytes = most;
     if (!known)
       return false;
     text = cudnn::textOf(problem);
