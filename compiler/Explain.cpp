@@ -174,12 +174,12 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
     const auto [leastUs, us] = timeTexts(chosen->leastUs, chosen->us);
     anew = llvm::formatv("  chosen: as it is compiled, {0}; with the others chosen anew {1} takes {2}\n", us, chosen->inStrategy, leastUs);
   }
-  return std::string("\nits strategies (time of a step in the model of the search, and what a rank needs by its measure; all that nobody configured ") +
+  return wrapped(std::string("\nits strategies (time of a step in the model of the search, and what a rank needs by its measure; all that nobody configured ") +
          words + (rounds > 1 ? llvm::formatv("; each in all {0} rounds of its repeat", rounds).str() : "") +
-         remarks + (std::ranges::any_of(alternatives, &passes::Alternative::isInsteadOfUsers) ? "; not yours: instead of what you gave)\n" : ")\n") + table(rows, columns) + anew +
+         remarks + (std::ranges::any_of(alternatives, &passes::Alternative::isInsteadOfUsers) ? "; not yours: instead of what you gave)\n" : ")\n"), columns) + table(rows, columns) + wrapped(anew, columns) +
          (std::ranges::all_of(alternatives, &passes::Alternative::isExact)
               ? ""
-              : "  at least: a bound that was not worked out further, the step may take more; no MORE where it is below the chosen one\n");
+              : wrapped("  at least: a bound that was not worked out further, the step may take more; no MORE where it is below the chosen one\n", columns));
 }
 
 /// "((4, 2), (2, 1)) +1.2 us"; under a limit on memory "((4, 2), (2, 1)) +1.2 us, 17 MiB".
@@ -262,7 +262,7 @@ static std::string collectivesText(const plan::Plan &plan, const Findings &findi
                      (hasNext ? std::string("; the operator's next best strategy") + (repeats ? ", in all of its rounds" : "") +
                                     ", and what a step takes more with it in the model of the search" + whateverText(findings) + lessText(findings, isAnyLess) + (findings.memory ? ", and what a rank needs then" : "") + "; not yours: instead of what you gave)\n"
                               : ")\n");
-  return text + (rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {2, head.size() - 1}), columns));
+  return wrapped(text, columns) + (rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {2, head.size() - 1}), columns));
 }
 
 /// Whether it fits, and what was tried where it does not.
@@ -282,8 +282,8 @@ static std::string memoryText(const MemoryAnswer &answer, size_t columns) {
                     about + moreText(change.us - answer.usWithoutLimit), change.repair});
   }
   const bool estimates = std::ranges::any_of(answer.changes, &MemoryChange::isEstimated);
-  return text + "\nwhat could be changed (memory per rank; predicted time for a batch, and how much more than without the limit" +
-         (estimates ? "; ~: as the search says, no plan was made)\n" : ")\n") + table(rows, columns);
+  return wrapped(text + "\nwhat could be changed (memory per rank; predicted time for a batch, and how much more than without the limit" +
+         (estimates ? "; ~: as the search says, no plan was made)\n" : ")\n"), columns) + table(rows, columns);
 }
 
 Result<std::string> explainText(const plan::Plan &plan, const Findings &findings, const std::string &op, size_t columns) {
@@ -295,12 +295,14 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
     text += ", " + plan.search_mode();
   if (findings.search)
     text += searchText(*findings.search, llvm::any_of(plan.operators(), isGiven));
-  text += "\n\noperators (local shapes of rank 0)\n" + operatorsText(plan, findings, op, columns);
+  else if (findings.modelled && plan.search_mode() == "sharding_propagation" && llvm::any_of(plan.operators(), isGiven) && !llvm::all_of(plan.operators(), isGiven))
+    text += ": what you gave, and what follows from it; --search-mode optimal looks for the fastest that keeps it";
+  text = wrapped(text, columns) + "\n\noperators (local shapes of rank 0)\n" + operatorsText(plan, findings, op, columns);
   uint64_t total = 0;
   text += collectivesText(plan, findings, op, columns, total);
-  text += surprisesText(findings.surprises, op);
+  text += wrapped(surprisesText(findings.surprises, op), columns);
   if (findings.isTooLargeForOthers)
-    text += "\nthe network is too large to work out what all other strategies would cost: what is missing above or only bounded is not known\n";
+    text += wrapped("\nthe network is too large to work out what all other strategies would cost: what is missing above or only bounded is not known\n", columns);
   if (!op.empty())
     return text + alternativesText(findings.alternatives, plan.search_mode(), findings.isSearchImplied, roundsOf(findings, op),
                                    std::string(whateverText(findings)) + lessText(findings, !findings.alternatives.empty() && !findings.alternatives.front().isChosen), columns) + "\nin all " + bytesText(total) + " per rank and step, of " +
@@ -310,7 +312,7 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
       text += llvm::formatv("\noverlap hides {0} behind computation, where collectives run beside it", timeText(saving.us));
     else if (saving.us != 0 || saving.bytes != 0)
       text += llvm::formatv("\n{0} saved {1} and {2}", saving.pass, bytesText(static_cast<uint64_t>(saving.bytes)), timeText(saving.us));
-  text += stepText(plan, findings);
+  text += wrapped(stepText(plan, findings), columns);
   text += "\nin all " + bytesText(total) + " per rank and step; memory per rank " + bytesText(plan.arena_bytes()) +
           ", of which parameters and states " + bytesText(plan.prediction().parameter_bytes()) + "\n";
   return findings.memory ? text + memoryText(*findings.memory, columns) : text;

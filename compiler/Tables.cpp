@@ -52,20 +52,38 @@ static size_t widthOf(const std::string &text) {
   return columns < 0 ? text.size() : static_cast<size_t>(columns);
 }
 
-/// The words in lines of at most so many columns, each behind the indent; a word is never cut.
-static std::string wordsBelow(const std::string &words, const std::string &indent, size_t columns) {
+constexpr size_t leastColumns = 60; // narrower terminals wrap by themselves
+
+/// The words in lines of at most so many columns, the first behind an indent, the others behind `indent`; a word is never cut.
+static std::string wordsIn(const std::string &words, std::string first, const std::string &indent, size_t columns) {
   std::string text, line;
   for (size_t at = 0; at < words.size();) {
     const size_t end = std::min(words.find(' ', at), words.size());
     const std::string word = words.substr(at, end - at);
-    if (!line.empty() && indent.size() + widthOf(line) + 1 + widthOf(word) > columns) {
-      text += indent + line + "\n";
+    if (!line.empty() && first.size() + widthOf(line) + 1 + widthOf(word) > columns) {
+      text += first + line + "\n";
       line.clear();
+      first = indent;
     }
     line += (line.empty() ? "" : " ") + word;
     at = end + 1;
   }
-  return text + indent + line + "\n";
+  return text + first + line + "\n";
+}
+
+std::string wrapped(const std::string &text, size_t columns) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, end - at);
+    const size_t words = std::min(line.find_first_not_of(' '), line.size());
+    const bool isShort = columns < leastColumns || widthOf(line) <= columns;
+    const std::string indent = line.substr(0, words);
+    const std::string lines = isShort ? line + "\n" : wordsIn(line.substr(words), indent, indent + "  ", columns);
+    result += end < text.size() ? lines : lines.substr(0, lines.size() - 1);
+    at = end + 1;
+  }
+  return result;
 }
 
 /// Before which columns of a table, whose widest cells are known, a line of their own begins. Never before the last one: its words go where
@@ -81,7 +99,6 @@ static std::vector<bool> breaksOf(const std::vector<size_t> &widths, size_t inde
 }
 
 std::string table(const std::vector<Row> &given, size_t columns) {
-  constexpr size_t least = 60; // narrower terminals wrap by themselves
   std::vector<Row> rows = given;
   for (Row &row : rows)
     for (std::string &cell : row)
@@ -93,7 +110,7 @@ std::string table(const std::vector<Row> &given, size_t columns) {
       widths[i] = std::max(widths[i], widthOf(row[i]));
     }
   const std::string indent(6, ' ');
-  const std::vector<bool> breaks = columns < least ? std::vector<bool>(widths.size(), false) : breaksOf(widths, indent.size(), columns);
+  const std::vector<bool> breaks = columns < leastColumns ? std::vector<bool>(widths.size(), false) : breaksOf(widths, indent.size(), columns);
   std::string text;
   auto add = [&](const std::string &line) { text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n"; };
   for (const Row &row : rows) {
@@ -107,10 +124,10 @@ std::string table(const std::vector<Row> &given, size_t columns) {
         add(line);
       line = (breaks[i] ? indent : line + "  ") + row[i] + std::string(widths[i] - widthOf(row[i]), ' ');
     }
-    const bool fits = columns < least || widthOf(line) + 2 + widthOf(row.back()) <= columns;
+    const bool fits = columns < leastColumns || widthOf(line) + 2 + widthOf(row.back()) <= columns;
     add(fits ? line + "  " + row.back() : line);
     if (!fits)
-      text += wordsBelow(row.back(), indent, columns);
+      text += wordsIn(row.back(), indent, indent, columns);
   }
   return text;
 }

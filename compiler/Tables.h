@@ -26,4 +26,7 @@ std::string namesText(std::vector<std::string> names);
 /// words of the last one. 0: a line for each row.
 std::string table(const std::vector<Row> &rows, size_t columns = 0);
 
+/// Lines of words, which go on further to the right on the next line where the terminal has so many columns. 0: as they are.
+std::string wrapped(const std::string &text, size_t columns);
+
 } // namespace msc::compiler

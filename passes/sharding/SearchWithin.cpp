@@ -192,7 +192,7 @@ private:
     const bool isFastest = fitting.empty() || result.us < fitting.front().us;
     const bool isAbove = simulated > most;
     if (!planned.of || planned.plans <= 0 || !isFastest ||
-        (isAbove && (simulated > std::min(most * mostAbove, leastInVain) || plannedInVain >= mostInVain)))
+        (isAbove && (simulated > most * mostAbove || (fitting.empty() && simulated > leastInVain) || plannedInVain >= mostInVain)))
       return simulated;
     --planned.plans;
     const double bytes = planned.of(result) / planned.most * most;

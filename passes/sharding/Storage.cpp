@@ -31,17 +31,30 @@ Sharding storageOf(const Problem &problem, int32_t tensor, std::span<const CutOp
   return storageOf(wanted, problem.tensors[tensor].shape);
 }
 
-std::vector<int64_t> unreadParameters(const Problem &problem) {
+std::vector<int64_t> unreadParameters(const Problem &problem, const std::function<bool(size_t)> &runs,
+                                      const std::function<const Pieces &(int32_t)> &piecesOf) {
   std::vector<char> isRead(problem.tensors.size());
-  for (const ProblemOperator &op : problem.operators)
-    for (int32_t operand : op.operands)
-      isRead[operand] = 1;
+  std::vector<std::vector<int32_t>> idle(problem.tensors.size()); // operators that would read it
+  for (size_t i = 0; i < problem.operators.size(); ++i)
+    for (int32_t operand : problem.operators[i].operands)
+      if (runs(i))
+        isRead[operand] = 1;
+      else
+        idle[operand].push_back(static_cast<int32_t>(i));
   for (const ProblemHandover &handover : problem.handovers)
     isRead[handover.from] = 1;
   std::vector<int64_t> bytes;
-  for (size_t t = 0; t < problem.tensors.size(); ++t)
-    if (const ProblemTensor &tensor = problem.tensors[t]; tensor.isParameter && !isRead[t])
-      bytes.insert(bytes.end(), static_cast<size_t>(tensor.rounds), elementCount(tensor.shape) * static_cast<int64_t>(tensor.elementBytes));
+  for (size_t t = 0; t < problem.tensors.size(); ++t) {
+    const ProblemTensor &tensor = problem.tensors[t];
+    if (!tensor.isParameter || isRead[t] || (!idle[t].empty() && !piecesOf))
+      continue;
+    std::vector<CutOperator> users;
+    for (int32_t op : idle[t])
+      users.push_back({op, &piecesOf(op)});
+    const int64_t held =
+        users.empty() ? elementCount(tensor.shape) : elementCount(storageOf(problem, static_cast<int32_t>(t), users).capacity(tensor.shape));
+    bytes.insert(bytes.end(), static_cast<size_t>(tensor.rounds), held * static_cast<int64_t>(tensor.elementBytes));
+  }
   return bytes;
 }
 

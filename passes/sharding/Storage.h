@@ -7,6 +7,7 @@
 
 #include "passes/sharding/Problem.h"
 
+#include <functional>
 #include <span>
 
 namespace msc::passes {
@@ -26,7 +27,9 @@ struct CutOperator {
 /// As the operators `users` have the tensor stored, all of which read it.
 Sharding storageOf(const Problem &problem, int32_t tensor, std::span<const CutOperator> users);
 
-/// Of each parameter that no operator reads and no repeat hands on, once for every round: its bytes, all of which every rank has, without states.
-std::vector<int64_t> unreadParameters(const Problem &problem);
+/// Of each parameter that no operator reads which runs, and no repeat hands on, once for every round: its bytes on a rank, without states.
+/// `piecesOf`: of the operators that do not run, as which the parameter is stored; null: those are left out. What no operator reads is whole.
+std::vector<int64_t> unreadParameters(const Problem &problem, const std::function<bool(size_t op)> &runs,
+                                      const std::function<const Pieces &(int32_t op)> &piecesOf = nullptr);
 
 } // namespace msc::passes

@@ -46,4 +46,13 @@ TEST(Tables, WhatATerminalHasNoRoomForGoesBelow) {
             "  NAME  A\n      B   C\n  x     " + std::string(50, 'a') + "\n      b   c\n  y     a\n      bb  c\n");
 }
 
+TEST(Tables, LinesGoOnBelow) {
+  const std::string text = "\nheading\n  a line that has so many words that a terminal of sixty columns has no room\n\nlast";
+  EXPECT_EQ(wrapped(text, 0), text);
+  EXPECT_EQ(wrapped(text, 100), text);
+  EXPECT_EQ(wrapped(text, 60), "\nheading\n  a line that has so many words that a terminal of sixty\n    columns has no room\n\nlast");
+  EXPECT_EQ(wrapped("no end " + std::string(60, 'x'), 60), "no end\n  " + std::string(60, 'x')); // words are never cut
+  EXPECT_EQ(wrapped("", 60), "");
+}
+
 } // namespace msc::compiler

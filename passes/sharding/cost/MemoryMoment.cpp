@@ -376,7 +376,7 @@ MemoryMoment MemoryMoments::most(const StepEvents &step, const StepLives &lives)
 
 /// What is there whatever is chosen: counted with the first variable.
 void MemoryMoments::addUnread(MemoryMoment &moment) const {
-  const std::vector<int64_t> unread = unreadParameters(problem);
+  const std::vector<int64_t> unread = unreadParameters(problem, [&](size_t op) { return model.runs(op); });
   const auto bytes = static_cast<double>(std::accumulate(unread.begin(), unread.end(), int64_t(0)));
   if (bytes == 0 || moment.about.empty())
     return;

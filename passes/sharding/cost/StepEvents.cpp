@@ -29,7 +29,7 @@ public:
     if (!isUnrollable())
       return {};
     bindInputs();
-    for (int64_t bytes : unreadParameters(problem))
+    for (int64_t bytes : unreadParameters(problem, [&](size_t op) { return model.runs(op); }, [&](int32_t op) -> const Pieces & { return pieces(op, 0); }))
       addForRun(bytes);
     std::ranges::stable_sort(order, {}, [&](size_t op) { return problem.operators[op].line; });
     runForward(0, order.size(), 0, 0);
