@@ -313,8 +313,8 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
     else if (saving.us != 0 || saving.bytes != 0)
       text += llvm::formatv("\n{0} saved {1} and {2}", saving.pass, bytesText(static_cast<uint64_t>(saving.bytes)), timeText(saving.us));
   text += wrapped(stepText(plan, findings), columns);
-  text += "\nin all " + bytesText(total) + " per rank and step; memory per rank " + bytesText(plan.arena_bytes()) +
-          ", of which parameters and states " + bytesText(plan.prediction().parameter_bytes()) + "\n";
+  text += "\n" + wrapped("in all " + bytesText(total) + " per rank and step; memory per rank " + bytesText(plan.arena_bytes()) +
+                             ", of which parameters and states " + bytesText(plan.prediction().parameter_bytes()) + "\n", columns);
   return findings.memory ? text + memoryText(*findings.memory, columns) : text;
 }
 

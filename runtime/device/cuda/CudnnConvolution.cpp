@@ -3,6 +3,7 @@
 // where channels should be neighbours.
 #include "runtime/device/cuda/CudnnConvolution.h"
 
+#include "runtime/device/cuda/CudnnOperation.h"
 #include "runtime/device/cuda/Kernels.h"
 #include "runtime/device/cuda/TurnedConvolution.h"
 
@@ -68,10 +69,10 @@ struct Transfer {
   uint64_t count = 0;
 };
 
-class LibraryConvolution final : public TunableOperation {
+class LibraryConvolution final : public CudnnOperation {
 public:
   LibraryConvolution(Shared &shared, ConvolutionResult result, Image x, std::byte *w, Image y, plan::DataType type)
-      : TunableOperation(shared.streams[0]), shared(shared), driver(shared.driver), result(result), x(x), y(y), w(w),
+      : CudnnOperation(shared), driver(shared.driver), result(result), x(x), y(y), w(w),
         elementBytes(msc::elementBytes(type)) {}
 
   /// False if cuDNN has nothing for the problem, which knows neither sizes nor addresses of x and y yet.
@@ -81,25 +82,17 @@ public:
     problem.alignment = {alignmentOf(x), cuda::alignmentOf(w, 16), alignmentOf(y)};
     if (Status status = leaveMemory(); !status)
       return status.error();
-    known = shared.convolutions->waysOf(problem, shared.choices ? mostConvolutionWays : 1);
-    if (!known)
+    if (!choose(problem))
       return false;
-    text = cudnn::textOf(problem);
     for (const Image *image : {&x, &y})
       if (Status status = prepareCopy(*image); !status)
         return status.error();
-    shared.needed.raise(scratch());
-    if (ways() > 1)
-      shared.tunables.push_back(this);
+    announce();
     return true;
   }
 
-  std::string problem() const override { return fmt::format("{}: {}", shared.convolutions->name(), text); }
-  size_t ways() const override { return known->plans.size(); }
-  void use(size_t way) override { known->chosen = way; }
-
   Scratch scratch() const override {
-    return {.needed = x.packedBytes(elementBytes) + y.packedBytes(elementBytes) + known->workspaceBytes()};
+    return {.needed = x.packedBytes(elementBytes) + y.packedBytes(elementBytes) + workspaceBytes()};
   }
 
   Status enqueue(const Stream &stream) override {
@@ -111,9 +104,7 @@ public:
     };
     if (Status status = pack(stream, packedX, packedY); !status)
       return status;
-    if (Status status = shared.convolutions->execute(known->plan(), {pointer(x, packedX), w, pointer(y, packedY)},
-                                                     reinterpret_cast<void *>(workspace), stream.handle);
-        !status)
+    if (Status status = execute({pointer(x, packedX), w, pointer(y, packedY)}, workspace, stream); !status)
       return status;
     const bool isInput = result == ConvolutionResult::Input;
     return isInput && x.isPacked ? copy(stream, x, packedX, false) : Status();
@@ -184,14 +175,11 @@ private:
     return {};
   }
 
-  Shared &shared;
   const DriverTable &driver;
   ConvolutionResult result;
   Image x, y;
   std::byte *w;
   size_t elementBytes;
-  cudnn::Ways *known = nullptr;
-  std::string text; ///< of the problem
   Transfer copyX, copyY;
 };
 

@@ -52,9 +52,6 @@ public:
   virtual void use(size_t way) = 0;
 };
 
-/// Of a convolution, that --tune measures at most.
-constexpr size_t mostConvolutionWays = 8;
-
 /// Indices that a kernel looks up, for the message about one that numbers nothing.
 struct IndexCheck {
   std::string kernel;

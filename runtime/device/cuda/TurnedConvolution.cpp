@@ -1,5 +1,6 @@
 #include "runtime/device/cuda/TurnedConvolution.h"
 
+#include "runtime/device/cuda/CudnnOperation.h"
 #include "runtime/device/cuda/Kernels.h"
 
 #include <algorithm>
@@ -44,10 +45,10 @@ struct TurnKernel {
   uint32_t sharedBytes = 0;
 };
 
-class TurnedConvolution final : public TunableOperation {
+class TurnedConvolution final : public CudnnOperation {
 public:
   TurnedConvolution(Shared &shared, const PlainTensor &x, const PlainTensor &w, const PlainTensor &y)
-      : TunableOperation(shared.streams[0]), shared(shared), driver(shared.driver), tensors{Turned(x), Turned(w), Turned(y)} {}
+      : CudnnOperation(shared), driver(shared.driver), tensors{Turned(x), Turned(w), Turned(y)} {}
 
   Result<bool> prepare(cudnn::Problem problem) {
     result = problem.result;
@@ -65,24 +66,18 @@ public:
     problem.alignment = {16, 16, 16};
     const uint64_t most = shared.convolutions->mostWorkspaceBytes; // for those that make no copies
     shared.convolutions->mostWorkspaceBytes = std::min<uint64_t>(most, (free - copies) / 2);
-    known = shared.convolutions->waysOf(problem, shared.choices ? mostConvolutionWays : 1);
+    const bool isKnown = choose(problem);
     shared.convolutions->mostWorkspaceBytes = most;
-    if (!known)
+    if (!isKnown)
       return false;
-    text = cudnn::textOf(problem);
     for (size_t i = 0; i < tensors.size(); ++i)
       if (Status status = tensors[i].isCopied ? prepareTurn(tensors[i], kernels[i], i == written()) : Status(); !status)
         return status.error();
-    shared.needed.raise(scratch());
-    if (ways() > 1)
-      shared.tunables.push_back(this);
+    announce();
     return true;
   }
 
-  std::string problem() const override { return fmt::format("{}: {}", shared.convolutions->name(), text); }
-  size_t ways() const override { return known->plans.size(); }
-  void use(size_t way) override { known->chosen = way; }
-  Scratch scratch() const override { return {.needed = copies + known->workspaceBytes()}; }
+  Scratch scratch() const override { return {.needed = copies + workspaceBytes()}; }
 
   Status enqueue(const Stream &stream) override {
     std::array<void *, 3> places = {};
@@ -91,7 +86,7 @@ public:
       if (Status status = i != written() ? turn(stream, i) : Status(); !status)
         return status;
     }
-    Status status = shared.convolutions->execute(known->plan(), places, reinterpret_cast<void *>(stream.scratch + copies), stream.handle);
+    Status status = execute(places, stream.scratch + copies, stream);
     return status ? turn(stream, written()) : status;
   }
 
@@ -135,14 +130,11 @@ private:
     return {};
   }
 
-  Shared &shared;
   const DriverTable &driver;
   std::array<Turned, 3> tensors; ///< x, w, y
   std::array<TurnKernel, 3> kernels;
   ConvolutionResult result = ConvolutionResult::Output;
   uint64_t copies = 0; ///< bytes of all of them
-  cudnn::Ways *known = nullptr;
-  std::string text; ///< of the problem
 };
 
 } // namespace
