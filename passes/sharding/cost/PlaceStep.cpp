@@ -314,8 +314,8 @@ private:
 
   TracedOperator traced(const Run &run) const {
     if (!run.op)
-      return {StepKind::View, false, run.isBackward, TracedOperator::brings, {{run.from, run.at.operands[0]}}, {{run.brought, run.at.operands[0]}}};
-    TracedOperator traced{run.op->kind, run.op->isEpilogue, run.isBackward, run.op->computes, {}, {}};
+      return {StepKind::View, false, run.isBackward, TracedOperator::brings, {{run.from, run.at.operands[0]}}, {{run.brought, run.at.operands[0]}}, nullptr};
+    TracedOperator traced{run.op->kind, run.op->isEpilogue, run.isBackward, run.op->computes, {}, {}, run.op};
     for (size_t i = 0; i < run.op->operands.size(); ++i)
       traced.reads.push_back({run.op->operands[i], run.at.operands[i]});
     for (int32_t result : run.op->results)

@@ -79,6 +79,7 @@ struct TracedOperator {
   int32_t computes = -1;   ///< as StepOperator, or `brings`
   std::vector<Use> reads;
   std::vector<Use> writes; ///< as they are left
+  const StepOperator *op = nullptr; ///< of the step; null: `brings`
 };
 
 /// What a step reads and writes under one strategy, in order, in front of all passes that improve it.

@@ -2,13 +2,14 @@
 
 #include "passes/plan/EarlySums.h"
 #include "passes/sharding/Storage.h"
+#include "passes/sharding/cost/StepSums.h"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>
-#include <span>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 namespace msc::passes {
@@ -39,8 +40,8 @@ public:
     if (problem.loss >= 0)
       runBackward();
     placeBuckets();
-    hoistSums();
-    sumInPlace();
+    hoistSums(line, sums);
+    sumInPlace(line);
     return std::move(line);
   }
 
@@ -110,6 +111,7 @@ private:
   std::map<std::tuple<size_t, const OperatorStep *, Pieces>, TracedStep> traces;
   std::map<BucketKey, Bucket> open;
   std::vector<Bucket> closed;
+  std::unordered_map<const void *, int32_t> loops; ///< of traced operators: which of the line's kernels
   int32_t sums = 0; ///< of many terms
   int64_t roundNow = 0;
   bool isCopying = false; ///< for the backward pass
@@ -278,82 +280,6 @@ private:
     line.events = std::move(events);
   }
 
-  /// Of sums of many terms, additions stand behind the last term of some (passes/plan/EarlySums.h), moves behind what they move.
-  void hoistSums() {
-    std::vector<std::vector<size_t>> ofSum(sums); // events
-    for (size_t i = 0; i < line.events.size(); ++i)
-      if (line.events[i].sum != none)
-        ofSum[line.events[i].sum].push_back(i);
-    std::vector<int64_t> made(line.buffers.size(), none); // of each root: behind which event it is there
-    for (size_t i = 0; i < line.events.size(); ++i)
-      for (int32_t buffer : line.events[i].writes)
-        made[line.rootOf(buffer)] = static_cast<int64_t>(i);
-    std::vector<std::vector<size_t>> behind(line.events.size());
-    std::vector<char> isMoved(line.events.size());
-    auto hoist = [&](std::span<const size_t> some) {
-      int64_t last = none;
-      for (size_t i = 0; i < some.size(); ++i)
-        for (int32_t read : line.events[some[i]].reads)
-          if (i == 0 || read != line.events[some[i - 1]].writes.front())
-            last = std::max(last, made[line.rootOf(read)]);
-      for (size_t event : some)
-        if (last != none) {
-          behind[last].push_back(event);
-          isMoved[event] = 1;
-          made[line.rootOf(line.events[event].writes.front())] = last;
-        }
-    };
-    for (const std::vector<size_t> &events : ofSum)
-      for (size_t at = 0, end; at < events.size(); at = end) {
-        end = at + 1;
-        const auto isBehind = [&](size_t next) { // adds to what the event before it made
-          const StepEvent &event = line.events[events[next]], &before = line.events[events[next - 1]];
-          return event.kind == StepKind::Kernel && std::ranges::find(event.reads, before.writes.front()) != event.reads.end();
-        };
-        const bool isAddition = line.events[events[at]].kind == StepKind::Kernel;
-        while (isAddition && end < events.size() && isBehind(end))
-          ++end;
-        const std::span<const size_t> chain = std::span(events).subspan(at, end - at);
-        if (isAddition && chain.size() < termsAtOnce)
-          continue;
-        for (size_t first = 0; first < chain.size(); first += termsAtOnce - 1)
-          hoist(chain.subspan(first, std::min(termsAtOnce - 1, chain.size() - first)));
-      }
-    std::vector<StepEvent> events;
-    for (size_t i = 0; i < behind.size(); ++i) {
-      if (!isMoved[i])
-        events.push_back(std::move(line.events[i]));
-      for (size_t event : behind[i])
-        events.push_back(std::move(line.events[event]));
-    }
-    line.events = std::move(events);
-  }
-
-  /// Sums of terms that nobody else reads lie where these did.
-  void sumInPlace() {
-    std::vector<int32_t> readers(line.buffers.size());
-    for (const StepBuffer &buffer : line.buffers)
-      if (buffer.viewOf != none)
-        ++readers[buffer.viewOf];
-    for (const StepEvent &event : line.events)
-      for (int32_t buffer : event.reads)
-        ++readers[buffer];
-    auto isReadOnce = [&](int32_t buffer) {
-      for (;; buffer = line.buffers[buffer].viewOf) {
-        const StepBuffer &shown = line.buffers[buffer];
-        if (readers[buffer] != 1 || shown.forRun || shown.isInput || shown.isFetched)
-          return false;
-        if (shown.viewOf == none)
-          return true;
-      }
-    };
-    for (const StepEvent &event : line.events)
-      if (event.isAllReduce)
-        for (size_t i = 0; i < event.reads.size(); ++i)
-          if (StepBuffer &sum = line.buffers[event.writes[i]]; line.buffers[event.reads[i]].bytes == sum.bytes && isReadOnce(event.reads[i]))
-            sum.viewOf = event.reads[i];
-  }
-
   //===-- operators -------------------------------------------------------===//
 
   const OperatorStep *stepOf(size_t op) const {
@@ -462,7 +388,6 @@ private:
                     .op = static_cast<int32_t>(instance.op), .traced = static_cast<int32_t>(&traced - instance.trace->operators.data()),
                     .rounds = instance.rounds, .round = instance.round, .readUses = {}, .writeUses = {}};
     for (const TracedOperator::Use &use : traced.reads) {
-      event.elements = std::max(event.elements, elementsOf(facts[use.value].shape, use.sharding));
       if (event.reads.empty())
         event.isNarrow = facts[use.value].elementBytes != 4;
       if (of[use.value] != none) {
@@ -472,7 +397,6 @@ private:
     }
     for (const TracedOperator::Use &use : traced.writes) {
       const StepValue &made = facts[use.value];
-      event.elements = std::max(event.elements, elementsOf(made.shape, use.sharding));
       if (made.kind == StepValue::Kind::Constant)
         continue;
       Value value{.shape = &made.shape, .elementBytes = made.elementBytes, .partialBytes = made.partialBytes, .versions = {},
@@ -488,8 +412,19 @@ private:
       line.buffers[event.writes.front()].viewOf = event.reads.front();
       return;
     }
-    if (!event.writes.empty())
-      line.events.push_back(std::move(event));
+    if (event.writes.empty())
+      return;
+    if (traced.kind == StepKind::Kernel)
+      event.loops = keepLoops(&traced, [&] { return loopsOf(traced, facts); });
+    line.events.push_back(std::move(event));
+  }
+
+  /// `of`: what has them.
+  template <typename Make> int32_t keepLoops(const void *of, Make make) {
+    auto [found, isNew] = loops.try_emplace(of, static_cast<int32_t>(line.kernels.size()));
+    if (isNew)
+      line.kernels.push_back(make());
+    return found->second;
   }
 
   //===-- backward --------------------------------------------------------===//
@@ -655,7 +590,9 @@ private:
   int32_t added(int32_t sum, int32_t term, int32_t value, int32_t number) {
     const Sharding *left = values[sum].versions.front().sharding, *own = values[value].own;
     const Sharding &at = *left == *values[term].versions.front().sharding ? *left : *own;
-    StepEvent event{.kind = StepKind::Kernel, .elements = elementsOf(*values[value].shape, at), .sum = number, .reads = {}, .writes = {}};
+    StepEvent event{.kind = StepKind::Kernel, .sum = number, .reads = {}, .writes = {}};
+    event.loops = static_cast<int32_t>(line.kernels.size());
+    line.kernels.push_back(elementwiseLoops(at.capacity(*values[value].shape), 2));
     const size_t moves = line.events.size();
     event.reads = {versionOf(sum, at), versionOf(term, at)};
     for (size_t i = moves; i < line.events.size(); ++i)

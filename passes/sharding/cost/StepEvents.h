@@ -3,6 +3,7 @@
 // one after the other. Plain data, no IR.
 #pragma once
 
+#include "passes/sharding/cost/KernelLoops.h"
 #include "passes/sharding/cost/StepModel.h"
 
 #include <functional>
@@ -28,7 +29,7 @@ struct StepEvent {
   bool isUpdate = false, isCopy = false; ///< of the optimizer; of an operator that is computed again
   bool isNarrow = false;                 ///< its first operand is not f32
   bool isAllReduce = false;              ///< of each that it reads it makes what it writes
-  int64_t elements = 0;                  ///< of the largest tensor that it touches
+  int32_t loops = -1;                    ///< of a kernel that may join others: which of StepEvents::kernels
   int32_t sum = -1;                      ///< of the sum of many terms to which it adds some: a number
   std::vector<int32_t> reads, writes;
   int32_t op = -1;     ///< of the problem, whose step has it; -1: a move, a sum of gradients or an update
@@ -41,6 +42,7 @@ struct StepEvent {
 struct StepEvents {
   std::vector<StepBuffer> buffers;
   std::vector<StepEvent> events;
+  std::vector<KernelLoops> kernels;
 
   /// The buffer whose memory another one shows.
   int32_t rootOf(int32_t buffer) const {

@@ -1,91 +1,24 @@
 #include "passes/sharding/cost/StepMemory.h"
 
 #include "passes/plan/MemoryPacking.h"
+#include "passes/sharding/cost/StepUnits.h"
 
 #include <algorithm>
 #include <numeric>
 
 namespace msc::passes {
-namespace {
-
-/// Events that run as one, as formUnits would make them.
-class Units {
-public:
-  explicit Units(const StepEvents &step)
-      : step(step), roots(step.buffers.size()), unitOf(step.events.size()), madeBy(step.buffers.size(), -1),
-        readers(step.buffers.size()) {
-    for (size_t i = 0; i < roots.size(); ++i)
-      roots[i] = step.rootOf(static_cast<int32_t>(i));
-    for (const StepEvent &event : step.events)
-      for (int32_t buffer : event.reads)
-        ++readers[roots[buffer]];
-    for (size_t i = 0; i < step.events.size(); ++i)
-      place(i);
-  }
-
-  int64_t count() const { return static_cast<int64_t>(units.size()); }
-  int32_t unit(size_t event) const { return unitOf[event]; }
-  int32_t root(int32_t buffer) const { return roots[buffer]; }
-
-private:
-  static constexpr int64_t mostOperators = 24; // as UnitOptions
-  struct Unit {
-    StepKind kind = StepKind::Call;
-    bool isUpdate = false, isCopy = false, isNarrow = false;
-    int64_t elements = 0, operators = 1;
-    int32_t last = -1; ///< buffer that its last event made
-  };
-
-  const StepEvents &step;
-  std::vector<int32_t> roots, unitOf, madeBy; ///< of each buffer, of each event, of each root: the unit
-  std::vector<int64_t> readers;               ///< of each root
-  std::vector<Unit> units;
-
-  void place(size_t index) {
-    const StepEvent &event = step.events[index];
-    int32_t unit = event.kind == StepKind::Kernel ? joined(event) : -1;
-    if (unit < 0) {
-      unit = static_cast<int32_t>(units.size());
-      units.push_back({event.kind, event.isUpdate, event.isCopy, event.isNarrow, event.elements, 0, -1});
-    }
-    ++units[unit].operators;
-    units[unit].last = event.writes.empty() ? -1 : event.writes.front();
-    unitOf[index] = unit;
-    for (int32_t buffer : event.writes)
-      madeBy[roots[buffer]] = unit;
-  }
-
-  /// The unit that takes the event up; -1: none.
-  int32_t joined(const StepEvent &event) const {
-    int32_t latest = -1;
-    for (int32_t buffer : event.reads)
-      latest = std::max(latest, madeBy[roots[buffer]]);
-    if (latest < 0)
-      return -1;
-    const Unit &unit = units[latest];
-    if (unit.kind == StepKind::Product) {
-      const bool isBehind = event.reads.front() == unit.last && readers[roots[unit.last]] == 1;
-      return event.isEpilogue && !event.isNarrow && isBehind ? latest : -1;
-    }
-    const bool isAlike = unit.isUpdate == event.isUpdate && unit.isCopy == event.isCopy && unit.elements == event.elements;
-    return unit.kind == StepKind::Kernel && isAlike && unit.operators < mostOperators ? latest : -1;
-  }
-};
-
-} // namespace
-
 StepLives::StepLives(const StepEvents &step) : step(step), times(step.events.size()), ranges(step.buffers.size()) {
-  const Units units(step);
+  const StepUnits units(step);
   end = units.count() + 1;
   for (size_t i = 0; i < step.buffers.size(); ++i)
-    roots.push_back(units.root(static_cast<int32_t>(i)));
+    roots.push_back(step.rootOf(static_cast<int32_t>(i)));
   auto touch = [&](int32_t buffer, int64_t time) {
     Range &range = ranges[roots[buffer]];
     range.first = range.first < 0 ? time : std::min(range.first, time);
     range.last = std::max(range.last, time);
   };
   for (size_t i = 0; i < step.events.size(); ++i) {
-    times[i] = units.unit(i) + 1;
+    times[i] = units.stepOf(i) + 1;
     for (const std::vector<int32_t> *list : {&step.events[i].reads, &step.events[i].writes})
       for (int32_t buffer : *list)
         touch(buffer, times[i]);

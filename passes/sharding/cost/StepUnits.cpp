@@ -1,0 +1,271 @@
+#include "passes/sharding/cost/StepUnits.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <unordered_map>
+
+namespace msc::passes {
+
+/// The domain of a kernel that may still grow (passes/codegen/Cluster.h): the loops of its operator that has most, by number, with loops
+/// that other operators tie to them.
+class KernelDomain {
+public:
+  /// Where the loops of an operator stand in the domain; `none`: of size one.
+  using Loops = std::vector<int32_t>;
+
+  /// Absent where the operator and the kernel cannot be one. `outside` and `inside`: what is read of each.
+  std::optional<Loops> placed(const StepEvent &event, const KernelLoops &kernel) const {
+    Loops to(kernel.loops.size(), none);
+    for (bool isInside : {true, false}) // what reads the same memory runs together where it may
+      for (size_t r = 0; r < event.reads.size(); ++r) {
+        const std::unordered_map<int32_t, Loops> &known = isInside ? made : read;
+        const auto at = known.find(event.reads[r]);
+        if (at == known.end())
+          continue;
+        const std::vector<int32_t> &dims = kernel.reads[event.readUses.empty() ? r : event.readUses[r]];
+        for (size_t d = 0; d < std::min(dims.size(), at->second.size()); ++d)
+          if (dims[d] != none && at->second[d] != none && !tie(kernel, to, dims[d], at->second[d]) && isInside)
+            return std::nullopt; // used in two orders
+      }
+    const size_t depth = order.size();
+    for (size_t back = 1; back <= std::min(depth, to.size()); ++back)
+      if (const auto loop = static_cast<int32_t>(to.size() - back); kernel.loops[loop].size != 1)
+        tie(kernel, to, loop, order[depth - back]);
+    const bool isWider = weight(kernel) > std::pair(depth, wide());
+    for (size_t loop = 0; loop < to.size(); ++loop)
+      if (to[loop] == none && kernel.loops[loop].size != 1 && !isWider)
+        return std::nullopt;
+    if (isWider)
+      for (int32_t own : order)
+        if (sizes[own] != 1 && std::ranges::find(to, own) == to.end())
+          return std::nullopt;
+    std::vector<int32_t> reduces;
+    for (size_t loop = 0; loop < to.size(); ++loop)
+      if (kernel.loops[loop].isReduced && kernel.loops[loop].size != 1)
+        reduces.push_back(to[loop]);
+    std::ranges::sort(reduces);
+    if (!reduces.empty() && !reduced.empty() && reduces != reduced)
+      return std::nullopt;
+    return to;
+  }
+
+  void take(const StepEvent &event, const KernelLoops &kernel, Loops to) {
+    const bool isWider = order.empty() || weight(kernel) > std::pair(order.size(), wide());
+    for (size_t loop = 0; loop < to.size(); ++loop)
+      if (to[loop] == none && isWider) {
+        to[loop] = static_cast<int32_t>(sizes.size());
+        sizes.push_back(kernel.loops[loop].size);
+      }
+    if (isWider)
+      order = to;
+    for (size_t loop = 0; loop < to.size(); ++loop)
+      if (kernel.loops[loop].isReduced && kernel.loops[loop].size != 1 && std::ranges::find(reduced, to[loop]) == reduced.end())
+        reduced.push_back(to[loop]);
+    std::ranges::sort(reduced);
+    auto placesOf = [&](const std::vector<int32_t> &dims) {
+      Loops places;
+      for (int32_t loop : dims)
+        places.push_back(loop == none ? none : to[loop]);
+      return places;
+    };
+    for (size_t r = 0; r < event.reads.size(); ++r)
+      if (!made.contains(event.reads[r]))
+        read.try_emplace(event.reads[r], placesOf(kernel.reads[event.readUses.empty() ? r : event.readUses[r]]));
+    for (size_t w = 0; w < event.writes.size(); ++w)
+      made.try_emplace(event.writes[w], placesOf(kernel.writes[event.writeUses.empty() ? w : event.writeUses[w]]));
+  }
+
+private:
+  static constexpr int32_t none = KernelLoops::none;
+  std::vector<int64_t> sizes;    ///< of loops, by number
+  std::vector<int32_t> order;    ///< of the widest operator, outermost first
+  std::vector<int32_t> reduced;  ///< ascending
+  std::unordered_map<int32_t, Loops> made, read; ///< of buffers, of each dimension: loop
+
+  size_t wide() const { return std::ranges::count_if(order, [&](int32_t loop) { return sizes[loop] != 1; }); }
+  static std::pair<size_t, size_t> weight(const KernelLoops &kernel) {
+    return {kernel.loops.size(), std::ranges::count_if(kernel.loops, [](const KernelLoops::Loop &loop) { return loop.size != 1; })};
+  }
+  bool tie(const KernelLoops &kernel, Loops &to, int32_t loop, int32_t own) const {
+    if (to[loop] == own)
+      return true;
+    if (to[loop] != none || sizes[own] != kernel.loops[loop].size || std::ranges::find(to, own) != to.end())
+      return false;
+    to[loop] = own;
+    return true;
+  }
+};
+
+/// Forms units over the events of a step.
+class StepUnitBuilder {
+public:
+  StepUnitBuilder(const StepEvents &step, StepUnits &to)
+      : step(step), to(to), madeBy(step.buffers.size(), none), readers(step.buffers.size()), isTracked(step.events.size() <= mostTracked) {
+    for (const StepEvent &event : step.events)
+      for (int32_t buffer : event.reads)
+        ++readers[step.rootOf(buffer)];
+    for (size_t i = 0; i < step.events.size(); ++i)
+      place(i);
+    order();
+  }
+
+private:
+  static constexpr int32_t none = -1;
+  static constexpr int64_t mostOperators = 24;   ///< as UnitOptions
+  static constexpr size_t mostTracked = 20'000; ///< events; of more, what stands behind a unit is taken to need it
+  struct Unit {
+    StepKind kind = StepKind::Call;
+    bool isUpdate = false, isCopy = false;
+    int64_t operators = 0;
+    int32_t last = none; ///< buffer that its last event made
+    KernelDomain domain;
+    std::vector<int32_t> before, after; ///< units that it reads, and that read it
+    std::vector<uint64_t> ancestors;    ///< bits: what has to run before it
+  };
+
+  const StepEvents &step;
+  StepUnits &to;
+  std::vector<int32_t> madeBy;  ///< of each buffer that an event writes: the unit
+  std::vector<int64_t> readers; ///< of each root
+  std::vector<Unit> units;
+  bool isTracked;
+
+  void place(size_t index) {
+    const StepEvent &event = step.events[index];
+    int32_t unit = none;
+    if (event.kind == StepKind::Kernel) {
+      unit = carrierOf(event);
+      if (unit == none && event.loops >= 0)
+        unit = joined(event);
+    }
+    if (unit == none) {
+      unit = static_cast<int32_t>(units.size());
+      units.push_back({event.kind, event.isUpdate, event.isCopy, 0, none, {}, {}, {}, {}});
+      if (event.kind == StepKind::Kernel && event.loops >= 0)
+        units.back().domain.take(event, step.kernels[event.loops], *units.back().domain.placed(event, step.kernels[event.loops]));
+    }
+    ++units[unit].operators;
+    units[unit].last = event.writes.empty() ? none : event.writes.front();
+    to.unitOf.push_back(unit);
+    for (int32_t buffer : event.writes)
+      madeBy[buffer] = unit;
+    inherit(unit, event);
+  }
+
+  /// What made it, or what it shows.
+  int32_t makerOf(int32_t buffer) const {
+    while (madeBy[buffer] == none && step.buffers[buffer].viewOf >= 0)
+      buffer = step.buffers[buffer].viewOf;
+    return madeBy[buffer];
+  }
+
+  /// The product that takes it along as its epilogue.
+  int32_t carrierOf(const StepEvent &event) const {
+    const int32_t unit = event.isEpilogue && !event.isNarrow ? madeBy[event.reads.front()] : none;
+    const bool isBehind = unit != none && units[unit].kind == StepKind::Product && event.reads.front() == units[unit].last &&
+                          readers[step.rootOf(units[unit].last)] == 1;
+    return isBehind && !isTangled(event, unit) ? unit : none;
+  }
+
+  /// The latest kernel among those that made what it reads that can take it up.
+  int32_t joined(const StepEvent &event) {
+    std::vector<int32_t> candidates;
+    for (int32_t buffer : event.reads)
+      if (const int32_t unit = madeBy[buffer]; unit != none && units[unit].kind == StepKind::Kernel) // what is shown in another shape is another step
+        candidates.push_back(unit);
+    std::ranges::sort(candidates, std::greater());
+    candidates.erase(std::ranges::unique(candidates).begin(), candidates.end());
+    const KernelLoops &kernel = step.kernels[event.loops];
+    for (int32_t candidate : candidates) {
+      Unit &unit = units[candidate];
+      if (unit.isUpdate != event.isUpdate || unit.isCopy != event.isCopy || unit.operators >= mostOperators || isTangled(event, candidate) ||
+          (event.sum >= 0 && waits(event, candidate)))
+        continue;
+      if (std::optional<KernelDomain::Loops> loops = unit.domain.placed(event, kernel)) {
+        unit.domain.take(event, kernel, std::move(*loops));
+        return candidate;
+      }
+    }
+    return none;
+  }
+
+  bool waits(const StepEvent &event, int32_t unit) const {
+    return std::ranges::any_of(event.reads, [&](int32_t buffer) { return makerOf(buffer) > unit; });
+  }
+
+  /// Something that it reads and the unit does not make needs the unit.
+  bool isTangled(const StepEvent &event, int32_t unit) const {
+    return std::ranges::any_of(event.reads, [&](int32_t buffer) {
+      const int32_t maker = makerOf(buffer);
+      return maker != none && madeBy[buffer] != unit && (maker == unit || needs(maker, unit));
+    });
+  }
+
+  bool needs(int32_t unit, int32_t other) const {
+    if (!isTracked)
+      return unit > other;
+    const std::vector<uint64_t> &bits = units[unit].ancestors;
+    const size_t word = static_cast<size_t>(other) / 64;
+    return word < bits.size() && (bits[word] >> (other % 64) & 1) != 0;
+  }
+
+  /// The unit has taken up the event: what that needs it needs, too, and so does all that reads the unit.
+  void inherit(int32_t unit, const StepEvent &event) {
+    bool grew = false;
+    for (int32_t buffer : event.reads)
+      if (const int32_t maker = makerOf(buffer); maker != none && maker != unit && std::ranges::find(units[unit].before, maker) == units[unit].before.end()) {
+        units[unit].before.push_back(maker);
+        units[maker].after.push_back(unit);
+        grew |= add(unit, maker);
+      }
+    for (std::vector<int32_t> work{grew ? std::vector<int32_t>{unit} : std::vector<int32_t>{}}; !work.empty();) {
+      const int32_t from = work.back();
+      work.pop_back();
+      for (int32_t reader : units[from].after)
+        if (add(reader, from))
+          work.push_back(reader);
+    }
+  }
+
+  /// True if that is news.
+  bool add(int32_t unit, int32_t maker) {
+    if (!isTracked)
+      return false;
+    std::vector<uint64_t> &own = units[unit].ancestors;
+    const std::vector<uint64_t> &more = units[maker].ancestors;
+    own.resize(std::max({own.size(), more.size(), static_cast<size_t>(maker) / 64 + 1}));
+    uint64_t news = 0;
+    auto set = [&](size_t word, uint64_t bits) {
+      news |= bits & ~own[word];
+      own[word] |= bits;
+    };
+    for (size_t word = 0; word < more.size(); ++word)
+      set(word, more[word]);
+    set(static_cast<size_t>(maker) / 64, uint64_t(1) << (maker % 64));
+    return news != 0;
+  }
+
+  /// As their numbers say, but behind what they read.
+  void order() {
+    std::vector<size_t> waiting;
+    std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> ready;
+    for (const Unit &unit : units)
+      if (waiting.emplace_back(unit.before.size()) == 0)
+        ready.push(static_cast<int32_t>(waiting.size() - 1));
+    to.place.resize(units.size());
+    while (!ready.empty()) {
+      const int32_t unit = ready.top();
+      ready.pop();
+      to.place[unit] = to.steps++;
+      for (int32_t reader : units[unit].after)
+        if (--waiting[reader] == 0)
+          ready.push(reader);
+    }
+  }
+};
+
+StepUnits::StepUnits(const StepEvents &step) { StepUnitBuilder(step, *this); }
+
+} // namespace msc::passes

@@ -1,0 +1,27 @@
+// Which events of a step run as one, and in which order, as passes/plan/Units.h makes steps of operators: on plain data, without a kernel
+// compiler.
+#pragma once
+
+#include "passes/sharding/cost/StepEvents.h"
+
+namespace msc::passes {
+
+/// Keeps nothing of the step.
+class StepUnits {
+public:
+  explicit StepUnits(const StepEvents &step);
+
+  /// Of the steps that events become.
+  int64_t count() const { return steps; }
+  /// Which of them, in the order in which they run.
+  int64_t stepOf(size_t event) const { return place[unitOf[event]]; }
+
+private:
+  std::vector<int32_t> unitOf; ///< of each event: a number, in the order in which units begin
+  std::vector<int64_t> place;  ///< of each unit
+  int64_t steps = 0;
+
+  friend class StepUnitBuilder;
+};
+
+} // namespace msc::passes
