@@ -1,6 +1,5 @@
 #include "compiler/Phases.h"
 
-#include "dialects/net/Optimizers.h"
 #include "dialects/plan/PlanDialect.h"
 #include "passes/autodiff/Passes.h"
 #include "passes/infer/Passes.h"
@@ -70,10 +69,7 @@ bool chooseSearchMode(ModuleOp module, net::Config &config) {
 passes::TrainingFacts trainingFactsOf(const net::Config &config, const CompileOptions &options) {
   if (!config.train)
     return {};
-  // What gradients add up to over several batches is kept like a state.
-  const int64_t sums = config.train->gradients.accumulateSteps > 1 ? 1 : 0;
-  return {config.train->minimize, net::findOptimizer(config.train->optimizer.name)->states + sums,
-          options.commFusion && config.context.commFusion, config.train};
+  return {.minimize = config.train->minimize, .inBuckets = options.commFusion && config.context.commFusion, .train = config.train};
 }
 
 /// Makes a plan, without machine code, of a module whose operators have strategies. False: it cannot be compiled.
@@ -137,7 +133,6 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
   assign.tellsMemory = options.explains || options.estimates;
   passes::TrainingFacts training = trainingFactsOf(config, options);
   assign.minimize = training.minimize;
-  assign.optimizerStates = training.optimizerStates;
   assign.inBuckets = training.inBuckets;
   assign.datasetStrategy = datasetStrategyText(config.context.datasetStrategy);
   assign.datasetRepeatDimRight = config.context.datasetRepeatDimRight;

@@ -287,8 +287,12 @@ Problem problemOf(net::NetworkOp network, int64_t devices, bool joinAlike, std::
     if (block.getKind() == "mesh")
       problem.meshes.push_back(block.getFields().getAs<DenseI64ArrayAttr>("sizes").asArrayRef().vec());
   problem.optimizerStates = training.optimizerStates;
-  if (training.train)
-    problem.update = updateWork(network.getContext(), *training.train);
+  if (training.train) {
+    UpdateFacts facts = updateFacts(network.getContext(), *training.train);
+    problem.update = std::move(facts.work);
+    problem.optimizerStates = facts.states;
+    problem.updateScalars = facts.scalars;
+  }
   if (training.inBuckets) {
     int64_t trained = 0;
     for (const ProblemTensor &tensor : problem.tensors)

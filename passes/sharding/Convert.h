@@ -31,9 +31,9 @@ using Members = std::vector<mlir::Operation *>;
 /// What of the train block changes what strategies cost.
 struct TrainingFacts {
   std::string minimize;        ///< name of the loss; empty: the network is not trained
-  int64_t optimizerStates = 0; ///< tensors that the optimizer keeps for each parameter
+  int64_t optimizerStates = 0; ///< tensors that are kept for the update of each parameter, where `train` does not say it
   bool inBuckets = false;      ///< gradient collectives of one group run together
-  std::optional<net::TrainConfig> train = {}; ///< absent: nothing but the states is known of the update
+  std::optional<net::TrainConfig> train = {}; ///< absent: nothing but that is known of the update
 };
 
 /// The forward graph of a network. `members` receives the operations of each operator of the problem. The body of a

@@ -84,7 +84,8 @@ struct Problem {
   std::vector<ProblemHandover> handovers;
   std::vector<int32_t> results; ///< tensors that the network returns or keeps for the next step
   int32_t loss = -1;            ///< the tensor that training minimizes; -1: nothing is trained
-  int64_t optimizerStates = 0;  ///< tensors like the parameter that the optimizer keeps for each
+  int64_t optimizerStates = 0;  ///< tensors like the parameter that are kept for its update
+  int64_t updateScalars = 1;    ///< that all updates share
   std::vector<UpdateWork> update; ///< of each trained parameter; none: it reads parameter, gradient and states, and writes all but the gradient
   /// Gradients of parameters are brought together in buckets: so many share the time of starting a collective; 1: none do.
   double gradientsPerStart = 1;

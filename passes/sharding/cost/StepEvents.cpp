@@ -436,7 +436,8 @@ private:
     const int32_t one = addTensor(problem.loss, values[loss].own); // the gradient of the loss with respect to itself
     line.buffers[values[one].versions.front().buffer].forRun = true;
     values[loss].terms.push_back(one);
-    addForRun(4); // the learning rate
+    for (int64_t scalar = 0; scalar < problem.updateScalars; ++scalar)
+      addForRun(4);
     for (size_t i = instances.size(); i-- > 0;)
       differentiate(i);
     for (const Parameter &parameter : parameters)

@@ -11,8 +11,17 @@ using namespace mlir;
 
 namespace msc::passes {
 
-/// The work of each operator that belongs to the update of a parameter of so many elements.
-static std::vector<net::OperatorCost> costsOfUpdate(MLIRContext *context, const net::TrainConfig &train, int64_t elements) {
+namespace {
+
+/// The update of a parameter of so many elements.
+struct BuiltUpdate {
+  std::vector<net::OperatorCost> costs; ///< of each operator that belongs to it
+  int64_t states = 0, scalars = 0;
+};
+
+} // namespace
+
+static BuiltUpdate built(MLIRContext *context, const net::TrainConfig &train, int64_t elements) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(context));
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
   Location location = builder.getUnknownLoc();
@@ -28,32 +37,36 @@ static std::vector<net::OperatorCost> costsOfUpdate(MLIRContext *context, const 
   autodiff::ParameterGradients gradients;
   gradients.insert({param.getValue(), gradient});
   autodiff::buildUpdate(network, gradients, train);
-  std::vector<net::OperatorCost> costs;
+  BuiltUpdate made;
   auto shapes = [](ValueRange values) {
     std::vector<Shape> list;
     for (Value value : values)
       list.push_back(shapeOf(value));
     return list;
   };
-  for (Operation &op : block)
+  for (Operation &op : block) {
     if (auto cost = dyn_cast<net::CostInterface>(op); cost && net::getInstanceName(&op) != "update") // that of the network
-      costs.push_back(cost.cost(shapes(op.getOperands()), shapes(op.getResults())));
-  return costs;
+      made.costs.push_back(cost.cost(shapes(op.getOperands()), shapes(op.getResults())));
+    if (auto state = dyn_cast<net::ParamOp>(op); state && state != param)
+      ++(cast<RankedTensorType>(state.getType()).getRank() == 0 ? made.scalars : made.states);
+    made.scalars += isa<net::ScalarOp>(op);
+  }
+  return made;
 }
 
-std::vector<UpdateWork> updateWork(MLIRContext *context, const net::TrainConfig &train) {
+UpdateFacts updateFacts(MLIRContext *context, const net::TrainConfig &train) {
   constexpr int64_t few = 1024, many = 2048;
-  std::vector<net::OperatorCost> ofFew = costsOfUpdate(context, train, few), ofMany = costsOfUpdate(context, train, many);
-  std::vector<UpdateWork> work;
-  for (auto [a, b] : llvm::zip(ofFew, ofMany)) {
+  const BuiltUpdate ofFew = built(context, train, few), ofMany = built(context, train, many);
+  UpdateFacts facts{.work = {}, .states = ofFew.states, .scalars = ofFew.scalars};
+  for (auto [a, b] : llvm::zip(ofFew.costs, ofMany.costs)) {
     auto perElement = [](double ofFewer, double ofMore) { return (ofMore - ofFewer) / static_cast<double>(many - few); };
-    UpdateWork &of = work.emplace_back();
+    UpdateWork &of = facts.work.emplace_back();
     of.flops = perElement(a.flops, b.flops);
     of.bytesRead = perElement(a.bytesRead, b.bytesRead);
     of.bytesWritten = perElement(a.bytesWritten, b.bytesWritten);
     of.fixed = {a.flops - of.flops * few, a.bytesRead - of.bytesRead * few, a.bytesWritten - of.bytesWritten * few};
   }
-  return work;
+  return facts;
 }
 
 } // namespace msc::passes

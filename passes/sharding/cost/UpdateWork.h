@@ -6,8 +6,13 @@
 
 namespace msc::passes {
 
-/// The operators of the update of one f32 parameter, as autodiff makes them: scaling, accumulation, clipping, the optimizer. Those
-/// that all parameters share are left out.
-std::vector<UpdateWork> updateWork(mlir::MLIRContext *context, const net::TrainConfig &train);
+/// The update of one f32 parameter, as autodiff makes it: scaling, accumulation, clipping, the optimizer.
+struct UpdateFacts {
+  std::vector<UpdateWork> work; ///< its operators, but for those that all parameters share
+  int64_t states = 0;           ///< tensors like the parameter that are kept for it
+  int64_t scalars = 0;          ///< that all parameters share: learning rate, corrections, scale of the loss
+};
+
+UpdateFacts updateFacts(mlir::MLIRContext *context, const net::TrainConfig &train);
 
 } // namespace msc::passes
