@@ -1,6 +1,7 @@
 #include "passes/sharding/cost/MemoryMoment.h"
 
 #include "passes/sharding/Storage.h"
+#include "passes/sharding/cost/CertainOrder.h"
 
 #include <algorithm>
 #include <numeric>
@@ -87,9 +88,9 @@ int64_t MemoryMoments::instancesOf(Member of) const {
   return of.isFirst ? 1 : model.hasOwnFirstRound(of.op) ? rounds - 1 : rounds;
 }
 
-/// What has memory at a moment of a step, whatever strategies there are. Operators, sums of few gradients and updates run in one order
-/// always; sums of many run as early as their terms allow, moves come and go; and what runs after the moment ends after it, but for
-/// kernels: they may become one with others that ran before.
+/// What has memory at a moment of a step, whatever strategies there are. Operators, sums of few gradients and updates come in one order
+/// always; sums of many run as early as their terms allow, moves come and go; kernels may become one with others that ran before, or wait
+/// for what others read (CertainOrder).
 /// Of what is made before the moment and read by something that certainly runs after it, some shard is there; where kernels between both
 /// may run before the moment, one of what the first of them reads and what they make. What runs then has what it reads and makes.
 class MemoryMoments::Lasting {
@@ -98,10 +99,11 @@ public:
   Lasting(MemoryMoments &moments, const StepEvents &step, size_t event) : moments(moments), step(step), behind(event) {
     findMakers();
     if (isLeft([](const StepEvent &left) { return left.op >= 0; })) {
-      if (step.events[event].kind != StepKind::Kernel && step.events[event].op >= 0 && isAlways(step.events[event]))
-        running = event; // a step of its own
+      if (isStep(event))
+        running = event;
       else
         ++behind;
+      findOrder();
     } else {
       behind = std::ranges::find_if(step.events, &StepEvent::isUpdate) - step.events.begin();
       findGradients();
@@ -132,6 +134,8 @@ private:
   MemoryMoments &moments;
   const StepEvents &step;
   size_t behind;                                             ///< the first event behind the moment
+  std::optional<CertainOrder> order;                         ///< then; none: that of the events
+  bool isCertain = true;
   std::optional<size_t> running;                             ///< the event of the moment, where it is a step of its own
   std::vector<int32_t> shown;                                ///< of each value: the one whose elements it has in another shape, or itself
   std::vector<int32_t> makers;                               ///< of each value: event; -1: none, it is there when the step begins
@@ -196,6 +200,45 @@ private:
     }
   }
 
+  /// It runs on its own under all strategies.
+  bool isStep(size_t event) const {
+    const StepEvent &of = step.events[event];
+    return of.kind != StepKind::Kernel && of.op >= 0 && isAlways(of);
+  }
+
+  /// At the first step behind the moment; without one nothing is certain.
+  void findOrder() {
+    const size_t count = step.events.size();
+    size_t at = behind;
+    while (at < count && !isStep(at))
+      ++at;
+    isCertain = at < count;
+    if (!isCertain || count > mostEventsOrdered)
+      return;
+    std::vector<OrderedEvent> events(count);
+    for (size_t i = 0; i < count; ++i) {
+      const StepEvent &from = step.events[i];
+      OrderedEvent &to = events[i];
+      to.kind = isMove(i) ? OrderedEvent::Kind::Move
+                : from.kind == StepKind::Kernel ? OrderedEvent::Kind::Kernel
+                : from.kind == StepKind::Product ? OrderedEvent::Kind::Product
+                                                 : OrderedEvent::Kind::Step;
+      to.isAlways = isAlways(from);
+      to.isEpilogue = from.isEpilogue;
+      to.group = from.isUpdate ? 1 : from.isCopy ? 2 : 0;
+      std::set<int32_t> read;
+      for (int32_t buffer : from.reads)
+        read.insert(valueOf(buffer));
+      read.erase(-1);
+      to.values = std::ssize(read);
+      for (int32_t value : read)
+        if (const int32_t maker = makers[value]; maker >= 0 && maker < static_cast<int32_t>(i))
+          to.needs.push_back(maker);
+      std::ranges::sort(to.needs);
+    }
+    order.emplace(events, at);
+  }
+
   /// In front of the updates each gradient is as its update wants it, but for sums of several, which come with their updates.
   void findGradients() {
     auto isOfOne = [&](const StepEvent &update) {
@@ -210,7 +253,12 @@ private:
         complete.erase(keeperOf(event));
   }
 
-  bool isMadeBefore(int32_t value) const { return makers[value] < static_cast<int32_t>(behind); }
+  bool isMadeBefore(int32_t value) const {
+    const int32_t maker = makers[value];
+    return isCertain && maker < static_cast<int32_t>(behind) && (maker < 0 || isDone(maker));
+  }
+  /// Of events in front of the moment.
+  bool isDone(size_t event) const { return !order || order->isDone(event); }
   bool isLeftOut(const StepEvent &event) const { return event.isUpdate && complete.contains(keeperOf(event)); }
 
   void findReaders() {
@@ -221,8 +269,9 @@ private:
     };
     for (size_t i = behind; i < step.events.size(); ++i) {
       const StepEvent &event = step.events[i];
-      isAfter[i] = !isMove(i) && isAlways(event) &&
-                   (event.kind != StepKind::Kernel || event.isUpdate || std::ranges::any_of(event.reads, isMadeAfter));
+      const bool isOnItsOwn = event.kind != StepKind::Kernel || event.isUpdate;
+      isAfter[i] = !isMove(i) && isAlways(event) && isCertain &&
+                   ((isOnItsOwn && (!order || order->isLeft(i))) || std::ranges::any_of(event.reads, isMadeAfter));
       if (!isAfter[i] || isLeftOut(event))
         continue;
       for (size_t r = 0; r < event.reads.size(); ++r)
@@ -295,7 +344,7 @@ private:
       return;
     const auto forward = lastForward.find({reader.op, reader.round});
     const bool isKept = reader.op >= 0 && isBackward(reader) && !reader.isCopy && !isCopied(reader.reads[read]) && forward != lastForward.end() &&
-                        forward->second < behind;
+                        forward->second < behind && isDone(forward->second);
     if (reader.op >= 0 && (isKept || value.use.of.op < 0))
       value = {readOf(reader, read), isKept, reader.round, value.running, value.runningRound, -1};
     else if (value.use.of.op < 0 && made && made->op >= 0)
@@ -324,7 +373,7 @@ void MemoryMoments::Lasting::findMadeByRunning() {
       const int32_t number = valueOf(buffer);
       if (number < 0 || isStored[number] || makers[number] != static_cast<int32_t>(i) || of[number].running || !isReadBehind(i, number))
         continue;
-      if (i != *running && isAddedEarly(number))
+      if (i != *running && (isAddedEarly(number) || !isDone(i) || (order && order->mayWait())))
         continue;
       const Use written = writeOf(made, number);
       const int32_t inStep = operators[written.traced].writes[written.use].value;

@@ -1,5 +1,7 @@
 #include "passes/sharding/cost/StepUnits.h"
 
+#include "passes/sharding/cost/CertainOrder.h"
+
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -102,7 +104,7 @@ private:
 class StepUnitBuilder {
 public:
   StepUnitBuilder(const StepEvents &step, StepUnits &to)
-      : step(step), to(to), madeBy(step.buffers.size(), none), readers(step.buffers.size()), isTracked(step.events.size() <= mostTracked) {
+      : step(step), to(to), madeBy(step.buffers.size(), none), readers(step.buffers.size()), isTracked(step.events.size() <= mostEventsOrdered) {
     for (const StepEvent &event : step.events)
       for (int32_t buffer : event.reads)
         ++readers[step.rootOf(buffer)];
@@ -114,7 +116,6 @@ public:
 private:
   static constexpr int32_t none = -1;
   static constexpr int64_t mostOperators = 24;   ///< as UnitOptions
-  static constexpr size_t mostTracked = 20'000; ///< events; of more, what stands behind a unit is taken to need it
   struct Unit {
     StepKind kind = StepKind::Call;
     bool isUpdate = false, isCopy = false;
@@ -130,7 +131,7 @@ private:
   std::vector<int32_t> madeBy;  ///< of each buffer that an event writes: the unit
   std::vector<int64_t> readers; ///< of each root
   std::vector<Unit> units;
-  bool isTracked;
+  bool isTracked; ///< else what stands behind a unit is taken to need it
 
   void place(size_t index) {
     const StepEvent &event = step.events[index];

@@ -1,0 +1,205 @@
+#include "passes/sharding/cost/CertainOrder.h"
+#include "passes/sharding/cost/StepUnits.h"
+#include "test/Campaign.h"
+
+#include "gtest/gtest.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+using namespace msc::passes;
+
+namespace {
+
+using Loops = std::vector<KernelLoops::Loop>;
+
+/// A step that is made event by event; numbers are buffers.
+struct Made {
+  StepEvents step;
+
+  int32_t buffer() {
+    step.buffers.push_back({.bytes = 64});
+    return static_cast<int32_t>(step.buffers.size() - 1);
+  }
+  int32_t viewOf(int32_t shown) {
+    const int32_t made = buffer();
+    step.buffers[made].viewOf = shown;
+    return made;
+  }
+  int32_t event(StepKind kind, std::vector<int32_t> reads, bool isEpilogue = false) {
+    step.events.push_back({.kind = kind, .isEpilogue = isEpilogue, .reads = std::move(reads), .writes = {buffer()}});
+    return step.events.back().writes.front();
+  }
+  /// Elements of rows, all operands of the same shape.
+  int32_t elementwise(std::vector<int32_t> reads, Loops loops = {{8}, {16}}) {
+    std::vector<int32_t> dims;
+    for (size_t i = 0; i < loops.size(); ++i)
+      dims.push_back(static_cast<int32_t>(i));
+    return kernel({std::move(loops), std::vector(reads.size(), dims), {dims}}, reads);
+  }
+  int32_t kernel(KernelLoops loops, std::vector<int32_t> reads, bool isEpilogue = false) {
+    const int32_t made = event(StepKind::Kernel, std::move(reads), isEpilogue);
+    step.events.back().loops = static_cast<int32_t>(step.kernels.size());
+    step.kernels.push_back(std::move(loops));
+    return made;
+  }
+  std::vector<int64_t> steps() const {
+    const StepUnits units(step);
+    std::vector<int64_t> list;
+    for (size_t i = 0; i < step.events.size(); ++i)
+      list.push_back(units.stepOf(i));
+    return list;
+  }
+};
+
+using Steps = std::vector<int64_t>;
+
+TEST(StepUnits, AKernelWaitsForWhatALaterOneReads) {
+  Made made;
+  const int32_t input = made.buffer(), label = made.buffer();
+  const int32_t x = made.elementwise({input});
+  const int32_t whole = made.event(StepKind::Call, {label}); // needs nothing of the kernel
+  made.elementwise({x, whole});
+  EXPECT_EQ(made.steps(), (Steps{1, 0, 1}));
+}
+
+TEST(StepUnits, NothingJoinsWhatItWaitsFor) {
+  Made made;
+  const int32_t x = made.elementwise({made.buffer()});
+  const int32_t product = made.event(StepKind::Product, {x});
+  made.elementwise({x, product});
+  EXPECT_EQ(made.steps(), (Steps{0, 1, 2}));
+}
+
+TEST(StepUnits, WhatIsShownInAnotherShapeIsAnotherStep) {
+  Made made;
+  const int32_t x = made.elementwise({made.buffer()});
+  made.elementwise({made.viewOf(x)});
+  made.elementwise({x, made.viewOf(x)});
+  EXPECT_EQ(made.steps(), (Steps{0, 1, 2}));
+}
+
+TEST(StepUnits, ReductionsOfOneKernelHaveTheSameDimensions) {
+  const KernelLoops overColumns{{{8, false}, {16, true}}, {{0, 1}}, {{0, KernelLoops::none}}}, overAll{{{8, true}, {16, true}}, {{0, 1}}, {{}}};
+  Made made;
+  const int32_t x = made.elementwise({made.buffer()});
+  made.kernel(overColumns, {x});
+  made.kernel(overAll, {x});
+  made.kernel(overColumns, {x});
+  EXPECT_EQ(made.steps(), (Steps{0, 0, 1, 0}));
+}
+
+TEST(StepUnits, RowsJoinWhatReducesToThem) {
+  Made made;
+  const int32_t rows = made.kernel({{{8, false}, {16, true}}, {{0, 1}}, {{0, KernelLoops::none}}}, {made.buffer()});
+  const int32_t scaled = made.elementwise({rows}, {{8}, {1}});
+  made.kernel({{{8, false}, {16, false}}, {{0, 1}, {0, KernelLoops::none}}, {{0, 1}}}, {made.buffer(), scaled});
+  made.elementwise({rows}, {{8}, {1}});
+  EXPECT_EQ(made.steps(), (Steps{0, 0, 0, 0}));
+  const int32_t other = made.elementwise({made.buffer()}, {{5}, {16}});
+  made.kernel({{{8, false}, {16, false}}, {{0, 1}, {KernelLoops::none, 1}}, {{0, 1}}}, {made.buffer(), other});
+  EXPECT_EQ(made.steps().back(), 2); // one has 5 rows
+}
+
+TEST(StepUnits, AProductTakesItsEpilogueAlong) {
+  const KernelLoops bias{{{8}, {16}}, {{0, 1}, {1}}, {{0, 1}}};
+  Made made;
+  const int32_t first = made.event(StepKind::Product, {made.buffer()});
+  made.kernel(bias, {first, made.buffer()}, true);
+  const int32_t second = made.event(StepKind::Product, {made.buffer()});
+  made.kernel(bias, {second, made.buffer()}, true);
+  made.event(StepKind::Call, {second}); // somebody else reads it, too
+  EXPECT_EQ(made.steps(), (Steps{0, 0, 1, 2, 3}));
+}
+
+/// Kernels, products with epilogues and steps over whatever is there; `moves` of some of it stand in front of who wants it.
+struct Drawn {
+  Made made;
+  std::vector<OrderedEvent> events;
+  std::vector<int32_t> place; ///< of each of `events` in the step
+};
+
+Drawn drawn(uint64_t structure, uint64_t strategy) {
+  std::mt19937_64 draw(structure), other(strategy);
+  Drawn all;
+  std::vector<std::pair<int32_t, int32_t>> values{{all.made.buffer(), -1}, {all.made.buffer(), -1}}; // buffer, which of the events made it
+  int32_t lastProduct = -1;                                                                           // among the values
+  const size_t count = 6 + draw() % 20;
+  for (size_t i = 0; i < count; ++i) {
+    OrderedEvent event;
+    std::vector<int32_t> reads;
+    std::set<int32_t> needs, read;
+    auto take = [&](size_t value, bool mayMove) {
+      int32_t buffer = values[value].first;
+      if (mayMove && other() % 4 == 0)
+        buffer = all.made.event(StepKind::Call, {buffer});
+      reads.push_back(buffer);
+      read.insert(static_cast<int32_t>(value));
+      if (values[value].second >= 0)
+        needs.insert(values[value].second);
+    };
+    const uint64_t kind = draw() % 6;
+    event.isEpilogue = kind == 5 && lastProduct >= 0;
+    event.kind = kind < 3 || event.isEpilogue ? OrderedEvent::Kind::Kernel : kind == 3 ? OrderedEvent::Kind::Product : OrderedEvent::Kind::Step;
+    if (event.isEpilogue)
+      take(lastProduct, false);
+    for (uint64_t n = draw() % 3 + !event.isEpilogue; n > 0; --n) {
+      const size_t near = std::min<size_t>(values.size(), 2 + draw() % 8);
+      take(values.size() - 1 - draw() % near, true);
+    }
+    event.values = std::ssize(read);
+    event.needs.assign(needs.begin(), needs.end());
+    int32_t written;
+    if (event.kind == OrderedEvent::Kind::Kernel) {
+      const std::vector<int32_t> dims{0, 1};
+      const bool isOther = other() % 5 == 0; // of another size under this strategy: joins nothing
+      written = all.made.kernel({{{isOther ? 7 : 8}, {16}}, std::vector(reads.size(), dims), {dims}}, reads, event.isEpilogue);
+    } else {
+      written = all.made.event(event.kind == OrderedEvent::Kind::Product ? StepKind::Product : StepKind::Call, reads);
+    }
+    all.place.push_back(static_cast<int32_t>(all.made.step.events.size() - 1));
+    if (event.kind == OrderedEvent::Kind::Product)
+      lastProduct = static_cast<int32_t>(values.size());
+    values.emplace_back(written, static_cast<int32_t>(all.events.size()));
+    all.events.push_back(std::move(event));
+  }
+  return all;
+}
+
+TEST(CertainOrder, HoldsUnderAllStrategies) {
+  int64_t claims = 0, waits = 0, pairs = 0;
+  for (uint64_t structure = 1; structure <= msc::test::campaignCases(400); ++structure) {
+    const std::vector<OrderedEvent> events = drawn(structure, 0).events;
+    std::vector<CertainOrder> orders;
+    for (size_t at = 0; at < events.size(); ++at)
+      orders.emplace_back(events, at);
+    for (uint64_t strategy = 0; strategy < 12; ++strategy) {
+      const Drawn run = drawn(structure, structure * 1000 + strategy);
+      const StepUnits units(run.made.step);
+      for (size_t at = 0; at < events.size(); ++at) {
+        if (events[at].kind == OrderedEvent::Kind::Kernel)
+          continue;
+        const int64_t begins = units.stepOf(run.place[at]);
+        for (size_t i = 0; i < events.size(); ++i) {
+          const int64_t step = units.stepOf(run.place[i]);
+          pairs += i < at || (i > at && events[i].kind != OrderedEvent::Kind::Kernel);
+          if (i < at && orders[at].isDone(i)) {
+            ASSERT_LT(step, begins) << "structure " << structure << ", strategy " << strategy << ": " << i << " before " << at;
+            ++claims;
+          }
+          if (i > at && events[i].kind != OrderedEvent::Kind::Kernel && orders[at].isLeft(i)) {
+            ASSERT_GT(step, begins) << "structure " << structure << ", strategy " << strategy << ": " << i << " behind " << at;
+            ++claims;
+          }
+          waits += i < at && step > begins;
+        }
+      }
+    }
+  }
+  EXPECT_GT(waits, 0); // some do
+  EXPECT_GT(static_cast<double>(claims), 0.3 * static_cast<double>(pairs));
+  std::printf("%ld of %ld pairs are certain; %ld waited\n", claims, pairs, waits);
+}
+
+} // namespace
