@@ -86,18 +86,23 @@ static bool plan(ModuleOp module, std::vector<Phase> phases, const net::Config &
   return true;
 }
 
-/// A step in microseconds: its steps as they are planned, what collectives hide behind computation taken off where the machine overlaps.
-/// Infinity: it cannot be compiled, or a rank needs more than the memory limit.
-static double plannedStepUs(ModuleOp module, const net::Config &config, const CompileOptions &options) {
+static double bytesOf(ModuleOp module) {
+  double bytes = 0;
+  for (auto program : module.getOps<plan_ir::ProgramOp>())
+    bytes = std::max(bytes, static_cast<double>(program.getArenaBytes().value_or(0)));
+  return bytes;
+}
+
+/// A step: its steps as they are planned, what collectives hide behind computation taken off where the machine overlaps.
+static passes::PlannedStep plannedStep(ModuleOp module, const net::Config &config, const CompileOptions &options) {
   // What runs beside collectives depends on the order of independent lines; which strategies are taken shall not.
   const Phase inOneOrder{"order", "independent operators stand in one order",
                          [](PassManager &manager) { manager.addPass(passes::createCanonicalOrderPass()); }};
+  constexpr double infinity = std::numeric_limits<double>::infinity();
   if (!plan(module, {unrollPhase(), inOneOrder}, config, options))
-    return std::numeric_limits<double>::infinity();
+    return {infinity, infinity};
   double us = 0;
   for (auto program : module.getOps<plan_ir::ProgramOp>()) {
-    if (options.memoryLimit != 0 && program.getArenaBytes().value_or(0) > options.memoryLimit)
-      return std::numeric_limits<double>::infinity();
     for (Operation &step : program.getBody().front())
       if (auto collective = dyn_cast<plan_ir::CollectiveOp>(step))
         us += collective.getPredictedUs().convertToDouble();
@@ -106,17 +111,12 @@ static double plannedStepUs(ModuleOp module, const net::Config &config, const Co
     if (dist::machineOf(module).overlaps)
       us -= passes::hiddenUs(program);
   }
-  return us;
+  return {us, bytesOf(module)};
 }
 
 /// What a rank needs, lines as they stand.
 static double plannedBytes(ModuleOp module, const net::Config &config, const CompileOptions &options) {
-  if (!plan(module, {unrollPhase()}, config, options))
-    return std::numeric_limits<double>::infinity();
-  double bytes = 0;
-  for (auto program : module.getOps<plan_ir::ProgramOp>())
-    bytes = std::max(bytes, static_cast<double>(program.getArenaBytes().value_or(0)));
-  return bytes;
+  return plan(module, {unrollPhase()}, config, options) ? bytesOf(module) : std::numeric_limits<double>::infinity();
 }
 
 std::vector<Phase> strategyPhases(const net::Config &config, const CompileOptions &options) {
@@ -153,7 +153,7 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
        [assign, config, options, training](PassManager &manager) {
          passes::Planning planning;
          if (!options.estimates)
-           planning = {[config, options](ModuleOp module) { return plannedStepUs(module, config, options); },
+           planning = {[config, options](ModuleOp module) { return plannedStep(module, config, options); },
                        [config, options](ModuleOp module) { return plannedBytes(module, config, options); }, static_cast<double>(options.memoryLimit)};
          passes::SearchWatch watch = options.onSearch;
          if (watch && options.isTrial)

@@ -80,11 +80,11 @@ private:
       dist::ReshardPlanner planner(problem.machine);
       choices = noted(problem, nullptr, *given, planner);
     } else {
-      OwningOpRef<ModuleOp> before = planning.us && searches() && !isDump ? network->getParentOfType<ModuleOp>().clone() : OwningOpRef<ModuleOp>();
+      OwningOpRef<ModuleOp> before = planning.step && searches() && !isDump ? network->getParentOfType<ModuleOp>().clone() : OwningOpRef<ModuleOp>();
       if (!isDump)
         noteCoarse(network);
       if (before && memoryBytes > 0)
-        planned = {[&](const SearchResult &result) { return asPlanned(planning.bytes, network, *before, result); }, planning.mostBytes,
+        planned = {[&](const SearchResult &result) { return asPlanned(planning.bytes, network, *before, result, search::infinity); }, planning.mostBytes,
                    plannableOperators / std::max<int64_t>(1, operatorsOf(problem))};
       choices = choose(problem, members, before ? candidates : 1, within);
       planned = {};
@@ -220,7 +220,7 @@ private:
       } else {
         (void)readFixedPieces(ops.front(), entry, problem.meshes); // has been checked
       }
-    const bool prices = planning.us && searches() && joinAlike;
+    const bool prices = planning.step && searches() && joinAlike;
     Choices choices = choose(problem, members, prices ? candidates : 1);
     if (prices && near.size() > 1)
       choices = fastest(network, *withOnly(network, pins), problem, members);
@@ -291,26 +291,28 @@ private:
   }
 
   /// What later passes say of an assignment; `before`: nothing is decided in it.
-  double asPlanned(const std::function<double(ModuleOp)> &plan, net::NetworkOp network, ModuleOp before, const SearchResult &result) {
+  template <typename Of>
+  Of asPlanned(const std::function<Of(ModuleOp)> &plan, net::NetworkOp network, ModuleOp before, const SearchResult &result, Of otherwise) {
     OwningOpRef<ModuleOp> copy = before.clone();
     ScopedDiagnosticHandler quiet(&getContext(), [](Diagnostic &) { return success(); });
     auto same = llvm::find_if(copy->getOps<net::NetworkOp>(), [&](net::NetworkOp other) { return other.getSymName() == network.getSymName(); });
-    return succeeded(assign(*same, &result)) ? plan(*copy) : search::infinity;
+    return succeeded(assign(*same, &result)) ? plan(*copy) : otherwise;
   }
 
-  /// Of what the search found, by the time of a step with all passes.
+  /// Of what the search found, by the time of a step with all passes; of what fits, if any does and the search was for that.
   Choices fastest(net::NetworkOp network, ModuleOp before, const Problem &problem, ArrayRef<Members> members) {
     const std::vector<SearchResult> results = std::move(near);
-    std::vector<double> us;
+    std::vector<PlannedStep> steps;
     for (const SearchResult &result : results)
-      us.push_back(asPlanned(planning.us, network, before, result));
-    const size_t taken = std::ranges::min_element(us) - us.begin();
+      steps.push_back(asPlanned(planning.step, network, before, result, {search::infinity, search::infinity}));
+    auto key = [&](const PlannedStep &step) { return std::pair(memoryBytes > 0 && step.bytes > planning.mostBytes, step.us); };
+    const size_t taken = std::ranges::min_element(steps, {}, key) - steps.begin();
     dist::ReshardPlanner planner(problem.machine);
     Choices choices = noted(problem, nullptr, results[taken], planner);
     found->candidates = static_cast<int64_t>(results.size());
     found->leastUs = results.front().us;
-    found->repricedUs = us[taken];
-    found->firstRepricedUs = us.front();
+    found->repricedUs = steps[taken].us;
+    found->firstRepricedUs = steps.front().us;
     if (taken != 0)
       noteModelChoice(results.front(), members);
     if (apart.empty()) {

@@ -18,11 +18,17 @@ namespace msc::passes {
 #define GEN_PASS_REGISTRATION
 #include "passes/sharding/Passes.h.inc"
 
-/// What all later passes make of a module whose operators have strategies. Each gets a copy of its own, which it may change; infinity: it cannot
-/// be compiled. Null: nothing but the search decides.
+/// A step with all passes; infinity: it cannot be compiled.
+struct PlannedStep {
+  double us = 0;
+  double bytes = 0; ///< that a rank needs
+};
+
+/// What all later passes make of a module whose operators have strategies. Each gets a copy of its own, which it may change. Null: nothing
+/// but the search decides.
 struct Planning {
-  std::function<double(mlir::ModuleOp)> us;    ///< of a step
-  std::function<double(mlir::ModuleOp)> bytes; ///< that a rank needs
+  std::function<PlannedStep(mlir::ModuleOp)> step;
+  std::function<double(mlir::ModuleOp)> bytes; ///< the same, at less cost
   double mostBytes = 0;                        ///< that it may need; 0: any
 };
 
