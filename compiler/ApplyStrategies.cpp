@@ -63,8 +63,11 @@ public:
   Applying(const KeptStrategies &kept, const std::string &path, int64_t devices) : kept(kept), path(path), devices(devices) {}
 
   Status run(ModuleOp module) {
+    names = namesOf(module);
+    if (Status status = spread(); !status)
+      return status;
     splitRounds(module, kept);
-    if (Status status = checkNames(module); !status)
+    if (Status status = checkNames(); !status)
       return status;
     Status status = Status::ok();
     module.walk([&](net::Operator op) {
@@ -82,7 +85,8 @@ public:
   }
 
 private:
-  const KeptStrategies &kept;
+  KeptStrategies kept;
+  std::vector<std::string> names; ///< of all operators, in all rounds
   const std::string &path;
   int64_t devices;         ///< 0: whatever the strategies say is taken
   int64_t needed = 1;      ///< the fewest devices that all strategies fit
@@ -193,8 +197,7 @@ private:
       net::setOutStrategy(op, strategy.out);
   }
 
-  /// Names first: what a file of another network says of equal names is no news.
-  Status checkNames(ModuleOp module) const {
+  static std::vector<std::string> namesOf(ModuleOp module) {
     std::vector<std::string> names;
     llvm::StringSet<> known;
     module.walk([&](net::Operator op) {
@@ -203,6 +206,32 @@ private:
           if (known.insert(name).second)
             names.push_back(std::move(name));
     });
+    return names;
+  }
+
+  /// What the file says of 'layers.{i}.up' goes to all rounds but those that it names.
+  Status spread() {
+    const KeptStrategies said = kept;
+    std::map<std::string, std::string> from; // of what a round takes
+    for (const auto &[pattern, strategy] : said) {
+      if (pattern.find('{') == std::string::npos || llvm::is_contained(names, pattern))
+        continue;
+      for (const std::string &name : names) {
+        if (said.contains(name) || !net::isNameInRound(pattern, name))
+          continue;
+        kept.erase(pattern);
+        if (auto [before, isFirst] = from.try_emplace(name, pattern); !isFirst && !isEqual(kept.at(name), strategy))
+          return Error{ExitCode::BadFile, "'" + path + "' gives '" + name + "' two strategies: as '" + before->second + "' and as '" + pattern + "'",
+                       "name '" + name + "' itself, or take one of both out"};
+        kept[name] = strategy;
+      }
+    }
+    return Status::ok();
+  }
+
+  /// Names first: what a file of another network says of equal names is no news.
+  Status checkNames() const {
+    const llvm::StringSet<> known(names);
     std::vector<std::string> strange;
     for (const auto &[name, strategy] : kept)
       if (!known.contains(name))

@@ -16,7 +16,8 @@ static std::string planText(const plan::Plan &plan) {
 static std::string sumText(const std::optional<CollectiveSum> &sum) {
   if (!sum)
     return "-";
-  return llvm::formatv("{0} x, {1}, {2}", sum->count, bytesText(sum->bytes), timeText(sum->us));
+  const std::string tensors = sum->tensors > static_cast<size_t>(sum->count) ? " for " + std::to_string(sum->tensors) + " tensors" : "";
+  return llvm::formatv("{0} x{1}, {2}, {3}", sum->count, tensors, bytesText(sum->bytes), timeText(sum->us));
 }
 
 static std::string bytesChange(uint64_t before, uint64_t after) {

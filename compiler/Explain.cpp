@@ -4,6 +4,7 @@
 #include "compiler/Report.h"
 #include "compiler/Rounds.h"
 #include "compiler/Tables.h"
+#include "dialects/net/Repeat.h"
 #include "runtime/ControlCharacters.h"
 #include "runtime/Nearest.h"
 #include "runtime/plan/PlanIndex.h"
@@ -44,11 +45,7 @@ static std::vector<std::string> namesNear(const std::string &part, const std::ve
 
 /// The first of the rounds whose name the network writes as 'hidden.{i}'; "" where `name` is not written so.
 static std::string roundOf(llvm::StringRef name, const std::vector<std::string> &names) {
-  const auto [before, behind] = name.split('{');
-  const llvm::StringRef after = behind.split('}').second;
-  if (!name.contains('{') || !behind.contains('}') || (before.empty() && after.empty()))
-    return "";
-  const auto found = llvm::find_if(names, [&](llvm::StringRef other) { return other.starts_with(before) && other.drop_front(before.size()).ends_with(after); });
+  const auto found = llvm::find_if(names, [&](llvm::StringRef other) { return net::isNameInRound(name, other); });
   return found == names.end() ? "" : *found;
 }
 

@@ -89,7 +89,7 @@ static std::vector<OperatorChange> operatorChanges(const plan::Plan &first, cons
 }
 
 static bool isAlike(const CollectiveSum &a, const CollectiveSum &b) {
-  return a.count == b.count && a.bytes == b.bytes && std::abs(a.us - b.us) < 1e-9 * (1 + a.us);
+  return a.count == b.count && a.tensors == b.tensors && a.bytes == b.bytes && std::abs(a.us - b.us) < 1e-9 * (1 + a.us);
 }
 
 static std::vector<CollectiveChange> collectiveChanges(const plan::Plan &first, const plan::Plan &second) {
@@ -104,6 +104,7 @@ static std::vector<CollectiveChange> collectiveChanges(const plan::Plan &first, 
       std::optional<CollectiveSum> &sum = all[at->second].sums[side];
       sum = sum ? sum : CollectiveSum{};
       ++sum->count;
+      sum->tensors += facts.tensors;
       sum->bytes += facts.bytes;
       sum->us += facts.predictedUs;
     }
@@ -122,7 +123,7 @@ Result<PlanDiff> diffOf(const NamedPlan &first, const NamedPlan &second) {
 // For programs -------------------------------------------------------------------------------------------------------
 
 static Json sumJson(const std::optional<CollectiveSum> &sum) {
-  return sum ? Json{{"count", sum->count}, {"bytes", sum->bytes}, {"us", sum->us}} : Json();
+  return sum ? Json{{"count", sum->count}, {"tensors", sum->tensors}, {"bytes", sum->bytes}, {"us", sum->us}} : Json();
 }
 
 static Json planJson(const NamedPlan &named) {

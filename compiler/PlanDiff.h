@@ -26,6 +26,7 @@ struct OperatorChange {
 /// Collectives of one kind, phase and groups that one operator needs, taken together.
 struct CollectiveSum {
   int64_t count = 0;
+  size_t tensors = 0; ///< that they move
   uint64_t bytes = 0; ///< received per rank, at most
   double us = 0;      ///< predicted
 };

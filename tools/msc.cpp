@@ -262,17 +262,29 @@ Status checkInput(const compiler::CompileOptions &options, const std::string &wa
 }
 
 /// "net.plan: 24.1 KiB, 8 devices, auto_parallel, optimal; a step is predicted to take 55.2 us on cpu-local, and a rank needs 3.3 KiB";
-/// where collectives run beside computation: "... 55.2 us, 58.0 us one after the other, on h100x8, ...".
-std::string summaryOf(const std::string &output, const plan::Plan &plan) {
+/// where collectives run beside computation: "... 55.2 us, 58.0 us one after the other, on h100x8, ..."; where a plan for `before` devices
+/// stood there: "1 device instead of 8".
+std::string summaryOf(const std::string &output, const plan::Plan &plan, uint64_t before) {
   std::error_code ignored;
   const uint64_t devices = plan.devices();
   const plan::Prediction &step = plan.prediction();
   const auto us = timeTexts({step.step_us() - step.hidden_us(), step.step_us()});
   const std::string hidden = step.hidden_us() > 0 ? fmt::format(", {} one after the other,", us[1]) : "";
-  return fmt::format("{}: {}, {} device{}, {}{}; a step is predicted to take {}{} on {}, and a rank needs {}\n", output,
-                     compiler::bytesText(std::filesystem::file_size(output, ignored)), devices, devices == 1 ? "" : "s", plan.parallel_mode(),
+  const std::string instead = before != 0 && before != devices ? fmt::format(" instead of {}", before) : "";
+  return fmt::format("{}: {}, {} device{}{}, {}{}; a step is predicted to take {}{} on {}, and a rank needs {}\n", output,
+                     compiler::bytesText(std::filesystem::file_size(output, ignored)), devices, devices == 1 ? "" : "s", instead, plan.parallel_mode(),
                      plan.parallel_mode() == "auto_parallel" ? ", " + plan.search_mode() : "", us[0],
                      hidden, plan.machine(), compiler::bytesText(plan.arena_bytes()));
+}
+
+/// For how many the plan is that will be replaced; 0: there is none, or it is not worth the time to read it.
+uint64_t devicesOfPlan(const std::string &path) {
+  constexpr uint64_t mostBytes = 16 << 20;
+  std::error_code failed;
+  if (!std::filesystem::is_regular_file(path, failed) || std::filesystem::file_size(path, failed) > mostBytes || failed)
+    return 0;
+  const Result<plan::Plan> plan = plan::readPlan(path);
+  return plan ? plan->devices() : 0;
 }
 
 int runCompile(CompileFlags &flags, std::string output, const std::string &report, const std::string &strategies, bool isQuiet) {
@@ -303,12 +315,13 @@ int runCompile(CompileFlags &flags, std::string output, const std::string &repor
     return fail(kept->error());
   std::error_code ignored;
   const bool isStdout = std::filesystem::equivalent(output, "/dev/stdout", ignored);
+  const uint64_t before = isQuiet ? 0 : devicesOfPlan(output);
   if (Status status = plan::writePlan(output, outcome->plan); !status)
     return fail(status.error());
   if (kept)
     if (Status status = writeTextFile(strategies, **kept); !status)
       return fail(status.error());
-  return isQuiet || isStdout || !std::filesystem::is_regular_file(output, ignored) ? 0 : printed(summaryOf(output, outcome->plan));
+  return isQuiet || isStdout || !std::filesystem::is_regular_file(output, ignored) ? 0 : printed(summaryOf(output, outcome->plan, before));
 }
 
 /// Every file is checked; the first reason to fail is the exit code.

@@ -1,6 +1,7 @@
 #include "dialects/net/Repeat.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <set>
 
@@ -67,6 +68,26 @@ std::vector<std::string> namesInRounds(Operation *op, StringRef carried) {
   std::vector<std::string> names;
   addNames(op->getParentOfType<RepeatOp>(), carried.str(), names);
   return names;
+}
+
+bool isNameInRound(StringRef pattern, StringRef name) {
+  bool hasRound = false;
+  while (!pattern.empty()) {
+    const size_t end = pattern.starts_with("{") ? pattern.find('}') : StringRef::npos;
+    if (end == StringRef::npos) {
+      if (!name.consume_front(pattern.take_front()))
+        return false;
+      pattern = pattern.drop_front();
+      continue;
+    }
+    const StringRef round = name.take_while([](char c) { return llvm::isDigit(c); });
+    if (round.empty())
+      return false;
+    hasRound = true;
+    name = name.drop_front(round.size());
+    pattern = pattern.drop_front(end + 1);
+  }
+  return hasRound && name.empty();
 }
 
 static void renameForRound(Operation *op, RepeatOp repeat, int64_t round) {

@@ -21,6 +21,9 @@ std::string escapedName(llvm::StringRef name);
 /// What a name that `op` carries is in the rounds of the repeats around it; itself if there are none.
 std::vector<std::string> namesInRounds(mlir::Operation *op, llvm::StringRef carried);
 
+/// The name is that of a round: the pattern with a number for each `{variable}` in it. A pattern without any is no name of rounds.
+bool isNameInRound(llvm::StringRef pattern, llvm::StringRef name);
+
 /// Puts the first round in front of a repeat that has several.
 void peelFirst(RepeatOp repeat);
 

@@ -1,135 +1,215 @@
 #include "passes/sharding/cost/CertainOrder.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
-#include <span>
+#include <ranges>
+#include <utility>
 
 namespace msc::passes {
-namespace {
 
 using Kind = OrderedEvent::Kind;
 
-/// It, or what it is under some strategies, may become one with others.
-bool mayJoin(const OrderedEvent &event) { return event.kind == Kind::Kernel || (!event.isAlways && event.kind != Kind::Move); }
-
-/// Which kernels events need; and which of them through something that is no kernel: who reads that cannot join these.
-class NeededKernels {
-public:
-  explicit NeededKernels(const std::vector<OrderedEvent> &events) : numbers(events.size(), -1) {
-    int32_t count = 0;
-    for (size_t i = 0; i < events.size(); ++i)
-      if (mayJoin(events[i]))
-        numbers[i] = count++;
-    words = (static_cast<size_t>(count) + 63) / 64;
-    all.assign(events.size() * words, 0);
-    apart.assign(events.size() * words, 0);
-    for (size_t i = 0; i < events.size(); ++i)
-      for (int32_t maker : events[i].needs)
-        if (events[i].isAlways)
-          inherit(i, maker);
-  }
-
-  /// What the event makes needs that kernel, and not only as part of one kernel.
-  bool isApart(size_t event, size_t kernel) const {
-    const std::vector<uint64_t> &bits = numbers[event] >= 0 ? apart : all;
-    return (bits[event * words + numbers[kernel] / 64] >> (numbers[kernel] % 64) & 1) != 0;
-  }
-
-private:
-  std::vector<int32_t> numbers; ///< of kernels; -1: is none
-  size_t words = 0;             ///< for each event
-  std::vector<uint64_t> all, apart;
-
-  void inherit(size_t event, size_t maker) {
-    const bool isKernel = numbers[maker] >= 0;
-    for (size_t word = 0; word < words; ++word) {
-      all[event * words + word] |= all[maker * words + word];
-      apart[event * words + word] |= (isKernel ? apart : all)[maker * words + word];
-    }
-    if (isKernel)
-      all[event * words + numbers[maker] / 64] |= uint64_t(1) << (numbers[maker] % 64);
-  }
-};
-
-/// Events that may become one.
-class Joinable {
-public:
-  explicit Joinable(const std::vector<OrderedEvent> &events) : events(events), parents(events.size()), joins(events.size()) {
-    std::iota(parents.begin(), parents.end(), 0);
-    const NeededKernels kernels(events);
-    for (size_t i = 0; i < events.size(); ++i)
-      for (int32_t maker : events[i].needs)
-        if (canJoin(kernels, i, maker)) {
-          joins[i] = 1;
-          parents[partOf(i)] = partOf(maker);
-        }
-  }
-
-  /// It may be taken up by something that it reads.
-  bool mayBeTaken(size_t event) const { return joins[event] != 0; }
-  size_t partOf(size_t event) {
-    while (parents[event] != event)
-      event = parents[event] = parents[parents[event]];
+JoinableEvents::JoinableEvents(std::vector<OrderedEvent> events, size_t values)
+    : list(std::move(events)), makers(values), taken(list.size()), parts(list.size()), numbers(values, -1) {
+  for (size_t i = 0; i < list.size(); ++i)
+    for (int32_t value : list[i].writes)
+      makers[value].push_back(static_cast<int32_t>(i));
+  findNeeded();
+  std::iota(parts.begin(), parts.end(), 0);
+  auto find = [&](int32_t event) {
+    while (parts[event] != event)
+      event = parts[event] = parts[parts[event]];
     return event;
+  };
+  for (size_t i = 0; i < list.size(); ++i)
+    for (const OrderedEvent::Read &read : list[i].reads)
+      for (int32_t maker : makers[read.value])
+        if (mayTake(list[i], maker, read.value)) {
+          if (taken[i].empty() || taken[i].back() != read.value)
+            taken[i].push_back(read.value);
+          parts[find(static_cast<int32_t>(i))] = find(maker);
+        }
+  for (size_t i = 0; i < list.size(); ++i)
+    parts[i] = find(static_cast<int32_t>(i));
+}
+
+void JoinableEvents::findNeeded() {
+  int32_t count = 0;
+  for (size_t value = 0; value < makers.size(); ++value)
+    if (std::ranges::any_of(makers[value], [&](int32_t event) { return isKernel(event); }))
+      numbers[value] = count++;
+  needed = apart = ValueSets(list.size(), count);
+  std::vector<uint64_t> common(needed.wordCount());
+  auto add = [](std::span<uint64_t> to, std::span<const uint64_t> from) {
+    for (size_t word = 0; word < to.size(); ++word)
+      to[word] |= from[word];
+  };
+  for (size_t i = 0; i < list.size(); ++i)
+    for (const OrderedEvent::Read &read : list[i].reads) {
+      addCommon(read.value, false, common);
+      add(needed.of(i), common);
+      addCommon(read.value, true, common);
+      add(apart.of(i), common);
+      if (const int32_t number = numbers[read.value]; number >= 0)
+        needed.of(i)[number / 64] |= uint64_t(1) << (number % 64);
+    }
+}
+
+/// What all makers of a value need.
+void JoinableEvents::addCommon(int32_t value, bool throughOthers, std::vector<uint64_t> &common) const {
+  std::ranges::fill(common, makers[value].empty() ? 0 : ~uint64_t(0));
+  for (int32_t maker : makers[value]) {
+    const std::span<const uint64_t> own = (throughOthers && isKernel(maker) ? apart : needed).of(maker);
+    for (size_t word = 0; word < common.size(); ++word)
+      common[word] &= own[word];
+  }
+}
+
+/// Whoever makes the value needs `kernels`, and not only as a part of the same kernel.
+bool JoinableEvents::isApart(int32_t value, int32_t kernels) const {
+  const int32_t number = numbers[kernels];
+  return !makers[value].empty() && std::ranges::all_of(makers[value], [&](int32_t maker) {
+    return ((isKernel(maker) ? apart : needed).of(maker)[number / 64] >> (number % 64) & 1) != 0;
+  });
+}
+
+/// `maker`: of a value that the event reads.
+bool JoinableEvents::mayTake(const OrderedEvent &event, int32_t maker, int32_t value) const {
+  const OrderedEvent &by = list[maker];
+  if (event.kind != Kind::Kernel)
+    return false;
+  if (by.kind == Kind::Product)
+    return event.isEpilogue && value == event.reads.front().value;
+  return by.kind == Kind::Kernel && by.group == event.group && std::ranges::none_of(event.reads, [&](const OrderedEvent::Read &other) {
+           return other.value != value && isApart(other.value, value);
+         });
+}
+
+bool JoinableEvents::mayBeOne(size_t event, size_t other) const {
+  return std::ranges::none_of(list[other].writes, [&](int32_t value) {
+    return numbers[value] >= 0 && std::ranges::any_of(list[event].reads, [&](const OrderedEvent::Read &read) {
+             return read.value != value && isApart(read.value, value);
+           });
+  });
+}
+
+namespace {
+
+/// At one event: kernels before it, or it, that may wait for it or for something behind it, and who may wait for these.
+class Held {
+public:
+  Held(const JoinableEvents &joinable, size_t at) : joinable(joinable), events(joinable.events()), at(at), numbers(at + 1, -1), members(events.size()) {
+    for (size_t i = 0; i < events.size(); ++i)
+      members[joinable.partOf(i)].push_back(static_cast<int32_t>(i));
+    for (size_t i = at + 1; i < events.size(); ++i)
+      if (isPulled(i))
+        for (int32_t member : members[joinable.partOf(i)])
+          if (member <= static_cast<int32_t>(at) && numbers[member] < 0 && joinable.mayBeOne(i, member)) {
+            numbers[member] = static_cast<int32_t>(kernels.size());
+            kernels.push_back(member);
+          }
+    if (!kernels.empty())
+      spread();
+  }
+
+  bool isHeld(size_t event) const { return numbers[event] >= 0; }
+  /// Nothing that the event may wait for is held up.
+  bool isFree(size_t event) const { return kernels.empty() || (!isHeld(event) && isFreeSoFar(event)); }
+  /// `other` needs all that may hold the event up: then they run in their order.
+  bool isReleasedBefore(size_t event, size_t other) const {
+    for (size_t i = 0; i < kernels.size(); ++i)
+      if ((waits.of(event)[i / 64] >> (i % 64) & 1) != 0 && !isNeeded(kernels[i], other))
+        return false;
+    return true;
   }
 
 private:
+  const JoinableEvents &joinable;
   const std::vector<OrderedEvent> &events;
-  std::vector<size_t> parents;
-  std::vector<char> joins;
+  size_t at;
+  std::vector<int32_t> kernels, numbers; ///< those that are held up; of each event before and at the moment: which of them, -1: none
+  std::vector<std::vector<int32_t>> members; ///< of parts
+  ValueSets waits{0, 0};                     ///< of each of these events: the held ones that it may wait for
 
-  bool canJoin(const NeededKernels &kernels, size_t event, size_t maker) const {
-    const OrderedEvent &taken = events[event], &by = events[maker];
-    if (!mayJoin(taken))
-      return false;
-    if (by.kind == Kind::Product && by.isAlways)
-      return taken.isEpilogue || !taken.isAlways;
-    if (!mayJoin(by) || (taken.isAlways && by.isAlways && taken.group != by.group))
-      return false;
-    return !taken.isAlways || std::ranges::none_of(taken.needs, [&](size_t other) { return other != maker && kernels.isApart(other, maker); });
+  bool isNeeded(int32_t kernel, size_t by) const {
+    return std::ranges::any_of(events[kernel].writes, [&](int32_t value) {
+      const int32_t number = joinable.numberOf(value);
+      return number >= 0 && (joinable.neededBy(by)[number / 64] >> (number % 64) & 1) != 0;
+    });
   }
+
+  /// Beside what takes it up it reads something that is made, or brought to where it is read, by the event or behind it.
+  bool isPulled(size_t event) const {
+    auto isBehind = [&](const OrderedEvent::Read &read) {
+      return read.since > static_cast<int32_t>(at) ||
+             std::ranges::any_of(joinable.makersOf(read.value), [&](int32_t maker) { return maker >= static_cast<int32_t>(at); });
+    };
+    return std::ranges::any_of(joinable.takenBy(event), [&](int32_t by) {
+      return std::ranges::any_of(events[event].reads, [&](const OrderedEvent::Read &read) { return read.value != by && isBehind(read); });
+    });
+  }
+
+  /// Who reads a kernel waits for it, and so does a kernel that may take up who reads it.
+  void spread() {
+    waits = ValueSets(at + 1, kernels.size());
+    bool isNew = true;
+    auto add = [&](size_t to, size_t from) {
+      const std::span<uint64_t> own = waits.of(to);
+      const std::span<const uint64_t> more = waits.of(from);
+      for (size_t word = 0; word < own.size(); ++word) {
+        isNew |= (more[word] & ~own[word]) != 0;
+        own[word] |= more[word];
+      }
+    };
+    for (size_t i = 0; i <= at; ++i)
+      if (isHeld(i))
+        waits.of(i)[numbers[i] / 64] |= uint64_t(1) << (numbers[i] % 64);
+    while (isNew) {
+      isNew = false;
+      for (size_t i = 0; i < events.size(); ++i) {
+        const bool mayBeTaken = !joinable.takenBy(i).empty();
+        for (const OrderedEvent::Read &read : events[i].reads)
+          for (int32_t maker : joinable.makersOf(read.value)) {
+            if (maker > static_cast<int32_t>(at) || isFreeSoFar(maker))
+              continue;
+            if (i <= at)
+              add(i, maker);
+            for (int32_t member : mayBeTaken ? std::span<const int32_t>(members[joinable.partOf(i)]) : std::span<const int32_t>())
+              if (member <= static_cast<int32_t>(at) && member != maker && joinable.mayBeOne(i, member))
+                add(member, maker);
+          }
+      }
+    }
+  }
+
+  bool isFreeSoFar(size_t event) const { return std::ranges::none_of(waits.of(event), std::identity()); }
 };
 
 } // namespace
 
-CertainOrder::CertainOrder(const std::vector<OrderedEvent> &events, size_t at) : isDone_(at, 1), isLeft_(events.size(), 0) {
+CertainOrder::CertainOrder(const JoinableEvents &joinable, size_t at) : done(at, 1), left(joinable.events().size(), 0) {
+  const std::vector<OrderedEvent> &events = joinable.events();
   std::vector<char> isNeeded(at + 1); // by the event
   isNeeded[at] = 1;
   for (size_t i = at + 1; i-- > 0;)
-    if (isNeeded[i] && events[i].isAlways)
-      for (int32_t maker : events[i].needs)
-        isNeeded[maker] = 1;
-
-  // What takes up something that reads what is made behind the event may wait until then.
-  Joinable joinable(events);
-  std::vector<char> waits(events.size()), isLate(at + 1); // parts of kernels; events that these hold up
-  for (size_t i = at + 1; i < events.size(); ++i)
-    if (joinable.mayBeTaken(i) && (events[i].values > 1 || !events[i].isAlways))
-      waits[joinable.partOf(i)] = 1;
-  for (bool isNew = true; isNew;) {
-    isNew = false;
-    for (size_t i = 0; i <= at; ++i) {
-      auto late = [&](size_t maker) { return isLate[maker] != 0; };
-      const bool isHeldUp = std::ranges::any_of(events[i].needs, late);
-      if (!isLate[i] && (isHeldUp || (waits[joinable.partOf(i)] && events[i].kind != Kind::Move))) {
-        isLate[i] = 1;
-        isNew = true;
-      }
-      if (isHeldUp && joinable.mayBeTaken(i) && !waits[joinable.partOf(i)]) {
-        waits[joinable.partOf(i)] = 1;
-        isNew = true;
-      }
-    }
-  }
+    if (isNeeded[i])
+      for (const OrderedEvent::Read &read : events[i].reads)
+        for (int32_t maker : joinable.makersOf(read.value))
+          isNeeded[maker] = 1;
+  const Held held(joinable, at);
   for (size_t i = 0; i < at; ++i)
-    isDone_[i] = isNeeded[i] || !isLate[i];
-  mayWait_ = isLate[at] != 0;
-
-  // Where the event itself may wait, others behind it may run before it.
-  std::vector<char> needsIt(events.size());
+    done[i] = isNeeded[i] || held.isFree(i) || (!held.isHeld(i) && held.isReleasedBefore(i, at));
+  std::vector<char> needsIt(events.size()), begins(events.size()); // behind the event: no kernel before it may take this one up
   for (size_t i = at; i < events.size(); ++i) {
-    needsIt[i] = i == at || (events[i].isAlways && std::ranges::any_of(events[i].needs, [&](int32_t maker) { return needsIt[maker] != 0; }));
-    isLeft_[i] = needsIt[i] || !mayWait_;
+    auto makesBehind = [&](int32_t maker) { return begins[maker] != 0; };
+    auto isMadeBehind = [&](int32_t value) { return std::ranges::all_of(joinable.makersOf(value), makesBehind); };
+    needsIt[i] = i == at || std::ranges::any_of(events[i].reads, [&](const OrderedEvent::Read &read) {
+                   const std::vector<int32_t> &makers = joinable.makersOf(read.value);
+                   return !makers.empty() && std::ranges::all_of(makers, [&](int32_t maker) { return needsIt[maker] != 0; });
+                 });
+    begins[i] = i > at && std::ranges::all_of(joinable.takenBy(i), isMadeBehind);
+    left[i] = needsIt[i] || (begins[i] && held.isReleasedBefore(at, i));
   }
 }
 

@@ -1,9 +1,9 @@
 #include "passes/sharding/cost/MemoryMoment.h"
 
 #include "passes/sharding/Storage.h"
-#include "passes/sharding/cost/CertainOrder.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -38,6 +38,16 @@ const TracedStep *MemoryMoments::alwaysTraced(Member of) {
   for (int32_t option = 1; isNew && found->second && option < model.network().options[of.op]; ++option)
     found->second = std::ranges::equal(traceOf(of, option).operators, first.operators, isSame);
   return found->second ? &first : nullptr;
+}
+
+const OrderedOperator &MemoryMoments::orderedOperator(Member of) {
+  auto [found, isNew] = ordered.try_emplace(of);
+  if (!isNew)
+    return found->second;
+  std::vector<OrderedOperator::Strategy> strategies;
+  for (int32_t option = 0; option < model.network().options[of.op]; ++option)
+    strategies.push_back({&stepOf(of, option), &traceOf(of, option)});
+  return found->second = orderedUnderAll(strategies);
 }
 
 /// If all else is as it was simulated.
@@ -98,7 +108,7 @@ public:
   /// `event`: of the moment; behind all of them, their number.
   Lasting(MemoryMoments &moments, const StepEvents &step, size_t event) : moments(moments), step(step), behind(event) {
     findMakers();
-    if (isLeft([](const StepEvent &left) { return left.op >= 0; })) {
+    if (isAnyLeft([](const StepEvent &left) { return left.op >= 0; })) {
       if (isStep(event))
         running = event;
       else
@@ -135,6 +145,7 @@ private:
   const StepEvents &step;
   size_t behind;                                             ///< the first event behind the moment
   std::optional<CertainOrder> order;                         ///< then; none: that of the events
+  std::vector<int32_t> numbers;                              ///< of events: in that order
   bool isCertain = true;
   std::optional<size_t> running;                             ///< the event of the moment, where it is a step of its own
   std::vector<int32_t> shown;                                ///< of each value: the one whose elements it has in another shape, or itself
@@ -148,15 +159,13 @@ private:
 
   static Member memberOf(const StepEvent &event) { return {event.op, event.rounds == Rounds::First}; }
   bool isAlways(const StepEvent &event) const { return event.op < 0 || moments.alwaysTraced(memberOf(event)); }
-  bool isBackward(const StepEvent &event) const {
-    const TracedStep *trace = moments.alwaysTraced(memberOf(event));
-    return trace && trace->operators[event.traced].isBackward;
-  }
+  /// Of an operator that runs the same under all strategies.
+  bool isBackward(const StepEvent &event) const { return event.isBackward && isAlways(event); }
   bool isMove(size_t index) const {
     const StepEvent &event = step.events[index];
     return event.op < 0 && !event.isUpdate && makers[valueOf(event.writes.front())] != static_cast<int32_t>(index);
   }
-  template <typename Is> bool isLeft(Is is) const { return std::any_of(step.events.begin() + behind, step.events.end(), is); }
+  template <typename Is> bool isAnyLeft(Is is) const { return std::any_of(step.events.begin() + behind, step.events.end(), is); }
   int32_t keeperOf(const StepEvent &update) const {
     return moments.model.keeperOf(step.buffers[update.writes.front()].parameter);
   }
@@ -208,36 +217,30 @@ private:
 
   /// At the first step behind the moment; without one nothing is certain.
   void findOrder() {
-    const size_t count = step.events.size();
     size_t at = behind;
-    while (at < count && !isStep(at))
+    while (at < step.events.size() && !isStep(at))
       ++at;
-    isCertain = at < count;
-    if (!isCertain || count > mostEventsOrdered)
+    isCertain = at < step.events.size();
+    if (!isCertain || step.events.size() > mostEventsOrdered)
       return;
-    std::vector<OrderedEvent> events(count);
-    for (size_t i = 0; i < count; ++i) {
-      const StepEvent &from = step.events[i];
-      OrderedEvent &to = events[i];
-      to.kind = isMove(i) ? OrderedEvent::Kind::Move
-                : from.kind == StepKind::Kernel ? OrderedEvent::Kind::Kernel
-                : from.kind == StepKind::Product ? OrderedEvent::Kind::Product
-                                                 : OrderedEvent::Kind::Step;
-      to.isAlways = isAlways(from);
-      to.isEpilogue = from.isEpilogue;
-      to.group = from.isUpdate ? 1 : from.isCopy ? 2 : 0;
-      std::set<int32_t> read;
-      for (int32_t buffer : from.reads)
-        read.insert(valueOf(buffer));
-      read.erase(-1);
-      to.values = std::ssize(read);
-      for (int32_t value : read)
-        if (const int32_t maker = makers[value]; maker >= 0 && maker < static_cast<int32_t>(i))
-          to.needs.push_back(maker);
-      std::ranges::sort(to.needs);
-    }
-    order.emplace(events, at);
+    EventList list = orderedEvents();
+    isCertain = list.isKnown;
+    if (!isCertain)
+      return;
+    if (!moments.joinable || moments.joinable->events() != list.events)
+      moments.joinable.emplace(std::move(list.events), list.values);
+    numbers = std::move(list.numbers);
+    order.emplace(*moments.joinable, numbers[at]);
   }
+
+  /// The events of the steps of all strategies.
+  struct EventList {
+    std::vector<OrderedEvent> events;
+    size_t values = 0;
+    std::vector<int32_t> numbers; ///< of events of this step: which of them; -1: of a move, or of something that is another event elsewhere
+    bool isKnown = true;          ///< else operators expand to something else under other strategies
+  };
+  EventList orderedEvents() const;
 
   /// In front of the updates each gradient is as its update wants it, but for sums of several, which come with their updates.
   void findGradients() {
@@ -258,7 +261,11 @@ private:
     return isCertain && maker < static_cast<int32_t>(behind) && (maker < 0 || isDone(maker));
   }
   /// Of events in front of the moment.
-  bool isDone(size_t event) const { return !order || order->isDone(event); }
+  bool isDone(size_t event) const { return !order || (numbers[event] >= 0 && order->isDone(numbers[event])); }
+  /// Of others.
+  bool isLeft(size_t event) const {
+    return order ? numbers[event] >= 0 && order->isLeft(numbers[event]) : step.events[event].kind != StepKind::Kernel || step.events[event].isUpdate;
+  }
   bool isLeftOut(const StepEvent &event) const { return event.isUpdate && complete.contains(keeperOf(event)); }
 
   void findReaders() {
@@ -269,9 +276,7 @@ private:
     };
     for (size_t i = behind; i < step.events.size(); ++i) {
       const StepEvent &event = step.events[i];
-      const bool isOnItsOwn = event.kind != StepKind::Kernel || event.isUpdate;
-      isAfter[i] = !isMove(i) && isAlways(event) && isCertain &&
-                   ((isOnItsOwn && (!order || order->isLeft(i))) || std::ranges::any_of(event.reads, isMadeAfter));
+      isAfter[i] = !isMove(i) && isAlways(event) && isCertain && (isLeft(i) || std::ranges::any_of(event.reads, isMadeAfter));
       if (!isAfter[i] || isLeftOut(event))
         continue;
       for (size_t r = 0; r < event.reads.size(); ++r)
@@ -328,12 +333,12 @@ private:
     }
   }
 
-  Use readOf(const StepEvent &reader, size_t read) const { return {memberOf(reader), reader.traced, reader.readUses[read], false}; }
+  Use readOf(const StepEvent &reader, size_t read) const { return {memberOf(reader), reader.traced, reader.readUses[read].number, false}; }
 
   /// What the event makes of the value.
   Use writeOf(const StepEvent &made, int32_t number) const {
     const auto at = std::ranges::find(made.writes, number, [&](int32_t buffer) { return valueOf(buffer); });
-    return {memberOf(made), made.traced, made.writeUses[at - made.writes.begin()], true};
+    return {memberOf(made), made.traced, made.writeUses[at - made.writes.begin()].number, true};
   }
 
   void findMadeByRunning();
@@ -352,6 +357,98 @@ private:
                reader.isUpdate ? step.buffers[reader.writes.front()].parameter : -1};
   }
 };
+
+MemoryMoments::Lasting::EventList MemoryMoments::Lasting::orderedEvents() const {
+  constexpr int32_t none = -1;
+  EventList list;
+  list.numbers.assign(step.events.size(), none);
+  // Values of this step by numbers that do not depend on it, as far as its operators read and write them.
+  using Instance = std::pair<int32_t, bool>; // and whether it is computed again
+  struct Known {
+    /// Of the forward pass, and of the backward pass where it is another one, computed again: of each value of the operator's step; below
+    /// none: of the list, it is not in this step.
+    std::array<std::vector<int32_t>, 2> values;
+    std::array<int32_t, 2> first = {-1, -1}; ///< event of the list, of either pass
+  };
+  std::map<Instance, Known> instances;
+  std::vector<int32_t> dense(shown.size(), none);
+  auto numberOf = [&](int32_t value) {
+    if (dense[value] == none)
+      dense[value] = static_cast<int32_t>(list.values++);
+    return dense[value];
+  };
+  auto instanceOf = [](const StepEvent &event) { return Instance{event.instance, event.isCopy}; };
+  auto note = [&](const OrderedOperator &all, std::vector<int32_t> &values, const std::vector<int32_t> &buffers,
+                  const std::vector<StepEvent::Use> &uses) {
+    values.resize(all.shown.size(), none);
+    for (size_t i = 0; i < buffers.size(); ++i)
+      if (const int32_t value = valueOf(buffers[i]); value >= 0)
+        values[all.shown[uses[i].value]] = value;
+  };
+  for (const StepEvent &event : step.events)
+    if (event.op >= 0) {
+      const OrderedOperator &all = moments.orderedOperator(memberOf(event));
+      list.isKnown &= all.isKnown;
+      if (!list.isKnown)
+        return list;
+      std::vector<int32_t> &values = instances[instanceOf(event)].values[event.isBackward];
+      note(all, values, event.reads, event.readUses);
+      note(all, values, event.writes, event.writeUses);
+    }
+  for (size_t i = 0; i < step.events.size(); ++i) {
+    const StepEvent &event = step.events[i];
+    const auto next = static_cast<int32_t>(list.events.size());
+    if (isMove(i))
+      continue;
+    if (event.op < 0) {
+      list.numbers[i] = next;
+      OrderedEvent made{.kind = event.isUpdate ? OrderedEvent::Kind::Step : OrderedEvent::Kind::Kernel, .reads = {}, .writes = {}};
+      for (int32_t buffer : event.reads)
+        if (const int32_t value = valueOf(buffer); value >= 0)
+          made.reads.push_back({numberOf(value), next});
+      for (int32_t buffer : event.writes)
+        if (const int32_t value = valueOf(buffer); value >= 0 && !isStored[value])
+          made.writes.push_back(numberOf(value));
+      list.events.push_back(std::move(made));
+      continue;
+    }
+    const OrderedOperator &all = moments.orderedOperator(memberOf(event));
+    Known &known = instances[instanceOf(event)];
+    int32_t &first = known.first[event.isBackward];
+    if (first == none) {
+      first = next;
+      auto valueIn = [&](int32_t value) {
+        if (const int32_t here = known.values[event.isBackward][value]; here >= 0)
+          return numberOf(here);
+        known.values[false].resize(all.shown.size(), none);
+        int32_t &of = known.values[false][value];
+        if (of == none)
+          of = -2 - static_cast<int32_t>(list.values++);
+        return of >= 0 ? numberOf(of) : -2 - of;
+      };
+      for (const OrderedOperator::Event &of : all.events[event.isBackward]) {
+        const auto number = static_cast<int32_t>(list.events.size());
+        OrderedEvent made{of.kind, of.isEpilogue, event.isCopy ? 1 : 0, {}, {}};
+        for (const OrderedOperator::Read &read : of.reads) {
+          const int32_t group = read.since.event < 0 ? none : known.first[read.since.isBackward];
+          made.reads.push_back({valueIn(read.value), group == none || event.isCopy ? number : group + read.since.event});
+        }
+        for (int32_t value : of.writes)
+          made.writes.push_back(valueIn(value));
+        list.events.push_back(std::move(made));
+      }
+    }
+    if (isAlways(event) && all.ofTraced[event.traced] >= 0)
+      list.numbers[i] = first + all.ofTraced[event.traced];
+  }
+  std::vector<size_t> lastMaker(list.values);
+  for (size_t i = 0; i < list.events.size(); ++i)
+    for (int32_t value : list.events[i].writes)
+      lastMaker[value] = i;
+  for (size_t i = 0; i < list.events.size(); ++i)
+    list.isKnown &= std::ranges::none_of(list.events[i].reads, [&](const OrderedEvent::Read &read) { return lastMaker[read.value] > i; });
+  return list;
+}
 
 /// What the event of the moment writes, and gradients that its operator made before: they are handed on once all of them are there.
 void MemoryMoments::Lasting::findMadeByRunning() {
@@ -373,7 +470,7 @@ void MemoryMoments::Lasting::findMadeByRunning() {
       const int32_t number = valueOf(buffer);
       if (number < 0 || isStored[number] || makers[number] != static_cast<int32_t>(i) || of[number].running || !isReadBehind(i, number))
         continue;
-      if (i != *running && (isAddedEarly(number) || !isDone(i) || (order && order->mayWait())))
+      if (i != *running && (isAddedEarly(number) || !isDone(i)))
         continue;
       const Use written = writeOf(made, number);
       const int32_t inStep = operators[written.traced].writes[written.use].value;
@@ -393,7 +490,8 @@ bool MemoryMoments::Lasting::isReadBehind(size_t maker, int32_t number) const {
   int readers = 0;
   for (size_t i = maker + 1; i < step.events.size(); ++i) {
     const StepEvent &event = step.events[i];
-    if (isMove(i) || !isAlways(event) || std::ranges::find(event.reads, number, [&](int32_t buffer) { return valueOf(buffer); }) == event.reads.end())
+    const bool isBehind = !running || (i >= *running && isLeft(i));
+    if (isMove(i) || !isAlways(event) || !isBehind || std::ranges::find(event.reads, number, [&](int32_t buffer) { return valueOf(buffer); }) == event.reads.end())
       continue;
     ++readers;
     if (readers > 1 || !event.isEpilogue)
@@ -457,7 +555,7 @@ void MemoryMoments::addAbout(const StepEvents &step, const StepLives &lives, Mem
     const size_t written = std::ranges::find(event->writes, live.buffer) - event->writes.begin();
     if (!isRead && written == event->writes.size())
       continue;
-    const int32_t use = isRead ? event->readUses[live.readAs] : event->writeUses[written];
+    const int32_t use = isRead ? event->readUses[live.readAs].number : event->writeUses[written].number;
     Count &count = uses[{{event->op, event->rounds == Rounds::First}, event->traced, use, !isRead}];
     ++count.buffers;
     count.bytes = bytes;

@@ -2,9 +2,12 @@
 // costs can bound. What a step needs is the most of all its moments; one at a time is looked at, where a simulated step needs most.
 #pragma once
 
+#include "passes/sharding/cost/CertainOrder.h"
+#include "passes/sharding/cost/OrderedOperator.h"
 #include "passes/sharding/cost/StepMemory.h"
 
 #include <map>
+#include <optional>
 
 namespace msc::passes {
 
@@ -62,6 +65,7 @@ private:
   const TracedStep &traceOf(Member of, int32_t option);
   const OperatorStep &stepOf(Member of, int32_t option) const;
   const TracedStep *alwaysTraced(Member of);
+  const OrderedOperator &orderedOperator(Member of);
   void addUnread(MemoryMoment &moment) const;
   void addAbout(const StepEvents &step, const StepLives &lives, MemoryMoment &moment);
   void addLeast(const StepEvents &step, const StepLives &lives, MemoryMoment &moment);
@@ -74,6 +78,8 @@ private:
   bool roundsDiffer;
   std::map<std::pair<Member, int32_t>, TracedStep> traces; ///< under each option
   std::map<Member, bool> areAlike;                         ///< those of one operator
+  std::map<Member, OrderedOperator> ordered;
+  std::optional<JoinableEvents> joinable; ///< of the last moment: of most steps they are the same
 };
 
 } // namespace msc::passes

@@ -5,6 +5,7 @@
 #include "passes/sharding/cost/StepSums.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -381,18 +382,30 @@ private:
         to[i] = operands[facts[i].number];
   }
 
+  /// Where it stands, or will stand, among the instances.
+  int32_t numberOf(const Instance &instance) const {
+    const bool isThere = !instances.empty() && !std::less<>()(&instance, instances.data()) && std::less<>()(&instance, instances.data() + instances.size());
+    return static_cast<int32_t>(isThere ? &instance - instances.data() : std::ssize(instances));
+  }
+
   /// `of`: values of the step.
   void run(const Instance &instance, const TracedOperator &traced, std::vector<int32_t> &of) {
     const std::vector<StepValue> &facts = instance.step->values;
-    StepEvent event{.kind = traced.kind, .isEpilogue = traced.isEpilogue, .isCopy = isCopying, .reads = {}, .writes = {},
+    if (traced.computes == TracedOperator::brings && of[traced.reads.front().value] != none) {
+      const TracedOperator::Use &from = traced.reads.front();
+      versionOf(of[from.value], from.sharding);
+      of[traced.writes.front().value] = of[from.value];
+      return;
+    }
+    StepEvent event{.kind = traced.kind, .isEpilogue = traced.isEpilogue, .isCopy = isCopying, .isBackward = traced.isBackward, .reads = {}, .writes = {},
                     .op = static_cast<int32_t>(instance.op), .traced = static_cast<int32_t>(&traced - instance.trace->operators.data()),
-                    .rounds = instance.rounds, .round = instance.round, .readUses = {}, .writeUses = {}};
+                    .rounds = instance.rounds, .round = instance.round, .instance = numberOf(instance), .readUses = {}, .writeUses = {}};
     for (const TracedOperator::Use &use : traced.reads) {
       if (event.reads.empty())
         event.isNarrow = facts[use.value].elementBytes != 4;
       if (of[use.value] != none) {
         event.reads.push_back(versionOf(of[use.value], use.sharding));
-        event.readUses.push_back(static_cast<int32_t>(&use - traced.reads.data()));
+        event.readUses.push_back({static_cast<int32_t>(&use - traced.reads.data()), use.value});
       }
     }
     for (const TracedOperator::Use &use : traced.writes) {
@@ -406,7 +419,7 @@ private:
       if (!traced.isBackward)
         values[of[use.value]].maker = isCopying ? none : static_cast<int32_t>(instances.size());
       event.writes.push_back(values[of[use.value]].versions.front().buffer);
-      event.writeUses.push_back(static_cast<int32_t>(&use - traced.writes.data()));
+      event.writeUses.push_back({static_cast<int32_t>(&use - traced.writes.data()), use.value});
     }
     if (traced.kind == StepKind::View && !event.reads.empty() && !event.writes.empty()) {
       line.buffers[event.writes.front()].viewOf = event.reads.front();

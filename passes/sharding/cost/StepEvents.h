@@ -27,6 +27,7 @@ struct StepEvent {
   StepKind kind = StepKind::Call;
   bool isEpilogue = false;
   bool isUpdate = false, isCopy = false; ///< of the optimizer; of an operator that is computed again
+  bool isBackward = false;               ///< of the gradient of an operator
   bool isNarrow = false;                 ///< its first operand is not f32
   bool isAllReduce = false;              ///< of each that it reads it makes what it writes
   int32_t loops = -1;                    ///< of a kernel that may join others: which of StepEvents::kernels
@@ -36,7 +37,12 @@ struct StepEvent {
   int32_t traced = -1; ///< which of TracedStep::operators; reads and writes are those of it that have memory
   Rounds rounds = Rounds::All; ///< First: of a step that is another one in the first round
   int64_t round = 0;
-  std::vector<int32_t> readUses, writeUses; ///< of reads and writes: which of those of the traced operator
+  int32_t instance = -1; ///< of the operators of the network as they run, rounds one after the other
+  /// Of a read or write: which of those of the traced operator it is, and of which value of its step.
+  struct Use {
+    int32_t number = 0, value = 0;
+  };
+  std::vector<Use> readUses, writeUses;
 };
 
 struct StepEvents {

@@ -26,7 +26,7 @@ public:
         const auto at = known.find(event.reads[r]);
         if (at == known.end())
           continue;
-        const std::vector<int32_t> &dims = kernel.reads[event.readUses.empty() ? r : event.readUses[r]];
+        const std::vector<int32_t> &dims = kernel.reads[event.readUses.empty() ? r : event.readUses[r].number];
         for (size_t d = 0; d < std::min(dims.size(), at->second.size()); ++d)
           if (dims[d] != none && at->second[d] != none && !tie(kernel, to, dims[d], at->second[d]) && isInside)
             return std::nullopt; // used in two orders
@@ -74,9 +74,9 @@ public:
     };
     for (size_t r = 0; r < event.reads.size(); ++r)
       if (!made.contains(event.reads[r]))
-        read.try_emplace(event.reads[r], placesOf(kernel.reads[event.readUses.empty() ? r : event.readUses[r]]));
+        read.try_emplace(event.reads[r], placesOf(kernel.reads[event.readUses.empty() ? r : event.readUses[r].number]));
     for (size_t w = 0; w < event.writes.size(); ++w)
-      made.try_emplace(event.writes[w], placesOf(kernel.writes[event.writeUses.empty() ? w : event.writeUses[w]]));
+      made.try_emplace(event.writes[w], placesOf(kernel.writes[event.writeUses.empty() ? w : event.writeUses[w].number]));
   }
 
 private:
