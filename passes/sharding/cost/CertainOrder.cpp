@@ -30,8 +30,9 @@ JoinableEvents::JoinableEvents(std::vector<OrderedEvent> events, size_t values)
             taken[i].push_back(read.value);
           parts[find(static_cast<int32_t>(i))] = find(maker);
         }
+  members.resize(list.size());
   for (size_t i = 0; i < list.size(); ++i)
-    parts[i] = find(static_cast<int32_t>(i));
+    members[parts[i] = find(static_cast<int32_t>(i))].push_back(static_cast<int32_t>(i));
 }
 
 void JoinableEvents::findNeeded() {
@@ -99,12 +100,10 @@ namespace {
 /// At one event: kernels before it, or it, that may wait for it or for something behind it, and who may wait for these.
 class Held {
 public:
-  Held(const JoinableEvents &joinable, size_t at) : joinable(joinable), events(joinable.events()), at(at), numbers(at + 1, -1), members(events.size()) {
-    for (size_t i = 0; i < events.size(); ++i)
-      members[joinable.partOf(i)].push_back(static_cast<int32_t>(i));
+  Held(const JoinableEvents &joinable, size_t at) : joinable(joinable), events(joinable.events()), at(at), numbers(at + 1, -1) {
     for (size_t i = at + 1; i < events.size(); ++i)
       if (isPulled(i))
-        for (int32_t member : members[joinable.partOf(i)])
+        for (int32_t member : joinable.partOf(i))
           if (member <= static_cast<int32_t>(at) && numbers[member] < 0 && joinable.mayBeOne(i, member)) {
             numbers[member] = static_cast<int32_t>(kernels.size());
             kernels.push_back(member);
@@ -129,8 +128,7 @@ private:
   const std::vector<OrderedEvent> &events;
   size_t at;
   std::vector<int32_t> kernels, numbers; ///< those that are held up; of each event before and at the moment: which of them, -1: none
-  std::vector<std::vector<int32_t>> members; ///< of parts
-  ValueSets waits{0, 0};                     ///< of each of these events: the held ones that it may wait for
+  ValueSets waits;                       ///< of each of these events: the held ones that it may wait for
 
   bool isNeeded(int32_t kernel, size_t by) const {
     return std::ranges::any_of(events[kernel].writes, [&](int32_t value) {
@@ -175,7 +173,7 @@ private:
               continue;
             if (i <= at)
               add(i, maker);
-            for (int32_t member : mayBeTaken ? std::span<const int32_t>(members[joinable.partOf(i)]) : std::span<const int32_t>())
+            for (int32_t member : mayBeTaken ? std::span<const int32_t>(joinable.partOf(i)) : std::span<const int32_t>())
               if (member <= static_cast<int32_t>(at) && member != maker && joinable.mayBeOne(i, member))
                 add(member, maker);
           }

@@ -53,8 +53,8 @@ public:
   const std::vector<OrderedEvent> &events() const { return list; }
   /// Those that write a value, ascending; none: it is there when the step begins.
   const std::vector<int32_t> &makersOf(int32_t value) const { return makers[value]; }
-  /// Events that may be one have a number in common; not all that have may be one.
-  int32_t partOf(size_t event) const { return parts[event]; }
+  /// The event and all that it might be one with, by way of others; ascending.
+  const std::vector<int32_t> &partOf(size_t event) const { return members[parts[event]]; }
   /// Nothing that the event reads needs the other one first.
   bool mayBeOne(size_t event, size_t other) const;
   /// Values by whose makers the event may be taken up.
@@ -68,6 +68,7 @@ private:
   std::vector<OrderedEvent> list;
   std::vector<std::vector<int32_t>> makers, taken;
   std::vector<int32_t> parts, numbers;
+  std::vector<std::vector<int32_t>> members; ///< of parts
   ValueSets needed;
   ValueSets apart; ///< of what is needed: through something that is no kernel; who reads that cannot join who makes it
 
@@ -84,7 +85,7 @@ public:
   CertainOrder(const JoinableEvents &joinable, size_t at);
 
   /// It has run when the event begins, if it is there. Of the events before it in the list.
-  bool isDone(size_t event) const { return done[event] != 0; }
+  bool isDone(size_t event) const { return event < done.size() && done[event] != 0; }
   /// It runs with the event or later, if it is there. Of it and the events behind it in the list.
   bool isLeft(size_t event) const { return left[event] != 0; }
 
