@@ -217,9 +217,11 @@ private:
       if (pattern.find('{') == std::string::npos || llvm::is_contained(names, pattern))
         continue;
       for (const std::string &name : names) {
-        if (said.contains(name) || !net::isNameInRound(pattern, name))
+        if (!net::isNameInRound(pattern, name))
           continue;
         kept.erase(pattern);
+        if (said.contains(name))
+          continue;
         if (auto [before, isFirst] = from.try_emplace(name, pattern); !isFirst && !isEqual(kept.at(name), strategy))
           return Error{ExitCode::BadFile, "'" + path + "' gives '" + name + "' two strategies: as '" + before->second + "' and as '" + pattern + "'",
                        "name '" + name + "' itself, or take one of both out"};

@@ -81,7 +81,7 @@ bool JoinableEvents::mayTake(const OrderedEvent &event, int32_t maker, int32_t v
   if (event.kind != Kind::Kernel)
     return false;
   if (by.kind == Kind::Product)
-    return event.isEpilogue && value == event.reads.front().value;
+    return event.isEpilogue && !event.reads.empty() && value == event.reads.front().value;
   return by.kind == Kind::Kernel && by.group == event.group && std::ranges::none_of(event.reads, [&](const OrderedEvent::Read &other) {
            return other.value != value && isApart(other.value, value);
          });
@@ -188,13 +188,15 @@ private:
 
 CertainOrder::CertainOrder(const JoinableEvents &joinable, size_t at) : done(at, 1), left(joinable.events().size(), 0) {
   const std::vector<OrderedEvent> &events = joinable.events();
-  std::vector<char> isNeeded(at + 1); // by the event
-  isNeeded[at] = 1;
+  std::vector<char> isNeeded(at + 1), isThere(at + 1); // by the event; under all strategies
+  isNeeded[at] = isThere[at] = 1;
   for (size_t i = at + 1; i-- > 0;)
-    if (isNeeded[i])
+    if (isThere[i])
       for (const OrderedEvent::Read &read : events[i].reads)
-        for (int32_t maker : joinable.makersOf(read.value))
+        for (int32_t maker : joinable.makersOf(read.value)) {
           isNeeded[maker] = 1;
+          isThere[maker] |= joinable.makersOf(read.value).size() == 1;
+        }
   const Held held(joinable, at);
   for (size_t i = 0; i < at; ++i)
     done[i] = isNeeded[i] || held.isFree(i) || (!held.isHeld(i) && held.isReleasedBefore(i, at));

@@ -261,10 +261,12 @@ private:
     return isCertain && maker < static_cast<int32_t>(behind) && (maker < 0 || isDone(maker));
   }
   /// Of events in front of the moment.
-  bool isDone(size_t event) const { return !order || (numbers[event] >= 0 && order->isDone(numbers[event])); }
+  bool isDone(size_t event) const { return isCertain && (!order || (numbers[event] >= 0 && order->isDone(numbers[event]))); }
   /// Of others.
   bool isLeft(size_t event) const {
-    return order ? numbers[event] >= 0 && order->isLeft(numbers[event]) : step.events[event].kind != StepKind::Kernel || step.events[event].isUpdate;
+    if (!order)
+      return isCertain && (step.events[event].kind != StepKind::Kernel || step.events[event].isUpdate);
+    return numbers[event] >= 0 && order->isLeft(numbers[event]);
   }
   bool isLeftOut(const StepEvent &event) const { return event.isUpdate && complete.contains(keeperOf(event)); }
 
@@ -430,7 +432,9 @@ MemoryMoments::Lasting::EventList MemoryMoments::Lasting::orderedEvents() const 
         const auto number = static_cast<int32_t>(list.events.size());
         OrderedEvent made{of.kind, of.isEpilogue, event.isCopy ? 1 : 0, {}, {}};
         for (const OrderedOperator::Read &read : of.reads) {
-          const int32_t group = read.since.event < 0 ? none : known.first[read.since.isBackward];
+          const bool isOther = event.isBackward && !read.since.isBackward && known.values[true][read.value] >= 0 &&
+                               known.values[true][read.value] != known.values[false][read.value]; // computed again: another value
+          const int32_t group = read.since.event < 0 || isOther ? none : known.first[read.since.isBackward];
           made.reads.push_back({valueIn(read.value), group == none || event.isCopy ? number : group + read.since.event});
         }
         for (int32_t value : of.writes)

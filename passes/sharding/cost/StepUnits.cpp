@@ -120,7 +120,8 @@ private:
     StepKind kind = StepKind::Call;
     bool isUpdate = false, isCopy = false;
     int64_t operators = 0;
-    int32_t last = none; ///< buffer that its last event made
+    int32_t last = none;      ///< buffer that its last event made
+    bool isActivated = false; ///< by its epilogue
     KernelDomain domain;
     std::vector<int32_t> before, after; ///< units that it reads, and that read it
     std::vector<uint64_t> ancestors;    ///< bits: what has to run before it
@@ -138,12 +139,14 @@ private:
     int32_t unit = none;
     if (event.kind == StepKind::Kernel) {
       unit = carrierOf(event);
+      if (unit != none)
+        units[unit].isActivated = event.reads.size() == 1;
       if (unit == none && event.loops >= 0)
         unit = joined(event);
     }
     if (unit == none) {
       unit = static_cast<int32_t>(units.size());
-      units.push_back({event.kind, event.isUpdate, event.isCopy, 0, none, {}, {}, {}, {}});
+      units.push_back({event.kind, event.isUpdate, event.isCopy, 0, none, false, {}, {}, {}, {}});
       if (event.kind == StepKind::Kernel && event.loops >= 0)
         units.back().domain.take(event, step.kernels[event.loops], *units.back().domain.placed(event, step.kernels[event.loops]));
     }
@@ -162,12 +165,15 @@ private:
     return madeBy[buffer];
   }
 
-  /// The product that takes it along as its epilogue.
+  /// The product that takes it along as its epilogue: a bias first, and one activation.
   int32_t carrierOf(const StepEvent &event) const {
-    const int32_t unit = event.isEpilogue && !event.isNarrow ? madeBy[event.reads.front()] : none;
-    const bool isBehind = unit != none && units[unit].kind == StepKind::Product && event.reads.front() == units[unit].last &&
-                          readers[step.rootOf(units[unit].last)] == 1;
-    return isBehind && !isTangled(event, unit) ? unit : none;
+    const bool isOfFirst = !event.reads.empty() && (event.readUses.empty() || event.readUses.front().number == 0);
+    const int32_t unit = event.isEpilogue && !event.isNarrow && isOfFirst ? madeBy[event.reads.front()] : none;
+    if (unit == none || units[unit].kind != StepKind::Product || event.reads.front() != units[unit].last || isTangled(event, unit))
+      return none;
+    const bool isBias = event.reads.size() > 1;
+    const bool isRead = readers[step.rootOf(units[unit].last)] > 1 || step.buffers[units[unit].last].isFetched;
+    return isRead || units[unit].isActivated || (isBias && units[unit].operators > 1) ? none : unit;
   }
 
   /// The latest kernel among those that made what it reads that can take it up.

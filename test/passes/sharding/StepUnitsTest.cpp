@@ -186,6 +186,8 @@ Drawn drawn(uint64_t structure, uint64_t strategy) {
     const bool isTwofold = draw() % 6 == 0 && !event.isEpilogue;
     OrderedEvent otherwise = event;
     otherwise.kind = kindOf(draw() % 5);
+    if (otherwise.reads.size() > 1 && draw() % 2)
+      otherwise.reads.pop_back();
     for (OrderedEvent::Read &of : otherwise.reads)
       of.since = of.since == here ? here + 1 : of.since;
     const bool isFirst = !isTwofold || other() % 2 == 0;
