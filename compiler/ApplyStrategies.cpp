@@ -86,6 +86,7 @@ public:
 
 private:
   KeptStrategies kept;
+  const size_t inFile = kept.size();
   std::vector<std::string> names; ///< of all operators, in all rounds
   const std::string &path;
   int64_t devices;         ///< 0: whatever the strategies say is taken
@@ -240,9 +241,9 @@ private:
         strange.push_back(name);
     if (strange.empty())
       return Status::ok();
-    if (strange.size() > 1 && strange.size() * 2 >= kept.size())
+    if (strange.size() > 1 && strange.size() * 2 >= inFile)
       return Error{ExitCode::BadFile,
-                   "'" + path + "' is of another network: of its " + std::to_string(kept.size()) + " operators this one lacks " + std::to_string(strange.size()) +
+                   "'" + path + "' is of another network: of its " + std::to_string(inFile) + " operators this one lacks " + std::to_string(strange.size()) +
                        ", '" + strange.front() + "' among them",
                    withoutControls("save the strategies of this network, whose operators are " + namesText(names))};
     const std::string near = nearest(strange.front(), names);

@@ -7,6 +7,7 @@
 #include <numeric>
 
 namespace msc::passes {
+
 StepLives::StepLives(const StepEvents &step) : step(step), times(step.events.size()), ranges(step.buffers.size()) {
   const StepUnits units(step);
   end = units.count() + 1;

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 namespace msc::passes {
+namespace {
 
 /// The domain of a kernel that may still grow (passes/codegen/Cluster.h): the loops of its operator that has most, by number, with loops
 /// that other operators tie to them.
@@ -99,6 +100,8 @@ private:
     return true;
   }
 };
+
+} // namespace
 
 /// Forms units over the events of a step.
 class StepUnitBuilder {
