@@ -70,25 +70,25 @@ std::vector<std::string> namesInRounds(Operation *op, StringRef carried) {
   return names;
 }
 
-bool isNameInRound(StringRef pattern, StringRef name) {
-  bool hasRound = false;
+/// The same, where a number has been found before.
+static bool isInRound(StringRef pattern, StringRef name, bool hasRound) {
   while (!pattern.empty()) {
     const size_t end = pattern.starts_with("{") ? pattern.find('}') : StringRef::npos;
-    if (end == StringRef::npos) {
-      if (!name.consume_front(pattern.take_front()))
-        return false;
-      pattern = pattern.drop_front();
-      continue;
-    }
-    const StringRef round = name.take_while([](char c) { return llvm::isDigit(c); });
-    if (round.empty())
+    if (end != StringRef::npos) {
+      const size_t digits = name.take_while([](char c) { return llvm::isDigit(c); }).size();
+      for (size_t count = digits; count > 0; --count) // others may follow the number
+        if (isInRound(pattern.drop_front(end + 1), name.drop_front(count), true))
+          return true;
       return false;
-    hasRound = true;
-    name = name.drop_front(round.size());
-    pattern = pattern.drop_front(end + 1);
+    }
+    if (!name.consume_front(pattern.take_front()))
+      return false;
+    pattern = pattern.drop_front();
   }
   return hasRound && name.empty();
 }
+
+bool isNameInRound(StringRef pattern, StringRef name) { return isInRound(pattern, name, false); }
 
 static void renameForRound(Operation *op, RepeatOp repeat, int64_t round) {
   op->walk([&](Operation *inner) {

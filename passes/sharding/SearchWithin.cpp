@@ -392,7 +392,7 @@ private:
   /// found so far, halfway to those of the best bound (P. Wentges, Weighted Dantzig-Wolfe decomposition for linear mixed-integer programming,
   /// 1997).
   void raiseBound() {
-    constexpr int mostIdle = 6, mostSplicings = 4, fewSplicings = 2;
+    constexpr int mostIdle = 6, mostSplicings = 4;
     constexpr double progress = 1e-4;
     search::Workspace workspace;
     search::RepeatedNetwork network = rounds.network();
@@ -435,8 +435,7 @@ private:
       const size_t known = seen.size();
       for (size_t section = 0; section < shape.sections.size() && known > 0; ++section)
         splice(section, mixed);
-      const bool learnt = seen.size() > known;
-      if (shape.sections.empty() || ++splicings == mostSplicings || (!learnt && splicings >= fewSplicings))
+      if (seen.size() == known || ++splicings == mostSplicings)
         break;
       network = rounds.network();
       unrolled = search::unroll(network);
@@ -459,34 +458,19 @@ private:
     }
   }
 
-  /// Those that are in the cheapest mixture, or nearly, and the fastest one that fits.
-  std::vector<search::RepeatedChoice> partsOf(Mixed &mixed) const {
-    constexpr size_t mostParts = 12;
-    mixed.mixture.solve();
-    const std::vector<double> &prices = mixed.mixture.prices();
-    std::vector<std::pair<double, const Point *>> byCost; // at these prices: those in the mixture cost least
-    for (const Point &point : mixed.points) {
-      const std::vector<double> above = aboveLimit(point.choice);
-      byCost.emplace_back(std::inner_product(prices.begin(), prices.end(), above.begin(), point.us), &point);
-    }
-    std::ranges::stable_sort(byCost, {}, [](const auto &entry) { return entry.first; });
-    byCost.resize(std::min(byCost.size(), mostParts));
-    std::vector<search::RepeatedChoice> parts{fastestFitting};
-    for (const auto &[us, point] : byCost)
-      parts.push_back(point->choice);
-    return parts;
-  }
-
-  /// Stretches of rounds of these, by what the moments have at least; how much more there is, is simulated.
+  /// Stretches of rounds of those in the cheapest mixture, by what the moments have at least; how much more there is, is simulated.
   void splice(size_t section, Mixed &mixed) {
     constexpr int mostSpliced = 40;
-    const std::vector<search::RepeatedChoice> parts = partsOf(mixed);
+    mixed.mixture.solve();
+    std::vector<search::RepeatedChoice> parts{fastestFitting};
+    for (size_t i = 0; i < mixed.points.size(); ++i)
+      if (mixed.mixture.shares()[i] > 0)
+        parts.push_back(mixed.points[i].choice);
     std::vector<search::Budget> budgets;
     for (const MemoryMoment &moment : seen)
       addLeast(moment, 1, budgets.emplace_back(search::Budget{RoundsModel::Amounts(unrolledSize), most}).amounts);
     search::Splices splices(rounds.network(), section, parts, budgets, fitting.front().us);
     std::optional<Point> tooLarge; // the slowest one
-    double more = search::infinity; // than moments say, of what was looked at
     for (int i = 0; i < mostSpliced && simulated < mostSimulated; ++i) {
       std::optional<search::RepeatedChoice> choice = splices.cheapest();
       if (!choice)
@@ -497,18 +481,12 @@ private:
       const double known = std::ranges::max(aboveLimit(point.choice));
       mix(mixed, std::move(point));
       const Point spliced = mixed.points.back();
-      const double moreNow = spliced.arenaBytes - most - known;
-      const bool isLess = moreNow < more * (1 - smallGap);
-      more = std::min(more, moreNow);
       if (spliced.arenaBytes <= most) {
         if (tooLarge)
           cross(spliced, *tooLarge);
-        if (i == 0 || !isLess)
-          return;
-        splices = search::Splices(rounds.network(), section, parts, budgets, fitting.front().us, std::max(0.0, more)); // less room was left than there is
-        continue;
+        return;
       }
-      splices.refuse(moreNow);
+      splices.refuse(spliced.arenaBytes - most - known);
       if (!tooLarge || spliced.us > tooLarge->us)
         tooLarge = spliced;
     }

@@ -103,8 +103,8 @@ public:
   Held(const JoinableEvents &joinable, size_t at) : joinable(joinable), events(joinable.events()), at(at), numbers(at + 1, -1) {
     for (size_t i = at + 1; i < events.size(); ++i)
       if (isPulled(i))
-        for (int32_t member : joinable.partOf(i))
-          if (member <= static_cast<int32_t>(at) && numbers[member] < 0 && joinable.mayBeOne(i, member)) {
+        for (int32_t member : beforeOrAt(joinable.partOf(i)))
+          if (numbers[member] < 0 && joinable.mayBeOne(i, member)) {
             numbers[member] = static_cast<int32_t>(kernels.size());
             kernels.push_back(member);
           }
@@ -129,6 +129,10 @@ private:
   size_t at;
   std::vector<int32_t> kernels, numbers; ///< those that are held up; of each event before and at the moment: which of them, -1: none
   ValueSets waits;                       ///< of each of these events: the held ones that it may wait for
+
+  std::span<const int32_t> beforeOrAt(const std::vector<int32_t> &part) const {
+    return {part.begin(), std::ranges::upper_bound(part, static_cast<int32_t>(at))};
+  }
 
   bool isNeeded(int32_t kernel, size_t by) const {
     return std::ranges::any_of(events[kernel].writes, [&](int32_t value) {
@@ -173,8 +177,8 @@ private:
               continue;
             if (i <= at)
               add(i, maker);
-            for (int32_t member : mayBeTaken ? std::span<const int32_t>(joinable.partOf(i)) : std::span<const int32_t>())
-              if (member <= static_cast<int32_t>(at) && member != maker && joinable.mayBeOne(i, member))
+            for (int32_t member : mayBeTaken ? beforeOrAt(joinable.partOf(i)) : std::span<const int32_t>())
+              if (member != maker && joinable.mayBeOne(i, member))
                 add(member, maker);
           }
       }

@@ -93,7 +93,4 @@ private:
   std::vector<char> done, left;
 };
 
-/// Of how many events steps are known to wait for each other; in longer lists nothing waits (StepUnits.h).
-inline constexpr size_t mostEventsOrdered = 20'000;
-
 } // namespace msc::passes

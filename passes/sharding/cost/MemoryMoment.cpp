@@ -1,6 +1,7 @@
 #include "passes/sharding/cost/MemoryMoment.h"
 
 #include "passes/sharding/Storage.h"
+#include "passes/sharding/cost/StepUnits.h"
 
 #include <algorithm>
 #include <array>
@@ -98,8 +99,8 @@ int64_t MemoryMoments::instancesOf(Member of) const {
   return of.isFirst ? 1 : model.hasOwnFirstRound(of.op) ? rounds - 1 : rounds;
 }
 
-/// What has memory at a moment of a step, whatever strategies there are. Operators, sums of few gradients and updates come in one order
-/// always; sums of many run as early as their terms allow, moves come and go; kernels may become one with others that ran before, or wait
+/// What has memory at a moment of a step, whatever strategies there are. Operators and updates come in one order
+/// always, sums of few gradients are taken to; sums of many run as early as their terms allow, moves come and go; kernels may become one with others that ran before, or wait
 /// for what others read (CertainOrder).
 /// Of what is made before the moment and read by something that certainly runs after it, some shard is there; where kernels between both
 /// may run before the moment, one of what the first of them reads and what they make. What runs then has what it reads and makes.

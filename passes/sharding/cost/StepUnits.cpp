@@ -1,12 +1,11 @@
 #include "passes/sharding/cost/StepUnits.h"
 
-#include "passes/sharding/cost/CertainOrder.h"
-
 #include <algorithm>
 #include <functional>
 #include <optional>
 #include <queue>
 #include <unordered_map>
+#include <utility>
 
 namespace msc::passes {
 namespace {
@@ -18,7 +17,7 @@ public:
   /// Where the loops of an operator stand in the domain; `none`: of size one.
   using Loops = std::vector<int32_t>;
 
-  /// Absent where the operator and the kernel cannot be one. `outside` and `inside`: what is read of each.
+  /// Absent where the operator and the kernel cannot be one.
   std::optional<Loops> placed(const StepEvent &event, const KernelLoops &kernel) const {
     Loops to(kernel.loops.size(), none);
     for (bool isInside : {true, false}) // what reads the same memory runs together where it may
@@ -44,11 +43,7 @@ public:
       for (int32_t own : order)
         if (sizes[own] != 1 && std::ranges::find(to, own) == to.end())
           return std::nullopt;
-    std::vector<int32_t> reduces;
-    for (size_t loop = 0; loop < to.size(); ++loop)
-      if (kernel.loops[loop].isReduced && kernel.loops[loop].size != 1)
-        reduces.push_back(to[loop]);
-    std::ranges::sort(reduces);
+    const std::vector<int32_t> reduces = reducedBy(kernel, to);
     if (!reduces.empty() && !reduced.empty() && reduces != reduced)
       return std::nullopt;
     return to;
@@ -63,10 +58,8 @@ public:
       }
     if (isWider)
       order = to;
-    for (size_t loop = 0; loop < to.size(); ++loop)
-      if (kernel.loops[loop].isReduced && kernel.loops[loop].size != 1 && std::ranges::find(reduced, to[loop]) == reduced.end())
-        reduced.push_back(to[loop]);
-    std::ranges::sort(reduced);
+    if (reduced.empty())
+      reduced = reducedBy(kernel, to);
     auto placesOf = [&](const std::vector<int32_t> &dims) {
       Loops places;
       for (int32_t loop : dims)
@@ -90,6 +83,15 @@ private:
   size_t wide() const { return std::ranges::count_if(order, [&](int32_t loop) { return sizes[loop] != 1; }); }
   static std::pair<size_t, size_t> weight(const KernelLoops &kernel) {
     return {kernel.loops.size(), std::ranges::count_if(kernel.loops, [](const KernelLoops::Loop &loop) { return loop.size != 1; })};
+  }
+  /// Ascending.
+  static std::vector<int32_t> reducedBy(const KernelLoops &kernel, const Loops &to) {
+    std::vector<int32_t> reduces;
+    for (size_t loop = 0; loop < to.size(); ++loop)
+      if (kernel.loops[loop].isReduced && kernel.loops[loop].size != 1)
+        reduces.push_back(to[loop]);
+    std::ranges::sort(reduces);
+    return reduces;
   }
   bool tie(const KernelLoops &kernel, Loops &to, int32_t loop, int32_t own) const {
     if (to[loop] == own)
@@ -135,6 +137,7 @@ private:
   std::vector<int32_t> madeBy;  ///< of each buffer that an event writes: the unit
   std::vector<int64_t> readers; ///< of each root
   std::vector<Unit> units;
+  std::vector<int32_t> lastReader; ///< of each: a unit that reads it
   bool isTracked; ///< else what stands behind a unit is taken to need it
 
   void place(size_t index) {
@@ -149,6 +152,7 @@ private:
     }
     if (unit == none) {
       unit = static_cast<int32_t>(units.size());
+      lastReader.push_back(none);
       units.push_back({event.kind, event.isUpdate, event.isCopy, 0, none, false, {}, {}, {}, {}});
       if (event.kind == StepKind::Kernel && event.loops >= 0)
         units.back().domain.take(event, step.kernels[event.loops], *units.back().domain.placed(event, step.kernels[event.loops]));
@@ -225,7 +229,7 @@ private:
   void inherit(int32_t unit, const StepEvent &event) {
     bool grew = false;
     for (int32_t buffer : event.reads)
-      if (const int32_t maker = makerOf(buffer); maker != none && maker != unit && std::ranges::find(units[unit].before, maker) == units[unit].before.end()) {
+      if (const int32_t maker = makerOf(buffer); maker != none && maker != unit && std::exchange(lastReader[maker], unit) != unit) { // twice is no harm
         units[unit].before.push_back(maker);
         units[maker].after.push_back(unit);
         grew |= add(unit, maker);

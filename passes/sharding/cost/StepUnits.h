@@ -6,6 +6,9 @@
 
 namespace msc::passes {
 
+/// Of how many events it is known which need each other; in longer steps no kernel waits for what a later operator reads.
+inline constexpr size_t mostEventsOrdered = 20'000;
+
 /// Keeps nothing of the step.
 class StepUnits {
 public:

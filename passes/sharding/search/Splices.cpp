@@ -8,8 +8,8 @@ namespace msc::search {
 static constexpr auto isDearer = [](const auto &a, const auto &b) { return a.cost > b.cost; };
 
 Splices::Splices(const RepeatedNetwork &network, size_t section, std::span<const RepeatedChoice> from, const std::vector<Budget> &budgets,
-                 double below, double more)
-    : section(section), own(network.sections[section].variables), rounds(network.sections[section].rounds), below(below), leastMore(more) {
+                 double below)
+    : section(section), own(network.sections[section].variables), rounds(network.sections[section].rounds), below(below) {
   for (const RepeatedChoice &choice : from) {
     const RepeatedChoice beside = choiceOf(choice, {{rounds, from.front().runs[section].front().options}});
     auto isSame = [&](const RepeatedChoice &other) { return other.choice == beside.choice && other.runs == beside.runs; };
@@ -27,7 +27,7 @@ Splices::Splices(const RepeatedNetwork &network, size_t section, std::span<const
     for (size_t first = 0; first < kinds.size(); ++first)
       for (size_t middle = 0; middle < kinds.size(); ++middle)
         for (size_t last = 0; last < kinds.size(); ++last)
-          if (Splice splice{.beside = beside, .kinds = {first, middle, last}, .ends = {1, 2}, .more = more}; first != middle && middle != last && findEnds(splice))
+          if (Splice splice{beside, {first, middle, last}, {1, 2}}; first != middle && middle != last && findEnds(splice))
             splices.push_back(splice);
   std::ranges::make_heap(splices, isDearer);
 }

@@ -14,10 +14,8 @@ namespace msc::search {
 /// one is not found between them. Keeps nothing of its arguments.
 class Splices {
 public:
-  /// `budgets`: of the unrolled network, as variablesInRounds numbers it. `below`: what costs as much is left out. `more`: what all of them take
-  /// more of some budget than its amounts say.
-  Splices(const RepeatedNetwork &network, size_t section, std::span<const RepeatedChoice> from, const std::vector<Budget> &budgets, double below,
-          double more = 0);
+  /// `budgets`: of the unrolled network, as variablesInRounds numbers it. `below`: what costs as much is left out.
+  Splices(const RepeatedNetwork &network, size_t section, std::span<const RepeatedChoice> from, const std::vector<Budget> &budgets, double below);
 
   /// The cheapest one that keeps to all budgets and has not been refused; none is left: nothing.
   std::optional<RepeatedChoice> cheapest();

@@ -142,7 +142,7 @@ Problem problemOf(const Network &network, const Mesh &mesh, Reading &reading, st
   net::NetworkOp read = *reading.module->getOps<net::NetworkOp>().begin();
   TrainingFacts training;
   if (network.isTrained)
-    training = {.minimize = reading.config->train->minimize, .optimizerStates = 1, .inBuckets = true, .train = reading.config->train};
+    training = {.minimize = reading.config->train->minimize, .inBuckets = true, .train = reading.config->train};
   Problem problem = passes::problemOf(read, devices, /*joinAlike=*/true, members, training);
   problem.meshes = {mesh};
   for (auto [op, ops] : llvm::zip(problem.operators, members))

@@ -111,7 +111,7 @@ struct Prepared {
     net::NetworkOp network = *reading.module->getOps<net::NetworkOp>().begin();
     auto config = net::readConfig(*reading.module);
     problem = problemOf(network, devices, /*joinAlike=*/false, members,
-                        {.minimize = "loss", .optimizerStates = 1, .inBuckets = devices % 4 == 0, .train = config->train});
+                        {.minimize = "loss", .inBuckets = devices % 4 == 0, .train = config->train});
     std::vector<InputFacts> inputs;
     for (size_t i = 0; i < network.getBody().getNumArguments(); ++i)
       inputs.push_back({problem.tensors[i].name, problem.tensors[i].shape});
