@@ -11,25 +11,41 @@ using namespace mlir;
 
 namespace msc::compiler {
 
+/// Of a file of the user.
+static FileLineColLoc userPlace(Location place) {
+  FileLineColLoc at = frontend::findFileLocation(place);
+  return at && !at.getFilename().getValue().starts_with(frontend::libraryPrefix) ? at : FileLineColLoc();
+}
+
+/// "net.mir:34", as messages name the file.
+static std::string lineOf(FileLineColLoc at, const llvm::SourceMgr &sources) {
+  return frontend::displayedPath(sources, at.getFilename().getValue()) + ":" + std::to_string(at.getLine());
+}
+
+/// Once for a line: all rounds and calls have it.
+static void note(std::vector<NetworkFacts::Given> &given, const std::string &line, StringRef name) {
+  if (llvm::none_of(given, [&](const NetworkFacts::Given &known) { return known.line == line; }))
+    given.push_back({line, name.str()});
+}
+
+static bool isUnread(net::ParamOp param) { return param.getValue().use_empty() && userPlace(param.getLoc()); }
+
 void watch(frontend::ParseOptions &options, const NetworkChanges &changes, NetworkFacts &facts, const llvm::SourceMgr &sources) {
   options.onConst = [&facts](StringRef name, int64_t value) { facts.consts[name.str()] = value; };
   options.onCell = [&](const frontend::CellCall &call) {
-    FileLineColLoc at = frontend::findFileLocation(call.place);
-    if (!at || call.isRecomputed || at.getFilename().getValue().starts_with(frontend::libraryPrefix))
+    FileLineColLoc at = userPlace(call.place);
+    if (!at || call.isRecomputed)
       return false;
-    std::string line = ":" + std::to_string(at.getLine());
-    std::string place = at.getFilename().str() + line + ":" + std::to_string(at.getColumn());
+    std::string place = at.getFilename().str() + ":" + std::to_string(at.getLine()) + ":" + std::to_string(at.getColumn());
     if (llvm::none_of(facts.calls, [&](const NetworkFacts::Call &known) { return known.place == place; }))
-      facts.calls.push_back({place, frontend::displayedPath(sources, at.getFilename().getValue()) + line, call.instance.str()});
+      facts.calls.push_back({place, lineOf(at, sources), call.instance.str()});
     return llvm::is_contained(changes.recompute, place);
   };
   options.onStrategy = [&](Location place, StringRef name) {
-    FileLineColLoc at = frontend::findFileLocation(place);
-    if (!at || at.getFilename().getValue().starts_with(frontend::libraryPrefix))
+    FileLineColLoc at = userPlace(place);
+    if (!at)
       return false;
-    std::string line = frontend::displayedPath(sources, at.getFilename().getValue()) + ":" + std::to_string(at.getLine());
-    if (llvm::none_of(facts.strategies, [&](const NetworkFacts::Given &known) { return known.line == line; }))
-      facts.strategies.push_back({line, name.str()});
+    note(facts.strategies, lineOf(at, sources), name);
     return changes.freesStrategies;
   };
 }
@@ -54,12 +70,18 @@ void applyChanges(ModuleOp module, const NetworkChanges &changes) {
     else if (block.getKind() == "train")
       change(block, changes);
   }
+  if (changes.dropsUnread)
+    module.walk([](net::ParamOp param) {
+      if (isUnread(param))
+        param.erase();
+    });
 }
 
-void noteFacts(ModuleOp module, const net::Config &config, NetworkFacts &facts) {
+void noteFacts(ModuleOp module, const net::Config &config, NetworkFacts &facts, const llvm::SourceMgr &sources) {
   facts.trains = config.train.has_value();
   if (config.train) {
     facts.accumulateSteps = config.train->gradients.accumulateSteps;
+    facts.steps = config.train->steps;
     facts.ampLevel = config.train->ampLevel;
   }
   facts.parallelMode = config.context.parallelMode;
@@ -69,7 +91,11 @@ void noteFacts(ModuleOp module, const net::Config &config, NetworkFacts &facts) 
   for (auto network : module.getOps<net::NetworkOp>()) {
     for (BlockArgument input : network.getBody().getArguments())
       facts.inputs.push_back(shapeOf(input));
-    network.walk([&](net::ParamOp param) { facts.parameters.push_back(shapeOf(param.getValue())); });
+    network.walk([&](net::ParamOp param) {
+      facts.parameters.push_back(shapeOf(param.getValue()));
+      if (isUnread(param))
+        note(facts.unread, lineOf(userPlace(param.getLoc()), sources), param.getName());
+    });
   }
 }
 

@@ -28,6 +28,7 @@ struct NetworkChanges {
   uint64_t accumulateSteps = 0;       ///< of the train block; 0: what it says
   std::string ampLevel, ampType;      ///< of the train block; empty: what it says
   bool freesStrategies = false;       ///< strategies and shardings that stand in files of the user are left out
+  bool dropsUnread = false;           ///< parameters that nothing reads, in files of the user, are left out
   bool inference = false;             ///< as if there were neither a train nor a checkpoint block: nothing but the forward pass
 };
 
@@ -43,10 +44,11 @@ struct NetworkFacts {
     std::string line, name; ///< "net.mir:34", "h.{i}.attn.q"
   };
   std::vector<Given> strategies;                   ///< and shardings that stand in files of the user
+  std::vector<Given> unread;                       ///< parameters in files of the user that nothing reads
   std::map<std::string, int64_t> consts;           ///< that -D may override
   std::vector<std::vector<int64_t>> inputs, parameters; ///< shapes
   bool trains = false;
-  uint64_t accumulateSteps = 1;
+  uint64_t accumulateSteps = 1, steps = 0;         ///< of the train block; 0: it does not say them
   std::string ampLevel, parallelMode, searchMode;
   int64_t devices = 1;
 };
@@ -58,6 +60,6 @@ void watch(frontend::ParseOptions &options, const NetworkChanges &changes, Netwo
 void applyChanges(mlir::ModuleOp module, const NetworkChanges &changes);
 
 /// The rest of the facts.
-void noteFacts(mlir::ModuleOp module, const net::Config &config, NetworkFacts &facts);
+void noteFacts(mlir::ModuleOp module, const net::Config &config, NetworkFacts &facts, const llvm::SourceMgr &sources);
 
 } // namespace msc::compiler

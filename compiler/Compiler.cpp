@@ -243,7 +243,7 @@ private:
       outcome.findings.isSearchImplied = chooseSearchMode(*module, *config); // strategies of a file do not change how the others are chosen
       if (diagnostics.errors() == 0 && !module->getOps<net::NetworkOp>().empty())
         warnOfSameSteps();
-      noteFacts(*module, *config, outcome.facts);
+      noteFacts(*module, *config, outcome.facts, sources);
       if (!options.saveGraphsRanks.empty() && config->context.saveGraphs == 0)
         return fail({ExitCode::Usage, "--save-graphs-ranks has no effect: no dumps are written",
                      "add --save-graphs 1, 2 or 3"});

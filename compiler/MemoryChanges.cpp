@@ -21,6 +21,7 @@ public:
 
   std::vector<MemoryChange> run() {
     const Candidate as = trials.asItIs();
+    tryWithoutUnread(as);
     trySearch(as);
     tryRecompute(as);
     tryPrecision(as);
@@ -62,6 +63,19 @@ private:
     return candidate;
   }
 
+  /// Plans hold what nothing reads, for checkpoints.
+  void tryWithoutUnread(const Candidate &on) {
+    if (facts.unread.empty())
+      return;
+    trials.attempt(on, [this](const Candidate &before) {
+      const bool areSeveral = facts.unread.size() > 1;
+      Candidate candidate = with(before, "parameters", std::string("take out the ") + (areSeveral ? "parameters " : "parameter ") + listOf(facts.unread) +
+                                                           ", which nothing reads");
+      candidate.options.changes.dropsUnread = true;
+      return candidate;
+    });
+  }
+
   void trySearch(const Candidate &on) {
     bool isAuto = facts.parallelMode == "auto_parallel";
     bool searches = isAuto && (facts.searchMode == "optimal" || facts.searchMode == "dynamic_programming");
@@ -90,13 +104,19 @@ private:
     });
   }
 
-  std::string withoutOwnText() const {
+  /// The first few: "'h.q' (net.mir:34), 'h.k' (net.mir:35) and 2 more".
+  static std::string listOf(const std::vector<NetworkFacts::Given> &named) {
     constexpr size_t most = 3;
     std::string text;
-    for (size_t i = 0; i < std::min(most, facts.strategies.size()); ++i)
-      text += (i == 0 ? "leave out the strategies of '" : ", '") + facts.strategies[i].name + "' (" + facts.strategies[i].line + ")";
-    if (facts.strategies.size() > most)
-      text += " and " + std::to_string(facts.strategies.size() - most) + " more";
+    for (size_t i = 0; i < std::min(most, named.size()); ++i)
+      text += (i == 0 ? "'" : ", '") + named[i].name + "' (" + named[i].line + ")";
+    return named.size() > most ? text + " and " + std::to_string(named.size() - most) + " more" : text;
+  }
+
+  std::string withoutOwnText() const {
+    std::string text;
+    if (!facts.strategies.empty())
+      text = "leave out the strategies of " + listOf(facts.strategies);
     if (!trials.asItIs().options.strategyFile.empty())
       text += (text.empty() ? "leave out" : " and") + std::string(" --strategy-load ") + trials.asItIs().options.strategyFile;
     if (facts.parallelMode != "auto_parallel")
@@ -152,6 +172,8 @@ private:
 
   Candidate inParts(const Candidate &on, const std::string &name, int64_t value, uint64_t parts) const {
     std::string size = std::to_string(value / static_cast<int64_t>(parts)), steps = std::to_string(facts.accumulateSteps * parts);
+    if (facts.steps > 0) // as many updates as before
+      steps += ", steps: " + std::to_string(facts.steps * parts);
     Candidate candidate = with(on, "micro_batches", "pass -D " + name + "=" + size + " and write accumulate_steps: " + steps + " in the train block");
     std::erase_if(candidate.options.defines, [&](const auto &define) { return define.first == name; });
     candidate.options.defines.emplace_back(name, size);
@@ -271,8 +293,9 @@ std::string helpOf(const MemoryAnswer &answer, bool namesLimit) {
     const MemoryChange &best = changes.front();
     const double more = best.us - answer.usWithoutLimit;
     const auto us = timeTexts({best.us, std::abs(more)});
+    const bool isAsBefore = timeText(best.us) == timeText(answer.usWithoutLimit);
     help = best.repair + ": a rank then needs " + bytesText(best.bytes) + ", " + bytesText(answer.bytes - best.bytes) + " less, and a batch takes " +
-           us[0] + ", " + us[1] + (more < 0 ? " less" : " more") + " than without the limit";
+           us[0] + (isAsBefore ? ", as" : ", " + us[1] + (more < 0 ? " less" : " more") + " than") + " without the limit";
     auto plain = std::ranges::find_if(changes, [](const MemoryChange &change) { return change.fits && isPlain(change); });
     if (!isPlain(best) && plain != changes.end())
       help += "; or, on these devices and in these types, " + plain->repair + ", after which it is " + bytesText(plain->bytes) + " and " +

@@ -44,7 +44,7 @@ struct NextBest {
 
 /// A change of the network, and what it would make of it.
 struct MemoryChange {
-  std::string kind;   ///< "recompute", "precision", "micro_batches", "devices", "search", "strategies" (without those of the user); of several at once with " + " between them
+  std::string kind;   ///< "recompute", "precision", "micro_batches", "devices", "search", "strategies" (without those of the user), "parameters" (without those that nothing reads); of several at once with " + " between them
   std::string repair; ///< what to write, as messages say it
   uint64_t bytes = 0; ///< that a rank needs
   double us = 0;      ///< predicted for the batch that a step has now

@@ -8,6 +8,7 @@
 #include "frontend/Types.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CheckedArithmetic.h"
 
@@ -40,6 +41,14 @@ static Attribute convertFormal(Attribute value, const ast::Formal &formal, Build
   return fits ? value : Attribute();
 }
 
+/// Behind a name that a cell does not have.
+static void suggestName(InFlightDiagnostic &diagnostic, StringRef key, ArrayRef<StringRef> names) {
+  if (key == "strategy" || key == "in_strategy" || key == "out_strategy")
+    net::addHelp(diagnostic, "the operators in a cell have strategies: --strategy-save FILE writes them by name, --strategy-load FILE reads them");
+  else
+    net::addSuggestion(diagnostic, key, names);
+}
+
 bool Elaborator::bindFormals(const ast::Graph &cell, const ast::Call &call, Frame &caller, Frame &callee) {
   bool sound = true;
   std::vector<const ast::Arg *> given(cell.formals.size(), nullptr);
@@ -58,7 +67,7 @@ bool Elaborator::bindFormals(const ast::Graph &cell, const ast::Call &call, Fram
       else
         diagnostic << "'" << cell.name << "' has no argument '" << arg.key << "'";
       if (slot >= given.size() && !arg.key.empty())
-        net::addSuggestion(diagnostic, arg.key, map_range(cell.formals, [](const auto &f) { return StringRef(f.name); }));
+        suggestName(diagnostic, arg.key, map_to_vector(cell.formals, [](const auto &f) { return StringRef(f.name); }));
       diagnostic.attachNote(evaluator.location(cell.place)) << "'" << cell.name << "' is defined here";
       sound = false;
       continue;
@@ -190,7 +199,7 @@ bool Elaborator::takeCellAttributes(const ast::Call &call, ArrayRef<NamedValue> 
       if (field.key != "sharding") {
         InFlightDiagnostic diagnostic = error(field.keyPlace) << "unknown attribute '" << keyText(field.key)
                                                               << "' of a cell's result";
-        net::addSuggestion(diagnostic, field.key, ArrayRef<StringRef>{"sharding", "recompute"});
+        suggestName(diagnostic, field.key, {"sharding", "recompute"});
         return false;
       }
       if (results.empty() || !takeSharding(field, results.front().value, frame.env))

@@ -36,8 +36,11 @@ Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training
     named.try_emplace(entry.name, i); // for all rounds
     std::vector<std::string> all;
     bool isAlike = llvm::all_of(ops, [&](Operation *member) { return net::getInStrategy(member) == net::getInStrategy(op); });
-    for (Operation *member : ops)
-      llvm::append_range(all, net::namesInRounds(member, net::getInstanceName(member)));
+    std::vector<Written> &members = written.emplace_back();
+    for (Operation *member : ops) {
+      members.push_back({net::getInstanceName(member).str(), net::namesInRounds(member, net::getInstanceName(member))});
+      llvm::append_range(all, members.back().rounds);
+    }
     for (auto [round, name] : llvm::enumerate(all)) {
       named.try_emplace(name, i);
       if (all.size() > 1 && isAlike)
@@ -48,7 +51,6 @@ Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training
       return rounds.empty() ? text.str() : rounds.front();
     };
     names.push_back(inFirst(entry.name));
-    allNames.push_back(std::move(all));
     places.push_back(op->getLoc());
     origins.push_back(passes::isByUser(op) ? "user" : inFirst(net::getStrategyOrigin(op)));
     taken.push_back(std::get<Pieces>(piecesOfStrategy(entry.facts, *net::getInStrategy(op), devices, /*mayBeEmpty=*/true)));
@@ -230,6 +232,18 @@ bool Alternatives::isBetter(size_t op, const Alternative &other) {
 
 bool Alternatives::wasWeighed(size_t op, llvm::function_ref<bool(const Pieces &)> passes) const {
   return op < slowerPieces.size() && !slowerPieces[op].empty() && llvm::all_of(slowerPieces[op], passes);
+}
+
+std::vector<std::string> Alternatives::namesInFile(size_t op) const {
+  std::vector<std::string> all;
+  for (const Written &member : written[op]) {
+    auto isOther = [&](const auto &known) { return known.second != op && net::isNameInRound(member.name, known.getKey()); };
+    if (member.rounds.size() > 1 && llvm::none_of(named, isOther))
+      all.push_back(member.name);
+    else
+      llvm::append_range(all, member.rounds);
+  }
+  return all;
 }
 
 std::string Alternatives::strategyText(size_t op, const Pieces &pieces) const {

@@ -72,9 +72,10 @@ public:
   /// Who decided the strategy of an operator, and whether that was the user, in the network or in a dump.
   llvm::StringRef origin(size_t op) const { return origins[op]; }
   bool isByUser(size_t op) const { return origins[op] == "user" || origins[op] == "dump"; }
-  /// Instance name in the first round, and in all that have the same strategies.
+  /// Instance name in the first round.
   llvm::StringRef name(size_t op) const { return names[op]; }
-  const std::vector<std::string> &namesInRounds(size_t op) const { return allNames[op]; }
+  /// In all rounds that have the same strategies, as a file of strategies has them: "layers.{i}.up" where that means no other operator.
+  std::vector<std::string> namesInFile(size_t op) const;
   /// Pieces that an operator has.
   const Pieces &chosen(size_t op) const { return taken[op]; }
   /// Which of model().options(op) they are; nothing if none.
@@ -99,6 +100,10 @@ public:
   std::string strategyText(size_t op, const Pieces &pieces) const;
 
 private:
+  struct Written {
+    std::string name;                ///< "layers.{i}.up"
+    std::vector<std::string> rounds; ///< "layers.0.up", ...
+  };
   struct OptionPrice {
     double us = 0; ///< infinity: nothing is possible
     bool isExact = false;
@@ -158,7 +163,7 @@ private:
   std::vector<Pieces> taken;
   std::vector<std::pair<size_t, std::vector<bool>>> allowed; ///< operators of which the user fixed a part, and of their options which keep to it
   std::vector<std::string> origins, names;
-  std::vector<std::vector<std::string>> allNames;
+  std::vector<std::vector<Written>> written; ///< of each operator, as it stands in the network
   std::vector<mlir::Location> places;
   std::map<std::string, Round> inRounds;
   llvm::StringMap<size_t> named; ///< operators by their names in all rounds

@@ -63,7 +63,7 @@ static std::string fileText(const Alternatives &alternatives, size_t op, const s
   if (!isInLibrary && !isTextOfOthers(alternatives, op))
     return "";
   return (isInLibrary ? "; it stands in the library: put " : "; typed, it holds for other rounds or calls, too: instead put ") +
-         strategyFile(alternatives.namesInRounds(op), strategy) + " into own.json and pass --strategy-load own.json";
+         strategyFile(alternatives.namesInFile(op), strategy) + " into own.json and pass --strategy-load own.json";
 }
 
 /// "write in_strategy: ((2, 4)), with which a step takes 50.3 us, now 76.9 us".

@@ -483,6 +483,20 @@ net.mir:1:6: note: 'C' is defined here
       |      ^
 help: did you mean 'size'?
 )T"},
+    {"CellStrategy", R"T(cell C(%x, size: int) { return %x }
+network n(%x: f32[2]) {
+  %y = C(%x, 3, strategy: ((2)))
+  return out: %y
+}
+)T",
+     R"T(net.mir:3:17: error: 'C' has no argument 'strategy'
+    3 |   %y = C(%x, 3, strategy: ((2)))
+      |                 ^~~~~~~~
+net.mir:1:6: note: 'C' is defined here
+    1 | cell C(%x, size: int) { return %x }
+      |      ^
+help: the operators in a cell have strategies: --strategy-save FILE writes them by name, --strategy-load FILE reads them
+)T"},
     {"CellArgumentKind", R"T(cell C(%x, size: int) { return %x }
 network n(%x: f32[2]) {
   %y = C(%x, size: 0.5)

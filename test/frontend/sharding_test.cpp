@@ -289,6 +289,13 @@ net.mir:2:28: note: first given here
       |               ^~~~~~~
 help: did you mean 'sharding'?
 )T"},
+    {"StrategyOfACell", "cell C(%x) { %y = ReLU(%x) return %y }\n" +
+                            onMesh("  %a = C(%x) {in_strategy: ((2, 1))}\n  return out: %a\n"),
+     R"T(net.mir:4:15: error: unknown attribute 'in_strategy' of a cell's result
+    4 |   %a = C(%x) {in_strategy: ((2, 1))}
+      |               ^~~~~~~~~~~
+help: the operators in a cell have strategies: --strategy-save FILE writes them by name, --strategy-load FILE reads them
+)T"},
     {"AxisOfAnotherMesh", "mesh flat (data: 8)\n" + onMesh("  return out: %x\n"),
      R"T(net.mir:2:7: error: axis 'data' is an axis of another mesh already
     2 | mesh (data: 2, model: 4)
