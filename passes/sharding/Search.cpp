@@ -111,18 +111,17 @@ private:
 static constexpr int64_t manyOperations = int64_t(1) << 30;
 
 /// All rounds of a repeat alike. `isAll`: they cannot differ. What is nearly as good is with it where it took long.
-static std::vector<search::Solution> searchAlike(const Problem &problem, StepModel &model, const SearchWatch &watch, bool isAll) {
+static search::Nearest searchAlike(const Problem &problem, StepModel &model, const SearchWatch &watch, bool isAll) {
   search::Solution best{.cost = search::infinity};
   Effort effort(model, problem.searchOperations);
-  for (PricedAtOnce many;;) {
-    std::vector<search::Solution> found =
-        effort.areTablesSplit() ? std::vector<search::Solution>{search::solveExactly(model.network(), effort.limits())}
-                                : search::nearestAssignments(model.network(), many.next(), effort.limits());
-    search::Solution &now = found.front();
+  for (PricedAtOnce many(model.network().options.size());;) {
+    search::Nearest found = effort.areTablesSplit() ? search::Nearest{search::solveExactly(model.network(), effort.limits()), {}}
+                                                    : search::nearestChanges(model.network(), many.next(), effort.limits());
+    search::Solution &now = found.best;
     bool changes = model.makeExact(now.choice);
     if (!changes && now.optimal) {
       if (now.operations < manyOperations)
-        found.resize(1);
+        found.others.clear();
       return found;
     }
     changes |= effort.spend(now);
@@ -134,7 +133,7 @@ static std::vector<search::Solution> searchAlike(const Problem &problem, StepMod
     if (!changes || effort.isSpent()) {
       best.bound = std::min(effort.bound(), best.cost);
       best.optimal = false;
-      return {best};
+      return {best, {}};
     }
     if (watch)
       watch(isAll ? effort.bound() : 0, best.cost);
@@ -184,17 +183,17 @@ static search::RepeatedSolution cheapest(StepModel &model, RoundsModel &rounds, 
 
 SearchResult searchOptimal(const Problem &problem, StepModel &model, const SearchWatch &watch) {
   RoundsModel rounds(problem, model);
-  const std::vector<search::Solution> alike = searchAlike(problem, model, watch, /*isAll=*/!rounds.hasSections());
+  const search::Nearest alike = searchAlike(problem, model, watch, /*isAll=*/!rounds.hasSections());
   if (!rounds.hasSections()) {
-    SearchResult result = resultOf(problem, model, alike.front());
-    if (alike.size() > 1)
-      for (const search::Solution &solution : alike)
+    SearchResult result = resultOf(problem, model, alike.best);
+    if (!alike.others.empty())
+      for (const search::Solution &solution : search::allOf(model.network(), alike))
         result.near.push_back({solution.choice, {}});
     return result;
   }
   return resultOf(problem, model, rounds, cheapest(model, rounds, problem.searchOperations, [&](double leastUs) {
                     if (watch)
-                      watch(leastUs, alike.front().cost);
+                      watch(leastUs, alike.best.cost);
                   }));
 }
 

@@ -18,13 +18,13 @@ bool isSame(const SearchResult &a, const SearchResult &b);
 /// what was priced, so that a dump and its network may differ.
 class PricedAtOnce {
 public:
-  size_t next() {
-    constexpr size_t most = 1024;
-    return std::min(count *= 2, most);
-  }
+  /// `variables`: of the network.
+  explicit PricedAtOnce(size_t variables = 0) : most(std::max<size_t>(1024, 4 * variables)) {}
+
+  size_t next() { return std::min(count *= 2, most); }
 
 private:
-  size_t count = 32;
+  size_t count = 32, most;
 };
 
 /// Prices so much that is near the least and costs less than what is known, with the first and the last rounds apart. `added` as in

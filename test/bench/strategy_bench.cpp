@@ -1,5 +1,5 @@
 // What choosing strategies takes, from the network to a strategy for every operator: all prices, the search and its proof. A transformer
-// with its backward pass, on one core.
+// with its backward pass, and chains in which no operator is like another, on one core.
 #include "compiler/Compiler.h"
 #include "compiler/Phases.h"
 #include "dialects/dist/DistDialect.h"
@@ -49,6 +49,28 @@ network gpt(%ids: i32[64, 1024], %next: i32[64, 1024]) {
 }
 train {optimizer: Adam(learning_rate: 0.1), minimize: loss}
 )";
+}
+
+/// Products of matrices of random sizes with an activation behind each: so many operators, all of them different.
+static std::string chain(int64_t operators) {
+  constexpr int64_t rows = 768, first = 1024;
+  uint64_t state = 1;
+  auto sizeOf = [&] { // Knuth, "The Art of Computer Programming", volume 2, 3.3.4
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return 64 * static_cast<int64_t>(1 + (state >> 33) % 40);
+  };
+  std::string body, last = "x";
+  int64_t columns = first;
+  for (int64_t i = 0; i < operators / 2; ++i) {
+    const std::string number = std::to_string(i);
+    const int64_t next = sizeOf();
+    body += "  param %w" + number + ": f32[" + std::to_string(columns) + ", " + std::to_string(next) + "] = Normal(0.02)\n  %m" + number + " = MatMul(%" +
+            last + ", %w" + number + ")\n  %r" + number + " = ReLU(%m" + number + ")\n";
+    last = "r" + number;
+    columns = next;
+  }
+  return "network chain(%x: f32[" + std::to_string(rows) + ", " + std::to_string(first) + "], %label: f32[" + std::to_string(rows) + ", " +
+         std::to_string(columns) + "]) {\n" + body + "  %loss = MSELoss(%" + last + ", %label)\n  return loss: %loss\n}\ntrain {optimizer: Adam(learning_rate: 0.1), minimize: loss}\n";
 }
 
 static double processorMs() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
@@ -120,6 +142,7 @@ int main(int argc, char **argv) {
       {"1,024 devices, one prime at a time", "dgx-h100", "", "recursive_programming", 1024, 96, 5000},
   };
   std::printf("%-36s %-10s %7s | %9s %9s | %s\n", "transformer, processor time", "machine", "layers", "median ms", "best ms", "aim");
+  double ofTwoLayers = 0;
   for (const Row &row : rows) {
     if (!llvm::StringRef(row.what).starts_with(only) || (layers > 0 && row.layers != layers))
       continue;
@@ -128,7 +151,25 @@ int main(int argc, char **argv) {
       took.push_back(measure(transformer(row.layers, row.mesh), row.devices, machineNamed(row.machine), row.mode));
     std::printf("%-36s %-10s %7lld | %9.1f %9.1f | %.0f\n", row.what, row.machine, (long long)row.layers, median(took),
                 *std::min_element(took.begin(), took.end()), row.aimMs);
+    if (row.layers == 2)
+      ofTwoLayers = median(took);
+    else if (ofTwoLayers > 0 && (row.layers == 96 || row.layers == 10000) && row.devices == 8)
+      std::printf("%36s times what 2 layers take: %.2f (aim %s)\n", "", median(took) / ofTwoLayers, row.layers == 96 ? "1.1" : "2");
     std::fflush(stdout);
   }
+  struct Chain {
+    const char *mode;
+    int64_t devices, operators;
+    double aimMs; ///< 0: none
+  };
+  const Chain chains[] = {{"optimal", 64, 1000, 0}, {"optimal", 64, 10'000, 10'000}, {"recursive_programming", 8, 10'000, 0}, {"recursive_programming", 8, 100'000, 1000}};
+  const std::string title = "different operators, all factorisations";
+  if (layers == 0 && llvm::StringRef(title).starts_with(only))
+    for (const Chain &row : chains) {
+      const double ms = measure(chain(row.operators), row.devices, machineNamed("dgx-h100"), row.mode);
+      std::printf("%s: %lld, %s, %lld devices: %.0f ms", title.c_str(), (long long)row.operators, row.mode, (long long)row.devices, ms);
+      std::printf(row.aimMs > 0 ? " (aim %.0f)\n" : "\n", row.aimMs);
+      std::fflush(stdout);
+    }
   return 0;
 }

@@ -156,8 +156,14 @@ bool StepModel::makePaidExact(const search::Choice &choice) {
   for (size_t i = 0; i < own.size(); ++i)
     changes |= makeOwnExact(i, choice[i]);
   for (size_t i = 0; i < ways.size(); ++i)
-    for (int32_t item : search::itemsAsked(costs.shared[i], choice))
-      changes |= makeExact(i, rowOf(i, choice), item);
+    changes |= makeFlowExact(i, choice);
+  return changes;
+}
+
+bool StepModel::makeFlowExact(size_t flow, const search::Choice &choice) {
+  bool changes = false;
+  for (int32_t item : search::itemsAsked(costs.shared[flow], choice))
+    changes |= makeExact(flow, rowOf(flow, choice), item);
   return changes;
 }
 
@@ -170,33 +176,73 @@ bool StepModel::makeExact(std::span<const search::Choice> choices) {
   return changes;
 }
 
-/// How much more an assignment costs under prices as they are than in network().
-double StepModel::raisedSinceRefresh(const search::Choice &choice) const {
-  double more = 0;
-  auto raise = [&](double now, double before, double times) {
-    if (now != before) // both may be infinite
-      more += times * (now - before);
-  };
-  for (size_t i = 0; i < own.size(); ++i)
-    raise(usOf(own[i][choice[i]].later) + usOf(own[i][choice[i]].first), costs.tables[firstOwn + i].costs[choice[i]], 1);
-  for (size_t i = 0; i < ways.size(); ++i) {
-    const int32_t row = rowOf(i, choice);
-    for (int32_t item : search::itemsAsked(costs.shared[i], choice))
-      raise(prices.us(sharedPrices[i][row][item]), costs.shared[i].costs[row][item], costs.shared[i].times);
+StepModel::Terms StepModel::termsOf(const std::vector<search::Change> &changes) {
+  if (termsOfVariables.empty()) {
+    termsOfVariables.resize(costs.options.size());
+    for (size_t i = 0; i < costs.tables.size(); ++i)
+      for (int32_t variable : costs.tables[i].scope)
+        if (i < firstOwn)
+          termsOfVariables[variable].tables.push_back(static_cast<int32_t>(i));
+        else
+          termsOfVariables[variable].own.push_back(static_cast<int32_t>(i - firstOwn));
+    for (size_t i = 0; i < costs.shared.size(); ++i) {
+      termsOfVariables[costs.shared[i].producer].shared.push_back(static_cast<int32_t>(i));
+      for (const search::SharedCost::Reader &reader : costs.shared[i].readers)
+        termsOfVariables[reader.variable].shared.push_back(static_cast<int32_t>(i));
+    }
   }
-  return more;
+  Terms terms;
+  for (auto list : {&Terms::own, &Terms::tables, &Terms::shared}) {
+    for (const search::Change &change : changes)
+      std::ranges::copy(termsOfVariables[change.variable].*list, std::back_inserter(terms.*list));
+    std::ranges::sort(terms.*list);
+    const auto repeated = std::ranges::unique(terms.*list);
+    (terms.*list).erase(repeated.begin(), repeated.end());
+  }
+  return terms;
 }
 
-void StepModel::priceNear(const std::vector<search::Solution> &near, double us) {
+/// Under prices as they are.
+double StepModel::usOf(const Terms &terms, const search::Choice &choice) const {
+  double us = 0;
+  for (int32_t op : terms.own)
+    us += usOf(own[op][choice[op]].later) + usOf(own[op][choice[op]].first);
+  for (int32_t table : terms.tables)
+    us += search::costOf(costs.tables[table], choice, costs.options);
+  for (int32_t flow : terms.shared) {
+    const std::vector<Price> &row = sharedPrices[flow][rowOf(flow, choice)];
+    for (int32_t item : search::itemsAsked(costs.shared[flow], choice))
+      us += prices.us(row[item]) * costs.shared[flow].times;
+  }
+  return us;
+}
+
+bool StepModel::makeExact(const Terms &terms, const search::Choice &choice) {
   bool changes = false;
-  for (const search::Solution &solution : near) {
-    if (solution.cost >= us)
+  for (int32_t op : terms.own)
+    changes |= makeOwnExact(op, choice[op]);
+  for (int32_t flow : terms.shared)
+    changes |= makeFlowExact(flow, choice);
+  return changes;
+}
+
+void StepModel::priceNear(const search::Nearest &near, double us) {
+  bool changes = false;
+  const double usOfBest = search::costOf(costs, near.best.choice);
+  search::Choice choice = near.best.choice;
+  for (const search::NearAssignment &other : near.others) {
+    if (other.cost >= us)
       break;
-    const double before = search::costOf(costs, solution.choice);
-    if (before + raisedSinceRefresh(solution.choice) >= us)
-      continue;
-    changes |= makePaidExact(solution.choice);
-    us = std::min(us, before + raisedSinceRefresh(solution.choice));
+    const Terms terms = termsOf(other.changes);
+    const double besides = usOfBest < search::infinity ? usOfBest - usOf(terms, near.best.choice) : 0;
+    for (auto [variable, option] : other.changes)
+      choice[variable] = option;
+    if (besides + usOf(terms, choice) < us) {
+      changes |= makeExact(terms, choice);
+      us = std::min(us, usOfBest < search::infinity ? besides + usOf(terms, choice) : us);
+    }
+    for (const search::Change &change : other.changes)
+      choice[change.variable] = near.best.choice[change.variable];
   }
   if (changes)
     refresh();

@@ -64,9 +64,9 @@ public:
   void makeAllExact();
   /// So many operations of a search take about as long as that.
   int64_t operationsOfPricing() const { return isAllExact ? 0 : prices.inexact() * (int64_t(1) << 17); }
-  /// Makes those exact that may cost less than `us`, and less than those before them. `near`: ascending by cost in
-  /// network(), as it is or was before other prices were made exact.
-  void priceNear(const std::vector<search::Solution> &near, double us);
+  /// Makes those exact that may cost less than `us`, and less than those before them. `near`: in network(), as it is or was before other
+  /// prices were made exact; those of the best one are.
+  void priceNear(const search::Nearest &near, double us);
   /// What a step takes under an assignment, exactly.
   double us(const search::Choice &choice);
   /// As if that share of the time in which gradients of parameters are brought together were hidden behind the backward pass; 0 at
@@ -180,7 +180,14 @@ private:
   double usOf(const Sum &sum) const;
   bool makeExact(Price price);
   bool makePaidExact(const search::Choice &choice);
-  double raisedSinceRefresh(const search::Choice &choice) const;
+  bool makeFlowExact(size_t flow, const search::Choice &choice);
+  /// Numbers of terms of network(), each once.
+  struct Terms {
+    std::vector<int32_t> own, tables, shared;
+  };
+  Terms termsOf(const std::vector<search::Change> &changes);
+  double usOf(const Terms &terms, const search::Choice &choice) const;
+  bool makeExact(const Terms &terms, const search::Choice &choice);
   int32_t rowOf(size_t flow, const search::Choice &choice) const { return ways[flow].classOf(ways[flow].maker < 0 ? 0 : choice[ways[flow].maker]); }
   static double localBytes(const ProblemTensor &tensor, const Sharding &sharding);
   double storageUs(const ProblemTensor &parameter, const Sharding &sharding, bool hasGradient) const;
@@ -204,6 +211,7 @@ private:
   std::vector<int32_t> keepers; ///< of each tensor
   TensorUses uses;
   search::CostNetwork costs;
+  std::vector<Terms> termsOfVariables; ///< of each variable of it, once they were asked for
 };
 
 } // namespace msc::passes

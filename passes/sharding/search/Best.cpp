@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 namespace msc::search {
@@ -18,44 +19,13 @@ struct Deviation {
   bool operator<(const Deviation &other) const { return std::tie(cost, number) < std::tie(other.cost, other.number); }
 };
 
-class BestAssignments {
+/// The cheapest deviations, as many as there is room for.
+class Deviations {
 public:
-  /// `once`: only those that deviate from the cheapest one at one step and are best behind it.
-  BestAssignments(const CostNetwork &network, const Lowered &lowered, const Elimination &elimination, size_t k, bool once)
-      : network(network), lowered(lowered), elimination(elimination), k(k), once(once) {}
+  explicit Deviations(const Elimination &elimination) : elimination(elimination) {}
 
-  std::vector<Solution> run(double least) {
-    if (!(least < infinity))
-      return {};
-    take(Choice(network.options.size()), 0, least);
-    while (found.size() < k && !open.empty()) {
-      Deviation next = *open.begin();
-      open.erase(open.begin());
-      Choice choice = found[next.from].choice;
-      choice[elimination.decodeOrder()[next.step]] = next.option;
-      take(std::move(choice), next.step + 1, next.cost);
-    }
-    for (Solution &solution : found) {
-      lowered.toOrigin(solution.choice);
-      solution.cost = solution.bound = costOf(network, solution.choice);
-    }
-    std::sort(found.begin() + once, found.end(), [](const Solution &a, const Solution &b) {
-      return std::tie(a.cost, a.choice) < std::tie(b.cost, b.choice);
-    });
-    return std::move(found);
-  }
-
-private:
   /// Completes the choice from a step on as cheaply as possible; keeps what deviates from it there.
-  void take(Choice choice, size_t from, double cost) {
-    if (once && !found.empty())
-      elimination.decodeFrom(from, found.front().choice, choice);
-    else
-      deviate(choice, from, cost);
-    found.emplace_back().choice = std::move(choice);
-  }
-
-  void deviate(Choice &choice, size_t from, double cost) {
+  void complete(Choice &choice, size_t from, double cost, size_t number, size_t room) {
     const std::vector<int32_t> &order = elimination.decodeOrder();
     for (size_t step = from; step < order.size(); ++step) {
       std::vector<double> costs = elimination.costsAt(step, choice);
@@ -63,12 +33,18 @@ private:
       choice[order[step]] = best;
       for (int32_t option = 0; option < static_cast<int32_t>(costs.size()); ++option)
         if (option != best && costs[option] < infinity)
-          keep({cost + (costs[option] - costs[best]), ++count, found.size(), step, option});
+          keep({cost + (costs[option] - costs[best]), ++count, number, step, option}, room);
     }
   }
 
-  void keep(Deviation deviation) {
-    const size_t room = k - std::min(k, found.size() + 1);
+  std::optional<Deviation> next() {
+    if (open.empty())
+      return std::nullopt;
+    return open.extract(open.begin()).value();
+  }
+
+private:
+  void keep(Deviation deviation, size_t room) {
     if (open.size() >= room && (open.empty() || !(deviation < *open.rbegin())))
       return;
     open.insert(deviation);
@@ -76,15 +52,64 @@ private:
       open.erase(std::prev(open.end()));
   }
 
-  const CostNetwork &network;
-  const Lowered &lowered;
   const Elimination &elimination;
-  const size_t k;
-  const bool once;
-  std::vector<Solution> found;
   std::set<Deviation> open;
   int64_t count = 0;
 };
+
+std::vector<Solution> bestOf(const CostNetwork &network, const Lowered &lowered, const Elimination &elimination, size_t k) {
+  if (!(elimination.bound() < infinity))
+    return {};
+  Deviations deviations(elimination);
+  std::vector<Solution> found;
+  auto take = [&](Choice choice, size_t from, double cost) {
+    deviations.complete(choice, from, cost, found.size(), k - found.size() - 1);
+    found.emplace_back().choice = std::move(choice);
+  };
+  take(Choice(network.options.size()), 0, elimination.bound());
+  while (found.size() < k)
+    if (std::optional<Deviation> next = deviations.next()) {
+      Choice choice = found[next->from].choice;
+      choice[elimination.decodeOrder()[next->step]] = next->option;
+      take(std::move(choice), next->step + 1, next->cost);
+    } else {
+      break;
+    }
+  for (Solution &solution : found) {
+    lowered.toOrigin(solution.choice);
+    solution.cost = solution.bound = costOf(network, solution.choice);
+  }
+  std::sort(found.begin(), found.end(), [](const Solution &a, const Solution &b) { return std::tie(a.cost, a.choice) < std::tie(b.cost, b.choice); });
+  return found;
+}
+
+/// Those that deviate from the cheapest one at one step and are best behind it.
+Nearest nearestOf(const CostNetwork &network, const Lowered &lowered, const Elimination &elimination, size_t k) {
+  Deviations deviations(elimination);
+  Choice choice(network.options.size());
+  deviations.complete(choice, 0, elimination.bound(), 0, k - 1);
+  const Choice best = choice;
+  Nearest nearest;
+  nearest.best.choice = best;
+  lowered.toOrigin(nearest.best.choice);
+  nearest.best.cost = nearest.best.bound = costOf(network, nearest.best.choice);
+  const std::vector<std::vector<int32_t>> around = elimination.bucketsAround();
+  std::vector<int32_t> changed;
+  while (std::optional<Deviation> next = deviations.next()) {
+    choice[elimination.decodeOrder()[next->step]] = next->option;
+    changed.clear();
+    elimination.decodeBehind(next->step, around, choice, changed);
+    NearAssignment &other = nearest.others.emplace_back(NearAssignment{nearest.best.cost + (next->cost - elimination.bound()), {}});
+    std::ranges::sort(changed);
+    for (int32_t variable : changed)
+      if (choice[variable] != best[variable]) {
+        const std::vector<int32_t> &origin = lowered.origin[variable];
+        other.changes.push_back({variable, origin.empty() ? choice[variable] : origin[choice[variable]]});
+        choice[variable] = best[variable];
+      }
+  }
+  return nearest;
+}
 
 } // namespace
 
@@ -95,7 +120,7 @@ std::vector<Solution> bestAssignments(const CostNetwork &network, size_t k, cons
   Lowered lowered = lower(workspace, network);
   Elimination elimination(workspace, lowered, exactly(all(limits)));
   if (elimination.isExact())
-    return BestAssignments(network, lowered, elimination, k, false).run(elimination.bound());
+    return bestOf(network, lowered, elimination, k);
   SolveLimits rest = limits;
   rest.operations -= workOf(elimination, lowered);
   Solution best = solveExactly(network, rest);
@@ -103,23 +128,23 @@ std::vector<Solution> bestAssignments(const CostNetwork &network, size_t k, cons
   return best.cost < infinity ? std::vector<Solution>{best} : std::vector<Solution>{};
 }
 
-std::vector<Solution> nearestAssignments(const CostNetwork &network, size_t k, const SolveLimits &limits) {
+Nearest nearestChanges(const CostNetwork &network, size_t k, const SolveLimits &limits) {
   int64_t operations = 0;
   std::vector<int32_t> crowded;
-  auto nearestOf = [&](Workspace &workspace, const Lowered &lowered, const EliminationLimits &most, std::function<bool(double)> givesUp) {
+  auto search = [&](Workspace &workspace, const Lowered &lowered, const EliminationLimits &most, std::function<bool(double)> givesUp) {
     const Elimination elimination(workspace, lowered, exactly(most), {}, std::move(givesUp));
     operations += workOf(elimination, lowered);
     crowded = elimination.crowdedFirst();
     const bool isFound = elimination.isExact() && elimination.bound() < infinity;
-    return isFound ? BestAssignments(network, lowered, elimination, k, true).run(elimination.bound()) : std::vector<Solution>{};
+    return isFound ? std::optional(nearestOf(network, lowered, elimination, k)) : std::nullopt;
   };
-  std::vector<Solution> found;
+  std::optional<Nearest> found;
   {
     Workspace workspace; // its tables are gone before others are made
     const Lowered lowered = withoutDominated(workspace, lower(workspace, network));
-    found = nearestOf(workspace, lowered, all(limits), [&](double exactly) { return hasEasyBoundsSomehow(workspace, lowered, littleBeside(exactly), operations); });
+    found = search(workspace, lowered, all(limits), [&](double exactly) { return hasEasyBoundsSomehow(workspace, lowered, littleBeside(exactly), operations); });
   }
-  if (found.empty()) {
+  if (!found) {
     Workspace workspace;
     std::optional<Lowered> near;
     SolveLimits rest = limits;
@@ -127,11 +152,28 @@ std::vector<Solution> nearestAssignments(const CostNetwork &network, size_t k, c
     const Solution best = solveExactly(workspace, network, rest, crowded, &near);
     operations += best.operations;
     if (near && best.optimal)
-      found = nearestOf(workspace, *near, few(limits), nullptr);
-    if (found.empty() || found.front().cost > best.cost + 1e-12 * std::abs(best.cost))
-      found = {best};
+      found = search(workspace, *near, few(limits), nullptr);
+    if (!found || found->best.cost > best.cost + 1e-12 * std::abs(best.cost))
+      found = {best, {}};
   }
-  found.front().operations = operations;
+  found->best.operations = operations;
+  return std::move(*found);
+}
+
+std::vector<Solution> nearestAssignments(const CostNetwork &network, size_t k, const SolveLimits &limits) {
+  return allOf(network, nearestChanges(network, k, limits));
+}
+
+std::vector<Solution> allOf(const CostNetwork &network, const Nearest &nearest) {
+  std::vector<Solution> found{nearest.best};
+  for (const NearAssignment &other : nearest.others) {
+    Solution &solution = found.emplace_back();
+    solution.choice = found.front().choice;
+    for (auto [variable, option] : other.changes)
+      solution.choice[variable] = option;
+    solution.cost = solution.bound = costOf(network, solution.choice);
+  }
+  std::sort(found.begin() + 1, found.end(), [](const Solution &a, const Solution &b) { return std::tie(a.cost, a.choice) < std::tie(b.cost, b.choice); });
   return found;
 }
 

@@ -4,7 +4,7 @@
 
 namespace msc::search {
 
-static double costOf(const Table &table, const Choice &choice, const std::vector<int32_t> &options) {
+double costOf(const Table &table, const Choice &choice, const std::vector<int32_t> &options) {
   size_t index = 0;
   for (int32_t variable : table.scope)
     index = index * options[variable] + choice[variable];

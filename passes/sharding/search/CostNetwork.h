@@ -49,6 +49,9 @@ using Choice = std::vector<int32_t>;
 /// What the readers of a value ask for under a complete assignment: ascending, without repetition.
 std::vector<int32_t> itemsAsked(const SharedCost &shared, const Choice &choice);
 
+/// What one term of it costs. `options`: of the network.
+double costOf(const Table &table, const Choice &choice, const std::vector<int32_t> &options);
+
 /// The one truth: what a complete assignment costs.
 double costOf(const CostNetwork &network, const Choice &choice);
 
@@ -103,5 +106,25 @@ std::vector<Solution> bestAssignments(const CostNetwork &network, size_t k, cons
 /// is nearly as good in many places at once, where the k cheapest differ in few. The nearest ones, ascending by cost. Options that
 /// another one dominates are left out. Only the first where the network exceeds the limits. k >= 1.
 std::vector<Solution> nearestAssignments(const CostNetwork &network, size_t k, const SolveLimits &limits = {});
+
+/// An option of a variable.
+struct Change {
+  int32_t variable = 0, option = 0;
+};
+
+/// An assignment by what it has otherwise than another one.
+struct NearAssignment {
+  double cost = 0; ///< up to rounding
+  std::vector<Change> changes;
+};
+
+/// What nearestAssignments finds, in memory and time that go by what differs: of a large network many may be asked for.
+struct Nearest {
+  Solution best;
+  std::vector<NearAssignment> others; ///< ascending by cost
+};
+Nearest nearestChanges(const CostNetwork &network, size_t k, const SolveLimits &limits = {});
+/// Each with all its options, the best one first, then ascending by cost in `network` and lexicographically.
+std::vector<Solution> allOf(const CostNetwork &network, const Nearest &nearest);
 
 } // namespace msc::search

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <queue>
 
 namespace msc::search {
 
@@ -16,24 +17,45 @@ void Elimination::decode(Choice &choice) const {
     decode(buckets[b], choice);
 }
 
-/// Whether all that its factors read is the same.
-bool Elimination::isSameAround(const Bucket &bucket, const Choice &a, const Choice &b) const {
-  return std::ranges::all_of(bucket.factors, [&](int32_t number) {
-    return std::ranges::all_of(factors[number].scope, [&](int32_t variable) { return a[variable] == b[variable]; });
-  });
+std::vector<std::vector<int32_t>> Elimination::bucketsAround() const {
+  std::vector<std::vector<int32_t>> around(options.size());
+  for (size_t b = 0; b < buckets.size(); ++b)
+    for (int32_t number : buckets[b].factors)
+      for (int32_t variable : factors[number].scope)
+        if (std::vector<int32_t> &known = around[variable]; (known.empty() || known.back() != static_cast<int32_t>(b)) &&
+                                                            std::ranges::find(buckets[b].variables, variable) == buckets[b].variables.end())
+          known.push_back(static_cast<int32_t>(b));
+  return around;
 }
 
-void Elimination::decodeFrom(size_t step, const Choice &known, Choice &choice) const {
-  while (step < order.size()) {
-    const auto [bucket, position] = places[step];
-    if (position > 0) {
-      choice[order[step]] = lowest(costsAt(step, choice));
-      ++step;
-      continue;
+void Elimination::decodeBehind(size_t step, const std::vector<std::vector<int32_t>> &around, Choice &choice, std::vector<int32_t> &changed) const {
+  std::priority_queue<int32_t> next; // the last bucket comes first
+  auto change = [&](int32_t variable) {
+    changed.push_back(variable);
+    for (int32_t bucket : around[variable])
+      next.push(bucket);
+  };
+  const int32_t own = places[step].first;
+  change(order[step]);
+  for (++step; step < order.size() && places[step].first == own; ++step)
+    if (const int32_t option = lowest(costsAt(step, choice)); option != choice[order[step]]) {
+      choice[order[step]] = option;
+      change(order[step]);
     }
-    if (!isSameAround(buckets[bucket], choice, known))
-      decode(buckets[bucket], choice);
-    step += buckets[bucket].variables.size();
+  std::vector<int32_t> before;
+  while (!next.empty()) {
+    const Bucket &bucket = buckets[next.top()];
+    for (const int32_t number = next.top(); !next.empty() && next.top() == number;)
+      next.pop();
+    if (&bucket >= &buckets[own]) // was decoded before it
+      continue;
+    before.clear();
+    for (int32_t variable : bucket.variables)
+      before.push_back(choice[variable]);
+    decode(bucket, choice);
+    for (size_t i = 0; i < before.size(); ++i)
+      if (choice[bucket.variables[i]] != before[i])
+        change(bucket.variables[i]);
   }
 }
 

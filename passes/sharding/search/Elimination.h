@@ -44,9 +44,11 @@ public:
   /// Chooses what was eliminated; the kept variables are set. The minimum where exact, else some good choice.
   void decode(Choice &choice) const;
 
-  /// The same from a step of decodeOrder() on; variables before it are set, and those from it on are as in `known`, which was decoded:
-  /// they stay so where nothing around them differs from it.
-  void decodeFrom(size_t step, const Choice &known, Choice &choice) const;
+  /// Which buckets look at each variable, without its own.
+  std::vector<std::vector<int32_t>> bucketsAround() const;
+  /// The same behind a step of decodeOrder(), of what was decoded already, after which the variable of the step took another option: what
+  /// is cheapest then. Appends the variables that may have changed. `around`: bucketsAround().
+  void decodeBehind(size_t step, const std::vector<std::vector<int32_t>> &around, Choice &choice, std::vector<int32_t> &changed) const;
 
   /// Where exact, without kept variables, and if the network has no values with several readers: for every option of each of these
   /// variables the least cost of the whole network with it, on a way back over the buckets. Nothing: a limit of the elimination, which
@@ -107,7 +109,6 @@ private:
   FactorRefs refs(const std::vector<int32_t> &numbers) const;
   std::vector<Factor> withoutLargeShared(const Factor &factor);
   void decode(const Bucket &bucket, Choice &choice) const;
-  bool isSameAround(const Bucket &bucket, const Choice &a, const Choice &b) const;
   std::vector<double> costsAlone(int32_t variable, const std::vector<int32_t> &bucket, int32_t except,
                                  Choice &choice) const;
   class Among;

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -278,6 +279,14 @@ TEST(SolveTest, NearestAssignmentsBeginWithTheCheapestAndDifferInManyPlaces) {
   int64_t found = 0, changed = 0;
   for (int seed = 0; seed < rounds(300, 2000); ++seed) {
     CostNetwork network = randomNetwork(seed, 5000);
+    const Nearest changes = nearestChanges(network, 1 + seed % 40);
+    for (size_t i = 0; i < changes.others.size(); ++i) { // what is chosen anew behind a deviation costs what the tables say
+      Choice choice = changes.best.choice;
+      for (auto [variable, option] : changes.others[i].changes)
+        ASSERT_NE(std::exchange(choice[variable], option), option);
+      ASSERT_PRED2(isNear, changes.others[i].cost, costOf(network, choice)) << "seed " << seed;
+      ASSERT_TRUE(i == 0 || changes.others[i - 1].cost <= changes.others[i].cost);
+    }
     std::vector<Solution> nearest = nearestAssignments(network, 1 + seed % 40);
     ASSERT_LE(nearest.size(), size_t(1 + seed % 40));
     ASSERT_PRED2(isNear, nearest.front().cost, leastByForce(network)) << "seed " << seed;
