@@ -12,31 +12,40 @@ double atLeast(double a, double b) {
   return a == infinity ? infinity : a - b;
 }
 
+/// The least of `count` differences that lie `step` apart. Several at a time: one minimum would wait for the other.
+double leastDifference(const double *a, const double *b, size_t count, size_t step) {
+  constexpr size_t lanes = 8;
+  double least[lanes];
+  std::fill_n(least, lanes, infinity);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    for (size_t lane = 0; lane < lanes; ++lane)
+      least[lane] = std::min(least[lane], atLeast(a[(i + lane) * step], b[(i + lane) * step]));
+  for (; i < count; ++i)
+    least[0] = std::min(least[0], atLeast(a[i * step], b[i * step]));
+  return *std::min_element(least, least + lanes);
+}
+
 /// Over all classes of the other variables, the least of cost(a) - cost(b).
 double leastDifference(const Factor &factor, size_t axis, int32_t a, int32_t b) {
   const AxisView view = factor.along(axis);
+  const double *ofA = factor.costs->values.data() + a * view.behind, *ofB = factor.costs->values.data() + b * view.behind;
+  if (view.behind == 1)
+    return leastDifference(ofA, ofB, view.before, view.size);
   double least = infinity;
-  for (size_t outer = 0; outer < view.before; ++outer) {
-    const double *base = factor.costs->values.data() + outer * view.size * view.behind;
-    for (size_t i = 0; i < view.behind; ++i)
-      least = std::min(least, atLeast(base[a * view.behind + i], base[b * view.behind + i]));
-  }
+  for (size_t outer = 0; outer < view.before; ++outer)
+    least = std::min(least, leastDifference(ofA + outer * view.size * view.behind, ofB + outer * view.size * view.behind, view.behind, 1));
   return least;
 }
 
-/// No less than leastDifference: that over a few of the classes of the other variables. Costs little.
-double differenceSomewhere(const Factor &factor, size_t axis, int32_t a, int32_t b) {
+/// Where a few of the costs of the first option of a variable stand, each with other classes of the other variables.
+std::vector<size_t> samplesOf(const AxisView &view) {
   constexpr size_t samples = 8;
-  const AxisView view = factor.along(axis);
-  const size_t size = view.size, behind = view.behind;
-  const double *values = factor.costs->values.data();
-  const size_t count = factor.costs->values.size() / size, step = std::max<size_t>(1, count / samples);
-  double least = infinity;
-  for (size_t i = 0; i < count; i += step) {
-    const double *base = values + i / behind * size * behind + i % behind;
-    least = std::min(least, atLeast(base[a * behind], base[b * behind]));
-  }
-  return least;
+  const size_t count = view.before * view.behind, step = std::max<size_t>(1, count / samples);
+  std::vector<size_t> places;
+  for (size_t i = 0; i < count; i += step)
+    places.push_back(i / view.behind * view.size * view.behind + i % view.behind);
+  return places;
 }
 
 /// A reader pays at most for the items that only the other option asks for.
@@ -140,20 +149,21 @@ private:
 
   /// Most pairs are told apart by a few entries of the tables; no value of readers makes up for that. Sums in the order of
   /// isDominated, so that rounding cannot make them differ.
-  bool isCheaperSomewhere(int32_t variable, int32_t option, int32_t by) const {
+  bool isCheaperSomewhere(int32_t option, int32_t by) const {
     double difference = 0;
-    for (size_t i : factorsOf[variable])
-      if (const Factor &factor = network.factors[i]; factor.costs) {
-        const size_t axis = factor.axisOf(variable);
-        const std::vector<int32_t> &classOf = factor.parts[axis]->classOf;
-        if (classOf[option] != classOf[by])
-          difference += differenceSomewhere(factor, axis, classOf[option], classOf[by]);
+    for (const Sampled &table : sampled)
+      if (const int32_t a = (*table.classOf)[option], b = (*table.classOf)[by]; a != b) {
+        const double *ofA = table.values + a * table.stride, *ofB = table.values + b * table.stride;
+        double least = infinity;
+        for (size_t place : table.places)
+          least = std::min(least, atLeast(ofA[place], ofB[place]));
+        difference += least;
       }
     return difference < 0;
   }
 
   bool isDominated(int32_t variable, int32_t option, int32_t by) const {
-    if (isCheaperSomewhere(variable, option, by))
+    if (isCheaperSomewhere(option, by))
       return false;
     double difference = 0;
     for (size_t i = 0; i < factorsOf[variable].size(); ++i) {
@@ -169,9 +179,13 @@ private:
     std::vector<char> isOut(network.options[variable]); // rounded differences may go round in a circle: these dominate no more
     const std::vector<int32_t> strong = champions(variable);
     asked.clear();
+    sampled.clear();
     for (size_t i : factorsOf[variable]) {
       const Factor &factor = network.factors[i];
-      asked.push_back(factor.shared && factor.axisOf(variable) == 0 ? mostAsked(*factor.shared) : 0);
+      const size_t axis = factor.axisOf(variable);
+      asked.push_back(factor.shared && axis == 0 ? mostAsked(*factor.shared) : 0);
+      if (factor.costs)
+        sampled.push_back({factor.costs->values.data(), factor.along(axis).behind, &factor.parts[axis]->classOf, samplesOf(factor.along(axis))});
     }
     for (int32_t option = 0; option < network.options[variable]; ++option) {
       isOut[option] = std::ranges::any_of(strong, [&](int32_t by) { return by != option && !isOut[by] && isDominated(variable, option, by); });
@@ -191,10 +205,19 @@ private:
     network.options[variable] = static_cast<int32_t>(kept.size());
   }
 
+  /// A few costs of a table of the variable being pruned.
+  struct Sampled {
+    const double *values;
+    size_t stride; ///< from one class of the variable to the next
+    const std::vector<int32_t> *classOf;
+    std::vector<size_t> places; ///< of the first class
+  };
+
   Workspace &workspace;
   Lowered network;
   std::vector<std::vector<size_t>> factorsOf;
   std::vector<size_t> asked; ///< of the variable being pruned: mostAsked of each of its factors
+  std::vector<Sampled> sampled;
 };
 
 } // namespace
