@@ -144,7 +144,11 @@ struct CompileFlags {
       return true;
     std::optional<uint64_t> bytes = tools::readBytes(memoryLimit);
     if (!bytes)
-      tools::printError("msc", "--memory-limit expects a size, found '" + memoryLimit + "'", tools::kBytesHelp);
+      tools::printError("msc", "--memory-limit expects a size, found '" + memoryLimit + "'", tools::bytesHelp(memoryLimit));
+    constexpr uint64_t few = 1024;
+    if (bytes && *bytes < few && std::ranges::all_of(memoryLimit, [](unsigned char c) { return std::isdigit(c); }))
+      for (const std::string &line : {"msc: warning: --memory-limit " + memoryLimit + " is " + memoryLimit + " bytes", "help: write --memory-limit " + memoryLimit + "GiB"})
+        std::fprintf(stderr, "%s\n", messages::translatedLine(line).c_str());
     options.memoryLimit = bytes.value_or(0);
     return bytes.has_value();
   }
