@@ -13,7 +13,6 @@
 
 #include <limits>
 #include <numeric>
-#include <regex>
 
 using namespace mlir;
 
@@ -236,7 +235,15 @@ private:
 
   /// The name that may be meant: of one with a variable also the one that differs in the variable alone.
   std::string near(const std::string &strange) const {
-    auto blank = [](const std::string &name) { return std::regex_replace(name, std::regex("[{][^{}]*[}]"), "{}"); };
+    auto blank = [](StringRef name) {
+      std::string text;
+      while (name.contains('{')) {
+        auto [front, rest] = name.split('{');
+        text += front.str() + "{";
+        name = rest.drop_front(std::min(rest.size(), rest.find('}')));
+      }
+      return text + name.str();
+    };
     for (const std::string &name : written)
       if (blank(name) == blank(strange))
         return name;
