@@ -110,7 +110,7 @@ static int reportStranger(const CLI::App &app, const Arguments &arguments, const
   }
   bool hasVerb = verbs.empty() || !app.get_subcommands().empty();
   std::string near = hasVerb ? "" : nearest(bare, verbs);
-  auto isDefine = [](const std::string &other) { return other == "-D"; };
+  auto isDefine = [](const std::string &other) { return other.starts_with("-D"); };
   if (hasVerb && bare != word && std::ranges::any_of(arguments.words, isDefine))
     return fail(arguments, "unexpected argument '" + word + "'", "one -D for each const: -D " + word);
   return fail(arguments, (hasVerb ? "unexpected argument '" : "unknown command '") + word + "'",
