@@ -64,8 +64,7 @@ public:
 
   Status run(ModuleOp module) {
     names = namesOf(module);
-    if (Status status = spread(); !status)
-      return status;
+    spread(module);
     splitRounds(module, kept);
     if (Status status = checkNames(); !status)
       return status;
@@ -78,27 +77,29 @@ public:
       return status;
     if (devices % needed != 0)
       return forOthers();
-    if (differing > 0)
-      emitRemark(first->getLoc()) << differing << (differing == 1 ? " strategy" : " strategies") << " of '" << path << "' "
-                                  << (differing == 1 ? "is" : "are") << " not taken: the network has others";
+    if (!differing.empty())
+      emitRemark(first->getLoc()) << differing.size() << (differing.size() == 1 ? " strategy" : " strategies") << " of '" << path << "' "
+                                  << (differing.size() == 1 ? "is" : "are") << " not taken: the network has others for " << namesText(differing);
     return Status::ok();
   }
 
 private:
   KeptStrategies kept;
   const size_t inFile = kept.size();
-  std::vector<std::string> names; ///< of all operators, in all rounds
+  std::vector<std::string> names;   ///< of all operators, in all rounds
+  std::vector<std::string> written; ///< of those in repeats, with the variables
   const std::string &path;
   int64_t devices;         ///< 0: whatever the strategies say is taken
   int64_t needed = 1;      ///< the fewest devices that all strategies fit
   std::string firstNeedy;  ///< the operator whose strategy is the first that does not fit `devices`
   int64_t needyPieces = 0; ///< of it
-  int64_t differing = 0;
-  Operation *first = nullptr; ///< that differs
+  std::vector<std::string> differing; ///< names for which the network says otherwise
+  Operation *first = nullptr;         ///< of these
 
   Status apply(Operation *op) {
     const KeptStrategy *strategy = nullptr;
     std::string from;
+    std::vector<std::string> all;
     for (std::string &name : net::namesInRounds(op, net::getInstanceName(op))) {
       auto found = kept.find(name);
       if (found == kept.end())
@@ -109,19 +110,20 @@ private:
                          "', but all rounds of repeats within repeats take one",
                      "give both the same, or write the rounds one after the other"};
       strategy = &found->second;
+      all.push_back(name);
       from = std::move(name);
     }
     if (!strategy)
       return Status::ok();
     if (std::optional<net::Strategy> own = net::getInStrategy(op)) {
       if (*own != strategy->in)
-        leave(op);
+        leave(op, all);
       return Status::ok();
     }
     bool keepsFixed = true;
     if (Status status = devices == 0 ? Status::ok() : check(op, from, *strategy, keepsFixed); !status)
       return status;
-    keepsFixed ? take(op, *strategy) : leave(op);
+    keepsFixed ? take(op, *strategy) : leave(op, all);
     return Status::ok();
   }
 
@@ -187,8 +189,8 @@ private:
   }
 
   /// The network says otherwise.
-  void leave(Operation *op) {
-    ++differing;
+  void leave(Operation *op, const std::vector<std::string> &all) {
+    llvm::append_range(differing, all);
     first = first ? first : op;
   }
 
@@ -210,26 +212,44 @@ private:
     return names;
   }
 
-  /// What the file says of 'layers.{i}.up' goes to all rounds but those that it names.
-  Status spread() {
+  /// What the file says of 'layers.{i}.up', as the network writes it, goes to all rounds but those that it names.
+  void spread(ModuleOp module) {
     const KeptStrategies said = kept;
-    std::map<std::string, std::string> from; // of what a round takes
-    for (const auto &[pattern, strategy] : said) {
-      if (pattern.find('{') == std::string::npos || llvm::is_contained(names, pattern))
-        continue;
-      for (const std::string &name : names) {
-        if (!net::isNameInRound(pattern, name))
-          continue;
-        kept.erase(pattern);
-        if (said.contains(name))
-          continue;
-        if (auto [before, isFirst] = from.try_emplace(name, pattern); !isFirst && !isEqual(kept.at(name), strategy))
-          return Error{ExitCode::BadFile, "'" + path + "' gives '" + name + "' two strategies: as '" + before->second + "' and as '" + pattern + "'",
-                       "name '" + name + "' itself, or take one of both out"};
-        kept[name] = strategy;
+    const llvm::StringSet<> known(names);
+    module.walk([&](net::Operator op) {
+      if (!passes::hasRule(op) || !op->getParentOfType<net::RepeatOp>())
+        return;
+      const std::string name = net::getInstanceName(op).str();
+      if (!StringRef(name).contains('{') || known.contains(name))
+        return;
+      written.push_back(name);
+      auto found = said.find(name);
+      if (found == said.end())
+        return;
+      kept.erase(name);
+      for (const std::string &round : net::namesInRounds(op, name))
+        if (!said.contains(round))
+          kept[round] = found->second;
+    });
+  }
+
+  /// The name that may be meant: of one with a variable also the one that differs in the variable alone.
+  std::string near(const std::string &strange) const {
+    auto blank = [](StringRef name) {
+      std::string text;
+      while (name.contains('{')) {
+        auto [front, rest] = name.split('{');
+        text += front.str() + "{";
+        name = rest.drop_front(std::min(rest.size(), rest.find('}')));
       }
-    }
-    return Status::ok();
+      return text + name.str();
+    };
+    for (const std::string &name : written)
+      if (blank(name) == blank(strange))
+        return name;
+    std::vector<std::string> all = names;
+    llvm::append_range(all, written);
+    return nearest(strange, all);
   }
 
   /// Names first: what a file of another network says of equal names is no news.
@@ -246,7 +266,7 @@ private:
                    "'" + path + "' is of another network: of its " + std::to_string(inFile) + " operators this one lacks " + std::to_string(strange.size()) +
                        ", '" + strange.front() + "' among them",
                    withoutControls("save the strategies of this network, whose operators are " + namesText(names))};
-    const std::string near = nearest(strange.front(), names);
+    const std::string near = this->near(strange.front());
     return Error{ExitCode::BadFile, "'" + path + "' has a strategy for '" + strange.front() + "', but the network has no such operator",
                  withoutControls(near.empty() ? "its operators are " + namesText(names) : "did you mean '" + near + "'?")};
   }

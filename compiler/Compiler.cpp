@@ -166,6 +166,14 @@ private:
     });
   }
 
+  /// What makes the machine of a file as large as is asked for.
+  std::string largerFileHelp(const MachineModel &machine) const {
+    const std::string wanted = std::to_string(config->devices), fewer = ", or pass --devices " + std::to_string(machine.devices);
+    const int64_t ranks = machine.levels.back().ranks;
+    return "in " + options.machine + ", write \"devices\": " + wanted +
+           (ranks != 0 && ranks < config->devices ? " and, in the last level, \"ranks\": 0 (any number)" : "") + fewer;
+  }
+
   /// A machine does not grow.
   Status fitsMachine() {
     const MachineModel &machine = dist::machineOf(*module);
@@ -176,9 +184,8 @@ private:
     return Error{ExitCode::Usage,
                  "machine '" + machine.name + "' has " + std::to_string(machine.devices) + " devices, but " +
                      std::to_string(config->devices) + " are asked for",
-                 (isFile ? "in its file, 'ranks' of the last level is how many one of its units has, 0 for any number, and so is 'devices'"
-                         : "name a larger one, such as " + (larger ? *larger : *presetOfDevices("h100x8", config->devices))) +
-                     ", or take fewer devices"};
+                 isFile ? largerFileHelp(machine)
+                        : "name a larger one, such as " + (larger ? *larger : *presetOfDevices("h100x8", config->devices)) + ", or take fewer devices"};
   }
 
   /// How collectives among more ranks than were measured behave is a guess.

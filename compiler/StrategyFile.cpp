@@ -15,6 +15,7 @@
 #include <google/protobuf/stubs/logging.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -80,12 +81,20 @@ std::string unknownKey(const ReadJson &json, llvm::ArrayRef<llvm::StringRef> kno
   return "";
 }
 
+constexpr int64_t mostDevices = 1 << 20;
+constexpr const char *wrongDevices = "'device_num' has to be a whole number from 1 to 1048576";
+
+/// How parameters lie is not read, but it is no other thing.
+bool isLayouts(const ReadJson &json) {
+  return json.is_object() && std::ranges::all_of(json, [](const ReadJson &layout) { return layout.is_object(); });
+}
+
 /// 0 if the file does not say; nullopt if it says something else.
 std::optional<int64_t> devicesOf(const ReadJson &json) {
   auto found = json.find("device_num");
   if (found == json.end())
     return 0;
-  if (!found->is_number_integer() || *found < 1)
+  if (!found->is_number_integer() || *found < 1 || *found > mostDevices)
     return std::nullopt;
   return found->get<int64_t>();
 }
@@ -108,7 +117,9 @@ Result<StrategyFile> fromJson(const std::string &path, const std::string &text) 
     return notStrategies(path, "they are for stage " + json["current_stage"].dump() + ", and there is stage 0 only");
   const std::optional<int64_t> devices = devicesOf(json);
   if (!devices)
-    return notStrategies(path, "'device_num' has to be a whole number from 1 up");
+    return notStrategies(path, wrongDevices);
+  if (json.contains("parallel_layout_item") && !isLayouts(json["parallel_layout_item"]))
+    return notStrategies(path, "'parallel_layout_item' has to be an object with an object for each parameter");
   KeptStrategies kept;
   for (const auto &[name, item] : json["parallel_strategy_item"].items()) {
     if (std::string key = unknownKey(item, {"stage", "parallel_strategy", "out_strategy"}); !key.empty())
@@ -142,6 +153,10 @@ Result<StrategyFile> fromProto(const std::string &path, const std::string &bytes
     return notStrategies(path, "it names no operator");
   if (map.operator_num() > map.parallel_strategy_item().size())
     return notStrategies(path, "it is cut off, " + std::to_string(map.parallel_strategy_item().size()) + " of " + std::to_string(map.operator_num()) + " operators are there");
+  if (map.layout_num() > map.parallel_layout_item().size())
+    return notStrategies(path, "it is cut off, " + std::to_string(map.parallel_layout_item().size()) + " of " + std::to_string(map.layout_num()) + " parameters are there");
+  if (map.device_num() > mostDevices)
+    return notStrategies(path, wrongDevices);
   strategies::StrategyEntries entries;
   std::set<std::string> names;
   if (entries.ParseFromString(bytes))
@@ -224,6 +239,7 @@ std::string protoOf(const plan::Plan &plan) {
   const StrategyMap map = mapOf(plan);
   StrategyMap head;
   head.set_device_num(plan.devices());
+  head.set_layout_num(static_cast<uint32_t>(map.parallel_layout_item().size()));
   head.set_operator_num(static_cast<uint32_t>(map.parallel_strategy_item().size()));
   std::string bytes = head.SerializeAsString();
   {

@@ -1,5 +1,6 @@
 #include "compiler/Timeline.h"
 
+#include "compiler/Tables.h"
 #include "runtime/plan/TraceEvents.h"
 
 #include <algorithm>
@@ -12,11 +13,11 @@ namespace {
 class Timeline {
 public:
   Timeline(const plan::Plan &plan, const plan::Variant &variant, const std::vector<double> &computeUs, int64_t process,
-           TraceEvent &events)
-      : plan(plan), variant(variant), computeUs(computeUs), process(process), events(events), done(variant.steps_size(), 0) {}
+           const std::string &remark, TraceEvent &events)
+      : plan(plan), variant(variant), computeUs(computeUs), process(process), remark(remark), events(events), done(variant.steps_size(), 0) {}
 
   void run(const std::string &program) {
-    for (TraceEvent &event : describeProcess(process, program + ", predicted on " + plan.machine(), 0, Lane::Communication))
+    for (TraceEvent &event : describeProcess(process, program + ", predicted on " + plan.machine() + remark, 0, Lane::Communication))
       events.push_back(std::move(event));
     for (int i = 0; i < variant.steps_size(); ++i)
       add(i, variant.steps(i));
@@ -27,6 +28,7 @@ private:
   const plan::Variant &variant;
   const std::vector<double> &computeUs;
   int64_t process;
+  const std::string &remark;
   TraceEvent &events;
   std::vector<double> done; ///< of each step
   double computes = 0, communicates = 0; ///< until when
@@ -58,8 +60,10 @@ private:
 
 std::string timelineJson(const plan::Plan &plan, const Findings &findings) {
   TraceEvent events = TraceEvent::array();
+  const bool isRefused = findings.memory && !findings.memory->fits;
+  const std::string remark = isRefused ? "; it does not fit into " + bytesText(findings.memory->limit) + " per rank" : "";
   for (int i = 0; i < plan.programs_size(); ++i)
-    Timeline(plan, plan.programs(i).variants(0), findings.computeUs[i], firstPredictedProcess + i, events)
+    Timeline(plan, plan.programs(i).variants(0), findings.computeUs[i], firstPredictedProcess + i, remark, events)
         .run(plan.network() + (plan.programs(i).purpose() == plan::Program::TRAIN ? ", training" : ""));
   TraceEvent trace{{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}};
   return trace.dump(1, ' ', false, TraceEvent::error_handler_t::replace) + "\n";

@@ -114,6 +114,12 @@ static std::string plansText(const CompileOutcome &now, const CompileOutcome &th
   return remarks;
 }
 
+std::string alreadyText(const CompileOutcome &now, const CompileOptions &forced) {
+  const plan::OperatorNote &note = noteOf(now, forced.op);
+  const std::string text = llvm::formatv("'{0}' has {1} already, {2}\n", forced.op, note.in_strategy(), note.origin());
+  return note.in_strategy() == net::strategyText(forced.forcedStrategy) ? text : "";
+}
+
 Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &then, const std::string &op, size_t columns) {
   const std::string &strategy = noteOf(then, op).in_strategy();
   Result<PlanDiff> diff = diffOf({"now", &now.plan}, {op + " " + strategy, &then.plan});

@@ -16,6 +16,9 @@ Result<CompileOptions> forced(CompileOptions options, const plan::Plan &now, con
 /// is not legal is reported as a mistake of the command line.
 mlir::LogicalResult applyForced(mlir::ModuleOp module, const CompileOptions &options, int64_t devices);
 
+/// What is said where the operator has the strategy of `forced`; empty where it has another one.
+std::string alreadyText(const CompileOutcome &now, const CompileOptions &forced);
+
 /// What the network is and what it would be: the strategy that the operator has, the other one, and what differs. `columns`: as of
 /// explainText.
 Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &then, const std::string &op, size_t columns);

@@ -178,7 +178,7 @@ bool Elaborator::defineConst(const ast::Const &item, Environment &env, bool isTo
       return false;
     }
     defined = std::move(std::get<ast::Expr>(parsed));
-    definedText = text;
+    definedText = evaluator.defined[name] = text;
     value = &*defined;
   }
   FailureOr<Attribute> result = defined ? evaluateDefine(item.name, *value, env) : evaluator.evaluate(*value, env);
@@ -317,7 +317,10 @@ bool Elaborator::import(const ast::Import &item) {
   auto buffer = MemoryBuffer::getFile(full, /*IsText=*/true);
   if (!buffer) {
     InFlightDiagnostic diagnostic = error(item.place) << "cannot read '" << full << "': " << buffer.getError().message();
-    net::addSuggestion(diagnostic, *path, libraryFiles());
+    if (std::string near = nearest(*path, libraryFiles()); !near.empty())
+      net::addHelp(diagnostic, "did you mean '" + near + "'?");
+    else if (buffer.getError() == std::errc::no_such_file_or_directory && !sys::path::is_absolute(*path) && !options.library.empty())
+      net::addHelp(diagnostic, "it is neither there nor in the library, '" + options.library + "'");
     return false;
   }
   StringRef text = (*buffer)->getBuffer();

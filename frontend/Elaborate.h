@@ -81,8 +81,9 @@ private:
   bool runBody(const ast::Body &body, Frame &frame, std::vector<NamedValue> &results, ast::Return::Kind end);
   bool runReturn(const ast::Return &statement, Frame &frame, std::vector<NamedValue> &results, ast::Return::Kind end);
   bool runAssign(const ast::Assign &assign, Frame &frame);
+  /// `names`: what its results are called, for a help.
   bool bindResults(const ast::Assign &assign, llvm::ArrayRef<NamedValue> results, llvm::StringRef what,
-                   ast::Place place, Frame &frame);
+                   ast::Place place, Frame &frame, llvm::ArrayRef<llvm::StringRef> names = {});
   bool bind(llvm::StringRef name, mlir::Value value, const ast::Place &place, Environment &env);
   void poison(const ast::Assign &assign, Environment &env);
   void poison(const ast::Formal &formal, Environment &env);

@@ -237,11 +237,18 @@ bool Elaborator::runAssign(const ast::Assign &assign, Frame &frame) {
 }
 
 bool Elaborator::bindResults(const ast::Assign &assign, ArrayRef<NamedValue> results, StringRef what, ast::Place place,
-                             Frame &frame) {
+                             Frame &frame, ArrayRef<StringRef> names) {
   if (assign.results.size() != results.size()) {
-    error(place) << what << " gives " << results.size() << (results.size() == 1 ? " result" : " results") << ", but "
+    InFlightDiagnostic diagnostic = error(place);
+    diagnostic << what << " gives " << results.size() << (results.size() == 1 ? " result" : " results") << ", but "
                  << assign.results.size() << (assign.results.size() == 1 ? " name stands" : " names stand")
                  << " on the left";
+    if (names.size() == results.size() && assign.results.size() < names.size()) {
+      std::vector<std::string> all;
+      for (auto [i, name] : enumerate(names))
+        all.push_back("%" + (i < assign.results.size() ? assign.results[i].name : name.str()));
+      net::addHelp(diagnostic, "write " + join(all, ", ") + " = " + what.trim('\'') + "(...)");
+    }
     return false;
   }
   bool sound = true;

@@ -313,7 +313,7 @@ bool OperatorBuilder::takeOwnAttribute(StringRef key, const ast::Arg &field) {
   if (!spec) {
     InFlightDiagnostic diagnostic = error(field.keyPlace) << "unknown attribute '" << key << "' of '" << call.callee << "'";
     std::vector<StringRef> names = specNames();
-    names.insert(names.end(), {"in_strategy", "out_strategy", "sharding"});
+    names.insert(names.end(), {"in_strategy", "out_strategy", "recompute", "sharding"});
     net::addSuggestionOrList(diagnostic, key, names);
     return false;
   }
@@ -639,7 +639,7 @@ bool OperatorBuilder::build() {
   bool isTuple = parent.isDump && assign.results.size() == 1 && state.types.size() > 1; // read by TupleGetItem
   if (state.types.size() != assign.results.size() && !isTuple) {
     std::vector<NamedValue> results(state.types.size());
-    return parent.bindResults(assign, results, "'" + call.callee + "'", call.place, frame); // reports the counts
+    return parent.bindResults(assign, results, "'" + call.callee + "'", call.place, frame, interface.outputNames()); // reports the counts
   }
   Operation *op = builder.create(state);
   if (!finish(op) || failed(mlir::verify(op, /*verifyRecursively=*/false)) ||

@@ -384,8 +384,18 @@ FailureOr<int64_t> Evaluator::evaluateInteger(const Expr &expr, const Environmen
     return failure();
   if (std::optional<int64_t> integer = net::asInteger(*value))
     return *integer;
-  if (expr.kind == Expr::Kind::Word)
+  if (expr.kind == Expr::Kind::Word && !isa<FloatAttr>(*value))
     return notANumber(expr, *value, env);
+  if (expr.kind == Expr::Kind::Word) {
+    auto found = defined.find(expr.text);
+    const bool isDefined = found != defined.end() && found->second == net::valueText(*value);
+    if (isDefined && !reportedNames.insert("-D " + expr.text).second) // one mistake
+      return failure();
+    InFlightDiagnostic diagnostic = error(expr.place) << "expected a whole number, found '" << net::valueText(*value) << "'";
+    if (isDefined)
+      net::addHelp(diagnostic, "it is that of -D " + expr.text + "=" + found->second);
+    return failure();
+  }
   return error(expr.place) << what << " has to be a whole number, found '" << net::valueText(*value) << "'";
 }
 

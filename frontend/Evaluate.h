@@ -79,6 +79,8 @@ public:
   bool isInRepeat = false;
   /// Only names are checked: values are null, and what depends on one, or is calculated, fails silently.
   bool namesOnly = false;
+  /// Consts that the command line sets, and its texts.
+  std::map<std::string, std::string> defined;
 
   mlir::InFlightDiagnostic error(const ast::Place &place) { return mlir::emitError(location(place)); }
   mlir::Location location(const ast::Place &place) { return toLocation(builder.getContext(), sources, place.begin); }

@@ -18,10 +18,11 @@ bool Parser::parseBody(Body &body) {
     if (isBlock)
       return expectClosing(TokenKind::RBrace, "'}'", open);
     Statement &statement = body.statements.emplace_back();
+    const size_t first = at;
     if (parseStatement(statement))
       continue;
     statement.broken = true;
-    if (!recoverInBody())
+    if (!recoverInBody(first))
       return false;
   }
   body.close = placeOf(peek());
@@ -69,7 +70,9 @@ bool Parser::parseStatement(Statement &statement) {
     return false;
   }
   expected("a statement");
-  if (is(TokenKind::At))
+  if (isWord("if"))
+    error.help = "what is chosen gets a name: write %y = if ... { ... yield %a } else { ... yield %b }";
+  else if (is(TokenKind::At))
     error.help = "the instance name stands in front of the attributes: Op(...) @ \"name\" {...}";
   else if (isSign(peek().kind))
     error.help = ("tensors have no signs, such as '" + peek().text + "': write %y = " + operatorOf(peek().kind) +

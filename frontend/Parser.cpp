@@ -152,17 +152,21 @@ bool Parser::rememberError() {
   return !hopeless && errors.size() < maximumSyntaxErrors;
 }
 
-bool Parser::recoverInBody() {
+bool Parser::recoverInBody(size_t first) {
   if (startsItem()) // the body does not end
     return false;
   if (!rememberError())
     return false;
-  for (int open = 0; !is(TokenKind::End); take()) {
-    if (open == 0 && (is(TokenKind::RBrace) || startsStatement()))
+  auto change = [](const Token &token) { return token.kind == TokenKind::LBrace ? 1 : token.kind == TokenKind::RBrace ? -1 : 0; };
+  int own = 0; // braces of attributes, in which the mistake is
+  for (; first < at; ++first)
+    own += change(tokens.tokens[first]);
+  for (int open = own; !is(TokenKind::End); take()) {
+    if (open <= own && (startsStatement() || (is(TokenKind::RBrace) && (open <= 0 || startsLine()))))
       return true;
     if (startsItem())
       return false;
-    open += is(TokenKind::LBrace) ? 1 : is(TokenKind::RBrace) ? -1 : 0;
+    open += change(peek());
   }
   return false;
 }
@@ -333,6 +337,35 @@ bool Parser::parseKey(Arg &field) {
   return true;
 }
 
+bool Parser::parseColon(StringRef key) {
+  if (expect(TokenKind::Colon, "':' behind a key"))
+    return true;
+  auto [name, value] = key.rsplit(' ');
+  const bool isOpen = is(TokenKind::LParen) || is(TokenKind::LBracket);
+  if (value.empty() && (isOpen || is(TokenKind::Int) || is(TokenKind::Float) || is(TokenKind::String)))
+    value = isOpen ? "..." : peek().text;
+  if (!value.empty() && !is(TokenKind::Bad) && !is(TokenKind::Equal))
+    error.help = ("write " + name + ": " + value).str();
+  else if (is(TokenKind::Equal))
+    error.help = ("write " + key + ": ...").str();
+  return false;
+}
+
+std::string Parser::helpForTuples(const Arg &field) const {
+  const char *begin = field.value.place.begin.getPointer(), *end = nullptr;
+  int open = 0;
+  for (size_t i = 0; peek(i).kind != TokenKind::End && peek(i).kind != TokenKind::Bad; ++i) {
+    const TokenKind kind = peek(i).kind;
+    open += kind == TokenKind::LParen ? 1 : kind == TokenKind::RParen ? -1 : 0;
+    if (open == 0 && kind == TokenKind::RParen)
+      end = peek(i).text.end();
+    else if (open == 0 && kind != TokenKind::Comma)
+      break;
+  }
+  const StringRef tuples(begin, end ? end - begin : 0);
+  return end && !tuples.contains('\n') ? ("several tuples take parentheses of their own: write " + field.key + ": (" + tuples + ")").str() : "";
+}
+
 bool Parser::parseMap(std::vector<Arg> &fields) {
   Nesting level(*this);
   if (level.tooDeep())
@@ -341,8 +374,13 @@ bool Parser::parseMap(std::vector<Arg> &fields) {
   if (!expect(TokenKind::LBrace, "'{'"))
     return false;
   while (!is(TokenKind::RBrace)) {
+    if (is(TokenKind::LParen) && !fields.empty() && fields.back().value.kind == Expr::Kind::Tuple) {
+      expected("a key");
+      error.help = helpForTuples(fields.back());
+      return false;
+    }
     Arg &field = fields.emplace_back();
-    if (!parseKey(field) || !expect(TokenKind::Colon, "':' behind a key") || !parseExpr(field.value))
+    if (!parseKey(field) || !parseColon(field.key) || !parseExpr(field.value))
       return false;
     if (!accept(TokenKind::Comma))
       break;

@@ -41,7 +41,8 @@ private:
   bool startsLine(size_t ahead = 0) const;
   bool startsStatement() const;
   bool startsItem() const;
-  bool recoverInBody();
+  /// In a statement that begins with token `first`.
+  bool recoverInBody(size_t first);
   bool recoverInFile();
   bool rememberError();
 
@@ -81,6 +82,9 @@ private:
   bool parseCallExpr(ast::Expr &expr);
   bool parseMap(std::vector<ast::Arg> &fields);
   bool parseKey(ast::Arg &field);
+  bool parseColon(llvm::StringRef key);
+  /// The help for tuples behind the one that a key has.
+  std::string helpForTuples(const ast::Arg &field) const;
   bool parseArgs(std::vector<ast::Arg> &args, TokenKind close, llvm::StringRef closeText, const Token &open);
 
   /// Reads the comments `# scope:` and `# In file` that stand right behind the last token.

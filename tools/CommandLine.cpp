@@ -110,6 +110,9 @@ static int reportStranger(const CLI::App &app, const Arguments &arguments, const
   }
   bool hasVerb = verbs.empty() || !app.get_subcommands().empty();
   std::string near = hasVerb ? "" : nearest(bare, verbs);
+  auto isDefine = [](const std::string &other) { return other.starts_with("-D"); };
+  if (hasVerb && bare != word && std::ranges::any_of(arguments.words, isDefine))
+    return fail(arguments, "unexpected argument '" + word + "'", "one -D for each const: -D " + word);
   return fail(arguments, (hasVerb ? "unexpected argument '" : "unknown command '") + word + "'",
               near.empty() ? helpCommand(app, arguments.program) + " shows what it takes" : "did you mean '" + near + "'?");
 }
@@ -169,15 +172,25 @@ void takesNumber(CLI::Option &option, int64_t least, int64_t most) {
   });
 }
 
-std::optional<uint64_t> readBytes(std::string_view text) {
+/// The number in front of a size, and the unit behind it in small letters.
+static std::optional<std::pair<double, std::string>> splitSize(std::string_view text) {
   double number = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || !(number > 0))
+  if ((error != std::errc() && error != std::errc::result_out_of_range) || !std::isfinite(number))
     return std::nullopt;
+  if (error == std::errc::result_out_of_range)
+    number = HUGE_VAL;
   std::string unit(end, text.data() + text.size());
   unit.erase(0, unit.find_first_not_of(' '));
   std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::tolower(c); });
-  double base = 1024, bytes = number;
+  return std::pair(number, unit);
+}
+
+/// The bytes of a unit; nothing if there is none of that name.
+static std::optional<double> bytesOf(std::string unit) {
+  if (unit.empty() || unit == "b")
+    return 1;
+  double base = 1024;
   if ((unit.ends_with("ib") && unit.size() == 3) || (unit.ends_with("i") && unit.size() == 2))
     unit.resize(1);
   else if (unit.ends_with("b") && unit.size() == 2) {
@@ -185,14 +198,25 @@ std::optional<uint64_t> readBytes(std::string_view text) {
     unit.resize(1);
   }
   constexpr std::string_view prefixes = "kmgt";
-  if (size_t power = prefixes.find(unit); !unit.empty() && unit != "b") {
-    if (unit.size() != 1 || power == std::string_view::npos)
-      return std::nullopt;
-    bytes *= std::pow(base, static_cast<double>(power + 1));
-  }
-  if (bytes < 1 || bytes >= 0x1p63)
-    return std::nullopt;
-  return static_cast<uint64_t>(bytes);
+  const size_t power = prefixes.find(unit);
+  return unit.size() == 1 && power != std::string_view::npos ? std::optional(std::pow(base, static_cast<double>(power + 1))) : std::nullopt;
+}
+
+std::optional<uint64_t> readBytes(std::string_view text) {
+  const auto size = splitSize(text);
+  const std::optional<double> unit = size ? bytesOf(size->second) : std::nullopt;
+  const double bytes = unit ? size->first * *unit : 0;
+  return bytes >= 1 && bytes < 0x1p63 ? std::optional(static_cast<uint64_t>(bytes)) : std::nullopt;
+}
+
+std::string bytesHelp(std::string_view text) {
+  constexpr const char *all = "write a number and a unit: k, M, G, T or KiB, MiB, GiB, TiB (powers of 1024), kB, MB, GB, TB (powers of 1000), or B";
+  const auto size = splitSize(text);
+  if (!size)
+    return all;
+  if (!bytesOf(size->second))
+    return "there is no unit '" + std::string(text.substr(text.size() - size->second.size())) + "': " + all;
+  return "write 1 B or more, at most 8388607 TiB";
 }
 
 /// What CLI11 says, in plain words.

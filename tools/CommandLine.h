@@ -32,8 +32,8 @@ void takesNumber(CLI::Option &option, int64_t least, int64_t most);
 /// "1000000", "1e6", "16GiB", "16Gi", "16 G", "1.5GB": KiB, MiB, GiB, TiB, with B or not, and k, M, G, T are powers of 1024, kB, MB, GB, TB powers of 1000, in capitals
 /// or not. Nothing if it is no size from 1 byte to 2^63 - 1.
 std::optional<uint64_t> readBytes(std::string_view text);
-/// What readBytes takes, for help lines.
-inline constexpr const char *kBytesHelp = "write a number and a unit: k, M, G, T or KiB, MiB, GiB, TiB (powers of 1024), kB, MB, GB, TB (powers of 1000), or B";
+/// The help for what readBytes does not take.
+std::string bytesHelp(std::string_view text);
 
 /// Parses into the variables bound to `app`. Returns -1 to go on, else the exit code: 0 after --help or --version (text
 /// on stdout), 2 after a wrong word or an empty value (one `error:` line on stderr and a

@@ -40,6 +40,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <set>
 #include <optional>
 #include <system_error>
 
@@ -144,7 +145,11 @@ struct CompileFlags {
       return true;
     std::optional<uint64_t> bytes = tools::readBytes(memoryLimit);
     if (!bytes)
-      tools::printError("msc", "--memory-limit expects a size, found '" + memoryLimit + "'", tools::kBytesHelp);
+      tools::printError("msc", "--memory-limit expects a size, found '" + memoryLimit + "'", tools::bytesHelp(memoryLimit));
+    constexpr uint64_t few = 1024;
+    if (bytes && *bytes < few && std::ranges::all_of(memoryLimit, [](unsigned char c) { return std::isdigit(c); }))
+      for (const std::string &line : {"msc: warning: --memory-limit " + memoryLimit + " is " + memoryLimit + " bytes", "help: write --memory-limit " + memoryLimit + "GiB"})
+        std::fprintf(stderr, "%s\n", messages::translatedLine(line).c_str());
     options.memoryLimit = bytes.value_or(0);
     return bytes.has_value();
   }
@@ -263,14 +268,14 @@ Status checkInput(const compiler::CompileOptions &options, const std::string &wa
 
 /// "net.plan: 24.1 KiB, 8 devices, auto_parallel, optimal; a step is predicted to take 55.2 us on cpu-local, and a rank needs 3.3 KiB";
 /// where collectives run beside computation: "... 55.2 us, 58.0 us one after the other, on h100x8, ..."; where a plan for `before` devices
-/// stood there: "1 device instead of 8".
+/// stood there: "1 device (replaces a plan for 8)".
 std::string summaryOf(const std::string &output, const plan::Plan &plan, uint64_t before) {
   std::error_code ignored;
   const uint64_t devices = plan.devices();
   const plan::Prediction &step = plan.prediction();
   const auto us = timeTexts({step.step_us() - step.hidden_us(), step.step_us()});
   const std::string hidden = step.hidden_us() > 0 ? fmt::format(", {} one after the other,", us[1]) : "";
-  const std::string instead = before != 0 && before != devices ? fmt::format(" instead of {}", before) : "";
+  const std::string instead = before != 0 && before != devices ? fmt::format(" (replaces a plan for {})", before) : "";
   return fmt::format("{}: {}, {} device{}{}, {}{}; a step is predicted to take {}{} on {}, and a rank needs {}\n", output,
                      compiler::bytesText(std::filesystem::file_size(output, ignored)), devices, devices == 1 ? "" : "s", instead, plan.parallel_mode(),
                      plan.parallel_mode() == "auto_parallel" ? ", " + plan.search_mode() : "", us[0],
@@ -431,6 +436,8 @@ int explainWhyNot(const compiler::CompileOptions &options, const ExplainFlags &f
   Result<compiler::CompileOptions> other = compiler::forced(options, now.plan, flags.whyNot);
   if (!other)
     return fail(other.error());
+  if (const std::string already = compiler::alreadyText(now, *other); !already.empty() && !flags.json)
+    return printed(already);
   Result<compiler::CompileOutcome> then = compiler::compile(*other);
   if (!then || then->refusal)
     return fail(then ? *then->refusal : then.error());
@@ -498,6 +505,8 @@ int runExplain(CompileFlags &flags, const ExplainFlags &asked) {
     flags.options.context.emplace_back("save_graphs", "0");
     flags.options.op = op;
     flags.options.explains = true;
+    if (!asked.whyNot.empty()) // compiles twice
+      flags.options.said = std::make_shared<std::set<std::string>>();
     Result<compiler::CompileOutcome> compiled = compiler::compile(flags.options);
     if (!compiled)
       return fail(compiled.error());

@@ -29,8 +29,9 @@ function modelOf(report) {
 function writeHeader() {
   const {devices, mesh, machine} = report;
   const axes = mesh ? " (" + Object.entries(mesh).map(([name, size]) => `${name} ${size}`).join(", ") + ")" : "";
-  document.title = `${report.network} on ${countText(devices, "device")}`;
-  byId("title").textContent = report.network;
+  const refusal = refusalText(report.memory.limit);
+  byId("title").textContent = report.network + refusal;
+  document.title = `${report.network} on ${countText(devices, "device")}` + refusal;
   const mode = report.parallel_mode +
       (report.parallel_mode === "auto_parallel" && report.search_mode ? ", " + report.search_mode : "");
   const search = searchText(report.search);

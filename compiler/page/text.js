@@ -25,6 +25,9 @@ function threeDigits(value) {
                                                    Number(value.toPrecision(3)).toString();
 }
 
+/** What the headline says behind the network of a plan that does not fit; empty for others. */
+function refusalText(limit) { return limit && !limit.fits ? ` does not fit into ${bytesText(limit.bytes)} per rank` : ""; }
+
 function bytesText(bytes) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
   let unit = 0;

@@ -339,6 +339,26 @@ bool Reader::checkBatch(const DatasetConfig &dataset, NetworkOp network) {
   return true;
 }
 
+/// Behind the largest number that an input of whole numbers is to have: the rows of the table in which an operator looks them up.
+static int64_t endOfNumbers(BlockArgument input) {
+  constexpr int64_t otherwise = 10;
+  if (cast<RankedTensorType>(input.getType()).getElementType().isInteger(1))
+    return 2;
+  for (OpOperand &use : input.getUses()) {
+    const StringRef name = use.getOwner()->getName().stripDialect();
+    auto axis = use.getOwner()->getAttrOfType<IntegerAttr>("axis");
+    if (use.getOperandNumber() != 1 || (name != "EmbeddingLookup" && !(name == "Gather" && axis)))
+      continue;
+    auto table = cast<RankedTensorType>(use.getOwner()->getOperand(0).getType());
+    const int64_t along = name != "Gather" ? 0 : axis.getInt() < 0 ? axis.getInt() + table.getRank() : axis.getInt();
+    if (along >= 0 && along < table.getRank() && table.getDimSize(along) > 0)
+      return table.getDimSize(along);
+  }
+  return otherwise;
+}
+
+static std::string integersFor(BlockArgument input) { return "integers(0, " + std::to_string(endOfNumbers(input)) + ")"; }
+
 /// Fractions between 0 and 1 are all 0 in a column of integers.
 bool Reader::checkDistributions(const DatasetConfig &dataset, NetworkOp network) {
   for (BlockArgument input : network.getBody().getArguments())
@@ -351,7 +371,7 @@ bool Reader::checkDistributions(const DatasetConfig &dataset, NetworkOp network)
                                       << "column '" << column.name << "' is " << column.distribution
                                       << ", but the input holds whole numbers";
       diagnostic.attachNote(input.getLoc()) << "the input is here";
-      addHelp(diagnostic, "write " + column.name + ": integers(0, 10), which draws 0 to 9");
+      addHelp(diagnostic, "write " + column.name + ": " + integersFor(input) + ", which draws 0 to " + std::to_string(endOfNumbers(input) - 1));
       return false;
     }
   return true;
@@ -383,10 +403,12 @@ bool Reader::checkColumns() {
       addSuggestion(diagnostic, column.name, inputs);
       return false;
     }
-    for (StringRef input : inputs)
+    for (auto [input, argument] : zip(inputs, (*networks.begin()).getBody().getArguments()))
       if (none_of(dataset.columns, [&](const ColumnConfig &column) { return column.name == input; })) {
         InFlightDiagnostic diagnostic = emitError(dataset.location) << "the dataset has no column for input '" << input << "'";
-        addHelp(diagnostic, "add '" + input + (dataset.source == "Npy" ? ": \"" + input.str() + ".npy\"" : std::string(": uniform")) + "' to its columns");
+        const bool isWhole = !isa<FloatType>(cast<RankedTensorType>(argument.getType()).getElementType());
+        const std::string values = dataset.source == "Npy" ? "\"" + input.str() + ".npy\"" : isWhole ? integersFor(argument) : "uniform";
+        addHelp(diagnostic, "add '" + input + ": " + values + "' to its columns");
         return false;
       }
   }

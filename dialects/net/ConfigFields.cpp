@@ -228,6 +228,10 @@ void Fields::finish() {
       continue;
     InFlightDiagnostic diagnostic = emitError(keyLocation(name)) << "unknown key '" << name << "' in the " << what;
     sound = false;
+    if (name == "learning_rate" && is_contained(known, "optimizer")) {
+      addHelp(diagnostic, "it is an argument of the optimizer: AdamW(learning_rate: " + valueText(field.getValue()) + ")");
+      continue;
+    }
     if (StringRef ours = ourWord(name); is_contained(known, ours)) {
       addHelp(diagnostic, "did you mean '" + ours + "'?");
       continue;

@@ -70,25 +70,22 @@ std::vector<std::string> namesInRounds(Operation *op, StringRef carried) {
   return names;
 }
 
-/// The same, where a number has been found before.
-static bool isInRound(StringRef pattern, StringRef name, bool hasRound) {
+bool isNameInRound(StringRef pattern, StringRef name) {
+  bool hasRound = false;
+  std::vector<bool> ends(name.size() + 1), next; // where in the name the pattern may have got to
+  ends[0] = true;
   while (!pattern.empty()) {
     const size_t end = pattern.starts_with("{") ? pattern.find('}') : StringRef::npos;
-    if (end != StringRef::npos) {
-      const size_t digits = name.take_while([](char c) { return llvm::isDigit(c); }).size();
-      for (size_t count = digits; count > 0; --count) // others may follow the number
-        if (isInRound(pattern.drop_front(end + 1), name.drop_front(count), true))
-          return true;
-      return false;
-    }
-    if (!name.consume_front(pattern.take_front()))
-      return false;
-    pattern = pattern.drop_front();
+    const bool isRound = end != StringRef::npos;
+    next.assign(ends.size(), false);
+    for (size_t i = 0; i < name.size(); ++i)
+      next[i + 1] = isRound ? llvm::isDigit(name[i]) && (ends[i] || next[i]) : ends[i] && name[i] == pattern.front();
+    ends.swap(next);
+    hasRound |= isRound;
+    pattern = pattern.drop_front(isRound ? end + 1 : 1);
   }
-  return hasRound && name.empty();
+  return hasRound && ends.back();
 }
-
-bool isNameInRound(StringRef pattern, StringRef name) { return isInRound(pattern, name, false); }
 
 static void renameForRound(Operation *op, RepeatOp repeat, int64_t round) {
   op->walk([&](Operation *inner) {

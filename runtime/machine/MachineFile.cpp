@@ -64,6 +64,10 @@ public:
 
   /// Bytes of which there are some; 0: unknown.
   double bytesOrZero(const Json &object, const char *key) {
+    if (object.is_object() && object.contains(key) && object[key].is_string()) {
+      note(fmt::format("'{}' is {}, expected a number of bytes", pathOf(key), object[key].dump(-1, ' ', false, Json::error_handler_t::replace)));
+      return 0;
+    }
     double bytes = numberOrZero(object, key, sizes);
     if (bytes > 0 && bytes < 1)
       note(fmt::format("'{}' is {}, expected 0 or a number from 1 to {:g}", pathOf(key), object[key].dump(), sizes.most),
@@ -122,12 +126,17 @@ public:
     return at % count;
   }
 
-  /// A misspelt key would leave a default in its place.
+  /// A misspelt key would leave a default in its place; it is told in front of the key that is missing then.
   void onlyKeys(const Json &object, std::initializer_list<std::string_view> known) {
-    if (object.is_object())
-      for (const auto &entry : object.items())
-        if (std::find(known.begin(), known.end(), entry.key()) == known.end())
-          note(fmt::format("'{}' is unknown, expected {}", pathOf(entry.key()), fmt::join(known, ", ")));
+    if (!object.is_object())
+      return;
+    std::vector<std::string_view> open(known);
+    std::erase_if(open, [&](std::string_view key) { return object.contains(key); });
+    for (const auto &entry : object.items())
+      if (std::find(known.begin(), known.end(), entry.key()) == known.end()) {
+        const std::string near = nearest(entry.key(), open);
+        note(fmt::format("'{}' is unknown, expected {}", pathOf(entry.key()), fmt::join(known, ", ")), near.empty() ? "" : "did you mean '" + near + "'?");
+      }
   }
 
   /// "levels[0].collectives.AllReduce.alpha_us"
@@ -152,6 +161,7 @@ LinkLevel readLevel(const Json &json, Reader reader) {
     reader.note(fmt::format("'{}' is missing or no object", reader.path()));
     return level;
   }
+  reader.onlyKeys(json, {"name", "ranks", "staged", "collectives"});
   level.name = reader.name(json);
   level.ranks = reader.wholeNumber(json, "ranks");
   level.isStaged = reader.yesOrNo(json, "staged");
@@ -161,6 +171,9 @@ LinkLevel readLevel(const Json &json, Reader reader) {
   }
   const Json &collectives = json["collectives"];
   Reader ofCollectives = reader.below("collectives");
+  ofCollectives.onlyKeys(collectives, {moveKindName(MoveKind::AllReduce), moveKindName(MoveKind::ReduceScatter),
+                                       moveKindName(MoveKind::AllGather), moveKindName(MoveKind::AlltoAll),
+                                       moveKindName(MoveKind::CollectivePermute), moveKindName(MoveKind::Exchange)});
   for (size_t kind = 1; kind < moveKinds; ++kind) {
     const char *name = moveKindName(static_cast<MoveKind>(kind));
     if (!collectives.contains(name)) {
@@ -182,10 +195,6 @@ LinkLevel readLevel(const Json &json, Reader reader) {
         ofCost.word(cost, "algorithm", maySwitch ? collectiveAlgorithms : collectiveAlgorithms - 1,
                     [](size_t i) { return collectiveAlgorithmName(static_cast<CollectiveAlgorithm>(i)); }));
   }
-  reader.onlyKeys(json, {"name", "ranks", "staged", "collectives"});
-  ofCollectives.onlyKeys(collectives, {moveKindName(MoveKind::AllReduce), moveKindName(MoveKind::ReduceScatter),
-                                       moveKindName(MoveKind::AllGather), moveKindName(MoveKind::AlltoAll),
-                                       moveKindName(MoveKind::CollectivePermute), moveKindName(MoveKind::Exchange)});
   return level;
 }
 
@@ -195,6 +204,8 @@ void readPeaks(const Json &json, Reader &reader, MachineModel &machine) {
   auto &peaks = machine.flopsPerUs;
   bool isObject = json.contains(key) && json[key].is_object();
   Reader ofPeaks = reader.below(key);
+  if (isObject)
+    ofPeaks.onlyKeys(json[key], {"f32", "f64", "tf32", "bf16", "f16"});
   double f32 = isObject ? ofPeaks.number(json[key], "f32", rates) : reader.number(json, key, rates);
   peaks.fill(f32);
   peaks[static_cast<size_t>(Arithmetic::F64)] = f32 / 2;
@@ -202,7 +213,6 @@ void readPeaks(const Json &json, Reader &reader, MachineModel &machine) {
     for (size_t i = 0; i < arithmetics; ++i)
       if (const char *name = arithmeticName(static_cast<Arithmetic>(i)); json[key].contains(name))
         peaks[i] = ofPeaks.number(json[key], name, rates);
-    ofPeaks.onlyKeys(json[key], {"f32", "f64", "tf32", "bf16", "f16"});
   }
   constexpr Arithmetic forF32[] = {Arithmetic::F32, Arithmetic::TF32};
   machine.productsOfF32 =
@@ -233,6 +243,8 @@ Result<MachineModel> parse(const std::string &text, const std::string &source) {
   if (!json.is_object())
     return Error{ExitCode::BadFile, fmt::format("machine file '{}' is no JSON object", source), kept};
   MachineModel machine;
+  reader.onlyKeys(json, {"$schema", "name", "source", "measured_ranks", "devices", "flops_per_us", "products_of_f32",
+                         "memory_bytes", "memory_bytes_per_us", "launch_us", "overlap", "levels"});
   machine.name = reader.name(json);
   machine.source = reader.text(json, "source");
   machine.measuredRanks = json.contains("measured_ranks") ? reader.wholeNumber(json, "measured_ranks") : 0;
@@ -247,8 +259,6 @@ Result<MachineModel> parse(const std::string &text, const std::string &source) {
   else
     for (const Json &level : json["levels"])
       machine.levels.push_back(readLevel(level, reader.below("levels", machine.levels.size())));
-  reader.onlyKeys(json, {"$schema", "name", "source", "measured_ranks", "devices", "flops_per_us", "products_of_f32",
-                         "memory_bytes", "memory_bytes_per_us", "launch_us", "overlap", "levels"});
   if (!machine.levels.empty() && machine.levels.back().ranks != 0 && machine.devices > machine.levels.back().ranks)
     reader.note(fmt::format("the last level has units of {} ranks, but there are {} devices", machine.levels.back().ranks,
                             machine.devices));

@@ -139,6 +139,29 @@ dataset {source: Npy(), columns: {x: "x.npy"}}
       | ^~~~~~~
 help: add 'y: "y.npy"' to its columns
 )T"},
+    {"DatasetWholeNumbersWithoutColumn", R"T(network n(%x: i32[4], %y: i64[4], %z: f32[61, 2]) {
+  %e = Gather(%z, %x, 0)
+  %l = ReduceSum(%e)
+  return loss: %l, out: %y
+}
+dataset {source: Random(seed: 1), columns: {z: uniform, y: integers(0, 3)}, steps: 1}
+)T",
+     R"T(net.mir:6:1: error: the dataset has no column for input 'x'
+    6 | dataset {source: Random(seed: 1), columns: {z: uniform, y: integers(0, 3)}, steps: 1}
+      | ^~~~~~~
+help: add 'x: integers(0, 61)' to its columns
+)T"},
+    {"DatasetOtherWholeNumbersWithoutColumn", R"T(network n(%x: i32[4], %z: f32[4, 2]) {
+  %l = ReduceSum(%z)
+  return loss: %l, out: %x
+}
+dataset {source: Random(seed: 1), columns: {z: uniform}, steps: 1}
+)T",
+     R"T(net.mir:5:1: error: the dataset has no column for input 'x'
+    5 | dataset {source: Random(seed: 1), columns: {z: uniform}, steps: 1}
+      | ^~~~~~~
+help: add 'x: integers(0, 10)' to its columns
+)T"},
     {"DatasetColumnsMisspelt", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)
   return loss: %l, out: %x

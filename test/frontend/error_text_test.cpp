@@ -187,6 +187,28 @@ help: did you mean 'mean'?
     2 |   %a, %b = ReLU(%x)
       |            ^~~~
 )T"},
+    {"FewerNamesThanResults", networkOf(R"T(  param %g: f32[32] = Ones()
+  %n = LayerNorm(%x, %g, %g)
+  return out: %n
+)T"),
+     R"T(net.mir:3:8: error: 'LayerNorm' gives 3 results, but 1 name stands on the left
+    3 |   %n = LayerNorm(%x, %g, %g)
+      |        ^~~~~~~~~
+help: write %n, %mean, %variance = LayerNorm(...)
+)T"},
+    {"GammaOfOtherAxes", R"T(network n(%x: f32[4, 12, 32], %g: f32[32]) {
+  %n, %m, %v = LayerNorm(%x, %g, %g)
+  return out: %n
+}
+)T",
+     R"T(net.mir:2:16: error: 'LayerNorm' of 'x' (4x12x32) takes a 'gamma' of 12x32, but 'g' (32) is given
+    2 |   %n, %m, %v = LayerNorm(%x, %g, %g)
+      |                ^~~~~~~~~
+net.mir:1:31: note: 'g' declared here
+    1 | network n(%x: f32[4, 12, 32], %g: f32[32]) {
+      |                               ^~
+help: begin_norm_axis: -1, begin_params_axis: -1 fit a 'gamma' of 32
+)T"},
     {"ShapesClash", networkOf(R"T(  param %w: f32[16, 16] = Zeros()
   %a = MatMul(%x, %w)
   return out: %a
@@ -335,7 +357,7 @@ network n(%x: f32[4, 2]) {
      R"T(net.mir:2:20: error: unknown attribute 'deep' of 'Add'
     2 |   %y = Add(%x, %x, deep: true)
       |                    ^~~~
-help: expected one of in_strategy, out_strategy, sharding
+help: expected one of in_strategy, out_strategy, recompute, sharding
 )T"},
     {"UnknownElementType", networkOf(R"T(  param %w: f23[32, 16] = Zeros()
   return out: %x

@@ -54,6 +54,28 @@ TEST(Recovery, SkipsBodiesOfWhatItDoesNotUnderstand) {
             "6:8: error: unknown operator 'RleU'\n");
 }
 
+TEST(Recovery, BehindAttributes) {
+  EXPECT_EQ(errorsOf(networkOf(R"(  %a = MatMul(%x, %w) {in_strategy: (2, 1), (1, 2)}
+  %b = ReLU(%a)
+  %c = MatMul(%b, %w) {transpose_a false, transpose_b: false}
+  %d = ReLU(%c) {in_strategy: ((2, 1)
+  %g = RleU(%x)
+  if true {
+    %e = ReLU(%d)
+  } else {
+    %e = RleU(%d)
+  }
+  %f = RleU(%d)
+  return out: %f
+)")),
+            "2:45: error: expected a key, found '('\n"
+            "4:41: error: expected ':' behind a key, found ','\n"
+            "6:3: error: expected ')', found '%g'\n"
+            "7:3: error: expected a statement, found 'if'\n"
+            "6:8: error: unknown operator 'RleU'\n"
+            "12:8: error: unknown operator 'RleU'\n");
+}
+
 TEST(Recovery, InsideBodies) {
   EXPECT_EQ(errorsOf(R"(cell C(%x) {
   %a = ReLU(%x

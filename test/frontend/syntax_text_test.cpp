@@ -37,6 +37,32 @@ net.mir:5:27: note: to close this '('
       |                           ^
 help: commas separate entries: write ',' in front of momentum
 )T"},
+    {"NoParenthesesAroundTuples", networkOf(R"T(  %a = MatMul(%x, %label) {transpose_a: true, in_strategy: (2, 1), (2, 1)}
+  return out: %a
+)T"),
+     R"T(net.mir:2:68: error: expected a key, found '('
+    2 |   %a = MatMul(%x, %label) {transpose_a: true, in_strategy: (2, 1), (2, 1)}
+      |                                                                    ^
+help: several tuples take parentheses of their own: write in_strategy: ((2, 1), (2, 1))
+)T"},
+    {"NoColonBehindAKey", networkOf(R"T(  %a = MatMul(%x, %label) {transpose_a true, transpose_b: false}
+  return out: %a
+)T"),
+     R"T(net.mir:2:44: error: expected ':' behind a key, found ','
+    2 |   %a = MatMul(%x, %label) {transpose_a true, transpose_b: false}
+      |                                            ^
+help: write transpose_a: true
+)T"},
+    {"ChoiceWithoutResult", networkOf(R"T(  if true {
+    %e = ReLU(%x)
+  }
+  return out: %x
+)T"),
+     R"T(net.mir:2:3: error: expected a statement, found 'if'
+    2 |   if true {
+      |   ^~
+help: what is chosen gets a name: write %y = if ... { ... yield %a } else { ... yield %b }
+)T"},
     {"InputWithoutPercent", "network n(x: f32[8, 4]) {\n  return out: %x\n}\n",
      R"T(net.mir:1:14: error: expected int, float, bool or string, found 'f32'
     1 | network n(x: f32[8, 4]) {

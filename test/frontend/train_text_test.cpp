@@ -17,6 +17,17 @@ train {optimizer: SGD(learning_rate: 0.1), epochs: 5}
       | ^~~~~
 help: add 'minimize: loss', where loss is a result of the network
 )T"},
+    {"LearningRateOutsideTheOptimizer", R"T(network n(%x: f32[4, 2]) {
+  %l = ReduceSum(%x)
+  return loss: %l
+}
+train {optimizer: AdamW(0.1), minimize: loss, learning_rate: 0.2}
+)T",
+     R"T(net.mir:5:47: error: unknown key 'learning_rate' in the train block
+    5 | train {optimizer: AdamW(0.1), minimize: loss, learning_rate: 0.2}
+      |                                               ^~~~~~~~~~~~~
+help: it is an argument of the optimizer: AdamW(learning_rate: 0.2)
+)T"},
     {"MinimizeUnknownResult", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)
   return loss: %l, out: %x

@@ -57,7 +57,7 @@ for (const file of files) {
       ++values;
     }
   const {cells, folded, first} = checkTree(report);
-  console.log(`${report.network}: ${report.operators.length} operators, ${values} values, ${cells} cells, ${
+  console.log(`${report.network}${refusalText(report.memory.limit)}: ${report.operators.length} operators, ${values} values, ${cells} cells, ${
       folded} folded, ${first} rows at first`);
 }
 

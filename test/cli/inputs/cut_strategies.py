@@ -1,4 +1,4 @@
-"""Ends a file of strategies behind its second operator."""
+"""Ends a file of strategies behind its second operator, or behind its first parameter where a third argument stands."""
 
 import pathlib
 import sys
@@ -15,11 +15,12 @@ def varint(data, at):
 
 
 data = pathlib.Path(sys.argv[1]).read_bytes()
-at = operators = 0
-while operators < 2:
+field, left = (3, 1) if sys.argv[3:] else (2, 2)
+at = 0
+while left > 0:
     tag, at = varint(data, at)
     value, at = varint(data, at)
     if tag & 7 == 2:  # a length, which bytes follow
         at += value
-    operators += tag >> 3 == 2
+    left -= tag >> 3 == field
 pathlib.Path(sys.argv[2]).write_bytes(data[:at])

@@ -46,7 +46,7 @@ TEST(MachineFile, RefusesWhatIsMissingOrImpossible) {
     std::string text = good;
     return text.replace(text.find(what), what.size(), with);
   };
-  EXPECT_EQ(flawOf(replaced("\"AllGather\"", "\"Allgather\"")), ": 'levels[0].collectives.AllGather' is missing or no object");
+  EXPECT_EQ(flawOf(replaced("\"AllGather\"", "\"Allgather\"")), ": 'levels[0].collectives.Allgather' is unknown, expected AllReduce, ReduceScatter, AllGather, AlltoAll, CollectivePermute, Exchange");
   EXPECT_EQ(flawOf(replaced("\"f32\": 20000.0", "\"f32\": -1")), ": 'flops_per_us.f32' is -1, expected a number from 1e-09 to 1e+30");
   EXPECT_EQ(flawOf(replaced("\"f32\": 20000.0", "\"f64\": 1")), ": 'flops_per_us.f32' is missing or no number");
   EXPECT_EQ(flawOf(replaced("\"f32\"", "\"f8\": 1, \"f32\"")), ": 'flops_per_us.f8' is unknown, expected f32, f64, tf32, bf16, f16");
@@ -58,7 +58,9 @@ TEST(MachineFile, RefusesWhatIsMissingOrImpossible) {
   std::string oneNode = machineJson(*readMachine("h100x8"));
   EXPECT_EQ(flawOf(oneNode.replace(oneNode.find("\"devices\": 8"), 12, "\"devices\": 9")),
             ": the last level has units of 8 ranks, but there are 9 devices");
-  EXPECT_EQ(flawOf(replaced("\"levels\"", "\"level\"")), ": 'levels' is missing or empty");
+  EXPECT_EQ(flawOf(replaced("\"levels\"", "\"level\"")), ": 'level' is unknown, expected $schema, name, source, measured_ranks, devices, flops_per_us, products_of_f32, "
+            "memory_bytes, memory_bytes_per_us, launch_us, overlap, levels");
+  EXPECT_EQ(flawOf(replaced("\"levels\"", "\"levels\": [], \"$schema\"")), ": 'levels' is missing or empty");
   EXPECT_EQ(flawOf(replaced("\"levels\": [", "\"levels\": [7, ")), ": 'levels[0]' is missing or no object");
   EXPECT_EQ(flawOf(replaced("\"launch_us\"", "\"lunch_us\": 1, \"launch_us\"")),
             ": 'lunch_us' is unknown, expected $schema, name, source, measured_ranks, devices, flops_per_us, products_of_f32, "

@@ -26,6 +26,14 @@ static LogicalResult checkNormalised(const Inference &at, int64_t first, double 
   return success();
 }
 
+/// The help where `given` has as many last dimensions of `shape` as both axes of LayerNorm could name.
+static std::string axesFor(ArrayRef<int64_t> shape, ArrayRef<int64_t> given, StringRef name) {
+  if (given.empty() || given.size() > shape.size() || shape.take_back(given.size()) != given)
+    return "";
+  const std::string axis = "-" + std::to_string(given.size());
+  return "begin_norm_axis: " + axis + ", begin_params_axis: " + axis + " fit a '" + name.str() + "' of " + shapeText(given);
+}
+
 LogicalResult LayerNormOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<Type> &results) {
   if (failed(at.checkSameElement(ElementSet::Float))) // C1
     return failure();
@@ -37,7 +45,7 @@ LogicalResult LayerNormOp::infer(const Inference &at, Adaptor op, SmallVectorImp
     if (ArrayRef<int64_t> wanted = at.shape(0).drop_front(params->front()); at.shape(operand) != wanted)
       return at.error("'" + at.opName + "' of " + at.text(0) + " takes a '" + at.inputNames[operand] + "' of " +
                           shapeText(wanted) + ", but " + at.text(operand) + " is given",
-                      {operand});
+                      {operand}, at.shape(1) == at.shape(2) ? axesFor(at.shape(0), at.shape(operand), at.inputNames[operand]) : "");
   if (failed(checkNormalised(at, norm->front(), op.getEpsilon().convertToDouble()))) // C2, C4
     return failure();
   Type statistics = tensorOf(statisticsShape(at.shape(0), norm->front()), at.element(0));

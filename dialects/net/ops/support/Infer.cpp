@@ -60,8 +60,8 @@ LogicalResult Inference::error(const Twine &message, ArrayRef<unsigned> declared
   InFlightDiagnostic diagnostic = emitError(*location, message);
   for (unsigned operand : declared)
     diagnostic.attachNote(operands[operand].getLoc()) << name(operand) << " declared here";
-  if (!help.isTriviallyEmpty())
-    diagnostic.attachNote() << "help: " << help;
+  if (const std::string text = help.str(); !text.empty())
+    diagnostic.attachNote() << "help: " << text;
   return diagnostic;
 }
 
