@@ -8,14 +8,16 @@
 
 namespace msc::compiler {
 
-bool isLarge(const plan::Plan &plan) {
-  constexpr int fewSteps = 1000;
+static int stepsOf(const plan::Plan &plan) {
   int steps = 0;
   for (const plan::Program &program : plan.programs())
     for (const plan::Variant &variant : program.variants())
       steps += variant.steps_size();
-  return steps > fewSteps;
+  return steps;
 }
+
+bool isLarge(const plan::Plan &plan) { return stepsOf(plan) > 1000; }
+bool isHardToLimit(const plan::Plan &plan) { return stepsOf(plan) > 100; }
 
 /// What is known of all that fits into `first` holds for less.
 static void keepBound(passes::SearchFacts &facts, const passes::SearchFacts &first) {
@@ -33,6 +35,7 @@ static double expectedBytes(CompileOptions options) {
 
 Result<WithinLimit> findWithin(CompileOptions options, bool isLarge) {
   constexpr int attempts = 6;
+  constexpr double nearly = 1.1, less = 0.97;
   const bool wantsPlan = !options.estimates;
   options.estimates |= isLarge;
   if (!wantsPlan)
@@ -46,6 +49,7 @@ Result<WithinLimit> findWithin(CompileOptions options, bool isLarge) {
   WithinLimit within;
   CompileOptions taken; // of its outcome
   std::optional<passes::SearchFacts> first; // under a limit
+  int again = options.isTrial ? 0 : 2; // searches for what needs least
   for (int i = 0; i < attempts; ++i) {
     options.searched = std::make_shared<std::vector<passes::SearchResult>>();
     CompileOptions attempt = options;
@@ -82,9 +86,14 @@ Result<WithinLimit> findWithin(CompileOptions options, bool isLarge) {
       expected = wantsPlan ? 0 : expected; // attempts to come are about what is expected
     else if (i == 0 && !within.fits && search && expected <= 0)
       expected = expectedBytes(attempt);
-    if (within.fits || !search || isLeast || (i > 0 && (!within.searched || expected <= 0)))
-      break;
     const auto limit = static_cast<double>(options.memoryLimit);
+    const bool isNear = !options.estimates && static_cast<double>(needs) <= nearly * limit && again-- > 0;
+    if (within.fits || !search || (isLeast && !isNear) || (i > 0 && (!within.searched || expected <= 0)))
+      break;
+    if (isLeast) { // what needs least is not found for certain: elsewhere for less
+      options.searchBytes = static_cast<int64_t>(static_cast<double>(options.searchBytes) * less);
+      continue;
+    }
     const double share = expected > 0 ? expected / static_cast<double>(needs) : 1; // what is simulated, of what there is
     const double may = limit * (i == 0 ? std::max(1.0, share) : 0.999 * share);
     options.searchBytes = std::max<int64_t>(1, static_cast<int64_t>(may));

@@ -10,6 +10,8 @@ Result<CompileOutcome> compileOnce(const CompileOptions &options);
 
 /// A plan that takes seconds to make.
 bool isLarge(const plan::Plan &plan);
+/// One for which the search for strategies within a limit takes seconds.
+bool isHardToLimit(const plan::Plan &plan);
 
 /// What was found under a limit.
 struct WithinLimit {

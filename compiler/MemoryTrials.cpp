@@ -24,18 +24,18 @@ static void wantPlan(MemoryCandidate &candidate) {
 }
 
 MemoryTrials::MemoryTrials(const CompileOptions &asked, const WithinLimit &now)
-    : facts(now.outcome.facts), isOfLarge(isLarge(now.outcome.plan)), bytesOfPlan(now.outcome.plan.arena_bytes()), bytesAsItIs(bytesOfPlan),
+    : facts(now.outcome.facts), isOfLarge(isLarge(now.outcome.plan)), areEstimates(isHardToLimit(now.outcome.plan)), bytesOfPlan(now.outcome.plan.arena_bytes()), bytesAsItIs(bytesOfPlan),
       usAsItIs(now.outcome.plan.prediction().step_us()), start{.change = {}, .options = asked, .repairs = {}} {
   CompileOptions &options = start.options;
   options.isTrial = true;
-  options.estimates = isOfLarge;
-  options.closesGap = !isOfLarge;
+  options.estimates = areEstimates;
+  options.closesGap = !areEstimates;
   options.searchOperations = operationsOfTrial;
   options.explains = options.strict = false;
   options.searchBytes = 0;
   options.saveGraphsRanks.clear();
   override(options, "save_graphs", "0");
-  if (const auto &search = now.outcome.findings.search; isOfLarge && search && search->arenaBytes > 0) {
+  if (const auto &search = now.outcome.findings.search; areEstimates && search && search->arenaBytes > 0) {
     bytesAsItIs = static_cast<uint64_t>(search->arenaBytes);
     usAsItIs = search->us;
   }

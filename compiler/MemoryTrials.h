@@ -72,7 +72,8 @@ private:
   MemoryCandidate *nextClose(double us, double usOfPlain);
 
   const NetworkFacts &facts;
-  const bool isOfLarge;       ///< of a large network: trials are estimates
+  const bool isOfLarge;       ///< of a large network
+  const bool areEstimates;    ///< as trials
   const uint64_t bytesOfPlan; ///< without a change
   uint64_t bytesAsItIs;
   double usAsItIs;

@@ -199,11 +199,13 @@ void Alternatives::giveChoice(size_t op, Operation *first, Freedom freedom, bool
     entry.among.pop_back();
 }
 
-/// Of the strategies that use most devices the one under which the operator itself takes least.
+/// Of the strategies that it does not have and that use most devices, the one under which the operator itself takes least.
 Pieces Alternatives::cheapestOfMost(size_t op) const {
   const ProblemOperator &entry = facts.operators[op];
   std::tuple<int64_t, double, Pieces> best{0, 0, taken[op]};
   for (const Pieces &pieces : candidates(entry.facts, facts.devices)) {
+    if (pieces == taken[op])
+      continue;
     Placement at = placementOf(entry.facts, pieces, facts.devices);
     std::vector<Shape> operands, results;
     for (auto [shape, sharding] : llvm::zip(entry.facts.operandShapes, at.operands))

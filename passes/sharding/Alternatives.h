@@ -21,7 +21,7 @@ namespace msc::passes {
 /// How much of what could be otherwise is priced. Pricing takes longer the more devices there are.
 enum class Freedom {
   None, ///< operators have the strategies that they have
-  Few,  ///< each has two: what it has, or of those that use most devices the one that computes least
+  Few,  ///< each has two: what it has, or of the others that use most devices the one that computes least
   Open, ///< all that the user did not decide, and the operator that is asked about: as much as a search prices
   All,  ///< what the user decided, too
 };

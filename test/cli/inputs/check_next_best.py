@@ -13,7 +13,9 @@ def explain(*arguments):
 
 
 compared = 0
-for name, next_best in sorted({c["cause"]: c["next_best"] for c in explain()["collectives"] if c.get("next_best")}.items()):
+collectives = explain()["collectives"]
+assert all(c["next_best"] for c in collectives), [c["cause"] for c in collectives if not c["next_best"]]
+for name, next_best in sorted({c["cause"]: c["next_best"] for c in collectives}.items()):
     alternatives = explain("--op", name)["alternatives"]
     others = [alternative for alternative in alternatives if not alternative["chosen"]]
     now = next(alternative for alternative in alternatives if alternative["chosen"])
