@@ -263,7 +263,7 @@ private:
       return true;
     for (size_t unit : candidates) {
       if (units[unit].ops.size() >= options.maxOperators || !samePhase(units[unit].ops.front(), op) ||
-          isTangled(op, unit) || (early.contains(op) && waits(op, unit)) || keepsWide(op, unit))
+          isTangled(op, unit) || (early.contains(op) && waits(op, unit)) || keepsWide(op, unit) || keepsUpdate(op, unit))
         continue;
       SmallVector<std::pair<OpOperand *, Value>> known;
       Unit grown = grownBy(units[unit], op, known);
@@ -350,6 +350,13 @@ private:
   bool keepsWide(Operation *op, size_t unit) const {
     return net::getPhase(op) == net::Phase::Backward && net::getPhase(units[unit].ops.front()) == net::Phase::Forward &&
            llvm::any_of(op->getOperands(), [&](Value operand) { return waitingCast(operand); });
+  }
+
+  /// A new value of a parameter that is only taken where something holds that the unit is needed for would be kept beside the old one.
+  bool keepsUpdate(Operation *op, size_t unit) {
+    return llvm::any_of(op->getUsers(), [&](Operation *user) {
+      return user->getNumResults() == 1 && updateOf(user->getResult(0)) && isTangled(user, unit);
+    });
   }
 
   /// An operand that does not come from the unit itself would have to wait for it: joining would make a cycle.
