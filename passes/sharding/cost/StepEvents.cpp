@@ -626,12 +626,16 @@ private:
     return made;
   }
 
-  /// All of them up to where they wait for each other.
+  /// All of them up to where they wait for each other, or for norms of what is cut, which are summed together.
   void runUpdates(std::vector<Updated> &updated) {
     const std::vector<UpdateKernel> one{{.readsGradient = true, .reads = {}, .writes = {}}};
     const std::vector<UpdateKernel> &kernels = problem.updateKernels.empty() ? one : problem.updateKernels;
+    const bool sumsTogether = problem.gradientsPerStart > 1 && std::ranges::any_of(updated, [&](const Updated &of) {
+      const Value &value = values[of.parameter.value];
+      return elementsOf(*value.shape, *value.own) < elementCount(*value.shape);
+    });
     for (size_t from = 0, to = 0; from < kernels.size(); from = to) {
-      for (++to; to < kernels.size() && !kernels[to].waits;)
+      for (++to; to < kernels.size() && !kernels[to].waits && !sumsTogether;)
         ++to;
       for (Updated &of : updated)
         for (size_t kernel = from; kernel < to; ++kernel)
