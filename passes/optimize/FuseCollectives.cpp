@@ -102,7 +102,7 @@ public:
     for (Operation &op : block) {
       int64_t before = behind(op);
       for (Operation *user : op.getUsers())
-        if (net::getPhase(user) == net::Phase::Update && writes(user)) // what is only taken where something holds is computed behind that
+        if (isa<net::SelectOp>(user) && writes(user)) // what is only taken where something holds is computed behind that
           before = std::max(before, behind(*user));
       waits[&op] = before;
       if (auto collective = dyn_cast<dist::CollectiveOp>(&op); isOfUpdate(&op) && !dist::fusionOf(collective))

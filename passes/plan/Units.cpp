@@ -363,7 +363,7 @@ private:
       return maker && maker != op && isa<net::Lower>(maker) && !unitOf.contains(maker);
     };
     return llvm::any_of(op->getUsers(), [&](Operation *user) {
-      net::UpdateOp update = user->getNumResults() == 1 ? updateOf(user->getResult(0)) : nullptr;
+      net::UpdateOp update = isa<net::SelectOp>(user) ? updateOf(user->getResult(0)) : nullptr;
       return update && (isTangled(user, unit) || (llvm::is_contained(op->getOperands(), update.getParameter()) && llvm::any_of(user->getOperands(), comesLater)));
     });
   }

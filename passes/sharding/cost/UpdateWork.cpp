@@ -71,7 +71,7 @@ private:
   void place(Operation &op) {
     size_t kernel = firstBehind(&op);
     for (Operation *user : op.getUsers())
-      if (user->getNumResults() != 0 && llvm::any_of(user->getUsers(), [](Operation *writer) { return isa<net::UpdateOp>(writer); }))
+      if (isa<net::SelectOp>(user) && llvm::any_of(user->getUsers(), [](Operation *writer) { return isa<net::UpdateOp>(writer); }))
         kernel = std::max(kernel, firstBehind(user));
     kernelOf[&op] = kernel;
     kernels.resize(std::max(kernels.size(), kernel + 1 + isSum(&op)));
