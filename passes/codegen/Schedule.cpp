@@ -188,12 +188,13 @@ void Scheduler::assignLevels() {
     schedule.level.push_back(level);
     schedule.levels = std::max(schedule.levels, level + 1);
   }
+  const unsigned lastSweep = schedule.levels - 1; // behind it sums are stored, and nothing is read
   for (const Store &store : cluster.stores) {
     const Node &node = cluster.nodes[store.node];
     unsigned level = schedule.level[store.node] + node.isReduction();
     // Memory that is updated in place keeps its old value until the last sweep has read it.
     if (cluster.pointers[store.pointer].read)
-      level = std::max(level, schedule.levels - 1);
+      level = std::max(level, lastSweep);
     schedule.storeLevel.push_back(level);
     schedule.levels = std::max(schedule.levels, level + 1);
   }

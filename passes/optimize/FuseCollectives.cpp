@@ -89,13 +89,21 @@ public:
       auto collective = dyn_cast<dist::CollectiveOp>(op);
       return collective && collective.getKind() == dist::CollectiveKind::AllReduce && net::getPhase(op) == net::Phase::Update;
     };
+    auto writes = [](Operation *op) { return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<net::UpdateOp>(user); }); };
     llvm::DenseMap<Operation *, int64_t> waits; // for so many of them, one after the other
-    int64_t count = 0;
-    for (Operation &op : block) {
+    auto behind = [&](Operation &op) {
       int64_t before = 0;
       for (Value operand : op.getOperands())
         if (Operation *maker = operand.getDefiningOp())
           before = std::max(before, waits.lookup(maker) + isOfUpdate(maker));
+      return before;
+    };
+    int64_t count = 0;
+    for (Operation &op : block) {
+      int64_t before = behind(op);
+      for (Operation *user : op.getUsers())
+        if (isa<net::SelectOp>(user) && writes(user)) // what is only taken where something holds is computed behind that
+          before = std::max(before, behind(*user));
       waits[&op] = before;
       if (auto collective = dyn_cast<dist::CollectiveOp>(&op); isOfUpdate(&op) && !dist::fusionOf(collective))
         add({keyOf(collective), before}, collective, count++, summedBytes(collective));

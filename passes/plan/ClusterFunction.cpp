@@ -19,13 +19,14 @@ SmallVector<Value> ClusterSignature::pointers() const {
   return result;
 }
 
-/// Whether the operator makes each element of results with this type out of elements at the same place of such tensors.
+/// Whether the operator makes each element of results with this type out of elements at the same place of such tensors, or
+/// reduces all of them (what is written in place waits for the last sweep).
 static bool worksInPlace(Operation *op, Type type) {
   auto isSingle = [](Value value) { return cast<RankedTensorType>(value.getType()).getNumElements() == 1; };
-  if (llvm::all_of(op->getOperands(), isSingle) && llvm::all_of(op->getResults(), isSingle))
-    return true;
   auto tensor = cast<RankedTensorType>(type);
   auto isLike = [&](Value value) { return cast<RankedTensorType>(value.getType()).getShape() == tensor.getShape(); };
+  if (llvm::all_of(op->getOperands(), [&](Value value) { return isSingle(value) || isLike(value); }) && llvm::all_of(op->getResults(), isSingle))
+    return true;
   auto ruled = dyn_cast<net::ShardingRuleInterface>(op);
   if (!ruled || !llvm::all_of(op->getResults(), isLike))
     return false;

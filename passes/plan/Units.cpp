@@ -250,7 +250,7 @@ private:
     return joins;
   }
 
-  /// Joins the latest cluster among the producers of the operands.
+  /// Joins the latest cluster among the producers of the operands; what writes a parameter one that reads it.
   bool joinCluster(Operation *op) {
     SmallVector<size_t> candidates;
     for (Value operand : op->getOperands())
@@ -259,11 +259,15 @@ private:
           candidates.push_back(unit);
     llvm::sort(candidates, std::greater<size_t>());
     candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+    if (net::UpdateOp update = op->getNumResults() == 1 ? updateOf(op->getResult(0)) : nullptr) // where the new value is made of the old one
+      std::stable_partition(candidates.begin(), candidates.end(), [&](size_t unit) {
+        return llvm::any_of(units[unit].ops, [&](Operation *member) { return llvm::is_contained(member->getOperands(), update.getParameter()); });
+      });
     if (candidates.size() > 1 && joinBoth(op, candidates[1], candidates[0]))
       return true;
     for (size_t unit : candidates) {
       if (units[unit].ops.size() >= options.maxOperators || !samePhase(units[unit].ops.front(), op) ||
-          isTangled(op, unit) || (early.contains(op) && waits(op, unit)) || keepsWide(op, unit))
+          isTangled(op, unit) || (early.contains(op) && waits(op, unit)) || keepsWide(op, unit) || keepsUpdate(op, unit))
         continue;
       SmallVector<std::pair<OpOperand *, Value>> known;
       Unit grown = grownBy(units[unit], op, known);
@@ -290,7 +294,7 @@ private:
     };
     if (!options.castsFollowReaders || early.contains(op) || phase(unit) != phase(other) || phase(unit) != net::getPhase(op) ||
         !samePhase(units[unit].ops.front(), op) || !samePhase(units[unit].ops.front(), units[other].ops.back()) ||
-        !llvm::all_of(units[other].ops, isElementwise) || dependsOn(units[unit].ops.back()->getResult(0), other) ||
+        keepsUpdate(op, unit) || keepsUpdate(op, other) || !llvm::all_of(units[other].ops, isElementwise) || dependsOn(units[unit].ops.back()->getResult(0), other) ||
         llvm::any_of(op->getOperands(), [&](Value operand) { return comesThrough(stored(operand)); }) ||
         llvm::any_of(units[other].inputs(), comesThrough))
       return false;
@@ -350,6 +354,18 @@ private:
   bool keepsWide(Operation *op, size_t unit) const {
     return net::getPhase(op) == net::Phase::Backward && net::getPhase(units[unit].ops.front()) == net::Phase::Forward &&
            llvm::any_of(op->getOperands(), [&](Value operand) { return waitingCast(operand); });
+  }
+
+  /// A new value of a parameter that is only taken where something holds that comes later, or needs the unit, would be kept beside the old one.
+  bool keepsUpdate(Operation *op, size_t unit) {
+    auto comesLater = [&](Value operand) {
+      Operation *maker = operand.getDefiningOp();
+      return maker && maker != op && isa<net::Lower>(maker) && !unitOf.contains(maker);
+    };
+    return llvm::any_of(op->getUsers(), [&](Operation *user) {
+      net::UpdateOp update = isa<net::SelectOp>(user) ? updateOf(user->getResult(0)) : nullptr;
+      return update && (isTangled(user, unit) || (llvm::is_contained(op->getOperands(), update.getParameter()) && llvm::any_of(user->getOperands(), comesLater)));
+    });
   }
 
   /// An operand that does not come from the unit itself would have to wait for it: joining would make a cycle.

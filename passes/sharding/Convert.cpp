@@ -292,6 +292,7 @@ Problem problemOf(net::NetworkOp network, int64_t devices, bool joinAlike, std::
     problem.update = std::move(facts.work);
     problem.optimizerStates = facts.states;
     problem.updateScalars = facts.scalars;
+    problem.updateKernels = std::move(facts.kernels);
   }
   if (training.inBuckets) {
     int64_t trained = 0;

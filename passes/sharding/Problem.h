@@ -72,6 +72,13 @@ struct UpdateWork {
   std::array<double, 3> fixed = {};                  ///< of the same three
 };
 
+/// A kernel of the update of a parameter. Tensors like the parameter that are kept between kernels have numbers.
+struct UpdateKernel {
+  bool waits = false;           ///< for the kernels in front of it of all parameters: a norm, or whether all gradients are finite
+  bool readsGradient = false;
+  std::vector<int32_t> reads, writes; ///< of those that are kept
+};
+
 /// A network of which every operator needs a strategy. Operators are in topological order.
 struct Problem {
   int64_t devices = 1;
@@ -87,6 +94,7 @@ struct Problem {
   int64_t optimizerStates = 0;  ///< tensors like the parameter that are kept for its update
   int64_t updateScalars = 1;    ///< that all updates share
   std::vector<UpdateWork> update; ///< of each trained parameter; none: it reads parameter, gradient and states, and writes all but the gradient
+  std::vector<UpdateKernel> updateKernels; ///< of each trained parameter; none: one that reads the gradient
   /// Gradients of parameters are brought together in buckets: so many share the time of starting a collective; 1: none do.
   double gradientsPerStart = 1;
   /// What a search may spend (search::SolveLimits); behind it, the best that is known is taken, with a bound.

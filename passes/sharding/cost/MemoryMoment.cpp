@@ -253,7 +253,7 @@ private:
       if (event.isUpdate)
         complete.insert(keeperOf(event));
     for (const StepEvent &event : step.events)
-      if (event.isUpdate && !isOfOne(event))
+      if (event.isUpdate && !event.isFollowUp && !isOfOne(event))
         complete.erase(keeperOf(event));
   }
 
@@ -578,7 +578,7 @@ void MemoryMoments::addAbout(const StepEvents &step, const StepLives &lives, Mem
 void MemoryMoments::addGradients(const StepEvents &step, const std::map<int32_t, double> &live, MemoryMoment &moment) const {
   std::map<int32_t, double> all;
   for (const StepEvent &event : step.events)
-    if (event.isUpdate)
+    if (event.isUpdate && !event.isFollowUp)
       all[model.keeperOf(step.buffers[event.writes.front()].parameter)] += static_cast<double>(step.buffers[event.reads.front()].bytes);
   for (auto [variable, bytes] : live) {
     const std::vector<double> &gradients = model.parameterBytes()[variable].gradients;

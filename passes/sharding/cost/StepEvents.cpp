@@ -89,6 +89,11 @@ private:
   struct Parameter {
     int32_t tensor = 0, value = 0;
   };
+  struct Updated {
+    Parameter parameter;
+    int32_t gradient = none;
+    std::vector<int32_t> kept; ///< buffers, by the numbers of what kernels of an update keep
+  };
   /// Gradient collectives that run together.
   struct Bucket {
     size_t last = 0; ///< in front of this event
@@ -453,9 +458,11 @@ private:
       addForRun(4);
     for (size_t i = instances.size(); i-- > 0;)
       differentiate(i);
+    std::vector<Updated> updated;
     for (const Parameter &parameter : parameters)
-      if (int32_t gradient = total(parameter.value); gradient != none)
-        update(parameter, gradient);
+      if (int32_t gradient = total(parameter.value); gradient != none && problem.tensors[parameter.tensor].isTrained)
+        updated.push_back({parameter, gradient, {}});
+    runUpdates(updated);
   }
 
   /// Marked operators from which the values come, computed again.
@@ -619,17 +626,39 @@ private:
     return made;
   }
 
+  /// All of them up to where they wait for each other, or for norms of what is cut, which are summed together.
+  void runUpdates(std::vector<Updated> &updated) {
+    const std::vector<UpdateKernel> one{{.readsGradient = true, .reads = {}, .writes = {}}};
+    const std::vector<UpdateKernel> &kernels = problem.updateKernels.empty() ? one : problem.updateKernels;
+    const bool sumsTogether = problem.gradientsPerStart > 1 && std::ranges::any_of(updated, [&](const Updated &of) {
+      const Value &value = values[of.parameter.value];
+      return elementsOf(*value.shape, *value.own) < elementCount(*value.shape);
+    });
+    for (size_t from = 0, to = 0; from < kernels.size(); from = to) {
+      for (++to; to < kernels.size() && !kernels[to].waits && !sumsTogether;)
+        ++to;
+      for (Updated &of : updated)
+        for (size_t kernel = from; kernel < to; ++kernel)
+          update(of, kernels[kernel], kernel > 0);
+    }
+  }
+
   /// Parameter and states change where they lie.
-  void update(const Parameter &parameter, int32_t gradient) {
-    const ProblemTensor &facts = problem.tensors[parameter.tensor];
-    if (!facts.isTrained)
-      return;
-    StepBuffer stored = line.buffers[values[parameter.value].versions.front().buffer];
+  void update(Updated &of, const UpdateKernel &kernel, bool isFollowUp) {
+    const int32_t parameter = values[of.parameter.value].versions.front().buffer;
+    StepBuffer stored = line.buffers[parameter];
     stored.value = -1;
-    StepEvent event{.kind = StepKind::Kernel, .isUpdate = true, .reads = {}, .writes = {}};
-    event.reads.push_back(versionOf(gradient, *values[parameter.value].own));
-    event.writes.push_back(values[parameter.value].versions.front().buffer);
-    for (int64_t state = 0; state < problem.optimizerStates; ++state) {
+    StepEvent event{.kind = StepKind::Kernel, .isUpdate = true, .isFollowUp = isFollowUp, .reads = {}, .writes = {parameter}};
+    if (!isFollowUp || kernel.readsGradient)
+      event.reads.push_back(versionOf(of.gradient, *values[of.parameter.value].own));
+    for (int32_t kept : kernel.reads)
+      event.reads.push_back(of.kept[kept]);
+    for (int32_t kept : kernel.writes) {
+      of.kept.resize(std::max(of.kept.size(), static_cast<size_t>(kept) + 1));
+      event.writes.push_back(of.kept[kept] = static_cast<int32_t>(line.buffers.size()));
+      line.buffers.push_back({.bytes = stored.bytes});
+    }
+    for (int64_t state = 0; state < problem.optimizerStates && !isFollowUp; ++state) {
       line.buffers.push_back(stored);
       event.writes.push_back(static_cast<int32_t>(line.buffers.size() - 1));
     }

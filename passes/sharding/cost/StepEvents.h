@@ -27,6 +27,7 @@ struct StepEvent {
   StepKind kind = StepKind::Call;
   bool isEpilogue = false;
   bool isUpdate = false, isCopy = false; ///< of the optimizer; of an operator that is computed again
+  bool isFollowUp = false;               ///< another kernel of the same update
   bool isBackward = false;               ///< of the gradient of an operator
   bool isNarrow = false;                 ///< its first operand is not f32
   bool isAllReduce = false;              ///< of each that it reads it makes what it writes

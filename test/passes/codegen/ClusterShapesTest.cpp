@@ -237,6 +237,20 @@ TEST(ClusterShapes, InPlaceUpdate) {
   });
 }
 
+// What is updated in place, sums of it and what follows from it: a sum between two results must not put one of them off.
+TEST(ClusterShapes, InPlaceUpdatesBesideSums) {
+  for (bool follows : {false, true})
+    overShapes({.tolerance = 1e-4}, [&](ClusterText f, int64_t r, int64_t c) {
+      f.argument("a", {r, c}, "f32", 0).argument("m", {r, c}, "f32", 2).argument("g", {r, c}, "f32")
+          .generic("b", {r, c}, "f32", "pp", {"a", "g"}, {"ab", "ab", "ab"}, op("arith.addf", "%x0, %x1"))
+          .generic("n", {r, c}, "f32", "pp", {"m", "b"}, {"ab", "ab", "ab"}, op("arith.mulf", "%x0, %x1"))
+          .generic("s", {}, "f32", "rr", {"n"}, {"ab", ""}, op("arith.addf", "%acc, %x0"), "0.0");
+      if (follows)
+        f.generic("k", {r, c}, "f32", "pp", {"n", "s"}, {"ab", "", "ab"}, op("arith.subf", "%x0, %x1"));
+      return f.returns({"b", "s", follows ? "k" : "n"});
+    });
+}
+
 TEST(ClusterShapes, ReductionsWithoutMergeRunInOrder) {
   // Horner's scheme: the order of the elements matters.
   overShapes({.tolerance = 1e-4, .low = -1, .high = 1}, [](ClusterText f, int64_t r, int64_t c) {

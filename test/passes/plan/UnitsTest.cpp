@@ -89,6 +89,45 @@ TEST(Units, CastsFollowReadersAndClustersMerge) {
   }
 }
 
+// A new value that is only taken where all gradients are finite is computed where that is known.
+TEST(Units, UpdatesWaitForWhatDecidesOfThem) {
+  for (bool isKnownLate : {false, true}) {
+    NetContext context;
+    loadDist(context);
+    TestNetwork net(context);
+    Value rate = net.input("rate", "f32"), zero = net.input("zero", "f32"), sum;
+    SmallVector<Value> parameters, gradients;
+    for (StringRef name : {"p", "q"}) {
+      parameters.push_back(net.param(name, "4x4xf32"));
+      gradients.push_back(net.value("Mul", {net.input(("g" + name).str(), "4x4xf32"), rate}));
+      Value difference = net.value("ReduceSum", {net.value("Sub", {gradients.back(), gradients.back()})});
+      sum = sum ? net.value("Add", {sum, difference}) : difference;
+    }
+    Value finite;
+    auto decide = [&] { finite = net.value("Equal", {sum, zero}); };
+    if (!isKnownLate)
+      decide();
+    SmallVector<Value> made;
+    for (auto [parameter, gradient] : llvm::zip(parameters, gradients))
+      made.push_back(net.value("SGD", {parameter, rate, gradient}));
+    if (isKnownLate) // collectives that run together stand behind what one of them needs
+      decide();
+    for (auto [parameter, value] : llvm::zip(parameters, made))
+      net.builder.create<net::UpdateOp>(parameter.getLoc(), parameter, net.value("Select", {finite, value, parameter}));
+    net.results({sum}, {"sum"});
+    for (Operation &op : net.network.getBody().front())
+      net::setPhase(&op, net::Phase::Update);
+    std::vector<passes::Unit> units = passes::formUnits(net.network, {}, [](const passes::Unit &) { return true; });
+    checkOrder(net.network, units);
+    std::vector<std::string> names;
+    for (const passes::Unit &unit : units)
+      names.push_back(unit.name());
+    using Names = std::vector<std::string>;
+    EXPECT_EQ(names, isKnownLate ? (Names{"Mul_Sub_ReduceSum", "Mul_Sub_ReduceSum_Add", "Equal", "SGD_Select", "SGD_Select"})
+                                 : (Names{"Mul_Sub_ReduceSum", "Mul_Sub_ReduceSum_Add_and_3_more", "SGD_Select"})); // the one that decides takes one along
+  }
+}
+
 TEST(Units, RandomStepsUnderRandomFusion) {
   size_t operators = 0, formed = 0;
   for (uint64_t seed = 1; seed <= 600; ++seed) {
