@@ -125,6 +125,7 @@ TEST_F(NcclTraining, RunsBesideComputation) {
   Outcome cpu = run(index, nullptr, options);
   test::RecordingDriver driver;
   driver.gpus = 8;
+  driver.memoryBytes *= 8; // it is counted for all of them together, and four streams of each have workspaces
   test::RecordingNccl nccl(driver);
   Outcome cuda = run(index, open(driver, index, compiled, withNccl(nccl)), options);
   ASSERT_FALSE(cuda.failure) << cuda.failure->message;
