@@ -24,6 +24,7 @@ struct WithinLimit {
 
 /// Compiles for options.memoryLimit. What a rank needs is what its plan says: the search goes by a model of it, and is asked for less
 /// until the plan fits. Of large networks it says itself what a rank needs (decision 17), and plans are made of what is expected to fit.
+/// Where what needs least is up to a tenth above the limit, the search is asked twice for less: it does not find the least for certain.
 /// What is proven is proven for the first limit that it was asked for. `isLarge`: known to be large, so that no plan is made without a
 /// limit.
 Result<WithinLimit> findWithin(CompileOptions options, bool isLarge = false);
