@@ -181,11 +181,10 @@ private:
   Error forOthers() const {
     const std::string all = std::to_string(devices);
     std::string help = "save strategies for " + all + ": msc compile NETWORK --devices " + all + " --strategy-save " + newFileLike(path);
-    constexpr int64_t most = 1 << 20;
     return {ExitCode::BadFile,
             "'" + path + "' holds strategies for another number of devices: that of '" + firstNeedy + "' needs " +
                 std::to_string(needyPieces) + ", which does not divide " + all,
-            needed <= most ? "pass --devices " + std::to_string(needed) + ", or " + help : help};
+            needed <= mostDevices ? "pass --devices " + std::to_string(needed) + ", or " + help : help};
   }
 
   /// The network says otherwise.

@@ -92,9 +92,10 @@ void noteFacts(ModuleOp module, const net::Config &config, NetworkFacts &facts, 
     for (BlockArgument input : network.getBody().getArguments())
       facts.inputs.push_back(shapeOf(input));
     network.walk([&](net::ParamOp param) {
-      facts.parameters.push_back(shapeOf(param.getValue()));
       if (isUnread(param))
         note(facts.unread, lineOf(userPlace(param.getLoc()), sources), param.getName());
+      else
+        facts.parameters.push_back(shapeOf(param.getValue()));
     });
   }
 }

@@ -46,7 +46,7 @@ struct NetworkFacts {
   std::vector<Given> strategies;                   ///< and shardings that stand in files of the user
   std::vector<Given> unread;                       ///< parameters in files of the user that nothing reads
   std::map<std::string, int64_t> consts;           ///< that -D may override
-  std::vector<std::vector<int64_t>> inputs, parameters; ///< shapes
+  std::vector<std::vector<int64_t>> inputs, parameters; ///< shapes; without `unread`
   bool trains = false;
   uint64_t accumulateSteps = 1, steps = 0;         ///< of the train block; 0: it does not say them
   std::string ampLevel, parallelMode, searchMode;

@@ -87,10 +87,11 @@ Result<WithinLimit> findWithin(CompileOptions options, bool isLarge) {
     else if (i == 0 && !within.fits && search && expected <= 0)
       expected = expectedBytes(attempt);
     const auto limit = static_cast<double>(options.memoryLimit);
-    const bool isNear = !options.estimates && static_cast<double>(needs) <= nearly * limit && again-- > 0;
-    if (within.fits || !search || (isLeast && !isNear) || (i > 0 && (!within.searched || expected <= 0)))
+    const bool mayFindLess = !options.estimates && static_cast<double>(needs) <= nearly * limit && again > 0;
+    if (within.fits || !search || (isLeast && !mayFindLess) || (i > 0 && (!within.searched || expected <= 0)))
       break;
-    if (isLeast) { // what needs least is not found for certain: elsewhere for less
+    if (isLeast) { // what needs least is not found for certain
+      --again;
       options.searchBytes = static_cast<int64_t>(static_cast<double>(options.searchBytes) * less);
       continue;
     }

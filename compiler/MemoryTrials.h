@@ -73,7 +73,7 @@ private:
 
   const NetworkFacts &facts;
   const bool isOfLarge;       ///< of a large network
-  const bool areEstimates;    ///< as trials
+  const bool areEstimates;    ///< trials, but for what a message names
   const uint64_t bytesOfPlan; ///< without a change
   uint64_t bytesAsItIs;
   double usAsItIs;

@@ -81,7 +81,6 @@ std::string unknownKey(const ReadJson &json, llvm::ArrayRef<llvm::StringRef> kno
   return "";
 }
 
-constexpr int64_t mostDevices = 1 << 20;
 constexpr const char *wrongDevices = "'device_num' has to be a whole number from 1 to 1048576";
 
 /// How parameters lie is not read, but it is no other thing.

@@ -10,6 +10,9 @@
 
 namespace msc::compiler {
 
+/// As many as --devices takes.
+inline constexpr int64_t mostDevices = 1 << 20;
+
 /// A strategy of a file.
 struct KeptStrategy {
   net::Strategy in;

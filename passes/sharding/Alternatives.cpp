@@ -239,8 +239,10 @@ bool Alternatives::wasWeighed(size_t op, llvm::function_ref<bool(const Pieces &)
 std::vector<std::string> Alternatives::namesInFile(size_t op) const {
   std::vector<std::string> all;
   for (const Written &member : written[op]) {
-    auto isOther = [&](const auto &known) { return known.second != op && net::isNameInRound(member.name, known.getKey()); };
-    if (member.rounds.size() > 1 && llvm::none_of(named, isOther))
+    auto isOfOther = [&](size_t other) {
+      return other != op && llvm::any_of(written[other], [&](const Written &known) { return known.name == member.name; });
+    };
+    if (member.rounds.size() > 1 && llvm::none_of(llvm::seq(size()), isOfOther))
       all.push_back(member.name);
     else
       llvm::append_range(all, member.rounds);
