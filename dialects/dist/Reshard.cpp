@@ -154,24 +154,22 @@ static std::string keyOf(const Sharding &from, const Sharding &to, const std::ve
   return key;
 }
 
-const ReshardPlanner::Answer &ReshardPlanner::answer(const Sharding &from, const Sharding &to,
-                                                     const std::vector<int64_t> &shape, size_t elementBytes) {
-  auto [at, added] = answers.try_emplace(keyOf(from, to, shape, elementBytes));
-  if (added) {
-    at->second.steps = planReshard(from, to, shape, elementBytes, model, options);
-    at->second.us = reshardUs(at->second.steps, elementBytes, model);
-  }
-  return at->second;
-}
-
 const std::vector<ReshardStep> &ReshardPlanner::plan(const Sharding &from, const Sharding &to,
                                                      const std::vector<int64_t> &shape, size_t elementBytes) {
-  return answer(from, to, shape, elementBytes).steps;
+  auto [at, isNew] = plans.try_emplace(keyOf(from, to, shape, elementBytes));
+  if (isNew)
+    at->second = planReshard(from, to, shape, elementBytes, model, options);
+  return at->second;
 }
 
 double ReshardPlanner::us(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape,
                           size_t elementBytes) {
-  return answer(from, to, shape, elementBytes).us;
+  auto [at, isNew] = times.try_emplace(keyOf(from, to, shape, elementBytes));
+  if (isNew) {
+    const auto planned = plans.find(at->first);
+    at->second = reshardUs(planned == plans.end() ? planReshard(from, to, shape, elementBytes, model, options) : planned->second, elementBytes, model);
+  }
+  return at->second;
 }
 
 double reshardUs(const std::vector<ReshardStep> &steps, size_t elementBytes, const MachineModel &machine) {

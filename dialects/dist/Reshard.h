@@ -61,21 +61,15 @@ public:
 
   const std::vector<ReshardStep> &plan(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape,
                                        size_t elementBytes);
-  /// Modelled time of plan().
+  /// Modelled time of plan(), without keeping the steps: of those for which a search asks, few are taken.
   double us(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape, size_t elementBytes);
   const MachineModel &machine() const { return model; }
 
 private:
-  struct Answer {
-    std::vector<ReshardStep> steps;
-    double us = 0;
-  };
-  const Answer &answer(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape,
-                       size_t elementBytes);
-
   MachineModel model;
   ReshardOptions options;
-  std::unordered_map<std::string, Answer> answers;
+  std::unordered_map<std::string, std::vector<ReshardStep>> plans;
+  std::unordered_map<std::string, double> times;
 };
 
 /// Modelled time of the steps.

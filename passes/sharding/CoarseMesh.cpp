@@ -6,13 +6,16 @@
 namespace msc::passes {
 
 /// Pairs of operators are priced for all strategies of both: with these it takes minutes. Where devices have several prime
-/// factors, many pairs of shardings have no common device matrix, and what moves between them is counted rank by rank.
+/// factors, there are many device matrices: most pairs of shardings have none in common and are bounded less well, and what moves
+/// between them is counted rank by rank.
 static size_t mostStrategies(const std::vector<int64_t> &primes) {
   constexpr int64_t manyRanks = 4096;
+  if (primes.front() == primes.back())
+    return 8192;
   int64_t devices = 1;
   for (int64_t prime : primes)
     devices *= prime;
-  return primes.front() != primes.back() && devices > manyRanks ? 128 : 8192;
+  return devices > manyRanks ? 128 : 1024;
 }
 /// Fewer devices have fewer factorisations, but for operators of many dimensions.
 static constexpr int64_t fewDevices = 512;

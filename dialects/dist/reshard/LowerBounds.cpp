@@ -1,7 +1,10 @@
 #include "dialects/dist/reshard/LowerBounds.h"
 
+#include "dialects/dist/Reshard.h"
 #include "dialects/dist/reshard/Matrices.h"
 #include "runtime/plan/Refinement.h"
+
+#include <algorithm>
 
 namespace msc::dist {
 
@@ -86,10 +89,41 @@ const LeastPrices &LowerBounds::pricesFor(double startShare) {
   return *prices.emplace_back(startShare, std::make_unique<LeastPrices>(machine, startShare)).second;
 }
 
+/// An AllReduce and an exchange among all ranks, or a slice: so the planner does without a common matrix. The rank that wants most has of each
+/// dimension no more than the largest piece of either.
+double LowerBounds::usAmongAll(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape, size_t elementBytes,
+                               double startShare) const {
+  const auto bytes = static_cast<double>(elementBytes);
+  auto usOf = [&](MoveKind kind, const GroupShape &group, double elements) {
+    return machine.moveUs(kind, group, elements * bytes) - (1 - startShare) * machine.moveUs(kind, group, 0);
+  };
+  const std::vector<int64_t> before = from.capacity(shape), after = to.capacity(shape);
+  int64_t wanted = 1, there = 1;
+  bool mayPermute = true;
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    wanted *= after[dim];
+    there *= std::min(before[dim], after[dim]);
+    mayPermute &= before[dim] == after[dim];
+  }
+  const GroupShape allRanks = groupShape({to.devices()}, {0});
+  const auto received = static_cast<double>(wanted - there);
+  double us = usOf(MoveKind::Exchange, allRanks, received);
+  if (mayPermute)
+    us = std::min(us, usOf(MoveKind::CollectivePermute, allRanks, received));
+  if (from.isPartial()) {
+    for (const ReshardStep &step : planCompletion(from, shape))
+      us += usOf(step.kind, groupShape(step.groupMatrix, step.groupAxes), static_cast<double>(step.receivedElements));
+    return us;
+  }
+  return received > 0 ? us : std::min(us, machine.moveUs(MoveKind::Slice, {}, static_cast<double>(wanted) * bytes));
+}
+
 double LowerBounds::us(int32_t from, int32_t to, int32_t shape, size_t elementBytes, double startShare) {
-  int32_t matrix = common(shardings[from].matrix, shardings[to].matrix);
-  if (from == to || matrix == none || shapes[shape].shape->size() > mostDims)
+  if (from == to)
     return 0;
+  int32_t matrix = common(shardings[from].matrix, shardings[to].matrix);
+  if (matrix == none || shapes[shape].shape->size() > mostDims)
+    return usAmongAll(*shardings[from].sharding, *shardings[to].sharding, *shapes[shape].shape, elementBytes, startShare);
   Frame &over = frame(matrix, shape);
   const State start = stateOf(from, matrix, over);
   over.setGoal(stateOf(to, matrix, over));

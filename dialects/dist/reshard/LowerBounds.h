@@ -45,6 +45,7 @@ private:
   Frame &frame(int32_t matrix, int32_t shape);
   State stateOf(int32_t sharding, int32_t matrix, const Frame &frame);
   const LeastPrices &pricesFor(double startShare);
+  double usAmongAll(const Sharding &from, const Sharding &to, const std::vector<int64_t> &shape, size_t elementBytes, double startShare) const;
 
   const MachineModel &machine;
   Bound bound;

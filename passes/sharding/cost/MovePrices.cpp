@@ -108,6 +108,8 @@ void MovePrices::makeExact(Price price) {
 
 double MovePrices::exactUs(const Entry &entry) const {
   const Context &of = contexts[entry.context];
+  if (entry.to >= 0)
+    return planner.us(bounds.sharding(entry.from), bounds.sharding(entry.to), bounds.shape(of.shape), of.elementBytes);
   std::vector<Sharding> wanted;
   for (int32_t target : wantedOf(entry))
     wanted.push_back(bounds.sharding(target));

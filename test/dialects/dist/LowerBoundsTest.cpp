@@ -97,6 +97,32 @@ TEST(LowerBounds, NoPlanOfSmallDimensionsTakesLess) {
               [](auto &random) { return random() % 2 ? 1 << random() % 7 : 1 + static_cast<int64_t>(random() % 64); }, 0.3);
 }
 
+/// Where two shardings have no common matrix, what moves among all ranks is bounded by what the largest pieces can have in common: searches
+/// on devices with several prime factors would plan millions of such moves.
+TEST(LowerBounds, SayMuchWithoutCommonMatrix) {
+  const MachineModel machine = MachineModel::cpuLocal();
+  LowerBounds bounds(machine);
+  double told = 0, questions = 0;
+  for (int64_t a : {2, 4, 8, 16})
+    for (int64_t b : {3, 5, 9, 15})
+      for (double startShare : {1.0, 0.25}) {
+        const std::vector<int64_t> shape{720, 1440};
+        Sharding from{.axes = {a, 720 / a}, .dims = {{0}, {1}}}, to{.axes = {b, 720 / b}, .dims = {{0}, {1}}};
+        ASSERT_FALSE(overCommonMatrix(from, to));
+        const double bound = bounds.us(bounds.numberOf(from), bounds.numberOf(to), bounds.numberOfShape(shape), 4096, startShare);
+        double us = 0;
+        for (const ReshardStep &step : planReshard(from, to, shape, 4096, machine)) {
+          const GroupShape group = groupShape(step.groupMatrix, step.groupAxes);
+          us += machine.moveUs(step.kind, group, 4096.0 * static_cast<double>(step.receivedElements)) -
+                (1 - startShare) * machine.moveUs(step.kind, group, 0);
+        }
+        ASSERT_LE(bound, us * (1 + 1e-9)) << from.str() << " -> " << to.str();
+        told += bound / us;
+        ++questions;
+      }
+  EXPECT_GT(told, 0.5 * questions);
+}
+
 /// Five rows in 32 pieces lie alike with two axes exchanged: what moves for nothing is paid when rows are gathered, but only once
 /// for a unit.
 TEST(LowerBounds, NoPlanThroughEmptyPiecesTakesLess) {
