@@ -140,11 +140,18 @@ static const char *lessText(const Findings &findings, bool isAnyLess) {
   return isAnyLess && findings.search && findings.search->isForPlan() ? "; -: less in the model, by whose best the plan is slower" : "";
 }
 
+/// What the other operators do where a strategy is told: modes that search nothing leave them alone, and data_parallel takes no strategy.
+static std::string stayText(const plan::Plan &plan) {
+  return plan.parallel_mode() == "auto_parallel"   ? ""
+         : plan.parallel_mode() == "data_parallel" ? ", the others as they are (semi_auto_parallel takes it: edit what --strategy-save writes)"
+                                                   : ", the others as they are";
+}
+
 /// Alternatives do not ask for memory.
 static const char *whateverText(const Findings &findings) { return findings.memory ? ", whatever the limit on memory" : ""; }
 
 /// What a step takes under every strategy of one operator, which has it in all its rounds.
-static std::string alternativesText(const std::vector<passes::Alternative> &alternatives, const std::string &searchMode,
+static std::string alternativesText(const std::vector<passes::Alternative> &alternatives, const plan::Plan &plan,
                                     bool isSearchImplied, int64_t rounds, const std::string &remarks, size_t columns) {
   if (alternatives.empty())
     return "";
@@ -162,16 +169,18 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
     rows.push_back({alternative.inStrategy, atLeast + timeCell(alternative.us), more,
                     alternative.bytes > 0 ? bytesText(static_cast<uint64_t>(alternative.bytes)) : ""});
   }
-  const char *words = searchMode == "sharding_propagation"    ? "follow anew, as if it were typed"
-                      : searchMode == "recursive_programming" ? "choose anew, as if it were typed"
-                              : isSearchImplied               ? "choose anew, as if it were typed with --search-mode optimal --candidates 1"
-                                                              : "choose anew, as if it were typed, with --candidates 1";
+  const std::string &searchMode = plan.search_mode(), stay = stayText(plan);
+  const std::string words = !stay.empty()                             ? stay
+                            : searchMode == "sharding_propagation"    ? "; all that nobody configured follow anew, as if it were typed"
+                            : searchMode == "recursive_programming" ? "; all that nobody configured choose anew, as if it were typed"
+                            : isSearchImplied ? "; all that nobody configured choose anew, as if it were typed with --search-mode optimal --candidates 1"
+                                              : "; all that nobody configured choose anew, as if it were typed, with --candidates 1";
   std::string anew;
   if (chosen != alternatives.end() && chosen->us - chosen->leastUs >= 0.1) { // which is shown
     const auto [leastUs, us] = timeTexts(chosen->leastUs, chosen->us);
     anew = llvm::formatv("  chosen: as it is compiled, {0}; with the others chosen anew {1} takes {2}\n", us, chosen->inStrategy, leastUs);
   }
-  return wrapped(std::string("\nits strategies (time of a step in the model of the search, and what a rank needs by its measure; all that nobody configured ") +
+  return wrapped(std::string("\nits strategies (time of a step in the model of the search, and what a rank needs by its measure") +
          words + (rounds > 1 ? llvm::formatv("; each in all {0} rounds of its repeat", rounds).str() : "") +
          remarks + (std::ranges::any_of(alternatives, &passes::Alternative::isInsteadOfUsers) ? "; not yours: instead of what you gave)\n" : ")\n"), columns) + table(rows, columns) + wrapped(anew, columns) +
          (std::ranges::all_of(alternatives, &passes::Alternative::isExact)
@@ -257,7 +266,7 @@ static std::string collectivesText(const plan::Plan &plan, const Findings &findi
   std::string text = "\ncollectives of one step (bytes received per rank, at most; predicted time on " + plan.machine() +
                      (repeats ? "; both of one round where ROUNDS says of which" : "") +
                      (hasNext ? std::string("; the operator's next best strategy") + (repeats ? ", in all of its rounds" : "") +
-                                    ", and what a step takes more with it in the model of the search" + whateverText(findings) + lessText(findings, isAnyLess) + (findings.memory ? ", and what a rank needs then" : "") + "; not yours: instead of what you gave)\n"
+                                    ", and what a step takes more with it in the model of the search" + stayText(plan) + whateverText(findings) + lessText(findings, isAnyLess) + (findings.memory ? ", and what a rank needs then" : "") + "; not yours: instead of what you gave)\n"
                               : ")\n");
   return wrapped(text, columns) + (rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {2, head.size() - 1}), columns));
 }
@@ -301,7 +310,7 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
   if (findings.isTooLargeForOthers)
     text += wrapped("\nthe network is too large to work out what all other strategies would cost: what is missing above or only bounded is not known\n", columns);
   if (!op.empty())
-    return text + alternativesText(findings.alternatives, plan.search_mode(), findings.isSearchImplied, roundsOf(findings, op),
+    return text + alternativesText(findings.alternatives, plan, findings.isSearchImplied, roundsOf(findings, op),
                                    std::string(whateverText(findings)) + lessText(findings, !findings.alternatives.empty() && !findings.alternatives.front().isChosen), columns) + "\nin all " + bytesText(total) + " per rank and step, of " +
            bytesText(plan.prediction().communication_bytes()) + " in the whole network\n";
   for (const Saving &saving : findings.savings)

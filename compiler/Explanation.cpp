@@ -18,17 +18,18 @@ static constexpr size_t pricedExactly = 8, roundsOfPricing = 24;
 /// An explanation is not what anybody wants to wait for.
 passes::Freedom Explanation::freedom(const net::Config &config) const {
   constexpr int64_t fewDevices = 128, manyDevices = 256;
-  if (!mayReplicate)
+  if (!mayReplicate && !options.explains)
     return passes::Freedom::None;
   if (config.devices <= fewDevices)
     return passes::Freedom::All;
   return options.op.empty() && config.devices > manyDevices ? passes::Freedom::Few : passes::Freedom::Open;
 }
 
-static passes::Others othersUnder(const std::string &searchMode) {
-  return searchMode == "sharding_propagation"    ? passes::Others::Propagate
-         : searchMode == "recursive_programming" ? passes::Others::Divide
-                                                 : passes::Others::Search;
+static passes::Others othersUnder(const net::ContextConfig &context) {
+  return context.parallelMode != "auto_parallel"         ? passes::Others::Stay
+         : context.searchMode == "sharding_propagation"  ? passes::Others::Propagate
+         : context.searchMode == "recursive_programming" ? passes::Others::Divide
+                                                         : passes::Others::Search;
 }
 
 void Explanation::afterStrategies(net::NetworkOp network, const net::Config &config) {
@@ -36,18 +37,16 @@ void Explanation::afterStrategies(net::NetworkOp network, const net::Config &con
   const std::string &mode = config.context.parallelMode;
   if (!(options.explains || options.strict) || config.devices == 1 || mode == "stand_alone" || mode == "hybrid_parallel")
     return;
-  searches = mode == "auto_parallel";
   mayReplicate = mode != "data_parallel";
   std::optional<passes::ModelChoice> slower;
   if (!byModel.pieces.empty() && findings.search)
     slower = {findings.search->leastUs, std::move(byModel.pieces)};
-  alternatives.emplace(network, trainingFactsOf(config, options), freedom(config), options.op,
-                       searches ? othersUnder(config.context.searchMode) : passes::Others::Search, std::move(slower));
+  alternatives.emplace(network, trainingFactsOf(config, options), freedom(config), options.op, othersUnder(config.context), std::move(slower));
   alternatives->keepWithin(static_cast<double>(options.searchBytes > 0 ? options.searchBytes : options.memoryLimit));
   findings.rounds = alternatives->rounds();
   if (options.explains)
     findings.modelled = ModelledStep{alternatives->us(), alternatives->collectives()};
-  if (std::optional<size_t> op = alternatives->find(options.op); op && searches)
+  if (std::optional<size_t> op = alternatives->find(options.op); op && options.explains)
     findings.alternatives = alternatives->of(*op, pricedExactly, roundsOfPricing);
   if (mayReplicate)
     surprises = passes::replications(*alternatives);
@@ -100,7 +99,7 @@ std::optional<NextBest> Explanation::nextBestOf(size_t op) {
 
 /// Of every operator that causes a collective; one operator of the search has the names of all its rounds.
 void Explanation::afterPlan(const plan::Plan &plan) {
-  if (!alternatives || !searches)
+  if (!alternatives || !options.explains)
     return;
   std::map<size_t, std::optional<NextBest>> known;
   for (const CollectiveFacts &facts : collectivesOf(plan, options.op)) {

@@ -30,7 +30,7 @@ private:
 
   const CompileOptions &options;
   Findings &findings;
-  bool searches = false, mayReplicate = false; ///< in this parallel mode
+  bool mayReplicate = false; ///< in this parallel mode
   std::optional<passes::Alternatives> alternatives;
   std::vector<passes::SurpriseAt> surprises;
 };

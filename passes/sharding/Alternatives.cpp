@@ -115,6 +115,13 @@ void Alternatives::followBy() {
     facts.meshes.clear(); // propagation does not look at them
   } else if (others == Others::Divide) {
     following = [this](size_t op, const Pieces &pieces) { return divided(op, pieces); };
+  } else if (others == Others::Stay) {
+    following = [this](size_t op, const Pieces &pieces) {
+      Choices choices = chosenOfAll();
+      choices[op].pieces = pieces;
+      return choices;
+    };
+    facts.meshes.clear();
   }
 }
 
@@ -189,7 +196,7 @@ void Alternatives::giveChoice(size_t op, Operation *first, Freedom freedom, bool
     entry.among = candidatesWith(entry.facts, facts.devices, fixed, facts.meshes);
   else if (!fixed.empty())
     entry.among = candidates(entry.facts, facts.devices);
-  else if (entry.configured)
+  else if (entry.configured || others == Others::Stay) // what it has need be none of those that a search would look at
     entry.among = candidates(entry.facts, facts.devices);
   if (freedom == Freedom::Few)
     entry.among.push_back(cheapestOfMost(op));
@@ -385,7 +392,9 @@ std::vector<Alternatives::OptionPrice> &Alternatives::pricesOf(size_t op) {
   prices.resize(priced->options(op).pieces.size());
   if (following) {
     likely[op] = costsBesideChosen(op);
-    if (hasQuickBounds())
+    if (others == Others::Stay)
+      boundByLikely(op);
+    else if (hasQuickBounds())
       updateBounds(op);
     return prices;
   }
@@ -425,6 +434,7 @@ const search::Choice &Alternatives::chosenInModel() {
   inModel = found.choice;
   for (auto [op, chosen] : tied)
     inModel[op] = static_cast<int32_t>(chosen);
+  priced->makeExact(inModel);
   return inModel;
 }
 
@@ -434,6 +444,13 @@ std::vector<double> Alternatives::costsBesideChosen(size_t op) {
                                                         static_cast<int32_t>(size()), limits());
   spent += found.operations;
   return found.costs;
+}
+
+/// Where no other operator takes anything else, that is all that changes.
+void Alternatives::boundByLikely(size_t op) {
+  const double besides = us() - likely[op][*chosenOption(op)];
+  for (auto [price, ofNeighbours] : llvm::zip(known[op], likely[op]))
+    price = {std::max(0.0, besides + ofNeighbours), ofNeighbours == search::infinity, nullptr};
 }
 
 /// What was priced since then makes bounds better.
@@ -589,10 +606,12 @@ std::optional<Alternative> Alternatives::cheapest(size_t op, llvm::function_ref<
 std::vector<Alternative> Alternatives::of(size_t op, size_t exact, size_t rounds) {
   if (std::optional<size_t> chosen = chosenOption(op)) // is exact from now on
     cheapestOption(op, [&](size_t option) { return option == chosen; });
-  if (!following || hasBounds)
+  if (!following || (hasBounds && others != Others::Stay))
     updateBounds(op);
   if (following)
     rounds = mostFollowed();
+  if (others == Others::Stay)
+    exact = known[op].size();
   std::set<size_t> cheapest;
   while (cheapest.size() < exact) {
     std::optional<size_t> next = front(op, [&](size_t option) { return !cheapest.contains(option); });

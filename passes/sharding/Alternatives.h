@@ -31,6 +31,7 @@ enum class Others {
   Search,    ///< they take what is cheapest together with it
   Propagate, ///< they follow it and the user's strategies as in sharding_propagation
   Divide,    ///< they take what recursive_programming finds beside it
+  Stay,      ///< they keep what they have: nothing is searched
 };
 
 /// The strategies of operators, priced by one model. Operators of the user keep theirs while another one is asked about. The
@@ -144,6 +145,7 @@ private:
   bool hasQuickBounds();
   const search::Choice &chosenInModel();
   std::vector<double> costsBesideChosen(size_t op);
+  void boundByLikely(size_t op);
   void updateBounds(size_t op);
   void raise(size_t op, size_t option);
   std::optional<size_t> front(size_t op, llvm::function_ref<bool(size_t option)> passes);
