@@ -18,6 +18,8 @@ function modelOf(report) {
     report,
     nodes,
     indexOf,
+    /** Only auto_parallel decides others anew. */
+    othersStay: report.parallel_mode !== "auto_parallel",
     producerOf,
     collectivesOf,
     phases,

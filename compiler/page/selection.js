@@ -160,7 +160,7 @@ class SelectionPanel {
     };
     return el(
         "section", {}, el("h3", {}, "Its strategies, what a step then takes, and what a rank needs"),
-        el("p", {class: "note"}, "In the model of the search; all operators that nobody configured follow or choose anew."),
+        el("p", {class: "note"}, `In the model of the search; ${this.model.othersStay ? "all other operators stay as they are" : "all operators that nobody configured follow or choose anew"}.`),
         alternatives.map(
             (alternative) =>
                 bar(tupleText(alternative.in_strategy), alternative.step_us / most,
@@ -179,7 +179,7 @@ class SelectionPanel {
         [
           "its next best", next ? [
             el("code", {}, tupleText(next.in_strategy)),
-            ` ${next.more_us < 0 ? "−" : "+"}${timeText(Math.abs(next.more_us))}: a step takes ${timeText(next.step_us)}, all that nobody configured chosen anew${next.peak_bytes ? `; a rank needs ${bytesText(next.peak_bytes)}` : ""}${next.instead_of_users ? "; instead of what you gave" : ""}`
+            ` ${next.more_us < 0 ? "−" : "+"}${timeText(Math.abs(next.more_us))}: a step takes ${timeText(next.step_us)}, ${this.model.othersStay ? "the others as they are" : "all that nobody configured chosen anew"}${next.peak_bytes ? `; a rank needs ${bytesText(next.peak_bytes)}` : ""}${next.instead_of_users ? "; instead of what you gave" : ""}`
           ] :
                                   ""
         ],
