@@ -312,7 +312,7 @@ private:
     found->candidates = static_cast<int64_t>(results.size());
     found->leastUs = results.front().us;
     found->repricedUs = steps[taken].us;
-    found->firstRepricedUs = steps.front().us;
+    found->firstRepricedUs = key(steps.front()).first && !key(steps[taken]).first ? search::infinity : steps.front().us; // it does not fit
     if (taken != 0)
       noteModelChoice(results.front(), members);
     if (apart.empty()) {

@@ -31,6 +31,7 @@ struct SearchResult {
   bool isOptimal = false;
   double leastBytes = 0; ///< that a rank needs under all strategies at least; 0: not known
   double arenaBytes = 0; ///< that a rank will need, as StepMemory says; 0: not known
+  bool isPlanned = false; ///< its plan says so
   std::vector<search::RepeatedChoice> near; ///< where the search took long: what it found nearly as good beside it, itself first
 };
 

@@ -37,7 +37,7 @@ struct SearchFacts {
   int64_t candidates = 1; ///< assignments that were compiled as far as prices go; of several the fastest was taken
   double leastUs = 0;     ///< `us` of the first of them, which the search by itself would take
   double repricedUs = 0;  ///< of several: a step with all passes, what runs beside computation hidden where the machine overlaps
-  double firstRepricedUs = 0; ///< the same of the first
+  double firstRepricedUs = 0; ///< the same of the first; infinity: no plan, or none within the limit that the one taken keeps
   double arenaBytes = 0;  ///< that a rank will need, by live ranges in the model; 0: not known
   bool isOnMesh = false; ///< only strategies on meshes were looked at: the user's, or the coarse one
   std::vector<PredictedCollective> collectives = {};

@@ -1,3 +1,4 @@
+#include "passes/sharding/LocalMoves.h"
 #include "passes/sharding/SearchParts.h"
 #include "passes/sharding/cost/MemoryMoment.h"
 #include "passes/sharding/search/Crossings.h"
@@ -24,13 +25,6 @@ RoundsModel::Amounts multiplied(RoundsModel::Amounts amounts, double multiplier)
   return amounts;
 }
 
-search::CostNetwork priced(search::CostNetwork network, RoundsModel::Amounts added) {
-  for (size_t variable = 0; variable < added.size(); ++variable)
-    if (!added[variable].empty())
-      network.tables.push_back({{static_cast<int32_t>(variable)}, std::move(added[variable])});
-  return network;
-}
-
 search::BudgetSolution searchAlikeWithin(StepModel &model, const search::Budget &budget, const search::BudgetLimits &limits) {
   for (PricedAtOnce many;;) {
     search::BudgetSolution found = search::solveWithin(model.network(), budget, limits);
@@ -52,7 +46,7 @@ class LimitedSearch {
 public:
   LimitedSearch(const Problem &problem, StepModel &model, double most, dist::ReshardPlanner &planner, const search::BudgetLimits &limits,
                 const SearchWatch &watch, const PlannedBytes &planned)
-      : problem(problem), model(model), most(most), planner(planner), limits(limits), watch(watch), planned(planned), rounds(problem, model),
+      : problem(problem), model(model), most(most), planner(planner), limits(limits), watch(watch), planned(planned), plansBeyond(planned.plans), rounds(problem, model),
         shape(rounds.network()), inRounds(search::variablesInRounds(shape)), moments(problem, model, rounds.hasSections()) {
     for (const std::vector<int32_t> &variables : inRounds)
       unrolledSize += variables.size();
@@ -74,24 +68,30 @@ public:
       if (leastBytes > most ? step >= mostShrunk : !isTighter && !fitting.empty() && fitting.front().us >= us)
         break;
     }
+    if (leastBytes <= most && fitting.empty())
+      oscillate();
     if (leastBytes <= most && !fitting.empty() && !isGood() && closesGap() && unrolledSize <= mostUnrolled)
       raiseBound();
+    if (leastBytes <= most && !fitting.empty() && fitting.front().us > boundUs * (1 + estimatedGap))
+      oscillate();
     if (leastBytes <= most && !isGood() && closesGap())
       close();
     limits.branchOperations = std::min(limits.branchOperations, mostBranched);
     if (leastBytes <= most && !isGood() && !fitting.empty() && closesGap())
       boundUs = std::max(boundUs, solveLeast(limits).summary.solution.bound);
-    if (fitting.empty())
-      fitting.push_back(smallest);
+    checkFastest();
+    std::vector<SearchResult> found(fitting.begin(), fitting.end());
+    if (found.empty())
+      found.push_back(smallest);
     // What takes much longer is no candidate where the plan of the first turns out too large: less is asked for then.
-    std::erase_if(fitting, [&](const SearchResult &other) { return other.us > fitting.front().us * (1 + largeGap); });
-    for (SearchResult &result : fitting) {
+    std::erase_if(found, [&](const SearchResult &other) { return other.us > found.front().us * (1 + largeGap); });
+    for (SearchResult &result : found) {
       const bool fits = result.arenaBytes <= most;
       result.boundUs = fits ? std::min(boundUs, result.us) : 0;
       result.leastBytes = leastBytes;
       result.isOptimal = fits && result.us <= boundUs * (1 + 1e-12);
     }
-    return std::move(fitting);
+    return found;
   }
 
 private:
@@ -106,10 +106,9 @@ private:
     FromLarge, ///< where it does not fit
     More,      ///< where that has more at least, each round a variable of its own, than all that are known
   };
-  /// An assignment that was simulated.
-  struct Point {
+  using Point = SimulatedChoice;
+  struct Fitting : SearchResult {
     search::RepeatedChoice choice;
-    double us = 0, arenaBytes = 0;
   };
 
   /// Of which the cheapest mixture gives prices.
@@ -125,6 +124,7 @@ private:
   search::BudgetLimits limits;
   SearchWatch watch;
   PlannedBytes planned;
+  int64_t plansBeyond; ///< that may be made besides, of what is found beyond the limit
   RoundsModel rounds;
   const search::RepeatedNetwork shape; ///< which variables there are in rounds, at any prices
   const std::vector<std::vector<int32_t>> inRounds; ///< of each variable of it: those of the unrolled network
@@ -134,9 +134,9 @@ private:
   std::vector<double> rests; ///< of each: what its step needs beside what is about
   Mean least{.isLeast = true, .weights = {}}, about;
   std::map<std::vector<int64_t>, double> looked; ///< what those that were simulated need
-  std::vector<SearchResult> fitting;             ///< of them, the fastest first
-  search::RepeatedChoice fastestFitting;         ///< the first of them
+  std::vector<Fitting> fitting;                  ///< of them, the fastest first
   SearchResult smallest;                         ///< of them, the one that needs least
+  std::vector<Point> tooLarge;                   ///< cheapest for some price of a byte
   double boundUs = 0, leastBytes = 0;
   RoundsModel::Amounts closing; ///< of variables in rounds: added where the best bound was found
   double closingUs = 0;         ///< what a step pays of it at most
@@ -148,7 +148,7 @@ private:
   static constexpr int mostMeans = 8, mostPrices = 16, mostShrunk = 3, mostRaises = 200;
   static constexpr size_t mostNear = 64, mostApart = 400, mostClosed = 2000, mostUnrolled = 20'000;
   static constexpr size_t mostListed = 65536, fewListed = 4096, listedVariables = size_t(1) << 23; ///< of all in a list
-  static constexpr int64_t mostSteps = 300, mostSimulatedNear = 60'000, mostBranched = int64_t(1) << 22;
+  static constexpr int64_t mostSteps = 300, mostSimulatedNear = 60'000, mostSimulatedBeyond = 600'000, mostBranched = int64_t(1) << 22;
   static constexpr double smallGap = 1e-3, estimatedGap = 1e-2, largeGap = 0.03;
 
   /// Else what it finds is about what there is.
@@ -173,10 +173,8 @@ private:
     known->second = point.arenaBytes = result.arenaBytes = arenaOf(result, lives);
     if (smallest.arenaBytes == 0 || result.arenaBytes < smallest.arenaBytes)
       smallest = result;
-    if (result.arenaBytes <= most && (fitting.empty() || result.us < fitting.front().us))
-      fastestFitting = point.choice;
     if (result.arenaBytes <= most)
-      fitting.insert(std::ranges::upper_bound(fitting, result.us, {}, &SearchResult::us), result);
+      fitting.insert(std::ranges::upper_bound(fitting, result.us, {}, &SearchResult::us), {result, point.choice});
     if (learns == Learns::FromLarge && result.arenaBytes > most)
       learn(moments.most(step, lives), point);
     else if (learns == Learns::More)
@@ -185,7 +183,7 @@ private:
 
   /// What a rank needs: by the plan where that decides whether this is the fastest assignment that fits, in proportion to the limit of the
   /// simulation. Small networks need up to a third less in their plans.
-  double arenaOf(const SearchResult &result, const StepLives &lives) {
+  double arenaOf(SearchResult &result, const StepLives &lives) {
     constexpr double mostAbove = 4.0 / 3;
     constexpr int mostInVain = 8; // of those that the simulation finds too large
     const auto simulated = static_cast<double>(memoryOf(lives).arena());
@@ -194,13 +192,29 @@ private:
     if (!planned.of || planned.plans <= 0 || !isFastest ||
         (isAbove && (simulated > most * mostAbove || (fitting.empty() && simulated > leastInVain) || plannedInVain >= mostInVain)))
       return simulated;
-    --planned.plans;
-    const double bytes = planned.of(result) / planned.most * most;
+    const double bytes = planOf(result);
     if (isAbove && bytes > most) {
       ++plannedInVain;
       leastInVain = fitting.empty() ? simulated : leastInVain; // a plan of what is smaller is smaller, more often than not
     }
     return bytes;
+  }
+
+  double planOf(SearchResult &result) {
+    --planned.plans;
+    result.isPlanned = true;
+    return planned.of(result) / planned.most * most;
+  }
+
+  /// Of what was simulated alone, too, the plan decides where it is the fastest.
+  void checkFastest() {
+    while (planned.of && planned.plans > 0 && !fitting.empty() && !fitting.front().isPlanned) {
+      Fitting &first = fitting.front();
+      const double bytes = looked[keyOf(first.choice)] = planOf(first);
+      first.arenaBytes = bytes;
+      if (bytes > most)
+        fitting.erase(fitting.begin());
+    }
   }
 
   /// Blocks are packed tightly only so often in vain.
@@ -397,7 +411,7 @@ private:
     search::Workspace workspace;
     search::RepeatedNetwork network = rounds.network();
     search::Unrolled unrolled = search::unroll(network);
-    Mixed mixed{{{fastestFitting, fitting.front().us, fitting.front().arenaBytes}}, {fitting.front().us, aboveLimit(fastestFitting)}};
+    Mixed mixed{{{fitting.front().choice, fitting.front().us, fitting.front().arenaBytes}}, {fitting.front().us, aboveLimit(fitting.front().choice)}};
     std::vector<double> best(seen.size());
     double raised = 0;
     for (int step = 0, idle = 0, splicings = 0; step < mostRaises && !isGood(); ++step) {
@@ -462,7 +476,7 @@ private:
   void splice(size_t section, Mixed &mixed) {
     constexpr int mostSpliced = 40;
     mixed.mixture.solve();
-    std::vector<search::RepeatedChoice> parts{fastestFitting};
+    std::vector<search::RepeatedChoice> parts{fitting.front().choice};
     for (size_t i = 0; i < mixed.points.size(); ++i)
       if (mixed.mixture.shares()[i] > 0)
         parts.push_back(mixed.points[i].choice);
@@ -553,32 +567,9 @@ private:
       lookNear(multiplied(perRound, usPerByte));
     if (small.arenaBytes <= most && large.arenaBytes > most)
       cross(small, large);
+    if (large.arenaBytes > most && std::ranges::find(tooLarge, large.us, &Point::us) == tooLarge.end())
+      tooLarge.push_back(large);
     weigh(about, usPerByte > 0 ? large.choice : small.choice, step);
-  }
-
-  /// The variables of operators in the unrolled network, in the order in which they happen.
-  std::vector<int32_t> operatorsInRounds() const {
-    const size_t operators = problem.operators.size();
-    std::vector<int32_t> order;
-    std::vector<char> isDone(operators);
-    auto take = [&](int32_t variable, size_t round) {
-      isDone[variable] = 1;
-      order.push_back(inRounds[variable][round]);
-    };
-    std::vector<const std::vector<int32_t> *> sectionOf(operators);
-    for (const search::Section &section : shape.sections)
-      for (int32_t variable : section.variables)
-        if (static_cast<size_t>(variable) < operators)
-          sectionOf[variable] = &section.variables;
-    for (size_t op = 0; op < operators; ++op)
-      if (!isDone[op] && !sectionOf[op])
-        take(static_cast<int32_t>(op), 0);
-      else if (!isDone[op])
-        for (size_t round = 0; round < inRounds[op].size(); ++round)
-          for (int32_t variable : *sectionOf[op])
-            if (static_cast<size_t>(variable) < operators)
-              take(variable, round);
-    return order;
   }
 
   /// Where one price changes all rounds at once, some may: between what fits and what is faster and does not, as few as it takes.
@@ -587,7 +578,7 @@ private:
       return;
     search::RepeatedNetwork network = rounds.network();
     const search::Unrolled unrolled = search::unroll(network);
-    const std::vector<int32_t> order = operatorsInRounds();
+    const std::vector<int32_t> order = operatorsInRounds(problem, shape, inRounds);
     const search::Choice fitting = unrolledChoice(small.choice), fast = unrolledChoice(large.choice);
     for (bool isFromBehind : {false, true}) {
       search::Crossings crossings(unrolled.network, order, isFromBehind ? fast : fitting, isFromBehind ? fitting : fast);
@@ -620,6 +611,38 @@ private:
     }
   }
 
+  /// From what does not fit to what does, and from the fastest that fits beyond the limit and back, further and further (F. Glover, Tabu search,
+  /// part I, 1989: strategic oscillation).
+  void oscillate() {
+    if (!closesGap() || unrolledSize > mostClosed || closing.empty())
+      return;
+    const int64_t before = simulated, end = before + mostSimulatedBeyond;
+    planned.plans += std::exchange(plansBeyond, 0);
+    LocalMoves moves(problem, rounds, shape, inRounds, closing, most, [&](Point &point) {
+      look(point, Learns::Never);
+      return simulated < end && !isGood();
+    });
+    auto descend = [&](const Point &point, double usPerByte) { // plans are for where that leads
+      const int64_t plans = std::exchange(planned.plans, 0);
+      moves.descend(point, usPerByte);
+      planned.plans = plans;
+      checkFastest();
+    };
+    double usPerByte = fitting.empty() ? 0 : fitting.front().us / most;
+    for (const Point &point : tooLarge)
+      if (fitting.empty() || point.us < fitting.front().us) {
+        usPerByte = fitting.empty() ? point.us / most : (fitting.front().us - point.us) / (point.arenaBytes - fitting.front().arenaBytes);
+        descend(point, usPerByte);
+      }
+    for (double share = 8; share > 0.1 && !fitting.empty(); share /= 2) {
+      const double us = fitting.front().us;
+      descend({fitting.front().choice, us, fitting.front().arenaBytes}, share * usPerByte);
+      if (!fitting.empty() && fitting.front().us < us * (1 - smallGap))
+        share = 16;
+    }
+    mostSimulated += simulated - before;
+  }
+
   /// One after the other where bytes cost what they did in the best bound: what comes later is no faster.
   void close() {
     if (unrolledSize > mostClosed)
@@ -629,6 +652,7 @@ private:
     const search::CostNetwork closed = priced(unrolled.network, closing);
     std::optional<search::Unrolled> exact; // since prices of `network` became exact
     double known = -search::infinity; // what costs less has been looked at
+    double coveredBefore = 0;
     const size_t listed = fitting.empty() ? fewListed : std::clamp(listedVariables / unrolledSize, fewListed, mostListed);
     for (size_t count = 256; count <= listed && simulated < mostSimulated; count *= 4) {
       const std::vector<search::Solution> list = search::bestAssignments(closed, count);
@@ -655,6 +679,11 @@ private:
           boundUs = fitting.front().us;
         return;
       }
+      const double covered = list.back().cost - list.front().cost, more = covered - coveredBefore;
+      // Of four times as many, so much more: if even the longest list ended far below what fits, nothing would be closed.
+      if (!fitting.empty() && count > 256 && covered + 2 * more * std::log2(double(listed) / double(count)) < fitting.front().us + closingUs - list.front().cost)
+        return;
+      coveredBefore = covered;
     }
   }
 };

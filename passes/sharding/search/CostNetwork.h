@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <set>
 #include <vector>
 
 namespace msc::search {
@@ -117,6 +118,9 @@ struct NearAssignment {
   double cost = 0; ///< up to rounding
   std::vector<Change> changes;
 };
+
+/// The k cheapest where all variables but these are as in `choice`; costs are those beyond that of `choice`.
+std::vector<NearAssignment> bestBeside(const CostNetwork &network, const Choice &choice, const std::set<int32_t> &free, size_t k, const SolveLimits &limits = {});
 
 /// What nearestAssignments finds, in memory and time that go by what differs: of a large network many may be asked for.
 struct Nearest {

@@ -220,6 +220,43 @@ TEST(SolveTest, CostsBesideAnAssignmentAreThoseOfWhatDependsOnTheVariable) {
   }
 }
 
+TEST(SolveTest, TheBestBesideAnAssignmentAreThoseWithOtherOptionsOfSomeVariables) {
+  int compared = 0;
+  for (int seed = 0; seed < rounds(300, 2000); ++seed) {
+    const CostNetwork network = randomNetwork(seed, 5000);
+    Choice choice;
+    std::set<int32_t> free;
+    for (int32_t i = 0; i < static_cast<int32_t>(network.options.size()); ++i) {
+      choice.push_back(seed % network.options[i]);
+      if ((seed >> i) % 2)
+        free.insert(i);
+    }
+    const double own = costOf(network, choice);
+    if (own == infinity)
+      continue;
+    std::vector<double> expected;
+    forEachChoice(network.options, [&](const Choice &other) {
+      for (int32_t i = 0; i < static_cast<int32_t>(other.size()); ++i)
+        if (other[i] != choice[i] && !free.contains(i))
+          return;
+      if (costOf(network, other) < infinity)
+        expected.push_back(costOf(network, other) - own);
+    });
+    std::ranges::sort(expected);
+    const std::vector<NearAssignment> found = bestBeside(network, choice, free, 10);
+    ASSERT_EQ(found.size(), std::min<size_t>(10, expected.size())) << "seed " << seed;
+    for (size_t i = 0; i < found.size(); ++i) {
+      Choice other = choice;
+      for (auto [variable, option] : found[i].changes)
+        other[variable] = option;
+      ASSERT_PRED2(isNear, own + found[i].cost, own + expected[i]) << "seed " << seed;
+      ASSERT_PRED2(isNear, costOf(network, other), own + expected[i]) << "seed " << seed;
+    }
+    ++compared;
+  }
+  EXPECT_GT(compared, 100);
+}
+
 TEST(SolveTest, ManyPartitionsMeetInOneThatIsFinerThanAll) {
   for (int seed = 0; seed < rounds(300, 3000); ++seed) {
     std::mt19937_64 random(seed);
