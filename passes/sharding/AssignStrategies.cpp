@@ -365,7 +365,7 @@ private:
     StepModel model = modelOf(problem, members, planner);
     const auto limits = closesGap ? search::BudgetLimits() : search::BudgetLimits::multipliersAlone();
     if (most == 0)
-      most = std::min(fewCandidates, priceableOperators / std::max<int64_t>(1, operatorsOf(problem)));
+      most = std::min(fewCandidates, (problem.machine.overlaps ? overlappingOperators : priceableOperators) / std::max<int64_t>(1, operatorsOf(problem)));
     std::vector<SearchResult> results;
     if (memoryBytes > 0) {
       if (!within)
@@ -413,8 +413,9 @@ private:
       result.arenaBytes = static_cast<double>(StepLives(eventsOf(problem, model, result, planner)).memory().arena());
   }
 
-  /// Compiling them takes some milliseconds for each forward operator; the search itself is faster.
-  static constexpr int64_t fewCandidates = 4, priceableOperators = 400, plannableOperators = 300;
+  /// Compiling them takes about a millisecond for each forward operator; the search itself is faster. What runs beside computation is not in its
+  /// prices.
+  static constexpr int64_t fewCandidates = 4, priceableOperators = 400, overlappingOperators = 1600, plannableOperators = 300;
 
   static int64_t operatorsOf(const Problem &problem) {
     int64_t count = 0;
