@@ -1,5 +1,6 @@
 #include "compiler/PlanDiff.h"
 
+#include "compiler/JsonText.h"
 #include "compiler/Report.h"
 #include "compiler/Tables.h"
 #include "runtime/plan/PlanIndex.h"
@@ -163,7 +164,7 @@ std::string diffJson(const PlanDiff &diff) {
                                    {"reason", change.reason},
                                    {"a", sumJson(change.sums[0])},
                                    {"b", sumJson(change.sums[1])}});
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return jsonText(json);
 }
 
 } // namespace msc::compiler

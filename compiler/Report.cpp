@@ -1,5 +1,6 @@
 #include "compiler/Report.h"
 
+#include "compiler/JsonText.h"
 #include "runtime/plan/PlanIndex.h"
 #include "runtime/plan/StepText.h"
 
@@ -311,7 +312,7 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
                                      {"us", surprise.us}});
   report["timing"] = seconds;
   // Names may hold any bytes; those that are no UTF-8 show as U+FFFD.
-  return report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return jsonText(report);
 }
 
 } // namespace msc::compiler

@@ -1,5 +1,6 @@
 #include "compiler/StrategyFile.h"
 
+#include "compiler/JsonText.h"
 #include "compiler/strategies.pb.h"
 #include "dialects/dist/Algebra.h"
 #include "runtime/JsonFlaw.h"
@@ -230,7 +231,7 @@ std::string jsonOf(const plan::Plan &plan) {
     layouts[parameter.name()] = {{"dev_matrix", std::vector<int64_t>(item.dev_matrix().begin(), item.dev_matrix().end())},
                                  {"tensor_map", std::vector<int64_t>(item.tensor_map().begin(), item.tensor_map().end())}};
   }
-  return Json{{"current_stage", 0}, {"device_num", plan.devices()}, {"parallel_strategy_item", items}, {"parallel_layout_item", layouts}}.dump(2) + "\n";
+  return jsonText({{"current_stage", 0}, {"device_num", plan.devices()}, {"parallel_strategy_item", items}, {"parallel_layout_item", layouts}});
 }
 
 /// What the file says of itself stands in front, so that a file that was cut off is known.

@@ -1,6 +1,7 @@
 #include "compiler/WhyNot.h"
 
 #include "compiler/ApplyStrategies.h"
+#include "compiler/JsonText.h"
 #include "compiler/PlanDiff.h"
 #include "compiler/Tables.h"
 #include "dialects/net/Network.h"
@@ -154,7 +155,7 @@ Result<std::string> whyNotJson(const CompileOutcome &now, const CompileOutcome &
                      {"search_us", modelUs(then)},
                      {"instead_of", strategyJson(noteOf(now, op).in_strategy())},
                      {"instead_of_search_us", chosen ? Json(insteadUs(now, *chosen)) : Json()}};
-  return json.dump(2) + "\n";
+  return jsonText(json);
 }
 
 } // namespace msc::compiler

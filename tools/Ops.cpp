@@ -1,5 +1,6 @@
 #include "tools/Ops.h"
 
+#include "compiler/JsonText.h"
 #include "compiler/Operators.h"
 #include "dialects/net/Optimizers.h"
 #include "tools/CommandLine.h"
@@ -146,7 +147,7 @@ int runOps(const OpsFlags &flags) {
     Json all = Json::array();
     for (const OperatorDescription &op : *ops)
       all.push_back(toJson(op));
-    fmt::print("{}\n", all.dump(2));
+    fmt::print("{}", compiler::jsonText(all));
   } else if (flags.name.empty()) {
     printAll(*ops);
   } else {

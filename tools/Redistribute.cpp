@@ -1,5 +1,6 @@
 #include "tools/Redistribute.h"
 
+#include "compiler/JsonText.h"
 #include "compiler/Tables.h"
 #include "dialects/dist/MeshNotation.h"
 #include "dialects/dist/Reshard.h"
@@ -422,7 +423,7 @@ void printJson(const Question &q, const Steps &steps, const RedistributeFlags &f
                                       {"received_bytes", q.bytes(dist::reshardElements(other.steps))},
                                       {"predicted_us", shownUs(q.us(other.steps))}});
   }
-  fmt::print("{}\n", json.dump(2));
+  fmt::print("{}", compiler::jsonText(json));
 }
 
 int fail(const Error &error) {
