@@ -308,8 +308,8 @@ void Alternatives::spend(const search::Solution &found) {
   tooLarge |= !found.optimal;
 }
 
-/// Prices the cheapest assignment of rounds that are alike and, with it, so many that are nearly as good. False: it was priced.
-bool Alternatives::priceAlike(const AllLeft &left) {
+/// The cheapest assignment of rounds that are alike; nothing where it was priced, and with it so many that are nearly as good.
+std::optional<search::Solution> Alternatives::cheapestAlike(const AllLeft &left) {
   search::CostNetwork network = priced->network();
   for (const auto &[op, options] : left)
     search::keepOptions(network, static_cast<int32_t>(op), options);
@@ -321,9 +321,13 @@ bool Alternatives::priceAlike(const AllLeft &left) {
       break;
     for (const auto &[op, options] : left)
       solution.choice[op] = options[solution.choice[op]];
-    choices.push_back(std::move(solution.choice));
+    choices.push_back(solution.choice);
   }
-  return !choices.empty() && priced->makeExact(choices.front()) && (priced->makeExact(choices), true);
+  if (!choices.empty() && priced->makeExact(choices.front())) {
+    priced->makeExact(choices);
+    return std::nullopt;
+  }
+  return std::move(found.front());
 }
 
 /// Calls `take` with what an operator has: in every run of its rounds.
@@ -345,8 +349,11 @@ std::set<size_t> Alternatives::optionsIn(const search::RepeatedChoice &choice, s
 
 /// One round of a search in which operators have what is left to them.
 Alternatives::Searched Alternatives::searchOnce(const AllLeft &left) {
-  if (priceAlike(left) || tooLarge)
+  std::optional<search::Solution> alike = cheapestAlike(left);
+  if (!alike || tooLarge)
     return {};
+  if (!apart->hasSections())
+    return {alike->cost, true, {std::move(alike->choice), {}}};
   const search::RepeatedNetwork network = networkOf(left);
   auto inAll = [&](search::RepeatedChoice choice) { // options get their numbers back
     for (const auto &[op, options] : left)

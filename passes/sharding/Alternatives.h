@@ -135,7 +135,7 @@ private:
     bool isExact = false;
     search::RepeatedChoice choice; ///< empty where nothing is possible
   };
-  bool priceAlike(const AllLeft &left);
+  std::optional<search::Solution> cheapestAlike(const AllLeft &left);
   template <typename Choice, typename Take> void forOptionsOf(size_t op, Choice &choice, Take take) const;
   std::set<size_t> optionsIn(const search::RepeatedChoice &choice, size_t op) const;
   Searched searchOnce(const AllLeft &left);
