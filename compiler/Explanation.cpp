@@ -17,9 +17,11 @@ static constexpr size_t pricedExactly = 8, roundsOfPricing = 24;
 
 /// An explanation is not what anybody wants to wait for.
 passes::Freedom Explanation::freedom(const net::Config &config) const {
-  constexpr int64_t fewDevices = 128, manyDevices = 256;
+  constexpr int64_t fewDevices = 128, manyDevices = 256, fewWithoutSearch = 32;
   if (!mayReplicate && !options.explains)
     return passes::Freedom::None;
+  if (options.op.empty() && config.context.parallelMode != "auto_parallel" && config.devices > fewWithoutSearch)
+    return passes::Freedom::Few; // nobody waits for what a mode that takes milliseconds does not look at
   if (config.devices <= fewDevices)
     return passes::Freedom::All;
   return options.op.empty() && config.devices > manyDevices ? passes::Freedom::Few : passes::Freedom::Open;

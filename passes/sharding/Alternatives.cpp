@@ -59,7 +59,7 @@ Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training
   followBy();
   std::optional<size_t> free = find(asked);
   for (size_t op = 0; op < operations.size(); ++op)
-    giveChoice(op, operations[op].front(), freedom, free == op);
+    giveChoice(op, operations[op].front(), freedom, /*asksForOne=*/free.has_value(), free == op);
   planner = std::make_unique<dist::ReshardPlanner>(facts.machine);
   priced = std::make_unique<StepModel>(modelOf(facts, operations, *planner));
   apart = std::make_unique<RoundsModel>(facts, *priced);
@@ -180,17 +180,17 @@ std::vector<PredictedCollective> Alternatives::collectives() {
   return predictionOf(pinned, model, choices, *planner).collectives;
 }
 
-void Alternatives::giveChoice(size_t op, Operation *first, Freedom freedom, bool isAsked) {
+void Alternatives::giveChoice(size_t op, Operation *first, Freedom freedom, bool asksForOne, bool isAsked) {
   ProblemOperator &entry = facts.operators[op];
   if (passes::isByUser(first)) {
     entry.configured = taken[op];
     if (auto out = net::getOutStrategy(first))
       takeOutStrategy(entry, *out, facts.devices);
-    if (freedom != Freedom::All && !isAsked)
+    if (freedom != Freedom::All && others != Others::Stay && !isAsked)
       return;
   }
   const std::vector<int64_t> fixed = net::getFixedPieces(first);
-  if (freedom == Freedom::Few || freedom == Freedom::None)
+  if (freedom == Freedom::Few || freedom == Freedom::None || (asksForOne && !isAsked && others == Others::Stay))
     entry.among = {taken[op]};
   else if (!fixed.empty() && !isAsked && freedom != Freedom::All)
     entry.among = candidatesWith(entry.facts, facts.devices, fixed, facts.meshes);

@@ -119,7 +119,7 @@ private:
   Choices chosenOfAll() const;
   double usOf(const Choices &choices);
   StepModel decidedModel(const Choices &choices);
-  void giveChoice(size_t op, mlir::Operation *first, Freedom freedom, bool isAsked);
+  void giveChoice(size_t op, mlir::Operation *first, Freedom freedom, bool asksForOne, bool isAsked);
   Pieces cheapestOfMost(size_t op) const;
   /// An operator of which some options are left, ascending.
   struct Left {
