@@ -143,7 +143,7 @@ static const char *lessText(const Findings &findings, bool isAnyLess) {
 /// What the other operators do where a strategy is told: modes that search nothing leave them alone, and data_parallel takes no strategy.
 static std::string stayText(const plan::Plan &plan) {
   return plan.parallel_mode() == "auto_parallel"   ? ""
-         : plan.parallel_mode() == "data_parallel" ? ", the others as they are (semi_auto_parallel takes it: edit what --strategy-save writes)"
+         : plan.parallel_mode() == "data_parallel" ? ", the others as they are; data_parallel takes none, semi_auto_parallel does"
                                                    : ", the others as they are";
 }
 

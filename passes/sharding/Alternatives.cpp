@@ -190,15 +190,16 @@ void Alternatives::giveChoice(size_t op, Operation *first, Freedom freedom, bool
       return;
   }
   const std::vector<int64_t> fixed = net::getFixedPieces(first);
-  if (freedom == Freedom::Few || freedom == Freedom::None || (asksForOne && !isAsked && others == Others::Stay))
-    entry.among = {taken[op]};
+  const bool asksForOthers = asksForOne && !isAsked;
+  if (freedom == Freedom::Few || freedom == Freedom::None || (others == Others::Stay && (asksForOthers || net::getOutStrategy(first))))
+    entry.among = {taken[op]}; // what a result is left as under an out_strategy is known of this one only
   else if (!fixed.empty() && !isAsked && freedom != Freedom::All)
     entry.among = candidatesWith(entry.facts, facts.devices, fixed, facts.meshes);
   else if (!fixed.empty())
     entry.among = candidates(entry.facts, facts.devices);
   else if (entry.configured || others == Others::Stay) // what it has need be none of those that a search would look at
     entry.among = candidates(entry.facts, facts.devices);
-  if (freedom == Freedom::Few)
+  if (freedom == Freedom::Few && !(others == Others::Stay && net::getOutStrategy(first)))
     entry.among.push_back(cheapestOfMost(op));
   if (!entry.among.empty() && !llvm::is_contained(entry.among, taken[op]))
     entry.among.push_back(taken[op]);

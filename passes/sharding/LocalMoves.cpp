@@ -103,10 +103,10 @@ std::vector<SimulatedChoice> LocalMoves::cheaperAt(const std::set<int32_t> &plac
         break;
     }
     if (choices.empty() || !rounds.makeExact(choices))
-      break;
+      return found;
     readNetwork();
   }
-  return found;
+  return {}; // prices are bounds still
 }
 
 void LocalMoves::descend(SimulatedChoice from, double usPerByte) {

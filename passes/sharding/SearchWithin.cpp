@@ -211,6 +211,8 @@ private:
     while (planned.of && planned.plans > 0 && !fitting.empty() && !fitting.front().isPlanned) {
       Fitting &first = fitting.front();
       const double bytes = looked[keyOf(first.choice)] = planOf(first);
+      if (smallest.us == first.us && smallest.arenaBytes == first.arenaBytes)
+        smallest.arenaBytes = bytes;
       first.arenaBytes = bytes;
       if (bytes > most)
         fitting.erase(fitting.begin());
@@ -567,7 +569,7 @@ private:
       lookNear(multiplied(perRound, usPerByte));
     if (small.arenaBytes <= most && large.arenaBytes > most)
       cross(small, large);
-    if (large.arenaBytes > most && std::ranges::find(tooLarge, large.us, &Point::us) == tooLarge.end())
+    if (large.arenaBytes > most && large.arenaBytes < search::infinity && std::ranges::find(tooLarge, large.us, &Point::us) == tooLarge.end())
       tooLarge.push_back(large);
     weigh(about, usPerByte > 0 ? large.choice : small.choice, step);
   }
@@ -680,7 +682,7 @@ private:
         return;
       }
       const double covered = list.back().cost - list.front().cost, more = covered - coveredBefore;
-      // Of four times as many, so much more: if even the longest list ended far below what fits, nothing would be closed.
+      // Four times as many cover so much more: where the longest list would not even with four times that, it closes nothing.
       if (!fitting.empty() && count > 256 && covered + 2 * more * std::log2(double(listed) / double(count)) < fitting.front().us + closingUs - list.front().cost)
         return;
       coveredBefore = covered;

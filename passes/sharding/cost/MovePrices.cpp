@@ -14,7 +14,7 @@ std::vector<std::vector<dist::ReshardStep>> planRoute(const Sharding &from, cons
   std::vector<Sharding> there{from};
   for (const Sharding &target : wanted) {
     size_t source = 0;
-    double best = planner.us(from, target, shape, elementBytes);
+    double best = there.size() == 1 ? 0 : planner.us(from, target, shape, elementBytes);
     for (size_t i = 1; i < there.size(); ++i)
       if (reaches(there[i], target))
         if (double us = planner.us(there[i], target, shape, elementBytes); us < best) {
