@@ -100,7 +100,7 @@ static std::string searchText(const passes::SearchFacts &search, bool isGivenInP
     const char *least = search.isOptimal ? "one that is best" : "best one that was found";
     return llvm::formatv(": fastest of {0} candidates, {1} by its plan and {2} in the model of the search; ", search.candidates, us[0], us[1]).str() +
            (hasPlan ? llvm::formatv("the {0} in the model, {1}, takes {2} by its plan", least, us[2], us[3]).str()
-                    : llvm::formatv("no plan of the {0} in the model, {1}, keeps within the limits", least, us[2]).str());
+                    : llvm::formatv("no plan of the {0} in the model, {1}, keeps within the limit", least, us[2]).str());
   }
   if (search.isOptimal)
     return llvm::formatv(": no strategies{1}{2} take less than these {0} in the model of the search", timeText(search.us), search.isOnMesh ? " on the mesh" : "",
@@ -170,8 +170,8 @@ static std::string alternativesText(const std::vector<passes::Alternative> &alte
                     alternative.bytes > 0 ? bytesText(static_cast<uint64_t>(alternative.bytes)) : ""});
   }
   const std::string &searchMode = plan.search_mode(), stay = stayText(plan);
-  const std::string words = !stay.empty()                             ? stay
-                            : searchMode == "sharding_propagation"    ? "; all that nobody configured follow anew, as if it were typed"
+  const std::string words = !stay.empty()                           ? stay
+                            : searchMode == "sharding_propagation"  ? "; all that nobody configured follow anew, as if it were typed"
                             : searchMode == "recursive_programming" ? "; all that nobody configured choose anew, as if it were typed"
                             : isSearchImplied ? "; all that nobody configured choose anew, as if it were typed with --search-mode optimal --candidates 1"
                                               : "; all that nobody configured choose anew, as if it were typed, with --candidates 1";
@@ -265,7 +265,7 @@ static std::string collectivesText(const plan::Plan &plan, const Findings &findi
   const bool isAnyLess = std::ranges::any_of(findings.nextBest, [](const auto &entry) { return entry.second.more < 0; });
   std::string text = "\ncollectives of one step (bytes received per rank, at most; predicted time on " + plan.machine() +
                      (repeats ? "; both of one round where ROUNDS says of which" : "") +
-                     (hasNext ? std::string("; the operator's next best strategy") + (repeats ? ", in all of its rounds" : "") +
+                     (hasNext ? std::string(findings.asksForOneOther ? "; one other strategy of the operator, --op lists all" : "; the operator's next best strategy") + (repeats ? ", in all of its rounds" : "") +
                                     ", and what a step takes more with it in the model of the search" + stayText(plan) + whateverText(findings) + lessText(findings, isAnyLess) + (findings.memory ? ", and what a rank needs then" : "") + "; not yours: instead of what you gave)\n"
                               : ")\n");
   return wrapped(text, columns) + (rows.size() == 1 ? "  none\n" : table(foldAlikeRows(rows, {2, head.size() - 1}), columns));

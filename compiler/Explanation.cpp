@@ -43,6 +43,7 @@ void Explanation::afterStrategies(net::NetworkOp network, const net::Config &con
   std::optional<passes::ModelChoice> slower;
   if (!byModel.pieces.empty() && findings.search)
     slower = {findings.search->leastUs, std::move(byModel.pieces)};
+  findings.asksForOneOther = freedom(config) == passes::Freedom::Few;
   alternatives.emplace(network, trainingFactsOf(config, options), freedom(config), options.op, othersUnder(config.context), std::move(slower));
   alternatives->keepWithin(static_cast<double>(options.searchBytes > 0 ? options.searchBytes : options.memoryLimit));
   findings.rounds = alternatives->rounds();

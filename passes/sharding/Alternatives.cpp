@@ -121,7 +121,7 @@ void Alternatives::followBy() {
       choices[op].pieces = pieces;
       return choices;
     };
-    facts.meshes.clear();
+    facts.meshes.clear(); // nor do modes that search nothing
   }
 }
 
@@ -190,16 +190,17 @@ void Alternatives::giveChoice(size_t op, Operation *first, Freedom freedom, bool
       return;
   }
   const std::vector<int64_t> fixed = net::getFixedPieces(first);
-  const bool asksForOthers = asksForOne && !isAsked;
-  if (freedom == Freedom::Few || freedom == Freedom::None || (others == Others::Stay && (asksForOthers || net::getOutStrategy(first))))
-    entry.among = {taken[op]}; // what a result is left as under an out_strategy is known of this one only
+  // What a result is left as under an out_strategy is known of the strategy that the operator has.
+  const bool keepsOwn = others == Others::Stay && ((asksForOne && !isAsked) || net::getOutStrategy(first));
+  if (freedom == Freedom::Few || freedom == Freedom::None || keepsOwn)
+    entry.among = {taken[op]};
   else if (!fixed.empty() && !isAsked && freedom != Freedom::All)
     entry.among = candidatesWith(entry.facts, facts.devices, fixed, facts.meshes);
   else if (!fixed.empty())
     entry.among = candidates(entry.facts, facts.devices);
   else if (entry.configured || others == Others::Stay) // what it has need be none of those that a search would look at
     entry.among = candidates(entry.facts, facts.devices);
-  if (freedom == Freedom::Few && !(others == Others::Stay && net::getOutStrategy(first)))
+  if (freedom == Freedom::Few && !keepsOwn)
     entry.among.push_back(cheapestOfMost(op));
   if (!entry.among.empty() && !llvm::is_contained(entry.among, taken[op]))
     entry.among.push_back(taken[op]);
