@@ -99,7 +99,7 @@ Problem Alternatives::pinnedProblem(std::vector<Members> &members) {
     if (passes::isByUser(first)) {
       entry.configured = std::get<Pieces>(piecesOfStrategy(entry.facts, *net::getInStrategy(first), problem.devices, /*mayBeEmpty=*/true));
       if (auto out = net::getOutStrategy(first))
-        takeOutStrategy(entry, *out, problem.devices);
+        entry.wantedOut = *out;
     } else if (const std::vector<int64_t> fixed = net::getFixedPieces(first); !fixed.empty()) {
       entry.among = candidatesWith(entry.facts, problem.devices, fixed, problem.meshes);
     }
@@ -185,13 +185,12 @@ void Alternatives::giveChoice(size_t op, Operation *first, Freedom freedom, bool
   if (passes::isByUser(first)) {
     entry.configured = taken[op];
     if (auto out = net::getOutStrategy(first))
-      takeOutStrategy(entry, *out, facts.devices);
+      entry.wantedOut = *out;
     if (freedom != Freedom::All && others != Others::Stay && !isAsked)
       return;
   }
   const std::vector<int64_t> fixed = net::getFixedPieces(first);
-  // What a result is left as under an out_strategy is known of the strategy that the operator has.
-  const bool keepsOwn = others == Others::Stay && ((asksForOne && !isAsked) || net::getOutStrategy(first));
+  const bool keepsOwn = others == Others::Stay && asksForOne && !isAsked;
   if (freedom == Freedom::Few || freedom == Freedom::None || keepsOwn)
     entry.among = {taken[op]};
   else if (!fixed.empty() && !isAsked && freedom != Freedom::All)
@@ -431,19 +430,20 @@ bool Alternatives::hasQuickBounds() {
 const search::Choice &Alternatives::chosenInModel() {
   if (!inModel.empty())
     return inModel;
-  search::CostNetwork network = priced->network();
-  std::vector<std::pair<size_t, size_t>> tied;
-  for (size_t op = 0; op < size(); ++op)
-    if (std::optional<size_t> chosen = chosenOption(op)) {
-      search::keepOptions(network, static_cast<int32_t>(op), {static_cast<int32_t>(*chosen)});
-      tied.emplace_back(op, *chosen);
-    }
-  const search::Solution found = search::solveExactly(network, limits());
-  spend(found);
-  inModel = found.choice;
-  for (auto [op, chosen] : tied)
-    inModel[op] = static_cast<int32_t>(chosen);
-  priced->makeExact(inModel);
+  do { // how parameters are stored may be another under exact prices
+    search::CostNetwork network = priced->network();
+    std::vector<std::pair<size_t, size_t>> tied;
+    for (size_t op = 0; op < size(); ++op)
+      if (std::optional<size_t> chosen = chosenOption(op)) {
+        search::keepOptions(network, static_cast<int32_t>(op), {static_cast<int32_t>(*chosen)});
+        tied.emplace_back(op, *chosen);
+      }
+    const search::Solution found = search::solveExactly(network, limits());
+    spend(found);
+    inModel = found.choice;
+    for (auto [op, chosen] : tied)
+      inModel[op] = static_cast<int32_t>(chosen);
+  } while (priced->makeExact(inModel));
   return inModel;
 }
 

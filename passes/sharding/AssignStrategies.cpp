@@ -391,7 +391,9 @@ private:
   }
 
   SearchResult foundRecursively(const Problem &problem, ArrayRef<Members> members, dist::ReshardPlanner &planner) {
-    return searchRecursively(problem, [&](const Problem &part) { return modelOf(part, members, planner); });
+    StepBuilder builder(getOperation()->getContext(), problem.machine);
+    const ProblemSteps steps = stepsOf(problem, members, builder);
+    return searchRecursively(problem, [&](const Problem &part) { return StepModel(part, steps, planner); });
   }
 
   /// Where nothing is proven, it may be the cheapest in the model, or as a plan. It knows no meshes and no limit of memory.
@@ -588,7 +590,7 @@ private:
         return failure();
       }
     }
-    takeOutStrategy(entry, *wanted, devices);
+    entry.wantedOut = *wanted;
     return success();
   }
 

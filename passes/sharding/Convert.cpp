@@ -6,7 +6,6 @@
 #include "dialects/net/FixedPieces.h"
 #include "dialects/net/Repeat.h"
 #include "passes/sharding/CanonicalOrder.h"
-#include "passes/sharding/OutStrategy.h"
 #include "passes/sharding/cost/UpdateWork.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -314,14 +313,6 @@ Problem problemOf(net::NetworkOp network, int64_t devices, bool joinAlike, std::
         trained->destroy();
       }
   return problem;
-}
-
-void takeOutStrategy(ProblemOperator &op, const net::Strategy &wanted, int64_t devices) {
-  if (wanted == outStrategy(op.facts.rule, *op.configured))
-    return;
-  Placement placement = placementOf(op.facts, *op.configured, devices);
-  for (auto [left, pieces] : llvm::zip(placement.partialResults, wanted))
-    op.out.push_back(outSharding(left, pieces));
 }
 
 } // namespace msc::passes

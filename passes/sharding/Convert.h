@@ -42,7 +42,4 @@ struct TrainingFacts {
 Problem problemOf(net::NetworkOp network, int64_t devices, bool joinAlike, std::vector<Members> &members,
                   const TrainingFacts &training = {});
 
-/// Takes over how the user wants the results of a configured operator. The strategy has been checked.
-void takeOutStrategy(ProblemOperator &op, const net::Strategy &wanted, int64_t devices);
-
 } // namespace msc::passes

@@ -43,8 +43,8 @@ std::vector<int32_t> operatorsInRounds(const Problem &problem, const search::Rep
 
 LocalMoves::LocalMoves(const Problem &problem, RoundsModel &rounds, const search::RepeatedNetwork &shape,
                        const std::vector<std::vector<int32_t>> &inRounds, const RoundsModel::Amounts &prices, double most,
-                       std::function<bool(SimulatedChoice &)> look)
-    : rounds(rounds), shape(shape), inRounds(inRounds), prices(prices), most(most), look(std::move(look)) {
+                       const search::SolveLimits &limits, std::function<bool(SimulatedChoice &)> look)
+    : rounds(rounds), shape(shape), inRounds(inRounds), prices(prices), most(most), limits(limits), look(std::move(look)) {
   readNetwork();
   findPlaces(problem);
 }
@@ -90,7 +90,7 @@ std::vector<SimulatedChoice> LocalMoves::cheaperAt(const std::set<int32_t> &plac
     found.clear();
     std::vector<search::RepeatedChoice> choices;
     work += static_cast<int64_t>(now.size());
-    for (const search::NearAssignment &near : search::bestBeside(withPrices, now, place, mostListed)) {
+    for (const search::NearAssignment &near : search::bestBeside(withPrices, now, place, mostListed, limits)) {
       search::Choice choice = now;
       for (auto [variable, option] : near.changes)
         choice[variable] = option;

@@ -26,9 +26,9 @@ std::vector<int32_t> operatorsInRounds(const Problem &problem, const search::Rep
 /// more and more until everything fits: so ways lead over what does not fit. Holds references.
 class LocalMoves {
 public:
-  /// `prices`: of variables in rounds. `look` simulates; false: enough was simulated.
+  /// `prices`: of variables in rounds. `limits`: of what is solved at a place. `look` simulates; false: enough was simulated.
   LocalMoves(const Problem &problem, RoundsModel &rounds, const search::RepeatedNetwork &shape, const std::vector<std::vector<int32_t>> &inRounds,
-             const RoundsModel::Amounts &prices, double most, std::function<bool(SimulatedChoice &)> look);
+             const RoundsModel::Amounts &prices, double most, const search::SolveLimits &limits, std::function<bool(SimulatedChoice &)> look);
 
   /// To where no place can be changed to something better that fits. `usPerByte`: of those above the limit, at first.
   void descend(SimulatedChoice from, double usPerByte);
@@ -43,6 +43,7 @@ private:
   const std::vector<std::vector<int32_t>> &inRounds;
   const RoundsModel::Amounts &prices;
   double most;
+  search::SolveLimits limits;
   std::function<bool(SimulatedChoice &)> look;
   search::Unrolled unrolled;
   search::CostNetwork withPrices; ///< of bytes

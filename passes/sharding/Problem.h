@@ -42,7 +42,7 @@ struct ProblemOperator {
   std::optional<Pieces> configured; ///< what the user decided
   /// What there is to choose from, where open factors are whole first; none: what the user decided, else all that is legal.
   std::vector<Pieces> among;
-  std::vector<Sharding> out;        ///< of its results, where the user decided that too; else empty
+  std::vector<Pieces> wantedOut;    ///< of each result, pieces per dimension, where the user decided that too (out_strategy); else empty
   std::vector<int32_t> repeats; ///< around it, the outermost first: indices into Problem::repeats
   int64_t rounds = 1;           ///< how often a step runs it: the product of their rounds
   int64_t line = 0;             ///< operators run in this order, which no decision looks at
@@ -120,6 +120,8 @@ struct Placement {
 Placement placementOf(const OperatorFacts &facts, const Pieces &pieces, int64_t devices);
 /// The same with the results as the user wants them.
 Placement placementOf(const ProblemOperator &op, const Pieces &pieces, int64_t devices);
+/// How the user wants its results left, where that is not what its rule says under such pieces; else empty.
+std::vector<Sharding> outOf(const ProblemOperator &op, const Pieces &pieces, int64_t devices);
 
 /// Who makes and who reads every tensor.
 struct TensorUses {

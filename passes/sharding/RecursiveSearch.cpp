@@ -148,7 +148,7 @@ SearchResult searchRecursively(const Problem &problem, const std::function<StepM
       if (op.configured && !isLast)
         op.configured = within(*op.configured, devices);
       if (!isLast)
-        op.out.clear();
+        op.wantedOut.clear();
       if (!op.configured)
         op.among = towards(cutOnceMore(op.facts, now[i], divisor), problem.operators[i].among, isLast);
     }

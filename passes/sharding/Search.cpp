@@ -60,9 +60,9 @@ class Effort {
 public:
   Effort(StepModel &model, int64_t mostOperations) : model(model), mostOperations(mostOperations) {}
 
-  search::SolveLimits limits() const {
+  search::SolveLimits limits() {
     search::SolveLimits limits;
-    limits.operations = std::min(limits.operations, left);
+    limits.left = &left;
     limits.branching = mostOperations / 64;
     if (mayPriceAll())
       limits.operations = std::min(limits.operations, std::max(mostBeforePricing() - spent, leastOperations));
@@ -74,7 +74,6 @@ public:
   bool spend(const search::Solution &found) {
     const bool takesLong = !found.optimal || spent + found.operations >= mostBeforePricing(), pricesAll = takesLong && mayPriceAll();
     spent += found.operations;
-    left -= found.operations;
     boundUs = std::max(boundUs, found.bound);
     if (pricesAll) {
       left -= model.operationsOfPricing();
@@ -177,7 +176,7 @@ static search::RepeatedSolution cheapest(StepModel &model, RoundsModel &rounds, 
     }
     watch(effort.bound());
     if (!effort.areTablesSplit() && model.operationsOfPricing() > 0)
-      priceEnds(rounds, found.choice, many.next());
+      priceEnds(rounds, found.choice, many.next(), {}, effort.limits());
   }
 }
 

@@ -1,4 +1,5 @@
 #include "passes/sharding/LocalMoves.h"
+#include "passes/sharding/PricedSolver.h"
 #include "passes/sharding/SearchParts.h"
 #include "passes/sharding/cost/MemoryMoment.h"
 #include "passes/sharding/search/Crossings.h"
@@ -17,27 +18,6 @@
 namespace msc::passes {
 namespace {
 
-/// Costs, and so many more for every amount.
-RoundsModel::Amounts multiplied(RoundsModel::Amounts amounts, double multiplier) {
-  for (std::vector<double> &list : amounts)
-    for (double &amount : list)
-      amount *= multiplier;
-  return amounts;
-}
-
-search::BudgetSolution searchAlikeWithin(StepModel &model, const search::Budget &budget, const search::BudgetLimits &limits) {
-  for (PricedAtOnce many;;) {
-    search::BudgetSolution found = search::solveWithin(model.network(), budget, limits);
-    if (!model.makeExact(found.solution.choice))
-      return found;
-    std::vector<search::Choice> choices;
-    const search::CostNetwork near = priced(model.network(), multiplied(budget.amounts, found.multiplier));
-    for (search::Solution &solution : search::nearestAssignments(near, many.next(), limits.solve))
-      choices.push_back(std::move(solution.choice));
-    model.makeExact(choices);
-  }
-}
-
 /// What a step needs is the most of its moments. No assignment that fits into the limit takes more than that in a mean of moments, and
 /// the cheapest one of these is known (Budget.h): a bound. Which ones fit is simulated: those that are cheapest for a price of the
 /// bytes in a mean, and what is near them. Where one that does not fit needs most, there is another moment; what a moment counts in
@@ -47,21 +27,21 @@ public:
   LimitedSearch(const Problem &problem, StepModel &model, double most, dist::ReshardPlanner &planner, const search::BudgetLimits &limits,
                 const SearchWatch &watch, const PlannedBytes &planned)
       : problem(problem), model(model), most(most), planner(planner), limits(limits), watch(watch), planned(planned), plansBeyond(planned.plans), rounds(problem, model),
-        shape(rounds.network()), inRounds(search::variablesInRounds(shape)), moments(problem, model, rounds.hasSections()) {
+        solver(model, rounds, problem.searchOperations), shape(rounds.network()), inRounds(search::variablesInRounds(shape)), moments(problem, model, rounds.hasSections()) {
     for (const std::vector<int32_t> &variables : inRounds)
       unrolledSize += variables.size();
   }
 
   std::vector<SearchResult> run() {
-    limits.solve.operations = std::min(limits.solve.operations, problem.searchOperations);
     const SearchResult free = searchOptimal(problem, model);
     if (!free.isOptimal) // the tables are too large: what is asked here many times is bounded, and no more is spent on it than shows something
       limits = {.solve = {.tableEntries = int64_t(1) << 18, .operations = int64_t(1) << 28, .branching = int64_t(1) << 25}, .steps = 16,
                 .best = 0, .branchOperations = 0, .unrolled = 0};
+    limits.solve.left = solver.operationsLeft();
     boundUs = free.boundUs;
-    Point large = solveAt({}, 0);
+    Point large = solver.at({}, 0, limits.solve);
     look(large);
-    for (int step = 0; step < mostMeans && !isGood(); ++step) {
+    for (int step = 0; step < mostMeans && !isGood() && (step == 0 || !solver.isSpent()); ++step) {
       const double us = fitting.empty() ? search::infinity : fitting.front().us;
       const bool isTighter = leastBytes <= most && bound(step);
       approach(large, step);
@@ -126,6 +106,7 @@ private:
   PlannedBytes planned;
   int64_t plansBeyond; ///< that may be made besides, of what is found beyond the limit
   RoundsModel rounds;
+  PricedSolver solver;
   const search::RepeatedNetwork shape; ///< which variables there are in rounds, at any prices
   const std::vector<std::vector<int32_t>> inRounds; ///< of each variable of it: those of the unrolled network
   size_t unrolledSize = 0;
@@ -321,21 +302,8 @@ private:
   /// The cheapest below the limit in the mean of what is there at least.
   search::RepeatedBudgetSolution solveLeast(const search::BudgetLimits &limits) {
     if (!areApart())
-      return solveWithin(budgetOf(least, most), limits);
-    const search::Budget budget{leastInRounds(), most};
-    for (PricedAtOnce many;;) {
-      const search::RepeatedNetwork network = rounds.network();
-      const search::Unrolled unrolled = search::unroll(network);
-      search::BudgetSolution found = search::solveWithin(unrolled.network, budget, limits);
-      search::RepeatedChoice choice = search::rolled(network, unrolled, found.solution.choice);
-      if (!rounds.makeExact(choice))
-        return {std::move(found), std::move(choice)};
-      const search::CostNetwork near = priced(unrolled.network, multiplied(budget.amounts, found.multiplier));
-      std::vector<search::RepeatedChoice> choices;
-      for (const search::Solution &solution : search::nearestAssignments(near, many.next(), limits.solve))
-        choices.push_back(search::rolled(network, unrolled, solution.choice));
-      rounds.makeExact(choices);
-    }
+      return solver.within(budgetOf(least, most), limits);
+    return solver.withinInRounds({leastInRounds(), most}, limits);
   }
 
   /// What the mean of the least counts for each variable in rounds.
@@ -359,37 +327,13 @@ private:
     }
   }
 
-  search::RepeatedBudgetSolution solveWithin(const search::Budget &budget, const search::BudgetLimits &limits) {
-    search::BudgetSolution alike = searchAlikeWithin(model, budget, limits);
-    if (!rounds.hasSections())
-      return {alike, {alike.solution.choice, {}}};
-    const search::Budget perRound{rounds.perRound(budget.amounts), budget.limit};
-    for (PricedAtOnce many;;) {
-      search::RepeatedBudgetSolution found = search::solveWithin(rounds.network(), perRound, limits);
-      if (!rounds.makeExact(found.choice))
-        return found;
-      priceEnds(rounds, found.choice, many.next(), multiplied(perRound.amounts, found.summary.multiplier), limits.solve);
-    }
-  }
-
-  /// The cheapest assignment where every byte costs so much more.
-  Point solveAt(const RoundsModel::Amounts &perRound, double usPerByte) {
-    const RoundsModel::Amounts added = multiplied(perRound, usPerByte);
-    for (PricedAtOnce many;;) {
-      search::RepeatedSolution found = search::solveExactly(rounds.network(added), limits.solve);
-      if (!rounds.makeExact(found.choice)) {
-        const double us = search::costOf(rounds.network(), found.choice);
-        return {std::move(found.choice), us, 0};
-      }
-      priceEnds(rounds, found.choice, many.next(), added, limits.solve);
-    }
-  }
-
   /// Of all that fits. False: the same moments would say no more.
   bool bound(int step) {
     search::BudgetLimits few = search::BudgetLimits::multipliersAlone();
     few.solve = limits.solve;
+    const int64_t kept = solver.setAside(); // to look for what fits
     search::RepeatedBudgetSolution found = solveLeast(few);
+    solver.giveBack(kept);
     leastBytes = std::max(leastBytes, found.summary.least);
     if (!found.summary.fits)
       return false;
@@ -416,7 +360,7 @@ private:
     Mixed mixed{{{fitting.front().choice, fitting.front().us, fitting.front().arenaBytes}}, {fitting.front().us, aboveLimit(fitting.front().choice)}};
     std::vector<double> best(seen.size());
     double raised = 0;
-    for (int step = 0, idle = 0, splicings = 0; step < mostRaises && !isGood(); ++step) {
+    for (int step = 0, idle = 0, splicings = 0; step < mostRaises && !isGood() && !solver.isSpent(); ++step) {
       mixed.mixture.solve();
       std::vector<double> prices = mixed.mixture.prices();
       best.resize(prices.size());
@@ -549,16 +493,16 @@ private:
   void approach(Point large, int step) {
     const RoundsModel::Amounts amounts = budgetOf(about, 0).amounts, perRound = rounds.perRound(amounts);
     auto amount = [&](const Point &point) { return search::amountOf({perRound, 0}, shape, point.choice); };
-    Point small = solveAt(perRound, 1e6 * large.us / most);
+    Point small = solver.at(perRound, 1e6 * large.us / most, limits.solve);
     look(small);
     double usPerByte = 0;
     if (small.arenaBytes <= most)
-      for (int i = 0; i < mostPrices && simulated < mostSimulated; ++i) {
+      for (int i = 0; i < mostPrices && simulated < mostSimulated && !solver.isSpent(); ++i) {
         const double next = (small.us - large.us) / (amount(large) - amount(small));
         if (!(next > 0) || !(next < search::infinity) || next == usPerByte)
           break;
         usPerByte = next;
-        Point point = solveAt(perRound, usPerByte);
+        Point point = solver.at(perRound, usPerByte, limits.solve);
         look(point);
         const bool isBelow = point.us + usPerByte * amount(point) < (large.us + usPerByte * amount(large)) * (1 - 1e-12);
         if (!isBelow)
@@ -620,9 +564,9 @@ private:
       return;
     const int64_t before = simulated, end = before + mostSimulatedBeyond;
     planned.plans += std::exchange(plansBeyond, 0);
-    LocalMoves moves(problem, rounds, shape, inRounds, closing, most, [&](Point &point) {
+    LocalMoves moves(problem, rounds, shape, inRounds, closing, most, limits.solve, [&](Point &point) {
       look(point, Learns::Never);
-      return simulated < end && !isGood();
+      return simulated < end && !isGood() && !solver.isSpent();
     });
     auto descend = [&](const Point &point, double usPerByte) { // plans are for where that leads
       const int64_t plans = std::exchange(planned.plans, 0);
@@ -656,8 +600,8 @@ private:
     double known = -search::infinity; // what costs less has been looked at
     double coveredBefore = 0;
     const size_t listed = fitting.empty() ? fewListed : std::clamp(listedVariables / unrolledSize, fewListed, mostListed);
-    for (size_t count = 256; count <= listed && simulated < mostSimulated; count *= 4) {
-      const std::vector<search::Solution> list = search::bestAssignments(closed, count);
+    for (size_t count = 256; count <= listed && simulated < mostSimulated && !solver.isSpent(); count *= 4) {
+      const std::vector<search::Solution> list = search::bestAssignments(closed, count, {.left = solver.operationsLeft()});
       if (list.size() == 1) // of a network that is too large to list more
         return;
       for (const search::Solution &next : list) {

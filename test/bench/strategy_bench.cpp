@@ -119,7 +119,7 @@ static MachineModel machineNamed(const char *name) {
 int main(int argc, char **argv) {
   const int repetitions = argc > 1 ? std::atoi(argv[1]) : 5;
   const std::string only = argc > 2 ? argv[2] : "";          // rows that begin so
-  const int64_t layers = argc > 3 ? std::atoll(argv[3]) : 0; // and have so many layers; 0: any
+  const int64_t layers = argc > 3 ? std::atoll(argv[3]) : 0; // and have so many layers, or operators; 0: any
   struct Row {
     const char *what, *machine, *mesh, *mode;
     int64_t devices, layers;
@@ -162,10 +162,13 @@ int main(int argc, char **argv) {
     int64_t devices, operators;
     double aimMs; ///< 0: none
   };
-  const Chain chains[] = {{"optimal", 64, 1000, 0}, {"optimal", 64, 10'000, 10'000}, {"recursive_programming", 8, 10'000, 0}, {"recursive_programming", 8, 100'000, 1000}};
+  const Chain chains[] = {{"optimal", 64, 1000, 0}, {"optimal", 64, 10'000, 10'000}, {"recursive_programming", 8, 10'000, 0}, {"recursive_programming", 8, 100'000, 1000},
+                          {"recursive_programming", 8, 1'000'000, 10'000}};
   const std::string title = "different operators, all factorisations";
-  if (layers == 0 && llvm::StringRef(title).starts_with(only))
+  if (llvm::StringRef(title).starts_with(only))
     for (const Chain &row : chains) {
+      if (layers > 0 && row.operators != layers)
+        continue;
       const double ms = measure(chain(row.operators), row.devices, machineNamed("dgx-h100"), row.mode);
       std::printf("%s: %lld, %s, %lld devices: %.0f ms", title.c_str(), (long long)row.operators, row.mode, (long long)row.devices, ms);
       std::printf(row.aimMs > 0 ? " (aim %.0f)\n" : "\n", row.aimMs);

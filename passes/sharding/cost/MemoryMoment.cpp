@@ -23,8 +23,10 @@ const OperatorStep &MemoryMoments::stepOf(Member of, int32_t option) const {
 
 const TracedStep &MemoryMoments::traceOf(Member of, int32_t option) {
   auto [found, isNew] = traces.try_emplace({of, option});
-  if (isNew)
-    found->second = traceStep(stepOf(of, option), model.options(of.op).pieces[option], problem.operators[of.op].out, problem.devices);
+  if (isNew) {
+    const Pieces &pieces = model.options(of.op).pieces[option];
+    found->second = traceStep(stepOf(of, option), pieces, outOf(problem.operators[of.op], pieces, problem.devices), problem.devices);
+  }
   return found->second;
 }
 

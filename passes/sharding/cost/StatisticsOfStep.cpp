@@ -53,7 +53,7 @@ private:
         int32_t &number = body.tensors[of.operands[step.values[v].number]];
         instances[op].numbers[v] = number = number < 0 ? body.numbers.add() : number;
       }
-    traces[op] = traceStep(step, choices[op].pieces, of.out, problem.devices);
+    traces[op] = traceStep(step, choices[op].pieces, outOf(of, choices[op].pieces, problem.devices), problem.devices);
     runOperators(op, /*isBackward=*/false);
     for (size_t r = 0; r < of.results.size(); ++r)
       body.tensors[of.results[r]] = instances[op].numbers[traces[op].results[r]];

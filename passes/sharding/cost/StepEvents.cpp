@@ -297,7 +297,7 @@ private:
     const OperatorStep *step = stepOf(op);
     auto [found, isNew] = traces.try_emplace({op, step, taken});
     if (isNew)
-      found->second = traceStep(*step, taken, problem.operators[op].out, problem.devices);
+      found->second = traceStep(*step, taken, outOf(problem.operators[op], taken, problem.devices), problem.devices);
     return found->second;
   }
 

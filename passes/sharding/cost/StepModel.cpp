@@ -216,14 +216,14 @@ double StepModel::us(const search::Choice &choice) {
 
 std::shared_ptr<const OperatorOptions> StepModel::optionsOf(size_t at, const OperatorStep *step, Known &known, dist::ReshardPlanner &planner) {
   const ProblemOperator &op = problem.operators[at];
-  bool isFree = step && !op.configured && op.among.empty() && op.out.empty();
-  std::shared_ptr<const OperatorOptions> &shared = known[isFree ? step : nullptr];
-  if (!isFree || !shared) {
+  std::shared_ptr<const OperatorOptions> own;
+  std::shared_ptr<const OperatorOptions> &shared = step ? known[{step, op.among, op.configured, op.wantedOut}] : own;
+  if (!shared) {
     auto made = std::make_shared<OperatorOptions>();
     made->pieces = !op.among.empty() ? op.among
                    : op.configured   ? std::vector<Pieces>{*op.configured}
                                      : candidates(op.facts, problem.devices);
-    if (isFree && !problem.meshes.empty())
+    if (step && !op.configured && op.among.empty() && !problem.meshes.empty())
       std::erase_if(made->pieces, [&](const Pieces &pieces) {
         return std::ranges::none_of(problem.meshes, [&](const auto &mesh) { return isOnMesh(pieces, mesh); });
       });
@@ -231,7 +231,7 @@ std::shared_ptr<const OperatorOptions> StepModel::optionsOf(size_t at, const Ope
       if (step) {
         if (step->under)
           made->steps.push_back(step->under(pieces));
-        made->placed.push_back(placeStep(step->under ? *made->steps.back() : *step, pieces, op.out, problem.devices, planner));
+        made->placed.push_back(placeStep(step->under ? *made->steps.back() : *step, pieces, outOf(op, pieces, problem.devices), problem.devices, planner));
         auto pricesOf = [&](const std::vector<StepMove> &moves) {
           std::vector<Price> list;
           for (const StepMove &move : moves)

@@ -161,7 +161,8 @@ private:
     Sum later, first; ///< where all rounds are alike, everything is in `later`
   };
 
-  using Known = std::unordered_map<const OperatorStep *, std::shared_ptr<const OperatorOptions>>;
+  /// By the step, and what the user and the problem say of strategies: operators that are alike share their options.
+  using Known = std::map<std::tuple<const OperatorStep *, std::vector<Pieces>, std::optional<Pieces>, std::vector<Pieces>>, std::shared_ptr<const OperatorOptions>>;
   std::shared_ptr<const OperatorOptions> optionsOf(size_t op, const OperatorStep *step, Known &known, dist::ReshardPlanner &planner);
   void findPassages();
   void findComputedAgain();

@@ -118,17 +118,20 @@ std::vector<Solution> bestAssignments(const CostNetwork &network, size_t k, cons
     return {};
   Workspace workspace;
   Lowered lowered = lower(workspace, network);
-  Elimination elimination(workspace, lowered, exactly(all(limits)));
+  SolveLimits rest = limitsOfOne(limits);
+  Elimination elimination(workspace, lowered, exactly(all(rest)));
+  charge(limits, workOf(elimination, lowered));
   if (elimination.isExact())
     return bestOf(network, lowered, elimination, k);
-  SolveLimits rest = limits;
   rest.operations -= workOf(elimination, lowered);
   Solution best = solveExactly(network, rest);
+  charge(limits, best.operations);
   best.operations += workOf(elimination, lowered);
   return best.cost < infinity ? std::vector<Solution>{best} : std::vector<Solution>{};
 }
 
-Nearest nearestChanges(const CostNetwork &network, size_t k, const SolveLimits &limits) {
+Nearest nearestChanges(const CostNetwork &network, size_t k, const SolveLimits &limitsOfAll) {
+  const SolveLimits limits = limitsOfOne(limitsOfAll);
   int64_t operations = 0;
   std::vector<int32_t> crowded;
   auto search = [&](Workspace &workspace, const Lowered &lowered, const EliminationLimits &most, std::function<bool(double)> givesUp) {
@@ -157,6 +160,7 @@ Nearest nearestChanges(const CostNetwork &network, size_t k, const SolveLimits &
       found = {best, {}};
   }
   found->best.operations = operations;
+  charge(limitsOfAll, operations);
   return std::move(*found);
 }
 

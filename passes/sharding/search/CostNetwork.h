@@ -62,7 +62,13 @@ struct SolveLimits {
   int64_t operations = int64_t(1) << 36;   ///< additions and minima altogether
   int64_t allEntries = int64_t(1) << 28;   ///< of all tables of one elimination, 8 bytes each; above it, too
   int64_t branching = int64_t(1) << 36;    ///< of the operations, those of tying variables to one option, the last resort
+  /// If given, of all that is solved with it together: so many operations are left, and go down. Behind them, each solution may take a few.
+  int64_t *left = nullptr;
 };
+
+/// Of one of them; charge() says what it took.
+SolveLimits limitsOfOne(SolveLimits limits);
+void charge(const SolveLimits &limits, int64_t operations);
 
 struct Solution {
   Choice choice;

@@ -260,7 +260,7 @@ OptionCosts boundsOfOptions(const RepeatedNetwork &network, int32_t variable, co
   return costsOrBounds(network, variable, limits, little, [](auto &&...of) { return boundsOfOptions(of...); });
 }
 
-RepeatedSolution solveExactly(const RepeatedNetwork &network, const SolveLimits &limits) {
+static RepeatedSolution solveAlone(const RepeatedNetwork &network, const SolveLimits &limits) {
   RepeatedSolution solution;
   Folded folded(network);
   if (folded.fits(limits) && folded.solve(limits, solution))
@@ -291,6 +291,12 @@ RepeatedSolution solveExactly(const RepeatedNetwork &network, const SolveLimits 
     solution.summary.bound = apart.bound;
   }
   solution.summary.optimal = solution.summary.bound >= solution.summary.cost;
+  return solution;
+}
+
+RepeatedSolution solveExactly(const RepeatedNetwork &network, const SolveLimits &limits) {
+  RepeatedSolution solution = solveAlone(network, limitsOfOne(limits));
+  charge(limits, solution.summary.operations);
   return solution;
 }
 

@@ -123,7 +123,23 @@ Solution solveExactly(const CostNetwork &network, const SolveLimits &limits) {
 
 Solution solveExactly(Workspace &workspace, const CostNetwork &network, const SolveLimits &limits, std::optional<std::vector<int32_t>> crowded,
                       std::optional<Lowered> *near) {
-  return BranchAndBound(workspace, network, limits).run(std::move(crowded), near);
+  const SolveLimits own = limitsOfOne(limits);
+  Solution solution = BranchAndBound(workspace, network, own).run(std::move(crowded), near);
+  charge(limits, solution.operations);
+  return solution;
+}
+
+SolveLimits limitsOfOne(SolveLimits limits) {
+  constexpr int64_t few = int64_t(1) << 22;
+  if (limits.left)
+    limits.operations = std::min(limits.operations, std::max(*limits.left, few));
+  limits.left = nullptr;
+  return limits;
+}
+
+void charge(const SolveLimits &limits, int64_t operations) {
+  if (limits.left)
+    *limits.left -= operations;
 }
 
 /// Without costs where tables are too large. `lowered` takes the network without dominated options of other variables.

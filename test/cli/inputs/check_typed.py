@@ -1,4 +1,4 @@
-"""Types every strategy that `msc explain --op` lists under a mode that proves nothing, and compares what it said with what the
+"""Types every strategy that `msc explain --op` lists, and compares what it said with what the
 compiled step then takes in the model: as much, or at least as much.
 
 check_typed.py MODE NETWORK OPERATOR ARGUMENTS...: a search mode, semi_auto_parallel or data_parallel; of the last, strategies are
@@ -27,7 +27,7 @@ def typed(strategy):
         return explain(network, "semi_auto_parallel", "--strategy-load", "typed.json")["cost"]["model_us"]
     tuples = ", ".join("(" + ", ".join(map(str, dims)) + ("," if len(dims) == 1 else "") + ")" for dims in strategy)
     place = rf'(@ "{operator}"|MSELoss\([^)]*\))' if operator == "loss" else rf'(@ "{operator}")'
-    edited, count = re.subn(place + r"( {in_strategy: [^}]*})?", rf"\1 {{in_strategy: ({tuples})}}", text, count=1)
+    edited, count = re.subn(place + r"( {in_strategy: [^}]*?(, out_strategy: [^}]*)?})?", rf"\1 {{in_strategy: ({tuples})\3}}", text, count=1)
     assert count == 1, text
     with open("typed.mir", "w") as file:
         file.write(edited)

@@ -53,7 +53,7 @@ public:
     for (auto [op, ops] : llvm::zip(problem.operators, members)) {
       op.configured = std::get<Pieces>(piecesOfStrategy(op.facts, *net::getInStrategy(ops.front()), devices, /*mayBeEmpty=*/true));
       if (auto out = net::getOutStrategy(ops.front()))
-        takeOutStrategy(op, *out, devices);
+        op.wantedOut = *out;
     }
     dist::ReshardPlanner planner(communicationOnly());
     StepModel model = modelOf(problem, members, planner);
