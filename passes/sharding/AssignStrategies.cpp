@@ -354,11 +354,13 @@ private:
   Choices search(const Problem &problem, ArrayRef<Members> members, int64_t most, FoundWithin within) {
     dist::ReshardPlanner planner(problem.machine);
     if (searchMode == "recursive_programming") {
-      SearchResult result = foundRecursively(problem, members, planner);
+      StepBuilder builder(getOperation()->getContext(), problem.machine);
+      const ProblemSteps steps = stepsOf(problem, members, builder);
+      SearchResult result = foundRecursively(problem, steps, planner);
       Problem decided = problem;
       for (auto [op, choice] : llvm::zip(decided.operators, result.choices))
         op.among = {choice.pieces};
-      StepModel model = modelOf(decided, members, planner);
+      StepModel model(decided, steps, planner);
       tellMemory(problem, model, result, planner);
       return noted(problem, &model, std::move(result), planner);
     }
@@ -390,15 +392,14 @@ private:
     return noted(problem, &model, std::move(result), planner);
   }
 
-  SearchResult foundRecursively(const Problem &problem, ArrayRef<Members> members, dist::ReshardPlanner &planner) {
-    StepBuilder builder(getOperation()->getContext(), problem.machine);
-    const ProblemSteps steps = stepsOf(problem, members, builder);
+  static SearchResult foundRecursively(const Problem &problem, const ProblemSteps &steps, dist::ReshardPlanner &planner) {
     return searchRecursively(problem, [&](const Problem &part) { return StepModel(part, steps, planner); });
   }
 
   /// Where nothing is proven, it may be the cheapest in the model, or as a plan. It knows no meshes and no limit of memory.
   void addRecursive(const Problem &problem, ArrayRef<Members> members, dist::ReshardPlanner &planner, int64_t most, std::vector<SearchResult> &results) {
-    SearchResult other = foundRecursively(problem, members, planner);
+    StepBuilder builder(getOperation()->getContext(), problem.machine);
+    SearchResult other = foundRecursively(problem, stepsOf(problem, members, builder), planner);
     other.boundUs = results.front().boundUs;
     if (!(other.us < search::infinity) || llvm::any_of(results, [&](const SearchResult &known) { return isSame(known, other); }))
       return;

@@ -135,20 +135,20 @@ SearchResult searchRecursively(const Problem &problem, const std::function<StepM
     now.emplace_back(op.facts.rule.factors.size(), 1);
   SearchResult result;
   int64_t devices = 1;
+  Problem part = problem;
   for (int64_t divisor : divisorsOf(problem)) {
     devices *= divisor;
     bool isLast = devices == problem.devices;
-    Problem part = problem;
     part.devices = devices;
-    for (ProblemTensor &tensor : part.tensors)
-      if (tensor.dataset && !isLast)
-        tensor.dataset = within(*tensor.dataset, devices);
+    for (size_t i = 0; i < part.tensors.size(); ++i)
+      if (const std::optional<Sharding> &whole = problem.tensors[i].dataset)
+        part.tensors[i].dataset = isLast ? *whole : within(*whole, devices);
     for (size_t i = 0; i < part.operators.size(); ++i) {
       ProblemOperator &op = part.operators[i];
-      if (op.configured && !isLast)
-        op.configured = within(*op.configured, devices);
-      if (!isLast)
-        op.wantedOut.clear();
+      const ProblemOperator &whole = problem.operators[i];
+      if (whole.configured)
+        op.configured = isLast ? *whole.configured : within(*whole.configured, devices);
+      op.wantedOut = isLast ? whole.wantedOut : std::vector<Pieces>();
       if (!op.configured)
         op.among = towards(cutOnceMore(op.facts, now[i], divisor), problem.operators[i].among, isLast);
     }

@@ -1,6 +1,7 @@
 #include "passes/sharding/Search.h"
 
 #include "passes/sharding/SearchParts.h"
+#include "passes/sharding/search/Workspace.h"
 
 #include <algorithm>
 #include <cmath>
@@ -113,9 +114,11 @@ static constexpr int64_t manyOperations = int64_t(1) << 30;
 static search::Nearest searchAlike(const Problem &problem, StepModel &model, const SearchWatch &watch, bool isAll) {
   search::Solution best{.cost = search::infinity};
   Effort effort(model, problem.searchOperations);
+  search::Workspace workspace;
+  double below = search::infinity; // what costs more than something that is known need not be priced
   for (PricedAtOnce many(model.network().options.size());;) {
     search::Nearest found = effort.areTablesSplit() ? search::Nearest{search::solveExactly(model.network(), effort.limits()), {}}
-                                                    : search::nearestChanges(model.network(), many.next(), effort.limits());
+                                                    : search::nearestChanges(workspace, model.network(), many.next(), effort.limits(), below);
     search::Solution &now = found.best;
     bool changes = model.makeExact(now.choice);
     if (!changes && now.optimal) {
@@ -137,6 +140,8 @@ static search::Nearest searchAlike(const Problem &problem, StepModel &model, con
     if (watch)
       watch(isAll ? effort.bound() : 0, best.cost);
     model.priceNear(found, us);
+    if (now.operations < manyOperations) // else they are told
+      below = best.cost;
   }
 }
 

@@ -1,6 +1,7 @@
 #include "passes/sharding/cost/MovePrices.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace msc::passes {
 
@@ -39,7 +40,7 @@ double sumUs(const MachineModel &machine, const std::vector<int64_t> &shape, siz
 
 /// What a price holds of sums of gradients; below 0 where they lie whole. Partial ones are added as they were computed.
 double MovePrices::sumsUs(const Entry &entry) const {
-  const Context &of = contexts[entry.context];
+  const Context &of = all[entry.context];
   if (of.addedBytes == 0)
     return 0;
   auto ofSum = [&](int32_t number) {
@@ -50,18 +51,18 @@ double MovePrices::sumsUs(const Entry &entry) const {
 }
 
 int32_t MovePrices::numberOfContext(const Context &context) {
-  if (static_cast<size_t>(lastContext) < contexts.size() && contexts[lastContext] == context)
+  if (static_cast<size_t>(lastContext) < all.size() && all[lastContext] == context)
     return lastContext;
-  lastContext = static_cast<int32_t>(std::ranges::find(contexts, context) - contexts.begin());
-  if (static_cast<size_t>(lastContext) == contexts.size()) {
-    contexts.push_back(context);
+  lastContext = static_cast<int32_t>(std::ranges::find(all, context) - all.begin());
+  if (static_cast<size_t>(lastContext) == all.size()) {
+    all.push_back(context);
     known.emplace_back();
   }
   return lastContext;
 }
 
 Price MovePrices::add(int32_t from, int32_t to, int32_t context) {
-  const Context &of = contexts[context];
+  const Context &of = all[context];
   Entry entry{.from = from, .to = to, .context = context, .isExact = false, .mayHide = of.mayHide};
   const std::span<const int32_t> wanted = wantedOf(entry);
   const double first = bounds.us(from, wanted.front(), of.shape, of.elementBytes, of.startShare);
@@ -104,16 +105,39 @@ Price MovePrices::ofRoute(const Sharding &from, const std::vector<Sharding> &wan
 }
 
 void MovePrices::makeExact(Price price) {
-  Entry &entry = prices[price];
+  const Entry &entry = prices[price];
   if (entry.isExact)
     return;
-  entry.us = contexts[entry.context].startShare < 1 ? bucketUs(price) : exactUs(entry);
+  makeThisExact(price);
+  if (!isSpread || entry.to < 0)
+    return;
+  for (auto &ofContext : known)
+    if (auto other = ofContext.find({entry.from, entry.to}); other != ofContext.end() && !prices[other->second].isExact)
+      makeThisExact(other->second);
+}
+
+void MovePrices::makeThisExact(Price price) {
+  Entry &entry = prices[price];
+  entry.us = all[entry.context].startShare < 1 ? bucketUs(price) : exactUs(entry);
   entry.isExact = true;
   --bounded;
+  noteChange(entry.context);
+}
+
+void MovePrices::noteChange(int32_t context) {
+  isChanged.resize(all.size());
+  if (!std::exchange(isChanged[context], 1))
+    changed.push_back(context);
+}
+
+std::vector<int32_t> MovePrices::takeChanged() {
+  for (int32_t context : changed)
+    isChanged[context] = 0;
+  return std::exchange(changed, {});
 }
 
 double MovePrices::exactUs(const Entry &entry) const {
-  const Context &of = contexts[entry.context];
+  const Context &of = all[entry.context];
   if (entry.to >= 0)
     return planner.us(bounds.sharding(entry.from), bounds.sharding(entry.to), bounds.shape(of.shape), of.elementBytes);
   std::vector<Sharding> wanted;
@@ -128,7 +152,7 @@ double MovePrices::exactUs(const Entry &entry) const {
 /// Of a price to one sharding.
 double MovePrices::bucketUs(Price price) {
   Entry &entry = prices[price];
-  const Context &of = contexts[entry.context];
+  const Context &of = all[entry.context];
   auto &starts = startsOf[price];
   double us = 0;
   for (const dist::ReshardStep &step : planner.plan(bounds.sharding(entry.from), bounds.sharding(entry.to), bounds.shape(of.shape),

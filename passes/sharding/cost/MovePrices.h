@@ -67,6 +67,14 @@ public:
   /// How many are not.
   int64_t inexact() const { return bounded; }
   void makeExact(Price price);
+  /// From now on the same move of all values becomes exact with it: of a large network a look at bounds takes longer than that.
+  void spread() { isSpread = true; }
+
+  /// Prices asked for the same value, in the same way, are of one context.
+  int32_t contextOf(Price price) const { return prices[price].context; }
+  size_t contexts() const { return all.size(); }
+  /// In which prices became exact since the last call.
+  std::vector<int32_t> takeChanged();
 
 private:
   /// What all prices have in common that are asked for the same value.
@@ -91,6 +99,8 @@ private:
   using Bucket = std::tuple<MoveKind, std::vector<int64_t>, std::vector<int32_t>, size_t>; ///< a group, and bytes of an element
 
   int32_t numberOfContext(const Context &context);
+  void noteChange(int32_t context);
+  void makeThisExact(Price price);
   double sumsUs(const Entry &entry) const;
   std::span<const int32_t> wantedOf(const Entry &entry) const {
     return entry.to < 0 ? std::span<const int32_t>(routes[-1 - entry.to]) : std::span(&entry.to, 1);
@@ -107,8 +117,11 @@ private:
   std::unordered_map<Price, std::vector<std::pair<int32_t, double>>> startsOf; ///< of those that share some
   double hidden = 0;
   bool sharesStarts = true;
+  bool isSpread = false;
   std::map<Bucket, int32_t> buckets;
-  std::vector<Context> contexts;
+  std::vector<Context> all;
+  std::vector<char> isChanged; ///< of each
+  std::vector<int32_t> changed; ///< of these
   int32_t lastContext = 0; ///< the one that was asked for last
   std::vector<llvm::DenseMap<std::pair<int32_t, int32_t>, Price>> known; ///< of each context: by from and to
 };

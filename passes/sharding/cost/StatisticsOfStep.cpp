@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <tuple>
 
 namespace msc::passes {
 
@@ -33,7 +35,8 @@ private:
   Rounds rounds;
   std::vector<Body> &bodies;
   std::vector<Instance> instances;
-  std::vector<TracedStep> traces;
+  std::vector<std::shared_ptr<const TracedStep>> traces; ///< of each operator
+  std::map<std::tuple<const OperatorStep *, Pieces, std::vector<Pieces>>, std::shared_ptr<const TracedStep>> traced; ///< what is alike, once
   std::map<std::vector<int32_t>, size_t> bodyOf; ///< by the repeats
   std::vector<int64_t> contributions;            ///< to the gradient of each tensor
   std::vector<char> isHandedOn;                  ///< other gradients come from elsewhere
@@ -53,10 +56,14 @@ private:
         int32_t &number = body.tensors[of.operands[step.values[v].number]];
         instances[op].numbers[v] = number = number < 0 ? body.numbers.add() : number;
       }
-    traces[op] = traceStep(step, choices[op].pieces, outOf(of, choices[op].pieces, problem.devices), problem.devices);
+    const Pieces &pieces = choices[op].pieces;
+    std::shared_ptr<const TracedStep> &trace = traced[{&step, pieces, of.wantedOut}];
+    if (!trace)
+      trace = std::make_shared<TracedStep>(traceStep(step, pieces, outOf(of, pieces, problem.devices), problem.devices));
+    traces[op] = trace;
     runOperators(op, /*isBackward=*/false);
     for (size_t r = 0; r < of.results.size(); ++r)
-      body.tensors[of.results[r]] = instances[op].numbers[traces[op].results[r]];
+      body.tensors[of.results[r]] = instances[op].numbers[trace->results[r]];
   }
 
   void runBackward(size_t op) {
@@ -77,7 +84,7 @@ private:
   }
 
   void runOperators(size_t op, bool isBackward) {
-    for (const TracedOperator &traced : traces[op].operators)
+    for (const TracedOperator &traced : traces[op]->operators)
       if (traced.isBackward == isBackward)
         bodies[instances[op].body].numbers.run(traced, stepOf(op).values, instances[op].numbers);
   }

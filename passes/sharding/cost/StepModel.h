@@ -142,7 +142,7 @@ public:
   /// Makes one term exact; network() follows with refresh(). False: it was.
   bool makeOwnExact(size_t op, int32_t option);
   bool makeExact(size_t flow, int32_t ofMaker, int32_t item);
-  /// network() under the prices as they are.
+  /// network() under the prices as they are. What became exact is all that changes them but for hideGradients and shareStarts.
   void refresh();
 
 private:
@@ -173,10 +173,23 @@ private:
   void addFlow(const Passage &passage);
   int64_t gradientsOf(size_t reader, int32_t tensor, Rounds rounds) const;
   void addSumsOfGradients();
+  void findPrices();
+  void refreshAll();
+  void refreshOwn(size_t op);
+  void refreshFlow(size_t flow);
   void addParameter(int32_t tensor);
   void addStorage(int32_t tensor);
   void addSums(int32_t user, int32_t tensor);
-  void addShared(int32_t maker, const std::vector<Source> &sources, const Passage &passage, bool addsGradients = false);
+  /// What a flow costs; its variables are those of the passage that asked first.
+  struct FlowTables {
+    search::SharedCost cost; ///< without prices
+    std::vector<std::vector<Price>> prices;
+    bool isFree = false; ///< whatever anybody chooses
+  };
+  FlowTables tablesOf(int32_t maker, const std::vector<Source> &sources, const Passage &passage, bool addsGradients = false);
+  std::vector<Source> sourcesOf(int32_t maker, const Passage &passage) const;
+  std::vector<uint64_t> flowKeyOf(int32_t maker, const Passage &passage) const;
+  void addShared(int32_t maker, FlowTables tables, const Passage &passage);
   void standIn(search::SharedCost &cost);
   double usOf(const Sum &sum) const;
   bool makeExact(Price price);
@@ -192,7 +205,19 @@ private:
   int32_t rowOf(size_t flow, const search::Choice &choice) const { return ways[flow].classOf(ways[flow].maker < 0 ? 0 : choice[ways[flow].maker]); }
   static double localBytes(const ProblemTensor &tensor, const Sharding &sharding);
   double storageUs(const ProblemTensor &parameter, const Sharding &sharding, bool hasGradient) const;
-  void keepParameter(int32_t tensor, int32_t variable, size_t option, double rounds, const Sharding &sharding, bool hasGradient);
+  void keepParameter(int32_t tensor, int32_t variable, size_t option, double bytes, bool hasGradient);
+  /// What keeping a parameter adds to an option of the operator that alone reads it.
+  struct Kept {
+    struct Part {
+      std::vector<double> us;
+      std::vector<std::pair<Price, double>> prices;
+      double bytes = 0;
+      bool hasGradient = false;
+    };
+    Part later, first; ///< as Own
+  };
+  std::vector<Kept> keptBy(int32_t keeper, int32_t tensor);
+  std::vector<uint64_t> keptKeyOf(int32_t keeper, int32_t tensor) const;
   double updateUs(int64_t elements, size_t bytes) const;
 
   const Problem &problem;
@@ -203,7 +228,13 @@ private:
   std::vector<char> again, againInFirst; ///< of each operator: it is computed again
   std::vector<std::vector<Own>> own; ///< of each operator, of each option
   std::vector<std::vector<std::vector<Price>>> sharedPrices; ///< of each shared cost, as its table
+  struct Priced {
+    std::vector<int32_t> own, flows; ///< ascending
+  };
+  std::vector<Priced> pricedIn; ///< of each context of prices
   std::vector<Flow> ways;                                    ///< of each shared cost
+  std::map<std::vector<uint64_t>, FlowTables> knownFlows;    ///< while flows are added: operators that are alike hand over alike
+  std::map<std::vector<uint64_t>, std::vector<Kept>> knownKept; ///< then, too
   std::vector<Passage> passes;
   std::vector<GradientSums> sums;
   std::vector<Storage> stored;

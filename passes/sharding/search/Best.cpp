@@ -83,8 +83,8 @@ std::vector<Solution> bestOf(const CostNetwork &network, const Lowered &lowered,
   return found;
 }
 
-/// Those that deviate from the cheapest one at one step and are best behind it.
-Nearest nearestOf(const CostNetwork &network, const Lowered &lowered, const Elimination &elimination, size_t k) {
+/// Those that deviate from the cheapest one at one step and are best behind it, as far as they cost less than `below`.
+Nearest nearestOf(const CostNetwork &network, const Lowered &lowered, const Elimination &elimination, size_t k, double below) {
   Deviations deviations(elimination);
   Choice choice(network.options.size());
   deviations.complete(choice, 0, elimination.bound(), 0, k - 1);
@@ -96,6 +96,8 @@ Nearest nearestOf(const CostNetwork &network, const Lowered &lowered, const Elim
   const std::vector<std::vector<int32_t>> around = elimination.bucketsAround();
   std::vector<int32_t> changed;
   while (std::optional<Deviation> next = deviations.next()) {
+    if (nearest.best.cost + (next->cost - elimination.bound()) >= below)
+      break;
     choice[elimination.decodeOrder()[next->step]] = next->option;
     changed.clear();
     elimination.decodeBehind(next->step, around, choice, changed);
@@ -130,7 +132,12 @@ std::vector<Solution> bestAssignments(const CostNetwork &network, size_t k, cons
   return best.cost < infinity ? std::vector<Solution>{best} : std::vector<Solution>{};
 }
 
-Nearest nearestChanges(const CostNetwork &network, size_t k, const SolveLimits &limitsOfAll) {
+Nearest nearestChanges(const CostNetwork &network, size_t k, const SolveLimits &limits) {
+  Workspace workspace;
+  return nearestChanges(workspace, network, k, limits, infinity);
+}
+
+Nearest nearestChanges(Workspace &workspace, const CostNetwork &network, size_t k, const SolveLimits &limitsOfAll, double below) {
   const SolveLimits limits = limitsOfOne(limitsOfAll);
   int64_t operations = 0;
   std::vector<int32_t> crowded;
@@ -139,16 +146,17 @@ Nearest nearestChanges(const CostNetwork &network, size_t k, const SolveLimits &
     operations += workOf(elimination, lowered);
     crowded = elimination.crowdedFirst();
     const bool isFound = elimination.isExact() && elimination.bound() < infinity;
-    return isFound ? std::optional(nearestOf(network, lowered, elimination, k)) : std::nullopt;
+    return isFound ? std::optional(nearestOf(network, lowered, elimination, k, below)) : std::nullopt;
   };
   std::optional<Nearest> found;
   {
-    Workspace workspace; // its tables are gone before others are made
+    workspace.forgetOld();
+    workspace.forgetReductions(limits.allEntries / 2);
     const Lowered lowered = withoutDominated(workspace, lower(workspace, network));
     found = search(workspace, lowered, all(limits), [&](double exactly) { return hasEasyBoundsSomehow(workspace, lowered, littleBeside(exactly), operations); });
   }
   if (!found) {
-    Workspace workspace;
+    workspace = Workspace(); // its tables are gone before others are made
     std::optional<Lowered> near;
     SolveLimits rest = limits;
     rest.operations -= operations;

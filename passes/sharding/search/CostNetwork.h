@@ -134,6 +134,9 @@ struct Nearest {
   std::vector<NearAssignment> others; ///< ascending by cost
 };
 Nearest nearestChanges(const CostNetwork &network, size_t k, const SolveLimits &limits = {});
+class Workspace;
+/// The same where `workspace` remembers a network before it that is much like this one. `below`: the others cost less.
+Nearest nearestChanges(Workspace &workspace, const CostNetwork &network, size_t k, const SolveLimits &limits, double below);
 /// Each with all its options, the best one first, then ascending by cost in `network` and lexicographically.
 std::vector<Solution> allOf(const CostNetwork &network, const Nearest &nearest);
 

@@ -175,6 +175,49 @@ private:
   }
 
   void prune(int32_t variable) {
+    std::vector<int32_t> kept = notDominated(variable);
+    if (static_cast<int32_t>(kept.size()) == network.options[variable] || kept.empty())
+      return;
+    for (size_t i : factorsOf[variable])
+      network.factors[i] = leftOver(network.factors[i], variable, kept);
+    std::vector<int32_t> &origin = network.origin[variable];
+    for (int32_t &option : kept)
+      option = origin.empty() ? option : origin[option];
+    origin = kept;
+    network.options[variable] = static_cast<int32_t>(kept.size());
+  }
+
+  /// Equal factors around a variable have been looked at before, in this network or in one before it.
+  std::vector<int32_t> notDominated(int32_t variable) {
+    Workspace::Key key{network.options[variable]};
+    for (size_t i : factorsOf[variable]) {
+      const Factor &factor = network.factors[i];
+      const size_t axis = factor.axisOf(variable);
+      key.insert(key.end(), {factor.id(), static_cast<int64_t>(axis), factor.parts[axis]->id});
+    }
+    auto [known, isNew] = workspace.notDominated.try_emplace(std::move(key));
+    if (isNew)
+      known->second.options = findNotDominated(variable);
+    known->second.lookedAt = workspace.networks;
+    return known->second.options;
+  }
+
+  Factor leftOver(const Factor &factor, int32_t variable, const std::vector<int32_t> &options) {
+    const size_t axis = factor.axisOf(variable);
+    Workspace::Key key{factor.id(), static_cast<int64_t>(axis), factor.parts[axis]->id};
+    key.insert(key.end(), options.begin(), options.end());
+    auto [known, isNew] = workspace.leftOver.try_emplace(std::move(key));
+    if (isNew)
+      known->second.factor = restrictedAxis(workspace, factor, axis, options);
+    known->second.lookedAt = workspace.networks;
+    Factor left = factor;
+    left.parts[axis] = known->second.factor.parts[axis];
+    left.costs = known->second.factor.costs;
+    left.shared = known->second.factor.shared;
+    return left;
+  }
+
+  std::vector<int32_t> findNotDominated(int32_t variable) {
     std::vector<int32_t> kept;
     std::vector<char> isOut(network.options[variable]); // rounded differences may go round in a circle: these dominate no more
     const std::vector<int32_t> strong = champions(variable);
@@ -192,17 +235,7 @@ private:
       if (!isOut[option])
         kept.push_back(option);
     }
-    if (static_cast<int32_t>(kept.size()) == network.options[variable] || kept.empty())
-      return;
-    for (size_t i : factorsOf[variable]) {
-      Factor &factor = network.factors[i];
-      factor = restrictedAxis(workspace, factor, factor.axisOf(variable), kept);
-    }
-    std::vector<int32_t> &origin = network.origin[variable];
-    for (int32_t &option : kept)
-      option = origin.empty() ? option : origin[option];
-    origin = kept;
-    network.options[variable] = static_cast<int32_t>(kept.size());
+    return kept;
   }
 
   /// A few costs of a table of the variable being pruned.

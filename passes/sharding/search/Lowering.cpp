@@ -153,6 +153,7 @@ public:
   Lowering(Workspace &workspace, const CostNetwork &network) : workspace(workspace), network(network) {}
 
   Lowered run() {
+    ++workspace.networks;
     Lowered result{network.options, {}, {}, network.constant};
     result.origin.resize(network.options.size());
     for (const Table &table : network.tables)
@@ -183,12 +184,14 @@ private:
     uint64_t hash = hashOf(table.costs.data(), table.costs.size() * sizeof(double), dims[0]);
     auto [from, to] = workspace.knownTables.equal_range(hash);
     for (; from != to; ++from)
-      if (const Workspace::KnownTable &known = from->second;
+      if (Workspace::KnownTable &known = from->second;
           known.dims == dims && known.costs.size() == table.costs.size() &&
-          std::memcmp(known.costs.data(), table.costs.data(), table.costs.size() * sizeof(double)) == 0)
+          std::memcmp(known.costs.data(), table.costs.data(), table.costs.size() * sizeof(double)) == 0) {
+        known.lookedAt = workspace.networks;
         return known.factor;
+      }
     Factor factor = compressed(workspace, table.costs, dims);
-    Workspace::KnownTable known{std::move(dims), table.costs, std::move(factor)};
+    Workspace::KnownTable known{std::move(dims), table.costs, std::move(factor), workspace.networks};
     return workspace.knownTables.emplace(hash, std::move(known))->second.factor;
   }
 
@@ -196,9 +199,11 @@ private:
     uint64_t hash = hashOfShared(shared);
     auto [from, to] = workspace.knownShared.equal_range(hash);
     for (; from != to; ++from)
-      if (equalButVariables(from->second.first, shared))
-        return from->second.second;
-    return workspace.knownShared.emplace(hash, std::pair(shared, lowered(workspace, shared)))->second.second;
+      if (Workspace::KnownShared &known = from->second; equalButVariables(known.cost, shared)) {
+        known.lookedAt = workspace.networks;
+        return known.factor;
+      }
+    return workspace.knownShared.emplace(hash, Workspace::KnownShared{shared, lowered(workspace, shared), workspace.networks})->second.factor;
   }
 
   Workspace &workspace;

@@ -67,9 +67,35 @@ public:
     std::vector<int32_t> dims;
     std::vector<double> costs;
     Factor factor;
+    int64_t lookedAt = 0; ///< in which network last
+  };
+  struct KnownShared {
+    SharedCost cost;
+    Factor factor;
+    int64_t lookedAt = 0;
   };
   std::unordered_multimap<uint64_t, KnownTable> knownTables;
-  std::unordered_multimap<uint64_t, std::pair<SharedCost, Factor>> knownShared;
+  std::unordered_multimap<uint64_t, KnownShared> knownShared;
+  /// Options of a variable that none dominates, by the factors around it; and what is left of a factor with such options.
+  struct NotDominated {
+    std::vector<int32_t> options;
+    int64_t lookedAt = 0;
+  };
+  struct LeftOver {
+    Factor factor;
+    int64_t lookedAt = 0;
+  };
+  std::unordered_map<Key, NotDominated, KeyHash> notDominated;
+  std::unordered_map<Key, LeftOver, KeyHash> leftOver;
+  int64_t networks = 0; ///< that were lowered
+  /// Forgets what was of use for none of the two last networks.
+  void forgetOld() {
+    auto isOld = [&](const auto &known) { return known.second.lookedAt < networks - 1; };
+    std::erase_if(knownTables, isOld);
+    std::erase_if(knownShared, isOld);
+    std::erase_if(notDominated, isOld);
+    std::erase_if(leftOver, isOld);
+  }
   /// What shared forms with these partitions became without decided readers: scopes are positions.
   std::unordered_map<Key, std::vector<Factor>, KeyHash> undecided;
 

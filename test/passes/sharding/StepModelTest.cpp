@@ -81,6 +81,10 @@ public:
       known = std::min(known, knownUs);
     };
     std::pair<SearchResult, SearchResult> found{searchOptimal(problem, asNeeded, watch), searchOptimal(problem, before)};
+    const search::CostNetwork kept = asNeeded.network();
+    asNeeded.hideGradients(0); // which looks at all prices again
+    EXPECT_EQ(kept.tables, asNeeded.network().tables);
+    EXPECT_EQ(kept.shared, asNeeded.network().shared);
     EXPECT_LE(least, found.first.us * (1 + 1e-12));
     EXPECT_GE(known, found.first.us * (1 - 1e-12));
     return found;
@@ -165,6 +169,25 @@ TEST(StepModel, SaysWhatThePartitionerMakes) {
   EXPECT_GE(equal, compared * 13 / 20);
   EXPECT_LE(longer, compared / 50);
   EXPECT_LE(far, compared / 200);
+}
+
+/// In which moves become exact for all values together.
+TEST(StepModel, LargeNetworksArePricedAsNeeded) {
+  constexpr int layers = 1100;
+  auto sizeOf = [](int i) { return std::to_string(8 * (1 + (i * 7 + i / 3) % 5)); };
+  std::string body;
+  for (int i = 0; i < layers; ++i) {
+    const std::string now = std::to_string(i), from = i == 0 ? "x" : "r" + std::to_string(i - 1);
+    body += "  param %w" + now + ": f32[" + sizeOf(i) + ", " + sizeOf(i + 1) + "] = Zeros()\n  %m" + now + " = MatMul(%" + from + ", %w" + now + ")\n  %r" + now +
+            " = ReLU(%m" + now + ")\n";
+  }
+  e2e::Case large;
+  large.devices = 4;
+  large.text = "network large(%x: f32[24, " + sizeOf(0) + "], %label: f32[24, " + sizeOf(layers) + "]) {\n" + body + "  %loss = MSELoss(%r" +
+               std::to_string(layers - 1) + ", %label)\n  return loss: %loss\n}\ntrain {optimizer: SGD(learning_rate: 0.1), minimize: loss}\n";
+  auto [asNeeded, before] = Compared(large).searchTwice();
+  EXPECT_NEAR(asNeeded.us, before.us, 1e-9 * before.us);
+  EXPECT_TRUE(asNeeded.isOptimal);
 }
 
 TEST(StepModel, WhatIsPricedAsNeededIsAsGoodAsWhatIsPricedBefore) {

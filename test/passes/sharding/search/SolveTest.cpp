@@ -342,6 +342,28 @@ TEST(SolveTest, NearestAssignmentsBeginWithTheCheapestAndDifferInManyPlaces) {
   EXPECT_GT(changed, found / 2);
 }
 
+TEST(SolveTest, AWorkspaceThatRemembersFindsTheSame) {
+  for (int seed = 0; seed < rounds(100, 1000); ++seed) {
+    CostNetwork network = randomNetwork(seed, 5000);
+    Random random(seed);
+    Workspace kept;
+    for (int change = 0; change < 6; ++change) {
+      const Nearest fresh = nearestChanges(network, 20), known = nearestChanges(kept, network, 20, {}, infinity);
+      ASSERT_EQ(fresh.best.choice, known.best.choice) << "seed " << seed;
+      ASSERT_EQ(fresh.others.size(), known.others.size()) << "seed " << seed;
+      for (size_t i = 0; i < fresh.others.size(); ++i)
+        ASSERT_PRED2(isNear, fresh.others[i].cost, known.others[i].cost) << "seed " << seed;
+      const double below = fresh.others.size() < 4 ? infinity : fresh.others[3].cost;
+      const Nearest few = nearestChanges(kept, network, 20, {}, below);
+      ASSERT_EQ(few.others.size(), std::ranges::count_if(fresh.others, [&](const NearAssignment &other) { return other.cost < below; })) << "seed " << seed;
+      for (Table &table : network.tables) // as prices that become exact: some cost more
+        for (double &cost : table.costs)
+          if (random.below(10) == 0)
+            cost += random.below(5);
+    }
+  }
+}
+
 TEST(SolveTest, BestAssignmentsAreTheFirstOfAllSorted) {
   for (int seed = 0; seed < rounds(300, 2000); ++seed) {
     CostNetwork network = randomNetwork(seed, 5000);
