@@ -97,7 +97,7 @@ void addScalarsByKind(Operation *first, llvm::function_ref<bool(Value)> mayStay)
   sumOf(sums);
 }
 
-void addAlikeTermsFirst(Operation *first, llvm::function_ref<bool(Value)> mayStay, llvm::DenseSet<Operation *> &settled) {
+void addAlikeTermsFirst(Operation *first, llvm::function_ref<Type(Value)> typeOf, llvm::DenseSet<Operation *> &settled) {
   if (settled.contains(first))
     return;
   auto [chain, terms] = chainFrom(first, nextAddition);
@@ -105,8 +105,8 @@ void addAlikeTermsFirst(Operation *first, llvm::function_ref<bool(Value)> maySta
     return;
   llvm::MapVector<Type, SmallVector<Value>> kinds;
   for (Value term : terms)
-    if (mayStay(term))
-      kinds[term.getType()].push_back(term);
+    if (Type type = typeOf(term))
+      kinds[type].push_back(term);
   if (kinds.empty())
     return;
   auto most = llvm::max_element(kinds, [](const auto &a, const auto &b) { return a.second.size() < b.second.size(); }); // the first of them

@@ -11,9 +11,9 @@ namespace msc::passes {
 bool isAccumulation(mlir::Operation *op, llvm::function_ref<mlir::Value(mlir::Value)> rootOf);
 
 /// `first` is an addition of two contributions to a gradient, others may add one more each behind it. Puts those that lie alike,
-/// the most of one kind, in front of the others: they are added where they are and moved once. `mayStay`: nobody has moved it yet.
-/// `settled`: additions of such terms, which are not looked at again.
-void addAlikeTermsFirst(mlir::Operation *first, llvm::function_ref<bool(mlir::Value)> mayStay, llvm::DenseSet<mlir::Operation *> &settled);
+/// the most of one kind, in front of the others: they are added where they are and moved once. `typeOf`: as which a term is added; null:
+/// somebody has moved it. `settled`: additions of such terms, which are not looked at again.
+void addAlikeTermsFirst(mlir::Operation *first, llvm::function_ref<mlir::Type(mlir::Value)> typeOf, llvm::DenseSet<mlir::Operation *> &settled);
 
 /// `first` is an addition of two scalars in the update, others may add one more each behind it: the norm of all gradients. Those that
 /// lie alike are added first, each kind on its own, so that each is completed once.

@@ -51,6 +51,7 @@ public:
         return failure();
     for (Operation *op : llvm::reverse(expanded))
       op->erase();
+    eraseUnreadCasts(block); // they would have sums completed where they lie
     if (!expansions.empty())
       network->setAttr(expansionsAttributeName, ArrayAttr::get(network.getContext(), expansions));
     return success();
@@ -271,10 +272,11 @@ private:
   LogicalResult partitionOperator(Operation *op) {
     SmallVector<Type> rounded;
     auto mayStay = [&](Value term) { return own.contains(term) && isOnlyAsLeft(term); };
+    auto typeAdded = [&](Value term) { return typeUnrounded(term) || !mayStay(term) ? typeUnrounded(term) : term.getType(); };
     if (beginsSumOfScalars(op))
       addScalarsByKind(op, mayStay);
     if (isAccumulation(op)) {
-      addAlikeTermsFirst(op, mayStay, settledAdditions);
+      addAlikeTermsFirst(op, typeAdded, settledAdditions);
       if (addsUnrounded(op))
         rounded = takeUnrounded(op);
     }
@@ -547,12 +549,14 @@ private:
   /// Contributions to a narrow gradient that are partial alike before they are rounded, which nobody else reads: as they were then,
   /// their sum is completed once instead of each of them.
   bool addsUnrounded(Operation *op) const {
-    Value first = unrounded.lookup(op->getOperand(0));
-    return first && isPartial(first) && llvm::all_of(op->getOperands(), [&](Value term) {
-             Value wide = unrounded.lookup(term);
-             return wide && wide.getType() == first.getType() && term.hasOneUse() && !versions.contains(term) &&
-                    versions.lookup(wide).size() == 1;
-           });
+    const Type first = typeUnrounded(op->getOperand(0));
+    return first && llvm::all_of(op->getOperands(), [&](Value term) { return typeUnrounded(term) == first; });
+  }
+
+  /// Of a term that is partial before it is rounded and that nothing but one addition reads: its type then; else null.
+  Type typeUnrounded(Value term) const {
+    Value wide = unrounded.lookup(term);
+    return wide && isPartial(wide) && term.hasOneUse() && !versions.contains(term) && versions.lookup(wide).size() == 1 ? wide.getType() : Type();
   }
 
   /// They are neither completed nor rounded on their own any more. Returns what the sum is rounded to.

@@ -36,6 +36,12 @@ bool isWideningCast(Operation *op) {
   return isa<net::CastOp>(op) && whole && whole->index == noExpansion;
 }
 
+void eraseUnreadCasts(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isWideningCast(&op) && op.use_empty())
+      op.erase();
+}
+
 /// A cast that belongs to `op`.
 static net::CastOp castFor(Operation *op, OpBuilder &builder, Value value, Type element) {
   auto cast = builder.create<net::CastOp>(op->getLoc(), value, element);

@@ -314,21 +314,22 @@ std::optional<search::Solution> Alternatives::cheapestAlike(const AllLeft &left)
   search::CostNetwork network = priced->network();
   for (const auto &[op, options] : left)
     search::keepOptions(network, static_cast<int32_t>(op), options);
-  std::vector<search::Solution> found = search::nearestAssignments(network, pricedAtOnce, limits());
-  spend(found.front());
-  std::vector<search::Choice> choices;
-  for (search::Solution &solution : found) {
-    if (solution.cost == search::infinity)
-      break;
-    for (const auto &[op, options] : left)
-      solution.choice[op] = options[solution.choice[op]];
-    choices.push_back(solution.choice);
-  }
-  if (!choices.empty() && priced->makeExact(choices.front())) {
-    priced->makeExact(choices);
-    return std::nullopt;
-  }
-  return std::move(found.front());
+  search::Nearest found = search::nearestChanges(workspace, network, pricedAtOnce, limits(), search::infinity);
+  spend(found.best);
+  if (found.best.cost == search::infinity)
+    return std::move(found.best);
+  std::vector<const std::vector<int32_t> *> leftTo(network.options.size()); // options get their numbers back
+  for (const auto &[op, options] : left)
+    leftTo[op] = &options;
+  for (const auto &[op, options] : left)
+    found.best.choice[op] = options[found.best.choice[op]];
+  for (search::NearAssignment &other : found.others)
+    for (auto &[variable, option] : other.changes)
+      option = leftTo[variable] ? (*leftTo[variable])[option] : option;
+  if (!priced->makeExact(found.best.choice))
+    return std::move(found.best);
+  priced->priceNear(found, search::costOf(priced->network(), found.best.choice));
+  return std::nullopt;
 }
 
 /// Calls `take` with what an operator has: in every run of its rounds.

@@ -8,6 +8,7 @@
 #include "passes/sharding/cost/BuildStep.h"
 #include "passes/sharding/cost/RoundsModel.h"
 #include "passes/sharding/cost/StepModel.h"
+#include "passes/sharding/search/Workspace.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -172,6 +173,7 @@ private:
   std::unique_ptr<dist::ReshardPlanner> planner;
   std::unique_ptr<StepModel> priced;
   std::unique_ptr<RoundsModel> apart; ///< rounds of repeats may differ
+  search::Workspace workspace; ///< remembers the network that was searched last
   std::vector<std::vector<OptionPrice>> known; ///< of each option of each operator; empty: nobody asked yet
   std::vector<std::vector<double>> likely;     ///< where others follow, of those asked for: costsBesideChosen
   search::Choice inModel;             ///< chosenInModel(), from when it was asked for

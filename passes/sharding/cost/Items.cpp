@@ -33,7 +33,7 @@ std::vector<Item> askedByReader(const ProblemOperator &op, const PlacedStep &pla
   }
   for (const PlacedGradient &gradient : placed.gradients)
     if (op.operands[gradient.operand] == tensor)
-      items.push_back({Item::Gradient, gradient.left, gradient.partialBytes, gradient.value});
+      items.push_back({Item::Gradient, gradient.left, gradient.bytesLeft, gradient.value});
   return items;
 }
 

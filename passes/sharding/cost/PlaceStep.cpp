@@ -463,7 +463,7 @@ private:
     }
     for (auto [operand, value] : step.gradients)
       if (std::optional<Sharding> left = gradientLeft(standIns[value]))
-        placed.gradients.push_back({operand, value, *left, step.values[value].partialBytes});
+        placed.gradients.push_back({operand, value, *left, left->isPartial() ? step.values[value].partialBytes : step.values[value].elementBytes});
   }
 };
 

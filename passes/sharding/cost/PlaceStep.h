@@ -41,7 +41,7 @@ struct PlacedResult {
 struct PlacedGradient {
   int32_t operand = 0, value = 0; ///< the value is one of OperatorStep::values
   Sharding left;
-  size_t partialBytes = 4;
+  size_t bytesLeft = 4; ///< of an element as it is left
 };
 
 /// What computing a forward operator again takes, for the backward pass: all of it but statistics, which are there.

@@ -10,8 +10,9 @@ namespace msc::search {
 EliminationLimits all(const SolveLimits &limits) { return {limits.tableEntries, limits.operations, limits.allEntries}; }
 
 int64_t workOf(const Elimination &elimination, const Lowered &network) {
-  constexpr int64_t ofFactor = 20'000;
-  return elimination.operations + ofFactor * static_cast<int64_t>(network.factors.size());
+  constexpr double ofFactor = 20'000, ofKnown = 2'000;
+  const double known = elimination.eliminations > 0 ? double(elimination.repeated) / double(elimination.eliminations) : 0;
+  return elimination.operations + static_cast<int64_t>((ofFactor + known * (ofKnown - ofFactor)) * static_cast<double>(network.factors.size()));
 }
 
 EliminationLimits exactly(EliminationLimits limits) {

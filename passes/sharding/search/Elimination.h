@@ -139,7 +139,7 @@ private:
 };
 
 /// What an elimination of a network took altogether: its operations, and for each factor what it takes to look at it, however small
-/// its tables are.
+/// its tables are; less where equal buckets were known.
 int64_t workOf(const Elimination &elimination, const Lowered &network);
 
 } // namespace msc::search
