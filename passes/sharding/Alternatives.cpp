@@ -328,7 +328,7 @@ std::optional<search::Solution> Alternatives::cheapestAlike(const AllLeft &left)
       option = leftTo[variable] ? (*leftTo[variable])[option] : option;
   if (!priced->makeExact(found.best.choice))
     return std::move(found.best);
-  priced->priceNear(found, search::costOf(priced->network(), found.best.choice));
+  priced->priceAll(found);
   return std::nullopt;
 }
 

@@ -67,7 +67,7 @@ public:
     std::erase_if(found, [&](const SearchResult &other) { return other.us > found.front().us * (1 + largeGap); });
     for (SearchResult &result : found) {
       const bool fits = result.arenaBytes <= most;
-      result.boundUs = fits ? std::min(boundUs, result.us) : 0;
+      result.boundUs = fits ? std::min(boundUs, result.us) : leastBytes <= most ? boundUs : 0; // also of what a search for less will find
       result.leastBytes = leastBytes;
       result.isOptimal = fits && result.us <= boundUs * (1 + 1e-12);
     }

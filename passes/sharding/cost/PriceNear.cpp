@@ -56,6 +56,20 @@ bool StepModel::makeExact(const Terms &terms, const search::Choice &choice) {
   return changes;
 }
 
+void StepModel::priceAll(const search::Nearest &near) {
+  bool changes = false;
+  search::Choice choice = near.best.choice;
+  for (const search::NearAssignment &other : near.others) {
+    for (auto [variable, option] : other.changes)
+      choice[variable] = option;
+    changes |= makeExact(termsOf(other.changes), choice);
+    for (const search::Change &change : other.changes)
+      choice[change.variable] = near.best.choice[change.variable];
+  }
+  if (changes)
+    refresh();
+}
+
 void StepModel::priceNear(const search::Nearest &near, double us) {
   bool changes = false;
   const double usOfBest = search::costOf(costs, near.best.choice);

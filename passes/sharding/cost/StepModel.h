@@ -67,6 +67,8 @@ public:
   /// Makes those exact that may cost less than `us`, and less than those before them. `near`: in network(), as it is or was before other
   /// prices were made exact; those of the best one are.
   void priceNear(const search::Nearest &near, double us);
+  /// Makes all of them exact.
+  void priceAll(const search::Nearest &near);
   /// What a step takes under an assignment, exactly.
   double us(const search::Choice &choice);
   /// As if that share of the time in which gradients of parameters are brought together were hidden behind the backward pass; 0 at
