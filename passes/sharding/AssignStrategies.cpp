@@ -569,7 +569,7 @@ private:
   /// How the results are left, where that is not what the rule says.
   LogicalResult readOutStrategy(Operation *op, ProblemOperator &entry) {
     auto wanted = net::getOutStrategy(op);
-    if (!wanted || *wanted == outStrategy(entry.facts.rule, *entry.configured))
+    if (!wanted)
       return success();
     for (auto [i, pieces] : llvm::enumerate(*wanted)) {
       int64_t product = 1;

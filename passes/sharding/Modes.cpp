@@ -1,5 +1,4 @@
 // The parallel modes that need no search.
-#include "passes/sharding/OutStrategy.h"
 #include "passes/sharding/Problem.h"
 
 #include <numeric>
@@ -29,16 +28,6 @@ Placement placementOf(const ProblemOperator &op, const Pieces &pieces, int64_t d
   if (std::vector<Sharding> out = outOf(op, pieces, devices); !out.empty())
     placement.results = std::move(out);
   return placement;
-}
-
-std::vector<Sharding> outOf(const ProblemOperator &op, const Pieces &pieces, int64_t devices) {
-  if (op.wantedOut.empty() || op.wantedOut == outStrategy(op.facts.rule, pieces))
-    return {};
-  const Placement byRule = placementOf(op.facts, pieces, devices);
-  std::vector<Sharding> out;
-  for (size_t result = 0; result < op.wantedOut.size(); ++result)
-    out.push_back(outSharding(byRule.partialResults[result], op.wantedOut[result]));
-  return out;
 }
 
 static Pieces allWhole(const ProblemOperator &op) {

@@ -1,5 +1,7 @@
 #include "passes/sharding/OutStrategy.h"
 
+#include "passes/sharding/Problem.h"
+
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -84,6 +86,16 @@ Sharding outSharding(const Sharding &left, const std::vector<int64_t> &pieces) {
   }
   inOrder.axes.push_back(repeats);
   return inOrder.canonical();
+}
+
+std::vector<Sharding> outOf(const ProblemOperator &op, const Pieces &pieces, int64_t devices) {
+  if (op.wantedOut.empty() || op.wantedOut == outStrategy(op.facts.rule, pieces))
+    return {};
+  const Placement byRule = placementOf(op.facts, pieces, devices);
+  std::vector<Sharding> out;
+  for (size_t result = 0; result < op.wantedOut.size(); ++result)
+    out.push_back(outSharding(byRule.partialResults[result], op.wantedOut[result]));
+  return out;
 }
 
 } // namespace msc::passes

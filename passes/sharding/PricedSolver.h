@@ -17,6 +17,8 @@ public:
   PricedSolver(StepModel &model, RoundsModel &rounds, int64_t mostOperations)
       : model(model), rounds(rounds), left(mostOperations), unpriced(model.operationsOfPricing()) {}
 
+  /// What was priced until now was not out of it.
+  void begin() { unpriced = model.operationsOfPricing(); }
   /// For the limits of whoever else solves out of the same.
   int64_t *operationsLeft() { return &left; }
   /// Then what is found is not improved any more, and prices in it may be bounds.

@@ -115,14 +115,16 @@ static search::Nearest searchAlike(const Problem &problem, StepModel &model, con
   search::Solution best{.cost = search::infinity};
   Effort effort(model, problem.searchOperations);
   search::Workspace workspace;
-  double below = search::infinity; // what costs more than something that is known need not be priced
+  double below = search::infinity; // what costs as much as something that is known need not be priced
+  bool tookLong = false;
   for (PricedAtOnce many(model.network().options.size());;) {
     search::Nearest found = effort.areTablesSplit() ? search::Nearest{search::solveExactly(model.network(), effort.limits()), {}}
                                                     : search::nearestChanges(workspace, model.network(), many.next(), effort.limits(), below);
     search::Solution &now = found.best;
     bool changes = model.makeExact(now.choice);
+    tookLong |= now.operations >= manyOperations; // what is near is told then
     if (!changes && now.optimal) {
-      if (now.operations < manyOperations)
+      if (!tookLong)
         found.others.clear();
       return found;
     }
@@ -140,8 +142,7 @@ static search::Nearest searchAlike(const Problem &problem, StepModel &model, con
     if (watch)
       watch(isAll ? effort.bound() : 0, best.cost);
     model.priceNear(found, us);
-    if (now.operations < manyOperations) // else they are told
-      below = best.cost;
+    below = tookLong ? search::infinity : best.cost;
   }
 }
 

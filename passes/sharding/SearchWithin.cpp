@@ -34,6 +34,7 @@ public:
 
   std::vector<SearchResult> run() {
     const SearchResult free = searchOptimal(problem, model);
+    solver.begin();
     if (!free.isOptimal) // the tables are too large: what is asked here many times is bounded, and no more is spent on it than shows something
       limits = {.solve = {.tableEntries = int64_t(1) << 18, .operations = int64_t(1) << 28, .branching = int64_t(1) << 25}, .steps = 16,
                 .best = 0, .branchOperations = 0, .unrolled = 0};
@@ -602,7 +603,7 @@ private:
     const size_t listed = fitting.empty() ? fewListed : std::clamp(listedVariables / unrolledSize, fewListed, mostListed);
     for (size_t count = 256; count <= listed && simulated < mostSimulated && !solver.isSpent(); count *= 4) {
       const std::vector<search::Solution> list = search::bestAssignments(closed, count, {.left = solver.operationsLeft()});
-      if (list.size() == 1) // of a network that is too large to list more
+      if (list.size() <= 1) // of a network that is too large to list more
         return;
       for (const search::Solution &next : list) {
         if (simulated >= mostSimulated || isGood())

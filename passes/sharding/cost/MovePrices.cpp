@@ -64,14 +64,8 @@ int32_t MovePrices::numberOfContext(const Context &context) {
 Price MovePrices::add(int32_t from, int32_t to, int32_t context) {
   const Context &of = all[context];
   Entry entry{.from = from, .to = to, .context = context, .isExact = false, .mayHide = of.mayHide};
-  const std::span<const int32_t> wanted = wantedOf(entry);
-  const double first = bounds.us(from, wanted.front(), of.shape, of.elementBytes, of.startShare);
-  for (int32_t target : wanted) { // completing a sum for one of them may be the cheapest way to another
-    double us = bounds.us(from, target, of.shape, of.elementBytes, of.startShare);
-    if (target != wanted.front() && bounds.sharding(from).isPartial())
-      us = std::min(us, first + bounds.us(wanted.front(), target, of.shape, of.elementBytes, of.startShare));
-    entry.us = std::max(entry.us, us);
-  }
+  // What is made for the first one may be the cheapest way to the others.
+  entry.us = bounds.us(from, wantedOf(entry).front(), of.shape, of.elementBytes, of.startShare);
   entry.sumsUs = sumsUs(entry);
   prices.push_back(entry);
   ++bounded;

@@ -151,19 +151,20 @@ Nearest nearestChanges(Workspace &workspace, const CostNetwork &network, size_t 
   std::optional<Nearest> found;
   {
     workspace.forgetOld();
-    workspace.forgetReductions(limits.allEntries / 2);
+    workspace.forgetReductions(limits.allEntries / 4);
     const Lowered lowered = withoutDominated(workspace, lower(workspace, network));
     found = search(workspace, lowered, all(limits), [&](double exactly) { return hasEasyBoundsSomehow(workspace, lowered, littleBeside(exactly), operations); });
   }
   if (!found) {
-    workspace = Workspace(); // its tables are gone before others are made
+    workspace = Workspace(); // its tables are gone before others are made, which are of no use to the next network
+    Workspace own;
     std::optional<Lowered> near;
     SolveLimits rest = limits;
     rest.operations -= operations;
-    const Solution best = solveExactly(workspace, network, rest, crowded, &near);
+    const Solution best = solveExactly(own, network, rest, crowded, &near);
     operations += best.operations;
     if (near && best.optimal)
-      found = search(workspace, *near, few(limits), nullptr);
+      found = search(own, *near, few(limits), nullptr);
     if (!found || found->best.cost > best.cost + 1e-12 * std::abs(best.cost))
       found = {best, {}};
   }
