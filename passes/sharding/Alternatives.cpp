@@ -319,10 +319,10 @@ std::optional<search::Solution> Alternatives::cheapestAlike(const AllLeft &left)
   if (found.best.cost == search::infinity)
     return std::move(found.best);
   std::vector<const std::vector<int32_t> *> leftTo(network.options.size()); // options get their numbers back
-  for (const auto &[op, options] : left)
+  for (const auto &[op, options] : left) {
     leftTo[op] = &options;
-  for (const auto &[op, options] : left)
     found.best.choice[op] = options[found.best.choice[op]];
+  }
   for (search::NearAssignment &other : found.others)
     for (auto &[variable, option] : other.changes)
       option = leftTo[variable] ? (*leftTo[variable])[option] : option;

@@ -40,7 +40,7 @@ double sumUs(const MachineModel &machine, const std::vector<int64_t> &shape, siz
 
 /// What a price holds of sums of gradients; below 0 where they lie whole. Partial ones are added as they were computed.
 double MovePrices::sumsUs(const Entry &entry) const {
-  const Context &of = all[entry.context];
+  const Context &of = contexts[entry.context];
   if (of.addedBytes == 0)
     return 0;
   auto ofSum = [&](int32_t number) {
@@ -51,18 +51,18 @@ double MovePrices::sumsUs(const Entry &entry) const {
 }
 
 int32_t MovePrices::numberOfContext(const Context &context) {
-  if (static_cast<size_t>(lastContext) < all.size() && all[lastContext] == context)
+  if (static_cast<size_t>(lastContext) < contexts.size() && contexts[lastContext] == context)
     return lastContext;
-  lastContext = static_cast<int32_t>(std::ranges::find(all, context) - all.begin());
-  if (static_cast<size_t>(lastContext) == all.size()) {
-    all.push_back(context);
+  lastContext = static_cast<int32_t>(std::ranges::find(contexts, context) - contexts.begin());
+  if (static_cast<size_t>(lastContext) == contexts.size()) {
+    contexts.push_back(context);
     known.emplace_back();
   }
   return lastContext;
 }
 
 Price MovePrices::add(int32_t from, int32_t to, int32_t context) {
-  const Context &of = all[context];
+  const Context &of = contexts[context];
   Entry entry{.from = from, .to = to, .context = context, .isExact = false, .mayHide = of.mayHide};
   // What is made for the first one may be the cheapest way to the others.
   entry.us = bounds.us(from, wantedOf(entry).front(), of.shape, of.elementBytes, of.startShare);
@@ -112,14 +112,14 @@ void MovePrices::makeExact(Price price) {
 
 void MovePrices::makeThisExact(Price price) {
   Entry &entry = prices[price];
-  entry.us = all[entry.context].startShare < 1 ? bucketUs(price) : exactUs(entry);
+  entry.us = contexts[entry.context].startShare < 1 ? bucketUs(price) : exactUs(entry);
   entry.isExact = true;
   --bounded;
   noteChange(entry.context);
 }
 
 void MovePrices::noteChange(int32_t context) {
-  isChanged.resize(all.size());
+  isChanged.resize(contexts.size());
   if (!std::exchange(isChanged[context], 1))
     changed.push_back(context);
 }
@@ -131,7 +131,7 @@ std::vector<int32_t> MovePrices::takeChanged() {
 }
 
 double MovePrices::exactUs(const Entry &entry) const {
-  const Context &of = all[entry.context];
+  const Context &of = contexts[entry.context];
   if (entry.to >= 0)
     return planner.us(bounds.sharding(entry.from), bounds.sharding(entry.to), bounds.shape(of.shape), of.elementBytes);
   std::vector<Sharding> wanted;
@@ -146,7 +146,7 @@ double MovePrices::exactUs(const Entry &entry) const {
 /// Of a price to one sharding.
 double MovePrices::bucketUs(Price price) {
   Entry &entry = prices[price];
-  const Context &of = all[entry.context];
+  const Context &of = contexts[entry.context];
   auto &starts = startsOf[price];
   double us = 0;
   for (const dist::ReshardStep &step : planner.plan(bounds.sharding(entry.from), bounds.sharding(entry.to), bounds.shape(of.shape),

@@ -72,7 +72,7 @@ public:
 
   /// Prices asked for the same value, in the same way, are of one context.
   int32_t contextOf(Price price) const { return prices[price].context; }
-  size_t contexts() const { return all.size(); }
+  size_t contextCount() const { return contexts.size(); }
   /// In which prices became exact since the last call.
   std::vector<int32_t> takeChanged();
 
@@ -119,7 +119,7 @@ private:
   bool sharesStarts = true;
   bool isSpread = false;
   std::map<Bucket, int32_t> buckets;
-  std::vector<Context> all;
+  std::vector<Context> contexts;
   std::vector<char> isChanged; ///< of each
   std::vector<int32_t> changed; ///< of these
   int32_t lastContext = 0; ///< the one that was asked for last

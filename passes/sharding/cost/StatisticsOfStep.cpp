@@ -36,7 +36,7 @@ private:
   std::vector<Body> &bodies;
   std::vector<Instance> instances;
   std::vector<std::shared_ptr<const TracedStep>> traces; ///< of each operator
-  std::map<std::tuple<const OperatorStep *, Pieces, std::vector<Pieces>>, std::shared_ptr<const TracedStep>> traced; ///< what is alike, once
+  std::map<std::tuple<const OperatorStep *, Pieces, std::vector<Pieces>>, std::shared_ptr<const TracedStep>> known; ///< what is alike, once
   std::map<std::vector<int32_t>, size_t> bodyOf; ///< by the repeats
   std::vector<int64_t> contributions;            ///< to the gradient of each tensor
   std::vector<char> isHandedOn;                  ///< other gradients come from elsewhere
@@ -57,7 +57,7 @@ private:
         instances[op].numbers[v] = number = number < 0 ? body.numbers.add() : number;
       }
     const Pieces &pieces = choices[op].pieces;
-    std::shared_ptr<const TracedStep> &trace = traced[{&step, pieces, of.wantedOut}];
+    std::shared_ptr<const TracedStep> &trace = known[{&step, pieces, of.wantedOut}];
     if (!trace)
       trace = std::make_shared<TracedStep>(traceStep(step, pieces, outOf(of, pieces, problem.devices), problem.devices));
     traces[op] = trace;

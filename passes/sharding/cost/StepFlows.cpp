@@ -276,8 +276,7 @@ void StepModel::addSums(int32_t user, int32_t tensor) {
     auto add = [&](Rounds in, double times, Sum &sum) {
       for (const PlacedGradient &gradient : options(user, in).placed[i].gradients)
         if (op.operands[gradient.operand] == tensor)
-          sum.us += times * sumUs(problem.machine, parameter.shape, gradient.bytesLeft,
-                                  gradient.left);
+          sum.us += times * sumUs(problem.machine, parameter.shape, gradient.bytesLeft, gradient.left);
     };
     add(Rounds::Later, first[user] ? rounds - 1 : rounds, own[user][i].later);
     if (first[user])

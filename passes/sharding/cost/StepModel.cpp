@@ -79,7 +79,7 @@ void StepModel::refresh() {
 
 /// What of the network is priced in which context.
 void StepModel::findPrices() {
-  pricedIn.resize(prices.contexts());
+  pricedIn.resize(prices.contextCount());
   auto note = [&](std::vector<int32_t> Priced::*list, size_t number, Price price) {
     if (price == MovePrices::nothing)
       return;
