@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <tuple>
 
 namespace msc::passes {
 namespace {
@@ -22,6 +24,7 @@ public:
       placed.push_back(options.placed.empty() ? nullptr : &options.placed[at]);
       first.push_back(model.hasOwnFirstRound(i) ? &model.options(i, Rounds::First).placed[at] : nullptr);
     }
+    nameGradients();
   }
 
   Prediction run() {
@@ -33,6 +36,8 @@ public:
     for (size_t t = 0; t < problem.tensors.size(); ++t)
       if (problem.tensors[t].isParameter && !uses.readers[t].empty())
         addParameter(static_cast<int32_t>(t));
+    for (auto &[key, gradient] : gradients)
+      addGradient(gradient);
     for (auto &[key, collective] : found)
       prediction.collectives.push_back(std::move(collective));
     return std::move(prediction);
@@ -49,17 +54,92 @@ private:
     int64_t statistic = StatisticsOfStep::none;
   };
 
+  /// A gradient that operators hand on as it came, such as additions: one value, brought to where each of them wants it.
+  struct HandedOn {
+    struct Move {
+      std::tuple<int64_t, bool, int32_t> when; ///< backward: line of the operator, after its own operators, operand
+      Sharding from;
+      std::vector<Sharding> wanted;
+    };
+    Shape shape;
+    size_t bytes = 4;
+    int64_t times = 1;
+    std::vector<Move> moves;
+  };
+  /// Name of the gradient, bytes of an element, how often, in a first round of its own, from which round or what else it comes; -1: its own.
+  using GradientKey = std::tuple<int32_t, size_t, int64_t, bool, int32_t>;
+
+  static constexpr int32_t unnamed = -1;
+
   const Problem &problem;
   const StepModel &model;
   const Choices &choices;
   dist::ReshardPlanner &planner;
   StatisticsOfStep statistics;
+  std::vector<int32_t> names;  ///< of the gradient of each tensor; one that is handed on keeps its name
+  std::vector<char> isHandedOver; ///< of each tensor: it is one of those that repeats take, hand on and give
+  std::map<GradientKey, HandedOn> gradients;
   std::map<int64_t, std::vector<Sharding>> made; ///< of each statistic: where it has been brought
   std::vector<const PlacedStep *> placed; ///< null: does not run
   std::vector<const PlacedStep *> first;  ///< in the first round of a repeat; null: as in all others
   TensorUses uses;
   Prediction prediction;
   std::map<std::string, PredictedCollective> found;
+
+  void nameGradients() {
+    names.resize(problem.tensors.size());
+    std::iota(names.begin(), names.end(), 0);
+    isHandedOver.resize(problem.tensors.size());
+    for (const ProblemHandover &handover : problem.handovers)
+      isHandedOver[handover.from] = isHandedOver[handover.to] = 1;
+    std::vector<int64_t> contributions(problem.tensors.size());
+    for (size_t i = problem.operators.size(); i-- > 0;) {
+      if (!placed[i])
+        continue;
+      const ProblemOperator &op = problem.operators[i];
+      for (const PlacedGradient &gradient : placed[i]->gradients) {
+        const int32_t tensor = op.operands[gradient.operand];
+        const int32_t name = nameOf(i, Rounds::All, gradient.value);
+        const bool isOnly = contributions[tensor]++ == 0 && !isHandedOver[tensor] && tensor != problem.loss;
+        names[tensor] = isOnly && name != unnamed ? name : tensor;
+      }
+    }
+  }
+
+  /// Of a value of the step of an operator: `unnamed`, unless it is the gradient of a result.
+  int32_t nameOf(size_t op, Rounds rounds, int32_t value) const {
+    const StepValue &facts = model.step(op, choices[op].pieces, rounds).values[value];
+    return facts.kind == StepValue::Kind::ResultGradient ? names[problem.operators[op].results[facts.number]] : unnamed;
+  }
+
+  void note(const GradientKey &key, const Shape &shape, HandedOn::Move move) {
+    HandedOn &gradient = gradients[key];
+    gradient.shape = shape;
+    std::tie(std::ignore, gradient.bytes, gradient.times, std::ignore, std::ignore) = key;
+    gradient.moves.push_back(std::move(move));
+  }
+
+  /// In the order of the backward pass, from the nearest sharding in which it is there. The price holds every move on its own.
+  void addGradient(HandedOn &gradient) {
+    std::ranges::stable_sort(gradient.moves, {}, &HandedOn::Move::when);
+    std::vector<Sharding> wanted;
+    auto usOf = [&](const Sharding &from, const std::vector<Sharding> &targets) {
+      double us = 0;
+      for (const auto &steps : planRoute(from, targets, gradient.shape, gradient.bytes, planner))
+        us += dist::reshardUs(steps, gradient.bytes, planner.machine());
+      return us;
+    };
+    const Sharding &from = gradient.moves.front().from;
+    double apart = 0;
+    for (const HandedOn::Move &move : gradient.moves) {
+      apart += usOf(move.from, move.wanted);
+      for (const Sharding &target : move.wanted)
+        if (target != from)
+          isNew(wanted, target);
+    }
+    addRoute(StatisticsOfStep::none, from, wanted, gradient.shape, gradient.bytes, /*isBackward=*/true, gradient.times);
+    prediction.sharedUs += static_cast<double>(gradient.times) * (apart - usOf(from, wanted));
+  }
 
   void add(MoveKind kind, bool isBackward, const std::vector<int64_t> &matrix, const std::vector<int32_t> &axes, double bytes,
            double us, int64_t times) {
@@ -128,8 +208,14 @@ private:
     prediction.computeUs += at.computeUs * static_cast<double>(rounds);
     for (const auto &[isBackward, exchange] : at.exchanges)
       addExchange(exchange, isBackward, rounds);
-    for (const StepMove &move : at.moves)
-      addRoute(statisticOf(index, in, move.value), move.from, move.wanted, move.shape, move.elementBytes, move.isBackward, rounds);
+    for (const StepMove &move : at.moves) {
+      const int32_t name = nameOf(index, in, move.value);
+      const int64_t statistic = statisticOf(index, in, move.value);
+      if (name != unnamed && statistic == StatisticsOfStep::none)
+        note({name, move.elementBytes, rounds, in == Rounds::First, unnamed}, move.shape, {{-op.line, false, 0}, move.from, move.wanted});
+      else
+        addRoute(statistic, move.from, move.wanted, move.shape, move.elementBytes, move.isBackward, rounds);
+    }
     if (model.isComputedAgain(index, in))
       addAgain(at.again, rounds);
     for (size_t r = 0; r < op.results.size(); ++r) {
@@ -191,12 +277,25 @@ private:
       if ((isGradient && from.isInput) || !isNew(from.there[item.kind], item.sharding) || item.sharding == (isGradient ? from.own : from.left))
         continue;
       if (isGradient)
-        addMove(isSum ? StatisticsOfStep::none : statisticOf(reader, passage.read, item.value), item.sharding, from.own, shape, item.bytes, true,
-                passage.times);
+        addGradientMove(passage, reader, item, from.own, isSum);
       else
         addMove(item.kind == Item::OfOriginal ? from.statistic : StatisticsOfStep::none, from.left, item.sharding, shape, from.bytes,
                 item.kind == Item::OfCopy, passage.times);
     }
+  }
+
+  void addGradientMove(const Passage &passage, int32_t reader, const Item &item, const Sharding &to, bool isSum) {
+    const ProblemOperator &op = problem.operators[reader];
+    const Shape &shape = problem.tensors[passage.tensor].shape;
+    const int64_t statistic = isSum ? StatisticsOfStep::none : statisticOf(reader, passage.read, item.value);
+    int32_t name = nameOf(reader, passage.read, item.value);
+    if (name == unnamed && !isHandedOver[passage.tensor])
+      name = names[passage.tensor];
+    if (isSum || name == unnamed || statistic != StatisticsOfStep::none)
+      return addMove(statistic, item.sharding, to, shape, item.bytes, true, passage.times);
+    const auto operand = static_cast<int32_t>(std::ranges::find(op.operands, passage.tensor) - op.operands.begin());
+    note({name, item.bytes, passage.times, passage.read == Rounds::First, passage.source == passage.tensor ? unnamed : passage.source}, shape,
+         {{-op.line, true, operand}, item.sharding, {to}});
   }
 
   /// As addRoute, of a price to one sharding.
