@@ -533,7 +533,7 @@ private:
   }
 
   /// Terms of one gradient that lie alike are added where they are and moved once; those that are partial over the same axes
-  /// while they are partial.
+  /// while they are partial. One that was partial before it was rounded lies as it did then.
   bool addsTermsInPlace(Operation *op) const {
     if (!addsPartials(op) || net::getPhase(op) == net::Phase::Forward || net::isCopy(op))
       return false;
@@ -542,7 +542,7 @@ private:
         llvm::all_of(dist::shardingOf(first).partial, [](const PartialAxis &p) { return p.kind == ReduceKind::Sum; });
     bool mayMove = dist::shardingOf(first).isPartial() || isAccumulation(op);
     return mayMove && sums && llvm::all_of(op->getOperands(), [&](Value term) {
-             return term.getType() == first && isOnlyAsLeft(term);
+             return term.getType() == first && isOnlyAsLeft(term) && !typeUnrounded(term); // else completed for nothing
            });
   }
 
@@ -612,7 +612,7 @@ private:
       hints.push_back({true, 0, shardingBy(factors, uses[forward ? forward : op].assignment)});
     if (isAccumulation(op)) {
       Sharding first = own[op->getOperand(0)];
-      if (llvm::all_of(op->getOperands(), [&](Value term) { return !isPartial(term) && own[term] == first; }))
+      if (llvm::all_of(op->getOperands(), [&](Value term) { return !isPartial(term) && !typeUnrounded(term) && own[term] == first; }))
         return {{true, 0, first}}; // moved once, as a sum
       if (auto target = gradientTarget(op->getResult(0)))
         return {{true, 0, *target}}; // exactly there: axes that a term has besides would have each reader gather the sum
