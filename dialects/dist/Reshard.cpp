@@ -45,7 +45,13 @@ Steps withoutCommonMatrix(const Sharding &from, const Sharding &to, const Shape 
   if (!options.exchange)
     return gatherAndSlice(from, to, shape);
   Steps steps = planCompletion(from.canonical(), shape);
-  steps.push_back(exchangeAmongAll(steps.empty() ? from : steps.back().after, to, shape));
+  const Sharding now = steps.empty() ? from : steps.back().after;
+  if (samePlacement(now, to))
+    return steps;
+  if (slicesLocally(now, to, shape))
+    steps.push_back({.after = to, .receivedElements = elementCount(to.capacity(shape))});
+  else
+    steps.push_back(exchangeAmongAll(now, to, shape));
   return steps;
 }
 

@@ -25,7 +25,7 @@ struct PredictedCollective {
 struct Prediction {
   std::vector<PredictedCollective> collectives;
   double computeUs = 0, sliceUs = 0;
-  double sharedUs = 0; ///< what the price of a step holds besides: moves of statistics that several operators compute alike, once more
+  double sharedUs = 0; ///< what the price of a step holds besides: each move on its own, also where one value has several readers
 };
 
 /// How good the strategies are that a search found.

@@ -110,12 +110,15 @@ double LowerBounds::usAmongAll(const Sharding &from, const Sharding &to, const s
   double us = usOf(MoveKind::Exchange, allRanks, received);
   if (mayPermute)
     us = std::min(us, usOf(MoveKind::CollectivePermute, allRanks, received));
+  if (received == 0)
+    us = std::min(us, machine.moveUs(MoveKind::Slice, {}, static_cast<double>(wanted) * bytes));
   if (from.isPartial()) {
+    if (mayPermute && received == 0)
+      us = 0; // once completed it may lie as wanted
     for (const ReshardStep &step : planCompletion(from, shape))
       us += usOf(step.kind, groupShape(step.groupMatrix, step.groupAxes), static_cast<double>(step.receivedElements));
-    return us;
   }
-  return received > 0 ? us : std::min(us, machine.moveUs(MoveKind::Slice, {}, static_cast<double>(wanted) * bytes));
+  return us;
 }
 
 double LowerBounds::us(int32_t from, int32_t to, int32_t shape, size_t elementBytes, double startShare) {

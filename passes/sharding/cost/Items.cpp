@@ -26,14 +26,14 @@ std::vector<Item> askedByReader(const ProblemOperator &op, const PlacedStep &pla
       continue;
     for (const Wanted &wanted : placed.wanted[i])
       if (isOfOriginal(wanted, isAgain))
-        items.push_back({.kind = Item::OfOriginal, .sharding = wanted.sharding});
+        items.push_back({.kind = Item::OfOriginal, .sharding = wanted.sharding, .isBackward = !wanted.forward});
     for (const Wanted &wanted : placed.wanted[i])
       if (isOfCopy(wanted, isAgain, isReaderToo))
-        items.push_back({.kind = Item::OfCopy, .sharding = wanted.sharding});
+        items.push_back({.kind = Item::OfCopy, .sharding = wanted.sharding, .isBackward = true});
   }
   for (const PlacedGradient &gradient : placed.gradients)
     if (op.operands[gradient.operand] == tensor)
-      items.push_back({Item::Gradient, gradient.left, gradient.bytesLeft, gradient.value});
+      items.push_back({Item::Gradient, gradient.left, gradient.bytesLeft, gradient.value, /*isBackward=*/true});
   return items;
 }
 

@@ -14,6 +14,7 @@ struct Item {
   Sharding sharding;
   size_t bytes = 4;  ///< of an element of the gradient
   int32_t value = 0; ///< as PlacedGradient
+  bool isBackward = false; ///< the backward pass alone asks for it
 };
 
 /// Shardings, by Item::Kind.

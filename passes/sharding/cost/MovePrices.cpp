@@ -8,25 +8,70 @@ namespace msc::passes {
 /// What is completed cannot become partial again.
 static bool reaches(const Sharding &from, const Sharding &to) { return !to.isPartial() || from.partial == to.partial; }
 
+namespace {
+struct Route {
+  std::vector<std::vector<dist::ReshardStep>> steps; ///< to each target
+  double us = 0;
+};
+} // namespace
+
+static Sharding completedOf(const Sharding &from) {
+  Sharding completed = from;
+  completed.partial.clear();
+  return completed.canonical();
+}
+
+/// Each target from the nearest sharding in which the value is there by then; where some read it as it is completed, that comes first.
+static Route routeFromNearest(const Sharding &from, const std::vector<Sharding> &wanted, const std::vector<int64_t> &shape, size_t elementBytes,
+                              dist::ReshardPlanner &planner) {
+  Route route{.steps = {wanted.size(), std::vector<dist::ReshardStep>()}};
+  std::vector<Sharding> there{from};
+  auto bring = [&](size_t i) {
+    size_t source = 0;
+    double best = planner.us(from, wanted[i], shape, elementBytes);
+    for (size_t at = 1; at < there.size(); ++at)
+      if (reaches(there[at], wanted[i]))
+        if (double us = planner.us(there[at], wanted[i], shape, elementBytes); us < best) {
+          source = at;
+          best = us;
+        }
+    route.steps[i] = planner.plan(Sharding(there[source]), wanted[i], shape, elementBytes);
+    route.us += best;
+    for (const dist::ReshardStep &made : route.steps[i])
+      there.push_back(made.after);
+  };
+  const size_t first = from.isPartial() ? std::ranges::find(wanted, completedOf(from)) - wanted.begin() : wanted.size();
+  if (first < wanted.size())
+    bring(first);
+  for (size_t i = 0; i < wanted.size(); ++i)
+    if (i != first)
+      bring(i);
+  return route;
+}
+
+/// Completed first, and each target from there.
+static Route routeFromCompleted(const Sharding &from, const std::vector<Sharding> &wanted, const std::vector<int64_t> &shape, size_t elementBytes,
+                                dist::ReshardPlanner &planner) {
+  const Sharding completed = completedOf(from);
+  const std::vector<dist::ReshardStep> completion = dist::planCompletion(from, shape);
+  Route route{.steps = {}, .us = dist::reshardUs(completion, elementBytes, planner.machine())};
+  for (const Sharding &target : wanted) {
+    route.steps.push_back(target == completed ? std::vector<dist::ReshardStep>() : planner.plan(completed, target, shape, elementBytes));
+    route.us += target == completed ? 0 : planner.us(completed, target, shape, elementBytes);
+  }
+  route.steps.front().insert(route.steps.front().begin(), completion.begin(), completion.end());
+  return route;
+}
+
 std::vector<std::vector<dist::ReshardStep>> planRoute(const Sharding &from, const std::vector<Sharding> &wanted,
                                                       const std::vector<int64_t> &shape, size_t elementBytes,
                                                       dist::ReshardPlanner &planner) {
-  std::vector<std::vector<dist::ReshardStep>> route;
-  std::vector<Sharding> there{from};
-  for (const Sharding &target : wanted) {
-    size_t source = 0;
-    double best = there.size() == 1 ? 0 : planner.us(from, target, shape, elementBytes);
-    for (size_t i = 1; i < there.size(); ++i)
-      if (reaches(there[i], target))
-        if (double us = planner.us(there[i], target, shape, elementBytes); us < best) {
-          source = i;
-          best = us;
-        }
-    route.push_back(planner.plan(Sharding(there[source]), target, shape, elementBytes));
-    for (const dist::ReshardStep &made : route.back())
-      there.push_back(made.after);
-  }
-  return route;
+  Route route = routeFromNearest(from, wanted, shape, elementBytes, planner);
+  const bool arePartial = std::ranges::any_of(wanted, &Sharding::isPartial);
+  if (from.isPartial() && !wanted.empty() && !arePartial)
+    if (Route asIs = routeFromCompleted(from, wanted, shape, elementBytes, planner); route.us >= asIs.us * (1 - 1e-9))
+      return std::move(asIs.steps);
+  return std::move(route.steps);
 }
 
 double sumUs(const MachineModel &machine, const std::vector<int64_t> &shape, size_t elementBytes, const Sharding &sharding) {
@@ -149,8 +194,8 @@ double MovePrices::bucketUs(Price price) {
   const Context &of = contexts[entry.context];
   auto &starts = startsOf[price];
   double us = 0;
-  for (const dist::ReshardStep &step : planner.plan(bounds.sharding(entry.from), bounds.sharding(entry.to), bounds.shape(of.shape),
-                                                    of.elementBytes)) {
+  const auto route = planRoute(bounds.sharding(entry.from), {bounds.sharding(entry.to)}, bounds.shape(of.shape), of.elementBytes, planner);
+  for (const dist::ReshardStep &step : route.front()) {
     GroupShape group = groupShape(step.groupMatrix, step.groupAxes);
     double received = static_cast<double>(step.receivedElements) * static_cast<double>(of.elementBytes);
     us += planner.machine().moveUs(step.kind, group, received);

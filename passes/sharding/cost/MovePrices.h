@@ -16,8 +16,8 @@
 
 namespace msc::passes {
 
-/// The steps that bring a value to all who want it, of each of them: it comes from the nearest sharding in which the value is there by
-/// then, as `msc-plan-moves` does.
+/// The steps that bring a value to all who want it, in this order, of each of them: it comes from the nearest sharding in which the value is
+/// there by then, unless completing the value first is as fast, as `msc-plan-moves` does.
 std::vector<std::vector<dist::ReshardStep>> planRoute(const Sharding &from, const std::vector<Sharding> &wanted,
                                                       const std::vector<int64_t> &shape, size_t elementBytes,
                                                       dist::ReshardPlanner &planner);
