@@ -1,5 +1,6 @@
 #include "passes/sharding/cost/BuildStep.h"
 
+#include "dialects/dist/DistDialect.h"
 #include "dialects/net/Halo.h"
 #include "dialects/net/NetOps.h"
 #include "dialects/net/OperatorTime.h"
@@ -52,6 +53,9 @@ std::string computationOf(Operation *op) {
     out << ' ' << type;
   return key;
 }
+
+/// There casts are fused with what reads them.
+bool isForGpusAlone(Operation *op) { return op->getContext()->getLoadedDialect<dist::DistDialect>()->areOnlyGpus(); }
 
 bool isConstant(Operation *op) { return op->getNumOperands() == 0 && !isa<net::ParamOp>(op); }
 
@@ -199,6 +203,8 @@ private:
       made.gradientOfResult.push_back(isGradient && at != resultGradients.end() ? static_cast<int32_t>(at - resultGradients.begin()) : -1);
     }
     bool isNarrow = computesNarrow(op);
+    made.isCast = isa<net::CastOp>(op);
+    made.computesWide = isNarrow && !isForGpusAlone(op);
     for (Value result : op->getResults()) {
       made.results.push_back(valueOf(result));
       if (isNarrow)
@@ -263,6 +269,9 @@ private:
         made.parts.push_back(extract(part, made.isBackward, false));
     }
     for (auto [value, standIn] : llvm::zip(results, made.results)) {
+      if (made.computesWide) // what it makes is rounded
+        for (StepOperator &part : made.parts)
+          part.computesWide |= llvm::is_contained(part.results, values.at(value));
       made.standIns.push_back(values.at(value));
       step.values[made.standIns.back()].partialBytes = step.values[standIn].partialBytes;
       step.values[made.standIns.back()].elementBytes = step.values[standIn].elementBytes;

@@ -11,8 +11,9 @@
 
 namespace msc::passes {
 
-static double sizeOf(const StepValue &value, const Sharding &sharding) {
-  const size_t bytes = sharding.isPartial() ? value.partialBytes : value.elementBytes;
+static double sizeOf(const StepValue &value, const Sharding &sharding, bool isWide = false) {
+  constexpr size_t narrowBytes = 2, wideBytes = 4;
+  const size_t bytes = isWide && value.elementBytes == narrowBytes ? wideBytes : sharding.isPartial() ? value.partialBytes : value.elementBytes;
   return static_cast<double>(elementCount(sharding.capacity(value.shape))) * static_cast<double>(bytes);
 }
 
@@ -62,7 +63,7 @@ double MemoryMoments::bytesOf(const Use &use, int32_t option, double simulated) 
   const std::vector<TracedOperator::Use> &list = use.isWrite ? traced.writes : traced.reads;
   if (use.use >= static_cast<int32_t>(list.size()))
     return simulated;
-  return sizeOf(stepOf(use.of, option).values[list[use.use].value], list[use.use].sharding);
+  return sizeOf(stepOf(use.of, option).values[list[use.use].value], list[use.use].sharding, use.isWide);
 }
 
 /// Of a value, whoever has it in whatever sharding.
@@ -92,7 +93,7 @@ double MemoryMoments::keptBytesOf(const Use &use, int32_t option) {
 double MemoryMoments::exactBytesOf(const Use &use, int32_t option) {
   const TracedOperator &traced = traceOf(use.of, option).operators[use.traced];
   const TracedOperator::Use &exact = (use.isWrite ? traced.writes : traced.reads)[use.use];
-  return sizeOf(stepOf(use.of, option).values[exact.value], exact.sharding);
+  return sizeOf(stepOf(use.of, option).values[exact.value], exact.sharding, traced.op && traced.op->computesWide);
 }
 
 /// How often a step has it.
@@ -542,30 +543,48 @@ void MemoryMoments::addUnread(MemoryMoment &moment) const {
   }
 }
 
+/// The tensor of an operator that is in a buffer: as the operator reads it, also through a cast of its own, or as it made it.
+std::optional<MemoryMoments::Use> MemoryMoments::useOf(const StepEvents &step, const StepLives::Live &live) {
+  const bool isWide = step.buffers[live.buffer].isWide;
+  auto memberOf = [](const StepEvent &event) { return Member{event.op, event.rounds == Rounds::First}; };
+  auto isOwnCast = [](const StepEvent &event) { return event.isCast && event.op < 0; };
+  auto ofOperator = [](const StepEvent &event) { return event.op >= 0; };
+  auto read = live.read < 0 ? step.events.end() : step.events.begin() + live.read;
+  int32_t buffer = live.buffer;
+  if (read != step.events.end() && isOwnCast(*read)) {
+    buffer = read->writes.front();
+    read = std::find_if(read, step.events.end(), ofOperator);
+  }
+  if (read != step.events.end() && read->op >= 0)
+    if (const auto at = std::ranges::find(read->reads, buffer); at != read->reads.end())
+      return Use{memberOf(*read), read->traced, read->readUses[buffer == live.buffer ? live.readAs : at - read->reads.begin()].number, false, isWide};
+  if (live.made < 0)
+    return std::nullopt;
+  auto made = step.events.begin() + live.made;
+  buffer = live.buffer;
+  if (isOwnCast(*made)) {
+    buffer = made->reads.front();
+    while (made != step.events.begin() && !ofOperator(*made))
+      --made;
+  }
+  if (const auto at = std::ranges::find(made->writes, buffer); made->op >= 0 && at != made->writes.end())
+    return Use{memberOf(*made), made->traced, made->writeUses[at - made->writes.begin()].number, true, isWide};
+  return std::nullopt;
+}
+
 /// What is live in that step.
 void MemoryMoments::addAbout(const StepEvents &step, const StepLives &lives, MemoryMoment &moment) {
   std::map<Use, Count> uses;
   std::map<int32_t, double> gradients; // of parameters, by the variable that decides how they are stored
   for (const StepLives::Live &live : lives.mostLive()) {
-    const StepBuffer &buffer = step.buffers[live.buffer];
-    const auto bytes = static_cast<double>(buffer.bytes);
-    const StepEvent *read = live.read < 0 ? nullptr : &step.events[live.read];
-    const StepEvent *made = live.made < 0 ? nullptr : &step.events[live.made];
-    if (read && read->isUpdate) {
-      gradients[model.keeperOf(step.buffers[read->writes.front()].parameter)] += bytes;
-      continue;
+    const auto bytes = static_cast<double>(step.buffers[live.buffer].bytes);
+    if (live.read >= 0 && step.events[live.read].isUpdate) {
+      gradients[model.keeperOf(step.buffers[step.events[live.read].writes.front()].parameter)] += bytes;
+    } else if (const std::optional<Use> use = useOf(step, live)) {
+      Count &count = uses[*use];
+      ++count.buffers;
+      count.bytes = bytes;
     }
-    const bool isRead = read && read->op >= 0;
-    const StepEvent *event = isRead ? read : made;
-    if (!event || event->op < 0)
-      continue;
-    const size_t written = std::ranges::find(event->writes, live.buffer) - event->writes.begin();
-    if (!isRead && written == event->writes.size())
-      continue;
-    const int32_t use = isRead ? event->readUses[live.readAs].number : event->writeUses[written].number;
-    Count &count = uses[{{event->op, event->rounds == Rounds::First}, event->traced, use, !isRead}];
-    ++count.buffers;
-    count.bytes = bytes;
   }
   addGradients(step, gradients, moment);
   for (const auto &[use, count] : uses) {

@@ -48,6 +48,7 @@ private:
     Member of;
     int32_t traced = 0, use = 0;
     bool isWrite = false;
+    bool isWide = false; ///< its f32 elements, where it is narrow
     auto operator<=>(const Use &) const = default;
   };
   /// How often one is live.
@@ -57,6 +58,7 @@ private:
   };
   class Lasting;
 
+  static std::optional<Use> useOf(const StepEvents &step, const StepLives::Live &live);
   double bytesOf(const Use &use, int32_t option, double simulated);
   double keptBytesOf(const Use &use, int32_t option);
   double exactBytesOf(const Use &use, int32_t option);

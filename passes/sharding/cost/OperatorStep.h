@@ -39,6 +39,8 @@ struct StepOperator {
   std::vector<int32_t> operands, results;
   StepKind kind = StepKind::Call;
   bool isEpilogue = false;               ///< a product may carry it
+  bool isCast = false;                   ///< of elements, to another type
+  bool computesWide = false;             ///< in f32: kernels of their own cast what of its operands and results is narrow
   bool isBackward = false;
   bool isGradient = false;               ///< of the forward operator itself, not of a part of something that expanded
   std::vector<int32_t> gradientOfResult; ///< of each operand: the forward result whose gradient it is, or -1

@@ -2,6 +2,7 @@
 
 #include "passes/plan/EarlySums.h"
 #include "passes/sharding/Storage.h"
+#include "passes/sharding/cost/StepBuckets.h"
 #include "passes/sharding/cost/StepSums.h"
 
 #include <algorithm>
@@ -15,9 +16,6 @@
 
 namespace msc::passes {
 namespace {
-
-/// Collectives of gradients run together up to so many bytes; what a network says instead (`comm_fusion`) is not looked at.
-constexpr int64_t bucketBytes = int64_t(64) << 20;
 
 class Recorder {
 public:
@@ -40,7 +38,7 @@ public:
         fetch(bound[result]);
     if (problem.loss >= 0)
       runBackward();
-    placeBuckets();
+    buckets.place(line);
     hoistSums(line, sums);
     sumInPlace(line);
     return std::move(line);
@@ -48,6 +46,7 @@ public:
 
 private:
   static constexpr int32_t none = -1;
+  static constexpr size_t narrowBytes = 2, wideBytes = 4; ///< of an element of f16 or bf16, and of f32, in which operators compute
 
   /// A tensor in a sharding. Shardings and shapes are those of the problem, of traces, or kept: there are some hundred of them.
   struct Version {
@@ -63,6 +62,8 @@ private:
     int32_t maker = none;          ///< the instance of which it is a result or an inner value
     int32_t parameter = none;      ///< index into `parameters`
     bool isCopy = false;           ///< made by an operator that runs again
+    bool isRounded = false;        ///< computed in f32, and cast once it is complete
+    bool isBackward = false;       ///< made by the backward pass
     int64_t gradients = 0;         ///< contributions to its gradient that will come
     std::vector<int32_t> terms;    ///< those that have come
   };
@@ -94,14 +95,6 @@ private:
     int32_t gradient = none;
     std::vector<int32_t> kept; ///< buffers, by the numbers of what kernels of an update keep
   };
-  /// Gradient collectives that run together.
-  struct Bucket {
-    size_t last = 0; ///< in front of this event
-    int64_t bytes = 0;
-    StepEvent event;
-  };
-  using BucketKey = std::tuple<MoveKind, std::vector<int64_t>, std::vector<int32_t>, size_t>;
-
   const Problem &problem;
   const StepModel &model;
   const PiecesInRound &pieces;
@@ -115,9 +108,9 @@ private:
   std::vector<Instance> instances;
   std::vector<Parameter> parameters;
   std::map<std::tuple<size_t, const OperatorStep *, Pieces>, TracedStep> traces;
-  std::map<BucketKey, Bucket> open;
-  std::vector<Bucket> closed;
+  StepBuckets buckets;
   std::unordered_map<const void *, int32_t> loops; ///< of traced operators: which of the line's kernels
+  std::map<Shape, int32_t> castLoops;              ///< the same of casts, by local shapes
   int32_t sums = 0; ///< of many terms
   int64_t roundNow = 0;
   bool isCopying = false; ///< for the backward pass
@@ -137,10 +130,29 @@ private:
 
   static int64_t elementsOf(const Shape &shape, const Sharding &sharding) { return elementCount(sharding.capacity(shape)); }
 
-  int32_t addBuffer(const Value &value, const Sharding &sharding, int32_t number) {
-    const size_t bytes = sharding.isPartial() ? value.partialBytes : value.elementBytes;
-    line.buffers.push_back({.bytes = elementsOf(*value.shape, sharding) * static_cast<int64_t>(bytes), .isCopy = value.isCopy, .value = number});
+  int32_t addBuffer(const Value &value, const Sharding &sharding, int32_t number, bool isWide = false) {
+    const size_t bytes = isWide ? wideBytes : sharding.isPartial() ? value.partialBytes : value.elementBytes;
+    line.buffers.push_back({.bytes = elementsOf(*value.shape, sharding) * static_cast<int64_t>(bytes), .isCopy = value.isCopy, .value = number,
+                            .isWide = isWide});
     return static_cast<int32_t>(line.buffers.size() - 1);
+  }
+
+  /// A kernel of its own, of one buffer of the value to another one.
+  void cast(int32_t from, int32_t to, int32_t value, const Sharding &sharding, bool isBackward, int32_t sum = none) {
+    StepEvent event{.kind = StepKind::Kernel, .isCopy = isCopying, .isBackward = isBackward, .isCast = true, .sum = sum, .reads = {from}, .writes = {to}};
+    const Shape local = sharding.capacity(*values[value].shape);
+    auto [found, isNew] = castLoops.try_emplace(local, static_cast<int32_t>(line.kernels.size()));
+    if (isNew)
+      line.kernels.push_back(elementwiseLoops(local, 1));
+    event.loops = found->second;
+    line.events.push_back(std::move(event));
+  }
+
+  /// The value in f32.
+  int32_t widened(int32_t value, const Sharding &sharding, bool isBackward, int32_t sum = none) {
+    const int32_t narrow = versionOf(value, sharding), wide = addBuffer(values[value], sharding, value, /*isWide=*/true);
+    cast(narrow, wide, value, sharding, isBackward, sum);
+    return wide;
   }
 
   /// `left` stays where it is.
@@ -237,17 +249,22 @@ private:
     if (const Version *version = find(value, target))
       return version->buffer;
     auto [source, steps] = routeTo(value, target);
-    int32_t buffer = values[value].versions[source].buffer;
+    const Version &from = values[value].versions[source];
+    int32_t buffer = from.buffer;
+    const bool isRounded = values[value].isRounded && from.sharding->isPartial() && !target.isPartial(); // once it is there
     for (const dist::ReshardStep &step : steps) {
-      const int32_t made = addBuffer(values[value], step.after, value);
+      const int32_t made = addBuffer(values[value], step.after, value, isRounded);
       line.events.push_back({.isAllReduce = step.kind == MoveKind::AllReduce, .reads = {buffer}, .writes = {made}});
-      values[value].versions.push_back({keep(step.after), buffer = made});
+      buffer = made;
+      if (!isRounded)
+        values[value].versions.push_back({keep(step.after), made});
+    }
+    if (isRounded) {
+      const int32_t wide = std::exchange(buffer, addBuffer(values[value], target, value));
+      cast(wide, buffer, value, target, values[value].isBackward);
+      values[value].versions.push_back({keep(target), buffer});
     }
     return buffer;
-  }
-
-  static bool runsInBuckets(MoveKind kind) {
-    return kind == MoveKind::AllReduce || kind == MoveKind::ReduceScatter || kind == MoveKind::AllGather;
   }
 
   /// A gradient of a parameter on its way to where the update wants it: it may have to wait for others.
@@ -255,35 +272,12 @@ private:
     if (problem.gradientsPerStart <= 1 || find(gradient, target))
       return (void)versionOf(gradient, target);
     auto [source, steps] = routeTo(gradient, target);
-    if (steps.size() != 1 || !runsInBuckets(steps.front().kind))
+    if (steps.size() != 1 || !StepBuckets::runsIn(steps.front().kind))
       return (void)versionOf(gradient, target);
     const dist::ReshardStep &step = steps.front();
     const int32_t from = values[gradient].versions[source].buffer, made = addBuffer(values[gradient], step.after, gradient);
     values[gradient].versions.push_back({keep(step.after), made});
-    const int64_t bytes = std::max(line.buffers[from].bytes, line.buffers[made].bytes);
-    Bucket &bucket = open[{step.kind, step.groupMatrix, step.groupAxes, values[gradient].partialBytes}];
-    if (!bucket.event.reads.empty() && bucket.bytes + bytes > bucketBytes)
-      closed.push_back(std::exchange(bucket, {}));
-    bucket.event.isAllReduce = step.kind == MoveKind::AllReduce;
-    bucket.last = line.events.size();
-    bucket.bytes += bytes;
-    bucket.event.reads.push_back(from);
-    bucket.event.writes.push_back(made);
-  }
-
-  void placeBuckets() {
-    for (auto &[key, bucket] : open)
-      closed.push_back(std::move(bucket));
-    std::ranges::stable_sort(closed, {}, &Bucket::last);
-    std::vector<StepEvent> events;
-    auto next = closed.begin();
-    for (size_t i = 0; i <= line.events.size(); ++i) {
-      for (; next != closed.end() && next->last == i; ++next)
-        events.push_back(std::move(next->event));
-      if (i < line.events.size())
-        events.push_back(std::move(line.events[i]));
-    }
-    line.events = std::move(events);
+    buckets.add(step, values[gradient].partialBytes, from, made, line);
   }
 
   //===-- operators -------------------------------------------------------===//
@@ -405,14 +399,22 @@ private:
     StepEvent event{.kind = traced.kind, .isEpilogue = traced.isEpilogue, .isCopy = isCopying, .isBackward = traced.isBackward, .reads = {}, .writes = {},
                     .op = static_cast<int32_t>(instance.op), .traced = static_cast<int32_t>(&traced - instance.trace->operators.data()),
                     .rounds = instance.rounds, .round = instance.round, .instance = numberOf(instance), .readUses = {}, .writeUses = {}};
+    event.isCast = traced.op && traced.op->isCast;
+    const bool isWide = traced.op && traced.op->computesWide && traced.kind != StepKind::View;
     for (const TracedOperator::Use &use : traced.reads) {
       if (event.reads.empty())
         event.isNarrow = facts[use.value].elementBytes != 4;
-      if (of[use.value] != none) {
-        event.reads.push_back(versionOf(of[use.value], use.sharding));
-        event.readUses.push_back({static_cast<int32_t>(&use - traced.reads.data()), use.value});
-      }
+      if (of[use.value] == none)
+        continue;
+      const bool isNarrow = isWide && facts[use.value].elementBytes == narrowBytes;
+      const auto same = std::ranges::find_if(event.readUses, [&](const StepEvent::Use &other) { return other.value == use.value; });
+      if (isNarrow && same != event.readUses.end()) // cast once
+        event.reads.push_back(event.reads[same - event.readUses.begin()]);
+      else
+        event.reads.push_back(isNarrow ? widened(of[use.value], use.sharding, traced.isBackward) : versionOf(of[use.value], use.sharding));
+      event.readUses.push_back({static_cast<int32_t>(&use - traced.reads.data()), use.value});
     }
+    std::vector<std::pair<int32_t, const TracedOperator::Use *>> rounded; // f32 buffers
     for (const TracedOperator::Use &use : traced.writes) {
       const StepValue &made = facts[use.value];
       if (made.kind == StepValue::Kind::Constant)
@@ -420,10 +422,17 @@ private:
       Value value{.shape = &made.shape, .elementBytes = made.elementBytes, .partialBytes = made.partialBytes, .versions = {},
                   .own = &instance.trace->own[use.value], .terms = {}};
       value.isCopy = isCopying;
+      value.isRounded = isWide && made.partialBytes > made.elementBytes;
+      value.isBackward = traced.isBackward;
       of[use.value] = addValue(std::move(value), use.sharding);
       if (!traced.isBackward)
         values[of[use.value]].maker = isCopying ? none : static_cast<int32_t>(instances.size());
-      event.writes.push_back(values[of[use.value]].versions.front().buffer);
+      if (values[of[use.value]].isRounded && !use.sharding.isPartial()) {
+        event.writes.push_back(addBuffer(values[of[use.value]], use.sharding, of[use.value], /*isWide=*/true));
+        rounded.emplace_back(event.writes.back(), &use);
+      } else {
+        event.writes.push_back(values[of[use.value]].versions.front().buffer);
+      }
       event.writeUses.push_back({static_cast<int32_t>(&use - traced.writes.data()), use.value});
     }
     if (traced.kind == StepKind::View && !event.reads.empty() && !event.writes.empty()) {
@@ -435,6 +444,8 @@ private:
     if (traced.kind == StepKind::Kernel)
       event.loops = keepLoops(&traced, [&] { return loopsOf(traced, facts); });
     line.events.push_back(std::move(event));
+    for (auto [wide, use] : rounded)
+      cast(wide, values[of[use->value]].versions.front().buffer, of[use->value], use->sharding, traced.isBackward);
   }
 
   /// `of`: what has them.
@@ -611,18 +622,22 @@ private:
   int32_t added(int32_t sum, int32_t term, int32_t value, int32_t number) {
     const Sharding *left = values[sum].versions.front().sharding, *own = values[value].own;
     const Sharding &at = *left == *values[term].versions.front().sharding ? *left : *own;
-    StepEvent event{.kind = StepKind::Kernel, .sum = number, .reads = {}, .writes = {}};
+    StepEvent event{.kind = StepKind::Kernel, .isBackward = true, .sum = number, .reads = {}, .writes = {}};
     event.loops = static_cast<int32_t>(line.kernels.size());
     line.kernels.push_back(elementwiseLoops(at.capacity(*values[value].shape), 2));
     const size_t moves = line.events.size();
-    event.reads = {versionOf(sum, at), versionOf(term, at)};
+    const bool isWide = !at.isPartial() && number == none && (values[sum].isRounded || values[term].isRounded);
+    for (int32_t read : {sum, term})
+      event.reads.push_back(isWide ? widened(read, at, /*isBackward=*/true) : versionOf(read, at));
     for (size_t i = moves; i < line.events.size(); ++i)
       line.events[i].sum = number;
     Value facts{.shape = values[value].shape, .elementBytes = values[value].elementBytes, .partialBytes = values[term].partialBytes,
-                .versions = {}, .own = own, .terms = {}};
-    const int32_t made = addValue(std::move(facts), at);
-    event.writes = {values[made].versions.front().buffer};
+                .versions = {}, .own = own, .isRounded = values[sum].isRounded || values[term].isRounded, .isBackward = true, .terms = {}};
+    const int32_t made = addValue(std::move(facts), at), buffer = values[made].versions.front().buffer;
+    event.writes = {isWide ? addBuffer(values[made], at, made, /*isWide=*/true) : buffer};
     line.events.push_back(std::move(event));
+    if (isWide)
+      cast(line.events.back().writes.front(), buffer, made, at, /*isBackward=*/true);
     return made;
   }
 

@@ -20,6 +20,7 @@ struct StepBuffer {
   bool isCopy = false;    ///< of a value that is computed again
   int32_t value = -1;     ///< shared by the buffers that hold one value in several shardings
   int32_t parameter = -1; ///< tensor of the problem that it holds, or a state of it
+  bool isWide = false;    ///< f32 elements of a value that is narrow
 };
 
 /// Something that reads and writes buffers.
@@ -30,6 +31,7 @@ struct StepEvent {
   bool isFollowUp = false;               ///< another kernel of the same update
   bool isBackward = false;               ///< of the gradient of an operator
   bool isNarrow = false;                 ///< its first operand is not f32
+  bool isCast = false;                   ///< of elements, to another type; without `op`: for the operator of the next event that has one, or of the last
   bool isAllReduce = false;              ///< of each that it reads it makes what it writes
   int32_t loops = -1;                    ///< of a kernel that may join others: which of StepEvents::kernels
   int32_t sum = -1;                      ///< of the sum of many terms to which it adds some: a number

@@ -123,7 +123,7 @@ private:
   static constexpr int64_t mostOperators = 24;   ///< as UnitOptions
   struct Unit {
     StepKind kind = StepKind::Call;
-    bool isUpdate = false, isCopy = false;
+    bool isUpdate = false, isCopy = false, isBackward = false;
     int64_t operators = 0;
     int32_t last = none;      ///< buffer that its last event made
     bool isActivated = false; ///< by its epilogue
@@ -153,7 +153,7 @@ private:
     if (unit == none) {
       unit = static_cast<int32_t>(units.size());
       lastReader.push_back(none);
-      units.push_back({event.kind, event.isUpdate, event.isCopy, 0, none, false, {}, {}, {}, {}});
+      units.push_back({event.kind, event.isUpdate, event.isCopy, event.isBackward, 0, none, false, {}, {}, {}, {}});
       if (event.kind == StepKind::Kernel && event.loops >= 0)
         units.back().domain.take(event, step.kernels[event.loops], *units.back().domain.placed(event, step.kernels[event.loops]));
     }
@@ -195,7 +195,7 @@ private:
     for (int32_t candidate : candidates) {
       Unit &unit = units[candidate];
       if (unit.isUpdate != event.isUpdate || unit.isCopy != event.isCopy || unit.operators >= mostOperators || isTangled(event, candidate) ||
-          (event.sum >= 0 && waits(event, candidate)))
+          (event.sum >= 0 && waits(event, candidate)) || (event.isCast && unit.isBackward != event.isBackward)) // a cast belongs to its reader
         continue;
       if (std::optional<KernelDomain::Loops> loops = unit.domain.placed(event, kernel)) {
         unit.domain.take(event, kernel, std::move(*loops));
