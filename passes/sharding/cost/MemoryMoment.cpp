@@ -12,7 +12,6 @@
 namespace msc::passes {
 
 static double sizeOf(const StepValue &value, const Sharding &sharding, bool isWide = false) {
-  constexpr size_t narrowBytes = 2, wideBytes = 4;
   const size_t bytes = isWide && value.elementBytes == narrowBytes ? wideBytes : sharding.isPartial() ? value.partialBytes : value.elementBytes;
   return static_cast<double>(elementCount(sharding.capacity(value.shape))) * static_cast<double>(bytes);
 }

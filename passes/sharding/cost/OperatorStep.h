@@ -9,6 +9,9 @@
 
 namespace msc::passes {
 
+/// Bytes of an element of f16 or bf16, and of f32, in which operators compute.
+inline constexpr size_t narrowBytes = 2, wideBytes = 4;
+
 /// A value of a step.
 struct StepValue {
   enum class Kind {

@@ -18,7 +18,7 @@ public:
 
   void add(const OrderedOperator::Strategy &strategy) {
     const bool isFirst = all.ofTraced.empty();
-    std::vector<int32_t> shown(strategy.step->values.size());
+    std::vector<int32_t> shown(2 * strategy.step->values.size());
     std::iota(shown.begin(), shown.end(), 0);
     same = shown;
     had.clear();
@@ -55,21 +55,34 @@ private:
         event.reads.push_back({shown[use.value], before == had.end() ? Place() : before->second});
         read.push_back(shown[use.value]);
       }
+    std::vector<int32_t> rounded;
+    const auto wide = static_cast<int32_t>(values.size()); // of value 0
     for (const TracedOperator::Use &use : traced.writes)
-      if (!isConstant(use))
-        event.writes.push_back(shown[use.value]);
-    std::vector<Event> &events = all.events[traced.isBackward];
-    auto [found, isNew] = known.try_emplace({traced.isBackward, static_cast<int>(traced.kind), traced.isEpilogue, read, event.writes},
-                                            static_cast<int32_t>(events.size()));
-    const Place place{traced.isBackward, found->second};
-    if (isNew)
-      events.push_back(std::move(event));
-    else
-      keepCertain(events[place.event], event);
+      if (!isConstant(use)) {
+        const bool isRounded = traced.op && traced.op->computesWide && values[use.value].elementBytes == narrowBytes;
+        event.writes.push_back(isRounded ? wide + shown[use.value] : shown[use.value]);
+        if (isRounded)
+          rounded.push_back(shown[use.value]);
+      }
+    const Place place{traced.isBackward, put(traced.isBackward, static_cast<int>(traced.kind), read, std::move(event))};
+    for (int32_t value : rounded)
+      put(traced.isBackward, static_cast<int>(StepKind::Kernel), {wide + value},
+          {.kind = OrderedEvent::Kind::Kernel, .isEpilogue = false, .reads = {{wide + value, Place()}}, .writes = {value}});
     for (const std::vector<TracedOperator::Use> *list : {&traced.reads, &traced.writes})
       for (const TracedOperator::Use &use : *list)
         had.push_back({{same[use.value], use.sharding}, place});
     return place;
+  }
+
+  /// One that is there already, or the event. Returns its number.
+  int32_t put(bool isBackward, int kind, const std::vector<int32_t> &read, Event event) {
+    std::vector<Event> &events = all.events[isBackward];
+    auto [found, isNew] = known.try_emplace({isBackward, kind, event.isEpilogue, read, event.writes}, static_cast<int32_t>(events.size()));
+    if (isNew)
+      events.push_back(std::move(event));
+    else
+      keepCertain(events[found->second], event);
+    return found->second;
   }
 
   /// Where a value is certainly there under both strategies.

@@ -33,7 +33,9 @@ struct OrderedOperator {
 
   bool isKnown = true; ///< else it expands to something else under some strategies
   std::array<std::vector<Event>, 2> events; ///< of the forward and of the backward pass: those that some strategy has
-  std::vector<int32_t> shown;    ///< of each value of its step: the one whose elements it shows, or itself; events name that one
+  /// Of each value of its step: the one whose elements it shows, or itself; events name that one. Behind them, each once more: as it is
+  /// computed in f32, where a kernel casts it.
+  std::vector<int32_t> shown;
   std::vector<int32_t> ofTraced; ///< of each operator that is traced under the first strategy: which event of its pass; -1: none
 };
 

@@ -6,8 +6,8 @@
 #include "passes/sharding/cost/ValueMoves.h"
 
 #include <algorithm>
-#include <map>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -70,7 +70,7 @@ private:
   };
 
   static constexpr int32_t none = -1;
-  static constexpr int64_t round = int64_t(1) << 40; ///< by how many lines a round of a repeat comes before what it hands on to
+  static constexpr int64_t linesOfRound = int64_t(1) << 40; ///< a round of a repeat comes before what it hands on to
 
   const Problem &problem;
   const StepModel &model;
@@ -390,7 +390,7 @@ private:
     addMaker(from, of.made, original, copy);
     for (const Passage &passage : of.passages)
       for (int32_t reader : uses.readers[passage.tensor]) {
-        const int64_t line = problem.operators[reader].line + (isHandedOn(passage) ? round : 0);
+        const int64_t line = problem.operators[reader].line + (isHandedOn(passage) ? linesOfRound : 0);
         for (const Item &item : itemsOf(from, passage, reader))
           if (item.kind == Item::Gradient)
             contributions.push_back({item, passage, reader});
@@ -453,7 +453,7 @@ private:
     const ProblemOperator &op = problem.operators[only.reader];
     const auto operand = static_cast<int32_t>(std::ranges::find(op.operands, passage.tensor) - op.operands.begin());
     const int32_t name = nameOf(only.reader, passage.read, only.item.value);
-    const int64_t line = op.line + (name == none && isHandedOn(passage) ? round : 0);
+    const int64_t line = op.line + (name == none && isHandedOn(passage) ? linesOfRound : 0);
     ValueMoves gradient = gradientOf(from, only, of.times, ValueMoves::handedOn(line, operand));
     if (const int64_t statistic = statisticOf(only.reader, passage.read, only.item.value); statistic != StatisticsOfStep::none)
       noteStatistic(statistic, std::move(gradient));
@@ -478,7 +478,7 @@ private:
       const Passage &passage = kind->passage;
       const bool isAlone = std::ranges::count_if(contributions, [&](const Contribution &other) { return isAlike(other)(kind); }) == 1;
       const int32_t name = isAlone ? nameOf(kind->reader, passage.read, kind->item.value) : none;
-      ValueMoves gradient = gradientOf(from, *kind, of.times, ValueMoves::added(line - (isHandedOn(passage) ? round : 0)));
+      ValueMoves gradient = gradientOf(from, *kind, of.times, ValueMoves::added(line - (isHandedOn(passage) ? linesOfRound : 0)));
       if (name == none)
         addMoves(std::move(gradient));
       else

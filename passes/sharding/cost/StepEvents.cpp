@@ -46,7 +46,6 @@ public:
 
 private:
   static constexpr int32_t none = -1;
-  static constexpr size_t narrowBytes = 2, wideBytes = 4; ///< of an element of f16 or bf16, and of f32, in which operators compute
 
   /// A tensor in a sharding. Shardings and shapes are those of the problem, of traces, or kept: there are some hundred of them.
   struct Version {
@@ -138,8 +137,8 @@ private:
   }
 
   /// A kernel of its own, of one buffer of the value to another one.
-  void cast(int32_t from, int32_t to, int32_t value, const Sharding &sharding, bool isBackward, int32_t sum = none) {
-    StepEvent event{.kind = StepKind::Kernel, .isCopy = isCopying, .isBackward = isBackward, .isCast = true, .sum = sum, .reads = {from}, .writes = {to}};
+  void cast(int32_t from, int32_t to, int32_t value, const Sharding &sharding, bool isBackward) {
+    StepEvent event{.kind = StepKind::Kernel, .isCopy = isCopying, .isBackward = isBackward, .isCast = true, .reads = {from}, .writes = {to}};
     const Shape local = sharding.capacity(*values[value].shape);
     auto [found, isNew] = castLoops.try_emplace(local, static_cast<int32_t>(line.kernels.size()));
     if (isNew)
@@ -149,9 +148,9 @@ private:
   }
 
   /// The value in f32.
-  int32_t widened(int32_t value, const Sharding &sharding, bool isBackward, int32_t sum = none) {
+  int32_t widened(int32_t value, const Sharding &sharding, bool isBackward) {
     const int32_t narrow = versionOf(value, sharding), wide = addBuffer(values[value], sharding, value, /*isWide=*/true);
-    cast(narrow, wide, value, sharding, isBackward, sum);
+    cast(narrow, wide, value, sharding, isBackward);
     return wide;
   }
 
@@ -407,7 +406,9 @@ private:
       if (of[use.value] == none)
         continue;
       const bool isNarrow = isWide && facts[use.value].elementBytes == narrowBytes;
-      const auto same = std::ranges::find_if(event.readUses, [&](const StepEvent::Use &other) { return other.value == use.value; });
+      const auto same = std::ranges::find_if(event.readUses, [&](const StepEvent::Use &other) {
+        return other.value == use.value && traced.reads[other.number].sharding == use.sharding;
+      });
       if (isNarrow && same != event.readUses.end()) // cast once
         event.reads.push_back(event.reads[same - event.readUses.begin()]);
       else

@@ -114,7 +114,7 @@ TEST(StepUnits, AProductTakesItsEpilogueAlong) {
 }
 
 /// Kernels, products with epilogues and steps over whatever is there. Some are others under other strategies, and moves stand in front of
-/// some reads.
+/// some reads. In a third of them most events read what is cast for them, and kernels behind them cast what they make.
 struct Drawn {
   Made made;
   std::vector<OrderedEvent> events; ///< of all strategies
@@ -129,7 +129,8 @@ Drawn drawn(uint64_t structure, uint64_t strategy) {
   std::vector<std::pair<int32_t, int32_t>> brought;                   // value, event of the list in front of which it may be moved
   std::vector<int32_t> broughtTo;                                     // buffer
   int32_t lastProduct = -1;
-  auto add = [&](OrderedEvent event, bool isThere) {
+  std::set<int32_t> wide; // values that only the kernel reads that casts them
+  auto add = [&](OrderedEvent event, bool isThere, bool castsReads) {
     std::vector<int32_t> reads;
     for (const OrderedEvent::Read &read : event.reads) {
       const std::pair key(read.value, read.since);
@@ -144,9 +145,11 @@ Drawn drawn(uint64_t structure, uint64_t strategy) {
       reads.push_back(isThere ? broughtTo[at] : 0);
     }
     if (isThere) {
+      const std::vector<int32_t> dims{0, 1};
+      for (int32_t &read : reads)
+        read = castsReads ? all.made.kernel({{{8}, {16}}, {dims}, {dims}}, {read}) : read;
       int32_t written;
       if (event.kind == OrderedEvent::Kind::Kernel) {
-        const std::vector<int32_t> dims{0, 1};
         const bool isOther = other() % 5 == 0; // of another size under this strategy: joins nothing
         written = all.made.kernel({{{isOther ? 7 : 8}, {16}}, std::vector(reads.size(), dims), {dims}}, reads, event.isEpilogue);
       } else {
@@ -161,6 +164,7 @@ Drawn drawn(uint64_t structure, uint64_t strategy) {
     return kind < 3 ? OrderedEvent::Kind::Kernel : kind == 3 ? OrderedEvent::Kind::Product : OrderedEvent::Kind::Step;
   };
   const size_t count = 6 + draw() % 20;
+  const bool isNarrow = structure % 3 == 0; // most of its events compute in f32 between casts
   for (size_t i = 0; i < count; ++i) {
     const auto value = static_cast<int32_t>(buffers.size());
     const auto here = static_cast<int32_t>(all.events.size());
@@ -174,7 +178,7 @@ Drawn drawn(uint64_t structure, uint64_t strategy) {
     for (uint64_t n = draw() % 3 + !event.isEpilogue; n > 0; --n) {
       const auto near = std::min<size_t>(buffers.size(), 2 + draw() % 8);
       const auto from = static_cast<int32_t>(buffers.size() - 1 - draw() % near);
-      if (!read.insert(from).second || from == lastProduct)
+      if (!read.insert(from).second || from == lastProduct || wide.contains(from))
         continue;
       const auto before = std::ranges::find(brought, from, &std::pair<int32_t, int32_t>::first);
       const bool isAsBefore = draw() % 3 == 0 && before != brought.end() && before->second >= 0; // read where something before it read it
@@ -182,6 +186,7 @@ Drawn drawn(uint64_t structure, uint64_t strategy) {
     }
     if (event.reads.empty())
       event.reads.push_back({0, -1});
+    const bool isRounded = isNarrow && draw() % 4 != 0 && !event.isEpilogue;
     buffers.push_back(-1);
     const bool isTwofold = draw() % 6 == 0 && !event.isEpilogue;
     OrderedEvent otherwise = event;
@@ -189,13 +194,22 @@ Drawn drawn(uint64_t structure, uint64_t strategy) {
     if (otherwise.reads.size() > 1 && draw() % 2)
       otherwise.reads.pop_back();
     for (OrderedEvent::Read &of : otherwise.reads)
-      of.since = of.since == here ? here + 1 : of.since;
+      of.since = of.since == here ? here + 1 + isRounded : of.since;
     const bool isFirst = !isTwofold || other() % 2 == 0;
-    if (event.kind == OrderedEvent::Kind::Product && !isTwofold)
+    if (event.kind == OrderedEvent::Kind::Product && !isTwofold && !isRounded)
       lastProduct = value;
-    add(std::move(event), isFirst);
+    if (isRounded) {
+      event.writes = {static_cast<int32_t>(buffers.size())};
+      buffers.push_back(-1);
+    }
+    const int32_t written = event.writes.front();
+    add(std::move(event), isFirst, isRounded);
+    if (isRounded) {
+      wide.insert(written);
+      add({.kind = OrderedEvent::Kind::Kernel, .reads = {{written, -1}}, .writes = {value}}, isFirst, false);
+    }
     if (isTwofold)
-      add(std::move(otherwise), !isFirst);
+      add(std::move(otherwise), !isFirst, false);
   }
   all.values = buffers.size();
   return all;
