@@ -116,7 +116,7 @@ private:
 
   /// The price holds every move on its own.
   void addMoves(ValueMoves value) {
-    if (value.times == 0)
+    if (value.times == 0 || !value.moves())
       return;
     const auto times = static_cast<double>(value.times);
     for (const PlannedMove &move : plannedMoves(value, planner))
@@ -306,6 +306,10 @@ private:
   /// Of `rounds` instances of a value, or as many as are read: those that the same passages take. What a repeat hands on to its next rounds
   /// comes before what it gives.
   static std::vector<Instances> instancesOf(std::vector<Passage> passages, int64_t rounds) {
+    if (passages.empty() && rounds > 0)
+      return {{rounds, {}, Rounds::All}};
+    if (passages.size() == 1 && passages.front().times >= rounds)
+      return {{passages.front().times, passages, passages.front().made}};
     std::ranges::stable_sort(passages, {}, [](const Passage &passage) {
       return std::tuple(isHandedOn(passage), isHandedOn(passage) ? -passage.times : 0, passage.made != Rounds::First);
     });
@@ -435,6 +439,8 @@ private:
 
   /// `isFirst`: in a first round of its own; `isSometimes`: as HandedOn.
   void noteGradient(int32_t name, bool isFirst, bool isSometimes, ValueMoves gradient) {
+    if (!gradient.moves())
+      return;
     HandedOn &to = gradients[{name, gradient.bytes, isFirst}];
     const int64_t times = gradient.times;
     if (isSometimes)

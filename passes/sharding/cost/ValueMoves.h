@@ -3,6 +3,7 @@
 
 #include "dialects/dist/Reshard.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <tuple>
 #include <vector>
@@ -31,6 +32,11 @@ struct ValueMoves {
   size_t bytes = 4; ///< of an element
   int64_t times = 1; ///< in a step
   std::vector<Demand> demands;
+
+  /// Somebody reads it elsewhere than where it is.
+  bool moves() const {
+    return std::ranges::any_of(demands, [](const Demand &demand) { return demand.wanted != demand.from; });
+  }
 };
 
 struct PlannedMove {
