@@ -14,6 +14,8 @@ namespace msc::passes {
 static bool isNarrow(Type element) { return element.isF16() || element.isBF16(); }
 static bool isNarrow(Value value) { return isNarrow(getElementTypeOrSelf(value.getType())); }
 
+bool isForGpusAlone(Operation *op) { return op->getContext()->getLoadedDialect<dist::DistDialect>()->areOnlyGpus(); }
+
 bool computesNarrow(Operation *op) {
   auto lower = dyn_cast<net::Lower>(op);
   if (!lower || isa<net::CastOp>(op))
@@ -101,7 +103,7 @@ static std::optional<NarrowForm> narrowFormOf(Operation *op) {
 }
 
 bool takesNarrow(Operation *op) {
-  return narrowFormOf(op) && op->getContext()->getLoadedDialect<dist::DistDialect>()->areOnlyGpus();
+  return narrowFormOf(op) && isForGpusAlone(op);
 }
 
 /// What all these operands are cast from to f32; null unless that is one narrow type.
@@ -154,7 +156,7 @@ void readNarrow(Operation *op) {
 bool isStoredNarrow(Operation *op) {
   auto cast = dyn_cast<net::CastOp>(op);
   return cast && isNarrow(cast.getOperand()) && getElementTypeOrSelf(cast.getResult().getType()).isF32() &&
-         op->getContext()->getLoadedDialect<dist::DistDialect>()->areOnlyGpus();
+         isForGpusAlone(op);
 }
 
 void castForEachReader(Operation *op) {

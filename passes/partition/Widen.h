@@ -7,6 +7,9 @@
 
 namespace msc::passes {
 
+/// Of networks that no CPU runs: there casts are fused with what reads them.
+bool isForGpusAlone(mlir::Operation *op);
+
 /// The operator computes (it does more than move or convert elements) and a tensor of it is bf16 or f16.
 bool computesNarrow(mlir::Operation *op);
 

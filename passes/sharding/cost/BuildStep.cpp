@@ -1,6 +1,5 @@
 #include "passes/sharding/cost/BuildStep.h"
 
-#include "dialects/dist/DistDialect.h"
 #include "dialects/net/Halo.h"
 #include "dialects/net/NetOps.h"
 #include "dialects/net/OperatorTime.h"
@@ -53,9 +52,6 @@ std::string computationOf(Operation *op) {
     out << ' ' << type;
   return key;
 }
-
-/// There casts are fused with what reads them.
-bool isForGpusAlone(Operation *op) { return op->getContext()->getLoadedDialect<dist::DistDialect>()->areOnlyGpus(); }
 
 bool isConstant(Operation *op) { return op->getNumOperands() == 0 && !isa<net::ParamOp>(op); }
 

@@ -114,7 +114,7 @@ private:
         static_cast<double>(exchange.received) * static_cast<double>(exchange.elementBytes), exchange.us, rounds);
   }
 
-  /// The price holds every move on its own.
+  /// Lists all moves of the value. What they take is no part of what the price holds besides: addPrice adds what it holds of them.
   void addMoves(ValueMoves value) {
     if (value.times == 0 || !value.moves())
       return;
@@ -150,6 +150,7 @@ private:
     note(ofStatistics, key, std::move(value));
   }
 
+  /// What some rounds take besides is planned with what all take.
   void addHandedOn(HandedOn &gradient) {
     std::vector<ValueMoves> &rest = gradient.sometimes;
     for (auto &[rounds, always] : gradient.always) {
@@ -173,6 +174,7 @@ private:
 
   //===-- names of gradients ----------------------------------------------===//
 
+  /// Where a value has one gradient alone, and an operator hands that on as it came, it goes by the name of where it came from.
   void nameGradients() {
     names.resize(problem.tensors.size());
     std::iota(names.begin(), names.end(), 0);
@@ -474,15 +476,15 @@ private:
     const int32_t maker = uses.producer[from.tensor];
     const int64_t line = maker < 0 ? 0 : problem.operators[maker].line;
     std::vector<const Contribution *> kinds;
-    auto isAlike = [](const Contribution &a) { return [&](const Contribution *b) { return a.item.sharding == b->item.sharding; }; };
+    auto shardingOf = [](const Contribution *of) { return of->item.sharding; };
     for (const Contribution &contribution : contributions)
-      if (std::ranges::none_of(kinds, isAlike(contribution)))
+      if (std::ranges::find(kinds, contribution.item.sharding, shardingOf) == kinds.end())
         kinds.push_back(&contribution);
     if (kinds.size() == 1)
       return noteWhole(from, of, gradientOf(from, *kinds.front(), of.times, ValueMoves::added(line)));
     for (const Contribution *kind : kinds) {
       const Passage &passage = kind->passage;
-      const bool isAlone = std::ranges::count_if(contributions, [&](const Contribution &other) { return isAlike(other)(kind); }) == 1;
+      const bool isAlone = std::ranges::count(contributions, kind->item.sharding, [](const Contribution &other) { return other.item.sharding; }) == 1;
       const int32_t name = isAlone ? nameOf(kind->reader, passage.read, kind->item.value) : none;
       ValueMoves gradient = gradientOf(from, *kind, of.times, ValueMoves::added(line - (isHandedOn(passage) ? linesOfRound : 0)));
       if (name == none)
