@@ -122,6 +122,7 @@ private:
     if (failed(config) || diagnostics.errors() != 0 || module.getOps<net::NetworkOp>().empty())
       return;
     context.getLoadedDialect<dist::DistDialect>()->setOnlyGpus(config->context.deviceTarget == "cuda");
+    context.getLoadedDialect<dist::DistDialect>()->setMachine(dist::machineOf(module).amongFirst(config->devices));
     chooseSearchMode(module, *config);
     for (const Phase &phase : strategyPhases(*config, options)) {
       PassManager manager(&context);

@@ -247,6 +247,7 @@ private:
         return fail(status.error());
       noteExtrapolation();
       noteImpliedDevices();
+      context.getLoadedDialect<dist::DistDialect>()->setMachine(dist::machineOf(*module).amongFirst(config->devices));
       outcome.findings.isSearchImplied = chooseSearchMode(*module, *config); // strategies of a file do not change how the others are chosen
       if (diagnostics.errors() == 0 && !module->getOps<net::NetworkOp>().empty())
         warnOfSameSteps();

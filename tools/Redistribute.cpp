@@ -107,10 +107,13 @@ struct Question {
   /// All groups of a step, each ascending by rank, in order of their first rank.
   std::vector<std::vector<int64_t>> groups(const dist::ReshardStep &step) const {
     std::set<std::vector<int64_t>> all;
-    if (!step.groupAxes.empty())
-      for (int64_t place = 0; place < devices(); ++place)
-        if (groupOf(step.groupMatrix, step.groupAxes, place).front() == place)
-          all.insert(group(step, place));
+    std::vector<char> isListed(static_cast<size_t>(devices()));
+    for (int64_t place = 0; place < devices() && !step.groupAxes.empty(); ++place)
+      if (!isListed[static_cast<size_t>(place)]) {
+        for (int64_t member : groupOf(step.groupMatrix, step.groupAxes, place))
+          isListed[static_cast<size_t>(member)] = 1;
+        all.insert(group(step, place));
+      }
     return {all.begin(), all.end()};
   }
 
@@ -239,7 +242,7 @@ Result<Question> readQuestion(const RedistributeFlags &flags) {
   Result<MachineModel> machine = readMachine(flags.machine);
   if (!machine)
     return machine.error();
-  question.machine = *machine;
+  question.machine = machine->amongFirst(question.devices());
   if (!flags.deviceOrder.empty()) {
     auto order = numbersOf("--device-order", flags.deviceOrder, ',', "0,2,1,3");
     if (!order)
@@ -254,6 +257,8 @@ Result<Question> readQuestion(const RedistributeFlags &flags) {
   }
   if (flags.rank >= question.devices())
     return usage(fmt::format("--rank {} is none of {} ranks", flags.rank, question.devices()), "ranks count from 0");
+  if (Status status = flags.verify ? mayVerify(question.from, question.shape) : Status::ok(); !status)
+    return status.error();
   return question;
 }
 

@@ -125,6 +125,16 @@ double MachineModel::groupUs(size_t level, MoveKind kind, const GroupShape &grou
   return std::min(flat, groupUs(level - 1, kind, group, inside, bytes - outside) + alone(across, outside));
 }
 
+MachineModel MachineModel::amongFirst(int64_t ranks) const {
+  MachineModel part = *this;
+  const auto holds = std::ranges::find_if(part.levels, [&](const LinkLevel &level) { return level.ranks == 0 || level.ranks >= ranks; });
+  if (holds != part.levels.end()) {
+    part.levels.erase(holds + 1, part.levels.end());
+    part.levels.back().ranks = 0;
+  }
+  return part;
+}
+
 double MachineModel::operatorUs(double flops, double bytesRead, double bytesWritten, Arithmetic arithmetic) const {
   double peak = flopsPerUs[static_cast<size_t>(arithmetic)];
   return launchUs + std::max(flops / peak, (bytesRead + bytesWritten) / memoryBytesPerUs);

@@ -104,6 +104,10 @@ struct MachineModel {
   /// Roofline: the slower of arithmetic and memory traffic, plus the launch.
   double operatorUs(double flops, double bytesRead, double bytesWritten, Arithmetic arithmetic = Arithmetic::F32) const;
 
+  /// The same machine where so many ranks run, the first ones: without levels beyond the first that holds all of them. Groups of 3 of 6
+  /// ranks lie in a node of 8, although blocks of 3 do not fill it.
+  MachineModel amongFirst(int64_t ranks) const;
+
   /// The preset "cpu-local": ranks are threads of one process on a CPU.
   static const MachineModel &cpuLocal();
 

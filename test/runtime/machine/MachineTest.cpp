@@ -282,6 +282,19 @@ TEST(MachineModel, AHierarchyIsNeverWorseThanItsOutermostLevel) {
   }
 }
 
+TEST(MachineModel, RanksThatOneUnitHoldsUseItsLinksInGroupsOfAnySize) {
+  for (const char *name : {"dgx-h100", "h100-64"}) {
+    const MachineModel cluster = *readMachine(name), node = *readMachine("h100x8");
+    for (int64_t ranks = 2; ranks <= 8; ++ranks)
+      for (size_t kind = 1; kind < moveKinds; ++kind)
+        for (int64_t members = 2; members <= ranks; ++members)
+          EXPECT_EQ(cluster.amongFirst(ranks).moveUs(MoveKind(kind), {members, members}, 1e6), node.moveUs(MoveKind(kind), {members, members}, 1e6))
+              << members << " of " << ranks;
+    EXPECT_EQ(cluster.amongFirst(9).levels.size(), cluster.levels.size());
+    EXPECT_GT(cluster.amongFirst(9).moveUs(MoveKind::AllGather, {3, 3}, 1e6), node.moveUs(MoveKind::AllGather, {3, 3}, 1e6)); // 6 to 8 are two nodes
+  }
+}
+
 TEST(MachineModel, GroupsInsideAUnitUseItsLinks) {
   MachineModel machine = MachineModel::cpuLocal();
   machine.levels.insert(machine.levels.begin(), machine.levels[0]);
