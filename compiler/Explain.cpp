@@ -93,12 +93,15 @@ Status checkOperator(const plan::Plan &plan, const std::string &name) {
 }
 
 /// How good the strategies are, in the model.
-static std::string searchText(const passes::SearchFacts &search, bool isGivenInPart) {
+static std::string searchText(const passes::SearchFacts &search, bool isGivenInPart, const plan::Prediction &plan) {
   if (search.isForPlan()) {
     const bool hasPlan = std::isfinite(search.firstRepricedUs);
     const auto us = timeTexts({search.repricedUs, search.us, search.leastUs, hasPlan ? search.firstRepricedUs : search.repricedUs});
     const char *least = search.isOptimal ? "one that is best" : "best one that was found";
-    return llvm::formatv(": fastest of {0} candidates, {1} by its plan and {2} in the model of the search; ", search.candidates, us[0], us[1]).str() +
+    // What hides behind computation depends on the order of independent lines; the plan keeps that of the network.
+    const bool isReordered = std::abs(plan.step_us() - plan.hidden_us() - search.repricedUs) > 1e-6 * search.repricedUs;
+    const char *how = isReordered ? " with independent lines in one order" : "";
+    return llvm::formatv(": fastest of {0} candidates, {1} by its plan{2} and {3} in the model of the search; ", search.candidates, us[0], how, us[1]).str() +
            (hasPlan ? llvm::formatv("the {0} in the model, {1}, takes {2} by its plan", least, us[2], us[3]).str()
                     : llvm::formatv("no plan of the {0} in the model, {1}, keeps within the limit", least, us[2]).str());
   }
@@ -300,7 +303,7 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
   if (plan.parallel_mode() == "auto_parallel")
     text += ", " + plan.search_mode();
   if (findings.search)
-    text += searchText(*findings.search, llvm::any_of(plan.operators(), isGiven));
+    text += searchText(*findings.search, llvm::any_of(plan.operators(), isGiven), plan.prediction());
   else if (findings.modelled && plan.search_mode() == "sharding_propagation" && llvm::any_of(plan.operators(), isGiven) && !llvm::all_of(plan.operators(), isGiven))
     text += ": what you gave, and what follows from it; --search-mode optimal looks for the fastest that keeps it";
   text = wrapped(text, columns) + "\n\noperators (local shapes of rank 0)\n" + operatorsText(plan, findings, op, columns);

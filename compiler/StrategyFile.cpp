@@ -259,6 +259,8 @@ Result<StrategyFile> readStrategies(const std::string &path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
     return notStrategies(path, "it is a folder");
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
+    return notStrategies(path, "it is a pipe or a device");
   if (!std::filesystem::is_regular_file(path, ignored))
     return missingFile(path);
   const Result<std::string> text = readFile(path);

@@ -515,7 +515,7 @@ bool Elaborator::takeDeviceNum(const ast::Block &block, NamedAttrList &fields) {
     return false;
   }
   diagnostic << "'device_num' is " << *number << ", but --devices is " << devices;
-  net::addHelp(diagnostic, "pass --devices " + std::to_string(*number));
+  net::addHelp(diagnostic, "pass --devices " + std::to_string(*number) + ", or write device_num: " + std::to_string(devices));
   return false;
 }
 

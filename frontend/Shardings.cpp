@@ -334,6 +334,7 @@ private:
                                       << " differently";
       diagnostic.attachNote(all.evaluator.location(slot.from->place)) << "the other one is here";
       diagnostic.attachNote(op->getLoc()) << "the operator is here";
+      net::addHelp(diagnostic, "write the same axes in both, or take one of them out; an out_strategy leaves a result cut otherwise than it was computed");
       return false;
     }
     for (const std::string &axis : cut.axes)
@@ -348,7 +349,8 @@ private:
     return true;
   }
 
-  /// Factors that nothing names are cut as the first operand that knows holds them, where devices and axes are left.
+  /// Factors that nothing names are cut as the first operand that knows holds them, where devices and axes are left. What may stay open
+  /// follows shardings alone: a strategy is one of many for its operator, and what is open is chosen with it.
   void follow() {
     for (auto [index, operand] : enumerate(op->getOperands())) {
       auto found = all.known.find(operand);
@@ -356,7 +358,7 @@ private:
         continue;
       for (auto [dim, cut] : enumerate(found->second)) {
         const DimFactors &factors = rule.operands[index][dim];
-        if (!cut || factors.size() != 1 || cuts[factors[0]].cut || !mayFollow(factors[0], *cut))
+        if (!cut || (cut->isOfStrategy && !isComplete) || factors.size() != 1 || cuts[factors[0]].cut || !mayFollow(factors[0], *cut))
           continue;
         cuts[factors[0]].cut = cut;
       }
@@ -394,8 +396,8 @@ private:
   void takeStrategy(const net::Strategy &own) {
     for (auto [index, dims] : enumerate(rule.operands))
       for (auto [dim, factors] : enumerate(dims))
-        if (factors.size() == 1 && index < own.size() && dim < own[index].size())
-          cuts[factors[0]].cut = Cut{own[index][dim], {}};
+        if (factors.size() == 1 && index < own.size() && dim < own[index].size() && !cuts[factors[0]].from)
+          cuts[factors[0]].cut = Cut{own[index][dim], {}, /*isOfStrategy=*/true};
   }
 
   /// Pieces of the results alone.
@@ -404,7 +406,7 @@ private:
     for (auto [index, dims] : enumerate(rule.results))
       for (auto [dim, factors] : enumerate(dims))
         if (factors.size() == 1 && !cuts[factors[0]].cut)
-          cuts[factors[0]].cut = Cut{out[index][dim], {}};
+          cuts[factors[0]].cut = Cut{out[index][dim], {}, /*isOfStrategy=*/true};
   }
 
   /// A strategy beside a sharding has to say the same; otherwise one of them would be lost.

@@ -46,7 +46,7 @@ public:
   bool move(mlir::Value from, mlir::Value to);
 
   /// Gives strategies to the operators of a finished network: where a sharding speaks of their results or parameters, and
-  /// where only out_strategy is given. Factors that neither names follow the operands. Where operands say nothing, they stay
+  /// where only out_strategy is given. Factors that neither names follow the operands. Where shardings of these say nothing, they stay
   /// open (net::setFixedPieces), unless a sharding of a result or out_strategy says how all of it is cut: then they are whole.
   /// What does not fit is reported.
   /// First rounds of a repeat whose strategies differ from those of the later ones are peeled.
@@ -63,6 +63,7 @@ private:
   struct Cut {
     int64_t pieces = 1;
     std::vector<std::string> axes;
+    bool isOfStrategy = false; ///< an in_strategy or out_strategy says so, no sharding
     bool operator==(const Cut &) const = default;
   };
 

@@ -203,9 +203,12 @@ struct NamedFile {
   std::string name, path;
 };
 
+/// Also where there is no such file yet.
 bool isSameFile(const std::string &a, const std::string &b) {
+  namespace fs = std::filesystem;
   std::error_code ignored;
-  return !a.empty() && (a == b || std::filesystem::equivalent(a, b, ignored));
+  auto canonical = [&](const std::string &path) { return fs::weakly_canonical(fs::absolute(path, ignored), ignored); };
+  return !a.empty() && !b.empty() && (fs::equivalent(a, b, ignored) || canonical(a) == canonical(b));
 }
 
 /// None of the files that are written takes the place of one that is read.

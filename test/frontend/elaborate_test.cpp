@@ -100,7 +100,7 @@ TEST(Constants, DevicesAreTheFlagElseTheContextElseTheMeshElseOne) {
   EXPECT_EQ(other.said, "net.mir:2:22: error: 'device_num' is 4, but --devices is 8\n"
                         "    2 | context {device_num: 4}\n"
                         "      |                      ^\n"
-                        "help: pass --devices 4\n");
+                        "help: pass --devices 4, or write device_num: 8\n");
   Reading both("mesh (data: 2)\nnetwork n(%x: f32[2]) { return out: %x }\ncontext {device_num: 4}");
   EXPECT_EQ(both.said, "net.mir:1:1: error: mesh (data: 2) needs 2 devices, but 'device_num' is 4\n"
                        "    1 | mesh (data: 2)\n"

@@ -243,6 +243,7 @@ net.mir:4:34: note: the other one is here
 net.mir:4:8: note: the operator is here
     4 |   %a = MatMul(%x, %w) {sharding: (None, model)}
       |        ^~~~~~
+help: write the same axes in both, or take one of them out; an out_strategy leaves a result cut otherwise than it was computed
 )T"},
     {"AxisForTwoFactors", onMesh(R"T(  param %w: f32[32, 16] = Zeros() {sharding: (data, None)}
   %a = MatMul(%x, %w) {sharding: (data, None)}
