@@ -201,6 +201,9 @@ void Alternatives::giveChoice(size_t op, Operation *first, Freedom freedom, bool
     entry.among = candidates(entry.facts, facts.devices);
   if (freedom == Freedom::Few && !keepsOwn)
     entry.among.push_back(cheapestOfMost(op));
+  auto holdsOwn = [&](const std::vector<int64_t> &mesh) { return isOnMesh(taken[op], mesh); };
+  if (entry.among.empty() && !facts.meshes.empty() && llvm::none_of(facts.meshes, holdsOwn)) // recursion found it, beside a coarse mesh
+    entry.among = candidatesWith(entry.facts, facts.devices, std::vector<int64_t>(taken[op].size(), 0), facts.meshes);
   if (!entry.among.empty() && !llvm::is_contained(entry.among, taken[op]))
     entry.among.push_back(taken[op]);
   if (entry.among.size() == 2 && entry.among[0] == entry.among[1])

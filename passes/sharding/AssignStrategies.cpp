@@ -351,15 +351,23 @@ private:
     return searchMode == "sharding_propagation" ? propagate(problem) : search(problem, members, most, std::move(within));
   }
 
+  /// Recursion may find what lies on no coarse mesh, which the model of the search does not know.
+  template <typename Tell>
+  auto withModelOf(const SearchResult &result, const Problem &problem, const StepModel &model, ArrayRef<Members> members,
+                   dist::ReshardPlanner &planner, Tell tell) const {
+    if (coarse.empty())
+      return tell(model);
+    const Problem decided = decidedBy(problem, result);
+    return tell(modelOf(decided, members, planner));
+  }
+
   Choices search(const Problem &problem, ArrayRef<Members> members, int64_t most, FoundWithin within) {
     dist::ReshardPlanner planner(problem.machine);
     if (searchMode == "recursive_programming") {
       StepBuilder builder(getOperation()->getContext(), problem.machine);
       const ProblemSteps steps = stepsOf(problem, members, builder);
       SearchResult result = foundRecursively(problem, steps, planner);
-      Problem decided = problem;
-      for (auto [op, choice] : llvm::zip(decided.operators, result.choices))
-        op.among = {choice.pieces};
+      const Problem decided = decidedBy(problem, result);
       StepModel model(decided, steps, planner);
       tellMemory(problem, model, result, planner);
       return noted(problem, &model, std::move(result), planner);
@@ -381,15 +389,35 @@ private:
       if (most > 1)
         std::ranges::move(searchNear(problem, model, results.front(), problem.loss >= 0 && problem.machine.overlaps, most - 1, watch),
                           std::back_inserter(results));
-      if (!results.front().isOptimal && problem.meshes.empty())
+      if (!coarse.empty())
+        addRecursive(withoutMesh(problem), members, planner, most, results);
+      else if (!results.front().isOptimal && problem.meshes.empty())
         addRecursive(problem, members, planner, most, results);
       for (SearchResult &result : results)
-        tellMemory(problem, model, result, planner);
+        withModelOf(result, problem, model, members, planner, [&](const StepModel &of) { tellMemory(problem, of, result, planner); });
     }
     SearchResult result = results.front();
     if (most > 1)
       near = std::move(results);
-    return noted(problem, &model, std::move(result), planner);
+    return withModelOf(result, problem, model, members, planner,
+                       [&](const StepModel &of) { return noted(problem, &of, std::move(result), planner); });
+  }
+
+  /// With the strategies of a result alone.
+  static Problem decidedBy(Problem problem, const SearchResult &result) {
+    for (auto [op, choice] : llvm::zip(problem.operators, result.choices))
+      op.among = {choice.pieces};
+    for (const RoundsTaken &rounds : result.rounds)
+      for (auto [i, op] : llvm::enumerate(rounds.operators))
+        for (const RoundsTaken::Run &run : rounds.runs)
+          if (std::vector<Pieces> &among = problem.operators[op].among; !llvm::is_contained(among, run.pieces[i]))
+            among.push_back(run.pieces[i]);
+    return problem;
+  }
+
+  static Problem withoutMesh(Problem problem) {
+    problem.meshes.clear();
+    return problem;
   }
 
   static SearchResult foundRecursively(const Problem &problem, const ProblemSteps &steps, dist::ReshardPlanner &planner) {
@@ -400,7 +428,7 @@ private:
   void addRecursive(const Problem &problem, ArrayRef<Members> members, dist::ReshardPlanner &planner, int64_t most, std::vector<SearchResult> &results) {
     StepBuilder builder(getOperation()->getContext(), problem.machine);
     SearchResult other = foundRecursively(problem, stepsOf(problem, members, builder), planner);
-    other.boundUs = results.front().boundUs;
+    other.boundUs = coarse.empty() ? results.front().boundUs : 0; // that holds on the mesh alone
     if (!(other.us < search::infinity) || llvm::any_of(results, [&](const SearchResult &known) { return isSame(known, other); }))
       return;
     const bool isCheapest = other.us < results.front().us;

@@ -9,16 +9,14 @@ namespace msc::passes {
 /// factors, there are many device matrices: most pairs of shardings have none in common and are bounded less well, and what moves
 /// between them is counted rank by rank.
 static size_t mostStrategies(const std::vector<int64_t> &primes) {
-  constexpr int64_t manyRanks = 4096;
-  if (primes.front() == primes.back())
-    return 8192;
+  constexpr int64_t fewRanks = 512, manyRanks = 4096;
   int64_t devices = 1;
   for (int64_t prime : primes)
     devices *= prime;
+  if (primes.front() == primes.back() || devices <= fewRanks)
+    return 2048;
   return devices > manyRanks ? 128 : 1024;
 }
-/// Fewer devices have fewer factorisations, but for operators of many dimensions.
-static constexpr int64_t fewDevices = 512;
 
 std::vector<int64_t> primeFactors(int64_t number) {
   std::vector<int64_t> factors;
@@ -31,7 +29,7 @@ std::vector<int64_t> primeFactors(int64_t number) {
 }
 
 std::vector<int64_t> coarseMesh(const Problem &problem) {
-  if (problem.devices <= fewDevices || !problem.meshes.empty())
+  if (problem.devices == 1 || !problem.meshes.empty())
     return {};
   std::vector<int64_t> mesh = primeFactors(problem.devices);
   const size_t most = mostStrategies(mesh);
