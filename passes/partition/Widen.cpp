@@ -102,24 +102,32 @@ static std::optional<NarrowForm> narrowFormOf(Operation *op) {
   return std::nullopt;
 }
 
-bool takesNarrow(Operation *op) {
-  return narrowFormOf(op) && isForGpusAlone(op);
+/// What is cast to f32 there; null: it is no cast of a narrow value.
+static Value castFrom(Value wide) {
+  auto cast = wide.getDefiningOp<net::CastOp>();
+  return cast && getElementTypeOrSelf(wide.getType()).isF32() && isNarrow(cast.getOperand()) ? cast.getOperand() : Value();
 }
 
-/// What all these operands are cast from to f32; null unless that is one narrow type.
-static Type castFrom(Operation *op, ArrayRef<unsigned> operands) {
+/// The one narrow type that all these operands have or are cast from; null: they have none, or several.
+static Type narrowTypeOf(Operation *op, ArrayRef<unsigned> operands) {
   Type element;
   for (unsigned operand : operands) {
-    Value wide = op->getOperand(operand);
-    auto cast = wide.getDefiningOp<net::CastOp>();
-    if (!cast || !getElementTypeOrSelf(wide.getType()).isF32() || !isNarrow(cast.getOperand()))
+    Value value = op->getOperand(operand);
+    if (!isNarrow(value))
+      value = castFrom(value);
+    if (!value || (element && getElementTypeOrSelf(value.getType()) != element))
       return {};
-    Type from = getElementTypeOrSelf(cast.getOperand().getType());
-    if (element && from != element)
-      return {};
-    element = from;
+    element = getElementTypeOrSelf(value.getType());
   }
   return element;
+}
+
+bool takesNarrow(Operation *op) {
+  std::optional<NarrowForm> form = narrowFormOf(op);
+  if (!form || isForGpusAlone(op))
+    return form.has_value();
+  Type element = isa<net::MatMulOp>(op) ? narrowTypeOf(op, form->operands) : Type();
+  return element && element.isBF16(); // CPUs may have instructions for products of these
 }
 
 /// Nobody reads a value but one cast to that type, if that.
@@ -142,12 +150,14 @@ static void writeNarrow(Value result, Type element) {
 
 void readNarrow(Operation *op) {
   std::optional<NarrowForm> form = narrowFormOf(op);
-  Type element = form && takesNarrow(op) ? castFrom(op, form->operands) : Type();
+  if (!form || !takesNarrow(op) || !llvm::all_of(form->operands, [&](unsigned operand) { return castFrom(op->getOperand(operand)); }))
+    return;
+  Type element = narrowTypeOf(op, form->operands);
   auto results = op->getResults();
   if (!element || !llvm::all_of(results.take_front(form->results), [&](Value result) { return isOnlyRounded(result, element); }))
     return;
   for (unsigned operand : form->operands)
-    op->setOperand(operand, op->getOperand(operand).getDefiningOp()->getOperand(0));
+    op->setOperand(operand, castFrom(op->getOperand(operand)));
   for (Value result : results.take_front(std::max(form->results, 1u)))
     if (isOnlyRounded(result, element))
       writeNarrow(result, element);

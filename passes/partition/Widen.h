@@ -1,6 +1,7 @@
 // bf16 and f16 are types of memory: every operator computes in f32 and rounds its results once. So a value has the same
 // bits whether its operator was fused with others or not, and what is partial is summed in f32, on any number of devices.
-// Plans for GPUs alone say the same with fewer casts: kernels that multiply narrow operands add in f32 and round once themselves.
+// Plans say the same with fewer casts: kernels that multiply narrow operands add in f32 and round once themselves. All devices have
+// them for products of bf16, GPUs for more.
 #pragma once
 
 #include "dialects/net/Network.h"
@@ -17,7 +18,8 @@ bool computesNarrow(mlir::Operation *op);
 /// element types that the results had, null where nothing changes.
 llvm::SmallVector<mlir::Type> widen(mlir::Operation *op);
 
-/// The plan is for devices whose kernels read narrow operands of such an operator as they are, and add in f32.
+/// The plan is for devices whose kernels read narrow operands of such an operator as they are, and add in f32; these are narrow, or cast
+/// from what is.
 bool takesNarrow(mlir::Operation *op);
 
 /// Undoes `widen` where the operator takes narrow operands: it reads what was cast to f32, and writes the narrow type where nobody reads

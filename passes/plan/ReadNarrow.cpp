@@ -17,8 +17,6 @@ public:
   StringRef getDescription() const override { return "operators with kernels for narrow operands read these, not casts of them"; }
   void getDependentDialects(DialectRegistry &registry) const override { registry.insert<dist::DistDialect>(); }
   void runOnOperation() override {
-    if (!getContext().getLoadedDialect<dist::DistDialect>()->areOnlyGpus())
-      return;
     for (auto network : getOperation().getOps<net::NetworkOp>()) {
       Block &block = network.getBody().front();
       SmallVector<Operation *> operators;

@@ -199,7 +199,7 @@ train {optimizer: Momentum(learning_rate: 0.1, momentum: 0.5), minimize: loss, e
       target = "cuda";
       Compiled narrow = compileText(own, devices);
       PlanIndex onCpu(wide.plan), onGpu(narrow.plan);
-      EXPECT_EQ(productsByType(onCpu), (std::map<std::string, int>{{"f32", 14}}));
+      EXPECT_EQ(productsByType(onCpu), (std::map<std::string, int>{{std::string_view(type) == "bf16" ? "bf16" : "f32", 14}}));
       EXPECT_EQ(productsByType(onGpu), (std::map<std::string, int>{{type, 14}}));
       Outcome cpu = run(onCpu, nullptr);
       test::RecordingDriver driver;
@@ -209,6 +209,11 @@ train {optimizer: Momentum(learning_rate: 0.1, momentum: 0.5), minimize: loss, e
       ASSERT_EQ(cpu.losses.size(), 3u);
       expectNear(cuda.losses, cpu.losses, 4 * place);
       expectClean(driver);
+      test::RecordingDriver driverOfBoth;
+      Outcome both = run(onCpu, open(driverOfBoth, onCpu, wide));
+      ASSERT_FALSE(both.failure) << both.failure->message;
+      expectNear(both.losses, cpu.losses, 4 * place);
+      expectClean(driverOfBoth);
     }
 }
 

@@ -200,7 +200,8 @@ private:
     }
     bool isNarrow = computesNarrow(op);
     made.isCast = isa<net::CastOp>(op);
-    made.computesWide = isNarrow && !isForGpusAlone(op);
+    made.addsWide = isNarrow && !isForGpusAlone(op) && takesNarrow(op);
+    made.computesWide = isNarrow && !isForGpusAlone(op) && !made.addsWide;
     for (Value result : op->getResults()) {
       made.results.push_back(valueOf(result));
       if (isNarrow)
@@ -267,7 +268,7 @@ private:
     for (auto [value, standIn] : llvm::zip(results, made.results)) {
       if (made.computesWide) // what it makes is rounded
         for (StepOperator &part : made.parts)
-          part.computesWide |= llvm::is_contained(part.results, values.at(value));
+          part.computesWide |= !part.addsWide && llvm::is_contained(part.results, values.at(value));
       made.standIns.push_back(values.at(value));
       step.values[made.standIns.back()].partialBytes = step.values[standIn].partialBytes;
       step.values[made.standIns.back()].elementBytes = step.values[standIn].elementBytes;

@@ -44,6 +44,7 @@ struct StepOperator {
   bool isEpilogue = false;               ///< a product may carry it
   bool isCast = false;                   ///< of elements, to another type
   bool computesWide = false;             ///< in f32: kernels of their own cast what of its operands and results is narrow
+  bool addsWide = false;                 ///< it reads narrow operands as they are; what it leaves partial is f32, and rounded behind the sum
   bool isBackward = false;
   bool isGradient = false;               ///< of the forward operator itself, not of a part of something that expanded
   std::vector<int32_t> gradientOfResult; ///< of each operand: the forward result whose gradient it is, or -1

@@ -59,7 +59,8 @@ private:
     const auto wide = static_cast<int32_t>(values.size()); // of value 0
     for (const TracedOperator::Use &use : traced.writes)
       if (!isConstant(use)) {
-        const bool isRounded = traced.op && traced.op->computesWide && values[use.value].elementBytes == narrowBytes;
+        // What is added in f32 is rounded by another kernel where it is partial; where it is not, there is no such kernel to wait for.
+        const bool isRounded = traced.op && (traced.op->computesWide || traced.op->addsWide) && values[use.value].elementBytes == narrowBytes;
         event.writes.push_back(isRounded ? wide + shown[use.value] : shown[use.value]);
         if (isRounded)
           rounded.push_back(shown[use.value]);

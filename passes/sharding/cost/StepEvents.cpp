@@ -61,7 +61,7 @@ private:
     int32_t maker = none;          ///< the instance of which it is a result or an inner value
     int32_t parameter = none;      ///< index into `parameters`
     bool isCopy = false;           ///< made by an operator that runs again
-    bool isRounded = false;        ///< computed in f32, and cast once it is complete
+    bool isRounded = false;        ///< added in f32, and cast once it is complete
     bool isBackward = false;       ///< made by the backward pass
     int64_t gradients = 0;         ///< contributions to its gradient that will come
     std::vector<int32_t> terms;    ///< those that have come
@@ -423,12 +423,12 @@ private:
       Value value{.shape = &made.shape, .elementBytes = made.elementBytes, .partialBytes = made.partialBytes, .versions = {},
                   .own = &instance.trace->own[use.value], .terms = {}};
       value.isCopy = isCopying;
-      value.isRounded = isWide && made.partialBytes > made.elementBytes;
+      value.isRounded = (isWide || (traced.op && traced.op->addsWide)) && made.partialBytes > made.elementBytes;
       value.isBackward = traced.isBackward;
       of[use.value] = addValue(std::move(value), use.sharding);
       if (!traced.isBackward)
         values[of[use.value]].maker = isCopying ? none : static_cast<int32_t>(instances.size());
-      if (values[of[use.value]].isRounded && !use.sharding.isPartial()) {
+      if (isWide && values[of[use.value]].isRounded && !use.sharding.isPartial()) {
         event.writes.push_back(addBuffer(values[of[use.value]], use.sharding, of[use.value], /*isWide=*/true));
         rounded.emplace_back(event.writes.back(), &use);
       } else {

@@ -1,18 +1,30 @@
 #include "runtime/device/cpu/MatMul.h"
 
+#include "runtime/device/cpu/calls/Elements.h"
+
 #include <algorithm>
 #include <dnnl.hpp>
 #include <fmt/format.h>
 #include <map>
 #include <optional>
+#include <string_view>
 
 namespace msc::device {
 namespace {
 
+using calls::BFloat16;
+
 /// Not by oneDNN, whose ReLU makes a zero of NaN.
-void applyReLU(float *elements, int64_t count) {
+float relu(float element) { return 0.0f > element ? 0.0f : element; }
+
+template <typename Element> void applyReLU(Element *elements, int64_t count) {
   for (int64_t i = 0; i < count; ++i)
-    elements[i] = 0.0f > elements[i] ? 0.0f : elements[i];
+    elements[i] = Element(relu(static_cast<float>(elements[i])));
+}
+
+void widen(const BFloat16 *from, float *to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    to[i] = static_cast<float>(from[i]);
 }
 
 /// Sums of nothing: every row is the epilogue of zero.
@@ -21,14 +33,7 @@ public:
   explicit EmptyMatMul(const MatMulSpec &spec) : spec(spec) {}
 
   Status run() override {
-    const auto *bias = reinterpret_cast<const float *>(spec.bias);
-    for (const MatMulSpec::Batch &batch : spec.batches) {
-      float *result = reinterpret_cast<float *>(spec.result) + batch.result;
-      for (int64_t i = 0; i < spec.rows * spec.columns; ++i)
-        result[i] = bias ? bias[i % spec.columns] : 0.0f;
-      if (spec.relu)
-        applyReLU(result, spec.rows * spec.columns);
-    }
+    spec.type == plan::BF16 ? fill<BFloat16>() : fill<float>();
     return {};
   }
   ScratchSize scratchSize() const override { return {}; }
@@ -36,6 +41,17 @@ public:
 
 private:
   MatMulSpec spec;
+
+  template <typename Element> void fill() const {
+    const auto *bias = reinterpret_cast<const Element *>(spec.bias);
+    for (const MatMulSpec::Batch &batch : spec.batches) {
+      Element *result = reinterpret_cast<Element *>(spec.result) + batch.result;
+      for (int64_t i = 0; i < spec.rows * spec.columns; ++i)
+        result[i] = bias ? bias[i % spec.columns] : Element(0.0f);
+      if (spec.relu)
+        applyReLU(result, spec.rows * spec.columns);
+    }
+  }
 };
 
 /// The library reads a right operand by columns of some 64 elements. Where its rows lie far apart, every one of them is in another page,
@@ -44,9 +60,6 @@ private:
 bool isWorthPacking(const MatMulSpec &spec) {
   constexpr int64_t pageBytes = 4096, mostBytes = 64 << 20;
   const int64_t rowBytes = spec.columns * static_cast<int64_t>(sizeof(float)), bytes = spec.depth * rowBytes;
-  for (const MatMulSpec::Batch &batch : spec.batches)
-    if (batch.right != spec.batches.front().right)
-      return false;
   if (bytes > mostBytes || spec.columns < 64)
     return false;
   const int64_t rows = spec.rows * static_cast<int64_t>(spec.batches.size());
@@ -55,13 +68,38 @@ bool isWorthPacking(const MatMulSpec &spec) {
   return rows >= (rowBytes % pageBytes == 0 ? 64 : 256);
 }
 
+bool isRightShared(const MatMulSpec &spec) {
+  return std::ranges::all_of(spec.batches, [&](const MatMulSpec::Batch &batch) { return batch.right == spec.batches.front().right; });
+}
+
+/// The processor multiplies bf16 several times as fast as f32: by tiles (AMX). AVX512_BF16 alone takes longer than f32 (decision 13).
+bool multipliesBFloat16() {
+  static const bool does = [] {
+    using Desc = dnnl::memory::desc;
+    constexpr auto bf16 = dnnl::memory::data_type::bf16;
+    try {
+      const Desc square({64, 64}, bf16, dnnl::memory::format_tag::ab);
+      dnnl::matmul::primitive_desc chosen(dnnl::matmul::desc(square, square, square), dnnl::engine(dnnl::engine::kind::cpu, 0));
+      return std::string_view(chosen.impl_info_str()).find("amx") != std::string_view::npos;
+    } catch (const dnnl::error &) {
+      return false;
+    }
+  }();
+  return does;
+}
+
+/// Products of bf16 add in f32: by the library's kernels for them where these are fast, else on operands that were cast to f32, which
+/// gives the same products (those of two bf16 are exact in f32) and sums in another order.
 class LibraryMatMul final : public ScratchOperation {
 public:
   /// Throws dnnl::error.
   LibraryMatMul(const MatMulSpec &spec, WorkerPool &pool)
-      : spec(spec), pool(pool), engine(dnnl::engine::kind::cpu, 0), packs(isWorthPacking(spec)) {
+      : spec(spec), pool(pool), engine(dnnl::engine::kind::cpu, 0), widens(spec.operands == plan::BF16 && !multipliesBFloat16()),
+        isNarrow(spec.operands == plan::BF16 && !widens), isShared(isRightShared(spec)), packs(isShared && !isNarrow && isWorthPacking(spec)) {
     for (int i = 0; i < pool.size(); ++i)
       streams.emplace_back(engine);
+    if (widens && isShared && !packs)
+      wideRight = reserve(sharedBytes, spec.depth * spec.columns);
     for (const std::vector<RowBlock> &blocks : splitRows(spec.batches.size(), spec.rows, spec.tasks)) {
       int worker = static_cast<int>(tasks.size()) % pool.size();
       tasks.emplace_back();
@@ -75,6 +113,9 @@ public:
     pool.run(
         static_cast<int64_t>(packed.size()),
         [](void *self, int64_t task, int worker) { static_cast<LibraryMatMul *>(self)->pack(task, worker); }, this);
+    if (wideRight)
+      pool.run(
+          static_cast<int64_t>(tasks.size()), [](void *self, int64_t task, int) { static_cast<LibraryMatMul *>(self)->widenRight(task); }, this);
     pool.run(
         static_cast<int64_t>(tasks.size()),
         [](void *self, int64_t task, int worker) { static_cast<LibraryMatMul *>(self)->runTask(task, worker); }, this);
@@ -86,13 +127,24 @@ public:
         return Error{ExitCode::Internal, fmt::format("oneDNN matmul returned status {}", static_cast<int>(failure)), ""};
     return {};
   }
-  ScratchSize scratchSize() const override { return {.worker = largestScratch, .shared = packedBytes}; }
+  ScratchSize scratchSize() const override { return {.worker = largestScratch, .shared = sharedBytes}; }
   void setScratch(const Scratch &scratch) override {
-    for (size_t task = 0; task < tasks.size(); ++task)
-      for (Call &call : tasks[task])
-        call.scratch.set_data_handle(scratch.workers[task % streams.size()]);
+    shared = scratch.shared;
     for (Packed &order : packed)
-      order.memory.set_data_handle(scratch.shared + order.offset);
+      order.memory.set_data_handle(shared + order.offset);
+    for (size_t task = 0; task < tasks.size(); ++task)
+      for (Call &call : tasks[task]) {
+        std::byte *own = scratch.workers[task % streams.size()];
+        call.scratch.set_data_handle(own);
+        if (call.wide.left)
+          call.left.set_data_handle(own + *call.wide.left);
+        if (call.wide.right)
+          call.right.set_data_handle(own + *call.wide.right);
+        else if (wideRight)
+          call.right.set_data_handle(shared + *wideRight);
+        if (call.wide.result)
+          call.result.set_data_handle(own + *call.wide.result);
+      }
   }
 
 private:
@@ -104,56 +156,87 @@ private:
     dnnl::reorder reorder;
     dnnl_status_t failure = dnnl_success;
   };
+  /// Where in a worker's scratch memory tensors lie that are bf16 in the plan and f32 for the library.
+  struct Wide {
+    std::optional<size_t> left, right, result;
+  };
   struct Call {
     dnnl::matmul primitive;
+    RowBlock block;
     dnnl::memory left, right, bias, result, scratch;
+    Wide wide;
     std::vector<dnnl_exec_arg_t> arguments;
-    int64_t elements = 0; ///< of the result
   };
   /// A primitive for one number of rows, and the shapes that it takes.
   struct Shape {
     dnnl::memory::desc left, right, bias, result, scratch;
     dnnl::matmul primitive;
     std::optional<size_t> packed; ///< which order of the right operand
+    Wide wide;
   };
 
-  static std::byte *at(std::byte *base, int64_t element) { return base + element * static_cast<int64_t>(sizeof(float)); }
+  static std::byte *at(std::byte *base, int64_t element, plan::DataType type) {
+    return base + element * static_cast<int64_t>(type == plan::BF16 ? sizeof(BFloat16) : sizeof(float));
+  }
+
+  /// Room for so many elements of f32; returns where.
+  static size_t reserve(size_t &bytes, int64_t elements) {
+    const size_t offset = (bytes + 63) / 64 * 64;
+    bytes = offset + static_cast<size_t>(elements) * sizeof(float);
+    return offset;
+  }
+
+  /// The library writes f32 beside a result in bf16, whose bias it does not see.
+  bool roundsResult() const { return widens && spec.type == plan::BF16; }
+  /// A bias of bf16 and ReLU come behind it.
+  bool addsBias() const { return spec.bias && !roundsResult(); }
 
   const Shape &shapeFor(int64_t rows) {
     if (auto it = shapes.find(rows); it != shapes.end())
       return it->second;
     using Desc = dnnl::memory::desc;
-    constexpr auto f32 = dnnl::memory::data_type::f32;
+    using Type = dnnl::memory::data_type;
+    const Type operand = isNarrow ? Type::bf16 : Type::f32, of = isNarrow && spec.type == plan::BF16 ? Type::bf16 : Type::f32;
+    // Rows that were cast lie together.
+    const int64_t rowsLeft = widens ? rows : spec.rows;
     Shape shape;
-    shape.left = Desc({rows, spec.depth}, f32,
-                      spec.transposeLeft ? dnnl::memory::dims{1, spec.rows} : dnnl::memory::dims{spec.depth, 1});
-    shape.right = Desc({spec.depth, spec.columns}, f32,
+    shape.left = Desc({rows, spec.depth}, operand, spec.transposeLeft ? dnnl::memory::dims{1, rowsLeft} : dnnl::memory::dims{spec.depth, 1});
+    shape.right = Desc({spec.depth, spec.columns}, operand,
                        spec.transposeRight ? dnnl::memory::dims{1, spec.depth} : dnnl::memory::dims{spec.columns, 1});
-    shape.result = Desc({rows, spec.columns}, f32, dnnl::memory::dims{spec.columns, 1});
-    shape.bias = Desc({1, spec.columns}, f32, dnnl::memory::dims{spec.columns, 1});
+    shape.result = Desc({rows, spec.columns}, of, dnnl::memory::dims{spec.columns, 1});
+    shape.bias = Desc({1, spec.columns}, of, dnnl::memory::dims{spec.columns, 1});
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    const Desc right = packs ? Desc({spec.depth, spec.columns}, f32, dnnl::memory::format_tag::any) : shape.right;
-    auto description = spec.bias ? dnnl::matmul::desc(shape.left, right, shape.bias, shape.result)
-                                 : dnnl::matmul::desc(shape.left, right, shape.result);
+    const Desc right = packs ? Desc({spec.depth, spec.columns}, operand, dnnl::memory::format_tag::any) : shape.right;
+    auto description = addsBias() ? dnnl::matmul::desc(shape.left, right, shape.bias, shape.result)
+                                  : dnnl::matmul::desc(shape.left, right, shape.result);
     dnnl::matmul::primitive_desc chosen(description, attributes, engine);
     shape.scratch = chosen.scratchpad_desc();
     shape.primitive = dnnl::matmul(chosen);
-    if (packs && chosen.weights_desc() != shape.right)
-      shape.packed = orderFor(chosen.weights_desc(), shape.right);
-    largestScratch = std::max(largestScratch, shape.scratch.get_size());
+    if (packs && (widens || chosen.weights_desc() != shape.right))
+      shape.packed = orderFor(chosen.weights_desc());
+    size_t bytes = shape.scratch.get_size();
+    if (widens)
+      shape.wide.left = reserve(bytes, rows * spec.depth);
+    if (widens && !isShared)
+      shape.wide.right = reserve(bytes, spec.depth * spec.columns);
+    if (roundsResult())
+      shape.wide.result = reserve(bytes, rows * spec.columns);
+    largestScratch = std::max(largestScratch, bytes);
     return shapes.emplace(rows, shape).first->second;
   }
 
   /// Other numbers of rows may want other orders.
-  size_t orderFor(const dnnl::memory::desc &desc, const dnnl::memory::desc &given) {
+  size_t orderFor(const dnnl::memory::desc &desc) {
     for (size_t i = 0; i < packed.size(); ++i)
       if (packed[i].desc == desc)
         return i;
-    Packed order{desc, packedBytes, dnnl::memory(given, engine, at(spec.right, spec.batches.front().right)),
+    const dnnl::memory::desc given({spec.depth, spec.columns}, widens ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32,
+                                   spec.transposeRight ? dnnl::memory::dims{1, spec.depth} : dnnl::memory::dims{spec.columns, 1});
+    Packed order{desc, sharedBytes, dnnl::memory(given, engine, at(spec.right, spec.batches.front().right, spec.operands)),
                  dnnl::memory(desc, engine, DNNL_MEMORY_NONE), {}};
     order.reorder = dnnl::reorder(order.given, order.memory);
-    packedBytes += (desc.get_size() + 63) / 64 * 64;
+    sharedBytes += (desc.get_size() + 63) / 64 * 64;
     packed.push_back(std::move(order));
     return packed.size() - 1;
   }
@@ -164,21 +247,30 @@ private:
     order.failure = dnnl_primitive_execute(order.reorder.get(), streams[static_cast<size_t>(worker)].get(), 2, arguments);
   }
 
+  /// Its share of the operand that all tasks read.
+  void widenRight(int64_t task) {
+    const Range part = pieceOf(spec.depth * spec.columns, task, static_cast<int64_t>(tasks.size()));
+    widen(reinterpret_cast<const BFloat16 *>(spec.right) + spec.batches.front().right + part.begin,
+          reinterpret_cast<float *>(shared + *wideRight) + part.begin, part.end - part.begin);
+  }
+
   Call bind(const RowBlock &block, int worker) {
     const Shape &shape = shapeFor(block.end - block.begin);
     const MatMulSpec::Batch &batch = spec.batches[block.batch];
     int64_t rowLeft = spec.transposeLeft ? 1 : spec.depth;
     Call call{shape.primitive};
-    call.elements = (block.end - block.begin) * spec.columns;
-    call.left = dnnl::memory(shape.left, engine, at(spec.left, batch.left + block.begin * rowLeft));
-    call.right = shape.packed ? packed[*shape.packed].memory : dnnl::memory(shape.right, engine, at(spec.right, batch.right));
-    call.result = dnnl::memory(shape.result, engine, at(spec.result, batch.result + block.begin * spec.columns));
+    call.block = block;
+    call.wide = shape.wide;
+    // What is cast gets its place with the scratch memory.
+    call.left = dnnl::memory(shape.left, engine, at(spec.left, batch.left + block.begin * rowLeft, spec.operands));
+    call.right = shape.packed ? packed[*shape.packed].memory : dnnl::memory(shape.right, engine, at(spec.right, batch.right, spec.operands));
+    call.result = dnnl::memory(shape.result, engine, at(spec.result, batch.result + block.begin * spec.columns, spec.type));
     call.scratch = dnnl::memory(shape.scratch, engine, DNNL_MEMORY_NONE);
     call.arguments = {{DNNL_ARG_SRC, call.left.get()},
                       {DNNL_ARG_WEIGHTS, call.right.get()},
                       {DNNL_ARG_DST, call.result.get()},
                       {DNNL_ARG_SCRATCHPAD, call.scratch.get()}};
-    if (spec.bias) {
+    if (addsBias()) {
       call.bias = dnnl::memory(shape.bias, engine, spec.bias);
       call.arguments.push_back({DNNL_ARG_BIAS, call.bias.get()});
     }
@@ -187,21 +279,56 @@ private:
 
   void runTask(int64_t task, int worker) {
     for (Call &call : tasks[task]) {
+      if (widens)
+        widenOperands(call);
       if (dnnl_status_t status = dnnl_primitive_execute(call.primitive.get(), streams[worker].get(),
                                                         static_cast<int>(call.arguments.size()), call.arguments.data());
           status != dnnl_success)
         failures[task] = status;
-      if (spec.relu)
-        applyReLU(static_cast<float *>(call.result.get_data_handle()), call.elements);
+      const int64_t elements = (call.block.end - call.block.begin) * spec.columns;
+      if (roundsResult())
+        roundTo(call, elements);
+      else if (spec.relu && spec.type == plan::BF16)
+        applyReLU(static_cast<BFloat16 *>(call.result.get_data_handle()), elements);
+      else if (spec.relu)
+        applyReLU(static_cast<float *>(call.result.get_data_handle()), elements);
+    }
+  }
+
+  void widenOperands(Call &call) {
+    const MatMulSpec::Batch &batch = spec.batches[call.block.batch];
+    const int64_t rows = call.block.end - call.block.begin;
+    const auto *left = reinterpret_cast<const BFloat16 *>(spec.left) + batch.left;
+    auto *wide = static_cast<float *>(call.left.get_data_handle());
+    if (!spec.transposeLeft)
+      widen(left + call.block.begin * spec.depth, wide, rows * spec.depth);
+    for (int64_t k = 0; spec.transposeLeft && k < spec.depth; ++k)
+      widen(left + k * spec.rows + call.block.begin, wide + k * rows, rows);
+    if (call.wide.right)
+      widen(reinterpret_cast<const BFloat16 *>(spec.right) + batch.right, static_cast<float *>(call.right.get_data_handle()), spec.depth * spec.columns);
+  }
+
+  void roundTo(Call &call, int64_t elements) {
+    const auto *wide = static_cast<const float *>(call.result.get_data_handle());
+    const auto *bias = reinterpret_cast<const BFloat16 *>(spec.bias);
+    auto *result = reinterpret_cast<BFloat16 *>(spec.result) + spec.batches[call.block.batch].result + call.block.begin * spec.columns;
+    for (int64_t i = 0; i < elements; ++i) {
+      const float sum = bias ? wide[i] + static_cast<float>(bias[i % spec.columns]) : wide[i];
+      result[i] = BFloat16(spec.relu ? relu(sum) : sum);
     }
   }
 
   MatMulSpec spec;
   WorkerPool &pool;
   dnnl::engine engine;
+  const bool widens;   ///< operands in bf16 are cast
+  const bool isNarrow; ///< the library multiplies bf16
+  const bool isShared; ///< all batch entries have one right operand
   const bool packs;
   std::vector<Packed> packed;
-  size_t packedBytes = 0;
+  std::optional<size_t> wideRight; ///< where in shared scratch memory the right operand is cast to
+  size_t sharedBytes = 0;
+  std::byte *shared = nullptr;
   std::vector<dnnl::stream> streams; ///< one per worker
   std::map<int64_t, Shape> shapes;   ///< by number of rows; used while binding
   std::vector<std::vector<Call>> tasks;
@@ -229,7 +356,8 @@ std::vector<std::vector<RowBlock>> splitRows(size_t batches, int64_t rows, int64
 }
 
 Result<std::unique_ptr<ScratchOperation>> prepareMatMul(const MatMulSpec &spec, WorkerPool &pool) {
-  if (spec.operands != plan::F32 || spec.type != plan::F32)
+  const bool isBFloat16 = spec.operands == plan::BF16 && (spec.type == plan::BF16 || spec.type == plan::F32);
+  if (!isBFloat16 && (spec.operands != plan::F32 || spec.type != plan::F32))
     return Error{ExitCode::BadFile, fmt::format("the plan multiplies {} as it is, which GPUs alone do", dataTypeName(spec.operands)),
                  "compile the network again with --device-target auto"};
   if (spec.depth == 0)

@@ -1,4 +1,4 @@
-// Matrix products in f32 on the CPU, by oneDNN. Other types run as generated kernels.
+// Matrix products on the CPU, by oneDNN: of f32, and of bf16 that add in f32. Other types run as generated kernels.
 #pragma once
 
 #include "runtime/device/cpu/ScratchOperation.h"

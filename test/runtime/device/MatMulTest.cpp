@@ -1,5 +1,6 @@
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/device/cpu/MatMul.h"
+#include "runtime/device/cpu/calls/Elements.h"
 
 #include <cmath>
 #include <cstring>
@@ -22,7 +23,31 @@ struct Case {
   bool transposeLeft, transposeRight, bias, relu;
   int64_t tasks;
   bool hasNan = false; ///< the first element of the left matrix
+  plan::DataType operands = plan::F32, type = plan::F32; ///< as MatMulSpec
 };
+
+using device::calls::BFloat16;
+
+/// The numbers as a tensor of that type holds them.
+std::vector<std::byte> stored(const std::vector<float> &values, plan::DataType type) {
+  std::vector<std::byte> bytes(values.size() * (type == plan::BF16 ? 2 : 4));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const BFloat16 narrow(values[i]);
+    type == plan::BF16 ? std::memcpy(&bytes[2 * i], &narrow, 2) : std::memcpy(&bytes[4 * i], &values[i], 4);
+  }
+  return bytes;
+}
+
+std::vector<float> loaded(const std::vector<std::byte> &bytes, plan::DataType type) {
+  std::vector<float> values(bytes.size() / (type == plan::BF16 ? 2 : 4));
+  for (size_t i = 0; i < values.size(); ++i) {
+    BFloat16 narrow;
+    type == plan::BF16 ? std::memcpy(&narrow, &bytes[2 * i], 2) : std::memcpy(&values[i], &bytes[4 * i], 4);
+    if (type == plan::BF16)
+      values[i] = static_cast<float>(narrow);
+  }
+  return values;
+}
 
 struct Operands {
   std::vector<float> left, right, bias;
@@ -52,13 +77,14 @@ std::pair<std::vector<float>, double> compute(const Case &c, int threads) {
   std::unique_ptr<Device> device = cpu(threads);
   auto [left, right, bias] = drawAll(c);
   std::vector<float> result(static_cast<size_t>(c.batches * c.rows * c.columns), 7.0f);
+  std::vector<std::byte> lefts = stored(left, c.operands), rights = stored(right, c.operands), biases = stored(bias, c.type), results = stored(result, c.type);
+  left = loaded(lefts, c.operands), right = loaded(rights, c.operands), bias = loaded(biases, c.type);
   MatMulSpec spec;
+  spec.operands = c.operands, spec.type = c.type;
   spec.rows = c.rows, spec.columns = c.columns, spec.depth = c.depth;
   spec.transposeLeft = c.transposeLeft, spec.transposeRight = c.transposeRight;
-  spec.left = reinterpret_cast<std::byte *>(left.data());
-  spec.right = reinterpret_cast<std::byte *>(right.data());
-  spec.result = reinterpret_cast<std::byte *>(result.data());
-  spec.bias = c.bias ? reinterpret_cast<std::byte *>(bias.data()) : nullptr;
+  spec.left = lefts.data(), spec.right = rights.data(), spec.result = results.data();
+  spec.bias = c.bias ? biases.data() : nullptr;
   spec.relu = c.relu;
   spec.tasks = c.tasks;
   for (int64_t b = 0; b < c.batches; ++b)
@@ -68,6 +94,7 @@ std::pair<std::vector<float>, double> compute(const Case &c, int threads) {
   EXPECT_TRUE(device->finishPreparation());
   EXPECT_TRUE((*operation)->run());
   EXPECT_TRUE((*operation)->run()); // overwrites, does not accumulate
+  result = loaded(results, c.type);
   double worst = 0;
   for (int64_t b = 0; b < c.batches; ++b)
     for (int64_t i = 0; i < c.rows; ++i)
@@ -99,7 +126,42 @@ TEST(MatMul, AgreesWithSumsInDouble) {
   }
 }
 
+/// By kernels of the library for bf16 where the processor has fast ones, else on operands that are cast: ctest runs both.
+TEST(MatMul, NarrowOperandsAddInF32) {
+  const auto bf16 = plan::BF16;
+  for (bool left : {false, true})
+    for (bool right : {false, true})
+      for (bool relu : {false, true})
+        for (int64_t tasks : {1, 3})
+          for (Case c : {Case{1, 17, 13, 29, left, right, tasks == 3, relu, tasks}, Case{3, 6, 5, 31, left, right, false, relu, tasks},
+                         Case{1, 257, 100, 33, left, right, true, relu, tasks}, Case{1, 65, 1024, 40, left, right, tasks == 3, relu, tasks},
+                         Case{1, 1, 1, 1, left, right, true, relu, tasks}, Case{1, 5, 1, 70, left, right, true, relu, tasks},
+                         Case{2, 1, 40, 9, left, right, false, relu, tasks}}) {
+            c.operands = bf16;
+            for (int threads : {1, 2}) {
+              c.type = plan::F32;
+              EXPECT_LT(compute(c, threads).second, 1e-5) << c.rows << " x " << c.columns << " x " << c.depth << left << right << relu << tasks;
+              c.type = bf16; // the largest sums are below 16, and bf16 has 8 bits
+              EXPECT_LT(compute(c, threads).second, 0.04) << c.rows << " x " << c.columns << " x " << c.depth << left << right << relu << tasks;
+            }
+          }
+}
+
+TEST(MatMul, NarrowResultsAreRoundedOnce) {
+  for (Case c : {Case{1, 40, 48, 70, false, false, false, false, 2}, Case{3, 20, 30, 40, true, true, false, true, 2}}) {
+    c.operands = plan::BF16;
+    const std::vector<float> wide = compute(c, 1).first;
+    c.type = plan::BF16;
+    const std::vector<float> narrow = compute(c, 1).first;
+    for (size_t i = 0; i < wide.size(); ++i)
+      EXPECT_EQ(narrow[i], static_cast<float>(BFloat16(wide[i]))) << i;
+  }
+}
+
 TEST(MatMul, EmptySumsGiveTheEpilogueOfZero) {
+  for (bool relu : {false, true})
+    for (plan::DataType type : {plan::F32, plan::BF16})
+      EXPECT_EQ(compute({2, 3, 4, 0, false, false, true, relu, 2, false, plan::BF16, type}, 1).second, 0);
   for (bool relu : {false, true})
     EXPECT_EQ(compute({2, 3, 4, 0, false, false, true, relu, 2}, 1).second, 0);
   EXPECT_EQ(compute({1, 3, 4, 0, false, false, false, false, 1}, 1).first, std::vector<float>(12, 0.0f));
@@ -117,14 +179,13 @@ std::vector<float> separately(const Case &c) {
   return result;
 }
 
-TEST(MatMul, NarrowOperandsAreRefused) {
-  for (plan::DataType type : {plan::BF16, plan::F16})
-    for (int64_t depth : {0, 4}) {
-      MatMulSpec spec{.rows = 1, .columns = 1, .depth = depth, .operands = type};
-      auto made = cpu(1)->prepareMatMul(spec);
-      ASSERT_FALSE(made.isOk());
-      EXPECT_EQ(made.error().help, "compile the network again with --device-target auto");
-    }
+TEST(MatMul, OperandsInF16AreRefused) {
+  for (int64_t depth : {0, 4}) {
+    MatMulSpec spec{.rows = 1, .columns = 1, .depth = depth, .operands = plan::F16};
+    auto made = cpu(1)->prepareMatMul(spec);
+    ASSERT_FALSE(made.isOk());
+    EXPECT_EQ(made.error().help, "compile the network again with --device-target auto");
+  }
 }
 
 TEST(MatMul, TheEpilogueGivesTheBitsOfSeparateOperators) {
@@ -140,20 +201,24 @@ TEST(MatMul, TheEpilogueGivesTheBitsOfSeparateOperators) {
 
 TEST(MatMul, NanPassesThroughReLU) {
   for (int64_t depth : {1, 17, 600})
-    for (int64_t rows : {1, 40}) {
-      std::vector<float> result = compute({1, rows, 24, depth, false, false, true, true, 1, true}, 1).first;
-      for (int64_t j = 0; j < 24; ++j)
-        EXPECT_TRUE(std::isnan(result[j])) << rows << " rows, depth " << depth << ", column " << j;
-    }
+    for (int64_t rows : {1, 40})
+      for (plan::DataType operands : {plan::F32, plan::BF16})
+        for (plan::DataType type : {plan::F32, operands}) {
+          std::vector<float> result = compute({1, rows, 24, depth, false, false, true, true, 1, true, operands, type}, 1).first;
+          for (int64_t j = 0; j < 24; ++j)
+            EXPECT_TRUE(std::isnan(result[j])) << rows << " rows, depth " << depth << ", column " << j;
+        }
 }
 
 TEST(MatMul, ThreadsChangeNoBit) {
   for (Case c : {Case{1, 128, 64, 96, false, false, true, true, 8}, Case{1, 96, 64, 1000, true, false, false, false, 5},
-                 Case{7, 33, 31, 65, false, true, true, false, 4}, Case{1, 300, 1024, 70, false, false, true, true, 4}}) {
-    std::vector<float> one = compute(c, 1).first;
-    for (int threads : {2, 3, 5})
-      EXPECT_EQ(std::memcmp(one.data(), compute(c, threads).first.data(), one.size() * sizeof(float)), 0);
-  }
+                 Case{7, 33, 31, 65, false, true, true, false, 4}, Case{1, 300, 1024, 70, false, false, true, true, 4}})
+    for (plan::DataType operands : {plan::F32, plan::BF16}) {
+      c.operands = operands;
+      std::vector<float> one = compute(c, 1).first;
+      for (int threads : {2, 3, 5})
+        EXPECT_EQ(std::memcmp(one.data(), compute(c, threads).first.data(), one.size() * sizeof(float)), 0);
+    }
 }
 
 TEST(MatMul, RowBlocksCoverEverythingOnce) {
