@@ -94,10 +94,11 @@ Status checkOperator(const plan::Plan &plan, const std::string &name) {
 
 /// How good the strategies are, in the model.
 static std::string searchText(const passes::SearchFacts &search, bool isGivenInPart, const plan::Prediction &plan) {
+  const std::string onMesh = search.isOnMesh ? " on the mesh" : "";
   if (search.isForPlan()) {
     const bool hasPlan = std::isfinite(search.firstRepricedUs);
     const auto us = timeTexts({search.repricedUs, search.us, search.leastUs, hasPlan ? search.firstRepricedUs : search.repricedUs});
-    const char *least = search.isOptimal ? "one that is best" : "best one that was found";
+    const std::string least = search.isOptimal ? "one that is best" + onMesh : "best one that was found";
     // What hides behind computation depends on the order of independent lines; the plan keeps that of the network.
     const bool isReordered = std::abs(plan.step_us() - plan.hidden_us() - search.repricedUs) > 1e-6 * search.repricedUs;
     const char *how = isReordered ? " with independent lines in one order" : "";
@@ -106,11 +107,11 @@ static std::string searchText(const passes::SearchFacts &search, bool isGivenInP
                     : llvm::formatv("no plan of the {0} in the model, {1}, keeps within the limit", least, us[2]).str());
   }
   if (search.isOptimal)
-    return llvm::formatv(": no strategies{1}{2} take less than these {0} in the model of the search", timeText(search.us), search.isOnMesh ? " on the mesh" : "",
+    return llvm::formatv(": no strategies{1}{2} take less than these {0} in the model of the search", timeText(search.us), onMesh,
                          isGivenInPart ? " that keep what was given" : "");
   if (search.boundUs <= 0)
     return llvm::formatv(": {0} in the model of the search, others may take less", timeText(search.us));
-  return llvm::formatv(": {0} in the model of the search, at most {1:F1} % above the least", timeText(search.us), 100 * search.gap());
+  return llvm::formatv(": {0} in the model of the search, at most {1:F1} % above the least{2}", timeText(search.us), 100 * search.gap(), onMesh);
 }
 
 /// What a step takes by the plan, and what the model says that a search works with.
@@ -150,8 +151,11 @@ static std::string stayText(const plan::Plan &plan) {
                                                    : ", the others as they are";
 }
 
-/// Alternatives do not ask for memory.
-static const char *whateverText(const Findings &findings) { return findings.memory ? ", whatever the limit on memory" : ""; }
+/// Alternatives do not ask for memory, and keep to the mesh where the search does.
+static std::string whateverText(const Findings &findings) {
+  return std::string(findings.memory ? ", whatever the limit on memory" : "") +
+         (findings.search && findings.search->isOnCoarseMesh ? ", on the mesh that the search keeps to" : "");
+}
 
 /// What a step takes under every strategy of one operator, which has it in all its rounds.
 static std::string alternativesText(const std::vector<passes::Alternative> &alternatives, const plan::Plan &plan,
@@ -314,7 +318,7 @@ Result<std::string> explainText(const plan::Plan &plan, const Findings &findings
     text += wrapped("\nthe network is too large to work out what all other strategies would cost: what is missing above or only bounded is not known\n", columns);
   if (!op.empty())
     return text + alternativesText(findings.alternatives, plan, findings.isSearchImplied, roundsOf(findings, op),
-                                   std::string(whateverText(findings)) + lessText(findings, !findings.alternatives.empty() && !findings.alternatives.front().isChosen), columns) + "\nin all " + bytesText(total) + " per rank and step, of " +
+                                   whateverText(findings) + lessText(findings, !findings.alternatives.empty() && !findings.alternatives.front().isChosen), columns) + "\nin all " + bytesText(total) + " per rank and step, of " +
            bytesText(plan.prediction().communication_bytes()) + " in the whole network\n";
   for (const Saving &saving : findings.savings)
     if (saving.pass == "overlap" && saving.us != 0)

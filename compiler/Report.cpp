@@ -284,6 +284,7 @@ std::string reportJson(const plan::Plan &plan, const Findings &findings, const s
                              {"candidates", findings.search->candidates},
                              {"least_us", findings.search->leastUs},
                              {"least_optimal", findings.search->isOptimal},
+                             {"on_mesh", findings.search->isOnMesh},
                              {"peak_bytes", knownBytes(findings.search->arenaBytes)},
                              {"collectives", Json::array()}});
     if (findings.search->candidates > 1)

@@ -134,10 +134,11 @@ Result<std::string> whyNotText(const CompileOutcome &now, const CompileOutcome &
   const auto [thenText, nowText] = timeTexts(thenUs, nowUs);
   if (!then.findings.search)
     text += llvm::formatv("typed, with the others following it, {0} takes {1} in the model", strategy, thenText);
-  else if (isHeuristic(then.plan))
+  else if (isHeuristic(then.plan) || !then.findings.search->isOptimal)
     text += llvm::formatv("typed, with the others chosen anew, {0} takes {1} in the model", strategy, thenText);
   else
-    text += llvm::formatv("with {0} no strategies of the others take less than {1} in the model", strategy, thenText);
+    text += llvm::formatv("with {0} no strategies of the others{1} take less than {2} in the model", strategy,
+                          then.findings.search->isOnMesh ? " on the mesh" : "", thenText);
   if (chosen)
     text += llvm::formatv(", with {0} {1}", note.in_strategy(), nowText);
   return text + plansText(now, then, thenUs - nowUs) + "\n\n" + diffText(*diff, columns);

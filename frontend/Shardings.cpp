@@ -349,7 +349,7 @@ private:
     return true;
   }
 
-  /// Factors that nothing names are cut as the first operand that knows holds them, where devices and axes are left. What may stay open
+  /// Factors that nothing names are cut as the first operand that knows holds them, where devices and axes are left. What a sharding leaves open
   /// follows shardings alone: a strategy is one of many for its operator, and what is open is chosen with it.
   void follow() {
     for (auto [index, operand] : enumerate(op->getOperands())) {
@@ -358,7 +358,7 @@ private:
         continue;
       for (auto [dim, cut] : enumerate(found->second)) {
         const DimFactors &factors = rule.operands[index][dim];
-        if (!cut || (cut->isOfStrategy && !isComplete) || factors.size() != 1 || cuts[factors[0]].cut || !mayFollow(factors[0], *cut))
+        if (!cut || (cut->isOfStrategy && named && !isComplete) || factors.size() != 1 || cuts[factors[0]].cut || !mayFollow(factors[0], *cut))
           continue;
         cuts[factors[0]].cut = cut;
       }

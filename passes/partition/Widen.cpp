@@ -102,10 +102,11 @@ static std::optional<NarrowForm> narrowFormOf(Operation *op) {
   return std::nullopt;
 }
 
-/// What is cast to f32 there; null: it is no cast of a narrow value.
+/// What is cast to f32 there; null: it is no cast of a narrow value. In plans for CPUs casts of the network stay: the search counts them.
 static Value castFrom(Value wide) {
   auto cast = wide.getDefiningOp<net::CastOp>();
-  return cast && getElementTypeOrSelf(wide.getType()).isF32() && isNarrow(cast.getOperand()) ? cast.getOperand() : Value();
+  const bool isNarrowed = cast && getElementTypeOrSelf(wide.getType()).isF32() && isNarrow(cast.getOperand());
+  return isNarrowed && (isForGpusAlone(cast) || isWideningCast(cast)) ? cast.getOperand() : Value();
 }
 
 /// The one narrow type that all these operands have or are cast from; null: they have none, or several.

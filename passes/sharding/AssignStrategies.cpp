@@ -82,7 +82,7 @@ private:
     } else {
       OwningOpRef<ModuleOp> before = planning.step && searches() && !isDump ? network->getParentOfType<ModuleOp>().clone() : OwningOpRef<ModuleOp>();
       if (!isDump)
-        noteCoarse(network);
+        noteCoarse(network.getLoc(), devices, coarse);
       if (before && memoryBytes > 0)
         planned = {[&](const SearchResult &result) { return asPlanned(planning.bytes, network, *before, result, search::infinity); }, planning.mostBytes,
                    plannableOperators / std::max<int64_t>(1, operatorsOf(problem))};
@@ -434,6 +434,11 @@ private:
     const bool isCheapest = other.us < results.front().us;
     if (!isCheapest && most <= 1)
       return;
+    if (isCheapest && !coarse.empty())
+      for (SearchResult &onMesh : results) { // what is proven of them is not of all
+        onMesh.isOptimal = false;
+        onMesh.boundUs = 0;
+      }
     if (std::ssize(results) >= std::max<int64_t>(1, most))
       results.pop_back();
     results.insert(isCheapest ? results.begin() : results.end(), std::move(other));
@@ -458,7 +463,7 @@ private:
   /// `model` null: its collectives are told later.
   Choices noted(const Problem &problem, const StepModel *model, SearchResult result, dist::ReshardPlanner &planner) {
     found = SearchFacts{.isOptimal = result.isOptimal, .us = result.us, .boundUs = result.boundUs,
-                        .leastBytes = result.leastBytes, .leastUs = result.us, .arenaBytes = result.arenaBytes, .isOnMesh = !problem.meshes.empty()};
+                        .leastBytes = result.leastBytes, .leastUs = result.us, .arenaBytes = result.arenaBytes, .isOnMesh = !problem.meshes.empty(), .isOnCoarseMesh = !coarse.empty()};
     apart = std::move(result.rounds);
     if (apart.empty() && model)
       found->collectives = predictionOf(problem, *model, result.choices, planner).collectives;
@@ -543,17 +548,6 @@ private:
     }
     entry.among = candidatesWith(entry.facts, devices, fixed, meshes);
     return success();
-  }
-
-  void noteCoarse(net::NetworkOp network) const {
-    if (coarse.empty())
-      return;
-    std::string sizes;
-    for (int64_t size : coarse)
-      sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
-    InFlightDiagnostic remark = emitRemark(network.getLoc());
-    remark << static_cast<int64_t>(devices) << " devices have too many factorisations, the search keeps to products of (" << sizes << ")";
-    remark.attachNote() << "help: write a mesh to look at others, such as mesh (a: " << coarse.front() << ", b: " << devices / coarse.front() << ")";
   }
 
   /// One note, unless the mode decides as the strategies say: its own dumps compile in silence.

@@ -1,7 +1,10 @@
 #include "passes/sharding/CoarseMesh.h"
 
+#include "mlir/IR/Diagnostics.h"
+
 #include <algorithm>
 #include <set>
+#include <string>
 
 namespace msc::passes {
 
@@ -57,6 +60,18 @@ std::vector<int64_t> coarseMesh(const Problem &problem) {
   }
   std::ranges::sort(mesh);
   return mesh;
+}
+
+void noteCoarse(mlir::Location location, int64_t devices, const std::vector<int64_t> &mesh) {
+  if (mesh.empty())
+    return;
+  std::string sizes;
+  for (int64_t size : mesh)
+    sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
+  mlir::InFlightDiagnostic remark = mlir::emitRemark(location);
+  remark << devices << " devices have too many factorisations, the search keeps to products of (" << sizes << ")";
+  const int64_t least = primeFactors(devices).front();
+  remark.attachNote() << "help: write a mesh to look at others, such as mesh (a: " << least << ", b: " << devices / least << ")";
 }
 
 } // namespace msc::passes

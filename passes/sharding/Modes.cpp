@@ -86,14 +86,17 @@ Choices semiAuto(const Problem &problem) {
       choices.push_back({*op.configured, "user"});
       continue;
     }
-    if (!op.among.empty()) {
-      choices.push_back({op.among.front(), "user"});
+    const bool hasRows = !op.operands.empty() && !op.facts.operandShapes[0].empty() && op.facts.rule.operands[0][0].size() == 1;
+    const int64_t rows = hasRows ? op.facts.operandShapes[0][0] : 0;
+    const int32_t factor = hasRows ? op.facts.rule.operands[0][0][0] : 0;
+    if (!op.among.empty()) { // a sharding leaves the rest open
+      auto rowsCut = [&](const Pieces &pieces) { return hasRows && rows % pieces[factor] == 0 ? pieces[factor] : 0; };
+      choices.push_back({*std::ranges::max_element(op.among, {}, rowsCut), "user"});
       continue;
     }
     Pieces pieces = allWhole(op);
-    if (!op.operands.empty() && !op.facts.operandShapes[0].empty() && op.facts.rule.operands[0][0].size() == 1) {
-      int32_t factor = op.facts.rule.operands[0][0][0];
-      pieces[factor] = std::gcd(problem.devices, std::max<int64_t>(op.facts.operandShapes[0][0], 1));
+    if (hasRows) {
+      pieces[factor] = std::gcd(problem.devices, std::max<int64_t>(rows, 1));
       if (!piecesPass(op.facts, pieces))
         pieces = allWhole(op);
     }

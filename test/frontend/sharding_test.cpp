@@ -70,16 +70,26 @@ TEST(Sharding, AxesMayShareADimension) {
 }
 
 TEST(Sharding, FactorsThatNothingNamesFollowTheOperands) {
-  EXPECT_EQ(strategiesOf(onMesh(R"(  param %w: f32[32, 16] = Zeros()
+  auto strategies = [](const std::string &cut) {
+    return strategiesOf(onMesh(R"(  param %w: f32[32, 16] = Zeros()
   param %bias: f32[16] = Zeros() {sharding: (model)}
   param %w2: f32[16, 32] = Zeros() {sharding: (model, None)}
-  %a = MatMul(%x, %w) {in_strategy: ((2, 1), (1, 4))}
+  %a = MatMul(%x, %w) {)" + cut + R"(}
   %b = BiasAdd(%a, %bias)
   %c = ReLU(%b)
   %d = MatMul(%c, %w2)
   return out: %d
-)")),
-            "a=((2, 1), (1, 4)) b=((2, 4), (4)) d=((2, 4), (4, 1))");
+)"));
+  };
+  EXPECT_EQ(strategies("sharding: (data, model)"), "a=((2, 1), (1, 4)) b=((2, 4), (4)) d=((2, 4), (4, 1))");
+  // A strategy is one of many for its operator: what it cuts is open behind it.
+  EXPECT_EQ(strategies("in_strategy: ((2, 1), (1, 4))"), "a=((2, 1), (1, 4)) b~(auto, 4) d~(auto, 4, 1)");
+  // Where a sharding says the rest, what is summed follows it, through what nothing names, too.
+  for (std::string between : {"  %b = ReLU(%a)\n", "  %c = ReLU(%a)\n  %b = ReLU(%c)\n"})
+    EXPECT_EQ(strategiesOf(onMesh("  param %w: f32[32, 16] = Zeros()\n  param %w2: f32[16, 32] = Zeros()\n"
+                                  "  %a = MatMul(%x, %w) {in_strategy: ((2, 1), (1, 4))}\n" + between +
+                                  "  %d = MatMul(%b, %w2) {sharding: (data, None)}\n  return out: %d\n")),
+              "a=((2, 1), (1, 4)) d=((2, 4), (4, 1))");
 }
 
 TEST(Sharding, AutoLeavesADimensionOpen) {

@@ -291,6 +291,22 @@ private:
     };
   }
 
+  /// Of a cast from f32.
+  LocalUs castUs(OpBuilder &builder, Value wide, Type type) const {
+    return usOf(builder.create<net::CastOp>(wide.getLoc(), wide, getElementTypeOrSelf(type)));
+  }
+
+  /// Of the cast of a product that adds in f32.
+  decltype(StepOperator::roundingUs) roundingUs(Operation *op) const {
+    OpBuilder builder(op);
+    Operation *wide = builder.clone(*op);
+    widen(wide);
+    if (wide->getResult(0).getType() == op->getResult(0).getType())
+      return nullptr;
+    builder.setInsertionPointAfter(wide);
+    return [us = castUs(builder, wide->getResult(0), op->getResult(0).getType())](const Shape &result) { return us({result}, {result}); };
+  }
+
   /// Of a narrow operator, which computes in f32: the casts of its operands, itself, and the casts of its results.
   LocalUs usInF32(Operation *op) const {
     OpBuilder builder(op);
@@ -308,7 +324,7 @@ private:
     builder.setInsertionPointAfter(wide);
     for (auto [i, result, own] : llvm::enumerate(wide->getResults(), op->getResults()))
       if (result.getType() != own.getType())
-        behind.push_back({usOf(builder.create<net::CastOp>(op->getLoc(), result, getElementTypeOrSelf(own.getType()))), i});
+        behind.push_back({castUs(builder, result, own.getType()), i});
     return [itself = usOf(wide), before, behind](const std::vector<Shape> &operands, const std::vector<Shape> &results) {
       double us = itself ? itself(operands, results) : 0;
       for (const Cast &cast : before)
@@ -321,7 +337,10 @@ private:
 
   void addPrices(Operation *op, StepOperator &made) const {
     auto lower = dyn_cast<net::Lower>(op);
-    made.localUs = computesNarrow(op) && !takesNarrow(op) ? usInF32(op) : usOf(op);
+    const bool isNarrow = computesNarrow(op), addsWide = isNarrow && takesNarrow(op);
+    made.localUs = isNarrow && !addsWide ? usInF32(op) : usOf(op);
+    if (addsWide)
+      made.roundingUs = roundingUs(op);
     if (lower && lower.loweringKind() == net::LoweringKind::Regions)
       made.exchange = [copy = net::regionCopyOf(op), bytes = elementBytesOf(op->getResult(0)), machine = machine](const Placement &at) -> OwnExchange {
         net::RegionExchange exchange = net::regionExchange(copy, at.operands, at.results);

@@ -58,6 +58,8 @@ struct StepOperator {
   std::vector<int32_t> standIns;         ///< of each result: the value of a part that it is
   /// Modelled time on the largest shards, in us; absent: none.
   std::function<double(const std::vector<Shape> &operands, const std::vector<Shape> &results)> localUs;
+  /// What rounding its result takes, whose terms were summed in a wider type; absent: they are summed in its own.
+  std::function<double(const Shape &result)> roundingUs;
   /// Elements that change the rank within the operator; absent: none do.
   std::function<OwnExchange(const Placement &)> exchange;
 };

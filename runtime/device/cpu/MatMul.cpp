@@ -14,12 +14,16 @@ namespace {
 
 using calls::BFloat16;
 
+constexpr int64_t wideBytes = sizeof(float);
+
 /// Not by oneDNN, whose ReLU makes a zero of NaN.
 float relu(float element) { return 0.0f > element ? 0.0f : element; }
 
-template <typename Element> void applyReLU(Element *elements, int64_t count) {
-  for (int64_t i = 0; i < count; ++i)
-    elements[i] = Element(relu(static_cast<float>(elements[i])));
+/// `stride`: elements from one row to the next.
+template <typename Element> void applyReLU(Element *elements, int64_t rows, int64_t columns, int64_t stride) {
+  for (int64_t row = 0; row < rows; ++row)
+    for (Element *element = elements + row * stride; element < elements + row * stride + columns; ++element)
+      *element = Element(relu(static_cast<float>(*element)));
 }
 
 void widen(const BFloat16 *from, float *to, int64_t count) {
@@ -49,7 +53,7 @@ private:
       for (int64_t i = 0; i < spec.rows * spec.columns; ++i)
         result[i] = bias ? bias[i % spec.columns] : Element(0.0f);
       if (spec.relu)
-        applyReLU(result, spec.rows * spec.columns);
+        applyReLU(result, spec.rows, spec.columns, spec.columns);
     }
   }
 };
@@ -57,10 +61,10 @@ private:
 /// The library reads a right operand by columns of some 64 elements. Where its rows lie far apart, every one of them is in another page,
 /// at worst all in the same places of the cache: products of 256 x 768 x 3072 reach 66 GFLOP/s so, and 210 with the operand in the order
 /// that the library wants. Bringing it there takes as long as some 40 rows of the product; it is done once for all tasks.
-bool isWorthPacking(const MatMulSpec &spec) {
+bool isWorthPacking(const MatMulSpec &spec, const Range &columns) {
   constexpr int64_t pageBytes = 4096, mostBytes = 64 << 20;
-  const int64_t rowBytes = spec.columns * static_cast<int64_t>(sizeof(float)), bytes = spec.depth * rowBytes;
-  if (bytes > mostBytes || spec.columns < 64)
+  const int64_t rowBytes = spec.columns * wideBytes;
+  if (spec.depth * columns.size() * wideBytes > mostBytes || columns.size() < 64)
     return false;
   const int64_t rows = spec.rows * static_cast<int64_t>(spec.batches.size());
   if (spec.transposeRight)
@@ -88,23 +92,26 @@ bool multipliesBFloat16() {
   return does;
 }
 
-/// Products of bf16 add in f32: by the library's kernels for them where these are fast, else on operands that were cast to f32, which
-/// gives the same products (those of two bf16 are exact in f32) and sums in another order.
+bool casts(const MatMulSpec &spec) { return spec.operands == plan::BF16 && !multipliesBFloat16(); }
+
+/// Some columns of all products. Those of bf16 add in f32: by the library's kernels for them where these are fast, else on operands that were
+/// cast to f32, which gives the same products (those of two bf16 are exact in f32) and sums in another order.
 class LibraryMatMul final : public ScratchOperation {
 public:
   /// Throws dnnl::error.
-  LibraryMatMul(const MatMulSpec &spec, WorkerPool &pool)
-      : spec(spec), pool(pool), engine(dnnl::engine::kind::cpu, 0), widens(spec.operands == plan::BF16 && !multipliesBFloat16()),
-        isNarrow(spec.operands == plan::BF16 && !widens), isShared(isRightShared(spec)), packs(isShared && !isNarrow && isWorthPacking(spec)) {
+  LibraryMatMul(const MatMulSpec &spec, Range columns, WorkerPool &pool)
+      : spec(spec), columns(columns), pool(pool), engine(dnnl::engine::kind::cpu, 0), widens(casts(spec)),
+        isNarrow(spec.operands == plan::BF16 && !widens), isShared(isRightShared(spec)), packs(isShared && !isNarrow && isWorthPacking(spec, columns)) {
     for (int i = 0; i < pool.size(); ++i)
       streams.emplace_back(engine);
     if (widens && isShared && !packs)
-      wideRight = reserve(sharedBytes, spec.depth * spec.columns);
+      wideRight = reserve(sharedBytes, spec.depth * columns.size());
     for (const std::vector<RowBlock> &blocks : splitRows(spec.batches.size(), spec.rows, spec.tasks)) {
       int worker = static_cast<int>(tasks.size()) % pool.size();
       tasks.emplace_back();
       for (const RowBlock &block : blocks)
-        tasks.back().push_back(bind(block, worker));
+        for (const RowBlock &part : inParts(block))
+          tasks.back().push_back(bind(part, worker));
     }
     failures.assign(tasks.size(), dnnl_success);
   }
@@ -186,6 +193,29 @@ private:
     return offset;
   }
 
+  /// What is cast of one at a time takes a few MB, whatever the sizes are.
+  std::vector<RowBlock> inParts(const RowBlock &block) const {
+    constexpr int64_t mostBytes = 4 << 20;
+    if (!widens)
+      return {block};
+    const int64_t rows = block.end - block.begin, rowBytes = (spec.depth + (roundsResult() ? columns.size() : 0)) * wideBytes;
+    const int64_t count = std::min(rows, (rows * rowBytes + mostBytes - 1) / mostBytes);
+    std::vector<RowBlock> parts;
+    for (int64_t i = 0; i < count; ++i) {
+      const Range part = pieceOf(rows, i, count);
+      parts.push_back({block.batch, block.begin + part.begin, block.begin + part.end});
+    }
+    return parts;
+  }
+
+  /// Where columns of the right operand, and of a row of the result, begin.
+  int64_t firstRight(const MatMulSpec::Batch &batch) const { return batch.right + columns.begin * (spec.transposeRight ? spec.depth : 1); }
+  int64_t firstResult(const RowBlock &block) const { return spec.batches[block.batch].result + block.begin * spec.columns + columns.begin; }
+  /// Of the right operand as it is given.
+  dnnl::memory::dims rightStrides() const {
+    return spec.transposeRight ? dnnl::memory::dims{1, spec.depth} : dnnl::memory::dims{spec.columns, 1};
+  }
+
   /// The library writes f32 beside a result in bf16, whose bias it does not see.
   bool roundsResult() const { return widens && spec.type == plan::BF16; }
   /// A bias of bf16 and ReLU come behind it.
@@ -199,15 +229,15 @@ private:
     const Type operand = isNarrow ? Type::bf16 : Type::f32, of = isNarrow && spec.type == plan::BF16 ? Type::bf16 : Type::f32;
     // Rows that were cast lie together.
     const int64_t rowsLeft = widens ? rows : spec.rows;
+    const bool isCast = widens && !packs; // columns that were cast lie together
     Shape shape;
     shape.left = Desc({rows, spec.depth}, operand, spec.transposeLeft ? dnnl::memory::dims{1, rowsLeft} : dnnl::memory::dims{spec.depth, 1});
-    shape.right = Desc({spec.depth, spec.columns}, operand,
-                       spec.transposeRight ? dnnl::memory::dims{1, spec.depth} : dnnl::memory::dims{spec.columns, 1});
-    shape.result = Desc({rows, spec.columns}, of, dnnl::memory::dims{spec.columns, 1});
-    shape.bias = Desc({1, spec.columns}, of, dnnl::memory::dims{spec.columns, 1});
+    shape.right = Desc({spec.depth, columns.size()}, operand, isCast && !spec.transposeRight ? dnnl::memory::dims{columns.size(), 1} : rightStrides());
+    shape.result = Desc({rows, columns.size()}, of, dnnl::memory::dims{roundsResult() ? columns.size() : spec.columns, 1});
+    shape.bias = Desc({1, columns.size()}, of, dnnl::memory::dims{columns.size(), 1});
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    const Desc right = packs ? Desc({spec.depth, spec.columns}, operand, dnnl::memory::format_tag::any) : shape.right;
+    const Desc right = packs ? Desc({spec.depth, columns.size()}, operand, dnnl::memory::format_tag::any) : shape.right;
     auto description = addsBias() ? dnnl::matmul::desc(shape.left, right, shape.bias, shape.result)
                                   : dnnl::matmul::desc(shape.left, right, shape.result);
     dnnl::matmul::primitive_desc chosen(description, attributes, engine);
@@ -219,9 +249,9 @@ private:
     if (widens)
       shape.wide.left = reserve(bytes, rows * spec.depth);
     if (widens && !isShared)
-      shape.wide.right = reserve(bytes, spec.depth * spec.columns);
+      shape.wide.right = reserve(bytes, spec.depth * columns.size());
     if (roundsResult())
-      shape.wide.result = reserve(bytes, rows * spec.columns);
+      shape.wide.result = reserve(bytes, rows * columns.size());
     largestScratch = std::max(largestScratch, bytes);
     return shapes.emplace(rows, shape).first->second;
   }
@@ -231,9 +261,8 @@ private:
     for (size_t i = 0; i < packed.size(); ++i)
       if (packed[i].desc == desc)
         return i;
-    const dnnl::memory::desc given({spec.depth, spec.columns}, widens ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32,
-                                   spec.transposeRight ? dnnl::memory::dims{1, spec.depth} : dnnl::memory::dims{spec.columns, 1});
-    Packed order{desc, sharedBytes, dnnl::memory(given, engine, at(spec.right, spec.batches.front().right, spec.operands)),
+    const dnnl::memory::desc given({spec.depth, columns.size()}, widens ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32, rightStrides());
+    Packed order{desc, sharedBytes, dnnl::memory(given, engine, at(spec.right, firstRight(spec.batches.front()), spec.operands)),
                  dnnl::memory(desc, engine, DNNL_MEMORY_NONE), {}};
     order.reorder = dnnl::reorder(order.given, order.memory);
     sharedBytes += (desc.get_size() + 63) / 64 * 64;
@@ -249,9 +278,16 @@ private:
 
   /// Its share of the operand that all tasks read.
   void widenRight(int64_t task) {
-    const Range part = pieceOf(spec.depth * spec.columns, task, static_cast<int64_t>(tasks.size()));
-    widen(reinterpret_cast<const BFloat16 *>(spec.right) + spec.batches.front().right + part.begin,
-          reinterpret_cast<float *>(shared + *wideRight) + part.begin, part.end - part.begin);
+    const int64_t rows = spec.transposeRight ? columns.size() : spec.depth;
+    widenRight(spec.batches.front(), pieceOf(rows, task, static_cast<int64_t>(tasks.size())), reinterpret_cast<float *>(shared + *wideRight));
+  }
+
+  /// Rows of the right operand, or, where it is transposed, columns.
+  void widenRight(const MatMulSpec::Batch &batch, const Range &rows, float *wide) const {
+    const int64_t count = spec.transposeRight ? spec.depth : columns.size(), stride = spec.transposeRight ? spec.depth : spec.columns;
+    const auto *right = reinterpret_cast<const BFloat16 *>(spec.right) + firstRight(batch);
+    for (int64_t row = rows.begin; row < rows.end; ++row)
+      widen(right + row * stride, wide + row * count, count);
   }
 
   Call bind(const RowBlock &block, int worker) {
@@ -263,15 +299,15 @@ private:
     call.wide = shape.wide;
     // What is cast gets its place with the scratch memory.
     call.left = dnnl::memory(shape.left, engine, at(spec.left, batch.left + block.begin * rowLeft, spec.operands));
-    call.right = shape.packed ? packed[*shape.packed].memory : dnnl::memory(shape.right, engine, at(spec.right, batch.right, spec.operands));
-    call.result = dnnl::memory(shape.result, engine, at(spec.result, batch.result + block.begin * spec.columns, spec.type));
+    call.right = shape.packed ? packed[*shape.packed].memory : dnnl::memory(shape.right, engine, at(spec.right, firstRight(batch), spec.operands));
+    call.result = dnnl::memory(shape.result, engine, at(spec.result, firstResult(block), spec.type));
     call.scratch = dnnl::memory(shape.scratch, engine, DNNL_MEMORY_NONE);
     call.arguments = {{DNNL_ARG_SRC, call.left.get()},
                       {DNNL_ARG_WEIGHTS, call.right.get()},
                       {DNNL_ARG_DST, call.result.get()},
                       {DNNL_ARG_SCRATCHPAD, call.scratch.get()}};
     if (addsBias()) {
-      call.bias = dnnl::memory(shape.bias, engine, spec.bias);
+      call.bias = dnnl::memory(shape.bias, engine, at(spec.bias, columns.begin, spec.type));
       call.arguments.push_back({DNNL_ARG_BIAS, call.bias.get()});
     }
     return call;
@@ -285,13 +321,13 @@ private:
                                                         static_cast<int>(call.arguments.size()), call.arguments.data());
           status != dnnl_success)
         failures[task] = status;
-      const int64_t elements = (call.block.end - call.block.begin) * spec.columns;
+      const int64_t rows = call.block.end - call.block.begin;
       if (roundsResult())
-        roundTo(call, elements);
+        roundTo(call, rows);
       else if (spec.relu && spec.type == plan::BF16)
-        applyReLU(static_cast<BFloat16 *>(call.result.get_data_handle()), elements);
+        applyReLU(static_cast<BFloat16 *>(call.result.get_data_handle()), rows, columns.size(), spec.columns);
       else if (spec.relu)
-        applyReLU(static_cast<float *>(call.result.get_data_handle()), elements);
+        applyReLU(static_cast<float *>(call.result.get_data_handle()), rows, columns.size(), spec.columns);
     }
   }
 
@@ -305,20 +341,22 @@ private:
     for (int64_t k = 0; spec.transposeLeft && k < spec.depth; ++k)
       widen(left + k * spec.rows + call.block.begin, wide + k * rows, rows);
     if (call.wide.right)
-      widen(reinterpret_cast<const BFloat16 *>(spec.right) + batch.right, static_cast<float *>(call.right.get_data_handle()), spec.depth * spec.columns);
+      widenRight(batch, {0, spec.transposeRight ? columns.size() : spec.depth}, static_cast<float *>(call.right.get_data_handle()));
   }
 
-  void roundTo(Call &call, int64_t elements) {
+  void roundTo(Call &call, int64_t rows) {
     const auto *wide = static_cast<const float *>(call.result.get_data_handle());
-    const auto *bias = reinterpret_cast<const BFloat16 *>(spec.bias);
-    auto *result = reinterpret_cast<BFloat16 *>(spec.result) + spec.batches[call.block.batch].result + call.block.begin * spec.columns;
-    for (int64_t i = 0; i < elements; ++i) {
-      const float sum = bias ? wide[i] + static_cast<float>(bias[i % spec.columns]) : wide[i];
-      result[i] = BFloat16(spec.relu ? relu(sum) : sum);
-    }
+    const auto *bias = spec.bias ? reinterpret_cast<const BFloat16 *>(spec.bias) + columns.begin : nullptr;
+    auto *result = reinterpret_cast<BFloat16 *>(spec.result) + firstResult(call.block);
+    for (int64_t row = 0; row < rows; ++row, wide += columns.size(), result += spec.columns)
+      for (int64_t i = 0; i < columns.size(); ++i) {
+        const float sum = bias ? wide[i] + static_cast<float>(bias[i]) : wide[i];
+        result[i] = BFloat16(spec.relu ? relu(sum) : sum);
+      }
   }
 
   MatMulSpec spec;
+  const Range columns;
   WorkerPool &pool;
   dnnl::engine engine;
   const bool widens;   ///< operands in bf16 are cast
@@ -335,6 +373,42 @@ private:
   std::vector<dnnl_status_t> failures; ///< by task
   size_t largestScratch = 0;
 };
+
+/// Columns one part after the other, in one working memory.
+class MatMulByColumns final : public ScratchOperation {
+public:
+  /// Throws dnnl::error.
+  MatMulByColumns(const MatMulSpec &spec, int64_t count, WorkerPool &pool) {
+    for (int64_t i = 0; i < count; ++i)
+      parts.push_back(std::make_unique<LibraryMatMul>(spec, pieceOf(spec.columns, i, count), pool));
+  }
+
+  Status run() override {
+    for (const auto &part : parts)
+      if (Status done = part->run(); !done)
+        return done;
+    return {};
+  }
+  ScratchSize scratchSize() const override {
+    ScratchSize most;
+    for (const auto &part : parts)
+      most = {std::max(most.worker, part->scratchSize().worker), std::max(most.shared, part->scratchSize().shared)};
+    return most;
+  }
+  void setScratch(const Scratch &scratch) override {
+    for (const auto &part : parts)
+      part->setScratch(scratch);
+  }
+
+private:
+  std::vector<std::unique_ptr<LibraryMatMul>> parts;
+};
+
+/// In how many parts the columns are gone through: what is cast of the right operand at a time is bounded.
+int64_t columnParts(const MatMulSpec &spec) {
+  constexpr int64_t mostBytes = 16 << 20;
+  return casts(spec) ? std::min(spec.columns, (spec.depth * spec.columns * wideBytes + mostBytes - 1) / mostBytes) : 1;
+}
 
 } // namespace
 
@@ -363,7 +437,9 @@ Result<std::unique_ptr<ScratchOperation>> prepareMatMul(const MatMulSpec &spec, 
   if (spec.depth == 0)
     return std::unique_ptr<ScratchOperation>(new EmptyMatMul(spec));
   try {
-    return std::unique_ptr<ScratchOperation>(new LibraryMatMul(spec, pool));
+    if (const int64_t parts = columnParts(spec); parts > 1)
+      return std::unique_ptr<ScratchOperation>(new MatMulByColumns(spec, parts, pool));
+    return std::unique_ptr<ScratchOperation>(new LibraryMatMul(spec, {0, spec.columns}, pool));
   } catch (const dnnl::error &error) {
     return Error{error.status == dnnl_out_of_memory ? ExitCode::NoResource : ExitCode::Internal,
                  fmt::format("oneDNN cannot multiply {}x{} by {}x{}: {}", spec.rows, spec.depth, spec.depth,

@@ -158,6 +158,31 @@ TEST(MatMul, NarrowResultsAreRoundedOnce) {
   }
 }
 
+/// What is cast at a time is bounded: columns, and rows of a task, in parts.
+TEST(MatMul, LargeNarrowOperandsAreCastInParts) {
+  for (bool right : {false, true}) {
+    for (plan::DataType type : {plan::F32, plan::BF16})
+      EXPECT_LT(compute({1, 3, 4099, 2049, false, right, true, true, 2, false, plan::BF16, type}, 2).second, type == plan::F32 ? 1e-4 : 0.6) << right;
+    EXPECT_LT(compute({1, 20, 61, 70001, !right, right, false, false, 2, false, plan::BF16, plan::F32}, 2).second, 2e-3) << right;
+    EXPECT_LT(compute({2, 3, 75, 70001, !right, right, false, true, 1, false, plan::BF16, plan::F32}, 1).second, 2e-3) << right;
+  }
+}
+
+/// GPT-2's head reads 154 MB of weights in f32 where the processor has no tiles.
+TEST(MatMul, WorkingMemoryIsBounded) {
+  Case c{1, 4, 50257, 768, false, true, false, false, 2, false, plan::BF16, plan::F32};
+  std::vector<std::byte> left(c.rows * c.depth * 2), right(c.columns * c.depth * 2), result(c.rows * c.columns * 4);
+  MatMulSpec spec{.rows = c.rows, .columns = c.columns, .depth = c.depth, .operands = plan::BF16, .transposeRight = true,
+                  .left = left.data(), .right = right.data(), .result = result.data()};
+  spec.tasks = c.tasks;
+  spec.batches.push_back({});
+  WorkerPool pool(2, {});
+  auto operation = prepareMatMul(spec, pool);
+  ASSERT_TRUE(operation);
+  EXPECT_LE((*operation)->scratchSize().shared, size_t(17) << 20);
+  EXPECT_LE((*operation)->scratchSize().worker, size_t(9) << 20);
+}
+
 TEST(MatMul, EmptySumsGiveTheEpilogueOfZero) {
   for (bool relu : {false, true})
     for (plan::DataType type : {plan::F32, plan::BF16})
@@ -214,10 +239,12 @@ TEST(MatMul, ThreadsChangeNoBit) {
   for (Case c : {Case{1, 128, 64, 96, false, false, true, true, 8}, Case{1, 96, 64, 1000, true, false, false, false, 5},
                  Case{7, 33, 31, 65, false, true, true, false, 4}, Case{1, 300, 1024, 70, false, false, true, true, 4}})
     for (plan::DataType operands : {plan::F32, plan::BF16}) {
-      c.operands = operands;
-      std::vector<float> one = compute(c, 1).first;
-      for (int threads : {2, 3, 5})
-        EXPECT_EQ(std::memcmp(one.data(), compute(c, threads).first.data(), one.size() * sizeof(float)), 0);
+      for (plan::DataType type : {plan::F32, operands}) {
+        c.operands = operands, c.type = type;
+        std::vector<float> one = compute(c, 1).first;
+        for (int threads : {2, 3, 5})
+          EXPECT_EQ(std::memcmp(one.data(), compute(c, threads).first.data(), one.size() * sizeof(float)), 0);
+      }
     }
 }
 
