@@ -111,9 +111,9 @@ private:
 static constexpr int64_t manyOperations = int64_t(1) << 30;
 
 /// All rounds of a repeat alike. `isAll`: they cannot differ. What is nearly as good is with it where it took long.
-static search::Nearest searchAlike(const Problem &problem, StepModel &model, const SearchWatch &watch, bool isAll) {
+static search::Nearest searchAlike(int64_t operations, StepModel &model, const SearchWatch &watch, bool isAll) {
   search::Solution best{.cost = search::infinity};
-  Effort effort(model, problem.searchOperations);
+  Effort effort(model, operations);
   search::Workspace workspace;
   double below = search::infinity; // what costs as much as something that is known need not be priced
   bool tookLong = false;
@@ -186,9 +186,10 @@ static search::RepeatedSolution cheapest(StepModel &model, RoundsModel &rounds, 
   }
 }
 
-SearchResult searchOptimal(const Problem &problem, StepModel &model, const SearchWatch &watch) {
+SearchResult searchOptimal(const Problem &problem, StepModel &model, const SearchWatch &watch, std::optional<int64_t> most) {
   RoundsModel rounds(problem, model);
-  const search::Nearest alike = searchAlike(problem, model, watch, /*isAll=*/!rounds.hasSections());
+  const int64_t operations = most.value_or(problem.searchOperations);
+  const search::Nearest alike = searchAlike(operations, model, watch, /*isAll=*/!rounds.hasSections());
   if (!rounds.hasSections()) {
     SearchResult result = resultOf(problem, model, alike.best);
     if (!alike.others.empty())
@@ -196,7 +197,7 @@ SearchResult searchOptimal(const Problem &problem, StepModel &model, const Searc
         result.near.push_back({solution.choice, {}});
     return result;
   }
-  return resultOf(problem, model, rounds, cheapest(model, rounds, problem.searchOperations, [&](double leastUs) {
+  return resultOf(problem, model, rounds, cheapest(model, rounds, operations, [&](double leastUs) {
                     if (watch)
                       watch(leastUs, alike.best.cost);
                   }));

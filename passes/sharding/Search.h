@@ -7,6 +7,7 @@
 #include "passes/sharding/search/Budget.h"
 
 #include <functional>
+#include <optional>
 
 namespace msc::passes {
 
@@ -44,8 +45,9 @@ SearchResult resultOf(const Problem &problem, const StepModel &model, const sear
 /// Is called while a search runs, often: no step takes less than `leastUs` (0: not known), one takes `knownUs` (infinity: none is known).
 using SearchWatch = std::function<void(double leastUs, double knownUs)>;
 
-/// The strategies under which a step takes least, exactly. Rounds of a repeat take different ones where that is faster.
-SearchResult searchOptimal(const Problem &problem, StepModel &model, const SearchWatch &watch = nullptr);
+/// The strategies under which a step takes least, exactly. Rounds of a repeat take different ones where that is faster. `most`: operations that it
+/// may spend, if less than the problem says.
+SearchResult searchOptimal(const Problem &problem, StepModel &model, const SearchWatch &watch = nullptr, std::optional<int64_t> most = std::nullopt);
 
 /// What a rank needs by the plan of an assignment, which takes all passes to know.
 struct PlannedBytes {

@@ -33,7 +33,8 @@ public:
   }
 
   std::vector<SearchResult> run() {
-    const SearchResult free = searchOptimal(problem, model);
+    constexpr int64_t shareOfTrials = 8;
+    const SearchResult free = searchOptimal(problem, model, nullptr, problem.searchOperations / (closesGap() ? 1 : shareOfTrials));
     solver.begin();
     if (!free.isOptimal) // the tables are too large: what is asked here many times is bounded, and no more is spent on it than shows something
       limits = {.solve = {.tableEntries = int64_t(1) << 18, .operations = int64_t(1) << 28, .branching = int64_t(1) << 25}, .steps = 16,
@@ -42,11 +43,14 @@ public:
     boundUs = free.boundUs;
     Point large = solver.at({}, 0, limits.solve);
     look(large);
+    double smallestBefore = search::infinity;
     for (int step = 0; step < mostMeans && !isGood() && (step == 0 || !solver.isSpent()); ++step) {
       const double us = fitting.empty() ? search::infinity : fitting.front().us;
       const bool isTighter = leastBytes <= most && bound(step);
       approach(large, step);
       if (leastBytes > most ? step >= mostShrunk : !isTighter && !fitting.empty() && fitting.front().us >= us)
+        break;
+      if (const double before = std::exchange(smallestBefore, smallest.arenaBytes); !closesGap() && fitting.empty() && smallest.arenaBytes > before * shrinks)
         break;
     }
     if (leastBytes <= most && fitting.empty())
@@ -131,7 +135,7 @@ private:
   static constexpr size_t mostNear = 64, mostApart = 400, mostClosed = 2000, mostUnrolled = 20'000;
   static constexpr size_t mostListed = 65536, fewListed = 4096, listedVariables = size_t(1) << 23; ///< of all in a list
   static constexpr int64_t mostSteps = 300, mostSimulatedNear = 60'000, mostSimulatedBeyond = 600'000, mostBranched = int64_t(1) << 22;
-  static constexpr double smallGap = 1e-3, estimatedGap = 1e-2, largeGap = 0.03;
+  static constexpr double smallGap = 1e-3, estimatedGap = 1e-2, largeGap = 0.03, shrinks = 0.97;
 
   /// Else what it finds is about what there is.
   bool closesGap() const { return limits.branchOperations > 0; }

@@ -28,7 +28,8 @@ public:
   void complete(Choice &choice, size_t from, double cost, size_t number, size_t room) {
     const std::vector<int32_t> &order = elimination.decodeOrder();
     for (size_t step = from; step < order.size(); ++step) {
-      std::vector<double> costs = elimination.costsAt(step, choice);
+      const double slack = room == 0 ? 0 : open.size() < room ? infinity : std::max(0.0, open.rbegin()->cost - cost);
+      std::vector<double> costs = elimination.costsAt(step, choice, slack);
       const int32_t best = static_cast<int32_t>(std::min_element(costs.begin(), costs.end()) - costs.begin());
       choice[order[step]] = best;
       for (int32_t option = 0; option < static_cast<int32_t>(costs.size()); ++option)

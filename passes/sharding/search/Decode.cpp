@@ -3,6 +3,7 @@
 #include "passes/sharding/search/PaidOnce.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <queue>
 
@@ -38,7 +39,7 @@ void Elimination::decodeBehind(size_t step, const std::vector<std::vector<int32_
   const int32_t own = places[step].first;
   change(order[step]);
   for (++step; step < order.size() && places[step].first == own; ++step)
-    if (const int32_t option = lowest(costsAt(step, choice)); option != choice[order[step]]) {
+    if (const int32_t option = lowest(costsAt(step, choice, /*slack=*/0)); option != choice[order[step]]) {
       choice[order[step]] = option;
       change(order[step]);
     }
@@ -146,10 +147,14 @@ public:
 
   /// The least that they cost, if these items (sorted) are asked for besides those of readers outside the bucket.
   double cheapest(const std::vector<int32_t> &asked, std::vector<int32_t> *classes = nullptr) {
-    std::vector<int32_t> all = given;
-    all.insert(all.end(), asked.begin(), asked.end());
-    paidOnce->setContext(sets.classOf(0), ItemSets::distinct(std::move(all)));
+    setContext(asked);
     return paidOnce->cheapest(rows, classes);
+  }
+
+  /// The same where it is below that; else something that is not.
+  double cheapestBelow(const std::vector<int32_t> &asked, double below) {
+    setContext(asked);
+    return paidOnce->cheapest(rows, nullptr, PaidOnce::manyBranches, below);
   }
 
   /// Sets the readers, after cheapest().
@@ -164,6 +169,12 @@ public:
   }
 
 private:
+  void setContext(const std::vector<int32_t> &asked) {
+    std::vector<int32_t> all = given;
+    all.insert(all.end(), asked.begin(), asked.end());
+    paidOnce->setContext(sets.classOf(0), ItemSets::distinct(std::move(all)));
+  }
+
   const Elimination &elimination;
   const Factor &value;
   Choice &choice;
@@ -183,7 +194,7 @@ void Elimination::decode(const Bucket &bucket, Choice &choice) const {
     return;
   }
   if (bucket.inner >= 0)
-    choice[bucket.inner] = lowest(costsOfInner(bucket, choice));
+    choice[bucket.inner] = lowest(costsOfInner(bucket, choice, /*slack=*/0));
   std::vector<int32_t> classes;
   Among among(*this, bucket, 0, choice);
   among.look(bucket);
@@ -191,17 +202,32 @@ void Elimination::decode(const Bucket &bucket, Choice &choice) const {
   among.choose(classes);
 }
 
-std::vector<double> Elimination::costsAt(size_t step, Choice &choice) const {
+std::vector<double> Elimination::costsAt(size_t step, Choice &choice, double slack) const {
   const Bucket &bucket = buckets[places[step].first];
   if (bucket.value < 0)
     return costsAlone(order[step], bucket.factors, -1, choice);
   if (order[step] == bucket.inner)
-    return costsOfInner(bucket, choice);
-  return costsAmong(bucket, places[step].second, choice);
+    return costsOfInner(bucket, choice, slack);
+  return costsAmong(bucket, places[step].second, choice, slack);
+}
+
+/// Adds to each cost what `more` says, which need not be exact where the sum is so far above the least. The one that was chosen before comes
+/// first: what surrounds it has changed little, as a rule.
+template <typename More> static void addMore(std::vector<double> &costs, size_t first, double slack, More more) {
+  constexpr double rounding = 1e-9;
+  double least = infinity;
+  for (size_t i = 0; i < costs.size(); ++i) {
+    const size_t at = i == 0 ? first : i <= first ? i - 1 : i;
+    if (!(costs[at] < infinity))
+      continue;
+    const double room = least + slack - costs[at];
+    costs[at] += more(at, room < infinity ? room + rounding * std::abs(room) : infinity);
+    least = std::min(least, costs[at]);
+  }
 }
 
 /// Of every option of the inner variable: its own cost and the least of the readers.
-std::vector<double> Elimination::costsOfInner(const Bucket &bucket, Choice &choice) const {
+std::vector<double> Elimination::costsOfInner(const Bucket &bucket, Choice &choice, double slack) const {
   std::vector<int32_t> apart; // factors without readers
   for (int32_t number : bucket.factors)
     if (std::none_of(bucket.variables.begin() + 1, bucket.variables.end(),
@@ -209,18 +235,17 @@ std::vector<double> Elimination::costsOfInner(const Bucket &bucket, Choice &choi
       apart.push_back(number);
   std::vector<double> costs = costsAlone(bucket.inner, apart, bucket.value, choice);
   Among among(*this, bucket, 1, choice);
-  for (size_t option = 0; option < costs.size(); ++option)
-    if (costs[option] < infinity) {
-      choice[bucket.inner] = static_cast<int32_t>(option);
-      among.look(bucket);
-      costs[option] += among.cheapest({});
-    }
+  addMore(costs, choice[bucket.inner], slack, [&](size_t option, double below) {
+    choice[bucket.inner] = static_cast<int32_t>(option);
+    among.look(bucket);
+    return among.cheapestBelow({}, below);
+  });
   return costs;
 }
 
 /// Of every option of one of several readers: its own cost, and the least of what the readers behind it and the items
 /// that are asked for then cost.
-std::vector<double> Elimination::costsAmong(const Bucket &bucket, size_t position, Choice &choice) const {
+std::vector<double> Elimination::costsAmong(const Bucket &bucket, size_t position, Choice &choice, double slack) const {
   const Factor &value = factors[bucket.value];
   const int32_t variable = bucket.variables[position];
   const size_t axis = value.axisOf(variable);
@@ -228,9 +253,10 @@ std::vector<double> Elimination::costsAmong(const Bucket &bucket, size_t positio
   Among among(*this, bucket, position + 1, choice, variable);
   among.look(bucket);
   const Partition &part = *value.parts[axis];
-  std::vector<double> rest;
-  for (const std::vector<int32_t> &items : value.shared->itemsOf[axis - 1])
-    rest.push_back(among.cheapest(items));
+  std::vector<double> least = leastOfClasses(costs, part), rest(least.size());
+  addMore(least, part.classOf[choice[variable]], slack, [&](size_t itemSet, double below) {
+    return rest[itemSet] = among.cheapestBelow(value.shared->itemsOf[axis - 1][itemSet], below);
+  });
   for (size_t option = 0; option < costs.size(); ++option)
     costs[option] += rest[part.classOf[option]];
   return costs;

@@ -59,7 +59,8 @@ public:
   const std::vector<int32_t> &decodeOrder() const { return order; }
   /// For every option of decodeOrder()[step], the cheapest cost of all factors in its bucket, the variables behind it
   /// in the bucket at their best; earlier ones are set. Where exact: the cost of the whole network but for a constant.
-  std::vector<double> costsAt(size_t step, Choice &choice) const;
+  /// Of options that cost `slack` more than the cheapest one, or more, only something that is so, too.
+  std::vector<double> costsAt(size_t step, Choice &choice, double slack = infinity) const;
 
   /// The variable that is in most of the tables that were too large, weighted by their size.
   int32_t widest() const;
@@ -112,8 +113,8 @@ private:
   std::vector<double> costsAlone(int32_t variable, const std::vector<int32_t> &bucket, int32_t except,
                                  Choice &choice) const;
   class Among;
-  std::vector<double> costsOfInner(const Bucket &bucket, Choice &choice) const;
-  std::vector<double> costsAmong(const Bucket &bucket, size_t position, Choice &choice) const;
+  std::vector<double> costsOfInner(const Bucket &bucket, Choice &choice, double slack) const;
+  std::vector<double> costsAmong(const Bucket &bucket, size_t position, Choice &choice, double slack) const;
 
   Workspace &workspace;
   std::vector<int32_t> options, kept;

@@ -55,10 +55,12 @@ void PaidOnce::setContext(int32_t producer, const std::vector<int32_t> &asked) {
   }
 }
 
-double PaidOnce::cheapest(const std::vector<const double *> &own, std::vector<int32_t> *classes, int64_t most) {
+double PaidOnce::cheapest(const std::vector<const double *> &own, std::vector<int32_t> *classes, int64_t most, double below) {
   branches = 0;
   mostBranches = most;
   const double bound = bounds(own);
+  if (given + bound >= below)
+    return given + bound;
   best = current;
   bestCost = bound < infinity ? total(own) : infinity;
   if (bestCost - bound > 1e-13 * bestCost) { // else it is the minimum but for rounding
@@ -68,6 +70,7 @@ double PaidOnce::cheapest(const std::vector<const double *> &own, std::vector<in
         *classes = best;
       return given + bestCost;
     }
+    bestCost = std::min(bestCost, below - given);
     for (size_t i = readers.size(); i-- > 0;)
       restOwn[i] = restOwn[i + 1] + leastSum(own[i], nothing.data(), sharedPrice[i].size());
     for (size_t start = 0; start < readers.size(); ++start) {

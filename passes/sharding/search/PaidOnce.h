@@ -10,6 +10,8 @@ namespace msc::search {
 /// Minimises, over one item set per reader, the readers' own costs plus the prices of all items that are asked for.
 class PaidOnce {
 public:
+  static constexpr int64_t manyBranches = int64_t(1) << 22;
+
   /// `readers`: positions in `form.itemsOf`; they choose, the others are given.
   PaidOnce(const SharedForm &form, std::vector<size_t> readers);
 
@@ -33,8 +35,9 @@ public:
 
   /// own[i][c]: what reader i pays itself with item set c. `classes`, if given, takes the item sets that were chosen. Branching goes
   /// through at most so many of them (readers with sets that differ little make it long); isCut(): there may be cheaper ones, but none
-  /// below bound().
-  double cheapest(const std::vector<const double *> &own, std::vector<int32_t> *classes = nullptr, int64_t mostBranches = int64_t(1) << 22);
+  /// below bound(). Without `classes`: what costs `below` or more is not looked for, and that or a bound above it is returned instead.
+  double cheapest(const std::vector<const double *> &own, std::vector<int32_t> *classes = nullptr, int64_t mostBranches = manyBranches,
+                  double below = infinity);
   /// After cheapest().
   bool isCut() const { return branches > mostBranches; }
   double bound() const { return given + (isCut() ? std::min(restLeast[0], bestCost) : bestCost); }
