@@ -310,7 +310,8 @@ private:
     for (auto program : module->getOps<plan_ir::ProgramOp>())
       hidden += passes::hiddenUs(program);
     outcome.findings.savings.push_back({"overlap", 0, hidden});
-    if (dist::machineOf(*module).overlaps)
+    outcome.findings.overlaps = dist::machineOf(*module).overlaps;
+    if (outcome.findings.overlaps)
       outcome.plan.mutable_prediction()->set_hidden_us(hidden);
     return true;
   }

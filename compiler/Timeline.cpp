@@ -12,9 +12,9 @@ namespace {
 /// The events of one program.
 class Timeline {
 public:
-  Timeline(const plan::Plan &plan, const plan::Variant &variant, const std::vector<double> &computeUs, int64_t process,
+  Timeline(const plan::Plan &plan, const plan::Variant &variant, const std::vector<double> &computeUs, bool overlaps, int64_t process,
            const std::string &remark, TraceEvent &events)
-      : plan(plan), variant(variant), computeUs(computeUs), process(process), remark(remark), events(events), done(variant.steps_size(), 0) {}
+      : plan(plan), variant(variant), computeUs(computeUs), overlaps(overlaps), process(process), remark(remark), events(events), done(variant.steps_size(), 0) {}
 
   void run(const std::string &program) {
     for (TraceEvent &event : describeProcess(process, program + ", predicted on " + plan.machine() + remark, 0, Lane::Communication))
@@ -27,6 +27,7 @@ private:
   const plan::Plan &plan;
   const plan::Variant &variant;
   const std::vector<double> &computeUs;
+  bool overlaps;
   int64_t process;
   const std::string &remark;
   TraceEvent &events;
@@ -44,7 +45,7 @@ private:
   void addCollective(int index, const plan::Collective &collective) {
     double start = std::max(computes, communicates);
     done[index] = communicates = start + collective.predicted_us();
-    if (!collective.asynchronous())
+    if (!collective.asynchronous() || !overlaps) // else what runs beside it takes as much longer
       computes = communicates;
     addEvent(index, start, communicates);
   }
@@ -63,7 +64,7 @@ std::string timelineJson(const plan::Plan &plan, const Findings &findings) {
   const bool isRefused = findings.memory && !findings.memory->fits;
   const std::string remark = isRefused ? "; it does not fit into " + bytesText(findings.memory->limit) + " per rank" : "";
   for (int i = 0; i < plan.programs_size(); ++i)
-    Timeline(plan, plan.programs(i).variants(0), findings.computeUs[i], firstPredictedProcess + i, remark, events)
+    Timeline(plan, plan.programs(i).variants(0), findings.computeUs[i], findings.overlaps, firstPredictedProcess + i, remark, events)
         .run(plan.network() + (plan.programs(i).purpose() == plan::Program::TRAIN ? ", training" : ""));
   TraceEvent trace{{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}};
   return trace.dump(1, ' ', false, TraceEvent::error_handler_t::replace) + "\n";

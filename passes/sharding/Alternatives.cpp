@@ -493,9 +493,8 @@ void Alternatives::raise(size_t op, size_t option) {
   constexpr size_t perBounds = 8;
   OptionPrice &price = known[op][option];
   if (following) {
-    const bool isChosen = option == chosenOption(op);
-    Choices choices = isChosen ? chosenOfAll() : following(op, priced->options(op).pieces[option]);
-    const double us = isChosen ? this->us() : usOf(choices);
+    Choices choices = following(op, priced->options(op).pieces[option]);
+    const double us = usOf(choices);
     price = {us, true, std::make_shared<SearchResult>(SearchResult{.choices = std::move(choices), .rounds = {}, .us = us})};
     return;
   }

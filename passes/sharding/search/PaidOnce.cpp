@@ -59,7 +59,7 @@ double PaidOnce::cheapest(const std::vector<const double *> &own, std::vector<in
   branches = 0;
   mostBranches = most;
   const double bound = bounds(own);
-  if (given + bound >= below)
+  if (!classes && given + bound >= below)
     return given + bound;
   best = current;
   bestCost = bound < infinity ? total(own) : infinity;
