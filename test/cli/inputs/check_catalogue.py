@@ -104,7 +104,7 @@ for folder in ("frontend", "dialects", "passes", "compiler", "runtime", "tools")
                     pieces.add((path.name, piece))
 
 # What stands like a message, but is printed on stdout, or into files.
-NO_MESSAGE = re.compile(r"Explain\.cpp|DiffText\.cpp|^ no strategies of the others|^typed, with the others (following it|chosen anew)|^ in the model$|Operators\.cpp|Types\.cpp|Operation\.cpp|epoch: |, loss is |^run: rank|^rank size|^train dataset|fortran_order|"
+NO_MESSAGE = re.compile(r"Explain\.cpp|DiffText\.cpp|^ no strategies of the others|^ on the mesh$|^typed, with the others (following it|chosen anew)|^ in the model$|Operators\.cpp|Types\.cpp|Operation\.cpp|epoch: |, loss is |^run: rank|^rank size|^train dataset|fortran_order|"
                         r"^--transport cluster|^--device cuda$|^the message$")
 regexes = []
 for _, _, english, _ in forms:
