@@ -151,10 +151,10 @@ static std::string stayText(const plan::Plan &plan) {
                                                    : ", the others as they are";
 }
 
-/// Alternatives do not ask for memory, and keep to the mesh where the search does.
+/// Alternatives do not ask for memory, and where there are too many, they keep to a mesh.
 static std::string whateverText(const Findings &findings) {
   return std::string(findings.memory ? ", whatever the limit on memory" : "") +
-         (findings.search && findings.search->isOnCoarseMesh ? ", on the mesh that the search keeps to" : "");
+         (findings.areOthersOnMesh ? ", on a coarse mesh, as there are too many" : "");
 }
 
 /// What a step takes under every strategy of one operator, which has it in all its rounds.

@@ -45,6 +45,7 @@ void Explanation::afterStrategies(net::NetworkOp network, const net::Config &con
     slower = {findings.search->leastUs, std::move(byModel.pieces)};
   findings.asksForOneOther = freedom(config) == passes::Freedom::Few;
   alternatives.emplace(network, trainingFactsOf(config, options), freedom(config), options.op, othersUnder(config.context), std::move(slower));
+  findings.areOthersOnMesh = alternatives->isOnCoarseMesh();
   alternatives->keepWithin(static_cast<double>(options.searchBytes > 0 ? options.searchBytes : options.memoryLimit));
   findings.rounds = alternatives->rounds();
   if (options.explains)

@@ -72,6 +72,7 @@ struct Findings {
   std::vector<passes::Alternative> alternatives; ///< of the operator that is explained
   std::map<std::string, NextBest> nextBest;      ///< of operators that cause collectives, by instance name
   bool asksForOneOther = false;                  ///< `nextBest` is the one other strategy that was priced: there are too many devices for all
+  bool areOthersOnMesh = false;                  ///< of what other strategies cost only those on a coarse mesh are known
   bool isTooLargeForOthers = false;              ///< what other strategies cost is not known of all that was asked for
   std::map<std::string, passes::Round> rounds;   ///< operators of repeats by instance name; none for a plan that was read
   std::vector<std::vector<double>> computeUs;    ///< of every step of every program, 0 for collectives; none for a plan that was read

@@ -27,9 +27,6 @@ Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training
   facts = problemOf(network, devices, /*joinAlike=*/true, operations, training);
   for (auto [tensor, sharding] : llvm::zip(facts.tensors, getInputShardings(network)))
     tensor.dataset = sharding;
-  if (others == Others::Search)
-    if (std::vector<int64_t> mesh = coarseMesh(facts); !mesh.empty())
-      facts.meshes = {std::move(mesh)};
   for (auto [i, ops] : llvm::enumerate(operations)) {
     const ProblemOperator &entry = facts.operators[i];
     Operation *op = ops.front();
@@ -57,6 +54,10 @@ Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training
   }
   keepPinned(network, training);
   followBy();
+  if (std::vector<int64_t> mesh = coarseMesh(facts); !mesh.empty()) {
+    facts.meshes = {std::move(mesh)};
+    onCoarseMesh = true;
+  }
   std::optional<size_t> free = find(asked);
   for (size_t op = 0; op < operations.size(); ++op)
     giveChoice(op, operations[op].front(), freedom, /*asksForOne=*/free.has_value(), free == op);
@@ -198,7 +199,8 @@ void Alternatives::giveChoice(size_t op, Operation *first, Freedom freedom, bool
   else if (!fixed.empty())
     entry.among = candidates(entry.facts, facts.devices);
   else if (entry.configured || others == Others::Stay) // what it has need be none of those that a search would look at
-    entry.among = candidates(entry.facts, facts.devices);
+    entry.among = onCoarseMesh ? candidatesWith(entry.facts, facts.devices, std::vector<int64_t>(taken[op].size(), 0), facts.meshes)
+                               : candidates(entry.facts, facts.devices);
   if (freedom == Freedom::Few && !keepsOwn)
     entry.among.push_back(cheapestOfMost(op));
   auto holdsOwn = [&](const std::vector<int64_t> &mesh) { return isOnMesh(taken[op], mesh); };

@@ -61,6 +61,8 @@ public:
 
   /// What was asked for so far took more than is spent on it: others are not known.
   bool isTooLarge() const { return tooLarge; }
+  /// Only strategies on a coarse mesh are priced (CoarseMesh.h).
+  bool isOnCoarseMesh() const { return onCoarseMesh; }
 
   /// Operators of repeats by their instance names.
   const std::map<std::string, Round> &rounds() const { return inRounds; }
@@ -181,7 +183,7 @@ private:
   std::vector<size_t> roundsOf; ///< of each operator
   Searched cheapestOfAll; ///< exact from when somebody asked for a price
   int64_t spent = 0;             ///< operations of searches
-  bool tooLarge = false;
+  bool tooLarge = false, onCoarseMesh = false;
   bool hasBounds = true;         ///< the options of the model are all that operators may take
   std::optional<double> stepUs;  ///< known from when us() was asked
   /// The network before anything was decided, for those that are priced with what follows from them: its copy, its problem, in which

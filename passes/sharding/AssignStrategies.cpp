@@ -463,7 +463,7 @@ private:
   /// `model` null: its collectives are told later.
   Choices noted(const Problem &problem, const StepModel *model, SearchResult result, dist::ReshardPlanner &planner) {
     found = SearchFacts{.isOptimal = result.isOptimal, .us = result.us, .boundUs = result.boundUs,
-                        .leastBytes = result.leastBytes, .leastUs = result.us, .arenaBytes = result.arenaBytes, .isOnMesh = !problem.meshes.empty(), .isOnCoarseMesh = !coarse.empty()};
+                        .leastBytes = result.leastBytes, .leastUs = result.us, .arenaBytes = result.arenaBytes, .isOnMesh = !problem.meshes.empty()};
     apart = std::move(result.rounds);
     if (apart.empty() && model)
       found->collectives = predictionOf(problem, *model, result.choices, planner).collectives;

@@ -44,7 +44,7 @@ std::optional<SearchFacts> takeSearchFacts(net::NetworkOp network) {
   network->removeAttr(kSearch);
   ArrayRef<double> numbers = facts.asArrayRef();
   SearchFacts taken{numbers[0] != 0, numbers[1], numbers[2], numbers[3], static_cast<int64_t>(numbers[4]),
-                    numbers[5], numbers[6], numbers[7], numbers[8], numbers[9] != 0, numbers[10] != 0};
+                    numbers[5], numbers[6], numbers[7], numbers[8], numbers[9] != 0};
   auto predicted = cast<ArrayAttr>(network->removeAttr(kPredicted));
   for (auto entry : predicted.getAsRange<DenseF64ArrayAttr>())
     taken.collectives.push_back(unpacked(entry.asArrayRef()));
@@ -55,7 +55,7 @@ void setSearchFacts(net::NetworkOp network, const SearchFacts &facts) {
   network->setAttr(kSearch, DenseF64ArrayAttr::get(network.getContext(), {facts.isOptimal ? 1.0 : 0.0, facts.us, facts.boundUs,
                                                                           facts.leastBytes, static_cast<double>(facts.candidates),
                                                                           facts.leastUs, facts.repricedUs, facts.firstRepricedUs, facts.arenaBytes,
-                                                                          facts.isOnMesh ? 1.0 : 0.0, facts.isOnCoarseMesh ? 1.0 : 0.0}));
+                                                                          facts.isOnMesh ? 1.0 : 0.0}));
   SmallVector<Attribute> predicted;
   for (const PredictedCollective &collective : facts.collectives)
     predicted.push_back(DenseF64ArrayAttr::get(network.getContext(), packed(collective)));

@@ -92,6 +92,14 @@ std::vector<Pieces> nearby(const OperatorFacts &facts, const Pieces &now, int64_
   return options;
 }
 
+/// No more pieces than elements, as strategies of users and of other searches.
+Pieces withoutEmpty(const OperatorFacts &facts, Pieces pieces) {
+  for (size_t factor = 0; factor < pieces.size(); ++factor)
+    while (!whyNotCut(facts, factor, pieces[factor]).empty())
+      pieces[factor] /= primeFactors(pieces[factor]).front();
+  return piecesPass(facts, pieces) ? pieces : Pieces(pieces.size(), 1);
+}
+
 /// Changes strategies by a prime, all operators together, as long as that makes a step faster. `result` may be of others than `start`.
 void refine(const Problem &problem, const std::function<StepModel(const Problem &)> &modelOf, std::vector<Pieces> start, SearchResult &result) {
   constexpr int mostRounds = 4;
@@ -166,8 +174,8 @@ SearchResult searchRecursively(const Problem &problem, const std::function<StepM
     refine(problem, modelOf, std::move(now), result);
     for (const Choices &start : {dataParallel(problem), standAlone(problem, "")}) {
       std::vector<Pieces> pieces;
-      for (const Choice &choice : start)
-        pieces.push_back(choice.pieces);
+      for (size_t i = 0; i < start.size(); ++i)
+        pieces.push_back(withoutEmpty(problem.operators[i].facts, start[i].pieces));
       refine(problem, modelOf, std::move(pieces), result);
     }
   }

@@ -40,7 +40,6 @@ struct SearchFacts {
   double firstRepricedUs = 0; ///< the same of the first; infinity: no plan, or none within the limit that the one taken keeps
   double arenaBytes = 0;  ///< that a rank will need, by live ranges in the model; 0: not known
   bool isOnMesh = false; ///< only strategies on meshes were looked at: the user's, or the coarse one
-  bool isOnCoarseMesh = false; ///< not the user's
   std::vector<PredictedCollective> collectives = {};
 
   /// What was taken is not the least in the model: its plan is faster.

@@ -47,22 +47,35 @@ static FileLineColLoc placeOf(const Alternatives &alternatives, size_t op) {
   return alternatives.place(op)->findInstanceOf<FileLineColLoc>();
 }
 
-/// Rounds that differ from these, or other calls of the cell, stand in the same text: what is written there holds for them, too.
-static bool isTextOfOthers(const Alternatives &alternatives, size_t op) {
+/// Whether another operator that passes stands in the same text.
+static bool isTextOf(const Alternatives &alternatives, size_t op, llvm::function_ref<bool(StringRef kind)> passes) {
   const FileLineColLoc place = placeOf(alternatives, op);
   for (size_t other = 0; place && other < alternatives.size(); ++other)
-    if (other != op && placeOf(alternatives, other) == place)
+    if (other != op && placeOf(alternatives, other) == place && passes(alternatives.problem().operators[other].facts.op))
       return true;
   return false;
+}
+
+/// Rounds that differ from these, or other calls of the cell: what is written there holds for them, too.
+static bool isTextOfOthers(const Alternatives &alternatives, size_t op) {
+  return isTextOf(alternatives, op, [&](StringRef kind) { return kind == alternatives.problem().operators[op].facts.op; });
+}
+
+/// What mixed precision casts stands where the operator does that reads or makes it.
+static bool isInserted(const Alternatives &alternatives, size_t op) {
+  constexpr StringRef cast = "Cast";
+  return alternatives.problem().operators[op].facts.op == cast && isTextOf(alternatives, op, [&](StringRef kind) { return kind != cast; });
 }
 
 /// Where the text has no place for it, how to give the operator that strategy.
 static std::string fileText(const Alternatives &alternatives, size_t op, const std::string &strategy) {
   const FileLineColLoc place = placeOf(alternatives, op);
-  const bool isInLibrary = place && place.getFilename().getValue().starts_with("<msc>/");
-  if (!isInLibrary && !isTextOfOthers(alternatives, op))
+  const bool isInLibrary = place && place.getFilename().getValue().starts_with("<msc>/"), isMade = isInserted(alternatives, op);
+  if (!isInLibrary && !isMade && !isTextOfOthers(alternatives, op))
     return "";
-  return (isInLibrary ? "; it stands in the library: put " : "; typed, it holds for other rounds or calls, too: instead put ") +
+  return std::string(isInLibrary ? "; it stands in the library: put "
+                     : isMade    ? "; it does not stand in the text: put "
+                                 : "; typed, it holds for other rounds or calls, too: instead put ") +
          strategyFile(alternatives.namesInFile(op), strategy) + " into own.json and pass --strategy-load own.json";
 }
 
