@@ -79,6 +79,10 @@ public:
     return found;
   }
 
+  /// Of all that run() simulated, what needs least.
+  const SearchResult &leastFound() const { return smallest; }
+  bool isWorthAnother() const { return closesGap() && unrolledSize <= fewVariables; }
+
 private:
   /// A mean of moments.
   struct Mean {
@@ -132,7 +136,7 @@ private:
   double leastInVain = search::infinity; ///< by the simulation, of their steps while nothing fits
 
   static constexpr int mostMeans = 8, mostPrices = 16, mostShrunk = 3, mostRaises = 200;
-  static constexpr size_t mostNear = 64, mostApart = 400, mostClosed = 2000, mostUnrolled = 20'000;
+  static constexpr size_t fewVariables = 64, mostNear = 64, mostApart = 400, mostClosed = 2000, mostUnrolled = 20'000;
   static constexpr size_t mostListed = 65536, fewListed = 4096, listedVariables = size_t(1) << 23; ///< of all in a list
   static constexpr int64_t mostSteps = 300, mostSimulatedNear = 60'000, mostSimulatedBeyond = 600'000, mostBranched = int64_t(1) << 22;
   static constexpr double smallGap = 1e-3, estimatedGap = 1e-2, largeGap = 0.03, shrinks = 0.97;
@@ -643,7 +647,21 @@ private:
 
 std::vector<SearchResult> searchWithin(const Problem &problem, StepModel &model, double bytes, dist::ReshardPlanner &planner,
                                        const search::BudgetLimits &limits, const SearchWatch &watch, const PlannedBytes &planned) {
-  return LimitedSearch(problem, model, bytes, planner, limits, watch, planned).run();
+  constexpr double nearby = 1.01;
+  LimitedSearch search(problem, model, bytes, planner, limits, watch, planned);
+  std::vector<SearchResult> found = search.run();
+  if (SearchResult &first = found.front(); first.arenaBytes > bytes && first.leastBytes <= bytes && first.boundUs > 0 && search.isWorthAnother()) {
+    // Prices that lead to a limit a little above lead to other assignments, of which one may fit.
+    LimitedSearch above(problem, model, nearby * bytes, planner, limits, watch, planned);
+    above.run();
+    if (SearchResult least = above.leastFound(); least.arenaBytes <= bytes) {
+      least.boundUs = std::min(first.boundUs, least.us);
+      least.leastBytes = first.leastBytes;
+      least.isOptimal = least.us <= first.boundUs * (1 + 1e-12);
+      return {least};
+    }
+  }
+  return found;
 }
 
 } // namespace msc::passes
