@@ -76,7 +76,7 @@ struct Findings {
   bool isTooLargeForOthers = false;              ///< what other strategies cost is not known of all that was asked for
   std::map<std::string, passes::Round> rounds;   ///< operators of repeats by instance name; none for a plan that was read
   std::vector<std::vector<double>> computeUs;    ///< of every step of every program, 0 for collectives; none for a plan that was read
-  bool overlaps = false; ///< collectives run beside computation on the machine
+  bool overlaps = false;                         ///< collectives run beside computation on the machine
   std::optional<MemoryAnswer> memory;            ///< where there is a limit
   std::vector<passes::Surprise> surprises;       ///< in the order of the network; none for a plan that was read
 };

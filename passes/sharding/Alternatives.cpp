@@ -57,6 +57,7 @@ Alternatives::Alternatives(net::NetworkOp network, const TrainingFacts &training
   if (std::vector<int64_t> mesh = coarseMesh(facts); !mesh.empty()) {
     facts.meshes = {std::move(mesh)};
     onCoarseMesh = true;
+    hasBounds &= !following; // what follows may lie on no mesh
   }
   std::optional<size_t> free = find(asked);
   for (size_t op = 0; op < operations.size(); ++op)
