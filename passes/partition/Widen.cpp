@@ -85,17 +85,20 @@ namespace {
 struct NarrowForm {
   SmallVector<unsigned> operands;
   unsigned results = 0;
+  bool onCpus = false; ///< they have kernels for bf16
 };
 } // namespace
 
 static std::optional<NarrowForm> narrowFormOf(Operation *op) {
   if (isa<net::MatMulOp>(op))
-    return NarrowForm{{0, 1}};
+    return NarrowForm{{0, 1}, 0, true};
   if (isa<net::ScaledDotProductAttentionOp>(op))
     return NarrowForm{{0, 1, 2}, 1};
   if (isa<net::ScaledDotProductAttentionGradOp>(op)) // but for the logarithms
     return NarrowForm{{0, 1, 2, 3, 5}, 3};
-  if (isa<net::Conv2DOp, net::Conv2DTransposeOp, net::Conv2DBackpropInputOp, net::Conv2DBackpropFilterOp, net::MaxPoolGradOp>(op))
+  if (isa<net::Conv2DOp, net::Conv2DTransposeOp, net::Conv2DBackpropInputOp, net::Conv2DBackpropFilterOp>(op))
+    return NarrowForm{{0, 1}, 1, true};
+  if (isa<net::MaxPoolGradOp>(op))
     return NarrowForm{{0, 1}, 1};
   if (isa<net::MaxPoolOp, net::AvgPoolOp, net::AvgPoolGradOp, net::AdaptiveAvgPool2DOp, net::AdaptiveAvgPool2DGradOp>(op))
     return NarrowForm{{0}, 1};
@@ -127,8 +130,21 @@ bool takesNarrow(Operation *op) {
   std::optional<NarrowForm> form = narrowFormOf(op);
   if (!form || isForGpusAlone(op))
     return form.has_value();
-  Type element = isa<net::MatMulOp>(op) ? narrowTypeOf(op, form->operands) : Type();
+  Type element = form->onCpus ? narrowTypeOf(op, form->operands) : Type();
   return element && element.isBF16(); // CPUs may have instructions for products of these
+}
+
+bool isOfOneType(Operation *op) {
+  std::optional<NarrowForm> form = narrowFormOf(op);
+  return form && form->results > 0;
+}
+
+bool holdsBFloat16(Operation *op) {
+  std::optional<NarrowForm> form = narrowFormOf(op);
+  return form && llvm::all_of(form->operands, [&](unsigned operand) {
+    auto cast = op->getOperand(operand).getDefiningOp<net::CastOp>();
+    return cast && getElementTypeOrSelf(cast.getOperand().getType()).isBF16() && getElementTypeOrSelf(cast.getResult().getType()).isF32();
+  });
 }
 
 /// Nobody reads a value but one cast to that type, if that.

@@ -1,7 +1,7 @@
 // bf16 and f16 are types of memory: every operator computes in f32 and rounds its results once. So a value has the same
 // bits whether its operator was fused with others or not, and what is partial is summed in f32, on any number of devices.
 // Plans say the same with fewer casts: kernels that multiply narrow operands add in f32 and round once themselves. All devices have
-// them for products of bf16, GPUs for more.
+// them for products and convolutions of bf16, GPUs for more.
 #pragma once
 
 #include "dialects/net/Network.h"
@@ -21,6 +21,12 @@ llvm::SmallVector<mlir::Type> widen(mlir::Operation *op);
 /// The plan is for devices whose kernels read narrow operands of such an operator as they are, and add in f32; these are narrow, or cast
 /// from what is.
 bool takesNarrow(mlir::Operation *op);
+
+/// One that takes narrow operands, but only where its results are narrow, too: what is partial or read in f32 it computes of casts.
+bool isOfOneType(mlir::Operation *op);
+
+/// It has kernels for narrow operands, and reads f32 that was cast from bf16.
+bool holdsBFloat16(mlir::Operation *op);
 
 /// Undoes `widen` where the operator takes narrow operands: it reads what was cast to f32, and writes the narrow type where nobody reads
 /// a result but one cast to that. Casts that nobody reads any more are left. Attention reads and writes all in one type or stays in f32.

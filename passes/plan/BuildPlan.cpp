@@ -55,10 +55,8 @@ public:
       if (std::optional<int64_t> id = net::getId(&op); id && net::getPhase(&op) == net::Phase::Forward)
         forwardById[*id] = &op;
     declareValues();
-    const bool onlyGpus = network.getContext()->getLoadedDialect<dist::DistDialect>()->areOnlyGpus();
-    std::vector<Unit> units = formUnits(network, {.fusion = options.fusion, .castsFollowReaders = onlyGpus},
-                                        [&](const Unit &unit) { return fits(unit); });
-    for (const Unit &unit : units)
+    for (const Unit &unit : formUnits(network, {.fusion = options.fusion, .castsFollowReaders = isForGpusAlone(network)},
+                                      [&](const Unit &candidate) { return fits(candidate); }))
       if (failed(emit(unit)))
         return failure();
     finishUpdates();
@@ -494,6 +492,8 @@ private:
     for (const net::AttributeSpec &spec : cast<net::Operator>(op).attributeSpecs())
       if (Attribute value = op->getAttr(spec.name); value && !isa<TypeAttr>(value)) // types: the buffers tell
         attributes.set(spec.name, value);
+    if (holdsBFloat16(op))
+      attributes.set("holds_bf16", builder.getBoolAttr(true));
     StringAttr name = builder.getStringAttr(op->getName().stripDialect());
     label(builder.create<plan_ir::CallOp>(op->getLoc(), name, inputs, targets, attributes.getDictionary(builder.getContext()),
                                           builder.getI64IntegerAttr(tasksOfCall(op)), name),

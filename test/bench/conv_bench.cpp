@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <dnnl.hpp>
 #include <random>
+#include <string_view>
 
 using namespace msc;
 
@@ -32,16 +33,19 @@ constexpr Shape shapes[] = {
 
 enum class Direction { Forward, ToInput, ToFilter };
 
+/// 0.5 in bf16; twice that is a number in f32, too.
+constexpr uint16_t halfBits = 0x3f00;
+
 /// oneDNN alone with the orders of its choice.
 class Bare {
 public:
-  Bare(const Shape &s, int64_t images, Direction direction) : engine(dnnl::engine::kind::cpu, 0), stream(engine) {
+  Bare(const Shape &s, int64_t images, Direction direction, plan::DataType elements) : engine(dnnl::engine::kind::cpu, 0), stream(engine) {
     using Desc = dnnl::memory::desc;
-    constexpr auto f32 = dnnl::memory::data_type::f32;
+    const auto type = elements == plan::BF16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
     constexpr auto any = dnnl::memory::format_tag::any;
     constexpr auto direct = dnnl::algorithm::convolution_direct;
-    Desc x({images, s.channels, s.size, s.size}, f32, any), w({s.outputs, s.channels, s.kernel, s.kernel}, f32, any);
-    Desc y({images, s.outputs, s.outputSize(), s.outputSize()}, f32, any);
+    Desc x({images, s.channels, s.size, s.size}, type, any), w({s.outputs, s.channels, s.kernel, s.kernel}, type, any);
+    Desc y({images, s.outputs, s.outputSize(), s.outputSize()}, type, any);
     dnnl::memory::dims strides{s.stride, s.stride}, pad{s.padding(), s.padding()};
     dnnl::convolution_forward::primitive_desc forward({dnnl::prop_kind::forward_training, direct, x, w, y, strides, pad, pad}, engine);
     if (direction == Direction::Forward) {
@@ -67,7 +71,7 @@ public:
 private:
   dnnl::memory memory(const dnnl::memory::desc &desc) {
     dnnl::memory memory(desc, engine);
-    std::fill_n(static_cast<float *>(memory.get_data_handle()), desc.get_size() / sizeof(float), 0.5f);
+    std::fill_n(static_cast<uint16_t *>(memory.get_data_handle()), desc.get_size() / sizeof(uint16_t), halfBits);
     return memory;
   }
   dnnl::engine engine;
@@ -79,7 +83,7 @@ private:
 /// A convolution as a plan calls it.
 class Ours {
 public:
-  Ours(const Shape &s, int64_t images, Direction direction) {
+  Ours(const Shape &s, int64_t images, Direction direction, plan::DataType elements) : elements(elements) {
     CallTensor x = tensor({images, s.channels, s.size, s.size}), w = tensor({s.outputs, s.channels, s.kernel, s.kernel});
     CallTensor y = tensor({images, s.outputs, s.outputSize(), s.outputSize()});
     CallSpec spec;
@@ -101,26 +105,29 @@ public:
 
 private:
   CallTensor tensor(const std::vector<int64_t> &shape) {
-    memory.emplace_back(static_cast<size_t>(elementCount(shape)), 0.5f);
-    CallTensor result{plan::F32, shape, {}, reinterpret_cast<std::byte *>(memory.back().data())};
+    memory.emplace_back(static_cast<size_t>(elementCount(shape)) * elementBytes(elements) / sizeof(uint16_t), halfBits);
+    CallTensor result{elements, shape, {}, reinterpret_cast<std::byte *>(memory.back().data())};
     for (int64_t size : shape)
       result.box.push_back({0, size});
     return result;
   }
   std::unique_ptr<device::Device> device = device::createCpuDevice(*device::KernelLibrary::load(plan::Plan()), {1, {}});
-  std::vector<std::vector<float>> memory;
+  plan::DataType elements;
+  std::vector<std::vector<uint16_t>> memory;
   std::unique_ptr<device::Operation> operation;
 };
 
 } // namespace
 
-/// `conv_bench [IMAGES]`: 16 unless given.
+/// `conv_bench [IMAGES] [bf16]`: 16 in f32 unless given.
 int main(int argc, char **argv) {
   const int64_t images = argc > 1 ? std::atoll(argv[1]) : 16;
+  const bool isNarrow = argc > 2 && std::string_view(argv[2]) == "bf16";
+  const plan::DataType elements = isNarrow ? plan::BF16 : plan::F32;
   omp_set_num_threads(1);
   const dnnl_version_t *version = dnnl_version();
-  std::printf("oneDNN %d.%d.%d, convolutions of ResNet-50, %ld images, f32, one thread; GFLOP/s, best of 5\n", version->major,
-              version->minor, version->patch, images);
+  std::printf("oneDNN %d.%d.%d, convolutions of ResNet-50, %ld images, %s, one thread; GFLOP/s, best of 5\n", version->major,
+              version->minor, version->patch, images, isNarrow ? "bf16" : "f32");
   double ours = 0, theirs = 0;
   for (const Shape &s : shapes) {
     std::printf("%4ld x %3ld x %3ld -> %4ld, kernel %ld, stride %ld", s.channels, s.size, s.size, s.outputs, s.kernel, s.stride);
@@ -128,8 +135,8 @@ int main(int argc, char **argv) {
     for (Direction direction : {Direction::Forward, Direction::ToInput, Direction::ToFilter}) {
       if (direction == Direction::ToInput && s.channels == 3)
         continue; // no gradient flows to the images
-      Ours own(s, images, direction);
-      Bare bare(s, images, direction);
+      Ours own(s, images, direction, elements);
+      Bare bare(s, images, direction, elements);
       double mine = 1e9, other = 1e9;
       for (int i = 0; i < 5; ++i) {
         other = std::min(other, bench::secondsOf([&] { bare.run(); }));

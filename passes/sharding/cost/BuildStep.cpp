@@ -201,6 +201,7 @@ private:
     bool isNarrow = computesNarrow(op);
     made.isCast = isa<net::CastOp>(op);
     made.addsWide = isNarrow && !isForGpusAlone(op) && takesNarrow(op);
+    made.isOfOneType = made.addsWide && isOfOneType(op);
     made.computesWide = isNarrow && !isForGpusAlone(op) && !made.addsWide;
     for (Value result : op->getResults()) {
       made.results.push_back(valueOf(result));
@@ -296,15 +297,21 @@ private:
     return usOf(builder.create<net::CastOp>(wide.getLoc(), wide, getElementTypeOrSelf(type)));
   }
 
-  /// Of the cast of a product that adds in f32.
-  decltype(StepOperator::roundingUs) roundingUs(Operation *op) const {
+  /// Of an operator that adds in f32: of the cast of its result, or, where it is of one type, what f32 takes more.
+  LocalUs partialUs(Operation *op) const {
+    if (isOfOneType(op))
+      return [wide = usInF32(op), narrow = usOf(op)](const std::vector<Shape> &operands, const std::vector<Shape> &results) {
+        return wide(operands, results) - narrow(operands, results);
+      };
     OpBuilder builder(op);
     Operation *wide = builder.clone(*op);
     widen(wide);
     if (wide->getResult(0).getType() == op->getResult(0).getType())
       return nullptr;
     builder.setInsertionPointAfter(wide);
-    return [us = castUs(builder, wide->getResult(0), op->getResult(0).getType())](const Shape &result) { return us({result}, {result}); };
+    return [us = castUs(builder, wide->getResult(0), op->getResult(0).getType())](const std::vector<Shape> &, const std::vector<Shape> &results) {
+      return us({results.front()}, {results.front()});
+    };
   }
 
   /// Of a narrow operator, which computes in f32: the casts of its operands, itself, and the casts of its results.
@@ -340,7 +347,7 @@ private:
     const bool isNarrow = computesNarrow(op), addsWide = isNarrow && takesNarrow(op);
     made.localUs = isNarrow && !addsWide ? usInF32(op) : usOf(op);
     if (addsWide)
-      made.roundingUs = roundingUs(op);
+      made.partialUs = partialUs(op);
     if (lower && lower.loweringKind() == net::LoweringKind::Regions)
       made.exchange = [copy = net::regionCopyOf(op), bytes = elementBytesOf(op->getResult(0)), machine = machine](const Placement &at) -> OwnExchange {
         net::RegionExchange exchange = net::regionExchange(copy, at.operands, at.results);

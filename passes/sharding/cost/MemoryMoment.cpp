@@ -92,7 +92,7 @@ double MemoryMoments::keptBytesOf(const Use &use, int32_t option) {
 double MemoryMoments::exactBytesOf(const Use &use, int32_t option) {
   const TracedOperator &traced = traceOf(use.of, option).operators[use.traced];
   const TracedOperator::Use &exact = (use.isWrite ? traced.writes : traced.reads)[use.use];
-  return sizeOf(stepOf(use.of, option).values[exact.value], exact.sharding, traced.op && traced.op->computesWide);
+  return sizeOf(stepOf(use.of, option).values[exact.value], exact.sharding, traced.computesWide());
 }
 
 /// How often a step has it.

@@ -45,6 +45,7 @@ struct StepOperator {
   bool isCast = false;                   ///< of elements, to another type
   bool computesWide = false;             ///< in f32: kernels of their own cast what of its operands and results is narrow
   bool addsWide = false;                 ///< it reads narrow operands as they are; what it leaves partial is f32, and rounded behind the sum
+  bool isOfOneType = false;              ///< with addsWide: where what it leaves is partial, it does as if it computed wide
   bool isBackward = false;
   bool isGradient = false;               ///< of the forward operator itself, not of a part of something that expanded
   std::vector<int32_t> gradientOfResult; ///< of each operand: the forward result whose gradient it is, or -1
@@ -58,8 +59,8 @@ struct StepOperator {
   std::vector<int32_t> standIns;         ///< of each result: the value of a part that it is
   /// Modelled time on the largest shards, in us; absent: none.
   std::function<double(const std::vector<Shape> &operands, const std::vector<Shape> &results)> localUs;
-  /// What rounding its result takes, whose terms were summed in a wider type; absent: they are summed in its own.
-  std::function<double(const Shape &result)> roundingUs;
+  /// What casts take where its result is partial, so that terms are summed in a wider type; absent: they are summed in its own.
+  std::function<double(const std::vector<Shape> &operands, const std::vector<Shape> &results)> partialUs;
   /// Elements that change the rank within the operator; absent: none do.
   std::function<OwnExchange(const Placement &)> exchange;
 };

@@ -217,8 +217,8 @@ private:
       operands.push_back(run.at.operands[i].capacity(op.facts.operandShapes[i]));
     for (size_t i = 0; i < op.results.size(); ++i)
       results.push_back(values[op.results[i]].own.capacity(op.facts.resultShapes[i]));
-    const bool isRounded = op.roundingUs && values[op.results.front()].left.isPartial();
-    return op.localUs(operands, results) + (isRounded ? op.roundingUs(results.front()) : 0);
+    const bool isSummed = op.partialUs && values[op.results.front()].left.isPartial();
+    return op.localUs(operands, results) + (isSummed ? op.partialUs(operands, results) : 0);
   }
 
   /// The results of a run with an exchange are those that it asks for.

@@ -5,6 +5,8 @@
 
 #include "passes/sharding/cost/OperatorStep.h"
 
+#include <algorithm>
+
 namespace msc::passes {
 
 /// What a value costs on its way from how it was left to where it is wanted.
@@ -80,6 +82,11 @@ struct TracedOperator {
   std::vector<Use> reads;
   std::vector<Use> writes; ///< as they are left
   const StepOperator *op = nullptr; ///< of the step; null: `brings`
+
+  /// Kernels of their own cast what of its operands and results is narrow.
+  bool computesWide() const {
+    return op && (op->computesWide || (op->isOfOneType && std::ranges::any_of(writes, [](const Use &use) { return use.sharding.isPartial(); })));
+  }
 };
 
 /// What a step reads and writes under one strategy, in order, in front of all passes that improve it.

@@ -399,7 +399,7 @@ private:
                     .op = static_cast<int32_t>(instance.op), .traced = static_cast<int32_t>(&traced - instance.trace->operators.data()),
                     .rounds = instance.rounds, .round = instance.round, .instance = numberOf(instance), .readUses = {}, .writeUses = {}};
     event.isCast = traced.op && traced.op->isCast;
-    const bool isWide = traced.op && traced.op->computesWide && traced.kind != StepKind::View;
+    const bool isWide = traced.computesWide() && traced.kind != StepKind::View;
     for (const TracedOperator::Use &use : traced.reads) {
       if (event.reads.empty())
         event.isNarrow = facts[use.value].elementBytes != 4;

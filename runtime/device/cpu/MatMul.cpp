@@ -1,5 +1,6 @@
 #include "runtime/device/cpu/MatMul.h"
 
+#include "runtime/device/cpu/NarrowProducts.h"
 #include "runtime/device/cpu/calls/Elements.h"
 
 #include <algorithm>
@@ -7,7 +8,6 @@
 #include <fmt/format.h>
 #include <map>
 #include <optional>
-#include <string_view>
 
 namespace msc::device {
 namespace {
@@ -74,22 +74,6 @@ bool isWorthPacking(const MatMulSpec &spec, const Range &columns) {
 
 bool isRightShared(const MatMulSpec &spec) {
   return std::ranges::all_of(spec.batches, [&](const MatMulSpec::Batch &batch) { return batch.right == spec.batches.front().right; });
-}
-
-/// The processor multiplies bf16 several times as fast as f32: by tiles (AMX). AVX512_BF16 alone takes longer than f32 (decision 13).
-bool multipliesBFloat16() {
-  static const bool does = [] {
-    using Desc = dnnl::memory::desc;
-    constexpr auto bf16 = dnnl::memory::data_type::bf16;
-    try {
-      const Desc square({64, 64}, bf16, dnnl::memory::format_tag::ab);
-      dnnl::matmul::primitive_desc chosen(dnnl::matmul::desc(square, square, square), dnnl::engine(dnnl::engine::kind::cpu, 0));
-      return std::string_view(chosen.impl_info_str()).find("amx") != std::string_view::npos;
-    } catch (const dnnl::error &) {
-      return false;
-    }
-  }();
-  return does;
 }
 
 bool casts(const MatMulSpec &spec) { return spec.operands == plan::BF16 && !multipliesBFloat16(); }

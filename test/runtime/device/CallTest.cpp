@@ -213,18 +213,19 @@ template <typename Element> struct ConvolutionTensors {
   }
 };
 
+const ConvolutionCase convolutionCases[] = {
+    {{3, 5, 9, 8}, {7, 5, 3, 3}, {1}, {1}, {1}, "pad"},
+    {{5, 16, 16, 16}, {32, 16, 1, 1}},
+    {{2, 16, 17, 16}, {33, 16, 1, 1}, {2}},
+    {{4, 3, 13, 12}, {16, 3, 7, 7}, {2}, {1}, {3}, "pad"},
+    {{2, 6, 9, 9}, {6, 1, 3, 3}, {2, 1}, {1}, {0}, "same", 6},
+    {{2, 6, 9, 9}, {4, 3, 2, 3}, {1}, {2}, {1, 0, 2, 1}, "pad", 2},
+    {{9, 20, 4, 4}, {12, 20, 3, 3}, {1}, {1}, {0}, "same"},
+    {{1, 1, 1, 1}, {1, 1, 1, 1}},
+};
+
 TEST(Calls, ConvolutionByTheLibraryIsTheDefinition) {
-  const ConvolutionCase cases[] = {
-      {{3, 5, 9, 8}, {7, 5, 3, 3}, {1}, {1}, {1}, "pad"},
-      {{5, 16, 16, 16}, {32, 16, 1, 1}},
-      {{2, 16, 17, 16}, {33, 16, 1, 1}, {2}},
-      {{4, 3, 13, 12}, {16, 3, 7, 7}, {2}, {1}, {3}, "pad"},
-      {{2, 6, 9, 9}, {6, 1, 3, 3}, {2, 1}, {1}, {0}, "same", 6},
-      {{2, 6, 9, 9}, {4, 3, 2, 3}, {1}, {2}, {1, 0, 2, 1}, "pad", 2},
-      {{9, 20, 4, 4}, {12, 20, 3, 3}, {1}, {1}, {0}, "same"},
-      {{1, 1, 1, 1}, {1, 1, 1, 1}},
-  };
-  for (const ConvolutionCase &c : cases)
+  for (const ConvolutionCase &c : convolutionCases)
     for (const char *kernel : {"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"}) {
       ConvolutionTensors<float> single(c);
       ConvolutionTensors<double> exact(c);
@@ -242,10 +243,34 @@ TEST(Calls, ConvolutionByTheLibraryIsTheDefinition) {
     }
 }
 
-TEST(Calls, ConvolutionsInNarrowTypesSumInF32) {
+/// As they are, where the processor multiplies them, and f32 that holds such numbers.
+TEST(Calls, ConvolutionsOfBFloat16SumInF32) {
+  using device::calls::BFloat16;
+  for (const ConvolutionCase &c : convolutionCases)
+    for (const char *kernel : {"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"}) {
+      ConvolutionTensors<BFloat16> narrow(c);
+      ConvolutionTensors<float> wide(c);
+      wide.attributes.set("holds_bf16", {1});
+      std::vector<double> expected = ConvolutionTensors<double>(c).compute(kernel, plan::F64, 1, 3);
+      for (int64_t tasks : {1, 4, 64}) {
+        std::vector<BFloat16> one = narrow.compute(kernel, plan::BF16, 1, tasks), three = narrow.compute(kernel, plan::BF16, 3, tasks);
+        std::vector<float> inF32 = wide.compute(kernel, plan::F32, 2, tasks);
+        double largest = 0, worst = 0;
+        for (size_t i = 0; i < expected.size(); ++i) {
+          EXPECT_EQ(one[i].bits, three[i].bits) << kernel << ": threads change bits";
+          EXPECT_NEAR(static_cast<double>(static_cast<float>(one[i])), expected[i], std::fabs(expected[i]) / 256) << kernel << " " << i;
+          largest = std::max(largest, std::fabs(expected[i]));
+          worst = std::max(worst, std::fabs(expected[i] - static_cast<double>(inF32[i])));
+        }
+        EXPECT_LE(worst, 1e-6 * largest) << kernel << " " << c.x[0] << "x" << c.x[1] << " in " << tasks << " tasks";
+      }
+    }
+}
+
+TEST(Calls, ConvolutionsInF16SumInF32) {
   ConvolutionCase c{{2, 4, 5, 6}, {3, 4, 3, 3}, {1}, {1}, {0}, "same"};
   std::vector<double> expected = ConvolutionTensors<double>(c).compute("Conv2D", plan::F64, 1, 1);
-  std::vector<device::calls::BFloat16> found = ConvolutionTensors<device::calls::BFloat16>(c).compute("Conv2D", plan::BF16, 2, 4);
+  std::vector<_Float16> found = ConvolutionTensors<_Float16>(c).compute("Conv2D", plan::F16, 2, 4);
   for (size_t i = 0; i < expected.size(); ++i)
     EXPECT_NEAR(static_cast<float>(found[i]), expected[i], 0.01 * std::max(1.0, std::fabs(expected[i]))) << i;
 }

@@ -130,12 +130,13 @@ std::unique_ptr<ScratchOperation> plainConvolution(const ConvolutionCall &call, 
 Result<std::unique_ptr<ScratchOperation>> prepare(const CallSpec &spec, WorkerPool &pool, ConvolutionResult result,
                                                   const CallTensor &x, const CallTensor &w, const CallTensor &y) {
   std::string why;
-  ConvolutionCall call{*convolutionOf(spec.attributes, result, x, w, y, why), result, x.data, w.data, y.data, y.type, spec.tasks};
+  ConvolutionCall call{*convolutionOf(spec.attributes, result, x, w, y, why), result, x.data, w.data, y.data, y.type,
+                       spec.attributes.flag("holds_bf16"), spec.tasks};
   auto isEmpty = [](const CallTensor &tensor) { return elementCount(tensor.box) == 0; };
   bool meets = true;
   for (const Window &window : call.shape.windows)
     meets = meets && window.input > 0 && window.output > 0;
-  if (call.type == plan::F32 && meets && !isEmpty(x) && !isEmpty(w) && !isEmpty(y))
+  if ((call.type == plan::F32 || call.type == plan::BF16) && meets && !isEmpty(x) && !isEmpty(w) && !isEmpty(y))
     return prepareLibraryConvolution(call, pool);
   return withFloat(call.type, [&]<typename Element>(Element) { return plainConvolution<Element>(call, pool); });
 }

@@ -1,4 +1,5 @@
-// Convolutions in f32 by oneDNN, every call on one thread.
+// Convolutions in f32 and bf16 by oneDNN, every call on one thread. All add in f32; numbers of bf16 are multiplied by tiles where the
+// processor has some, else cast to f32 on the way into the order below.
 //
 // Tensors of a plan are dense (N, C, H, W). oneDNN's kernels for windows want channels in blocks of 16: the images of a
 // task are brought into that order, a few at a time so that they stay in the cache, and the result back; weights once per
@@ -9,7 +10,10 @@
 // sizes, so the number of threads changes no bit.
 #include "runtime/device/cpu/calls/Convolution.h"
 
+#include "runtime/device/cpu/NarrowProducts.h"
+
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
 #include <dnnl.hpp>
@@ -23,7 +27,7 @@ namespace {
 using Desc = dnnl::memory::desc;
 using Tag = dnnl::memory::format_tag;
 using Dims = dnnl::memory::dims;
-constexpr auto f32 = dnnl::memory::data_type::f32;
+constexpr auto f32 = dnnl::memory::data_type::f32, bf16 = dnnl::memory::data_type::bf16;
 
 /// Where a piece of memory lies: in the tensors, or at an offset of a block of scratch memory.
 struct Place {
@@ -54,26 +58,28 @@ dnnl::primitive_attr userScratch() {
   return attributes;
 }
 
-/// Is a kernel of 1 x 1 at least as fast on the dense order? Measured: with fewer elements per plane the blocked order
-/// wins although it moves the images.
-bool prefersDense(const Convolution &shape) {
+/// Is the kernel of 1 x 1, a product of matrices on the dense order?
+bool isPointwise(const Convolution &shape) {
   const auto &[rows, columns] = shape.windows;
-  bool pointwise = rows.kernel * columns.kernel == 1 && rows.before + rows.after + columns.before + columns.after == 0;
-  return pointwise && shape.groups == 1 && rows.output * columns.output >= 128;
+  return rows.kernel * columns.kernel == 1 && rows.before + rows.after + columns.before + columns.after == 0 && shape.groups == 1;
 }
 
 /// The primitive for one number of images, and the orders that it wants.
 struct Shape {
   dnnl::primitive primitive;
-  Desc x, w, y, scratch;         ///< as the primitive takes them
+  dnnl::primitive adding;        ///< adds to the weights that are there; there is none for most
+  Desc x, w, y, scratch;         ///< in the order that the primitive takes
   Desc denseX, denseW, denseY;   ///< as the plan has them
+  Desc asX, asW, asY;            ///< as the primitive calls them: planes may be one dimension
 };
 
 class LibraryConvolution final : public ScratchOperation {
 public:
   /// Throws dnnl::error.
   LibraryConvolution(const ConvolutionCall &call, WorkerPool &pool)
-      : call(call), shape(call.shape), pool(pool), engine(dnnl::engine::kind::cpu, 0) {
+      : call(call), shape(call.shape), pool(pool), engine(dnnl::engine::kind::cpu, 0),
+        given(call.type == plan::BF16 ? bf16 : f32), factors((call.type == plan::BF16 || call.holdsBFloat16) && multipliesBFloat16() ? bf16 : f32),
+        elementBytes(static_cast<int64_t>(dnnl::memory::data_type_size(given))) {
     for (int i = 0; i < pool.size(); ++i)
       streams.emplace_back(engine);
     chooseTasks();
@@ -158,13 +164,29 @@ private:
     taskCount = std::max<int64_t>(1, std::min({call.tasks, shape.images, most}));
   }
 
+  /// Is a kernel of 1 x 1 at least as fast on the dense order? Measured: with fewer elements per plane the blocked order wins although it
+  /// moves the images.
+  bool prefersDense() const {
+    const auto &[rows, columns] = shape.windows;
+    return isPointwise(shape) && rows.output * columns.output >= 128;
+  }
+
+  /// Does the library multiply the matrices of bf16 faster than it convolves? For those of f32 it does the same itself.
+  bool prefersMatrices() const {
+    const auto &[rows, columns] = shape.windows;
+    const bool isSmall = rows.output * columns.output < 128;
+    return isPointwise(shape) && factors == bf16 && rows.stride * columns.stride == 1 && !(isSmall && call.result == ConvolutionResult::Input);
+  }
+
   /// Images of one call: all that a task has, or as many as fit the cache in the order of the library.
   int64_t imagesAtOnce(int64_t images) const {
     constexpr int64_t cacheBytes = 4 << 20;
-    if (prefersDense(shape))
+    if (prefersMatrices() && call.result == ConvolutionResult::Filter)
+      return 1;
+    if (prefersDense() && given == factors)
       return images;
     const auto &[rows, columns] = shape.windows;
-    int64_t bytes = static_cast<int64_t>(sizeof(float)) *
+    int64_t bytes = static_cast<int64_t>(dnnl::memory::data_type_size(factors)) *
                     (shape.inputs * rows.input * columns.input + shape.outputs * rows.output * columns.output);
     return std::clamp<int64_t>(cacheBytes / std::max<int64_t>(bytes, 1), 1, images);
   }
@@ -180,13 +202,13 @@ private:
   }
 
   /// Bytes of an image in memory.
-  static int64_t imageBytes(const std::array<PlaneSide, 2> &plane, int64_t channels) {
-    return channels * plane[0].held * plane[1].held * static_cast<int64_t>(sizeof(float));
+  int64_t imageBytes(const std::array<PlaneSide, 2> &plane, int64_t channels) const {
+    return channels * plane[0].held * plane[1].held * elementBytes;
   }
   /// The first element of an image that takes part.
-  static std::byte *imagesOf(std::byte *base, int64_t first, int64_t channels, const std::array<PlaneSide, 2> &plane) {
+  std::byte *imagesOf(std::byte *base, int64_t first, int64_t channels, const std::array<PlaneSide, 2> &plane) const {
     int64_t inPlane = plane[0].first * plane[1].held + plane[1].first;
-    return base + first * imageBytes(plane, channels) + inPlane * static_cast<int64_t>(sizeof(float));
+    return base + first * imageBytes(plane, channels) + inPlane * elementBytes;
   }
   std::byte *xFrom(int64_t image) const { return imagesOf(call.x, image, shape.inputs, shape.x); }
   std::byte *yFrom(int64_t image) const { return imagesOf(call.y, image, shape.outputs, shape.y); }
@@ -201,9 +223,9 @@ private:
   }
 
   /// Images as the plan has them: those that take part may be cut out of larger planes.
-  static Desc dense(const Dims &images, const std::array<PlaneSide, 2> &plane) {
+  Desc dense(const Dims &images, const std::array<PlaneSide, 2> &plane) const {
     int64_t size = plane[0].held * plane[1].held;
-    return Desc(images, f32, Dims{images[1] * size, size, plane[1].held, 1});
+    return Desc(images, given, Dims{images[1] * size, size, plane[1].held, 1});
   }
 
   /// All numbers of images share one order of the weights: that of the first.
@@ -212,12 +234,17 @@ private:
       return it->second;
     const auto &[rows, columns] = shape.windows;
     Dims x{images, shape.inputs, rows.input, columns.input}, y{images, shape.outputs, rows.output, columns.output}, w = weightDims();
-    Tag tag = prefersDense(shape) ? Tag::nchw : Tag::any;
+    Tag tag = prefersDense() ? Tag::nchw : Tag::any;
+    // Results of bf16 are rounded by the library; weights are sums of several tasks.
+    auto typeOf = [&](ConvolutionResult of) {
+      return call.result != of ? factors : of == ConvolutionResult::Filter || factors == f32 ? f32 : given;
+    };
     Shape made;
     made.denseX = dense(x, shape.x);
     made.denseY = dense(y, shape.y);
-    made.denseW = Desc(w, f32, shape.groups == 1 ? Tag::oihw : Tag::goihw);
-    Desc wantedX(x, f32, tag), wantedY(y, f32, tag), wantedW = weights ? *weights : Desc(w, f32, Tag::any);
+    made.denseW = Desc(w, given, shape.groups == 1 ? Tag::oihw : Tag::goihw);
+    Desc wantedX(x, typeOf(ConvolutionResult::Input), tag), wantedY(y, typeOf(ConvolutionResult::Output), tag);
+    Desc wantedW = weights ? *weights : Desc(w, typeOf(ConvolutionResult::Filter), Tag::any);
     Dims strides{rows.stride, columns.stride}, dilates{rows.dilation - 1, columns.dilation - 1};
     Dims before{rows.before, columns.before}, after{rows.after, columns.after};
     constexpr auto direct = dnnl::algorithm::convolution_direct;
@@ -226,11 +253,15 @@ private:
                                                        userScratch(), engine);
     };
     auto take = [&](const auto &chosen, const Desc &ofX, const Desc &ofW, const Desc &ofY, auto primitive) {
-      made.x = ofX, made.w = ofW, made.y = ofY;
+      made.x = made.asX = ofX, made.w = made.asW = ofW, made.y = made.asY = ofY;
       made.scratch = chosen.scratchpad_desc();
       made.primitive = primitive;
     };
-    if (call.result == ConvolutionResult::Output) {
+    if (prefersMatrices()) {
+      made.x = Desc(x, typeOf(ConvolutionResult::Input), Tag::nchw), made.y = Desc(y, typeOf(ConvolutionResult::Output), Tag::nchw);
+      made.w = Desc(w, typeOf(ConvolutionResult::Filter), Tag::oihw);
+      multiplyPlanes(made, images);
+    } else if (call.result == ConvolutionResult::Output) {
       auto chosen = forward(dnnl::prop_kind::forward_training);
       take(chosen, chosen.src_desc(), chosen.weights_desc(), chosen.dst_desc(), dnnl::convolution_forward(chosen));
     } else if (call.result == ConvolutionResult::Input) {
@@ -246,11 +277,60 @@ private:
     return shapes.emplace(images, made).first->second;
   }
 
+  /// Of every image y [outputs, plane] = w [outputs, inputs] x [inputs, plane], and what follows for its gradients; that of w is for one image.
+  void multiplyPlanes(Shape &made, int64_t images) {
+    const auto &[rows, columns] = shape.windows;
+    const int64_t plane = rows.output * columns.output;
+    made.asX = made.x.reshape({images, shape.inputs, plane});
+    made.asY = made.y.reshape({images, shape.outputs, plane});
+    made.asW = made.w.reshape({1, shape.outputs, shape.inputs});
+    const std::vector<int> turned{0, 2, 1};
+    const bool isFilter = call.result == ConvolutionResult::Filter;
+    Desc left = isFilter ? made.asY : made.asW, right = made.asX, result = isFilter ? made.asW : made.asY;
+    if (call.result == ConvolutionResult::Input)
+      left = made.asW.permute_axes(turned), right = made.asY, result = made.asX;
+    if (isFilter)
+      right = made.asX.permute_axes(turned);
+    auto choose = [&](const dnnl::primitive_attr &attributes) {
+      dnnl::matmul::primitive_desc chosen(dnnl::matmul::desc(left, right, result), attributes, engine);
+      if (made.scratch.get_size() < chosen.scratchpad_desc().get_size())
+        made.scratch = chosen.scratchpad_desc();
+      return dnnl::matmul(chosen);
+    };
+    made.primitive = choose(userScratch());
+    if (!isFilter)
+      return;
+    dnnl::post_ops sum;
+    sum.append_sum();
+    dnnl::primitive_attr adds = userScratch();
+    adds.set_post_ops(sum);
+    made.adding = choose(adds);
+  }
+
+  /// Arguments of a call of `primitive` on tensors there.
+  void addArguments(Call &step, const Shape &s, const Place &x, const Place &w, const Place &y, Layout &layout) {
+    std::array<int, 3> names{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
+    if (prefersMatrices() && call.result == ConvolutionResult::Output)
+      names = {DNNL_ARG_WEIGHTS, DNNL_ARG_SRC, DNNL_ARG_DST};
+    else if (prefersMatrices() && call.result == ConvolutionResult::Input)
+      names = {DNNL_ARG_DST, DNNL_ARG_SRC, DNNL_ARG_WEIGHTS};
+    else if (prefersMatrices())
+      names = {DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_SRC};
+    else if (call.result == ConvolutionResult::Input)
+      names = {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST};
+    else if (call.result == ConvolutionResult::Filter)
+      names = {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST};
+    addArgument(step, names[0], s.asX, x);
+    addArgument(step, names[1], s.asW, w);
+    addArgument(step, names[2], s.asY, y);
+    addArgument(step, DNNL_ARG_SCRATCHPAD, s.scratch, layout.take(s.scratch.get_size()));
+  }
+
   /// The forward convolution that a gradient belongs to, in any order.
   dnnl::convolution_forward::primitive_desc hint(const Dims &x, const Dims &y, const Dims &w) {
     const auto &[rows, columns] = shape.windows;
-    return {{dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, Desc(x, f32, Tag::any), Desc(w, f32, Tag::any),
-             Desc(y, f32, Tag::any), Dims{rows.stride, columns.stride}, Dims{rows.dilation - 1, columns.dilation - 1},
+    return {{dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, Desc(x, factors, Tag::any), Desc(w, factors, Tag::any),
+             Desc(y, factors, Tag::any), Dims{rows.stride, columns.stride}, Dims{rows.dilation - 1, columns.dilation - 1},
              Dims{rows.before, columns.before}, Dims{rows.after, columns.after}},
             engine};
   }
@@ -322,10 +402,7 @@ private:
         if (result != denseResult)
           computed = layout.take(result.get_size());
         Call step{s.primitive};
-        addArgument(step, forward ? DNNL_ARG_SRC : DNNL_ARG_DIFF_DST, wanted, source);
-        addArgument(step, DNNL_ARG_WEIGHTS, s.w, filter);
-        addArgument(step, forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_SRC, result, computed);
-        addArgument(step, DNNL_ARG_SCRATCHPAD, s.scratch, layout.take(s.scratch.get_size()));
+        addArguments(step, s, forward ? source : computed, filter, forward ? computed : source, layout);
         steps.push_back(std::move(step));
         if (result != denseResult)
           steps.push_back(reorder(result, computed, denseResult, target, layout));
@@ -349,15 +426,13 @@ private:
         Layout layout(Place::Area::Worker);
         Place x = brought(steps, s.denseX, tensor(xFrom(first)), s.x, layout);
         Place y = brought(steps, s.denseY, tensor(yFrom(first)), s.y, layout);
-        Place sum = isFirst ? own : layout.take(s.w.get_size());
-        Call step{s.primitive};
-        addArgument(step, DNNL_ARG_SRC, s.x, x);
-        addArgument(step, DNNL_ARG_DIFF_DST, s.y, y);
-        addArgument(step, DNNL_ARG_DIFF_WEIGHTS, s.w, sum);
-        addArgument(step, DNNL_ARG_SCRATCHPAD, s.scratch, layout.take(s.scratch.get_size()));
+        const bool adds = static_cast<bool>(s.adding);
+        Place sum = isFirst || adds ? own : layout.take(s.w.get_size());
+        Call step{isFirst || !adds ? s.primitive : s.adding};
+        addArguments(step, s, x, sum, y, layout);
         steps.push_back(std::move(step));
         partialCount = static_cast<int64_t>(s.w.get_size() / sizeof(float));
-        if (!isFirst) {
+        if (!isFirst && !adds) {
           Call more;
           more.addTo = own, more.addFrom = sum, more.count = partialCount;
           steps.push_back(std::move(more));
@@ -408,7 +483,10 @@ private:
   Convolution shape;
   WorkerPool &pool;
   dnnl::engine engine;
-  std::vector<dnnl::stream> streams; ///< one per worker
+  const dnnl::memory::data_type given;   ///< elements in the plan
+  const dnnl::memory::data_type factors; ///< elements that are multiplied
+  const int64_t elementBytes;            ///< of those in the plan
+  std::vector<dnnl::stream> streams;     ///< one per worker
   int64_t taskCount = 1;
   std::map<int64_t, Shape> shapes; ///< by number of images; used while binding
   std::optional<Desc> weights;     ///< their order
