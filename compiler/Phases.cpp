@@ -141,7 +141,7 @@ std::vector<Phase> strategyPhases(const net::Config &config, const CompileOption
   if (config.train) {
     precision.level = config.train->ampLevel;
     precision.element = config.train->ampType;
-    precision.narrowAttention = config.context.deviceTarget == "cuda";
+    precision.narrowAttention = config.context.deviceTarget == "cuda" || precision.element == "bf16"; // CPUs have kernels of bf16
   }
   return {
       {"check", "the network as a whole makes sense, and operands have the types that mixed precision asks for",

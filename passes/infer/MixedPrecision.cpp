@@ -69,13 +69,13 @@ private:
       if (!staysFull(op) && succeeded(retypeResults(op)))
         return;
       op->setOperands(before);
-      wish = Wish::Full; // its definition, or the kernels of CPUs, do not know narrow types
+      wish = Wish::Full; // its definition, or its kernels, do not know narrow types
     }
     if (wish == Wish::Full)
       castOperands(op, full, [&](Value value) { return retyped.contains(value); });
   }
 
-  /// Attention in f32, where its kernels are those of CPUs: what it keeps is not rounded then.
+  /// Attention in f32, where no kernel takes the narrow type: what it keeps is not rounded then.
   bool staysFull(Operation *op) const {
     return !narrowAttention && isa<ScaledDotProductAttentionOp>(op) && isF32(op->getResult(0));
   }

@@ -93,9 +93,9 @@ static std::optional<NarrowForm> narrowFormOf(Operation *op) {
   if (isa<net::MatMulOp>(op))
     return NarrowForm{{0, 1}, 0, true};
   if (isa<net::ScaledDotProductAttentionOp>(op))
-    return NarrowForm{{0, 1, 2}, 1};
+    return NarrowForm{{0, 1, 2}, 1, true};
   if (isa<net::ScaledDotProductAttentionGradOp>(op)) // but for the logarithms
-    return NarrowForm{{0, 1, 2, 3, 5}, 3};
+    return NarrowForm{{0, 1, 2, 3, 5}, 3, true};
   if (isa<net::Conv2DOp, net::Conv2DTransposeOp, net::Conv2DBackpropInputOp, net::Conv2DBackpropFilterOp>(op))
     return NarrowForm{{0, 1}, 1, true};
   if (isa<net::MaxPoolGradOp>(op))

@@ -2,6 +2,7 @@
 // instruction set and any number of threads.
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/device/cpu/calls/AttentionTiles.h"
+#include "runtime/device/cpu/calls/Elements.h"
 
 #include <cmath>
 #include <cstring>
@@ -13,6 +14,7 @@ using namespace msc::device;
 using device::calls::attentionScratch;
 using device::calls::AttentionHead;
 using device::calls::AttentionTiles;
+using device::calls::BFloat16;
 using device::calls::kAttentionTile;
 namespace v3 = device::calls::v3;
 namespace v4 = device::calls::v4;
@@ -35,10 +37,15 @@ template <typename T> std::vector<T> drawn(int64_t count, unsigned seed) {
   return values;
 }
 
+double numberOf(double element) { return element; }
+double numberOf(BFloat16 element) { return static_cast<float>(element); }
+
 /// All tensors of one attention and its gradient.
 template <typename T> struct Tensors {
+  using Wide = device::calls::ComputeType<T>;
   Shape shape;
-  std::vector<T> query, key, value, output, logs, dout, dquery, dkey, dvalue;
+  std::vector<T> query, key, value, output, dout, dquery, dkey, dvalue;
+  std::vector<Wide> logs;
 
   explicit Tensors(const Shape &shape) : shape(shape) {
     int64_t wide = shape.batch * shape.queries() * shape.heads * shape.size, narrow = shape.batch * shape.keys * shape.shared * shape.size;
@@ -47,8 +54,8 @@ template <typename T> struct Tensors {
     logs.resize(static_cast<size_t>(shape.batch * shape.heads * shape.queries()));
   }
 
-  CallTensor tensor(std::vector<T> &data, std::vector<int64_t> global, Box box) const {
-    return {sizeof(T) == 8 ? plan::F64 : plan::F32, std::move(global), std::move(box), reinterpret_cast<std::byte *>(data.data())};
+  template <typename Element> static CallTensor tensor(std::vector<Element> &data, std::vector<int64_t> global, Box box) {
+    return {sizeof(Element) == 8 ? plan::F64 : sizeof(Element) == 4 ? plan::F32 : plan::BF16, std::move(global), std::move(box), reinterpret_cast<std::byte *>(data.data())};
   }
   CallTensor queries(std::vector<T> &data) const {
     int64_t width = shape.heads * shape.size;
@@ -102,8 +109,8 @@ template <typename T> void expectRight(const Tensors<T> &x, double tolerance) {
         for (int64_t j = 0; j < valid; ++j) {
           int64_t k = at(b, j, g, s.keys, s.shared);
           for (int64_t d = 0; d < s.size; ++d) {
-            weights[j] += scale * x.query[q + d] * x.key[k + d];
-            slopes[j] += static_cast<double>(x.dout[q + d]) * x.value[k + d];
+            weights[j] += scale * numberOf(x.query[q + d]) * numberOf(x.key[k + d]);
+            slopes[j] += numberOf(x.dout[q + d]) * numberOf(x.value[k + d]);
           }
           sum += weights[j] = std::exp(weights[j]);
         }
@@ -115,20 +122,20 @@ template <typename T> void expectRight(const Tensors<T> &x, double tolerance) {
           for (int64_t j = 0; j < valid; ++j) {
             int64_t k = at(b, j, g, s.keys, s.shared);
             double weight = weights[j] / sum, slope = scale * weight * (slopes[j] - own);
-            output += weight * x.value[k + d];
-            dquery += slope * x.key[k + d];
-            dkey[k + d] += slope * x.query[q + d];
-            dvalue[k + d] += weight * x.dout[q + d];
+            output += weight * numberOf(x.value[k + d]);
+            dquery += slope * numberOf(x.key[k + d]);
+            dkey[k + d] += slope * numberOf(x.query[q + d]);
+            dvalue[k + d] += weight * numberOf(x.dout[q + d]);
           }
-          near(x.output[q + d], output, "output");
-          near(x.dquery[q + d], dquery, "dquery");
+          near(numberOf(x.output[q + d]), output, "output");
+          near(numberOf(x.dquery[q + d]), dquery, "dquery");
         }
         if (testing::Test::HasFatalFailure())
           return;
       }
   for (size_t i = 0; i < dkey.size(); ++i) {
-    near(x.dkey[i], dkey[i], "dkey");
-    near(x.dvalue[i], dvalue[i], "dvalue");
+    near(numberOf(x.dkey[i]), dkey[i], "dkey");
+    near(numberOf(x.dvalue[i]), dvalue[i], "dvalue");
     if (testing::Test::HasFatalFailure())
       return;
   }
@@ -139,7 +146,7 @@ template <typename T> void check(const Shape &shape, double tolerance) {
   one.run(1);
   three.run(3);
   expectRight(one, tolerance);
-  auto same = [](const std::vector<T> &a, const std::vector<T> &b) { return std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0; };
+  auto same = [](const auto &a, const auto &b) { return std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0; };
   EXPECT_TRUE(same(one.output, three.output) && same(one.logs, three.logs));
   EXPECT_TRUE(same(one.dquery, three.dquery) && same(one.dkey, three.dkey) && same(one.dvalue, three.dvalue));
 }
@@ -153,31 +160,49 @@ TEST(Attention, IsRightOverTilesAndParts) {
   }
 }
 
-TEST(Attention, GivesTheSameBitsOnEveryInstructionSet) {
-  if (!__builtin_cpu_supports("x86-64-v4"))
-    GTEST_SKIP() << "below x86-64-v4 a CPU has one of the two instruction sets, and nothing to compare it with";
-  Tensors<float> old({.batch = 1, .heads = 1, .shared = 1, .size = 40}), wide = old;
-  auto run = [](Tensors<float> &x, const AttentionTiles<float> &tiles) {
-    const Shape &s = x.shape;
-    AttentionHead<float> head{x.query.data(), x.key.data(), x.value.data(), s.size, s.size, s.queries(), s.keys, s.size, 0, true, 0.2f};
-    head.output = x.output.data(), head.logsumexp = x.logs.data(), head.dout = x.dout.data();
-    head.dquery = x.dquery.data(), head.dkey = x.dkey.data(), head.dvalue = x.dvalue.data();
-    std::vector<float> scratch(static_cast<size_t>(attentionScratch(s.size)) + 16);
-    for (int64_t first = 0; first < s.queries(); first += kAttentionTile)
-      tiles.forward(head, first, std::min(kAttentionTile, s.queries() - first), scratch.data());
-    for (int64_t first = 0; first < s.queries(); first += kAttentionTile)
-      tiles.queries(head, first, std::min(kAttentionTile, s.queries() - first), scratch.data());
-    for (int64_t first = 0; first < s.keys; first += kAttentionTile)
-      tiles.keys(&head, 1, first, std::min(kAttentionTile, s.keys - first), scratch.data());
-  };
-  run(old, v3::floatTiles());
-  run(wide, v4::floatTiles());
-  auto differ = [](const std::vector<float> &a, const std::vector<float> &b) { return std::memcmp(a.data(), b.data(), a.size() * 4); };
+/// Sums are of f32; weights and their gradients are rounded where tiles multiply.
+TEST(Attention, OfBFloat16IsRightOverTilesAndParts) {
+  for (bool causal : {false, true}) {
+    check<BFloat16>({.causal = causal}, 0.02);
+    check<BFloat16>({.heads = 3, .shared = 1, .size = 33, .first = 70, .last = 141, .causal = causal}, 0.02);
+    check<BFloat16>({.batch = 1, .heads = 2, .shared = 2, .size = 64, .first = 3, .last = 67, .keys = 64, .causal = causal}, 0.02);
+    check<BFloat16>({.batch = 1, .heads = 1, .shared = 1, .size = 1, .last = 1, .all = 1, .keys = 1, .causal = causal}, 0.02);
+    check<BFloat16>({.batch = 1, .heads = 2, .shared = 1, .size = 129, .last = 65, .all = 65, .keys = 33, .causal = causal}, 0.02);
+  }
+}
+
+template <typename T, typename Element> void runTiles(Tensors<T> &x, const AttentionTiles<float, Element> &tiles) {
+  const Shape &s = x.shape;
+  auto at = [](std::vector<T> &data) { return reinterpret_cast<Element *>(data.data()); };
+  AttentionHead<float, Element> head{at(x.query), at(x.key), at(x.value), s.size, s.size, s.queries(), s.keys, s.size, 0, true, 0.2f};
+  head.output = at(x.output), head.logsumexp = x.logs.data(), head.dout = at(x.dout);
+  head.dquery = at(x.dquery), head.dkey = at(x.dkey), head.dvalue = at(x.dvalue);
+  std::vector<float> scratch(static_cast<size_t>(attentionScratch(s.size)) + 16);
+  for (int64_t first = 0; first < s.queries(); first += kAttentionTile)
+    tiles.forward(head, first, std::min(kAttentionTile, s.queries() - first), scratch.data());
+  for (int64_t first = 0; first < s.queries(); first += kAttentionTile)
+    tiles.queries(head, first, std::min(kAttentionTile, s.queries() - first), scratch.data());
+  for (int64_t first = 0; first < s.keys; first += kAttentionTile)
+    tiles.keys(&head, 1, first, std::min(kAttentionTile, s.keys - first), scratch.data());
+}
+
+template <typename T, typename Tiles> void expectSameBits(const Tiles &oldTiles, const Tiles &newTiles) {
+  Tensors<T> old({.batch = 1, .heads = 1, .shared = 1, .size = 40}), wide = old;
+  runTiles(old, oldTiles);
+  runTiles(wide, newTiles);
+  auto differ = [](const auto &a, const auto &b) { return std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])); };
   EXPECT_EQ(differ(old.output, wide.output), 0);
   EXPECT_EQ(differ(old.logs, wide.logs), 0);
   EXPECT_EQ(differ(old.dquery, wide.dquery), 0);
   EXPECT_EQ(differ(old.dkey, wide.dkey), 0);
   EXPECT_EQ(differ(old.dvalue, wide.dvalue), 0);
+}
+
+TEST(Attention, GivesTheSameBitsOnEveryInstructionSet) {
+  if (!__builtin_cpu_supports("x86-64-v4"))
+    GTEST_SKIP() << "below x86-64-v4 a CPU has one of the two instruction sets, and nothing to compare it with";
+  expectSameBits<float>(v3::floatTiles(), v4::floatTiles());
+  expectSameBits<BFloat16>(v3::narrowTiles(), v4::narrowTiles());
 }
 
 TEST(Attention, RefusesWhatDoesNotFit) {

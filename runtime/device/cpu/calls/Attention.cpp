@@ -1,6 +1,7 @@
 // Attention: tiles of queries (and, going back, of keys) are pieces of work of their own, and no sum crosses two of them.
 #include "runtime/plan/calls/Attention.h"
 
+#include "runtime/device/cpu/NarrowProducts.h"
 #include "runtime/device/cpu/calls/AttentionTiles.h"
 #include "runtime/device/cpu/calls/Kernels.h"
 
@@ -10,17 +11,25 @@
 namespace msc::device::calls {
 namespace {
 
-template <typename T> const AttentionTiles<T> &tilesOf() {
+/// What is computed in.
+template <typename Element> using Wide = std::conditional_t<std::is_same_v<Element, double>, double, float>;
+template <typename Element> using HeadOf = AttentionHead<Wide<Element>, Element>;
+template <typename Element> using TilesOf = AttentionTiles<Wide<Element>, Element>;
+
+template <typename Element> const TilesOf<Element> &tilesOf() {
   bool wide = __builtin_cpu_supports("x86-64-v4");
-  if constexpr (std::is_same_v<T, double>)
+  if constexpr (std::is_same_v<Element, double>)
     return wide ? v4::doubleTiles() : v3::doubleTiles();
-  else
+  else if constexpr (std::is_same_v<Element, float>)
     return wide ? v4::floatTiles() : v3::floatTiles();
+  else
+    return wide && multipliesBFloat16() ? amx::narrowTiles() : wide ? v4::narrowTiles() : v3::narrowTiles();
 }
 
 /// The tensors of a call on one rank.
-template <typename T> class Heads {
+template <typename Element> class Heads {
 public:
+  using T = Wide<Element>;
   explicit Heads(const CallSpec &spec) : spec(spec) {
     std::string why;
     shape = *attentionOf(spec.attributes, spec.operands[0], spec.operands[1], why);
@@ -31,8 +40,8 @@ public:
     }
   }
 
-  AttentionHead<T> head(int64_t batch, int64_t h) const {
-    AttentionHead<T> made;
+  HeadOf<Element> head(int64_t batch, int64_t h) const {
+    HeadOf<Element> made;
     int64_t shared = h * shape.keyHeads / shape.heads;
     made.queryStride = shape.heads * shape.size, made.keyStride = shape.keyHeads * shape.size;
     made.queries = shape.queries, made.keys = shape.keys, made.size = shape.size;
@@ -45,7 +54,7 @@ public:
     made.query = at(spec.operands[0]) + query;
     made.key = at(spec.operands[1]) + key, made.value = at(spec.operands[2]) + key;
     made.output = at(forward ? spec.results[0] : spec.operands[3]) + query;
-    made.logsumexp = at(forward ? spec.results[1] : spec.operands[4]) + statistics;
+    made.logsumexp = numbersOf(forward ? spec.results[1] : spec.operands[4]) + statistics;
     if (forward)
       return made;
     made.dout = at(spec.operands[5]) + query;
@@ -59,13 +68,14 @@ public:
   Attention shape;
 
 private:
-  static T *at(const CallTensor &tensor) { return reinterpret_cast<T *>(tensor.data); }
+  static Element *at(const CallTensor &tensor) { return reinterpret_cast<Element *>(tensor.data); }
+  static T *numbersOf(const CallTensor &tensor) { return reinterpret_cast<T *>(tensor.data); }
 
-  void setMask(AttentionHead<T> &head, int64_t first) const {
+  void setMask(HeadOf<Element> &head, int64_t first) const {
     if (mask->type == plan::BOOL)
       head.attended = reinterpret_cast<const unsigned char *>(mask->data) + first;
     else
-      head.bias = at(*mask) + first;
+      head.bias = numbersOf(*mask) + first;
     head.maskQueryStep = steps.query, head.maskKeyStep = steps.key;
   }
 
@@ -88,10 +98,11 @@ template <typename Work> TaskOperation::Body overTiles(int64_t batches, int64_t 
   };
 }
 
-template <typename T> Result<std::unique_ptr<ScratchOperation>> forward(const CallSpec &spec, WorkerPool &pool) {
-  Heads<T> heads(spec);
+template <typename Element> Result<std::unique_ptr<ScratchOperation>> forward(const CallSpec &spec, WorkerPool &pool) {
+  using T = Wide<Element>;
+  Heads<Element> heads(spec);
   const Attention &shape = heads.shape;
-  const AttentionTiles<T> *tiles = &tilesOf<T>();
+  const TilesOf<Element> *tiles = &tilesOf<Element>();
   int64_t tasks = std::min(spec.tasks, shape.batch * shape.heads * tilesIn(shape.queries));
   auto body = overTiles(shape.batch, shape.heads, shape.queries, tasks,
                         [=](int64_t batch, int64_t h, int64_t first, int64_t rows, std::byte *scratch) {
@@ -101,10 +112,11 @@ template <typename T> Result<std::unique_ptr<ScratchOperation>> forward(const Ca
   return std::unique_ptr<ScratchOperation>(new TaskOperation(pool, tasks, body, size));
 }
 
-template <typename T> Result<std::unique_ptr<ScratchOperation>> backward(const CallSpec &spec, WorkerPool &pool) {
-  Heads<T> heads(spec);
+template <typename Element> Result<std::unique_ptr<ScratchOperation>> backward(const CallSpec &spec, WorkerPool &pool) {
+  using T = Wide<Element>;
+  Heads<Element> heads(spec);
   const Attention shape = heads.shape;
-  const AttentionTiles<T> *tiles = &tilesOf<T>();
+  const TilesOf<Element> *tiles = &tilesOf<Element>();
   int64_t group = shape.keyHeads == 0 ? 0 : shape.heads / shape.keyHeads;
   int64_t queryTasks = std::min(spec.tasks, shape.batch * shape.heads * tilesIn(shape.queries));
   int64_t keyTasks = std::min(spec.tasks, shape.batch * shape.keyHeads * tilesIn(shape.keys));
@@ -112,12 +124,12 @@ template <typename T> Result<std::unique_ptr<ScratchOperation>> backward(const C
                              [=](int64_t batch, int64_t h, int64_t first, int64_t rows, std::byte *scratch) {
                                tiles->queries(heads.head(batch, h), first, rows, reinterpret_cast<T *>(scratch));
                              });
-  std::vector<AttentionHead<T>> all; // those that share keys are neighbours
+  std::vector<HeadOf<Element>> all; // those that share keys are neighbours
   for (int64_t i = 0; i < shape.batch * shape.heads; ++i)
     all.push_back(heads.head(i / shape.heads, i % shape.heads));
   auto toKeys = overTiles(shape.batch, shape.keyHeads, shape.keys, keyTasks,
                           [=](int64_t batch, int64_t g, int64_t first, int64_t rows, std::byte *scratch) {
-                            const AttentionHead<T> *sharing = all.data() + (batch * shape.keyHeads + g) * group;
+                            const HeadOf<Element> *sharing = all.data() + (batch * shape.keyHeads + g) * group;
                             tiles->keys(sharing, group, first, rows, reinterpret_cast<T *>(scratch));
                           });
   ScratchSize size{.worker = static_cast<size_t>(attentionScratch(shape.size)) * sizeof(T)};
@@ -128,10 +140,11 @@ template <typename T> Result<std::unique_ptr<ScratchOperation>> backward(const C
 
 /// The gradient of the mask: a task owns some heads of a batch, or of all batches where the mask repeats along them, so that
 /// no element gets terms from two tasks.
-template <typename T> Result<std::unique_ptr<ScratchOperation>> maskBackward(const CallSpec &spec, WorkerPool &pool) {
-  auto heads = std::make_shared<Heads<T>>(spec);
+template <typename Element> Result<std::unique_ptr<ScratchOperation>> maskBackward(const CallSpec &spec, WorkerPool &pool) {
+  using T = Wide<Element>;
+  auto heads = std::make_shared<Heads<Element>>(spec);
   const Attention shape = heads->shape;
-  const AttentionTiles<T> *tiles = &tilesOf<T>();
+  const TilesOf<Element> *tiles = &tilesOf<Element>();
   const CallTensor &result = spec.results[0];
   int64_t batches = result.box[0].size(), rows = result.box[2].size();
   bool sumsBatch = result.shape[0] == 1, sumsQueries = result.shape[2] == 1;
@@ -143,7 +156,7 @@ template <typename T> Result<std::unique_ptr<ScratchOperation>> maskBackward(con
       std::fill_n(own, rows * shape.keys, T(0));
       int64_t start = sumsBatch ? 0 : i / shape.heads, end = sumsBatch ? shape.batch : start + 1;
       for (int64_t batch = start; batch < end; ++batch) {
-        AttentionHead<T> head = heads->head(batch, i % shape.heads);
+        HeadOf<Element> head = heads->head(batch, i % shape.heads);
         head.dmask = own, head.dmaskQueryStep = sumsQueries ? 0 : shape.keys;
         for (int64_t first = 0; first < shape.queries; first += kAttentionTile)
           tiles->mask(head, first, std::min(kAttentionTile, shape.queries - first), reinterpret_cast<T *>(scratch));
@@ -154,13 +167,17 @@ template <typename T> Result<std::unique_ptr<ScratchOperation>> maskBackward(con
   return std::unique_ptr<ScratchOperation>(new TaskOperation(pool, tasks, body, size));
 }
 
-/// Narrow tensors are for GPUs alone.
-template <Prepare inF32, Prepare inF64> Result<std::unique_ptr<ScratchOperation>> prepare(const CallSpec &spec, WorkerPool &pool) {
-  switch (spec.results[0].type) {
+/// Tensors of f16, and gradients of masks beside narrow tensors, are for GPUs alone.
+template <Prepare inF32, Prepare inF64, Prepare inBF16> Result<std::unique_ptr<ScratchOperation>> prepare(const CallSpec &spec, WorkerPool &pool) {
+  switch (spec.operands[0].type) {
   case plan::F32: return inF32(spec, pool);
   case plan::F64: return inF64(spec, pool);
+  case plan::BF16:
+    if constexpr (inBF16 != nullptr)
+      return inBF16(spec, pool);
+    [[fallthrough]];
   default:
-    return Error{ExitCode::NoResource, fmt::format("the device {} has no kernel '{}' for {}", "cpu", spec.kernel, dataTypeName(spec.results[0].type)),
+    return Error{ExitCode::NoResource, fmt::format("the device {} has no kernel '{}' for {}", "cpu", spec.kernel, dataTypeName(spec.operands[0].type)),
                  "compile the network again with --device-target auto"};
   }
 }
@@ -168,9 +185,9 @@ template <Prepare inF32, Prepare inF64> Result<std::unique_ptr<ScratchOperation>
 } // namespace
 
 void addAttention(Table &table) {
-  table["ScaledDotProductAttention"] = prepare<forward<float>, forward<double>>;
-  table["ScaledDotProductAttentionGrad"] = prepare<backward<float>, backward<double>>;
-  table["ScaledDotProductAttentionMaskGrad"] = prepare<maskBackward<float>, maskBackward<double>>;
+  table["ScaledDotProductAttention"] = prepare<forward<float>, forward<double>, forward<NarrowElement>>;
+  table["ScaledDotProductAttentionGrad"] = prepare<backward<float>, backward<double>, backward<NarrowElement>>;
+  table["ScaledDotProductAttentionMaskGrad"] = prepare<maskBackward<float>, maskBackward<double>, nullptr>;
 }
 
 } // namespace msc::device::calls

@@ -9,9 +9,14 @@ namespace msc::device::calls {
 /// Rows of queries or keys that are brought together in one tile.
 constexpr int64_t kAttentionTile = 64;
 
-/// One head of one batch. Rows are `queryStride` and `keyStride` elements apart.
-template <typename T> struct AttentionHead {
-  const T *query = nullptr, *key = nullptr, *value = nullptr;
+/// A number of bf16.
+struct NarrowElement {
+  uint16_t bits = 0;
+};
+
+/// One head of one batch. Rows are `queryStride` and `keyStride` elements apart. Tensors hold `Element`, sums are of `T`.
+template <typename T, typename Element = T> struct AttentionHead {
+  const Element *query = nullptr, *key = nullptr, *value = nullptr;
   int64_t queryStride = 0, keyStride = 0;
   int64_t queries = 0, keys = 0, size = 0;
   int64_t firstQuery = 0; ///< number of row 0 in its sequence
@@ -20,38 +25,45 @@ template <typename T> struct AttentionHead {
   const T *bias = nullptr;                 ///< added to the scores; null: nothing is
   const unsigned char *attended = nullptr; ///< 0: the query does not attend to the key; null: to all
   int64_t maskQueryStep = 0, maskKeyStep = 0;
-  T *output = nullptr;     ///< written going forward, read going back
-  T *logsumexp = nullptr;  ///< [queries]; likewise
-  const T *dout = nullptr; ///< like queries
-  T *dquery = nullptr, *dkey = nullptr, *dvalue = nullptr;
+  Element *output = nullptr;     ///< written going forward, read going back
+  T *logsumexp = nullptr;        ///< [queries]; likewise
+  const Element *dout = nullptr; ///< like queries
+  Element *dquery = nullptr, *dkey = nullptr, *dvalue = nullptr;
   T *dmask = nullptr;         ///< [queries, keys]; or [keys], the sum over queries, where the step is 0
   int64_t dmaskQueryStep = 0;
 };
 
-template <typename T> struct AttentionTiles {
+template <typename T, typename Element = T> struct AttentionTiles {
+  using Head = AttentionHead<T, Element>;
   /// Outputs and logarithms of `rows` queries from `first` on, at most a tile.
-  void (*forward)(const AttentionHead<T> &head, int64_t first, int64_t rows, T *scratch);
+  void (*forward)(const Head &head, int64_t first, int64_t rows, T *scratch);
   /// Gradients of `rows` queries from `first` on.
-  void (*queries)(const AttentionHead<T> &head, int64_t first, int64_t rows, T *scratch);
+  void (*queries)(const Head &head, int64_t first, int64_t rows, T *scratch);
   /// Gradients of `rows` keys and values from `first` on, which `count` heads share.
-  void (*keys)(const AttentionHead<T> *heads, int64_t count, int64_t first, int64_t rows, T *scratch);
+  void (*keys)(const Head *heads, int64_t count, int64_t first, int64_t rows, T *scratch);
   /// Adds the gradients of the scores of `rows` queries from `first` on to `dmask`.
-  void (*mask)(const AttentionHead<T> &head, int64_t first, int64_t rows, T *scratch);
+  void (*mask)(const Head &head, int64_t first, int64_t rows, T *scratch);
 };
 
-/// Elements of scratch memory for heads of `size` elements.
+/// Numbers (of `T`) of scratch memory for heads of `size` elements.
 constexpr int64_t attentionScratch(int64_t size) {
-  int64_t wide = (size + 15) / 16 * 16;
-  return kAttentionTile * (8 * wide + 2 * kAttentionTile + 4);
+  int64_t wide = (size + 31) / 32 * 32;
+  return kAttentionTile * (8 * wide + 3 * kAttentionTile + 4);
 }
 
 namespace v3 {
 const AttentionTiles<float> &floatTiles();
 const AttentionTiles<double> &doubleTiles();
+const AttentionTiles<float, NarrowElement> &narrowTiles();
 } // namespace v3
 namespace v4 {
 const AttentionTiles<float> &floatTiles();
 const AttentionTiles<double> &doubleTiles();
+const AttentionTiles<float, NarrowElement> &narrowTiles();
 } // namespace v4
+namespace amx {
+/// For processors that multiply bf16 by tiles (NarrowProducts.h).
+const AttentionTiles<float, NarrowElement> &narrowTiles();
+} // namespace amx
 
 } // namespace msc::device::calls
