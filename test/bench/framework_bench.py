@@ -1,8 +1,10 @@
-"""framework_bench.py [--threads 1,2] [--rounds N] [--steps N] [--only WORD]: steps of ours against PyTorch and JAX, on one rank.
+"""framework_bench.py [--threads 1,2] [--rounds N] [--steps N] [--only WORD] [--bf16]: steps of ours against PyTorch and JAX, on one rank.
 
 First operators over shapes of ResNet-50 and GPT-2 small: forward, the gradient of the sum of squares of the result, and a step of
 SGD on all operands. Then whole training steps: an MLP, ResNet-50 at 32 and at 224 px, GPT-2 small. `msc` and `msrun` are on PATH; PyTorch
 and JAX are those of this Python and skipped where it has none. PyTorch runs eager, and networks also compiled where that works.
+
+With --bf16 in mixed precision: ours with `amp_level: O2`, PyTorch under autocast, JAX with weights and inputs cast, and losses in f32.
 
 Every peer is a process of its own that may use as many processors as there are threads, and so is every run of msrun. All take turns; the
 time is that of the quietest round, the median of its steps. A ratio is the other's time by ours: above 1 ours is faster. Memory of networks
@@ -36,6 +38,19 @@ sys.path.insert(0, os.path.join(ROOT, "tools"))
 from peer_networks import ResNet50  # noqa: E402
 
 
+MIXED = "amp_level: O2, amp_dtype: bf16, "
+
+
+def precision(narrow):
+    """What PyTorch computes its forward pass under."""
+    return torch.autocast("cpu", dtype=torch.bfloat16, enabled=narrow)
+
+
+def cast_in_jax(tree, narrow):
+    """Floats in bf16."""
+    return jax.tree.map(lambda x: x.astype(jnp.bfloat16) if narrow and jnp.issubdtype(x.dtype, jnp.floating) else x, tree)
+
+
 class Operator:
     """`text` is what the network does with its parameters, whose shapes are given; %y is the result."""
 
@@ -55,7 +70,7 @@ class Operator:
         lines += [f"train {{optimizer: SGD(learning_rate: 1e-9), minimize: loss, steps: {steps}}}"]
         return "\n".join(lines) + "\n"
 
-    def eager(self):
+    def eager(self, narrow):
         """A step of PyTorch's."""
         values = {n: torch.rand(s).requires_grad_() for n, s in self.shapes.items()}
         values.update({n: torch.randint(0, high, s) for n, (_, s, high) in self.types.items()})
@@ -64,7 +79,9 @@ class Operator:
 
         def step():
             optimizer.zero_grad()
-            self.theirs(values).square().sum().backward()
+            with precision(narrow):
+                loss = self.theirs(values).square().sum()
+            loss.backward()
             optimizer.step()
 
         return step
@@ -118,7 +135,7 @@ def adam():
 train {{optimizer: Adam(learning_rate: 1e-9), minimize: loss, steps: STEPS}}
 """
 
-    def eager():
+    def eager(_):
         x = torch.rand(shape).requires_grad_()
         optimizer = torch.optim.Adam([x], lr=1e-9, fused=True)
 
@@ -184,14 +201,16 @@ class Layers(*([torch.nn.Module] if torch else [])):
 def trains(make, inputs, compiled=False, decay=0.0):
     """Builds a step of PyTorch's with Momentum."""
 
-    def build():
+    def build(narrow):
         model, data = make(), inputs()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9, weight_decay=decay)
         run = torch.compile(model) if compiled else model
 
         def step():
             optimizer.zero_grad()
-            run(*data).backward()
+            with precision(narrow):
+                loss = run(*data)
+            loss.backward()
             optimizer.step()
 
         return step
@@ -199,10 +218,10 @@ def trains(make, inputs, compiled=False, decay=0.0):
     return build
 
 
-def trains_in_jax(loss, weights, data, decay=0.0):
+def trains_in_jax(loss, weights, data, narrow, decay=0.0):
     """A step of JAX's with Momentum: loss(weights, *data), compiled as a whole, weights and moments given away."""
     def step_of(weights, moments, data):
-        gradients = jax.grad(loss)(weights, *data)
+        gradients = jax.grad(lambda w: loss(cast_in_jax(w, narrow), *cast_in_jax(data, narrow)))(weights)
         moments = jax.tree.map(lambda m, g, w: 0.9 * m + g + decay * w, moments, gradients, weights)
         return jax.tree.map(lambda w, m: w - 0.001 * m, weights, moments), moments
 
@@ -221,19 +240,19 @@ def draw(shapes, scale=0.02):
 
 
 def cross_entropy_of_jax(logits, labels):
-    return -jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], 1).mean()
+    return -jnp.take_along_axis(jax.nn.log_softmax(logits.astype(jnp.float32)), labels[:, None], 1).mean()
 
 
-def mlp_of_jax():
+def mlp_of_jax(narrow):
     def loss(weights, x, y):
         for w in weights[:-1]:
             x = jax.nn.relu(x @ w)
         return jnp.mean((x @ weights[-1] - y) ** 2)
 
-    return trains_in_jax(loss, draw(zip(MLP, MLP[1:])), draw([(64, MLP[0]), (64, MLP[-1])], 1.0))
+    return trains_in_jax(loss, draw(zip(MLP, MLP[1:])), draw([(64, MLP[0]), (64, MLP[-1])], 1.0), narrow)
 
 
-def gpt2_of_jax(layers, width=768, heads=12, length=256, vocabulary=50257, batch=4):
+def gpt2_of_jax(layers, narrow, width=768, heads=12, length=256, vocabulary=50257, batch=4):
     block = dict(g1=(width,), b1=(width,), q=(width, width), qb=(width,), k=(width, width), kb=(width,), v=(width, width), vb=(width,),
                  o=(width, width), ob=(width,), g2=(width,), b2=(width,), up=(width, 4 * width), ub=(4 * width,), down=(4 * width, width), db=(width,))
     weights = {"wte": draw([(vocabulary, width)])[0], "wpe": draw([(length, width)])[0], "g": jnp.ones(width), "b": jnp.zeros(width),
@@ -253,10 +272,10 @@ def gpt2_of_jax(layers, width=768, heads=12, length=256, vocabulary=50257, batch
         return cross_entropy_of_jax((norm(x, w["g"], w["b"]) @ w["wte"].T).reshape(-1, vocabulary), following.reshape(-1))
 
     ids = jax.random.randint(jax.random.PRNGKey(1), (batch, length), 0, vocabulary)
-    return trains_in_jax(loss, weights, (ids, ids))
+    return trains_in_jax(loss, weights, (ids, ids), narrow)
 
 
-def resnet50_of_jax(size, classes, batch=32):
+def resnet50_of_jax(size, classes, narrow, batch=32):
     shapes = []  # of every convolution, then of its norm; in the order in which they run
 
     def layer(inputs, outputs, kernel):
@@ -292,7 +311,7 @@ def resnet50_of_jax(size, classes, batch=32):
         return cross_entropy_of_jax(x.mean((1, 2)) @ next(left) + next(left), label)
 
     data = (draw([(batch, size, size, 3)], 1.0)[0], jax.random.randint(jax.random.PRNGKey(1), (batch,), 0, classes))
-    return trains_in_jax(loss, draw(shapes), data, 1e-4)
+    return trains_in_jax(loss, draw(shapes), data, narrow, 1e-4)
 
 
 def networks():
@@ -314,24 +333,25 @@ def networks():
         images = lambda size=size, classes=classes: (torch.randn(32, 3, size, size), torch.randint(0, classes, (32,)))
         peers = others(lambda classes=classes: ResNet50(classes), images, 1e-4)
         if jax:
-            peers["JAX"] = lambda size=size, classes=classes: resnet50_of_jax(size, classes)
+            peers["JAX"] = lambda narrow, size=size, classes=classes: resnet50_of_jax(size, classes, narrow)
         yield f"ResNet-50, batch 32, {size} px", ("resnet50", f"size={size}", f"classes={classes}"), peers
     ids = lambda: (torch.randint(0, 50257, (4, 256)), torch.randint(0, 50257, (4, 256)))
     peers = others(lambda: GPT2(12), ids)
     if jax:
-        peers["JAX"] = lambda: gpt2_of_jax(12)
+        peers["JAX"] = lambda narrow: gpt2_of_jax(12, narrow)
     yield "GPT-2 small, batch 4 x 256", ("gpt2", "layers=12", "length=256", "batch=4", "wide=1"), peers
 
 
-def compile_ours(folder, number, text, steps):
-    plan = os.path.join(folder, f"{number}.plan")
+def compile_ours(folder, number, text, options):
+    plan, source = (os.path.join(folder, f"{number}.{end}") for end in ("plan", "mir"))
+    definitions = []
     if isinstance(text, tuple):
-        source = [os.path.join(ROOT, "examples", text[0], "net.mir")] + [part for d in text[1:] for part in ("-D", d)]
-    else:
-        source = [os.path.join(folder, f"{number}.mir")]
-        with open(source[0], "w") as file:
-            file.write(text.replace("STEPS", str(steps)))
-    subprocess.run(["msc", "compile", *source, "--devices", "1", "-o", plan], check=True)
+        definitions = [part for d in text[1:] for part in ("-D", d)]
+        with open(os.path.join(ROOT, "examples", text[0], "net.mir")) as file:
+            text = file.read()
+    with open(source, "w") as file:
+        file.write(text.replace("STEPS", str(options.steps)).replace("train {", "train {" + MIXED * options.bf16))
+    subprocess.run(["msc", "compile", source, *definitions, "--devices", "1", "-o", plan], check=True)
     return plan
 
 
@@ -355,14 +375,14 @@ def held():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
-def peer_process(pipe, case, peer, threads, steps):
+def peer_process(pipe, case, peer, threads, steps, narrow):
     """Builds the peer's step of a case; then runs steps as often as asked."""
     os.setpgrp()
     try:
         if torch:
             torch.set_num_threads(threads)
         before = held()
-        step = cases(steps)[case][2][peer]()
+        step = cases(steps)[case][2][peer](narrow)
         step()
         pipe.send(None)
         while pipe.recv():
@@ -377,13 +397,13 @@ def peer_process(pipe, case, peer, threads, steps):
 
 
 class Peer:
-    def __init__(self, case, name, threads, steps):
+    def __init__(self, case, name, threads, options):
         self.pipe, theirs = multiprocessing.Pipe()
         allowed = os.sched_getaffinity(0)
         os.sched_setaffinity(0, processors(threads))  # what the process inherits, before its libraries count processors
         os.environ["OMP_NUM_THREADS"] = str(threads)
         context = multiprocessing.get_context("spawn")
-        self.process = context.Process(target=peer_process, args=(theirs, case, name, threads, steps), daemon=True)
+        self.process = context.Process(target=peer_process, args=(theirs, case, name, threads, options.steps, options.bf16), daemon=True)
         self.process.start()
         os.sched_setaffinity(0, allowed)
         theirs.close()
@@ -418,7 +438,7 @@ class Peer:
 def compare(case, name, plan, builders, threads, options):
     peers = {}
     for peer in builders:
-        started = Peer(case, peer, threads, options.steps)
+        started = Peer(case, peer, threads, options)
         if started.failure:
             print(f"  {peer} skipped: {started.failure}", flush=True)
             started.stop()
@@ -453,13 +473,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--only", default="")
+    parser.add_argument("--bf16", action="store_true")
     options = parser.parse_args()
     print("PyTorch", torch.__version__ if torch else "skipped: not installed", "| JAX", jax.__version__ if jax else "skipped: not installed")
     with tempfile.TemporaryDirectory() as folder:
         for case, (name, text, builders) in enumerate(cases(options.steps)):
             if options.only not in name:
                 continue
-            plan = compile_ours(folder, case, text, options.steps)
+            plan = compile_ours(folder, case, text, options)
             for threads in map(int, options.threads.split(",")):
                 compare(case, name, plan, builders, threads, options)
 
