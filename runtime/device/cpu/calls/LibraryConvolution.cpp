@@ -6,8 +6,8 @@
 // run for all tasks. A kernel of 1 x 1 is a matrix product on the dense order and needs none of that.
 //
 // A task is a run of images. Weight gradients are sums over images: every task sums its own into a block of the shared
-// scratch memory, and the blocks are added in the order of the tasks. All of it follows from the plan and the local
-// sizes, so the number of threads changes no bit.
+// scratch memory, and the blocks are added in the order of the tasks. Where they are large and have few terms a task is some output channels
+// of all images instead. All of it follows from the plan and the local sizes, so the number of threads changes no bit.
 #include "runtime/device/cpu/calls/Convolution.h"
 
 #include "runtime/device/cpu/NarrowProducts.h"
@@ -19,7 +19,6 @@
 #include <dnnl.hpp>
 #include <fmt/format.h>
 #include <map>
-#include <optional>
 
 namespace msc::device::calls {
 namespace {
@@ -161,7 +160,19 @@ private:
     int64_t most = bytes > largeWeights ? someTasks : manyTasks;
     if (call.result == ConvolutionResult::Filter)
       most = std::clamp<int64_t>(mostPartials / std::max<int64_t>(bytes, 1), 2, someTasks);
-    taskCount = std::max<int64_t>(1, std::min({call.tasks, shape.images, most}));
+    constexpr int64_t fewTerms = 256; // sums of so many take about as long as adding two of them
+    splitsOutputs = call.result == ConvolutionResult::Filter && shape.groups == 1 && bytes > largeWeights && shape.images * outputPlane() <= fewTerms;
+    if (splitsOutputs)
+      most = std::min(someTasks, shape.outputs / leastOutputs);
+    taskCount = std::max<int64_t>(1, std::min({call.tasks, splitsOutputs ? most : shape.images, most}));
+  }
+
+  /// Of a task, where tasks are output channels: a multiple of what the library has in a block, but for the last.
+  Range outputsOf(int64_t task) const {
+    if (!splitsOutputs)
+      return {0, shape.outputs};
+    const Range blocks = pieceOf((shape.outputs + leastOutputs - 1) / leastOutputs, task, taskCount);
+    return {blocks.begin * leastOutputs, std::min(blocks.end * leastOutputs, shape.outputs)};
   }
 
   /// Is a kernel of 1 x 1 at least as fast on the dense order? Measured: with fewer elements per plane the blocked order wins although it
@@ -173,17 +184,22 @@ private:
 
   /// Does the library multiply the matrices of bf16 faster than it convolves? For those of f32 it does the same itself.
   bool prefersMatrices() const {
-    const auto &[rows, columns] = shape.windows;
-    const bool isSmall = rows.output * columns.output < 128;
-    return isPointwise(shape) && factors == bf16 && rows.stride * columns.stride == 1 && !(isSmall && call.result == ConvolutionResult::Input);
+    const bool isSmall = outputPlane() < 128 && !skips();
+    auto stridesFit = [&](size_t d) { return shape.windows[d].output * shape.windows[d].stride <= shape.x[d].held; }; // the library asks for that
+    return isPointwise(shape) && factors == bf16 && !(isSmall && call.result == ConvolutionResult::Input) && stridesFit(0) && stridesFit(1);
   }
+  int64_t outputPlane() const { return shape.windows[0].output * shape.windows[1].output; }
+  /// There are elements between those that windows begin at.
+  bool skips() const { return shape.windows[0].stride * shape.windows[1].stride > 1; }
 
   /// Images of one call: all that a task has, or as many as fit the cache in the order of the library.
   int64_t imagesAtOnce(int64_t images) const {
     constexpr int64_t cacheBytes = 4 << 20;
-    if (prefersMatrices() && call.result == ConvolutionResult::Filter)
+    constexpr int64_t deepProduct = 512; // sums of fewer terms wait for memory
+    if (prefersMatrices() && call.result == ConvolutionResult::Filter && outputPlane() >= deepProduct)
       return 1;
-    if (prefersDense() && given == factors)
+    const bool copies = prefersMatrices() ? skips() || call.result == ConvolutionResult::Filter : !prefersDense();
+    if (!copies && given == factors)
       return images;
     const auto &[rows, columns] = shape.windows;
     int64_t bytes = static_cast<int64_t>(dnnl::memory::data_type_size(factors)) *
@@ -193,7 +209,7 @@ private:
 
   /// Calls f(first image, number of images) for the blocks of a task.
   template <typename Function> void forBlocks(int64_t task, Function f) const {
-    Range range = pieceOf(shape.images, task, taskCount);
+    Range range = splitsOutputs ? Range{0, shape.images} : pieceOf(shape.images, task, taskCount);
     int64_t blocks = range.size() == 0 ? 0 : (range.size() + imagesAtOnce(range.size()) - 1) / imagesAtOnce(range.size());
     for (int64_t block = 0; block < blocks; ++block) {
       Range piece = pieceOf(range.size(), block, blocks);
@@ -211,40 +227,43 @@ private:
     return base + first * imageBytes(plane, channels) + inPlane * elementBytes;
   }
   std::byte *xFrom(int64_t image) const { return imagesOf(call.x, image, shape.inputs, shape.x); }
-  std::byte *yFrom(int64_t image) const { return imagesOf(call.y, image, shape.outputs, shape.y); }
+  std::byte *yFrom(int64_t image, int64_t channel = 0) const {
+    return imagesOf(call.y, image, shape.outputs, shape.y) + imageBytes(shape.y, channel);
+  }
 
   //===-- primitives ------------------------------------------------------===//
 
-  Dims weightDims() const {
+  Dims weightDims(int64_t outputs) const {
     const auto &[rows, columns] = shape.windows;
     if (shape.groups == 1)
-      return {shape.outputs, shape.inputs, rows.kernel, columns.kernel};
+      return {outputs, shape.inputs, rows.kernel, columns.kernel};
     return {shape.groups, shape.outputsPerGroup(), shape.inputsPerGroup(), rows.kernel, columns.kernel};
   }
 
-  /// Images as the plan has them: those that take part may be cut out of larger planes.
-  Desc dense(const Dims &images, const std::array<PlaneSide, 2> &plane) const {
+  /// Images as the plan has them: those that take part may be cut out of larger planes, and out of more channels.
+  Desc dense(const Dims &images, int64_t channels, const std::array<PlaneSide, 2> &plane) const {
     int64_t size = plane[0].held * plane[1].held;
-    return Desc(images, given, Dims{images[1] * size, size, plane[1].held, 1});
+    return Desc(images, given, Dims{channels * size, size, plane[1].held, 1});
   }
 
-  /// All numbers of images share one order of the weights: that of the first.
-  const Shape &shapeFor(int64_t images) {
-    if (auto it = shapes.find(images); it != shapes.end())
+  /// For some images and output channels. All numbers of images share one order of the weights: that of the first.
+  const Shape &shapeFor(int64_t images, int64_t outputs) {
+    if (auto it = shapes.find({images, outputs}); it != shapes.end())
       return it->second;
     const auto &[rows, columns] = shape.windows;
-    Dims x{images, shape.inputs, rows.input, columns.input}, y{images, shape.outputs, rows.output, columns.output}, w = weightDims();
+    Dims x{images, shape.inputs, rows.input, columns.input}, y{images, outputs, rows.output, columns.output}, w = weightDims(outputs);
     Tag tag = prefersDense() ? Tag::nchw : Tag::any;
     // Results of bf16 are rounded by the library; weights are sums of several tasks.
     auto typeOf = [&](ConvolutionResult of) {
       return call.result != of ? factors : of == ConvolutionResult::Filter || factors == f32 ? f32 : given;
     };
     Shape made;
-    made.denseX = dense(x, shape.x);
-    made.denseY = dense(y, shape.y);
+    made.denseX = dense(x, shape.inputs, shape.x);
+    made.denseY = dense(y, shape.outputs, shape.y);
     made.denseW = Desc(w, given, shape.groups == 1 ? Tag::oihw : Tag::goihw);
     Desc wantedX(x, typeOf(ConvolutionResult::Input), tag), wantedY(y, typeOf(ConvolutionResult::Output), tag);
-    Desc wantedW = weights ? *weights : Desc(w, typeOf(ConvolutionResult::Filter), Tag::any);
+    const auto known = weights.find(outputs);
+    Desc wantedW = known != weights.end() ? known->second : Desc(w, typeOf(ConvolutionResult::Filter), Tag::any);
     Dims strides{rows.stride, columns.stride}, dilates{rows.dilation - 1, columns.dilation - 1};
     Dims before{rows.before, columns.before}, after{rows.after, columns.after};
     constexpr auto direct = dnnl::algorithm::convolution_direct;
@@ -258,9 +277,10 @@ private:
       made.primitive = primitive;
     };
     if (prefersMatrices()) {
-      made.x = Desc(x, typeOf(ConvolutionResult::Input), Tag::nchw), made.y = Desc(y, typeOf(ConvolutionResult::Output), Tag::nchw);
+      made.denseX = Desc({images, shape.inputs, rows.output, columns.output}, given, strideFrom(made.denseX));
+      made.x = planes(images, shape.inputs, typeOf(ConvolutionResult::Input)), made.y = planes(images, outputs, typeOf(ConvolutionResult::Output));
       made.w = Desc(w, typeOf(ConvolutionResult::Filter), Tag::oihw);
-      multiplyPlanes(made, images);
+      multiplyPlanes(made, images, outputs);
     } else if (call.result == ConvolutionResult::Output) {
       auto chosen = forward(dnnl::prop_kind::forward_training);
       take(chosen, chosen.src_desc(), chosen.weights_desc(), chosen.dst_desc(), dnnl::convolution_forward(chosen));
@@ -273,19 +293,36 @@ private:
                                                                 userScratch(), engine, hint(x, y, w));
       take(chosen, chosen.src_desc(), chosen.diff_weights_desc(), chosen.diff_dst_desc(), dnnl::convolution_backward_weights(chosen));
     }
-    weights = made.w;
-    return shapes.emplace(images, made).first->second;
+    weights.try_emplace(outputs, made.w);
+    return shapes.emplace(std::pair(images, outputs), made).first->second;
   }
 
-  /// Of every image y [outputs, plane] = w [outputs, inputs] x [inputs, plane], and what follows for its gradients; that of w is for one image.
-  void multiplyPlanes(Shape &made, int64_t images) {
-    const auto &[rows, columns] = shape.windows;
-    const int64_t plane = rows.output * columns.output;
-    made.asX = made.x.reshape({images, shape.inputs, plane});
-    made.asY = made.y.reshape({images, shape.outputs, plane});
-    made.asW = made.w.reshape({1, shape.outputs, shape.inputs});
-    const std::vector<int> turned{0, 2, 1};
+  /// Strides of the elements that windows begin at.
+  Dims strideFrom(const Desc &images) const {
+    const auto *strides = images.data.format_desc.blocking.strides;
+    return {strides[0], strides[1], strides[2] * shape.windows[0].stride, strides[3] * shape.windows[1].stride};
+  }
+
+  /// What takes part of images; for sums over them, those of a channel one after the other.
+  Desc planes(int64_t images, int64_t channels, dnnl::memory::data_type type) const {
+    const int64_t row = shape.windows[1].output, plane = outputPlane();
+    const bool isFilter = call.result == ConvolutionResult::Filter && images > 1;
+    const int64_t channel = isFilter ? images * plane : plane, image = isFilter ? plane : channels * plane;
+    return Desc({images, channels, shape.windows[0].output, row}, type, Dims{image, channel, row, 1});
+  }
+
+  /// Of every image y [outputs, plane] = w [outputs, inputs] x [inputs, plane], and what follows for its gradients; that of w is a product over
+  /// the planes of all images.
+  void multiplyPlanes(Shape &made, int64_t images, int64_t outputs) {
     const bool isFilter = call.result == ConvolutionResult::Filter;
+    auto matrices = [&](int64_t channels, const Desc &of) {
+      const Dims dims{isFilter ? 1 : images, channels, outputPlane() * (isFilter ? images : 1)};
+      return Desc(dims, of.data_type(), Tag::abc);
+    };
+    made.asX = matrices(shape.inputs, made.x);
+    made.asY = matrices(outputs, made.y);
+    made.asW = made.w.reshape({1, outputs, shape.inputs});
+    const std::vector<int> turned{0, 2, 1};
     Desc left = isFilter ? made.asY : made.asW, right = made.asX, result = isFilter ? made.asW : made.asY;
     if (call.result == ConvolutionResult::Input)
       left = made.asW.permute_axes(turned), right = made.asY, result = made.asX;
@@ -366,7 +403,7 @@ private:
   /// Some rows or columns in memory take no part in the sums for x: nothing reaches them.
   bool leavesGaps() const {
     auto isPart = [&](size_t d) { return shape.x[d].held != shape.windows[d].input; };
-    return isPart(0) || isPart(1);
+    return isPart(0) || isPart(1) || (prefersMatrices() && skips());
   }
 
   static Call zerosIn(std::byte *address, int64_t bytes) {
@@ -383,7 +420,7 @@ private:
     for (int64_t task = 0; task < taskCount; ++task) {
       std::vector<Call> steps;
       forBlocks(task, [&](int64_t first, int64_t images) {
-        const Shape &s = shapeFor(images);
+        const Shape &s = shapeFor(images, shape.outputs);
         if (task == 0 && steps.empty()) {
           Layout once(Place::Area::Worker);
           if (s.w != s.denseW) {
@@ -412,20 +449,25 @@ private:
     }
   }
 
-  /// Towards the weights: every task sums its images, then the sums of all tasks are added.
+  /// Towards the weights: every task sums its images, then the sums of all tasks are added; or it has its own weights.
   void bindFilter() {
-    partials = taskCount;
+    partials = splitsOutputs ? 1 : taskCount;
     for (int64_t task = 0; task < taskCount; ++task) {
+      const Range outputs = outputsOf(task);
+      const Place weightsOfTask = tensor(call.w + outputs.begin * weightBytes());
       std::vector<Call> steps;
       Place own;
       bool isFirst = true;
+      const Shape *chosen = nullptr; // all of a task have one order of weights
+      Layout layout(Place::Area::Worker);
       forBlocks(task, [&](int64_t first, int64_t images) {
-        const Shape &s = shapeFor(images);
+        const Shape &s = shapeFor(images, outputs.size());
+        chosen = &s;
         if (isFirst)
-          own = partials == 1 && s.w == s.denseW ? tensor(call.w) : shared.take(s.w.get_size());
-        Layout layout(Place::Area::Worker);
+          own = partials == 1 && s.w == s.denseW ? weightsOfTask : shared.take(s.w.get_size());
+        layout = Layout(Place::Area::Worker);
         Place x = brought(steps, s.denseX, tensor(xFrom(first)), s.x, layout);
-        Place y = brought(steps, s.denseY, tensor(yFrom(first)), s.y, layout);
+        Place y = brought(steps, s.denseY, tensor(yFrom(first, outputs.begin)), s.y, layout);
         const bool adds = static_cast<bool>(s.adding);
         Place sum = isFirst || adds ? own : layout.take(s.w.get_size());
         Call step{isFirst || !adds ? s.primitive : s.adding};
@@ -440,16 +482,19 @@ private:
         isFirst = false;
         grow(layout);
       });
+      layout = Layout(Place::Area::Worker);
+      if (own.area == Place::Area::Shared && partials == 1)
+        steps.push_back(reorder(chosen->w, own, chosen->denseW, weightsOfTask, layout));
+      else if (own.area == Place::Area::Shared && task == 0)
+        after.push_back(reorder(chosen->w, own, chosen->denseW, weightsOfTask, layout));
+      grow(layout);
       tasks.push_back(std::move(steps));
     }
-    const Shape &s = shapes.begin()->second;
-    partialStride = static_cast<int64_t>((s.w.get_size() + 63) / 64 * 64 / sizeof(float));
-    if (partials == 1 && s.w == s.denseW)
-      return;
-    Layout layout(Place::Area::Worker);
-    after.push_back(reorder(s.w, {Place::Area::Shared, nullptr, 0}, s.denseW, tensor(call.w), layout));
-    grow(layout);
+    partialStride = (partialCount * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64 / static_cast<int64_t>(sizeof(float));
   }
+
+  /// Of one output channel.
+  int64_t weightBytes() const { return shape.inputsPerGroup() * shape.windows[0].kernel * shape.windows[1].kernel * elementBytes; }
 
   /// The blocks of all tasks, which lie one after the other in the shared scratch memory, into the first.
   void sumPartials(int64_t task) const {
@@ -487,9 +532,11 @@ private:
   const dnnl::memory::data_type factors; ///< elements that are multiplied
   const int64_t elementBytes;            ///< of those in the plan
   std::vector<dnnl::stream> streams;     ///< one per worker
+  static constexpr int64_t leastOutputs = 64; ///< of a task
   int64_t taskCount = 1;
-  std::map<int64_t, Shape> shapes; ///< by number of images; used while binding
-  std::optional<Desc> weights;     ///< their order
+  bool splitsOutputs = false;                           ///< tasks are output channels, not images
+  std::map<std::pair<int64_t, int64_t>, Shape> shapes;  ///< by numbers of images and outputs; used while binding
+  std::map<int64_t, Desc> weights;                      ///< their orders, by number of outputs
   std::vector<std::vector<Call>> tasks;
   std::vector<Call> before, after; ///< by the first worker alone
   Layout shared{Place::Area::Shared};
