@@ -1,9 +1,11 @@
 #include "frontend/ForeignNames.h"
 
+#include "dialects/net/Optimizers.h"
 #include "runtime/Nearest.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace llvm;
 
@@ -135,6 +137,21 @@ static bool communicates(StringRef name) {
   return is_contained(names, name);
 }
 
+/// What the train block does that others have operators for; empty: nothing of that name.
+static std::string trainBlockDoes(StringRef name) {
+  const StringRef key = StringSwitch<StringRef>(name.lower())
+                            .Cases("clipbyglobalnorm", "clip_by_global_norm", "clipbynorm", "clip_by_norm", "clip_grad_norm", "clip_grad_norm_", "clip_global_norm: 1.0")
+                            .Cases("clipbyvalue", "clip_by_value", "clip_grad_value_", "clip_value: 1.0")
+                            .Default("");
+  if (!key.empty())
+    return ("gradients are clipped by '" + key + "' in the train block").str();
+  const auto forms = net::optimizerForms();
+  const auto *form = find_if(forms, [&](const net::OptimizerForm &known) { return known.name.equals_insensitive(name); });
+  if (form == forms.end())
+    return "";
+  return ("it is an optimizer: write 'optimizer: " + form->name + "(learning_rate: 0.001)' in the train block; see 'msc ops " + form->name + "'").str();
+}
+
 /// The shortest name of which `name` is a beginning that says something; empty if there is none.
 static std::string firstBeginningWith(StringRef name, const std::vector<std::string> &known) {
   constexpr size_t fewest = 4;
@@ -150,6 +167,8 @@ std::string helpForOperator(StringRef name, const std::vector<std::string> &know
   const auto *foreign = find_if(foreignNames(), [&](const ForeignName &f) { return f.name.equals_insensitive(name); });
   if (!isKnown && foreign != foreignNames().end())
     return equivalentOf(*foreign);
+  if (std::string instead = trainBlockDoes(name); !isKnown && !instead.empty())
+    return instead;
   if (!isKnown && communicates(name))
     return "leave it out: msc inserts communication where shardings differ, and 'msc explain' shows it";
   if (std::string near = nearest(std::string_view(name), known); !near.empty())

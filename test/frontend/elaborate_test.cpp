@@ -68,6 +68,13 @@ TEST(ForeignNames, AreNoneOfOursAndMeanOperatorsOfOurs) {
   }
 }
 
+TEST(ForeignNames, SomeAreWhatTheTrainBlockDoes) {
+  EXPECT_EQ(frontend::helpForOperator("ClipByGlobalNorm", {"Abs"}), "gradients are clipped by 'clip_global_norm: 1.0' in the train block");
+  EXPECT_EQ(frontend::helpForOperator("clip_by_value", {"Abs"}), "gradients are clipped by 'clip_value: 1.0' in the train block");
+  EXPECT_EQ(frontend::helpForOperator("LAMB", {"LambNextMV"}),
+            "it is an optimizer: write 'optimizer: Lamb(learning_rate: 0.001)' in the train block; see 'msc ops Lamb'");
+}
+
 TEST(Constants, Arithmetic) {
   EXPECT_EQ(sizeOf("2 + 3 * 4 - 5"), 9);
   EXPECT_EQ(sizeOf("(7 - 1) / 2 % 4"), 3);
