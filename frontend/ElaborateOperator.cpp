@@ -7,6 +7,7 @@
 #include "dialects/net/Suggest.h"
 #include "frontend/ForeignNames.h"
 #include "frontend/LeftOut.h"
+#include "frontend/MindSporeForms.h"
 #include "frontend/PrintValues.h"
 #include "frontend/Types.h"
 
@@ -314,7 +315,7 @@ bool OperatorBuilder::takeOwnAttribute(StringRef key, const ast::Arg &field) {
     InFlightDiagnostic diagnostic = error(field.keyPlace) << "unknown attribute '" << key << "' of '" << call.callee << "'";
     std::vector<StringRef> names = specNames();
     names.insert(names.end(), {"in_strategy", "out_strategy", "recompute", "sharding"});
-    net::addSuggestionOrList(diagnostic, key, names);
+    addAttributeHelp(diagnostic, key, names);
     return false;
   }
   auto [entry, added] = given.try_emplace(key, field.keyPlace);
@@ -579,13 +580,12 @@ bool OperatorBuilder::isLeftOut() const {
 }
 
 bool OperatorBuilder::finish(Operation *op) {
-  if (!refuseFlatStrategies(op))
+  if (!refuseFlatStrategies(op) || (!fixed.empty() && !takeFixedPieces(op)))
     return false;
-  if (!fixed.empty() && !takeFixedPieces(op))
-    return false;
-  if (inStrategy && !checkStrategy(op, inStrategy->pieces, op->getOperands(), "in_strategy", "operand"))
-    return false;
-  if (outStrategy && !checkStrategy(op, outStrategy->pieces, op->getResults(), "out_strategy", "result"))
+  if (auto ours = inStrategy ? strategiesOfMindSpore(op, inStrategy->pieces) : std::nullopt)
+    inStrategy->pieces = ours->first, outStrategy = GivenStrategy{ours->second, inStrategy->place};
+  if ((inStrategy && !checkStrategy(op, inStrategy->pieces, op->getOperands(), "in_strategy", "operand")) ||
+      (outStrategy && !checkStrategy(op, outStrategy->pieces, op->getResults(), "out_strategy", "result")))
     return false;
   bool keep = !parent.options.repropagate || origin == "user" || origin == "dump"; // dump: edited in an earlier one
   if (keep && isLeftOut())
