@@ -2,6 +2,8 @@
 // of the table of operators are small and mostly odd, so most cuts are uneven.
 // Without MSC_LONG=1 it runs a sample: at least twelve strategies per operator, all of them where there are fewer.
 // `strategies_test --operator NAME` runs all strategies of one operator.
+//
+// And every operator in f32, bf16 and f16 against f64.
 #include "compiler/Compiler.h"
 #include "passes/sharding/Convert.h"
 #include "test/e2e/Coverage.h"
@@ -97,12 +99,62 @@ public:
     return text + "context {parallel_mode: semi_auto_parallel, dataset_strategy: full_batch}\n";
   }
 
+  /// Of numbers that were rounded to `element`, in `type`: the loss, the results in f64, and gradients of the numbers.
+  std::string textIn(const std::string &element, const std::string &type) const {
+    std::string inputs, params, before, columns, results, loss;
+    auto addInput = [&](const std::string &name, const std::string &of, const char *values) {
+      inputs += (inputs.empty() ? "%" : ", %") + name + ": " + of;
+      columns += (columns.empty() ? "" : ", ") + name + ": " + values;
+    };
+    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+      const std::string number = std::to_string(i), name = "x" + number, of = typeText(operand.getType());
+      if (isFloat(operand)) {
+        weighed >= 0 ? (void)(params += "  param %" + name + "g: " + of + " = Ones()\n") : addInput(name + "g", of, "uniform");
+        before += "  %" + name + "r = Cast(%" + name + "g, " + element + ")\n  %" + name + " = Cast(%" + name + "r, " + type + ")\n";
+      } else {
+        const bool isBool = of.starts_with("bool");
+        addInput(name, isBool ? "i32" + of.substr(4) : of, "integers(0, 2)");
+        before += isBool ? "  %b" + number + " = Cast(%" + name + ", bool)\n" : "";
+      }
+    }
+    for (auto [i, result] : llvm::enumerate(op->getResults())) {
+      const std::string number = std::to_string(i);
+      const bool widens = isFloat(result);
+      before += i == 0 ? "  " + resultsText(op) + " = " + callText(op) + "\n" : "";
+      before += widens ? "  %r" + number + " = Cast(%y" + number + ", f64)\n" : "";
+      results += (i ? ", y" : "y") + number + ": %" + (widens ? "r" : "y") + number;
+    }
+    if (weighed >= 0) {
+      addInput("weights", typeText(op->getResult(weighed).getType()), "uniform");
+      before += "  %product = Mul(%r" + std::to_string(weighed) + ", %weights)\n  %loss = ReduceSum(%product)\n";
+      loss = "loss: %loss, ";
+    }
+    std::string text = "network narrow(" + inputs + ") {\n" + params + before + "  return " + loss + results + "\n}\n";
+    if (weighed >= 0)
+      text += "dataset {source: Random(seed: 1), columns: {" + columns + "}, steps: 1}\n"
+              "train {optimizer: SGD(learning_rate: 1.0), minimize: loss}\n";
+    return text;
+  }
+
+  bool hasFloats() const { return llvm::any_of(op->getOperands(), isFloat); }
+
+  /// What such a network takes.
+  Tensors givenAlone() const {
+    Tensors numbers;
+    for (const auto &[name, tensor] : given) {
+      const bool isNumber = name.starts_with("x") && isFloat(op->getOperand(std::stoi(name.substr(1))));
+      numbers[isNumber ? name + "g" : name] = tensor;
+    }
+    return numbers;
+  }
+
   const OperatorCase &theCase;
   Tensors given;
 
 private:
   bool trains() const {
-    return !test::withoutGradient().contains(theCase.op) && elementOf(op->getOperand(0)).isF64();
+    auto holdsF64 = [](mlir::Value value) { return elementOf(value).isF64(); };
+    return !test::withoutGradient().contains(theCase.op) && llvm::any_of(op->getOperands(), holdsF64);
   }
   static mlir::Type elementOf(mlir::Value value) { return llvm::cast<mlir::RankedTensorType>(value.getType()).getElementType(); }
   static bool isFloat(mlir::Value value) { return llvm::isa<mlir::FloatType>(elementOf(value)); }
@@ -133,11 +185,11 @@ private:
 
 //===-- runs --------------------------------------------------------------===//
 
-Result<StepResult> run(const Subject &subject, const std::string &strategy, int64_t devices) {
+Result<StepResult> run(const std::string &text, const Tensors &given, int64_t devices) {
   static std::atomic<int> count{0};
   auto path = std::filesystem::temp_directory_path() /
               ("msc-strategies-" + std::to_string(getpid()) + "-" + std::to_string(count++) + ".mir");
-  std::ofstream(path) << subject.text(strategy);
+  std::ofstream(path) << text;
   compiler::CompileOptions options;
   options.input = path;
   options.devices = devices;
@@ -145,16 +197,21 @@ Result<StepResult> run(const Subject &subject, const std::string &strategy, int6
   std::filesystem::remove(path);
   if (!compiled)
     return compiled.error();
-  return runStep(compiled->plan, subject.given);
+  return runStep(compiled->plan, given);
 }
 
-bool agree(const reference::Tensor &found, const reference::Tensor &expected) {
+Result<StepResult> run(const Subject &subject, const std::string &strategy, int64_t devices) {
+  return run(subject.text(strategy), subject.given, devices);
+}
+
+/// To `tolerance`, relative to the largest number.
+bool agree(const reference::Tensor &found, const reference::Tensor &expected, double tolerance) {
   double most = 1;
   for (double value : expected.values)
     most = std::isfinite(value) ? std::max(most, std::abs(value)) : most;
   for (size_t i = 0; i < expected.values.size(); ++i) {
     double a = found.values[i], b = expected.values[i];
-    bool same = a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= 1e-10 * most;
+    bool same = a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance * most;
     if (!same)
       return false;
   }
@@ -162,11 +219,11 @@ bool agree(const reference::Tensor &found, const reference::Tensor &expected) {
 }
 
 /// Names of tensors that differ.
-std::string differences(const StepResult &found, const StepResult &expected) {
+std::string differences(const StepResult &found, const StepResult &expected, double tolerance = 1e-10) {
   std::string names;
   for (auto [own, wanted] : {std::pair(&found.outputs, &expected.outputs), std::pair(&found.parameters, &expected.parameters)})
     for (const auto &[name, tensor] : *wanted)
-      if (auto at = own->find(name); at == own->end() || !agree(at->second, tensor))
+      if (auto at = own->find(name); at == own->end() || !agree(at->second, tensor, tolerance))
         names += " " + name;
   return names;
 }
@@ -239,28 +296,65 @@ std::vector<Trial> chosenTrials(std::map<std::string, std::vector<Trial>> trials
   return chosen;
 }
 
-TEST(Strategies, AllGiveTheNumbersOfOneDevice) {
-  std::vector<std::string> failures;
-  std::map<std::string, std::vector<Trial>> trials = allTrials(failures);
-  size_t operators = trials.size();
-  std::vector<Trial> chosen = chosenTrials(std::move(trials));
+/// Adds what is wrong with each of so many trials, on all processors.
+template <typename Failure> void addFailures(size_t count, Failure failure, std::vector<std::string> &failures) {
   std::mutex mutex;
   std::atomic<size_t> next{0};
   std::vector<std::thread> workers;
   for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
     workers.emplace_back([&] {
-      for (size_t at = next++; at < chosen.size(); at = next++)
-        if (std::string failure = chosen[at].failure(); !failure.empty()) {
+      for (size_t at = next++; at < count; at = next++)
+        if (std::string wrong = failure(at); !wrong.empty()) {
           std::lock_guard lock(mutex);
-          failures.push_back(failure);
+          failures.push_back(wrong);
         }
     });
   for (std::thread &worker : workers)
     worker.join();
+}
+
+TEST(Strategies, AllGiveTheNumbersOfOneDevice) {
+  std::vector<std::string> failures;
+  std::map<std::string, std::vector<Trial>> trials = allTrials(failures);
+  size_t operators = trials.size();
+  std::vector<Trial> chosen = chosenTrials(std::move(trials));
+  addFailures(chosen.size(), [&](size_t at) { return chosen[at].failure(); }, failures);
   std::cout << operators << " operators, " << chosen.size() << " strategies, failed: " << failures.size() << "\n";
   for (const std::string &failure : failures)
     ADD_FAILURE() << failure;
   EXPECT_GE(operators, onlyOperator.empty() ? 120u : 1u);
+}
+
+/// What an operator makes of numbers of a type, in that type and in f64. A gradient is made of several operators, each of which rounds.
+std::string differenceIn(const Subject &subject, const std::string &element, double tolerance) {
+  const std::string own = subject.textIn(element, element), wide = subject.textIn(element, "f64");
+  Result<StepResult> found = run(own, subject.givenAlone(), 1), expected = run(wide, subject.givenAlone(), 1);
+  std::string wrong = !found ? " " + found.error().message : !expected ? " " + expected.error().message : differences(*found, *expected, tolerance);
+  return wrong.empty() ? "" : std::string(subject.theCase.op) + " in " + element + ":" + wrong + "\n" + own;
+}
+
+TEST(Types, NarrowerOnesGiveTheNumbersOfF64) {
+  std::vector<std::string> failures;
+  std::map<std::string, size_t> cases;
+  std::vector<std::unique_ptr<Subject>> subjects;
+  for (const OperatorCase &theCase : test::operatorCases()) {
+    if (speaksOfRanks(theCase.op) || !whyLeftOut(theCase).empty() || (!onlyOperator.empty() && onlyOperator != theCase.op) ||
+        theCase.op == std::string("Print")) // it prints numbers of its own type
+      continue;
+    auto subject = std::make_unique<Subject>(theCase);
+    if (subject->hasFloats() && (cases[theCase.op]++ == 0 || runsAll))
+      subjects.push_back(std::move(subject));
+  }
+  constexpr std::pair<const char *, double> types[] = {{"f32", 2e-5}, {"f16", 4e-3}, {"bf16", 3e-2}};
+  auto failure = [&](size_t at) {
+    auto [element, tolerance] = types[at % std::size(types)];
+    return differenceIn(*subjects[at / std::size(types)], element, tolerance);
+  };
+  addFailures(subjects.size() * std::size(types), failure, failures);
+  std::cout << cases.size() << " operators, failed: " << failures.size() << "\n";
+  for (const std::string &failure : failures)
+    ADD_FAILURE() << failure;
+  EXPECT_GE(cases.size(), onlyOperator.empty() ? 100u : 0u);
 }
 
 } // namespace
