@@ -76,7 +76,7 @@ struct Flags {
     app.add_option("--log-every", options.log.every, "N or epoch: which steps print their loss; 0: none");
     app.add_flag("--log-all-ranks", options.log.allRanks, "every rank prints, not only rank 0");
     app.add_flag("--log-prefix", options.log.prefix, "lines start with the rank");
-    app.add_option("--input", inputs, "NAME=FILE.npy,...: global arrays of inputs")->delimiter(',')->allow_extra_args(false);
+    app.add_option("--input", inputs, "NAME=FILE.npy,...: global arrays of inputs; param:NAME or state:NAME: what it begins with")->delimiter(',')->allow_extra_args(false);
     app.add_option("--fetch", fetches, "NAME=FILE.npy,...: writes results, param:NAME or state:NAME")->delimiter(',')->allow_extra_args(false);
     app.add_option("--report", options.report, "writes all steps as JSON");
     app.add_option("--timeline", options.timeline.path, "writes when each step of the plan ran, for Perfetto, as 'msc explain --timeline' predicts it");
@@ -187,9 +187,10 @@ Status checkFlags(Flags &flags) {
 /// "did you mean 'x'? there are x, y and 3 more"
 std::string suggestion(const std::string &name, const std::vector<std::string> &known, const char *introduction) {
   std::string near = name.size() > 1 ? nearest(name, known) : "";
-  for (const char *kind : {"param:", "state:"}) // of a parameter, the bare name
-    if (std::count(known.begin(), known.end(), kind + name) != 0)
-      near = kind + name;
+  const std::string bare = name.substr(name.find(':') + 1); // of a parameter, the bare name, or one of the other kind
+  for (const char *kind : {"param:", "state:"})
+    if (std::count(known.begin(), known.end(), kind + bare) != 0)
+      near = kind + bare;
   constexpr size_t most = 12;
   size_t shown = std::min(known.size(), most);
   std::string list = fmt::format("{} {}", introduction, fmt::join(known.begin(), known.begin() + shown, ", "));
@@ -212,6 +213,8 @@ Status checkNames(const PlanIndex &index, const RunOptions &options) {
   std::vector<std::string> inputs;
   for (const plan::Input &input : program->inputs())
     inputs.push_back(input.name());
+  for (const plan::Parameter &parameter : index.plan().parameters())
+    inputs.push_back(fetchName(parameter));
   for (const auto &[name, file] : options.inputs)
     if (std::count(inputs.begin(), inputs.end(), name) == 0)
       return Error{ExitCode::Usage, fmt::format("the network has no input '{}'", name),

@@ -34,7 +34,7 @@ const plan::Program *programToRun(const PlanIndex &index) {
   return nullptr;
 }
 
-static std::string fetchName(const plan::Parameter &parameter) {
+std::string fetchName(const plan::Parameter &parameter) {
   return (parameter.trained() ? "param:" : "state:") + parameter.name();
 }
 

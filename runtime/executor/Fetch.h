@@ -14,6 +14,9 @@ namespace msc {
 /// The program that msrun runs: the one that trains, else the one that predicts, else the one that evaluates; or null.
 const plan::Program *programToRun(const PlanIndex &index);
 
+/// `param:NAME`, or `state:NAME` of what is not trained.
+std::string fetchName(const plan::Parameter &parameter);
+
 /// What can be fetched: results, then `param:NAME` and `state:NAME`.
 std::vector<std::string> fetchableNames(const PlanIndex &index, const plan::Program &program);
 

@@ -98,7 +98,9 @@ Status Session::prepare() {
     return status;
   if (Status status = initializeParameters(); !status)
     return status;
-  return resume();
+  if (Status status = resume(); !status)
+    return status;
+  return takeParameters();
 }
 
 Status Session::checkPlanOfAll() {
@@ -159,6 +161,23 @@ Status Session::initializeParameters() {
       return status;
   }
   return executor->runConstants();
+}
+
+Status Session::takeParameters() {
+  for (const plan::Parameter &parameter : index.plan().parameters()) {
+    auto file = shared.options.inputs.find(fetchName(parameter));
+    if (file == shared.options.inputs.end())
+      continue;
+    auto column = fixedColumn(file->second, file->first, index.buffer(parameter.buffer()).dtype(), index.shape(parameter.buffer()));
+    if (!column)
+      return column.error();
+    std::vector<std::byte> values(parameterBytes(parameter));
+    if (Status status = (*column)->fill(values.data(), index.localBox(parameter.buffer(), world.rank()), 0, 0); !status)
+      return status;
+    if (Status status = device->upload(arena + index.buffer(parameter.buffer()).offset(), values.data(), values.size()); !status)
+      return status;
+  }
+  return {};
 }
 
 std::vector<CheckpointTensor> Session::tensors() {

@@ -33,6 +33,8 @@ private:
   Status saveGraphs(int threads);
   Status initializeParameters();
   Status resume();
+  /// Parameters that --input names begin with what the files hold, whatever a checkpoint holds.
+  Status takeParameters();
   /// Where the run goes on if the checkpoint counts other batches.
   void noteOtherBatches(const TrainingState &state) const;
   Status train();

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <sys/mman.h>
+#include <unordered_map>
 #include <utility>
 
 namespace msc::device {
@@ -86,21 +87,79 @@ public:
   }
   Status run() override {
     pool.run(
-        static_cast<int64_t>(pieces.size()),
-        [](void *self, int64_t task, int) {
-          auto *launch = static_cast<Launch *>(self);
-          const Range &piece = launch->pieces[task];
-          launch->caller(launch->function, launch->arguments.data(), piece.begin, piece.end);
-        },
-        this);
+        tasks(), [](void *self, int64_t task, int) { static_cast<Launch *>(self)->run(task); }, this);
     return {};
   }
+  int64_t tasks() const { return std::ssize(pieces); }
+  void run(int64_t task) const { caller(function, arguments.data(), pieces[task].begin, pieces[task].end); }
 
 private:
   void *function;
   Caller caller;
   std::vector<std::byte *> arguments;
   std::vector<Range> pieces;
+  WorkerPool &pool;
+};
+
+/// Entries in their order. Kernels in a row of which none uses what another one writes are one call of all threads: optimizers update many
+/// parameters so, most of which are one task.
+class Together final : public Sequence {
+public:
+  /// `launches`: those operations that are some.
+  Together(const std::vector<SequenceEntry> &entries, const std::unordered_map<const Operation *, const Launch *> &launches, WorkerPool &pool) : pool(pool) {
+    for (const SequenceEntry &entry : entries) {
+      const auto launch = launches.find(entry.operation);
+      if (launch == launches.end() || groups.empty() || !groups.back().takes(entry))
+        groups.emplace_back();
+      groups.back().add(entry, launch == launches.end() ? nullptr : launch->second);
+    }
+  }
+
+  Status run(size_t &failed) override {
+    failed = 0;
+    for (Group &group : groups) {
+      if (group.entries == 1) {
+        if (Status status = group.operation->run(); !status)
+          return status;
+      } else {
+        pool.run(
+            std::ssize(group.tasks),
+            [](void *self, int64_t task, int) {
+              const auto &[launch, piece] = static_cast<Group *>(self)->tasks[task];
+              launch->run(piece);
+            },
+            &group);
+      }
+      failed += group.entries;
+    }
+    return {};
+  }
+
+private:
+  struct Group {
+    size_t entries = 0;
+    Operation *operation = nullptr;                       ///< of the first
+    std::vector<std::pair<const Launch *, int64_t>> tasks; ///< of all; none: it is no kernel
+    std::vector<MemoryRange> reads, writes;
+
+    bool takes(const SequenceEntry &entry) const {
+      constexpr size_t mostEntries = 64; // all are compared
+      return !tasks.empty() && entries < mostEntries && !overlap(writes, entry.reads) && !overlap(writes, entry.writes) && !overlap(reads, entry.writes);
+    }
+    void add(const SequenceEntry &entry, const Launch *launch) {
+      operation = entries++ == 0 ? entry.operation : operation;
+      for (int64_t task = 0; launch && task < launch->tasks(); ++task)
+        tasks.emplace_back(launch, task);
+      reads.insert(reads.end(), entry.reads.begin(), entry.reads.end());
+      writes.insert(writes.end(), entry.writes.begin(), entry.writes.end());
+    }
+    static bool overlap(const std::vector<MemoryRange> &some, const std::vector<MemoryRange> &others) {
+      return std::ranges::any_of(some, [&](const MemoryRange &a) {
+        return std::ranges::any_of(others, [&](const MemoryRange &b) { return a.begin < b.end && b.begin < a.end; });
+      });
+    }
+  };
+  std::vector<Group> groups;
   WorkerPool &pool;
 };
 
@@ -177,7 +236,9 @@ public:
     if (spec.arguments.size() > mostArguments)
       return Error{ExitCode::BadFile, fmt::format("kernel '{}' takes {} arguments", spec.symbol, spec.arguments.size()),
                    ""};
-    return std::unique_ptr<Operation>(new Launch(spec, function, callers[spec.arguments.size()], pool));
+    auto made = std::make_unique<Launch>(spec, function, callers[spec.arguments.size()], pool);
+    launches[made.get()] = made.get();
+    return std::unique_ptr<Operation>(std::move(made));
   }
   Result<std::unique_ptr<Operation>> prepareMatMul(const MatMulSpec &spec) override {
     auto made = device::prepareMatMul(spec, pool);
@@ -225,6 +286,12 @@ public:
     return {};
   }
 
+  std::unique_ptr<Sequence> makeSequence(std::vector<SequenceEntry> entries) override {
+    if (pool.size() == 1)
+      return runInOrder(std::move(entries));
+    return std::make_unique<Together>(entries, launches, pool);
+  }
+
   Status upload(std::byte *target, const void *source, size_t bytes) override {
     if (bytes != 0)
       std::memcpy(target, source, bytes);
@@ -243,7 +310,8 @@ private:
   WorkerPool pool;
   std::array<Caller, mostArguments + 1> callers;
   Mapping arena, memory; ///< of buffers, of operations at work
-  std::vector<ScratchOperation *> sharing; ///< owned by whoever prepared them; used only until finishPreparation
+  std::unordered_map<const Operation *, const Launch *> launches; ///< owned by whoever prepared them; used only until sequences are made
+  std::vector<ScratchOperation *> sharing; ///< likewise, until finishPreparation
 };
 
 /// First number in the line of `path` that starts with `key` ("" = first line); none if there is no such file or number.

@@ -59,6 +59,44 @@ TEST(CpuDevice, LaunchCutsItsRangeIntoFixedTasks) {
   }
 }
 
+/// Kernels that run together use nothing that one of them writes.
+TEST(CpuDevice, SequencesOfKernelsGiveWhatTheirOrderSays) {
+  constexpr size_t count = 20, size = 50;
+  auto resultOn = [&](int threads) {
+    std::unique_ptr<Device> device = withKernels(threads);
+    std::vector<float> values(count * size), slopes(count * size), rate{0.25f};
+    std::iota(values.begin(), values.end(), 0.0f);
+    std::iota(slopes.rbegin(), slopes.rend(), 1.0f);
+    std::vector<std::unique_ptr<Operation>> operations;
+    std::vector<SequenceEntry> entries;
+    auto rangeOf = [](const float *at) { return MemoryRange{reinterpret_cast<const std::byte *>(at), reinterpret_cast<const std::byte *>(at + size)}; };
+    auto descend = [&](float *w, float *g, int64_t tasks) {
+      auto launch = device->prepareLaunch({"sgd", {reinterpret_cast<std::byte *>(w), reinterpret_cast<std::byte *>(g), bytes(rate)}, size, tasks, 1});
+      operations.push_back(std::move(*launch));
+      entries.push_back({operations.back().get(), 0, {}, {rangeOf(w), rangeOf(g)}, {rangeOf(w)}});
+    };
+    for (size_t i = 0; i < count; ++i) // none needs another one
+      descend(&values[i * size], &slopes[i * size], i % 3 + 1);
+    for (size_t i = 0; i + 1 < count; ++i) // reads what the next one writes
+      descend(&values[i * size], &values[(i + 1) * size], 2);
+    for (size_t i = 0; i + 1 < count; ++i) // writes what the next one reads
+      descend(&slopes[(i + 1) * size], &slopes[i * size], 3);
+    EXPECT_TRUE(device->finishPreparation());
+    std::unique_ptr<Sequence> sequence = device->makeSequence(std::move(entries));
+    for (int run = 0; run < 30; ++run) {
+      size_t failed = 0;
+      EXPECT_TRUE(sequence->run(failed));
+      EXPECT_EQ(failed, operations.size());
+    }
+    values.insert(values.end(), slopes.begin(), slopes.end());
+    return values;
+  };
+  const std::vector<float> expected = resultOn(1);
+  for (int threads : {2, 3, 5})
+    for (int again = 0; again < 5; ++again)
+      ASSERT_EQ(resultOn(threads), expected) << threads;
+}
+
 TEST(CpuDevice, UnknownKernelsAreNamed) {
   auto launch = withKernels(1)->prepareLaunch({"gone", {}, 1, 1, 1});
   ASSERT_FALSE(launch);

@@ -91,6 +91,36 @@ TEST_F(Msrun, PredictsFromGivenInputs) {
   EXPECT_EQ(std::memcmp(out->bytes.data(), w->bytes.data(), 5 * sizeof(float)), 0);
 }
 
+/// Every rank takes its part of the file, whatever the network would draw.
+TEST_F(Msrun, BeginsWithGivenParameters) {
+  save(matmulAllReduce(4));
+  std::vector<float> x(48), w(40);
+  std::iota(x.begin(), x.end(), 1.0f);
+  std::iota(w.begin(), w.end(), 100.0f);
+  ASSERT_TRUE(writeNpy(file("x.npy"), comm::ElementType::F32, {6, 8}, x.data()));
+  ASSERT_TRUE(writeNpy(file("given.npy"), comm::ElementType::F32, {8, 5}, w.data()));
+  Outcome outcome = run({"net.plan", "--input", "x=x.npy,param:w=given.npy", "--fetch", "out=out.npy", "--fetch", "param:w=w.npy"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  auto out = readNpy(file("out.npy")), kept = readNpy(file("w.npy"));
+  ASSERT_TRUE(out && kept);
+  EXPECT_EQ(std::memcmp(kept->bytes.data(), w.data(), w.size() * sizeof(float)), 0);
+  for (size_t row = 0; row < 6; ++row)
+    for (size_t column = 0; column < 5; ++column) {
+      float sum = 0, found = 0;
+      for (size_t k = 0; k < 8; ++k)
+        sum += x[row * 8 + k] * w[k * 5 + column];
+      std::memcpy(&found, out->bytes.data() + (row * 5 + column) * sizeof(float), sizeof(float));
+      EXPECT_EQ(found, sum);
+    }
+  ASSERT_TRUE(writeNpy(file("other.npy"), comm::ElementType::F32, {5, 8}, w.data()));
+  outcome = run({"net.plan", "--input", "x=x.npy,param:w=other.npy"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_NE(outcome.err.find("'other.npy' has shape (5, 8), input 'param:w' takes (8, 5)"), std::string::npos) << outcome.err;
+  outcome = run({"net.plan", "--input", "x=x.npy,w=given.npy"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("did you mean 'param:w'?"), std::string::npos) << outcome.err;
+}
+
 TEST_F(Msrun, ReportsEveryStep) {
   save(regression(2));
   ASSERT_EQ(run({"net.plan", "--report", "r.json", "--log-every", "epoch"}).code, 0);
