@@ -582,8 +582,10 @@ bool OperatorBuilder::isLeftOut() const {
 bool OperatorBuilder::finish(Operation *op) {
   if (!refuseFlatStrategies(op) || (!fixed.empty() && !takeFixedPieces(op)))
     return false;
-  if (auto ours = inStrategy ? strategiesOfMindSpore(op, inStrategy->pieces) : std::nullopt)
-    inStrategy->pieces = ours->first, outStrategy = GivenStrategy{ours->second, inStrategy->place};
+  if (auto ours = inStrategy && !outStrategy ? strategiesOfMindSpore(op, inStrategy->pieces) : std::nullopt) {
+    outStrategy = GivenStrategy{ours->second, inStrategy->place};
+    inStrategy->pieces = ours->first;
+  }
   if ((inStrategy && !checkStrategy(op, inStrategy->pieces, op->getOperands(), "in_strategy", "operand")) ||
       (outStrategy && !checkStrategy(op, outStrategy->pieces, op->getResults(), "out_strategy", "result")))
     return false;

@@ -140,11 +140,11 @@ static bool communicates(StringRef name) {
 /// What the train block does that others have operators for; empty: nothing of that name.
 static std::string trainBlockDoes(StringRef name) {
   const StringRef key = StringSwitch<StringRef>(name.lower())
-                            .Cases("clipbyglobalnorm", "clip_by_global_norm", "clipbynorm", "clip_by_norm", "clip_grad_norm", "clip_grad_norm_", "clip_global_norm: 1.0")
+                            .Cases("clipbyglobalnorm", "clip_by_global_norm", "clip_grad_norm", "clip_grad_norm_", "clip_global_norm: 1.0")
                             .Cases("clipbyvalue", "clip_by_value", "clip_grad_value_", "clip_value: 1.0")
                             .Default("");
   if (!key.empty())
-    return ("gradients are clipped by '" + key + "' in the train block").str();
+    return ("gradients are clipped by '" + key + "' in the train block" + (key.starts_with("clip_value") ? "; tensors by Minimum and Maximum" : "")).str();
   const auto forms = net::optimizerForms();
   const auto *form = find_if(forms, [&](const net::OptimizerForm &known) { return known.name.equals_insensitive(name); });
   if (form == forms.end())

@@ -11,10 +11,9 @@ namespace msc::frontend {
 
 std::optional<std::pair<net::Strategy, net::Strategy>> strategiesOfMindSpore(Operation *op, const net::Strategy &in) {
   auto oneHot = dyn_cast<net::OneHotOp>(op);
-  if (!oneHot || in.empty() || !llvm::all_of(llvm::drop_begin(in), [](const auto &tuple) { return tuple.empty(); }))
+  if (!oneHot || in.size() != 3 || !in[1].empty() || !in[2].empty())
     return std::nullopt;
-  const auto rank = static_cast<size_t>(cast<RankedTensorType>(oneHot.getOutput().getType()).getRank());
-  if (in.front().size() != rank || (in.size() == 1 && rank == 1))
+  if (in.front().size() != static_cast<size_t>(cast<RankedTensorType>(oneHot.getOutput().getType()).getRank()))
     return std::nullopt;
   net::Strategy indices{in.front()};
   indices.front().erase(indices.front().begin() + oneHot.dimension());

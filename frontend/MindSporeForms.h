@@ -11,7 +11,7 @@
 namespace msc::frontend {
 
 /// Strategies of operands and results for an in_strategy in a form of MindSpore's that differs from ours: that of OneHot is one of its result,
-/// with an empty tuple for each number that MindSpore gives as an operand. None: it is in our form, or in none.
+/// with an empty tuple for each of the two numbers that MindSpore gives as operands. None: it is in our form, or in none.
 std::optional<std::pair<net::Strategy, net::Strategy>> strategiesOfMindSpore(mlir::Operation *op, const net::Strategy &in);
 
 /// What to write instead of an attribute of MindSpore's that no operator has, or the one of `known` that may be meant.

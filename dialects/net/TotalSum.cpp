@@ -13,9 +13,9 @@ SmallVector<int64_t> innerDimensions(Value value) {
   if (type.getNumElements() < manyElements)
     return {};
   int64_t rows = 1, dim = 0;
-  for (; dim < type.getRank() && rows < manyRows; ++dim)
+  for (; dim < type.getRank() && rows < manyRows && rows * type.getDimSize(dim) < type.getNumElements(); ++dim)
     rows *= type.getDimSize(dim);
-  if (rows == type.getNumElements())
+  if (rows == 1)
     return {};
   return llvm::to_vector(llvm::seq(dim, type.getRank()));
 }

@@ -140,9 +140,9 @@ bool isOfOneType(Operation *op) {
 }
 
 bool holdsBFloat16(Operation *op) {
-  std::optional<NarrowForm> form = narrowFormOf(op);
-  return form && llvm::all_of(form->operands, [&](unsigned operand) {
-    auto cast = op->getOperand(operand).getDefiningOp<net::CastOp>();
+  const bool isConvolution = isa<net::Conv2DOp, net::Conv2DTransposeOp, net::Conv2DBackpropInputOp, net::Conv2DBackpropFilterOp>(op);
+  return isConvolution && !isForGpusAlone(op) && llvm::all_of(op->getOperands(), [](Value operand) {
+    auto cast = operand.getDefiningOp<net::CastOp>();
     return cast && getElementTypeOrSelf(cast.getOperand().getType()).isBF16() && getElementTypeOrSelf(cast.getResult().getType()).isF32();
   });
 }

@@ -25,7 +25,7 @@ bool takesNarrow(mlir::Operation *op);
 /// One that takes narrow operands, but only where its results are narrow, too: what is partial or read in f32 it computes of casts.
 bool isOfOneType(mlir::Operation *op);
 
-/// It has kernels for narrow operands, and reads f32 that was cast from bf16.
+/// A convolution that reads f32 which was cast from bf16, in plans that CPUs may run.
 bool holdsBFloat16(mlir::Operation *op);
 
 /// Undoes `widen` where the operator takes narrow operands: it reads what was cast to f32, and writes the narrow type where nobody reads

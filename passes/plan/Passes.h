@@ -12,7 +12,7 @@
 
 namespace msc::passes {
 
-/// `msc-read-narrow`: in plans for GPUs alone, operators with kernels for bf16 and f16 read these instead of casts of them to f32.
+/// `msc-read-narrow`: operators with kernels for bf16, and in plans for GPUs alone for f16, read these instead of casts of them to f32.
 std::unique_ptr<mlir::Pass> createReadNarrowPass();
 
 struct BuildPlanOptions {

@@ -314,7 +314,7 @@ std::map<std::string, int> callsByType(const PlanIndex &index) {
   return counts;
 }
 
-// Plans for GPUs alone convolve and pool bf16 and f16 as they are: the losses of CPUs, which cast them to f32, but for the order of
+// Plans for GPUs alone convolve and pool bf16 and f16 as they are: the losses of CPUs, which cast f16 to f32, but for the order of
 // sums. Gradients of weights that are summed over devices stay in f32.
 TEST_F(CudaConvolution, NarrowImagesTrain) {
   const std::string text = R"(network images(%x: f32[2, 4, 9, 7], %t: f32[2, 3]) {

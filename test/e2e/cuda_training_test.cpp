@@ -167,7 +167,7 @@ std::map<std::string, int> productsByType(const PlanIndex &index) {
   return counts;
 }
 
-// Plans for GPUs alone multiply bf16 and f16 as they are: the losses of CPUs, which cast them to f32, but for the order of sums.
+// Plans for GPUs alone multiply bf16 and f16 as they are: the losses of CPUs, which cast f16 to f32, but for the order of sums.
 TEST_F(CudaTraining, NarrowProducts) {
   const std::string text = R"(network narrow(%x: f32[4, 6, 16], %t: f32[4, 6, 5]) {
   param %w: f32[16, 24] = Normal(0.3)

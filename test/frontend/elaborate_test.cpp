@@ -70,7 +70,7 @@ TEST(ForeignNames, AreNoneOfOursAndMeanOperatorsOfOurs) {
 
 TEST(ForeignNames, SomeAreWhatTheTrainBlockDoes) {
   EXPECT_EQ(frontend::helpForOperator("ClipByGlobalNorm", {"Abs"}), "gradients are clipped by 'clip_global_norm: 1.0' in the train block");
-  EXPECT_EQ(frontend::helpForOperator("clip_by_value", {"Abs"}), "gradients are clipped by 'clip_value: 1.0' in the train block");
+  EXPECT_EQ(frontend::helpForOperator("clip_by_value", {"Abs"}), "gradients are clipped by 'clip_value: 1.0' in the train block; tensors by Minimum and Maximum");
   EXPECT_EQ(frontend::helpForOperator("LAMB", {"LambNextMV"}),
             "it is an optimizer: write 'optimizer: Lamb(learning_rate: 0.001)' in the train block; see 'msc ops Lamb'");
 }

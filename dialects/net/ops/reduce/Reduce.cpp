@@ -257,8 +257,10 @@ LogicalResult ReduceMeanOp::lowerToLinalg(OpBuilder &builder, ValueRange operand
   return success();
 }
 
-/// Of all elements of a large tensor.
+/// Of all elements of a large tensor; but what updates are made of joins them in one kernel, which may write in place.
 template <typename Op> static LoweringKind kindOfSum(Op op) {
+  if (getPhase(op) == Phase::Update)
+    return LoweringKind::Generic;
   const auto rank = static_cast<size_t>(cast<RankedTensorType>(op.getX().getType()).getRank());
   return dimsOf(op).size() < rank || innerDimensions(op.getX()).empty() ? LoweringKind::Generic : LoweringKind::Expanded;
 }

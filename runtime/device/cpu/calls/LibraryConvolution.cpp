@@ -63,6 +63,19 @@ bool isPointwise(const Convolution &shape) {
   return rows.kernel * columns.kernel == 1 && rows.before + rows.after + columns.before + columns.after == 0 && shape.groups == 1;
 }
 
+/// oneDNN 2.6.3's convolutions by tiles go wrong where windows are dilated (sums for weights of some numbers of channels), where an element
+/// of the kernel meets no input (its weights are left as they were), and where a window meets none (it ends the process).
+bool mayUseTiles(const Convolution &shape) {
+  return std::ranges::all_of(shape.windows, [](const Window &window) {
+    bool meets = window.dilation == 1 && window.before < window.kernel && (window.output - 1) * window.stride - window.before < window.input;
+    for (int64_t t = 0; t < window.kernel && meets; ++t) { // the first output under which t lies behind the padding
+      const int64_t first = std::max<int64_t>(0, (window.before - t + window.stride - 1) / window.stride);
+      meets = first < window.output && first * window.stride - window.before + t < window.input;
+    }
+    return meets;
+  });
+}
+
 /// The primitive for one number of images, and the orders that it wants.
 struct Shape {
   dnnl::primitive primitive;
@@ -77,7 +90,7 @@ public:
   /// Throws dnnl::error.
   LibraryConvolution(const ConvolutionCall &call, WorkerPool &pool)
       : call(call), shape(call.shape), pool(pool), engine(dnnl::engine::kind::cpu, 0),
-        given(call.type == plan::BF16 ? bf16 : f32), factors((call.type == plan::BF16 || call.holdsBFloat16) && multipliesBFloat16() ? bf16 : f32),
+        given(call.type == plan::BF16 ? bf16 : f32), factors(factorsOf(call)),
         elementBytes(static_cast<int64_t>(dnnl::memory::data_type_size(given))) {
     for (int i = 0; i < pool.size(); ++i)
       streams.emplace_back(engine);
@@ -147,6 +160,11 @@ private:
     case Place::Area::Shared: return scratch.shared + place.offset;
     default: return place.address;
     }
+  }
+
+  static dnnl::memory::data_type factorsOf(const ConvolutionCall &call) {
+    const bool isNarrow = call.type == plan::BF16 || call.holdsBFloat16;
+    return isNarrow && multipliesBFloat16() && mayUseTiles(call.shape) ? bf16 : f32;
   }
 
   static Place tensor(std::byte *address) { return {Place::Area::Tensor, address, 0}; }
