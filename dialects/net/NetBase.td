@@ -111,8 +111,6 @@ defvar Net_DefaultCost = Net_CostInterface;
 defvar Net_OwnCost = DeclareOpInterfaceMethods<Net_CostInterface, ["cost"]>;
 defvar Net_Generic = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg"]>;
 defvar Net_GenericOrEpilogue = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg", "epilogueKind"]>;
-// Large tensors are summed in two steps (TotalSum.h).
-defvar Net_GenericOrExpanded = DeclareOpInterfaceMethods<Net_LowerInterface, ["lowerToLinalg", "loweringKind", "expand"]>;
 defvar Net_NotGeneric = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind"]>;
 defvar Net_Expanded = DeclareOpInterfaceMethods<Net_LowerInterface, ["loweringKind", "expand"]>;
 defvar Net_CopiesRegions = DeclareOpInterfaceMethods<Net_RegionsInterface, ["copyRegions"]>;

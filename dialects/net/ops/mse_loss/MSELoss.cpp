@@ -1,7 +1,5 @@
 #include "dialects/net/NetOps.h"
-#include "dialects/net/TotalSum.h"
 #include "dialects/net/ops/support/Linalg.h"
-#include "dialects/net/ops/support/Losses.h"
 #include "dialects/net/ops/support/Rules.h"
 #include "dialects/net/ops/support/Words.h"
 
@@ -104,15 +102,6 @@ LogicalResult MSELossOp::lowerToLinalg(OpBuilder &builder, ValueRange operands, 
   else
     llvm::append_range(results, buildPointwise(builder, getLoc(), sum, resultTypes, weighted));
   return success();
-}
-
-LoweringKind MSELossOp::loweringKind() {
-  return getReduction() == "none" || innerDimensions(getLogits()).empty() ? LoweringKind::Generic : LoweringKind::Expanded;
-}
-
-SmallVector<Value> MSELossOp::expand(OpBuilder &builder, ValueRange operands) {
-  Value difference = builder.create<SubOp>(getLoc(), operands[0], operands[1]);
-  return {reducedTerms(builder, getLoc(), builder.create<SquareOp>(getLoc(), difference), getReduction())};
 }
 
 LogicalResult MSELossGradOp::lowerToLinalg(OpBuilder &builder, ValueRange operands, TypeRange resultTypes,

@@ -1,7 +1,7 @@
 //===- MSELoss.td - mean squared error ------------------------------------===//
 
 def Net_MSELossOp : Net_Operator<"MSELoss", ["logits", "labels"], ["output"],
-    [Net_Differentiable, Net_Rule, Net_OwnCost, Net_GenericOrExpanded, Net_IsLoss]> {
+    [Net_Differentiable, Net_Rule, Net_OwnCost, Net_Generic, Net_IsLoss]> {
   let summary = "squared error of two tensors";
   let description = [{
     `reduction: mean`: `output = sum (logits - labels)^2 * (1 / n)`, n the global number of elements; `sum`: without the

@@ -1,5 +1,4 @@
 #include "dialects/net/NetOps.h"
-#include "dialects/net/TotalSum.h"
 #include "dialects/net/ops/support/Linalg.h"
 #include "dialects/net/ops/support/Rules.h"
 
@@ -256,28 +255,6 @@ LogicalResult ReduceMeanOp::lowerToLinalg(OpBuilder &builder, ValueRange operand
   llvm::append_range(results, buildPointwise(builder, getLoc(), sum, resultTypes, body));
   return success();
 }
-
-/// Of all elements of a large tensor; but what updates are made of joins them in one kernel, which may write in place.
-template <typename Op> static LoweringKind kindOfSum(Op op) {
-  if (getPhase(op) == Phase::Update)
-    return LoweringKind::Generic;
-  const auto rank = static_cast<size_t>(cast<RankedTensorType>(op.getX().getType()).getRank());
-  return dimsOf(op).size() < rank || innerDimensions(op.getX()).empty() ? LoweringKind::Generic : LoweringKind::Expanded;
-}
-
-/// Of rows, then of what they gave.
-template <typename Op> static SmallVector<Value> sumInTwoSteps(Op op, OpBuilder &builder, Value x) {
-  SmallVector<int64_t> inner = innerDimensions(x), outer;
-  for (int64_t dim = 0; dim < inner.front(); ++dim)
-    outer.push_back(dim);
-  Value rows = builder.create<Op>(op.getLoc(), x, inner, op.getKeepDims());
-  return {builder.create<Op>(op.getLoc(), rows, op.getKeepDims() ? dimsOf(op) : outer, op.getKeepDims())};
-}
-
-LoweringKind ReduceSumOp::loweringKind() { return kindOfSum(*this); }
-LoweringKind ReduceMeanOp::loweringKind() { return kindOfSum(*this); }
-SmallVector<Value> ReduceSumOp::expand(OpBuilder &builder, ValueRange operands) { return sumInTwoSteps(*this, builder, operands[0]); }
-SmallVector<Value> ReduceMeanOp::expand(OpBuilder &builder, ValueRange operands) { return sumInTwoSteps(*this, builder, operands[0]); }
 
 /// -inf or inf; the smallest or largest integer.
 static TypedAttr extremeOf(Type element, bool largest) {

@@ -20,10 +20,10 @@ class Net_Reduce<string mnemonic, string formula, string meaning, string operand
 }
 
 def Net_ReduceSumOp : Net_Reduce<"ReduceSum", "sum over dimensions",
-    "`output[i] = sum_j x[i, j]`, j over the reduced dimensions.", "numbers", "", Net_GenericOrExpanded>;
+    "`output[i] = sum_j x[i, j]`, j over the reduced dimensions.", "numbers">;
 def Net_ReduceMeanOp : Net_Reduce<"ReduceMean", "mean over dimensions",
     "`output[i] = sum_j x[i, j] * (1 / n)`, n the global number of reduced elements: a rank multiplies its own sum by\n"
-    "1 / n, so that uneven pieces weigh right.", "floats", "; (C3) not over zero elements", Net_GenericOrExpanded>;
+    "1 / n, so that uneven pieces weigh right.", "floats", "; (C3) not over zero elements">;
 def Net_ReduceMaxOp : Net_Reduce<"ReduceMax", "maximum over dimensions",
     "`output[i] = max_j x[i, j]`; NaN if one is NaN. Elements that share the maximum share its gradient equally.",
     "numbers", "; (C3) not over zero elements">;
