@@ -196,13 +196,12 @@ private:
   /// Is a kernel of 1 x 1 at least as fast on the dense order? Measured: with fewer elements per plane the blocked order wins although it
   /// moves the images.
   bool prefersDense() const {
-    const auto &[rows, columns] = shape.windows;
-    return isPointwise(shape) && rows.output * columns.output >= 128;
+    return isPointwise(shape) && outputPlane() >= largePlane;
   }
 
   /// Does the library multiply the matrices of bf16 faster than it convolves? For those of f32 it does the same itself.
   bool prefersMatrices() const {
-    const bool isSmall = outputPlane() < 128 && !skips();
+    const bool isSmall = outputPlane() < largePlane && !skips();
     auto stridesFit = [&](size_t d) { return shape.windows[d].output * shape.windows[d].stride <= shape.x[d].held; }; // the library asks for that
     return isPointwise(shape) && factors == bf16 && !(isSmall && call.result == ConvolutionResult::Input) && stridesFit(0) && stridesFit(1);
   }
@@ -551,6 +550,7 @@ private:
   const int64_t elementBytes;            ///< of those in the plan
   std::vector<dnnl::stream> streams;     ///< one per worker
   static constexpr int64_t leastOutputs = 64; ///< of a task
+  static constexpr int64_t largePlane = 128;  ///< elements
   int64_t taskCount = 1;
   bool splitsOutputs = false;                           ///< tasks are output channels, not images
   std::map<std::pair<int64_t, int64_t>, Shape> shapes;  ///< by numbers of images and outputs; used while binding
