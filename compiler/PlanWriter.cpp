@@ -153,6 +153,10 @@ private:
       for (int64_t size : cast<DenseI64ArrayAttr>(sizes).asArrayRef())
         item->add_inner(size);
       item->set_symbol(cast<StringAttr>(symbol).getValue().str());
+      if (kernel.getPieces()) {
+        item->set_pieces((*kernel.getPieces())[i]);
+        item->set_scratch((*kernel.getScratch())[i]);
+      }
     }
   }
 

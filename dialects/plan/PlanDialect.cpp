@@ -39,6 +39,11 @@ LogicalResult KernelOp::verify() {
     return emitOpError("has ") << getSizes().size() << " lists of sizes for " << getSymbols().size() << " symbols";
   if (getGpu() && getGpu()->size() != getSymbols().size())
     return emitOpError("has ") << getGpu()->size() << " launches on GPUs for " << getSymbols().size() << " symbols";
+  if (getPieces().has_value() != getScratch().has_value())
+    return emitOpError("has pieces or scratch, but not both");
+  if (getPieces() && (getPieces()->size() != getSymbols().size() || getScratch()->size() != getSymbols().size()))
+    return emitOpError("has ") << getPieces()->size() << " numbers of pieces and " << getScratch()->size() << " of scratch for "
+                               << getSymbols().size() << " symbols";
   return success();
 }
 

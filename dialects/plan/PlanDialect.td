@@ -62,11 +62,15 @@ def Plan_KernelOp : Op<Plan_Dialect, "kernel", [Symbol]> {
   let summary = "a generated kernel and its variants";
   let description = [{
     `symbols[i]` runs where the sizes that a launch names as `inner` are `sizes[i]`. All variants take the same pointers.
+    `pieces[i]` and `scratch[i]` are those of `Variant` in plan.proto; absent where all are 0.
     `gpu[i]` is its launch on GPUs, with the fields of `GpuLaunch` in plan.proto; absent where the plan has no PTX.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$arguments, ArrayAttr:$sizes, StrArrayAttr:$symbols,
+                       OptionalAttr<DenseI64ArrayAttr>:$pieces, OptionalAttr<DenseI64ArrayAttr>:$scratch,
                        OptionalAttr<DictArrayAttr>:$gpu);
-  let assemblyFormat = "$sym_name `arguments` $arguments `sizes` $sizes `symbols` $symbols (`gpu` $gpu^)? attr-dict";
+  let assemblyFormat = [{
+    $sym_name `arguments` $arguments `sizes` $sizes `symbols` $symbols (`pieces` $pieces^ `scratch` $scratch)? (`gpu` $gpu^)? attr-dict
+  }];
   let hasVerifier = 1;
 }
 

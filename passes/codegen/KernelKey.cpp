@@ -14,6 +14,8 @@ public:
   void write(const Cluster &cluster, const Schedule &schedule) {
     stream << "form " << int(schedule.form) << " v" << schedule.vectorDim << " t" << schedule.tileDim
            << (schedule.streams ? " streams" : "");
+    if (schedule.isCut())
+      stream << " pieces " << schedule.pieces;
     list("range", schedule.rangeDims);
     // The size of the first range dimension is only counted.
     for (unsigned dim = 0; dim < cluster.rank(); ++dim) {

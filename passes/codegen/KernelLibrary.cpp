@@ -168,6 +168,10 @@ mlir::FailureOr<CompiledKernel> KernelLibrary::add(mlir::func::FuncOp func, cons
   kernel.pointers = cluster->pointers.size();
   kernel.unit = schedule->unit;
   kernel.flat = schedule->form == Schedule::Flat;
+  if (schedule->isCut() && !state->modules.empty()) {
+    kernel.pieces = schedule->pieces;
+    kernel.scratch = int64_t(sizeof(double)) * schedule->pieces * schedule->parts;
+  }
   kernel.form = std::make_shared<KernelForm>(formOf(*cluster, *schedule));
   return kernel;
 }

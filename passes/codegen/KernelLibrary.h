@@ -40,6 +40,9 @@ struct GpuLaunch {
 /// `void symbol(void *arg0, ..., void *argN, int64_t begin, int64_t end)`: one pointer per argument of the function,
 /// then one per result that is not written in place. Buffers start at multiples of 64 bytes and do not overlap. The
 /// kernel computes the part [begin, end) of its range.
+///
+/// One long row may be cut: `void symbol(void *arg0, ..., void *argN, void *scratch, int64_t begin, int64_t end)` reduces the pieces
+/// [begin, end) of `pieces`, in any order, and piece number `pieces`, behind all others, is what follows from their values.
 struct CompiledKernel {
   std::string symbol;
   /// Loops of the cluster's widest operator whose product is the extent of the range; empty: extent 1.
@@ -51,6 +54,8 @@ struct CompiledKernel {
   unsigned pointers = 0;
   int64_t unit = 1;   ///< cuts of the range are multiples of this
   bool flat = false;  ///< no size stands in the code
+  int64_t pieces = 0; ///< of the one row; 0: the range counts rows
+  int64_t scratch = 0; ///< bytes, with pieces
   GpuLaunch gpu;
   std::shared_ptr<const KernelForm> form; ///< for `like` of add()
 };

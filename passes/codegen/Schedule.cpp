@@ -3,6 +3,9 @@
 #include "passes/codegen/BodyEmitter.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
 
 namespace msc::codegen {
 
@@ -10,6 +13,8 @@ namespace {
 
 /// Bytes of row buffers on the stack of a worker thread.
 constexpr int64_t maxScratchBytes = 64 * 1024;
+/// Bytes of a cut row that make one piece, and how many there are at most: as the tasks of other kernels (passes/plan/Tasks.cpp).
+constexpr int64_t pieceBytes = 256 * 1024, mostPieces = 64;
 /// Bodies above this many vector instructions are unrolled less.
 constexpr unsigned heavyBody = 16, hugeBody = 80;
 
@@ -36,6 +41,7 @@ private:
   void assignLevels();
   void chooseKept();
   void chooseUnroll();
+  void choosePieces();
   mlir::LogicalResult check();
   /// Calls back for every access to memory.
   void forEachAccess(llvm::function_ref<void(unsigned pointer, const Access &, bool isStore)> visit) const;
@@ -243,6 +249,28 @@ void Scheduler::chooseUnroll() {
   schedule.unroll = work >= hugeBody ? 1 : work >= heavyBody ? 2 : 4;
 }
 
+// What sweeps a cut row for the second time does so in one thread.
+void Scheduler::choosePieces() {
+  if (schedule.form != Schedule::Rows || !schedule.rangeDims.empty() || schedule.innerDims.empty() || schedule.kept.any() || cluster.reduced.none())
+    return;
+  llvm::SmallVector<int64_t> bytes(cluster.pointers.size(), 0);
+  forEachAccess([&](unsigned pointer, const Access &access, bool) {
+    int64_t elements = 1;
+    for (unsigned dim = 0; dim < cluster.rank(); ++dim)
+      elements *= access.has(dim) ? cluster.sizes[dim] : 1;
+    mlir::Type element = cluster.pointers[pointer].element;
+    bytes[pointer] = std::max(bytes[pointer], elements * std::max<int64_t>(1, element.getIntOrFloatBitWidth() / 8));
+  });
+  const int64_t size = cluster.sizes[schedule.innerDims[0]], steps = schedule.innerDims.size() == 1 ? int64_t(schedule.lanes) * schedule.unroll : 1;
+  const int64_t wanted = std::min(std::accumulate(bytes.begin(), bytes.end(), int64_t(0)) / pieceBytes, mostPieces);
+  if (wanted < 2 || size < 2 * steps)
+    return;
+  schedule.pieceSize = llvm::alignTo(llvm::divideCeil(size, wanted), steps);
+  schedule.pieces = llvm::divideCeil(size, schedule.pieceSize);
+  for (auto [node, level] : llvm::zip(cluster.nodes, schedule.level))
+    schedule.parts += node.isReduction() && level == 0 ? node.op.getNumResults() : 0;
+}
+
 mlir::LogicalResult Scheduler::check() {
   for (const Node &node : cluster.nodes)
     for (mlir::Operation *combiner : node.combiners)
@@ -277,6 +305,7 @@ mlir::FailureOr<Schedule> Scheduler::run() {
   assignLevels();
   chooseKept();
   chooseUnroll();
+  choosePieces();
   if (mlir::failed(check()))
     return mlir::failure();
   return std::move(schedule);

@@ -29,7 +29,12 @@ struct Schedule {
   llvm::SmallBitVector staged;               ///< [pointer] Tiles: read or written through a transposed tile
   bool streams = false;                      ///< results are written around the caches where whole vectors are aligned
   int tileDim = -1;                          ///< Tiles: the range dimension along which staged tensors are contiguous
+  /// Rows: where there is only one row, and that is long, it is cut along the outermost inner dimension into so many pieces of `pieceSize`
+  /// (the last may be shorter), which threads reduce beside each other. The sizes decide alone.
+  int64_t pieces = 1, pieceSize = 0;
+  unsigned parts = 0;                        ///< with pieces: values that a piece hands over
 
+  bool isCut() const { return pieces > 1; }
   bool isInner(unsigned dim) const { return llvm::is_contained(innerDims, dim); }
   /// The node has a value per point of the sweep, not one per row.
   bool isSwept(const Node &node) const {

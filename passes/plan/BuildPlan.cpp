@@ -34,10 +34,6 @@ namespace {
 constexpr int64_t streamBytes = 48 * 1024 * 1024;
 /// Pointers that a kernel may take; plan checks know the same bound.
 constexpr size_t mostPointers = 48;
-int64_t capacityBytes(Type type) {
-  return elementCount(dist::shardingOf(type).capacity(dist::globalShape(type))) *
-         static_cast<int64_t>(net::elementBytes(type));
-}
 
 class PlanBuilder {
 public:
@@ -548,6 +544,7 @@ private:
     if (!range)
       return op->emitError("the variants of kernel '") << name << "' run over different ranges";
     SmallVector<Attribute> sizes, symbols, launches;
+    SmallVector<int64_t> pieces, scratchBytes;
     StringRef first = variants.begin()->second.kernel.symbol;
     StringRef firstEntry = variants.begin()->second.kernel.gpu.entry;
     bool same = llvm::all_of(variants, [&](const auto &variant) {
@@ -559,6 +556,8 @@ private:
       sizes.push_back(builder.getDenseI64ArrayAttr(same ? ArrayRef<int64_t>() : ArrayRef<int64_t>(key)));
       symbols.push_back(builder.getStringAttr(variant.kernel.symbol));
       launches.push_back(gpuLaunch(variant.kernel.gpu));
+      pieces.push_back(variant.kernel.pieces);
+      scratchBytes.push_back(variant.kernel.scratch);
       if (same)
         break;
     }
@@ -573,8 +572,11 @@ private:
     SmallVector<Value> buffers;
     for (Value pointer : pointers)
       buffers.push_back(memory[pointer]);
-    builder.create<plan_ir::KernelOp>(op->getLoc(), symbol, pointers.size(), builder.getArrayAttr(sizes),
-                                      builder.getArrayAttr(symbols), options.gpu ? builder.getArrayAttr(launches) : ArrayAttr());
+    const bool isCut = llvm::any_of(pieces, [](int64_t count) { return count != 0; });
+    builder.create<plan_ir::KernelOp>(op->getLoc(), symbol, pointers.size(), builder.getArrayAttr(sizes), builder.getArrayAttr(symbols),
+                                      isCut ? builder.getDenseI64ArrayAttr(pieces) : DenseI64ArrayAttr(),
+                                      isCut ? builder.getDenseI64ArrayAttr(scratchBytes) : DenseI64ArrayAttr(),
+                                      options.gpu ? builder.getArrayAttr(launches) : ArrayAttr());
     auto launch = builder.create<plan_ir::LaunchOp>(
         op->getLoc(), FlatSymbolRefAttr::get(builder.getContext(), symbol), buffers, builder.getDenseI64ArrayAttr(writes), builder.getDenseI64ArrayAttr(updates),
         flatten(varying), flatten(*range), builder.getI64IntegerAttr(range->empty() ? 1 : tasks),

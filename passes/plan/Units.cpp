@@ -250,21 +250,23 @@ private:
     return joins;
   }
 
-  /// Joins the latest cluster among the producers of the operands; what writes a parameter one that reads it.
+  /// Joins the cluster among the producers of the operands from which it reads most, and of such the latest; what writes a parameter one
+  /// that reads it.
   bool joinCluster(Operation *op) {
-    SmallVector<size_t> candidates;
-    for (Value operand : op->getOperands())
+    std::map<size_t, int64_t, std::greater<>> bytes; // of what units make and it reads
+    for (Value operand : llvm::SmallSetVector<Value, 4>(op->operand_begin(), op->operand_end()))
       if (Operation *producer = stored(operand).getDefiningOp(); producer && unitOf.contains(producer))
         if (size_t unit = unitOf[producer]; units[unit].kind == Unit::Kind::Cluster)
-          candidates.push_back(unit);
-    llvm::sort(candidates, std::greater<size_t>());
-    candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
-    if (net::UpdateOp update = op->getNumResults() == 1 ? updateOf(op->getResult(0)) : nullptr) // where the new value is made of the old one
-      std::stable_partition(candidates.begin(), candidates.end(), [&](size_t unit) {
-        return llvm::any_of(units[unit].ops, [&](Operation *member) { return llvm::is_contained(member->getOperands(), update.getParameter()); });
-      });
+          bytes[unit] += capacityBytes(stored(operand).getType());
+    SmallVector<size_t> candidates = llvm::to_vector(llvm::make_first_range(bytes));
+    net::UpdateOp update = op->getNumResults() == 1 ? updateOf(op->getResult(0)) : nullptr;
+    auto updates = [&](size_t unit) { // the new value is made where the old one is read
+      return update && llvm::any_of(units[unit].ops, [&](Operation *member) { return llvm::is_contained(member->getOperands(), update.getParameter()); });
+    };
+    std::stable_partition(candidates.begin(), candidates.end(), updates);
     if (candidates.size() > 1 && joinBoth(op, candidates[1], candidates[0]))
       return true;
+    llvm::stable_sort(candidates, [&](size_t a, size_t b) { return std::pair(updates(a), bytes[a]) > std::pair(updates(b), bytes[b]); });
     for (size_t unit : candidates) {
       if (units[unit].ops.size() >= options.maxOperators || !samePhase(units[unit].ops.front(), op) ||
           isTangled(op, unit) || (early.contains(op) && waits(op, unit)) || keepsWide(op, unit) || keepsUpdate(op, unit))
@@ -467,6 +469,12 @@ private:
 std::vector<Unit> formUnits(net::NetworkOp network, const UnitOptions &options,
                             llvm::function_ref<bool(const Unit &)> fits) {
   return UnitBuilder(network, options, fits).run();
+}
+
+int64_t capacityBytes(Type tensor) {
+  const std::vector<int64_t> shape = dist::globalShape(tensor);
+  const int64_t elements = elementCount(dist::hasSharding(tensor) ? dist::shardingOf(tensor).capacity(shape) : shape);
+  return elements * static_cast<int64_t>(net::elementBytes(tensor));
 }
 
 net::OperatorCost costOf(Operation *op) {

@@ -1,8 +1,9 @@
 // From a partitioned network to units of execution in order.
 //
 // A unit is what becomes one step: a cluster of fused operators, a library call with its epilogue, a collective, a local
-// slice, a view, a constant; or one operator that copies regions, in an exchange or in one step per result. Units are formed greedily: an operator joins the cluster of a producer if the kernel compiler
-// can make one kernel of both and no path leads from the cluster through another unit back to the operator.
+// slice, a view, a constant; or one operator that copies regions, in an exchange or in one step per result. Units are formed greedily: an operator joins the cluster of a producer, the one
+// first of which it reads most bytes, if the kernel compiler can make one kernel of both and no path leads from the cluster through another
+// unit back to the operator.
 #pragma once
 
 #include "dialects/net/Network.h"
@@ -46,6 +47,9 @@ struct UnitOptions {
 /// its last reader. `fits` says whether the operators can be one kernel; it is asked for growing candidates.
 std::vector<Unit> formUnits(net::NetworkOp network, const UnitOptions &options,
                             llvm::function_ref<bool(const Unit &)> fits);
+
+/// Bytes of a tensor on the rank that has most of it.
+int64_t capacityBytes(mlir::Type tensor);
 
 /// Work of an operator that has a cost, on the rank with the largest shards.
 net::OperatorCost costOf(mlir::Operation *op);

@@ -30,6 +30,10 @@ struct LaunchSpec {
   int64_t end = 1;    ///< of the range that starts at 0
   int64_t tasks = 1;  ///< pieces of the range, fixed in the plan
   int64_t unit = 1;   ///< piece boundaries are multiples of this
+  /// Not 0: on a CPU the one unit is computed by symbol(arguments..., scratch, begin, end): pieces 0 to pieces - 1 in any order, then
+  /// piece number `pieces`. The scratch, of any content, has so many bytes.
+  int64_t pieces = 0;
+  uint64_t pieceScratch = 0;
   /// On a GPU: entry(arguments..., end) in `blocks` blocks of `block` threads. Empty: the plan holds no GPU code.
   std::string entry;
   uint32_t block = 0;

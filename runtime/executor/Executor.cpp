@@ -248,6 +248,8 @@ Result<std::unique_ptr<device::Operation>> Executor::prepareLaunch(const plan::L
   spec.tasks = launch.tasks();
   spec.unit = std::max<int64_t>(1, launch.unit());
   spec.symbol = chosen->symbol();
+  spec.pieces = chosen->pieces();
+  spec.pieceScratch = chosen->scratch();
   if (chosen->has_gpu()) {
     const plan::GpuLaunch &gpu = chosen->gpu();
     auto items = static_cast<uint64_t>(spec.end) * gpu.items();

@@ -180,6 +180,8 @@ Status checkVariants(const PlanIndex &index, const plan::Step &step) {
     int64_t end = 1;
     for (const plan::SizeOf &size : launch.range())
       end *= index.localShape(size.buffer(), rank)[size.dim()];
+    if (variant->second->pieces() != 0 && end != 1)
+      return bad("{} has a range of {} on rank {}, kernel '{}' cuts one unit into pieces", at(index, step), end, rank, kernel.name());
     if (variant->second->has_gpu() && static_cast<uint64_t>(end) > variant->second->gpu().most_range())
       return bad("{} has a range of {} on rank {}, kernel '{}' counts to {} on a GPU", at(index, step), end, rank, kernel.name(),
                  variant->second->gpu().most_range());

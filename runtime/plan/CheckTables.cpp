@@ -26,6 +26,8 @@ constexpr uint32_t mostThreads = 1024;
 /// Elements that the launch of a kernel on a GPU may count.
 constexpr uint64_t mostItems = uint64_t{1} << 61;
 constexpr uint64_t mostUnitScratch = 1 << 20;
+constexpr uint32_t mostPieces = 1 << 12;         ///< of a cut row
+constexpr uint32_t mostPieceScratch = 1 << 20;   ///< bytes that they share
 
 template <typename Index, typename List> bool inRange(Index index, const List &list) {
   return index < static_cast<uint64_t>(list.size());
@@ -194,6 +196,10 @@ Status checkKernels(const plan::Plan &plan) {
     for (const plan::Kernel::Variant &variant : kernel.variants()) {
       if (variant.symbol().empty())
         return bad("kernel '{}' has a variant without a symbol", kernel.name());
+      if (variant.pieces() > mostPieces || variant.pieces() == 1 || (variant.pieces() == 0) != (variant.scratch() == 0) ||
+          variant.scratch() > mostPieceScratch)
+        return bad("kernel '{}' has a variant in {} pieces with {} bytes of scratch, expected 2-{} and 1-{}, or none", kernel.name(),
+                   variant.pieces(), variant.scratch(), mostPieces, mostPieceScratch);
       if (variant.inner_size() != kernel.variants(0).inner_size())
         return bad("kernel '{}' has variants of {} and {} inner sizes", kernel.name(), kernel.variants(0).inner_size(),
                    variant.inner_size());

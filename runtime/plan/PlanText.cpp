@@ -43,7 +43,7 @@ public:
     for (const plan::Kernel &kernel : plan.kernels()) {
       line("kernel '{}': {} arguments", kernel.name(), kernel.arguments());
       for (const plan::Kernel::Variant &variant : kernel.variants())
-        line("  ({}) {}{}", fmt::join(variant.inner(), ", "), variant.symbol(), gpuLaunch(variant));
+        line("  ({}) {}{}{}", fmt::join(variant.inner(), ", "), variant.symbol(), cutRow(variant), gpuLaunch(variant));
     }
     for (const plan::Program &program : plan.programs())
       printProgram(program);
@@ -54,6 +54,11 @@ private:
   template <typename... Args> void line(fmt::format_string<Args...> format, Args &&...args) {
     text += fmt::format(format, std::forward<Args>(args)...);
     text += '\n';
+  }
+
+  /// ", in 13 pieces, 104 bytes of scratch".
+  static std::string cutRow(const plan::Kernel::Variant &variant) {
+    return variant.pieces() == 0 ? "" : fmt::format(", in {} pieces, {} bytes of scratch", variant.pieces(), variant.scratch());
   }
 
   /// ", on a GPU g_12ab in blocks of 256, 64 / 1024 of them per unit".

@@ -212,6 +212,12 @@ int NetworkBuilder::addCondition(int x) {
 }
 
 int NetworkBuilder::addSelect(int x) {
+  if (random.chance(25)) {
+    int y = partner(x), a = node("Sign", use(x), shape(x), -1, 1);
+    const std::string b = random.chance(50) ? "1.0" : use(node("Sign", use(y), shape(y), -1, 1));
+    const double most = std::max(magnitude(x), magnitude(y));
+    return node("SelectEqual", use(a) + ", " + b + ", " + use(x) + ", " + use(y), shape(x), -most, most);
+  }
   int condition = addCondition(valueOfShape(shape(x), x));
   if (random.chance(20)) {
     int number = node("Cast", use(condition) + ", " + network.type, shape(x), 0, 1);

@@ -253,7 +253,7 @@ bool isExact(Operation *op) {
     return true;
   return isa<net::ReduceMaxOp, net::ReduceMinOp, net::ArgMaxWithValueOp, net::ArgMinWithValueOp, net::FloorOp, net::CeilOp,
              net::RoundOp, net::TruncOp, net::FloorDivOp, net::MaskedFillOp, net::ReLU6Op, net::ZerosLikeOp, net::OnesLikeOp,
-             net::OneHotOp, net::MaxPoolOp, net::MaximumOp, net::MinimumOp, net::SelectOp, net::TransposeOp, net::StridedSliceOp,
+             net::OneHotOp, net::MaxPoolOp, net::MaximumOp, net::MinimumOp, net::SelectOp, net::SelectEqualOp, net::TransposeOp, net::StridedSliceOp,
              net::TileOp, net::StackOp, net::UnstackOp, net::TriuOp, net::TrilOp,
              net::GatherOp, net::GatherNdOp, net::EmbeddingLookupOp, net::GatherDOp, net::TopKOp,
              net::TensorScatterUpdateOp, net::UnsortedSegmentMaxOp, net::UnsortedSegmentMinOp,

@@ -52,6 +52,7 @@ TEST(Interpreter, BroadcastsReducesAndMoves) {
   EXPECT_EQ(valuesOf("Transpose", {{"2x3xf64", x}}, "{perm = array<i64: 1, 0>}"), (Numbers{1, 4, 5, 2, 3, 6}));
   EXPECT_EQ(valuesOf("BroadcastTo", {{"2x1xf64", {7, 8}}}, "{shape = array<i64: 2, 2>}"), (Numbers{7, 7, 8, 8}));
   EXPECT_EQ(valuesOf("Select", {{"2xi1", {1, 0}}, {"2xf64", {1, 2}}, {"2xf64", {3, 4}}}), (Numbers{1, 4}));
+  EXPECT_EQ(valuesOf("SelectEqual", {{"3xi32", {0, 1, 2}}, {"i32", {1}}, {"3xf64", {1, 2, 3}}, {"f64", {9}}}), (Numbers{9, 2, 9}));
   EXPECT_EQ(valuesOf("Cast", {{"3xf64", {-1.9, 0, 2.5}}}, "{dst_type = i32}"), (Numbers{-1, 0, 2}));
 }
 

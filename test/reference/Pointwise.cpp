@@ -221,6 +221,9 @@ void addPointwise(Table &table) {
   table["Select"] = [](Operation *, const std::vector<Tensor> &x) -> std::vector<Tensor> {
     return {mapped(x, [](const auto &e) { return e[0] != 0 ? e[1] : e[2]; })};
   };
+  table["SelectEqual"] = [](Operation *, const std::vector<Tensor> &x) -> std::vector<Tensor> {
+    return {mapped(x, [](const auto &e) { return e[0] == e[1] ? e[2] : e[3]; })};
+  };
 }
 
 } // namespace msc::reference

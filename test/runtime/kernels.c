@@ -23,3 +23,19 @@ void mark(float *out, index begin, index end) {
   for (index i = begin; i < end; ++i)
     out[i] = (float)(1000 * begin + end);
 }
+
+/// out[0] = sum of 103 values, as a row that is cut into 5 pieces.
+void total(const float *x, float *out, double *scratch, index begin, index end) {
+  for (index piece = begin; piece < end && piece < 5; ++piece) {
+    double sum = 0;
+    for (index i = piece * 24; i < (piece + 1) * 24 && i < 103; ++i)
+      sum += x[i];
+    scratch[piece] = sum;
+  }
+  if (end <= 5)
+    return;
+  double sum = 0;
+  for (index piece = 0; piece < 5; ++piece)
+    sum += scratch[piece];
+  out[0] = (float)sum;
+}

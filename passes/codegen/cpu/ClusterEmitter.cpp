@@ -31,7 +31,7 @@ llvm::Function *createKernel(llvm::Module &module, llvm::StringRef symbol, unsig
 
 ClusterEmitter::ClusterEmitter(const Cluster &cluster, const Schedule &schedule, llvm::Module &module,
                                llvm::StringRef symbol)
-    : cluster(cluster), schedule(schedule), function(createKernel(module, symbol, cluster.pointers.size())),
+    : cluster(cluster), schedule(schedule), function(createKernel(module, symbol, cluster.pointers.size() + schedule.isCut())),
       builder(&function->getEntryBlock()), body(builder, schedule.lanes), memory(builder, schedule.lanes), loops(builder) {}
 
 llvm::Function *ClusterEmitter::emit() {
@@ -53,7 +53,9 @@ llvm::Function *ClusterEmitter::emit() {
   origin.position.assign(cluster.rank(), number(0));
   // What no dimension indexes is read once per call.
   preload([](const Access &access) { return llvm::all_of(access.positions, [](int p) { return p < 0; }); }, origin);
-  if (schedule.form == Schedule::Rows)
+  if (schedule.isCut())
+    emitPieces();
+  else if (schedule.form == Schedule::Rows)
     emitRows();
   else if (schedule.form == Schedule::Tiles)
     emitTiles();
@@ -84,6 +86,38 @@ void ClusterEmitter::emitRows() {
     emitRow(inner);
     return {};
   });
+}
+
+// The row up to its sums, in pieces; then all that follows from these, once.
+void ClusterEmitter::emitPieces() {
+  Point point;
+  point.position.assign(cluster.rank(), number(0));
+  Value *begin = function->getArg(function->arg_size() - 2), *end = function->getArg(function->arg_size() - 1);
+  const int64_t last = schedule.pieces - 1, rest = cluster.sizes[schedule.innerDims[0]] - last * schedule.pieceSize;
+  auto loop = [&](int64_t from, int64_t to, llvm::function_ref<void(Value *)> bodyOf) {
+    Value *low = builder.CreateBinaryIntrinsic(llvm::Intrinsic::smax, begin, number(from));
+    Value *high = builder.CreateBinaryIntrinsic(llvm::Intrinsic::smin, end, number(to));
+    loops.loop(low, high, 1, {}, [&](Value *index, const Values &) -> Values {
+      bodyOf(index);
+      return {};
+    });
+  };
+  auto reduce = [&](Value *index, int64_t length) {
+    piece = Piece{index, builder.CreateNSWMul(index, number(schedule.pieceSize)), length};
+    beginRow(point);
+    currentLevel = 0;
+    emitSweep(0, point);
+    scopes.pop_back();
+    piece.reset();
+  };
+  loop(0, last, [&](Value *index) { reduce(index, schedule.pieceSize); });
+  loop(last, schedule.pieces, [&](Value *index) { reduce(index, rest); });
+  loop(schedule.pieces, schedule.pieces + 1, [&](Value *) { emitRow(point); });
+}
+
+Value *ClusterEmitter::partAddress(unsigned part, Value *piece) {
+  Value *slot = builder.CreateNSWAdd(piece, number(part * schedule.pieces));
+  return builder.CreateInBoundsGEP(builder.getInt64Ty(), function->getArg(function->arg_size() - 3), slot);
 }
 
 // The range runs over `dims` and, fastest, over chunks of the last range dimension of size `chunk`.
@@ -198,12 +232,16 @@ void ClusterEmitter::emitTile(Point point, Value *tileRows, Value *columnsLeft) 
       move(pointer, false);
 }
 
-void ClusterEmitter::emitRow(Point point) {
+/// Opens the scope of a row. Loads that no inner dimension indexes happen once per row.
+void ClusterEmitter::beginRow(const Point &point) {
   scopes.emplace_back();
-  // Loads that no inner dimension indexes happen once per row.
   preload([&](const Access &access) {
     return llvm::none_of(schedule.innerDims, [&](unsigned dim) { return access.has(dim); });
   }, point);
+}
+
+void ClusterEmitter::emitRow(Point point) {
+  beginRow(point);
   for (unsigned level = 0; level < schedule.levels; ++level) {
     currentLevel = level;
     llvm::SmallVector<std::pair<const Store *, Lanes>> ready;
@@ -214,7 +252,9 @@ void ClusterEmitter::emitRow(Point point) {
     }
     for (auto &[target, lanes] : ready)
       store(*target, lanes, point);
-    if (hasWork(level))
+    if (level == 0 && schedule.isCut()) // pieces have swept it
+      gatherParts(point);
+    else if (hasWork(level))
       emitSweep(level, point);
   }
   scopes.pop_back();
@@ -246,7 +286,7 @@ void ClusterEmitter::emitSweep(unsigned level, Point point) {
 unsigned ClusterEmitter::slots(unsigned id, const Point &point) const {
   if (schedule.form != Schedule::Rows)
     return schedule.variesInLanes(cluster.nodes[id]) ? point.groups : 1;
-  int64_t vectors = (cluster.sizes[schedule.vectorDim] + schedule.lanes - 1) / schedule.lanes;
+  int64_t vectors = (length(schedule.vectorDim) + schedule.lanes - 1) / schedule.lanes;
   return std::max<int64_t>(1, std::min<int64_t>(schedule.unroll, vectors));
 }
 
@@ -273,7 +313,7 @@ void ClusterEmitter::startReductions(unsigned level, const Point &point) {
 }
 
 void ClusterEmitter::finishReductions(unsigned level, const Point &point, const Values &carried) {
-  unsigned next = 0;
+  unsigned next = 0, part = 0;
   for (unsigned id = 0; id < cluster.nodes.size(); ++id) {
     if (!reduces(id, level))
       continue;
@@ -281,16 +321,36 @@ void ClusterEmitter::finishReductions(unsigned level, const Point &point, const 
     for (unsigned result = 0; result < node.op.getNumResults(); ++result) {
       Values parts(carried.begin() + next, carried.begin() + next + reductionSlots[id]);
       next += reductionSlots[id];
-      if (schedule.form == Schedule::Rows) {
-        mlir::Operation &combiner = *node.combiners[result];
-        Value *total = mergeLanes(combiner, parts);
-        const Operand &start = node.operands[node.op.getNumDpsInputs() + result];
-        Value *from = at(operandValue(id, start, point), 0);
-        parts = {from == body.identity(combiner) ? total : body.emitBinary(combiner, total, from)};
-      }
-      scopes.back().values[{id, result}] = parts;
+      if (piece)
+        builder.CreateStore(builder.CreateExtractElement(mergeLanes(*node.combiners[result], parts), uint64_t(0)), partAddress(part++, piece->number));
+      else if (schedule.form == Schedule::Rows)
+        keepReduced(id, result, point, mergeLanes(*node.combiners[result], parts));
+      else
+        scopes.back().values[{id, result}] = parts;
     }
   }
+}
+
+/// `total` of all points, without what the reduction starts from.
+void ClusterEmitter::keepReduced(unsigned id, unsigned result, const Point &point, Value *total) {
+  const Node &node = cluster.nodes[id];
+  mlir::Operation &combiner = *node.combiners[result];
+  Value *from = at(operandValue(id, node.operands[node.op.getNumDpsInputs() + result], point), 0);
+  scopes.back().values[{id, result}] = {from == body.identity(combiner) ? total : body.emitBinary(combiner, total, from)};
+}
+
+/// What the pieces of a cut row have found, in their order.
+void ClusterEmitter::gatherParts(const Point &point) {
+  unsigned part = 0;
+  for (unsigned id = 0; id < cluster.nodes.size(); ++id)
+    for (unsigned result = 0; reduces(id, 0) && result < cluster.nodes[id].op.getNumResults(); ++result, ++part) {
+      mlir::Operation &combiner = *cluster.nodes[id].combiners[result];
+      Values totals = loops.loop(number(0), number(schedule.pieces), 1, {body.identity(combiner)}, [&](Value *piece, const Values &sum) -> Values {
+        Value *found = builder.CreateLoad(sum[0]->getType()->getScalarType(), partAddress(part, piece));
+        return {body.emitBinary(combiner, sum[0], builder.CreateVectorSplat(schedule.lanes, found))};
+      });
+      keepReduced(id, result, point, totals[0]);
+    }
 }
 
 // A fixed tree: vectors in pairs, then halves of the lanes.
@@ -344,22 +404,22 @@ Values ClusterEmitter::emitSteps(unsigned level, Point point, unsigned depth, co
   unsigned dim = schedule.innerDims[depth];
   auto step = [&](Value *position, const Values &inner) {
     Point next = point;
-    next.position[dim] = position;
+    next.position[dim] = place(dim, position);
     return emitSteps(level, next, depth + 1, inner);
   };
   // Only the outermost loop is blocked: inner ones continue its partial values.
   if (depth == 0)
-    return blockedLoop(cluster.sizes[dim], 1, carried, step);
-  return loops.loop(number(0), number(cluster.sizes[dim]), 1, carried, step);
+    return blockedLoop(length(dim), 1, carried, step);
+  return loops.loop(number(0), number(length(dim)), 1, carried, step);
 }
 
 // The sweep along the lanes of a row: groups of vectors, then the rest at constant places, its last vector masked.
 Values ClusterEmitter::emitLaneSteps(unsigned level, Point point, const Values &carried) {
   unsigned vector = schedule.vectorDim, lanes = schedule.lanes;
-  int64_t size = cluster.sizes[vector], step = int64_t(lanes) * schedule.unroll, whole = size / step * step;
+  int64_t size = length(vector), step = int64_t(lanes) * schedule.unroll, whole = size / step * step;
   auto wide = [&](Value *position, const Values &inner) {
     Point next = point;
-    next.position[vector] = position;
+    next.position[vector] = place(vector, position);
     next.groups = schedule.unroll;
     return emitStep(level, next, inner);
   };
@@ -368,7 +428,7 @@ Values ClusterEmitter::emitLaneSteps(unsigned level, Point point, const Values &
   if (whole == size)
     return sums;
   Point rest = point;
-  rest.position[vector] = number(whole);
+  rest.position[vector] = place(vector, number(whole));
   rest.groups = (size - whole + lanes - 1) / lanes;
   rest.masks.resize(rest.groups);
   if ((size - whole) % lanes != 0)

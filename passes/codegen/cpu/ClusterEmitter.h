@@ -8,10 +8,12 @@
 #include "llvm/IR/Module.h"
 
 #include <map>
+#include <optional>
 
 namespace msc::codegen {
 
-/// Creates `void symbol(ptr..., i64 begin, i64 end)` with the attributes that all kernels have.
+/// Creates `void symbol(ptr..., i64 begin, i64 end)` with the attributes that all kernels have. A row that is cut has the memory through which
+/// pieces hand over their values as its last pointer; its range counts the pieces, and behind them what adds these values up.
 llvm::Function *createKernel(llvm::Module &module, llvm::StringRef symbol, unsigned pointers);
 
 class ClusterEmitter {
@@ -38,6 +40,7 @@ private:
 
   // Outer structure, one function per form.
   void emitRows();
+  void emitPieces();
   void emitColumns();
   void emitTiles();
   void emitTile(Point point, llvm::Value *tileRows, llvm::Value *columnsLeft);
@@ -46,6 +49,7 @@ private:
   void decompose(llvm::Value *index, llvm::ArrayRef<unsigned> dims, Point &point);
 
   // One row: reductions level by level.
+  void beginRow(const Point &point);
   void emitRow(Point point);
   void emitSweep(unsigned level, Point point);
   Values emitSteps(unsigned level, Point point, unsigned depth, const Values &carried);
@@ -54,6 +58,8 @@ private:
   Values blockedLoop(int64_t high, int64_t step, const Values &carried, LoopBuilder::Body body);
   void startReductions(unsigned level, const Point &point);
   void finishReductions(unsigned level, const Point &point, const Values &carried);
+  void gatherParts(const Point &point);
+  void keepReduced(unsigned node, unsigned result, const Point &point, llvm::Value *total);
   llvm::Value *mergeLanes(mlir::Operation &combiner, Values parts);
   bool hasWork(unsigned level) const;
 
@@ -70,6 +76,13 @@ private:
   void preload(llvm::function_ref<bool(const Access &)> fits, const Point &point);
   llvm::Value *at(const Lanes &lanes, unsigned group) { return lanes[lanes.size() == 1 ? 0 : group]; }
   llvm::Value *number(int64_t value) { return builder.getInt64(value); }
+  /// Of the sweep along an inner dimension: how many steps it has, and where the one is that is counted from its beginning.
+  int64_t length(unsigned dim) const { return piece && dim == schedule.innerDims[0] ? piece->length : cluster.sizes[dim]; }
+  llvm::Value *place(unsigned dim, llvm::Value *step) {
+    return piece && dim == schedule.innerDims[0] ? builder.CreateNSWAdd(piece->begin, step) : step;
+  }
+  /// Where a piece of a cut row leaves one of its values.
+  llvm::Value *partAddress(unsigned part, llvm::Value *piece);
   bool reduces(unsigned node, unsigned level) const {
     return cluster.nodes[node].isReduction() && schedule.level[node] == level;
   }
@@ -88,6 +101,12 @@ private:
   llvm::DenseMap<unsigned, llvm::Value *> tiles;     ///< staged pointer -> tile
   llvm::Value *tileRow = nullptr;                    ///< Tiles: row within the tile
   unsigned currentLevel = 0;
+  /// Of a cut row.
+  struct Piece {
+    llvm::Value *number, *begin;
+    int64_t length;
+  };
+  std::optional<Piece> piece; ///< while one is emitted
   bool hasStreamed = false;                          ///< some result goes around the caches
   /// Reductions of the current sweep.
   Values initial;                                    ///< carried values before the first step

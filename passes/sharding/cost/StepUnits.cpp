@@ -183,16 +183,22 @@ private:
     return isRead || units[unit].isActivated || (isBias && units[unit].operators > 1) ? none : unit;
   }
 
-  /// The latest kernel among those that made what it reads that can take it up.
+  /// Among the kernels that made what it reads and can take it up the one of which it reads most, and of such the latest.
   int32_t joined(const StepEvent &event) {
-    std::vector<int32_t> candidates;
-    for (int32_t buffer : event.reads)
-      if (const int32_t unit = madeBy[buffer]; unit != none && units[unit].kind == StepKind::Kernel) // what is shown in another shape is another step
-        candidates.push_back(unit);
+    std::vector<std::pair<int64_t, int32_t>> candidates; // bytes, unit
+    for (size_t r = 0; r < event.reads.size(); ++r) {
+      const int32_t buffer = event.reads[r], unit = madeBy[buffer];
+      if (unit == none || units[unit].kind != StepKind::Kernel || std::find(event.reads.begin(), event.reads.begin() + r, buffer) != event.reads.begin() + r)
+        continue; // what is shown in another shape is another step
+      const auto known = std::ranges::find(candidates, unit, &std::pair<int64_t, int32_t>::second);
+      if (known != candidates.end())
+        known->first += step.buffers[buffer].bytes;
+      else
+        candidates.emplace_back(step.buffers[buffer].bytes, unit);
+    }
     std::ranges::sort(candidates, std::greater());
-    candidates.erase(std::ranges::unique(candidates).begin(), candidates.end());
     const KernelLoops &kernel = step.kernels[event.loops];
-    for (int32_t candidate : candidates) {
+    for (auto [bytes, candidate] : candidates) {
       Unit &unit = units[candidate];
       if (unit.isUpdate != event.isUpdate || unit.isCopy != event.isCopy || unit.operators >= mostOperators || isTangled(event, candidate) ||
           (event.sum >= 0 && waits(event, candidate)) || (event.isCast && unit.isBackward != event.isBackward)) // a cast belongs to its reader

@@ -76,7 +76,15 @@ template <size_t... N> std::array<Caller, sizeof...(N)> makeCallers(std::index_s
 class Launch final : public Operation {
 public:
   Launch(const LaunchSpec &spec, void *function, Caller caller, WorkerPool &pool)
-      : function(function), caller(caller), arguments(spec.arguments), pool(pool) {
+      : function(function), caller(caller), arguments(spec.arguments), pool(pool), scratch(spec.pieceScratch + (spec.pieces > 0 ? alignment : 0)) {
+    for (int64_t piece = 0; piece < spec.pieces; ++piece)
+      pieces.push_back({piece, piece + 1});
+    if (spec.pieces > 0) {
+      const auto place = reinterpret_cast<uintptr_t>(scratch.data());
+      arguments.push_back(scratch.data() + (alignment - place % alignment) % alignment);
+      last = {spec.pieces, spec.pieces + 1};
+      return;
+    }
     for (int64_t task = 0; task < spec.tasks; ++task) {
       auto bound = [&](int64_t value) { return value == spec.end ? value : value / spec.unit * spec.unit; };
       Range piece = pieceOf(spec.end, task, spec.tasks);
@@ -88,9 +96,13 @@ public:
   Status run() override {
     pool.run(
         tasks(), [](void *self, int64_t task, int) { static_cast<Launch *>(self)->run(task); }, this);
+    if (!isOfTasks())
+      caller(function, arguments.data(), last.begin, last.end);
     return {};
   }
   int64_t tasks() const { return std::ssize(pieces); }
+  /// Nothing follows behind the tasks.
+  bool isOfTasks() const { return last.size() == 0; }
   void run(int64_t task) const { caller(function, arguments.data(), pieces[task].begin, pieces[task].end); }
 
 private:
@@ -98,7 +110,9 @@ private:
   Caller caller;
   std::vector<std::byte *> arguments;
   std::vector<Range> pieces;
+  Range last; ///< behind all others
   WorkerPool &pool;
+  std::vector<std::byte> scratch;
 };
 
 /// Entries in their order. Kernels in a row of which none uses what another one writes are one call of all threads: optimizers update many
@@ -216,7 +230,7 @@ class CpuDevice final : public Device {
 public:
   CpuDevice(std::shared_ptr<KernelLibrary> kernels, const CpuOptions &options)
       : kernels(std::move(kernels)), pool(options.threads, options.processors),
-        callers(makeCallers(std::make_index_sequence<mostArguments + 1>())) {}
+        callers(makeCallers(std::make_index_sequence<mostArguments + 2>())) {}
 
   const char *name() const override { return "cpu"; }
 
@@ -236,8 +250,9 @@ public:
     if (spec.arguments.size() > mostArguments)
       return Error{ExitCode::BadFile, fmt::format("kernel '{}' takes {} arguments", spec.symbol, spec.arguments.size()),
                    ""};
-    auto made = std::make_unique<Launch>(spec, function, callers[spec.arguments.size()], pool);
-    launches[made.get()] = made.get();
+    auto made = std::make_unique<Launch>(spec, function, callers[spec.arguments.size() + (spec.pieces > 0 ? 1 : 0)], pool);
+    if (made->isOfTasks())
+      launches[made.get()] = made.get();
     return std::unique_ptr<Operation>(std::move(made));
   }
   Result<std::unique_ptr<Operation>> prepareMatMul(const MatMulSpec &spec) override {
@@ -308,7 +323,7 @@ public:
 private:
   std::shared_ptr<KernelLibrary> kernels;
   WorkerPool pool;
-  std::array<Caller, mostArguments + 1> callers;
+  std::array<Caller, mostArguments + 2> callers; ///< the last for a kernel with scratch memory
   Mapping arena, memory; ///< of buffers, of operations at work
   std::unordered_map<const Operation *, const Launch *> launches; ///< owned by whoever prepared them; used only until sequences are made
   std::vector<ScratchOperation *> sharing; ///< likewise, until finishPreparation

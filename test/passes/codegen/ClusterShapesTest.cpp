@@ -107,6 +107,33 @@ TEST(ClusterShapes, FullReductions) {
   checkClusters(meanSquareError(ClusterText("long"), 300, 700).str(), options);
 }
 
+// One long row is cut into pieces: what it starts from counts once, sums that are swept together are parts of their own, elements are
+// stored by their piece, and what needs a sum is swept behind all pieces.
+TEST(ClusterShapes, CutRows) {
+  CheckOptions options{.tolerance = 1e-4, .low = -1.2, .high = 1.3};
+  for (const Reduction &reduction : reductions) {
+    if (std::string(reduction.name) == "arith.mulf")
+      continue; // of so many numbers it is 0
+    checkClusters(ClusterText("flat").argument("x", {300'007}, "f32")
+                      .generic("s", {}, "f32", "r", {"x"}, {"a", ""}, op(reduction.name, "%x0, %acc"), "1.25")
+                      .returns({"s"}).str(), options);
+  }
+  std::string moments = ClusterText("moments").argument("x", {401, 700}, "f32").argument("w", {700}, "f32")
+      .generic("y", {401, 700}, "f32", "pp", {"x", "w"}, {"ab", "b", "ab"}, op("arith.mulf", "%x0, %x1"))
+      .generic("s", {}, "f32", "rr", {"y"}, {"ab", ""}, op("arith.addf", "%acc, %x0"), "0.0")
+      .generic("q", {}, "f32", "rr", {"y"}, {"ab", ""}, "%q = arith.mulf %x0, %x0 : f32\n %y = arith.addf %acc, %q : f32", "0.0")
+      .generic("d", {}, "f32", "", {"s", "q"}, {"", "", ""}, op("arith.subf", "%x1, %x0"))
+      .returns({"y", "s", "d"}).str();
+  checkClusters(moments, options);
+  options.streams = true;
+  checkClusters(ClusterText("softmax").argument("x", {200'000}, "f32")
+                    .generic("m", {}, "f32", "r", {"x"}, {"a", ""}, op("arith.maximumf", "%acc, %x0"), "-1.0e30")
+                    .generic("e", {200'000}, "f32", "p", {"x", "m"}, {"a", "", "a"}, "%d = arith.subf %x0, %x1 : f32\n %y = math.exp %d : f32")
+                    .generic("s", {}, "f32", "r", {"e"}, {"a", ""}, op("arith.addf", "%acc, %x0"), "0.0")
+                    .generic("y", {200'000}, "f32", "p", {"e", "s"}, {"a", "", "a"}, op("arith.divf", "%x0, %x1"))
+                    .returns({"y"}).str(), options);
+}
+
 ClusterText softmax(ClusterText f, int64_t r, int64_t c, const std::string &type, bool overRows) {
   std::string iterators = overRows ? "pr" : "rp", kept = overRows ? "a0" : "0b";
   Shape row = overRows ? Shape{r, 1} : Shape{1, c};

@@ -56,6 +56,22 @@ TEST(KernelLibrary, FlatKernelsServeEveryShape) {
   EXPECT_EQ(kernels[2].rangeSizes.size(), 3u);
 }
 
+TEST(KernelLibrary, CutsOneLongRow) {
+  KernelLibrary library;
+  auto sum = [](const std::string &name, std::vector<int64_t> shape, const std::string &kept) {
+    std::vector<int64_t> rest = kept.empty() ? std::vector<int64_t>() : std::vector<int64_t>{shape[0]};
+    return ClusterText(name).argument("x", shape, "f32")
+        .generic("s", rest, "f32", kept.empty() ? "rr" : "pr", {"x"}, {"ab", kept}, "%y = arith.addf %acc, %x0 : f32", "0.0")
+        .returns({"s"}).str();
+  };
+  auto kernels = addAll(library, sum("all", {1024, 1024}, "") + sum("rows", {2, 1 << 19}, "a") + sum("short", {256, 256}, ""));
+  EXPECT_EQ(kernels[0].pieces, 16); // of 256 KiB
+  EXPECT_EQ(kernels[0].scratch, 16 * 8);
+  EXPECT_EQ(kernels[1].pieces, 0); // two rows
+  EXPECT_EQ(kernels[2].pieces, 0); // 256 KiB in all
+  EXPECT_TRUE(kernels[0].rangeSizes.empty());
+}
+
 TEST(KernelLibrary, WritesAroundTheCachesWhatIsAlignedAndOnlyWritten) {
   auto streamed = [](const std::string &text, bool streams = true) {
     KernelLibrary library;

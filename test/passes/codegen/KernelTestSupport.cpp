@@ -205,6 +205,9 @@ public:
     return result;
   }
 
+  /// What a call on a CPU counts: the extent, or the pieces of a cut row.
+  int64_t units() const { return kernel.pieces > 0 ? kernel.pieces : extent(); }
+
   /// Bytes of all results after running the pieces between the cuts, in random order.
   std::string run(const LoadedObject &object, const std::vector<int64_t> &cuts) {
     std::vector<std::pair<int64_t, int64_t>> pieces;
@@ -213,9 +216,15 @@ public:
     std::shuffle(pieces.begin(), pieces.end(), random);
     void *symbol = object.symbol(kernel.symbol);
     EXPECT_NE(symbol, nullptr) << kernel.symbol;
-    return run([&](const std::vector<void *> &pointers) {
+    return run([&](std::vector<void *> pointers) {
+      Buffer scratch(kernel.scratch);
+      if (kernel.pieces > 0)
+        pointers.push_back(scratch.data());
       for (auto [begin, end] : pieces)
         callKernel(symbol, pointers, begin, end);
+      if (kernel.pieces > 0)
+        callKernel(symbol, pointers, kernel.pieces, kernel.pieces + 1);
+      EXPECT_TRUE(scratch.guardIntact()) << name() << " wrote behind the scratch";
     });
   }
 
@@ -259,8 +268,8 @@ public:
   }
 
   std::vector<int64_t> randomCuts() {
-    std::vector<int64_t> cuts = {0, extent()};
-    int64_t units = extent() / kernel.unit;
+    std::vector<int64_t> cuts = {0, units()};
+    int64_t units = this->units() / kernel.unit;
     for (int i = 0; i < 3 && units > 0; ++i)
       cuts.push_back(std::uniform_int_distribution<int64_t>(0, units)(random) * kernel.unit);
     std::sort(cuts.begin(), cuts.end());
@@ -382,7 +391,7 @@ static std::vector<std::string> checkOnce(const std::string &text, const CheckOp
       continue; // PTX among them
     LoadedObject loaded(object.bytes);
     for (auto [i, test] : llvm::enumerate(cases)) {
-      std::string bytes = test.run(loaded, {0, test.extent()});
+      std::string bytes = test.run(loaded, {0, test.units()});
       if (expected[i].empty()) {
         expected[i] = bytes;
         options.likeCpu ? test.expect(bytes) : test.compare(bytes);

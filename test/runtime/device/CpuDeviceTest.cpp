@@ -59,6 +59,25 @@ TEST(CpuDevice, LaunchCutsItsRangeIntoFixedTasks) {
   }
 }
 
+TEST(CpuDevice, PiecesOfACutRowRunBeforeWhatFollowsFromThem) {
+  std::vector<float> values(103), out(1);
+  std::iota(values.begin(), values.end(), 1.0f);
+  for (int threads : {1, 3}) {
+    std::unique_ptr<Device> device = withKernels(threads);
+    auto launch = device->prepareLaunch({.symbol = "total", .arguments = {bytes(values), bytes(out)}, .pieces = 5, .pieceScratch = 40});
+    ASSERT_TRUE(launch);
+    std::vector<SequenceEntry> entries{{launch->get()}, {launch->get()}}; // is no part of a group of kernels
+    ASSERT_TRUE(device->finishPreparation());
+    std::unique_ptr<Sequence> sequence = device->makeSequence(std::move(entries));
+    for (int run = 0; run < 100; ++run) {
+      out[0] = 0;
+      size_t failed = 0;
+      ASSERT_TRUE(sequence->run(failed));
+      ASSERT_EQ(out[0], 103 * 104 / 2);
+    }
+  }
+}
+
 /// Kernels that run together use nothing that one of them writes.
 TEST(CpuDevice, SequencesOfKernelsGiveWhatTheirOrderSays) {
   constexpr size_t count = 20, size = 50;

@@ -15,11 +15,8 @@ using AttentionMaskGradOp = ScaledDotProductAttentionMaskGradOp;
 static LogicalResult checkAttention(const Inference &at, int64_t heads) {
   if (failed(at.checkElement(0, ElementSet::Float))) // C1
     return failure();
-  for (unsigned operand : {1, 2})
-    if (at.element(operand) != at.element(0)) // C1
-      return at.error("'" + at.opName + "' takes tensors of one element type, but " + at.name(0) + " is " +
-                          elementText(at.element(0)) + " and " + at.name(operand) + " is " + elementText(at.element(operand)),
-                      {operand}, "bring one to the type of the other with Cast");
+  if (failed(at.checkSameElementOf(0, 1)) || failed(at.checkSameElementOf(0, 2))) // C1
+    return failure();
   for (unsigned operand : {0, 1, 2})
     if (at.rank(operand) != 3) // C1
       return at.error("'" + at.opName + "' takes (batch, sequence, heads * size), but " + at.text(operand) + " is given", {operand});

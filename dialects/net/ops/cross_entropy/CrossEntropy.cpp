@@ -47,10 +47,9 @@ static Value whereClass(CrossEntropyOp op, OpBuilder &builder, Value labels, Val
   SmallVector<int64_t> column(shape);
   column.back() = 1;
   labels = reshaped(builder, loc, labels, column);
-  Value zero = scalarLike(builder, loc, 0, weight);
-  Value notBelow = builder.create<GreaterEqualOp>(loc, labels, scalarLike(builder, loc, 0, labels));
-  Value below = builder.create<LessOp>(loc, labels, scalarLike(builder, loc, static_cast<double>(shape.back()), labels));
-  return builder.create<SelectOp>(loc, notBelow, builder.create<SelectOp>(loc, below, weight, zero), zero);
+  Value notBelow = builder.create<MaximumOp>(loc, labels, scalarLike(builder, loc, 0, labels));
+  Value nearest = builder.create<MinimumOp>(loc, notBelow, scalarLike(builder, loc, static_cast<double>(shape.back() - 1), labels));
+  return builder.create<SelectEqualOp>(loc, labels, nearest, weight, scalarLike(builder, loc, 0, weight));
 }
 
 LogicalResult CrossEntropyOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &wanted,
@@ -59,26 +58,30 @@ LogicalResult CrossEntropyOp::buildGradient(OpBuilder &builder, ValueRange dy, c
   ArrayRef<int64_t> shape = typeOf(getLogits()).getShape();
   int64_t classes = shape.size() - 1;
   Value weight = dy[0]; // of each row
-  if (getReduction() == "mean")
-    weight = scaled(builder, loc, weight, 1.0 / static_cast<double>(ShapedType::getNumElements(shape.drop_back())));
   if (getReduction() == "none") {
     SmallVector<int64_t> column(shape);
     column.back() = 1;
     weight = reshaped(builder, loc, weight, column);
   }
+  std::optional<ClassOfRow> label; // before what is read with it: that is one kernel then
+  if (getSparse()) {
+    weight = whereClass(*this, builder, getLabels(), weight);
+    label.emplace(builder, loc, getLabels(), shape);
+  }
+  if (getReduction() == "mean")
+    weight = scaled(builder, loc, weight, 1.0 / static_cast<double>(ShapedType::getNumElements(shape.drop_back())));
   Value shifted = shiftedByMaximum(builder, loc, getLogits(), classes);
   Value terms = builder.create<ExpOp>(loc, shifted);
   Value sum = builder.create<ReduceSumOp>(loc, terms, classes, /*keep_dims=*/true);
   if (wanted[0]) {
-    Value softmax = builder.create<RealDivOp>(loc, terms, sum), labels = getLabels();
-    if (getSparse()) {
-      weight = whereClass(*this, builder, labels, weight);
-      labels = builder.create<CastOp>(loc, hotClasses(builder, loc, labels, shape), typeOf(terms).getElementType());
+    Value softmax = builder.create<RealDivOp>(loc, terms, sum), slope;
+    if (label) {
+      slope = label->choose(builder.create<SubOp>(loc, softmax, scalarLike(builder, loc, 1, terms)), softmax);
     } else {
-      Value total = builder.create<ReduceSumOp>(loc, labels, classes, /*keep_dims=*/true);
-      softmax = builder.create<MulOp>(loc, softmax, total);
+      Value total = builder.create<ReduceSumOp>(loc, getLabels(), classes, /*keep_dims=*/true);
+      slope = builder.create<SubOp>(loc, builder.create<MulOp>(loc, softmax, total), getLabels());
     }
-    gradients[0] = builder.create<MulOp>(loc, builder.create<SubOp>(loc, softmax, labels), weight);
+    gradients[0] = builder.create<MulOp>(loc, slope, weight);
   }
   if (wanted[1]) {
     Value surprise = builder.create<SubOp>(loc, builder.create<LogOp>(loc, sum), shifted);
@@ -114,16 +117,17 @@ LoweringKind CrossEntropyOp::loweringKind() {
 
 SmallVector<Value> CrossEntropyOp::expand(OpBuilder &builder, ValueRange operands) {
   Location loc = getLoc();
-  int64_t classes = typeOf(getLogits()).getRank() - 1;
+  ArrayRef<int64_t> shape = typeOf(getLogits()).getShape();
+  int64_t classes = shape.size() - 1;
+  std::optional<ClassOfRow> label;
+  if (getSparse())
+    label.emplace(builder, loc, operands[1], shape);
   Value shifted = shiftedByMaximum(builder, loc, operands[0], classes);
   Value terms = builder.create<ExpOp>(loc, shifted);
   Value logSum = builder.create<LogOp>(loc, builder.create<ReduceSumOp>(loc, terms, classes, /*keep_dims=*/true));
   Value surprise = builder.create<SubOp>(loc, logSum, shifted);
-  if (getSparse())
-    surprise = builder.create<SelectOp>(loc, hotClasses(builder, loc, operands[1], typeOf(getLogits()).getShape()), surprise,
-                                        scalarLike(builder, loc, 0, surprise));
-  else
-    surprise = builder.create<MulOp>(loc, operands[1], surprise);
+  surprise = label ? label->choose(surprise, scalarLike(builder, loc, 0, surprise))
+                   : builder.create<MulOp>(loc, operands[1], surprise).getResult();
   Value rows = builder.create<ReduceSumOp>(loc, surprise, classes, /*keep_dims=*/false);
   if (getReduction() == "none")
     return {rows};

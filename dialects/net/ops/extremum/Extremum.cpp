@@ -124,9 +124,10 @@ template <typename Op> static Value toChosen(OpBuilder &builder, Op op, Value dy
   ArrayRef<int64_t> shape = typeOf(op.getX()).getShape();
   SmallVector<int64_t> kept = rowShape(shape, op.dimension(), true);
   Value places = placesAlong(builder, loc, shape, op.dimension());
-  Value chosen = builder.create<EqualOp>(loc, reshaped(builder, loc, op.getIndex(), kept), places);
-  setResultFactors(chosen.getDefiningOp(), llvm::to_vector(llvm::seq<int64_t>(0, shape.size())));
-  return builder.create<SelectOp>(loc, chosen, reshaped(builder, loc, dy, kept), scalarLike(builder, loc, 0, dy));
+  auto chosen = builder.create<SelectEqualOp>(loc, reshaped(builder, loc, op.getIndex(), kept), places, reshaped(builder, loc, dy, kept),
+                                              scalarLike(builder, loc, 0, dy));
+  setResultFactors(chosen, llvm::to_vector(llvm::seq<int64_t>(0, shape.size())));
+  return chosen;
 }
 
 LogicalResult ArgMaxWithValueOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &,

@@ -92,12 +92,8 @@ LogicalResult UnsortedSegmentSumOp::infer(const Inference &at, Adaptor op, Small
 }
 
 LogicalResult ScatterAddOp::infer(const Inference &at, Adaptor, SmallVectorImpl<Type> &results) {
-  if (failed(checkIndices(at, 1)) || failed(at.checkElement(0, ElementSet::Number))) // C1
+  if (failed(checkIndices(at, 1)) || failed(at.checkElement(0, ElementSet::Number)) || failed(at.checkSameElementOf(0, 2))) // C1
     return failure();
-  if (at.element(0) != at.element(2)) // C1
-    return at.error("'" + at.opName + "' takes tensors of one element type, but " + at.name(0) + " is " +
-                        elementText(at.element(0)) + " and " + at.name(2) + " is " + elementText(at.element(2)),
-                    {2}, "bring one to the type of the other with Cast");
   bool fits = at.rank(0) > 0 && at.rank(1) > 0;
   if (!fits || at.shape(2) != ArrayRef<int64_t>(replaced(at.shape(0), 0, at.shape(1)))) // C2
     return at.error("'ScatterAdd' of " + at.text(0) + " takes one row per index of " + at.text(1) + ", but " + at.text(2) +

@@ -91,11 +91,11 @@ SmallVector<Value> NLLLossOp::expand(OpBuilder &builder, ValueRange operands) {
   auto ignored = static_cast<double>(static_cast<int64_t>(getIgnoreIndex()));
   Value counts = builder.create<NotEqualOp>(loc, labels, scalarLike(builder, loc, ignored, labels));
   labels = builder.create<SelectOp>(loc, counts, labels, none);
-  Value hot = hotClasses(builder, loc, labels, type.getShape());
+  ClassOfRow label(builder, loc, labels, type.getShape());
   Value zero = scalarLike(builder, loc, 0, operands[0]);
-  Value weights = builder.create<SelectOp>(loc, hot, operands[2], zero);
+  Value weights = label.choose(operands[2], zero);
   // Not weights * logits: 0 * -inf is NaN.
-  Value terms = builder.create<SelectOp>(loc, hot, builder.create<MulOp>(loc, operands[0], operands[2]), zero);
+  Value terms = label.choose(builder.create<MulOp>(loc, operands[0], operands[2]), zero);
   Value losses = builder.create<NegOp>(loc, builder.create<ReduceSumOp>(loc, terms, classes, /*keep_dims=*/false));
   Value rowWeights = builder.create<ReduceSumOp>(loc, weights, classes, /*keep_dims=*/false);
   Value total = builder.create<ReduceSumOp>(loc, rowWeights, ArrayRef<int64_t>(), false);

@@ -52,9 +52,9 @@ SmallVector<Value> OneHotOp::expand(OpBuilder &builder, ValueRange operands) {
   SmallVector<int64_t> along(shape.size() - dimension(), 1), single(shape);
   along.front() = shape[dimension()];
   single[dimension()] = 1;
-  Value hot = builder.create<EqualOp>(loc, reshaped(builder, loc, operands[0], single), reshaped(builder, loc, places, along));
-  setResultFactors(hot.getDefiningOp(), llvm::to_vector(llvm::seq<int64_t>(0, shape.size())));
   auto scalar = RankedTensorType::get({}, type.getElementType());
   Value on = builder.create<ConstantOp>(loc, scalar, getOnValue()), off = builder.create<ConstantOp>(loc, scalar, getOffValue());
-  return {builder.create<SelectOp>(loc, hot, on, off)};
+  auto hot = builder.create<SelectEqualOp>(loc, reshaped(builder, loc, operands[0], single), reshaped(builder, loc, places, along), on, off);
+  setResultFactors(hot, llvm::to_vector(llvm::seq<int64_t>(0, shape.size())));
+  return {hot};
 }

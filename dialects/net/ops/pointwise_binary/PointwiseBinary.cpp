@@ -175,7 +175,7 @@ Value LessEqualOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
   return compare(b, x, arith::CmpFPredicate::OLE, arith::CmpIPredicate::sle);
 }
 Value EqualOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
-  return compare(b, x, arith::CmpFPredicate::OEQ, arith::CmpIPredicate::eq);
+  return equal(b, x[0], x[1]);
 }
 Value NotEqualOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
   return compare(b, x, arith::CmpFPredicate::UNE, arith::CmpIPredicate::ne);
@@ -207,6 +207,14 @@ Value LogicalOrOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
 }
 Value LogicalXorOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
   return b.create<arith::XOrIOp>(x[0], x[1]);
+}
+
+//===-- within products ---------------------------------------------------===//
+
+EpilogueKind AddOp::epilogueKind() {
+  auto x = cast<RankedTensorType>(getX().getType()), y = cast<RankedTensorType>(getY().getType());
+  const bool isBias = y.getRank() == 1 && x.getRank() > 1 && x.getShape().back() == y.getDimSize(0);
+  return isBias ? EpilogueKind::Bias : EpilogueKind::None;
 }
 
 //===-- any number of operands --------------------------------------------===//

@@ -1,7 +1,7 @@
 //===- PointwiseBinary.td - functions of two elements, with broadcasting --===//
 
-class Net_Binary<string mnemonic, string formula, list<string> inputs = ["x", "y"]>
-    : Net_Pointwise<mnemonic, inputs, [Net_Differentiable]> {
+class Net_Binary<string mnemonic, string formula, list<string> inputs = ["x", "y"], Trait lowering = Net_Generic>
+    : Net_Pointwise<mnemonic, inputs, [Net_Differentiable], lowering> {
   let summary = formula;
   let description = "`output = " # formula # "`, element by element with NumPy broadcasting. "
                     # "Constraints: (C1) both operands hold " # elementsText # " of the same type; (C2) dimensions, "
@@ -10,7 +10,7 @@ class Net_Binary<string mnemonic, string formula, list<string> inputs = ["x", "y
   let elements = "Number";
 }
 
-def Net_AddOp : Net_Binary<"Add", "x + y">;
+def Net_AddOp : Net_Binary<"Add", "x + y", ["x", "y"], Net_GenericOrEpilogue>;
 def Net_SubOp : Net_Binary<"Sub", "x - y">;
 def Net_MulOp : Net_Binary<"Mul", "x * y">;
 def Net_SquaredDifferenceOp : Net_Binary<"SquaredDifference", "(x - y) * (x - y)">;

@@ -41,12 +41,8 @@ LogicalResult GatherNdOp::infer(const Inference &at, Adaptor, SmallVectorImpl<Ty
 
 static LogicalResult inferScatter(const Inference &at, SmallVectorImpl<Type> &results) {
   FailureOr<int64_t> depth = checkedDepth(at);
-  if (failed(depth) || failed(at.checkElement(0, ElementSet::Number))) // C1, C2
+  if (failed(depth) || failed(at.checkElement(0, ElementSet::Number)) || failed(at.checkSameElementOf(0, 2))) // C1, C2
     return failure();
-  if (at.element(0) != at.element(2)) // C1
-    return at.error("'" + at.opName + "' takes tensors of one element type, but " + at.name(0) + " is " +
-                        elementText(at.element(0)) + " and " + at.name(2) + " is " + elementText(at.element(2)),
-                    {2}, "bring one to the type of the other with Cast");
   if (SmallVector<int64_t> wanted = slicesShape(at, *depth); at.shape(2) != ArrayRef(wanted)) // C3
     return at.error("'" + at.opName + "' of " + at.text(0) + " with indices " + at.text(1) + " takes 'updates' of " +
                         shapeText(wanted) + ", but " + at.text(2) + " is given",

@@ -1,4 +1,5 @@
 #include "dialects/net/NetOps.h"
+#include "dialects/net/ops/support/Linalg.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -17,16 +18,24 @@ LogicalResult SelectOp::infer(const Inference &at, Adaptor, SmallVectorImpl<Type
 }
 
 LogicalResult MaskedFillOp::infer(const Inference &at, Adaptor, SmallVectorImpl<Type> &results) {
-  if (failed(at.checkElement(1, ElementSet::Bool))) // C1
+  if (failed(at.checkElement(1, ElementSet::Bool)) || // C1
+      failed(at.checkSameElementOf(0, 2)))            // C2
     return failure();
-  if (at.element(0) != at.element(2)) // C2
-    return at.error("'" + at.opName + "' takes tensors of one element type, but " + at.name(0) + " is " +
-                        elementText(at.element(0)) + " and " + at.name(2) + " is " + elementText(at.element(2)),
-                    {2}, "bring one to the type of the other with Cast");
   FailureOr<SmallVector<int64_t>> shape = at.broadcastShape(); // C3
   if (failed(shape))
     return failure();
   results.push_back(tensorOf(*shape, at.element(0)));
+  return success();
+}
+
+LogicalResult SelectEqualOp::infer(const Inference &at, Adaptor, SmallVectorImpl<Type> &results) {
+  if (failed(at.checkSameElementOf(0, 1)) || // C1
+      failed(at.checkSameElementOf(2, 3)))   // C2
+    return failure();
+  FailureOr<SmallVector<int64_t>> shape = at.broadcastShape(); // C3
+  if (failed(shape))
+    return failure();
+  results.push_back(tensorOf(*shape, at.element(2)));
   return success();
 }
 
@@ -54,10 +63,25 @@ LogicalResult MaskedFillOp::buildGradient(OpBuilder &builder, ValueRange dy, con
   return success();
 }
 
+LogicalResult SelectEqualOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &wanted,
+                                           MutableArrayRef<Value> gradients) {
+  Value zero = scalarLike(builder, getLoc(), 0, dy[0]);
+  auto chosen = [&](Value ifEqual, Value otherwise) {
+    return builder.create<SelectEqualOp>(getLoc(), getA(), getB(), ifEqual, otherwise);
+  };
+  giveSummed(builder, *this, wanted, gradients, 2, [&] { return chosen(dy[0], zero); });
+  giveSummed(builder, *this, wanted, gradients, 3, [&] { return chosen(zero, dy[0]); });
+  return success();
+}
+
 Value MaskedFillOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
   return b.create<arith::SelectOp>(x[1], x[2], x[0]);
 }
 
 Value SelectOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
   return b.create<arith::SelectOp>(x[0], x[1], x[2]);
+}
+
+Value SelectEqualOp::scalarBody(ImplicitLocOpBuilder &b, ValueRange x) {
+  return b.create<arith::SelectOp>(equal(b, x[0], x[1]), x[2], x[3]);
 }

@@ -191,15 +191,18 @@ LogicalResult Inference::checkElement(unsigned operand, ElementSet allowed) cons
 }
 
 LogicalResult Inference::checkSameElement(ElementSet allowed, unsigned first) const {
-  for (unsigned i = first; i < operands.size(); ++i) {
-    if (failed(checkElement(i, allowed)))
+  for (unsigned i = first; i < operands.size(); ++i)
+    if (failed(checkElement(i, allowed)) || failed(checkSameElementOf(first, i)))
       return failure();
-    if (element(i) != element(first))
-      return error("'" + opName + "' takes tensors of one element type, but " + name(first) + " is " +
-                       elementText(element(first)) + " and " + name(i) + " is " + elementText(element(i)),
-                   {i}, "bring one to the type of the other with Cast");
-  }
   return success();
+}
+
+LogicalResult Inference::checkSameElementOf(unsigned left, unsigned right) const {
+  if (element(left) == element(right))
+    return success();
+  return error("'" + opName + "' takes tensors of one element type, but " + name(left) + " is " + elementText(element(left)) +
+                   " and " + name(right) + " is " + elementText(element(right)),
+               {right}, "bring one to the type of the other with Cast");
 }
 
 LogicalResult Inference::checkSameShape(unsigned left, unsigned right) const {

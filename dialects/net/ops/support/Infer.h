@@ -58,6 +58,8 @@ struct Inference {
   llvm::LogicalResult checkElement(unsigned operand, ElementSet allowed) const;
   /// All operands from `first` on have one element type out of the set.
   llvm::LogicalResult checkSameElement(ElementSet allowed, unsigned first = 0) const;
+  /// Two operands have one element type.
+  llvm::LogicalResult checkSameElementOf(unsigned left, unsigned right) const;
   /// Two operands have the same shape.
   llvm::LogicalResult checkSameShape(unsigned left, unsigned right) const;
   /// Places from `first` to in front of `behind`, which the operator counts, are numbers of i32.

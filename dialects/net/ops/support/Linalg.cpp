@@ -107,6 +107,12 @@ Value msc::net::greater(ImplicitLocOpBuilder &b, Value x, Value y) {
   return b.create<arith::CmpIOp>(arith::CmpIPredicate::sgt, x, y);
 }
 
+Value msc::net::equal(ImplicitLocOpBuilder &b, Value x, Value y) {
+  if (isa<FloatType>(x.getType()))
+    return b.create<arith::CmpFOp>(arith::CmpFPredicate::OEQ, x, y);
+  return b.create<arith::CmpIOp>(arith::CmpIPredicate::eq, x, y);
+}
+
 Value msc::net::maximum(ImplicitLocOpBuilder &b, Value x, Value y) {
   return isa<FloatType>(x.getType()) ? b.create<arith::MaximumFOp>(x, y).getResult() : b.create<arith::MaxSIOp>(x, y);
 }

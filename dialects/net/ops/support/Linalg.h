@@ -39,6 +39,8 @@ mlir::Value mul(mlir::ImplicitLocOpBuilder &b, mlir::Value x, mlir::Value y);
 mlir::Value div(mlir::ImplicitLocOpBuilder &b, mlir::Value x, mlir::Value y);
 /// x > y; false if one is NaN.
 mlir::Value greater(mlir::ImplicitLocOpBuilder &b, mlir::Value x, mlir::Value y);
+/// x == y; false if one is NaN.
+mlir::Value equal(mlir::ImplicitLocOpBuilder &b, mlir::Value x, mlir::Value y);
 /// The larger of both; NaN if one is NaN.
 mlir::Value maximum(mlir::ImplicitLocOpBuilder &b, mlir::Value x, mlir::Value y);
 /// The smaller of both; NaN if one is NaN.

@@ -73,13 +73,17 @@ LogicalResult msc::net::checkSparseLabels(const Inference &at, unsigned logits, 
   return at.checkPlacesOf(logits);
 }
 
-Value msc::net::hotClasses(OpBuilder &builder, Location loc, Value labels, ArrayRef<int64_t> shape) {
+ClassOfRow::ClassOfRow(OpBuilder &builder, Location loc, Value labels, ArrayRef<int64_t> shape)
+    : builder(builder), loc(loc), rank(static_cast<int64_t>(shape.size())), classes(builder.create<RangeOp>(loc, 0, shape.back(), 1)) {
   SmallVector<int64_t> column(shape);
   column.back() = 1;
-  Value classes = builder.create<RangeOp>(loc, 0, shape.back(), 1);
   if (cast<RankedTensorType>(labels.getType()).getElementType().isInteger(64))
     classes = builder.create<CastOp>(loc, classes, builder.getI64Type());
-  Value hot = builder.create<EqualOp>(loc, reshaped(builder, loc, labels, column), classes);
-  setResultFactors(hot.getDefiningOp(), llvm::to_vector(llvm::seq<int64_t>(0, shape.size())));
-  return hot;
+  this->labels = reshaped(builder, loc, labels, column);
+}
+
+Value ClassOfRow::choose(Value there, Value elsewhere) const {
+  auto chosen = builder.create<SelectEqualOp>(loc, labels, classes, there, elsewhere);
+  setResultFactors(chosen, llvm::to_vector(llvm::seq<int64_t>(0, rank)));
+  return chosen;
 }

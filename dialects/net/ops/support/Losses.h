@@ -26,8 +26,22 @@ OperatorCost elementLossCost(mlir::Operation *op, llvm::ArrayRef<std::vector<int
 /// `labels` hold i32 or i64 and have the shape of `logits` without the last dimension, the classes.
 llvm::LogicalResult checkSparseLabels(const Inference &at, unsigned logits, unsigned labels, const llvm::Twine &help = "");
 
-/// True at the class of each row; of `shape`, whose last dimension are the classes. Its dimensions carry the first factors
-/// of the rule of the operator that this is a part of.
-mlir::Value hotClasses(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value labels, llvm::ArrayRef<int64_t> shape);
+/// The class of each row of a tensor whose last dimension are the classes. Numbers the classes where it is made: made in front of what
+/// is chosen from it is a step of its own, and the choice joins the kernel that makes what is chosen.
+class ClassOfRow {
+public:
+  /// `labels` as checkSparseLabels takes them for logits of `shape`.
+  ClassOfRow(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value labels, llvm::ArrayRef<int64_t> shape);
+
+  /// `there` at the class of each row, `elsewhere` at the others; both may be repeated up to `shape`, which the result has. A row whose
+  /// label is no class has none. The dimensions carry the first factors of the rule of the operator that this is a part of.
+  mlir::Value choose(mlir::Value there, mlir::Value elsewhere) const;
+
+private:
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  int64_t rank;
+  mlir::Value labels, classes; ///< a column, and 0, 1, ...
+};
 
 } // namespace msc::net
