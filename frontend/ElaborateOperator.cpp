@@ -193,24 +193,19 @@ static bool isExact(double number, Type element) {
   return inside && number == std::floor(number);
 }
 
-/// Numbers become scalars of the first tensor operand's element type; the condition of Select says nothing about what it
-/// selects, and two numbers are f32.
+/// Numbers become scalars of the element type of the tensors beside them.
 bool OperatorBuilder::addConstants() {
-  if (constants.empty())
-    return true;
   auto isTensor = [](Value value) { return static_cast<bool>(value); };
-  auto first = state.operands.begin();
-  if (call.callee == "Select" && !state.operands.empty() && isTensor(state.operands.front()))
-    ++first;
-  auto tensor = std::find_if(first, state.operands.end(), isTensor);
-  if (tensor == state.operands.end() && first == state.operands.begin()) {
+  if (!constants.empty() && none_of(state.operands, isTensor)) {
     error(call.place) << "'" << call.callee << "' needs at least one value among its operands";
     return false;
   }
-  Type element = tensor == state.operands.end() ? builder.getF32Type()
-                                                : cast<RankedTensorType>((*tensor).getType()).getElementType();
-  auto type = RankedTensorType::get({}, element);
   for (auto [index, number] : constants) {
+    auto [first, behind] = alikeOperands(call.callee, index, state.operands.size(), isTensor(state.operands.front()));
+    auto alike = ArrayRef(state.operands).slice(first, behind - first);
+    auto tensor = find_if(alike, isTensor);
+    Type element = tensor == alike.end() ? builder.getF32Type() : cast<RankedTensorType>((*tensor).getType()).getElementType();
+    auto type = RankedTensorType::get({}, element);
     if (!isExact(number, type.getElementType())) {
       error(call.place) << "'" << call.callee << "' mixes the number " << number << " with a tensor of "
                         << elementTypeName(type.getElementType()) << ", which cannot hold it";

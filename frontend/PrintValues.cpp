@@ -7,6 +7,7 @@
 #include "frontend/Lexer.h"
 #include "frontend/Types.h"
 
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -123,13 +124,27 @@ std::string inlineNumber(Operation *user, Value value) {
   if (!constant || cast<RankedTensorType>(value.getType()).getRank() != 0)
     return "";
   Type element = cast<RankedTensorType>(value.getType()).getElementType();
-  auto text = [&](Type taken) { return taken == element ? net::numberText(constant.getSplat().convertToDouble()) : ""; };
-  // A number takes the type of the first tensor, the condition of Select aside.
-  bool selects = isa<net::SelectOp>(user) && !user->getOperand(0).getDefiningOp<net::ConstantOp>();
-  for (Value other : user->getOperands().drop_front(selects))
-    if (!other.getDefiningOp<net::ConstantOp>())
-      return text(cast<RankedTensorType>(other.getType()).getElementType());
-  return selects ? text(Float32Type::get(user->getContext())) : "";
+  auto isTensor = [](Value operand) { return !operand.getDefiningOp<net::ConstantOp>(); };
+  const ValueRange operands = user->getOperands();
+  if (none_of(operands, isTensor))
+    return "";
+  for (size_t place = 0; place < operands.size(); ++place) {
+    if (operands[place] != value)
+      continue;
+    auto [first, behind] = alikeOperands(user->getName().stripDialect(), place, operands.size(), isTensor(operands[0]));
+    const ValueRange alike = operands.slice(first, behind - first);
+    auto tensor = find_if(alike, isTensor);
+    Type taken = tensor == alike.end() ? Type(Float32Type::get(user->getContext())) : getElementTypeOrSelf((*tensor).getType());
+    if (taken != element)
+      return "";
+  }
+  return net::numberText(constant.getSplat().convertToDouble());
+}
+
+std::pair<size_t, size_t> alikeOperands(StringRef op, size_t place, size_t operands, bool isFirstTensor) {
+  if (op == "SelectEqual" && operands == 4)
+    return place < 2 ? std::pair<size_t, size_t>(0, 2) : std::pair<size_t, size_t>(2, 4);
+  return {op == "Select" && isFirstTensor ? 1 : 0, operands};
 }
 
 std::pair<std::string, std::string> splitOrigin(StringRef origin) {

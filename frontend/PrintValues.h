@@ -31,6 +31,9 @@ void printBlocks(mlir::ModuleOp module, bool withPlaces, llvm::raw_ostream &os);
 /// "    # In file F(L)" with this indentation and a newline; nothing for unknown places.
 void printPlace(mlir::Location location, unsigned indent, llvm::raw_ostream &os);
 
+/// A number among operands takes the element type of the first tensor within [first, behind) around its place, and is f32 where there is none:
+/// the condition of Select says nothing about what it selects, and neither does what SelectEqual compares. `isFirstTensor`: operand 0 is no number.
+std::pair<size_t, size_t> alikeOperands(llvm::StringRef op, size_t place, size_t operands, bool isFirstTensor);
 /// If the value is a number that stands in an operand's place (`Mul(%x, 2.0)`), its text; else empty.
 std::string inlineNumber(mlir::Operation *user, mlir::Value value);
 /// "propagated from 'matmul'" -> ("propagated", "matmul"); the second is empty where nothing is named.

@@ -249,7 +249,8 @@ void Scheduler::chooseUnroll() {
   schedule.unroll = work >= hugeBody ? 1 : work >= heavyBody ? 2 : 4;
 }
 
-// What sweeps a cut row for the second time does so in one thread.
+// What sweeps a cut row for the second time does so in one thread. A row whose outermost dimension is short, and merges with no other one, has
+// few pieces.
 void Scheduler::choosePieces() {
   if (schedule.form != Schedule::Rows || !schedule.rangeDims.empty() || schedule.innerDims.empty() || schedule.kept.any() || cluster.reduced.none())
     return;

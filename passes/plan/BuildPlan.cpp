@@ -459,9 +459,10 @@ private:
     StringRef activation;
     for (Operation *op : llvm::drop_begin(unit.ops)) {
       if (cast<net::Lower>(op).epilogueKind() == net::EpilogueKind::Bias)
-        bias = memory[op->getOperand(1)];
+        bias = memory.lookup(op->getOperand(1));
       else
         activation = "relu";
+      assert((bias || !activation.empty()) && "the bias is in memory");
     }
     if (!cast<RankedTensorType>(result.getType()).getElementType().isF32() && !computesNarrow(product))
       return emitGeneratedMatMul(product);

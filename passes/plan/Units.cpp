@@ -239,7 +239,9 @@ private:
     switch (cast<net::Lower>(op).epilogueKind()) {
     case net::EpilogueKind::None: break;
     case net::EpilogueKind::Bias:
-      joins = units[unit].ops.size() == 1 && !dependsOn(op->getOperand(1), unit);
+      joins = units[unit].ops.size() == 1 && !dependsOn(stored(op->getOperand(1)), unit) && mayHaveBias(op);
+      if (Operation *cast = joins ? waitingCast(op->getOperand(1)) : nullptr)
+        start(Unit::Kind::Cluster, cast); // no product takes one along
       break;
     case net::EpilogueKind::ReLU:
       joins = cast<net::Lower>(producer).epilogueKind() != net::EpilogueKind::ReLU;
@@ -250,14 +252,23 @@ private:
     return joins;
   }
 
+  /// On GPUs a product whose rows do not begin at multiples of 16 bytes is computed with some more columns, for which a bias has nothing.
+  bool mayHaveBias(Operation *op) const {
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    return !options.castsFollowReaders || type.getShape().back() % 4 == 0;
+  }
+
   /// Joins the cluster among the producers of the operands from which it reads most, and of such the latest; what writes a parameter one
   /// that reads it.
   bool joinCluster(Operation *op) {
     std::map<size_t, int64_t, std::greater<>> bytes; // of what units make and it reads
-    for (Value operand : llvm::SmallSetVector<Value, 4>(op->operand_begin(), op->operand_end()))
-      if (Operation *producer = stored(operand).getDefiningOp(); producer && unitOf.contains(producer))
+    llvm::SmallSetVector<Value, 4> reads;
+    for (Value operand : op->getOperands())
+      reads.insert(stored(operand));
+    for (Value read : reads)
+      if (Operation *producer = read.getDefiningOp(); producer && unitOf.contains(producer))
         if (size_t unit = unitOf[producer]; units[unit].kind == Unit::Kind::Cluster)
-          bytes[unit] += capacityBytes(stored(operand).getType());
+          bytes[unit] += capacityBytes(read.getType());
     SmallVector<size_t> candidates = llvm::to_vector(llvm::make_first_range(bytes));
     net::UpdateOp update = op->getNumResults() == 1 ? updateOf(op->getResult(0)) : nullptr;
     auto updates = [&](size_t unit) { // the new value is made where the old one is read

@@ -1,9 +1,9 @@
 // From a partitioned network to units of execution in order.
 //
-// A unit is what becomes one step: a cluster of fused operators, a library call with its epilogue, a collective, a local
-// slice, a view, a constant; or one operator that copies regions, in an exchange or in one step per result. Units are formed greedily: an operator joins the cluster of a producer, the one
-// first of which it reads most bytes, if the kernel compiler can make one kernel of both and no path leads from the cluster through another
-// unit back to the operator.
+// A unit is what becomes one step: a cluster of fused operators, a library call with its epilogue, a collective, a local slice, a view, a
+// constant; or one operator that copies regions, in an exchange or in one step per result. Units are formed greedily: an operator joins the
+// cluster of a producer, first the one of which it reads most bytes, if the kernel compiler can make one kernel of both and no path leads
+// from the cluster through another unit back to the operator.
 #pragma once
 
 #include "dialects/net/Network.h"
@@ -23,7 +23,7 @@ struct Unit {
   /// Windowed: a cast that is not made, see isReadInWindows.
   enum class Kind { Cluster, MatMul, Call, View, Collective, Slice, Regions, Constant, Windowed };
   Kind kind = Kind::Cluster;
-  /// In program order. MatMul: the product, then the epilogue (BiasAdd, activation).
+  /// In program order. MatMul: the product, then the epilogue (a bias, an activation).
   llvm::SmallVector<mlir::Operation *> ops;
 
   /// Values from outside that the unit reads, in order of first use.

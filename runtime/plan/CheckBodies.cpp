@@ -180,6 +180,11 @@ Status checkVariants(const PlanIndex &index, const plan::Step &step) {
     int64_t end = 1;
     for (const plan::SizeOf &size : launch.range())
       end *= index.localShape(size.buffer(), rank)[size.dim()];
+    int64_t most = 0; // what is written has the dimensions that are counted
+    for (uint32_t buffer : step.writes())
+      most = std::max(most, index.localCount(buffer, rank));
+    if (end > most)
+      return bad("{} has a range of {} on rank {}, where it writes tensors of up to {} elements", at(index, step), end, rank, most);
     if (variant->second->pieces() != 0 && end != 1)
       return bad("{} has a range of {} on rank {}, kernel '{}' cuts one unit into pieces", at(index, step), end, rank, kernel.name());
     if (variant->second->has_gpu() && static_cast<uint64_t>(end) > variant->second->gpu().most_range())

@@ -196,10 +196,11 @@ Status checkKernels(const plan::Plan &plan) {
     for (const plan::Kernel::Variant &variant : kernel.variants()) {
       if (variant.symbol().empty())
         return bad("kernel '{}' has a variant without a symbol", kernel.name());
-      if (variant.pieces() > mostPieces || variant.pieces() == 1 || (variant.pieces() == 0) != (variant.scratch() == 0) ||
-          variant.scratch() > mostPieceScratch)
-        return bad("kernel '{}' has a variant in {} pieces with {} bytes of scratch, expected 2-{} and 1-{}, or none", kernel.name(),
-                   variant.pieces(), variant.scratch(), mostPieces, mostPieceScratch);
+      const bool isCut = variant.pieces() != 0;
+      if (isCut != (variant.scratch() != 0) || variant.pieces() == 1 || variant.pieces() > mostPieces || variant.scratch() > mostPieceScratch ||
+          (isCut && variant.scratch() % (8 * variant.pieces()) != 0))
+        return bad("kernel '{}' has a variant in {} pieces with {} bytes of scratch, expected 2-{} and some times 8 for each up to {}, or none",
+                   kernel.name(), variant.pieces(), variant.scratch(), mostPieces, mostPieceScratch);
       if (variant.inner_size() != kernel.variants(0).inner_size())
         return bad("kernel '{}' has variants of {} and {} inner sizes", kernel.name(), kernel.variants(0).inner_size(),
                    variant.inner_size());

@@ -130,11 +130,14 @@ private:
       const plan::Kernel &kernel = plan.kernels(static_cast<int>(step.launch().kernel()));
       std::vector<int64_t> inner = sizesOf(step.launch().inner());
       std::string symbol;
+      uint32_t pieces = 0;
       for (const plan::Kernel::Variant &variant : kernel.variants())
-        if (std::equal(inner.begin(), inner.end(), variant.inner().begin(), variant.inner().end()))
+        if (std::equal(inner.begin(), inner.end(), variant.inner().begin(), variant.inner().end())) {
           symbol = " " + variant.symbol();
-      return fmt::format(" kernel '{}'{} 0..{} in {} tasks", kernel.name(), symbol,
-                         elementCount(sizesOf(step.launch().range())), step.launch().tasks());
+          pieces = variant.pieces();
+        }
+      return fmt::format(" kernel '{}'{} 0..{} in {}", kernel.name(), symbol, elementCount(sizesOf(step.launch().range())),
+                         pieces != 0 ? fmt::format("{} pieces", pieces) : fmt::format("{} tasks", step.launch().tasks()));
     }
     case plan::Step::kMatmul:
       return fmt::format(" transpose ({}, {}){}{}{} in {} tasks", step.matmul().transpose_left(),

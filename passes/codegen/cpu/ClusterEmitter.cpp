@@ -115,8 +115,8 @@ void ClusterEmitter::emitPieces() {
   loop(schedule.pieces, schedule.pieces + 1, [&](Value *) { emitRow(point); });
 }
 
-Value *ClusterEmitter::partAddress(unsigned part, Value *piece) {
-  Value *slot = builder.CreateNSWAdd(piece, number(part * schedule.pieces));
+Value *ClusterEmitter::partAddress(unsigned part, Value *index) {
+  Value *slot = builder.CreateNSWAdd(index, number(part * schedule.pieces));
   return builder.CreateInBoundsGEP(builder.getInt64Ty(), function->getArg(function->arg_size() - 3), slot);
 }
 
@@ -322,7 +322,7 @@ void ClusterEmitter::finishReductions(unsigned level, const Point &point, const 
       Values parts(carried.begin() + next, carried.begin() + next + reductionSlots[id]);
       next += reductionSlots[id];
       if (piece)
-        builder.CreateStore(builder.CreateExtractElement(mergeLanes(*node.combiners[result], parts), uint64_t(0)), partAddress(part++, piece->number));
+        builder.CreateStore(builder.CreateExtractElement(mergeLanes(*node.combiners[result], parts), uint64_t(0)), partAddress(part++, piece->index));
       else if (schedule.form == Schedule::Rows)
         keepReduced(id, result, point, mergeLanes(*node.combiners[result], parts));
       else
@@ -345,8 +345,8 @@ void ClusterEmitter::gatherParts(const Point &point) {
   for (unsigned id = 0; id < cluster.nodes.size(); ++id)
     for (unsigned result = 0; reduces(id, 0) && result < cluster.nodes[id].op.getNumResults(); ++result, ++part) {
       mlir::Operation &combiner = *cluster.nodes[id].combiners[result];
-      Values totals = loops.loop(number(0), number(schedule.pieces), 1, {body.identity(combiner)}, [&](Value *piece, const Values &sum) -> Values {
-        Value *found = builder.CreateLoad(sum[0]->getType()->getScalarType(), partAddress(part, piece));
+      Values totals = loops.loop(number(0), number(schedule.pieces), 1, {body.identity(combiner)}, [&](Value *index, const Values &sum) -> Values {
+        Value *found = builder.CreateLoad(sum[0]->getType()->getScalarType(), partAddress(part, index));
         return {body.emitBinary(combiner, sum[0], builder.CreateVectorSplat(schedule.lanes, found))};
       });
       keepReduced(id, result, point, totals[0]);

@@ -82,7 +82,7 @@ private:
     return piece && dim == schedule.innerDims[0] ? builder.CreateNSWAdd(piece->begin, step) : step;
   }
   /// Where a piece of a cut row leaves one of its values.
-  llvm::Value *partAddress(unsigned part, llvm::Value *piece);
+  llvm::Value *partAddress(unsigned part, llvm::Value *index);
   bool reduces(unsigned node, unsigned level) const {
     return cluster.nodes[node].isReduction() && schedule.level[node] == level;
   }
@@ -103,7 +103,7 @@ private:
   unsigned currentLevel = 0;
   /// Of a cut row.
   struct Piece {
-    llvm::Value *number, *begin;
+    llvm::Value *index, *begin;
     int64_t length;
   };
   std::optional<Piece> piece; ///< while one is emitted

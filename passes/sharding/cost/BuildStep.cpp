@@ -213,7 +213,7 @@ private:
     auto lower = dyn_cast<net::Lower>(op);
     if (lower) {
       made.kind = kindOf(lower);
-      made.isEpilogue = lower.epilogueKind() != net::EpilogueKind::None;
+      made.isEpilogue = lower.epilogueKind() != net::EpilogueKind::None && getElementTypeOrSelf(op->getOperand(0).getType()).isF32();
     }
     if (lower && lower.loweringKind() == net::LoweringKind::Expanded) {
       expand(op, lower, made);

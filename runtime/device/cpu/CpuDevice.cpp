@@ -72,16 +72,15 @@ template <size_t... N> std::array<Caller, sizeof...(N)> makeCallers(std::index_s
   return {callerOf(std::make_index_sequence<N>())...};
 }
 
-/// A call of a generated kernel, cut into its tasks.
-class Launch final : public Operation {
+/// A call of a generated kernel, cut into its tasks. Pieces of a cut row are tasks, too, behind which the kernel is called once more.
+class Launch final : public ScratchOperation {
 public:
   Launch(const LaunchSpec &spec, void *function, Caller caller, WorkerPool &pool)
-      : function(function), caller(caller), arguments(spec.arguments), pool(pool), scratch(spec.pieceScratch + (spec.pieces > 0 ? alignment : 0)) {
+      : function(function), caller(caller), arguments(spec.arguments), pool(pool), scratchBytes(spec.pieceScratch) {
     for (int64_t piece = 0; piece < spec.pieces; ++piece)
-      pieces.push_back({piece, piece + 1});
+      ranges.push_back({piece, piece + 1});
     if (spec.pieces > 0) {
-      const auto place = reinterpret_cast<uintptr_t>(scratch.data());
-      arguments.push_back(scratch.data() + (alignment - place % alignment) % alignment);
+      arguments.push_back(nullptr); // setScratch
       last = {spec.pieces, spec.pieces + 1};
       return;
     }
@@ -90,29 +89,34 @@ public:
       Range piece = pieceOf(spec.end, task, spec.tasks);
       piece = {bound(piece.begin), bound(piece.end)};
       if (piece.size() > 0)
-        pieces.push_back(piece);
+        ranges.push_back(piece);
     }
   }
   Status run() override {
     pool.run(
         tasks(), [](void *self, int64_t task, int) { static_cast<Launch *>(self)->run(task); }, this);
-    if (!isOfTasks())
+    if (isCut())
       caller(function, arguments.data(), last.begin, last.end);
     return {};
   }
-  int64_t tasks() const { return std::ssize(pieces); }
-  /// Nothing follows behind the tasks.
-  bool isOfTasks() const { return last.size() == 0; }
-  void run(int64_t task) const { caller(function, arguments.data(), pieces[task].begin, pieces[task].end); }
+  int64_t tasks() const { return std::ssize(ranges); }
+  /// Something follows behind the tasks.
+  bool isCut() const { return last.size() != 0; }
+  ScratchSize scratchSize() const override { return {.shared = scratchBytes}; }
+  void setScratch(const Scratch &scratch) override {
+    if (isCut())
+      arguments.back() = scratch.shared;
+  }
+  void run(int64_t task) const { caller(function, arguments.data(), ranges[task].begin, ranges[task].end); }
 
 private:
   void *function;
   Caller caller;
   std::vector<std::byte *> arguments;
-  std::vector<Range> pieces;
-  Range last; ///< behind all others
+  std::vector<Range> ranges; ///< of tasks
+  Range last;                ///< behind all tasks
   WorkerPool &pool;
-  std::vector<std::byte> scratch;
+  size_t scratchBytes;
 };
 
 /// Entries in their order. Kernels in a row of which none uses what another one writes are one call of all threads: optimizers update many
@@ -251,7 +255,9 @@ public:
       return Error{ExitCode::BadFile, fmt::format("kernel '{}' takes {} arguments", spec.symbol, spec.arguments.size()),
                    ""};
     auto made = std::make_unique<Launch>(spec, function, callers[spec.arguments.size() + (spec.pieces > 0 ? 1 : 0)], pool);
-    if (made->isOfTasks())
+    if (made->isCut())
+      sharing.push_back(made.get());
+    else
       launches[made.get()] = made.get();
     return std::unique_ptr<Operation>(std::move(made));
   }

@@ -68,6 +68,59 @@ TEST(Units, ReaderOfAUnitThatGrowsDependsOnWhatItTookUp) {
   EXPECT_EQ(units[2].name(), "Exp_Mul");
 }
 
+std::vector<std::string> namesOf(const std::vector<passes::Unit> &units) {
+  std::vector<std::string> names;
+  for (const passes::Unit &unit : units)
+    names.push_back(unit.name());
+  return names;
+}
+
+// What is large stays in the kernel that makes it, though something small was made later.
+TEST(Units, OperatorsJoinTheClusterOfWhichTheyReadMost) {
+  NetContext context;
+  loadDist(context);
+  TestNetwork net(context);
+  Value x = net.input("x", "8x16xf32"), rows = net.input("rows", "8x1xf32");
+  Value large = net.value("Exp", {x}), small = net.value("Neg", {rows});
+  net.results({net.value("Mul", {small, large})}, {"y"});
+  std::vector<passes::Unit> units = passes::formUnits(net.network, {}, [](const passes::Unit &) { return true; });
+  checkOrder(net.network, units);
+  EXPECT_EQ(namesOf(units), (std::vector<std::string>{"Neg", "Exp_Mul"}));
+}
+
+TEST(Units, ProductsTakeABiasAlong) {
+  using Names = std::vector<std::string>;
+  struct Case {
+    const char *bias, *cast; ///< types
+    int64_t columns;
+    bool forGpus;
+    Names names;
+  };
+  const Case cases[] = {
+      {"6xf32", "", 6, false, {"MatMul_Add_ReLU"}},
+      {"6xf32", "", 6, true, {"MatMul", "Add_ReLU"}}, // rows that begin anywhere are computed with more columns there
+      {"8xf32", "", 8, true, {"MatMul_Add_ReLU"}},
+      {"8xbf16", "f32", 8, true, {"Cast", "MatMul_Add_ReLU"}}, // no product takes a cast along
+      {"8xbf16", "f32", 8, false, {"Cast", "MatMul_Add_ReLU"}},
+      {"1xf32", "", 8, false, {"MatMul", "Add_ReLU"}},
+      {"5x8xf32", "", 8, false, {"MatMul", "Add_ReLU"}},
+  };
+  for (const Case &one : cases) {
+    NetContext context;
+    loadDist(context);
+    TestNetwork net(context);
+    Value x = net.input("x", "5x4xf32"), w = net.param("w", "4x" + std::to_string(one.columns) + "xf32"), b = net.param("b", one.bias);
+    if (*one.cast)
+      b = net.value("Cast", {b}, std::string("{dst_type = ") + one.cast + "}");
+    Value sum = net.value("Add", {net.value("MatMul", {x, w}), b});
+    net.results({net.value("ReLU", {sum})}, {"y"});
+    std::vector<passes::Unit> units =
+        passes::formUnits(net.network, {.castsFollowReaders = one.forGpus}, [](const passes::Unit &) { return true; });
+    checkOrder(net.network, units);
+    EXPECT_EQ(namesOf(units), one.names) << one.bias << " " << one.forGpus;
+  }
+}
+
 // Operators of one phase that a reader of both joins; a cast of a narrow value goes where it is read.
 TEST(Units, CastsFollowReadersAndClustersMerge) {
   for (bool follow : {false, true}) {
@@ -81,10 +134,7 @@ TEST(Units, CastsFollowReadersAndClustersMerge) {
     std::vector<passes::Unit> units =
         passes::formUnits(net.network, {.castsFollowReaders = follow}, [](const passes::Unit &) { return true; });
     checkOrder(net.network, units);
-    std::vector<std::string> names;
-    for (const passes::Unit &unit : units)
-      names.push_back(unit.name());
-    EXPECT_EQ(names, follow ? (std::vector<std::string>{"Neg_Cast_Add_Exp_and_1_more"})
+    EXPECT_EQ(namesOf(units), follow ? (std::vector<std::string>{"Neg_Cast_Add_Exp_and_1_more"})
                             : (std::vector<std::string>{"Cast", "Neg_Add", "Exp_Mul"}));
   }
 }
@@ -119,11 +169,8 @@ TEST(Units, UpdatesWaitForWhatDecidesOfThem) {
       net::setPhase(&op, net::Phase::Update);
     std::vector<passes::Unit> units = passes::formUnits(net.network, {}, [](const passes::Unit &) { return true; });
     checkOrder(net.network, units);
-    std::vector<std::string> names;
-    for (const passes::Unit &unit : units)
-      names.push_back(unit.name());
     using Names = std::vector<std::string>;
-    EXPECT_EQ(names, isKnownLate ? (Names{"Mul_Sub_ReduceSum", "Mul_Sub_ReduceSum_Add", "Equal", "SGD_Select", "SGD_Select"})
+    EXPECT_EQ(namesOf(units), isKnownLate ? (Names{"Mul_Sub_ReduceSum", "Mul_Sub_ReduceSum_Add", "Equal", "SGD_Select", "SGD_Select"})
                                  : (Names{"Mul_Sub_ReduceSum", "Mul_Sub_ReduceSum_Add_and_3_more", "SGD_Select"})); // the one that decides takes one along
   }
 }

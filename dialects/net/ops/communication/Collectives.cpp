@@ -112,8 +112,7 @@ static Value reduceScattered(OpBuilder &builder, auto op, Value x, StringRef kin
 
 /// `dy` where the element is the extremum.
 static Value whereEqual(OpBuilder &builder, Location loc, Value x, Value extremum, Value dy) {
-  Value chosen = builder.create<EqualOp>(loc, x, extremum);
-  return builder.create<SelectOp>(loc, chosen, dy, scalarLike(builder, loc, 0, dy));
+  return builder.create<SelectEqualOp>(loc, x, extremum, dy, scalarLike(builder, loc, 0, dy));
 }
 
 /// The gradient of a product over the ranks: the factors of all ranks side by side, multiplied, and back. Each rank gets its

@@ -8,8 +8,8 @@ LogicalResult OneHotOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<T
   if (!at.element(0).isInteger(32) && !at.element(0).isInteger(64)) // C1
     return at.error("'" + at.opName + "' takes indices i32 or i64, but " + at.name(0) + " is " + elementText(at.element(0)), {0});
   int64_t depth = op.getDepth(), axis = op.getAxis(), rank = at.rank(0);
-  if (depth < 0) // C2
-    return at.error("'depth' of 'OneHot' is negative");
+  if (depth < 1) // C2
+    return at.error("'depth' of 'OneHot' is " + Twine(depth) + ", but there is at least 1");
   if (failed(at.checkPlaces(0, depth)))
     return failure();
   if (axis < -1 || axis > rank) // C3

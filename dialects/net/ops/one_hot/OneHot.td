@@ -10,7 +10,7 @@ def Net_OneHotOp : Net_Operator<"OneHot", ["indices"], ["output"], [Net_Rule, Ne
 
     Constraints:
     - (C1) `indices` holds i32 or i64.
-    - (C2) `depth` is not negative.
+    - (C2) `depth` is at least 1.
     - (C3) `axis` lies in [-1, rank], -1 being the last.
     - (C4) `dtype` is a type of numbers.
   }];

@@ -75,7 +75,7 @@ static LogicalResult extremumGradient(OpBuilder &builder, Operation *op, Value d
       bool isGreater = larger == (i == 0);
       Value wins = isGreater ? builder.create<GreaterOp>(loc, x, y).getResult() : builder.create<LessOp>(loc, x, y);
       Value zero = scalarLike(builder, loc, 0, dy), half = scaled(builder, loc, dy, 0.5);
-      Value shared = builder.create<SelectOp>(loc, builder.create<EqualOp>(loc, x, y), half, zero);
+      Value shared = builder.create<SelectEqualOp>(loc, x, y, half, zero);
       return builder.create<SelectOp>(loc, wins, dy, shared);
     });
   return success();
@@ -106,8 +106,7 @@ LogicalResult XlogyOp::buildGradient(OpBuilder &builder, ValueRange dy, const ll
   Location loc = getLoc();
   giveSummed(builder, *this, wanted, gradients, 0, [&]() -> Value { // log(y), and 0 where x is 0
     Value zero = scalarLike(builder, loc, 0, getX());
-    Value slope = builder.create<SelectOp>(loc, builder.create<EqualOp>(loc, getX(), zero), zero,
-                                           builder.create<LogOp>(loc, getY()));
+    Value slope = builder.create<SelectEqualOp>(loc, getX(), zero, zero, builder.create<LogOp>(loc, getY()));
     return builder.create<MulOp>(loc, dy[0], slope);
   });
   giveSummed(builder, *this, wanted, gradients, 1, [&] {

@@ -137,8 +137,8 @@ LogicalResult ReduceProdOp::buildGradient(OpBuilder &builder, ValueRange dy, con
   Value zeros = builder.create<ReduceSumOp>(loc, mask, dimsOf(*this), /*keep_dims=*/true);
   Value filled = builder.create<SelectOp>(loc, isZero, one, getX());
   Value rest = builder.create<ReduceProdOp>(loc, filled, dimsOf(*this), /*keep_dims=*/true);
-  Value among = builder.create<SelectOp>(loc, builder.create<EqualOp>(loc, zeros, zero), rest, zero);
-  Value only = builder.create<SelectOp>(loc, builder.create<EqualOp>(loc, zeros, one), rest, zero);
+  Value among = builder.create<SelectEqualOp>(loc, zeros, zero, rest, zero);
+  Value only = builder.create<SelectEqualOp>(loc, zeros, one, rest, zero);
   Value others = builder.create<SelectOp>(loc, isZero, only, builder.create<RealDivOp>(loc, among, filled));
   gradients[0] = builder.create<MulOp>(loc, others, keptDims(builder, *this, dy[0]));
   return success();
