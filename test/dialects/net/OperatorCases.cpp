@@ -160,10 +160,6 @@ static void addBinary(std::vector<OperatorCase> &cases) {
   cases.push_back({"equal bool", "Equal", {"6xi1", "6xi1"}, "", "6xi1", "(a, a) -> (a)"});
   cases.push_back({"select", "Select", {"3x4xi1", "3x4xf64", "3x4xf64"}, "", "3x4xf64", "(a b, a b, a b) -> (a b)"});
   cases.push_back({"select broadcast", "Select", {"4xi1", "3x1xf64", "f64"}, "", "3x4xf64", "(b, a 1, ()) -> (a b)"});
-  cases.push_back({"select equal", "SelectEqual", {"3x4xi64", "3x4xi64", "3x4xf64", "3x4xf64"}, "", "3x4xf64", "(a b, a b, a b, a b) -> (a b)"});
-  cases.push_back({"select equal floats", "SelectEqual", {"5xf64", "5xf64", "5xf64", "5xf64"}, "", "5xf64", "(a, a, a, a) -> (a)"});
-  cases.push_back({"select equal broadcast", "SelectEqual", {"3x1xi64", "4xi64", "3x4xf64", "f64"}, "", "3x4xf64", "(a 1, b, a b, ()) -> (a b)"});
-  cases.push_back({"select equal of none", "SelectEqual", {"0x1xi64", "4xi64", "f64", "f64"}, "", "0x4xf64", "(a 1, b, (), ()) -> (a b)"});
   cases.push_back({"cast f32", "Cast", {"3x4xf64"}, "{dst_type = f32}", "3x4xf32", "(a b) -> (a b)"});
   cases.push_back({"cast i32", "Cast", {"6xf64"}, "{dst_type = i32}", "6xi32", "(a) -> (a)"});
   cases.push_back({"cast bool to f64", "Cast", {"6xi1"}, "{dst_type = f64}", "6xf64", "(a) -> (a)"});
@@ -339,6 +335,13 @@ static void addRanks(std::vector<OperatorCase> &cases) {
   cases.push_back({"rank", "Rank", {}, "{rank_size = 4 : i64}", "i32", "() -> (())"});
 }
 
+static void addChoices(std::vector<OperatorCase> &cases) {
+  cases.push_back({"select equal", "SelectEqual", {"3x4xi64", "3x4xi64", "3x4xf64", "3x4xf64"}, "", "3x4xf64", "(a b, a b, a b, a b) -> (a b)"});
+  cases.push_back({"select equal floats", "SelectEqual", {"5xf64", "5xf64", "5xf64", "5xf64"}, "", "5xf64", "(a, a, a, a) -> (a)"});
+  cases.push_back({"select equal broadcast", "SelectEqual", {"3x1xi64", "4xi64", "3x4xf64", "f64"}, "", "3x4xf64", "(a 1, b, a b, ()) -> (a b)"});
+  cases.push_back({"select equal of none", "SelectEqual", {"0x1xi64", "4xi64", "f64", "f64"}, "", "0x4xf64", "(a 1, b, (), ()) -> (a b)"});
+}
+
 static void addPrints(std::vector<OperatorCase> &cases) {
   cases.push_back({"print", "Print", {"4x6xf64"}, "", "4x6xf64", "(a b) -> (a b)"});
   cases.push_back({"print of a scalar", "Print", {"f64"}, "{message = \"the loss\"}", "f64", "(()) -> (())"});
@@ -364,6 +367,7 @@ const std::vector<OperatorCase> &operatorCases() {
     addRandom(cases);
     addRanks(cases);
     addPrints(cases);
+    addChoices(cases);
     return cases;
   }();
   return all;
