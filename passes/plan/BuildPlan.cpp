@@ -462,7 +462,6 @@ private:
         bias = memory.lookup(op->getOperand(1));
       else
         activation = "relu";
-      assert((bias || !activation.empty()) && "the bias is in memory");
     }
     if (!cast<RankedTensorType>(result.getType()).getElementType().isF32() && !computesNarrow(product))
       return emitGeneratedMatMul(product);
@@ -575,8 +574,7 @@ private:
       buffers.push_back(memory[pointer]);
     const bool isCut = llvm::any_of(pieces, [](int64_t count) { return count != 0; });
     builder.create<plan_ir::KernelOp>(op->getLoc(), symbol, pointers.size(), builder.getArrayAttr(sizes), builder.getArrayAttr(symbols),
-                                      isCut ? builder.getDenseI64ArrayAttr(pieces) : DenseI64ArrayAttr(),
-                                      isCut ? builder.getDenseI64ArrayAttr(scratchBytes) : DenseI64ArrayAttr(),
+                                      isCut ? builder.getDenseI64ArrayAttr(pieces) : nullptr, isCut ? builder.getDenseI64ArrayAttr(scratchBytes) : nullptr,
                                       options.gpu ? builder.getArrayAttr(launches) : ArrayAttr());
     auto launch = builder.create<plan_ir::LaunchOp>(
         op->getLoc(), FlatSymbolRefAttr::get(builder.getContext(), symbol), buffers, builder.getDenseI64ArrayAttr(writes), builder.getDenseI64ArrayAttr(updates),
