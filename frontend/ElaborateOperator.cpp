@@ -200,8 +200,9 @@ bool OperatorBuilder::addConstants() {
     error(call.place) << "'" << call.callee << "' needs at least one value among its operands";
     return false;
   }
+  const bool isFirstTensor = !state.operands.empty() && isTensor(state.operands.front());
   for (auto [index, number] : constants) {
-    auto [first, behind] = alikeOperands(call.callee, index, state.operands.size(), isTensor(state.operands.front()));
+    auto [first, behind] = alikeOperands(call.callee, index, state.operands.size(), isFirstTensor);
     auto alike = ArrayRef(state.operands).slice(first, behind - first);
     auto tensor = find_if(alike, isTensor);
     Type element = tensor == alike.end() ? builder.getF32Type() : cast<RankedTensorType>((*tensor).getType()).getElementType();

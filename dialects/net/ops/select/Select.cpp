@@ -6,37 +6,33 @@
 using namespace mlir;
 using namespace msc::net;
 
+/// All operands broadcast; the result has the element type of the operand `chosen`.
+static LogicalResult inferChosen(const Inference &at, unsigned chosen, SmallVectorImpl<Type> &results) {
+  FailureOr<SmallVector<int64_t>> shape = at.broadcastShape();
+  if (succeeded(shape))
+    results.push_back(tensorOf(*shape, at.element(chosen)));
+  return shape;
+}
+
 LogicalResult SelectOp::infer(const Inference &at, Adaptor, SmallVectorImpl<Type> &results) {
   if (failed(at.checkElement(0, ElementSet::Bool)) ||  // C1
       failed(at.checkSameElement(ElementSet::Any, 1))) // C2
     return failure();
-  FailureOr<SmallVector<int64_t>> shape = at.broadcastShape(); // C3
-  if (failed(shape))
-    return failure();
-  results.push_back(tensorOf(*shape, at.element(1)));
-  return success();
+  return inferChosen(at, 1, results); // C3
 }
 
 LogicalResult MaskedFillOp::infer(const Inference &at, Adaptor, SmallVectorImpl<Type> &results) {
   if (failed(at.checkElement(1, ElementSet::Bool)) || // C1
       failed(at.checkSameElementOf(0, 2)))            // C2
     return failure();
-  FailureOr<SmallVector<int64_t>> shape = at.broadcastShape(); // C3
-  if (failed(shape))
-    return failure();
-  results.push_back(tensorOf(*shape, at.element(0)));
-  return success();
+  return inferChosen(at, 0, results); // C3
 }
 
 LogicalResult SelectEqualOp::infer(const Inference &at, Adaptor, SmallVectorImpl<Type> &results) {
   if (failed(at.checkSameElementOf(0, 1)) || // C1
       failed(at.checkSameElementOf(2, 3)))   // C2
     return failure();
-  FailureOr<SmallVector<int64_t>> shape = at.broadcastShape(); // C3
-  if (failed(shape))
-    return failure();
-  results.push_back(tensorOf(*shape, at.element(2)));
-  return success();
+  return inferChosen(at, 2, results); // C3
 }
 
 LogicalResult SelectOp::buildGradient(OpBuilder &builder, ValueRange resultGradients,
