@@ -17,14 +17,6 @@ using std::chrono::milliseconds;
 constexpr int64_t kMessageBytes = int64_t{1} << 30;
 constexpr int kTag = 1;
 
-/// The news of a failure.
-struct FailureMessage {
-  int64_t rank;
-  int32_t code;
-  char message[1024];
-  char help[256];
-};
-
 Connection::Connection(SharedRun &run, int64_t ranks) : run(run), ranks(ranks) {
   MPI_Comm_dup(MPI_COMM_WORLD, &data);
   MPI_Comm_dup(MPI_COMM_WORLD, &failures);
@@ -193,32 +185,31 @@ void Connection::spreadFailure() {
   int arrived = 0;
   MPI_Status status;
   while (!run.hasFailed() && MPI_Iprobe(MPI_ANY_SOURCE, kTag, failures, &arrived, &status) == MPI_SUCCESS && arrived) {
-    FailureMessage news;
-    MPI_Recv(&news, sizeof(news), MPI_BYTE, status.MPI_SOURCE, kTag, failures, MPI_STATUS_IGNORE);
+    FailureMessage heard;
+    MPI_Recv(&heard, sizeof(heard), MPI_BYTE, status.MPI_SOURCE, kTag, failures, MPI_STATUS_IGNORE);
     told = true;
-    run.fail(news.rank, {static_cast<ExitCode>(news.code), news.message, news.help}, SharedRun::Reporter::Elsewhere);
+    run.fail(heard.rank, {static_cast<ExitCode>(heard.code), heard.message, heard.help}, SharedRun::Reporter::Elsewhere);
   }
   if (!run.hasFailed() || told || !run.recordedHere())
     return;
   told = true;
   auto [rank, error] = run.firstCause();
-  FailureMessage news{rank, static_cast<int32_t>(error.code), {}, {}};
+  news = {rank, static_cast<int32_t>(error.code), {}, {}};
   strncpy(news.message, error.message.c_str(), sizeof(news.message) - 1);
   strncpy(news.help, error.help.c_str(), sizeof(news.help) - 1);
-  for (int64_t peer = 0; peer < ranks; ++peer) {
-    if (run.shares(peer))
-      continue;
-    MPI_Request request;
-    MPI_Isend(&news, sizeof(news), MPI_BYTE, static_cast<int>(peer), kTag, failures, &request);
-    // Small messages are buffered at once; one that cannot be delivered must not keep this rank.
-    int sent = 0;
-    for (int i = 0; i < 1000 && !sent; ++i) {
-      MPI_Test(&request, &sent, MPI_STATUS_IGNORE);
-      sched_yield();
-    }
-    if (!sent)
+  std::vector<MPI_Request> sends;
+  for (int64_t peer = 0; peer < ranks; ++peer)
+    if (!run.shares(peer))
+      MPI_Isend(&news, sizeof(news), MPI_BYTE, static_cast<int>(peer), kTag, failures, &sends.emplace_back());
+  // Who lives has it at once; a peer that does not answer must not keep this rank from saying what it knows.
+  constexpr milliseconds limit{100};
+  const Clock::time_point until = Clock::now() + limit;
+  for (int all = 0; !all && Clock::now() < until; sched_yield())
+    if (MPI_Testall(static_cast<int>(sends.size()), sends.data(), &all, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
+      break;
+  for (MPI_Request &request : sends)
+    if (request != MPI_REQUEST_NULL)
       MPI_Request_free(&request);
-  }
 }
 
 } // namespace msc::comm

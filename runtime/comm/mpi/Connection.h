@@ -36,6 +36,13 @@ private:
     size_t request;
     int64_t rank;
   };
+  /// The news of a failure.
+  struct FailureMessage {
+    int64_t rank;
+    int32_t code;
+    char message[1024];
+    char help[256];
+  };
   Status abandon();
   void settle();
   Error stalled(const OperationRecord &what, std::chrono::milliseconds waited);
@@ -49,6 +56,7 @@ private:
   std::vector<Receive> receives;
   std::vector<int64_t> counts;
   std::string trouble; ///< first MPI error of the operation in hand
+  FailureMessage news{}; ///< what this rank sends: a peer that does not answer may still read it when the rank goes on
   bool told = false;
   bool used = false;
 };

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <gtest/gtest.h>
 #include <random>
+#include <sstream>
 #include <sys/wait.h>
 
 namespace {
@@ -15,6 +16,7 @@ struct Outcome {
   int code = 0; ///< of mpirun
   double seconds = 0;
   std::vector<std::string> ranks; ///< what each rank said; empty: it could not
+  std::string log;                ///< of mpirun and all ranks
 };
 
 /// Four ranks; one misbehaves in one step. `hosts` > 0: as if on so many hosts. `count` elements are reduced in each step.
@@ -34,6 +36,9 @@ Outcome run(const std::string &fault, int hosts, int64_t count, int culprit = 2,
     std::getline(file, line);
     outcome.ranks.push_back(line);
   }
+  std::stringstream log;
+  log << std::ifstream(folder + "/log").rdbuf();
+  outcome.log = log.str();
   std::filesystem::remove_all(folder);
   return outcome;
 }
@@ -88,7 +93,8 @@ TEST_P(MpiFault, AStoppedRankIsNamedAfterTheTimeout) {
   EXPECT_EQ(outcome.code, 6);
   EXPECT_TRUE(isWithin(outcome, 15)) << outcome.seconds << " s";
   for (int r : {0, 1, 3})
-    EXPECT_TRUE(begins(outcome.ranks[r], "6 ") && holds(outcome.ranks[r], "made no progress")) << outcome.ranks[r];
+    EXPECT_TRUE(begins(outcome.ranks[r], "6 ") && holds(outcome.ranks[r], "made no progress"))
+        << "rank " << r << ": " << outcome.ranks[r] << "\n" << outcome.log;
   // Behind a piece that did not come there may be others that wait themselves; somebody names the cause.
   EXPECT_TRUE(holds(outcome.ranks[0], "rank 2") || holds(outcome.ranks[1], "rank 2")) << outcome.ranks[0];
 }
