@@ -89,10 +89,17 @@ private:
   }
 };
 
-std::vector<size_t> bySize(const std::vector<MemoryBlock> &blocks) {
+/// Of one size the first to come is first, or the last to go: on their own blocks of one size need no more than are live at once then.
+enum class OfOneSize { FirstToCome, LastToGo };
+
+std::vector<size_t> bySize(const std::vector<MemoryBlock> &blocks, OfOneSize first = OfOneSize::LastToGo) {
   std::vector<size_t> order(blocks.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return blocks[a].bytes > blocks[b].bytes; });
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    if (blocks[a].bytes != blocks[b].bytes)
+      return blocks[a].bytes > blocks[b].bytes;
+    return first == OfOneSize::LastToGo ? blocks[a].last > blocks[b].last : blocks[a].first < blocks[b].first;
+  });
   return order;
 }
 
@@ -110,6 +117,11 @@ public:
           pairs += 2;
         }
     best = place(order, std::numeric_limits<int64_t>::max());
+    std::vector<size_t> other = bySize(blocks, OfOneSize::FirstToCome);
+    if (Packing found = place(other, best.bytes); found.bytes < best.bytes) {
+      order = std::move(other);
+      best = std::move(found);
+    }
   }
 
   void improve(int64_t enough) {

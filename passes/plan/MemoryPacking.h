@@ -19,8 +19,9 @@ struct Packing {
 };
 
 /// Places blocks so that two blocks whose live ranges overlap never share memory. Largest first, each at the lowest offset
-/// that is free during its range (first fit by decreasing size); deterministic. n (log n)^2 where the blocks that are live in the same
-/// steps lie beside each other, as those of layers do; O(n^2 log n) in the worst case.
+/// that is free during its range (first fit by decreasing size); of one size the one that is needed longest into the step, as what the
+/// backward pass reads. Deterministic. n (log n)^2 where the blocks that are live in the same steps lie beside each other, as those of
+/// layers do; O(n^2 log n) in the worst case.
 Packing packMemory(const std::vector<MemoryBlock> &blocks, int64_t alignment = 64);
 
 /// As packMemory; where that needs more than `enough`, other orders of the blocks are tried, deterministic ones: one that is on top, or any

@@ -35,7 +35,7 @@ const TracedStep *MemoryMoments::alwaysTraced(Member of) {
   auto [found, isNew] = areAlike.try_emplace(of, true);
   const TracedStep &first = traceOf(of, 0);
   auto isSame = [](const TracedOperator &a, const TracedOperator &b) {
-    return a.kind == b.kind && a.isBackward == b.isBackward && std::ranges::equal(a.reads, b.reads, {}, &TracedOperator::Use::value, &TracedOperator::Use::value) &&
+    return a.kind == b.kind && a.isBackward == b.isBackward && a.isThere == b.isThere && std::ranges::equal(a.reads, b.reads, {}, &TracedOperator::Use::value, &TracedOperator::Use::value) &&
            std::ranges::equal(a.writes, b.writes, {}, &TracedOperator::Use::value, &TracedOperator::Use::value);
   };
   for (int32_t option = 1; isNew && found->second && option < model.network().options[of.op]; ++option)
@@ -81,7 +81,7 @@ double MemoryMoments::keptBytesOf(const Use &use, int32_t option) {
   const StepValue &value = stepOf(use.of, option).values[wanted.value];
   auto isKept = [&](const TracedOperator &other) {
     const std::vector<TracedOperator::Use> &list = value.kind == StepValue::Kind::Inner ? other.writes : other.reads;
-    return !other.isBackward && std::ranges::any_of(list, [&](const TracedOperator::Use &of) {
+    return !other.isBackward && other.isThere && std::ranges::any_of(list, [&](const TracedOperator::Use &of) {
       return of.value == wanted.value && of.sharding == wanted.sharding;
     });
   };
@@ -481,7 +481,7 @@ void MemoryMoments::Lasting::findMadeByRunning() {
         continue;
       const Use written = writeOf(made, number);
       const int32_t inStep = operators[written.traced].writes[written.use].value;
-      auto reads = [&](const TracedOperator &op) { return std::ranges::find(op.reads, inStep, &TracedOperator::Use::value) != op.reads.end(); };
+      auto reads = [&](const TracedOperator &op) { return op.isThere && std::ranges::find(op.reads, inStep, &TracedOperator::Use::value) != op.reads.end(); };
       if (i != *running && std::ranges::any_of(operators, reads))
         continue;
       if (of[number].use.of.op < 0)

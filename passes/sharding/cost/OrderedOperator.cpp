@@ -28,7 +28,7 @@ public:
         shown[traced.writes.front().value] = shown[traced.reads.front().value];
       if (traced.computes == TracedOperator::brings)
         same[traced.writes.front().value] = same[traced.reads.front().value];
-      const Place place = isView ? Place{traced.isBackward, -1} : add(traced, strategy.step->values, shown);
+      const Place place = isView || !traced.isThere ? Place{traced.isBackward, -1} : add(traced, strategy.step->values, shown);
       if (isFirst)
         all.ofTraced.push_back(place.event);
     }

@@ -15,7 +15,7 @@ namespace {
 /// Every operator of a step in order, each under the axes that the partitioner would give it.
 class Placing {
 public:
-  /// `planner`: prices, as the step runs behind all passes; null: nothing is priced, and no pass has run.
+  /// `planner`: prices, as the step runs behind all passes; null: nothing is priced, and none but `msc-reuse-statistics` has run.
   Placing(const OperatorStep &step, int64_t devices, dist::ReshardPlanner *planner)
       : step(step), devices(devices), planner(planner), values(step.values.size()), standIns(step.values.size()) {
     std::iota(standIns.begin(), standIns.end(), 0);
@@ -43,11 +43,12 @@ public:
         values[i].left = values[i].own = ownOfResults[step.values[i].number];
     for (size_t i = 1; i < step.operators.size(); ++i)
       inherit(step.operators[i], own);
-    if (planner) {
-      bool improves = step.mayRepeat && reuseStatistics();
+    bool improves = step.mayRepeat && reuseStatistics();
+    if (planner)
       improves |= keepPartials();
-      if (improves)
-        wantAnew();
+    if (improves)
+      wantAnew();
+    if (planner) {
       for (const Run &run : runs)
         if (run.isThere && run.op)
           price(run, placed.computeUs, placed.exchangeUs,
@@ -68,6 +69,8 @@ public:
       trace.results.push_back(result.value);
     for (const Value &value : values)
       trace.own.push_back(value.own);
+    for (auto [operand, value] : step.gradients)
+      trace.gradients.emplace_back(operand, standIns[value]);
     return trace;
   }
 
@@ -315,10 +318,10 @@ private:
 
   TracedOperator traced(const Run &run) const {
     if (!run.op)
-      return {StepKind::View, false, run.isBackward, TracedOperator::brings, {{run.from, run.at.operands[0]}}, {{run.brought, run.at.operands[0]}}, nullptr};
-    TracedOperator traced{run.op->kind, run.op->isEpilogue, run.isBackward, run.op->computes, {}, {}, run.op};
+      return {StepKind::View, false, run.isBackward, TracedOperator::brings, run.isThere, {{readOf(run, 0), run.at.operands[0]}}, {{run.brought, run.at.operands[0]}}, nullptr};
+    TracedOperator traced{run.op->kind, run.op->isEpilogue, run.isBackward, run.op->computes, run.isThere, {}, {}, run.op};
     for (size_t i = 0; i < run.op->operands.size(); ++i)
-      traced.reads.push_back({run.op->operands[i], run.at.operands[i]});
+      traced.reads.push_back({readOf(run, i), run.at.operands[i]});
     for (int32_t result : run.op->results)
       traced.writes.push_back({result, values[result].left});
     return traced;

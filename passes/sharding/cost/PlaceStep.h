@@ -79,6 +79,7 @@ struct TracedOperator {
   bool isEpilogue = false;
   bool isBackward = false;
   int32_t computes = -1;   ///< as StepOperator, or `brings`
+  bool isThere = true;     ///< false: what it computes is a statistic that is there already, or only led to such
   std::vector<Use> reads;
   std::vector<Use> writes; ///< as they are left
   const StepOperator *op = nullptr; ///< of the step; null: `brings`
@@ -89,11 +90,13 @@ struct TracedOperator {
   }
 };
 
-/// What a step reads and writes under one strategy, in order, in front of all passes that improve it.
+/// What a step reads and writes under one strategy, in order, behind `msc-reuse-statistics` and in front of all other passes that
+/// improve it.
 struct TracedStep {
-  std::vector<TracedOperator> operators;
+  std::vector<TracedOperator> operators; ///< in one order under all strategies, also those that are not there
   std::vector<int32_t> results; ///< of each result of the forward operator: its value
   std::vector<Sharding> own;    ///< of each value: completed
+  std::vector<std::pair<int32_t, int32_t>> gradients; ///< operands and the values that are their gradients
   PlacedStep placed;            ///< the same, without times
 };
 

@@ -354,7 +354,7 @@ private:
     bindOperands(instance, instance.operands, instance.values);
     addConstants(instance, /*isBackward=*/false);
     for (const TracedOperator &traced : instance.trace->operators)
-      if (!traced.isBackward)
+      if (!traced.isBackward && traced.isThere)
         run(instance, traced, instance.values);
     for (size_t r = 0; r < instance.trace->results.size(); ++r) {
       const int32_t value = instance.values[instance.trace->results[r]];
@@ -517,7 +517,7 @@ private:
       bindOperands(instances[at], computedAgain(instances[at].operands), again);
       isCopying = true;
       for (const TracedOperator &traced : instances[at].trace->operators)
-        if (!traced.isBackward)
+        if (!traced.isBackward && traced.isThere)
           run(instances[at], traced, again);
       isCopying = false;
       instances[at].again = std::move(again);
@@ -538,16 +538,16 @@ private:
     std::vector<char> isRead(of.size());
     for (const TracedOperator &traced : trace.operators)
       for (const TracedOperator::Use &use : traced.reads)
-        isRead[use.value] |= traced.isBackward;
+        isRead[use.value] |= traced.isBackward && traced.isThere;
     for (size_t v = 0; v < of.size(); ++v) {
       const bool isForward = step.values[v].kind == StepValue::Kind::Operand || step.values[v].kind == StepValue::Kind::Inner;
       if (isRead[v] && isForward && of[v] != none)
         of[v] = computedAgain({of[v]}).front();
     }
     for (const TracedOperator &traced : trace.operators)
-      if (traced.isBackward)
+      if (traced.isBackward && traced.isThere)
         run(instances[index], traced, of);
-    for (auto [operand, gradient] : step.gradients)
+    for (auto [operand, gradient] : trace.gradients)
       if (of[gradient] != none && instances[index].operands[operand] != none)
         contribute(of[gradient], instances[index].operands[operand]);
   }
@@ -559,7 +559,7 @@ private:
     const std::vector<StepValue> &facts = instance.step->values;
     for (const TracedOperator &traced : instance.trace->operators)
       for (const TracedOperator::Use &use : traced.reads)
-        if (traced.isBackward == isBackward && facts[use.value].kind == StepValue::Kind::Constant)
+        if (traced.isThere && traced.isBackward == isBackward && facts[use.value].kind == StepValue::Kind::Constant)
           addForRun(elementsOf(facts[use.value].shape, use.sharding) * static_cast<int64_t>(facts[use.value].elementBytes));
   }
 

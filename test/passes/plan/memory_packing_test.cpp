@@ -29,7 +29,9 @@ TEST(MemoryPacking, GapBetweenNeighboursIsUsed) {
 static std::vector<int64_t> firstFit(const std::vector<MemoryBlock> &blocks) {
   std::vector<size_t> order(blocks.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return blocks[a].bytes > blocks[b].bytes; });
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) {
+    return std::pair(blocks[a].bytes, blocks[a].last) > std::pair(blocks[b].bytes, blocks[b].last);
+  });
   auto sizeOf = [](const MemoryBlock &block) { return (block.bytes + 63) / 64 * 64; };
   std::vector<int64_t> offsets(blocks.size());
   std::vector<size_t> placed;
@@ -59,6 +61,20 @@ TEST(MemoryPacking, EachBlockTakesTheLowestOffsetThatIsFree) {
       block.last = block.first + random() % length;
     }
     EXPECT_EQ(packMemory(blocks).offsets, firstFit(blocks)) << "round " << round;
+  }
+}
+
+/// As the activations of layers, whose order in time is not that of their numbers.
+TEST(MemoryPacking, BlocksOfOneSizeNeedWhatIsLiveAtOnce) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<MemoryBlock> blocks(1 + random() % 80);
+    for (MemoryBlock &block : blocks) {
+      block.bytes = 640;
+      block.first = static_cast<int64_t>(random() % 100);
+      block.last = block.first + random() % 40;
+    }
+    EXPECT_EQ(packMemory(blocks).bytes, memoryLowerBound(blocks)) << "round " << round;
   }
 }
 
