@@ -106,7 +106,7 @@ std::vector<size_t> bySize(const std::vector<MemoryBlock> &blocks, OfOneSize fir
 /// Few blocks in many orders, each block at the lowest offset that is free. Keeps a reference.
 class Orders {
 public:
-  Orders(const std::vector<MemoryBlock> &blocks, int64_t alignment) : blocks(blocks), order(bySize(blocks)), near(blocks.size()) {
+  Orders(const std::vector<MemoryBlock> &blocks, int64_t alignment) : blocks(blocks), near(blocks.size()) {
     for (const MemoryBlock &block : blocks)
       sizes.push_back(alignTo(block.bytes, alignment));
     for (size_t a = 0; a < blocks.size(); ++a)
@@ -116,17 +116,36 @@ public:
           near[b].push_back(a);
           pairs += 2;
         }
-    best = place(order, std::numeric_limits<int64_t>::max());
-    std::vector<size_t> other = bySize(blocks, OfOneSize::FirstToCome);
-    if (Packing found = place(other, best.bytes); found.bytes < best.bytes) {
-      order = std::move(other);
-      best = std::move(found);
-    }
   }
 
-  void improve(int64_t enough) {
+  /// From either order by size, half as often each.
+  Packing find(int64_t enough) {
     constexpr int64_t mostOrders = 2000, mostPairs = int64_t(1) << 22;
-    const auto count = std::min(mostOrders, mostPairs / std::max<int64_t>(pairs, 1));
+    const int64_t count = std::min(mostOrders, mostPairs / std::max<int64_t>(pairs, 1)) / 2;
+    Packing least;
+    for (OfOneSize first : {OfOneSize::LastToGo, OfOneSize::FirstToCome}) {
+      order = bySize(blocks, first);
+      best = place(order, std::numeric_limits<int64_t>::max());
+      improve(enough, count);
+      if (least.offsets.empty() || best.bytes < least.bytes)
+        least = std::move(best);
+      if (least.bytes <= enough)
+        break;
+    }
+    return least;
+  }
+
+private:
+  const std::vector<MemoryBlock> &blocks;
+  std::vector<size_t> order;
+  std::vector<std::vector<size_t>> near; ///< of each block: those that are live in a step in which it is
+  std::vector<int64_t> sizes;
+  int64_t pairs = 0;
+  Packing best;
+  std::vector<std::pair<int64_t, int64_t>> taken;
+  std::mt19937 random; // the same everywhere
+
+  void improve(int64_t enough, int64_t count) {
     for (int64_t i = 0; i < count && best.bytes > enough; ++i) {
       std::vector<size_t> next = order;
       for (uint32_t moves = 1 + random() % 3; moves > 0; --moves)
@@ -142,18 +161,6 @@ public:
       }
     }
   }
-
-  Packing take() { return std::move(best); }
-
-private:
-  const std::vector<MemoryBlock> &blocks;
-  std::vector<size_t> order;
-  std::vector<std::vector<size_t>> near; ///< of each block: those that are live in a step in which it is
-  std::vector<int64_t> sizes;
-  int64_t pairs = 0;
-  Packing best;
-  std::vector<std::pair<int64_t, int64_t>> taken;
-  std::mt19937 random; // the same everywhere
 
   /// Given up where it needs more than `most`.
   Packing place(const std::vector<size_t> &order, int64_t most) {
@@ -204,9 +211,7 @@ Packing packTightly(const std::vector<MemoryBlock> &blocks, int64_t enough, int6
   const int64_t least = std::max(enough, memoryLowerBound(blocks, alignment));
   if (first.bytes <= least || blocks.size() > mostBlocks)
     return first;
-  Orders tried(blocks, alignment);
-  tried.improve(least);
-  return tried.take();
+  return Orders(blocks, alignment).find(least);
 }
 
 Packing packMemory(const std::vector<MemoryBlock> &blocks, int64_t alignment) {
