@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -100,6 +101,9 @@ struct MemoryRange {
   const std::byte *begin = nullptr, *end = nullptr;
 };
 
+/// What an operation may use of the arena beside its buffers, while it runs.
+using FreeRanges = std::function<std::vector<std::span<std::byte>>(const Operation &)>;
+
 /// An operation in a sequence. Those of one stream run one after the other, or as if they did.
 struct SequenceEntry {
   Operation *operation = nullptr;
@@ -163,8 +167,10 @@ public:
   /// Gives up what is in flight; the other ranks know that this one has failed.
   virtual void abandonGroups() {}
 
-  /// Called once after everything is prepared: allocates what operations share.
-  virtual Status finishPreparation() = 0;
+  /// Called once after everything is prepared: gives operations memory to work in, out of the arena where that is free, and allocates what
+  /// they share. `freeWhile` is asked at most once for each operation, in the order in which they were prepared; null: nothing is free.
+  virtual Status finishPreparation(const FreeRanges &freeWhile) = 0;
+  Status finishPreparation() { return finishPreparation(nullptr); }
 
   /// Binds operations that this device has prepared, after finishPreparation.
   virtual std::unique_ptr<Sequence> makeSequence(std::vector<SequenceEntry> entries) { return runInOrder(std::move(entries)); }

@@ -1,12 +1,15 @@
 #include "runtime/executor/Executor.h"
 
 #include "runtime/executor/EntryOrder.h"
+#include "runtime/executor/FreeMemory.h"
 
 #include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
 #include <iterator>
+#include <optional>
 #include <set>
+#include <unordered_map>
 
 namespace msc {
 namespace {
@@ -99,7 +102,22 @@ Status Executor::bind(const plan::Program &program, const plan::Variant &variant
     for (size_t k = before; k < list.size(); ++k)
       list[k].number = static_cast<uint32_t>(i);
   }
-  if (Status status = device.finishPreparation(); !status)
+  std::unordered_map<const device::Operation *, uint32_t> stepOf;
+  for (const std::vector<BoundStep> *list : {&once, &always})
+    for (const BoundStep &bound : *list)
+      if (bound.operation)
+        stepOf[bound.operation] = bound.number;
+  std::optional<FreeMemory> free;
+  auto freeWhile = [&](const device::Operation &operation) {
+    std::vector<std::span<std::byte>> ranges;
+    if (!free)
+      free.emplace(index, program, variant);
+    if (auto step = stepOf.find(&operation); step != stepOf.end())
+      for (auto [from, to] : free->at(step->second))
+        ranges.emplace_back(arena + from, to - from);
+    return ranges;
+  };
+  if (Status status = device.finishPreparation(freeWhile); !status)
     return status;
   constants = partsOf(once);
   steps = partsOf(always);

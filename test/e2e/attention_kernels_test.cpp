@@ -1,5 +1,6 @@
 // Every set of attention kernels of the CUDA backend, emulated, against sums in double precision.
 #include "runtime/device/cuda/Kernels.h"
+#include "test/Campaign.h"
 #include "test/e2e/Random.h"
 #include "test/passes/codegen/GpuEmulator.h"
 
@@ -146,6 +147,8 @@ class AttentionKernelsOf : public testing::TestWithParam<size_t> {};
 
 TEST_P(AttentionKernelsOf, GiveTheSumsOfDoublePrecision) {
   const AttentionKernels &set = device::cuda::attentionKernels[GetParam()];
+  if (set.type == std::string_view("f16") && !test::isLongRun())
+    GTEST_SKIP() << "in short runs those of bf16 stand for them: the same source but for the type";
   std::stringstream ir;
   ir << std::ifstream(fmt::format("{}/attention_{}_{}_{}.ll", MSC_KERNELS_IR, set.type, set.depth, set.sides[0])).rdbuf();
   test::GpuEmulator gpu(ir.str());

@@ -21,7 +21,7 @@ using namespace msc::e2e;
 
 namespace {
 
-int64_t caseCount = 420;
+int64_t caseCount = 320;
 
 /// Runs seeds 1..count on all processors.
 struct Campaign {

@@ -31,7 +31,7 @@ using msc::test::OperatorCase;
 
 namespace {
 
-constexpr size_t sampleOfOperator = 6;
+constexpr size_t sampleOfOperator = 12;
 bool runsAll = false;
 std::string onlyOperator;
 

@@ -197,7 +197,7 @@ public:
   Result<std::unique_ptr<device::Operation>> prepareCall(const CallSpec &spec) override { return cpu->prepareCall(spec); }
   Result<std::unique_ptr<device::Operation>> prepareCopy(const device::CopySpec &spec) override { return cpu->prepareCopy(spec); }
   Result<std::unique_ptr<device::Operation>> prepareFill(const device::FillSpec &spec) override { return cpu->prepareFill(spec); }
-  Status finishPreparation() override { return cpu->finishPreparation(); }
+  Status finishPreparation(const device::FreeRanges &freeWhile) override { return cpu->finishPreparation(freeWhile); }
   Status upload(std::byte *target, const void *source, size_t bytes) override { return cpu->upload(target, source, bytes); }
   Status download(void *target, const std::byte *source, size_t bytes) override { return cpu->download(target, source, bytes); }
   Status synchronize() override { return cpu->synchronize(); }

@@ -23,6 +23,9 @@ constexpr size_t alignment = 64;
 /// Kernels take at most so many pointers; the plan checker knows the same number.
 constexpr size_t mostArguments = 48;
 
+/// Of memory that all operations work in: a huge page, which stays in the caches from one operation to the next.
+constexpr size_t leastCommon = size_t{2} << 20;
+
 /// Bytes read and written that make one task of a copy: small enough to balance, large enough to hide the hand-over.
 constexpr int64_t copyTaskBytes = 256 * 1024;
 constexpr int64_t mostCopyTasks = 64;
@@ -54,6 +57,59 @@ public:
 private:
   void *base = nullptr;
   size_t size = 0;
+};
+
+/// The working memory of an operation: a block for all tasks, and one for each worker.
+class Workspace {
+public:
+  Workspace(ScratchSize size, int workers) : blocks(static_cast<size_t>(workers) + 1, {nullptr, aligned(size.worker)}) {
+    blocks.front().bytes = aligned(size.shared);
+  }
+
+  size_t bytes() const { return bytesOf([](const Block &) { return true; }); }
+  /// Of blocks that have no place.
+  size_t bytesLeft() const { return bytesOf([](const Block &block) { return !block.place; }); }
+
+  /// Puts blocks where there is room.
+  void place(std::vector<std::span<std::byte>> free) {
+    for (std::span<std::byte> &range : free)
+      range = range.subspan(std::min(range.size(), -reinterpret_cast<uintptr_t>(range.data()) & (alignment - 1)));
+    for (Block &block : blocks)
+      for (std::span<std::byte> &range : free)
+        if (block.bytes <= range.size()) {
+          block.place = range.data();
+          range = range.subspan(block.bytes);
+          break;
+        }
+  }
+
+  /// In memory that all operations share, if that is large enough: it is in the caches. Else each block at its place, and the others there.
+  Scratch in(const Mapping &common) {
+    const bool isSmall = bytes() <= common.bytes();
+    std::byte *next = common.data();
+    for (Block &block : blocks)
+      if (isSmall || !block.place)
+        block.place = std::exchange(next, next + block.bytes);
+    Scratch scratch{{}, blocks.front().place};
+    for (size_t i = 1; i < blocks.size(); ++i)
+      scratch.workers.push_back(blocks[i].place);
+    return scratch;
+  }
+
+private:
+  struct Block {
+    std::byte *place = nullptr;
+    size_t bytes = 0;
+  };
+  std::vector<Block> blocks;
+
+  static size_t aligned(size_t bytes) { return (bytes + alignment) / alignment * alignment; }
+  template <typename Counts> size_t bytesOf(Counts counts) const {
+    size_t sum = 0;
+    for (const Block &block : blocks)
+      sum += counts(block) ? block.bytes : 0;
+    return sum;
+  }
 };
 
 Error outOfMemory(const char *what, uint64_t bytes) {
@@ -287,23 +343,20 @@ public:
     return std::unique_ptr<Operation>(new Fill(spec));
   }
 
-  Status finishPreparation() override {
-    ScratchSize most;
+  Status finishPreparation(const FreeRanges &freeWhile) override {
+    size_t common = leastCommon;
+    std::vector<Workspace> workspaces;
     for (ScratchOperation *operation : sharing) {
-      most.worker = std::max(most.worker, operation->scratchSize().worker);
-      most.shared = std::max(most.shared, operation->scratchSize().shared);
+      Workspace &made = workspaces.emplace_back(operation->scratchSize(), pool.size());
+      if (freeWhile && made.bytes() > leastCommon)
+        made.place(freeWhile(*operation));
+      common = std::max(common, made.bytesLeft());
     }
-    auto aligned = [](size_t bytes) { return (bytes + alignment) / alignment * alignment; };
-    size_t worker = aligned(most.worker), bytes = worker * pool.size() + aligned(most.shared);
-    memory = Mapping(bytes);
+    memory = Mapping(common);
     if (!memory.data())
-      return outOfMemory("the workspace of library kernels", bytes);
-    Scratch scratch;
-    for (int i = 0; i < pool.size(); ++i)
-      scratch.workers.push_back(memory.data() + i * worker);
-    scratch.shared = memory.data() + worker * pool.size();
-    for (ScratchOperation *operation : sharing)
-      operation->setScratch(scratch);
+      return outOfMemory("the workspace of library kernels", common);
+    for (size_t i = 0; i < sharing.size(); ++i)
+      sharing[i]->setScratch(workspaces[i].in(memory));
     return {};
   }
 

@@ -1,5 +1,5 @@
-// Operations whose working memory is given to them when all are prepared: those of one rank run one after the other and
-// share it.
+// Operations whose working memory is given to them when all are prepared: those of one rank run one after the other, in memory that
+// they share or that is free just then.
 #pragma once
 
 #include "runtime/device/Device.h"

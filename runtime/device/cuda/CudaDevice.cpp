@@ -126,7 +126,7 @@ public:
 
   /// Library calls get memory to work in once it is known that there are any. What was put on the stream so far is done when
   /// this returns, so that its errors are told before the first step.
-  Status finishPreparation() override {
+  Status finishPreparation(const FreeRanges &) override {
     if (Status status = giveWorkspaces(); !status)
       return status;
     if (Status status = synchronize(); !status)

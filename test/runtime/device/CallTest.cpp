@@ -196,10 +196,10 @@ template <typename Element> struct ConvolutionTensors {
     auto windows = *windowsOver({{c.w[2], c.w[3]}, c.stride, c.dilation, "stride", c.mode, c.pad}, c.x[2], c.x[3], why);
     return {c.x[0], c.w[0], windows[0].output, windows[1].output};
   }
-  /// Computes one of the tensors from the others.
-  std::vector<Element> compute(const std::string &kernel, plan::DataType type, int threads, int64_t tasks) {
-    Whole<Element> &target = kernel == "Conv2D" ? y : kernel == "Conv2DBackpropInput" ? x : w;
-    Whole<Element> result(target.shape);
+  /// A tensor as the one that the kernel computes.
+  Whole<Element> resultOf(const std::string &kernel) { return Whole<Element>((kernel == "Conv2D" ? y : kernel == "Conv2DBackpropInput" ? x : w).shape); }
+  /// Computes it from the two others.
+  CallSpec specOf(const std::string &kernel, plan::DataType type, Whole<Element> &result, int64_t tasks) {
     CallSpec spec{kernel, {}, {result.tensor(type)}, attributes, tasks};
     if (kernel == "Conv2D")
       spec.operands = {x.tensor(type), w.tensor(type)};
@@ -207,7 +207,11 @@ template <typename Element> struct ConvolutionTensors {
       spec.operands = {y.tensor(type), w.tensor(type)};
     else
       spec.operands = {y.tensor(type), x.tensor(type)};
-    Status status = runCall(spec, threads);
+    return spec;
+  }
+  std::vector<Element> compute(const std::string &kernel, plan::DataType type, int threads, int64_t tasks) {
+    Whole<Element> result = resultOf(kernel);
+    Status status = runCall(specOf(kernel, type, result, tasks), threads);
     EXPECT_TRUE(status) << status.error().message;
     return result.elements;
   }
@@ -249,6 +253,37 @@ TEST(Calls, ConvolutionByTheLibraryIsTheDefinition) {
         EXPECT_LE(worst, 1e-6 * largest) << kernel << " " << c.x[0] << "x" << c.x[1] << " in " << tasks << " tasks";
       }
     }
+}
+
+/// Where the working memory of an operation lies changes no bit of its result, and nothing beside it.
+TEST(Calls, LargeWorkingMemoryIsTakenWhereSomeIsFree) {
+  ConvolutionTensors<float> tensors({{8, 128, 28, 28}, {128, 128, 3, 3}, {1}, {1}, {0}, "same"});
+  const std::string kernel = "Conv2DBackpropFilter";
+  constexpr size_t apart = 64;
+  auto run = [&](size_t free, uint64_t &allocated) {
+    Whole<float> result = tensors.resultOf(kernel);
+    std::unique_ptr<device::Device> device = device::createCpuDevice(*device::KernelLibrary::load(plan::Plan()), {2, {}});
+    auto operation = device->prepareCall(tensors.specOf(kernel, plan::F32, result, 8));
+    EXPECT_TRUE(operation);
+    std::vector<std::byte> memory(2 * free + 3 * apart, std::byte{7}); // two ranges that begin anywhere
+    auto freeWhile = [&](const device::Operation &) {
+      return std::vector<std::span<std::byte>>{{memory.data() + apart, free}, {memory.data() + 2 * apart + free, free}};
+    };
+    EXPECT_TRUE(device->finishPreparation(freeWhile));
+    EXPECT_TRUE((*operation)->run());
+    allocated = device->allocatedBytes();
+    for (size_t from : {size_t(0), apart + free, 2 * apart + 2 * free})
+      for (size_t i = 0; i < apart; ++i)
+        EXPECT_EQ(memory[from + i], std::byte{7});
+    return result.elements;
+  };
+  uint64_t alone = 0, partly = 0, inside = 0;
+  const std::vector<float> expected = run(0, alone);
+  EXPECT_EQ(run(alone / 3, partly), expected);
+  EXPECT_EQ(run(alone, inside), expected);
+  EXPECT_GT(alone, uint64_t{2} << 20);
+  EXPECT_LE(partly, alone);
+  EXPECT_EQ(inside, uint64_t{2} << 20); // what small operations share
 }
 
 /// As they are, where the processor multiplies them, and f32 that holds such numbers.
