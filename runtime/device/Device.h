@@ -101,7 +101,7 @@ struct MemoryRange {
   const std::byte *begin = nullptr, *end = nullptr;
 };
 
-/// What an operation may use of the arena beside its buffers, while it runs.
+/// What an operation may use of the arena beside its buffers while it runs, on a device that runs one after the other, in the order of the plan.
 using FreeRanges = std::function<std::vector<std::span<std::byte>>(const Operation &)>;
 
 /// An operation in a sequence. Those of one stream run one after the other, or as if they did.

@@ -1,6 +1,7 @@
 #include "runtime/executor/FreeMemory.h"
 
 #include <algorithm>
+#include <cassert>
 #include <limits>
 
 namespace msc {
@@ -58,6 +59,8 @@ FreeMemory::FreeMemory(const PlanIndex &index, const plan::Program &program, con
 }
 
 std::vector<FreeMemory::Range> FreeMemory::at(uint32_t step) {
+  assert(step >= asked);
+  asked = step;
   for (; begun < byFirst.size() && byFirst[begun].first <= step; ++begun)
     used.insert(rangeOf(index.buffer(byFirst[begun].buffer)));
   for (; ended < byLast.size() && byLast[ended].last < step; ++ended)

@@ -17,8 +17,9 @@ public:
 
   FreeMemory(const PlanIndex &index, const plan::Program &program, const plan::Variant &variant);
 
-  /// In the order of their addresses, apart. Steps are asked for in increasing order. Buffers are in use from the first step that touches
-  /// them to the last one, those of a collective that was started until its wait; parameters, constants, inputs and outputs always.
+  /// In the order of their addresses, apart. Steps are asked for in increasing order. For devices that run steps in the order of the list, one
+  /// after the other: buffers are in use from the first step that touches them to the last one, those of a collective that was started until
+  /// its wait; parameters, states, scalars, constants, inputs and outputs always.
   std::vector<Range> at(uint32_t step);
 
 private:
@@ -29,6 +30,7 @@ private:
   const PlanIndex &index;
   std::vector<Life> byFirst, byLast;
   size_t begun = 0, ended = 0;
+  uint32_t asked = 0;
   std::multiset<Range> used; ///< now
 };
 

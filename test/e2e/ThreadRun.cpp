@@ -66,7 +66,7 @@ struct Run {
 class Rank {
 public:
   Rank(Run &run, comm::World &world)
-      : run(run), world(world), device(device::createCpuDevice(run.kernels, device::CpuOptions{})) {}
+      : run(run), world(world), device(device::createCpuDevice(run.kernels, device::CpuOptions{.sharedWorkspace = 0})) {} // all work where the arena is free
 
   Status step() {
     Result<std::byte *> memory = device->allocateArena(run.index.plan().arena_bytes());

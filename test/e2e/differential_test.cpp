@@ -1,4 +1,4 @@
-// Random networks under random legal strategies against the f64 reference. MSC_LONG=1 runs ten times as many.
+// Random networks under random legal strategies against the f64 reference. MSC_LONG=1 runs 4,000 of them.
 // `differential_test --seed N` runs one case and prints everything about it; `--cases N` sets the number of cases; `--cases N --write FOLDER` only
 // writes the networks of all cases there, and those of all operators of the table, each with its number of devices in its first line:
 // "# 4 devices".
@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -60,20 +61,20 @@ TEST(Differential, randomNetworksUnderRandomStrategiesGiveTheReferencesNumbers) 
   std::cout << coverage.text() << "failed: " << campaign.failures.size() << "\n";
   if (caseCount < 300)
     return;
-  // Each of these in one network of so many, or in more of them.
-  auto isInOneOf = [&](int64_t networks, int64_t count) { return count * networks >= caseCount; };
+  // So many are enough; fewer networks have fewer.
+  auto least = [](int64_t enough, int64_t networks) { return std::min(enough, caseCount / networks); };
   for (const std::string &op : allOperators())
     if (!speaksOfRanks(op))
-      EXPECT_TRUE(isInOneOf(72, coverage.operators.contains(op) ? coverage.operators.at(op) : 0)) << "operator " << op;
+      EXPECT_GE(coverage.operators.contains(op) ? coverage.operators.at(op) : 0, least(10, 100)) << "operator " << op;
   for (const auto &[kind, count] : coverage.collectives)
-    EXPECT_TRUE(isInOneOf(36, count)) << kind;
+    EXPECT_GE(count, least(20, 36)) << kind;
   EXPECT_GE(coverage.collectives.size(), 6u);
   // Windows, places of extrema and quotients tie more often than sums: one network in fifty has no derivative to compare with.
   EXPECT_LE(coverage.withoutState * 50, coverage.cases);
-  EXPECT_TRUE(isInOneOf(14, coverage.buckets)) << "buckets of gradients";
-  EXPECT_TRUE(isInOneOf(7, coverage.windows)) << "kernels with halos";
-  EXPECT_TRUE(isInOneOf(7, coverage.overlapped)) << "collectives in flight";
-  EXPECT_TRUE(isInOneOf(36, coverage.linear)) << "steps on partial values";
+  EXPECT_GE(coverage.buckets, least(50, 14)) << "buckets of gradients";
+  EXPECT_GE(coverage.windows, least(100, 7)) << "kernels with halos";
+  EXPECT_GE(coverage.overlapped, least(100, 7)) << "collectives in flight";
+  EXPECT_GE(coverage.linear, least(20, 36)) << "steps on partial values";
   EXPECT_GE(coverage.uneven * 10, coverage.cases * 3);
   EXPECT_GE(coverage.fewestNodes, 5);
   EXPECT_LE(coverage.mostNodes, 40);

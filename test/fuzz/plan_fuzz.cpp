@@ -181,7 +181,7 @@ PlanBuilder everything() {
 class KernellessDevice : public device::Device {
 public:
   explicit KernellessDevice(std::shared_ptr<device::KernelLibrary> kernels)
-      : cpu(device::createCpuDevice(std::move(kernels), {1, {}})) {}
+      : cpu(device::createCpuDevice(std::move(kernels), {.sharedWorkspace = 0})) {}
   const char *name() const override { return cpu->name(); }
   Result<std::byte *> allocateArena(uint64_t bytes) override { return cpu->allocateArena(bytes); }
   Result<std::unique_ptr<device::Operation>> prepareLaunch(const device::LaunchSpec &spec) override {

@@ -59,6 +59,8 @@ double MemoryMoments::bytesOf(const Use &use, int32_t option, double simulated) 
   if (use.traced >= static_cast<int32_t>(trace.operators.size()))
     return simulated; // the operator is another one under this strategy
   const TracedOperator &traced = trace.operators[use.traced];
+  if (!traced.isThere)
+    return 0;
   const std::vector<TracedOperator::Use> &list = use.isWrite ? traced.writes : traced.reads;
   if (use.use >= static_cast<int32_t>(list.size()))
     return simulated;

@@ -71,6 +71,8 @@ public:
       trace.own.push_back(value.own);
     for (auto [operand, value] : step.gradients)
       trace.gradients.emplace_back(operand, standIns[value]);
+    if (step.isRecomputed)
+      markAgain(trace);
     return trace;
   }
 
@@ -235,14 +237,37 @@ private:
       addExchange(std::move(exchange));
   }
 
-  /// Operators that copies of the forward operator run: `msc-reuse-statistics` finds what is a statistic in front of them.
-  void computeAgain() {
+  /// Which of the values of the forward operator `msc-reuse-statistics` finds to be statistics.
+  std::vector<char> statistics() const {
     ValueNumbers numbers;
     std::vector<int32_t> of = numbers.begin(step.values);
     for (const Run &run : runs)
       if (!run.isBackward)
         numbers.run(traced(run), step.values, of);
-    auto isStatistic = [&](int32_t value) { return of[value] >= 0 && numbers.isStatistic(of[value]); };
+    std::vector<char> are;
+    for (int32_t number : of)
+      are.push_back(number >= 0 && numbers.isStatistic(number));
+    return are;
+  }
+
+  void markAgain(TracedStep &trace) const {
+    trace.isStatistic = statistics();
+    std::vector<char> isRead(values.size());
+    for (int32_t result : trace.results)
+      isRead[result] = 1;
+    for (TracedOperator &traced : std::views::reverse(trace.operators)) {
+      auto isMade = [&](const TracedOperator::Use &use) { return isRead[use.value] != 0 && trace.isStatistic[use.value] == 0; };
+      traced.runsAgain = !traced.isBackward && traced.isThere && std::ranges::any_of(traced.writes, isMade);
+      if (traced.runsAgain || (traced.isBackward && traced.isThere))
+        for (const TracedOperator::Use &use : traced.reads)
+          isRead[use.value] = 1;
+    }
+  }
+
+  /// Operators that copies of the forward operator run.
+  void computeAgain() {
+    const std::vector<char> are = statistics();
+    auto isStatistic = [&](int32_t value) { return are[value] != 0; };
     std::vector<char> isRead(values.size());
     for (size_t i = 0; i < step.operators.front().results.size(); ++i)
       isRead[step.resultOf(i)] = 1;
@@ -318,8 +343,8 @@ private:
 
   TracedOperator traced(const Run &run) const {
     if (!run.op)
-      return {StepKind::View, false, run.isBackward, TracedOperator::brings, run.isThere, {{readOf(run, 0), run.at.operands[0]}}, {{run.brought, run.at.operands[0]}}, nullptr};
-    TracedOperator traced{run.op->kind, run.op->isEpilogue, run.isBackward, run.op->computes, run.isThere, {}, {}, run.op};
+      return {StepKind::View, false, run.isBackward, TracedOperator::brings, run.isThere, false, {{readOf(run, 0), run.at.operands[0]}}, {{run.brought, run.at.operands[0]}}, nullptr};
+    TracedOperator traced{run.op->kind, run.op->isEpilogue, run.isBackward, run.op->computes, run.isThere, false, {}, {}, run.op};
     for (size_t i = 0; i < run.op->operands.size(); ++i)
       traced.reads.push_back({readOf(run, i), run.at.operands[i]});
     for (int32_t result : run.op->results)

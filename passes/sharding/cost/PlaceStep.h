@@ -80,6 +80,7 @@ struct TracedOperator {
   bool isBackward = false;
   int32_t computes = -1;   ///< as StepOperator, or `brings`
   bool isThere = true;     ///< false: what it computes is a statistic that is there already, or only led to such
+  bool runsAgain = false;  ///< where the forward operator is computed again: what it computes is no statistic, and does not only lead to such
   std::vector<Use> reads;
   std::vector<Use> writes; ///< as they are left
   const StepOperator *op = nullptr; ///< of the step; null: `brings`
@@ -97,6 +98,7 @@ struct TracedStep {
   std::vector<int32_t> results; ///< of each result of the forward operator: its value
   std::vector<Sharding> own;    ///< of each value: completed
   std::vector<std::pair<int32_t, int32_t>> gradients; ///< operands and the values that are their gradients
+  std::vector<char> isStatistic; ///< of each value, where the step is recomputed: the backward pass reads that of the forward pass
   PlacedStep placed;            ///< the same, without times
 };
 

@@ -516,8 +516,11 @@ private:
       std::vector<int32_t> again;
       bindOperands(instances[at], computedAgain(instances[at].operands), again);
       isCopying = true;
+      for (size_t v = 0; v < again.size(); ++v)
+        if (instances[at].trace->isStatistic[v] != 0)
+          again[v] = instances[at].values[v];
       for (const TracedOperator &traced : instances[at].trace->operators)
-        if (!traced.isBackward && traced.isThere)
+        if (traced.runsAgain)
           run(instances[at], traced, again);
       isCopying = false;
       instances[at].again = std::move(again);
@@ -541,7 +544,8 @@ private:
         isRead[use.value] |= traced.isBackward && traced.isThere;
     for (size_t v = 0; v < of.size(); ++v) {
       const bool isForward = step.values[v].kind == StepValue::Kind::Operand || step.values[v].kind == StepValue::Kind::Inner;
-      if (isRead[v] && isForward && of[v] != none)
+      const bool isKept = !trace.isStatistic.empty() && trace.isStatistic[v];
+      if (isRead[v] && isForward && !isKept && of[v] != none)
         of[v] = computedAgain({of[v]}).front();
     }
     for (const TracedOperator &traced : trace.operators)

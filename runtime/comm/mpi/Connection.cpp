@@ -199,17 +199,18 @@ void Connection::spreadFailure() {
   strncpy(news.help, error.help.c_str(), sizeof(news.help) - 1);
   std::vector<MPI_Request> sends;
   for (int64_t peer = 0; peer < ranks; ++peer)
-    if (!run.shares(peer))
-      MPI_Isend(&news, sizeof(news), MPI_BYTE, static_cast<int>(peer), kTag, failures, &sends.emplace_back());
-  // Who lives has it at once; a peer that does not answer must not keep this rank from saying what it knows.
+    if (MPI_Request request = MPI_REQUEST_NULL; !run.shares(peer) && MPI_Isend(&news, sizeof(news), MPI_BYTE, static_cast<int>(peer), kTag, failures,
+                                                                              &request) == MPI_SUCCESS)
+      sends.push_back(request);
+  // Who lives has it soon; a peer that does not answer must not keep this rank from saying what it knows.
   constexpr milliseconds limit{100};
-  const Clock::time_point until = Clock::now() + limit;
-  for (int all = 0; !all && Clock::now() < until; sched_yield())
-    if (MPI_Testall(static_cast<int>(sends.size()), sends.data(), &all, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
-      break;
+  for (const Clock::time_point until = Clock::now() + limit; !sends.empty() && Clock::now() < until; sched_yield())
+    std::erase_if(sends, [](MPI_Request &request) {
+      int sent = 0;
+      return MPI_Test(&request, &sent, MPI_STATUS_IGNORE) != MPI_SUCCESS || sent;
+    });
   for (MPI_Request &request : sends)
-    if (request != MPI_REQUEST_NULL)
-      MPI_Request_free(&request);
+    MPI_Request_free(&request);
 }
 
 } // namespace msc::comm

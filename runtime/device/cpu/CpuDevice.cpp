@@ -23,9 +23,6 @@ constexpr size_t alignment = 64;
 /// Kernels take at most so many pointers; the plan checker knows the same number.
 constexpr size_t mostArguments = 48;
 
-/// Of memory that all operations work in: a huge page, which stays in the caches from one operation to the next.
-constexpr size_t leastCommon = size_t{2} << 20;
-
 /// Bytes read and written that make one task of a copy: small enough to balance, large enough to hide the hand-over.
 constexpr int64_t copyTaskBytes = 256 * 1024;
 constexpr int64_t mostCopyTasks = 64;
@@ -103,7 +100,7 @@ private:
   };
   std::vector<Block> blocks;
 
-  static size_t aligned(size_t bytes) { return (bytes + alignment) / alignment * alignment; }
+  static size_t aligned(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
   template <typename Counts> size_t bytesOf(Counts counts) const {
     size_t sum = 0;
     for (const Block &block : blocks)
@@ -289,7 +286,7 @@ private:
 class CpuDevice final : public Device {
 public:
   CpuDevice(std::shared_ptr<KernelLibrary> kernels, const CpuOptions &options)
-      : kernels(std::move(kernels)), pool(options.threads, options.processors),
+      : kernels(std::move(kernels)), pool(options.threads, options.processors), sharedWorkspace(options.sharedWorkspace),
         callers(makeCallers(std::make_index_sequence<mostArguments + 2>())) {}
 
   const char *name() const override { return "cpu"; }
@@ -344,17 +341,19 @@ public:
   }
 
   Status finishPreparation(const FreeRanges &freeWhile) override {
-    size_t common = leastCommon;
+    size_t common = 0;
     std::vector<Workspace> workspaces;
     for (ScratchOperation *operation : sharing) {
       Workspace &made = workspaces.emplace_back(operation->scratchSize(), pool.size());
-      if (freeWhile && made.bytes() > leastCommon)
+      if (freeWhile && made.bytes() > sharedWorkspace)
         made.place(freeWhile(*operation));
       common = std::max(common, made.bytesLeft());
     }
-    memory = Mapping(common);
-    if (!memory.data())
-      return outOfMemory("the workspace of library kernels", common);
+    if (common > 0) {
+      memory = Mapping(common);
+      if (!memory.data())
+        return outOfMemory("the workspace of library kernels", common);
+    }
     for (size_t i = 0; i < sharing.size(); ++i)
       sharing[i]->setScratch(workspaces[i].in(memory));
     return {};
@@ -382,6 +381,7 @@ public:
 private:
   std::shared_ptr<KernelLibrary> kernels;
   WorkerPool pool;
+  size_t sharedWorkspace;
   std::array<Caller, mostArguments + 2> callers; ///< the last for a kernel with scratch memory
   Mapping arena, memory; ///< of buffers, of operations at work
   std::unordered_map<const Operation *, const Launch *> launches; ///< owned by whoever prepared them; used only until sequences are made

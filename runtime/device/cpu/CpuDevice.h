@@ -11,6 +11,8 @@ namespace msc::device {
 struct CpuOptions {
   int threads = 1;               ///< of this rank
   std::vector<int> processors;   ///< thread i runs on processors[i]; empty: wherever the kernel puts it
+  /// Operations that need no more bytes work in memory that all share, which stays in the caches from one to the next.
+  size_t sharedWorkspace = size_t{2} << 20;
 };
 
 /// The threads and processors of one rank: `threadsPerRank` (0: max(1, processors / ranks on this host)), pinned if the

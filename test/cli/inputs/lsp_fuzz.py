@@ -9,7 +9,7 @@ import sys
 
 from lsp_client import frame
 
-rounds = 2000 if os.environ.get("MSC_LONG") else 60
+rounds = 2000 if os.environ.get("MSC_LONG", "0") not in ("", "0") else 60
 TEXT = 'import "nn.mir"\nnetwork n(%x: f32[8, 4]) {\n  %y = ReLU(%x) {in_strategy: ((2, 1))}\n  return out: %y\n}\n'
 URI = "file:///tmp/fuzzed.mir"
 SESSION = [
