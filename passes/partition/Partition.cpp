@@ -51,7 +51,7 @@ public:
         return failure();
     for (Operation *op : llvm::reverse(expanded))
       op->erase();
-    eraseUnreadCasts(block); // they would have sums completed where they lie
+    settleCasts(block); // unread ones would have sums completed where they lie
     if (!expansions.empty())
       network->setAttr(expansionsAttributeName, ArrayAttr::get(network.getContext(), expansions));
     return success();

@@ -38,10 +38,29 @@ bool isWideningCast(Operation *op) {
   return isa<net::CastOp>(op) && whole && whole->index == noExpansion;
 }
 
-void eraseUnreadCasts(Block &block) {
+/// What made the value, before it was moved.
+static Operation *makerOf(Value value) {
+  Operation *maker = value.getDefiningOp();
+  while (isa_and_nonnull<dist::CollectiveOp, dist::SliceOp>(maker))
+    maker = maker->getOperand(0).getDefiningOp();
+  return maker;
+}
+
+/// Of an operator that is computed again: of all who read it in f32, or of who made what it rounds.
+static bool isOfCopy(Operation *cast) {
+  if (isNarrow(cast->getOperand(0)))
+    return llvm::all_of(cast->getUsers(), net::isCopy);
+  Operation *maker = makerOf(cast->getOperand(0));
+  return maker && net::isCopy(maker);
+}
+
+void settleCasts(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isWideningCast(&op) && op.use_empty())
       op.erase();
+  for (Operation &op : block)
+    if (isWideningCast(&op) && isOfCopy(&op))
+      net::setCopy(&op);
 }
 
 /// A cast that belongs to `op`.

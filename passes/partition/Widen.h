@@ -41,8 +41,8 @@ void castForEachReader(mlir::Operation *cast);
 /// A cast that `widen` or `roundTo` made, of an operator that stands there itself: users know neither it nor its name.
 bool isWideningCast(mlir::Operation *op);
 
-/// Erases those that nobody reads.
-void eraseUnreadCasts(mlir::Block &block);
+/// Erases those that nobody reads, and makes copies of those that belong to copies of forward operators, so that they run as one kernel.
+void settleCasts(mlir::Block &block);
 
 /// Behind `wide` (completed, in f32): the same value rounded to `element`, under the names that `result` carries.
 mlir::Value roundTo(mlir::Type element, mlir::Value wide, mlir::Value result);
