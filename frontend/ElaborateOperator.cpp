@@ -177,9 +177,11 @@ bool OperatorBuilder::checkArity() {
   bool tooMany = found > expected && !name.hasTrait<OpTrait::VariadicOperands>();
   if (found >= least && !tooMany)
     return true;
-  error(call.place) << "'" << call.callee << "' takes " << (least < expected ? std::to_string(least) + " to " : "") << expected
-                    << (expected == 1 ? " operand" : " operands") << " (" << join(interface.inputNames(), ", ") << "), but " << found
-                    << (found == 1 ? " is given" : " are given");
+  InFlightDiagnostic diagnostic = error(call.place);
+  diagnostic << "'" << call.callee << "' takes " << (least < expected ? std::to_string(least) + " to " : "") << expected
+             << (expected == 1 ? " operand" : " operands") << " (" << join(interface.inputNames(), ", ") << "), but " << found
+             << (found == 1 ? " is given" : " are given");
+  net::addHelp(diagnostic, "write " + call.callee + "(%" + join(interface.inputNames(), ", %") + ")");
   return false;
 }
 
@@ -208,8 +210,10 @@ bool OperatorBuilder::addConstants() {
     Type element = tensor == alike.end() ? builder.getF32Type() : cast<RankedTensorType>((*tensor).getType()).getElementType();
     auto type = RankedTensorType::get({}, element);
     if (!isExact(number, type.getElementType())) {
-      error(call.place) << "'" << call.callee << "' mixes the number " << number << " with a tensor of "
-                        << elementTypeName(type.getElementType()) << ", which cannot hold it";
+      InFlightDiagnostic diagnostic = error(call.place);
+      diagnostic << "'" << call.callee << "' mixes the number " << number << " with a tensor of " << elementTypeName(element)
+                 << ", which cannot hold it";
+      net::addHelp(diagnostic, "write a number that it holds, or make it a tensor of another type with Cast");
       return false;
     }
     auto constant = builder.create<net::ConstantOp>(state.location, type, builder.getF64FloatAttr(number));

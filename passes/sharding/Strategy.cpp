@@ -18,9 +18,11 @@ std::string number(int64_t value) {
   return std::to_string(value);
 }
 
-/// "dimension 1 of 'x'".
+/// "dimension 1 of 'x'", and which operand that is where one value is several.
 std::string dimensionText(const OperatorFacts &facts, size_t operand, size_t dim) {
-  return "dimension " + number(static_cast<int64_t>(dim)) + " of '" + facts.operandNames[operand] + "'";
+  const std::string text = "dimension " + number(static_cast<int64_t>(dim)) + " of '" + facts.operandNames[operand] + "'";
+  const bool isOne = std::ranges::count(facts.operandNames, facts.operandNames[operand]) == 1;
+  return isOne ? text : text + " (operand " + number(static_cast<int64_t>(operand)) + ")";
 }
 
 std::string plural(size_t count, const char *word) {

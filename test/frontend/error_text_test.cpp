@@ -92,6 +92,7 @@ help: this version has no equivalent; 'msc ops' lists the operators
      R"T(net.mir:2:8: error: 'ReLU' takes 1 operand (x), but 2 are given
     2 |   %a = ReLU(%x, %label)
       |        ^~~~
+help: write ReLU(%x)
 )T"},
     {"TooFewOperands", networkOf(R"T(  %a = MatMul(%x)
   return out: %a
@@ -99,6 +100,7 @@ help: this version has no equivalent; 'msc ops' lists the operators
      R"T(net.mir:2:8: error: 'MatMul' takes 2 operands (x1, x2), but 1 is given
     2 |   %a = MatMul(%x)
       |        ^~~~~~
+help: write MatMul(%x1, %x2)
 )T"},
     {"Redefinition", networkOf(R"T(  %a = ReLU(%x)
   %a = ReLU(%x)
@@ -265,6 +267,7 @@ help: write ((2, 4))
      R"T(net.mir:2:8: error: 'Greater' mixes the number 0.5 with a tensor of i32, which cannot hold it
     2 |   %a = Greater(%i, 0.5)
       |        ^~~~~~~
+help: write a number that it holds, or make it a tensor of another type with Cast
 )T"},
     {"StrategyFlat", networkOf(R"T(  %a = ReLU(%x) {in_strategy: (2, 4)}
   return out: %a
