@@ -36,7 +36,7 @@ frontend::ParseOptions parseOptionsOf(const CompileOptions &options) {
     }
   parse.defines = options.defines;
   parse.repropagate = options.repropagate;
-  parse.library = libraryFolder();
+  parse.layerLibrary = libraryFolder();
   parse.keepBroken = true;
   return parse;
 }

@@ -290,7 +290,7 @@ bool Elaborator::import(const ast::Import &item) {
     sys::path::append(name, *path);
   sys::path::remove_dots(name, /*remove_dot_dot=*/true);
   std::string full = displayedPath(sources, name);
-  if (SmallString<128> shared(options.library); !shared.empty() && !sys::fs::exists(full)) {
+  if (SmallString<128> shared(options.layerLibrary); !shared.empty() && !sys::fs::exists(full)) {
     sys::path::append(shared, *path);
     if (sys::fs::exists(shared)) {
       full = shared.str().str();
@@ -319,8 +319,8 @@ bool Elaborator::import(const ast::Import &item) {
     InFlightDiagnostic diagnostic = error(item.place) << "cannot read '" << full << "': " << buffer.getError().message();
     if (std::string near = nearest(*path, libraryFiles()); !near.empty())
       net::addHelp(diagnostic, "did you mean '" + near + "'?");
-    else if (buffer.getError() == std::errc::no_such_file_or_directory && !sys::path::is_absolute(*path) && !options.library.empty())
-      net::addHelp(diagnostic, "it is neither there nor in the library, '" + options.library + "'");
+    else if (buffer.getError() == std::errc::no_such_file_or_directory && !sys::path::is_absolute(*path) && !options.layerLibrary.empty())
+      net::addHelp(diagnostic, "it is neither there nor in the library, '" + options.layerLibrary + "'");
     return false;
   }
   StringRef text = (*buffer)->getBuffer();
@@ -338,7 +338,7 @@ bool Elaborator::import(const ast::Import &item) {
 std::vector<std::string> Elaborator::libraryFiles() const {
   std::vector<std::string> names;
   std::error_code failed;
-  for (sys::fs::directory_iterator file(options.library, failed), end; !failed && file != end; file.increment(failed))
+  for (sys::fs::directory_iterator file(options.layerLibrary, failed), end; !failed && file != end; file.increment(failed))
     names.push_back(sys::path::filename(file->path()).str());
   llvm::sort(names);
   return names;
@@ -347,7 +347,7 @@ std::vector<std::string> Elaborator::libraryFiles() const {
 /// The library file that defines a cell, or "".
 std::string Elaborator::findInLibrary(StringRef cell) const {
   for (const std::string &name : libraryFiles()) {
-    auto buffer = MemoryBuffer::getFile(options.library + "/" + name, /*IsText=*/true);
+    auto buffer = MemoryBuffer::getFile(options.layerLibrary + "/" + name, /*IsText=*/true);
     if (buffer && (*buffer)->getBuffer().contains(("\ncell " + cell + "(").str()))
       return name;
   }

@@ -213,7 +213,7 @@ bool OperatorBuilder::addConstants() {
       InFlightDiagnostic diagnostic = error(call.place);
       diagnostic << "'" << call.callee << "' mixes the number " << number << " with a tensor of " << elementTypeName(element)
                  << ", which cannot hold it";
-      net::addHelp(diagnostic, "write a number that it holds, or make it a tensor of another type with Cast");
+      net::addHelp(diagnostic, "write a number that the type holds, or cast the tensor to another type with Cast");
       return false;
     }
     auto constant = builder.create<net::ConstantOp>(state.location, type, builder.getF64FloatAttr(number));

@@ -40,7 +40,7 @@ struct ParseOptions {
   /// `--repropagate`: of a dump, keep only the strategies that the user wrote or edited.
   bool repropagate = false;
   /// Folder of the layer library: where imports are looked for that do not lie beside the network. Empty: nowhere.
-  std::string library;
+  std::string layerLibrary;
   /// Return the module in spite of mistakes, marked with `brokenAttributeName`, so that its blocks can be checked, too.
   bool keepBroken = false;
   /// Keep rounds that are alike in one `net.repeat`; otherwise all are put one after the other.

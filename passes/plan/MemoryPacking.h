@@ -24,7 +24,8 @@ struct Packing {
 /// layers do; O(n^2 log n) in the worst case.
 Packing packMemory(const std::vector<MemoryBlock> &blocks, int64_t alignment = 64);
 
-/// As packMemory; where that needs more than `enough`, other orders of the blocks are tried, deterministic ones: one that is on top, or any
+/// As packMemory; where that needs more than `enough`, other orders of the blocks are tried, deterministic ones, from two by size (of one size
+/// the last to go is first, or the first to come): one that is on top, or any
 /// other, comes earlier or later, and what needs no more is kept. Ends at `enough` or memoryLowerBound, after some thousand orders, or where
 /// there are so many blocks that it would take longer than a tenth of a second or so; of more than 2,000 blocks at once.
 Packing packTightly(const std::vector<MemoryBlock> &blocks, int64_t enough = 0, int64_t alignment = 64);

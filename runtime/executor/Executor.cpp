@@ -102,16 +102,16 @@ Status Executor::bind(const plan::Program &program, const plan::Variant &variant
     for (size_t k = before; k < list.size(); ++k)
       list[k].number = static_cast<uint32_t>(i);
   }
-  std::unordered_map<const device::Operation *, uint32_t> stepOf;
-  for (const std::vector<BoundStep> *list : {&once, &always})
-    for (const BoundStep &bound : *list)
-      if (bound.operation)
-        stepOf[bound.operation] = bound.number;
   std::optional<FreeMemory> free;
+  std::unordered_map<const device::Operation *, uint32_t> stepOf;
   auto freeWhile = [&](const device::Operation &operation) {
-    std::vector<std::span<std::byte>> ranges;
-    if (!free)
+    if (!free) { // few operations ask, or none
       free.emplace(index, program, variant);
+      for (const std::vector<BoundStep> *list : {&once, &always})
+        for (const BoundStep &bound : *list)
+          stepOf[bound.operation] = bound.number;
+    }
+    std::vector<std::span<std::byte>> ranges;
     if (auto step = stepOf.find(&operation); step != stepOf.end())
       for (auto [from, to] : free->at(step->second))
         ranges.emplace_back(arena + from, to - from);

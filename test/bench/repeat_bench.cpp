@@ -54,7 +54,7 @@ static std::vector<double> measure(const std::string &text) {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   figures.push_back(1e3 * secondsOf([&] {
     module = frontend::parseString(text, "net.mir", context,
-                                   {.devices = 8, .library = compiler::libraryFolder(), .keepRepeats = true}, sources);
+                                   {.devices = 8, .layerLibrary = compiler::libraryFolder(), .keepRepeats = true}, sources);
   }));
   auto run = [&](std::unique_ptr<mlir::Pass> pass) {
     mlir::PassManager manager(&context);

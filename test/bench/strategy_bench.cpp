@@ -85,7 +85,7 @@ static double measure(const std::string &text, int64_t devices, const MachineMod
   context.getOrLoadDialect<dist::DistDialect>()->setMachine(machine);
   llvm::SourceMgr sources;
   auto module = frontend::parseString(text, "net.mir", context,
-                                      {.devices = devices, .library = compiler::libraryFolder(), .keepRepeats = true}, sources);
+                                      {.devices = devices, .layerLibrary = compiler::libraryFolder(), .keepRepeats = true}, sources);
   if (!module)
     std::exit(1);
   auto config = net::readConfig(*module);

@@ -267,7 +267,7 @@ help: write ((2, 4))
      R"T(net.mir:2:8: error: 'Greater' mixes the number 0.5 with a tensor of i32, which cannot hold it
     2 |   %a = Greater(%i, 0.5)
       |        ^~~~~~~
-help: write a number that it holds, or make it a tensor of another type with Cast
+help: write a number that the type holds, or cast the tensor to another type with Cast
 )T"},
     {"StrategyFlat", networkOf(R"T(  %a = ReLU(%x) {in_strategy: (2, 4)}
   return out: %a

@@ -21,7 +21,7 @@ namespace {
 
 frontend::ParseOptions withLibrary() {
   frontend::ParseOptions options;
-  options.library = FRONTEND_LIBRARY;
+  options.layerLibrary = FRONTEND_LIBRARY;
   return options;
 }
 

@@ -198,17 +198,19 @@ void Connection::spreadFailure() {
   strncpy(news.message, error.message.c_str(), sizeof(news.message) - 1);
   strncpy(news.help, error.help.c_str(), sizeof(news.help) - 1);
   std::vector<MPI_Request> sends;
-  for (int64_t peer = 0; peer < ranks; ++peer)
-    if (MPI_Request request = MPI_REQUEST_NULL; !run.shares(peer) && MPI_Isend(&news, sizeof(news), MPI_BYTE, static_cast<int>(peer), kTag, failures,
-                                                                              &request) == MPI_SUCCESS)
+  for (int64_t peer = 0; peer < ranks; ++peer) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (!run.shares(peer) && MPI_Isend(&news, sizeof(news), MPI_BYTE, static_cast<int>(peer), kTag, failures, &request) == MPI_SUCCESS)
       sends.push_back(request);
+  }
   // Who lives has it soon; a peer that does not answer must not keep this rank from saying what it knows.
   constexpr milliseconds limit{100};
-  for (const Clock::time_point until = Clock::now() + limit; !sends.empty() && Clock::now() < until; sched_yield())
-    std::erase_if(sends, [](MPI_Request &request) {
-      int sent = 0;
-      return MPI_Test(&request, &sent, MPI_STATUS_IGNORE) != MPI_SUCCESS || sent;
-    });
+  for (const Clock::time_point until = Clock::now() + limit; !sends.empty() && Clock::now() < until; sched_yield()) {
+    for (MPI_Request &request : sends)
+      if (int sent = 0; MPI_Test(&request, &sent, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+        request = MPI_REQUEST_NULL; // as one that is done
+    std::erase(sends, MPI_REQUEST_NULL);
+  }
   for (MPI_Request &request : sends)
     MPI_Request_free(&request);
 }

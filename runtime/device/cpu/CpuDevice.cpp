@@ -63,9 +63,14 @@ public:
     blocks.front().bytes = aligned(size.shared);
   }
 
-  size_t bytes() const { return bytesOf([](const Block &) { return true; }); }
+  size_t bytes() const { return blocks.front().bytes + (blocks.size() - 1) * blocks.back().bytes; }
   /// Of blocks that have no place.
-  size_t bytesLeft() const { return bytesOf([](const Block &block) { return !block.place; }); }
+  size_t bytesLeft() const {
+    size_t left = 0;
+    for (const Block &block : blocks)
+      left += block.place ? 0 : block.bytes;
+    return left;
+  }
 
   /// Puts blocks where there is room.
   void place(std::vector<std::span<std::byte>> free) {
@@ -101,12 +106,6 @@ private:
   std::vector<Block> blocks;
 
   static size_t aligned(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
-  template <typename Counts> size_t bytesOf(Counts counts) const {
-    size_t sum = 0;
-    for (const Block &block : blocks)
-      sum += counts(block) ? block.bytes : 0;
-    return sum;
-  }
 };
 
 Error outOfMemory(const char *what, uint64_t bytes) {

@@ -22,7 +22,7 @@ namespace {
 class Assigned {
 public:
   Assigned(const e2e::Case &test, const std::string &mode, int64_t candidates, std::optional<uint64_t> shuffled)
-      : reading(test.text, {.devices = test.devices, .library = SOURCE_FOLDER "/frontend", .keepRepeats = true}) {
+      : reading(test.text, {.devices = test.devices, .layerLibrary = SOURCE_FOLDER "/frontend", .keepRepeats = true}) {
     int64_t count = 0;
     mlir::Builder builder(&reading.context);
     reading.module->walk([&](net::Operator op) { op->setAttr("test.number", builder.getI64IntegerAttr(count++)); });

@@ -162,7 +162,7 @@ Solved solve(const Network &network, const Mesh &mesh) {
   int64_t devices = 1;
   for (int64_t size : mesh)
     devices *= size;
-  Reading reading(network.text, {.devices = devices, .defines = network.defines, .library = LIBRARY_FOLDER, .keepRepeats = true});
+  Reading reading(network.text, {.devices = devices, .defines = network.defines, .layerLibrary = LIBRARY_FOLDER, .keepRepeats = true});
   if (!reading.module) {
     ADD_FAILURE() << network.name << ": " << reading.said;
     return {};

@@ -38,7 +38,7 @@ network transformer(%x: f32[8, 6, 12], %label: f32[8, 6, 5]) {
 
 net::NetworkOp networkIn(Reading &reading) { return *reading.module->getOps<net::NetworkOp>().begin(); }
 
-frontend::ParseOptions folded(bool isFolded = true) { return {.devices = 8, .library = LIBRARY_FOLDER, .keepRepeats = isFolded}; }
+frontend::ParseOptions folded(bool isFolded = true) { return {.devices = 8, .layerLibrary = LIBRARY_FOLDER, .keepRepeats = isFolded}; }
 
 size_t operatorsSeen(int64_t layers) {
   Reading reading(transformer(layers, "model"), folded());

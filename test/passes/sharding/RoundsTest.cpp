@@ -24,7 +24,7 @@ namespace {
 
 net::NetworkOp networkIn(Reading &reading) { return *reading.module->getOps<net::NetworkOp>().begin(); }
 
-frontend::ParseOptions options(bool isFolded) { return {.devices = 8, .library = LIBRARY_FOLDER, .keepRepeats = isFolded}; }
+frontend::ParseOptions options(bool isFolded) { return {.devices = 8, .layerLibrary = LIBRARY_FOLDER, .keepRepeats = isFolded}; }
 
 struct Found {
   double us = 0, boundUs = 0, bytes = 0;

@@ -131,7 +131,7 @@ std::string narrowOf(std::mt19937_64 &draw) {
 /// A network with its model.
 struct Prepared {
   Prepared(const std::string &text, int64_t devices)
-      : reading(text, {.devices = devices, .library = LIBRARY_FOLDER, .keepRepeats = true}), planner(quick()) {
+      : reading(text, {.devices = devices, .layerLibrary = LIBRARY_FOLDER, .keepRepeats = true}), planner(quick()) {
     EXPECT_TRUE(reading.module) << reading.said;
     reading.context.getOrLoadDialect<dist::DistDialect>()->setMachine(quick());
     net::NetworkOp network = *reading.module->getOps<net::NetworkOp>().begin();
