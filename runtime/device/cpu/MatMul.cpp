@@ -1,5 +1,6 @@
 #include "runtime/device/cpu/MatMul.h"
 
+#include "runtime/device/cpu/Casts.h"
 #include "runtime/device/cpu/NarrowProducts.h"
 #include "runtime/device/cpu/calls/Elements.h"
 
@@ -24,11 +25,6 @@ template <typename Element> void applyReLU(Element *elements, int64_t rows, int6
   for (int64_t row = 0; row < rows; ++row)
     for (Element *element = elements + row * stride; element < elements + row * stride + columns; ++element)
       *element = Element(relu(static_cast<float>(*element)));
-}
-
-void widen(const BFloat16 *from, float *to, int64_t count) {
-  for (int64_t i = 0; i < count; ++i)
-    to[i] = static_cast<float>(from[i]);
 }
 
 /// Sums of nothing: every row is the epilogue of zero.
@@ -101,12 +97,12 @@ public:
   }
 
   Status run() override {
-    pool.run(
-        static_cast<int64_t>(packed.size()),
-        [](void *self, int64_t task, int worker) { static_cast<LibraryMatMul *>(self)->pack(task, worker); }, this);
     if (wideRight)
       pool.run(
           static_cast<int64_t>(tasks.size()), [](void *self, int64_t task, int) { static_cast<LibraryMatMul *>(self)->widenRight(task); }, this);
+    pool.run(
+        static_cast<int64_t>(packed.size()),
+        [](void *self, int64_t task, int worker) { static_cast<LibraryMatMul *>(self)->pack(task, worker); }, this);
     pool.run(
         static_cast<int64_t>(tasks.size()),
         [](void *self, int64_t task, int worker) { static_cast<LibraryMatMul *>(self)->runTask(task, worker); }, this);
@@ -121,8 +117,11 @@ public:
   ScratchSize scratchSize() const override { return {.worker = largestScratch, .shared = sharedBytes}; }
   void setScratch(const Scratch &scratch) override {
     shared = scratch.shared;
-    for (Packed &order : packed)
+    for (Packed &order : packed) {
       order.memory.set_data_handle(shared + order.offset);
+      if (order.isOfWide)
+        order.given.set_data_handle(shared + *wideRight);
+    }
     for (size_t task = 0; task < tasks.size(); ++task)
       for (Call &call : tasks[task]) {
         std::byte *own = scratch.workers[task % streams.size()];
@@ -131,7 +130,7 @@ public:
           call.left.set_data_handle(own + *call.wide.left);
         if (call.wide.right)
           call.right.set_data_handle(own + *call.wide.right);
-        else if (wideRight)
+        else if (wideRight && !packs)
           call.right.set_data_handle(shared + *wideRight);
         if (call.wide.result)
           call.result.set_data_handle(own + *call.wide.result);
@@ -143,6 +142,7 @@ private:
   struct Packed {
     dnnl::memory::desc desc;
     size_t offset = 0; ///< in shared scratch memory
+    bool isOfWide = false; ///< made of the operand in f32, not of what is given
     dnnl::memory given, memory;
     dnnl::reorder reorder;
     dnnl_status_t failure = dnnl_success;
@@ -200,6 +200,11 @@ private:
     return spec.transposeRight ? dnnl::memory::dims{1, spec.depth} : dnnl::memory::dims{spec.columns, 1};
   }
 
+  /// Of its columns in f32, which lie together.
+  dnnl::memory::dims wideStrides() const {
+    return spec.transposeRight ? dnnl::memory::dims{1, spec.depth} : dnnl::memory::dims{columns.size(), 1};
+  }
+
   /// The library writes f32 beside a result in bf16, whose bias it does not see.
   bool roundsResult() const { return widens && spec.type == plan::BF16; }
   /// A bias of bf16 and ReLU come behind it.
@@ -213,10 +218,9 @@ private:
     const Type operand = isNarrow ? Type::bf16 : Type::f32, of = isNarrow && spec.type == plan::BF16 ? Type::bf16 : Type::f32;
     // Rows that were cast lie together.
     const int64_t rowsLeft = widens ? rows : spec.rows;
-    const bool isCast = widens && !packs; // columns that were cast lie together
     Shape shape;
     shape.left = Desc({rows, spec.depth}, operand, spec.transposeLeft ? dnnl::memory::dims{1, rowsLeft} : dnnl::memory::dims{spec.depth, 1});
-    shape.right = Desc({spec.depth, columns.size()}, operand, isCast && !spec.transposeRight ? dnnl::memory::dims{columns.size(), 1} : rightStrides());
+    shape.right = Desc({spec.depth, columns.size()}, operand, widens && !packs ? wideStrides() : rightStrides());
     shape.result = Desc({rows, columns.size()}, of, dnnl::memory::dims{roundsResult() ? columns.size() : spec.columns, 1});
     shape.bias = Desc({1, columns.size()}, of, dnnl::memory::dims{columns.size(), 1});
     dnnl::primitive_attr attributes;
@@ -246,10 +250,17 @@ private:
       if (packed[i].desc == desc)
         return i;
     const dnnl::memory::desc given({spec.depth, columns.size()}, widens ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32, rightStrides());
-    Packed order{desc, sharedBytes, dnnl::memory(given, engine, at(spec.right, firstRight(spec.batches.front()), spec.operands)),
+    Packed order{desc, 0, false, dnnl::memory(given, engine, at(spec.right, firstRight(spec.batches.front()), spec.operands)),
                  dnnl::memory(desc, engine, DNNL_MEMORY_NONE), {}};
+    if (widens && !castsWell({engine, given, engine, desc})) {
+      order.isOfWide = true;
+      order.given = dnnl::memory({{spec.depth, columns.size()}, dnnl::memory::data_type::f32, wideStrides()}, engine, DNNL_MEMORY_NONE);
+      if (!wideRight)
+        wideRight = reserve(sharedBytes, spec.depth * columns.size());
+    }
+    order.offset = (sharedBytes + 63) / 64 * 64;
+    sharedBytes = order.offset + desc.get_size();
     order.reorder = dnnl::reorder(order.given, order.memory);
-    sharedBytes += (desc.get_size() + 63) / 64 * 64;
     packed.push_back(std::move(order));
     return packed.size() - 1;
   }

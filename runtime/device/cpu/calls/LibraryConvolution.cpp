@@ -10,6 +10,7 @@
 // of all images instead. All of it follows from the plan and the local sizes, so the number of threads changes no bit.
 #include "runtime/device/cpu/calls/Convolution.h"
 
+#include "runtime/device/cpu/Casts.h"
 #include "runtime/device/cpu/NarrowProducts.h"
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include <dnnl.hpp>
 #include <fmt/format.h>
 #include <map>
+#include <optional>
 
 namespace msc::device::calls {
 namespace {
@@ -141,7 +143,7 @@ public:
   }
 
 private:
-  /// One call of the library with bound memory, the addition of one block of weight gradients to another, or zeros.
+  /// One call of the library with bound memory, a cast, the addition of one block of weight gradients to another, or zeros.
   struct Call {
     dnnl::primitive primitive;
     std::vector<std::pair<dnnl::memory, Place>> places;
@@ -152,6 +154,8 @@ private:
     int64_t count = 0; ///< elements to add; 0: something else
     std::byte *zeros = nullptr;
     size_t zeroBytes = 0; ///< of a tensor; 0: something else
+    std::optional<DenseCast> cast; ///< of the first of `places`, which is bf16 where it `widens`, to the second
+    bool widens = false;
   };
 
   static std::byte *addressOf(const Place &place, const Scratch &scratch, size_t worker) {
@@ -391,14 +395,15 @@ private:
 
   //===-- calls -----------------------------------------------------------===//
 
-  void addArgument(Call &step, int argument, const Desc &desc, const Place &place) {
-    dnnl::memory memory(desc, engine, place.address ? place.address : DNNL_MEMORY_NONE);
-    step.arguments.push_back({argument, memory.get()});
-    step.places.emplace_back(std::move(memory), place);
+  const dnnl::memory &addPlace(Call &step, const Desc &desc, const Place &place) {
+    return step.places.emplace_back(dnnl::memory(desc, engine, place.address ? place.address : DNNL_MEMORY_NONE), place).first;
   }
 
-  Call reorder(const Desc &from, const Place &source, const Desc &to, const Place &target, Layout &layout) {
-    dnnl::reorder::primitive_desc chosen(engine, from, engine, to, userScratch());
+  void addArgument(Call &step, int argument, const Desc &desc, const Place &place) {
+    step.arguments.push_back({argument, addPlace(step, desc, place).get()});
+  }
+
+  Call reorder(const dnnl::reorder::primitive_desc &chosen, const Desc &from, const Place &source, const Desc &to, const Place &target, Layout &layout) {
     Call step{dnnl::reorder(chosen)};
     addArgument(step, DNNL_ARG_FROM, from, source);
     addArgument(step, DNNL_ARG_TO, to, target);
@@ -406,12 +411,40 @@ private:
     return step;
   }
 
+  /// By one call, or with a cast of ours in front of it or behind it.
+  void addReorder(std::vector<Call> &steps, const Desc &from, const Place &source, const Desc &to, const Place &target, Layout &layout) {
+    const dnnl::reorder::primitive_desc chosen(engine, from, engine, to, userScratch());
+    const bool widens = from.data_type() == bf16 && to.data_type() == f32, narrows = from.data_type() == f32 && to.data_type() == bf16;
+    const Desc &narrow = widens ? from : to, &other = widens ? to : from;
+    const bool isPlain = narrow.data.format_desc.blocking.inner_nblks == 0;
+    if ((!widens && !narrows) || !isPlain || castsWell(chosen)) {
+      steps.push_back(reorder(chosen, from, source, to, target, layout));
+      return;
+    }
+    Call cast;
+    cast.cast.emplace(narrow);
+    cast.widens = widens;
+    const Desc wide = cast.cast->wide();
+    const bool isEnough = wide == other;
+    const Place place = isEnough ? (widens ? target : source) : layout.take(wide.get_size());
+    addPlace(cast, from, widens ? source : place);
+    addPlace(cast, to, widens ? place : target);
+    if (widens)
+      steps.push_back(std::move(cast));
+    if (!isEnough && widens)
+      steps.push_back(reorder({engine, wide, engine, to, userScratch()}, wide, place, to, target, layout));
+    if (!isEnough && narrows)
+      steps.push_back(reorder({engine, from, engine, wide, userScratch()}, from, source, wide, place, layout));
+    if (narrows)
+      steps.push_back(std::move(cast));
+  }
+
   /// The tensor itself where the library takes the dense order, else scratch memory into which a call brings it.
   Place brought(std::vector<Call> &steps, const Desc &dense, const Place &source, const Desc &wanted, Layout &layout) {
     if (wanted == dense)
       return source;
     Place place = layout.take(wanted.get_size());
-    steps.push_back(reorder(dense, source, wanted, place, layout));
+    addReorder(steps, dense, source, wanted, place, layout);
     return place;
   }
 
@@ -439,12 +472,10 @@ private:
       forBlocks(task, [&](int64_t first, int64_t images) {
         const Shape &s = shapeFor(images, shape.outputs);
         if (task == 0 && steps.empty()) {
-          Layout once(Place::Area::Worker);
           if (s.w != s.denseW) {
             filter = shared.take(s.w.get_size());
-            before.push_back(reorder(s.denseW, tensor(call.w), s.w, filter, once));
+            addReorder(before, s.denseW, tensor(call.w), s.w, filter, shared);
           }
-          grow(once);
         }
         if (!forward && leavesGaps())
           steps.push_back(zerosIn(call.x + first * imageBytes(shape.x, shape.inputs), images * imageBytes(shape.x, shape.inputs)));
@@ -459,7 +490,7 @@ private:
         addArguments(step, s, forward ? source : computed, filter, forward ? computed : source, layout);
         steps.push_back(std::move(step));
         if (result != denseResult)
-          steps.push_back(reorder(result, computed, denseResult, target, layout));
+          addReorder(steps, result, computed, denseResult, target, layout);
         grow(layout);
       });
       tasks.push_back(std::move(steps));
@@ -469,6 +500,8 @@ private:
   /// Towards the weights: every task sums its images, then the sums of all tasks are added; or it has its own weights.
   void bindFilter() {
     partials = splitsOutputs ? 1 : taskCount;
+    Place sum; // of the first task, and of all in the end
+    const Shape *orders = nullptr;
     for (int64_t task = 0; task < taskCount; ++task) {
       const Range outputs = outputsOf(task);
       const Place weightsOfTask = tensor(call.w + outputs.begin * weightBytes());
@@ -501,12 +534,14 @@ private:
       });
       layout = Layout(Place::Area::Worker);
       if (own.area == Place::Area::Shared && partials == 1)
-        steps.push_back(reorder(chosen->w, own, chosen->denseW, weightsOfTask, layout));
-      else if (own.area == Place::Area::Shared && task == 0)
-        after.push_back(reorder(chosen->w, own, chosen->denseW, weightsOfTask, layout));
+        addReorder(steps, chosen->w, own, chosen->denseW, weightsOfTask, layout);
       grow(layout);
       tasks.push_back(std::move(steps));
+      if (task == 0)
+        sum = own, orders = chosen;
     }
+    if (sum.area == Place::Area::Shared && partials > 1) // behind the sums of all tasks, which lie one after the other
+      addReorder(after, orders->w, sum, orders->denseW, tensor(call.w), shared);
     partialStride = (partialCount * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64 / static_cast<int64_t>(sizeof(float));
   }
 
@@ -531,6 +566,14 @@ private:
       return addTo(step.sum, step.term, step.count);
     if (step.zeroBytes != 0) {
       std::memset(step.zeros, 0, step.zeroBytes);
+      return;
+    }
+    if (step.cast) {
+      void *from = step.places[0].first.get_data_handle(), *to = step.places[1].first.get_data_handle();
+      if (step.widens)
+        step.cast->toWide(static_cast<const BFloat16 *>(from), static_cast<float *>(to));
+      else
+        step.cast->toNarrow(static_cast<const float *>(from), static_cast<BFloat16 *>(to));
       return;
     }
     dnnl_status_t status = dnnl_primitive_execute(step.primitive.get(), streams[worker].get(),
