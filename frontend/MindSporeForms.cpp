@@ -9,7 +9,26 @@ using namespace mlir;
 
 namespace msc::frontend {
 
+/// Of Tile a strategy cuts the multiples: the operand is whole, the result is cut. Where it may as well cut the operand, that is meant.
+static std::optional<std::pair<net::Strategy, net::Strategy>> strategiesOfTile(net::TileOp tile, const net::Strategy &in) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(tile.getInputX().getType()).getShape(), multiples = tile.getMultiples();
+  if (in.size() != 1 || in.front().size() != multiples.size())
+    return std::nullopt;
+  const size_t added = multiples.size() - shape.size();
+  bool cutsOperand = added == 0;
+  for (auto [dim, pieces] : llvm::enumerate(in.front())) {
+    if (pieces < 1 || multiples[dim] % pieces != 0)
+      return std::nullopt;
+    cutsOperand = cutsOperand && pieces <= shape[dim - added];
+  }
+  if (cutsOperand)
+    return std::nullopt;
+  return std::pair(net::Strategy{std::vector<int64_t>(shape.size(), 1)}, in);
+}
+
 std::optional<std::pair<net::Strategy, net::Strategy>> strategiesOfMindSpore(Operation *op, const net::Strategy &in) {
+  if (auto tile = dyn_cast<net::TileOp>(op))
+    return strategiesOfTile(tile, in);
   auto oneHot = dyn_cast<net::OneHotOp>(op);
   if (!oneHot || in.size() != 3 || !in[1].empty() || !in[2].empty())
     return std::nullopt;
@@ -23,8 +42,10 @@ std::optional<std::pair<net::Strategy, net::Strategy>> strategiesOfMindSpore(Ope
 void addAttributeHelp(InFlightDiagnostic &diagnostic, StringRef name, ArrayRef<StringRef> known) {
   if (name == "manual_split")
     net::addHelp(diagnostic, "rows are cut into pieces that differ by one at most, however many there are: write in_strategy: ((pieces, 1), (1))");
+  else if (std::string near = net::nearestKey(name, known); !near.empty())
+    net::addHelp(diagnostic, "did you mean '" + near + "'?");
   else
-    net::addSuggestionOrList(diagnostic, name, known);
+    net::addHelp(diagnostic, "expected one of " + llvm::join(known, ", "));
 }
 
 } // namespace msc::frontend

@@ -2,6 +2,7 @@
 
 #include "dialects/net/ConfigFields.h"
 #include "dialects/net/FixedPieces.h"
+#include "dialects/net/Pieces.h"
 #include "dialects/net/Repeat.h"
 #include "dialects/net/Suggest.h"
 
@@ -405,8 +406,22 @@ private:
     named = isComplete = true;
     for (auto [index, dims] : enumerate(rule.results))
       for (auto [dim, factors] : enumerate(dims))
-        if (factors.size() == 1 && !cuts[factors[0]].cut)
+        if (factors.size() == 1 && !cuts[factors[0]].cut && mayBeCut(factors[0], out[index][dim]))
           cuts[factors[0]].cut = Cut{out[index][dim], {}, /*isOfStrategy=*/true};
+  }
+
+  /// Otherwise the operator is computed whole there, and its result cut behind it.
+  bool mayBeCut(int32_t factor, int64_t pieces) const {
+    auto haveElements = [&](ValueRange values, ArrayRef<std::vector<DimFactors>> tensors) {
+      for (auto [value, dims] : zip(values, tensors))
+        for (auto [size, factors] : zip(cast<RankedTensorType>(value.getType()).getShape(), dims))
+          if (is_contained(factors, factor) && size < pieces)
+            return false;
+      return true;
+    };
+    const net::Factor &f = rule.factors[factor];
+    return f.kind != FactorKind::Replicated && haveElements(op->getOperands(), rule.operands) && haveElements(op->getResults(), rule.results) &&
+           net::piecesFit(f, pieces);
   }
 
   /// A strategy beside a sharding has to say the same; otherwise one of them would be lost.

@@ -53,7 +53,7 @@ llvm::ArrayRef<ContextOption> contextOptions() {
        "losses are global means and gradients exact, so a repeated loss counts once"},
       {"gradient_fp32_sync", Effect::NoEffect, "true", "bf16 and f16 gradients are summed in f32 in any case"},
       {"enable_alltoall", Effect::NoEffect, "true", "redistributions use the cheapest collectives, AlltoAll among them"},
-      {"force_fp32_communication", Effect::OnlyDefault, "false", "collectives move tensors in their own type"},
+      {"force_fp32_communication", Effect::NoEffect, "false", "sums over devices are made in f32 in any case"},
       {"communi_parallel_mode", Effect::OnlyDefault, "all_group_parallel",
        "collectives of different groups are never serialised"},
       {"pipeline_stages", Effect::OnlyDefault, "1", kNoPipeline},

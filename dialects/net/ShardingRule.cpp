@@ -39,7 +39,7 @@ std::string kindText(const Factor &factor) {
     return factor.halo ? ", halo " + factor.name : "";
   case FactorKind::Reduction:
     return (factor.reduce == ReduceKind::Sum ? ", reduce " : std::string(", ") + reduceKindName(factor.reduce) + " ") +
-           factor.name + (factor.halo ? ", halo " + factor.name : "");
+           factor.name + (factor.halo ? ", halo " + factor.name : "") + (factor.block > 1 ? " by " + std::to_string(factor.block) : "");
   case FactorKind::Replicated:
     return ", whole " + factor.name;
   case FactorKind::Exchanged:

@@ -31,10 +31,10 @@ struct Factor {
                                                    ///< Exchanged or `halo`: of the smallest dimension that carries it
   FactorKind kind = FactorKind::PassThrough;
   msc::ReduceKind reduce = msc::ReduceKind::Sum;   ///< Reduction only
-  int64_t block = 1;                               ///< Blocked only
+  int64_t block = 1;                               ///< Blocked, and Reduction of what some tensors carry: cuts lie at its multiples
   bool halo = false;                               ///< PassThrough, Reduction: dimensions that carry it may differ in size, and
                                                    ///< ranks exchange what lies beyond their pieces (HaloInterface)
-  std::string reason;                              ///< Replicated only
+  std::string reason;                              ///< Replicated, Blocked: why
 };
 
 /// The factors of one dimension, most major first. Usually one; none for a dimension of size 1 that is broadcast.

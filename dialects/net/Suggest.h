@@ -16,6 +16,16 @@ inline void addHelp(mlir::InFlightDiagnostic &diagnostic, const llvm::Twine &tex
   diagnostic.attachNote() << "help: " << text.str();
 }
 
+/// The candidate that is most like a key, else the first that begins with it or is its first word: "padding" for "pad", "out" for
+/// "out_channels". Empty if there is none.
+template <typename Candidates> std::string nearestKey(llvm::StringRef key, const Candidates &candidates) {
+  std::string best = nearest(key, candidates);
+  for (llvm::StringRef candidate : candidates)
+    if (best.empty() && ((key.size() >= 3 && candidate.starts_with(key)) || (key.starts_with(candidate) && key.substr(candidate.size()).starts_with("_"))))
+      best = candidate.str();
+  return best;
+}
+
 /// Adds "help: did you mean 'x'?" if one of the candidates is near.
 template <typename Candidates>
 void addSuggestion(mlir::InFlightDiagnostic &diagnostic, llvm::StringRef word, const Candidates &candidates,

@@ -1,5 +1,7 @@
 #include "passes/sharding/Strategy.h"
 
+#include "dialects/net/Pieces.h"
+
 #include <algorithm>
 #include <cassert>
 #include <functional>
@@ -47,13 +49,6 @@ template <typename Visit> void forEachTensor(const OperatorFacts &facts, Visit v
     visit(facts.rule.operands[i], facts.operandShapes[i]);
   for (size_t i = 0; i < facts.rule.results.size(); ++i)
     visit(facts.rule.results[i], facts.resultShapes[i]);
-}
-
-bool boundariesAreMultiples(int64_t size, int64_t pieces, int64_t block) {
-  for (int64_t p = 0; p < pieces; ++p)
-    if (pieceOf(size, p, pieces).begin % block != 0)
-      return false;
-  return true;
 }
 
 /// Where a dimension is made of several factors: do the cuts of the factors fall on the boundaries of an even cut of
@@ -135,7 +130,7 @@ std::string repairOf(const OperatorFacts &facts, const Strategy &strategy, size_
   const Factor &f = facts.rule.factors[factor];
   if (f.halo)
     return "use at most " + number(std::max<int64_t>(f.size, 1));
-  if (f.kind != FactorKind::Replicated)
+  if (f.kind != FactorKind::Replicated && f.block == 1)
     return "write 1 there";
   int64_t elements = shape[dim] - shape[dim] / strategy[operand][dim];
   for (size_t other = 0; other < shape.size(); ++other)
@@ -186,9 +181,9 @@ std::string whyNotCut(const OperatorFacts &facts, size_t factor, int64_t pieces,
     return "";
   if (f.kind == FactorKind::Replicated)
     return "'" + facts.op + "' needs it whole" + (f.reason.empty() ? "" : ": " + f.reason);
-  if (f.kind == FactorKind::Blocked && !boundariesAreMultiples(f.size, pieces, f.block))
-    return "the boundaries of " + number(pieces) + " pieces do not fall on multiples of " + number(f.block) +
-           " elements, so they do not coincide on both sides of '" + facts.op + "'";
+  if (f.block > 1 && !net::piecesFit(f, pieces))
+    return "the boundaries of " + number(pieces) + " pieces do not fall on multiples of " + number(f.block) + " elements" +
+           (f.reason.empty() ? ", so they do not coincide on both sides of '" + facts.op + "'" : ": " + f.reason);
   std::string reason;
   if (mayBeEmpty)
     return reason;

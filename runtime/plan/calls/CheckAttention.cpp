@@ -24,8 +24,9 @@ std::optional<Attention> attentionOf(const CallAttributes &attributes, const Cal
     return refuse("the heads of the keys do not divide those of the queries");
   int64_t group = heads / (key.shape[2] / made.size); // heads of the queries per head of the keys
   Range wide = query.box[2], narrow = key.box[2];
-  bool together = wide.begin % made.size == 0 && wide.end % made.size == 0 && wide.begin == narrow.begin * group &&
-                  wide.end == narrow.end * group;
+  // One head of the keys for all is whole on every rank; others lie where those of the queries do.
+  bool together = wide.begin % made.size == 0 && wide.end % made.size == 0 &&
+                  (key.shape[2] == made.size ? key.isWhole(2) : wide.begin == narrow.begin * group && wide.end == narrow.end * group);
   if (!together || narrow.begin % made.size != 0)
     return refuse("heads that belong together are not on one rank");
   if (!calls::sameCut(query, 0, key, 0))

@@ -151,6 +151,8 @@ TEST(Operators, HaveSoundRules) {
         const Factor &factor = rule.factors[dims[dim][0]];
         if (factor.kind == FactorKind::Exchanged || factor.halo)
           EXPECT_LE(factor.size, shape[dim]) << labelOf(theCase);
+        else if (factor.kind == FactorKind::Reduction && factor.block > 1)
+          EXPECT_EQ(factor.size % shape[dim], 0) << labelOf(theCase);
         else if (factor.kind != FactorKind::Blocked)
           EXPECT_EQ(factor.size, shape[dim]) << labelOf(theCase);
         if (factor.kind == FactorKind::Replicated)

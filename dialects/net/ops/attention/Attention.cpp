@@ -134,7 +134,7 @@ namespace {
 struct AttentionFactors {
   ShardingRule rule;
   int32_t batch, queries, keys, heads;
-  std::vector<DimFactors> query, key, statistics;
+  std::vector<DimFactors> query, key, statistics; ///< `key`: of keys and values
 
   /// A mask has the factors of the dimensions along which it does not repeat.
   std::vector<DimFactors> mask(Value value) const {
@@ -152,7 +152,8 @@ static FactorKind summedIf(bool sums) {
   return sums ? FactorKind::Reduction : FactorKind::PassThrough;
 }
 
-template <typename Op> static AttentionFactors attentionFactors(Op op, bool sumsQueries, bool sumsBatch = false) {
+/// Keys and values whose one head all heads of the queries share are whole where those are cut; their gradients are sums over the heads then.
+template <typename Op> static AttentionFactors attentionFactors(Op op, bool sumsQueries, bool sumsBatch = false, bool sumsHeads = false) {
   std::vector<int64_t> query = shapeOf(op.getQuery()), key = shapeOf(op.getKey());
   AttentionFactors made;
   made.batch = made.rule.add({.name = "b", .size = query[0], .kind = summedIf(sumsBatch)});
@@ -162,11 +163,19 @@ template <typename Op> static AttentionFactors attentionFactors(Op op, bool sums
                              .kind = FactorKind::Replicated,
                              .reason = "every query attends to keys of the whole sequence"});
   // Heads that share keys stay together: as many blocks as heads of the keys.
-  int64_t size = query[2] / static_cast<int64_t>(op.getHeads());
-  made.heads = made.rule.add(
-      {.name = "h", .size = query[2], .kind = FactorKind::Blocked, .block = query[2] / (key[2] / size)});
+  const int64_t size = query[2] / static_cast<int64_t>(op.getHeads());
+  const bool isShared = key[2] == size && query[2] > size;
+  const int64_t block = isShared ? size : query[2] / (key[2] / size);
+  made.heads = made.rule.add({.name = "h",
+                              .size = query[2],
+                              .kind = isShared && sumsHeads ? FactorKind::Reduction : FactorKind::Blocked,
+                              .block = block,
+                              .reason = block == size ? "a head's elements stay together" : "heads that share keys stay together"});
   made.query = {{made.batch}, {made.queries}, {made.heads}};
   made.key = {{made.batch}, {made.keys}, {made.heads}};
+  if (isShared)
+    made.key.back() = {made.rule.add(
+        {.name = "k", .size = key[2], .kind = FactorKind::Replicated, .reason = "all heads of the queries share the keys"})};
   made.statistics = {{made.batch}, {made.heads}, {made.queries}};
   return made;
 }
@@ -187,7 +196,7 @@ static void setBackwardOperands(AttentionFactors &made, Value mask) {
 }
 
 ShardingRule AttentionGradOp::shardingRule() {
-  AttentionFactors made = attentionFactors(*this, true);
+  AttentionFactors made = attentionFactors(*this, true, false, true);
   setBackwardOperands(made, getAttnMask());
   made.rule.results = {made.query, made.key, made.key};
   return made.rule;

@@ -12,7 +12,7 @@ defvar Net_AttentionSpecs = [{
 defvar Net_AttentionRule = [{
 
     Rule: the batch, the heads and the sequence of the queries may be cut; heads in whole groups that share keys, because
-    a head's elements stay together. Every rank needs the whole sequence of keys and values. `attn_mask` is cut with the
+    a head's elements stay together. Where all heads share one head of the keys, keys and values are whole. Every rank needs the whole sequence of keys and values. `attn_mask` is cut with the
     dimensions that it has.
 }];
 defvar Net_AttentionExample = "%query: f32[2, 16, 32], %key: f32[2, 16, 32], %value: f32[2, 16, 32]";
@@ -25,7 +25,7 @@ def Net_ScaledDotProductAttentionOp : Net_Operator<"ScaledDotProductAttention", 
     goes with head `h * g / heads` of keys and values. With
     `p[i, j] = exp(scale * dot(query[i], key[j]) + attn_mask[i, j] - logsumexp[i])`,
     `logsumexp` being such that `sum_j p[i, j] = 1`: `output[i] = sum_j p[i, j] * value[j]`, for each batch and head.
-    `logsumexp` is (B, heads, S), in f32 where the operands are bf16 or f16.
+    `logsumexp` is (B, heads, S), in f32 where the operands are bf16 or f16; it has no gradient of its own.
 
     `attn_mask` may be left out. Floats are added to the scores; a bool says which keys a query attends to (true: it
     does, as in PyTorch; MindSpore's FlashAttentionScore means the opposite, which LogicalNot turns around). A query that
