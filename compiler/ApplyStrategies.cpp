@@ -2,6 +2,7 @@
 
 #include "compiler/Tables.h"
 #include "dialects/net/FixedPieces.h"
+#include "dialects/net/Pieces.h"
 #include "dialects/net/Repeat.h"
 #include "passes/sharding/Convert.h"
 #include "runtime/ControlCharacters.h"
@@ -184,7 +185,7 @@ private:
     return {ExitCode::BadFile,
             "'" + path + "' holds strategies for another number of devices: that of '" + firstNeedy + "' needs " +
                 std::to_string(needyPieces) + ", which does not divide " + all,
-            needed <= mostDevices ? "pass --devices " + std::to_string(needed) + ", or " + help : help};
+            needed <= net::mostDevices ? "pass --devices " + std::to_string(needed) + ", or " + help : help};
   }
 
   /// The network says otherwise.

@@ -57,8 +57,13 @@ static std::string dedent(StringRef text) {
     if (!line.trim().empty())
       indent = std::min(indent, line.find_first_not_of(' '));
   std::string result;
-  for (StringRef line : lines)
-    result += (result.empty() ? "" : "\n") + line.drop_front(std::min(indent, line.size())).rtrim().str();
+  bool isBehindBlank = false; // descriptions that are put together have several blank lines in a row
+  for (StringRef line : lines) {
+    bool isBlank = line.trim().empty();
+    if (!isBlank || !isBehindBlank)
+      result += (result.empty() ? "" : "\n") + line.drop_front(std::min(indent, line.size())).rtrim().str();
+    isBehindBlank = isBlank;
+  }
   return result;
 }
 
@@ -73,10 +78,15 @@ static std::vector<std::string> formulasOf(StringRef description) {
   return formulas;
 }
 
-/// The example as a network, with `type` in the place of f32; null where the operator's own inference refuses it.
+/// Which of its types stands for others: indices are i32 where there are no floats.
+static StringRef exampleType(const net::Documentation &documentation) {
+  return documentation.exampleInputs.contains("f32[") ? "f32[" : "i32[";
+}
+
+/// The example as a network, with `type` in the place of that; null where the operator's own inference refuses it.
 static OwningOpRef<ModuleOp> exampleNetwork(const net::Documentation &documentation, const std::string &results,
                                             StringRef type, MLIRContext &context) {
-  std::string inputs = join(split(documentation.exampleInputs, "f32["), (type + "[").str());
+  std::string inputs = join(split(documentation.exampleInputs, exampleType(documentation)), (type + "[").str());
   std::string text =
       ("network example(" + inputs + ") {\n" + documentation.exampleCall + "\nreturn " + results + "\n}\n").str();
   ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) { return success(); });
@@ -140,7 +150,7 @@ static OperatorDescription describe(RegisteredOperationName name, MLIRContext &c
   bool isDescribed = false; // f32 has all that others have: sums of bools cannot be partial, for one
   for (StringRef type : frontend::elementTypeNames())
     if (auto example = exampleNetwork(documentation, "%" + join(description.results, ", %"), type, context)) {
-      if (documentation.exampleInputs.contains((type + "[").str()) || documentation.exampleInputs.contains("f32["))
+      if (documentation.exampleInputs.contains((type + "[").str()) || documentation.exampleInputs.contains(exampleType(documentation)))
         description.elementTypes.push_back(type.str());
       if (!isDescribed || type == "f32")
         describeExample(*example, name.stripDialect(), description);

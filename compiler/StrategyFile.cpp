@@ -3,6 +3,7 @@
 #include "compiler/JsonText.h"
 #include "compiler/strategies.pb.h"
 #include "dialects/dist/Algebra.h"
+#include "dialects/net/Pieces.h"
 #include "runtime/JsonFlaw.h"
 #include "runtime/MissingFile.h"
 #include "runtime/ReadFile.h"
@@ -94,7 +95,7 @@ std::optional<int64_t> devicesOf(const ReadJson &json) {
   auto found = json.find("device_num");
   if (found == json.end())
     return 0;
-  if (!found->is_number_integer() || *found < 1 || *found > mostDevices)
+  if (!found->is_number_integer() || *found < 1 || *found > net::mostDevices)
     return std::nullopt;
   return found->get<int64_t>();
 }
@@ -155,7 +156,7 @@ Result<StrategyFile> fromProto(const std::string &path, const std::string &bytes
     return notStrategies(path, "it is cut off, " + std::to_string(map.parallel_strategy_item().size()) + " of " + std::to_string(map.operator_num()) + " operators are there");
   if (map.layout_num() > map.parallel_layout_item().size())
     return notStrategies(path, "it is cut off, " + std::to_string(map.parallel_layout_item().size()) + " of " + std::to_string(map.layout_num()) + " parameters are there");
-  if (map.device_num() > mostDevices)
+  if (map.device_num() > net::mostDevices)
     return notStrategies(path, wrongDevices);
   strategies::StrategyEntries entries;
   std::set<std::string> names;

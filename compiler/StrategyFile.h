@@ -10,9 +10,6 @@
 
 namespace msc::compiler {
 
-/// As many as --devices takes.
-inline constexpr int64_t mostDevices = 1 << 20;
-
 /// A strategy of a file.
 struct KeptStrategy {
   net::Strategy in;

@@ -3,6 +3,7 @@
 
 #include "dialects/net/Config.h"
 #include "dialects/net/ConfigFields.h"
+#include "dialects/net/Pieces.h"
 #include "dialects/net/Suggest.h"
 #include "frontend/Diagnostics.h"
 #include "frontend/Formatter.h"
@@ -117,7 +118,7 @@ int64_t Elaborator::decideDevices(const ast::File &file) {
     for (const ast::Arg &field : block->fields)
       if (block->kind == "context" && keyText(field.key) == "device_num") {
         FailureOr<int64_t> number = evaluator.evaluateInteger(field.value, env, "'device_num'");
-        return succeeded(number) && *number > 0 ? *number : 1;
+        return succeeded(number) && *number > 0 && *number <= net::mostDevices ? *number : 1;
       }
   devicesAreGiven = false;
   auto meshes = itemsOf<ast::Mesh>(file);
@@ -125,7 +126,7 @@ int64_t Elaborator::decideDevices(const ast::File &file) {
   for (const ast::Arg &axis : meshes.empty() ? ArrayRef<ast::Arg>() : ArrayRef<ast::Arg>(meshes.front()->axes)) {
     FailureOr<int64_t> size = evaluator.evaluateInteger(axis.value, env, "an axis");
     std::optional<int64_t> next = failed(size) ? std::nullopt : checkedMul(product, *size);
-    if (!next || *next < 1)
+    if (!next || *next < 1 || *next > net::mostDevices)
       return 1; // reported by addMesh
     product = *next;
   }
@@ -462,6 +463,10 @@ bool Elaborator::addMesh(const ast::Mesh &mesh, StringRef whyAside) {
     sizes.push_back(*size);
     text += (text.empty() ? "" : ", ") + axis.key + ": " + std::to_string(*size);
   }
+  if (product > net::mostDevices) {
+    error(mesh.place) << "mesh (" << text << ") needs " << product << " devices, but there are at most " << net::mostDevices;
+    return false;
+  }
   if (product != devices && !whyAside.empty()) {
     if (!shardings.areAside())
       emitRemark(evaluator.location(mesh.place)) << "the mesh is ignored " << whyAside;
@@ -509,8 +514,8 @@ bool Elaborator::takeDeviceNum(const ast::Block &block, NamedAttrList &fields) {
   if (number == devices || (number && options.devices && options.overridesDeviceNum))
     return true;
   InFlightDiagnostic diagnostic = error(field.value.place);
-  if (!number || *number < 1 || *number > INT32_MAX) {
-    diagnostic << "'device_num' expects a whole number from 1 to " << INT32_MAX << ", found '" << net::valueText(value)
+  if (!number || *number < 1 || *number > net::mostDevices) {
+    diagnostic << "'device_num' expects a whole number from 1 to " << net::mostDevices << ", found '" << net::valueText(value)
                << "'";
     return false;
   }

@@ -93,6 +93,8 @@ private:
   // Types, initializers, parameters (ElaborateParams.cpp).
   bool runParam(const ast::Param &param, Frame &frame);
   mlir::FailureOr<mlir::RankedTensorType> elaborateType(const ast::Type &type, const Environment &env);
+  /// Tensors of a network have elements, and as many dimensions as plans know; reports what a call gives otherwise.
+  bool mayResult(const ast::Call &call, llvm::StringRef result, mlir::RankedTensorType type);
   mlir::FailureOr<mlir::DictionaryAttr> elaborateInitializer(const ast::Expr &expr, const Environment &env);
   bool claimName(llvm::StringRef name, mlir::Location place, net::RepeatOp repeat = nullptr);
   bool claimNames(net::ParamOp param);

@@ -45,8 +45,8 @@ static Attribute convertFormal(Attribute value, const ast::Formal &formal, Build
 static void suggestName(InFlightDiagnostic &diagnostic, StringRef key, ArrayRef<StringRef> names) {
   if (key == "strategy" || key == "in_strategy" || key == "out_strategy")
     net::addHelp(diagnostic, "the operators in a cell have strategies: --strategy-save FILE writes them by name, --strategy-load FILE reads them");
-  else
-    net::addSuggestion(diagnostic, key, names);
+  else if (std::string near = net::nearestKey(key, names); !near.empty())
+    net::addHelp(diagnostic, "did you mean '" + near + "'?");
 }
 
 bool Elaborator::bindFormals(const ast::Graph &cell, const ast::Call &call, Frame &caller, Frame &callee) {

@@ -5,6 +5,8 @@
 #include "dialects/net/FixedPieces.h"
 #include "dialects/net/Recompute.h"
 #include "dialects/net/Suggest.h"
+#include "dialects/net/ops/support/Infer.h"
+#include "frontend/AttributeValues.h"
 #include "frontend/ForeignNames.h"
 #include "frontend/LeftOut.h"
 #include "frontend/MindSporeForms.h"
@@ -14,8 +16,6 @@
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-
-#include <cmath>
 
 using namespace llvm;
 using namespace mlir;
@@ -57,6 +57,7 @@ private:
   bool checkArity();
   bool checkRequired();
   bool fillRankSize();
+  StringRef meantAttribute(Attribute value);
   bool takeFixedPieces(Operation *op);
   bool isLeftOut() const;
   bool finish(Operation *op);
@@ -115,6 +116,18 @@ bool OperatorBuilder::takeOperand(const ast::Expr &expr) {
   return true;
 }
 
+/// The only attribute that has to be given, or that there is, and takes such a value; empty if it may be another's.
+StringRef OperatorBuilder::meantAttribute(Attribute value) {
+  SmallVector<StringRef> meant;
+  for (const AttributeSpec &spec : interface.attributeSpecs()) {
+    auto word = dyn_cast<StringAttr>(value);
+    bool isWord = spec.kind == AttributeKind::String && !(word && is_contained(spec.words, word.getValue()));
+    if (!spec.positional && !isWord && !state.attributes.get(spec.name) && convertAttribute(spec.kind, value, builder))
+      meant.push_back(spec.name);
+  }
+  return meant.size() == 1 ? meant.front() : "";
+}
+
 /// A value that is no operand: a number in an operand's place, or the next positional attribute.
 bool OperatorBuilder::takePositional(const ast::Arg &arg) {
   FailureOr<Attribute> value = parent.evaluator.evaluate(arg.value, frame.env);
@@ -134,7 +147,9 @@ bool OperatorBuilder::takePositional(const ast::Arg &arg) {
     isArityKnown = false; // meant as an operand
     InFlightDiagnostic diagnostic = error(arg.value.place) << "'" << call.callee << "' does not take '"
                                                            << net::valueText(*value) << "' without a name";
-    if (arg.value.kind == ast::Expr::Kind::Word)
+    if (StringRef meant = meantAttribute(*value); !meant.empty())
+      net::addHelp(diagnostic, "write " + meant + ": " + net::valueText(*value));
+    else if (arg.value.kind == ast::Expr::Kind::Word)
       net::addSuggestion(diagnostic, arg.value.text, frame.env.valueNames(), "%");
     if (arg.value.kind == ast::Expr::Kind::Call)
       net::addHelp(diagnostic, "calls do not nest: write %y = " + net::valueText(*value) + " and pass %y");
@@ -185,16 +200,6 @@ bool OperatorBuilder::checkArity() {
   return false;
 }
 
-/// True if a tensor of this element type can hold the number. Integers beyond 2^53 would not survive the way to the plan.
-static bool isExact(double number, Type element) {
-  auto integer = dyn_cast<IntegerType>(element);
-  if (!integer)
-    return true;
-  double limit = integer.getWidth() == 64 ? 0x1p53 : std::ldexp(1.0, integer.getWidth() - 1);
-  bool inside = integer.getWidth() == 1 ? number == 0 || number == 1 : number >= -limit && number < limit;
-  return inside && number == std::floor(number);
-}
-
 /// Numbers become scalars of the element type of the tensors beside them.
 bool OperatorBuilder::addConstants() {
   auto isTensor = [](Value value) { return static_cast<bool>(value); };
@@ -209,11 +214,14 @@ bool OperatorBuilder::addConstants() {
     auto tensor = find_if(alike, isTensor);
     Type element = tensor == alike.end() ? builder.getF32Type() : cast<RankedTensorType>((*tensor).getType()).getElementType();
     auto type = RankedTensorType::get({}, element);
-    if (!isExact(number, type.getElementType())) {
+    if (!net::holdsNumber(element, number)) {
       InFlightDiagnostic diagnostic = error(call.place);
       diagnostic << "'" << call.callee << "' mixes the number " << number << " with a tensor of " << elementTypeName(element)
                  << ", which cannot hold it";
-      net::addHelp(diagnostic, "write a number that the type holds, or cast the tensor to another type with Cast");
+      auto real = dyn_cast<FloatType>(element);
+      net::addHelp(diagnostic, real ? "the largest number of " + elementTypeName(element) + " is " +
+                                          net::numberText(APFloat::getLargest(real.getFloatSemantics()).convertToDouble())
+                                    : "write a number that the type holds, or cast the tensor to another type with Cast");
       return false;
     }
     auto constant = builder.create<net::ConstantOp>(state.location, type, builder.getF64FloatAttr(number));
@@ -236,59 +244,6 @@ std::vector<StringRef> OperatorBuilder::specNames() const {
   for (const AttributeSpec &spec : interface.attributeSpecs())
     names.push_back(spec.name);
   return names;
-}
-
-static StringRef kindText(AttributeKind kind) {
-  switch (kind) {
-  case AttributeKind::Bool: return "true or false";
-  case AttributeKind::Int: return "a whole number";
-  case AttributeKind::Float: return "a number";
-  case AttributeKind::String: return "a word";
-  case AttributeKind::IntTuple: return "a tuple of whole numbers";
-  case AttributeKind::IntPairs: return "a tuple of pairs of whole numbers";
-  case AttributeKind::Type: return "an element type (f32, f64, i32, i64, bool)";
-  }
-  return "";
-}
-
-/// The attribute that the operator stores, or null if the value does not fit.
-static Attribute convertAttribute(AttributeKind kind, Attribute value, Builder &builder) {
-  Attribute single = unwrapTuple(value);
-  switch (kind) {
-  case AttributeKind::Bool: return dyn_cast<BoolAttr>(single);
-  case AttributeKind::Int:
-    return net::asInteger(single) ? Attribute(builder.getI64IntegerAttr(*net::asInteger(single))) : Attribute();
-  case AttributeKind::Float:
-    return net::asNumber(single) ? Attribute(builder.getF64FloatAttr(*net::asNumber(single))) : Attribute();
-  case AttributeKind::String: return dyn_cast<StringAttr>(single);
-  case AttributeKind::Type: {
-    auto word = dyn_cast<StringAttr>(single);
-    Type type = word ? elementTypeFromName(word.getValue(), builder.getContext()) : Type();
-    return type ? Attribute(TypeAttr::get(type)) : Attribute();
-  }
-  case AttributeKind::IntTuple: {
-    SmallVector<int64_t> numbers;
-    auto tuple = dyn_cast<ArrayAttr>(value);
-    for (Attribute element : tuple ? tuple.getValue() : ArrayRef<Attribute>(value)) {
-      if (!net::asInteger(element))
-        return {};
-      numbers.push_back(*net::asInteger(element));
-    }
-    return builder.getDenseI64ArrayAttr(numbers);
-  }
-  case AttributeKind::IntPairs: {
-    SmallVector<int64_t> numbers;
-    auto pairs = dyn_cast<ArrayAttr>(value);
-    for (Attribute element : pairs ? pairs.getValue() : ArrayRef<Attribute>()) {
-      auto pair = dyn_cast<ArrayAttr>(element);
-      if (!pair || pair.size() != 2 || !net::asInteger(pair[0]) || !net::asInteger(pair[1]))
-        return {};
-      numbers.append({*net::asInteger(pair[0]), *net::asInteger(pair[1])});
-    }
-    return pairs ? builder.getDenseI64ArrayAttr(numbers) : Attribute();
-  }
-  }
-  return {};
 }
 
 bool OperatorBuilder::convert(const AttributeSpec &spec, Attribute value, const ast::Expr &expr) {
@@ -643,6 +598,9 @@ bool OperatorBuilder::build() {
     std::vector<NamedValue> results(state.types.size());
     return parent.bindResults(assign, results, "'" + call.callee + "'", call.place, frame, interface.outputNames()); // reports the counts
   }
+  for (auto [result, type] : zip(assign.results, state.types))
+    if (!parent.mayResult(call, result.name, cast<RankedTensorType>(type)))
+      return false;
   Operation *op = builder.create(state);
   if (!finish(op) || failed(mlir::verify(op, /*verifyRecursively=*/false)) ||
       (sharding && !parent.takeSharding(*sharding, op->getResult(0), frame.env)))

@@ -3,6 +3,7 @@
 
 #include "dialects/net/ConfigFields.h"
 #include "dialects/net/Suggest.h"
+#include "dialects/net/ops/support/Infer.h"
 #include "frontend/Lexer.h"
 #include "frontend/Types.h"
 
@@ -31,10 +32,9 @@ FailureOr<RankedTensorType> Elaborator::elaborateType(const ast::Type &type, con
     net::addSuggestionOrList(diagnostic, type.element, elementTypeNames());
     return diagnostic;
   }
-  constexpr size_t mostDimensions = 32; // as many as plans have
-  if (type.dims.size() > mostDimensions) {
+  if (static_cast<int64_t>(type.dims.size()) > kMostDimensions) {
     InFlightDiagnostic diagnostic = error(type.place) << "a tensor of " << type.dims.size() << " dimensions: at most "
-                                                         << mostDimensions << " are supported";
+                                                         << kMostDimensions << " are supported";
     net::addHelp(diagnostic, "join dimensions: their sizes multiply");
     return diagnostic;
   }
@@ -60,6 +60,18 @@ FailureOr<RankedTensorType> Elaborator::elaborateType(const ast::Type &type, con
     return diagnostic;
   }
   return RankedTensorType::get(shape, element);
+}
+
+bool Elaborator::mayResult(const ast::Call &call, StringRef result, RankedTensorType type) {
+  if (type.getRank() > kMostDimensions) {
+    error(call.place) << "'" << call.callee << "' gives a tensor of " << type.getRank() << " dimensions: at most " << kMostDimensions
+                      << " are supported";
+    return false;
+  }
+  if (!is_contained(type.getShape(), 0))
+    return true;
+  error(call.place) << "'" << call.callee << "' gives '" << result << "' (" << net::shapeText(type.getShape()) << "), which has no elements";
+  return false;
 }
 
 namespace {
@@ -108,6 +120,8 @@ FailureOr<DictionaryAttr> Elaborator::elaborateInitializer(const ast::Expr &expr
                                        (form->arguments.size() == 1 ? " number, but " : " numbers, but ") +
                                        std::to_string(expr.items.size()) + " are given"
                                  : "has no argument '" + arg.key + "'");
+    if (given[slot])
+      return error(arg.key.empty() ? arg.value.place : arg.keyPlace) << "'" << form->arguments[slot].first << "' is given twice";
     FailureOr<Attribute> value = evaluator.evaluate(arg.value, env);
     if (failed(value))
       return failure();
@@ -275,6 +289,13 @@ bool Elaborator::runParam(const ast::Param &param, Frame &frame) {
       net::addHelp(diagnostic, "write Zeros(), Ones() or Constant(3), or make it a parameter of floats");
       initializer = failure();
     }
+    for (StringRef bound : {"a", "b"})
+      if (succeeded(type) && succeeded(initializer) && isa<FloatType>(type->getElementType()))
+        if (double number = initializer->getAs<FloatAttr>(bound).getValueAsDouble(); !net::holdsNumber(type->getElementType(), number)) {
+          error(param.initializer->place) << "'" << param.initializer->text << "' of " << elementTypeName(type->getElementType())
+                                          << " cannot hold the value " << net::numberText(number);
+          initializer = failure();
+        }
   } else if (succeeded(type)) {
     InFlightDiagnostic diagnostic = error(param.place) << "parameter '" << param.name << "' has no initial values";
     net::addHelp(diagnostic, "write '= Normal(0.01)' or '= Zeros()' behind the type");

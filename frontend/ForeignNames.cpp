@@ -25,6 +25,8 @@ ArrayRef<ForeignName> foreignNames() {
       {"divide", "RealDiv"},
       {"true_divide", "RealDiv"},
       {"Inv", "Reciprocal"},
+      {"TensorAdd", "Add"},
+      {"Rint", "Round"},
       {"subtract", "Sub"},
       {"multiply", "Mul"},
       {"power", "Pow"},
@@ -82,6 +84,7 @@ ArrayRef<ForeignName> foreignNames() {
       // By number.
       {"Embedding", "Gather", "Embedding"},
       {"index_select", "Gather"},
+      {"SparseGatherV2", "Gather"},
       {"take_along_axis", "GatherD"},
       {"index_add", "ScatterAdd"},
       {"scatter_add", "ScatterAdd"},
@@ -100,7 +103,10 @@ ArrayRef<ForeignName> foreignNames() {
       {"apply_rotary_pos_emb", "RotaryPositionEmbedding", "RotaryEmbedding"},
       {"SwiGLU", "Swiglu", "GatedMLP"},
       {"group_norm", "GroupNorm", "GroupNorm"},
+      {"DropoutGenMask", "Dropout"},
+      {"DropoutDoMask", "Dropout"},
       // Nothing yet.
+      {"Atan2", ""},
       {"Conv1d", ""},
       {"Conv3d", ""},
       {"floor_divide", "FloorDiv"},

@@ -7,6 +7,9 @@
 
 namespace msc::frontend {
 
+/// Of a tensor: as many as plans have.
+inline constexpr int64_t kMostDimensions = 32;
+
 /// "f32" and dumps' "Float32"; null if unknown.
 mlir::Type elementTypeFromName(llvm::StringRef name, mlir::MLIRContext *context);
 /// The words that users write for the element types that operators compute with: "f32", "bool", ...

@@ -59,7 +59,7 @@ struct Flags {
 
   void addTo(CLI::App &app) {
     CLI::Option *plan = app.add_option("plan", options.planPath, "a plan that 'msc compile' wrote");
-    CLI::Option *transportOption = app.add_option("--transport", transport, "threads, mpi or cluster (default: as it was started)");
+    CLI::Option *transportOption = app.add_option("--transport", transport, "threads or mpi (default: as it was started)");
     app.add_option("--device", device, "cpu or cuda (default: what the plan says)");
     app.add_option("--matmul-precision", matmulPrecision,
                    "of CUDA: f32, or tf32, which rounds the operands of f32 products and convolutions to 10 bits (default: f32)");

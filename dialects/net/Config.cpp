@@ -3,6 +3,7 @@
 
 #include "dialects/net/Network.h"
 #include "dialects/net/Suggest.h"
+#include "dialects/net/ops/support/Infer.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -127,6 +128,10 @@ static void readSource(Fields &fields, DatasetConfig &dataset, bool &hasSource) 
 static void readPath(Fields &columns, ColumnConfig &column) {
   static const StringRef distributions[] = {"uniform", "normal", "zeros", "ones", "constant", "integers"};
   columns.filePath(column.name, column.path);
+  if (columns.ok() && column.path.empty()) {
+    emitError(columns.valueLocation(column.name)) << "column '" << column.name << "' needs the path of a file";
+    return columns.markWrong();
+  }
   if (!columns.ok() || !is_contained(distributions, column.path))
     return;
   InFlightDiagnostic diagnostic = emitError(columns.valueLocation(column.name))
@@ -171,7 +176,9 @@ bool readDataset(Fields &fields, DatasetConfig &dataset) {
     fields.get("columns");
   }
   fields.integer("seed", dataset.seed);
-  fields.integer("steps", dataset.steps, 1);
+  auto steps = static_cast<int64_t>(dataset.steps);
+  fields.integer("steps", steps, 1, INT32_MAX);
+  dataset.steps = static_cast<uint64_t>(steps);
   fields.boolean("same_batch", dataset.sameBatch);
   int64_t batch = 0;
   fields.integer("batch", batch, 1, INT64_MAX);
@@ -259,6 +266,7 @@ private:
   /// The global batch is dimension 0 of every input.
   bool checkBatch(const DatasetConfig &dataset, NetworkOp network);
   bool checkDistributions(const DatasetConfig &dataset, NetworkOp network);
+  void checkUpdates() const;
 
   ModuleOp module;
   ArrayRef<ConfigOverride> overrides;
@@ -364,6 +372,12 @@ bool Reader::checkDistributions(const DatasetConfig &dataset, NetworkOp network)
   for (BlockArgument input : network.getBody().getArguments())
     for (const ColumnConfig &column : dataset.columns) {
       Type element = cast<RankedTensorType>(input.getType()).getElementType();
+      const auto tooLarge = find_if(column.values, [&](double value) { return isa<FloatType>(element) && !holdsNumber(element, value); });
+      if (column.name == getValueName(input) && tooLarge != column.values.end()) {
+        emitError(placeOf(dataset, column.name)) << "column '" << column.name << "' is drawn with " << numberText(*tooLarge) << ", which "
+                                                 << elementText(element) << " cannot hold";
+        return false;
+      }
       if (column.name != getValueName(input) || isa<FloatType>(element) ||
           (column.distribution != "uniform" && column.distribution != "normal"))
         continue;
@@ -415,6 +429,20 @@ bool Reader::checkColumns() {
   return true;
 }
 
+/// Batches that make no update are easily taken for a learning rate of 0.
+void Reader::checkUpdates() const {
+  if (!config.train)
+    return;
+  auto trains = find_if(config.datasets, [](const DatasetConfig &dataset) { return dataset.name != "evaluate"; });
+  const uint64_t ofDataset = trains == config.datasets.end() ? 0 : trains->steps * config.train->epochs;
+  const uint64_t steps = config.train->steps ? config.train->steps : ofDataset, wanted = config.train->gradients.accumulateSteps;
+  if (steps == 0 || wanted <= steps)
+    return;
+  InFlightDiagnostic diagnostic = emitWarning(config.train->location);
+  diagnostic << "'accumulate_steps' is " << wanted << ", but there are " << steps << (steps == 1 ? " step" : " steps") << ": no parameter is updated";
+  addHelp(diagnostic, "write accumulate_steps: " + Twine(steps) + ", or train for more steps");
+}
+
 FailureOr<Config> Reader::run() {
   if (auto devices = module->getAttrOfType<IntegerAttr>(devicesAttributeName))
     config.devices = devices.getInt();
@@ -422,6 +450,8 @@ FailureOr<Config> Reader::run() {
     read(op);
   sound &= readContext(context, module, overrides, config);
   sound = sound && checkColumns();
+  if (sound)
+    checkUpdates();
   if (sound && config.checkpoint && !config.train)
     emitWarning(config.checkpoint->location) << "the checkpoint block has nothing to do: the network is not trained";
   if (!sound)

@@ -1,6 +1,7 @@
 // The context block and the flags that override it.
 #include "dialects/net/ConfigBlocks.h"
 #include "dialects/net/ContextOptions.h"
+#include "dialects/net/Pieces.h"
 #include "dialects/net/Suggest.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -286,7 +287,7 @@ static void readModes(Fields &fields, Config &config) {
 
 static void readDevices(Fields &fields, Config &config) {
   int64_t number = config.devices;
-  fields.integer("device_num", number, 1, INT32_MAX);
+  fields.integer("device_num", number, 1, mostDevices);
   if (number != config.devices) {
     InFlightDiagnostic diagnostic = emitError(fields.valueLocation("device_num"))
                                     << "'device_num' is " << number << ", but --devices is " << config.devices;

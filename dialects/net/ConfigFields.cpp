@@ -9,6 +9,8 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <charconv>
+#include <cmath>
+#include <limits>
 
 using namespace llvm;
 using namespace mlir;
@@ -144,7 +146,10 @@ void Fields::number(StringRef key, double &value, double minimum) {
   if (!found)
     return;
   std::optional<double> number = asNumber(found);
-  if (number && *number >= minimum)
+  if (number && std::isfinite(*number) && std::abs(*number) > std::numeric_limits<float>::max()) {
+    emitError(valueLocation(key)) << "'" << key << "' is " << valueText(found) << ", which f32 cannot hold";
+    sound = false;
+  } else if (number && *number >= minimum)
     value = *number;
   else
     wrongKind(key, found, minimum == 0 ? "a number from 0 up" : "a number");
@@ -218,6 +223,9 @@ static StringRef ourWord(StringRef name) {
       .Case("batch_size", "batch")
       .Case("max_steps", "steps")
       .Case("num_epochs", "epochs")
+      .Cases("gradient_accumulation", "gradient_accumulation_steps", "grad_accumulation_step", "accumulate_steps")
+      .Cases("clip_grad_norm", "max_grad_norm", "gradient_clip_norm", "clip_global_norm")
+      .Case("clip_grad_value", "clip_value")
       .Default("");
 }
 
@@ -232,11 +240,15 @@ void Fields::finish() {
       addHelp(diagnostic, "it is an argument of the optimizer: AdamW(learning_rate: " + valueText(field.getValue()) + ")");
       continue;
     }
+    if ((name == "warmup" || name == "warmup_steps") && is_contained(known, "optimizer")) {
+      addHelp(diagnostic, "it is an argument of the schedule: Cosine(0.1, total: 1000, warmup: " + valueText(field.getValue()) + ")");
+      continue;
+    }
     if (StringRef ours = ourWord(name); is_contained(known, ours)) {
       addHelp(diagnostic, "did you mean '" + ours + "'?");
       continue;
     }
-    if (std::string near = nearest(name, known); !near.empty()) {
+    if (std::string near = nearestKey(name, known); !near.empty()) {
       addHelp(diagnostic, "did you mean '" + near + "'?");
       continue;
     }

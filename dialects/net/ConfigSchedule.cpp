@@ -169,7 +169,7 @@ private:
       return;
     StringRef what = form.kind == "piecewise" ? "first milestone" : "total";
     complain(arguments.valueLocation("warmup"))
-        << "a warm-up of " << schedule.warmup << " steps leaves none for '" << form.name << "': its " << what << " is "
+        << "a warm-up of " << schedule.warmup << " updates leaves none for '" << form.name << "': its " << what << " is "
         << static_cast<uint64_t>(end);
   }
 

@@ -262,6 +262,21 @@ static void readPrecision(Fields &fields, TrainConfig &train) {
     emitWarning(fields.keyLocation("amp_dtype")) << "'amp_dtype' has nothing to do: 'amp_level' is O0";
 }
 
+/// Schedules count updates; where several batches make one, all steps are easily taken for them.
+static void checkScheduleEnd(const Fields &fields, const TrainConfig &train) {
+  const ScheduleConfig &schedule = train.optimizer.learningRate;
+  if (train.steps == 0 || (schedule.kind != "cosine" && schedule.kind != "polynomial"))
+    return;
+  const auto total = static_cast<uint64_t>(schedule.values[2]), updates = train.steps / train.gradients.accumulateSteps;
+  if (total <= updates || total > train.steps || updates == 0)
+    return;
+  InFlightDiagnostic diagnostic = emitWarning(fields.valueLocation("optimizer"));
+  diagnostic << "the learning rate reaches its end after " << total << " updates, but " << train.steps << " steps with 'accumulate_steps: "
+             << train.gradients.accumulateSteps << "' are " << updates;
+  if (schedule.warmup < updates)
+    addHelp(diagnostic, "write total: " + Twine(updates));
+}
+
 bool readTrain(Fields &fields, TrainConfig &train) {
   train.optimizer.location = train.location;
   readOptimizer(fields, train.optimizer);
@@ -271,7 +286,9 @@ bool readTrain(Fields &fields, TrainConfig &train) {
     addHelp(diagnostic, "add 'minimize: loss', where loss is a result of the network");
     fields.markWrong();
   }
-  fields.integer("epochs", train.epochs, 1);
+  auto epochs = static_cast<int64_t>(train.epochs);
+  fields.integer("epochs", epochs, 1, INT32_MAX); // times the steps of a dataset in 64 bits
+  train.epochs = static_cast<uint64_t>(epochs);
   fields.integer("steps", train.steps, 1);
   if (fields.ok() && fields.get("epochs") && train.steps) {
     emitError(fields.keyLocation("epochs")) << "'epochs' has no effect: 'steps' says where training ends";
@@ -283,6 +300,8 @@ bool readTrain(Fields &fields, TrainConfig &train) {
   readPrecision(fields, train);
   fields.unsupported("metrics", "metrics are not computed yet");
   fields.finish();
+  if (fields.ok())
+    checkScheduleEnd(fields, train);
   return fields.ok();
 }
 

@@ -74,6 +74,7 @@ struct LoadOutcome {
   TrainingState state;
   std::string path;
   std::vector<std::string> unused;  ///< tensors of the checkpoint that nobody asked for
+  std::vector<std::string> unusedParameters; ///< those that are no states
   std::vector<std::string> notes;   ///< e.g. which newer, incomplete checkpoints were passed over
 };
 

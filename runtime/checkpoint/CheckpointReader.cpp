@@ -127,8 +127,11 @@ private:
                    safetensorsTypeName(tensor.type) + " " + shapeText(tensor.shape));
     }
     for (const auto &[name, stored] : index.tensors)
-      if (std::none_of(tensors.begin(), tensors.end(), [&](const CheckpointTensor &t) { return t.name == name; }))
+      if (std::none_of(tensors.begin(), tensors.end(), [&](const CheckpointTensor &t) { return t.name == name; })) {
         outcome.unused.push_back(name);
+        if (!stored.isState)
+          outcome.unusedParameters.push_back(name);
+      }
     return Status::ok();
   }
 

@@ -192,7 +192,7 @@ Result<std::unique_ptr<InputColumn>> npyColumn(const plan::Dataset &dataset, con
   if (found[0] < shape[0])
     return Error{ExitCode::BadFile,
                  fmt::format("'{}' has {} samples, fewer than one batch of {}", *path, found[0], shape[0]),
-                 fmt::format("compile for batches of {} at most", found[0])};
+                 found[0] == 0 ? "" : fmt::format("compile for batches of {} at most", found[0])};
   return std::unique_ptr<InputColumn>(new NpyColumn(std::move(*array), shape, dataset));
 }
 

@@ -20,6 +20,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fmt/format.h>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -61,7 +62,7 @@ Status Session::prepare() {
   if (!group)
     return group.error();
   everyone = *group;
-  if (Status status = checkPlanOfAll(); !status)
+  if (Status status = checkAgreement(); !status)
     return status;
   device::CpuOptions share = device::shareOfHost(options.threadsPerRank, world.localRank(), world.localSize());
   if (shared.backend) {
@@ -103,10 +104,26 @@ Status Session::prepare() {
   return takeParameters();
 }
 
-Status Session::checkPlanOfAll() {
-  if (std::strcmp(world.transport(), "threads") == 0) // they share it
+Status Session::checkAgreement() {
+  if (std::strcmp(world.transport(), "threads") == 0) // they share it all
     return {};
-  std::string own = plan::checksumOf(index.plan()), first = own;
+  if (Status status = checkAlike(plan::checksumOf(index.plan()),
+                                 {ExitCode::BadFile, fmt::format("{} of rank {} is another plan than that of rank 0", shared.options.planPath, world.rank()),
+                                  "give all hosts the same file"});
+      !status)
+    return status;
+  std::string inputs;
+  for (const auto &[name, path] : shared.options.inputs) { // files of hosts may have paths of their own
+    std::error_code unknown;
+    inputs += fmt::format("{} {}\n", name, std::filesystem::file_size(path, unknown));
+  }
+  const uint64_t hash = std::hash<std::string>()(inputs);
+  return checkAlike({reinterpret_cast<const char *>(&hash), sizeof(hash)},
+                    {ExitCode::Usage, fmt::format("rank {} was given another --input than rank 0", world.rank()), "give all ranks the same --input"});
+}
+
+Status Session::checkAlike(const std::string &own, const Error &otherwise) {
+  std::string first = own;
   if (Status status = everyone->broadcast(first.data(), first.size(), 0, {"plan check", ""}); !status)
     return status;
   int64_t differs = own == first ? world.size() : world.rank(), firstThatDiffers = 0;
@@ -116,9 +133,7 @@ Status Session::checkPlanOfAll() {
   if (firstThatDiffers == world.size())
     return {};
   if (firstThatDiffers == world.rank())
-    return Error{ExitCode::BadFile,
-                 fmt::format("{} of rank {} is another plan than that of rank 0", shared.options.planPath, world.rank()),
-                 "give all hosts the same file"};
+    return otherwise;
   return everyone->barrier({"plan check", ""}); // ends by the failure of that rank, which alone says it
 }
 
@@ -244,7 +259,8 @@ Status Session::resume() {
     return status;
   for (const std::string &remark : loaded->notes)
     note("note: " + remark);
-  if (const std::vector<std::string> &unused = loaded->unused; !unused.empty())
+  // A network that only predicts has no use for what its training keeps.
+  if (const std::vector<std::string> &unused = index.plan().has_training() ? loaded->unused : loaded->unusedParameters; !unused.empty())
     note(fmt::format("note: the network has no '{}'{}, which the checkpoint holds", unused.front(),
                      unused.size() == 1   ? ""
                      : unused.size() == 2 ? " and 1 other tensor"
@@ -396,7 +412,11 @@ Status Session::trainStep(uint64_t step) {
     if (logs(step))
       if (Status status = print(fmt::format("epoch: {} step: {}, loss is {}", epochOf(step) + 1, stepOf(step) + 1, text)); !status)
         return status;
-    if (!std::isfinite(value) && !diverged)
+    if (!std::isfinite(value) && !diverged && step == 0)
+      note(fmt::format("msrun: warning: the loss is {} in epoch {} step {}, before anything was trained: look at the inputs, the initial values "
+                       "and the numbers of the network",
+                       text, epochOf(step) + 1, stepOf(step) + 1));
+    else if (!std::isfinite(value) && !diverged)
       note(fmt::format("msrun: warning: the loss is {} in epoch {} step {}: the training has diverged; try a smaller "
                        "learning rate",
                        text, epochOf(step) + 1, stepOf(step) + 1));

@@ -27,8 +27,10 @@ public:
 private:
   Status prepare();
   Status runProgram();
-  /// Processes read a file each: fails on all of them if those differ.
-  Status checkPlanOfAll();
+  /// Processes have a plan and a command line each: fails on all of them if the plans or the inputs differ.
+  Status checkAgreement();
+  /// `own` is what rank 0 has, of the same length everywhere; else the first rank that has another one fails with `otherwise`.
+  Status checkAlike(const std::string &own, const Error &otherwise);
   /// Writes what this rank runs, for some or all ranks.
   Status saveGraphs(int threads);
   Status initializeParameters();

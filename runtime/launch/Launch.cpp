@@ -93,7 +93,7 @@ Result<Launch> byFlag(const std::string &flag, const MpiTraces &traces) {
                    "mpirun -n N msrun net.plan");
     return launchOf(Transport::Mpi, traces, "--transport mpi");
   }
-  return usage("unknown transport '" + flag + "'", "choose threads, mpi or cluster");
+  return usage("unknown transport '" + flag + "'", "choose threads or mpi");
 }
 
 } // namespace

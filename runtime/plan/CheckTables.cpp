@@ -17,7 +17,7 @@ constexpr int mostDimensions = 32;
 constexpr int mostAxes = 64;
 /// Elements of one tensor, so that bytes and offsets never overflow.
 constexpr int64_t mostElements = int64_t{1} << 48;
-constexpr uint64_t largestArena = uint64_t{1} << 50;
+constexpr uint64_t largestArena = uint64_t{1} << 60;
 constexpr uint64_t alignment = 64;
 /// Pointers of one kernel, limited by the table of callers in runtime/device/cpu.
 constexpr uint32_t mostArguments = 48;

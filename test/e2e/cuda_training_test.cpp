@@ -2,8 +2,11 @@
 // every access of memory ordered, nothing left behind. This tests how the backend uses CUDA; nothing here runs on a GPU.
 #include "runtime/comm/thread/ThreadWorld.h"
 #include "runtime/device/cuda/Kernels.h"
+#include "test/Campaign.h"
 #include "test/e2e/CudaTraining.h"
 #include "test/passes/codegen/PtxSupport.h"
+
+#include "llvm/ADT/STLExtras.h"
 
 #include <cstring>
 #include <map>
@@ -264,7 +267,10 @@ TEST_F(CudaTraining, KernelsOfTheRuntimeAssembleAndSpillLittle) {
     EXPECT_EQ(assembly.kernels.size(), 14u);
     for (const auto &[entry, kernel] : assembly.kernels) // right before fast
       EXPECT_LE(kernel.spillBytes, 160u) << chip << " " << entry;
-    for (const device::cuda::AttentionKernels &set : device::cuda::attentionKernels) {
+    for (const auto &[at, set] : llvm::enumerate(device::cuda::attentionKernels)) {
+      // ptxas takes seconds for each: in short runs on one chip, which f16 and bf16, four sets each, take turns with.
+      if (!test::isLongRun() && ((at + at / 4) % 2 == 0) != (chip == std::string("sm_90")))
+        continue;
       assembly = test::assemble(set.ptx, chip);
       EXPECT_EQ(assembly.error, "");
       EXPECT_EQ(assembly.kernels.size(), 3u);

@@ -264,7 +264,7 @@ context {parameter_broadcast: true}
 }
 context {device_num: many}
 )T",
-     R"T(net.mir:5:22: error: 'device_num' expects a whole number from 1 to 2147483647, found 'many'
+     R"T(net.mir:5:22: error: 'device_num' expects a whole number from 1 to 1048576, found 'many'
     5 | context {device_num: many}
       |                      ^~~~
 )T"},

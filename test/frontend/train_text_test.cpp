@@ -183,7 +183,7 @@ train {optimizer: SGD(learning_rate: Cosine(0.1)), minimize: loss}
 }
 train {optimizer: SGD(learning_rate: Cosine(0.1, total: 100, warmup: 200)), minimize: loss}
 )T",
-     R"T(net.mir:5:70: error: a warm-up of 200 steps leaves none for 'Cosine': its total is 100
+     R"T(net.mir:5:70: error: a warm-up of 200 updates leaves none for 'Cosine': its total is 100
     5 | train {optimizer: SGD(learning_rate: Cosine(0.1, total: 100, warmup: 200)), minimize: loss}
       |                                                                      ^~~
 )T"},
@@ -304,7 +304,7 @@ help: did you mean 'epochs'?
 }
 train {optimizer: SGD(learning_rate: 0.1), minimize: loss, epochs: 0}
 )T",
-     R"T(net.mir:5:68: error: 'epochs' expects a whole number from 1 up, found '0'
+     R"T(net.mir:5:68: error: 'epochs' expects a whole number from 1 to 2147483647, found '0'
     5 | train {optimizer: SGD(learning_rate: 0.1), minimize: loss, epochs: 0}
       |                                                                    ^
 )T"},

@@ -340,6 +340,20 @@ static void addChoices(std::vector<OperatorCase> &cases) {
   cases.push_back({"select equal floats", "SelectEqual", {"5xf64", "5xf64", "5xf64", "5xf64"}, "", "5xf64", "(a, a, a, a) -> (a)"});
   cases.push_back({"select equal broadcast", "SelectEqual", {"3x1xi64", "4xi64", "3x4xf64", "f64"}, "", "3x4xf64", "(a 1, b, a b, ()) -> (a b)"});
   cases.push_back({"select equal of none", "SelectEqual", {"0x1xi64", "4xi64", "f64", "f64"}, "", "0x4xf64", "(a 1, b, (), ()) -> (a b)"});
+  cases.push_back({"many copies", "Tile", {"3x1xf64"}, "{multiples = array<i64: 2, 70, 2>}", "2x210x2xf64", "(b 1) -> (a b c), exchange b"});
+  cases.push_back({"many copies in two dimensions", "Tile", {"2x3xf64"}, "{multiples = array<i64: 9, 8>}", "18x24xf64", "(a b) -> (a b), exchange a, exchange b"});
+  cases.push_back({"many copies in one of many dimensions", "Tile", {"1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x2x3xf64"}, "{multiples = array<i64: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 65, 1>}",
+                   "1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x130x3xf64", "(a b c d e f g h i j k l m n o p q r) -> (a b c d e f g h i j k l m n o p q r), exchange q"});
+  // Queries that share one head of the keys.
+  cases.push_back({"attention to one head", "ScaledDotProductAttention", {"2x3x8xf64", "2x5x2xf64", "2x5x2xf64"}, "{heads = 4, causal = true}", "2x3x8xf64",
+                   "(b s h, b t k, b t k) -> (b s h, b h s), whole t, h by 2, whole k"});
+  const std::vector<const char *> kept{"2x3x8xf64", "2x5x2xf64", "2x5x2xf64", "2x3x8xf64", "2x4x3xf64", "2x3x8xf64"};
+  cases.push_back({"attention to one head, backward", "ScaledDotProductAttentionGrad", kept, "{heads = 4}", "2x3x8xf64",
+                   "(b s h, b t k, b t k, b s h, b h s, b s h) -> (b s h, b t k, b t k), reduce s, whole t, reduce h by 2, whole k"});
+  std::vector<const char *> masked = kept;
+  masked.push_back("3x5xf64");
+  cases.push_back({"attention to one head, mask", "ScaledDotProductAttentionMaskGrad", masked, "{heads = 4}", "1x4x3x5xf64",
+                   "(b s h, b t k, b t k, b s h, b h s, b s h, s t) -> (1 h s t), reduce b, whole t, h by 2, whole k"});
 }
 
 static void addPrints(std::vector<OperatorCase> &cases) {

@@ -188,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(Networks, SearchWithin,
 
 TEST_P(SearchWithin, FindsWhatBruteForceFinds) {
   int64_t limits = 0, found = 0, best = 0, close = 0, certified = 0;
-  for (uint64_t seed = 1; seed <= campaignCases(10); ++seed) {
+  for (uint64_t seed = 1; seed <= campaignCases(5, 40); ++seed) {
     std::mt19937_64 draw(seed);
     const int64_t devices = std::array{2, 4, 8, 6}[draw() % 4];
     const std::string text = GetParam().draw(draw);

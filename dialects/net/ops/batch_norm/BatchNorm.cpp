@@ -28,7 +28,7 @@ LogicalResult BatchNormOp::infer(const Inference &at, Adaptor op, SmallVectorImp
     return at.error("'epsilon' of 'BatchNorm' is negative");
   if (!(momentum >= 0 && momentum <= 1)) // C4
     return at.error("'momentum' of 'BatchNorm' is not within 0 and 1");
-  if (op.getGroupSize().value_or(1) < 1) // C6
+  if (static_cast<int64_t>(op.getGroupSize().value_or(1)) < 1) // C6
     return at.error("'group_size' of 'BatchNorm' is " + Twine(static_cast<int64_t>(*op.getGroupSize())) + ", but a group has at least 1 device");
   Type channels = tensorOf(at.shape(1), at.element(0));
   results.append({tensorOf(at.shape(0), at.element(0)), channels, channels});

@@ -17,6 +17,9 @@ LogicalResult OneHotOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<T
   Type type = op.getDtype().value_or(Float32Type::get(at.context));
   if (type.isInteger(1)) // C4
     return at.error("'OneHot' makes numbers, not bool");
+  for (const APFloat &value : {op.getOnValue(), op.getOffValue()})
+    if (failed(at.checkHolds(type, value))) // C4
+      return failure();
   SmallVector<int64_t> shape(at.shape(0));
   shape.insert(shape.begin() + (axis < 0 ? rank : axis), depth);
   results.push_back(tensorOf(shape, type));

@@ -12,7 +12,7 @@ def Net_OneHotOp : Net_Operator<"OneHot", ["indices"], ["output"], [Net_Rule, Ne
     - (C1) `indices` holds i32 or i64.
     - (C2) `depth` is at least 1.
     - (C3) `axis` lies in [-1, rank], -1 being the last.
-    - (C4) `dtype` is a type of numbers.
+    - (C4) `dtype` is a type of numbers, and holds `on_value` and `off_value`.
   }];
   let arguments = (ins Net_Tensor:$indices, I64Attr:$depth, DefaultValuedAttr<F64Attr, "1.0">:$on_value,
                        DefaultValuedAttr<F64Attr, "0.0">:$off_value, DefaultValuedAttr<I64Attr, "-1">:$axis,

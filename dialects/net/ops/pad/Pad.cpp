@@ -1,6 +1,8 @@
 #include "dialects/net/NetOps.h"
 #include "dialects/net/ops/support/Words.h"
 
+#include <algorithm>
+
 using namespace mlir;
 using namespace msc::net;
 
@@ -15,7 +17,8 @@ static LogicalResult inferPadded(const Inference &at, ArrayRef<int64_t> paddings
     if (count < 0)
       return at.error("'paddings' of '" + at.opName + "' has the number " + Twine(count) + " for dimension " +
                       Twine(i / 2));
-    shape[i / 2] += count;
+    constexpr int64_t most = int64_t{1} << 60; // refused as a size
+    shape[i / 2] = std::min(most, shape[i / 2] + std::min(count, most));
   }
   results.push_back(tensorOf(shape, at.element(0)));
   return success();

@@ -17,8 +17,10 @@ defvar Net_PoolConstraints = [{
     - (C4) `data_format` is NCHW.
 }];
 
-defvar Net_PoolRuleText = "Rule: batch, channels, rows and columns may be cut. A rank gathers the rows and columns beyond its piece that\n"
-                          "its own windows reach.";
+defvar Net_PoolRuleText = [{
+    Rule: batch, channels, rows and columns may be cut. A rank gathers the rows and columns beyond its piece that its own
+    windows reach.
+}];
 
 defvar Net_PoolAttributes = (ins DenseI64ArrayAttr:$kernel_size, DefaultValuedAttr<DenseI64ArrayAttr, "{1}">:$strides,
                        DefaultValuedAttr<StrAttr, "\"valid\"">:$pad_mode, DefaultValuedAttr<DenseI64ArrayAttr, "{0}">:$pad,
@@ -34,8 +36,8 @@ defvar Net_PoolSpecs = [{
 class Net_Pool<string mnemonic, string what, dag more = (ins), code moreSpecs = "">
     : Net_Operator<mnemonic, ["x"], ["output"], [Net_Differentiable, Net_Rule, Net_Halo, Net_OwnCost, Net_Library]> {
   let summary = what # " over windows";
-  let description = !strconcat("`output[n, c, i, j]` is the ", what, " of `x[n, c, h, w]` over window (i, j).\n\n",
-                               Net_PoolWindowText, "\nConstraints:\n", Net_PoolConstraints, "\n", Net_PoolRuleText);
+  let description = !strconcat("    `output[n, c, i, j]` is the ", what, " of `x[n, c, h, w]` over window (i, j).\n\n",
+                               Net_PoolWindowText, "\n    Constraints:", Net_PoolConstraints, "\n", Net_PoolRuleText);
   let arguments = !con((ins Net_Tensor:$x), Net_PoolAttributes, more);
   let results = (outs Net_Tensor:$output);
   let exampleInputs = "%x: f32[8, 16, 32, 32]";

@@ -5,8 +5,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
-#include <cmath>
-
 using namespace mlir;
 using namespace msc::net;
 
@@ -20,27 +18,13 @@ LogicalResult LinSpaceOp::infer(const Inference &at, Adaptor op, SmallVectorImpl
   return success();
 }
 
-/// The element type has a number of this value.
-static bool holds(Type element, double value) {
-  auto integer = dyn_cast<IntegerType>(element);
-  if (!integer)
-    return true;
-  if (integer.getWidth() == 1)
-    return value == 0 || value == 1;
-  double limit = integer.getWidth() == 64 ? 0x1p53 : 0x1p31; // numbers of plans are f64
-  return value == std::floor(value) && value >= -limit && value < limit;
-}
-
 LogicalResult FillOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<Type> &results) {
   for (int64_t size : op.getShape())
     if (size < 0) // C1
       return at.error("'shape' of 'Fill' has the size " + Twine(size));
   Type type = op.getType();
-  double value = op.getValue().convertToDouble();
-  SmallString<24> text;
-  op.getValue().toString(text);
-  if (!holds(type, value)) // C2
-    return at.error("'Fill' of " + elementText(type) + " cannot hold the value " + text);
+  if (failed(at.checkHolds(type, op.getValue()))) // C2
+    return failure();
   results.push_back(tensorOf(op.getShape(), type));
   return success();
 }

@@ -14,6 +14,7 @@ static int64_t countOf(ArrayRef<int64_t> shape) {
 
 LogicalResult ReshapeOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<Type> &results) {
   SmallVector<int64_t> shape(op.getShape());
+  constexpr int64_t most = int64_t{1} << 60; // more than any tensor has
   int64_t open = -1, known = 1;
   for (auto [i, size] : llvm::enumerate(shape)) {
     if (size < -1 || (size == -1 && open >= 0)) // C1
@@ -24,7 +25,7 @@ LogicalResult ReshapeOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<
     if (size == -1)
       open = i;
     else
-      known *= size;
+      known = size > 0 && known > most / size ? most : known * size;
   }
   int64_t count = countOf(at.shape(0));
   if (open >= 0 && (known == 0 || count % known != 0)) // C2
@@ -32,7 +33,7 @@ LogicalResult ReshapeOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<
         "cannot reshape " + at.text(0) + ": " + Twine(count) + " elements are not a multiple of " + Twine(known), {0});
   if (open >= 0)
     shape[open] = count / known;
-  if (open < 0 && known != count) // C2
+  if (open < 0 && known != count && known < most) // C2; larger ones are refused as a result
     return at.error("cannot reshape " + at.text(0) + " to " + shapeText(shape) + ": " + Twine(count) +
                         " elements do not fill " + Twine(known),
                     {0});

@@ -1,4 +1,5 @@
 #include "dialects/net/NetOps.h"
+#include "dialects/net/ops/split/PartCount.h"
 
 #include <numeric>
 
@@ -22,6 +23,8 @@ LogicalResult SplitOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<Ty
     return at.error("'Split' cannot part dimension " + Twine(dim) + " of " + at.text(0) + " into " + Twine(parts) +
                         " equal parts",
                     {0}, "SplitV takes the size of every part: size_splits: (...)");
+  if (failed(checkPartCount(at, parts))) // C3
+    return failure();
   addParts(at, dim, SmallVector<int64_t>(parts, size / parts), results);
   return success();
 }

@@ -8,6 +8,7 @@ def Net_SplitOp : Net_RegionCopy<"Split", ["input_x"], ["output0", "output1"]> {
     Constraints:
     - (C1) `axis` lies in [-rank, rank).
     - (C2) `output_num` is at least 1 and divides the size of the dimension; SplitV makes parts of other sizes.
+    - (C3) there are at most 65536 outputs.
 
     Rule: dimension `axis` may be cut too: operand and outputs share the cut, and elements move between ranks.
   }];
@@ -47,7 +48,7 @@ def Net_UnstackOp : Net_Operator<"Unstack", ["input_x"], ["output0", "output1"],
   let description = [{
     Output i is index i of dimension `axis`, which is left out. `num` may say how many there are.
 
-    Constraints: (C1) `axis` lies in [-rank, rank); (C2) `num` is 0 or the size of the dimension.
+    Constraints: (C1) `axis` lies in [-rank, rank); (C2) `num` is 0 or the size of the dimension; (C3) that is at most 65536.
 
     Rule: the other dimensions pass through; `axis` may be cut too: every output then comes from one piece.
   }];

@@ -1,4 +1,5 @@
 #include "dialects/net/NetOps.h"
+#include "dialects/net/ops/split/PartCount.h"
 #include "dialects/net/ops/support/Rules.h"
 
 using namespace mlir;
@@ -15,6 +16,8 @@ LogicalResult UnstackOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<
     return at.error("'num' of 'Unstack' is " + Twine(num) + ", but dimension " + Twine(dims->front()) + " of " +
                         at.text(0) + " has size " + Twine(count),
                     {0});
+  if (failed(checkPartCount(at, count))) // C3
+    return failure();
   SmallVector<int64_t> shape(at.shape(0));
   shape.erase(shape.begin() + dims->front());
   results.append(count, tensorOf(shape, at.element(0)));

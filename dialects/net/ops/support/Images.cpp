@@ -2,6 +2,9 @@
 
 #include "dialects/net/ops/support/Words.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mlir;
 
 namespace msc::net {
@@ -17,6 +20,11 @@ LogicalResult checkImage(const Inference &at, unsigned operand, StringRef dataFo
 
 FailureOr<std::array<Window, 2>> windowsOf(const Inference &at, unsigned operand, ArrayRef<int64_t> shape,
                                            const WindowAttributes &attributes) {
+  if (attributes.padMode != "pad" && llvm::any_of(attributes.pad, [](int64_t elements) { return elements != 0; })) {
+    std::string pad = llvm::join(llvm::map_range(attributes.pad, [](int64_t elements) { return std::to_string(elements); }), ", ");
+    (void)at.error("'pad' of '" + at.opName + "' is (" + pad + "), which has nothing to do with pad_mode " + attributes.padMode, {}, "write pad_mode: pad");
+    return failure();
+  }
   std::string why;
   auto windows = windowsOver(attributes, shape[2], shape[3], why);
   if (windows)

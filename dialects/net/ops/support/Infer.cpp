@@ -5,7 +5,9 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -15,6 +17,20 @@ std::string msc::net::shapeText(ArrayRef<int64_t> shape) {
   if (shape.empty())
     return "scalar";
   return llvm::join(llvm::map_range(shape, [](int64_t size) { return std::to_string(size); }), "x");
+}
+
+bool msc::net::holdsNumber(Type element, double number) {
+  if (auto real = dyn_cast<FloatType>(element)) {
+    bool loses = false;
+    APFloat held(number);
+    held.convert(real.getFloatSemantics(), APFloat::rmNearestTiesToEven, &loses);
+    return !held.isInfinity() || std::isinf(number);
+  }
+  auto integer = cast<IntegerType>(element);
+  if (integer.getWidth() == 1)
+    return number == 0 || number == 1;
+  double limit = integer.getWidth() == 64 ? 0x1p53 : std::ldexp(1.0, integer.getWidth() - 1);
+  return number == std::floor(number) && number >= -limit && number < limit;
 }
 
 std::string msc::net::elementText(Type element) {
@@ -75,6 +91,14 @@ LogicalResult Inference::checkOperandCount() const {
     if (auto tensor = dyn_cast<RankedTensorType>(operands[i].getType()); !tensor || !tensor.hasStaticShape())
       return error("'" + opName + "' takes tensors of known shape, but " + name(i) + " is none", {i});
   return success();
+}
+
+LogicalResult Inference::checkHolds(Type element, const APFloat &number) const {
+  if (holdsNumber(element, number.convertToDouble()))
+    return success();
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.15g", number.convertToDouble());
+  return error("'" + opName + "' of " + elementText(element) + " cannot hold the value " + text);
 }
 
 LogicalResult Inference::checkPlaces(int64_t first, int64_t behind) const {

@@ -23,6 +23,8 @@ enum class ResultElement { SameElement, BoolElement };
 std::string shapeText(llvm::ArrayRef<int64_t> shape);
 /// "f32", "bool".
 std::string elementText(mlir::Type element);
+/// A tensor of this element type can hold the number; floats round it. Integers beyond 2^53 would not survive the way to a plan.
+bool holdsNumber(mlir::Type element, double number);
 /// A tensor type without encoding.
 mlir::RankedTensorType tensorOf(llvm::ArrayRef<int64_t> shape, mlir::Type element);
 /// True if both lists hold tensors of equal shapes and element types; encodings do not count.
@@ -62,6 +64,8 @@ struct Inference {
   llvm::LogicalResult checkSameElementOf(unsigned left, unsigned right) const;
   /// Two operands have the same shape.
   llvm::LogicalResult checkSameShape(unsigned left, unsigned right) const;
+  /// The operator makes tensors of this element type, with this number in them.
+  llvm::LogicalResult checkHolds(mlir::Type element, const llvm::APFloat &number) const;
   /// Places from `first` to in front of `behind`, which the operator counts, are numbers of i32.
   llvm::LogicalResult checkPlaces(int64_t first, int64_t behind) const;
   /// Those of every dimension of the operand are.

@@ -1,4 +1,5 @@
 #include "dialects/net/NetOps.h"
+#include "dialects/net/ops/support/Gradients.h"
 #include "dialects/net/ops/support/Rules.h"
 
 using namespace mlir;
@@ -73,7 +74,24 @@ msc::CopyRegions TileOp::copyRegions(unsigned) {
 
 LogicalResult TileOp::buildGradient(OpBuilder &builder, ValueRange dy, const llvm::SmallBitVector &,
                                     MutableArrayRef<Value> gradients) {
-  bool repeats = llvm::ArrayRef(broadcastShape(*this)) != typeShape(getOutput());
+  constexpr int64_t manyCopies = 64; // the gradient of copied regions takes time that grows with the square of their number
+  const SmallVector<int64_t> broadcast = broadcastShape(*this);
+  SmallVector<int64_t> parted, ofCopies; // of every dimension that has copies those, then its elements
+  int64_t copies = 1;
+  for (auto [size, whole] : llvm::zip(broadcast, typeShape(getOutput()))) {
+    if (whole != size) {
+      ofCopies.push_back(static_cast<int64_t>(parted.size()));
+      parted.push_back(whole / size);
+      copies *= whole / size;
+    }
+    parted.push_back(size);
+  }
+  if (copies > manyCopies) {
+    Value sum = builder.create<ReduceSumOp>(getLoc(), reshaped(builder, getLoc(), dy[0], parted), ofCopies, /*keep_dims=*/false);
+    gradients[0] = sumTo(builder, getLoc(), sum, getInputX().getType());
+    return success();
+  }
+  const bool repeats = llvm::ArrayRef(broadcast) != typeShape(getOutput());
   Value gradient = repeats ? gradientOfRegions(builder, getLoc(), copyOf(*this), dy, 0) : dy[0];
   gradients[0] = sumTo(builder, getLoc(), gradient, getInputX().getType());
   return success();
