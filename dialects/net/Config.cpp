@@ -439,7 +439,7 @@ void Reader::checkUpdates() const {
   if (steps == 0 || wanted <= steps)
     return;
   InFlightDiagnostic diagnostic = emitWarning(config.train->location);
-  diagnostic << "'accumulate_steps' is " << wanted << ", but there are " << steps << (steps == 1 ? " step" : " steps") << ": no parameter is updated";
+  diagnostic << "'accumulate_steps' is " << wanted << ", but training has " << steps << (steps == 1 ? " step" : " steps") << ": no parameter is updated";
   addHelp(diagnostic, "write accumulate_steps: " + Twine(steps) + ", or train for more steps");
 }
 

@@ -16,10 +16,12 @@ constexpr int64_t mostTasks = 64;
 /// Scalar operations of a product that make one task.
 constexpr int64_t taskFlops = 16 * 1000 * 1000;
 
-/// Into how many tasks the rows of a product may be cut. Where the right operand is not packed once for all (runtime/device/cpu/MatMul.cpp),
+/// Into how many tasks a product may be cut: columns, if there are few rows, else rows. Where the right operand is not packed once for all (runtime/device/cpu/MatMul.cpp),
 /// the library packs it anew for every task, which costs as much as the arithmetic of some 20 rows.
-static int64_t tasksOfRows(int64_t rows) {
-  return std::clamp<int64_t>(std::max(rows / 256, std::min<int64_t>(rows / 128, 2)), 1, mostTasks);
+static int64_t tasksOfPieces(int64_t rows, int64_t columns) {
+  constexpr int64_t fewRows = 256, fewestColumns = 512; // the left operand is packed for each piece of columns
+  const int64_t ofRows = std::max(rows / fewRows, std::min<int64_t>(rows / 128, 2));
+  return std::clamp<int64_t>(rows < fewRows ? std::max(ofRows, columns / fewestColumns) : ofRows, 1, mostTasks);
 }
 
 int64_t tasksOfTraffic(int64_t bytes) { return std::clamp<int64_t>(bytes / taskBytes, 1, mostTasks); }
@@ -43,7 +45,8 @@ int64_t tasksOfProduct(net::MatMulOp product) {
   RankedTensorType out = localType(product->getResult(0).getType(), last);
   int64_t depth = depthOf(product, left);
   int64_t rows = out.getNumElements() / std::max<int64_t>(1, out.getShape().back());
-  return std::clamp<int64_t>(2 * out.getNumElements() * depth / taskFlops, 1, tasksOfRows(rows));
+  const bool isOne = cast<RankedTensorType>(product.getOperand(1).getType()).getRank() == 2; // not one for each entry of a batch
+  return std::clamp<int64_t>(2 * out.getNumElements() * depth / taskFlops, 1, tasksOfPieces(rows, isOne ? out.getShape().back() : 0));
 }
 
 } // namespace msc::passes

@@ -130,8 +130,6 @@ std::string repairOf(const OperatorFacts &facts, const Strategy &strategy, size_
   const Factor &f = facts.rule.factors[factor];
   if (f.halo)
     return "use at most " + number(std::max<int64_t>(f.size, 1));
-  if (f.kind != FactorKind::Replicated && f.block == 1)
-    return "write 1 there";
   int64_t elements = shape[dim] - shape[dim] / strategy[operand][dim];
   for (size_t other = 0; other < shape.size(); ++other)
     if (other != dim)

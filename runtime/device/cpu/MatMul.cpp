@@ -106,6 +106,21 @@ public:
     pool.run(
         static_cast<int64_t>(tasks.size()),
         [](void *self, int64_t task, int worker) { static_cast<LibraryMatMul *>(self)->runTask(task, worker); }, this);
+    return outcome();
+  }
+
+  /// All of it by the calling thread, in the working memory of the first worker.
+  void runAlone() {
+    for (int64_t task = 0; wideRight && task < std::ssize(tasks); ++task)
+      widenRight(task);
+    for (int64_t order = 0; order < std::ssize(packed); ++order)
+      pack(order, 0);
+    for (int64_t task = 0; task < std::ssize(tasks); ++task)
+      runTask(task, 0);
+  }
+
+  /// Of the last run.
+  Status outcome() const {
     for (const Packed &order : packed)
       if (order.failure != dnnl_success)
         return Error{ExitCode::Internal, fmt::format("oneDNN reorder returned status {}", static_cast<int>(order.failure)), ""};
@@ -399,6 +414,58 @@ private:
   std::vector<std::unique_ptr<LibraryMatMul>> parts;
 };
 
+/// Tasks are columns: few rows are not worth cutting, since the library brings the whole right operand into another order for each piece.
+class MatMulAcrossColumns final : public ScratchOperation {
+public:
+  /// Throws dnnl::error.
+  MatMulAcrossColumns(MatMulSpec spec, int64_t count, WorkerPool &pool) : pool(pool) {
+    spec.tasks = 1;
+    const int64_t blocks = (spec.columns + columnBlock - 1) / columnBlock;
+    for (int64_t i = 0; i < count; ++i) {
+      const Range piece = pieceOf(blocks, i, count);
+      parts.push_back(std::make_unique<LibraryMatMul>(
+          spec, Range{piece.begin * columnBlock, std::min(piece.end * columnBlock, spec.columns)}, pool));
+    }
+  }
+
+  Status run() override {
+    pool.run(
+        std::ssize(parts), [](void *self, int64_t part, int) { static_cast<MatMulAcrossColumns *>(self)->parts[part]->runAlone(); }, this);
+    for (const auto &part : parts)
+      if (Status done = part->outcome(); !done)
+        return done;
+    return {};
+  }
+  ScratchSize scratchSize() const override {
+    ScratchSize all;
+    for (const auto &part : parts)
+      all = {std::max(all.worker, part->scratchSize().worker), all.shared + aligned(part->scratchSize().shared)};
+    return all;
+  }
+  void setScratch(const Scratch &scratch) override {
+    std::byte *shared = scratch.shared;
+    for (size_t part = 0; part < parts.size(); ++part) { // a task runs on the worker of its number
+      parts[part]->setScratch({{scratch.workers[part % scratch.workers.size()]}, shared});
+      shared += aligned(parts[part]->scratchSize().shared);
+    }
+  }
+
+  /// Into how many tasks the columns are cut; 1: rows are cut, or nothing.
+  static int64_t tasksOf(const MatMulSpec &spec) {
+    constexpr int64_t fewestRows = 128; // of a task
+    if (spec.batches.size() != 1 || spec.rows >= fewestRows * spec.tasks)
+      return 1;
+    return std::clamp<int64_t>(spec.columns / columnBlock, 1, spec.tasks);
+  }
+
+private:
+  static constexpr int64_t columnBlock = 64;
+  static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+  WorkerPool &pool;
+  std::vector<std::unique_ptr<LibraryMatMul>> parts;
+};
+
 /// In how many parts the columns are gone through: what is cast of the right operand at a time is bounded.
 int64_t columnParts(const MatMulSpec &spec) {
   constexpr int64_t mostBytes = 16 << 20;
@@ -434,6 +501,8 @@ Result<std::unique_ptr<ScratchOperation>> prepareMatMul(const MatMulSpec &spec, 
   try {
     if (const int64_t parts = columnParts(spec); parts > 1)
       return std::unique_ptr<ScratchOperation>(new MatMulByColumns(spec, parts, pool));
+    if (const int64_t tasks = MatMulAcrossColumns::tasksOf(spec); tasks > 1)
+      return std::unique_ptr<ScratchOperation>(new MatMulAcrossColumns(spec, tasks, pool));
     return std::unique_ptr<ScratchOperation>(new LibraryMatMul(spec, {0, spec.columns}, pool));
   } catch (const dnnl::error &error) {
     return Error{error.status == dnnl_out_of_memory ? ExitCode::NoResource : ExitCode::Internal,

@@ -135,6 +135,7 @@ TEST(MatMul, NarrowOperandsAddInF32) {
         for (int64_t tasks : {1, 3})
           for (Case c : {Case{1, 17, 13, 29, left, right, tasks == 3, relu, tasks}, Case{3, 6, 5, 31, left, right, false, relu, tasks},
                          Case{1, 257, 100, 33, left, right, true, relu, tasks}, Case{1, 65, 1024, 40, left, right, tasks == 3, relu, tasks},
+                         Case{1, 90, 777, 21, left, right, tasks == 3, relu, 2 * tasks}, // tasks of columns
                          Case{1, 1, 1, 1, left, right, true, relu, tasks}, Case{1, 5, 1, 70, left, right, true, relu, tasks},
                          Case{2, 1, 40, 9, left, right, false, relu, tasks}}) {
             c.operands = bf16;
@@ -237,7 +238,8 @@ TEST(MatMul, NanPassesThroughReLU) {
 
 TEST(MatMul, ThreadsChangeNoBit) {
   for (Case c : {Case{1, 128, 64, 96, false, false, true, true, 8}, Case{1, 96, 64, 1000, true, false, false, false, 5},
-                 Case{7, 33, 31, 65, false, true, true, false, 4}, Case{1, 300, 1024, 70, false, false, true, true, 4}})
+                 Case{7, 33, 31, 65, false, true, true, false, 4}, Case{1, 300, 1024, 70, false, false, true, true, 4},
+                 Case{1, 70, 1000, 65, false, true, true, true, 6}, Case{1, 3, 2048, 130, true, false, false, false, 4}}) // tasks of columns
     for (plan::DataType operands : {plan::F32, plan::BF16}) {
       for (plan::DataType type : {plan::F32, operands}) {
         c.operands = operands, c.type = type;
