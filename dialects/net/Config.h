@@ -42,7 +42,7 @@ struct DatasetConfig {
 struct ScheduleConfig {
   std::string kind = "constant";
   std::vector<double> values;
-  uint64_t warmup = 0; ///< steps of the linear rise to the first value; the schedule begins behind them
+  uint64_t warmup = 0; ///< updates of the linear rise to the first value; the schedule begins behind them
 };
 
 /// `optimizer: Momentum(...)` of the train block. See dialects/net/Optimizers.h for the optimizers and their arguments.

@@ -34,7 +34,7 @@ struct Factor {
   int64_t block = 1;                               ///< Blocked, and Reduction of what some tensors carry: cuts lie at its multiples
   bool halo = false;                               ///< PassThrough, Reduction: dimensions that carry it may differ in size, and
                                                    ///< ranks exchange what lies beyond their pieces (HaloInterface)
-  std::string reason;                              ///< Replicated, Blocked: why
+  std::string reason;                              ///< Replicated, and where there is a block: why
 };
 
 /// The factors of one dimension, most major first. Usually one; none for a dimension of size 1 that is broadcast.

@@ -14,7 +14,7 @@ int64_t tasksOfTraffic(int64_t bytes);
 /// Of an operator that a kernel of the runtime computes, by its work on the rank with the largest shards.
 int64_t tasksOfCall(mlir::Operation *op);
 
-/// Of a matrix product, whose rows are cut.
+/// Of a matrix product, whose rows are cut, or, where they are few, its columns.
 int64_t tasksOfProduct(net::MatMulOp product);
 
 /// Terms of one element of a product's result on one rank; `left` is the left operand's local type there.

@@ -58,7 +58,7 @@ struct MatMulSpec {
   std::byte *bias = nullptr; ///< `columns` elements, or null
   bool relu = false;         ///< behind the bias; NaN stays NaN
   std::vector<Batch> batches;
-  int64_t tasks = 1; ///< blocks of rows, batches first
+  int64_t tasks = 1; ///< blocks of rows, batches first, or of columns where there are few rows
 };
 
 /// Elements from one region to another of equal sizes.
