@@ -20,7 +20,7 @@ static constexpr std::array<const char *, fatalSignals.size()> signalNames = {"S
 
 /// What there is to say, worded while there is memory.
 struct Texts {
-  std::string program, noMemory, libraryExit;
+  std::string program, noMemory, exitOfLibrary;
   std::array<std::string, fatalSignals.size()> crash;
 };
 static Texts texts;
@@ -87,7 +87,7 @@ static void onExit() {
   if (!speaking)
     return;
   std::atexit(onExit); // the next thread that calls exit() would pass the handlers that one has called
-  endWith(texts.libraryExit, ExitCode::NoResource);
+  endWith(texts.exitOfLibrary, ExitCode::NoResource);
 }
 
 LastWords::LastWords(const std::string &program, const char *help) {
@@ -96,7 +96,7 @@ LastWords::LastWords(const std::string &program, const char *help) {
   texts.noMemory = program + ": error: " + outOfMemory + "\nhelp: " + help + "\n"; // while there is none for the catalogue of messages
   std::set_new_handler(endWithoutMemory);
   texts.noMemory = errorText(program, outOfMemory, help);
-  texts.libraryExit = errorText(program, "a library ended the process, see above; as a rule memory or threads are short",
+  texts.exitOfLibrary = errorText(program, "a library ended the process, see above; as a rule memory or threads are short",
                                 "raise the limits that 'ulimit -a' shows, or use fewer ranks");
   for (size_t i = 0; i < fatalSignals.size(); ++i)
     texts.crash[i] = errorText(program, std::string("internal error: ") + signalNames[i], reportHelp);

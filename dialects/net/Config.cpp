@@ -176,9 +176,7 @@ bool readDataset(Fields &fields, DatasetConfig &dataset) {
     fields.get("columns");
   }
   fields.integer("seed", dataset.seed);
-  auto steps = static_cast<int64_t>(dataset.steps);
-  fields.integer("steps", steps, 1, INT32_MAX);
-  dataset.steps = static_cast<uint64_t>(steps);
+  fields.integer("steps", dataset.steps, 1, INT32_MAX); // times the epochs in 64 bits
   fields.boolean("same_batch", dataset.sameBatch);
   int64_t batch = 0;
   fields.integer("batch", batch, 1, INT64_MAX);

@@ -135,9 +135,9 @@ void Fields::integer(StringRef key, int64_t &value, int64_t minimum, int64_t max
     wrongKind(key, found, "a whole number from " + std::to_string(minimum) + " to " + std::to_string(maximum));
 }
 
-void Fields::integer(StringRef key, uint64_t &value, int64_t minimum) {
+void Fields::integer(StringRef key, uint64_t &value, int64_t minimum, int64_t maximum) {
   int64_t read = static_cast<int64_t>(value);
-  integer(key, read, minimum, INT64_MAX);
+  integer(key, read, minimum, maximum);
   value = static_cast<uint64_t>(read);
 }
 

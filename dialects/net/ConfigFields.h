@@ -38,7 +38,7 @@ public:
 
   /// The raw value, or null.
   mlir::Attribute get(llvm::StringRef key);
-  void integer(llvm::StringRef key, uint64_t &value, int64_t minimum = 0);
+  void integer(llvm::StringRef key, uint64_t &value, int64_t minimum = 0, int64_t maximum = INT64_MAX);
   void integer(llvm::StringRef key, int64_t &value, int64_t minimum, int64_t maximum);
   void number(llvm::StringRef key, double &value, double minimum);
   void boolean(llvm::StringRef key, bool &value);

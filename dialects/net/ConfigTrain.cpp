@@ -286,9 +286,7 @@ bool readTrain(Fields &fields, TrainConfig &train) {
     addHelp(diagnostic, "add 'minimize: loss', where loss is a result of the network");
     fields.markWrong();
   }
-  auto epochs = static_cast<int64_t>(train.epochs);
-  fields.integer("epochs", epochs, 1, INT32_MAX); // times the steps of a dataset in 64 bits
-  train.epochs = static_cast<uint64_t>(epochs);
+  fields.integer("epochs", train.epochs, 1, INT32_MAX);
   fields.integer("steps", train.steps, 1);
   if (fields.ok() && fields.get("epochs") && train.steps) {
     emitError(fields.keyLocation("epochs")) << "'epochs' has no effect: 'steps' says where training ends";

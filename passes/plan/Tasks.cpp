@@ -45,7 +45,8 @@ int64_t tasksOfProduct(net::MatMulOp product) {
   RankedTensorType out = localType(product->getResult(0).getType(), last);
   int64_t depth = depthOf(product, left);
   int64_t rows = out.getNumElements() / std::max<int64_t>(1, out.getShape().back());
-  const bool isOne = cast<RankedTensorType>(product.getOperand(1).getType()).getRank() == 2; // not one for each entry of a batch
+  // Not one for each entry of a batch: those whose rows lie together are joined (runtime/device/JoinBatches.h).
+  const bool isOne = cast<RankedTensorType>(product.getOperand(1).getType()).getRank() == 2 && (left.getRank() == 2 || !product.getTransposeA());
   return std::clamp<int64_t>(2 * out.getNumElements() * depth / taskFlops, 1, tasksOfPieces(rows, isOne ? out.getShape().back() : 0));
 }
 

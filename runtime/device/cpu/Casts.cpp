@@ -1,5 +1,6 @@
 #include "runtime/device/cpu/Casts.h"
 
+#include <array>
 #include <string_view>
 
 namespace msc::device {
@@ -46,7 +47,7 @@ template <typename Function> void DenseCast::forRuns(Function f) const {
   int64_t rows = 1;
   for (const Dim &dim : outer)
     rows *= dim.size;
-  std::vector<int64_t> at(outer.size());
+  std::array<int64_t, DNNL_MAX_NDIMS> at{};
   int64_t offset = 0;
   for (int64_t row = 0; row < rows; ++row) {
     f(offset, row * run.size, run.size);

@@ -1,5 +1,6 @@
 #include "runtime/device/cpu/MatMul.h"
 
+#include "runtime/device/JoinBatches.h"
 #include "runtime/device/cpu/Casts.h"
 #include "runtime/device/cpu/NarrowProducts.h"
 #include "runtime/device/cpu/calls/Elements.h"
@@ -384,11 +385,15 @@ private:
   size_t largestScratch = 0;
 };
 
+constexpr int64_t fewestRows = 128; ///< of a task
+
 /// Columns one part after the other, in one working memory.
 class MatMulByColumns final : public ScratchOperation {
 public:
   /// Throws dnnl::error.
-  MatMulByColumns(const MatMulSpec &spec, int64_t count, WorkerPool &pool) {
+  MatMulByColumns(MatMulSpec spec, int64_t count, WorkerPool &pool) {
+    const int64_t rows = spec.rows * static_cast<int64_t>(spec.batches.size());
+    spec.tasks = std::clamp<int64_t>(rows / fewestRows, 1, spec.tasks);
     for (int64_t i = 0; i < count; ++i)
       parts.push_back(std::make_unique<LibraryMatMul>(spec, pieceOf(spec.columns, i, count), pool));
   }
@@ -452,7 +457,6 @@ public:
 
   /// Into how many tasks the columns are cut; 1: rows are cut, or nothing.
   static int64_t tasksOf(const MatMulSpec &spec) {
-    constexpr int64_t fewestRows = 128; // of a task
     if (spec.batches.size() != 1 || spec.rows >= fewestRows * spec.tasks)
       return 1;
     return std::clamp<int64_t>(spec.columns / columnBlock, 1, spec.tasks);
@@ -491,7 +495,8 @@ std::vector<std::vector<RowBlock>> splitRows(size_t batches, int64_t rows, int64
   return result;
 }
 
-Result<std::unique_ptr<ScratchOperation>> prepareMatMul(const MatMulSpec &spec, WorkerPool &pool) {
+Result<std::unique_ptr<ScratchOperation>> prepareMatMul(const MatMulSpec &given, WorkerPool &pool) {
+  const MatMulSpec spec = joinBatches(given);
   const bool isBFloat16 = spec.operands == plan::BF16 && (spec.type == plan::BF16 || spec.type == plan::F32);
   if (!isBFloat16 && (spec.operands != plan::F32 || spec.type != plan::F32))
     return Error{ExitCode::BadFile, fmt::format("the plan multiplies {} as it is, which GPUs alone do", dataTypeName(spec.operands)),

@@ -3,11 +3,11 @@
 // bytes: large products of f16 and bf16 whose rows do not are computed in scratch memory, where they do.
 #include "runtime/device/cuda/Operations.h"
 
+#include "runtime/device/JoinBatches.h"
 #include "runtime/device/cuda/Kernels.h"
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <tuple>
 
 namespace msc::device::cuda {
@@ -62,20 +62,6 @@ std::vector<Run> runsOf(const std::vector<MatMulSpec::Batch> &batches) {
     runs.push_back({batches[i], {}, 1});
   }
   return runs;
-}
-
-/// Rows of a batch that all multiply the same right operand are rows of one product.
-MatMulSpec joined(MatMulSpec spec) {
-  std::vector<Run> runs = runsOf(spec.batches);
-  if (runs.size() != 1 || runs[0].count == 1 || spec.transposeLeft)
-    return spec;
-  const Run &run = runs[0];
-  constexpr int64_t most = std::numeric_limits<int32_t>::max(); // rows of a matrix of cuBLASLt
-  if (spec.rows > most / run.count || run.step.right != 0 || run.step.left != spec.rows * spec.depth || run.step.result != spec.rows * spec.columns)
-    return spec;
-  spec.rows *= run.count;
-  spec.batches = {run.start};
-  return spec;
 }
 
 cudaDataType_t typeOf(plan::DataType type) {
@@ -165,7 +151,7 @@ struct Part {
 class Product final : public StreamOperation {
 public:
   Product(Shared &shared, const MatMulSpec &spec)
-      : StreamOperation(shared.streams[0]), shared(shared), blas(shared.blas), spec(joined(spec)) {}
+      : StreamOperation(shared.streams[0]), shared(shared), blas(shared.blas), spec(joinBatches(spec)) {}
 
   Status prepare() {
     for (const Run &run : runsOf(spec.batches)) {

@@ -1,3 +1,4 @@
+#include "runtime/device/JoinBatches.h"
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/device/cpu/MatMul.h"
 #include "runtime/device/cpu/calls/Elements.h"
@@ -24,6 +25,7 @@ struct Case {
   int64_t tasks;
   bool hasNan = false; ///< the first element of the left matrix
   plan::DataType operands = plan::F32, type = plan::F32; ///< as MatMulSpec
+  bool sharesRight = false; ///< all batches have the first right matrix
 };
 
 using device::calls::BFloat16;
@@ -88,7 +90,7 @@ std::pair<std::vector<float>, double> compute(const Case &c, int threads) {
   spec.relu = c.relu;
   spec.tasks = c.tasks;
   for (int64_t b = 0; b < c.batches; ++b)
-    spec.batches.push_back({b * c.rows * c.depth, b * c.depth * c.columns, b * c.rows * c.columns});
+    spec.batches.push_back({b * c.rows * c.depth, c.sharesRight ? 0 : b * c.depth * c.columns, b * c.rows * c.columns});
   auto operation = device->prepareMatMul(spec);
   EXPECT_TRUE(operation) << (operation ? "" : operation.error().message);
   EXPECT_TRUE(device->finishPreparation());
@@ -118,6 +120,12 @@ TEST(MatMul, AgreesWithSumsInDouble) {
   EXPECT_LT(compute({6, 5, 4, 3, false, true, false, false, 4}, 1).second, 1e-6);
   EXPECT_LT(compute({2, 40, 4, 3, true, false, true, true, 8}, 2).second, 1e-6);
   EXPECT_LT(compute({1, 1, 1, 1, true, true, false, false, 1}, 1).second, 1e-6);
+  for (bool left : {false, true}) // batches that share a matrix: one product whose columns are cut, or several
+    for (int64_t tasks : {1, 4}) {
+      Case c{3, 40, 1100, 30, left, !left, true, tasks == 4, tasks};
+      c.sharesRight = true;
+      EXPECT_LT(compute(c, 2).second, 1e-5) << left << tasks;
+    }
   // Right operands that are brought into the order of the library, by rows of a page and others, for tasks of different sizes.
   for (bool left : {false, true}) {
     EXPECT_LT(compute({1, 65, 1024, 40, left, false, true, true, 3}, 2).second, 1e-5);
@@ -248,6 +256,21 @@ TEST(MatMul, ThreadsChangeNoBit) {
           EXPECT_EQ(std::memcmp(one.data(), compute(c, threads).first.data(), one.size() * sizeof(float)), 0);
       }
     }
+}
+
+/// Batches whose rows lie together are one product, also if its columns are cut; with gaps, or left operands that are transposed, they are not.
+TEST(MatMul, BatchesThatShareAMatrixAreOneProduct) {
+  MatMulSpec spec;
+  spec.rows = 5, spec.columns = 7, spec.depth = 3;
+  spec.batches = {{10, 4, 0}, {25, 4, 35}, {40, 4, 70}};
+  MatMulSpec joined = joinBatches(spec);
+  EXPECT_EQ(joined.rows, 15);
+  ASSERT_EQ(joined.batches.size(), 1u);
+  EXPECT_EQ(joined.batches[0].left, 10);
+  MatMulSpec transposed = spec, gap = spec, own = spec;
+  transposed.transposeLeft = true, gap.batches[2].left = 41, own.batches[1].right = 25;
+  for (const MatMulSpec &other : {transposed, gap, own})
+    EXPECT_EQ(joinBatches(other).batches.size(), 3u);
 }
 
 TEST(MatMul, RowBlocksCoverEverythingOnce) {
