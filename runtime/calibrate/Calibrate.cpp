@@ -5,6 +5,7 @@
 #include "runtime/calibrate/Fit.h"
 #include "runtime/comm/thread/ThreadWorld.h"
 #include "runtime/device/cpu/CpuDevice.h"
+#include "runtime/device/cpu/NarrowProducts.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +13,7 @@
 #include <iterator>
 #include <numeric>
 #include <optional>
+#include <vector>
 
 namespace msc {
 namespace {
@@ -37,28 +39,32 @@ Status measureDevice(MachineModel &machine, comm::World &world, Stopwatch &watch
   comm::Region all{0, {bytes / 4}, {1}};
   device::MatMulSpec narrow = square;
   narrow.operands = narrow.type = plan::BF16;
-  auto product = device->prepareMatMul(square), narrowProduct = device->prepareMatMul(narrow);
-  auto copy = device->prepareCopy({first, second, all, all, 4});
-  auto fill = device->prepareFill({third, 1, plan::F32, 0});
-  for (const auto *prepared : {&product, &copy, &fill, &narrowProduct})
-    if (!*prepared)
-      return prepared->error();
+  std::vector<Result<std::unique_ptr<device::Operation>>> prepared;
+  prepared.push_back(device->prepareMatMul(square));
+  prepared.push_back(device->prepareCopy({first, second, all, all, 4}));
+  prepared.push_back(device->prepareFill({third, 1, plan::F32, 0}));
+  if (device::multipliesBFloat16())
+    prepared.push_back(device->prepareMatMul(narrow));
+  for (const auto &operation : prepared)
+    if (!operation)
+      return operation.error();
   if (Status status = device->finishPreparation(); !status)
     return status;
-  double us[4];
-  for (int i = 0; const auto *operation : {&product, &copy, &fill, &narrowProduct}) {
-    Result<double> median = watch.median([&] { return (**operation)->run(); }, shareUs);
+  std::vector<double> us;
+  for (const auto &operation : prepared) {
+    Result<double> median = watch.median([&] { return (*operation)->run(); }, shareUs);
     if (!median)
       return median.error();
-    us[i++] = *median;
+    us.push_back(*median);
   }
-  // f64 takes vectors of half as many numbers. bf16 is multiplied in f32 where the processor has nothing faster for it; the casts are no
-  // arithmetic, so that its peak is then that of f32.
+  // f64 takes vectors of half as many numbers. Where the processor has nothing faster for bf16, it is multiplied in f32; the casts are no
+  // arithmetic, so that its peak is then that of f32, the same number and no second measurement of it.
   const double flops = 2.0 * side * side * side, peak = rate(flops, us[0]);
   machine.flopsPerUs.fill(peak);
   machine.flopsPerUs[static_cast<size_t>(Arithmetic::F64)] /= 2;
-  machine.flopsPerUs[static_cast<size_t>(Arithmetic::BF16)] = std::max(peak, rate(flops, us[3]));
-  machine.memoryBytesPerUs = rate(2.0 * bytes, us[1]); // read and written
+  if (us.size() > 3)
+    machine.flopsPerUs[static_cast<size_t>(Arithmetic::BF16)] = std::max(peak, rate(flops, us[3]));
+ machine.memoryBytesPerUs = rate(2.0 * bytes, us[1]); // read and written
   machine.launchUs = us[2];
   return {};
 }
