@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What run_gpu.sh starts on several hosts, in the folder FOLDER that all of them have:
 #   mpirun_gpu_cluster.sh FOLDER run COMMAND...                         on every rank: the command
-#   mpirun_gpu_cluster.sh FOLDER check DEVICE SHA256 'HOST...' 'SLOT...'  once per host: prints 'error: WHAT|REPAIR', or nothing
+#   mpirun_gpu_cluster.sh FOLDER check DEVICE SHA256 HOST SLOTS           once per host: prints 'error: WHAT|REPAIR', or nothing
 # Variables that differ between hosts can be set here, e.g. by the name of the host.
 set -euo pipefail
 folder=$1 task=$2
@@ -21,10 +21,7 @@ if [ "$task" = run ]; then
   exec "$@"
 fi
 
-device=$1 sum=$2
-read -ra hosts <<< "$3"
-read -ra slots <<< "$4"
-host=${hosts[OMPI_COMM_WORLD_RANK]} slot=${slots[OMPI_COMM_WORLD_RANK]}
+device=$1 sum=$2 host=$3 slots=$4
 fail() {
   echo "error: host '$host' $1|$2"
   exit 0 # run_gpu.sh reads it; another code would end the answers of other hosts
@@ -60,9 +57,9 @@ if [ "$device" = cuda ]; then
   command -v nvidia-smi > /dev/null ||
     fail "has no nvidia-smi, so no driver of NVIDIA" "install the driver, or train with DEVICE=cpu"
   gpus=$(nvidia-smi -L | grep -c '^GPU' || true)
-  if [ -n "${CUDA_VISIBLE_DEVICES:-}" ]; then
+  if [ -n "${CUDA_VISIBLE_DEVICES+set}" ]; then # empty: none
     gpus=$(awk -F , '{print NF}' <<< "$CUDA_VISIBLE_DEVICES")
   fi
-  [ "$gpus" -ge "$slot" ] || fail "has $gpus GPU$([ "$gpus" = 1 ] || echo s) for $slot slots" \
+  [ "$gpus" -ge "$slots" ] || fail "has $gpus GPU$([ "$gpus" = 1 ] || echo s) for $slots slots" \
       "write '$host slots=$gpus' into the file of hosts"
 fi

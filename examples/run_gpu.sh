@@ -84,9 +84,12 @@ for tool in msc msrun mpirun; do
   command -v $tool > /dev/null ||
     fail "$tool is not on PATH" "build the project (tools/quickstart.sh), or install it and Open MPI"
 done
+[ ! -e device ] || [ -e device/.run_gpu ] ||
+  fail "there is a '$PWD/device' that this script did not make" "start in another folder, or move it away: what the script made before is replaced"
 rm -rf device
 mkdir device
 cd device
+: > .run_gpu
 if [ -n "$data" ]; then
   for file in "$data"/*.npy; do
     [ ! -e "$file" ] || ln -s "$file" .
@@ -109,10 +112,13 @@ if [ ${#hosts[@]} -gt 0 ]; then
     [ -z "${!name:-}" ] || over+=(-x "$name")
   done
   on_host=(bash "$here/mpirun_gpu_cluster.sh" "$PWD")
-  # Each host is asked once whether it can take part, so that all that is missing is one message.
-  ask=(check "$device" "$(sha256sum < net.plan)" "${hosts[*]}" "${slots[*]}")
-  timeout -k 5 60 mpirun -n ${#hosts[@]} --map-by ppr:1:node "${over[@]}" "${on_host[@]}" "${ask[@]}" \
-    > hosts.log 2>&1 < /dev/null || {
+  # Each host is asked once, by its name, whether it can take part, so that all that is missing is one message. mpirun counts the host that it
+  # runs on as the first, wherever the file has it: hosts are not told by their rank.
+  ask=() sum=$(sha256sum < net.plan)
+  for i in "${!hosts[@]}"; do
+    ask+=(: -n 1 -H "${hosts[i]}" "${over[@]}" "${on_host[@]}" check "$device" "$sum" "${hosts[i]}" "${slots[i]}")
+  done
+  timeout -k 5 60 mpirun "${ask[@]:1}" > hosts.log 2>&1 < /dev/null || {
     cat hosts.log >&2
     fail "mpirun does not start on all hosts of '$2' (above, and in device/hosts.log)" \
       "'ssh HOST true' must work without a password, with Open MPI and this folder at the same place on every host"

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""cuda_bench.py PLANS [--only WORD] [--steps N] [--peers eager,compiled,jax]: steps of ours on one GPU against PyTorch and JAX.
+"""cuda_bench.py PLANS [--only WORD] [--steps N] [--peers eager,compiled,jax] [--seconds N]: steps of ours on one GPU against PyTorch and JAX.
 
 PLANS are what `test_cuda.sh --prepare PLANS` compiled; `msrun` is on PATH. First operators, of which ours are read off a timeline of the second step,
-against PyTorch's copy of 1 GiB and its products (cuBLAS); then training steps. Peers train the same network on the same shapes with SGD and momentum (fused);
-bf16 is autocast there. `compiled` is torch.compile(mode="max-autotune"), which captures CUDA graphs; `jax` is jit with donated buffers. A time is the median
-of the steps behind the first five, each ended by reading its loss. A ratio is the peer's time by ours: above 1 ours is faster. It gates nothing.
+against PyTorch's copy of 1 GiB and its products (cuBLAS); then training steps, ours of all networks, and then peer by peer, each in a process of its
+own. Peers train the same network on the same shapes with SGD and momentum (fused); bf16 is autocast in PyTorch, and casts of the weights in JAX. `eager`
+of the quickstart is one CUDA graph, as ours is. `compiled` is torch.compile(mode="max-autotune"), which captures CUDA graphs; `jax` is jit with donated
+buffers. A time is the median of up to N steps (200; fewer where they take more than 20 s) behind the first ones, each ended by reading its loss. A
+ratio is the peer's time by ours: above 1 ours is faster. What --seconds leave no time for is left out, and said. It ends with 1 if anything of ours fails.
 """
 import argparse
 import json
@@ -12,6 +14,7 @@ import os
 import re
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -20,14 +23,15 @@ try:
     import torch.nn.functional as F
 except ImportError:
     torch = None
-from peer_networks import ResNet50
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # read when JAX is imported
+from peer_networks import ResNet50, Words, resnet50_of_jax, words_of_jax
 
 try:
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     import jax
-    import jax.numpy as jnp
 except ImportError:
     jax = None
+
+MOST_SECONDS = 20  # of the steps of one measurement
 
 
 def msrun(plan, steps, *flags):
@@ -57,10 +61,11 @@ def events(plan):
 
 
 def timed(step, steps):
+    """Milliseconds."""
     for _ in range(3):
         step()
-    times = []
-    for _ in range(steps):
+    times, until = [], time.perf_counter() + MOST_SECONDS
+    while len(times) < steps and (len(times) < 10 or time.perf_counter() < until):
         begin = time.perf_counter()
         step()
         times.append(1000 * (time.perf_counter() - begin))
@@ -80,54 +85,6 @@ def by_events(run, repeats=20):
         torch.cuda.synchronize()
         times.append(1000 * begin.elapsed_time(end))
     return statistics.median(times)
-
-
-# The networks, as examples/ has them.
-class Block(*([torch.nn.Module] if torch else [])):
-    def __init__(self, width, heads, hidden, before, causal, approximate):
-        super().__init__()
-        nn = torch.nn
-        self.heads, self.before, self.causal, self.approximate = heads, before, causal, approximate
-        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.q, self.k, self.v, self.o = (nn.Linear(width, width) for _ in range(4))
-        self.up, self.down = nn.Linear(width, hidden), nn.Linear(hidden, width)
-
-    def attend(self, n):
-        parts = [p(n).view(*n.shape[:2], self.heads, -1).transpose(1, 2) for p in (self.q, self.k, self.v)]
-        return self.o(F.scaled_dot_product_attention(*parts, is_causal=self.causal).transpose(1, 2).reshape(n.shape))
-
-    def widen(self, n):
-        return self.down(F.gelu(self.up(n), approximate=self.approximate))
-
-    def forward(self, x):
-        if self.before:
-            x = x + self.attend(self.ln_1(x))
-            return x + self.widen(self.ln_2(x))
-        x = self.ln_1(x + self.attend(x))
-        return self.ln_2(x + self.widen(x))
-
-
-class Words(*([torch.nn.Module] if torch else [])):
-    def __init__(self, layers, width, heads, hidden, length, vocabulary, bert):
-        super().__init__()
-        nn = torch.nn
-        self.bert = bert
-        self.word = nn.Parameter(torch.randn(vocabulary, width) * 0.02)
-        self.place = nn.Parameter(torch.randn(length, width) * 0.01)
-        self.blocks = nn.ModuleList(Block(width, heads, hidden, not bert, not bert, "none" if bert else "tanh") for _ in range(layers))
-        self.norm = nn.LayerNorm(width)
-        if bert:
-            self.kind, self.first, self.dense, self.bias = nn.Embedding(2, width), nn.LayerNorm(width), nn.Linear(width, width), nn.Parameter(torch.zeros(vocabulary))
-
-    def forward(self, ids, labels, kinds=None):
-        x = F.embedding(ids, self.word) + self.place
-        if self.bert:
-            x = self.first(x + self.kind(kinds))
-        for block in self.blocks:
-            x = block(x)
-        x = self.norm(F.gelu(self.dense(x)) if self.bert else x)
-        logits = F.linear(x, self.word, self.bias if self.bert else None)
-        return F.cross_entropy(logits.view(-1, logits.shape[-1]), labels.view(-1))
 
 
 class Quickstart(*([torch.nn.Module] if torch else [])):
@@ -194,70 +151,26 @@ def graphed(make, inputs):
     return build
 
 
-def words_of_jax(layers, width, heads, hidden, length, vocabulary, batch):
-    """GPT-2 in bf16 with f32 weights."""
-    def build():
-        key = jax.random.PRNGKey(0)
-        draw = lambda *shape: 0.02 * jax.random.normal(key, shape)
-        block = lambda: dict(g1=jnp.ones(width), b1=jnp.zeros(width), q=draw(width, width), qb=jnp.zeros(width), k=draw(width, width), kb=jnp.zeros(width),
-                             v=draw(width, width), vb=jnp.zeros(width), o=draw(width, width), ob=jnp.zeros(width), g2=jnp.ones(width), b2=jnp.zeros(width),
-                             up=draw(width, hidden), ub=jnp.zeros(hidden), down=draw(hidden, width), db=jnp.zeros(width))
-        weights = {"wte": draw(vocabulary, width), "wpe": draw(length, width), "g": jnp.ones(width), "b": jnp.zeros(width), "blocks": [block() for _ in range(layers)]}
-        half = jnp.bfloat16
-
-        def norm(x, g, b):
-            x = x.astype(jnp.float32)
-            return ((x - x.mean(-1, keepdims=True)) * jax.lax.rsqrt(x.var(-1, keepdims=True) + 1e-5) * g + b).astype(half)
-
-        def loss(w, ids, following):
-            x = (w["wte"][ids] + w["wpe"]).astype(half)
-            for p in w["blocks"]:
-                m = {k: v.astype(half) for k, v in p.items()}
-                n = norm(x, p["g1"], p["b1"])
-                parts = [(n @ m[k] + m[k + "b"]).reshape(batch, length, heads, -1) for k in "qkv"]
-                x = x + jax.nn.dot_product_attention(*parts, is_causal=True, implementation="cudnn").reshape(x.shape) @ m["o"] + m["ob"]
-                x = x + jax.nn.gelu(norm(x, p["g2"], p["b2"]) @ m["up"] + m["ub"]) @ m["down"] + m["db"]
-            logits = (norm(x, w["g"], w["b"]) @ w["wte"].T.astype(half)).astype(jnp.float32)
-            return -jnp.take_along_axis(jax.nn.log_softmax(logits), following[..., None], -1).mean()
-
-        ids = jax.random.randint(key, (batch, length), 0, vocabulary)
-
-        def update(weights, moments, ids):
-            value, gradients = jax.value_and_grad(loss)(weights, ids, ids)
-            moments = jax.tree.map(lambda m, g: 0.9 * m + g, moments, gradients)
-            return jax.tree.map(lambda w, m: w - 0.001 * m, weights, moments), moments, value
-
-        run = jax.jit(update, donate_argnums=(0, 1))
-        state = [weights, jax.tree.map(jnp.zeros_like, weights)]
-
-        def step():
-            *state[:], value = run(*state, ids)
-            float(value)
-
-        return step
-
-    return build
-
-
 def networks():
+    """Names, plans, and what builds a step of each peer."""
     draw = lambda *shape, high: torch.randint(0, high, shape)
-    gpt = lambda: Words(12, 768, 12, 3072, 1024, 50257, False)
+    gpt, bert = (12, 768, 12, 3072, 1024, 50257), (24, 1024, 16, 4096, 512, 30522)
     gpt_data = lambda: (draw(8, 1024, high=50257), draw(8, 1024, high=50257))
-    bert = lambda: Words(24, 1024, 16, 4096, 512, 30522, True)
     bert_data = lambda: (draw(8, 512, high=30522), draw(8, 512, high=30522), draw(8, 512, high=2))
     images = lambda: (torch.randn(256, 3, 224, 224), draw(256, high=1000))
     small = lambda: (torch.randn(16, 32), torch.randn(16, 16))
 
-    def both(make, inputs, narrow):
-        return {"eager": trains(make, inputs, narrow, False), "compiled": trains(make, inputs, narrow, True)} if torch else {}
+    def peers(make, inputs, of_jax, narrow):
+        of_torch = {"eager": trains(make, inputs, narrow, False), "compiled": trains(make, inputs, narrow, True)} if torch else {}
+        return {**of_torch, **({"jax": lambda: of_jax(narrow)} if jax else {})}
 
-    yield "quickstart", "quickstart", {"eager": graphed(Quickstart, small)} if torch else {}
-    of_jax = {"jax": words_of_jax(12, 768, 12, 3072, 1024, 50257, 8)} if jax else {}
-    yield "GPT-2 small bf16, batch 8 x 1024", "bench-gpt2-bf16", {**both(gpt, gpt_data, True), **of_jax}
-    yield "GPT-2 small f32, batch 8 x 1024", "bench-gpt2-f32", both(gpt, gpt_data, False)
-    yield "BERT-large bf16, batch 8 x 512", "bench-bert-bf16", both(bert, bert_data, True)
-    yield "ResNet-50 bf16, batch 256", "bench-resnet50-bf16", both(ResNet50, images, True)
-    yield "ResNet-50 f32, batch 256", "bench-resnet50-f32", both(ResNet50, images, False)
+    words = lambda shape, is_bert: lambda narrow: words_of_jax(*shape, 8, narrow, is_bert, "cudnn" if narrow else None)
+    yield "quickstart", "quickstart", {"eager": graphed(Quickstart, small), "compiled": trains(Quickstart, small, False, True)} if torch else {}
+    yield "GPT-2 small bf16, batch 8 x 1024", "bench-gpt2-bf16", peers(lambda: Words(*gpt), gpt_data, words(gpt, False), True)
+    yield "BERT-large bf16, batch 8 x 512", "bench-bert-bf16", peers(lambda: Words(*bert, True), bert_data, words(bert, True), True)
+    yield "ResNet-50 bf16, batch 256", "bench-resnet50-bf16", peers(ResNet50, images, lambda narrow: resnet50_of_jax(224, 1000, narrow, 256), True)
+    yield "ResNet-50 f32, batch 256", "bench-resnet50-f32", peers(ResNet50, images, lambda narrow: resnet50_of_jax(224, 1000, narrow, 256), False)
+    yield "GPT-2 small f32, batch 8 x 1024", "bench-gpt2-f32", peers(lambda: Words(*gpt), gpt_data, words(gpt, False), False)
 
 
 def traffic(plan):
@@ -269,33 +182,83 @@ def traffic(plan):
             for m in re.finditer(r"^ +\d+ (\w+) '([^']*)' \w+: reads \(([^)]*)\) writes \(([^)]*)\) kernel", text, re.M)}
 
 
-def operators(plans):
+def bandwidth_of_copy():
+    """GB/s."""
     x = torch.empty(1 << 30, dtype=torch.uint8, device="cuda").random_()
     y = torch.empty_like(x)
     us = by_events(lambda: y.copy_(x))
-    bandwidth = 2 * x.numel() / us / 1e3
-    print(f"copy of 1 GiB: {us:.0f} us, {bandwidth:.0f} GB/s read and written", flush=True)
+    found = 2 * x.numel() / us / 1e3
+    print(f"copy of 1 GiB: {us:.0f} us, {found:.0f} GB/s read and written", flush=True)
     del x, y
     torch.cuda.empty_cache()
-    for name in ("bench-rows", "bench-gpt2-bf16"):
-        plan = os.path.join(plans, name + ".plan")
-        if not os.path.exists(plan):
-            continue
-        moved, took = traffic(plan), events(plan)
-        kernels = sorted(((n, d) for n, d in took if n in moved and moved[n] > 1 << 25), key=lambda event: -event[1])
-        for kernel, us in kernels[:12]:
-            rate = moved[kernel] / us / 1e3
-            print(f"  {name[6:]}: {us:7.0f} us {moved[kernel] / 1e6:7.0f} MB {rate:5.0f} GB/s = {rate / bandwidth:.2f} of the copy  {kernel}", flush=True)
-        every = sum(moved[n] for n, _ in kernels), sum(d for _, d in kernels)
-        if every[1]:
-            print(f"  {name[6:]}: all {len(kernels)} kernels of 32 MiB and more: {every[0] / every[1] / 1e3 / bandwidth:.2f} of the copy; with what is no kernel "
-                  f"{sum(d for _, d in took):.0f} us", flush=True)
-    for name, kind in (("bench-matmul-f32", torch.float32), ("bench-matmul-bf16", torch.bfloat16)):
+    return found
+
+
+def kernels_by_copy(name, plan, bandwidth):
+    moved, took = traffic(plan), events(plan)
+    kernels = sorted(((n, d) for n, d in took if n in moved and moved[n] > 1 << 25), key=lambda event: -event[1])
+    for kernel, us in kernels[:12]:
+        rate = moved[kernel] / us / 1e3
+        print(f"  {name}: {us:7.0f} us {moved[kernel] / 1e6:7.0f} MB {rate:5.0f} GB/s = {rate / bandwidth:.2f} of the copy  {kernel}", flush=True)
+    every = sum(moved[n] for n, _ in kernels), sum(d for _, d in kernels)
+    if every[1]:
+        print(f"  {name}: all {len(kernels)} kernels of 32 MiB and more: {every[0] / every[1] / 1e3 / bandwidth:.2f} of the copy; with what is no kernel "
+              f"{sum(d for _, d in took):.0f} us", flush=True)
+
+
+def products(name, plan, kind):
+    a, b = (torch.randn(4096, 4096, device="cuda").to(kind) for _ in range(2))
+    theirs, own = by_events(lambda: a @ b), [d for n, d in events(plan) if n.startswith("MatMul")]
+    if not own:
+        raise RuntimeError("its timeline has no MatMul")
+    us = statistics.median(own)  # of few steps, each waited for
+    print(f"{name} 4096^3: {us:.0f} us with its wait, PyTorch {theirs:.0f} us = {theirs / us:.2f} x", flush=True)
+
+
+def operators(plans):
+    """How many of ours failed."""
+    failed, bandwidth = 0, bandwidth_of_copy()
+    measured = [(name, lambda name, plan: kernels_by_copy(name, plan, bandwidth)) for name in ("bench-rows", "bench-gpt2-bf16")]
+    measured += [("bench-matmul-f32", lambda name, plan: products(name, plan, torch.float32)),
+                 ("bench-matmul-bf16", lambda name, plan: products(name, plan, torch.bfloat16))]
+    for name, measure in measured:
         plan = os.path.join(plans, name + ".plan")
         if os.path.exists(plan):
-            a, b = (torch.randn(4096, 4096, device="cuda").to(kind) for _ in range(2))
-            theirs, own = by_events(lambda: a @ b), [d for n, d in events(plan) if n.startswith("MatMul")]
-            print(f"{name[6:]} 4096^3: {min(own):.0f} us with its wait, PyTorch {theirs:.0f} us = {theirs / min(own):.2f} x", flush=True)
+            try:
+                measure(name[6:], plan)
+            except (RuntimeError, subprocess.SubprocessError, ValueError) as failure:
+                print(f"{name[6:]}: ours failed: {failure}", flush=True)
+                failed += 1
+    return failed
+
+
+def ours(name, plan, steps):
+    """Milliseconds of a step, or None and a line that says why."""
+    try:
+        times, losses = msrun(plan, min(steps, 30))
+        if steps > 30 and median(times) * steps < 1000 * MOST_SECONDS:
+            times, losses = msrun(plan, steps)
+    except (RuntimeError, subprocess.SubprocessError) as failure:
+        print(f"{name}: ours failed: {failure}", flush=True)
+        return None
+    if None in (losses[0], losses[-1]):
+        print(f"{name}: ours failed: its losses are no numbers", flush=True)
+        return None
+    print(f"{name}: ours {median(times):.3f} ms, median of {len(times)} steps (loss {losses[0]:.4f} to {losses[-1]:.4f})", flush=True)
+    return median(times)
+
+
+def theirs(options, name, peer, seconds):
+    """Milliseconds of a step in a process of its own, or why there are none."""
+    command = [sys.executable, os.path.abspath(__file__), options.plans, "--only", name, "--steps", str(options.steps), "--peer", peer]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return f"had not finished after {seconds:.0f} s"
+    said = done.stdout.splitlines()
+    if done.returncode == 0 and said:
+        return float(said[-1])
+    return "failed: " + (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:160]
 
 
 def main():
@@ -304,39 +267,49 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--peers", default="eager")
+    parser.add_argument("--seconds", type=float, default=7200)
+    parser.add_argument("--peer", help=argparse.SUPPRESS)  # in a process of its own: only this one, of the network --only; its time is the last line
     options = parser.parse_args()
+    until = time.monotonic() + options.seconds
+    if options.peer:
+        if torch:
+            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+            torch.backends.cudnn.benchmark = True
+        print(timed(next(peers for name, _, peers in networks() if name == options.only)[options.peer](), options.steps))
+        return
     if not any(name.startswith("bench-") for name in (os.listdir(options.plans) if os.path.isdir(options.plans) else [])):
         parser.error(f"no plans to measure in '{options.plans}'; test_cuda.sh --prepare PLANS makes them")
     if set(options.peers.split(",")) - {"eager", "compiled", "jax"}:
         parser.error(f"unknown peers '{options.peers}': choose of eager, compiled and jax")
-    print("PyTorch", torch.__version__ if torch else "skipped: not installed", "| JAX", jax.__version__ if jax else "skipped: not installed", flush=True)
-    if torch:
+    on_gpu = torch is not None and torch.cuda.is_available()
+    print("PyTorch", torch.__version__ if torch else "skipped: not installed", "" if on_gpu or not torch else "(without GPUs)", "| JAX",
+          jax.__version__ if jax else "skipped: not installed", flush=True)
+    failed = 0
+    if on_gpu and options.only in ("", "operators"):
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-        torch.backends.cudnn.benchmark = True
-        if options.only in ("", "operators"):
-            operators(options.plans)
+        failed += operators(options.plans)
+    measured = []
     for name, plan, peers in networks():
         path = os.path.join(options.plans, plan + ".plan")
-        if options.only not in name or not os.path.exists(path):
-            continue
-        try:
-            times, losses = msrun(path, options.steps)
-            ours = median(times)
-        except (RuntimeError, subprocess.TimeoutExpired) as failure:
-            print(f"{name}: ours failed: {failure}", flush=True)
-            continue
-        line = f"{name}: ours {ours:.3f} ms (loss {losses[0]:.4f} to {losses[-1]:.4f})"
-        for peer in options.peers.split(","):
-            if peer not in peers:
+        if options.only in name and os.path.exists(path):
+            ms = ours(name, path, options.steps)
+            failed += ms is None
+            measured += [(name, ms, peers)] if ms else []
+    for peer in options.peers.split(","):
+        for name, ms, peers in measured:
+            left = until - time.monotonic()
+            if peer not in peers or (peer != "jax" and not on_gpu):
                 continue
-            try:
-                theirs = timed(peers[peer](), options.steps)
-                line += f", {peer} {theirs:.3f} ms = {theirs / ours:.2f} x"
-            except Exception as failure:  # out of memory, a compiler that is missing
-                line += f", {peer} failed: {type(failure).__name__}: {(str(failure).splitlines() or [''])[0][:80]}"
-            if torch:
-                torch.cuda.empty_cache()
-        print(line, flush=True)
+            if left < 15:
+                print(f"{name}: {peer} was left out, there are {max(left, 0):.0f} s left", flush=True)
+                continue
+            found = theirs(options, name, peer, min(left, 180))
+            if isinstance(found, str):
+                print(f"{name}: {peer} {found}", flush=True)
+                continue
+            beyond = f", ours takes {1000 * (ms - found):.1f} us more than a CUDA graph alone" if (name, peer) == ("quickstart", "eager") else ""
+            print(f"{name}: ours {ms:.3f} ms, {peer} {found:.3f} ms{beyond} = {found / ms:.2f} x", flush=True)
+    sys.exit(failed > 0)
 
 
 if __name__ == "__main__":

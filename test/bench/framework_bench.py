@@ -35,7 +35,7 @@ except ImportError:
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path.insert(0, os.path.join(ROOT, "tools"))
-from peer_networks import ResNet50  # noqa: E402
+from peer_networks import ResNet50, Words, draw, resnet50_of_jax, trains_in_jax, words_of_jax  # noqa: E402
 
 
 MIXED = "amp_level: O2, amp_dtype: bf16, "
@@ -44,11 +44,6 @@ MIXED = "amp_level: O2, amp_dtype: bf16, "
 def precision(narrow):
     """What PyTorch computes its forward pass under."""
     return torch.autocast("cpu", dtype=torch.bfloat16, enabled=narrow)
-
-
-def cast_in_jax(tree, narrow):
-    """Floats in bf16."""
-    return jax.tree.map(lambda x: x.astype(jnp.bfloat16) if narrow and jnp.issubdtype(x.dtype, jnp.floating) else x, tree)
 
 
 class Operator:
@@ -149,41 +144,6 @@ train {{optimizer: Adam(learning_rate: 1e-9), minimize: loss, steps: STEPS}}
     return "Adam 50257x768", text, {"PyTorch": eager}
 
 
-class Block(*([torch.nn.Module] if torch else [])):
-    """Of GPT-2; projections apart, as in examples/gpt2."""
-
-    def __init__(self, width, heads):
-        super().__init__()
-        nn = torch.nn
-        self.heads = heads
-        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.q, self.k, self.v, self.o = (nn.Linear(width, width) for _ in range(4))
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x):
-        n = self.ln_1(x)
-        parts = [p(n).view(*x.shape[:2], self.heads, -1).transpose(1, 2) for p in (self.q, self.k, self.v)]
-        mixed = F.scaled_dot_product_attention(*parts, is_causal=True).transpose(1, 2).reshape(x.shape)
-        x = x + self.o(mixed)
-        return x + self.down(F.gelu(self.up(self.ln_2(x)), approximate="tanh"))
-
-
-class GPT2(*([torch.nn.Module] if torch else [])):
-    def __init__(self, layers, width=768, heads=12, length=256, vocabulary=50257):
-        super().__init__()
-        self.wte = torch.nn.Parameter(torch.randn(vocabulary, width) * 0.02)
-        self.wpe = torch.nn.Parameter(torch.randn(length, width) * 0.01)
-        self.blocks = torch.nn.ModuleList(Block(width, heads) for _ in range(layers))
-        self.norm = torch.nn.LayerNorm(width)
-
-    def forward(self, ids, following):
-        x = F.embedding(ids, self.wte) + self.wpe
-        for block in self.blocks:
-            x = block(x)
-        logits = self.norm(x) @ self.wte.T
-        return F.cross_entropy(logits.view(-1, logits.shape[-1]), following.view(-1))
-
-
 MLP = (1024, 4096, 4096, 1024)
 
 
@@ -218,31 +178,6 @@ def trains(make, inputs, compiled=False, decay=0.0):
     return build
 
 
-def trains_in_jax(loss, weights, data, narrow, decay=0.0):
-    """A step of JAX's with Momentum: loss(weights, *data), compiled as a whole, weights and moments given away."""
-    def step_of(weights, moments, data):
-        gradients = jax.grad(lambda w: loss(cast_in_jax(w, narrow), *cast_in_jax(data, narrow)))(weights)
-        moments = jax.tree.map(lambda m, g, w: 0.9 * m + g + decay * w, moments, gradients, weights)
-        return jax.tree.map(lambda w, m: w - 0.001 * m, weights, moments), moments
-
-    update = jax.jit(step_of, donate_argnums=(0, 1))
-    state = [weights, jax.tree.map(jnp.zeros_like, weights)]
-
-    def step():
-        state[:] = update(*state, data)
-        jax.block_until_ready(state)
-
-    return step
-
-
-def draw(shapes, scale=0.02):
-    return [scale * jax.random.normal(jax.random.PRNGKey(i), shape) for i, shape in enumerate(shapes)]
-
-
-def cross_entropy_of_jax(logits, labels):
-    return -jnp.take_along_axis(jax.nn.log_softmax(logits.astype(jnp.float32)), labels[:, None], 1).mean()
-
-
 def mlp_of_jax(narrow):
     def loss(weights, x, y):
         for w in weights[:-1]:
@@ -250,68 +185,6 @@ def mlp_of_jax(narrow):
         return jnp.mean((x @ weights[-1] - y) ** 2)
 
     return trains_in_jax(loss, draw(zip(MLP, MLP[1:])), draw([(64, MLP[0]), (64, MLP[-1])], 1.0), narrow)
-
-
-def gpt2_of_jax(layers, narrow, width=768, heads=12, length=256, vocabulary=50257, batch=4):
-    block = dict(g1=(width,), b1=(width,), q=(width, width), qb=(width,), k=(width, width), kb=(width,), v=(width, width), vb=(width,),
-                 o=(width, width), ob=(width,), g2=(width,), b2=(width,), up=(width, 4 * width), ub=(4 * width,), down=(4 * width, width), db=(width,))
-    weights = {"wte": draw([(vocabulary, width)])[0], "wpe": draw([(length, width)])[0], "g": jnp.ones(width), "b": jnp.zeros(width),
-               "blocks": [dict(zip(block, draw(block.values()))) for _ in range(layers)]}
-
-    def norm(x, g, b):
-        mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
-        return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * g + b
-
-    def loss(w, ids, following):
-        x = w["wte"][ids] + w["wpe"]
-        for p in w["blocks"]:
-            n = norm(x, p["g1"], p["b1"])
-            parts = [(n @ p[m] + p[m + "b"]).reshape(batch, length, heads, -1) for m in "qkv"]
-            x = x + jax.nn.dot_product_attention(*parts, is_causal=True).reshape(x.shape) @ p["o"] + p["ob"]
-            x = x + jax.nn.gelu(norm(x, p["g2"], p["b2"]) @ p["up"] + p["ub"]) @ p["down"] + p["db"]
-        return cross_entropy_of_jax((norm(x, w["g"], w["b"]) @ w["wte"].T).reshape(-1, vocabulary), following.reshape(-1))
-
-    ids = jax.random.randint(jax.random.PRNGKey(1), (batch, length), 0, vocabulary)
-    return trains_in_jax(loss, weights, (ids, ids), narrow)
-
-
-def resnet50_of_jax(size, classes, narrow, batch=32):
-    shapes = []  # of every convolution, then of its norm; in the order in which they run
-
-    def layer(inputs, outputs, kernel):
-        shapes.extend([(kernel, kernel, inputs, outputs), (outputs,), (outputs,)])
-
-    layer(3, 64, 7)
-    inputs, plan = 64, []
-    for channels, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
-        for i in range(blocks):
-            plan.append((stride if i == 0 else 1, i == 0))
-            for part in ((inputs, channels, 1), (channels, channels, 3), (channels, 4 * channels, 1)):
-                layer(*part)
-            if i == 0:
-                layer(inputs, 4 * channels, 1)
-            inputs = 4 * channels
-    shapes += [(inputs, classes), (classes,)]
-
-    def loss(weights, image, label):
-        left = iter(weights)
-
-        def conv(x, stride=1):  # channels last, which is XLA's faster order on processors
-            w, g, b = next(left), next(left), next(left)
-            pad = w.shape[0] // 2
-            y = jax.lax.conv_general_dilated(x, w, (stride, stride), [(pad, pad)] * 2, dimension_numbers=("NHWC", "HWIO", "NHWC"))
-            mean, variance = y.mean((0, 1, 2)), y.var((0, 1, 2))
-            return (y - mean) * jax.lax.rsqrt(variance + 1e-5) * (1 + g) + b
-
-        x = jax.nn.relu(conv(image, 2))
-        x = jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 3, 3, 1), (1, 2, 2, 1), ((0, 0), (1, 1), (1, 1), (0, 0)))
-        for stride, widens in plan:
-            y = conv(jax.nn.relu(conv(jax.nn.relu(conv(x)), stride)))
-            x = jax.nn.relu(y + (conv(x, stride) if widens else x))
-        return cross_entropy_of_jax(x.mean((1, 2)) @ next(left) + next(left), label)
-
-    data = (draw([(batch, size, size, 3)], 1.0)[0], jax.random.randint(jax.random.PRNGKey(1), (batch,), 0, classes))
-    return trains_in_jax(loss, draw(shapes), data, narrow, 1e-4)
 
 
 def networks():
@@ -336,9 +209,9 @@ def networks():
             peers["JAX"] = lambda narrow, size=size, classes=classes: resnet50_of_jax(size, classes, narrow)
         yield f"ResNet-50, batch 32, {size} px", ("resnet50", f"size={size}", f"classes={classes}"), peers
     ids = lambda: (torch.randint(0, 50257, (4, 256)), torch.randint(0, 50257, (4, 256)))
-    peers = others(lambda: GPT2(12), ids)
+    peers = others(lambda: Words(12, 768, 12, 3072, 256, 50257), ids)
     if jax:
-        peers["JAX"] = lambda narrow: gpt2_of_jax(12, narrow)
+        peers["JAX"] = lambda narrow: words_of_jax(12, 768, 12, 3072, 256, 50257, 4, narrow)
     yield "GPT-2 small, batch 4 x 256", ("gpt2", "layers=12", "length=256", "batch=4", "wide=1"), peers
 
 
