@@ -32,6 +32,7 @@ protected:
     if (cpu.losses.empty())
       EXPECT_EQ(cuda.printed, cpu.printed);
     EXPECT_EQ(nccl.finish(), "");
+    memories = nccl.calls("ncclMemAlloc");
     expectClean(driver);
     // From the second step on a rank launches one graph per step and nothing else.
     auto count = static_cast<int>(cuda.losses.size());
@@ -39,6 +40,8 @@ protected:
     fmt::print("  {} steps, {} kernels and products, {} launches of rank 0: {}\n", count, driver.ran(), nccl.launches(0).size(),
                fmt::join(nccl.launches(0), "; "));
   }
+  int64_t memories = 0; ///< that the ranks of the last comparison took from NCCL
+
   static device::CudaOptions withNccl(const test::RecordingNccl &nccl) {
     auto transport = comm::nccl::makeTransport(nccl.table(), {.interval = std::chrono::milliseconds(2)});
     EXPECT_TRUE(transport.isOk());
@@ -77,6 +80,18 @@ train {{optimizer: Momentum(learning_rate: 0.5, momentum: 0.5), minimize: loss, 
                                    kept);
     compareNccl(compileText(text, 3));
   }
+}
+
+TEST_F(NcclTraining, CollectivesPackIntoTheSameMemory) {
+  std::string layers, before = "x";
+  for (int i = 0; i < 4; ++i) { // results cut along columns, operands whole: gathered, and gradients scattered, along columns
+    layers += fmt::format("  param %w{0}: f32[32, 32] = Normal(0.1)\n  %h{0} = MatMul(%{1}, %w{0}) {{in_strategy: ((1, 1), (1, 8))}}\n", i, before);
+    before = fmt::format("h{}", i);
+  }
+  compareNccl(compileText("network columns(%x: f32[32, 32], %y: f32[32, 32]) {\n" + layers + "  %loss = MSELoss(%h3, %y)\n  return loss: %loss\n}\n"
+                          "dataset {source: Random(seed: 3), columns: {x: normal, y: uniform}, steps: 4}\n"
+                          "train {optimizer: SGD(0.5), minimize: loss, epochs: 1}\n", 8));
+  EXPECT_EQ(memories, 8 * 2); // the arena of each rank, and what all of its collectives pack into
 }
 
 TEST_F(NcclTraining, APerceptron) {

@@ -12,7 +12,6 @@ namespace {
 
 constexpr int64_t accessBytes = 16;     ///< of the widest load and store
 constexpr int64_t narrowPositions = int64_t(1) << 30; ///< elements that positions of 32 bits count
-constexpr int64_t sharedBytes = 48 * 1024; ///< that a block may declare
 constexpr unsigned tileLine = 33;       ///< 32 and one more, so that columns lie in different banks
 constexpr unsigned mostGroups = 4;
 constexpr int64_t manyBlocks = 512;     ///< of 512 threads, that keep a large GPU busy
@@ -281,7 +280,7 @@ private:
     int64_t bytes = 0;
     for (unsigned pointer : schedule.staged.set_bits())
       bytes += 32 * tileLine * bytesOf(pointer);
-    return bytes <= sharedBytes;
+    return bytes <= mostSharedBytes;
   }
 
   void layOutTiles() {

@@ -6,6 +6,8 @@
 
 namespace msc::codegen {
 
+constexpr int64_t mostSharedBytes = 48 * 1024; ///< that a block may declare
+
 struct GpuSchedule {
   enum Form {
     Elements, ///< pointwise: a thread takes vectors of neighbouring elements, one after the other through the whole grid

@@ -71,6 +71,9 @@ private:
   Values gatherPieces(const Values &parts, llvm::Value *unit);
   /// The parts of all threads of the team, in a tree that depends on the sizes alone. Every thread gets the result.
   void mergeTeam(llvm::ArrayRef<mlir::Operation *> combiners, Values &parts);
+  /// How many parts of so many elements go through shared memory at a time: SIZE_MAX, each through an array of its own, unless those of all levels
+  /// are more than a block may declare.
+  size_t partsTogether(unsigned elements) const;
   llvm::Value *mergeTree(mlir::Operation &combiner, Values parts);
   bool hasWork(unsigned level) const;
   /// Sums that a thread carries per reduction: one per element of a step, or of a vector where a row stays.
@@ -122,6 +125,7 @@ private:
   Values initial;
   llvm::SmallVector<mlir::Operation *> carriedCombiners;
   unsigned mergingLevels = 0;
+  Values sharedArrays;                               ///< for a part each, where levels take turns in the same ones
 };
 
 } // namespace msc::codegen

@@ -4,6 +4,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <cstdint>
+
 namespace msc::codegen {
 
 using llvm::Value;
@@ -77,46 +79,68 @@ void KernelEmitter::mergeTeam(llvm::ArrayRef<mlir::Operation *> combiners, Value
       part = body.emitBinary(*combiner, part, threads.exchange(part, mask));
   if (warps <= 1)
     return;
-  // One part per warp and unit goes through shared memory: [warp][unit].
   Value *warp = builder.CreateUDiv(thread, number(32)), *inWarp = builder.CreateURem(thread, number(32));
   Value *column = gpu.strided ? builder.CreateURem(thread, number(side)) : number(0);
+  // One part per warp and unit goes through shared memory: [warp][unit].
   auto place = [&](Value *array, llvm::Type *type, Value *line) {
     Value *offset = builder.CreateAdd(builder.CreateMul(line, number(side)), column);
     return builder.CreateInBoundsGEP(type, array, builder.CreateZExt(offset, builder.getInt64Ty()));
   };
-  Values arrays;
   llvm::SmallVector<llvm::Type *> types;
-  for (Value *part : parts) {
-    bool isBool = part->getType()->isIntegerTy(1);
-    types.push_back(isBool ? builder.getInt8Ty() : part->getType());
-    arrays.push_back(threads.shared(types.back(), warps * side));
+  for (Value *part : parts)
+    types.push_back(part->getType()->isIntegerTy(1) ? builder.getInt8Ty() : part->getType());
+  Values arrays;
+  const size_t together = partsTogether(warps * side);
+  if (together < SIZE_MAX) {
+    while (sharedArrays.size() < std::min(together, parts.size()))
+      sharedArrays.push_back(threads.shared(builder.getInt64Ty(), warps * side));
+    arrays = sharedArrays;
+  } else {
+    for (llvm::Type *type : types)
+      arrays.push_back(threads.shared(type, warps * side));
   }
-  threads.when(side < 32 ? builder.CreateICmpULT(inWarp, number(side)) : nullptr, [&] {
-    for (auto [array, type, part] : llvm::zip(arrays, types, parts))
-      builder.CreateStore(builder.CreateZExtOrBitCast(part, type), place(array, type, warp));
-  });
-  threads.barrier();
-  auto read = [&](unsigned i, Value *line) {
-    Value *loaded = builder.CreateLoad(types[i], place(arrays[i], types[i], line));
-    return builder.CreateTruncOrBitCast(loaded, parts[i]->getType());
-  };
-  for (auto [i, part] : llvm::enumerate(parts)) {
-    if (side == 1 && warps > fewWarps) { // each thread reads one: all of them would take registers from what is kept
-      unsigned lines = llvm::PowerOf2Ceil(warps);
-      Value *line = builder.CreateURem(inWarp, number(lines)), *exists = builder.CreateICmpULT(line, number(warps));
-      Value *mine = read(i, lines == warps ? line : builder.CreateSelect(exists, line, number(0)));
-      part = lines == warps ? mine : builder.CreateSelect(exists, mine, body.identity(*combiners[i]));
-      for (unsigned mask = lines / 2; mask > 0; mask /= 2)
-        part = body.emitBinary(*combiners[i], part, threads.exchange(part, mask));
-      continue;
-    }
-    Values all;
-    for (unsigned line = 0; line < warps; ++line)
-      all.push_back(read(i, number(line)));
-    part = mergeTree(*combiners[i], all);
-  }
-  if (mergingLevels == 1) // otherwise the barrier of another sweep, with arrays of its own, stands between
+  for (size_t first = 0; first < parts.size(); first += arrays.size()) {
+    const size_t last = std::min(parts.size(), first + arrays.size());
+    threads.when(side < 32 ? builder.CreateICmpULT(inWarp, number(side)) : nullptr, [&] {
+      for (size_t i = first; i < last; ++i)
+        builder.CreateStore(builder.CreateZExtOrBitCast(parts[i], types[i]), place(arrays[i - first], types[i], warp));
+    });
     threads.barrier();
+    auto read = [&](size_t i, Value *line) {
+      Value *loaded = builder.CreateLoad(types[i], place(arrays[i - first], types[i], line));
+      return builder.CreateTruncOrBitCast(loaded, parts[i]->getType());
+    };
+    for (size_t i = first; i < last; ++i) {
+      if (side == 1 && warps > fewWarps) { // each thread reads one: all of them would take registers from what is kept
+        unsigned lines = llvm::PowerOf2Ceil(warps);
+        Value *line = builder.CreateURem(inWarp, number(lines)), *exists = builder.CreateICmpULT(line, number(warps));
+        Value *mine = read(i, lines == warps ? line : builder.CreateSelect(exists, line, number(0)));
+        Value *part = lines == warps ? mine : builder.CreateSelect(exists, mine, body.identity(*combiners[i]));
+        for (unsigned mask = lines / 2; mask > 0; mask /= 2)
+          part = body.emitBinary(*combiners[i], part, threads.exchange(part, mask));
+        parts[i] = part;
+        continue;
+      }
+      Values all;
+      for (unsigned line = 0; line < warps; ++line)
+        all.push_back(read(i, number(line)));
+      parts[i] = mergeTree(*combiners[i], all);
+    }
+    if (mergingLevels == 1 || together < SIZE_MAX) // otherwise the barrier of another sweep, with arrays of its own, stands between
+      threads.barrier();
+  }
+}
+
+size_t KernelEmitter::partsTogether(unsigned elements) const {
+  constexpr int64_t flag = 64; // of ThreadBuilder::comesLast, and what lies between
+  int64_t all = flag;
+  for (const Node &node : cluster.nodes)
+    if (node.isReduction())
+      for (mlir::Type type : node.op.getResultTypes()) {
+        const unsigned bits = llvm::cast<mlir::RankedTensorType>(type).getElementType().getIntOrFloatBitWidth();
+        all += llvm::alignTo(elements * llvm::divideCeil(bits, 8), 16) * (gpu.pieces > 1 ? 2 : 1);
+      }
+  return all <= mostSharedBytes ? SIZE_MAX : (mostSharedBytes - flag) / llvm::alignTo(8 * elements, 16);
 }
 
 // Pieces --------------------------------------------------------------------------------------------------------------

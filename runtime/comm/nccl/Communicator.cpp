@@ -124,12 +124,16 @@ Result<StreamGroup *> NcclCommunicator::group(const Partition &partition) {
   auto inGroup = [&](int64_t color) { return color == own; };
   auto size = static_cast<int>(std::count_if(partition.begin(), partition.end(), inGroup));
   auto position = static_cast<int>(std::count_if(partition.begin(), partition.begin() + world.rank(), inGroup));
-  auto keep = [&](Handle handle) {
-    groups.push_back(std::make_unique<NcclGroup>(*this, handle, position, size));
+  // Once all has been ended, there are no handles.
+  auto keep = [&](const Handle *made) -> Result<StreamGroup *> {
+    std::lock_guard lock(calls);
+    if (ended)
+      return check().error();
+    groups.push_back(std::make_unique<NcclGroup>(*this, made ? *made : handles.front(), position, size));
     return known[partition] = groups.back().get();
   };
   if (size == world.size())
-    return keep(handles.front());
+    return keep(nullptr);
   Handle *made = nullptr;
   {
     std::lock_guard lock(calls);
@@ -140,13 +144,15 @@ Result<StreamGroup *> NcclCommunicator::group(const Partition &partition) {
     return status.error();
   if (size == 1) { // it has nobody to talk to
     std::lock_guard lock(calls);
+    if (ended)
+      return check().error();
     handles.pop_back();
     return known[partition] = nullptr;
   }
   // The parent is done; the new one says so, too.
   if (Status status = finish("ncclCommSplit", [made] { return *made; }, [] { return Code::InProgress; }); !status)
     return status.error();
-  return keep(*made);
+  return keep(made);
 }
 
 Status NcclCommunicator::launch(Handle handle, const std::vector<NamedStep> &steps, StreamHandle stream) {
@@ -297,8 +303,14 @@ void NcclCommunicator::abort() {
 }
 
 Status NcclCommunicator::close() {
-  while (!handles.empty()) {
-    Handle last = handles.back();
+  for (;;) {
+    Handle last = nullptr;
+    {
+      std::lock_guard lock(calls);
+      if (handles.empty())
+        break;
+      last = handles.back();
+    }
     auto finalize = [&] { return table.ncclCommFinalize(last); };
     if (last)
       if (Status status = finish("ncclCommFinalize", [last] { return last; }, finalize); !status)

@@ -12,6 +12,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace msc::device::cuda {
@@ -55,7 +56,7 @@ public:
     MSC_CUDA(cuStreamCreate, &shared.streams[0].handle, CU_STREAM_NON_BLOCKING);
     shared.constant = [this](const void *data, size_t bytes) { return constant(data, bytes); };
     shared.checkSlot = [this](IndexCheck check) { return checkSlot(std::move(check)); };
-    shared.scratch = [this](size_t bytes) { return allocateShared(bytes, "memory for collectives"); };
+    shared.scratch = [this](size_t bytes) { return pack(bytes); };
     shared.zeros = [this](size_t bytes) { return zeros(bytes); };
     shared.wait = [this](CUstream stream) { return wait(stream); };
     if (Status status = staging.allocate(); !status || !connect)
@@ -116,6 +117,8 @@ public:
     auto group = communicator->group(*spec.partition);
     if (!group)
       return group.error();
+    for (PackingMemory &memory : packing)
+      memory.used = 0;
     return cuda::prepareCollective(shared, *group, spec, [this](const CopySpec &copy) { return prepareCopy(copy); });
   }
   Status closeGroups() override { return communicator ? communicator->close() : Status(); }
@@ -127,7 +130,7 @@ public:
   /// Library calls get memory to work in once it is known that there are any. What was put on the stream so far is done when
   /// this returns, so that its errors are told before the first step.
   Status finishPreparation(const FreeRanges &) override {
-    if (Status status = giveWorkspaces(); !status)
+    if (Status status = furnish(shared.streams[0], shared.needed); !status)
       return status;
     if (Status status = synchronize(); !status)
       return status;
@@ -242,6 +245,20 @@ private:
     return reinterpret_cast<CUdeviceptr>(*memory);
   }
 
+  /// Memory into which the collective that is prepared packs: others use the same, since they run one after the other.
+  Result<CUdeviceptr> pack(uint64_t bytes) {
+    constexpr uint64_t unit = 256, least = uint64_t{2} << 20; // as much as the driver gives at a time
+    bytes = (bytes + unit - 1) / unit * unit;
+    for (PackingMemory &memory : packing)
+      if (memory.bytes - memory.used >= bytes)
+        return memory.begin + std::exchange(memory.used, memory.used + bytes);
+    const uint64_t all = std::max(bytes, least);
+    Result<CUdeviceptr> memory = allocateShared(all, "memory for collectives");
+    if (memory)
+      packing.push_back({*memory, all, bytes});
+    return memory;
+  }
+
   Result<CUdeviceptr> allocate(uint64_t bytes, const char *what) {
     CUdeviceptr memory = 0;
     CUresult result = driver.cuMemAlloc(&memory, bytes);
@@ -260,16 +277,15 @@ private:
     return memory;
   }
 
-  Status giveWorkspaces() {
-    for (auto &[number, stream] : shared.streams) {
-      if (stream.workspace || !shared.handle)
-        continue;
+  /// Gives a stream what library calls on it work in.
+  Status furnish(Stream &stream, const Scratch &scratch) {
+    if (!stream.workspace && shared.handle) {
       Result<CUdeviceptr> memory = allocate(workspaceBytes, "the workspace of library kernels");
       if (!memory)
         return memory.error();
       stream.workspace = *memory;
     }
-    return giveScratch(shared.streams[0], shared.needed);
+    return giveScratch(stream, scratch);
   }
 
   /// Takes the ways that were chosen before, and measures where none was, if it may: ranks of other processes would choose otherwise.
@@ -365,10 +381,11 @@ private:
         MSC_CUDA(cuStreamCreate, &shared.streams[entry.stream].handle, CU_STREAM_NON_BLOCKING);
       needed[entry.stream].raise(static_cast<StreamOperation *>(entry.operation)->scratch());
     }
-    for (const auto &[stream, scratch] : needed)
-      if (Status status = giveScratch(shared.streams[stream], scratch); !status)
+    needed[0].raise(shared.needed);
+    for (const auto &[stream, scratch] : needed) // not others: one that was opened in vain gets nothing
+      if (Status status = furnish(shared.streams[stream], scratch); !status)
         return status;
-    return giveWorkspaces();
+    return {};
   }
 
   /// The regions of a copy in device memory; copies of the same regions share it.
@@ -451,6 +468,11 @@ private:
   Staging staging;
   std::unique_ptr<comm::StreamCommunicator> communicator; ///< null: collectives are of the host
   std::vector<CUdeviceptr> memories;
+  struct PackingMemory {
+    CUdeviceptr begin;
+    uint64_t bytes, used; ///< by the collective that is prepared
+  };
+  std::vector<PackingMemory> packing;
   std::map<std::string, CUdeviceptr> constants; ///< by content
   CUdeviceptr slots = 0;                        ///< of `checks`, all ones where nothing is wrong
   std::vector<IndexCheck> checks;

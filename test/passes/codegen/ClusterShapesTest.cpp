@@ -383,6 +383,25 @@ TEST(ClusterShapes, ResultsWrittenAroundTheCaches) {
   }
 }
 
+// So many that a block of a GPU may not declare shared memory for the parts of all at once: pieces of few long columns, and many columns.
+TEST(ClusterShapes, ManySumsOfColumns) {
+  auto sums = [](const char *name, int64_t rows, int64_t columns, const std::string &type, int count) {
+    ClusterText text(name);
+    std::vector<std::string> all;
+    text.argument("x", {rows, columns}, type);
+    for (int i = 0; i < count; ++i) {
+      const std::string s = fmt::format("s{}", i);
+      all.push_back(s);
+      // Of squares: in a sum of both signs the order of terms weighs more.
+      const std::string first = fmt::format("%c = arith.constant {0}.0 : {1}\n %q = arith.mulf %x0, %x0 : {1}\n %m = arith.mulf %q, %c : {1}\n ", i + 1, type);
+      text.generic(s, {columns}, type, "rp", {"x"}, {"ab", "b"}, first + op(i % 3 ? "arith.addf" : "arith.maximumf", "%acc, %m", type), "0.5");
+    }
+    return text.returns(all).str();
+  };
+  CheckOptions options{.tolerance = 1e-5};
+  checkClusters(sums("pieces_f64", 512, 40, "f64", 8) + sums("pieces_f32", 512, 40, "f32", 13) + sums("columns_f64", 64, 4096, "f64", 14), options);
+}
+
 TEST(ClusterShapes, PositionsInLoops) {
   checkClusters(ClusterText("positions").argument("a", {6, 37}, "i64")
                     .generic("y", {6, 37}, "i64", "pp", {"a"}, {"ab", "ab"},

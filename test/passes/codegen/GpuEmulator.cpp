@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <map>
+#include <set>
 #include <ucontext.h>
 
 namespace msc::test {
@@ -149,6 +151,25 @@ void giveSharedMemory(llvm::Module &module) {
   }
 }
 
+/// Every kernel declares no more shared memory than any GPU takes.
+void checkSharedMemory(const llvm::Module &module) {
+  std::map<llvm::StringRef, uint64_t> bytes;
+  for (const llvm::GlobalVariable &variable : module.globals())
+    if (variable.getAddressSpace() == 3 && !variable.isDeclaration()) {
+      std::set<llvm::StringRef> users;
+      for (const llvm::User *user : variable.users())
+        if (const auto *instruction = llvm::dyn_cast<llvm::Instruction>(user))
+          users.insert(instruction->getFunction()->getName());
+      for (llvm::StringRef user : users)
+        bytes[user] += llvm::alignTo(module.getDataLayout().getTypeAllocSize(variable.getValueType()), 16);
+    }
+  for (const auto &[kernel, all] : bytes)
+    if (all > 48 << 10) {
+      fmt::print(stderr, "emulator: {} declares {} bytes of shared memory, more than 48 KiB\n", kernel.str(), all);
+      std::abort();
+    }
+}
+
 /// Replaces what only a GPU has by calls of the functions above, and gives every kernel a wrapper that takes its arguments
 /// as an array.
 void rewrite(llvm::Module &module) {
@@ -156,6 +177,7 @@ void rewrite(llvm::Module &module) {
   llvm::Type *word = llvm::Type::getInt32Ty(context), *pointer = llvm::PointerType::get(context, 0);
   llvm::Type *nothing = llvm::Type::getVoidTy(context), *number = llvm::Type::getInt64Ty(context);
   unsigned sites = 0;
+  checkSharedMemory(module);
   giveSharedMemory(module);
   std::vector<llvm::Function *> kernels;
   for (llvm::Function &function : module)
