@@ -3,6 +3,7 @@
 
 #include "dialects/net/ConfigFields.h"
 #include "dialects/net/Suggest.h"
+#include "frontend/ForeignNames.h"
 #include "frontend/Lexer.h"
 #include "frontend/Types.h"
 
@@ -234,6 +235,29 @@ bool Elaborator::runAssign(const ast::Assign &assign, Frame &frame) {
     return !tooDeep(frame, call.place) && runCell(*cell, call, assign, frame);
   }
   return runOperator(call, assign, frame);
+}
+
+bool Elaborator::unknownOperator(const ast::Call &call) {
+  if (evaluator.namesMissing)
+    return false;
+  if (isDump) { // each is reported once, with the number of its nodes
+    ++missingOperators.try_emplace(call.callee, &call, 0).first->second.second;
+    return false;
+  }
+  InFlightDiagnostic diagnostic = error(call.place) << "unknown operator '" << call.callee << "'";
+  if (std::string file = findInLibrary(call.callee); !file.empty()) {
+    net::addHelp(diagnostic, "add 'import \"" + file + "\"' at the top of the file");
+    return false;
+  }
+  std::vector<std::string> names;
+  for (RegisteredOperationName name : context->getRegisteredOperations())
+    if (name.getDialectNamespace() == "net" && name.getInterface<net::Operator>())
+      names.push_back(name.stripDialect().str());
+  for (const auto &cell : cells)
+    names.push_back(cell.getKey().str());
+  llvm::sort(names);
+  net::addHelp(diagnostic, helpForOperator(call.callee, names));
+  return false;
 }
 
 bool Elaborator::bindResults(const ast::Assign &assign, ArrayRef<NamedValue> results, StringRef what, ast::Place place,

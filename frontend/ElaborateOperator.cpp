@@ -58,6 +58,7 @@ private:
   bool checkRequired();
   bool fillRankSize();
   StringRef meantAttribute(Attribute value);
+  std::string withNamedNumbers();
   bool takeFixedPieces(Operation *op);
   bool isLeftOut() const;
   bool finish(Operation *op);
@@ -99,6 +100,7 @@ private:
   std::string fixedPlace;     ///< see net::getFixedPlace
   bool recompute = false;
   size_t positional = 0; ///< next positional attribute
+  std::string namedNumbers; ///< a repair that names all numbers, once one of them was refused
   bool isArityKnown = true; ///< false: an argument that nobody knows yet may be an operand or an attribute
 };
 
@@ -128,6 +130,37 @@ StringRef OperatorBuilder::meantAttribute(Attribute value) {
   return meant.size() == 1 ? meant.front() : "";
 }
 
+/// The call with its bare numbers as the attributes that it does not name, in their order: other systems have them between operands, or without
+/// names. Empty where that makes no call.
+std::string OperatorBuilder::withNamedNumbers() {
+  std::vector<std::string> operands, attributes;
+  SmallVector<const AttributeSpec *> unnamed;
+  for (const AttributeSpec &spec : interface.attributeSpecs())
+    if (none_of(call.args, [&](const ast::Arg &arg) { return arg.key == spec.name; }))
+      unnamed.push_back(&spec);
+  for (const ast::Arg &arg : call.args) {
+    const ast::Expr &expr = arg.value;
+    if (arg.key.empty() && expr.kind == ast::Expr::Kind::Value) {
+      operands.push_back("%" + expr.text);
+      continue;
+    }
+    const bool isNumber = expr.kind == ast::Expr::Kind::Int || expr.kind == ast::Expr::Kind::Float;
+    if (!isNumber || (arg.key.empty() && unnamed.empty()))
+      return "";
+    FailureOr<Attribute> value = parent.evaluator.evaluate(expr, frame.env);
+    if (failed(value) || (arg.key.empty() && !convertAttribute(unnamed.front()->kind, *value, builder)))
+      return "";
+    attributes.push_back((arg.key.empty() ? unnamed.front()->name.str() : arg.key) + ": " + net::valueText(*value));
+    if (arg.key.empty())
+      unnamed.erase(unnamed.begin());
+  }
+  const size_t most = interface.inputNames().size();
+  if (operands.size() > most || operands.size() + interface.optionalInputs() < most)
+    return "";
+  operands.insert(operands.end(), attributes.begin(), attributes.end());
+  return call.callee + "(" + join(operands, ", ") + ")";
+}
+
 /// A value that is no operand: a number in an operand's place, or the next positional attribute.
 bool OperatorBuilder::takePositional(const ast::Arg &arg) {
   FailureOr<Attribute> value = parent.evaluator.evaluate(arg.value, frame.env);
@@ -144,10 +177,14 @@ bool OperatorBuilder::takePositional(const ast::Arg &arg) {
     if (spec.positional)
       specs.push_back(&spec);
   if (positional >= specs.size()) {
-    isArityKnown = false; // meant as an operand
+    if (std::exchange(isArityKnown, false) == false && !namedNumbers.empty())
+      return false; // said for all
+    namedNumbers = withNamedNumbers();
     InFlightDiagnostic diagnostic = error(arg.value.place) << "'" << call.callee << "' does not take '"
                                                            << net::valueText(*value) << "' without a name";
-    if (StringRef meant = meantAttribute(*value); !meant.empty())
+    if (!namedNumbers.empty())
+      net::addHelp(diagnostic, "write " + namedNumbers);
+    else if (StringRef meant = meantAttribute(*value); !meant.empty())
       net::addHelp(diagnostic, "write " + meant + ": " + net::valueText(*value));
     else if (arg.value.kind == ast::Expr::Kind::Word)
       net::addSuggestion(diagnostic, arg.value.text, frame.env.valueNames(), "%");
@@ -196,7 +233,17 @@ bool OperatorBuilder::checkArity() {
   diagnostic << "'" << call.callee << "' takes " << (least < expected ? std::to_string(least) + " to " : "") << expected
              << (expected == 1 ? " operand" : " operands") << " (" << join(interface.inputNames(), ", ") << "), but " << found
              << (found == 1 ? " is given" : " are given");
-  net::addHelp(diagnostic, "write " + call.callee + "(%" + join(interface.inputNames(), ", %") + ")");
+  std::string repair = withNamedNumbers();
+  if (repair.empty()) {
+    std::vector<std::string> all;
+    for (StringRef operand : interface.inputNames())
+      all.push_back("%" + operand.str());
+    for (const AttributeSpec &spec : interface.attributeSpecs())
+      if (spec.required)
+        all.push_back(spec.name.str() + ": ...");
+    repair = call.callee + "(" + join(all, ", ") + ")";
+  }
+  net::addHelp(diagnostic, "write " + repair);
   return false;
 }
 
@@ -569,9 +616,16 @@ bool OperatorBuilder::finish(Operation *op) {
     StringRef source = result.debugName && isPlainName(*result.debugName) ? StringRef(*result.debugName) : StringRef(result.name);
     names.push_back(frame.prefix + source.str() + frame.suffix);
   }
+  for (size_t i = names.size(); i < op->getNumResults() && !parent.isDump; ++i) // by-products
+    names.push_back(frame.prefix + assign.results.front().name + "." + interface.outputNames()[i].str() + frame.suffix);
   SmallVector<StringRef> views(names.begin(), names.end());
   net::setValueNames(op, views);
   return true;
+}
+
+/// Statistics and masks, which operators give beside their result for those who ask: a network that does not may leave them without a name.
+static bool isByProduct(StringRef output) {
+  return is_contained<StringRef>({"batch_mean", "batch_variance", "mean", "variance", "rstd", "mask", "logsumexp"}, output);
 }
 
 bool OperatorBuilder::build() {
@@ -594,7 +648,9 @@ bool OperatorBuilder::build() {
   if (failed(net::inferResultTypes(state)) || !checkSignature())
     return false;
   bool isTuple = parent.isDump && assign.results.size() == 1 && state.types.size() > 1; // read by TupleGetItem
-  if (state.types.size() != assign.results.size() && !isTuple) {
+  const size_t named = assign.results.size();
+  const bool namesEnough = named > 0 && named < state.types.size() && all_of(interface.outputNames().drop_front(named), isByProduct);
+  if (state.types.size() != named && !isTuple && !namesEnough) {
     std::vector<NamedValue> results(state.types.size());
     return parent.bindResults(assign, results, "'" + call.callee + "'", call.place, frame, interface.outputNames()); // reports the counts
   }
@@ -608,36 +664,9 @@ bool OperatorBuilder::build() {
   if (isTuple)
     return parent.bindTuple(assign, SmallVector<Value>(op->getResults()), frame);
   std::vector<NamedValue> results;
-  for (Value value : op->getResults())
+  for (Value value : op->getResults().take_front(named))
     results.push_back({"", value, call.place});
   return parent.bindResults(assign, results, "'" + call.callee + "'", call.place, frame);
-}
-
-//===----------------------------------------------------------------------===//
-// Names
-//===----------------------------------------------------------------------===//
-
-bool Elaborator::unknownOperator(const ast::Call &call) {
-  if (evaluator.namesMissing)
-    return false;
-  if (isDump) { // each is reported once, with the number of its nodes
-    ++missingOperators.try_emplace(call.callee, &call, 0).first->second.second;
-    return false;
-  }
-  InFlightDiagnostic diagnostic = error(call.place) << "unknown operator '" << call.callee << "'";
-  if (std::string file = findInLibrary(call.callee); !file.empty()) {
-    net::addHelp(diagnostic, "add 'import \"" + file + "\"' at the top of the file");
-    return false;
-  }
-  std::vector<std::string> names;
-  for (RegisteredOperationName name : context->getRegisteredOperations())
-    if (name.getDialectNamespace() == "net" && name.getInterface<net::Operator>())
-      names.push_back(name.stripDialect().str());
-  for (const auto &cell : cells)
-    names.push_back(cell.getKey().str());
-  llvm::sort(names);
-  net::addHelp(diagnostic, helpForOperator(call.callee, names));
-  return false;
 }
 
 bool Elaborator::runOperator(const ast::Call &call, const ast::Assign &assign, Frame &frame) {

@@ -6,6 +6,7 @@
 #include "dialects/net/Recompute.h"
 #include "dialects/net/ops/communication/CommunicationOps.h"
 #include "passes/partition/AlikeTerms.h"
+#include "passes/partition/Expansion.h"
 #include "passes/partition/Inherit.h"
 #include "passes/partition/Linear.h"
 #include "passes/partition/Moves.h"
@@ -324,6 +325,15 @@ private:
       }
   }
 
+  /// `widen`, and the casts in front are placed.
+  SmallVector<Type> widenPlaced(Operation *op) {
+    SmallVector<Type> rounded = widen(op);
+    for (Value operand : op->getOperands())
+      if (!own.contains(operand))
+        place(operand, dist::shardingOf(operand));
+    return rounded;
+  }
+
   /// Whoever reads a result that was computed in f32 for a narrow type reads the rounded one.
   void roundResults(Operation *op, ArrayRef<Type> elements) {
     for (auto [result, element] : llvm::zip(op->getResults(), elements)) {
@@ -368,10 +378,7 @@ private:
     for (auto [operand, sharding] : llvm::zip(op->getOperands(), record.shardings))
       own.try_emplace(operand, sharding);
     SmallVector<Value> brought(op->getOperands());
-    SmallVector<Type> rounded = computesNarrow(op) ? widen(op) : SmallVector<Type>(op->getNumResults());
-    for (Value operand : op->getOperands()) // what widening put in front
-      if (!own.contains(operand))
-        place(operand, dist::shardingOf(operand));
+    SmallVector<Type> rounded = computesNarrow(op) ? widenPlaced(op) : SmallVector<Type>(op->getNumResults());
     expanded.push_back(op);
     Operation *last = op->getPrevNode();
     net::setPieces(op, piecesOf(*assignment));
@@ -430,6 +437,10 @@ private:
     bringOperands(op, facts, *assignment);
     auto communicates = cast<net::CommunicationInterface>(op);
     net::Communication first = communicates.communication(0);
+    SmallVector<Value> brought(op->getOperands());
+    SmallVector<Type> rounded(op->getNumResults());
+    if (first.from.isPartial() && computesNarrow(op)) // what ranks add, they add in f32
+      rounded = widenPlaced(op);
     SmallVector<Value> together;
     for (Value operand : op->getNumOperands() == 0 ? SmallVector<Value>{ranks(op)} : SmallVector<Value>(op->getOperands()))
       together.push_back(reinterpret(op, operand, first.shape, first.from));
@@ -439,13 +450,16 @@ private:
                                                   : copiedRows(op, together, communication);
       Value mine = reinterpret(op, moved, cast<RankedTensorType>(result.getType()).getShape(), replicated(result));
       net::setValueNames(mine.getDefiningOp(), {net::getValueName(result)});
+      if (Type element = rounded[result.getResultNumber()])
+        mine = roundResult(mine, element);
+      result.setType(mine.getType());
       place(result, replicated(result));
       result.replaceAllUsesWith(mine);
       standIns[result] = mine;
     }
     expanded.push_back(op);
     if (!net::getWhole(op))
-      expansions.push_back(recordOf(op, op->getOperands()));
+      expansions.push_back(recordOf(op, brought));
     return success();
   }
 
@@ -496,34 +510,6 @@ private:
     net::Assignment assignment = inheritAssignment(facts, {{false, 0, communication.from.canonical()}}, devices);
     place(copy.getOutput(), resultSharding(facts.rule, assignment, 0));
     return partOf(op, copy);
-  }
-
-  /// What reports say of an operator that is not there any more.
-  DictionaryAttr recordOf(Operation *op, ValueRange operands) {
-    Builder builder(op->getContext());
-    NamedAttrList record;
-    auto strategy = [](std::optional<net::Strategy> pieces) { return pieces ? net::strategyText(*pieces) : ""; };
-    record.set("name", builder.getStringAttr(net::getInstanceName(op)));
-    record.set("op", builder.getStringAttr(op->getName().stripDialect()));
-    record.set("scope", builder.getStringAttr(net::getScope(op)));
-    record.set("location", LocationAttr(op->getLoc()));
-    record.set("in_strategy", builder.getStringAttr(strategy(net::getInStrategy(op))));
-    record.set("out_strategy", builder.getStringAttr(strategy(net::getOutStrategy(op))));
-    record.set("origin", builder.getStringAttr(net::getStrategyOrigin(op)));
-    auto typesOf = [&](ValueRange values) {
-      return builder.getTypeArrayAttr(llvm::to_vector(values.getTypes()));
-    };
-    auto namesOf = [&](ValueRange values) {
-      SmallVector<Attribute> names;
-      for (Value value : values)
-        names.push_back(builder.getStringAttr(nameOfValue(value)));
-      return builder.getArrayAttr(names);
-    };
-    record.set("operand_types", typesOf(operands));
-    record.set("result_types", typesOf(op->getResults()));
-    record.set("operand_names", namesOf(operands));
-    record.set("result_names", namesOf(op->getResults()));
-    return record.getDictionary(op->getContext());
   }
 
   /// "softmax.ReduceMax": what dumps call a part of an expanded operator.

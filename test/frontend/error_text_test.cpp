@@ -189,14 +189,13 @@ help: did you mean 'mean'?
     2 |   %a, %b = ReLU(%x)
       |            ^~~~
 )T"},
-    {"FewerNamesThanResults", networkOf(R"T(  param %g: f32[32] = Ones()
-  %n = LayerNorm(%x, %g, %g)
+    {"FewerNamesThanResults", networkOf(R"T(  %n = TopK(%x, 2)
   return out: %n
 )T"),
-     R"T(net.mir:3:8: error: 'LayerNorm' gives 3 results, but 1 name stands on the left
-    3 |   %n = LayerNorm(%x, %g, %g)
-      |        ^~~~~~~~~
-help: write %n, %mean, %variance = LayerNorm(...)
+     R"T(net.mir:2:8: error: 'TopK' gives 2 results, but 1 name stands on the left
+    2 |   %n = TopK(%x, 2)
+      |        ^~~~
+help: write %n, %indices = TopK(...)
 )T"},
     {"GammaOfOtherAxes", R"T(network n(%x: f32[4, 12, 32], %g: f32[32]) {
   %n, %m, %v = LayerNorm(%x, %g, %g)
