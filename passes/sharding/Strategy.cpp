@@ -123,6 +123,18 @@ struct FirstUse {
   size_t dim = 0;
 };
 
+/// The most pieces below `pieces` into which the factor can be cut, if possible a part of them; 1: there are none.
+int64_t fewerPieces(const OperatorFacts &facts, int32_t factor, int64_t pieces) {
+  int64_t most = 1;
+  for (int64_t fewer = std::min(pieces - 1, facts.rule.factors[factor].size); fewer > 1; --fewer)
+    if ((most == 1 || pieces % fewer == 0) && whyNotCut(facts, factor, fewer).empty()) {
+      if (pieces % fewer == 0)
+        return fewer;
+      most = fewer;
+    }
+  return most;
+}
+
 /// How to repair a cut that the operator does not take. One that is whole costs the movement of what arrives cut: the rest of
 /// the rank's part of the operand, with the other dimensions cut as the strategy says.
 std::string repairOf(const OperatorFacts &facts, const Strategy &strategy, size_t operand, size_t dim, int32_t factor) {
@@ -134,7 +146,9 @@ std::string repairOf(const OperatorFacts &facts, const Strategy &strategy, size_
   for (size_t other = 0; other < shape.size(); ++other)
     if (other != dim)
       elements *= (shape[other] + strategy[operand][other] - 1) / strategy[operand][other];
-  return "write 1 there; where '" + facts.operandNames[operand] + "' arrives cut, every rank then receives up to " + number(elements) +
+  const bool isAlone = facts.rule.operands[operand][dim].size() == 1;
+  const int64_t fewer = isAlone ? fewerPieces(facts, factor, strategy[operand][dim]) : 1;
+  return "write " + (fewer > 1 ? number(fewer) + " there, or 1" : "1 there") + "; where '" + facts.operandNames[operand] + "' arrives cut, every rank then receives up to " + number(elements) +
          " elements";
 }
 
