@@ -58,7 +58,7 @@ seconds() {
   local left=$((all - SECONDS))
   echo $((left < 1 ? 1 : left < limit ? left : limit))
 }
-within() { timeout -k 5 "$(seconds)" "$@"; }
+within() { timeout -k 5 "$(seconds)" "$@"; } # not with '&': a signal would reach this shell instead
 # check NAME COMMAND...: passes if the command does; its output goes to NAME.log. Where what it lacks is a library, it is skipped.
 check() {
   local name=$1 begin=$SECONDS
@@ -131,7 +131,7 @@ gone() {
 lost() {
   local signal=$1 expected=$2 text=$3 plan=$4 ranks=$5 folder=$6 job victim code begin
   rm -rf "$folder" && mkdir "$folder"
-  NCCL_MAX_CTAS=1 NCCL_NVLS_ENABLE=0 within mpirun -n "$ranks" bash -c \
+  NCCL_MAX_CTAS=1 NCCL_NVLS_ENABLE=0 timeout -k 5 "$(seconds)" mpirun -n "$ranks" bash -c \
     'echo $$ > "$0/pid.$OMPI_COMM_WORLD_RANK"; NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK exec msrun "$@"' "$folder" \
     "$plan" --no-checkpoint --epochs 100000000 --log-every 10 --timeout 10 "${by_nccl[@]}" > "$folder/run.log" 2>&1 < /dev/null &
   job=$!
@@ -164,7 +164,7 @@ stopped() {
   shift 2
   local gpu=(--device cuda "$@")
   [ -n "$dry" ] && gpu=(--device cpu)
-  within msrun "$plan" --no-checkpoint --epochs 100000000 --log-every 100 "${gpu[@]}" > "$log" 2>&1 < /dev/null &
+  timeout -k 5 "$(seconds)" msrun "$plan" --no-checkpoint --epochs 100000000 --log-every 100 "${gpu[@]}" > "$log" 2>&1 < /dev/null &
   job=$!
   for _ in $(seq 60); do
     grep -q 'loss is' "$log" && break
@@ -224,10 +224,14 @@ done
   { say FAILED "no examples lie beside '$here': give plans that 'test_cuda.sh --prepare PLANS' compiled elsewhere, --plans PLANS"; exit 1; }
 
 # Plans of small forms of the examples, and of one that is large enough to be measured.
+one="quickstart mlp gpt2 heads batches"
+tried="$one quickstart-8 gpt2-2 gpt2-4 gpt2-split heads-2 bf16 heads-bf16 heads-bf16-2 allgather nan" # of which a dry run tries each kind
+[ -n "$dry" ] || one="$one gpt3 llama bert wide_and_deep vgg16 resnet50 transformer moe"
 copied() { [ "$1" -ef "$2" ] || cp "$1" "$2"; }
 compile() { # NAME EXAMPLE DEVICES FLAGS...; or a network in the place of EXAMPLE
   local name=$1 network=$2 devices=$3
   shift 3
+  [ -z "$dry" ] || [[ " $tried " == *" $name "* ]] || return 0
   [ "${network%.mir}" != "$network" ] || network=$here/../examples/$network/net.mir
   if [ -n "$plans" ]; then
     check "plan-$name" copied "$plans/$name.plan" "$out/$name.plan"
@@ -313,11 +317,20 @@ compile_all() {
   compile transformer transformer 1 -D wide=1
   compile moe moe 1 -D wide=1 -D layers=2 -D heads=4 -D kv_heads=2 -D width=32 -D hidden=48 -D length=16 -D vocabulary=61 -D batch=4
   compile allgather allgather 4
+  compile nan "$here/../test/cuda/nan.mir" 1
+  compile batches "$here/../test/cuda/batches.mir" 1
+  compile heads "$here/../test/cuda/heads.mir" 1
+  compile heads-2 "$here/../test/cuda/heads.mir" 2
+  [ -n "$plans" ] || sed "$narrow" "$here/../test/cuda/heads.mir" > "$out/heads-bf16.mir"
+  compile heads-bf16 "$out/heads-bf16.mir" 1
+  compile heads-bf16-2 "$out/heads-bf16.mir" 2
   [ -n "$plans" ] || sed 's/^train {/&amp_level: O2, amp_dtype: bf16, /' "$here/../examples/gpt2/net.mir" > "$out/bf16.mir"
   compile bf16 "$out/bf16.mir" 1 $small -D length=12
   [ -z "$dry" ] || return 0
   local large="-D wide=1 -D layers=4 -D vocabulary=4096 -D length=256 -D batch=4"
   compile bf16-gpus "$out/bf16.mir" 1 $small -D length=12 --device-target cuda
+  [ -n "$plans" ] || sed "$narrow" "$here/../test/cuda/images.mir" > "$out/images-bf16.mir"
+  compile images-bf16 "$out/images-bf16.mir" 1
   compile measured gpt2 1 $large
   compile measured-bf16 "$out/bf16.mir" 1 $large --device-target cuda
 }
@@ -347,8 +360,7 @@ say info "$(msrun --version), $gpus GPU(s)${dry:+, dry run on CPUs}"
 
 # Each on CPUs, on one GPU, and there without graphs.
 compile_all
-one="quickstart mlp gpt2 gpt3 llama bert wide_and_deep vgg16 resnet50 transformer moe"
-for name in $one quickstart-8 gpt2-2 gpt2-4 gpt2-split; do
+for name in $one quickstart-8 gpt2-2 gpt2-4 gpt2-split heads-2; do
   check "cpu-$name" on_cpu "$out/$name.plan" "$out/cpu-$name.json"
 done
 for name in $one; do
@@ -359,16 +371,21 @@ for name in $one; do
 done
 
 # In bf16, whose losses are less exact: cast to f32 as on CPUs, and multiplied as it is.
-check cpu-bf16 on_cpu "$out/bf16.plan" "$out/cpu-bf16.json"
-check gpu-bf16 on_gpu "$out/bf16.plan" "$out/gpu-bf16.json"
-check gpu-bf16-as-cpu same "$out/gpu-bf16.json" "$out/cpu-bf16.json" 2e-2 first
+for name in bf16 heads-bf16 heads-bf16-2 images-bf16; do
+  [ -z "$dry" ] || [ $name != images-bf16 ] || continue
+  check "cpu-$name" on_cpu "$out/$name.plan" "$out/cpu-$name.json"
+  ways=()
+  [ "${name%-2}" = "$name" ] || ways=(--collectives local)
+  check "gpu-$name" on_gpu "$out/$name.plan" "$out/gpu-$name.json" "${ways[@]}"
+  check "gpu-$name-as-cpu" same "$out/gpu-$name.json" "$out/cpu-$name.json" 2e-2 first
+done
 if [ -z "$dry" ]; then
   check gpu-bf16-gpus on_gpu "$out/bf16-gpus.plan" "$out/gpu-bf16-gpus.json"
   check gpu-bf16-gpus-as-cpu same "$out/gpu-bf16-gpus.json" "$out/cpu-bf16.json" 2e-2 first
 fi
 
 # Several ranks on one GPU: threads, by its kernels and through the host. They train as one rank does.
-for name in quickstart-8 gpt2-4 gpt2-split; do
+for name in quickstart-8 gpt2-4 gpt2-split heads-2; do
   for way in local host; do
     check "$way-$name" on_gpu "$out/$name.plan" "$out/$way-$name.json" --collectives $way
     check "$way-$name-as-cpu" same "$out/$way-$name.json" "$out/cpu-$name.json" 1e-4
@@ -377,7 +394,8 @@ for name in quickstart-8 gpt2-4 gpt2-split; do
   check "local-$name-uncaptured" on_gpu "$out/$name.plan" "$out/uncaptured-$name.json" --collectives local --no-cuda-graph
   check "local-$name-captured-as-uncaptured" same "$out/local-$name.json" "$out/uncaptured-$name.json" 0
 done
-check printed printed "$out/allgather.plan" --collectives local
+check printed-allgather printed "$out/allgather.plan" --collectives local
+check printed-nan printed "$out/nan.plan"
 
 # NCCL: one rank, which starts and ends it and takes its memory; processes on one GPU (functional only), also with one that is
 # killed; ranks with a GPU each.
