@@ -20,15 +20,17 @@ namespace {
 
 struct Shape {
   int64_t channels, size, outputs, kernel, stride;
+  int64_t times; ///< that the network has it
   int64_t padding() const { return kernel / 2; }
   int64_t outputSize() const { return (size + 2 * padding() - kernel) / stride + 1; }
 };
 
+/// Images of 224 px.
 constexpr Shape shapes[] = {
-    {3, 224, 64, 7, 2},    {64, 56, 64, 1, 1},    {64, 56, 64, 3, 1},    {64, 56, 256, 1, 1},  {256, 56, 64, 1, 1},  {256, 56, 128, 1, 1},
-    {128, 56, 128, 3, 2},  {256, 56, 512, 1, 2},  {128, 28, 512, 1, 1},  {512, 28, 128, 1, 1}, {128, 28, 128, 3, 1}, {512, 28, 256, 1, 1},
-    {256, 28, 256, 3, 2},  {512, 28, 1024, 1, 2}, {256, 14, 1024, 1, 1}, {1024, 14, 256, 1, 1}, {256, 14, 256, 3, 1}, {1024, 14, 512, 1, 1},
-    {512, 14, 512, 3, 2},  {1024, 14, 2048, 1, 2}, {512, 7, 2048, 1, 1}, {2048, 7, 512, 1, 1}, {512, 7, 512, 3, 1},
+    {3, 224, 64, 7, 2, 1},    {64, 56, 64, 1, 1, 1},     {64, 56, 64, 3, 1, 3},    {64, 56, 256, 1, 1, 4},   {256, 56, 64, 1, 1, 2},   {256, 56, 128, 1, 1, 1},
+    {128, 56, 128, 3, 2, 1},  {256, 56, 512, 1, 2, 1},   {128, 28, 512, 1, 1, 4},  {512, 28, 128, 1, 1, 3},  {128, 28, 128, 3, 1, 3},  {512, 28, 256, 1, 1, 1},
+    {256, 28, 256, 3, 2, 1},  {512, 28, 1024, 1, 2, 1},  {256, 14, 1024, 1, 1, 6}, {1024, 14, 256, 1, 1, 5}, {256, 14, 256, 3, 1, 5},  {1024, 14, 512, 1, 1, 1},
+    {512, 14, 512, 3, 2, 1},  {1024, 14, 2048, 1, 2, 1}, {512, 7, 2048, 1, 1, 3},  {2048, 7, 512, 1, 1, 2},  {512, 7, 512, 3, 1, 2},
 };
 
 enum class Direction { Forward, ToInput, ToFilter };
@@ -117,10 +119,39 @@ private:
   std::unique_ptr<device::Operation> operation;
 };
 
+constexpr Direction directions[] = {Direction::Forward, Direction::ToInput, Direction::ToFilter};
+
+/// No gradient flows to the images.
+bool isThere(const Shape &s, Direction direction) { return direction != Direction::ToInput || s.channels != 3; }
+
+/// Milliseconds of all convolutions of a training step in the bare library, each the best of three: no step takes less with these kernels.
+double boundOf(int64_t images, int64_t pixels, plan::DataType elements) {
+  double ms = 0;
+  for (Shape s : shapes) {
+    s.size = s.size * pixels / 224;
+    for (Direction direction : directions) {
+      if (!isThere(s, direction))
+        continue;
+      Bare bare(s, images, direction, elements);
+      double least = 1e9;
+      for (int i = 0; i < 3; ++i)
+        least = std::min(least, bench::secondsOf([&] { bare.run(); }));
+      ms += 1000 * static_cast<double>(s.times) * least;
+    }
+  }
+  return ms;
+}
+
 } // namespace
 
-/// `conv_bench [IMAGES] [bf16]`: 16 in f32 unless given.
+/// `conv_bench [IMAGES] [bf16]`: 16 in f32 unless given. `conv_bench --bound IMAGES PIXELS THREADS [bf16]`: prints what a training step takes at least.
 int main(int argc, char **argv) {
+  if (argc > 4 && std::string_view(argv[1]) == "--bound") {
+    omp_set_num_threads(std::atoi(argv[4]));
+    const bool isNarrow = argc > 5 && std::string_view(argv[5]) == "bf16";
+    std::printf("%.1f\n", boundOf(std::atoll(argv[2]), std::atoll(argv[3]), isNarrow ? plan::BF16 : plan::F32));
+    return 0;
+  }
   const int64_t images = argc > 1 ? std::atoll(argv[1]) : 16;
   const bool isNarrow = argc > 2 && std::string_view(argv[2]) == "bf16";
   const plan::DataType elements = isNarrow ? plan::BF16 : plan::F32;
@@ -132,9 +163,9 @@ int main(int argc, char **argv) {
   for (const Shape &s : shapes) {
     std::printf("%4ld x %3ld x %3ld -> %4ld, kernel %ld, stride %ld", s.channels, s.size, s.size, s.outputs, s.kernel, s.stride);
     double flops = 2.0 * static_cast<double>(images * s.outputs * s.outputSize() * s.outputSize() * s.channels * s.kernel * s.kernel);
-    for (Direction direction : {Direction::Forward, Direction::ToInput, Direction::ToFilter}) {
-      if (direction == Direction::ToInput && s.channels == 3)
-        continue; // no gradient flows to the images
+    for (Direction direction : directions) {
+      if (!isThere(s, direction))
+        continue;
       Ours own(s, images, direction, elements);
       Bare bare(s, images, direction, elements);
       double mine = 1e9, other = 1e9;

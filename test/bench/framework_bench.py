@@ -9,11 +9,15 @@ With --bf16 in mixed precision: ours with `amp_level: O2`, PyTorch under autocas
 Every peer is a process of its own that may use as many processors as there are threads, and so is every run of msrun. All take turns; the
 time is that of the quietest round, the median of its steps. A ratio is the other's time by ours: above 1 ours is faster. Memory of networks
 is the most that a process held beyond what it held before it made the network (PyTorch, JAX), or in all (msrun). It gates nothing.
+
+Beside the steps of ResNet-50 stands what their convolutions alone take in the bare library, in orders of its choice: no step is faster with these
+kernels. `build/bench/conv_bench` (target `benchmarks`) measures it, where it is.
 """
 import argparse
 import json
 import multiprocessing
 import os
+import re
 import resource
 import signal
 import statistics
@@ -331,8 +335,20 @@ def compare(case, name, plan, builders, threads, options):
     def told(who):
         return f"{best[who]:.2f} ms" + (f", {memory[who]:.0f} MB" if whole else "")
 
-    rest = "".join(f"  {peer} {told(peer)} = {best[peer] / best['ours']:.2f} x" for peer in peers)
+    bound = bound_of_convolutions(name, threads, options.bf16)
+    beside = f", convolutions alone {bound:.0f} ms = {100 * bound / best['ours']:.0f} %" if bound else ""
+    rest = beside + "".join(f"  {peer} {told(peer)} = {best[peer] / best['ours']:.2f} x" for peer in peers)
     print(f"{name}: {threads} thread{'s' * (threads > 1)}, ours {told('ours')}{rest}", flush=True)
+
+
+def bound_of_convolutions(name, threads, narrow):
+    """Milliseconds; None: of no network of images, or not built."""
+    of_images = re.fullmatch(r"ResNet-50, batch (\d+), (\d+) px", name)
+    bench = os.path.join(ROOT, "build", "bench", "conv_bench")
+    if not of_images or not os.path.exists(bench):
+        return None
+    command = [bench, "--bound", of_images[1], of_images[2], str(threads)] + ["bf16"] * narrow
+    return float(subprocess.run(command, preexec_fn=lambda: os.sched_setaffinity(0, processors(threads)), capture_output=True, text=True, check=True).stdout)
 
 
 def cases(steps):

@@ -67,24 +67,27 @@ struct Case {
 
 constexpr auto training = dnnl::prop_kind::forward_training;
 
-Case maxPool(int64_t n, int64_t c, int64_t size) {
+/// `call`: from %x to %y.
+Case pool(const std::string &name, const std::string &call, dnnl::algorithm algorithm, int64_t n, int64_t c, int64_t size) {
   Dims x{n, c, size, size}, y{n, c, size / 2, size / 2};
-  return {"max pool 3 x 3, stride 2, " + shapeText(x), x, y, "", "%y = MaxPool(%x, kernel_size: 3, strides: 2, pad_mode: pad, pad: 1)",
+  return {name + " 3 x 3, stride 2, " + shapeText(x), x, y, "", call,
           [=](Bare &bare, Tag tag, bool isTrained) {
             Desc source(x, f32, tag), result(y, f32, tag);
             Dims strides{2, 2}, kernel{3, 3}, before{1, 1}, after{0, 0};
-            auto algorithm = dnnl::algorithm::pooling_max;
             dnnl::pooling_forward::primitive_desc forward(
                 {isTrained ? training : dnnl::prop_kind::forward_inference, algorithm, source, result, strides, kernel, before, after}, bare.engine);
             std::vector<std::pair<int, Desc>> arguments{{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, result}};
-            if (isTrained)
+            const bool isMax = algorithm == dnnl::algorithm::pooling_max; // remembers places
+            if (isTrained && isMax)
               arguments.push_back({DNNL_ARG_WORKSPACE, forward.workspace_desc()});
             bare.add(dnnl::pooling_forward(forward), arguments);
             if (!isTrained)
               return;
             dnnl::pooling_backward::primitive_desc backward({algorithm, source, result, strides, kernel, before, after}, bare.engine, forward);
-            bare.add(dnnl::pooling_backward(backward),
-                     {{DNNL_ARG_DIFF_DST, result}, {DNNL_ARG_DIFF_SRC, source}, {DNNL_ARG_WORKSPACE, forward.workspace_desc()}});
+            std::vector<std::pair<int, Desc>> back{{DNNL_ARG_DIFF_DST, result}, {DNNL_ARG_DIFF_SRC, source}};
+            if (isMax)
+              back.push_back({DNNL_ARG_WORKSPACE, forward.workspace_desc()});
+            bare.add(dnnl::pooling_backward(backward), back);
           }};
 }
 
@@ -194,7 +197,10 @@ int main() {
               version->minor, version->patch);
   for (int threads : {1, 2}) {
     omp_set_num_threads(threads);
-    for (const Case &test : {maxPool(32, 64, 112), batchNorm(32, 64, 56), batchNorm(32, 256, 14), batchNorm(32, 2048, 7), layerNorm(1024, 768),
+    const Case most = pool("max pool", "%y = MaxPool(%x, kernel_size: 3, strides: 2, pad_mode: pad, pad: 1)", dnnl::algorithm::pooling_max, 32, 64, 112);
+    const Case mean = pool("average pool", "%y = AvgPool(%x, kernel_size: 3, strides: 2, pad_mode: pad, pad: 1)",
+                           dnnl::algorithm::pooling_avg_exclude_padding, 32, 64, 112);
+    for (const Case &test : {most, mean, batchNorm(32, 64, 56), batchNorm(32, 256, 14), batchNorm(32, 2048, 7), layerNorm(1024, 768),
                              softmax(12288, 256), softmax(1024, 50257)})
       for (bool isTrained : {false, true})
         measure(test, isTrained, threads);
