@@ -60,6 +60,7 @@ if [ "$device" = cuda ]; then
   if [ -n "${CUDA_VISIBLE_DEVICES+set}" ]; then # empty: none
     gpus=$(awk -F , '{print NF}' <<< "$CUDA_VISIBLE_DEVICES")
   fi
+  [ "$gpus" -gt 0 ] || fail "shows no GPU" "CUDA_VISIBLE_DEVICES says which it shows; or train with DEVICE=cpu"
   [ "$gpus" -ge "$slots" ] || fail "has $gpus GPU$([ "$gpus" = 1 ] || echo s) for $slots slots" \
       "write '$host slots=$gpus' into the file of hosts"
 fi

@@ -84,7 +84,7 @@ for tool in msc msrun mpirun; do
   command -v $tool > /dev/null ||
     fail "$tool is not on PATH" "build the project (tools/quickstart.sh), or install it and Open MPI"
 done
-[ ! -e device ] || [ -e device/.run_gpu ] ||
+[ ! -e device ] || [ -e device/.run_gpu ] || { [ -e device/net.plan ] && [ -e device/train.log ]; } || # as earlier versions left it
   fail "there is a '$PWD/device' that this script did not make" "start in another folder, or move it away: what the script made before is replaced"
 rm -rf device
 mkdir device
@@ -109,7 +109,7 @@ if [ ${#hosts[@]} -gt 0 ]; then
   over+=(--hostfile "$hostfile" --mca pml ob1 --mca btl tcp,self -x PATH -x DATA_PATH)
   [ -z "${NETWORK:-}" ] || over+=(--mca btl_tcp_if_include "$NETWORK")
   for name in NETWORK NCCL_SOCKET_IFNAME CUDA_VISIBLE_DEVICES LD_LIBRARY_PATH; do
-    [ -z "${!name:-}" ] || over+=(-x "$name")
+    [ -z "${!name+set}" ] || over+=(-x "$name")
   done
   on_host=(bash "$here/mpirun_gpu_cluster.sh" "$PWD")
   # Each host is asked once, by its name, whether it can take part, so that all that is missing is one message. mpirun counts the host that it

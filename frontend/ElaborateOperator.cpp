@@ -7,7 +7,6 @@
 #include "dialects/net/Suggest.h"
 #include "dialects/net/ops/support/Infer.h"
 #include "frontend/AttributeValues.h"
-#include "frontend/ForeignNames.h"
 #include "frontend/LeftOut.h"
 #include "frontend/MindSporeForms.h"
 #include "frontend/PrintValues.h"
@@ -135,8 +134,12 @@ StringRef OperatorBuilder::meantAttribute(Attribute value) {
 std::string OperatorBuilder::withNamedNumbers() {
   std::vector<std::string> operands, attributes;
   SmallVector<const AttributeSpec *> unnamed;
+  auto isNamed = [&](StringRef name) {
+    auto names = [&](const ast::Arg &arg) { return arg.key == name; };
+    return any_of(call.args, names) || any_of(call.attributes, [&](const ast::Attributes &list) { return any_of(list.fields, names); });
+  };
   for (const AttributeSpec &spec : interface.attributeSpecs())
-    if (none_of(call.args, [&](const ast::Arg &arg) { return arg.key == spec.name; }))
+    if (!isNamed(spec.name))
       unnamed.push_back(&spec);
   for (const ast::Arg &arg : call.args) {
     const ast::Expr &expr = arg.value;
@@ -177,7 +180,8 @@ bool OperatorBuilder::takePositional(const ast::Arg &arg) {
     if (spec.positional)
       specs.push_back(&spec);
   if (positional >= specs.size()) {
-    if (std::exchange(isArityKnown, false) == false && !namedNumbers.empty())
+    isArityKnown = false; // meant as an operand
+    if (!namedNumbers.empty())
       return false; // said for all
     namedNumbers = withNamedNumbers();
     InFlightDiagnostic diagnostic = error(arg.value.place) << "'" << call.callee << "' does not take '"
@@ -616,7 +620,7 @@ bool OperatorBuilder::finish(Operation *op) {
     StringRef source = result.debugName && isPlainName(*result.debugName) ? StringRef(*result.debugName) : StringRef(result.name);
     names.push_back(frame.prefix + source.str() + frame.suffix);
   }
-  for (size_t i = names.size(); i < op->getNumResults() && !parent.isDump; ++i) // by-products
+  for (size_t i = names.size(); i < op->getNumResults() && !parent.isDump; ++i) // by-products, all of which have names
     names.push_back(frame.prefix + assign.results.front().name + "." + interface.outputNames()[i].str() + frame.suffix);
   SmallVector<StringRef> views(names.begin(), names.end());
   net::setValueNames(op, views);
@@ -649,7 +653,8 @@ bool OperatorBuilder::build() {
     return false;
   bool isTuple = parent.isDump && assign.results.size() == 1 && state.types.size() > 1; // read by TupleGetItem
   const size_t named = assign.results.size();
-  const bool namesEnough = named > 0 && named < state.types.size() && all_of(interface.outputNames().drop_front(named), isByProduct);
+  ArrayRef<StringRef> outputs = interface.outputNames(); // fewer than results where these are any number
+  const bool namesEnough = named > 0 && named < state.types.size() && outputs.size() == state.types.size() && all_of(outputs.drop_front(named), isByProduct);
   if (state.types.size() != named && !isTuple && !namesEnough) {
     std::vector<NamedValue> results(state.types.size());
     return parent.bindResults(assign, results, "'" + call.callee + "'", call.place, frame, interface.outputNames()); // reports the counts

@@ -34,11 +34,14 @@ except ImportError:
 MOST_SECONDS = 20  # of the steps of one measurement
 
 
+until = float("inf")  # the clock when there is no time left
+
+
 def msrun(plan, steps, *flags):
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.json")
         done = subprocess.run(["msrun", plan, "--no-checkpoint", "--device", "cuda", "--steps", str(steps), "--log-every", "0", "--report", report,
-                               *flags], capture_output=True, text=True, timeout=300)
+                               *flags], capture_output=True, text=True, timeout=max(1, min(300, until - time.monotonic())))
         if done.returncode:
             raise RuntimeError(next((l for l in done.stderr.splitlines() if "error" in l), f"msrun ended with {done.returncode}"))
         with open(report) as file:
@@ -223,7 +226,9 @@ def operators(plans):
                  ("bench-matmul-bf16", lambda name, plan: products(name, plan, torch.bfloat16))]
     for name, measure in measured:
         plan = os.path.join(plans, name + ".plan")
-        if os.path.exists(plan):
+        if until - time.monotonic() < 15:
+            print(f"{name[6:]}: left out, no time is left", flush=True)
+        elif os.path.exists(plan):
             try:
                 measure(name[6:], plan)
             except (RuntimeError, subprocess.SubprocessError, ValueError) as failure:
@@ -270,7 +275,10 @@ def main():
     parser.add_argument("--seconds", type=float, default=7200)
     parser.add_argument("--peer", help=argparse.SUPPRESS)  # in a process of its own: only this one, of the network --only; its time is the last line
     options = parser.parse_args()
+    global until
     until = time.monotonic() + options.seconds
+    if options.peer == "jax" and jax.default_backend() != "gpu":
+        sys.exit("JAX finds no GPU")
     if options.peer:
         if torch:
             torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
@@ -291,7 +299,9 @@ def main():
     measured = []
     for name, plan, peers in networks():
         path = os.path.join(options.plans, plan + ".plan")
-        if options.only in name and os.path.exists(path):
+        if options.only in name and os.path.exists(path) and until - time.monotonic() < 15:
+            print(f"{name}: left out, no time is left", flush=True)
+        elif options.only in name and os.path.exists(path):
             ms = ours(name, path, options.steps)
             failed += ms is None
             measured += [(name, ms, peers)] if ms else []
@@ -303,7 +313,7 @@ def main():
             if left < 15:
                 print(f"{name}: {peer} was left out, there are {max(left, 0):.0f} s left", flush=True)
                 continue
-            found = theirs(options, name, peer, min(left, 180))
+            found = theirs(options, name, peer, min(left, 180) if options.seconds < 7200 else left)
             if isinstance(found, str):
                 print(f"{name}: {peer} {found}", flush=True)
                 continue

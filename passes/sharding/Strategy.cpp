@@ -123,16 +123,15 @@ struct FirstUse {
   size_t dim = 0;
 };
 
-/// The most pieces below `pieces` into which the factor can be cut, if possible a part of them; 1: there are none.
+/// The most pieces below `pieces` into which the factor can be cut; 1: there are none. They divide `pieces`, so that they fit the devices if those did.
 int64_t fewerPieces(const OperatorFacts &facts, int32_t factor, int64_t pieces) {
-  int64_t most = 1;
-  for (int64_t fewer = std::min(pieces - 1, facts.rule.factors[factor].size); fewer > 1; --fewer)
-    if ((most == 1 || pieces % fewer == 0) && whyNotCut(facts, factor, fewer).empty()) {
-      if (pieces % fewer == 0)
-        return fewer;
-      most = fewer;
-    }
-  return most;
+  const Factor &f = facts.rule.factors[factor];
+  if (f.kind == FactorKind::Replicated || pieces > net::mostDevices)
+    return 1;
+  for (int64_t parts = 2; parts <= pieces / 2; ++parts)
+    if (const int64_t fewer = pieces / parts; pieces % parts == 0 && fewer <= f.size && whyNotCut(facts, factor, fewer).empty())
+      return fewer;
+  return 1;
 }
 
 /// How to repair a cut that the operator does not take. One that is whole costs the movement of what arrives cut: the rest of

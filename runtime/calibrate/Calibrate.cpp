@@ -23,7 +23,7 @@ double rate(double amount, double us) {
   return std::max(1.0, std::round(amount / us));
 }
 
-/// Products of f32 and of bf16, a copy and a tiny operator, on all ranks at the same time.
+/// Products of f32, and of bf16 where they are others, a copy and a tiny operator, on all ranks at the same time.
 Status measureDevice(MachineModel &machine, comm::World &world, Stopwatch &watch) {
   constexpr int64_t side = 256, bytes = int64_t{1} << 20;
   constexpr double shareUs = 3e5;
@@ -64,7 +64,7 @@ Status measureDevice(MachineModel &machine, comm::World &world, Stopwatch &watch
   machine.flopsPerUs[static_cast<size_t>(Arithmetic::F64)] /= 2;
   if (us.size() > 3)
     machine.flopsPerUs[static_cast<size_t>(Arithmetic::BF16)] = std::max(peak, rate(flops, us[3]));
- machine.memoryBytesPerUs = rate(2.0 * bytes, us[1]); // read and written
+  machine.memoryBytesPerUs = rate(2.0 * bytes, us[1]); // read and written
   machine.launchUs = us[2];
   return {};
 }

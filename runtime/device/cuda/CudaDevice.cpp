@@ -252,7 +252,10 @@ private:
     for (PackingMemory &memory : packing)
       if (memory.bytes - memory.used >= bytes)
         return memory.begin + std::exchange(memory.used, memory.used + bytes);
-    const uint64_t all = std::max(bytes, least);
+    // At least twice what there was: collectives that grow from one to the next leave no more behind than the last ones take.
+    uint64_t all = std::max(bytes, least);
+    if (!packing.empty() && packing.back().used == 0)
+      all = std::max(all, 2 * packing.back().bytes);
     Result<CUdeviceptr> memory = allocateShared(all, "memory for collectives");
     if (memory)
       packing.push_back({*memory, all, bytes});
@@ -377,8 +380,11 @@ private:
   Status openStreams(const std::vector<SequenceEntry> &entries) {
     std::map<uint32_t, Scratch> needed;
     for (const SequenceEntry &entry : entries) {
-      if (!shared.streams.count(entry.stream))
-        MSC_CUDA(cuStreamCreate, &shared.streams[entry.stream].handle, CU_STREAM_NON_BLOCKING);
+      if (!shared.streams.count(entry.stream)) {
+        CUstream made = nullptr;
+        MSC_CUDA(cuStreamCreate, &made, CU_STREAM_NON_BLOCKING);
+        shared.streams[entry.stream].handle = made;
+      }
       needed[entry.stream].raise(static_cast<StreamOperation *>(entry.operation)->scratch());
     }
     needed[0].raise(shared.needed);

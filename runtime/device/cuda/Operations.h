@@ -82,7 +82,7 @@ public:
   std::map<uint32_t, Stream> streams; ///< by number in the plan; 0 always exists
   /// Device memory with these bytes, for the whole run; equal bytes share it.
   std::function<Result<CUdeviceptr>(const void *data, size_t bytes)> constant;
-  /// Further device memory, for the whole run; where devices communicate, memory that peers can reach best.
+  /// Device memory for the collective that is prepared, whenever it runs; others use the same. Where devices communicate, memory that peers reach best.
   std::function<Result<CUdeviceptr>(size_t bytes)> scratch;
   /// Device memory of zeros, for the whole run.
   std::function<Result<CUdeviceptr>(size_t bytes)> zeros;
