@@ -199,7 +199,9 @@ printed() {
   local gpu=(--device cuda "$@")
   [ -z "$dry" ] || gpu=(--device cpu)
   within msrun "$plan" --device cpu > "$out/printed-cpu.txt" && within msrun "$plan" "${gpu[@]}" > "$out/printed-gpu.txt" &&
-    [ -s "$out/printed-cpu.txt" ] && diff "$out/printed-cpu.txt" "$out/printed-gpu.txt"
+    [ -s "$out/printed-cpu.txt" ] || return 1
+  cat "$out/printed-gpu.txt"
+  [ "$(cat "$out/printed-cpu.txt")" = "$(cat "$out/printed-gpu.txt")" ]
 }
 # MiB that all processes take on all GPUs.
 used() { nvidia-smi ${CUDA_VISIBLE_DEVICES:+-i "$CUDA_VISIBLE_DEVICES"} --query-gpu=memory.used --format=csv,noheader,nounits | awk '{all += $1} END {if (NR) print all; else exit 1}'; }
