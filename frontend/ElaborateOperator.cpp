@@ -134,12 +134,11 @@ StringRef OperatorBuilder::meantAttribute(Attribute value) {
 std::string OperatorBuilder::withNamedNumbers() {
   std::vector<std::string> operands, attributes;
   SmallVector<const AttributeSpec *> unnamed;
-  auto isNamed = [&](StringRef name) { return any_of(call.args, [&](const ast::Arg &arg) { return arg.key == name; }); };
   for (const ast::Attributes &list : call.attributes) // then it is another's number that is bare
     if (any_of(list.fields, [&](const ast::Arg &field) { return findSpec(field.key); }))
       return "";
   for (const AttributeSpec &spec : interface.attributeSpecs())
-    if (!isNamed(spec.name))
+    if (none_of(call.args, [&](const ast::Arg &arg) { return arg.key == spec.name; }))
       unnamed.push_back(&spec);
   for (const ast::Arg &arg : call.args) {
     const ast::Expr &expr = arg.value;

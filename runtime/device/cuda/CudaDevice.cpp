@@ -252,11 +252,12 @@ private:
     for (PackingMemory &memory : packing)
       if (memory.bytes - memory.used >= bytes)
         return memory.begin + std::exchange(memory.used, memory.used + bytes);
-    // At least twice what there was: collectives that grow from one to the next leave no more behind than the last ones take.
-    uint64_t all = std::max(bytes, least);
-    if (!packing.empty() && packing.back().used == 0)
-      all = std::max(all, 2 * packing.back().bytes);
+    // Twice what there was, if that is to be had: collectives that grow from one to the next leave no more behind than the last ones take.
+    const bool grows = !packing.empty() && packing.back().used == 0;
+    uint64_t all = std::max(bytes, grows ? 2 * packing.back().bytes : least);
     Result<CUdeviceptr> memory = allocateShared(all, "memory for collectives");
+    if (!memory && all > bytes)
+      memory = allocateShared(all = bytes, "memory for collectives");
     if (memory)
       packing.push_back({*memory, all, bytes});
     return memory;
