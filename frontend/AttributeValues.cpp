@@ -1,6 +1,7 @@
 #include "frontend/AttributeValues.h"
 
 #include "dialects/net/ConfigFields.h"
+#include "dialects/net/Suggest.h"
 #include "frontend/Evaluate.h"
 #include "frontend/Types.h"
 
@@ -59,6 +60,15 @@ Attribute convertAttribute(net::AttributeKind kind, Attribute value, Builder &bu
   }
   }
   return {};
+}
+
+StringRef knownWord(const net::AttributeSpec &spec, StringRef word) {
+  auto *known = find_if(spec.words, [&](StringRef one) { return one.equals_insensitive(word); });
+  return known == spec.words.end() ? "" : *known;
+}
+
+void addNestingHelp(InFlightDiagnostic &diagnostic, Attribute call) {
+  net::addHelp(diagnostic, "calls do not nest: write %y = " + net::valueText(call) + " and pass %y");
 }
 
 } // namespace msc::frontend

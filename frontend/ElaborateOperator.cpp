@@ -192,10 +192,11 @@ bool OperatorBuilder::takePositional(const ast::Arg &arg) {
     else if (arg.value.kind == ast::Expr::Kind::Word)
       net::addSuggestion(diagnostic, arg.value.text, frame.env.valueNames(), "%");
     if (arg.value.kind == ast::Expr::Kind::Call)
-      net::addHelp(diagnostic, "calls do not nest: write %y = " + net::valueText(*value) + " and pass %y");
+      addNestingHelp(diagnostic, *value);
     return false;
   }
   const AttributeSpec &spec = *specs[positional++];
+  isArityKnown = isArityKnown && arg.value.kind != ast::Expr::Kind::Call; // meant as an operand
   given.try_emplace(spec.name, arg.value.place);
   return convert(spec, *value, arg.value);
 }
@@ -299,12 +300,18 @@ std::vector<StringRef> OperatorBuilder::specNames() const {
 bool OperatorBuilder::convert(const AttributeSpec &spec, Attribute value, const ast::Expr &expr) {
   Attribute converted = convertAttribute(spec.kind, value, builder);
   if (!converted) {
-    error(expr.place) << "'" << spec.name << "' of '" << call.callee << "' expects " << kindText(spec.kind) << ", found '"
-                      << net::valueText(value) << "'";
+    InFlightDiagnostic diagnostic = error(expr.place) << "'" << spec.name << "' of '" << call.callee << "' expects " << kindText(spec.kind)
+                                                      << ", found '" << net::valueText(value) << "'";
+    if (expr.kind == ast::Expr::Kind::Call)
+      addNestingHelp(diagnostic, value);
     return false;
   }
   auto word = dyn_cast<StringAttr>(converted);
-  if (word && !spec.words.empty() && !is_contained(spec.words, word.getValue())) {
+  if (word && !spec.words.empty()) {
+    if (StringRef known = knownWord(spec, word.getValue()); !known.empty()) {
+      state.addAttribute(spec.name, builder.getStringAttr(known));
+      return true;
+    }
     InFlightDiagnostic diagnostic = error(expr.place) << "unknown " << spec.name << " '" << word.getValue() << "' of '"
                                                       << call.callee << "': expected " << join(spec.words, ", ");
     net::addSuggestion(diagnostic, word.getValue(), spec.words);

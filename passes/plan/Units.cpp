@@ -259,7 +259,7 @@ private:
   }
 
   /// Joins the cluster among the producers of the operands from which it reads most, and of such the latest; what writes a parameter one
-  /// that reads it.
+  /// that reads it. A reduction that can join none of these joins one that reduces what it reads too.
   bool joinCluster(Operation *op) {
     std::map<size_t, int64_t, std::greater<>> bytes; // of what units make and it reads
     llvm::SmallSetVector<Value, 4> reads;
@@ -278,6 +278,8 @@ private:
     if (candidates.size() > 1 && joinBoth(op, candidates[1], candidates[0]))
       return true;
     llvm::stable_sort(candidates, [&](size_t a, size_t b) { return std::pair(updates(a), bytes[a]) > std::pair(updates(b), bytes[b]); });
+    llvm::SmallSetVector<size_t, 2> alike = reducingAlike(op);
+    llvm::append_range(candidates, alike);
     for (size_t unit : candidates) {
       if (units[unit].ops.size() >= options.maxOperators || !samePhase(units[unit].ops.front(), op) ||
           isTangled(op, unit) || (early.contains(op) && waits(op, unit)) || keepsWide(op, unit) || keepsUpdate(op, unit))
@@ -294,6 +296,23 @@ private:
       return true;
     }
     return false;
+  }
+
+  /// Clusters that sum a tensor as large as this reduction's to a result of the same shape and read that operand besides: the gradients
+  /// of a norm's scale and shift.
+  llvm::SmallSetVector<size_t, 2> reducingAlike(Operation *op) const {
+    llvm::SmallSetVector<size_t, 2> clusters;
+    if (op->getNumOperands() != 1 || op->getNumResults() != 1 || isElementwise(op) || isa<net::CastOp>(op))
+      return clusters;
+    auto isAlike = [&](Operation *member) {
+      return member->getNumOperands() == 1 && member->getNumResults() == 1 &&
+             member->getOperandTypes() == op->getOperandTypes() && member->getResultTypes() == op->getResultTypes();
+    };
+    for (Operation *reader : stored(op->getOperand(0)).getUsers())
+      if (auto at = unitOf.find(reader); at != unitOf.end() && units[at->second].kind == Unit::Kind::Cluster)
+        if (llvm::any_of(units[at->second].ops, isAlike))
+          clusters.insert(at->second);
+    return clusters;
   }
 
   /// Makes one cluster of two of the same phase that the operator reads, where the second only makes elements of elements: what was

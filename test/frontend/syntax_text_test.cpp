@@ -117,6 +117,14 @@ net.mir:1:26: note: to close this '{'
       |            ^~~~
 help: calls do not nest: write %y = ReLU(...) and pass %y
 )T"},
+    {"NestedCallInTheOnlyPlace", networkOf(R"T(  %y = ReduceMean(ReLU(%x))
+  return out: %y
+)T"),
+     R"T(net.mir:2:19: error: 'axis' of 'ReduceMean' expects a tuple of whole numbers, found 'ReLU(...)'
+    2 |   %y = ReduceMean(ReLU(%x))
+      |                   ^~~~
+help: calls do not nest: write %y = ReLU(...) and pass %y
+)T"},
     {"SignBetweenTensors", networkOf(R"T(  %y = %x + %x
   return out: %x
 )T"),

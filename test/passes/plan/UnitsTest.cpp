@@ -88,6 +88,26 @@ TEST(Units, OperatorsJoinTheClusterOfWhichTheyReadMost) {
   EXPECT_EQ(namesOf(units), (std::vector<std::string>{"Neg", "Exp_Mul"}));
 }
 
+// The gradients of a norm's scale and shift: the second reads what the first reads, and is of the same shape.
+TEST(Units, ReductionsOfTheSameShapeReadATensorOnce) {
+  struct Case {
+    const char *axis; ///< of the second
+    std::vector<std::string> names;
+  };
+  for (const Case &one : {Case{"0", {"Mul_ReduceSum_ReduceSum"}}, Case{"1", {"Mul_ReduceSum", "ReduceSum"}}}) {
+    NetContext context;
+    loadDist(context);
+    TestNetwork net(context);
+    Value x = net.input("x", "4x8xf32"), y = net.input("y", "4x8xf32");
+    Value scale = net.value("ReduceSum", {net.value("Mul", {x, y})}, "{axis = array<i64: 0>}");
+    Value other = net.value("ReduceSum", {x}, std::string("{axis = array<i64: ") + one.axis + ">}");
+    net.results({scale, other}, {"scale", "other"});
+    std::vector<passes::Unit> units = passes::formUnits(net.network, {}, [](const passes::Unit &) { return true; });
+    checkOrder(net.network, units);
+    EXPECT_EQ(namesOf(units), one.names);
+  }
+}
+
 TEST(Units, ProductsTakeABiasAlong) {
   using Names = std::vector<std::string>;
   struct Case {
