@@ -46,6 +46,8 @@ if os.path.exists(os.path.join(config.msc_build, "lib", "msc", "libmsc_comm_mpi.
     config.available_features.add("mpi")
 if os.path.exists(os.path.join(config.msc_build, "lib", "msc", "libmsc_device_cuda.so")):
     config.available_features.add("cuda")
+else:
+    lit_config.note("tests of CUDA's plugin are skipped: the CUDA toolkit is not installed")
 if not (os.environ.get("MSC_PYTHON_WITH_TORCH") or importlib.util.find_spec("torch")):
     lit_config.note("pytorch.test of cli compares nothing: PyTorch is not installed")
 probe = subprocess.run(["bash", os.path.join(inputs, "two_hosts.sh"), "--probe"], capture_output=True, text=True)

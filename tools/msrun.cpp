@@ -45,7 +45,7 @@ struct Flags {
   std::vector<std::string> inputs, fetches;
   std::string timelineSteps; ///< "N" or "FIRST:N", or empty
   std::string device = "auto", matmulPrecision, collectives, tuning;
-  bool noCudaGraph = false;
+  bool noCudaGraph = false, deterministic = false;
   bool printPlan = false, saveGraphs = false;
   std::string machineFile; ///< of --calibrate, which takes the place of a plan; else empty
   int64_t ranks = 0;       ///< of --calibrate; 0: as it was started
@@ -68,6 +68,8 @@ struct Flags {
     app.add_option("--tune", tuning,
                    "of CUDA: FILE, in which the fastest of cuDNN's engines for each convolution are kept; measures what it lacks (default: "
                    "those that cuDNN thinks fastest)");
+    app.add_flag("--deterministic", deterministic,
+                 "measures nothing: a file of --tune is only read (without --tune, and on CPUs, runs repeat their bits with or without this)");
     app.add_flag("--no-cuda-graph", noCudaGraph,
                  "of CUDA: waits for every operator, so that a message names the one that failed");
     tools::takesNumber(*app.add_option("--threads-per-rank", options.threadsPerRank, "(default: processors / ranks of this host)"), 1, 4096);
@@ -363,6 +365,7 @@ Result<std::shared_ptr<device::Backend>> openCuda(const Flags &flags, const plan
   options.tensorFloat = flags.matmulPrecision == "tf32";
   options.graphs = !flags.noCudaGraph;
   options.tuning = flags.tuning;
+  options.deterministic = flags.deterministic;
   using device::Collectives;
   options.collectives = flags.collectives == "nccl"    ? Collectives::Nccl
                         : flags.collectives == "local" ? Collectives::Local

@@ -19,6 +19,7 @@ install_packages "$([ $long = 0 ] && echo test || echo long)"
 . tools/env.sh
 # Campaigns take hours; the timeouts of tests are those of short runs.
 cmake --preset dev -DMSC_BUILD_TESTS=ON -DMSC_TEST_TIMEOUT=$([ $long = 0 ] || echo 14400) > build-configure.log 2>&1 || { cat build-configure.log; exit 1; }
+sed -n 's/^-- No /No /p' build-configure.log # what is left out for want of it
 rm -f build-configure.log
 cmake --build --preset dev
 if [ $long = 0 ]; then

@@ -136,6 +136,8 @@ public:
   virtual bool takeReport() = 0;
   /// Says where the training stands, for messages about this rank. Both from 1.
   virtual void enterStep(uint64_t epoch, uint64_t step) = 0;
+  /// "epoch 1 step 3": what enterStep() was told last; empty before. Callable from any thread.
+  virtual std::string currentStep() { return ""; }
   /// Longest time without progress inside one operation before it fails with Timeout; zero: no limit (a line on stderr
   /// after 5 s all the same).
   virtual void setTimeout(std::chrono::milliseconds limit) = 0;

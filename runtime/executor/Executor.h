@@ -34,6 +34,8 @@ public:
   /// where the device would run some beside others. A collective is complete when its start returns, so that has all of its time
   /// and its wait none; steps that do nothing here and constants have none, either.
   Status runStep(std::span<int64_t> times);
+  /// "rank 1 of 8: ..." for an error of no step in particular.
+  Error ofRank(const Error &error) const;
   /// Number of steps that do something on this rank.
   size_t activeSteps() const { return steps.active; }
 
@@ -120,8 +122,6 @@ private:
   static Status communicate(BoundCollective &collective);
   Status run(PartList &list);
   Error failed(const plan::Step &step, const Error &error) const;
-  /// Of no step in particular.
-  Error ofRank(const Error &error) const;
 
   const PlanIndex &index;
   comm::World &world;

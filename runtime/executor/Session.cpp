@@ -441,7 +441,8 @@ Status Session::computeStep(uint64_t step) {
   if (status && !device->sharesHostMemory() && step + 1 < lastStep) // while it runs
     data->prepare(epochOf(step + 1), stepOf(step + 1));
   if (status)
-    status = device->synchronize();
+    if (Status done = device->synchronize(); !done)
+      status = executor->ofRank(done.error());
   if (isTraced)
     timeline->endPlan();
   if (!status)

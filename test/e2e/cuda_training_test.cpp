@@ -42,6 +42,29 @@ TEST_F(CudaTraining, WideAndDeep) {
   compare(compileExample("wide_and_deep", 1, few), 3);
 }
 
+TEST_F(CudaTraining, Images) {
+  const compiler::KeyValues vgg{{"size", "32"}, {"classes", "4"}, {"batch", "2"}, {"width", "2"}, {"hidden", "8"}};
+  compare(compileExample("vgg16", 1, vgg), 2);
+  compare(compileExample("resnet50", 1,
+                         {{"size", "32"}, {"classes", "4"}, {"batch", "4"}, {"width", "2"}, {"blocks1", "1"}, {"blocks2", "1"}, {"blocks3", "1"}, {"blocks4", "1"}}),
+          2);
+}
+TEST_F(CudaTraining, TransformerOnFourRanks) { compare(compileExample("transformer", 4, {}), 3); }
+TEST_F(CudaTraining, MixtureOfExperts) {
+  compare(compileExample("moe", 1,
+                         {{"wide", "1"},
+                          {"layers", "1"},
+                          {"heads", "4"},
+                          {"kv_heads", "2"},
+                          {"width", "16"},
+                          {"hidden", "24"},
+                          {"experts", "4"},
+                          {"length", "16"},
+                          {"vocabulary", "31"},
+                          {"batch", "4"}}),
+          3);
+}
+
 TEST_F(CudaTraining, LlamaSharesKeys) {
   compare(compileExample("llama", 1,
                          {{"wide", "1"},
@@ -296,6 +319,11 @@ train {optimizer: SGD(learning_rate: 0.001), minimize: loss, epochs: 2}
     made.replace(made.find("SAME"), 4, same);
     SCOPED_TRACE(same);
     compare(compileText(made, 1));
+    Compiled compiled = compileText(made, 1);
+    PlanIndex index(compiled.plan);
+    test::RecordingDriver driver;
+    EXPECT_FALSE(run(index, open(driver, index, compiled)).failure);
+    EXPECT_EQ(driver.calls("uploads on other streams than the first"), *same ? 1 : 8);
   }
 }
 
@@ -511,7 +539,27 @@ TEST_F(CudaTraining, AFailingKernelIsNamedInTheFirstStep) {
             std::string::npos)
       << cuda.failure->message;
   EXPECT_NE(cuda.failure->message.find("net.mir:"), std::string::npos) << cuda.failure->message;
-  EXPECT_EQ(cuda.failure->code, ExitCode::NoResource);
+  EXPECT_EQ(cuda.failure->code, ExitCode::Internal);
+}
+
+// In a graph nobody knows which operator it was; without one it is named in any step.
+TEST_F(CudaTraining, AFailingKernelOfALaterStepIsNamedWithoutAGraph) {
+  Compiled compiled = compileFile(example("quickstart"), 2);
+  PlanIndex index(compiled.plan);
+  for (bool graphs : {true, false}) {
+    test::RecordingDriver driver;
+    std::shared_ptr<device::Backend> backend = open(driver, index, compiled, {.graphs = graphs});
+    const std::string entry = compiled.plan.kernels(0).variants(0).gpu().entry();
+    driver.failKernel(entry, 9, CUDA_ERROR_ILLEGAL_ADDRESS); // of two ranks
+    Outcome cuda = run(index, backend);
+    ASSERT_TRUE(cuda.failure);
+    const std::string &message = cuda.failure->message;
+    EXPECT_TRUE(std::regex_search(message, std::regex("^epoch 1 step [2-9]: rank [01] of 2: "))) << message;
+    EXPECT_NE(message.find("CUDA_ERROR_ILLEGAL_ADDRESS"), std::string::npos) << message;
+    EXPECT_EQ(message.find("net.mir:") != std::string::npos, !graphs) << message;
+    EXPECT_EQ(cuda.failure->help.find("--no-cuda-graph") != std::string::npos, graphs) << cuda.failure->help;
+    EXPECT_EQ(cuda.failure->code, ExitCode::Internal);
+  }
 }
 
 } // namespace

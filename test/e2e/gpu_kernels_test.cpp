@@ -102,12 +102,17 @@ protected:
     return path;
   }
 
-  /// The network of an example beside the layer library.
-  std::string copied(const std::string &example) {
+  /// The network of an example beside the layer library; `precision` goes into its train block.
+  std::string copied(const std::string &example, const std::string &precision = "") {
     std::filesystem::path source = MSC_SOURCE, target = folder / example;
     std::filesystem::create_directories(target);
-    std::filesystem::copy_file(source / example / "net.mir", target / "net.mir");
-    std::filesystem::copy_file(source / "frontend/nn.mir", target / "nn.mir");
+    std::stringstream text;
+    text << std::ifstream(source / example / "net.mir").rdbuf();
+    std::string network = text.str();
+    if (size_t at = network.find("train {"); at != std::string::npos)
+      network.insert(at + 7, precision);
+    std::ofstream(target / "net.mir") << network;
+    std::filesystem::copy_file(source / "frontend/nn.mir", target / "nn.mir", std::filesystem::copy_options::overwrite_existing);
     return target / "net.mir";
   }
 
@@ -145,6 +150,8 @@ const Example examples[] = {
     {"wide_and_deep", 2, {{"wide", "2"}, {"fields", "5"}, {"vocabulary", "101"}, {"size", "6"}, {"batch", "32"}}},
     {"mlp", 2, {{"width", "64"}}},
     {"transformer", 8, {}},
+    {"gpt3", 2, {{"wide", "2"}, {"layers", "1"}, {"heads", "4"}, {"width", "32"}, {"length", "12"}, {"vocabulary", "61"}, {"batch", "4"}}},
+    {"moe", 2, {{"wide", "2"}, {"layers", "1"}, {"heads", "4"}, {"kv_heads", "2"}, {"width", "32"}, {"hidden", "48"}, {"length", "16"}, {"vocabulary", "61"}, {"batch", "4"}}},
 };
 
 TEST_F(GpuKernels, OfExamples) {
@@ -154,6 +161,21 @@ TEST_F(GpuKernels, OfExamples) {
     options.input = copied(fmt::format("examples/{}", example.name));
     options.devices = example.devices;
     options.defines = example.defines;
+    clusters.compileNetwork(options);
+  }
+  checkAssembly(clusters);
+  checkNumbers(clusters);
+}
+
+// As they are measured: in mixed precision, and joined further than where CPUs share the kernels.
+TEST_F(GpuKernels, OfExamplesForGpusAlone) {
+  Clusters clusters;
+  for (const Example &example : examples) {
+    compiler::CompileOptions options;
+    options.input = copied(fmt::format("examples/{}", example.name), "amp_level: O2, amp_dtype: bf16, ");
+    options.devices = example.devices;
+    options.defines = example.defines;
+    options.context = {{"device_target", "cuda"}};
     clusters.compileNetwork(options);
   }
   checkAssembly(clusters);

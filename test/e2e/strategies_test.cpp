@@ -364,6 +364,7 @@ TEST(Strategies, AllGiveTheNumbersOfOneDevice) {
   std::map<std::string, std::vector<Trial>> trials = allTrials();
   size_t operators = trials.size();
   std::vector<Trial> chosen = chosenTrials(std::move(trials));
+  std::cout << "trying " << chosen.size() << " strategies" << std::endl; // all of them take hours
   addFailures(chosen.size(), [&](size_t at) { return chosen[at].failure(); }, failures);
   std::cout << operators << " operators, " << chosen.size() << " strategies, failed: " << failures.size() << "\n";
   for (const std::string &failure : failures)

@@ -60,6 +60,7 @@ public:
   }
   bool takeReport() override { return run.takeReport(); }
   void enterStep(uint64_t epoch, uint64_t step) override { run.enterStep(epoch, step); }
+  std::string currentStep() override { return run.currentStep(run.rank()); }
   void setTimeout(std::chrono::milliseconds limit) override { run.timeout = limit; }
   std::chrono::milliseconds timeout() const override { return run.timeout; }
 

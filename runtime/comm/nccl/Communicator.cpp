@@ -242,9 +242,15 @@ std::optional<Error> NcclCommunicator::lookForFailure() {
     if (Code asked = table.ncclCommGetAsyncError(handle, &code); asked != Code::Success)
       code = asked;
     if (code != Code::Success && code != Code::InProgress)
-      return failed("ncclCommGetAsyncError", code);
+      return where(failed("ncclCommGetAsyncError", code));
   }
   return {};
+}
+
+Error NcclCommunicator::where(Error error) const {
+  std::string step = world.currentStep();
+  error.message = (step.empty() ? "" : step + ": ") + "rank " + std::to_string(world.rank()) + " of " + std::to_string(world.size()) + ": " + error.message;
+  return error;
 }
 
 void NcclCommunicator::watch() {

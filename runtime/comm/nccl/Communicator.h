@@ -53,6 +53,8 @@ private:
   void watch();
   /// Anything that has gone wrong.
   std::optional<Error> lookForFailure();
+  /// With the step and the rank in front.
+  Error where(Error error) const;
   /// Ends all communicators and waits for that, but not longer than the limit.
   void endAll();
 

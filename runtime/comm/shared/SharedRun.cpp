@@ -174,9 +174,15 @@ std::string SharedRun::doing(int64_t rank) {
   if (record.sequence == 0)
     return "starting";
   std::string text = (other.inside.load(std::memory_order_relaxed) ? "in " : "busy since ") + record.str();
-  if (uint64_t step = other.step.load(std::memory_order_relaxed))
-    text += ", epoch " + std::to_string(other.epoch.load(std::memory_order_relaxed)) + " step " + std::to_string(step);
+  if (std::string step = currentStep(rank); !step.empty())
+    text += ", " + step;
   return text;
+}
+
+std::string SharedRun::currentStep(int64_t rank) {
+  RankState &other = state(rank);
+  uint64_t step = other.step.load(std::memory_order_relaxed);
+  return step == 0 ? "" : "epoch " + std::to_string(other.epoch.load(std::memory_order_relaxed)) + " step " + std::to_string(step);
 }
 
 std::string SharedRun::whereabouts(int64_t rank) {

@@ -107,6 +107,8 @@ public:
   void enter(const OperationRecord &record);
   void exit() { state(ownRank).inside.store(0, std::memory_order_relaxed); }
   void enterStep(uint64_t epoch, uint64_t step);
+  /// "epoch 1 step 3", or empty: as that rank said last.
+  std::string currentStep(int64_t rank);
   /// What a rank does, or did when it died: "in AllReduce 'a' ..., epoch 1 step 4" or "busy since AllReduce 'a' ...".
   std::string doing(int64_t rank);
   /// "rank 2 is in AllReduce 'a' ..." or "rank 2 has not started".

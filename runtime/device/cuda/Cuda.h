@@ -23,6 +23,7 @@ struct CudaOptions {
   std::shared_ptr<comm::StreamTransport> nccl; ///< null: it is not there
   std::string ncclProblem;                     ///< why; empty: nobody has looked
   std::string tuning;       ///< file of the ways in which libraries compute problems; empty: the ones that they think best
+  bool deterministic = false; ///< `tuning` is only read: ways that it lacks are chosen by heuristics, the same every time
   int64_t packFrom = 2'000'000'000; ///< operations of a product of f16 or bf16 from which rows that lie unaligned are packed
   int64_t turnFrom = 500'000'000; ///< operations of a convolution of f16 or bf16 from which channels may be brought behind planes for it
   bool graphs = true;       ///< steps run as one CUDA graph from the second on; else every operator is waited for

@@ -34,7 +34,7 @@ public:
     Result<std::shared_ptr<Gpu>> gpu = gpuOf(ordinal);
     if (!gpu)
       return gpu.error();
-    const bool measures = !request.world || isOneProcess(*request.world);
+    const bool measures = !options.deterministic && (!request.world || isOneProcess(*request.world));
     switch (path) {
     case Collectives::Nccl:
       return createDevice(*gpu, options, [&](Shared &) { return options.nccl->connect(*request.world); }, choices,

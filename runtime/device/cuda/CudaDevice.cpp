@@ -223,13 +223,21 @@ private:
 
   Status wait(CUstream stream) {
     if (!communicator)
-      return check(driver, "cuStreamSynchronize", driver.cuStreamSynchronize(stream));
+      return done(driver.cuStreamSynchronize(stream));
     communicator->setWaiting(true);
     CUresult result = driver.cuStreamSynchronize(stream);
     communicator->setWaiting(false);
     // Where the communication was ended, streams end, too, whatever they say.
     Status status = communicator->check();
-    return status ? check(driver, "cuStreamSynchronize", result) : status;
+    return status ? done(result) : status;
+  }
+
+  /// In a graph nobody knows which operator it was.
+  Status done(CUresult result) const {
+    Status status = check(driver, "cuStreamSynchronize", result);
+    if (!status && graphs)
+      return Error{status.error().code, status.error().message, "run again with --no-cuda-graph: the message then names the operator"};
+    return status;
   }
 
   /// Memory in which peers may read and write.

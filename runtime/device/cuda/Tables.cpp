@@ -84,6 +84,17 @@ Error failed(const DriverTable &driver, const char *function, CUresult result) {
   driver.cuGetErrorName(result, &name);
   driver.cuGetErrorString(result, &text);
   std::string code = name ? name : std::to_string(static_cast<int>(result));
+  switch (result) { // a kernel did what it must not do: nothing is missing
+  case CUDA_ERROR_ILLEGAL_ADDRESS:
+  case CUDA_ERROR_MISALIGNED_ADDRESS:
+  case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+  case CUDA_ERROR_INVALID_PC:
+  case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+  case CUDA_ERROR_LAUNCH_FAILED:
+  case CUDA_ERROR_ASSERT:
+    return {ExitCode::Internal, fmt::format("{} returned {} ({})", function, code, text ? text : "unknown"), ""};
+  default: break;
+  }
   return {ExitCode::NoResource, fmt::format("{} returned {} ({})", function, code, text ? text : "unknown"), ""};
 }
 

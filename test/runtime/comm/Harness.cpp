@@ -21,13 +21,32 @@ std::vector<int64_t> firstRanks(int64_t n) {
   return ranks;
 }
 
-static void runRank(World &world, int64_t ranks, const std::function<void(World &, Group &)> &body) {
+static Devices *chosenDevices = nullptr;
+Devices::Devices() { chosenDevices = this; }
+Devices *devices() { return chosenDevices; }
+
+static void runRank(World &hosts, int64_t ranks, const std::function<void(World &, Group &)> &body) {
+  std::unique_ptr<World> connected;
+  if (devices()) {
+    Result<std::unique_ptr<World>> made = devices()->connect(hosts);
+    if (!made)
+      hosts.abort(made.error());
+    ASSERT_TRUE(made.isOk()) << made.error().message;
+    connected = std::move(*made);
+  }
+  World &world = connected ? *connected : hosts;
   Result<Group *> group = world.group(firstRanks(ranks));
   ASSERT_TRUE(group.isOk()) << group.error().message;
   body(world, **group);
 }
 
 bool onRanks(int64_t ranks, const std::function<void(World &, Group &)> &body) {
+  if (devices() && (ranks == 1 || (mpiWorld() && mpiWorld()->size() != ranks)))
+    return false; // all ranks of a world have a device, and one on its own none to communicate with
+  struct Around {
+    explicit Around(int64_t ranks) { devices() ? devices()->begin(ranks) : void(); }
+    ~Around() { devices() ? devices()->end() : void(); }
+  } around(ranks);
   if (World *world = mpiWorld()) {
     if (world->size() < ranks)
       return false;

@@ -1,4 +1,5 @@
-// Runs one function on every rank: on threads of this process, or, when started by mpirun, on the world of the processes.
+// Runs one function on every rank: on threads of this process, or, when started by mpirun, on the world of the processes; or on devices that these ranks
+// have.
 #pragma once
 
 #include "runtime/comm/Communicator.h"
@@ -10,6 +11,22 @@ namespace msc::comm::test {
 
 /// The world made by loadMpiWorld when this binary runs under mpirun, else null.
 World *mpiWorld();
+
+/// What ranks communicate by instead of their hosts. There is at most one, which lives as long as the process.
+class Devices {
+public:
+  Devices();
+  virtual ~Devices() = default;
+  /// Before and behind the ranks of one test, in each process.
+  virtual void begin(int64_t ranks) = 0;
+  virtual void end() = 0;
+  /// A world for a rank of that test; all ranks ask.
+  virtual Result<std::unique_ptr<World>> connect(World &hosts) = 0;
+  /// Sums may be added up in another order than that of the ranks.
+  virtual bool addsInAnyOrder() const { return false; }
+};
+/// Null: the hosts themselves.
+Devices *devices();
 
 /// Calls `body` on `ranks` ranks with their world and the group of these ranks. Under mpirun the first `ranks` processes
 /// take part; false if there are too few of them (the test is then skipped).

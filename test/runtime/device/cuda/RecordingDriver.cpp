@@ -175,6 +175,11 @@ CUresult copy(const char *name, uint64_t target, uint64_t source, size_t bytes, 
                             }});
 }
 CUresult toDevice(CUdeviceptr target, const void *source, size_t bytes, CUstream stream) {
+  {
+    std::lock_guard lock(current->mutex);
+    if (RecordedStream *on = current->streamOf(stream); on && on->number != 0)
+      ++current->callCounts["uploads on other streams than the first"];
+  }
   return copy("cuMemcpyHtoDAsync", target, reinterpret_cast<uint64_t>(source), bytes, stream);
 }
 CUresult toHost(void *target, CUdeviceptr source, size_t bytes, CUstream stream) {

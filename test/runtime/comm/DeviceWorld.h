@@ -1,0 +1,16 @@
+// A World whose groups reduce and move numbers in the memory of devices, by the collectives that plans run there: what is given lies on the host, is
+// brought to the device, and what came about is brought back. So the suite for communicators runs on those of devices, too.
+#pragma once
+
+#include "runtime/comm/Communicator.h"
+#include "runtime/device/Device.h"
+
+#include <memory>
+
+namespace msc::comm::test {
+
+/// The rank of `hosts`, all of whose ranks make one together, on a device of `backend` that communicates with the others. barrier() and broadcast() are
+/// those of the hosts.
+Result<std::unique_ptr<World>> makeDeviceWorld(World &hosts, device::Backend &backend);
+
+} // namespace msc::comm::test
