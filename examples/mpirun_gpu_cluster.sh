@@ -4,6 +4,11 @@
 #   mpirun_gpu_cluster.sh FOLDER check DEVICE SHA256 HOST SLOTS           once per host: prints 'error: WHAT|REPAIR', or nothing
 # Variables that differ between hosts can be set here, e.g. by the name of the host.
 set -euo pipefail
+if [ $# -lt 3 ] || { [ "$2" != run ] && { [ "$2" != check ] || [ $# -lt 6 ]; }; }; then
+  printf 'mpirun_gpu_cluster.sh: error: it takes a folder, and run or check with what belongs to it\n  help: %s\n' \
+    "start bash run_gpu.sh DATA_PATH HOSTFILE, which starts this on every rank; by hand: mpirun -n 8 ... bash mpirun_gpu_cluster.sh \$PWD run msrun net.plan" >&2
+  exit 2
+fi
 folder=$1 task=$2
 shift 2
 

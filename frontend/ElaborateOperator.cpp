@@ -32,6 +32,9 @@ static bool isDumpNoise(StringRef key) {
   return is_contained(noise, key);
 }
 
+/// Attributes that all operators have.
+static constexpr StringRef ofAnyOperator[] = {"in_strategy", "out_strategy", "recompute", "sharding"};
+
 /// Builds one operator. Every step returns false after reporting.
 class OperatorBuilder {
 public:
@@ -206,7 +209,7 @@ bool OperatorBuilder::takeArguments() {
   for (const ast::Arg &arg : call.args) {
     bool fine = true;
     if (!arg.key.empty()) {
-      fine = takeOwnAttribute(arg.key, arg);
+      fine = is_contained(ofAnyOperator, arg.key) ? takeAttribute(arg, {}) : takeOwnAttribute(arg.key, arg);
       isArityKnown = isArityKnown && arg.value.kind != ast::Expr::Kind::Value;
     } else if (arg.value.kind == ast::Expr::Kind::Value || arg.value.kind == ast::Expr::Kind::Outer) {
       fine = takeOperand(arg.value);
@@ -325,9 +328,7 @@ bool OperatorBuilder::takeOwnAttribute(StringRef key, const ast::Arg &field) {
   const AttributeSpec *spec = findSpec(key);
   if (!spec) {
     InFlightDiagnostic diagnostic = error(field.keyPlace) << "unknown attribute '" << key << "' of '" << call.callee << "'";
-    std::vector<StringRef> names = specNames();
-    names.insert(names.end(), {"in_strategy", "out_strategy", "recompute", "sharding"});
-    addAttributeHelp(diagnostic, key, names);
+    addAttributeHelp(diagnostic, key, specNames(), ofAnyOperator);
     return false;
   }
   auto [entry, added] = given.try_emplace(key, field.keyPlace);

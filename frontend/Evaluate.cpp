@@ -197,8 +197,8 @@ FailureOr<Attribute> Evaluator::evaluate(const Expr &expr, const Environment &en
         return failure();
       return *value;
     }
-    if (text == "true" || text == "false")
-      return Attribute(builder.getBoolAttr(text == "true"));
+    if (text == "true" || text == "false" || text == "True" || text == "False") // the latter as Python has them
+      return Attribute(builder.getBoolAttr(StringRef(text).equals_insensitive("true")));
     return Attribute(builder.getStringAttr(text));
   case Expr::Kind::Value:
     return Attribute(builder.getDictionaryAttr(builder.getNamedAttr("value", builder.getStringAttr(text))));

@@ -39,10 +39,16 @@ std::optional<std::pair<net::Strategy, net::Strategy>> strategiesOfMindSpore(Ope
   return std::pair(indices, net::Strategy{in.front()});
 }
 
-void addAttributeHelp(InFlightDiagnostic &diagnostic, StringRef name, ArrayRef<StringRef> known) {
+void addAttributeHelp(InFlightDiagnostic &diagnostic, StringRef name, ArrayRef<StringRef> own, ArrayRef<StringRef> ofAll) {
+  SmallVector<StringRef> known(own);
+  llvm::append_range(known, ofAll);
   if (name == "manual_split")
     net::addHelp(diagnostic, "rows are cut into pieces that differ by one at most, however many there are: write in_strategy: ((pieces, 1), (1))");
-  else if (std::string near = net::nearestKey(name, known); !near.empty())
+  else if (name == "padding" && llvm::is_contained(own, "pad_mode"))
+    net::addHelp(diagnostic, "write pad_mode: same, or pad_mode: pad and pad: (top, bottom, left, right)");
+  else if (std::string near = net::nearestKey(name, own); !near.empty())
+    net::addHelp(diagnostic, "did you mean '" + near + "'?");
+  else if (std::string near = net::nearestKey(name, ofAll); !near.empty())
     net::addHelp(diagnostic, "did you mean '" + near + "'?");
   else
     net::addHelp(diagnostic, "expected one of " + llvm::join(known, ", "));

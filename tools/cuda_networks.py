@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""cuda_networks.py FOLDER [FILE]: runs every plan in FOLDER for 3 epochs on CPUs and on GPUs, eight at a time, and compares losses and, of networks
+"""cuda_networks.py [--dry-run] FOLDER [FILE]: runs every plan in FOLDER for 3 epochs on CPUs and on GPUs, eight at a time, and compares losses and, of networks
 that are not trained, the outputs that msrun prints.
 
 Losses agree to 1e-4, and outputs to so much of their largest element; those of several operators together, in which one that is wrong may weigh little,
 to 1e-5 in f32 and to 1e-10 in f64 (plans named operators-*-f32 and operators-*-f64). What is no number is none on both; some are numbers. What GPUs have no kernel for is counted and named. Ends with 1 if any run fails, differs or lacks a
-kernel; a line per plan is in FILE. Plans are of `test_cuda.sh --prepare PLANS --networks NETWORKS`.
+kernel; a line per plan is in FILE. A dry run is on CPUs both times, which tests this script. Plans are of `test_cuda.sh --prepare PLANS --networks NETWORKS`.
 """
 import collections
 import concurrent.futures
@@ -16,6 +16,10 @@ import re
 import subprocess
 import sys
 import tempfile
+
+
+DEVICE = "cpu" if "--dry-run" in sys.argv[1:2] else "cuda"
+ARGUMENTS = sys.argv[2 if DEVICE == "cpu" else 1:]
 
 
 def run(plan, folder, device):
@@ -48,7 +52,7 @@ def difference(a, b):
 
 def compare(plan, folder):
     """("agrees" | "lacks" | "differs" | "fails", what)"""
-    cpu, gpu = (run(plan, folder, device) for device in ("cpu", "cuda"))
+    cpu, gpu = (run(plan, folder, device) for device in ("cpu", DEVICE))
     if isinstance(cpu, str):
         return "fails", f"on CPUs: {cpu}"
     if isinstance(gpu, str):
@@ -63,16 +67,16 @@ def compare(plan, folder):
 
 
 def main():
-    if len(sys.argv) not in (2, 3):
-        sys.exit(f"cuda_networks.py: error: it takes FOLDER and perhaps FILE, not {len(sys.argv) - 1} arguments")
-    plans = sorted(glob.glob(os.path.join(sys.argv[1], "*.plan")))
+    if len(ARGUMENTS) not in (1, 2):
+        sys.exit(f"cuda_networks.py: error: it takes FOLDER and perhaps FILE, not {len(ARGUMENTS)} arguments")
+    plans = sorted(glob.glob(os.path.join(ARGUMENTS[0], "*.plan")))
     if not plans:
-        sys.exit(f"cuda_networks.py: error: no plans in '{sys.argv[1]}'; test_cuda.sh --prepare PLANS --networks NETWORKS puts them into PLANS/networks")
+        sys.exit(f"cuda_networks.py: error: no plans in '{ARGUMENTS[0]}'; test_cuda.sh --prepare PLANS --networks NETWORKS puts them into PLANS/networks")
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(8) as pool:
         outcomes = list(pool.map(lambda plan: compare(plan, folder), plans))
     lines = [f"{os.path.basename(plan)} {kind} {what}" for plan, (kind, what) in zip(plans, outcomes)]
-    if len(sys.argv) > 2:
-        with open(sys.argv[2], "w") as file:
+    if len(ARGUMENTS) > 1:
+        with open(ARGUMENTS[1], "w") as file:
             file.write("\n".join(lines) + "\n")
     counts = collections.Counter(kind for kind, _ in outcomes)
     print("\n".join(line for line in lines if " agrees " not in line))

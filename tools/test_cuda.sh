@@ -2,12 +2,13 @@
 # Tests msrun on the GPUs of this machine, against its CPUs.
 #   test_cuda.sh [--dry-run] [--plans PLANS] [FOLDER]   runs it all; every log, report and the summary is in FOLDER (cuda-results)
 #   test_cuda.sh --prepare PLANS [--networks NETWORKS]  only compiles the plans, for a machine without msc; and those of NETWORKS/*.mir, whose first
-#                                                       line says for how many devices (differential_test --write NETWORKS makes such)
+#                                                       line says for how many devices. Without NETWORKS it makes some, where there is a build with
+#                                                       tests: by differential_test --write
 # Takes msrun (and msc, without --plans) from PATH, or msrun from the archive in which this script lies; and mpirun, if there is one.
 # Ends with 0 if nothing failed, with 1 if something did, after MSC_TEST_SECONDS (570) at the latest: what no time is left for has failed, but for
 # the comparison with other frameworks, which takes what is left. What a machine lacks is skipped and said.
 # --dry-run: the same commands on CPUs, which tests this script and nothing else.
-# It ran on one H200 (driver 580, CUDA 13.0, NCCL 2.28); never on several GPUs.
+# An earlier form of it ran on one H200 (driver 580, CUDA 13.0, NCCL 2.28), this one never on a GPU, and none on several.
 set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 wrong() { echo "test_cuda.sh: $1; test_cuda.sh [--dry-run] [--plans PLANS] [FOLDER], or test_cuda.sh --prepare PLANS [--networks NETWORKS]" >&2; exit 2; }
@@ -203,6 +204,12 @@ printed() {
   cat "$out/printed-gpu.txt"
   [ "$(cat "$out/printed-cpu.txt")" = "$(cat "$out/printed-gpu.txt")" ]
 }
+# asks_for_cuda SUITE: where there is no driver, its first test ends with that.
+asks_for_cuda() {
+  MSC_COLLECTIVES=local within "$1" --gtest_brief=1 --gtest_filter='*WorldKnows*/1' > "$out/conformance.txt" 2>&1 && return 1
+  cat "$out/conformance.txt"
+  grep -q -e 'a library of CUDA is missing' -e 'no GPU: ' "$out/conformance.txt"
+}
 # MiB that all processes take on all GPUs.
 used() { nvidia-smi ${CUDA_VISIBLE_DEVICES:+-i "$CUDA_VISIBLE_DEVICES"} --query-gpu=memory.used --format=csv,noheader,nounits | awk '{all += $1} END {if (NR) print all; else exit 1}'; }
 # given_back BEFORE: nearly as much is free as before.
@@ -336,14 +343,24 @@ compile_all() {
   compile measured gpt2 1 $large
   compile measured-bf16 "$out/bf16.mir" 1 $large --device-target cuda
 }
-if [ -n "$prepare" ]; then
-  compile_all
-  bench_all
+# Plans of many operators and of random networks, in the folder networks.
+compile_networks() {
+  local generator=$here/../build/test/bin/differential_test network
   mkdir -p "$out/networks"
+  if [ -z "$networks" ] && [ -x "$generator" ]; then
+    networks=$out/made
+    mkdir -p "$networks"
+    check made-networks within "$generator" --cases 120 --write "$networks"
+  fi
   for network in ${networks:+"$networks"/*.mir}; do
     check "compile-$(basename "$network" .mir)" within msc compile "$network" --devices "$(sed -n '1s/^# \([0-9]*\) devices.*/\1/p' "$network")" \
       -o "$out/networks/$(basename "$network" .mir).plan"
   done
+}
+if [ -n "$prepare" ]; then
+  compile_all
+  bench_all
+  compile_networks
   say done "$failures failed; the plans are in $out"
   [ $failures -eq 0 ]
   exit
@@ -411,7 +428,20 @@ elif [ "$gpus" -lt 4 ]; then
 else
   skip nccl-too-few-gpus "$gpus GPUs"
 fi
+# The suite that communicators of hosts pass, on those of GPUs; in a dry run it only has to say what is missing.
+suite=$(dirname "$(command -v msrun)")/../lib/msc/gpu_conformance
+if [ ! -x "$suite" ]; then
+  skip conformance "it comes with a build that has tests, and a CUDA toolkit"
+elif [ -n "$dry" ]; then
+  check conformance-missing asks_for_cuda "$suite"
+else
+  check conformance-local within env MSC_COLLECTIVES=local "$suite" --gtest_brief=1
+fi
 if command -v mpirun > /dev/null; then
+  for ranks in 2 4; do
+    [ -z "$dry" ] && [ -x "$suite" ] || continue
+    check "conformance-nccl-$ranks" within mpirun -n $ranks bash -c 'NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK MSC_COLLECTIVES=nccl exec "$0" --gtest_brief=1' "$suite"
+  done
   for name in gpt2-2 gpt2-4 gpt2-split; do
     ranks=${name#gpt2-}
     check "nccl-hosts-$name" as_hosts "${ranks/split/4}" "$out/$name.plan" "$out/nccl-hosts-$name.json"
@@ -444,17 +474,26 @@ if [ -z "$dry" ] && command -v compute-sanitizer > /dev/null; then
     check "sanitizer-$name" within "${checked[@]}" "$out/$name.plan"
   done
   check sanitizer-gpt2-split within "${checked[@]}" --collectives local "$out/gpt2-split.plan"
+  for tool in racecheck synccheck; do # shared memory and barriers of kernels
+    check "sanitizer-$tool" within "${checked[0]}" --tool $tool "${checked[@]:1}" "$out/gpt2.plan"
+  done
 else
   skip sanitizer "compute-sanitizer is missing, or a dry run"
 fi
 # The operators, several in a network, and random networks, on CPUs and on GPUs.
-if [ -z "$dry" ] && [ -n "$plans" ] && ls "$plans"/networks/*.plan > /dev/null 2>&1; then
+[ -n "$dry$plans" ] || compile_networks
+made=${plans:-$out}/networks
+if [ -z "$dry" ] && ls "$made"/*.plan > /dev/null 2>&1; then
   limit=$all
-  check networks within python3 "$here/cuda_networks.py" "$plans/networks" "$out/networks.txt"
+  check networks within python3 "$here/cuda_networks.py" "$made" "$out/networks.txt"
   tail -n 1 "$out/networks.log" | tee -a "$summary"
   limit=120
+elif [ -n "$dry" ]; then # some plans, by the script that would run them all
+  rm -rf "$out/few" && mkdir "$out/few"
+  for name in gpt2 batches heads-2; do copied "$out/$name.plan" "$out/few/$name.plan"; done
+  check networks within python3 "$here/cuda_networks.py" --dry-run "$out/few" "$out/networks.txt"
 else
-  skip networks "there are none among the plans, or a dry run"
+  skip networks "none among the plans, or no build with tests beside this script"
 fi
 # Times: steps of ours, and those of other frameworks where they are.
 for name in measured measured-bf16; do

@@ -3,6 +3,7 @@
 // The program gpu_conformance runs the same on GPUs.
 #include "runtime/comm/nccl/Transport.h"
 #include "runtime/device/cuda/CudaBackend.h"
+#include "test/Campaign.h"
 #include "test/e2e/EmulatedKernels.h"
 #include "test/runtime/comm/DeviceWorld.h"
 #include "test/runtime/comm/Harness.h"
@@ -46,6 +47,7 @@ public:
   }
   Result<std::unique_ptr<comm::World>> connect(comm::World &hosts) override { return comm::test::makeDeviceWorld(hosts, *backend); }
   bool addsInAnyOrder() const override { return byNccl; }
+  int64_t mostElements() const override { return test::isLongRun() ? INT64_MAX : 70'000; } // emulated, element by element
 
 private:
   static bool asksForNccl() {

