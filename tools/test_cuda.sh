@@ -438,9 +438,10 @@ else
   check conformance-local within env MSC_COLLECTIVES=local "$suite" --gtest_brief=1
 fi
 if command -v mpirun > /dev/null; then
-  for ranks in 2 4; do
+  for ranks in 2 4; do # what NCCL makes of NaN in minima and maxima, it does not promise
     [ -z "$dry" ] && [ -x "$suite" ] || continue
-    check "conformance-nccl-$ranks" within mpirun -n $ranks bash -c 'NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK MSC_COLLECTIVES=nccl exec "$0" --gtest_brief=1' "$suite"
+    check "conformance-nccl-$ranks" within mpirun -n $ranks bash -c \
+      'NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK MSC_COLLECTIVES=nccl exec "$0" --gtest_brief=1 --gtest_filter=-*NaNWins*' "$suite"
   done
   for name in gpt2-2 gpt2-4 gpt2-split; do
     ranks=${name#gpt2-}
