@@ -23,15 +23,6 @@ namespace msc::frontend {
 using net::AttributeKind;
 using net::AttributeSpec;
 
-/// Attributes that MindSpore's dumps print and that say nothing here: names of operands, internals of collectives.
-static bool isDumpNoise(StringRef key) {
-  static const StringRef noise[] = {
-      "input_names",  "output_names",     "transpose_x1",          "transpose_x2",    "comm_reuse",         "fusion",
-      "index",        "no_eliminate",     "gen_strategy",          "primitive_target", "primitive_function", "side_effect_mem",
-      "side_effect_io", "side_effect_propagate", "keep_value_node_input", "pri_format",  "IsFeatureMapOutput", "IsFeatureMapInputList"};
-  return is_contained(noise, key);
-}
-
 /// Attributes that all operators have.
 static constexpr StringRef ofAnyOperator[] = {"in_strategy", "out_strategy", "recompute", "sharding"};
 
@@ -53,6 +44,7 @@ private:
   bool takeAttributeLists();
   bool takeAttribute(const ast::Arg &field, const ast::Attributes &list);
   bool takeOwnAttribute(StringRef key, const ast::Arg &field);
+  bool isNew(StringRef key, const ast::Arg &field);
   bool takeStrategy(StringRef key, const ast::Arg &field);
   bool convert(const AttributeSpec &spec, Attribute value, const ast::Expr &expr);
   bool addConstants();
@@ -70,6 +62,10 @@ private:
   std::vector<StringRef> specNames() const;
   const AttributeSpec *findSpec(StringRef key) const;
   InFlightDiagnostic error(const ast::Place &place) { return parent.error(place); }
+  InFlightDiagnostic unfit(const AttributeSpec &spec, Attribute value, const ast::Expr &expr) {
+    return std::move(error(expr.place) << "'" << spec.name << "' of '" << call.callee << "' expects " << kindText(spec.kind) << ", found '"
+                                       << net::valueText(value) << "'");
+  }
 
   struct GivenStrategy {
     net::Strategy pieces;
@@ -199,9 +195,13 @@ bool OperatorBuilder::takePositional(const ast::Arg &arg) {
     return false;
   }
   const AttributeSpec &spec = *specs[positional++];
-  isArityKnown = isArityKnown && arg.value.kind != ast::Expr::Kind::Call; // meant as an operand
   given.try_emplace(spec.name, arg.value.place);
-  return convert(spec, *value, arg.value);
+  if (arg.value.kind != ast::Expr::Kind::Call || convertAttribute(spec.kind, *value, builder))
+    return convert(spec, *value, arg.value);
+  isArityKnown = false; // meant as an operand
+  InFlightDiagnostic diagnostic = unfit(spec, *value, arg.value);
+  addNestingHelp(diagnostic, *value);
+  return false;
 }
 
 bool OperatorBuilder::takeArguments() {
@@ -302,26 +302,30 @@ std::vector<StringRef> OperatorBuilder::specNames() const {
 
 bool OperatorBuilder::convert(const AttributeSpec &spec, Attribute value, const ast::Expr &expr) {
   Attribute converted = convertAttribute(spec.kind, value, builder);
-  if (!converted) {
-    InFlightDiagnostic diagnostic = error(expr.place) << "'" << spec.name << "' of '" << call.callee << "' expects " << kindText(spec.kind)
-                                                      << ", found '" << net::valueText(value) << "'";
-    if (expr.kind == ast::Expr::Kind::Call)
-      addNestingHelp(diagnostic, value);
-    return false;
-  }
+  if (!converted)
+    return unfit(spec, value, expr), false;
   auto word = dyn_cast<StringAttr>(converted);
   if (word && !spec.words.empty()) {
-    if (StringRef known = knownWord(spec, word.getValue()); !known.empty()) {
-      state.addAttribute(spec.name, builder.getStringAttr(known));
-      return true;
+    const StringRef known = knownWord(spec, word.getValue());
+    if (known.empty()) {
+      InFlightDiagnostic diagnostic = error(expr.place) << "unknown " << spec.name << " '" << word.getValue() << "' of '"
+                                                        << call.callee << "': expected " << join(spec.words, ", ");
+      net::addSuggestion(diagnostic, word.getValue(), spec.words);
+      return false;
     }
-    InFlightDiagnostic diagnostic = error(expr.place) << "unknown " << spec.name << " '" << word.getValue() << "' of '"
-                                                      << call.callee << "': expected " << join(spec.words, ", ");
-    net::addSuggestion(diagnostic, word.getValue(), spec.words);
-    return false;
+    converted = builder.getStringAttr(known);
   }
   state.addAttribute(spec.name, converted);
   return true;
+}
+
+bool OperatorBuilder::isNew(StringRef key, const ast::Arg &field) {
+  auto [entry, added] = given.try_emplace(key, field.keyPlace);
+  if (!added) {
+    InFlightDiagnostic diagnostic = error(field.keyPlace) << "'" << key << "' is given twice";
+    diagnostic.attachNote(parent.evaluator.location(entry->second)) << "first given here";
+  }
+  return added;
 }
 
 bool OperatorBuilder::takeOwnAttribute(StringRef key, const ast::Arg &field) {
@@ -331,12 +335,8 @@ bool OperatorBuilder::takeOwnAttribute(StringRef key, const ast::Arg &field) {
     addAttributeHelp(diagnostic, key, specNames(), ofAnyOperator);
     return false;
   }
-  auto [entry, added] = given.try_emplace(key, field.keyPlace);
-  if (!added) {
-    InFlightDiagnostic diagnostic = error(field.keyPlace) << "'" << key << "' is given twice";
-    diagnostic.attachNote(parent.evaluator.location(entry->second)) << "first given here";
+  if (!isNew(key, field))
     return false;
-  }
   FailureOr<Attribute> value = parent.evaluator.evaluate(field.value, frame.env);
   return succeeded(value) && convert(*spec, *value, field.value);
 }
@@ -417,6 +417,8 @@ bool OperatorBuilder::takeStrategy(StringRef key, const ast::Arg &field) {
 
 bool OperatorBuilder::takeAttribute(const ast::Arg &field, const ast::Attributes &list) {
   std::string key = keyText(field.key);
+  if (!parent.isDump && is_contained(ofAnyOperator, key) && !isNew(key, field))
+    return false;
   if (key == "in_strategy" || key == "out_strategy")
     return takeStrategy(key, field);
   const bool isFixedPlace = key == "fixed_by" && parent.isDump;
@@ -443,8 +445,7 @@ bool OperatorBuilder::takeAttribute(const ast::Arg &field, const ast::Attributes
     auto ordinals = failed(value) ? DenseI64ArrayAttr()
                                   : cast_or_null<DenseI64ArrayAttr>(convertAttribute(AttributeKind::IntTuple, *value, builder));
     if (succeeded(value) && !ordinals)
-      error(field.value.place) << "'" << key << "' expects " << kindText(AttributeKind::IntTuple) << ", found '"
-                               << net::valueText(*value) << "'";
+      error(field.value.place) << "'" << key << "' expects " << kindText(AttributeKind::IntTuple) << ", found '" << net::valueText(*value) << "'";
     if (ordinals)
       (key == "alike" ? alike : fixed).assign(ordinals.asArrayRef().begin(), ordinals.asArrayRef().end());
     return static_cast<bool>(ordinals);

@@ -39,6 +39,14 @@ std::optional<std::pair<net::Strategy, net::Strategy>> strategiesOfMindSpore(Ope
   return std::pair(indices, net::Strategy{in.front()});
 }
 
+bool isDumpNoise(StringRef key) {
+  static const StringRef noise[] = {
+      "input_names",  "output_names",     "transpose_x1",          "transpose_x2",    "comm_reuse",         "fusion",
+      "index",        "no_eliminate",     "gen_strategy",          "primitive_target", "primitive_function", "side_effect_mem",
+      "side_effect_io", "side_effect_propagate", "keep_value_node_input", "pri_format",  "IsFeatureMapOutput", "IsFeatureMapInputList"};
+  return is_contained(noise, key);
+}
+
 void addAttributeHelp(InFlightDiagnostic &diagnostic, StringRef name, ArrayRef<StringRef> own, ArrayRef<StringRef> ofAll) {
   SmallVector<StringRef> known(own);
   llvm::append_range(known, ofAll);

@@ -31,7 +31,7 @@ std::string quotedText(StringRef text) {
 }
 
 std::string wordText(StringRef text) {
-  bool means = text == "true" || text == "false" || text == "devices" || isKeyword(text); // other than themselves
+  bool means = text == "true" || text == "false" || text == "True" || text == "False" || text == "devices" || isKeyword(text); // other than themselves
   return !means && isBareWord(text) ? text.str() : quotedText(text);
 }
 

@@ -204,11 +204,11 @@ printed() {
   cat "$out/printed-gpu.txt"
   [ "$(cat "$out/printed-cpu.txt")" = "$(cat "$out/printed-gpu.txt")" ]
 }
-# asks_for_cuda SUITE: where there is no driver, its first test ends with that.
+# asks_for_cuda SUITE: without a GPU to be seen its first test ends with what is missing.
 asks_for_cuda() {
-  MSC_COLLECTIVES=local within "$1" --gtest_brief=1 --gtest_filter='*WorldKnows*/1' > "$out/conformance.txt" 2>&1 && return 1
+  CUDA_VISIBLE_DEVICES= MSC_COLLECTIVES=local within "$1" --gtest_brief=1 --gtest_filter='*WorldKnows*/1' > "$out/conformance.txt" 2>&1 && return 1
   cat "$out/conformance.txt"
-  grep -q -e 'a library of CUDA is missing' -e 'no GPU: ' "$out/conformance.txt"
+  grep -q -e 'error: a library of CUDA is missing' -e 'error: no GPU: ' -e 'error: .*it is too old' -e 'error: .*this build needs CUDA' "$out/conformance.txt"
 }
 # MiB that all processes take on all GPUs.
 used() { nvidia-smi ${CUDA_VISIBLE_DEVICES:+-i "$CUDA_VISIBLE_DEVICES"} --query-gpu=memory.used --format=csv,noheader,nounits | awk '{all += $1} END {if (NR) print all; else exit 1}'; }
@@ -343,14 +343,15 @@ compile_all() {
   compile measured gpt2 1 $large
   compile measured-bf16 "$out/bf16.mir" 1 $large --device-target cuda
 }
-# Plans of many operators and of random networks, in the folder networks.
+# compile_networks CASES: plans of all operators, many in a network, and of so many random networks, in the folder networks.
 compile_networks() {
-  local generator=$here/../build/test/bin/differential_test network
-  mkdir -p "$out/networks"
+  local generator network
+  generator=$(dirname "$(command -v msc)")/../test/bin/differential_test
+  rm -rf "$out/networks" && mkdir "$out/networks"
   if [ -z "$networks" ] && [ -x "$generator" ]; then
     networks=$out/made
-    mkdir -p "$networks"
-    check made-networks within "$generator" --cases 120 --write "$networks"
+    rm -rf "$networks" && mkdir "$networks"
+    check made-networks within "$generator" --cases "$1" --write "$networks"
   fi
   for network in ${networks:+"$networks"/*.mir}; do
     check "compile-$(basename "$network" .mir)" within msc compile "$network" --devices "$(sed -n '1s/^# \([0-9]*\) devices.*/\1/p' "$network")" \
@@ -360,7 +361,7 @@ compile_networks() {
 if [ -n "$prepare" ]; then
   compile_all
   bench_all
-  compile_networks
+  compile_networks 120
   say done "$failures failed; the plans are in $out"
   [ $failures -eq 0 ]
   exit
@@ -440,7 +441,7 @@ fi
 if command -v mpirun > /dev/null; then
   for ranks in 2 4; do # what NCCL makes of NaN in minima and maxima, it does not promise
     [ -z "$dry" ] && [ -x "$suite" ] || continue
-    check "conformance-nccl-$ranks" within mpirun -n $ranks bash -c \
+    check "conformance-nccl-$ranks" within env NCCL_MAX_CTAS=1 NCCL_NVLS_ENABLE=0 mpirun -n $ranks bash -c \
       'NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK MSC_COLLECTIVES=nccl exec "$0" --gtest_brief=1 --gtest_filter=-*NaNWins*' "$suite"
   done
   for name in gpt2-2 gpt2-4 gpt2-split; do
@@ -482,7 +483,7 @@ else
   skip sanitizer "compute-sanitizer is missing, or a dry run"
 fi
 # The operators, several in a network, and random networks, on CPUs and on GPUs.
-[ -n "$dry$plans" ] || compile_networks
+[ -n "$dry$plans" ] || compile_networks 20 # there is less time
 made=${plans:-$out}/networks
 if [ -z "$dry" ] && ls "$made"/*.plan > /dev/null 2>&1; then
   limit=$all

@@ -278,8 +278,9 @@ private:
     if (candidates.size() > 1 && joinBoth(op, candidates[1], candidates[0]))
       return true;
     llvm::stable_sort(candidates, [&](size_t a, size_t b) { return std::pair(updates(a), bytes[a]) > std::pair(updates(b), bytes[b]); });
-    llvm::SmallSetVector<size_t, 2> alike = reducingAlike(op);
-    llvm::append_range(candidates, alike);
+    for (size_t unit : reducingAlike(op))
+      if (!llvm::is_contained(candidates, unit))
+        candidates.push_back(unit);
     for (size_t unit : candidates) {
       if (units[unit].ops.size() >= options.maxOperators || !samePhase(units[unit].ops.front(), op) ||
           isTangled(op, unit) || (early.contains(op) && waits(op, unit)) || keepsWide(op, unit) || keepsUpdate(op, unit))
@@ -298,7 +299,7 @@ private:
     return false;
   }
 
-  /// Clusters that sum a tensor as large as this reduction's to a result of the same shape and read that operand besides: the gradients
+  /// Clusters that reduce a tensor as large as this reduction's to a result of the same shape and read that operand besides: the gradients
   /// of a norm's scale and shift.
   llvm::SmallSetVector<size_t, 2> reducingAlike(Operation *op) const {
     llvm::SmallSetVector<size_t, 2> clusters;

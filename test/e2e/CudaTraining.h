@@ -165,6 +165,7 @@ protected:
     Outcome cpu = run(index, nullptr, options);
     ASSERT_FALSE(cpu.failure) << cpu.failure->message;
     test::RecordingDriver driver;
+    driver.hasCudnn = hasCudnn;
     Outcome cuda = run(index, open(driver, index, compiled), options);
     ASSERT_FALSE(cuda.failure) << cuda.failure->message;
     ASSERT_FALSE(cpu.losses.empty());
@@ -184,6 +185,7 @@ protected:
 
   std::filesystem::path folder;
   std::string machine = "cpu-local", target = "auto"; ///< that networks are compiled for
+  bool hasCudnn = false; ///< where they are compared
 };
 
 inline const compiler::KeyValues smallGpt{{"wide", "1"},    {"layers", "1"},      {"heads", "2"}, {"width", "16"},

@@ -237,6 +237,15 @@ TEST_F(CudaConvolution, TheFastestEngineIsKept) {
         return engine;
     return -1;
   };
+  // Where nothing may be measured, heuristics choose, and the file stays as it is.
+  {
+    test::RecordingDriver driver;
+    driver.hasCudnn = driver.cudnnTakesAll = true;
+    compareCall(driver, geometries[0], ConvolutionResult::Output, plan::F32, {.tuning = path, .deterministic = true});
+    EXPECT_EQ(driver.calls("cudnnBackendExecute"), 2);
+  }
+  EXPECT_EQ(note, "convolutions by cuDNN 9.13.0; of 1 the file of --tune has no engine, and none is measured here: one process without --deterministic does that");
+  EXPECT_TRUE(linesOf().empty());
   int executions = 0;
   engineOf(executions);
   EXPECT_EQ(executions, 2 + 2 * 4); // engines 3 and 7

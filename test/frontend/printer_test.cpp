@@ -242,7 +242,7 @@ network rich(%x: f32[8, width], %ids: i64[8]) {
   %h = MatMul(%x, %w, transpose_a: false) @ "two words: \"x\"" {in_strategy: ((2, 1), (1, 2)), out_strategy: ((2, 2))}
   %k = MatMul(%x, %u) {in_strategy: ((1, 1), (1, 1))} cnode_attrs: {strategy_origin: searched}
   %s = Add(%h, %k) @ "true"
-  %t = Mul(%s, 0.1)
+  %t = Mul(%s, 0.1) @ "True"
   %m = Sub(1, %t)
   %n = BiasAdd(%m, %c)
   %o = Add(%n, %g)

@@ -4,7 +4,7 @@
 #include "runtime/comm/Communicator.h"
 
 /// Grows with every change of Communicator.h or Status.h: a plugin of another build is refused.
-#define MSC_COMM_PLUGIN_VERSION 4
+#define MSC_COMM_PLUGIN_VERSION 5
 
 /// What the entry point fills in: a world, or the reason why there is none.
 struct MscCommWorld {

@@ -229,7 +229,7 @@ std::optional<Error> NcclCommunicator::lookForFailure() {
   if (Clock::rep since = waitingSince.load(std::memory_order_relaxed); since != 0 && limit.count() > 0)
     if (Clock::now() - Clock::time_point(Clock::duration(since)) > limit)
       return Error{ExitCode::Timeout,
-                   "rank " + std::to_string(world.rank()) + " has waited for its GPU for longer than the limit of " +
+                   step() + "rank " + std::to_string(world.rank()) + " has waited for its GPU for longer than the limit of " +
                        std::to_string(limit.count()) + " ms",
                    "a longer --timeout waits longer"};
   std::unique_lock lock(calls, options.interval); // a call that hangs must not stop this thread
@@ -247,9 +247,13 @@ std::optional<Error> NcclCommunicator::lookForFailure() {
   return {};
 }
 
+std::string NcclCommunicator::step() const {
+  std::string current = world.currentStep();
+  return current.empty() ? "" : current + ": ";
+}
+
 Error NcclCommunicator::where(Error error) const {
-  std::string step = world.currentStep();
-  error.message = (step.empty() ? "" : step + ": ") + "rank " + std::to_string(world.rank()) + " of " + std::to_string(world.size()) + ": " + error.message;
+  error.message = step() + "rank " + std::to_string(world.rank()) + " of " + std::to_string(world.size()) + ": " + error.message;
   return error;
 }
 

@@ -53,6 +53,8 @@ private:
   void watch();
   /// Anything that has gone wrong.
   std::optional<Error> lookForFailure();
+  /// "epoch 1 step 3: ", or empty before the first one.
+  std::string step() const;
   /// With the step and the rank in front.
   Error where(Error error) const;
   /// Ends all communicators and waits for that, but not longer than the limit.

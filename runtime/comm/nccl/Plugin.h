@@ -4,7 +4,7 @@
 #include "runtime/comm/StreamCommunicator.h"
 
 /// Grows with every change of StreamCommunicator.h, Communicator.h or Status.h: a plugin of another build is refused.
-#define MSC_NCCL_PLUGIN_VERSION 1
+#define MSC_NCCL_PLUGIN_VERSION 2
 
 /// What the entry point fills in: a transport, or the reason why there is none.
 struct MscNcclTransport {

@@ -191,6 +191,14 @@ public:
   uint64_t allocatedBytes() const override { return allocated; }
 
   std::string note() const override {
+    std::string convolutions = noteOfConvolutions();
+    return unmeasured == 0 ? convolutions
+                           : fmt::format("{}; of {} the file of --tune has no engine, and none is measured here: one process without --deterministic does that",
+                                         convolutions, unmeasured);
+  }
+
+private:
+  std::string noteOfConvolutions() const {
     const cudnn::Library &library = *shared.convolutions;
     int64_t all = shared.byLibrary + shared.byKernels;
     if (all == 0)
@@ -205,7 +213,6 @@ public:
                        library.name());
   }
 
-private:
   /// A sequence that could not be made says so when it is to run.
   class Unusable final : public Sequence {
   public:
@@ -235,7 +242,7 @@ private:
   /// In a graph nobody knows which operator it was.
   Status done(CUresult result) const {
     Status status = check(driver, "cuStreamSynchronize", result);
-    if (!status && graphs)
+    if (!status && shared.runsGraphs)
       return Error{status.error().code, status.error().message, "run again with --no-cuda-graph: the message then names the operator"};
     return status;
   }
@@ -306,6 +313,7 @@ private:
     for (TunableOperation *operation : std::exchange(shared.tunables, {})) {
       std::string problem = shared.gpu->name + ": " + operation->problem();
       std::optional<size_t> way = shared.choices->of(problem);
+      unmeasured += !way && !measures;
       if (!way && measures)
         if (std::optional<size_t> best = fastestOf(*operation))
           way = shared.choices->settle(problem, *best);
@@ -479,7 +487,8 @@ private:
   Shared shared;
   const DriverTable &driver;
   bool graphs;
-  bool measures; ///< what `choices` lack
+  bool measures;          ///< what `choices` lack
+  int64_t unmeasured = 0; ///< that `choices` lacked, and that may not be measured
   Staging staging;
   std::unique_ptr<comm::StreamCommunicator> communicator; ///< null: collectives are of the host
   std::vector<CUdeviceptr> memories;

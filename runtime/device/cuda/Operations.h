@@ -91,6 +91,7 @@ public:
   /// A number of 64 bits in device memory, into which a kernel brings the smallest place of a wrong index.
   std::function<Result<CUdeviceptr>(IndexCheck check)> checkSlot;
   std::shared_ptr<Choices> choices;          ///< of ways; null: the first one is taken
+  bool runsGraphs = false; ///< one was launched: what goes wrong on a stream may be of any step in it
   std::vector<TunableOperation *> tunables; ///< that have been prepared, with more than one way; until finishPreparation
 };
 

@@ -4,7 +4,7 @@
 #include "runtime/device/cuda/Cuda.h"
 
 /// Grows with every change of Device.h, Cuda.h, StreamCommunicator.h or Status.h: a plugin of another build is refused.
-#define MSC_DEVICE_PLUGIN_VERSION 5
+#define MSC_DEVICE_PLUGIN_VERSION 6
 
 /// What the entry point fills in: a backend, or the reason why there is none.
 struct MscDeviceBackend {

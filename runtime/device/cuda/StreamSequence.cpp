@@ -46,6 +46,7 @@ public:
       if (Status status = capture(failed); !status)
         return status;
     MSC_CUDA(cuGraphLaunch, graph, shared.streams.at(0).handle);
+    shared.runsGraphs = true;
     return {};
   }
 

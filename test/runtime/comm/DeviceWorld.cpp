@@ -42,7 +42,7 @@ public:
     std::byte *place = arena + used;
     used += (bytes + 255) / 256 * 256;
     if (used > arenaBytes)
-      ADD_FAILURE() << "an operation on " << used << " bytes; the arena has " << arenaBytes;
+      return arena; // run() says so
     const auto *begin = static_cast<const std::byte *>(data);
     sent.push_back({place, std::vector<std::byte>(begin, begin + bytes)});
     return place;
@@ -52,6 +52,8 @@ public:
 
   /// As one of many steps: first on its own, then as a graph, where collectives are part of one, and again as that graph.
   Status run(const device::CollectiveSpec &spec) {
+    if (used > arenaBytes)
+      return Error{ExitCode::Failed, "an operation on " + std::to_string(used) + " bytes; the arena has " + std::to_string(arenaBytes), ""};
     auto operation = device->prepareCollective(spec);
     if (!operation)
       return operation.error();

@@ -29,8 +29,10 @@ static void runRank(World &hosts, int64_t ranks, const std::function<void(World 
   std::unique_ptr<World> connected;
   if (devices()) {
     Result<std::unique_ptr<World>> made = devices()->connect(hosts);
-    if (!made)
+    if (!made) {
+      fprintf(stderr, "error: %s\nhelp: %s\n", made.error().message.c_str(), made.error().help.c_str());
       hosts.abort(made.error());
+    }
     ASSERT_TRUE(made.isOk()) << made.error().message;
     connected = std::move(*made);
   }
@@ -84,6 +86,8 @@ int main(int argc, char **argv) {
   int failed = RUN_ALL_TESTS();
   if (failed && world)
     world->abort({msc::ExitCode::Failed, "a test failed", ""});
+  if (msc::comm::test::devices())
+    msc::comm::test::devices()->close();
   world.reset();
   return failed;
 }

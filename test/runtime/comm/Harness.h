@@ -20,6 +20,8 @@ public:
   /// Before and behind the ranks of one test, in each process.
   virtual void begin(int64_t ranks) = 0;
   virtual void end() = 0;
+  /// Behind all tests.
+  virtual void close() {}
   /// A world for a rank of that test; all ranks ask.
   virtual Result<std::unique_ptr<World>> connect(World &hosts) = 0;
   /// Sums may be added up in another order than that of the ranks.

@@ -38,6 +38,7 @@ public:
       problem = made.error();
   }
   void end() override {}
+  void close() override { backend.reset(); } // before the driver ends with the process
   Result<std::unique_ptr<comm::World>> connect(comm::World &hosts) override {
     if (problem)
       return *problem;
