@@ -417,10 +417,10 @@ bool OperatorBuilder::takeStrategy(StringRef key, const ast::Arg &field) {
 
 bool OperatorBuilder::takeAttribute(const ast::Arg &field, const ast::Attributes &list) {
   std::string key = keyText(field.key);
-  if (!parent.isDump && is_contained(ofAnyOperator, key) && !isNew(key, field))
-    return false;
   if (key == "in_strategy" || key == "out_strategy")
     return takeStrategy(key, field);
+  if (!parent.isDump && is_contained(ofAnyOperator, key) && !isNew(key, field))
+    return false;
   const bool isFixedPlace = key == "fixed_by" && parent.isDump;
   if (key == "instance name" || key == "strategy_origin" || key == "strategy_source" || isFixedPlace) {
     FailureOr<Attribute> value = parent.evaluator.evaluate(field.value, frame.env);
