@@ -1,7 +1,7 @@
 // Random networks under random legal strategies against the f64 reference. MSC_LONG=1 runs 4,000 of them.
-// `differential_test --seed N` runs one case and prints everything about it; `--cases N` sets the number of cases; `--cases N --write FOLDER` only
-// writes the networks of all cases there, and those of all operators of the table, each with its number of devices in its first line:
-// "# 4 devices".
+// `differential_test --seed N` runs one case and prints everything about it; `--cases N` sets the number of cases, `--first SEED` where
+// they begin, for a campaign in parts; `--cases N --write FOLDER` only writes the networks of all cases there, and those of all operators
+// of the table, each with its number of devices in its first line: "# 4 devices".
 #include "test/e2e/Case.h"
 #include "test/e2e/Differential.h"
 #include "test/e2e/OperatorNetworks.h"
@@ -22,19 +22,19 @@ using namespace msc::e2e;
 
 namespace {
 
-int64_t caseCount = 320;
+int64_t caseCount = 320, firstSeed = 1;
 
-/// Runs seeds 1..count on all processors.
+/// Runs so many seeds from the first one on, on all processors.
 struct Campaign {
   Coverage coverage;
   std::vector<std::string> failures;
 
   void run(int64_t count) {
-    std::atomic<int64_t> next{1};
+    std::atomic<int64_t> next{firstSeed};
     std::vector<std::thread> workers;
     for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
       workers.emplace_back([&] {
-        for (int64_t seed = next++; seed <= count; seed = next++)
+        for (int64_t seed = next++; seed < firstSeed + count; seed = next++)
           runOne(static_cast<uint64_t>(seed));
       });
     for (std::thread &worker : workers)
@@ -121,6 +121,8 @@ int main(int argc, char **argv) {
       return runOne(std::strtoull(argv[i + 1], nullptr, 10));
     if (std::string(argv[i]) == "--cases")
       caseCount = std::strtoll(argv[i + 1], nullptr, 10);
+    if (std::string(argv[i]) == "--first")
+      firstSeed = std::strtoll(argv[i + 1], nullptr, 10);
     if (std::string(argv[i]) == "--write")
       return writeAll(argv[i + 1]);
   }
