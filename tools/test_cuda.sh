@@ -206,7 +206,7 @@ printed() {
 }
 # asks_for_cuda SUITE: without a GPU to be seen its first test ends with what is missing.
 asks_for_cuda() {
-  CUDA_VISIBLE_DEVICES= MSC_COLLECTIVES=local within "$1" --gtest_brief=1 --gtest_filter='*WorldKnows*/1' > "$out/conformance.txt" 2>&1 && return 1
+  CUDA_VISIBLE_DEVICES= MSC_COLLECTIVES=local within "$1" --gtest_brief=1 --gtest_filter='*WorldKnows*/0' > "$out/conformance.txt" 2>&1 && return 1
   cat "$out/conformance.txt"
   grep -q -e 'error: a library of CUDA is missing' -e 'error: no GPU: ' -e 'error: .*it is too old' -e 'error: .*this build needs CUDA' "$out/conformance.txt"
 }

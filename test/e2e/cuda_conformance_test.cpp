@@ -9,9 +9,7 @@
 #include "test/runtime/comm/Harness.h"
 #include "test/runtime/comm/nccl/RecordingNccl.h"
 
-#include <cstdlib>
 #include <optional>
-#include <string_view>
 
 using namespace msc;
 
@@ -58,11 +56,7 @@ public:
   int64_t mostElements() const override { return test::isLongRun() ? INT64_MAX : 70'000; } // emulated, element by element
 
 private:
-  static bool asksForNccl() {
-    const char *asked = std::getenv("MSC_COLLECTIVES");
-    return asked && std::string_view(asked) == "nccl";
-  }
-  const bool byNccl = asksForNccl();
+  const bool byNccl = comm::test::asksForNccl();
   std::optional<test::RecordingDriver> driver;
   std::optional<test::RecordingNccl> nccl;
   std::shared_ptr<device::Backend> backend;

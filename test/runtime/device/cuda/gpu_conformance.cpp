@@ -6,9 +6,7 @@
 #include "test/runtime/comm/DeviceWorld.h"
 #include "test/runtime/comm/Harness.h"
 
-#include <cstdlib>
 #include <optional>
-#include <string_view>
 
 using namespace msc;
 
@@ -47,11 +45,7 @@ public:
   bool addsInAnyOrder() const override { return byNccl; }
 
 private:
-  static bool asksForNccl() {
-    const char *asked = std::getenv("MSC_COLLECTIVES");
-    return asked && std::string_view(asked) == "nccl";
-  }
-  const bool byNccl = asksForNccl();
+  const bool byNccl = comm::test::asksForNccl();
   std::shared_ptr<device::Backend> backend;
   std::optional<Error> problem;
 } gpus;
