@@ -304,7 +304,7 @@ private:
   }
 
   bool buildPlan() {
-    if (!runPhases(planPhases(*config, options, /*machineCode=*/!options.isTrial)))
+    if (!runPhases(planPhases(*config, options, options.isTrial ? MachineCode::None : options.machineCode)))
       return false;
     double hidden = 0;
     for (auto program : module->getOps<plan_ir::ProgramOp>())

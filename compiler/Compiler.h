@@ -25,6 +25,13 @@ namespace msc::compiler {
 
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 
+/// What the kernels of a plan are compiled for.
+enum class MachineCode {
+  All,           ///< every instruction set of what device_target names
+  ThisProcessor, ///< this processor alone: the plan runs at once and is not kept
+  None,          ///< the plan is read and does not run
+};
+
 /// What `msc compile` and `msc explain` ask for. Nothing here is checked yet.
 struct CompileOptions {
   std::string input;              ///< a network (.mir) or a dump of ours
@@ -59,6 +66,7 @@ struct CompileOptions {
   int64_t searchOperations = 0;   ///< that a search may spend, see AssignStrategies; 0: what one search may
   bool closesGap = true;          ///< off: a search within `searchBytes` looks less far
   std::shared_ptr<std::vector<passes::SearchResult>> searched; ///< what a search within `searchBytes` finds; not empty: is not asked again
+  MachineCode machineCode = MachineCode::All;
   bool strict = false;            ///< surprises become errors: passes/sharding/Surprises.h, and a parameter used under two strategies
 };
 

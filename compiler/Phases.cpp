@@ -74,7 +74,7 @@ passes::TrainingFacts trainingFactsOf(const net::Config &config, const CompileOp
 
 /// Makes a plan, without machine code, of a module whose operators have strategies. False: it cannot be compiled.
 static bool plan(ModuleOp module, std::vector<Phase> phases, const net::Config &config, const CompileOptions &options) {
-  for (auto &&more : {partitionPhases(config, options), optimizePhases(config, options), planPhases(config, options, /*machineCode=*/false)})
+  for (auto &&more : {partitionPhases(config, options), optimizePhases(config, options), planPhases(config, options, MachineCode::None)})
     phases.insert(phases.end(), more.begin(), more.end());
   for (const Phase &phase : phases) {
     PassManager manager(module.getContext());
@@ -219,13 +219,14 @@ std::vector<Phase> optimizePhases(const net::Config &config, const CompileOption
   };
 }
 
-std::vector<Phase> planPhases(const net::Config &config, const CompileOptions &options, bool machineCode) {
+std::vector<Phase> planPhases(const net::Config &config, const CompileOptions &options, MachineCode machineCode) {
   passes::BuildPlanOptions build;
   build.fusion = options.fusion;
   build.cpu = config.context.deviceTarget != "cuda";
-  build.gpu = config.context.deviceTarget != "cpu" && machineCode;
-  build.machineCode = machineCode;
-  if (options.onCluster && machineCode)
+  build.gpu = config.context.deviceTarget != "cpu" && machineCode == MachineCode::All;
+  build.thisProcessor = machineCode == MachineCode::ThisProcessor;
+  build.machineCode = machineCode != MachineCode::None;
+  if (options.onCluster && build.machineCode)
     build.onCluster = [visit = options.onCluster](func::FuncOp cluster) {
       std::string text;
       llvm::raw_string_ostream(text) << cluster;

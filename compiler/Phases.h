@@ -43,6 +43,6 @@ std::vector<Phase> partitionPhases(const net::Config &config, const CompileOptio
 /// Communication made fewer, smaller and earlier.
 std::vector<Phase> optimizePhases(const net::Config &config, const CompileOptions &options);
 /// From there to buffers, steps, kernels and memory.
-std::vector<Phase> planPhases(const net::Config &config, const CompileOptions &options, bool machineCode = true);
+std::vector<Phase> planPhases(const net::Config &config, const CompileOptions &options, MachineCode machineCode);
 
 } // namespace msc::compiler

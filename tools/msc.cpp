@@ -508,6 +508,7 @@ int runExplain(CompileFlags &flags, const ExplainFlags &asked) {
     flags.options.context.emplace_back("save_graphs", "0");
     flags.options.op = op;
     flags.options.explains = true;
+    flags.options.machineCode = compiler::MachineCode::None;
     if (!asked.whyNot.empty()) // compiles twice
       flags.options.said = std::make_shared<std::set<std::string>>();
     Result<compiler::CompileOutcome> compiled = compiler::compile(flags.options);

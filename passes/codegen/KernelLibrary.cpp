@@ -84,7 +84,8 @@ GpuLaunch KernelLibrary::State::defineGpu(const MatMulShape &shape) {
 KernelLibrary::KernelLibrary(KernelTargets targets) : state(std::make_unique<State>()) {
   if (targets.cpu)
     for (const char *isa : {"x86-64-v3", "x86-64-v4"})
-      state->modules.push_back(std::make_unique<ObjectModule>(isa));
+      if (!targets.thisProcessor || (isa == std::string("x86-64-v4")) == bool(__builtin_cpu_supports("x86-64-v4")))
+        state->modules.push_back(std::make_unique<ObjectModule>(isa));
   if (targets.gpu)
     state->ptx = std::make_unique<PtxModule>();
 }

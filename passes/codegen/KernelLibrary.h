@@ -23,6 +23,7 @@ struct KernelForm;
 /// What kernels are compiled for.
 struct KernelTargets {
   bool cpu = true, gpu = false;
+  bool thisProcessor = false; ///< of the instruction sets of CPUs, the best that this one has
 };
 
 /// How a kernel is launched on a GPU: `entry(pointers..., int64_t end)` computes the whole range [0, end).

@@ -39,7 +39,7 @@ class PlanBuilder {
 public:
   PlanBuilder(net::NetworkOp network, const BuildPlanOptions &options)
       : network(network), options(options), builder(network.getContext()),
-        library({options.cpu, options.gpu}), scratch(ModuleOp::create(network.getLoc())) {}
+        library({options.cpu, options.gpu, options.thisProcessor}), scratch(ModuleOp::create(network.getLoc())) {}
 
   LogicalResult run() {
     builder.setInsertionPoint(network);

@@ -18,6 +18,7 @@ std::unique_ptr<mlir::Pass> createReadNarrowPass();
 struct BuildPlanOptions {
   bool fusion = true;
   bool cpu = true, gpu = false; ///< what kernels are compiled for
+  bool thisProcessor = false;   ///< of CPUs, for the one that compiles
   std::function<void(mlir::func::FuncOp)> onCluster; ///< sees every cluster that becomes a kernel; for tests
   std::function<void(const std::string &)> onGpuIr;  ///< gets the IR of all kernels for GPUs; for tests
   bool machineCode = true; ///< off: steps and their times alone

@@ -8,6 +8,7 @@
 #include "passes/plan/NarrowWindows.h"
 
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
@@ -101,7 +102,7 @@ private:
     case net::LoweringKind::Expanded: llvm_unreachable("the partition expands these");
     case net::LoweringKind::Generic: break;
     }
-    if (options.fusion && (joinEpilogue(op) || joinCluster(op)))
+    if (options.fusion && (joinEpilogue(op) || joinCluster(op) || computeAgain(op)))
       return;
     startCluster(op);
   }
@@ -305,15 +306,96 @@ private:
     llvm::SmallSetVector<size_t, 2> clusters;
     if (op->getNumOperands() != 1 || op->getNumResults() != 1 || isElementwise(op) || isa<net::CastOp>(op))
       return clusters;
-    auto isAlike = [&](Operation *member) {
-      return member->getNumOperands() == 1 && member->getNumResults() == 1 &&
-             member->getOperandTypes() == op->getOperandTypes() && member->getResultTypes() == op->getResultTypes();
-    };
     for (Operation *reader : stored(op->getOperand(0)).getUsers())
       if (auto at = unitOf.find(reader); at != unitOf.end() && units[at->second].kind == Unit::Kind::Cluster)
-        if (llvm::any_of(units[at->second].ops, isAlike))
+        if (llvm::any_of(units[at->second].ops, [&](Operation *member) { return isAlike(member, op); }))
           clusters.insert(at->second);
     return clusters;
+  }
+
+  /// Both reduce as large a tensor to a result of the same shape.
+  static bool isAlike(Operation *a, Operation *b) {
+    return a->getNumOperands() == 1 && a->getNumResults() == 1 && a->getOperandTypes() == b->getOperandTypes() && a->getResultTypes() == b->getResultTypes();
+  }
+
+  /// A reduction of elements that a cluster which cannot take it along would write for it alone becomes a cluster that makes them itself,
+  /// where it reads less for that than they are written and read: the gradient of a norm's scale sums what the cluster of the input's
+  /// gradient knows, in another direction.
+  bool computeAgain(Operation *op) {
+    Operation *last = op->getNumOperands() == 1 ? op->getOperand(0).getDefiningOp() : nullptr;
+    auto at = last ? unitOf.find(last) : unitOf.end();
+    if (at == unitOf.end() || units[at->second].kind != Unit::Kind::Cluster || !last->hasOneUse() || isElementwise(op) || early.contains(op))
+      return false;
+    const size_t unit = at->second;
+    if (!samePhase(last, op) || net::getPhase(units[unit].ops.front()) != net::getPhase(op))
+      return false;
+    SmallVector<Operation *> slice = cheapSlice(last, unit);
+    if (slice.empty() || bytesReadFor(slice, op) >= 2 * capacityBytes(last->getResult(0).getType()))
+      return false;
+    OpBuilder builder(op);
+    IRMapping again;
+    Unit own{Unit::Kind::Cluster, {}};
+    for (Operation *member : slice) {
+      own.ops.push_back(builder.clone(*member, again));
+      net::setInstanceName(own.ops.back(), net::getInstanceName(op));
+    }
+    own.ops.push_back(op);
+    op->setOperand(0, again.lookup(last->getResult(0)));
+    Unit rest{Unit::Kind::Cluster, units[unit].ops};
+    SmallVector<Operation *> unused; // readers first
+    for (Operation *member : llvm::reverse(units[unit].ops))
+      if (member == last || (!member->use_empty() && llvm::all_of(member->getUsers(), [&](Operation *user) { return llvm::is_contained(unused, user); }))) {
+        unused.push_back(member);
+        llvm::erase(rest.ops, member);
+      }
+    if (own.ops.size() > options.maxOperators || !fits(own) || (!rest.ops.empty() && !fits(rest))) {
+      op->setOperand(0, last->getResult(0));
+      for (Operation *member : llvm::reverse(ArrayRef(own.ops).drop_back()))
+        member->erase();
+      return false;
+    }
+    units[unit] = rest;
+    for (Operation *member : unused) {
+      unitOf.erase(member);
+      member->erase();
+    }
+    start(Unit::Kind::Cluster, own.ops.front());
+    for (Operation *member : ArrayRef(own.ops).drop_front())
+      append(units.size() - 1, member);
+    return true;
+  }
+
+  /// The members of a cluster that make the elements of `last`, in order, where these are cheap; else none. What has fewer elements is read,
+  /// and what others read already.
+  SmallVector<Operation *> cheapSlice(Operation *last, size_t unit) const {
+    const int64_t elements = cast<RankedTensorType>(last->getResult(0).getType()).getNumElements();
+    llvm::SmallSetVector<Operation *, 8> slice;
+    for (Operation *member : llvm::reverse(units[unit].ops)) {
+      const bool isStored = llvm::any_of(member->getUsers(), [&](Operation *user) {
+        return member != last && !llvm::is_contained(units[unit].ops, user);
+      });
+      if (member != last && (isStored || llvm::none_of(member->getUsers(), [&](Operation *user) { return slice.contains(user); }) ||
+                             cast<RankedTensorType>(member->getResult(0).getType()).getNumElements() < elements))
+        continue;
+      if (!isa<net::AddOp, net::SubOp, net::MulOp, net::SquareOp, net::CastOp, net::BroadcastToOp>(member) || !isElementwise(member) || early.contains(member))
+        return {};
+      slice.insert(member);
+    }
+    return llvm::to_vector(llvm::reverse(slice));
+  }
+
+  /// What `reduction` would read to compute `slice`, but for what another reduction to its shape reads as well, which joins it.
+  int64_t bytesReadFor(ArrayRef<Operation *> slice, Operation *reduction) const {
+    llvm::SmallSetVector<Value, 4> reads;
+    for (Operation *member : slice)
+      for (Value operand : member->getOperands())
+        if (!llvm::is_contained(slice, operand.getDefiningOp()))
+          reads.insert(operand);
+    int64_t bytes = 0;
+    for (Value read : reads)
+      if (llvm::none_of(read.getUsers(), [&](Operation *user) { return user != reduction && isAlike(user, reduction); }))
+        bytes += capacityBytes(read.getType());
+    return bytes;
   }
 
   /// Makes one cluster of two of the same phase that the operator reads, where the second only makes elements of elements: what was

@@ -101,6 +101,7 @@ Verdict checkCase(const Case &test, const std::string &label, Coverage &coverage
   options.input = writeNetwork(test, label);
   options.devices = test.devices;
   options.keep = reference->keep;
+  options.machineCode = machineCodeOfRuns();
   Result<compiler::CompileOutcome> compiled = compiler::compile(options);
   if (!compiled)
     return {describe(test, label, "does not compile: " + compiled.error().message)};

@@ -4,6 +4,7 @@
 #include "runtime/comm/thread/ThreadWorld.h"
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/executor/Executor.h"
+#include "test/Campaign.h"
 
 #include <cstring>
 #include <limits>
@@ -194,6 +195,10 @@ Result<StepResult> runStep(const plan::Plan &plan, const Tensors &given) {
   if (run.failure)
     return *run.failure;
   return std::move(run.result);
+}
+
+compiler::MachineCode machineCodeOfRuns() {
+  return test::isLongRun() ? compiler::MachineCode::All : compiler::MachineCode::ThisProcessor;
 }
 
 } // namespace msc::e2e

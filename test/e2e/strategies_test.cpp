@@ -195,6 +195,7 @@ Result<StepResult> run(const std::string &text, const Tensors &given, int64_t de
   compiler::CompileOptions options;
   options.input = path;
   options.devices = devices;
+  options.machineCode = machineCodeOfRuns();
   Result<compiler::CompileOutcome> compiled = compiler::compile(options);
   std::filesystem::remove(path);
   if (!compiled)

@@ -15,15 +15,39 @@
 #include <cstdlib>
 #include <map>
 #include <set>
-#include <ucontext.h>
 
 namespace msc::test {
 namespace {
 
+/// Leaves one stack, with all registers that a call preserves on it, and goes on where another was left (System V ABI of x86-64).
+/// swapcontext of libc does the same with a system call for the signals each time: half of a run.
+extern "C" void mscTestSwitchStack(void **left, void *entered);
+asm(R"(
+  .text
+  .type mscTestSwitchStack, @function
+mscTestSwitchStack:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+  .size mscTestSwitchStack, . - mscTestSwitchStack
+)");
+
 /// A thread of the emulated block.
 struct Fiber {
   enum Status { Ready, AtBarrier, AtExchange, Done };
-  ucontext_t context;
+  void *top = nullptr; ///< of its stack, where it was left
   std::unique_ptr<char[]> stack;
   Status status = Done;
   unsigned site = 0;    ///< which barrier or shuffle of the code it waits at
@@ -35,7 +59,7 @@ constexpr size_t stackBytes = 128 * 1024;
 /// One block at a time. The emulated functions find it here: kernels take no further argument.
 struct Machine {
   std::vector<Fiber> fibers;
-  ucontext_t scheduler;
+  void *scheduler = nullptr; ///< top of the stack that fibers are entered from
   unsigned threads = 0, current = 0, block = 0, blocks = 0;
   void (*kernel)(void *) = nullptr;
   void *arguments = nullptr;
@@ -43,7 +67,7 @@ struct Machine {
   void wait(Fiber::Status status, unsigned site) {
     fibers[current].status = status;
     fibers[current].site = site;
-    swapcontext(&fibers[current].context, &scheduler);
+    mscTestSwitchStack(&fibers[current].top, scheduler);
   }
 };
 Machine machine;
@@ -63,7 +87,7 @@ uint32_t exchangeAt(uint32_t site, uint32_t value, uint32_t mask) {
 void runFiber() {
   machine.kernel(machine.arguments);
   machine.fibers[machine.current].status = Fiber::Done;
-  swapcontext(&machine.fibers[machine.current].context, &machine.scheduler);
+  mscTestSwitchStack(&machine.fibers[machine.current].top, machine.scheduler);
 }
 
 /// Lets a warp that has wholly arrived at one shuffle go on. A warp of which a thread is elsewhere is an error.
@@ -93,7 +117,7 @@ std::string runWarp(unsigned first, GpuEmulator::Order order) {
     for (unsigned k = 0; k < 32; ++k) {
       machine.current = first + (order == GpuEmulator::Order::Forward ? k : 31 - k);
       if (machine.fibers[machine.current].status == Fiber::Ready)
-        swapcontext(&machine.scheduler, &machine.fibers[machine.current].context);
+        mscTestSwitchStack(&machine.scheduler, machine.fibers[machine.current].top);
     }
     if (std::string error = exchangeInWarp(first, moved); !error.empty())
       return error;
@@ -117,10 +141,11 @@ std::string runBlock(GpuEmulator::Order order) {
     Fiber &fiber = machine.fibers[i];
     if (!fiber.stack)
       fiber.stack = std::make_unique<char[]>(stackBytes);
-    getcontext(&fiber.context);
-    fiber.context.uc_stack = {fiber.stack.get(), 0, stackBytes};
-    fiber.context.uc_link = nullptr;
-    makecontext(&fiber.context, runFiber, 0);
+    // Six registers, the function that is returned into, and the address that it would return to, with a stack aligned as for a call.
+    auto *end = reinterpret_cast<void **>(reinterpret_cast<uintptr_t>(fiber.stack.get() + stackBytes) & ~uintptr_t(15));
+    fiber.top = std::fill_n(end - 8, 6, nullptr) - 6;
+    end[-2] = reinterpret_cast<void *>(runFiber);
+    end[-1] = nullptr;
     fiber.status = Fiber::Ready;
   }
   // Each warp goes as far as it can before another one moves: a warp may be that much faster.

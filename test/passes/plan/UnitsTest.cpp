@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 using namespace mlir;
 using namespace msc;
 using namespace msc::test;
@@ -103,6 +105,49 @@ TEST(Units, ReductionsOfTheSameShapeReadATensorOnce) {
     Value other = net.value("ReduceSum", {x}, std::string("{axis = array<i64: ") + one.axis + ">}");
     net.results({scale, other}, {"scale", "other"});
     std::vector<passes::Unit> units = passes::formUnits(net.network, {}, [](const passes::Unit &) { return true; });
+    checkOrder(net.network, units);
+    EXPECT_EQ(namesOf(units), one.names);
+  }
+}
+
+// What a norm's scale gradient sums over rows is made of what the kernel of the input's gradient, which sums within rows, knows.
+TEST(Units, SumsInAnotherDirectionMakeTheirElementsThemselves) {
+  struct Case {
+    const char *what;
+    const char *centred; ///< how both are made of the input
+    bool isSummedToo;    ///< what arrives: the gradient of the shift
+    bool isReadElsewhere;
+    std::vector<std::string> names;
+  };
+  const Case cases[] = {
+      {"as much is read as was written and read", "Sub", false, false, {"Sub_ReduceSum_Mul_Mul", "ReduceSum"}},
+      {"half of that is read anyway", "Sub", true, false, {"Sub_ReduceSum_Mul", "Sub_Mul_ReduceSum_ReduceSum"}},
+      {"they are stored all the same", "Sub", true, true, {"Sub_ReduceSum_Mul_Mul_and_1_more", "ReduceSum", "ReduceSum"}},
+      {"they are dear", "Pow", true, false, {"Pow_ReduceSum_Mul_Mul", "ReduceSum", "ReduceSum"}},
+  };
+  for (const Case &one : cases) {
+    SCOPED_TRACE(one.what);
+    NetContext context;
+    loadDist(context);
+    TestNetwork net(context);
+    Value x = net.input("x", "4x8xf32"), u = net.input("u", "4x1xf32"), dy = net.input("dy", "4x8xf32");
+    Value n = net.value(one.centred, {x, u}), sum = net.value("ReduceSum", {n}, "{axis = array<i64: 1>, keep_dims = true}");
+    Value dx = net.value("Mul", {n, sum}), product = net.value("Mul", {n, dy});
+    SmallVector<Value> results{dx, net.value("ReduceSum", {product}, "{axis = array<i64: 0>}")};
+    if (one.isSummedToo)
+      results.push_back(net.value("ReduceSum", {dy}, "{axis = array<i64: 0>}"));
+    if (one.isReadElsewhere)
+      results.push_back(net.value("Neg", {product}));
+    const StringRef names[] = {"dx", "scale", "shift", "other"};
+    net.results(results, ArrayRef(names).take_front(results.size()));
+    auto fits = [](const passes::Unit &unit) { // sums of one direction
+      std::set<int64_t> axes;
+      for (Operation *op : unit.ops)
+        if (auto reduction = dyn_cast<net::ReduceSumOp>(op))
+          axes.insert(reduction.getAxis().front());
+      return axes.size() <= 1;
+    };
+    std::vector<passes::Unit> units = passes::formUnits(net.network, {}, fits);
     checkOrder(net.network, units);
     EXPECT_EQ(namesOf(units), one.names);
   }
