@@ -437,12 +437,14 @@ elif [ -n "$dry" ]; then
   check conformance-missing asks_for_cuda "$suite"
 else
   check conformance-local within env MSC_COLLECTIVES=local "$suite" --gtest_brief=1
+  # Start, split, memory, a graph of collectives, end and abort, by one process on one GPU.
+  check nccl-one-rank within env MSC_COLLECTIVES=nccl "$suite" --gtest_brief=1 --gtest_filter='OneRank.*'
 fi
 if command -v mpirun > /dev/null; then
   for ranks in 2 4; do # what NCCL makes of NaN in minima and maxima, it does not promise
     [ -z "$dry" ] && [ -x "$suite" ] || continue
     check "conformance-nccl-$ranks" within env NCCL_MAX_CTAS=1 NCCL_NVLS_ENABLE=0 mpirun -n $ranks bash -c \
-      'NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK MSC_COLLECTIVES=nccl exec "$0" --gtest_brief=1 --gtest_filter=-*NaNWins*' "$suite"
+      'NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK MSC_COLLECTIVES=nccl exec "$0" --gtest_brief=1 --gtest_filter=-*NaNWins*:OneRank.*' "$suite"
   done
   for name in gpt2-2 gpt2-4 gpt2-split; do
     ranks=${name#gpt2-}

@@ -377,7 +377,7 @@ private:
       if (member != last && (isStored || llvm::none_of(member->getUsers(), [&](Operation *user) { return slice.contains(user); }) ||
                              cast<RankedTensorType>(member->getResult(0).getType()).getNumElements() < elements))
         continue;
-      if (!isa<net::AddOp, net::SubOp, net::MulOp, net::SquareOp, net::CastOp, net::BroadcastToOp>(member) || !isElementwise(member) || early.contains(member))
+      if (!net::isCheap(member) || !isElementwise(member) || early.contains(member))
         return {};
       slice.insert(member);
     }

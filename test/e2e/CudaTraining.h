@@ -146,6 +146,13 @@ protected:
     return bytes;
   }
 
+  static std::vector<std::string> linesOf(const std::string &path) {
+    std::vector<std::string> lines;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);)
+      lines.push_back(line);
+    return lines;
+  }
   static void expectClean(const test::RecordingDriver &driver) {
     EXPECT_EQ(driver.violations(), std::vector<std::string>{});
     EXPECT_EQ(driver.leaks(), "");

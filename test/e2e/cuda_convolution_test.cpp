@@ -220,13 +220,6 @@ TEST_F(CudaConvolution, EnginesKeepToWhatIsAsked) {
 // Measured once; then the file says which engine, whatever that may be.
 TEST_F(CudaConvolution, TheFastestEngineIsKept) {
   const std::string path = (folder / "ways.txt").string();
-  auto linesOf = [&] {
-    std::vector<std::string> lines;
-    std::ifstream file(path);
-    for (std::string line; std::getline(file, line);)
-      lines.push_back(line);
-    return lines;
-  };
   auto engineOf = [&](int &executions) {
     test::RecordingDriver driver;
     driver.hasCudnn = driver.cudnnTakesAll = true;
@@ -244,12 +237,13 @@ TEST_F(CudaConvolution, TheFastestEngineIsKept) {
     compareCall(driver, geometries[0], ConvolutionResult::Output, plan::F32, {.tuning = path, .deterministic = true});
     EXPECT_EQ(driver.calls("cudnnBackendExecute"), 2);
   }
-  EXPECT_EQ(note, "convolutions by cuDNN 9.13.0; of 1 the file of --tune has no engine, and none is measured here: one process without --deterministic does that");
-  EXPECT_TRUE(linesOf().empty());
+  EXPECT_EQ(note, "convolutions by cuDNN 9.13.0; the file of --tune lacks 1, of 1 convolutions and products, and none is measured here: one process without "
+                  "--deterministic does that");
+  EXPECT_TRUE(linesOf(path).empty());
   int executions = 0;
   engineOf(executions);
   EXPECT_EQ(executions, 2 + 2 * 4); // engines 3 and 7
-  std::vector<std::string> lines = linesOf();
+  std::vector<std::string> lines = linesOf(path);
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_TRUE(std::regex_match(lines[0], std::regex("[01] .*cuDNN 9.13.0: output of type .* x 2,4,9,8 .*"))) << lines[0];
   for (int way : {0, 1}) {

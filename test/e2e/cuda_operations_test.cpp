@@ -130,6 +130,37 @@ TEST_F(CudaOperations, ProductsThatGainNothingStayAsTheyAre) {
   }
 }
 
+TEST_F(CudaOperations, TheFastestAlgorithmOfAProductIsKept) {
+  const std::string path = (folder / "ways.txt").string();
+  for (bool isPacked : {false, true}) {
+    std::filesystem::remove(path);
+    TestProduct product({261, 271, 521}, 1, plan::BF16, plan::BF16);
+    auto timesOf = [&](bool isDeterministic, std::string &note) { // each of the two algorithms ran
+      test::RecordingDriver driver;
+      device::CudaOptions options = isPacked ? always() : device::CudaOptions();
+      options.tuning = path;
+      options.deterministic = isDeterministic;
+      runOperation(driver, product.bytes, product.prepare(true), 2, options, &note);
+      return std::pair(driver.calls("products by algorithm 42"), driver.calls("products by algorithm 43"));
+    };
+    std::string note;
+    EXPECT_EQ(timesOf(true, note), std::pair(2, 0)); // waited for, and captured
+    EXPECT_EQ(note, "the file of --tune lacks 1, of 1 convolutions and products, and none is measured here: one process without --deterministic does that");
+    EXPECT_TRUE(linesOf(path).empty());
+    auto [first, second] = timesOf(false, note);
+    EXPECT_EQ(first + second, 2 + 2 * 4);
+    EXPECT_EQ(note, "");
+    std::vector<std::string> lines = linesOf(path);
+    ASSERT_EQ(lines.size(), 1u);
+    EXPECT_TRUE(std::regex_match(lines[0], std::regex("[01] .*: cuBLASLt 130000: 261x521\\^T by 521x271 of BF16 to BF16 bias at [0-9]+,[0-9]+,[0-9]+"))) << lines[0];
+    for (char way : {'0', '1'}) {
+      std::ofstream(path) << way << lines[0].substr(1) << "\n";
+      EXPECT_EQ(timesOf(way == '1', note), way == '0' ? std::pair(2, 0) : std::pair(0, 2));
+      EXPECT_EQ(note, "");
+    }
+  }
+}
+
 TEST_F(CudaOperations, WithoutMemoryProductsStayAsTheyAre) {
   TestProduct product({261, 271, 521}, 0, plan::BF16, plan::BF16);
   test::RecordingDriver plain;

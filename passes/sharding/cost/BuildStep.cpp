@@ -200,6 +200,7 @@ private:
     }
     bool isNarrow = computesNarrow(op);
     made.isCast = isa<net::CastOp>(op);
+    made.isCheap = net::isCheap(op);
     made.addsWide = isNarrow && !isForGpusAlone(op) && takesNarrow(op);
     made.isOfOneType = made.addsWide && isOfOneType(op);
     made.computesWide = isNarrow && !isForGpusAlone(op) && !made.addsWide;

@@ -43,6 +43,7 @@ struct StepOperator {
   StepKind kind = StepKind::Call;
   bool isEpilogue = false;               ///< a product may carry it
   bool isCast = false;                   ///< of elements, to another type
+  bool isCheap = false;                  ///< as net::isCheap
   bool computesWide = false;             ///< in f32: kernels of their own cast what of its operands and results is narrow
   bool addsWide = false;                 ///< it reads narrow operands as they are; what it leaves partial is f32, and rounded behind the sum
   bool isOfOneType = false;              ///< with addsWide: where what it leaves is partial, it does as if it computed wide

@@ -138,7 +138,7 @@ private:
 
   /// A kernel of its own, of one buffer of the value to another one.
   void cast(int32_t from, int32_t to, int32_t value, const Sharding &sharding, bool isBackward) {
-    StepEvent event{.kind = StepKind::Kernel, .isCopy = isCopying, .isBackward = isBackward, .isCast = true, .reads = {from}, .writes = {to}};
+    StepEvent event{.kind = StepKind::Kernel, .isCopy = isCopying, .isBackward = isBackward, .isCast = true, .isCheap = true, .reads = {from}, .writes = {to}};
     const Shape local = sharding.capacity(*values[value].shape);
     auto [found, isNew] = castLoops.try_emplace(local, static_cast<int32_t>(line.kernels.size()));
     if (isNew)
@@ -399,6 +399,7 @@ private:
                     .op = static_cast<int32_t>(instance.op), .traced = static_cast<int32_t>(&traced - instance.trace->operators.data()),
                     .rounds = instance.rounds, .round = instance.round, .instance = numberOf(instance), .readUses = {}, .writeUses = {}};
     event.isCast = traced.op && traced.op->isCast;
+    event.isCheap = traced.op && traced.op->isCheap;
     const bool isWide = traced.computesWide() && traced.kind != StepKind::View;
     for (const TracedOperator::Use &use : traced.reads) {
       if (event.reads.empty())

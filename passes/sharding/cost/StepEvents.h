@@ -32,6 +32,7 @@ struct StepEvent {
   bool isBackward = false;               ///< of the gradient of an operator
   bool isNarrow = false;                 ///< its first operand is not f32
   bool isCast = false;                   ///< of elements, to another type; without `op`: for the operator of the next event that has one, or of the last
+  bool isCheap = false;                  ///< as net::isCheap
   bool isAllReduce = false;              ///< of each that it reads it makes what it writes
   int32_t loops = -1;                    ///< of a kernel that may join others: which of StepEvents::kernels
   int32_t sum = -1;                      ///< of the sum of many terms to which it adds some: a number

@@ -20,7 +20,7 @@ StepLives::StepLives(const StepEvents &step) : step(step), times(step.events.siz
   };
   for (size_t i = 0; i < step.events.size(); ++i) {
     times[i] = units.stepOf(i) + 1;
-    for (const std::vector<int32_t> *list : {&step.events[i].reads, &step.events[i].writes})
+    for (const std::vector<int32_t> *list : {&units.readsOf(step, i), &step.events[i].writes})
       for (int32_t buffer : *list)
         touch(buffer, times[i]);
   }

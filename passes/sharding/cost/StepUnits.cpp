@@ -112,7 +112,7 @@ public:
       : step(step), to(to), madeBy(step.buffers.size(), none), readers(step.buffers.size()), isTracked(step.events.size() <= mostEventsOrdered) {
     for (const StepEvent &event : step.events)
       for (int32_t buffer : event.reads)
-        ++readers[step.rootOf(buffer)];
+        readers[step.rootOf(buffer)].push_back(&event - step.events.data());
     for (size_t i = 0; i < step.events.size(); ++i)
       place(i);
     order();
@@ -126,6 +126,7 @@ private:
     bool isUpdate = false, isCopy = false, isBackward = false;
     int64_t operators = 0;
     int32_t last = none;      ///< buffer that its last event made
+    std::vector<size_t> events;
     bool isActivated = false; ///< by its epilogue
     KernelDomain domain;
     std::vector<int32_t> before, after; ///< units that it reads, and that read it
@@ -135,7 +136,7 @@ private:
   const StepEvents &step;
   StepUnits &to;
   std::vector<int32_t> madeBy;  ///< of each buffer that an event writes: the unit
-  std::vector<int64_t> readers; ///< of each root
+  std::vector<std::vector<size_t>> readers; ///< of each root: events
   std::vector<Unit> units;
   std::vector<int32_t> lastReader; ///< of each: a unit that reads it
   bool isTracked; ///< else what stands behind a unit is taken to need it
@@ -149,15 +150,19 @@ private:
         units[unit].isActivated = event.reads.size() == 1;
       if (unit == none && event.loops >= 0)
         unit = joined(event);
+      if (unit == none && event.loops >= 0)
+        if (std::vector<int32_t> reads = readAgain(index); !reads.empty())
+          to.readsInstead.emplace(index, std::move(reads));
     }
     if (unit == none) {
       unit = static_cast<int32_t>(units.size());
       lastReader.push_back(none);
-      units.push_back({event.kind, event.isUpdate, event.isCopy, event.isBackward, 0, none, false, {}, {}, {}, {}});
+      units.push_back({event.kind, event.isUpdate, event.isCopy, event.isBackward, 0, none, {}, false, {}, {}, {}, {}});
       if (event.kind == StepKind::Kernel && event.loops >= 0)
         units.back().domain.take(event, step.kernels[event.loops], *units.back().domain.placed(event, step.kernels[event.loops]));
     }
     ++units[unit].operators;
+    units[unit].events.push_back(index);
     units[unit].last = event.writes.empty() ? none : event.writes.front();
     to.unitOf.push_back(unit);
     for (int32_t buffer : event.writes)
@@ -179,7 +184,7 @@ private:
     if (unit == none || units[unit].kind != StepKind::Product || event.reads.front() != units[unit].last || isTangled(event, unit))
       return none;
     const bool isBias = event.reads.size() > 1;
-    const bool isRead = readers[step.rootOf(units[unit].last)] > 1 || step.buffers[units[unit].last].isFetched;
+    const bool isRead = readers[step.rootOf(units[unit].last)].size() > 1 || step.buffers[units[unit].last].isFetched;
     return isRead || units[unit].isActivated || (isBias && units[unit].operators > 1) ? none : unit;
   }
 
@@ -209,6 +214,61 @@ private:
       }
     }
     return none;
+  }
+
+  /// What a sum reads that makes its terms itself (UnitBuilder::computeAgain); empty: it does not.
+  std::vector<int32_t> readAgain(size_t index) const {
+    const StepEvent &sum = step.events[index];
+    const int32_t terms = sum.reads.size() == 1 ? sum.reads.front() : none, unit = terms == none ? none : madeBy[terms];
+    if (unit == none || units[unit].kind != StepKind::Kernel || sum.sum >= 0 || units[unit].isBackward != sum.isBackward || units[unit].isCopy != sum.isCopy ||
+        units[unit].isUpdate != sum.isUpdate || !reduces(sum) || isReadOutside(terms, unit, index))
+      return {};
+    int64_t elements = 1;
+    for (const KernelLoops::Loop &loop : step.kernels[sum.loops].loops)
+      elements *= loop.size;
+    std::vector<int32_t> reads{terms}, made;
+    for (size_t i = units[unit].events.size(); i-- > 0;) {
+      const StepEvent &event = step.events[units[unit].events[i]];
+      if (event.writes.size() != 1 || std::ranges::find(reads, event.writes.front()) == reads.end())
+        continue;
+      const int32_t result = event.writes.front();
+      if (result != terms && (elementsMade(event) < elements || isReadOutside(result, unit, index)))
+        continue; // it is read
+      if (!event.isCheap || event.sum >= 0 || reduces(event))
+        return {};
+      made.push_back(result);
+      reads.insert(reads.end(), event.reads.begin(), event.reads.end());
+    }
+    std::ranges::sort(reads);
+    reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
+    std::erase_if(reads, [&](int32_t buffer) { return std::ranges::find(made, buffer) != made.end(); });
+    int64_t bytes = 0;
+    for (int32_t buffer : reads)
+      if (std::ranges::none_of(readers[step.rootOf(buffer)], [&](size_t reader) { return reader != index && isAlike(step.events[reader], sum); }))
+        bytes += step.buffers[buffer].bytes;
+    return made.empty() || bytes >= 2 * step.buffers[terms].bytes ? std::vector<int32_t>() : reads;
+  }
+
+  /// By something that is in another kernel, or not yet in one, but for `reader`.
+  bool isReadOutside(int32_t buffer, int32_t unit, size_t reader) const {
+    return step.buffers[buffer].isFetched || std::ranges::any_of(readers[step.rootOf(buffer)], [&](size_t event) {
+      return event != reader && (event >= to.unitOf.size() || to.unitOf[event] != unit);
+    });
+  }
+  bool reduces(const StepEvent &event) const {
+    return event.loops >= 0 && std::ranges::any_of(step.kernels[event.loops].loops, [](const KernelLoops::Loop &loop) { return loop.isReduced && loop.size != 1; });
+  }
+  int64_t elementsMade(const StepEvent &event) const {
+    int64_t elements = 1;
+    for (const KernelLoops::Loop &loop : step.kernels[event.loops].loops)
+      elements *= loop.isReduced ? 1 : loop.size;
+    return elements;
+  }
+  /// Both reduce as large a tensor to a result of the same shape.
+  bool isAlike(const StepEvent &a, const StepEvent &b) const {
+    return a.reads.size() == 1 && a.loops >= 0 && a.kind == StepKind::Kernel &&
+           std::ranges::equal(step.kernels[a.loops].loops, step.kernels[b.loops].loops,
+                              [](const KernelLoops::Loop &x, const KernelLoops::Loop &y) { return x.size == y.size && x.isReduced == y.isReduced; });
   }
 
   bool waits(const StepEvent &event, int32_t unit) const {

@@ -193,8 +193,8 @@ public:
   std::string note() const override {
     std::string convolutions = noteOfConvolutions();
     return unmeasured == 0 ? convolutions
-                           : fmt::format("{}; of {} the file of --tune has no engine, and none is measured here: one process without --deterministic does that",
-                                         convolutions, unmeasured);
+                           : fmt::format("{}{}the file of --tune lacks {}, of {} convolutions and products, and none is measured here: one process without "
+                                         "--deterministic does that", convolutions, convolutions.empty() ? "" : "; ", unmeasured, tunable);
   }
 
 private:
@@ -311,6 +311,7 @@ private:
   /// Nothing in the arena has a value yet.
   Status tune() {
     for (TunableOperation *operation : std::exchange(shared.tunables, {})) {
+      ++tunable;
       std::string problem = shared.gpu->name + ": " + operation->problem();
       std::optional<size_t> way = shared.choices->of(problem);
       unmeasured += !way && !measures;
@@ -488,7 +489,8 @@ private:
   const DriverTable &driver;
   bool graphs;
   bool measures;          ///< what `choices` lack
-  int64_t unmeasured = 0; ///< that `choices` lacked, and that may not be measured
+  int64_t tunable = 0;    ///< operations
+  int64_t unmeasured = 0; ///< of these, that `choices` lacked, and that may not be measured
   Staging staging;
   std::unique_ptr<comm::StreamCommunicator> communicator; ///< null: collectives are of the host
   std::vector<CUdeviceptr> memories;

@@ -6,6 +6,9 @@
 #include "runtime/device/JoinBatches.h"
 #include "runtime/device/cuda/Kernels.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <tuple>
@@ -32,7 +35,8 @@ struct Description {
   cublasLtMatmulDesc_t product = nullptr;
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
   cublasLtMatmulPreference_t preference = nullptr;
-  cublasLtMatmulAlgo_t algorithm = {};
+  std::vector<cublasLtMatmulAlgo_t> algorithms; ///< that can run, the one that cuBLASLt thinks fastest first
+  size_t chosen = 0;
 };
 
 /// Batch entries whose operands lie at equal distances: one call.
@@ -146,16 +150,18 @@ struct Part {
   MatMulSpec::Batch start;
   Matrices matrices; ///< packed, where `packed` is not null
   std::unique_ptr<Description> made, packed;
+  std::string batches; ///< "" for one, else how many, and how far apart
 };
 
-class Product final : public StreamOperation {
+class Product final : public TunableOperation {
 public:
   Product(Shared &shared, const MatMulSpec &spec)
-      : StreamOperation(shared.streams[0]), shared(shared), blas(shared.blas), spec(joinBatches(spec)) {}
+      : TunableOperation(shared.streams[0]), shared(shared), blas(shared.blas), spec(joinBatches(spec)) {}
 
   Status prepare() {
     for (const Run &run : runsOf(spec.batches)) {
-      Part part{run.start, Matrices(spec), std::make_unique<Description>(blas), nullptr};
+      Part part{run.start, Matrices(spec), std::make_unique<Description>(blas), nullptr,
+                run.count == 1 ? "" : fmt::format(" {} times {},{},{} apart", run.count, run.step.left, run.step.right, run.step.result)};
       if (Status status = describe(run, part.matrices, *part.made); !status)
         return status;
       if (Status status = choose(run.start, part.matrices, *part.made); !status)
@@ -165,8 +171,23 @@ public:
       parts.push_back(std::move(part));
     }
     shared.needed.raise(scratch());
+    if (parts.size() == 1 && ways() > 1) // several are small products of many batches
+      shared.tunables.push_back(this);
     return {};
   }
+
+  /// What decides how fast an algorithm is, and whether it can run.
+  std::string problem() const override {
+    const Part &part = parts.front();
+    const auto typeName = [](plan::DataType type) { return plan::DataType_Name(type); };
+    const auto side = [](bool transposed) { return transposed ? "^T" : ""; };
+    return fmt::format("cuBLASLt {}: {}x{}{} by {}x{}{}{} of {} to {}{}{} at {}{}", blas.cublasLtGetVersion(), spec.rows, spec.depth,
+                       side(spec.transposeLeft), spec.depth, spec.columns, side(spec.transposeRight), part.batches, typeName(spec.operands),
+                       typeName(spec.type), spec.bias ? " bias" : "", spec.relu ? " relu" : "",
+                       fmt::join(alignmentsOf(part.start, Matrices(spec)), ","), shared.tensorFloat ? " tf32" : "");
+  }
+  size_t ways() const override { return tuned().algorithms.size(); }
+  void use(size_t way) override { tuned().chosen = way; }
 
   Scratch scratch() const override {
     Scratch most;
@@ -178,9 +199,9 @@ public:
 
   Status enqueue(const Stream &stream) override {
     for (const Part &part : parts) {
-      const auto &[start, matrices, made, packed] = part;
-      const bool packs = packed && matrices.packedBytes() <= stream.scratchBytes;
-      Status status = packs ? multiplyPacked(stream, part) : multiply(stream, *made, left(start), right(start), result(start));
+      const MatMulSpec::Batch &start = part.start;
+      const bool packs = part.packed && part.matrices.packedBytes() <= stream.scratchBytes;
+      Status status = packs ? multiplyPacked(stream, part) : multiply(stream, *part.made, left(start), right(start), result(start));
       if (!status)
         return status;
     }
@@ -188,6 +209,10 @@ public:
   }
 
 private:
+  /// How the product is computed where there is memory for that.
+  const Description &tuned() const { return parts.front().packed ? *parts.front().packed : *parts.front().made; }
+  Description &tuned() { return parts.front().packed ? *parts.front().packed : *parts.front().made; }
+
   static std::byte *at(std::byte *data, int64_t element, plan::DataType type) {
     return data + element * static_cast<int64_t>(elementBytes(type));
   }
@@ -240,13 +265,17 @@ private:
     return {};
   }
 
-  /// Takes the first algorithm that cuBLASLt proposes and can run, so that every step runs the same one. Without being told it takes
-  /// addresses for multiples of 256, and adds the parts of a narrow result in its own type.
+  /// Of the right operand, the left one and the result.
+  std::array<uint32_t, 3> alignmentsOf(const MatMulSpec::Batch &start, const Matrices &matrices) const {
+    auto alignment = [](const Matrix &matrix, const std::byte *data) { return matrix.isPacked ? 256 : alignmentOf(data, 256); };
+    return {alignment(matrices.right, right(start)), alignment(matrices.left, left(start)), alignment(matrices.result, result(start))};
+  }
+
+  /// The algorithms that cuBLASLt proposes and can run: the first, so that every step runs the same one, or all where the fastest is to be
+  /// measured. Without being told it takes addresses for multiples of 256, and adds the parts of a narrow result in its own type.
   Status choose(const MatMulSpec::Batch &start, const Matrices &matrices, Description &made) {
     MSC_BLAS(cublasLtMatmulPreferenceCreate, &made.preference);
-    auto alignment = [](const Matrix &matrix, const std::byte *data) { return matrix.isPacked ? 256 : alignmentOf(data, 256); };
-    const uint32_t first = alignment(matrices.right, right(start)), second = alignment(matrices.left, left(start)),
-                   third = alignment(matrices.result, result(start));
+    const auto [first, second, third] = alignmentsOf(start, matrices);
     const uint32_t sums = spec.type == plan::F32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     for (Status status : {prefer(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspaceBytes),
                           prefer(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, sums),
@@ -256,20 +285,22 @@ private:
                           prefer(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, third)})
       if (!status)
         return status;
-    std::array<cublasLtMatmulHeuristicResult_t, 8> found = {};
+    constexpr size_t mostWays = 8; // that --tune measures
+    std::array<cublasLtMatmulHeuristicResult_t, mostWays> found = {};
     int count = 0;
     cublasStatus_t status =
         blas.cublasLtMatmulAlgoGetHeuristic(shared.handle, made.product, made.first, made.second, made.result, made.result,
                                             made.preference, static_cast<int>(found.size()), found.data(), &count);
     const auto end = found.begin() + (status == CUBLAS_STATUS_SUCCESS ? count : 0);
-    const auto best = std::find_if(found.begin(), end, [](const auto &one) { return one.state == CUBLAS_STATUS_SUCCESS; });
-    if (best == end)
+    for (auto one = found.begin(); one != end && (made.algorithms.empty() || shared.choices); ++one)
+      if (one->state == CUBLAS_STATUS_SUCCESS)
+        made.algorithms.push_back(one->algo);
+    if (made.algorithms.empty())
       return Error{
           ExitCode::NoResource,
           fmt::format("cuBLASLt cannot multiply {}x{} by {}x{}: {}", spec.rows, spec.depth, spec.depth, spec.columns,
                       blas.cublasLtGetStatusString(status == CUBLAS_STATUS_SUCCESS ? CUBLAS_STATUS_NOT_SUPPORTED : status)),
           ""};
-    made.algorithm = best->algo;
     return {};
   }
 
@@ -302,7 +333,7 @@ private:
   Status multiply(const Stream &stream, const Description &made, const std::byte *left, const std::byte *right, std::byte *result) {
     const float one = 1, zero = 0;
     MSC_BLAS(cublasLtMatmul, shared.handle, made.product, &one, right, made.first, left, made.second, &zero, result, made.result,
-             result, made.result, &made.algorithm, reinterpret_cast<void *>(stream.workspace), workspaceBytes, stream.handle);
+             result, made.result, &made.algorithms[made.chosen], reinterpret_cast<void *>(stream.workspace), workspaceBytes, stream.handle);
     return {};
   }
 

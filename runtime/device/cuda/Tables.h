@@ -29,7 +29,7 @@ namespace msc::device::cuda {
   F(cuGraphExecDestroy)
 
 #define MSC_CUBLAS_LT(F) \
-  F(cublasLtCreate) F(cublasLtDestroy) F(cublasLtGetStatusString) \
+  F(cublasLtCreate) F(cublasLtDestroy) F(cublasLtGetStatusString) F(cublasLtGetVersion) \
   F(cublasLtMatmulDescCreate) F(cublasLtMatmulDescDestroy) F(cublasLtMatmulDescSetAttribute) \
   F(cublasLtMatrixLayoutCreate) F(cublasLtMatrixLayoutDestroy) F(cublasLtMatrixLayoutSetAttribute) \
   F(cublasLtMatmulPreferenceCreate) F(cublasLtMatmulPreferenceDestroy) F(cublasLtMatmulPreferenceSetAttribute) \

@@ -1,4 +1,5 @@
 // The recording NCCL itself: it finds what it is made to find.
+#include "test/runtime/comm/nccl/OneRank.h"
 #include "test/runtime/comm/nccl/RecordingNccl.h"
 
 #include <gtest/gtest.h>
@@ -147,6 +148,32 @@ TEST_F(RecordingNcclTest, BlockingCommunicators) {
   use(0);
   table.ncclCommInitRankConfig(&world[0], 2, id, 0, &config);
   EXPECT_EQ(violation(), "a communicator is not made to be non-blocking");
+}
+
+// What gpu_conformance does with NVIDIA's NCCL.
+TEST_F(RecordingNcclTest, OneRankIsProbed) {
+  use(0);
+  for (int looks : {0, 3}) {
+    nccl.looks = looks;
+    const msc::Status status = msc::comm::nccl::test::probeOneRank(table, cuda);
+    EXPECT_TRUE(status.isOk()) << status.error().message;
+  }
+  EXPECT_EQ(nccl.launches(0).size(), 6u);
+  EXPECT_EQ(driver.calls("cuGraphLaunch"), 4);
+  EXPECT_EQ(violation(), "");
+  EXPECT_EQ(driver.leaks(), "");
+}
+
+TEST_F(RecordingNcclTest, WhatFailsOnOneRankIsNamed) {
+  use(0);
+  for (const char *function : {"ncclCommInitRankConfig", "ncclCommSplit", "ncclMemAlloc", "ncclAllReduce", "ncclAllGather", "ncclReduceScatter", "ncclGroupEnd"}) {
+    SCOPED_TRACE(function);
+    nccl.failCall(function, nccl.calls(function) + 1, Code::SystemError);
+    const msc::Status status = msc::comm::nccl::test::probeOneRank(table, cuda);
+    ASSERT_FALSE(status.isOk()) << function;
+    EXPECT_NE(status.error().message.find(std::string(function) + " returned 2"), std::string::npos) << status.error().message;
+  }
+  EXPECT_EQ(driver.leaks(), "");
 }
 
 } // namespace

@@ -177,6 +177,8 @@ bool fits(const Product &product, const Layout &a, const Layout &b, const Layout
   return typesFit && m == d.rows && n == d.columns && k == k2 && a.batches == d.batches && b.batches == d.batches;
 }
 
+constexpr uint64_t firstAlgorithm = 42; ///< that runs, and the next one
+
 cublasStatus_t heuristic(cublasLtHandle_t, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                          cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference, int wanted,
                          cublasLtMatmulHeuristicResult_t *found, int *count) {
@@ -187,13 +189,13 @@ cublasStatus_t heuristic(cublasLtHandle_t, cublasLtMatmulDesc_t product, cublasL
   const auto &wishes = of<Preference>(preference);
   if (of<Layout>(d).type != CUDA_R_32F && wishes.sums != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)
     world->violations.push_back("a narrow result of cublasLtMatmul may be rounded more than once");
-  *count = std::min(wanted, 2);
-  for (int at = 0; at < *count; ++at) { // where two are asked for, the first cannot run
-    const bool runs = at + 1 == *count;
+  *count = std::min(wanted, 3);
+  for (int at = 0; at < *count; ++at) { // where several are asked for, the first cannot run
+    const bool runs = at > 0 || wanted == 1;
     found[at] = {};
     found[at].state = runs ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
     found[at].workspaceSize = wishes.workspace;
-    found[at].algo.data[0] = runs ? 42 : 41;
+    found[at].algo.data[0] = runs ? firstAlgorithm + static_cast<uint64_t>(std::max(at - 1, 0)) : 0;
     for (int i = 0; i < 4; ++i)
       found[at].algo.data[1 + i] = wishes.alignment[i];
   }
@@ -235,8 +237,9 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t handle, const voi
   BLAS_ENTER("cublasLtMatmul")
   Product product = of<Product>(handle);
   Layout la = of<Layout>(layoutA), lb = of<Layout>(layoutB), ld = of<Layout>(layoutD);
-  if (*static_cast<const float *>(alpha) != 1 || *static_cast<const float *>(beta) != 0 || c != d || algorithm->data[0] != 42)
+  if (*static_cast<const float *>(alpha) != 1 || *static_cast<const float *>(beta) != 0 || c != d || algorithm->data[0] < firstAlgorithm)
     return CUBLAS_STATUS_INVALID_VALUE;
+  ++world->callCounts[fmt::format("products by algorithm {}", algorithm->data[0])];
   auto at = [](const void *data) { return reinterpret_cast<uint64_t>(data); };
   const void *tensors[] = {a, b, c, d};
   for (int i = 0; i < 4; ++i)
@@ -261,6 +264,7 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t handle, const voi
 void recordBlasIn(RecordingDriver::State *state) { world = state; }
 
 void fillBlasTable(device::cuda::BlasTable &t) {
+  t.cublasLtGetVersion = [] { return size_t(130000); };
   t.cublasLtCreate = create, t.cublasLtDestroy = destroy, t.cublasLtGetStatusString = statusString;
   t.cublasLtMatmulDescCreate = createProduct, t.cublasLtMatmulDescDestroy = destroyProduct,
   t.cublasLtMatmulDescSetAttribute = setProduct;

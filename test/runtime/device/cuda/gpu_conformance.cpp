@@ -1,10 +1,15 @@
 // The suite for communicators (test/runtime/comm/conformance_test.cpp) on the GPUs of this machine, for tools/test_cuda.sh, which it comes along with:
 //   MSC_COLLECTIVES=local gpu_conformance                     ranks that are threads on one GPU
+//   MSC_COLLECTIVES=nccl gpu_conformance --gtest_filter=OneRank.*      what one rank can show of NCCL
 //   MSC_COLLECTIVES=nccl mpirun -n RANKS gpu_conformance      a GPU for every process, or one for all with an NCCL_HOSTID for each
 #include "runtime/comm/nccl/Transport.h"
 #include "runtime/device/cuda/CudaBackend.h"
+#include "runtime/device/cuda/Gpu.h"
 #include "test/runtime/comm/DeviceWorld.h"
 #include "test/runtime/comm/Harness.h"
+#include "test/runtime/comm/nccl/OneRank.h"
+
+#include <gtest/gtest.h>
 
 #include <optional>
 
@@ -49,5 +54,20 @@ private:
   std::shared_ptr<device::Backend> backend;
   std::optional<Error> problem;
 } gpus;
+
+// Of every process on its own, the first GPU that it sees.
+TEST(OneRank, StartsSplitsIsCapturedAndAborts) {
+  if (!comm::test::asksForNccl())
+    GTEST_SKIP() << "MSC_COLLECTIVES=nccl asks for it";
+  Result<comm::nccl::Table> nccl = comm::nccl::loadTable();
+  ASSERT_TRUE(nccl.isOk()) << "error: " << nccl.error().message;
+  Result<device::cuda::Tables> tables = device::cuda::loadTables();
+  ASSERT_TRUE(tables.isOk()) << "error: " << tables.error().message;
+  auto gpu = device::cuda::Gpu::open(*tables, 0);
+  ASSERT_TRUE(gpu.isOk()) << "error: " << gpu.error().message;
+  ASSERT_TRUE((*gpu)->makeCurrent().isOk());
+  const Status status = comm::nccl::test::probeOneRank(*nccl, tables->driver);
+  EXPECT_TRUE(status.isOk()) << "error: " << status.error().message;
+}
 
 } // namespace
