@@ -28,7 +28,7 @@ using KeyValues = std::vector<std::pair<std::string, std::string>>;
 /// What the kernels of a plan are compiled for.
 enum class MachineCode {
   All,           ///< every instruction set of what device_target names
-  ThisProcessor, ///< this processor alone: the plan runs at once and is not kept
+  ThisProcessor, ///< of processors this one alone: the plan runs at once and is not kept
   None,          ///< the plan is read and does not run
 };
 

@@ -223,7 +223,7 @@ std::vector<Phase> planPhases(const net::Config &config, const CompileOptions &o
   passes::BuildPlanOptions build;
   build.fusion = options.fusion;
   build.cpu = config.context.deviceTarget != "cuda";
-  build.gpu = config.context.deviceTarget != "cpu" && machineCode == MachineCode::All;
+  build.gpu = config.context.deviceTarget != "cpu" && (machineCode == MachineCode::All || (!build.cpu && machineCode != MachineCode::None));
   build.thisProcessor = machineCode == MachineCode::ThisProcessor;
   build.machineCode = machineCode != MachineCode::None;
   if (options.onCluster && build.machineCode)

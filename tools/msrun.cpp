@@ -66,7 +66,7 @@ struct Flags {
     app.add_option("--collectives", collectives,
                    "of CUDA: nccl (a GPU for every rank), local (threads on one GPU) or host (through its memory) (default: the first that can be)");
     app.add_option("--tune", tuning,
-                   "of CUDA: FILE, in which the fastest of cuDNN's engines for each convolution, and of cuBLASLt's algorithms for each product, are kept; "
+                   "of CUDA: FILE, in which the fastest of cuDNN's engines for each convolution, and of cuBLASLt's algorithms for each large product, are kept; "
                    "measures what it lacks (default: those that the libraries think fastest)");
     app.add_flag("--deterministic", deterministic,
                  "measures nothing: a file of --tune is only read (without --tune, and on CPUs, runs repeat their bits with or without this)");

@@ -18,8 +18,8 @@ inline void setCopy(mlir::Operation *op) {
   op->setAttr("net.copy", mlir::UnitAttr::get(op->getContext()));
 }
 
-/// True of operators that make each element of elements by a sum, a product or a cast: where a kernel has what they read, it computes them again
-/// in the time that it takes to load what they made.
+/// True of operators that make each element by one sum, product, cast or copy: a kernel that reads what they read computes them again in the time that
+/// it would take to load what they made.
 bool isCheap(mlir::Operation *op);
 
 } // namespace msc::net

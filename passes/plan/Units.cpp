@@ -313,9 +313,9 @@ private:
     return clusters;
   }
 
-  /// Both reduce as large a tensor to a result of the same shape.
+  /// Both reduce as large a tensor over the same dimensions.
   static bool isAlike(Operation *a, Operation *b) {
-    return a->getNumOperands() == 1 && a->getNumResults() == 1 && a->getOperandTypes() == b->getOperandTypes() && a->getResultTypes() == b->getResultTypes();
+    return a->getNumOperands() == 1 && a->getAttr("axis") == b->getAttr("axis") && a->getNumResults() == 1 && a->getOperandTypes() == b->getOperandTypes() && a->getResultTypes() == b->getResultTypes();
   }
 
   /// A reduction of elements that a cluster which cannot take it along would write for it alone becomes a cluster that makes them itself,
@@ -324,11 +324,11 @@ private:
   bool computeAgain(Operation *op) {
     Operation *last = op->getNumOperands() == 1 ? op->getOperand(0).getDefiningOp() : nullptr;
     auto at = last ? unitOf.find(last) : unitOf.end();
-    if (at == unitOf.end() || units[at->second].kind != Unit::Kind::Cluster || !last->hasOneUse() || isElementwise(op) || early.contains(op))
+    if (at == unitOf.end() || units[at->second].kind != Unit::Kind::Cluster || !last->hasOneUse() || isElementwise(op) || early.contains(op) || net::isCopy(op))
       return false;
     const size_t unit = at->second;
-    if (!samePhase(last, op) || net::getPhase(units[unit].ops.front()) != net::getPhase(op))
-      return false;
+    if (net::getPhase(op) != net::Phase::Backward || net::getPhase(units[unit].ops.front()) != net::Phase::Backward || !samePhase(last, op))
+      return false; // gradients name forward operators by their numbers: these stay
     SmallVector<Operation *> slice = cheapSlice(last, unit);
     if (slice.empty() || bytesReadFor(slice, op) >= 2 * capacityBytes(last->getResult(0).getType()))
       return false;
@@ -348,7 +348,7 @@ private:
         unused.push_back(member);
         llvm::erase(rest.ops, member);
       }
-    if (own.ops.size() > options.maxOperators || !fits(own) || (!rest.ops.empty() && !fits(rest))) {
+    if (own.ops.size() > options.maxOperators || llvm::any_of(unused, net::getId) || !fits(own) || (!rest.ops.empty() && !fits(rest))) {
       op->setOperand(0, last->getResult(0));
       for (Operation *member : llvm::reverse(ArrayRef(own.ops).drop_back()))
         member->erase();
@@ -384,7 +384,7 @@ private:
     return llvm::to_vector(llvm::reverse(slice));
   }
 
-  /// What `reduction` would read to compute `slice`, but for what another reduction to its shape reads as well, which joins it.
+  /// What `reduction` would read to compute `slice`, but for what another reduction to its shape, which comes later and may join it, reads as well.
   int64_t bytesReadFor(ArrayRef<Operation *> slice, Operation *reduction) const {
     llvm::SmallSetVector<Value, 4> reads;
     for (Operation *member : slice)
@@ -393,7 +393,7 @@ private:
           reads.insert(operand);
     int64_t bytes = 0;
     for (Value read : reads)
-      if (llvm::none_of(read.getUsers(), [&](Operation *user) { return user != reduction && isAlike(user, reduction); }))
+      if (llvm::none_of(read.getUsers(), [&](Operation *user) { return user != reduction && !unitOf.contains(user) && samePhase(user, reduction) && isAlike(user, reduction); }))
         bytes += capacityBytes(read.getType());
     return bytes;
   }

@@ -3,7 +3,8 @@
 // A unit is what becomes one step: a cluster of fused operators, a library call with its epilogue, a collective, a local slice, a view, a
 // constant; or one operator that copies regions, in an exchange or in one step per result. Units are formed greedily: an operator joins the
 // cluster of a producer, first the one of which it reads most bytes, if the kernel compiler can make one kernel of both and no path leads
-// from the cluster through another unit back to the operator.
+// from the cluster through another unit back to the operator. A reduction in the backward pass that can join none may get copies of the operators that
+// make what it sums; those that nobody reads then are erased.
 #pragma once
 
 #include "dialects/net/Network.h"

@@ -152,7 +152,8 @@ TEST_F(CudaOperations, TheFastestAlgorithmOfAProductIsKept) {
     EXPECT_EQ(note, "");
     std::vector<std::string> lines = linesOf(path);
     ASSERT_EQ(lines.size(), 1u);
-    EXPECT_TRUE(std::regex_match(lines[0], std::regex("[01] .*: cuBLASLt 130000: 261x521\\^T by 521x271 of BF16 to BF16 bias at [0-9]+,[0-9]+,[0-9]+"))) << lines[0];
+    EXPECT_TRUE(std::regex_match(lines[0], std::regex("[01] .*: cuBLASLt 130000: 261x521\\^T by 521x271 of BF16 to BF16 bias at [0-9]+,[0-9]+,[0-9]+( packed)?"))) << lines[0];
+    EXPECT_EQ(lines[0].ends_with(" packed"), isPacked);
     for (char way : {'0', '1'}) {
       std::ofstream(path) << way << lines[0].substr(1) << "\n";
       EXPECT_EQ(timesOf(way == '1', note), way == '0' ? std::pair(2, 0) : std::pair(0, 2));

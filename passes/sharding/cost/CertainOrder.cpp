@@ -48,6 +48,8 @@ void JoinableEvents::findNeeded() {
   };
   for (size_t i = 0; i < list.size(); ++i)
     for (const OrderedEvent::Read &read : list[i].reads) {
+      if (mayMakeItself(list[i]))
+        continue;
       addCommon(read.value, false, common);
       add(needed.of(i), common);
       addCommon(read.value, true, common);
@@ -55,6 +57,10 @@ void JoinableEvents::findNeeded() {
       if (const int32_t number = numbers[read.value]; number >= 0)
         needed.of(i)[number / 64] |= uint64_t(1) << (number % 64);
     }
+}
+
+bool JoinableEvents::mayMakeItself(const OrderedEvent &event) const {
+  return event.addsOnly && std::ranges::any_of(makers[event.reads.front().value], [&](int32_t maker) { return list[maker].isCheap; });
 }
 
 /// What all makers of a value need.

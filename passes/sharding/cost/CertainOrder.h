@@ -1,5 +1,5 @@
 // What has run when an event of a step begins, whatever kernels become one and whatever moves there are. A kernel that takes up a later
-// operator waits for all that this one reads (StepUnits.h), and so does what reads the kernel.
+// operator waits for all that this one reads (StepUnits.h), and so does what reads the kernel. A sum that may make its terms itself needs nothing.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +26,8 @@ struct OrderedEvent {
   int32_t group = 0; ///< only kernels of one group join
   std::vector<Read> reads;     ///< the first: what it is an epilogue of
   std::vector<int32_t> writes; ///< values; where several events write one, only one of these is there
+  bool isCheap = false;        ///< as net::isCheap
+  bool addsOnly = false;       ///< it sums what it reads, which is one value: it may make that itself, where that is cheap
   bool operator==(const OrderedEvent &) const = default;
 };
 
@@ -74,6 +76,7 @@ private:
 
   bool isKernel(int32_t event) const { return list[event].kind == OrderedEvent::Kind::Kernel; }
   void findNeeded();
+  bool mayMakeItself(const OrderedEvent &event) const;
   void addCommon(int32_t value, bool throughOthers, std::vector<uint64_t> &common) const;
   bool isApart(int32_t value, int32_t kernels) const;
   bool mayTake(const OrderedEvent &event, int32_t maker, int32_t value) const;

@@ -3,6 +3,8 @@
 
 #include "passes/sharding/cost/PlaceStep.h"
 
+#include <algorithm>
+
 namespace msc::passes {
 
 /// Of one operator on the largest shards.
@@ -16,6 +18,10 @@ struct KernelLoops {
   std::vector<Loop> loops;                         ///< outermost first, as those of the tensor that has most
   std::vector<std::vector<int32_t>> reads, writes; ///< [tensor][dimension]: loop
 };
+
+inline bool reduces(const KernelLoops &kernel) {
+  return std::ranges::any_of(kernel.loops, [](const KernelLoops::Loop &loop) { return loop.isReduced && loop.size != 1; });
+}
 
 /// Of an operator that runs as a kernel; `values`: those of its step.
 KernelLoops loopsOf(const TracedOperator &traced, const std::vector<StepValue> &values);

@@ -304,7 +304,8 @@ private:
     int64_t round = 0;
   };
 
-  /// Through kernels that may run before the moment: each hands one of what it makes, wanted later, on to one of what it reads.
+  /// Through kernels that may run before the moment: each hands one of what it makes, wanted later, on to one of what it reads. A sum that
+  /// may make its terms itself leaves neither.
   void findThroughKernels() {
     std::vector<char> isWanted(makers.size());
     for (size_t i = behind; i < step.events.size(); ++i)
@@ -319,7 +320,7 @@ private:
     };
     for (size_t i = step.events.size(); i-- > behind;) {
       const StepEvent &kernel = step.events[i];
-      if (isAfter[i] || kernel.op < 0 || kernel.kind != StepKind::Kernel || !isAlways(kernel))
+      if (isAfter[i] || kernel.op < 0 || kernel.kind != StepKind::Kernel || !isAlways(kernel) || (kernel.isBackward && kernel.reads.size() == 1 && step.reduces(kernel)))
         continue;
       Passed most;
       for (int32_t buffer : kernel.writes)
@@ -435,7 +436,7 @@ MemoryMoments::Lasting::EventList MemoryMoments::Lasting::orderedEvents() const 
       };
       for (const OrderedOperator::Event &of : all.events[event.isBackward]) {
         const auto number = static_cast<int32_t>(list.events.size());
-        OrderedEvent made{of.kind, of.isEpilogue, event.isCopy ? 1 : 0, {}, {}};
+        OrderedEvent made{of.kind, of.isEpilogue, event.isCopy ? 1 : 0, {}, {}, of.isCheap, of.addsOnly};
         for (const OrderedOperator::Read &read : of.reads) {
           const bool isOther = event.isBackward && !read.since.isBackward && known.values[true][read.value] >= 0 &&
                                known.values[true][read.value] != known.values[false][read.value]; // computed again: another value

@@ -1,5 +1,7 @@
 #include "passes/sharding/cost/OrderedOperator.h"
 
+#include "passes/sharding/cost/KernelLoops.h"
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -65,10 +67,12 @@ private:
         if (isRounded)
           rounded.push_back(shown[use.value]);
       }
+    event.isCheap = traced.op && traced.op->isCheap;
+    event.addsOnly = traced.isBackward && event.kind == OrderedEvent::Kind::Kernel && event.reads.size() == 1 && traced.op && reduces(loopsOf(traced, values));
     const Place place{traced.isBackward, put(traced.isBackward, static_cast<int>(traced.kind), read, std::move(event))};
     for (int32_t value : rounded)
       put(traced.isBackward, static_cast<int>(StepKind::Kernel), {wide + value},
-          {.kind = OrderedEvent::Kind::Kernel, .isEpilogue = false, .reads = {{wide + value, Place()}}, .writes = {value}});
+          {.kind = OrderedEvent::Kind::Kernel, .isEpilogue = false, .reads = {{wide + value, Place()}}, .writes = {value}, .isCheap = true});
     for (const std::vector<TracedOperator::Use> *list : {&traced.reads, &traced.writes})
       for (const TracedOperator::Use &use : *list)
         had.push_back({{same[use.value], use.sharding}, place});
@@ -80,9 +84,11 @@ private:
     std::vector<Event> &events = all.events[isBackward];
     auto [found, isNew] = known.try_emplace({isBackward, kind, event.isEpilogue, read, event.writes}, static_cast<int32_t>(events.size()));
     if (isNew)
-      events.push_back(std::move(event));
+      events.push_back(event);
     else
       keepCertain(events[found->second], event);
+    events[found->second].isCheap |= event.isCheap;
+    events[found->second].addsOnly |= event.addsOnly;
     return found->second;
   }
 

@@ -29,6 +29,7 @@ struct OrderedOperator {
     bool isEpilogue = false;
     std::vector<Read> reads;
     std::vector<int32_t> writes;
+    bool isCheap = false, addsOnly = false; ///< under some strategy, as OrderedEvent
   };
 
   bool isKnown = true; ///< else it expands to something else under some strategies

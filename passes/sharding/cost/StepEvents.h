@@ -54,6 +54,11 @@ struct StepEvents {
   std::vector<StepEvent> events;
   std::vector<KernelLoops> kernels;
 
+  /// A kernel that adds elements up, or takes the largest of them.
+  bool reduces(const StepEvent &event) const {
+    return event.loops >= 0 && passes::reduces(kernels[event.loops]);
+  }
+
   /// The buffer whose memory another one shows.
   int32_t rootOf(int32_t buffer) const {
     while (buffers[buffer].viewOf >= 0)

@@ -167,7 +167,7 @@ private:
     to.unitOf.push_back(unit);
     for (int32_t buffer : event.writes)
       madeBy[buffer] = unit;
-    inherit(unit, event);
+    inherit(unit, to.readsOf(step, index));
   }
 
   /// What made it, or what it shows.
@@ -220,8 +220,8 @@ private:
   std::vector<int32_t> readAgain(size_t index) const {
     const StepEvent &sum = step.events[index];
     const int32_t terms = sum.reads.size() == 1 ? sum.reads.front() : none, unit = terms == none ? none : madeBy[terms];
-    if (unit == none || units[unit].kind != StepKind::Kernel || sum.sum >= 0 || units[unit].isBackward != sum.isBackward || units[unit].isCopy != sum.isCopy ||
-        units[unit].isUpdate != sum.isUpdate || !reduces(sum) || isReadOutside(terms, unit, index))
+    if (unit == none || units[unit].kind != StepKind::Kernel || sum.sum >= 0 || !sum.isBackward || !units[unit].isBackward || units[unit].isCopy != sum.isCopy ||
+        units[unit].isUpdate != sum.isUpdate || !step.reduces(sum) || readers[step.rootOf(terms)].size() != 1 || step.buffers[terms].isFetched)
       return {};
     int64_t elements = 1;
     for (const KernelLoops::Loop &loop : step.kernels[sum.loops].loops)
@@ -232,9 +232,9 @@ private:
       if (event.writes.size() != 1 || std::ranges::find(reads, event.writes.front()) == reads.end())
         continue;
       const int32_t result = event.writes.front();
-      if (result != terms && (elementsMade(event) < elements || isReadOutside(result, unit, index)))
+      if (result != terms && (elementsMade(event) < elements || isReadOutside(result, unit)))
         continue; // it is read
-      if (!event.isCheap || event.sum >= 0 || reduces(event))
+      if (!event.isCheap || event.sum >= 0 || step.reduces(event))
         return {};
       made.push_back(result);
       reads.insert(reads.end(), event.reads.begin(), event.reads.end());
@@ -244,19 +244,16 @@ private:
     std::erase_if(reads, [&](int32_t buffer) { return std::ranges::find(made, buffer) != made.end(); });
     int64_t bytes = 0;
     for (int32_t buffer : reads)
-      if (std::ranges::none_of(readers[step.rootOf(buffer)], [&](size_t reader) { return reader != index && isAlike(step.events[reader], sum); }))
+      if (std::ranges::none_of(readers[step.rootOf(buffer)], [&](size_t reader) { return reader > index && isAlike(step.events[reader], sum); }))
         bytes += step.buffers[buffer].bytes;
     return made.empty() || bytes >= 2 * step.buffers[terms].bytes ? std::vector<int32_t>() : reads;
   }
 
-  /// By something that is in another kernel, or not yet in one, but for `reader`.
-  bool isReadOutside(int32_t buffer, int32_t unit, size_t reader) const {
+  /// By something that is in another kernel, or not yet in one.
+  bool isReadOutside(int32_t buffer, int32_t unit) const {
     return step.buffers[buffer].isFetched || std::ranges::any_of(readers[step.rootOf(buffer)], [&](size_t event) {
-      return event != reader && (event >= to.unitOf.size() || to.unitOf[event] != unit);
+      return event >= to.unitOf.size() || to.unitOf[event] != unit;
     });
-  }
-  bool reduces(const StepEvent &event) const {
-    return event.loops >= 0 && std::ranges::any_of(step.kernels[event.loops].loops, [](const KernelLoops::Loop &loop) { return loop.isReduced && loop.size != 1; });
   }
   int64_t elementsMade(const StepEvent &event) const {
     int64_t elements = 1;
@@ -292,9 +289,9 @@ private:
   }
 
   /// The unit has taken up the event: what that needs it needs, too, and so does all that reads the unit.
-  void inherit(int32_t unit, const StepEvent &event) {
+  void inherit(int32_t unit, const std::vector<int32_t> &reads) {
     bool grew = false;
-    for (int32_t buffer : event.reads)
+    for (int32_t buffer : reads)
       if (const int32_t maker = makerOf(buffer); maker != none && maker != unit && std::exchange(lastReader[maker], unit) != unit) { // twice is no harm
         units[unit].before.push_back(maker);
         units[maker].after.push_back(unit);

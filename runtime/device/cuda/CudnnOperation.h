@@ -18,7 +18,6 @@ public:
 protected:
   /// False if cuDNN has nothing for the problem.
   bool choose(const cudnn::Problem &problem) {
-    constexpr size_t mostWays = 8; // that --tune measures
     known = shared.convolutions->waysOf(problem, shared.choices ? mostWays : 1);
     if (known)
       text = cudnn::textOf(problem);

@@ -171,7 +171,8 @@ public:
       parts.push_back(std::move(part));
     }
     shared.needed.raise(scratch());
-    if (parts.size() == 1 && ways() > 1) // several are small products of many batches
+    // Several are small products of many batches.
+    if (const Part &part = parts.front(); parts.size() == 1 && (part.made->algorithms.size() > 1 || (part.packed && part.packed->algorithms.size() > 1)))
       shared.tunables.push_back(this);
     return {};
   }
@@ -181,10 +182,11 @@ public:
     const Part &part = parts.front();
     const auto typeName = [](plan::DataType type) { return plan::DataType_Name(type); };
     const auto side = [](bool transposed) { return transposed ? "^T" : ""; };
-    return fmt::format("cuBLASLt {}: {}x{}{} by {}x{}{}{} of {} to {}{}{} at {}{}", blas.cublasLtGetVersion(), spec.rows, spec.depth,
+    return fmt::format("cuBLASLt {}: {}x{}{} by {}x{}{}{} of {} to {}{}{} at {}{}{}", blas.cublasLtGetVersion(), spec.rows, spec.depth,
                        side(spec.transposeLeft), spec.depth, spec.columns, side(spec.transposeRight), part.batches, typeName(spec.operands),
                        typeName(spec.type), spec.bias ? " bias" : "", spec.relu ? " relu" : "",
-                       fmt::join(alignmentsOf(part.start, Matrices(spec)), ","), shared.tensorFloat ? " tf32" : "");
+                       fmt::join(alignmentsOf(part.start, Matrices(spec)), ","), shared.tensorFloat ? " tf32" : "",
+                       packs(part, shared.streams.at(0)) ? " packed" : "");
   }
   size_t ways() const override { return tuned().algorithms.size(); }
   void use(size_t way) override { tuned().chosen = way; }
@@ -200,8 +202,7 @@ public:
   Status enqueue(const Stream &stream) override {
     for (const Part &part : parts) {
       const MatMulSpec::Batch &start = part.start;
-      const bool packs = part.packed && part.matrices.packedBytes() <= stream.scratchBytes;
-      Status status = packs ? multiplyPacked(stream, part) : multiply(stream, *part.made, left(start), right(start), result(start));
+      Status status = packs(part, stream) ? multiplyPacked(stream, part) : multiply(stream, *part.made, left(start), right(start), result(start));
       if (!status)
         return status;
     }
@@ -209,9 +210,12 @@ public:
   }
 
 private:
-  /// How the product is computed where there is memory for that.
-  const Description &tuned() const { return parts.front().packed ? *parts.front().packed : *parts.front().made; }
-  Description &tuned() { return parts.front().packed ? *parts.front().packed : *parts.front().made; }
+  static bool packs(const Part &part, const Stream &stream) { return part.packed && part.matrices.packedBytes() <= stream.scratchBytes; }
+  /// What is computed of the only part: streams have their memory by now.
+  Description &tuned() const {
+    const Part &part = parts.front();
+    return packs(part, shared.streams.at(0)) ? *part.packed : *part.made;
+  }
 
   static std::byte *at(std::byte *data, int64_t element, plan::DataType type) {
     return data + element * static_cast<int64_t>(elementBytes(type));
@@ -285,7 +289,6 @@ private:
                           prefer(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, third)})
       if (!status)
         return status;
-    constexpr size_t mostWays = 8; // that --tune measures
     std::array<cublasLtMatmulHeuristicResult_t, mostWays> found = {};
     int count = 0;
     cublasStatus_t status =

@@ -43,6 +43,8 @@ private:
   Stream &first;
 };
 
+constexpr size_t mostWays = 8; ///< that --tune measures
+
 /// One that a library can compute in several ways. Operations of equal problems share the way.
 class TunableOperation : public StreamOperation {
 public:

@@ -23,7 +23,7 @@ namespace {
 /// swapcontext of libc does the same with a system call for the signals each time: half of a run.
 extern "C" void mscTestSwitchStack(void **left, void *entered);
 asm(R"(
-  .text
+  .pushsection .text
   .type mscTestSwitchStack, @function
 mscTestSwitchStack:
   pushq %rbp
@@ -42,6 +42,7 @@ mscTestSwitchStack:
   popq %rbp
   ret
   .size mscTestSwitchStack, . - mscTestSwitchStack
+  .popsection
 )");
 
 /// A thread of the emulated block.

@@ -118,11 +118,13 @@ TEST(Units, SumsInAnotherDirectionMakeTheirElementsThemselves) {
     bool isSummedToo;    ///< what arrives: the gradient of the shift
     bool isReadElsewhere;
     std::vector<std::string> names;
+    net::Phase phase = net::Phase::Backward;
   };
   const Case cases[] = {
       {"as much is read as was written and read", "Sub", false, false, {"Sub_ReduceSum_Mul_Mul", "ReduceSum"}},
       {"half of that is read anyway", "Sub", true, false, {"Sub_ReduceSum_Mul", "Sub_Mul_ReduceSum_ReduceSum"}},
       {"they are stored all the same", "Sub", true, true, {"Sub_ReduceSum_Mul_Mul_and_1_more", "ReduceSum", "ReduceSum"}},
+      {"gradients name operators of the forward pass", "Sub", true, false, {"Sub_ReduceSum_Mul_Mul", "ReduceSum", "ReduceSum"}, net::Phase::Forward},
       {"they are dear", "Pow", true, false, {"Pow_ReduceSum_Mul_Mul", "ReduceSum", "ReduceSum"}},
   };
   for (const Case &one : cases) {
@@ -140,6 +142,8 @@ TEST(Units, SumsInAnotherDirectionMakeTheirElementsThemselves) {
       results.push_back(net.value("Neg", {product}));
     const StringRef names[] = {"dx", "scale", "shift", "other"};
     net.results(results, ArrayRef(names).take_front(results.size()));
+    for (Operation &op : net.network.getBody().front().without_terminator())
+      net::setPhase(&op, one.phase);
     auto fits = [](const passes::Unit &unit) { // sums of one direction
       std::set<int64_t> axes;
       for (Operation *op : unit.ops)

@@ -44,6 +44,9 @@ LogicalResult SplitVOp::infer(const Inference &at, Adaptor op, SmallVectorImpl<T
     return at.error("'SplitV' cannot part dimension " + Twine(dims->front()) + " of " + at.text(0) + " into " +
                         shapeText(op.getSizeSplits()) + ": the parts have to make up its " + Twine(size) + " elements",
                     {0});
+  if (auto parts = static_cast<int64_t>(op.getNumSplit()); parts != 0 && parts != static_cast<int64_t>(sizes.size())) // C3
+    return at.error("'num_split' of 'SplitV' is " + Twine(parts) + ", but 'size_splits' names " + Twine(sizes.size()) + " parts", {},
+                    "leave it out, or make it " + std::to_string(sizes.size()));
   addParts(at, dims->front(), sizes, results);
   return success();
 }

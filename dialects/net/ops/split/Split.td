@@ -30,15 +30,18 @@ def Net_SplitVOp : Net_RegionCopy<"SplitV", ["input_x"], ["output0", "output1"]>
     Constraints:
     - (C1) `split_dim` lies in [-rank, rank).
     - (C2) the sizes are at least 1, one of them may be -1 for what is left; they add up to the size of the dimension.
+    - (C3) `num_split` is 0 or the number of sizes.
 
     Rule: as Split.
   }];
-  let arguments = (ins Net_Tensor:$input_x, DenseI64ArrayAttr:$size_splits, DefaultValuedAttr<I64Attr, "0">:$split_dim);
+  let arguments = (ins Net_Tensor:$input_x, DenseI64ArrayAttr:$size_splits, DefaultValuedAttr<I64Attr, "0">:$split_dim,
+                       DefaultValuedAttr<I64Attr, "0">:$num_split);
   let results = (outs Variadic<Net_Tensor>:$outputs);
   let exampleAttributes = "size_splits: (24, 8), split_dim: 1";
   let specs = [{
     {.name = "size_splits", .kind = IntTuple, .required = true, .positional = true, .summary = "size of every part; one may be -1"},
-    {.name = "split_dim", .kind = Int, .positional = true, .summary = "the dimension that is parted"}
+    {.name = "split_dim", .kind = Int, .positional = true, .summary = "the dimension that is parted"},
+    {.name = "num_split", .kind = Int, .positional = true, .summary = "number of parts; 0: not said"}
   }];
 }
 
