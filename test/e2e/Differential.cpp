@@ -43,7 +43,7 @@ public:
       double error = own == found.end() ? INFINITY : errorOf(own->second, tensor, noise.at(name), tolerance);
       verdict.worst = std::max(verdict.worst, error);
       if (verbose)
-        std::printf("  %-10s %-16s error %.3g\n", kind.c_str(), name.c_str(), error);
+        std::printf("  %-10s %-16s error %.3g, noise %.3g\n", kind.c_str(), name.c_str(), error, noise.at(name));
       if (error <= tolerance)
         continue;
       std::ostringstream text;
