@@ -300,7 +300,7 @@ private:
     return false;
   }
 
-  /// Clusters that reduce a tensor as large as this reduction's to a result of the same shape and read that operand besides: the gradients
+  /// Clusters that reduce a tensor as large as this reduction's over the same dimensions and read that operand besides: the gradients
   /// of a norm's scale and shift.
   llvm::SmallSetVector<size_t, 2> reducingAlike(Operation *op) const {
     llvm::SmallSetVector<size_t, 2> clusters;
@@ -315,7 +315,8 @@ private:
 
   /// Both reduce as large a tensor over the same dimensions.
   static bool isAlike(Operation *a, Operation *b) {
-    return a->getNumOperands() == 1 && a->getAttr("axis") == b->getAttr("axis") && a->getNumResults() == 1 && a->getOperandTypes() == b->getOperandTypes() && a->getResultTypes() == b->getResultTypes();
+    return a->getNumOperands() == 1 && a->getNumResults() == 1 && a->getAttr("axis") == b->getAttr("axis") &&
+           a->getOperandTypes() == b->getOperandTypes() && a->getResultTypes() == b->getResultTypes();
   }
 
   /// A reduction of elements that a cluster which cannot take it along would write for it alone becomes a cluster that makes them itself,
@@ -384,7 +385,7 @@ private:
     return llvm::to_vector(llvm::reverse(slice));
   }
 
-  /// What `reduction` would read to compute `slice`, but for what another reduction to its shape, which comes later and may join it, reads as well.
+  /// What `reduction` would read to compute `slice`, but for what another one over the same dimensions, which comes later and may join it, reads as well.
   int64_t bytesReadFor(ArrayRef<Operation *> slice, Operation *reduction) const {
     llvm::SmallSetVector<Value, 4> reads;
     for (Operation *member : slice)
@@ -393,7 +394,9 @@ private:
           reads.insert(operand);
     int64_t bytes = 0;
     for (Value read : reads)
-      if (llvm::none_of(read.getUsers(), [&](Operation *user) { return user != reduction && !unitOf.contains(user) && samePhase(user, reduction) && isAlike(user, reduction); }))
+      if (llvm::none_of(read.getUsers(), [&](Operation *user) {
+            return user != reduction && !unitOf.contains(user) && samePhase(user, reduction) && isAlike(user, reduction);
+          }))
         bytes += capacityBytes(read.getType());
     return bytes;
   }

@@ -25,7 +25,7 @@ Status checkReducible(ElementType type, const OperationLabel &label) {
     return Status::ok();
   return Error{ExitCode::Usage,
                "'" + label.name + "' reduces " + elementTypeName(type) +
-                   " values between ranks, which the CPU communicators cannot do",
+                   " values between ranks, which communicators do not",
                "reduce in f32"};
 }
 

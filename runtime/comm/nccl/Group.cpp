@@ -1,5 +1,7 @@
 #include "runtime/comm/nccl/Group.h"
 
+#include "runtime/comm/Operation.h"
+
 namespace msc::comm::nccl {
 namespace {
 
@@ -46,7 +48,9 @@ Reduction reductionOf(ElementType type, ReduceKind kind) {
 } // namespace
 
 StreamGroup::Prepared NcclGroup::prepareAllReduce(std::vector<ReducePart> parts, ElementType type, ReduceKind kind,
-                                                  const OperationLabel &) {
+                                                  const OperationLabel &label) {
+  if (Status status = checkReducible(type, label); !status)
+    return status.error();
   std::vector<NcclCommunicator::NamedStep> steps;
   for (const ReducePart &part : parts)
     steps.push_back({"ncclAllReduce", [part, type = dataTypeOf(type), reduction = reductionOf(type, kind)](
@@ -58,7 +62,9 @@ StreamGroup::Prepared NcclGroup::prepareAllReduce(std::vector<ReducePart> parts,
 }
 
 StreamGroup::Prepared NcclGroup::prepareReduceScatter(std::vector<ReducePart> parts, ElementType type, ReduceKind kind,
-                                                  const OperationLabel &) {
+                                                  const OperationLabel &label) {
+  if (Status status = checkReducible(type, label); !status)
+    return status.error();
   std::vector<NcclCommunicator::NamedStep> steps;
   for (const ReducePart &part : parts)
     steps.push_back({"ncclReduceScatter", [part, type = dataTypeOf(type), reduction = reductionOf(type, kind)](

@@ -1,6 +1,7 @@
 #include "runtime/device/cuda/LocalCommunicator.h"
 
 #include "runtime/comm/Gather.h"
+#include "runtime/comm/Operation.h"
 #include "runtime/device/cuda/Kernels.h"
 
 #include <condition_variable>
@@ -151,13 +152,10 @@ Status LocalGroup::reduce(LocalCall &call, const std::vector<const void *> &sour
                                                            {ElementType::I32, "msc_reduce_i32"},
                                                            {ElementType::I64, "msc_reduce_i64"},
                                                            {ElementType::Bool, "msc_reduce_bool"}};
+  if (Status status = comm::checkReducible(type, call.label); !status) // also without a piece: the others would wait for this rank
+    return status;
   if (count == 0)
     return {};
-  auto kernel = kernels.find(type);
-  if (kernel == kernels.end())
-    return Error{ExitCode::Usage, fmt::format("'{}' reduces values of 16 bits between ranks, which ranks of one GPU cannot do",
-                                              call.label.name),
-                 "reduce in f32"};
   std::vector<int64_t> descriptor{static_cast<int64_t>(sources.size()), static_cast<int64_t>(targets.size()),
                                   static_cast<int64_t>(kind), first};
   for (const void *source : sources)
@@ -167,7 +165,7 @@ Status LocalGroup::reduce(LocalCall &call, const std::vector<const void *> &sour
   Result<CUdeviceptr> memory = shared.constant(descriptor.data(), descriptor.size() * sizeof(int64_t));
   if (!memory)
     return memory.error();
-  auto made = launchOwn(shared, kernel->second, {*memory}, count);
+  auto made = launchOwn(shared, kernels.at(type), {*memory}, count);
   if (!made)
     return made.error();
   call.operations.push_back(std::move(*made));

@@ -26,10 +26,12 @@ Devices::Devices() { chosenDevices = this; }
 Devices *devices() { return chosenDevices; }
 
 std::vector<int64_t> rankCounts() {
-  if (!devices())
-    return {1, 2, 3, 4, 8};
   const char *processes = getenv("OMPI_COMM_WORLD_SIZE");
-  return processes ? std::vector<int64_t>{std::atoll(processes)} : std::vector<int64_t>{2, 3, 4, 8};
+  if (devices() && processes)
+    return {std::atoll(processes)};
+  std::vector<int64_t> counts{1, 2, 3, 4, 8};
+  std::erase_if(counts, [&](int64_t ranks) { return (devices() && ranks == 1) || (processes && ranks > std::atoll(processes)); });
+  return counts;
 }
 
 static void runRank(World &hosts, int64_t ranks, const std::function<void(World &, Group &)> &body) {
@@ -49,17 +51,16 @@ static void runRank(World &hosts, int64_t ranks, const std::function<void(World 
   body(world, **group);
 }
 
-bool onRanks(int64_t ranks, const std::function<void(World &, Group &)> &body) {
+void onRanks(int64_t ranks, const std::function<void(World &, Group &)> &body) {
   struct Around {
     explicit Around(int64_t ranks) { devices() ? devices()->begin(ranks) : void(); }
     ~Around() { devices() ? devices()->end() : void(); }
   } around(ranks);
   if (World *world = mpiWorld()) {
-    if (world->size() < ranks)
-      return false;
+    ASSERT_GE(world->size(), ranks) << "mpirun has started too few processes";
     if (world->rank() < ranks)
       runRank(*world, ranks, body);
-    return true;
+    return;
   }
   auto hub = *ThreadHub::create(ranks);
   std::vector<std::thread> threads;
@@ -71,7 +72,6 @@ bool onRanks(int64_t ranks, const std::function<void(World &, Group &)> &body) {
     });
   for (std::thread &thread : threads)
     thread.join();
-  return true;
 }
 
 } // namespace msc::comm::test

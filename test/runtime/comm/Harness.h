@@ -33,12 +33,13 @@ public:
 Devices *devices();
 inline bool isTooLarge(int64_t elements) { return devices() && elements > devices()->mostElements(); }
 
-/// How many ranks tests run on: one to eight; with devices two or more, or all processes of mpirun, since each rank of a world has one.
+/// How many ranks tests run on: one to eight, and no more than mpirun has started; with devices two or more, or all processes of mpirun, since each rank
+/// of a world has one.
 std::vector<int64_t> rankCounts();
 
 /// Calls `body` on `ranks` ranks with their world and the group of these ranks. Under mpirun the first `ranks` processes
-/// take part; false if there are too few of them (the test is then skipped).
-bool onRanks(int64_t ranks, const std::function<void(World &, Group &)> &body);
+/// take part; there have to be as many (rankCounts).
+void onRanks(int64_t ranks, const std::function<void(World &, Group &)> &body);
 
 inline const OperationLabel kLabel{"op", "net.mir:14"};
 

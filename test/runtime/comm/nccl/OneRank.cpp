@@ -28,7 +28,8 @@ public:
       if (communicator)
         (void)abort(communicator);
     for (void *memory : memories)
-      nccl.ncclMemFree(memory);
+      if (memory)
+        nccl.ncclMemFree(memory);
     if (host)
       driver.cuMemFreeHost(host);
     if (stream)

@@ -1,6 +1,6 @@
 // The suite for communicators (test/runtime/comm/conformance_test.cpp) on the GPUs of this machine, for tools/test_cuda.sh, which it comes along with:
 //   MSC_COLLECTIVES=local gpu_conformance                     ranks that are threads on one GPU
-//   MSC_COLLECTIVES=nccl gpu_conformance --gtest_filter=OneRank.*      what one rank can show of NCCL
+//   gpu_conformance --gtest_filter=OneRank.*                  what one rank can show of NCCL
 //   MSC_COLLECTIVES=nccl mpirun -n RANKS gpu_conformance      a GPU for every process, or one for all with an NCCL_HOSTID for each
 #include "runtime/comm/nccl/Transport.h"
 #include "runtime/device/cuda/CudaBackend.h"
@@ -55,10 +55,8 @@ private:
   std::optional<Error> problem;
 } gpus;
 
-// Of every process on its own, the first GPU that it sees.
-TEST(OneRank, StartsSplitsIsCapturedAndAborts) {
-  if (!comm::test::asksForNccl())
-    GTEST_SKIP() << "MSC_COLLECTIVES=nccl asks for it";
+// Of every process on its own, the first GPU that it sees; whatever the others communicate by.
+TEST(OneRank, OfNcclStartsSplitsIsCapturedAndAborts) {
   Result<comm::nccl::Table> nccl = comm::nccl::loadTable();
   ASSERT_TRUE(nccl.isOk()) << "error: " << nccl.error().message;
   Result<device::cuda::Tables> tables = device::cuda::loadTables();
