@@ -64,7 +64,7 @@ struct Flags {
     app.add_option("--matmul-precision", matmulPrecision,
                    "of CUDA: f32, or tf32, which rounds the operands of f32 products and convolutions to 10 bits (default: f32)");
     app.add_option("--collectives", collectives,
-                   "of CUDA: nccl (a GPU for every rank), local (threads on one GPU) or host (through its memory) (default: the first that can be)");
+                   "of CUDA: nccl (a GPU for every rank), local (ranks on one GPU) or host (through its memory) (default: the first that can be)");
     app.add_option("--tune", tuning,
                    "of CUDA: FILE, in which the fastest of cuDNN's engines for each convolution, and of cuBLASLt's algorithms for each large product, are kept; "
                    "measures what it lacks (default: those that the libraries think fastest)");

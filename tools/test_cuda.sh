@@ -44,7 +44,7 @@ PATH=$PATH:/usr/local/cuda/bin
 # What mpirun wants as root, with more ranks than cores, and in containers, as in tools/env.sh, which the archive lacks.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
-# For NCCL between processes that say they are on hosts of their own (as_hosts, lost).
+# For NCCL between processes that say they are on hosts of their own (as_processes, lost).
 export NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1
 summary=$out/summary.txt
 : > "$summary"
@@ -108,16 +108,18 @@ on_cpu() {
   rm -f "$2"
   within msrun "$1" --no-checkpoint --steps 20 --report "$2" --device cpu
 }
-# Every rank is a process that says it is on a host of its own, so that NCCL takes several on one GPU.
-by_nccl=(--device cuda --collectives nccl) uncaptured=(--no-cuda-graph)
-[ -z "$dry" ] || by_nccl=(--device cpu) uncaptured=()
-# as_hosts RANKS PLAN REPORT FLAGS...
-as_hosts() {
+# Every rank is a process: for NCCL it says that it is on a host of its own, so that several are taken on one GPU; by kernels of the GPU they read each
+# other's memory.
+by_nccl=(--device cuda --collectives nccl) by_kernels=(--device cuda --collectives local) uncaptured=(--no-cuda-graph)
+[ -z "$dry" ] || by_nccl=(--device cpu) by_kernels=(--device cpu) uncaptured=()
+by=("${by_nccl[@]}")
+# as_processes RANKS PLAN REPORT FLAGS...: that communicate as `by` says.
+as_processes() {
   local ranks=$1 plan=$2 report=$3
   shift 3
   rm -f "$report"
   NCCL_MAX_CTAS=1 NCCL_NVLS_ENABLE=0 within mpirun -n "$ranks" bash -c 'NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK exec msrun "$@"' rank \
-    "$plan" --no-checkpoint --steps 20 --report "$report" "${by_nccl[@]}" "$@"
+    "$plan" --no-checkpoint --steps 20 --report "$report" "${by[@]}" "$@"
 }
 # gone PROCESS: waits until it has ended, for 10 s at most.
 gone() {
@@ -134,7 +136,7 @@ lost() {
   rm -rf "$folder" && mkdir "$folder"
   NCCL_MAX_CTAS=1 NCCL_NVLS_ENABLE=0 timeout -k 5 "$(seconds)" mpirun -n "$ranks" bash -c \
     'echo $$ > "$0/pid.$OMPI_COMM_WORLD_RANK"; NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK exec msrun "$@"' "$folder" \
-    "$plan" --no-checkpoint --epochs 100000000 --log-every 10 --timeout 10 "${by_nccl[@]}" > "$folder/run.log" 2>&1 < /dev/null &
+    "$plan" --no-checkpoint --epochs 100000000 --log-every 10 --timeout 10 "${by[@]}" > "$folder/run.log" 2>&1 < /dev/null &
   job=$!
   for _ in $(seq 60); do # seconds until it trains
     grep -q 'loss is' "$folder/run.log" && break
@@ -172,7 +174,7 @@ stopped() {
     kill -0 $job 2> /dev/null || break
     sleep 1
   done
-  grep -q 'loss is' "$log" || { kill $job; wait $job; echo "it did not train"; cat "$log"; return 1; }
+  grep -q 'loss is' "$log" || { kill $job; wait $job; echo "it did not train, and ended with $?"; cat "$log"; return 1; }
   begin=$SECONDS
   kill -TERM $job # timeout hands it on
   wait $job
@@ -448,16 +450,27 @@ if command -v mpirun > /dev/null; then
   done
   for name in gpt2-2 gpt2-4 gpt2-split; do
     ranks=${name#gpt2-}
-    check "nccl-hosts-$name" as_hosts "${ranks/split/4}" "$out/$name.plan" "$out/nccl-hosts-$name.json"
+    check "nccl-hosts-$name" as_processes "${ranks/split/4}" "$out/$name.plan" "$out/nccl-hosts-$name.json"
     check "nccl-hosts-$name-as-cpu" same "$out/nccl-hosts-$name.json" "$out/cpu-$name.json" 1e-4
   done
-  check nccl-hosts-uncaptured as_hosts 4 "$out/gpt2-split.plan" "$out/nccl-hosts-uncaptured.json" "${uncaptured[@]}"
+  check nccl-hosts-uncaptured as_processes 4 "$out/gpt2-split.plan" "$out/nccl-hosts-uncaptured.json" "${uncaptured[@]}"
   check nccl-hosts-captured-as-uncaptured same "$out/nccl-hosts-gpt2-split.json" "$out/nccl-hosts-uncaptured.json" 0
   # As mpirun ends with a killed process; it may end the others first. One that hangs is named by those that waited for it.
   check nccl-killed lost KILL 137 'error: rank 1 died|process rank 1 .*signal 9' "$out/gpt2-2.plan" 2 "$out/killed"
   check nccl-stopped lost STOP 6 'error: .*(made no progress|waited for its GPU)' "$out/gpt2-2.plan" 2 "$out/stopped-rank"
+  # Processes on one GPU that open each other's memory (CUDA IPC).
+  for ranks in 2 4; do
+    [ -z "$dry" ] && [ -x "$suite" ] || continue
+    check "conformance-processes-$ranks" within env MSC_COLLECTIVES=local mpirun -n $ranks "$suite" --gtest_brief=1 --gtest_filter=-OneRank.*
+  done
+  by=("${by_kernels[@]}")
+  check processes-gpt2-split as_processes 4 "$out/gpt2-split.plan" "$out/processes-gpt2-split.json"
+  check processes-as-threads same "$out/processes-gpt2-split.json" "$out/local-gpt2-split.json" 0
+  check processes-killed lost KILL 137 'error: rank 1 died|process rank 1 .*signal 9' "$out/gpt2-2.plan" 2 "$out/killed-process"
+  by=("${by_nccl[@]}")
 else
   skip nccl-hosts "mpirun is missing"
+  skip processes "mpirun is missing"
 fi
 for name in gpt2-2 gpt2-4 gpt2-split; do
   ranks=${name#gpt2-}

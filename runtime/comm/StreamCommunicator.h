@@ -1,5 +1,5 @@
 // Collectives in the memory of devices, put on their streams like kernels. Implementations: nccl (a plugin), and cuda_local,
-// which the CUDA backend has for ranks of one process on one GPU.
+// which the CUDA backend has for ranks on one GPU.
 //
 // A World connects the same ranks on their hosts: it starts these communicators, and carries what ends them.
 #pragma once
@@ -74,6 +74,8 @@ public:
   virtual void abort() = 0;
   /// Ends the communication in agreement with all ranks: everything was waited for, no graph holds calls any more.
   virtual Status close() = 0;
+  /// After abort(): peers may still read and write memory of this device, which nobody may free then; the end of the process does.
+  virtual bool leavesMemory() const { return false; }
 };
 
 /// Where StreamCommunicators come from; shared by the ranks of a process.

@@ -1,5 +1,5 @@
-// The suite for communicators (test/runtime/comm/conformance_test.cpp) on those of GPUs, as plans use them: MSC_COLLECTIVES=local, ranks that are threads on
-// one GPU, or nccl, a GPU for every rank. Driver and NCCL are recorded, kernels emulated: this tests how the backend uses them, and nothing here runs on a GPU.
+// The suite for communicators (test/runtime/comm/conformance_test.cpp) on those of GPUs, as plans use them: MSC_COLLECTIVES=local, ranks on one GPU that are
+// threads, or processes under mpirun, or nccl, a GPU for every rank. Driver and NCCL are recorded, kernels emulated: this tests how the backend uses them, and nothing here runs on a GPU.
 // The program gpu_conformance runs the same on GPUs.
 #include "runtime/comm/nccl/Transport.h"
 #include "runtime/device/cuda/CudaBackend.h"
@@ -20,6 +20,7 @@ public:
   void begin(int64_t ranks) override {
     driver.emplace();
     driver->gpus = byNccl ? static_cast<int>(ranks) : 1;
+    driver->sharesMemory = comm::test::mpiWorld() != nullptr;
     e2e::addRuntimeKernels(*driver, MSC_KERNELS_IR);
     device::CudaOptions options;
     options.collectives = byNccl ? device::Collectives::Nccl : device::Collectives::Local;

@@ -12,7 +12,7 @@ namespace msc::device {
 enum class Collectives {
   Auto, ///< Nccl if every rank has a GPU of its own and NCCL is there; Local for threads where there is one GPU; else Host
   Nccl,
-  Local, ///< ranks are threads of one process, all on its first GPU
+  Local, ///< ranks are threads of one process or processes of one host, all on the first GPU that they see
   Host,  ///< what travels goes through the memory of the host
 };
 

@@ -40,7 +40,7 @@ public:
       return createDevice(*gpu, options, [&](Shared &) { return options.nccl->connect(*request.world); }, choices,
                           measures);
     case Collectives::Local:
-      return createDevice(*gpu, options, [&](Shared &shared) { return connectLocally(shared, *request.world); }, choices,
+      return createDevice(*gpu, options, [&](Shared &shared) { return connectLocally(shared, *request.world, isOneProcess(*request.world)); }, choices,
                           measures);
     default: return createDevice(*gpu, options, nullptr, choices, measures);
     }
@@ -104,11 +104,19 @@ private:
       seen.push_back((*all)[rank].gpus);
       areNamed &= (*all)[rank].isNamed != 0;
     }
-    if (path == Collectives::Local && !isOneProcess(world))
-      return Error{ExitCode::Usage, "--collectives local is for ranks that are threads of one process",
-                   "start msrun without mpirun, or use --collectives host"};
+    if (path == Collectives::Local) {
+      if (world.localSize() != world.size())
+        return Error{ExitCode::Usage, "--collectives local is for ranks on one GPU, and these are on several hosts",
+                     "use --collectives host"};
+      auto first = comm::gather(**group, (*identities)[0], {"which GPUs are taken", ""});
+      if (!first)
+        return first.error();
+      if (Status same = checkSame(*first); !same)
+        return same.error();
+      return 0;
+    }
     if (path != Collectives::Nccl || areNamed)
-      return path == Collectives::Local ? 0 : usual;
+      return usual;
     Result<int> chosen = chooseGpu(seen, world.rank());
     if (!chosen)
       return chosen;
@@ -121,7 +129,11 @@ private:
   }
 
   static const char *pathText(int64_t path) {
-    return path == static_cast<int64_t>(Collectives::Nccl) ? "by NCCL" : "through the host";
+    switch (static_cast<Collectives>(path)) {
+    case Collectives::Nccl: return "by NCCL";
+    case Collectives::Local: return "by kernels of one GPU";
+    default: return "through the host";
+    }
   }
 
   Result<std::vector<GpuIdentity>> identify() const {

@@ -39,8 +39,9 @@ public:
         driver.cuStreamSynchronize(stream.handle); // its memory goes next; an error has been told
     if (copies)
       driver.cuStreamDestroy(copies); // inlets are gone, and have waited
-    for (CUdeviceptr memory : memories)
-      driver.cuMemFree(memory);
+    if (!communicator || !communicator->leavesMemory())
+      for (CUdeviceptr memory : memories)
+        driver.cuMemFree(memory);
     communicator.reset();
     if (shared.handle)
       shared.blas.cublasLtDestroy(shared.handle);

@@ -3,9 +3,8 @@
 #include "runtime/comm/Gather.h"
 #include "runtime/comm/Operation.h"
 #include "runtime/device/cuda/Kernels.h"
+#include "runtime/device/cuda/PeerAccess.h"
 
-#include <condition_variable>
-#include <mutex>
 #include <numeric>
 
 namespace msc::device::cuda {
@@ -16,63 +15,43 @@ using comm::Message;
 using comm::OperationLabel;
 using comm::ReducePart;
 
-/// What the ranks of the process share. Who leaves waits for all others that came: their work may still read its memory.
-class Hub {
-public:
-  void enter() {
-    std::lock_guard lock(mutex);
-    ++inside;
-  }
-  void leave() {
-    constexpr std::chrono::seconds limit{10};
-    std::unique_lock lock(mutex);
-    if (--inside == 0)
-      allLeft.notify_all();
-    allLeft.wait_for(lock, limit, [&] { return inside == 0; });
-  }
-
-private:
-  std::mutex mutex;
-  std::condition_variable allLeft;
-  int64_t inside = 0;
+/// What a rank brings into a collective, for its peers to know while it is prepared: memory that they read, or write; and for
+/// messages to whom they go.
+struct Offer {
+  PeerAddress source, target;
+  int64_t count = 0;
+  int64_t peer = -1;
 };
 
-/// One member's side of a group: what its stream has come to.
-struct Events {
-  CUevent ready = nullptr; ///< its memory may be read and written by all
-  CUevent over = nullptr;  ///< it has read and written what it had to
-};
-
-class LocalGroup;
-
-/// What a rank brings into a collective, for its peers to see while it is prepared; and what it does itself.
+/// Work that may read what all members had written before, and is over before any of them goes on.
 class LocalCall final : public comm::StreamCall {
 public:
-  LocalCall(LocalGroup &group, OperationLabel label) : group(group), label(std::move(label)) {}
-  Status enqueue(comm::StreamHandle stream) override;
+  LocalCall(StreamMeeting &meeting, OperationLabel label) : label(std::move(label)), meeting(meeting) {}
+  Status enqueue(comm::StreamHandle handle) override {
+    Stream stream{static_cast<CUstream>(handle), 0};
+    if (Status status = meeting.meet(stream.handle, label); !status)
+      return status;
+    for (const std::unique_ptr<Operation> &operation : operations)
+      if (Status status = static_cast<StreamOperation &>(*operation).enqueue(stream); !status)
+        return status;
+    return meeting.meet(stream.handle, label);
+  }
 
-  LocalGroup &group;
-  OperationLabel label;
-  std::vector<ReducePart> parts;
-  std::vector<Message> sends;
+  const OperationLabel label;
   std::vector<std::unique_ptr<Operation>> operations;
+
+private:
+  StreamMeeting &meeting;
 };
 
 class LocalGroup final : public comm::StreamGroup {
 public:
-  LocalGroup(Shared &shared, comm::Group &hosts) : shared(shared), driver(shared.driver), hosts(hosts) {}
-  ~LocalGroup() override {
-    for (CUevent event : {own.ready, own.over})
-      if (event)
-        driver.cuEventDestroy(event);
-  }
+  LocalGroup(Shared &shared, PeerAccess &access, comm::Group &hosts) : shared(shared), access(access), hosts(hosts) {}
   Status open() {
-    MSC_CUDA(cuEventCreate, &own.ready, CU_EVENT_DISABLE_TIMING);
-    MSC_CUDA(cuEventCreate, &own.over, CU_EVENT_DISABLE_TIMING);
-    auto gathered = comm::gather(hosts, own, {"events of the group", ""});
-    if (!gathered)
-      return gathered.error();
-    events = std::move(*gathered);
+    auto made = access.meeting(hosts);
+    if (!made)
+      return made.error();
+    meeting = std::move(*made);
     return {};
   }
 
@@ -87,65 +66,46 @@ public:
   Prepared prepareExchange(std::vector<Message> sends, std::vector<Message> receives, ElementType type,
                            const OperationLabel &label) override;
 
-  /// `body` puts work on `stream` that may read what all members had written before, and is over before any of them goes on.
-  Status together(CUstream stream, const OperationLabel &label, const std::function<Status()> &body) {
-    MSC_CUDA(cuEventRecord, own.ready, stream);
-    if (Status status = meet(stream, &Events::ready, label); !status)
-      return status;
-    if (Status status = body(); !status)
-      return status;
-    MSC_CUDA(cuEventRecord, own.over, stream);
-    return meet(stream, &Events::over, label);
-  }
-
 private:
-  using Peers = std::vector<const LocalCall *>;
+  using Offers = std::vector<std::vector<Offer>>; ///< by member
 
-  /// An event is recorded before the hosts meet and waited for before they meet again: nobody records it in between.
-  Status meet(CUstream stream, CUevent Events::*event, const OperationLabel &label) {
-    if (Status status = hosts.barrier(label); !status)
-      return status;
-    for (int member = 0; member < size(); ++member)
-      if (member != rank())
-        MSC_CUDA(cuStreamWaitEvent, stream, events[static_cast<size_t>(member)].*event, 0);
-    return {};
+  Status tell(const void *address, PeerAddress &told) {
+    Result<PeerAddress> made = access.tell(address);
+    if (made)
+      told = *made;
+    return made ? Status() : Status(made.error());
   }
+  /// Where this rank finds what `member` told.
+  Result<std::byte *> find(const PeerAddress &told, size_t member) { return access.find(told, hosts.members()[member]); }
 
-  /// Shows `call` to the peers, and makes what this rank does out of what all of them bring.
-  Prepared prepare(std::unique_ptr<LocalCall> call, const std::function<Status(const Peers &)> &make) {
-    auto peers = comm::gather(hosts, static_cast<const LocalCall *>(call.get()), call->label);
-    if (!peers)
-      return peers.error();
-    if (Status status = make(*peers); !status)
-      return status.error();
-    if (Status status = hosts.barrier(call->label); !status) // nobody looks at it any more
+  /// What all members bring, for `make` to put into the call what this rank does.
+  Prepared prepare(const std::vector<Offer> &own, const OperationLabel &label,
+                   const std::function<Status(LocalCall &, const Offers &)> &make) {
+    auto offers = comm::gatherLists(hosts, own, label);
+    if (!offers)
+      return offers.error();
+    auto call = std::make_unique<LocalCall>(*meeting, label);
+    if (Status status = make(*call, *offers); !status)
       return status.error();
     return std::unique_ptr<comm::StreamCall>(std::move(call));
   }
+  static Error different(const OperationLabel &label) {
+    return {ExitCode::PeerFailed, fmt::format("ranks do different things in '{}'", label.name),
+            "run the same plan and the same build on all ranks"};
+  }
 
   /// Elements [first, first + count) of all sources to the same places of all targets.
-  Status reduce(LocalCall &call, const std::vector<const void *> &sources, const std::vector<void *> &targets, int64_t first,
+  Status reduce(LocalCall &call, const std::vector<const std::byte *> &sources, const std::vector<std::byte *> &targets, int64_t first,
                 int64_t count, ElementType type, ReduceKind kind);
-  Status copy(LocalCall &call, const void *source, void *target, int64_t count, ElementType type);
+  Status copy(LocalCall &call, const std::byte *source, void *target, int64_t count, ElementType type);
 
   Shared &shared;
-  const DriverTable &driver;
+  PeerAccess &access;
   comm::Group &hosts;
-  Events own;
-  std::vector<Events> events; ///< by member
+  std::unique_ptr<StreamMeeting> meeting;
 };
 
-Status LocalCall::enqueue(comm::StreamHandle handle) {
-  Stream stream{static_cast<CUstream>(handle), 0};
-  return group.together(stream.handle, label, [&] {
-    for (const std::unique_ptr<Operation> &operation : operations)
-      if (Status status = static_cast<StreamOperation &>(*operation).enqueue(stream); !status)
-        return status;
-    return Status();
-  });
-}
-
-Status LocalGroup::reduce(LocalCall &call, const std::vector<const void *> &sources, const std::vector<void *> &targets,
+Status LocalGroup::reduce(LocalCall &call, const std::vector<const std::byte *> &sources, const std::vector<std::byte *> &targets,
                           int64_t first, int64_t count, ElementType type, ReduceKind kind) {
   static const std::map<ElementType, const char *> kernels{{ElementType::F32, "msc_reduce_f32"},
                                                            {ElementType::F64, "msc_reduce_f64"},
@@ -158,9 +118,9 @@ Status LocalGroup::reduce(LocalCall &call, const std::vector<const void *> &sour
     return {};
   std::vector<int64_t> descriptor{static_cast<int64_t>(sources.size()), static_cast<int64_t>(targets.size()),
                                   static_cast<int64_t>(kind), first};
-  for (const void *source : sources)
+  for (const std::byte *source : sources)
     descriptor.push_back(reinterpret_cast<int64_t>(source));
-  for (void *target : targets)
+  for (std::byte *target : targets)
     descriptor.push_back(reinterpret_cast<int64_t>(target));
   Result<CUdeviceptr> memory = shared.constant(descriptor.data(), descriptor.size() * sizeof(int64_t));
   if (!memory)
@@ -172,12 +132,11 @@ Status LocalGroup::reduce(LocalCall &call, const std::vector<const void *> &sour
   return {};
 }
 
-Status LocalGroup::copy(LocalCall &call, const void *source, void *target, int64_t count, ElementType type) {
+Status LocalGroup::copy(LocalCall &call, const std::byte *source, void *target, int64_t count, ElementType type) {
   if (count == 0)
     return {};
   comm::Region whole{0, {count}, {1}};
-  auto from = static_cast<std::byte *>(const_cast<void *>(source)), to = static_cast<std::byte *>(target);
-  auto made = prepareCopy(shared, {from, to, whole, whole, comm::elementSize(type)}, 0);
+  auto made = prepareCopy(shared, {const_cast<std::byte *>(source), static_cast<std::byte *>(target), whole, whole, comm::elementSize(type)}, 0);
   if (!made)
     return made.error();
   call.operations.push_back(std::move(*made));
@@ -186,76 +145,105 @@ Status LocalGroup::copy(LocalCall &call, const void *source, void *target, int64
 
 comm::StreamGroup::Prepared LocalGroup::prepareAllReduce(std::vector<ReducePart> parts, ElementType type, ReduceKind kind,
                                                          const OperationLabel &label) {
-  auto call = std::make_unique<LocalCall>(*this, label);
-  LocalCall &mine = *call;
-  mine.parts = std::move(parts);
-  return prepare(std::move(call), [&](const Peers &peers) {
-    for (size_t i = 0; i < mine.parts.size(); ++i) {
-      std::vector<const void *> sources;
-      std::vector<void *> targets;
-      for (const LocalCall *peer : peers) {
-        sources.push_back(peer->parts[i].source);
-        targets.push_back(peer->parts[i].target);
+  std::vector<Offer> own(parts.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    own[i].count = parts[i].count;
+    for (auto [address, told] : {std::pair{parts[i].source, &own[i].source}, {static_cast<const void *>(parts[i].target), &own[i].target}})
+      if (Status status = tell(address, *told); !status)
+        return status.error();
+  }
+  return prepare(own, label, [&](LocalCall &call, const Offers &offers) -> Status {
+    for (size_t i = 0; i < parts.size(); ++i) {
+      std::vector<const std::byte *> sources;
+      std::vector<std::byte *> targets;
+      for (size_t member = 0; member < offers.size(); ++member) {
+        if (offers[member].size() != parts.size() || offers[member][i].count != parts[i].count)
+          return different(label);
+        Result<std::byte *> source = find(offers[member][i].source, member), target = find(offers[member][i].target, member);
+        if (!source || !target)
+          return source ? target.error() : source.error();
+        sources.push_back(*source), targets.push_back(*target);
       }
       // This rank owns one piece of the result and writes it to all members.
-      int64_t count = mine.parts[i].count, begin = rank() * count / size(), end = (rank() + 1) * count / size();
-      if (Status status = reduce(mine, sources, targets, begin, end - begin, type, kind); !status)
+      int64_t count = parts[i].count, begin = rank() * count / size(), end = (rank() + 1) * count / size();
+      if (Status status = reduce(call, sources, targets, begin, end - begin, type, kind); !status)
         return status;
     }
-    return Status();
+    return {};
   });
 }
 
 comm::StreamGroup::Prepared LocalGroup::prepareReduceScatter(std::vector<ReducePart> parts, ElementType type, ReduceKind kind,
                                                              const OperationLabel &label) {
-  auto call = std::make_unique<LocalCall>(*this, label);
-  LocalCall &mine = *call;
-  mine.parts = std::move(parts);
-  return prepare(std::move(call), [&](const Peers &peers) {
-    for (size_t i = 0; i < mine.parts.size(); ++i) {
-      int64_t block = mine.parts[i].count * static_cast<int64_t>(comm::elementSize(type)) * rank();
-      std::vector<const void *> sources;
-      for (const LocalCall *peer : peers)
-        sources.push_back(static_cast<const std::byte *>(peer->parts[i].source) + block);
-      if (Status status = reduce(mine, sources, {mine.parts[i].target}, 0, mine.parts[i].count, type, kind); !status)
+  std::vector<Offer> own(parts.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    own[i].count = parts[i].count;
+    if (Status status = tell(parts[i].source, own[i].source); !status)
+      return status.error();
+  }
+  return prepare(own, label, [&](LocalCall &call, const Offers &offers) -> Status {
+    for (size_t i = 0; i < parts.size(); ++i) {
+      int64_t block = parts[i].count * static_cast<int64_t>(comm::elementSize(type)) * rank();
+      std::vector<const std::byte *> sources;
+      for (size_t member = 0; member < offers.size(); ++member) {
+        if (offers[member].size() != parts.size() || offers[member][i].count != parts[i].count)
+          return different(label);
+        Result<std::byte *> source = find(offers[member][i].source, member);
+        if (!source)
+          return source.error();
+        sources.push_back(*source + block);
+      }
+      if (Status status = reduce(call, sources, {static_cast<std::byte *>(parts[i].target)}, 0, parts[i].count, type, kind); !status)
         return status;
     }
-    return Status();
+    return {};
   });
 }
 
 comm::StreamGroup::Prepared LocalGroup::prepareAllGather(const void *source, void *target, int64_t count, ElementType type,
                                                          const OperationLabel &label) {
-  auto call = std::make_unique<LocalCall>(*this, label);
-  LocalCall &mine = *call;
-  mine.parts = {{source, target, count}};
-  return prepare(std::move(call), [&](const Peers &peers) {
+  std::vector<Offer> own(1);
+  own[0].count = count;
+  if (Status status = tell(source, own[0].source); !status)
+    return status.error();
+  return prepare(own, label, [&](LocalCall &call, const Offers &offers) -> Status {
     size_t block = static_cast<size_t>(count) * comm::elementSize(type);
     auto to = static_cast<std::byte *>(target);
-    for (size_t member = 0; member < peers.size(); ++member)
-      if (Status status = copy(mine, peers[member]->parts[0].source, to + member * block, count, type); !status)
+    for (size_t member = 0; member < offers.size(); ++member) {
+      if (offers[member].size() != 1 || offers[member][0].count != count)
+        return different(label);
+      Result<std::byte *> from = find(offers[member][0].source, member);
+      if (!from)
+        return from.error();
+      if (Status status = copy(call, *from, to + member * block, count, type); !status)
         return status;
-    return Status();
+    }
+    return {};
   });
 }
 
 comm::StreamGroup::Prepared LocalGroup::prepareExchange(std::vector<Message> sends, std::vector<Message> receives,
                                                         ElementType type, const OperationLabel &label) {
-  auto call = std::make_unique<LocalCall>(*this, label);
-  LocalCall &mine = *call;
-  mine.sends = std::move(sends);
-  return prepare(std::move(call), [&](const Peers &peers) -> Status {
-    std::vector<size_t> next(peers.size(), 0); // message of each peer
+  std::vector<Offer> own(sends.size());
+  for (size_t i = 0; i < sends.size(); ++i) {
+    own[i].count = sends[i].count, own[i].peer = sends[i].peer;
+    if (Status status = tell(sends[i].data, own[i].source); !status)
+      return status.error();
+  }
+  return prepare(own, label, [&](LocalCall &call, const Offers &offers) -> Status {
+    std::vector<size_t> next(offers.size(), 0); // message of each peer
     for (const Message &message : receives) {
       auto from = static_cast<size_t>(message.peer);
-      const std::vector<Message> &sent = peers[from]->sends;
+      const std::vector<Offer> &sent = offers[from];
       size_t &at = next[from];
       while (at < sent.size() && sent[at].peer != rank())
         ++at;
       if (at == sent.size() || sent[at].count != message.count)
-        return Error{ExitCode::PeerFailed, fmt::format("ranks do different things in '{}'", label.name),
-                     "run the same plan and the same build on all ranks"};
-      if (Status status = copy(mine, sent[at++].data, message.data, message.count, type); !status)
+        return different(label);
+      Result<std::byte *> source = find(sent[at++].source, from);
+      if (!source)
+        return source.error();
+      if (Status status = copy(call, *source, message.data, message.count, type); !status)
         return status;
     }
     return {};
@@ -267,21 +255,17 @@ public:
   LocalCommunicator(Shared &shared, comm::World &world) : shared(shared), world(world) {}
   ~LocalCommunicator() override { abort(); }
 
-  /// Everybody enters the hub of rank 0.
-  Status open() {
+  Status open(bool isOneProcess) {
     std::vector<int64_t> everyone(static_cast<size_t>(world.size()));
     std::iota(everyone.begin(), everyone.end(), int64_t{0});
-    Result<comm::Group *> group = world.group(everyone);
-    if (!group)
-      return group.error();
-    all = *group;
-    auto first = std::make_shared<Hub>();
-    auto hubs = comm::gather(*all, &first, {"ranks of the GPU", ""});
-    if (!hubs)
-      return hubs.error();
-    hub = *(*hubs)[0];
-    hub->enter();
-    return all->barrier({"ranks of the GPU", ""});
+    Result<comm::Group *> all = world.group(everyone);
+    if (!all)
+      return all.error();
+    auto opened = openPeerAccess(shared, **all, isOneProcess);
+    if (!opened)
+      return opened.error();
+    access = std::move(*opened);
+    return {};
   }
 
   Result<comm::StreamGroup *> group(const comm::Partition &partition) override {
@@ -298,7 +282,7 @@ public:
     Result<comm::Group *> hosts = world.group(members);
     if (!hosts)
       return hosts.error();
-    auto made = std::make_unique<LocalGroup>(shared, **hosts);
+    auto made = std::make_unique<LocalGroup>(shared, *access, **hosts);
     if (Status status = made->open(); !status)
       return status.error();
     return static_cast<comm::StreamGroup *>((groups[partition] = std::move(made)).get());
@@ -310,37 +294,37 @@ public:
     std::optional<Error> failure = world.firstFailure();
     return failure ? Status(*failure) : Status();
   }
-  void abort() override { leave(); }
-  Status close() override {
-    if (Status status = all->barrier({"end of the run", ""}); !status)
-      return status;
-    leave();
-    return {};
+  void abort() override {
+    if (!access)
+      return;
+    synchronize();
+    isFree = access->leave();
   }
+  Status close() override {
+    synchronize();
+    return access->close();
+  }
+  bool leavesMemory() const override { return !isFree; }
 
 private:
-  void leave() {
-    if (!hub)
-      return;
+  void synchronize() {
     for (auto &[number, stream] : shared.streams)
       if (stream.handle)
         shared.driver.cuStreamSynchronize(stream.handle); // an error has been told, or will be
-    hub->leave();
-    hub.reset();
   }
 
   Shared &shared;
   comm::World &world;
-  comm::Group *all = nullptr;
-  std::shared_ptr<Hub> hub; ///< null: not entered, or left
+  std::unique_ptr<PeerAccess> access; ///< null: not opened
+  bool isFree = true;                 ///< no peer uses memory of this rank
   std::map<comm::Partition, std::unique_ptr<LocalGroup>> groups;
 };
 
 } // namespace
 
-Result<std::unique_ptr<comm::StreamCommunicator>> connectLocally(Shared &shared, comm::World &world) {
+Result<std::unique_ptr<comm::StreamCommunicator>> connectLocally(Shared &shared, comm::World &world, bool isOneProcess) {
   auto communicator = std::make_unique<LocalCommunicator>(shared, world);
-  if (Status status = communicator->open(); !status)
+  if (Status status = communicator->open(isOneProcess); !status)
     return status.error();
   return std::unique_ptr<comm::StreamCommunicator>(std::move(communicator));
 }

@@ -1,13 +1,13 @@
-// Collectives of ranks that are threads of one process and share a GPU.
+// Collectives of ranks that share a GPU.
 #pragma once
 
 #include "runtime/device/cuda/Operations.h"
 
 namespace msc::device::cuda {
 
-/// Connects all ranks of `world`, which are on the GPU of `shared`. Every rank computes its piece of a result out of the memory
-/// of all members, in the order of their ranks, with the bits of CPUs; events order the streams, and the hosts meet before and
-/// behind each collective, so that no graph can hold one.
-Result<std::unique_ptr<comm::StreamCommunicator>> connectLocally(Shared &shared, comm::World &world);
+/// Connects all ranks of `world`, which are on the GPU of `shared`, as threads or as processes of one host. Every rank computes its piece of a result out
+/// of the memory of all members, in the order of their ranks, with the bits of CPUs; the hosts meet before and behind each collective, so that no graph
+/// can hold one.
+Result<std::unique_ptr<comm::StreamCommunicator>> connectLocally(Shared &shared, comm::World &world, bool isOneProcess);
 
 } // namespace msc::device::cuda

@@ -32,7 +32,8 @@ Collectives chooseCollectives(Collectives asked, const RankCount &ranks, int64_t
 }
 
 constexpr const char *giveEachOne =
-    "start as many ranks as there are GPUs, show more with CUDA_VISIBLE_DEVICES, or let ranks share them with --collectives host";
+    "start as many ranks as there are GPUs, show more with CUDA_VISIBLE_DEVICES, or let ranks share one with "
+    "--collectives local, several with --collectives host";
 
 Result<int> chooseGpu(std::span<const VisibleGpus> seen, int64_t rank) {
   std::map<uint64_t, int64_t> users;
@@ -57,6 +58,16 @@ Status checkDistinct(std::span<const GpuIdentity> chosen) {
                    fmt::format("ranks {} and {} both have {}, and NCCL needs one for each", at->second, rank,
                                identityText(chosen[rank])),
                    giveEachOne};
+  return {};
+}
+
+Status checkSame(std::span<const GpuIdentity> chosen) {
+  for (size_t rank = 1; rank < chosen.size(); ++rank)
+    if (chosen[rank] != chosen[0])
+      return Error{ExitCode::NoResource,
+                   fmt::format("--collectives local is for ranks on one GPU: rank 0 has {}, rank {} {}", identityText(chosen[0]), rank,
+                               identityText(chosen[rank])),
+                   "show all ranks the same one with CUDA_VISIBLE_DEVICES, or leave out --collectives local"};
   return {};
 }
 

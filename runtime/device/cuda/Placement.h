@@ -32,4 +32,7 @@ Result<int> chooseGpu(std::span<const VisibleGpus> seen, int64_t rank);
 /// No two ranks have the same GPU. The same answer on all ranks.
 Status checkDistinct(std::span<const GpuIdentity> chosen);
 
+/// All ranks have the same GPU. The same answer on all ranks.
+Status checkSame(std::span<const GpuIdentity> chosen);
+
 } // namespace msc::device::cuda

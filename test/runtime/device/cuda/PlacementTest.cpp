@@ -12,8 +12,8 @@ namespace {
 GpuIdentity gpu(char number) { return {number}; }
 VisibleGpus see(std::vector<GpuIdentity> identities) { return visibleGpus(identities); }
 
-const char *const repair = "start as many ranks as there are GPUs, show more with CUDA_VISIBLE_DEVICES, or let ranks share them "
-                           "with --collectives host";
+const char *const repair = "start as many ranks as there are GPUs, show more with CUDA_VISIBLE_DEVICES, or let ranks share one with "
+                           "--collectives local, several with --collectives host";
 
 TEST(Placement, RanksThatSeeTheSameGpusTakeThemInTurn) {
   // CUDA_VISIBLE_DEVICES=2,3 mpirun -n 2, on two hosts.
@@ -57,6 +57,15 @@ TEST(Placement, TwoRanksOnOneGpu) {
   EXPECT_EQ(status.error().help, repair);
   chosen[2] = gpu(3);
   EXPECT_TRUE(checkDistinct(chosen));
+}
+
+TEST(Placement, RanksOfOneGpu) {
+  EXPECT_TRUE(checkSame(std::vector<GpuIdentity>{gpu(1), gpu(1), gpu(1)}));
+  Status status = checkSame(std::vector<GpuIdentity>{gpu(1), gpu(1), gpu(2)});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message, "--collectives local is for ranks on one GPU: rank 0 has GPU-01000000-0000-0000-0000-000000000000, rank 2 "
+                                    "GPU-02000000-0000-0000-0000-000000000000");
+  EXPECT_EQ(status.error().help, "show all ranks the same one with CUDA_VISIBLE_DEVICES, or leave out --collectives local");
 }
 
 TEST(Placement, TheSameGpusInAnotherOrderAreAnotherList) {

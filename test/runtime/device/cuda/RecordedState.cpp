@@ -1,6 +1,11 @@
 #include "test/runtime/device/cuda/RecordedState.h"
 
+#include <atomic>
 #include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace msc::test {
 
@@ -36,7 +41,88 @@ void State::notWhileCapturing(const char *function) {
       violations.push_back(std::string(function) + " during a capture");
 }
 
+namespace {
+
+struct SharedHead {
+  std::atomic<int64_t> opened; ///< by other processes
+  uint64_t bytes;
+};
+constexpr size_t headBytes = 4096;
+
+/// What stands in a handle.
+struct SharedFile {
+  int64_t process, file;
+};
+
+} // namespace
+
+SharedMapping::SharedMapping(int file, void *memory, size_t mapped, bool isForeign)
+    : file(file), memory(memory), mapped(mapped), isForeign(isForeign) {
+  if (isForeign)
+    ++static_cast<SharedHead *>(memory)->opened;
+}
+SharedMapping::~SharedMapping() {
+  if (isForeign)
+    --static_cast<SharedHead *>(memory)->opened;
+  munmap(memory, mapped);
+  ::close(file);
+}
+
+std::unique_ptr<SharedMapping> SharedMapping::create(size_t bytes) {
+  const int file = memfd_create("device memory", MFD_CLOEXEC);
+  const size_t mapped = headBytes + bytes;
+  void *memory = file < 0 || ftruncate(file, static_cast<off_t>(mapped)) != 0
+                     ? MAP_FAILED
+                     : mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED) {
+    ::close(file);
+    return nullptr;
+  }
+  static_cast<SharedHead *>(memory)->bytes = bytes;
+  return std::unique_ptr<SharedMapping>(new SharedMapping(file, memory, mapped, false));
+}
+
+std::unique_ptr<SharedMapping> SharedMapping::open(const CUipcMemHandle &handle) {
+  SharedFile shared;
+  std::memcpy(&shared, &handle, sizeof(shared));
+  const int file = ::open(fmt::format("/proc/{}/fd/{}", shared.process, shared.file).c_str(), O_RDWR | O_CLOEXEC);
+  struct stat status = {};
+  void *memory = file < 0 || fstat(file, &status) != 0
+                     ? MAP_FAILED
+                     : mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED) {
+    ::close(file);
+    return nullptr;
+  }
+  return std::unique_ptr<SharedMapping>(new SharedMapping(file, memory, static_cast<size_t>(status.st_size), true));
+}
+
+CUipcMemHandle SharedMapping::handle() const {
+  const SharedFile shared{getpid(), file};
+  CUipcMemHandle handle = {};
+  std::memcpy(&handle, &shared, sizeof(shared));
+  return handle;
+}
+std::byte *SharedMapping::data() const {
+  return static_cast<std::byte *>(memory) + headBytes;
+}
+size_t SharedMapping::bytes() const {
+  return static_cast<SharedHead *>(memory)->bytes;
+}
+bool SharedMapping::isOpenElsewhere() const {
+  return static_cast<SharedHead *>(memory)->opened != 0;
+}
+
 uint64_t State::allocate(size_t bytes, bool onHost) {
+  if (owner.sharesMemory && !onHost) {
+    auto mapping = SharedMapping::create(bytes);
+    if (!mapping)
+      return 0;
+    auto address = reinterpret_cast<uint64_t>(mapping->data());
+    std::memset(mapping->data(), 0xCD, bytes);
+    memories[address] = {bytes, false, nullptr, std::move(mapping)};
+    return address;
+  }
   constexpr size_t alignment = 256;
   auto data = std::make_unique<std::byte[]>(bytes + alignment);
   std::memset(data.get(), 0xCD, bytes + alignment);
@@ -48,23 +134,69 @@ uint64_t State::allocate(size_t bytes, bool onHost) {
 CUresult State::release(uint64_t memory, bool onHost) {
   std::lock_guard lock(mutex);
   auto found = memories.find(memory);
-  if (found == memories.end() || found->second.onHost != onHost) {
+  if (found == memories.end() || found->second.onHost != onHost || found->second.isForeign) {
     violations.push_back("memory is freed that was not allocated");
     return CUDA_ERROR_INVALID_VALUE;
   }
   notWhileCapturing("cuMemFree");
-  uint64_t end = memory + found->second.bytes;
-  if (std::string what = history.unfinished(memory, end, everyHost()); !what.empty() && broken == CUDA_SUCCESS)
+  if (found->second.mapping && found->second.mapping->isOpenElsewhere())
+    violations.push_back("memory is freed that another process has open");
+  return forget(found);
+}
+
+CUresult State::forget(std::map<uint64_t, Memory>::iterator found) {
+  uint64_t end = found->first + found->second.bytes;
+  if (std::string what = history.unfinished(found->first, end, everyHost()); !what.empty() && broken == CUDA_SUCCESS)
     violations.push_back("memory is freed that " + what + " may still use");
-  history.forget(memory, end);
+  history.forget(found->first, end);
   memories.erase(found);
   return CUDA_SUCCESS;
+}
+
+CUresult State::rangeOf(uint64_t address, uint64_t &begin, size_t &bytes) const {
+  begin = allocationOf(address);
+  auto found = memories.find(begin);
+  if (found == memories.end() || found->second.onHost)
+    return CUDA_ERROR_NOT_FOUND;
+  bytes = found->second.bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult State::share(uint64_t memory, CUipcMemHandle &handle) {
+  auto found = memories.find(memory);
+  if (found == memories.end() || !found->second.mapping || found->second.isForeign)
+    return CUDA_ERROR_INVALID_VALUE;
+  handle = found->second.mapping->handle();
+  return CUDA_SUCCESS;
+}
+
+CUresult State::openShared(const CUipcMemHandle &handle, uint64_t &memory) {
+  SharedFile shared;
+  std::memcpy(&shared, &handle, sizeof(shared));
+  if (shared.process == getpid())
+    return CUDA_ERROR_INVALID_CONTEXT;
+  auto mapping = SharedMapping::open(handle);
+  if (!mapping)
+    return CUDA_ERROR_MAP_FAILED;
+  memory = reinterpret_cast<uint64_t>(mapping->data());
+  const size_t bytes = mapping->bytes();
+  memories[memory] = {bytes, false, nullptr, std::move(mapping), true};
+  return CUDA_SUCCESS;
+}
+
+CUresult State::closeShared(uint64_t memory) {
+  auto found = memories.find(memory);
+  if (found == memories.end() || !found->second.isForeign) {
+    violations.push_back("memory of another process is closed that was not opened");
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return forget(found);
 }
 
 uint64_t State::deviceBytes() const {
   uint64_t bytes = 0;
   for (const auto &[address, memory] : memories)
-    bytes += memory.onHost ? 0 : memory.bytes;
+    bytes += memory.onHost || memory.isForeign ? 0 : memory.bytes;
   return bytes;
 }
 

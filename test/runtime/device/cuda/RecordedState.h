@@ -63,14 +63,42 @@ struct RecordedFunction {
   unsigned sharedBytes = 48 << 10; ///< that a launch may ask for
 };
 
+/// Memory of a device that processes map; whoever has it open is counted in front of it.
+class SharedMapping {
+public:
+  /// Null: the system has none.
+  static std::unique_ptr<SharedMapping> create(size_t bytes);
+  static std::unique_ptr<SharedMapping> open(const CUipcMemHandle &handle);
+  ~SharedMapping();
+  SharedMapping(const SharedMapping &) = delete;
+  SharedMapping &operator=(const SharedMapping &) = delete;
+
+  CUipcMemHandle handle() const;
+  std::byte *data() const;
+  size_t bytes() const;
+  bool isOpenElsewhere() const;
+
+private:
+  SharedMapping(int file, void *memory, size_t mapped, bool isForeign);
+  int file;
+  void *memory;
+  size_t mapped;
+  bool isForeign;
+};
+
 struct RecordingDriver::State {
   explicit State(RecordingDriver &owner) : owner(owner) {}
 
   /// Counts the call; an error that the test wants, or an asynchronous one that has happened.
   CUresult enter(const std::string &function);
   void notWhileCapturing(const char *function);
+  /// 0: there is no memory.
   uint64_t allocate(size_t bytes, bool onHost);
   CUresult release(uint64_t memory, bool onHost);
+  CUresult rangeOf(uint64_t address, uint64_t &begin, size_t &bytes) const;
+  CUresult share(uint64_t memory, CUipcMemHandle &handle);
+  CUresult openShared(const CUipcMemHandle &handle, uint64_t &memory);
+  CUresult closeShared(uint64_t memory);
   uint64_t deviceBytes() const;
   uint64_t allocationOf(uint64_t address) const;
 
@@ -118,7 +146,10 @@ private:
     size_t bytes = 0;
     bool onHost = false;
     std::unique_ptr<std::byte[]> data;
+    std::unique_ptr<SharedMapping> mapping; ///< instead of `data`
+    bool isForeign = false;                 ///< another process has allocated it
   };
+  CUresult forget(std::map<uint64_t, Memory>::iterator found);
   void append(RecordedStream *stream, Work work, std::vector<NodePointer> before);
   void checkMemory(const Work &work);
   CUresult runGraph(const RecordedGraph &graph);

@@ -78,6 +78,8 @@ CUresult errorName(CUresult result, const char **name) {
       {CUDA_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE"},
       {CUDA_ERROR_INVALID_PTX, "CUDA_ERROR_INVALID_PTX"},
       {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND"},
+      {CUDA_ERROR_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED"},
+      {CUDA_ERROR_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
       {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"},
       {CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"},
       {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
@@ -152,7 +154,7 @@ CUresult allocate(CUdeviceptr *memory, size_t bytes) {
   if (s.deviceBytes() + bytes > s.owner.memoryBytes)
     return CUDA_ERROR_OUT_OF_MEMORY;
   *memory = s.allocate(bytes, false);
-  return CUDA_SUCCESS;
+  return *memory ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 CUresult freeMemory(CUdeviceptr memory) {
   return current->release(memory, false);
@@ -165,6 +167,31 @@ CUresult allocateHost(void **memory, size_t bytes, unsigned) {
 }
 CUresult freeHost(void *memory) {
   return current->release(reinterpret_cast<uint64_t>(memory), true);
+}
+
+CUresult addressRange(CUdeviceptr *begin, size_t *bytes, CUdeviceptr address) {
+  ENTER("cuMemGetAddressRange")
+  uint64_t found = 0;
+  CUresult result = s.rangeOf(address, found, *bytes);
+  *begin = found;
+  return result;
+}
+CUresult ipcHandle(CUipcMemHandle *handle, CUdeviceptr memory) {
+  ENTER("cuIpcGetMemHandle")
+  return s.share(memory, *handle);
+}
+CUresult openIpc(CUdeviceptr *memory, CUipcMemHandle handle, unsigned flags) {
+  ENTER("cuIpcOpenMemHandle")
+  if (flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
+    return CUDA_ERROR_INVALID_VALUE;
+  uint64_t opened = 0;
+  CUresult result = s.openShared(handle, opened);
+  *memory = opened;
+  return result;
+}
+CUresult closeIpc(CUdeviceptr memory) {
+  ENTER("cuIpcCloseMemHandle")
+  return s.closeShared(memory);
 }
 
 CUresult copy(const char *name, uint64_t target, uint64_t source, size_t bytes, CUstream stream) {
@@ -363,6 +390,8 @@ device::cuda::Tables RecordingDriver::tables() const {
   t.cuDevicePrimaryCtxRetain = retain, t.cuDevicePrimaryCtxRelease = release, t.cuCtxSetCurrent = setCurrent;
   t.cuMemGetInfo = memoryInfo, t.cuMemAlloc = allocate, t.cuMemFree = freeMemory, t.cuMemHostAlloc = allocateHost,
   t.cuMemFreeHost = freeHost;
+  t.cuMemGetAddressRange = addressRange, t.cuIpcGetMemHandle = ipcHandle, t.cuIpcOpenMemHandle = openIpc,
+  t.cuIpcCloseMemHandle = closeIpc;
   t.cuMemcpyHtoDAsync = toDevice, t.cuMemcpyDtoHAsync = toHost, t.cuMemcpyDtoDAsync = onDevice;
   t.cuMemsetD8Async = fill8, t.cuMemsetD16Async = fill16, t.cuMemsetD32Async = fill32;
   t.cuStreamCreate = createStream, t.cuStreamDestroy = destroyStream, t.cuStreamSynchronize = synchronizeStream,

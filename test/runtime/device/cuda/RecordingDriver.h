@@ -56,6 +56,7 @@ public:
   int gpus = 1, computeMajor = 9, driverVersion = CUDA_VERSION;
   int sharedBytesOfBlock = 227 << 10;
   uint64_t memoryBytes = uint64_t{1} << 30;
+  bool sharesMemory = false; ///< of devices with other processes, which have a driver each
   bool hasCudnn = false;
   bool cudnnTakesAll = false; ///< also planes that lie apart, and uneven padding
   bool cudnnProposes = true;  ///< some of its engines by heuristics

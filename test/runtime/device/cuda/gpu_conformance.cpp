@@ -1,5 +1,6 @@
 // The suite for communicators (test/runtime/comm/conformance_test.cpp) on the GPUs of this machine, for tools/test_cuda.sh, which it comes along with:
 //   MSC_COLLECTIVES=local gpu_conformance                     ranks that are threads on one GPU
+//   MSC_COLLECTIVES=local mpirun -n RANKS gpu_conformance     or processes
 //   gpu_conformance --gtest_filter=OneRank.*                  what one rank can show of NCCL
 //   MSC_COLLECTIVES=nccl mpirun -n RANKS gpu_conformance      a GPU for every process, or one for all with an NCCL_HOSTID for each
 #include "runtime/comm/nccl/Transport.h"
