@@ -46,6 +46,9 @@ if os.path.exists(os.path.join(config.msc_build, "lib", "msc", "libmsc_comm_mpi.
     config.available_features.add("mpi")
 if os.path.exists(os.path.join(config.msc_build, "lib", "msc", "libmsc_device_cuda.so")):
     config.available_features.add("cuda")
+    # The driver of cuda_stub.test is not built for sanitizers, nor for other processors.
+    if os.path.exists(os.path.join(config.msc_build, "test", "bin", "cuda_stub.so")):
+        config.available_features.add("cuda-stub")
 else:
     lit_config.note("tests of CUDA's plugin are skipped: the CUDA toolkit is not installed")
 if not (os.environ.get("MSC_PYTHON_WITH_TORCH") or importlib.util.find_spec("torch")):

@@ -102,7 +102,7 @@ protected:
   /// The backend on the driver, with what `compiled` needs.
   std::shared_ptr<device::Backend> open(test::RecordingDriver &driver, const PlanIndex &index, const Compiled &compiled,
                                         device::CudaOptions options = {}) {
-    e2e::addPlanKernels(driver, index, compiled.gpuIr);
+    e2e::addPlanKernels(driver, launchesOf(index), compiled.gpuIr);
     e2e::addRuntimeKernels(driver, MSC_KERNELS_IR);
     for (const plan::CodeObject &object : index.plan().objects())
       if (object.isa() == "nvptx64")

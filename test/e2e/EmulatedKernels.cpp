@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <fmt/format.h>
 #include <fstream>
-#include <set>
 #include <sstream>
 
 namespace msc::e2e {
@@ -21,79 +20,16 @@ static std::string run(test::GpuEmulator &gpu, const KernelCall &call) {
                     test::GpuEmulator::Order::Backward);
 }
 
-namespace {
-
-/// What the launches of a plan read and write: a call is known by its entry and where its arguments lie in the arena.
-class LaunchAccesses {
-public:
-  explicit LaunchAccesses(const PlanIndex &index) {
-    for (const plan::Program &program : index.plan().programs())
-      for (const plan::Variant &variant : program.variants())
-        for (const plan::Step &step : variant.steps())
-          if (step.has_launch())
-            add(index, step);
-  }
-
-  std::vector<Access> of(const KernelCall &call, uint64_t arena) const {
-    std::vector<uint64_t> offsets;
-    bool hasScratch = withScratch.count(call.entry) != 0;
-    size_t buffers = call.arguments.size() - (hasScratch ? 2 : 1);
-    for (size_t i = 0; i < buffers; ++i)
-      offsets.push_back(call.arguments[i] - arena);
-    auto known = accesses.find({call.entry, offsets});
-    if (known == accesses.end()) // no step launches this: bytes that nobody may touch
-      return {{1, 2, true}};
-    std::vector<Access> result = known->second;
-    for (Access &access : result)
-      access.begin += arena, access.end += arena;
-    if (hasScratch)
-      result.push_back({call.arguments[buffers], call.arguments[buffers] + 8, true});
-    return result;
-  }
-
-private:
-  void add(const PlanIndex &index, const plan::Step &step) {
-    std::vector<uint64_t> offsets;
-    std::vector<Access> list;
-    for (uint32_t buffer : step.launch().arguments()) {
-      const plan::Buffer &record = index.buffer(buffer);
-      offsets.push_back(record.offset());
-      bool writes = std::find(step.writes().begin(), step.writes().end(), buffer) != step.writes().end();
-      list.push_back({record.offset(), record.offset() + record.bytes(), writes});
-    }
-    for (const plan::Kernel::Variant &variant : index.plan().kernels(static_cast<int>(step.launch().kernel())).variants()) {
-      accesses[{variant.gpu().entry(), offsets}] = list;
-      if (variant.gpu().unit_scratch() != 0)
-        withScratch.insert(variant.gpu().entry());
-    }
-  }
-
-  std::map<std::pair<std::string, std::vector<uint64_t>>, std::vector<Access>> accesses;
-  std::set<std::string> withScratch;
-};
-
-} // namespace
-
-void addPlanKernels(test::RecordingDriver &driver, const PlanIndex &index, const std::string &ir) {
+void addPlanKernels(test::RecordingDriver &driver, PlanLaunches launches, const std::string &ir) {
   auto gpu = std::make_shared<test::GpuEmulator>(ir);
-  auto accesses = std::make_shared<LaunchAccesses>(index);
+  auto known = std::make_shared<const PlanLaunches>(std::move(launches));
   test::RecordedModule module;
-  std::map<std::string, size_t> arguments;
-  for (const plan::Kernel &kernel : index.plan().kernels())
-    for (const plan::Kernel::Variant &variant : kernel.variants()) {
-      module.entries.push_back(variant.gpu().entry());
-      arguments[variant.gpu().entry()] = kernel.arguments() + (variant.gpu().unit_scratch() != 0 ? 2 : 1);
-    }
-  module.argumentCount = [arguments](const std::string &entry) { return arguments.at(entry); };
-  module.accesses = [accesses, &driver](const KernelCall &call) {
-    return accesses->of(call, driver.allocationOf(call.arguments[0]));
-  };
+  for (const auto &[entry, kernel] : known->kernels)
+    module.entries.push_back(entry);
+  module.argumentCount = [known](const std::string &entry) { return known->kernels.at(entry).arguments; };
+  module.accesses = [known, &driver](const KernelCall &call) { return known->accesses(call, driver.allocationOf(call.arguments[0])); };
   module.run = [gpu](const KernelCall &call) { return run(*gpu, call); };
-  std::string ptx;
-  for (const plan::CodeObject &object : index.plan().objects())
-    if (object.isa() == "nvptx64")
-      ptx = object.code();
-  driver.addModule([ptx](const std::string &text) { return text == ptx; }, module);
+  driver.addModule([known](const std::string &text) { return text == known->ptx; }, module);
 }
 
 namespace {
