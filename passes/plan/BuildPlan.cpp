@@ -458,9 +458,9 @@ private:
     Value result = unit.ops.back()->getResult(0), bias;
     StringRef activation;
     for (Operation *op : llvm::drop_begin(unit.ops)) {
-      if (cast<net::Lower>(op).epilogueKind() == net::EpilogueKind::Bias)
-        bias = memory.lookup(op->getOperand(1));
-      else
+      if (const auto kind = cast<net::Lower>(op).epilogueKind(); kind == net::EpilogueKind::Bias)
+        bias = memory.lookup(unit.stored(op->getOperand(1)));
+      else if (kind == net::EpilogueKind::ReLU)
         activation = "relu";
     }
     if (!cast<RankedTensorType>(result.getType()).getElementType().isF32() && !computesNarrow(product))

@@ -39,11 +39,19 @@ SmallVector<Value> Unit::outputs() const {
   return result;
 }
 
+Value Unit::stored(Value operand) const {
+  auto cast = operand.getDefiningOp<net::CastOp>();
+  return cast && llvm::is_contained(ops, cast) ? cast.getOperand() : operand;
+}
+
 std::string Unit::name() const {
   std::string text;
-  for (auto [index, op] : llvm::enumerate(ops)) {
+  SmallVector<Operation *> named(ops);
+  if (kind == Kind::MatMul) // products read and write narrow types themselves
+    llvm::erase_if(named, llvm::IsaPred<net::CastOp>);
+  for (auto [index, op] : llvm::enumerate(named)) {
     if (index == 4)
-      return text + "_and_" + std::to_string(ops.size() - 4) + "_more";
+      return text + "_and_" + std::to_string(named.size() - 4) + "_more";
     text += (index ? "_" : "") + op->getName().stripDialect().str();
   }
   return text;
@@ -74,6 +82,8 @@ public:
 
 private:
   void place(Operation *op) {
+    if (unitOf.contains(op))
+      return; // a product has taken it along
     if (isa<dist::CollectiveOp>(op)) {
       std::optional<int64_t> fusion = dist::fusionOf(op);
       auto together = fusion ? unitOfFusion.find(*fusion) : unitOfFusion.end();
@@ -226,37 +236,76 @@ private:
     return true;
   }
 
-  /// Bias and activation of an f32 product, where the product itself is used nowhere else.
+  /// Bias and activation of a product, where the product itself is used nowhere else: of f32, or of a narrow type that `op` reads through a cast
+  /// and that a cast of its result brings back. A narrow product takes only a bias that would be read and written for its own sake.
   bool joinEpilogue(Operation *op) {
-    Value product = op->getNumOperands() == 0 ? Value() : op->getOperand(0);
+    Value product = op->getNumOperands() == 0 ? Value() : stored(op->getOperand(0));
     Operation *producer = product ? product.getDefiningOp() : nullptr;
     if (!producer || !product.hasOneUse() || !unitOf.contains(producer))
       return false;
     size_t unit = unitOf[producer];
-    if (units[unit].kind != Unit::Kind::MatMul || units[unit].ops.back() != producer ||
-        !cast<RankedTensorType>(product.getType()).getElementType().isF32())
+    if (units[unit].kind != Unit::Kind::MatMul || units[unit].ops.back() != producer)
       return false;
-    bool joins = false;
+    const bool isNarrow = product != op->getOperand(0);
+    Operation *rounding = isNarrow ? roundingTo(getElementTypeOrSelf(product.getType()), op) : nullptr;
+    if (isNarrow ? !rounding || net::isRecomputed(op) || net::isCopy(op) : !getElementTypeOrSelf(product.getType()).isF32())
+      return false; // what is computed again, and perhaps for other readers, is rounded as it was
+    Operation *bias = nullptr; // its cast
     switch (cast<net::Lower>(op).epilogueKind()) {
-    case net::EpilogueKind::None: break;
+    case net::EpilogueKind::None: return false;
     case net::EpilogueKind::Bias:
-      joins = units[unit].ops.size() == 1 && !dependsOn(stored(op->getOperand(1)), unit) && mayHaveBias(op);
-      if (Operation *cast = joins ? waitingCast(op->getOperand(1)) : nullptr)
-        start(Unit::Kind::Cluster, cast); // no product takes one along
+      bias = waitingCast(op->getOperand(1));
+      if (units[unit].ops.size() != 1 || dependsOn(stored(op->getOperand(1)), unit) || !mayHaveBias(op) ||
+          (isNarrow && !(bias && getElementTypeOrSelf(bias->getOperand(0).getType()) == getElementTypeOrSelf(product.getType()) && isStoredAnyway(rounding))))
+        return false;
+      if (bias && !isNarrow)
+        start(Unit::Kind::Cluster, bias); // no product of f32 takes one along
       break;
     case net::EpilogueKind::ReLU:
-      joins = cast<net::Lower>(producer).epilogueKind() != net::EpilogueKind::ReLU;
+      if (llvm::any_of(units[unit].ops, [](Operation *member) { return cast<net::Lower>(member).epilogueKind() == net::EpilogueKind::ReLU; }))
+        return false;
       break;
     }
-    if (joins)
-      append(unit, op);
-    return joins;
+    if (isNarrow)
+      append(unit, waitingCast(op->getOperand(0)));
+    if (bias && isNarrow)
+      append(unit, bias);
+    append(unit, op);
+    if (rounding)
+      append(unit, rounding);
+    return true;
   }
 
-  /// On GPUs a product whose rows do not begin at multiples of 16 bytes is computed with some more columns, for which a bias has nothing.
+  /// The cast to a narrow type that is all that reads the result of `op`, or null.
+  static Operation *roundingTo(Type type, Operation *op) {
+    auto rounding = op->hasOneUse() ? dyn_cast<net::CastOp>(*op->user_begin()) : net::CastOp();
+    return rounding && samePhase(op, rounding) && getElementTypeOrSelf(rounding.getType()) == type ? rounding.getOperation() : nullptr;
+  }
+
+  /// What `rounding` makes, or ReLU makes of it, is in memory whatever becomes of its producer, and is large enough to be worth a kernel that rounds a bias.
+  bool isStoredAnyway(Operation *rounding) const {
+    auto readerOf = [&](Operation *user) { return followsReader(user) ? *user->user_begin() : user; };
+    if (rounding->hasOneUse())
+      if (auto reader = dyn_cast<net::Lower>(readerOf(*rounding->user_begin())); reader && reader.epilogueKind() == net::EpilogueKind::ReLU)
+        if (Operation *last = roundingTo(getElementTypeOrSelf(rounding->getResult(0).getType()), reader))
+          return isStoredAnyway(last);
+    return capacityBytes(rounding->getResult(0).getType()) >= options.leastBytesOfNarrowSums &&
+           llvm::any_of(rounding->getUsers(), [&](Operation *user) {
+             auto lower = dyn_cast<net::Lower>(user);
+             return !lower || lower.loweringKind() != net::LoweringKind::Generic || net::getPhase(readerOf(user)) != net::getPhase(rounding);
+           });
+  }
+
+  /// On GPUs a product whose rows do not begin at multiples of 16 bytes is computed with some more columns, for which a bias has nothing. On any rank.
   bool mayHaveBias(Operation *op) const {
-    auto type = cast<RankedTensorType>(op->getResult(0).getType());
-    return !options.castsFollowReaders || type.getShape().back() % 4 == 0;
+    const Type product = stored(op->getOperand(0)).getType();
+    if (!options.castsFollowReaders)
+      return true;
+    const std::vector<int64_t> shape = dist::globalShape(product);
+    const int64_t pieces = dist::hasSharding(product) ? dist::shardingOf(product).pieces(shape.size() - 1) : 1;
+    return llvm::all_of(llvm::seq(pieces), [&](int64_t piece) {
+      return pieceOf(shape.back(), piece, pieces).size() * static_cast<int64_t>(net::elementBytes(product)) % 16 == 0;
+    });
   }
 
   /// Joins the cluster among the producers of the operands from which it reads most, and of such the latest; what writes a parameter one

@@ -24,14 +24,16 @@ struct Unit {
   /// Windowed: a cast that is not made, see isReadInWindows.
   enum class Kind { Cluster, MatMul, Call, View, Collective, Slice, Regions, Constant, Windowed };
   Kind kind = Kind::Cluster;
-  /// In program order. MatMul: the product, then the epilogue (a bias, an activation).
+  /// In program order. MatMul: the product, then the epilogue (a bias, an activation), with casts around each where the product is narrow.
   llvm::SmallVector<mlir::Operation *> ops;
 
   /// Values from outside that the unit reads, in order of first use.
   llvm::SmallVector<mlir::Value> inputs() const;
   /// Results that somebody outside the unit uses.
   llvm::SmallVector<mlir::Value> outputs() const;
-  /// "Mul_Add_ReLU": the operators, at most four named.
+  /// What the unit reads for an operand of one of its operators that it casts for itself; else the operand.
+  mlir::Value stored(mlir::Value operand) const;
+  /// "Mul_Add_ReLU": the operators, at most four named, without the casts of a product.
   std::string name() const;
 };
 
@@ -42,6 +44,8 @@ struct UnitOptions {
   unsigned maxOperators = 24;
   /// Casts of narrow types to f32 that one fused operator reads are part of its cluster: what is stored is the narrow value.
   bool castsFollowReaders = false;
+  /// A narrow product and its bias are one step from so many bytes on: an H200 reads and writes them in about the time of a launch.
+  int64_t leastBytesOfNarrowSums = int64_t{4} << 20;
 };
 
 /// Units of the network's body in an order that respects data flow and lets every parameter be updated in place after

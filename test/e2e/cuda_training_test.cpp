@@ -273,6 +273,46 @@ TEST_F(CudaTraining, NarrowExamples) {
   }
 }
 
+// A narrow product adds its bias before it is rounded, where the sum is kept for the backward pass and large.
+TEST_F(CudaTraining, NarrowProductsAddABias) {
+  const std::string text = R"(network wide(%x: f32[ROWS, 8], %t: f32[ROWS, 8]) {
+  param %w: f32[8, 1024] = Normal(0.3)
+  param %b: f32[1024] = Normal(0.3)
+  param %v: f32[1024, 8] = Normal(0.1)
+  %m = MatMul(%x, %w)
+  %h = BiasAdd(%m, %b)
+  %a = GeLU(%h, approximate: tanh)
+  %y = MatMul(%a, %v)
+  %loss = MSELoss(%y, %t)
+  return loss: %loss
+}
+dataset {source: Random(seed: 5), columns: {x: normal, t: normal}, steps: 2}
+train {amp_level: O2, amp_dtype: bf16, optimizer: Momentum(learning_rate: 0.05, momentum: 0.5), minimize: loss, epochs: 1}
+)";
+  target = "cuda";
+  for (auto [rows, adds] : {std::pair(2048, 1), std::pair(2040, 0)}) {
+    SCOPED_TRACE(rows);
+    Compiled compiled = compileText(std::regex_replace(text, std::regex("ROWS"), std::to_string(rows)), 1);
+    PlanIndex onGpu(compiled.plan);
+    int biases = 0;
+    for (const plan::Step &step : onGpu.plan().programs(0).variants(0).steps())
+      biases += step.has_matmul() && step.matmul().bias() != 0;
+    EXPECT_EQ(biases, adds);
+    test::RecordingDriver driver;
+    Outcome cuda = run(onGpu, open(driver, onGpu, compiled));
+    ASSERT_FALSE(cuda.failure) << cuda.failure->message;
+    target = "auto";
+    Compiled wide = compileText(std::regex_replace(text, std::regex("ROWS"), std::to_string(rows)), 1);
+    target = "cuda";
+    PlanIndex onCpu(wide.plan);
+    Outcome cpu = run(onCpu, nullptr);
+    ASSERT_FALSE(cpu.failure) << cpu.failure->message;
+    ASSERT_EQ(cpu.losses.size(), 2u);
+    expectNear(cuda.losses, cpu.losses, 1e-2);
+    expectClean(driver);
+  }
+}
+
 TEST_F(CudaTraining, KernelsOfTheRuntimeAssembleAndSpillLittle) {
   if (test::ptxasPath().empty())
     GTEST_SKIP() << "ptxas is not installed";

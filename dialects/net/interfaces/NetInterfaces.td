@@ -117,8 +117,9 @@ def Net_LowerInterface : OpInterface<"Lower"> {
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands),
       /*methodBody=*/"", /*defaultImplementation=*/"return {};">,
     InterfaceMethod<[{
-        What the operator may be within the library call that computes its operand 0 as a matrix product. The fused and
-        the separate operator give the same bits, so that a strategy decides about speed alone.
+        What the operator may be within the library call that computes its operand 0 as a matrix product. In f32 the fused and
+        the separate operator give the same bits, so that a strategy decides about speed alone; a narrow product is rounded behind its bias
+        instead of before and behind it.
       }],
       "::msc::net::EpilogueKind", "epilogueKind", (ins),
       /*methodBody=*/"", /*defaultImplementation=*/"return ::msc::net::EpilogueKind::None;">,

@@ -214,7 +214,8 @@ private:
     auto lower = dyn_cast<net::Lower>(op);
     if (lower) {
       made.kind = kindOf(lower);
-      made.isEpilogue = lower.epilogueKind() != net::EpilogueKind::None && getElementTypeOrSelf(op->getOperand(0).getType()).isF32();
+      const Type element = op->getNumOperands() == 0 ? Type() : getElementTypeOrSelf(op->getOperand(0).getType());
+      made.isEpilogue = lower.epilogueKind() != net::EpilogueKind::None && (element.isF32() || (isNarrow && isForGpusAlone(op)));
     }
     if (lower && lower.loweringKind() == net::LoweringKind::Expanded) {
       expand(op, lower, made);

@@ -416,6 +416,7 @@ private:
         event.reads.push_back(isNarrow ? widened(of[use.value], use.sharding, traced.isBackward) : versionOf(of[use.value], use.sharding));
       event.readUses.push_back({static_cast<int32_t>(&use - traced.reads.data()), use.value});
     }
+    event.isEpilogue &= !event.isNarrow || !(isCopying || (!traced.isBackward && instance.step->isRecomputed)); // as passes/plan/Units.cpp
     std::vector<std::pair<int32_t, const TracedOperator::Use *>> rounded; // f32 buffers
     for (const TracedOperator::Use &use : traced.writes) {
       const StepValue &made = facts[use.value];

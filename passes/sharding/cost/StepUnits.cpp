@@ -121,6 +121,7 @@ public:
 private:
   static constexpr int32_t none = -1;
   static constexpr int64_t mostOperators = 24;   ///< as UnitOptions
+  static constexpr int64_t leastBytesOfNarrowSums = int64_t{4} << 20;
   struct Unit {
     StepKind kind = StepKind::Call;
     bool isUpdate = false, isCopy = false, isBackward = false;
@@ -177,13 +178,35 @@ private:
     return madeBy[buffer];
   }
 
+  /// As passes/plan/Units.cpp has it for the sum of a narrow product and its bias: rows are of multiples of 16 bytes, and the sum, or what ReLU makes of it, is large
+  /// and read by others than kernels of its phase, or in another shape.
+  bool isWorthItsBias(const StepEvent &event) const {
+    constexpr int64_t columns = 8;
+    const std::vector<KernelLoops::Loop> &loops = step.kernels[event.loops].loops;
+    return !loops.empty() && loops.back().size % columns == 0 && isStoredAnyway(event);
+  }
+  bool isStoredAnyway(const StepEvent &event) const {
+    const int32_t sum = event.writes.front();
+    const std::vector<size_t> &by = readers[sum];
+    auto isOther = [&](const StepEvent &reader) {
+      return reader.kind != StepKind::Kernel || reader.isBackward != event.isBackward || std::ranges::find(reader.reads, sum) == reader.reads.end();
+    };
+    if (by.size() == 1 && !step.buffers[sum].isFetched)
+      if (const StepEvent &reader = step.events[by.front()]; reader.isEpilogue && reader.reads.size() == 1 && !isOther(reader))
+        return isStoredAnyway(reader);
+    return step.buffers[sum].bytes >= leastBytesOfNarrowSums &&
+           (step.buffers[sum].isFetched || std::ranges::any_of(by, [&](size_t reader) { return isOther(step.events[reader]); }));
+  }
+
   /// The product that takes it along as its epilogue: a bias first, and one activation.
   int32_t carrierOf(const StepEvent &event) const {
     const bool isOfFirst = !event.reads.empty() && (event.readUses.empty() || event.readUses.front().number == 0);
-    const int32_t unit = event.isEpilogue && !event.isNarrow && isOfFirst ? madeBy[event.reads.front()] : none;
+    const int32_t unit = event.isEpilogue && isOfFirst ? madeBy[event.reads.front()] : none;
     if (unit == none || units[unit].kind != StepKind::Product || event.reads.front() != units[unit].last || isTangled(event, unit))
       return none;
     const bool isBias = event.reads.size() > 1;
+    if (isBias && event.isNarrow && !isWorthItsBias(event))
+      return none;
     const bool isRead = readers[step.rootOf(units[unit].last)].size() > 1 || step.buffers[units[unit].last].isFetched;
     return isRead || units[unit].isActivated || (isBias && units[unit].operators > 1) ? none : unit;
   }

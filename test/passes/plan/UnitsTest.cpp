@@ -1,11 +1,13 @@
 // Units of random training steps, formed under random answers of the kernel compiler: every operator is in exactly one
 // unit, units stand behind what they read, and parameters are updated behind the last reader of the old value.
+#include "dialects/net/Recompute.h"
 #include "passes/plan/Units.h"
 #include "test/passes/partition/RandomNetwork.h"
 #include "test/passes/partition/TrainStep.h"
 
 #include "llvm/ADT/DenseSet.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -187,6 +189,64 @@ TEST(Units, ProductsTakeABiasAlong) {
         passes::formUnits(net.network, {.castsFollowReaders = one.forGpus}, [](const passes::Unit &) { return true; });
     checkOrder(net.network, units);
     EXPECT_EQ(namesOf(units), one.names) << one.bias << " " << one.forGpus;
+  }
+}
+
+// A narrow product adds a bias where the sum would be stored for its own sake, and is large: for a step that is no kernel, or for the backward pass.
+TEST(Units, NarrowProductsTakeABiasAlongThatIsStoredAnyway) {
+  using Names = std::vector<std::string>;
+  struct Case {
+    const char *reader; ///< of the sum
+    int64_t columns, least;
+    bool forGpus;
+    Names names;
+    int64_t pieces = 1; ///< of the columns
+    bool isRecomputed = false;
+  };
+  const Names apart{"MatMul", "Cast_Cast_Cast_Add_and_1_more"};
+  const Case cases[] = {
+      {"result", 16, 0, true, {"Cast", "MatMul_Add"}, 2},
+      {"result", 16, 0, true, apart, 3}, // of 5, 5 and 6 columns
+      {"result", 16, 0, true, apart, 4},
+      {"result", 8, 0, true, apart, 1, true}, // what is computed again has other readers, and is rounded as it was
+      {"result", 8, 0, true, {"Cast", "MatMul_Add"}},
+      {"view", 8, 0, true, {"Cast", "MatMul_Add", "Reshape"}},
+      {"relu", 8, 0, true, {"Cast", "MatMul_Add_ReLU"}}, // whose result is stored
+      {"sum", 8, 0, true, {"MatMul", "Cast_Cast_Cast_Add_and_3_more"}},
+      {"backward", 8, 0, true, {"Cast", "MatMul_Add", "Cast_ReduceSum"}},
+      {"result", 8, 5 * 8 * 2, true, {"Cast", "MatMul_Add"}},
+      {"result", 8, 5 * 8 * 2 + 1, true, apart},
+      {"result", 12, 0, true, apart}, // rows begin at multiples of 8 bytes
+      {"result", 8, 0, false, {"Cast_Cast", "MatMul", "Cast_Add_Cast"}},
+  };
+  for (const Case &one : cases) {
+    SCOPED_TRACE(fmt::format("{} {} {} {} {} {}", one.reader, one.columns, one.least, one.forGpus, one.pieces, one.isRecomputed));
+    NetContext context;
+    loadDist(context);
+    TestNetwork net(context);
+    auto cast = [&](Value value, const char *type) { return net.value("Cast", {value}, std::string("{dst_type = ") + type + "}"); };
+    const std::string columns = std::to_string(one.columns), reader = one.reader;
+    Value x = net.input("x", "5x4xbf16"), w = net.input("w", "4x" + columns + "xbf16"), b = net.param("b", columns + "xf32");
+    Value bias = cast(b, "bf16"), product = net.value("MatMul", {x, w});
+    if (one.pieces > 1)
+      product.setType(dist::withSharding(product.getType(), Sharding{{one.pieces}, {{}, {0}}, {}}));
+    Value sum = net.value("Add", {cast(product, "f32"), cast(bias, "f32")}), y = cast(sum, "bf16");
+    if (one.isRecomputed)
+      net::setRecomputed(sum.getDefiningOp());
+    if (reader == "view")
+      y = net.value("Reshape", {y}, "{shape = array<i64: 8, 5>}");
+    if (reader == "relu")
+      y = cast(net.value("ReLU", {cast(y, "f32")}), "bf16");
+    if (reader == "sum" || reader == "backward")
+      y = net.value("ReduceSum", {cast(y, "f32")}, "{axis = array<i64: 0>}");
+    if (reader == "backward")
+      for (Operation *op : {y.getDefiningOp(), y.getDefiningOp()->getOperand(0).getDefiningOp()})
+        net::setPhase(op, net::Phase::Backward);
+    net.results({y}, {"y"});
+    std::vector<passes::Unit> units = passes::formUnits(
+        net.network, {.castsFollowReaders = one.forGpus, .leastBytesOfNarrowSums = one.least}, [](const passes::Unit &) { return true; });
+    checkOrder(net.network, units);
+    EXPECT_EQ(namesOf(units), one.names);
   }
 }
 

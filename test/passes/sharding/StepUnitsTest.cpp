@@ -3,6 +3,7 @@
 #include "test/Campaign.h"
 
 #include "gtest/gtest.h"
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <random>
@@ -111,6 +112,31 @@ TEST(StepUnits, AProductTakesItsEpilogueAlong) {
   made.kernel(bias, {second, made.buffer()}, true);
   made.event(StepKind::Call, {second}); // somebody else reads it, too
   EXPECT_EQ(made.steps(), (Steps{0, 0, 1, 2, 3}));
+}
+
+// For GPUs alone: as passes::UnitOptions says, and where the sum is stored for its own sake.
+TEST(StepUnits, ANarrowProductAddsABiasThatIsStoredAnyway) {
+  const KernelLoops bias{{{8}, {16}}, {{0, 1}, {1}}, {{0, 1}}};
+  struct Case {
+    const char *reader;
+    int64_t bytes, step; ///< of the sum
+  };
+  for (const Case &one : {Case{"call", 4 << 20, 0}, Case{"call", (4 << 20) - 1, 1}, Case{"kernel", 4 << 20, 1}, Case{"backward", 4 << 20, 0},
+                          Case{"view", 4 << 20, 0}, Case{"fetched", 4 << 20, 0}}) {
+    SCOPED_TRACE(fmt::format("{} {}", one.reader, one.bytes));
+    Made made;
+    const std::string reader = one.reader;
+    const int32_t product = made.event(StepKind::Product, {made.buffer()}), sum = made.kernel(bias, {product, made.buffer()}, true);
+    made.step.events.back().isNarrow = true;
+    made.step.buffers[sum].bytes = one.bytes;
+    made.step.buffers[sum].isFetched = reader == "fetched";
+    if (reader == "call")
+      made.event(StepKind::Call, {sum});
+    else if (reader != "fetched")
+      made.elementwise({reader == "view" ? made.viewOf(sum) : sum});
+    made.step.events.back().isBackward = reader == "backward";
+    EXPECT_EQ(StepUnits(made.step).stepOf(1), one.step);
+  }
 }
 
 TEST(StepUnits, ASumInAnotherDirectionMakesItsTermsItself) {
