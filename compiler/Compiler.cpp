@@ -207,6 +207,15 @@ private:
     net::addHelp(diagnostic, "--devices " + std::to_string(machine.devices) + " uses all");
   }
 
+  /// What is cheap among threads of a CPU need not be so among GPUs.
+  void noteOtherKind() {
+    if (config->context.deviceTarget != "cuda" || dist::machineOf(*module).name != MachineModel::cpuLocal().name)
+      return;
+    InFlightDiagnostic diagnostic = emitRemark(FileLineColLoc::get(&context, "--machine", 0, 0))
+                                    << "the plan is for GPUs alone, but all is priced on '" << MachineModel::cpuLocal().name << "'";
+    net::addHelp(diagnostic, "name the machine, such as --machine " + (config->devices <= 8 ? "h100x8" : *presetOfDevices("h100x8", config->devices)));
+  }
+
   /// Strategies for fewer devices fit a multiple of them and leave the others with copies of their work.
   void warnOfDevices(int64_t saved) {
     const std::string all = std::to_string(config->devices);
@@ -247,6 +256,7 @@ private:
         return fail(status.error());
       noteExtrapolation();
       noteImpliedDevices();
+      noteOtherKind();
       context.getLoadedDialect<dist::DistDialect>()->setMachine(dist::machineOf(*module).amongFirst(config->devices));
       outcome.findings.isSearchImplied = chooseSearchMode(*module, *config); // strategies of a file do not change how the others are chosen
       if (diagnostics.errors() == 0 && !module->getOps<net::NetworkOp>().empty())
