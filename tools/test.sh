@@ -23,7 +23,7 @@ sed -n 's/^-- No /No /p' build-configure.log # what is left out for want of it
 rm -f build-configure.log
 cmake --build --preset dev
 if [ $long = 0 ]; then
-  ctest --preset dev -j "$(nproc)" -LE benchmark
+  ctest --preset dev -j "$(($(nproc) + 1))" -LE benchmark # many wait for processes that end, or that hang
   exit
 fi
 MSC_LONG=1 ctest --preset dev -j "$(nproc)" -LE benchmark
