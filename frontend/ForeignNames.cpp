@@ -20,6 +20,7 @@ ArrayRef<ForeignName> foreignNames() {
       {"mm", "MatMul"},
       {"bmm", "MatMul"},
       {"dot", "MatMul"},
+      {"Einsum", "Transpose + MatMul"},
       // One element.
       {"Div", "RealDiv"},
       {"divide", "RealDiv"},
@@ -73,6 +74,7 @@ ArrayRef<ForeignName> foreignNames() {
       {"tile", "Tile"},
       {"repeat_interleave", "Reshape + BroadcastTo + Reshape"},
       {"concat", "Concat"},
+      {"concatenate", "Concat"},
       {"cat", "Concat"},
       {"stack", "Stack"},
       {"chunk", "Split"},

@@ -4,6 +4,7 @@
 #include "dialects/net/Suggest.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 
@@ -47,6 +48,19 @@ bool isDumpNoise(StringRef key) {
   return is_contained(noise, key);
 }
 
+/// What an attribute of PyTorch, ONNX, or another of MindSpore's operators is called here; empty: nobody knows.
+static StringRef attributeElsewhere(StringRef name) {
+  return StringSwitch<StringRef>(name)
+      .Cases("transpose_x1", "transA", "trans_a", "transpose_a")
+      .Cases("transpose_x2", "transB", "trans_b", "transpose_b")
+      .Cases("num_heads", "head_num", "n_heads", "heads")
+      .Cases("dim", "axes", "axis")
+      .Cases("keepdim", "keepdims", "keep_dims")
+      .Case("is_causal", "causal")
+      .Case("eps", "epsilon")
+      .Default("");
+}
+
 void addAttributeHelp(InFlightDiagnostic &diagnostic, StringRef name, ArrayRef<StringRef> own, ArrayRef<StringRef> ofAll) {
   SmallVector<StringRef> known(own);
   llvm::append_range(known, ofAll);
@@ -54,6 +68,8 @@ void addAttributeHelp(InFlightDiagnostic &diagnostic, StringRef name, ArrayRef<S
     net::addHelp(diagnostic, "rows are cut into pieces that differ by one at most, however many there are: write in_strategy: ((pieces, 1), (1))");
   else if (name == "padding" && llvm::is_contained(own, "pad_mode"))
     net::addHelp(diagnostic, "write pad_mode: same, or pad_mode: pad and pad: (top, bottom, left, right)");
+  else if (StringRef ours = attributeElsewhere(name); !ours.empty() && llvm::is_contained(known, ours))
+    net::addHelp(diagnostic, "did you mean '" + ours + "'?");
   else if (std::string near = net::nearestKey(name, own); !near.empty())
     net::addHelp(diagnostic, "did you mean '" + near + "'?");
   else if (std::string near = net::nearestKey(name, ofAll); !near.empty())

@@ -136,8 +136,13 @@ bool Parser::parseBlock(Block &block) {
   block.place = placeOf(kind);
   if (is(TokenKind::Ident) && !isKeyword(peek().text))
     block.name = take().text.str();
-  if (!is(TokenKind::LBrace))
-    return expected("'{' behind '" + block.kind + "'");
+  if (!is(TokenKind::LBrace)) {
+    expected("'{' behind '" + block.kind + "'");
+    for (llvm::StringRef word : {"network", "cell", "const", "mesh", "import"})
+      if (word != block.kind && word.equals_insensitive(block.kind))
+        error.help = ("write " + word).str();
+    return false;
+  }
   if (!parseMap(block.fields))
     return false;
   block.origin = takeOrigin();

@@ -74,6 +74,8 @@ bool Parser::parseStatement(Statement &statement) {
     error.help = "what is chosen gets a name: write %y = if ... { ... yield %a } else { ... yield %b }";
   else if (is(TokenKind::At))
     error.help = "the instance name stands in front of the attributes: Op(...) @ \"name\" {...}";
+  else if (is(TokenKind::Slash) && (peek(1).kind == TokenKind::Slash || peek(1).kind == TokenKind::Star))
+    error.help = "comments begin with '#'";
   else if (isSign(peek().kind))
     error.help = ("tensors have no signs, such as '" + peek().text + "': write %y = " + operatorOf(peek().kind) +
                   "(...) of named values")
@@ -157,7 +159,14 @@ bool Parser::parseCallRhs(Call &call) {
   call.callee = callee.text.drop_front(call.graph ? 1 : 0).str();
   call.place = placeOf(callee);
   Token open = peek();
-  if (!expect(TokenKind::LParen, "'('") || !parseArgs(call.args, TokenKind::RParen, "')'", open))
+  if (!is(TokenKind::LParen)) {
+    expected("'('");
+    if (!call.graph)
+      error.help = ("values are results of operators and cells: write " + callee.text + "(...)").str();
+    return false;
+  }
+  take();
+  if (!parseArgs(call.args, TokenKind::RParen, "')'", open))
     return false;
   if (accept(TokenKind::At)) {
     Token name = peek();
@@ -285,7 +294,15 @@ bool Parser::parseRepeat(Repeat &repeat) {
   if (!isWord("in"))
     return expected("'in'");
   take();
-  if (!parseExpr(repeat.from) || !expect(TokenKind::DotDot, "'..'") || !parseExpr(repeat.to))
+  if (!parseExpr(repeat.from))
+    return false;
+  if (!accept(TokenKind::DotDot)) {
+    expected("'..'");
+    if (const std::vector<Arg> &items = repeat.from.items; repeat.from.kind == Expr::Kind::Call && repeat.from.text == "range" && items.size() == 1)
+      error.help = "write repeat " + repeat.variable + " in 0.." + (items.front().value.items.empty() ? items.front().value.text : "n");
+    return false;
+  }
+  if (!parseExpr(repeat.to))
     return false;
   if (!isWord("with"))
     return expected("'with'");

@@ -48,6 +48,8 @@ bool Parser::failAt(const Token &token, const Twine &message) {
     size_t index = count_if(make_filter_range(tokens.tokens, isBad),
                             [&](const Token &t) { return t.text.data() < token.text.data(); });
     error.message = tokens.errors[index];
+    if (token.text.starts_with(";"))
+      error.help = "statements need nothing between them: leave out ';'";
   }
   error.place = SMLoc::getFromPointer(token.text.begin());
   return false;

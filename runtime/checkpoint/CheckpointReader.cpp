@@ -23,7 +23,7 @@ std::string shapeText(const std::vector<int64_t> &shape) {
   return result + ")";
 }
 
-Error bad(const std::string &message) { return {ExitCode::BadFile, message, ""}; }
+Error bad(const std::string &message, const std::string &help = "") { return {ExitCode::BadFile, message, help}; }
 
 /// Row-major strides of a dense array.
 std::vector<int64_t> stridesOf(const std::vector<int64_t> &shape) {
@@ -115,11 +115,22 @@ private:
     return compare();
   }
 
+  /// "it holds 'w' and 3 others: ...".
+  std::string otherNetworkHelp() const {
+    const size_t others = index.tensors.empty() ? 0 : index.tensors.size() - 1;
+    auto shown = std::find_if(index.tensors.begin(), index.tensors.end(), [](const auto &tensor) { return !tensor.second.isState; });
+    if (shown == index.tensors.end())
+      shown = index.tensors.begin();
+    const std::string first = index.tensors.empty() ? "nothing" : "'" + shown->first + "'";
+    const std::string more = others == 0 ? "" : " and " + std::to_string(others) + (others == 1 ? " other" : " others");
+    return "it holds " + first + more + ": resume from a checkpoint of this network, or leave out --resume";
+  }
+
   Status compare() {
     for (const CheckpointTensor &tensor : tensors) {
       auto found = index.tensors.find(tensor.name);
       if (found == index.tensors.end())
-        return bad("the checkpoint '" + path + "' does not hold '" + tensor.name + "'");
+        return bad("the checkpoint '" + path + "' does not hold '" + tensor.name + "'", otherNetworkHelp());
       const IndexedTensor &stored = found->second;
       if (stored.type != tensor.type || stored.shape != tensor.shape)
         return bad("the checkpoint '" + path + "' holds '" + tensor.name + "' as " +
@@ -223,16 +234,23 @@ Status shareText(std::string &content, comm::Group &all) {
 Result<std::string> findLatestCheckpoint(const CheckpointOptions &options, std::vector<std::string> &notes) {
   bool anyPrefix = options.prefix.empty();
   std::string prefix = anyPrefix ? "" : expandRank(options.prefix, 0) + "-";
-  fs::path folder = fs::path(options.directory) / (options.perRank ? "0" : "");
+  fs::path folder = options.perRank ? fs::path(options.directory) / "0" : fs::path(options.directory);
   std::error_code error;
   std::optional<std::pair<int64_t, std::string>> newest;
+  std::string other; // of another network, or prefix
   fs::directory_iterator entries(folder, error);
   if (error)
-    return Error{ExitCode::Usage, "there is no checkpoint directory '" + folder.string() + "'", ""};
+    return Error{ExitCode::Usage, "there is no checkpoint directory '" + folder.string() + "'",
+                 "name another with --checkpoint-directory, or leave out --resume"};
   for (const fs::directory_entry &entry : entries) {
     std::string name = entry.path().filename().string();
-    if (name.rfind(prefix, 0) != 0 || name[0] == '.' || !entry.is_directory(error))
+    if (name[0] == '.' || !entry.is_directory(error))
       continue;
+    if (name.rfind(prefix, 0) != 0) {
+      if (fs::exists(entry.path() / kIndexName, error) && (other.empty() || entry.path().string() < other))
+        other = entry.path().string();
+      continue;
+    }
     if (anyPrefix && !fs::exists(entry.path() / kIndexName, error)) // any other folder
       continue;
     Result<CheckpointIndex> index = readIndex(entry.path().string());
@@ -244,7 +262,8 @@ Result<std::string> findLatestCheckpoint(const CheckpointOptions &options, std::
   }
   std::sort(notes.begin(), notes.end());
   if (!newest)
-    return bad("there is no complete checkpoint" + (anyPrefix ? "" : " '" + prefix + "*'") + " in '" + folder.string() + "'");
+    return bad("there is no complete checkpoint" + (anyPrefix ? "" : " '" + prefix + "*'") + " in '" + folder.string() + "'",
+               (other.empty() ? "" : "'" + other + "' is of another network or prefix; ") + "leave out --resume to train from the beginning");
   return newest->second;
 }
 

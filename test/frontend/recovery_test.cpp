@@ -20,6 +20,18 @@ std::string errorsOf(const std::string &text) {
   return all;
 }
 
+/// The repairs of all errors.
+std::string helpsOf(const std::string &text) {
+  Reading reading(text);
+  std::string all;
+  llvm::SmallVector<llvm::StringRef> lines;
+  llvm::StringRef(reading.said).split(lines, '\n');
+  for (llvm::StringRef line : lines)
+    if (line.consume_front("help: "))
+      all += (all.empty() ? "" : "\n") + line.str();
+  return all;
+}
+
 TEST(Recovery, GoesOnWithTheNextStatement) {
   EXPECT_EQ(errorsOf(networkOf(R"(  %a = MatMul(%x, %x
   %b = ReLU(%a) @ relu
@@ -215,6 +227,20 @@ network n(%x: f32[4, 2]) {
 }
 )"),
             "3:33: error: undefined value '%none'\n");
+}
+
+// What other languages have is named, and what to write here.
+TEST(Recovery, HabitsOfOtherLanguages) {
+  auto helpOf = [](const std::string &statement) { return helpsOf(networkOf("  " + statement + "\n  return out: %x\n")); };
+  EXPECT_EQ(helpOf("// twice"), "comments begin with '#'");
+  EXPECT_EQ(helpOf("/* twice */"), "comments begin with '#'");
+  EXPECT_EQ(helpOf("%a = ReLU(%x);"), "statements need nothing between them: leave out ';'");
+  EXPECT_EQ(helpOf("%a = x"), "values are results of operators and cells: write x(...)");
+  EXPECT_EQ(helpOf("%a = repeat i in range(3) with %h = %x { yield %h }"), "write repeat i in 0..3");
+  EXPECT_EQ(helpOf("%a = Einsum(%x)"), "here it is Transpose + MatMul; see 'msc ops Transpose'");
+  EXPECT_EQ(helpsOf("Network n(%x: f32[2]) {\n  return out: %x\n}\n"), "write network");
+  EXPECT_EQ(helpOf("%a = MatMul(%x, %x, transpose_x2: true)"), "did you mean 'transpose_b'?");
+  EXPECT_EQ(helpOf("%a = ReduceSum(%x, keepdim: true)"), "did you mean 'keep_dims'?");
 }
 
 TEST(Recovery, BadCharactersAreMistakesOfTheirLine) {

@@ -208,6 +208,9 @@ TEST(Checkpoint, LatestPassesOverIncompleteOnesAndSaysSo) {
   EXPECT_NE((notes[0] + notes[1]).find("it has no index.json"), std::string::npos);
   EXPECT_NE((notes[0] + notes[1]).find("has 100 bytes instead of"), std::string::npos);
   expectBad("latest", {folder.path(), "other", 0, false}, "there is no complete checkpoint 'other-*'");
+  const Result<std::string> other = findLatestCheckpoint({folder.path(), "other", 0, false}, notes);
+  EXPECT_EQ(other.error().message, "there is no complete checkpoint 'other-*' in '" + folder.path() + "'");
+  EXPECT_EQ(other.error().help, "'" + folder.file("net-1_1") + "' is of another network or prefix; leave out --resume to train from the beginning");
   expectBad("latest", {folder.file("none"), "net", 0, false}, "there is no checkpoint directory", ExitCode::Usage);
   expectBad(folder.file("none"), options, "does not exist", ExitCode::Usage);
 }
