@@ -123,7 +123,8 @@ as_processes() {
 }
 # gone PROCESS: waits until it has ended, for 10 s at most.
 gone() {
-  for _ in $(seq 100); do
+  local i
+  for ((i = 0; i < 100; i++)); do
     [ -e "/proc/$1" ] && ! grep -q '^State:.*Z' "/proc/$1/status" 2> /dev/null || return 0
     sleep 0.1
   done
@@ -132,13 +133,13 @@ gone() {
 # lost SIGNAL CODE TEXT PLAN RANKS FOLDER: an endless run of as many processes, of which rank 1 is sent the signal; passes if mpirun ends within 40 s
 # with the code, all are gone, and a line of the log matches the text. In FOLDER a file per rank says its process.
 lost() {
-  local signal=$1 expected=$2 text=$3 plan=$4 ranks=$5 folder=$6 job victim code begin
+  local signal=$1 expected=$2 text=$3 plan=$4 ranks=$5 folder=$6 job victim code begin i
   rm -rf "$folder" && mkdir "$folder"
   NCCL_MAX_CTAS=1 NCCL_NVLS_ENABLE=0 timeout -k 5 "$(seconds)" mpirun -n "$ranks" bash -c \
     'echo $$ > "$0/pid.$OMPI_COMM_WORLD_RANK"; NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK exec msrun "$@"' "$folder" \
     "$plan" --no-checkpoint --epochs 100000000 --log-every 10 --timeout 10 "${by[@]}" > "$folder/run.log" 2>&1 < /dev/null &
   job=$!
-  for _ in $(seq 60); do # seconds until it trains
+  for ((i = 0; i < 60; i++)); do # seconds until it trains
     grep -q 'loss is' "$folder/run.log" && break
     kill -0 $job 2> /dev/null || break
     sleep 1
@@ -163,13 +164,13 @@ lost() {
 }
 # stopped PLAN LOG FLAGS...: SIGTERM ends a run of threads within 30 s, with 143.
 stopped() {
-  local plan=$1 log=$2 job code begin
+  local plan=$1 log=$2 job code begin i
   shift 2
   local gpu=(--device cuda "$@")
   [ -n "$dry" ] && gpu=(--device cpu)
   timeout -k 5 "$(seconds)" msrun "$plan" --no-checkpoint --epochs 100000000 --log-every 100 "${gpu[@]}" > "$log" 2>&1 < /dev/null &
   job=$!
-  for _ in $(seq 60); do
+  for ((i = 0; i < 60; i++)); do
     grep -q 'loss is' "$log" && break
     kill -0 $job 2> /dev/null || break
     sleep 1

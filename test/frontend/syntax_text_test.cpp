@@ -223,6 +223,7 @@ net.mir:2:12: note: to close this '('
      R"T(net.mir:2:17: error: unexpected character ';'
     2 |   %a = ReLU(%x) ;
       |                 ^
+help: statements need nothing between them: leave out ';'
 )T"},
     {"OpenString", networkOf(R"T(  %a = ReLU(%x) @ "relu
   return out: %a

@@ -182,6 +182,8 @@ private:
   /// and read by others than kernels of its phase, or in another shape.
   bool isWorthItsBias(const StepEvent &event) const {
     constexpr int64_t columns = 8;
+    if (event.loops < 0)
+      return false;
     const std::vector<KernelLoops::Loop> &loops = step.kernels[event.loops].loops;
     return !loops.empty() && loops.back().size % columns == 0 && isStoredAnyway(event);
   }
