@@ -303,7 +303,7 @@ private:
           ExitCode::NoResource,
           fmt::format("cuBLASLt cannot multiply {}x{} by {}x{}: {}", spec.rows, spec.depth, spec.depth, spec.columns,
                       blas.cublasLtGetStatusString(status == CUBLAS_STATUS_SUCCESS ? CUBLAS_STATUS_NOT_SUPPORTED : status)),
-          ""};
+          spec.bias || spec.relu ? "compile the network again with --no-fusion: kernels of their own add the bias then" : ""};
     return {};
   }
 

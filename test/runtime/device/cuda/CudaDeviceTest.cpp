@@ -311,6 +311,14 @@ TEST_F(CudaDevice, RefusesWhatItLacks) {
   ASSERT_FALSE(made.isOk());
   EXPECT_EQ(made.error().message, "the plan holds no GPU code for kernel 'k_relu'");
   EXPECT_EQ(made.error().help, "compile the network again with --device-target auto");
+  // A product with its bias, that cuBLASLt has nothing for.
+  device::MatMulSpec product{.rows = 3, .columns = 4, .depth = 5};
+  product.left = arena, product.right = arena + 1024, product.bias = arena + 2048, product.result = arena + 4096, product.batches = {{0, 0, 0}};
+  driver.failCall("cublasLtMatmulAlgoGetHeuristic", 1, CUDA_ERROR_NOT_SUPPORTED);
+  made = device->prepareMatMul(product);
+  ASSERT_FALSE(made.isOk());
+  EXPECT_EQ(made.error().message, "cuBLASLt cannot multiply 3x5 by 5x4: CUBLAS_STATUS");
+  EXPECT_EQ(made.error().help, "compile the network again with --no-fusion: kernels of their own add the bias then");
 }
 
 TEST(CudaScratch, IsZeroAtFirstAndOfOneLaunch) {
