@@ -40,6 +40,9 @@ static StringRef operatorOf(TokenKind sign) {
   }
 }
 
+static bool isLoop(llvm::StringRef word) { return word == "for" || word == "while"; }
+constexpr const char *loopHelp = "what a loop makes gets a name: write %y = repeat i in 0..4 with %h = %x { ... yield %b }";
+
 static bool isSign(TokenKind kind) { return !operatorOf(kind).empty(); }
 
 bool Parser::parseStatement(Statement &statement) {
@@ -70,7 +73,9 @@ bool Parser::parseStatement(Statement &statement) {
     return false;
   }
   expected("a statement");
-  if (isWord("if"))
+  if (isLoop(peek().text))
+    error.help = loopHelp;
+  else if (isWord("if"))
     error.help = "what is chosen gets a name: write %y = if ... { ... yield %a } else { ... yield %b }";
   else if (is(TokenKind::At))
     error.help = "the instance name stands in front of the attributes: Op(...) @ \"name\" {...}";
@@ -161,7 +166,9 @@ bool Parser::parseCallRhs(Call &call) {
   Token open = peek();
   if (!is(TokenKind::LParen)) {
     expected("'('");
-    if (!call.graph)
+    if (isLoop(callee.text))
+      error.help = loopHelp;
+    else if (!call.graph)
       error.help = ("values are results of operators and cells: write " + callee.text + "(...)").str();
     return false;
   }
@@ -298,8 +305,10 @@ bool Parser::parseRepeat(Repeat &repeat) {
     return false;
   if (!accept(TokenKind::DotDot)) {
     expected("'..'");
-    if (const std::vector<Arg> &items = repeat.from.items; repeat.from.kind == Expr::Kind::Call && repeat.from.text == "range" && items.size() == 1)
-      error.help = "write repeat " + repeat.variable + " in 0.." + (items.front().value.items.empty() ? items.front().value.text : "n");
+    const std::vector<Arg> &items = repeat.from.items;
+    const bool isRange = repeat.from.kind == Expr::Kind::Call && repeat.from.text == "range" && items.size() == 1 && items.front().value.items.empty();
+    if (isRange || repeat.from.kind == Expr::Kind::Int)
+      error.help = "write repeat " + repeat.variable + " in 0.." + (isRange ? items.front().value.text : repeat.from.text);
     return false;
   }
   if (!parseExpr(repeat.to))

@@ -115,6 +115,10 @@ private:
     return compare();
   }
 
+  bool holdsAllParameters() const {
+    return std::all_of(tensors.begin(), tensors.end(), [&](const CheckpointTensor &t) { return t.isState || index.tensors.count(t.name) != 0; });
+  }
+
   /// "it holds 'w' and 3 others: ...".
   std::string otherNetworkHelp() const {
     const size_t others = index.tensors.empty() ? 0 : index.tensors.size() - 1;
@@ -130,7 +134,8 @@ private:
     for (const CheckpointTensor &tensor : tensors) {
       auto found = index.tensors.find(tensor.name);
       if (found == index.tensors.end())
-        return bad("the checkpoint '" + path + "' does not hold '" + tensor.name + "'", otherNetworkHelp());
+        return bad("the checkpoint '" + path + "' does not hold '" + tensor.name + "'",
+                   tensor.isState && holdsAllParameters() ? "go on with the optimizer that it was trained with, or leave out --resume" : otherNetworkHelp());
       const IndexedTensor &stored = found->second;
       if (stored.type != tensor.type || stored.shape != tensor.shape)
         return bad("the checkpoint '" + path + "' holds '" + tensor.name + "' as " +
@@ -237,7 +242,8 @@ Result<std::string> findLatestCheckpoint(const CheckpointOptions &options, std::
   fs::path folder = options.perRank ? fs::path(options.directory) / "0" : fs::path(options.directory);
   std::error_code error;
   std::optional<std::pair<int64_t, std::string>> newest;
-  std::string other; // of another network, or prefix
+  std::string other;                           // of another network, or prefix
+  std::pair<std::string, std::string> damaged; // the last name, and what is wrong
   fs::directory_iterator entries(folder, error);
   if (error)
     return Error{ExitCode::Usage, "there is no checkpoint directory '" + folder.string() + "'",
@@ -256,13 +262,17 @@ Result<std::string> findLatestCheckpoint(const CheckpointOptions &options, std::
     Result<CheckpointIndex> index = readIndex(entry.path().string());
     Status complete = index ? checkComplete(entry.path().string(), *index) : Status(index.error());
     if (!complete)
-      notes.push_back("passed over an incomplete checkpoint: " + complete.error().message);
+      notes.push_back("passed over an incomplete checkpoint: " + complete.error().message),
+          damaged = std::max(damaged, std::pair(name, complete.error().message));
     else if (!newest || index->serial > newest->first)
       newest = {index->serial, entry.path().string()};
   }
   std::sort(notes.begin(), notes.end());
+  const std::string none = "there is no complete checkpoint" + (anyPrefix ? "" : " '" + prefix + "*'") + " in '" + folder.string() + "'";
+  if (!newest && !damaged.first.empty())
+    return bad(none + ": " + damaged.second, "restore its files, or leave out --resume to train from the beginning");
   if (!newest)
-    return bad("there is no complete checkpoint" + (anyPrefix ? "" : " '" + prefix + "*'") + " in '" + folder.string() + "'",
+    return bad(none,
                (other.empty() ? "" : "'" + other + "' is of another network or prefix; ") + "leave out --resume to train from the beginning");
   return newest->second;
 }

@@ -237,6 +237,10 @@ TEST(Recovery, HabitsOfOtherLanguages) {
   EXPECT_EQ(helpOf("%a = ReLU(%x);"), "statements need nothing between them: leave out ';'");
   EXPECT_EQ(helpOf("%a = x"), "values are results of operators and cells: write x(...)");
   EXPECT_EQ(helpOf("%a = repeat i in range(3) with %h = %x { yield %h }"), "write repeat i in 0..3");
+  EXPECT_EQ(helpOf("%a = repeat i in 4 with %h = %x { yield %h }"), "write repeat i in 0..4");
+  const std::string loops = "what a loop makes gets a name: write %y = repeat i in 0..4 with %h = %x { ... yield %b }";
+  EXPECT_EQ(helpOf("for i in range(3) { }"), loops);
+  EXPECT_EQ(helpOf("%a = for i in range(3)"), loops);
   EXPECT_EQ(helpOf("%a = Einsum(%x)"), "here it is Transpose + MatMul; see 'msc ops Transpose'");
   EXPECT_EQ(helpsOf("Network n(%x: f32[2]) {\n  return out: %x\n}\n"), "write network");
   EXPECT_EQ(helpOf("%a = MatMul(%x, %x, transpose_x2: true)"), "did you mean 'transpose_b'?");

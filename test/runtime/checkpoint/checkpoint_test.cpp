@@ -211,6 +211,11 @@ TEST(Checkpoint, LatestPassesOverIncompleteOnesAndSaysSo) {
   const Result<std::string> other = findLatestCheckpoint({folder.path(), "other", 0, false}, notes);
   EXPECT_EQ(other.error().message, "there is no complete checkpoint 'other-*' in '" + folder.path() + "'");
   EXPECT_EQ(other.error().help, "'" + folder.file("net-1_1") + "' is of another network or prefix; leave out --resume to train from the beginning");
+  fs::remove(folder.file("net-1_1/index.json"));
+  const Result<std::string> damaged = findLatestCheckpoint(options, notes);
+  EXPECT_EQ(damaged.error().message, "there is no complete checkpoint 'net-*' in '" + folder.path() + "': '" + folder.file("net-1_3") +
+                                         "' is no complete checkpoint: it has no index.json");
+  EXPECT_EQ(damaged.error().help, "restore its files, or leave out --resume to train from the beginning");
   expectBad("latest", {folder.file("none"), "net", 0, false}, "there is no checkpoint directory", ExitCode::Usage);
   expectBad(folder.file("none"), options, "does not exist", ExitCode::Usage);
 }
