@@ -45,6 +45,7 @@ struct Expr {
   std::vector<Arg> items;
   Place place;
   bool operator==(const Expr &) const = default;
+  bool isList() const { return kind == Kind::Tuple || kind == Kind::List; }
 };
 
 /// An argument, a field of a map, or a link of a chain. `key` is empty where no name was given.

@@ -213,8 +213,8 @@ bool OperatorBuilder::takeArguments() {
       isArityKnown = isArityKnown && arg.value.kind != ast::Expr::Kind::Value;
     } else if (arg.value.kind == ast::Expr::Kind::Value || arg.value.kind == ast::Expr::Kind::Outer) {
       fine = takeOperand(arg.value);
-    } else if ((arg.value.kind == ast::Expr::Kind::Tuple || arg.value.kind == ast::Expr::Kind::List) && !arg.value.items.empty() &&
-               arg.value.items.front().value.kind == ast::Expr::Kind::Value) { // Concat((%a, %b))
+    } else if (arg.value.isList() && ((state.operands.empty() && !interface.inputNames().empty()) ||
+                                      (!arg.value.items.empty() && arg.value.items.front().value.kind == ast::Expr::Kind::Value))) { // Concat((%a, %b))
       for (const ast::Arg &item : arg.value.items) {
         if (item.value.kind != ast::Expr::Kind::Value) {
           error(item.value.place) << "expected a value such as %x";

@@ -247,6 +247,14 @@ TEST(Recovery, HabitsOfOtherLanguages) {
   EXPECT_EQ(helpOf("%a = ReduceSum(%x, keepdim: true)"), "did you mean 'keep_dims'?");
 }
 
+TEST(Recovery, ListsOfOperandsAreOneMistake) {
+  auto errorOf = [](const std::string &call) { return errorsOf(networkOf("  %a = " + call + "\n  return out: %a\n")); };
+  EXPECT_EQ(errorOf("Concat([])"), "2:8: error: 'Concat' takes 2 operands (x, y), but 0 are given\n");
+  EXPECT_EQ(errorOf("Concat([3, 4])"), "2:16: error: expected a value such as %x\n");
+  EXPECT_EQ(errorOf("Concat([[%x, %x]])"), "2:16: error: expected a value such as %x\n");
+  EXPECT_EQ(errorOf("Concat([%x, 3])"), "2:20: error: expected a value such as %x\n");
+}
+
 TEST(Recovery, BadCharactersAreMistakesOfTheirLine) {
   EXPECT_EQ(errorsOf(networkOf("  %a = ReLU(%x) ; %b = ReLU(%a)\n  %c = ReLU(%a) @ \"open\n  %d = RleU(%c)\n  return out: %d\n")),
             "2:17: error: unexpected character ';'\n"
