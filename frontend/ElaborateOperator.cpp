@@ -217,7 +217,7 @@ bool OperatorBuilder::takeArguments() {
                                       (!arg.value.items.empty() && arg.value.items.front().value.kind == ast::Expr::Kind::Value))) { // Concat((%a, %b))
       for (const ast::Arg &item : arg.value.items) {
         if (item.value.kind != ast::Expr::Kind::Value) {
-          error(item.value.place) << "expected a value such as %x";
+          addListHelp(error(item.value.place) << "expected a value such as %x", call.callee);
           return isArityKnown = false;
         }
         fine = takeOperand(item.value) && fine;

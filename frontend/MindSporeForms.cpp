@@ -78,4 +78,8 @@ void addAttributeHelp(InFlightDiagnostic &diagnostic, StringRef name, ArrayRef<S
     net::addHelp(diagnostic, "expected one of " + llvm::join(known, ", "));
 }
 
+void addListHelp(InFlightDiagnostic diagnostic, StringRef callee) {
+  net::addHelp(diagnostic, "a list of operands holds values alone: write " + callee + "([%a, %b])");
+}
+
 } // namespace msc::frontend

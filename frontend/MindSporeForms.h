@@ -20,4 +20,7 @@ bool isDumpNoise(llvm::StringRef key);
 /// What to write instead of an attribute of MindSpore's that no operator has, or the one of `own`, else of `ofAll`, that may be meant.
 void addAttributeHelp(mlir::InFlightDiagnostic &diagnostic, llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> own, llvm::ArrayRef<llvm::StringRef> ofAll);
 
+/// The repair for what is no value in a list of operands.
+void addListHelp(mlir::InFlightDiagnostic diagnostic, llvm::StringRef callee);
+
 } // namespace msc::frontend

@@ -253,6 +253,7 @@ TEST(Recovery, ListsOfOperandsAreOneMistake) {
   EXPECT_EQ(errorOf("Concat([3, 4])"), "2:16: error: expected a value such as %x\n");
   EXPECT_EQ(errorOf("Concat([[%x, %x]])"), "2:16: error: expected a value such as %x\n");
   EXPECT_EQ(errorOf("Concat([%x, 3])"), "2:20: error: expected a value such as %x\n");
+  EXPECT_EQ(helpsOf(networkOf("  %a = Concat([%x, 3])\n  return out: %a\n")), "a list of operands holds values alone: write Concat([%a, %b])");
 }
 
 TEST(Recovery, BadCharactersAreMistakesOfTheirLine) {
