@@ -7,10 +7,12 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 namespace msc::tools {
@@ -53,6 +55,37 @@ static bool memoryIsLeft() {
   return true;
 }
 
+/// How the program was called, for an end before main.
+static const char *calledAs = "";
+
+/// Nothing is worded yet: constructors of libraries allocate before main, and what throws there ends the process by SIGABRT.
+[[noreturn]] static void endBeforeMain() {
+  const char *slash = std::strrchr(calledAs, '/');
+  const char *program = slash ? slash + 1 : calledAs;
+  const char rest[] = ": error: out of memory\nhelp: raise the limit that 'ulimit -v' or the container sets\n";
+  std::array<iovec, 2> parts = {{{const_cast<char *>(program), std::strlen(program)}, {const_cast<char *>(rest), sizeof(rest) - 1}}};
+  [[maybe_unused]] ssize_t written = writev(STDERR_FILENO, parts.data(), parts.size());
+  _exit(static_cast<int>(ExitCode::NoResource));
+}
+
+/// jemalloc falls over where it finds no memory for itself.
+static void onSignalBeforeMain(int signal) {
+  if (!memoryIsLeft())
+    endBeforeMain();
+  std::signal(signal, SIG_DFL); // the instruction is tried again
+}
+
+/// The loader calls this before the constructors of all libraries.
+static void beforeConstructors(int count, char **arguments, char **) {
+  if (count > 0)
+    calledAs = arguments[0];
+  std::set_new_handler(endBeforeMain);
+  struct sigaction old {};
+  if (sigaction(SIGSEGV, nullptr, &old) == 0 && old.sa_handler == SIG_DFL)
+    std::signal(SIGSEGV, onSignalBeforeMain);
+}
+[[gnu::section(".preinit_array"), gnu::used]] static void (*const beforeConstructorsEntry)(int, char **, char **) = beforeConstructors;
+
 /// System calls on text that is ready: there may be no memory, and locks may be held.
 static void onFatalSignal(int signal) {
   if (!memoryIsLeft())
@@ -92,10 +125,8 @@ static void onExit() {
 
 LastWords::LastWords(const std::string &program, const char *help) {
   texts.program = program;
-  const char *outOfMemory = "out of memory";
-  texts.noMemory = program + ": error: " + outOfMemory + "\nhelp: " + help + "\n"; // while there is none for the catalogue of messages
+  texts.noMemory = errorText(program, "out of memory", help);
   std::set_new_handler(endWithoutMemory);
-  texts.noMemory = errorText(program, outOfMemory, help);
   texts.exitOfLibrary = errorText(program, "a library ended the process, see above; as a rule memory or threads are short",
                                 "raise the limits that 'ulimit -a' shows, or use fewer ranks");
   for (size_t i = 0; i < fatalSignals.size(); ++i)
@@ -113,7 +144,7 @@ LastWords::LastWords(const std::string &program, const char *help) {
     struct sigaction old {}, action {};
     action.sa_handler = onFatalSignal;
     action.sa_flags = SA_ONSTACK;
-    if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler == SIG_DFL)
+    if (sigaction(signal, nullptr, &old) == 0 && (old.sa_handler == SIG_DFL || old.sa_handler == onSignalBeforeMain))
       sigaction(signal, &action, nullptr);
   }
 }

@@ -6,7 +6,8 @@
 namespace msc::tools {
 
 /// One per program, made first in main. While it lives
-/// - an allocation that fails ends the process with "PROGRAM: error: out of memory" and exit code 4;
+/// - an allocation that fails ends the process with "PROGRAM: error: out of memory" and exit code 4, also before main, in
+///   constructors of libraries;
 /// - a fatal signal (SIGSEGV, SIGBUS, SIGILL, SIGFPE) ends it likewise if little memory can be mapped, libraries fall over
 ///   where they do not check, else with "internal error" and exit code 70, or by the signal itself if core dumps are on;
 /// - a library that calls exit(), as OpenMP's does where it gets no memory, ends it with exit code 4 and a line that says so;

@@ -1,6 +1,7 @@
 #include "tools/RedistributeCheck.h"
 
 #include "runtime/comm/thread/ThreadWorld.h"
+#include "runtime/Thread.h"
 #include "runtime/executor/Transfers.h"
 
 #include <fmt/format.h>
@@ -189,9 +190,10 @@ Status verifyRedistribution(const Sharding &from, const Sharding &to, const std:
     return hub.error();
   Terms terms(from, to);
   Run run{from, to, shape, steps, terms, {}, {}};
-  std::vector<std::thread> threads;
-  for (int64_t rank = 0; rank < from.devices(); ++rank)
-    threads.emplace_back([&, rank] {
+  std::vector<std::thread> threads(static_cast<size_t>(from.devices()));
+  Status started;
+  for (int64_t rank = 0; rank < from.devices() && started; ++rank)
+    started = startThread(threads[static_cast<size_t>(rank)], [&, rank] {
       std::unique_ptr<comm::World> world = (*hub)->world(rank);
       world->setTimeout(std::chrono::seconds(60));
       Status status = runRank(run, *world);
@@ -202,8 +204,13 @@ Status verifyRedistribution(const Sharding &from, const Sharding &to, const std:
       if (!run.failure || run.failure->code == ExitCode::PeerFailed)
         run.failure = status.error();
     });
+  if (!started)
+    (*hub)->abort(started.error());
   for (std::thread &thread : threads)
-    thread.join();
+    if (thread.joinable())
+      thread.join();
+  if (!started)
+    return started;
   return run.failure ? Status(*run.failure) : Status::ok();
 }
 

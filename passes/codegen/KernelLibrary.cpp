@@ -7,6 +7,7 @@
 #include "passes/codegen/nvptx/KernelEmitter.h"
 #include "passes/codegen/nvptx/ProductEmitter.h"
 #include "passes/codegen/nvptx/PtxModule.h"
+#include "runtime/Thread.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -226,13 +227,15 @@ mlir::FailureOr<llvm::SmallVector<CodeObject>> KernelLibrary::finish(mlir::Locat
     else
       outcome.error = llvm::toString(result.takeError());
   };
-  std::vector<std::thread> others;
+  std::vector<std::thread> others(outcomes.size());
   for (size_t i = 1; i < outcomes.size(); ++i)
-    others.emplace_back(run, std::ref(outcomes[i]));
+    if (!startThread(others[i], [&run, &outcome = outcomes[i]] { run(outcome); }))
+      run(outcomes[i]);
   if (!outcomes.empty())
     run(outcomes[0]);
   for (std::thread &other : others)
-    other.join();
+    if (other.joinable())
+      other.join();
   llvm::SmallVector<CodeObject> objects;
   for (Outcome &outcome : outcomes) {
     if (!outcome.error.empty())
