@@ -238,13 +238,14 @@ std::map<std::string, Tensor> drawState(net::NetworkOp network, Random &random) 
   return state;
 }
 
-/// Moves every element by up to one unit in the last place of the element type; whole numbers stay.
-void disturb(Tensor &tensor, Type element, Random &random) {
+/// Moves every element by up to one unit in the last place of the element type, or of `least` where that is larger; whole
+/// numbers stay.
+void disturb(Tensor &tensor, Type element, Random &random, double least = 0) {
   if (!isa<FloatType>(element))
     return;
   double unit = element.isF32() ? 0x1p-23 : 0x1p-52;
   for (double &value : tensor.values)
-    value *= 1 + random.real(-unit, unit);
+    value += std::max(std::abs(value), least) * random.real(-unit, unit);
 }
 
 /// Operators that move or choose elements and round nothing; what they repeat must stay equal.
@@ -273,6 +274,12 @@ bool addsTerms(Operation *op) {
              net::Conv2DBackpropFilterOp, net::BatchNormOp>(op);
 }
 
+/// Operators whose results are about one before what they have in common with one goes: 1 + t in a logarithm, a probability
+/// less its label. Of t rounding leaves a unit of one.
+bool subtractsFromOne(Operation *op) {
+  return isa<net::SoftmaxCrossEntropyWithLogitsOp, net::SparseSoftmaxCrossEntropyWithLogitsOp, net::LogSoftmaxOp>(op);
+}
+
 /// The step again, with rounding noise on every result. What is computed again has that of the first time: it is the same to the bit.
 reference::Step disturbedStep(net::NetworkOp network, const reference::Step &step, Random &random) {
   reference::Interpreter interpreter;
@@ -298,7 +305,7 @@ reference::Step disturbedStep(net::NetworkOp network, const reference::Step &ste
           disturb(tensor, cast<RankedTensorType>(operand.getType()).getElementType(), random);
       for (auto [value, tensor] : llvm::zip(op.getResults(), interpreter.evaluate(&op, operands))) {
         if (!isExact(&op))
-          disturb(tensor, cast<RankedTensorType>(value.getType()).getElementType(), random);
+          disturb(tensor, cast<RankedTensorType>(value.getType()).getElementType(), random, subtractsFromOne(&op) ? 1 : 0);
         noisy.values[value] = tensor;
       }
     }
