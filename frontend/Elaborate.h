@@ -121,7 +121,7 @@ private:
   bool takeSharding(const ast::Arg &field, mlir::Value value, const Environment &env);
   const ast::Graph *findCell(llvm::StringRef name) const;
 
-  // Operators (ElaborateOperator.cpp).
+  // Operators (ElaborateOperator.cpp and OperatorBuilder.h).
   bool runOperator(const ast::Call &call, const ast::Assign &assign, Frame &frame);
   bool unknownOperator(const ast::Call &call);
   mlir::Location locationOf(const ast::Place &place, const ast::Origin &origin);
@@ -170,6 +170,8 @@ private:
   const ast::Graph *networkItem = nullptr;
   mlir::Operation *lastParam = nullptr; ///< behind which the next parameter stands; null: at the start of the body
   llvm::StringMap<mlir::Location> paramNames; ///< within a round: of this round
+  llvm::StringMap<llvm::SmallVector<mlir::Location>> callsOfPrefixes; ///< of cells, by what they put in front of names
+  llvm::StringSet<> refusedPrefixes; ///< of calls whose parameters were refused because an earlier call has their names
   struct NamesOfKind {
     std::vector<net::ParamOp> folded; ///< whose names are not in paramNames
     std::vector<std::string> written;

@@ -47,6 +47,8 @@ static void suggestName(InFlightDiagnostic &diagnostic, StringRef key, ArrayRef<
     net::addHelp(diagnostic, "the operators in a cell have strategies: --strategy-save FILE writes them by name, --strategy-load FILE reads them");
   else if (std::string near = net::nearestKey(key, names); !near.empty())
     net::addHelp(diagnostic, "did you mean '" + near + "'?");
+  else if (!names.empty())
+    net::addHelp(diagnostic, "it takes " + join(names, ", "));
 }
 
 bool Elaborator::bindFormals(const ast::Graph &cell, const ast::Call &call, Frame &caller, Frame &callee) {
@@ -111,9 +113,11 @@ bool Elaborator::bindFormals(const ast::Graph &cell, const ast::Call &call, Fram
     }
     FailureOr<Attribute> value = evaluator.evaluate(*expr, arg ? caller.env : callee.env);
     Attribute &converted = callee.env.constants[formal.name];
-    if (succeeded(value) && !(converted = convertFormal(*value, formal, builder)))
-      error(expr->place) << "'" << formal.name << "' of '" << cell.name << "' has to be of kind " << formal.kind
-                         << ", found '" << net::valueText(*value) << "'";
+    if (succeeded(value) && !(converted = convertFormal(*value, formal, builder))) {
+      InFlightDiagnostic diagnostic = error(expr->place) << "'" << formal.name << "' of '" << cell.name << "' has to be of kind "
+                                                         << formal.kind << ", found '" << net::valueText(*value) << "'";
+      diagnostic.attachNote(evaluator.location(cell.place)) << "'" << cell.name << "' is defined here";
+    }
     sound = sound && converted;
   }
   return sound;
@@ -151,6 +155,7 @@ bool Elaborator::runCell(const ast::Graph &cell, const ast::Call &call, const as
     }
   }
   callee.prefix = frame.prefix + instance + ".";
+  callsOfPrefixes[callee.prefix].push_back(evaluator.location(call.place));
   callee.scopePath = frame.scopePath + "/" + instance;
   std::vector<NamedValue> results;
   Block *block = builder.getInsertionBlock();

@@ -213,8 +213,19 @@ bool Elaborator::claimName(StringRef name, Location place, net::RepeatOp repeat)
   auto [entry, added] = paramNames.try_emplace(name, place);
   if (added)
     return true;
+  // The outermost of the calls around it that is not the only one of its name: all of its parameters are declared twice.
+  StringRef prefix;
+  for (size_t dot = name.find('.'); dot != StringRef::npos && prefix.empty(); dot = name.find('.', dot + 1))
+    if (auto calls = callsOfPrefixes.find(name.take_front(dot + 1)); calls != callsOfPrefixes.end() && calls->second.size() > 1)
+      prefix = calls->first();
+  const bool isOfCalls = !repeat && entry->second == place && !prefix.empty();
+  if (isOfCalls && !refusedPrefixes.insert(prefix).second)
+    return false;
   InFlightDiagnostic diagnostic = emitError(place) << "parameter '" << name << "' is declared twice";
-  diagnostic.attachNote(entry->second) << "first declared here";
+  if (isOfCalls)
+    diagnostic.attachNote(callsOfPrefixes.find(prefix)->second.front()) << "the first call of this name";
+  else
+    diagnostic.attachNote(entry->second) << "first declared here";
   if (!repeat) {
     if (entry->second == place) // in calls of one cell that have the same name, or in rounds that differ
       net::addHelp(diagnostic, "give each call of the cell a name of its own, in a repeat one with the round, as in @ \"" + std::string("layer.{i}") + "\"");

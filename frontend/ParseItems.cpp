@@ -52,8 +52,10 @@ bool Parser::parseItem(File &file) {
 bool Parser::parseImport(Import &item) {
   take();
   Token path = peek();
-  if (!expect(TokenKind::String, "the path of a file in quotes"))
+  if (!expect(TokenKind::String, "the path of a file in quotes")) {
+    error.help = "layers such as Linear are those of import \"nn.mir\"";
     return false;
+  }
   item.path = path.text.drop_front().drop_back().str();
   item.place = placeOf(path);
   return true;

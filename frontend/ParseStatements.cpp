@@ -1,6 +1,8 @@
 // Bodies and what stands in them.
 #include "frontend/ParserImpl.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 using namespace llvm;
 
 namespace msc::frontend {
@@ -40,7 +42,9 @@ static StringRef operatorOf(TokenKind sign) {
   }
 }
 
-static bool isLoop(llvm::StringRef word) { return word == "for" || word == "while"; }
+static bool isLoop(StringRef word) { return word == "for" || word == "while"; }
+/// Words with which other languages define a name.
+static bool isDefinition(StringRef word) { return is_contained<StringRef>({"let", "var", "val", "auto", "mut"}, word); }
 constexpr const char *loopHelp = "what a loop makes gets a name: write %y = repeat i in 0..4 with %h = %x { ... yield %b }";
 
 static bool isSign(TokenKind kind) { return !operatorOf(kind).empty(); }
@@ -73,7 +77,18 @@ bool Parser::parseStatement(Statement &statement) {
     return false;
   }
   expected("a statement");
-  if (isLoop(peek().text))
+  if (isDefinition(peek().text) && peek(1).kind == TokenKind::Value) {
+    error.help = ("a value is defined by its name alone: write " + peek(1).text + " = ...").str();
+    take();
+    Assign &meant = statement.node.emplace<Assign>();
+    for (; is(TokenKind::Value); accept(TokenKind::Comma)) {
+      Result &result = meant.results.emplace_back();
+      result.place = placeOf(peek());
+      result.name = take().text.drop_front().str();
+    }
+    return false;
+  }
+  if (isLoop(peek().text) || isWord("repeat"))
     error.help = loopHelp;
   else if (isWord("if"))
     error.help = "what is chosen gets a name: write %y = if ... { ... yield %a } else { ... yield %b }";

@@ -30,13 +30,18 @@ inline size_t editDistance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+/// Of one or two letters one that is replaced makes another name, not a mistyped one: O4 is not O0.
+inline bool isAnother(std::string_view a, std::string_view b, size_t distance) {
+  return distance > 0 && a.size() <= 2 && a.size() == b.size() && !std::is_permutation(a.begin(), a.end(), b.begin());
+}
+
 /// The candidate that is most like `word`, or an empty text if none is near enough to be what was meant. Ties go to the
 /// first candidate.
 template <typename Candidates> std::string nearest(std::string_view word, const Candidates &candidates) {
   std::string best;
   size_t limit = std::clamp<size_t>(word.size() / 2, 1, 3) + 1;
   for (std::string_view candidate : candidates)
-    if (size_t distance = editDistance(word, candidate); distance < limit) {
+    if (size_t distance = editDistance(word, candidate); distance < limit && !isAnother(word, candidate, distance)) {
       best = candidate;
       limit = distance;
     }

@@ -1,6 +1,7 @@
 #include "tools/Ops.h"
 
 #include "compiler/JsonText.h"
+#include "compiler/Layers.h"
 #include "compiler/Operators.h"
 #include "dialects/net/Optimizers.h"
 #include "tools/CommandLine.h"
@@ -12,8 +13,11 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 namespace msc::tools {
 
+using compiler::LayerDescription;
 using compiler::OperatorAttribute;
 using compiler::OperatorDescription;
 using Json = nlohmann::ordered_json;
@@ -47,12 +51,37 @@ void printLines(const std::vector<OperatorDescription> &ops, bool differentiable
   }
 }
 
-void printAll(const std::vector<OperatorDescription> &ops) {
+/// Of lines, in one line and without its full stop.
+std::string firstSentence(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  text = text.substr(0, text.find(". "));
+  return text.ends_with('.') ? text.substr(0, text.size() - 1) : text;
+}
+
+void printAll(const std::vector<OperatorDescription> &ops, const std::vector<LayerDescription> &layers) {
   fmt::print("operators of networks; msc ops NAME describes one:\n");
   printLines(ops, /*differentiable=*/true);
   fmt::print("\noperators that training adds, without a gradient of their own:\n");
   printLines(ops, /*differentiable=*/false);
-  fmt::print("\nlayers such as Linear, LayerNorm, Softmax and MultiHeadAttention are cells: import \"nn.mir\"\n");
+  fmt::print("\nlayers, which are cells of import \"nn.mir\":\n");
+  for (const LayerDescription &layer : layers) {
+    fmt::print("  {}\n", layer.head);
+    if (!layer.comment.empty())
+      fmt::print("      {}\n", firstSentence(layer.comment));
+  }
+}
+
+/// Each line behind `indent`.
+std::string indented(const std::string &text, const char *indent) {
+  std::string lines = indent;
+  for (char letter : text)
+    lines += letter == '\n' ? std::string("\n") + indent : std::string(1, letter);
+  return lines;
+}
+
+void printLayer(const LayerDescription &layer) {
+  fmt::print("{}\n  a layer of import \"nn.mir\"\n\n{}{}{}\n\nexample:\n  {}\n", layer.head, layer.comment, layer.comment.empty() ? "" : "\n\n",
+             indented(layer.text, "  "), layer.example);
 }
 
 void printOne(const OperatorDescription &op) {
@@ -129,7 +158,7 @@ Json toJson(const OperatorDescription &op) {
 } // namespace
 
 void OpsFlags::addTo(CLI::App &app) {
-  app.add_option("name", name, "one operator, e.g. MatMul, or an optimizer, e.g. Adam (default: all operators)");
+  app.add_option("name", name, "one operator, e.g. MatMul, a layer, e.g. Linear, or an optimizer, e.g. Adam (default: all operators and layers)");
   app.add_flag("--json", json, "names, operands, attributes, element types and formulas as JSON");
 }
 
@@ -138,7 +167,14 @@ int runOps(const OpsFlags &flags) {
     printOptimizer(*form);
     return 0;
   }
+  Result<std::vector<LayerDescription>> library = compiler::describeLayers();
+  const std::vector<LayerDescription> layers = library ? *library : std::vector<LayerDescription>(); // operators are built in
+  auto layer = std::find_if(layers.begin(), layers.end(), [&](const LayerDescription &known) { return known.name == flags.name; });
   auto ops = compiler::describeOperators(flags.name);
+  if (!ops && layer != layers.end() && !flags.json) {
+    printLayer(*layer);
+    return 0;
+  }
   if (!ops) {
     printError("msc", ops.error().message, ops.error().help);
     return static_cast<int>(ops.error().code);
@@ -149,9 +185,12 @@ int runOps(const OpsFlags &flags) {
       all.push_back(toJson(op));
     fmt::print("{}", compiler::jsonText(all));
   } else if (flags.name.empty()) {
-    printAll(*ops);
+    printAll(*ops, layers);
   } else {
     printOne(ops->front());
+    if (layer != layers.end())
+      fmt::print("\nwith import \"nn.mir\" a layer has its name:\n  {}\n{}{}", layer->head, layer->comment.empty() ? "" : indented(layer->comment, "  "),
+                 layer->comment.empty() ? "" : "\n");
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-// `msc ops`: which operators there are, and what each one takes.
+// `msc ops`: which operators and layers there are, and what each one takes.
 #pragma once
 
 #include <string>

@@ -412,7 +412,7 @@ bool Reader::checkColumns() {
         continue;
       InFlightDiagnostic diagnostic = emitError(placeOf(dataset, column.name))
                                       << "column '" << column.name << "' feeds no input of the network";
-      addSuggestion(diagnostic, column.name, inputs);
+      addSuggestionOrList(diagnostic, column.name, inputs);
       return false;
     }
     for (auto [input, argument] : zip(inputs, (*networks.begin()).getBody().getArguments()))

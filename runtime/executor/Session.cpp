@@ -354,6 +354,8 @@ Status Session::train() {
       return status;
   if (firstStep >= lastStep && firstStep != 0)
     note(fmt::format("note: the checkpoint is from step {}, and the run ends at step {}: nothing to train", firstStep, lastStep));
+  if (lastStep == 0 && options.fetches.empty())
+    note("note: the run ends at step 0: nothing is trained");
   if (firstStep >= lastStep && fetchedResult())
     return Error{ExitCode::Usage, fmt::format("'{}' was not computed: no step ran", *fetchedResult()),
                  "without a step, only param:NAME and state:NAME have values"};

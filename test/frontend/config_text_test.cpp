@@ -126,7 +126,7 @@ dataset {source: Random(seed: 1), columns: {x: uniform, y: uniform}, steps: 3}
      R"T(net.mir:5:57: error: column 'y' feeds no input of the network
     5 | dataset {source: Random(seed: 1), columns: {x: uniform, y: uniform}, steps: 3}
       |                                                         ^
-help: did you mean 'x'?
+help: expected one of x
 )T"},
     {"DatasetInputWithoutColumn", R"T(network n(%x: f32[4, 2], %y: f32[4, 2]) {
   %l = MSELoss(%x, %y)

@@ -530,6 +530,9 @@ network n(%x: f32[2]) {
      R"T(net.mir:3:20: error: 'size' of 'C' has to be of kind int, found '0.5'
     3 |   %y = C(%x, size: 0.5)
       |                    ^~~
+net.mir:1:6: note: 'C' is defined here
+    1 | cell C(%x, size: int) { return %x }
+      |      ^
 )T"},
     {"CellCallsItself", R"T(cell C(%x) {
   %y = C(%x)

@@ -241,6 +241,11 @@ TEST(Recovery, HabitsOfOtherLanguages) {
   const std::string loops = "what a loop makes gets a name: write %y = repeat i in 0..4 with %h = %x { ... yield %b }";
   EXPECT_EQ(helpOf("for i in range(3) { }"), loops);
   EXPECT_EQ(helpOf("%a = for i in range(3)"), loops);
+  EXPECT_EQ(helpOf("repeat i in 0..3 { }"), loops);
+  EXPECT_EQ(helpOf("let %a = ReLU(%x)\n  %b = ReLU(%a)"), "a value is defined by its name alone: write %a = ...");
+  EXPECT_EQ(helpsOf("import torch\n" + networkOf("  return out: %x\n")), "layers such as Linear are those of import \"nn.mir\"");
+  EXPECT_EQ(helpOf("%a = Reshape(%x, -1, 4)"), "write Reshape(%x, (-1, 4))");
+  EXPECT_EQ(helpOf("%a = Dropout(%x, 0.1)"), "write Dropout(%x, keep_prob: 0.1), the probability to be kept, or keep_prob: 0.9 if it is that to be dropped");
   EXPECT_EQ(helpOf("%a = Einsum(%x)"), "here it is Transpose + MatMul; see 'msc ops Transpose'");
   EXPECT_EQ(helpsOf("Network n(%x: f32[2]) {\n  return out: %x\n}\n"), "write network");
   EXPECT_EQ(helpOf("%a = MatMul(%x, %x, transpose_x2: true)"), "did you mean 'transpose_b'?");

@@ -1,6 +1,7 @@
 // Hover, definitions, completion, symbols, layout.
 #include "tools/lsp/Server.h"
 
+#include "compiler/Layers.h"
 #include "frontend/Formatter.h"
 #include "runtime/messages/Catalogue.h"
 #include "tools/Ops.h"
@@ -164,12 +165,13 @@ Server::Answer Server::hover(const Document &document, const std::string &path, 
                             .drop_front(symbol->span.begin)
                             .take_until([](char c) { return c == '\n'; })
                             .rtrim(" {")
-                            .str()));
+                            .str()) +
+                 (symbol->kind == Kind::Cell ? compiler::commentAbove(content, symbol->span.begin) : ""));
   if (isCallee)
     for (const Library &library : readImports(outline, path, compiler::libraryFolder())) {
       Outline other(library.content);
       if (const Symbol *symbol = other.resolve(name, /*isValue=*/false, 0))
-        return shown(fenced("cell " + headOf(library.content, *symbol)) + library.path);
+        return shown(fenced("cell " + headOf(library.content, *symbol)) + compiler::commentAbove(library.content, symbol->span.begin) + "\n\n" + library.path);
     }
   return Json();
 }
