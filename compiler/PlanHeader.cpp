@@ -30,6 +30,7 @@ static void writeDataset(const net::DatasetConfig &config, plan::Plan &plan) {
     entry->set_path(column.path);
     for (double value : column.values)
       entry->add_values(value);
+    entry->set_classes(column.classes);
   }
 }
 

@@ -264,6 +264,8 @@ private:
   /// The global batch is dimension 0 of every input.
   bool checkBatch(const DatasetConfig &dataset, NetworkOp network);
   bool checkDistributions(const DatasetConfig &dataset, NetworkOp network);
+  /// Which columns are labels, and whether those that are drawn are classes.
+  bool checkLabels(DatasetConfig &dataset, NetworkOp network);
   void checkUpdates() const;
 
   ModuleOp module;
@@ -365,6 +367,51 @@ static int64_t endOfNumbers(BlockArgument input) {
 
 static std::string integersFor(BlockArgument input) { return "integers(0, " + std::to_string(endOfNumbers(input)) + ")"; }
 
+/// Of a loss with logits.
+static int64_t numberOfClasses(Operation *loss) { return cast<RankedTensorType>(loss->getOperand(0).getType()).getShape().back(); }
+
+/// The loss that takes an input for the numbers of classes, perhaps behind a view or a cast; null: none does. Where several do, that with the
+/// fewest classes.
+static Operation *lossOfLabels(Value labels) {
+  static const StringRef moves[] = {"Cast", "Reshape", "Squeeze", "ExpandDims", "Flatten", "Transpose"};
+  Operation *loss = nullptr;
+  for (OpOperand &use : labels.getUses()) {
+    Operation *op = use.getOwner();
+    const StringRef name = op->getName().stripDialect();
+    auto sparse = op->getAttrOfType<BoolAttr>("sparse");
+    auto ignored = op->getAttrOfType<IntegerAttr>("ignore_index");
+    const bool isSparse = name == "SoftmaxCrossEntropyWithLogits" && sparse && sparse.getValue();
+    if (use.getOperandNumber() == 0 && is_contained(moves, name))
+      op = lossOfLabels(op->getResult(0));
+    else if (use.getOperandNumber() != 1 || !(isSparse || (name == "NLLLoss" && (!ignored || ignored.getInt() < numberOfClasses(op)))))
+      continue;
+    if (op && (!loss || numberOfClasses(op) < numberOfClasses(loss)))
+      loss = op;
+  }
+  return loss;
+}
+
+/// Labels that count behind the classes are mistakes, as a rule of who counts from 1.
+bool Reader::checkLabels(DatasetConfig &dataset, NetworkOp network) {
+  for (BlockArgument input : network.getBody().getArguments())
+    for (ColumnConfig &column : dataset.columns) {
+      Operation *loss = column.name == getValueName(input) ? lossOfLabels(input) : nullptr;
+      if (!loss)
+        continue;
+      column.classes = numberOfClasses(loss);
+      if (column.distribution != "integers" || column.values[1] <= static_cast<double>(column.classes))
+        continue;
+      const auto low = static_cast<int64_t>(column.values[0]), high = static_cast<int64_t>(column.values[1]);
+      InFlightDiagnostic diagnostic = emitError(placeOf(dataset, column.name))
+                                      << "column '" << column.name << "' draws labels up to " << high - 1 << ", but there "
+                                      << (column.classes == 1 ? "is 1 class" : "are " + std::to_string(column.classes) + " classes");
+      diagnostic.attachNote(loss->getLoc()) << "the last dimension of the logits is the classes";
+      addHelp(diagnostic, "write " + column.name + ": integers(" + std::to_string(low < column.classes ? low : 0) + ", " + std::to_string(column.classes) + ")");
+      return false;
+    }
+  return true;
+}
+
 /// Fractions between 0 and 1 are all 0 in a column of integers.
 bool Reader::checkDistributions(const DatasetConfig &dataset, NetworkOp network) {
   for (BlockArgument input : network.getBody().getArguments())
@@ -404,8 +451,8 @@ bool Reader::checkColumns() {
   SmallVector<StringRef> inputs;
   for (StringRef input : (*networks.begin()).getInputNames().getAsValueRange<StringAttr>())
     inputs.push_back(input);
-  for (const DatasetConfig &dataset : config.datasets) {
-    if (!checkBatch(dataset, *networks.begin()) || !checkDistributions(dataset, *networks.begin()))
+  for (DatasetConfig &dataset : config.datasets) {
+    if (!checkBatch(dataset, *networks.begin()) || !checkDistributions(dataset, *networks.begin()) || !checkLabels(dataset, *networks.begin()))
       return false;
     for (const ColumnConfig &column : dataset.columns) {
       if (is_contained(inputs, column.name))

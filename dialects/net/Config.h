@@ -23,6 +23,7 @@ struct ColumnConfig {
   std::string distribution;   ///< Random: "uniform", "normal", "zeros", "ones", "constant", "integers"; Npy: empty
   std::vector<double> values; ///< uniform: {low, high}; normal: {mean, sigma}; constant: {value}; integers: {low, high}
   std::string path;           ///< Npy: a file; `${NAME}` is taken from the environment when the run starts
+  int64_t classes = 0;        ///< it holds labels, of classes 0 to classes - 1; negative ones are of none. 0: it holds something else
 };
 
 /// `dataset [train|evaluate] {...}`: where the batches come from.

@@ -92,7 +92,7 @@ Result<std::unique_ptr<DataSource>> DataSource::open(const PlanIndex &index, con
     if (file == files.end() && !column)
       return Error{ExitCode::Usage, fmt::format("input '{}' has no data", input.name()),
                    fmt::format("--input {0}={0}.npy", input.name())};
-    auto made = file != files.end()              ? fixedColumn(file->second, input.name(), type, shape)
+    auto made = file != files.end()              ? fixedColumn(file->second, input.name(), type, shape, column ? column->classes() : 0)
                 : dataset->source() == "Random" ? randomColumn(*dataset, *column, type, shape)
                                                 : npyColumn(*dataset, *column, type, shape);
     if (!made)

@@ -76,9 +76,9 @@ Result<std::unique_ptr<InputColumn>> randomColumn(const plan::Dataset &dataset, 
 /// Samples from a file in order, or shuffled anew in each epoch.
 Result<std::unique_ptr<InputColumn>> npyColumn(const plan::Dataset &dataset, const plan::Dataset::Column &column,
                                                plan::DataType type, const std::vector<int64_t> &shape);
-/// One array of exactly the input's shape, the same in every step.
-Result<std::unique_ptr<InputColumn>> fixedColumn(const std::string &path, const std::string &input,
-                                                 plan::DataType type, const std::vector<int64_t> &shape);
+/// One array of exactly the input's shape, the same in every step; `classes` as in plan::Dataset::Column.
+Result<std::unique_ptr<InputColumn>> fixedColumn(const std::string &path, const std::string &input, plan::DataType type,
+                                                 const std::vector<int64_t> &shape, int64_t classes = 0);
 
 /// `path` with every ${NAME} replaced; an unset name is a Usage error.
 Result<std::string> expandPath(const std::string &path);

@@ -33,6 +33,7 @@ struct OpenArray {
   InputFile file;
   NpyHeader header;
   bool rounds = false; ///< f32 in the file, bf16 in the input
+  int64_t classes = 0; ///< it holds labels below that; 0: it does not
 };
 
 Result<OpenArray> openArray(const std::string &path, plan::DataType type) {
@@ -96,7 +97,12 @@ private:
     std::byte *begin = target;
     target += length;
     Status read = array.file.read(offset, begin, length);
-    return read && array.header.type == comm::ElementType::Bool ? checkBools(begin, element, count) : read;
+    if (read && array.header.type == comm::ElementType::Bool)
+      return checkBools(begin, element, count);
+    if (read && array.classes != 0)
+      return array.header.type == comm::ElementType::I32 ? checkLabels<int32_t>(begin, element, count)
+             : array.header.type == comm::ElementType::I64 ? checkLabels<int64_t>(begin, element, count) : read;
+    return read;
   }
   Status fetchRounded(std::byte *&target, uint64_t offset, int64_t count) const {
     std::vector<float> wide(static_cast<size_t>(count));
@@ -115,6 +121,22 @@ private:
       return {};
     return Error{ExitCode::BadFile, fmt::format("'{}': bool {} is {}, neither 0 nor 1", array.file.path(),
                                                 element + (wrong - values), static_cast<int>(*wrong)), ""};
+  }
+
+  /// Negative labels are of no class on purpose, as a rule -100; those behind the classes by mistake.
+  template <typename Label> Status checkLabels(const std::byte *values, int64_t element, int64_t count) const {
+    for (int64_t i = 0; i < count; ++i) {
+      Label label = 0;
+      std::memcpy(&label, values + static_cast<size_t>(i) * sizeof(Label), sizeof(Label));
+      if (label < array.classes)
+        continue;
+      const std::vector<int64_t> &whole = array.header.shape;
+      const int64_t ofSample = whole.empty() || whole[0] == 0 ? 1 : std::max<int64_t>(elementCount(whole) / whole[0], 1);
+      return Error{ExitCode::BadFile, fmt::format("'{}': sample {} has label {}, but classes are 0 to {}", array.file.path(), (element + i) / ofSample,
+                                                  label, array.classes - 1),
+                   "count classes from 0, and write -100 where a sample is of none"};
+    }
+    return {};
   }
 
   const OpenArray &array;
@@ -193,11 +215,12 @@ Result<std::unique_ptr<InputColumn>> npyColumn(const plan::Dataset &dataset, con
     return Error{ExitCode::BadFile,
                  fmt::format("'{}' has {} samples, fewer than one batch of {}", *path, found[0], shape[0]),
                  found[0] == 0 ? "" : fmt::format("compile for batches of {} at most", found[0])};
+  array->classes = column.classes();
   return std::unique_ptr<InputColumn>(new NpyColumn(std::move(*array), shape, dataset));
 }
 
 Result<std::unique_ptr<InputColumn>> fixedColumn(const std::string &path, const std::string &input, plan::DataType type,
-                                                 const std::vector<int64_t> &shape) {
+                                                 const std::vector<int64_t> &shape, int64_t classes) {
   Result<OpenArray> array = openArray(path, type);
   if (!array)
     return array.error();
@@ -205,6 +228,7 @@ Result<std::unique_ptr<InputColumn>> fixedColumn(const std::string &path, const 
     return Error{ExitCode::BadFile,
                  fmt::format("'{}' has shape {}, input '{}' takes {}", path, text(array->header.shape), input, text(shape)),
                  ""};
+  array->classes = classes;
   return std::unique_ptr<InputColumn>(new FixedColumn(std::move(*array)));
 }
 

@@ -151,6 +151,16 @@ std::string filled(const Pattern &pattern, const Values &values) {
   return text;
 }
 
+/// Where a rank failed, the code of why, if that has one.
+int codeOf(const Pattern &pattern, const Values &values) {
+  constexpr int ofRanks = 8201;
+  if (pattern.entry->code == ofRanks)
+    for (size_t number : pattern.placeholders)
+      if (std::optional<Found> cause = pattern.nested[number] ? find(values[number]) : std::nullopt; cause && cause->code != 0)
+        return cause->code;
+  return pattern.entry->code;
+}
+
 } // namespace
 
 std::optional<Found> find(std::string_view text) {
@@ -162,7 +172,7 @@ std::optional<Found> find(std::string_view text) {
     best = bestMatch(text, 0, values); // a name may be empty: "there is no file ''"
   if (!best)
     return std::nullopt;
-  return Found{best->entry->code, filled(*best, values)};
+  return Found{codeOf(*best, values), filled(*best, values)};
 }
 
 Language languageOfEnvironment() {

@@ -285,6 +285,8 @@ Status checkDatasets(const plan::Plan &plan) {
         return bad("column '{}' has an unknown distribution '{}'", column.name(), column.distribution());
       if (dataset.source() == "Npy" && column.path().empty())
         return bad("column '{}' has no file", column.name());
+      if (column.classes() < 0)
+        return bad("column '{}' has {} classes", column.name(), column.classes());
     }
     if (dataset.source() == "Random" && dataset.steps() == 0)
       return bad("dataset '{}' has no steps", dataset.name());

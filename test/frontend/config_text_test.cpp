@@ -117,6 +117,21 @@ dataset {source: Random(seed: 1), columns: {x: integers(3, 3)}, steps: 3}
     5 | dataset {source: Random(seed: 1), columns: {x: integers(3, 3)}, steps: 3}
       |                                                ^~~~~~~~
 )T"},
+    {"DatasetLabelsBehindTheClasses", R"T(network n(%x: f32[4, 2], %label: i32[4, 1]) {
+  %flat = Reshape(%label, (4))
+  %loss = SoftmaxCrossEntropyWithLogits(%x, %flat, sparse: true)
+  return loss: %loss
+}
+dataset {source: Random(seed: 1), columns: {x: uniform, label: integers(1, 3)}, steps: 3}
+)T",
+     R"T(net.mir:6:57: error: column 'label' draws labels up to 2, but there are 2 classes
+    6 | dataset {source: Random(seed: 1), columns: {x: uniform, label: integers(1, 3)}, steps: 3}
+      |                                                         ^~~~~
+net.mir:3:11: note: the last dimension of the logits is the classes
+    3 |   %loss = SoftmaxCrossEntropyWithLogits(%x, %flat, sparse: true)
+      |           ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+help: write label: integers(1, 2)
+)T"},
     {"DatasetColumnUnknown", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)
   return loss: %l, out: %x

@@ -211,6 +211,28 @@ TEST_F(DataSourceTest, ColumnsOfAnotherLengthAreRefused) {
   EXPECT_EQ(refused(make({8, 2}, true)), "columns differ in length: x 9, y 18");
 }
 
+TEST_F(DataSourceTest, LabelsAreClassesOrNegative) {
+  std::vector<int32_t> labels(24, 1);
+  labels[5] = -100;
+  labels[19] = 5; // of the second batch
+  ASSERT_TRUE(writeNpy(file("label.npy"), comm::ElementType::I32, {8, 3}, labels.data()));
+  for (int64_t classes : {0, 6, 5}) {
+    PlanBuilder builder(2);
+    builder.input(builder.buffer("x", {4, 3}, builder.cut(2, 0), plan::Buffer::INPUT, plan::I32));
+    builder.randomColumn("x", "");
+    builder.plan.mutable_datasets(0)->set_source("Npy");
+    builder.plan.mutable_datasets(0)->set_steps(0);
+    plan::Dataset::Column *column = builder.plan.mutable_datasets(0)->mutable_columns(0);
+    column->set_path(file("label.npy"));
+    column->set_classes(classes);
+    failure = {};
+    batch(builder, 0, 0);
+    EXPECT_EQ(failure.message, "");
+    batch(builder, 0, 1);
+    EXPECT_EQ(failure.message, classes == 5 ? "'" + file("label.npy") + "': sample 6 has label 5, but classes are 0 to 4" : "");
+  }
+}
+
 TEST_F(DataSourceTest, BoolsAreZeroOrOne) {
   PlanBuilder builder(1);
   builder.input(builder.buffer("x", {4, 3}, builder.cut(2, -1), plan::Buffer::INPUT, plan::BOOL));

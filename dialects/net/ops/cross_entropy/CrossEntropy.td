@@ -9,7 +9,7 @@ def Net_SoftmaxCrossEntropyWithLogitsOp : Net_Operator<"SoftmaxCrossEntropyWithL
     With `p = Softmax(logits)` over the last dimension, the classes: `e[i] = -sum_c labels[i, c] * log p[i, c]`, or
     `e[i] = -log p[i, labels[i]]` if `sparse`. `reduction: mean`: `output = sum_i e[i] * (1 / n)`, n the global number of
     rows; `sum`: without the factor; `none`: `output = e`. A row whose sparse label is no class (-100, say)
-    has `e[i] = 0`, and counts in n.
+    has `e[i] = 0`, and counts in n; one of a data set that lies behind the classes ends the run with an error.
 
     Constraints:
     - (C1) `logits` holds floats and has at least 1 dimension; there are classes.
