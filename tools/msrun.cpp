@@ -380,7 +380,17 @@ Result<std::shared_ptr<device::Backend>> openCuda(const Flags &flags, const plan
     else
       options.ncclProblem = nccl.error().message;
   }
-  return device::loadCudaBackend(options);
+  Result<std::shared_ptr<device::Backend>> backend = device::loadCudaBackend(options);
+  const bool isForGpusAlone = std::ranges::all_of(plan.objects(), [](const plan::CodeObject &object) { return object.isa() == "nvptx64"; });
+  constexpr std::string_view onCpus = "run on CPUs with --device cpu";
+  if (backend || !isForGpusAlone || plan.kernels().empty() || !backend.error().help.ends_with(onCpus))
+    return backend;
+  Error error = backend.error();
+  std::string other = error.help.substr(0, error.help.size() - onCpus.size());
+  other.erase(other.find_last_not_of(" ,;or") + 1); // what joined them
+  const char *compiles = "compile the network with --device-target auto and run on CPUs";
+  error.help = other.empty() ? compiles : fmt::format("{}, or {}", other, compiles);
+  return error;
 }
 
 /// A file that was read, decoded and proven.

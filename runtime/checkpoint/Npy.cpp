@@ -26,7 +26,7 @@ constexpr TypeName kTypes[] = {{"<f4", ElementType::F32},
                                {"|b1", ElementType::Bool}};
 constexpr char kMagic[] = "\x93NUMPY";
 
-Error bad(const std::string &path, const std::string &why, const std::string &help = "") {
+Error bad(const std::string &path, const std::string &why, const std::string &help = "write it anew with numpy.save") {
   return {ExitCode::BadFile, "'" + path + "' is not a usable .npy file: " + why, help};
 }
 

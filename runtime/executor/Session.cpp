@@ -253,8 +253,12 @@ Status Session::resume() {
   if (Status status = copyParameters(true); !status)
     return status;
   auto loaded = loadCheckpoint(flags.resume, where, parameters, *everyone);
-  if (!loaded)
-    return loaded.error();
+  if (!loaded) {
+    Error error = loaded.error();
+    if (error.help.empty() && error.code == ExitCode::BadFile && flags.resume != "latest")
+      error.help = "--resume latest takes the newest checkpoint that is complete";
+    return error;
+  }
   if (Status status = copyParameters(false); !status)
     return status;
   for (const std::string &remark : loaded->notes)
