@@ -26,6 +26,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -175,6 +176,9 @@ Status checkFlags(Flags &flags) {
   const std::string &every = options.log.every;
   if (!every.empty() && every != "epoch" && every.find_first_not_of("0123456789") != std::string::npos)
     return Error{ExitCode::Usage, fmt::format("--log-every {} is no number of steps", every), "write --log-every 10, or epoch"};
+  std::ranges::transform(flags.device, flags.device.begin(), [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  if (flags.device == "gpu") // as MindSpore says it, and so does device_target
+    flags.device = "cuda";
   if (flags.device != "auto" && flags.device != "cpu" && flags.device != "cuda")
     return Error{ExitCode::Usage, fmt::format("unknown device '{}'", flags.device), "choose cpu or cuda"};
   if (!options.saveGraphs.empty() && !flags.saveGraphs)

@@ -140,12 +140,12 @@ lost() {
     "$plan" --no-checkpoint --epochs 100000000 --log-every 10 --timeout 10 "${by[@]}" > "$folder/run.log" 2>&1 < /dev/null &
   job=$!
   for ((i = 0; i < 60; i++)); do # seconds until it trains
-    grep -q 'loss is' "$folder/run.log" && break
+    grep -qs 'loss is' "$folder/run.log" && break
     kill -0 $job 2> /dev/null || break
     sleep 1
   done
   victim=$(cat "$folder/pid.1" 2> /dev/null)
-  if ! grep -q 'loss is' "$folder/run.log" || ! kill -"$signal" "$victim"; then
+  if ! grep -qs 'loss is' "$folder/run.log" || ! kill -"$signal" "$victim"; then
     kill $job
     wait $job
     echo "it did not train"
@@ -168,14 +168,15 @@ stopped() {
   shift 2
   local gpu=(--device cuda "$@")
   [ -n "$dry" ] && gpu=(--device cpu)
+  rm -f "$log" # of an earlier run: the shell behind '&' may not have begun when it is first read
   timeout -k 5 "$(seconds)" msrun "$plan" --no-checkpoint --epochs 100000000 --log-every 100 "${gpu[@]}" > "$log" 2>&1 < /dev/null &
   job=$!
   for ((i = 0; i < 60; i++)); do
-    grep -q 'loss is' "$log" && break
+    grep -qs 'loss is' "$log" && break
     kill -0 $job 2> /dev/null || break
     sleep 1
   done
-  grep -q 'loss is' "$log" || { kill $job; wait $job; echo "it did not train, and ended with $?"; cat "$log"; return 1; }
+  grep -qs 'loss is' "$log" || { kill $job; wait $job; echo "it did not train, and ended with $?"; cat "$log"; return 1; }
   begin=$SECONDS
   kill -TERM $job # timeout hands it on
   wait $job
