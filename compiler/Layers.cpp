@@ -5,6 +5,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace llvm;
 
@@ -25,18 +26,25 @@ std::string commentAbove(std::string_view file, size_t offset) {
   return join(lines, "\n");
 }
 
+/// Something of a kind that a formal without a default may be.
+static StringRef exampleOfKind(StringRef kind) {
+  return StringSwitch<StringRef>(kind).Case("int", "64").Case("float", "0.5").Case("bool", "true").Default("...");
+}
+
 /// "%y = Linear(%x, out: 64)" of "Linear(%x, out: int, bias: bool = true)".
-static std::string exampleOf(StringRef head) {
-  std::vector<std::string> arguments;
+static std::string exampleOf(StringRef head, size_t results) {
+  std::vector<std::string> arguments, names;
   StringRef formals = head.split('(').second;
   for (StringRef formal : split(formals.take_front(formals.rfind(')')), ", ")) {
     auto [name, kind] = formal.split(": ");
-    if (kind.empty() && formal.starts_with("%"))
-      arguments.push_back(formal.str());
-    else if (!kind.contains('=') && !name.contains(' ')) // no default, and no rest of one
-      arguments.push_back(name.starts_with("%") ? name.str() : (name + ": " + (kind == "int" ? "64" : kind == "float" ? "0.5" : kind == "bool" ? "true" : "...")).str());
+    if (formal.starts_with("%"))
+      arguments.push_back(name.str());
+    else if (!kind.empty() && !kind.contains('='))
+      arguments.push_back((name + ": " + exampleOfKind(kind)).str());
   }
-  return ("%y = " + head.split('(').first + "(" + join(arguments, ", ") + ")").str();
+  for (size_t i = 0; i < results; ++i)
+    names.push_back(results == 1 ? "%y" : "%y" + std::to_string(i));
+  return (Twine(join(names, ", ")) + " = " + head.split('(').first + "(" + join(arguments, ", ") + ")").str();
 }
 
 std::vector<LayerDescription> cellsOf(std::string_view file) {
@@ -45,8 +53,9 @@ std::vector<LayerDescription> cellsOf(std::string_view file) {
   for (size_t begin = text.starts_with("cell ") ? 0 : text.find("\ncell "); begin != StringRef::npos; begin = text.find("\ncell ", begin + 1)) {
     const size_t first = begin + (text[begin] == '\n' ? 1 : 0);
     StringRef rest = text.drop_front(first);
-    const size_t end = rest.find("\n}"), body = rest.find(" {");
-    if (end == StringRef::npos || body == StringRef::npos)
+    const StringRef line = rest.take_until([](char c) { return c == '\n'; });
+    const size_t end = line.ends_with("}") ? line.size() - 1 : rest.find("\n}") + 1, body = rest.find(" {");
+    if (end == 0 || body == StringRef::npos)
       break;
     LayerDescription &cell = cells.emplace_back();
     SmallVector<StringRef> words; // a long head goes on in the next line
@@ -54,8 +63,9 @@ std::vector<LayerDescription> cellsOf(std::string_view file) {
     cell.head = join(words, " ");
     cell.name = StringRef(cell.head).split('(').first.str();
     cell.comment = commentAbove(file, first);
-    cell.text = rest.take_front(end + 2).str();
-    cell.example = exampleOf(cell.head);
+    cell.text = rest.take_front(end + 1).str();
+    const StringRef results = StringRef(cell.text).rsplit("return ").second;
+    cell.example = exampleOf(cell.head, results.take_until([](char c) { return c == '\n' || c == '}'; }).count(',') + 1);
   }
   return cells;
 }

@@ -14,13 +14,13 @@ struct LayerDescription {
   std::string head;    ///< "Linear(%x, out: int, bias: bool = true)"
   std::string comment; ///< what stands above it, without '#'; a paragraph of lines
   std::string text;    ///< "cell Linear(...) { ... }", as the library has it
-  std::string example; ///< "%y = Linear(%x, out: 64)": the arguments that have to be given
+  std::string example; ///< "%y = Linear(%x, out: 64)": with the arguments that have to be given
 };
 
 /// All cells of the library beside the program, in its order. BadFile or NoResource if it cannot be read.
 Result<std::vector<LayerDescription>> describeLayers();
 
-/// The cells that a file defines which is laid out as `msc fmt` does it.
+/// The cells of a file that is laid out as `msc fmt` does it. Defaults of formals are no lists.
 std::vector<LayerDescription> cellsOf(std::string_view file);
 
 /// The lines of a comment right above the line of `offset`, without '#'; empty: none.

@@ -1,5 +1,6 @@
 #include "compiler/Operators.h"
 
+#include "compiler/Layers.h"
 #include "dialects/net/ConfigFields.h"
 #include "dialects/net/Documentation.h"
 #include "dialects/net/Network.h"
@@ -179,6 +180,10 @@ Result<std::vector<OperatorDescription>> describeOperators(const std::string &wa
   std::vector<std::string> known;
   for (RegisteredOperationName name : names)
     known.push_back(name.stripDialect().str());
+  if (const Result<std::vector<LayerDescription>> layers = describeLayers())
+    for (const LayerDescription &layer : *layers)
+      if (layer.name != wanted)
+        known.push_back(layer.name);
   return Error{ExitCode::Usage, "unknown operator '" + wanted + "'", frontend::helpForOperator(wanted, known)};
 }
 

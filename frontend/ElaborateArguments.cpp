@@ -8,6 +8,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <cmath>
+
 using namespace llvm;
 using namespace mlir;
 
@@ -39,9 +41,10 @@ StringRef OperatorBuilder::meantAttribute(Attribute value) {
 
 /// What else a number without a name may have meant, for whom other systems taught.
 static std::string habitOf(StringRef attribute, std::optional<double> number) {
-  if (attribute != "keep_prob" || !number || *number < 0 || *number >= 1)
+  if (attribute != "keep_prob" || !number || *number <= 0 || *number >= 1)
     return "";
-  return ", the probability to be kept, or keep_prob: " + net::numberText(1 - *number) + " if it is that to be dropped";
+  const double kept = std::round((1 - *number) * 1e6) / 1e6; // without what subtracting left
+  return ", the probability to be kept, or keep_prob: " + net::numberText(kept) + " if it is that to be dropped";
 }
 
 static bool isNumber(const ast::Expr &expr) {
@@ -50,9 +53,13 @@ static bool isNumber(const ast::Expr &expr) {
   return expr.kind == ast::Expr::Kind::Int || expr.kind == ast::Expr::Kind::Float;
 }
 
-/// The call with the bare numbers behind its operands as the one list that `spec` is: Reshape(%x, (-1, 4)). Empty where they are no such list.
+/// The call with the bare numbers behind its operands as the one list that `spec` is: Reshape(%x, (-1, 4)). Empty where they are no such list, or
+/// not all that is missing.
 std::string OperatorBuilder::withNumbersInBrackets(const AttributeSpec &spec) {
   std::vector<std::string> arguments, numbers;
+  const size_t most = interface.inputNames().size();
+  if (any_of(interface.attributeSpecs(), [&](const AttributeSpec &other) { return other.required && other.name != spec.name; }))
+    return "";
   for (const ast::Arg &arg : call.args) {
     if (!arg.key.empty() || (arg.value.kind != ast::Expr::Kind::Value && !isNumber(arg.value)))
       return "";
@@ -67,6 +74,8 @@ std::string OperatorBuilder::withNumbersInBrackets(const AttributeSpec &spec) {
       return "";
     numbers.push_back(net::valueText(*value));
   }
+  if (arguments.size() > most || arguments.size() + interface.optionalInputs() < most)
+    return "";
   arguments.push_back("(" + join(numbers, ", ") + ")");
   return call.callee + "(" + join(arguments, ", ") + ")";
 }

@@ -219,7 +219,9 @@ bool Elaborator::claimName(StringRef name, Location place, net::RepeatOp repeat)
     if (auto calls = callsOfPrefixes.find(name.take_front(dot + 1)); calls != callsOfPrefixes.end() && calls->second.size() > 1)
       prefix = calls->first();
   const bool isOfCalls = !repeat && entry->second == place && !prefix.empty();
-  if (isOfCalls && !refusedPrefixes.insert(prefix).second)
+  if (prefix.empty()) // of the innermost call, in rounds of a repeat
+    prefix = name.take_front(name.rfind('.') + 1);
+  if ((repeat || entry->second == place) && !prefix.empty() && !refusedPrefixes.insert(prefix).second)
     return false;
   InFlightDiagnostic diagnostic = emitError(place) << "parameter '" << name << "' is declared twice";
   if (isOfCalls)

@@ -129,12 +129,11 @@ ArrayRef<ForeignName> foreignNames() {
 static std::string equivalentOf(const ForeignName &foreign) {
   std::string layer = foreign.layer.empty() ? "" : ("cell " + foreign.layer + " of import \"nn.mir\"").str();
   if (foreign.ours.empty() && layer.empty())
-    return "this version has no equivalent; 'msc ops' lists the operators";
+    return "this version has no equivalent; 'msc ops' lists operators and layers";
+  StringRef described = foreign.layer.empty() ? foreign.ours.split(' ').first : foreign.layer;
   if (foreign.ours.empty())
-    return "here it is " + layer;
-  return ("here it is " + foreign.ours + (layer.empty() ? "" : ", or " + layer) + "; see 'msc ops " +
-          foreign.ours.split(' ').first + "'")
-      .str();
+    return ("here it is " + layer + "; see 'msc ops " + described + "'").str();
+  return ("here it is " + foreign.ours + (layer.empty() ? "" : ", or " + layer) + "; see 'msc ops " + described + "'").str();
 }
 
 /// Operators of communication, as MindSpore calls them.
@@ -183,7 +182,7 @@ std::string helpForOperator(StringRef name, const std::vector<std::string> &know
     return "did you mean '" + near + "'?";
   if (std::string longer = firstBeginningWith(name, known); !longer.empty())
     return "did you mean '" + longer + "'?";
-  return "'msc ops' lists the operators";
+  return "'msc ops' lists operators and layers";
 }
 
 } // namespace msc::frontend

@@ -43,8 +43,6 @@ static StringRef operatorOf(TokenKind sign) {
 }
 
 static bool isLoop(StringRef word) { return word == "for" || word == "while"; }
-/// Words with which other languages define a name.
-static bool isDefinition(StringRef word) { return is_contained<StringRef>({"let", "var", "val", "auto", "mut"}, word); }
 constexpr const char *loopHelp = "what a loop makes gets a name: write %y = repeat i in 0..4 with %h = %x { ... yield %b }";
 
 static bool isSign(TokenKind kind) { return !operatorOf(kind).empty(); }
@@ -77,14 +75,15 @@ bool Parser::parseStatement(Statement &statement) {
     return false;
   }
   expected("a statement");
-  if (isDefinition(peek().text) && peek(1).kind == TokenKind::Value) {
-    error.help = ("a value is defined by its name alone: write " + peek(1).text + " = ...").str();
+  if (startsDefinition()) {
+    const StringRef name = peek(1).text;
+    error.help = ("a value is defined by its name alone: write " + Twine(name.starts_with("%") ? "" : "%") + name + " = ...").str();
     take();
     Assign &meant = statement.node.emplace<Assign>();
-    for (; is(TokenKind::Value); accept(TokenKind::Comma)) {
+    for (; is(TokenKind::Value) || is(TokenKind::Ident); accept(TokenKind::Comma)) {
       Result &result = meant.results.emplace_back();
       result.place = placeOf(peek());
-      result.name = take().text.drop_front().str();
+      result.name = take().text.ltrim('%').str();
     }
     return false;
   }

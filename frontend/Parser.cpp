@@ -126,12 +126,19 @@ bool Parser::startsLine(size_t ahead) const {
   return true;
 }
 
+/// "let %y = ...", as other languages define a name.
+bool Parser::startsDefinition() const {
+  static const StringRef words[] = {"let", "var", "val", "auto", "mut"};
+  const TokenKind name = peek(1).kind;
+  return is(TokenKind::Ident) && is_contained(words, peek().text) && (name == TokenKind::Value || name == TokenKind::Ident);
+}
+
 bool Parser::startsStatement() const {
   static const StringRef words[] = {"const", "param", "return", "yield", "Return"};
   if (!startsLine())
     return false;
   if (is(TokenKind::Ident))
-    return is_contained(words, peek().text);
+    return is_contained(words, peek().text) || startsDefinition();
   return is(TokenKind::Value) && is_contained({TokenKind::Equal, TokenKind::Comma, TokenKind::Colon, TokenKind::DebugName},
                                               peek(1).kind);
 }

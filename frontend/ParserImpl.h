@@ -40,6 +40,7 @@ private:
   // Recovery: each remembers the mistake and skips to where the next thing may begin; false if there is no such place.
   bool startsLine(size_t ahead = 0) const;
   bool startsStatement() const;
+  bool startsDefinition() const;
   bool startsItem() const;
   /// In a statement that begins with token `first`.
   bool recoverInBody(size_t first);

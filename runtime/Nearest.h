@@ -30,9 +30,13 @@ inline size_t editDistance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// Of one or two letters one that is replaced makes another name, not a mistyped one: O4 is not O0.
+/// Names of one letter, and names that differ in digits alone, are different names, none of them mistyped: O4 is not O0. (f23 may be f32.)
 inline bool isAnother(std::string_view a, std::string_view b, size_t distance) {
-  return distance > 0 && a.size() <= 2 && a.size() == b.size() && !std::is_permutation(a.begin(), a.end(), b.begin());
+  if (distance == 0 || a.size() != b.size())
+    return false;
+  auto isDigit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
+  auto same = [&](char x, char y) { return x == y || (isDigit(x) && isDigit(y)); };
+  return a.size() == 1 || (std::equal(a.begin(), a.end(), b.begin(), same) && !std::is_permutation(a.begin(), a.end(), b.begin()));
 }
 
 /// The candidate that is most like `word`, or an empty text if none is near enough to be what was meant. Ties go to the

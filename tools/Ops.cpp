@@ -167,10 +167,12 @@ int runOps(const OpsFlags &flags) {
     printOptimizer(*form);
     return 0;
   }
-  Result<std::vector<LayerDescription>> library = compiler::describeLayers();
-  const std::vector<LayerDescription> layers = library ? *library : std::vector<LayerDescription>(); // operators are built in
-  auto layer = std::find_if(layers.begin(), layers.end(), [&](const LayerDescription &known) { return known.name == flags.name; });
   auto ops = compiler::describeOperators(flags.name);
+  Result<std::vector<LayerDescription>> library = compiler::describeLayers();
+  if (!library && (flags.name.empty() || !ops)) // operators are built in
+    printError("msc", library.error().message, library.error().help);
+  const std::vector<LayerDescription> layers = library ? *library : std::vector<LayerDescription>();
+  auto layer = std::find_if(layers.begin(), layers.end(), [&](const LayerDescription &known) { return known.name == flags.name; });
   if (!ops && layer != layers.end() && !flags.json) {
     printLayer(*layer);
     return 0;

@@ -210,7 +210,7 @@ Status verifyRedistribution(const Sharding &from, const Sharding &to, const std:
     if (thread.joinable())
       thread.join();
   if (!started)
-    return started;
+    return Error{started.error().code, started.error().message, "raise the limits that 'ulimit -a' shows, or leave out --verify"};
   return run.failure ? Status(*run.failure) : Status::ok();
 }
 

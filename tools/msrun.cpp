@@ -176,10 +176,13 @@ Status checkFlags(Flags &flags) {
   const std::string &every = options.log.every;
   if (!every.empty() && every != "epoch" && every.find_first_not_of("0123456789") != std::string::npos)
     return Error{ExitCode::Usage, fmt::format("--log-every {} is no number of steps", every), "write --log-every 10, or epoch"};
-  std::ranges::transform(flags.device, flags.device.begin(), [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  if (flags.device == "gpu") // as MindSpore says it, and so does device_target
-    flags.device = "cuda";
-  if (flags.device != "auto" && flags.device != "cpu" && flags.device != "cuda")
+  std::string device = flags.device;
+  std::ranges::transform(device, device.begin(), [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  if (device == "gpu") // as MindSpore says it, and so does device_target
+    device = "cuda";
+  if (device == "auto" || device == "cpu" || device == "cuda")
+    flags.device = device;
+  else
     return Error{ExitCode::Usage, fmt::format("unknown device '{}'", flags.device), "choose cpu or cuda"};
   if (!options.saveGraphs.empty() && !flags.saveGraphs)
     return Error{ExitCode::Usage, "--save-graphs-path has no effect without --save-graphs", "add --save-graphs"};
@@ -390,10 +393,7 @@ Result<std::shared_ptr<device::Backend>> openCuda(const Flags &flags, const plan
   if (backend || !isForGpusAlone || plan.kernels().empty() || !backend.error().help.ends_with(onCpus))
     return backend;
   Error error = backend.error();
-  std::string other = error.help.substr(0, error.help.size() - onCpus.size());
-  other.erase(other.find_last_not_of(" ,;or") + 1); // what joined them
-  const char *compiles = "compile the network with --device-target auto and run on CPUs";
-  error.help = other.empty() ? compiles : fmt::format("{}, or {}", other, compiles);
+  error.help.replace(error.help.size() - onCpus.size(), onCpus.size(), "compile the network with --device-target auto and run on CPUs");
   return error;
 }
 

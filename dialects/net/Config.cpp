@@ -5,6 +5,7 @@
 #include "dialects/net/Suggest.h"
 #include "dialects/net/ops/support/Infer.h"
 
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -367,46 +368,72 @@ static int64_t endOfNumbers(BlockArgument input) {
 
 static std::string integersFor(BlockArgument input) { return "integers(0, " + std::to_string(endOfNumbers(input)) + ")"; }
 
+/// Of a whole number: "4", not "4.0".
+static std::string wholeText(double number) {
+  std::string text = numberText(number);
+  return StringRef(text).ends_with(".0") ? text.substr(0, text.size() - 2) : text;
+}
+
 /// Of a loss with logits.
 static int64_t numberOfClasses(Operation *loss) { return cast<RankedTensorType>(loss->getOperand(0).getType()).getShape().back(); }
 
-/// The loss that takes an input for the numbers of classes, perhaps behind a view or a cast; null: none does. Where several do, that with the
-/// fewest classes.
-static Operation *lossOfLabels(Value labels) {
-  static const StringRef moves[] = {"Cast", "Reshape", "Squeeze", "ExpandDims", "Flatten", "Transpose"};
+/// Reads its second operand for numbers of classes, with all that lie behind them being mistakes.
+static bool takesLabels(Operation *op) {
+  const StringRef name = op->getName().stripDialect();
+  auto sparse = op->getAttrOfType<BoolAttr>("sparse");
+  auto ignored = op->getAttrOfType<IntegerAttr>("ignore_index");
+  return name == "SparseSoftmaxCrossEntropyWithLogits" || (name == "SoftmaxCrossEntropyWithLogits" && sparse && sparse.getValue()) ||
+         (name == "NLLLoss" && (!ignored || ignored.getInt() < numberOfClasses(op)));
+}
+
+/// The same numbers, in another shape or type.
+static bool movesNumbers(Operation *op) {
+  static const StringRef moves[] = {"Reshape", "Squeeze", "ExpandDims", "Flatten", "Transpose"};
+  const StringRef name = op->getName().stripDialect();
+  auto isWhole = [](Value value) { return getElementTypeOrSelf(value.getType()).isInteger(32) || getElementTypeOrSelf(value.getType()).isInteger(64); };
+  return is_contained(moves, name) || (name == "Cast" && isWhole(op->getOperand(0)) && isWhole(op->getResult(0)));
+}
+
+/// The loss with most classes of those that take an input for labels, perhaps behind a view or a cast; null: there is none, or the numbers
+/// are looked up as well, and may be others.
+static Operation *lossOfLabels(Value labels, bool &areLookedUp) {
   Operation *loss = nullptr;
   for (OpOperand &use : labels.getUses()) {
     Operation *op = use.getOwner();
-    const StringRef name = op->getName().stripDialect();
-    auto sparse = op->getAttrOfType<BoolAttr>("sparse");
-    auto ignored = op->getAttrOfType<IntegerAttr>("ignore_index");
-    const bool isSparse = name == "SoftmaxCrossEntropyWithLogits" && sparse && sparse.getValue();
-    if (use.getOperandNumber() == 0 && is_contained(moves, name))
-      op = lossOfLabels(op->getResult(0));
-    else if (use.getOperandNumber() != 1 || !(isSparse || (name == "NLLLoss" && (!ignored || ignored.getInt() < numberOfClasses(op)))))
+    areLookedUp |= use.getOperandNumber() == 1 && is_contained<StringRef>({"Gather", "EmbeddingLookup"}, op->getName().stripDialect());
+    if (use.getOperandNumber() == 0 && movesNumbers(op))
+      op = lossOfLabels(op->getResult(0), areLookedUp);
+    else if (use.getOperandNumber() != 1 || op->use_empty() || !takesLabels(op))
       continue;
-    if (op && (!loss || numberOfClasses(op) < numberOfClasses(loss)))
+    if (op && (!loss || numberOfClasses(op) > numberOfClasses(loss)))
       loss = op;
   }
-  return loss;
+  return areLookedUp ? nullptr : loss;
 }
 
 /// Labels that count behind the classes are mistakes, as a rule of who counts from 1.
 bool Reader::checkLabels(DatasetConfig &dataset, NetworkOp network) {
   for (BlockArgument input : network.getBody().getArguments())
     for (ColumnConfig &column : dataset.columns) {
-      Operation *loss = column.name == getValueName(input) ? lossOfLabels(input) : nullptr;
+      bool areLookedUp = false;
+      Operation *loss = column.name == getValueName(input) ? lossOfLabels(input, areLookedUp) : nullptr;
       if (!loss)
         continue;
       column.classes = numberOfClasses(loss);
-      if (column.distribution != "integers" || column.values[1] <= static_cast<double>(column.classes))
+      const bool isRange = column.distribution == "integers";
+      const double largest = isRange                            ? column.values[1] - 1
+                             : column.distribution == "ones"     ? 1
+                             : column.distribution == "constant" ? column.values[0]
+                                                                 : -1;
+      if (largest < static_cast<double>(column.classes))
         continue;
-      const auto low = static_cast<int64_t>(column.values[0]), high = static_cast<int64_t>(column.values[1]);
-      InFlightDiagnostic diagnostic = emitError(placeOf(dataset, column.name))
-                                      << "column '" << column.name << "' draws labels up to " << high - 1 << ", but there "
-                                      << (column.classes == 1 ? "is 1 class" : "are " + std::to_string(column.classes) + " classes");
+      const std::string classes = std::to_string(column.classes);
+      InFlightDiagnostic diagnostic = emitError(placeOf(dataset, column.name));
+      diagnostic << "column '" << column.name << "' draws labels up to " << wholeText(largest) << ", but there "
+                 << (column.classes == 1 ? "is 1 class" : "are " + classes + " classes");
       diagnostic.attachNote(loss->getLoc()) << "the last dimension of the logits is the classes";
-      addHelp(diagnostic, "write " + column.name + ": integers(" + std::to_string(low < column.classes ? low : 0) + ", " + std::to_string(column.classes) + ")");
+      const double low = isRange && column.values[0] < static_cast<double>(column.classes) ? column.values[0] : 0;
+      addHelp(diagnostic, "write " + column.name + ": integers(" + wholeText(low) + ", " + classes + ")");
       return false;
     }
   return true;

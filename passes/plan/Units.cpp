@@ -507,9 +507,9 @@ private:
 
   /// Updates write parameters in place; kept apart, they can wait for the last reader of the old value. Forward operators
   /// that are computed again run by themselves, as the first time: their sums have the same order. A cast belongs to its reader:
-  /// what is kept for the backward pass is kept as it is stored.
+  /// what one pass makes and keeps for the other is kept as it is stored.
   static bool samePhase(Operation *a, Operation *b) {
-    if (isa<net::CastOp>(b) && net::getPhase(a) != net::getPhase(b))
+    if (Operation *maker = isa<net::CastOp>(b) ? b->getOperand(0).getDefiningOp() : nullptr; maker && net::getPhase(maker) != net::getPhase(b))
       return false;
     return (net::getPhase(a) == net::Phase::Update) == (net::getPhase(b) == net::Phase::Update) && net::isCopy(a) == net::isCopy(b);
   }

@@ -91,7 +91,7 @@ public:
       : path(std::move(path)), tensors(tensors), all(all) {}
 
   Result<LoadOutcome> run() {
-    for (auto step : {&Load::readDescription, &Load::verifyFiles, &Load::readTensors})
+    for (auto step : {&Load::readDescription, &Load::compare, &Load::verifyFiles, &Load::readTensors})
       if (Status agreed = agree(all, (this->*step)(), kLabel).status(); !agreed)
         return agreed.error();
     return outcome;
@@ -105,14 +105,21 @@ private:
   Status readDescription() {
     Result<CheckpointIndex> read = readIndex(path);
     if (!read)
-      return read.error();
+      return unusable(read.error());
     index = std::move(*read);
     Result<TrainingState> state = readState(path, index.state);
     if (!state)
-      return state.error();
+      return unusable(state.error());
     outcome.state = *state;
     outcome.path = path;
-    return compare();
+    return Status::ok();
+  }
+
+  /// It is damaged: nothing but another one helps.
+  static Error unusable(Error error) {
+    if (error.help.empty() && error.code == ExitCode::BadFile)
+      error.help = "resume from another checkpoint of its folder, or leave out --resume";
+    return error;
   }
 
   bool holdsAllParameters() const {
@@ -140,7 +147,7 @@ private:
       if (stored.type != tensor.type || stored.shape != tensor.shape)
         return bad("the checkpoint '" + path + "' holds '" + tensor.name + "' as " +
                    safetensorsTypeName(stored.type) + " " + shapeText(stored.shape) + ", the plan has " +
-                   safetensorsTypeName(tensor.type) + " " + shapeText(tensor.shape));
+                   safetensorsTypeName(tensor.type) + " " + shapeText(tensor.shape), otherNetworkHelp());
     }
     for (const auto &[name, stored] : index.tensors)
       if (std::none_of(tensors.begin(), tensors.end(), [&](const CheckpointTensor &t) { return t.name == name; })) {
@@ -156,16 +163,15 @@ private:
     for (int64_t f = all.rank(); f < static_cast<int64_t>(index.files.size()); f += all.size()) {
       Result<InputFile> file = InputFile::open(fileOf(f));
       if (!file)
-        return bad("the checkpoint is incomplete: " + file.error().message);
+        return unusable(bad("the checkpoint is incomplete: " + file.error().message));
       if (file->size() != index.files[f].bytes)
-        return bad("'" + file->path() + "' has " + std::to_string(file->size()) + " bytes, the index says " +
-                   std::to_string(index.files[f].bytes));
+        return unusable(bad("'" + file->path() + "' has " + std::to_string(file->size()) + " bytes, the index says " +
+                            std::to_string(index.files[f].bytes)));
       Result<Checksum> found = file->checksum();
       if (!found)
         return found.error();
       if (*found != index.files[f].checksum)
-        return bad("'" + file->path() + "' is damaged: its checksum is " + *found + ", the index says " +
-                   index.files[f].checksum);
+        return unusable(bad("'" + file->path() + "' is damaged: its checksum is " + *found + ", the index says " + index.files[f].checksum));
     }
     return Status::ok();
   }

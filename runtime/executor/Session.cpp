@@ -253,12 +253,8 @@ Status Session::resume() {
   if (Status status = copyParameters(true); !status)
     return status;
   auto loaded = loadCheckpoint(flags.resume, where, parameters, *everyone);
-  if (!loaded) {
-    Error error = loaded.error();
-    if (error.help.empty() && error.code == ExitCode::BadFile && flags.resume != "latest")
-      error.help = "--resume latest takes the newest checkpoint that is complete";
-    return error;
-  }
+  if (!loaded)
+    return loaded.error();
   if (Status status = copyParameters(false); !status)
     return status;
   for (const std::string &remark : loaded->notes)
@@ -358,7 +354,7 @@ Status Session::train() {
       return status;
   if (firstStep >= lastStep && firstStep != 0)
     note(fmt::format("note: the checkpoint is from step {}, and the run ends at step {}: nothing to train", firstStep, lastStep));
-  if (lastStep == 0 && options.fetches.empty())
+  else if (lastStep == 0 && options.fetches.empty())
     note("note: the run ends at step 0: nothing is trained");
   if (firstStep >= lastStep && fetchedResult())
     return Error{ExitCode::Usage, fmt::format("'{}' was not computed: no step ran", *fetchedResult()),

@@ -134,7 +134,10 @@ const Pattern *bestMatch(std::string_view text, size_t least, Values &values) {
   return best;
 }
 
-std::string filled(const Pattern &pattern, const Values &values) {
+/// What nested messages are found to be, by placeholder.
+using Inner = std::array<std::optional<Found>, mostPlaceholders>;
+
+std::string filled(const Pattern &pattern, const Values &values, const Inner &inner) {
   std::string_view form = pattern.entry->chinese;
   std::string text;
   for (size_t at = 0; at < form.size();) {
@@ -144,20 +147,19 @@ std::string filled(const Pattern &pattern, const Values &values) {
       continue;
     }
     size_t number = static_cast<size_t>(form[at + 1] - '0');
-    std::optional<Found> inner = pattern.nested[number] ? find(values[number]) : std::nullopt;
-    text += inner ? inner->chinese : std::string(values[number]);
+    text += inner[number] ? inner[number]->chinese : std::string(values[number]);
     at += length;
   }
   return text;
 }
 
 /// Where a rank failed, the code of why, if that has one.
-int codeOf(const Pattern &pattern, const Values &values) {
+int codeOf(const Pattern &pattern, const Inner &inner) {
   constexpr int ofRanks = 8201;
   if (pattern.entry->code == ofRanks)
     for (size_t number : pattern.placeholders)
-      if (std::optional<Found> cause = pattern.nested[number] ? find(values[number]) : std::nullopt; cause && cause->code != 0)
-        return cause->code;
+      if (inner[number] && inner[number]->code != 0)
+        return inner[number]->code;
   return pattern.entry->code;
 }
 
@@ -172,7 +174,11 @@ std::optional<Found> find(std::string_view text) {
     best = bestMatch(text, 0, values); // a name may be empty: "there is no file ''"
   if (!best)
     return std::nullopt;
-  return Found{codeOf(*best, values), filled(*best, values)};
+  Inner inner;
+  for (size_t number : best->placeholders)
+    if (best->nested[number])
+      inner[number] = find(values[number]);
+  return Found{codeOf(*best, inner), filled(*best, values, inner)};
 }
 
 Language languageOfEnvironment() {

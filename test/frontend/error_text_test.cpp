@@ -68,7 +68,7 @@ help: write device_num: 4
      R"T(net.mir:2:8: error: unknown operator 'Zzyzx'
     2 |   %a = Zzyzx(%x)
       |        ^~~~~
-help: 'msc ops' lists the operators
+help: 'msc ops' lists operators and layers
 )T"},
     {"OperatorOfPyTorch", networkOf(R"T(  %a = Linear(%x)
   return out: %a
@@ -76,7 +76,7 @@ help: 'msc ops' lists the operators
      R"T(net.mir:2:8: error: unknown operator 'Linear'
     2 |   %a = Linear(%x)
       |        ^~~~~~
-help: here it is MatMul + BiasAdd, or cell Linear of import "nn.mir"; see 'msc ops MatMul'
+help: here it is MatMul + BiasAdd, or cell Linear of import "nn.mir"; see 'msc ops Linear'
 )T"},
     {"OperatorWithoutEquivalent", networkOf(R"T(  %a = Conv3d(%x)
   return out: %a
@@ -84,7 +84,7 @@ help: here it is MatMul + BiasAdd, or cell Linear of import "nn.mir"; see 'msc o
      R"T(net.mir:2:8: error: unknown operator 'Conv3d'
     2 |   %a = Conv3d(%x)
       |        ^~~~~~
-help: this version has no equivalent; 'msc ops' lists the operators
+help: this version has no equivalent; 'msc ops' lists operators and layers
 )T"},
     {"TooManyOperands", networkOf(R"T(  %a = ReLU(%x, %label)
   return out: %a

@@ -243,8 +243,13 @@ TEST(Recovery, HabitsOfOtherLanguages) {
   EXPECT_EQ(helpOf("%a = for i in range(3)"), loops);
   EXPECT_EQ(helpOf("repeat i in 0..3 { }"), loops);
   EXPECT_EQ(helpOf("let %a = ReLU(%x)\n  %b = ReLU(%a)"), "a value is defined by its name alone: write %a = ...");
+  const std::string lets = "let %a = ReLU(%x)\n  var b = ReLU(%a)\n  let %c = ReLU(%b)\n  %d = ReLU(%c)"; // all that they define is known
+  EXPECT_EQ(errorsOf(networkOf("  " + lets + "\n  return out: %d\n")), "2:3: error: expected a statement, found 'let'\n"
+                                                                        "3:3: error: expected a statement, found 'var'\n"
+                                                                        "4:3: error: expected a statement, found 'let'\n");
   EXPECT_EQ(helpsOf("import torch\n" + networkOf("  return out: %x\n")), "layers such as Linear are those of import \"nn.mir\"");
   EXPECT_EQ(helpOf("%a = Reshape(%x, -1, 4)"), "write Reshape(%x, (-1, 4))");
+  EXPECT_NE(helpOf("%a = StridedSlice(%x, 0, 4)"), "write StridedSlice(%x, (0, 4))"); // that is not all that it needs
   EXPECT_EQ(helpOf("%a = Dropout(%x, 0.1)"), "write Dropout(%x, keep_prob: 0.1), the probability to be kept, or keep_prob: 0.9 if it is that to be dropped");
   EXPECT_EQ(helpOf("%a = Einsum(%x)"), "here it is Transpose + MatMul; see 'msc ops Transpose'");
   EXPECT_EQ(helpsOf("Network n(%x: f32[2]) {\n  return out: %x\n}\n"), "write network");

@@ -231,7 +231,7 @@ private:
     for (auto [bytes, candidate] : candidates) {
       Unit &unit = units[candidate];
       if (unit.isUpdate != event.isUpdate || unit.isCopy != event.isCopy || unit.operators >= mostOperators || isTangled(event, candidate) ||
-          (event.sum >= 0 && waits(event, candidate)) || (event.isCast && unit.isBackward != event.isBackward)) // a cast belongs to its reader
+          (event.sum >= 0 && waits(event, candidate)) || (event.isCast && isOfOtherPass(event, unit))) // a cast belongs to its reader
         continue;
       if (std::optional<KernelDomain::Loops> loops = unit.domain.placed(event, kernel)) {
         unit.domain.take(event, kernel, std::move(*loops));
@@ -239,6 +239,14 @@ private:
       }
     }
     return none;
+  }
+
+  /// What it casts was made by the other pass.
+  bool isOfOtherPass(const StepEvent &cast, const Unit &unit) const {
+    return std::ranges::any_of(unit.events, [&](size_t maker) {
+      const StepEvent &event = step.events[maker];
+      return event.isBackward != cast.isBackward && std::ranges::find(event.writes, cast.reads.front()) != event.writes.end();
+    });
   }
 
   /// What a sum reads that makes its terms itself (UnitBuilder::computeAgain); empty: it does not.

@@ -124,12 +124,8 @@ class WaitingMeeting final : public StreamMeeting {
 public:
   WaitingMeeting(Shared &shared, comm::Group &hosts) : shared(shared), hosts(hosts) {}
   Status meet(CUstream stream, const OperationLabel &label) override {
-    if (Status status = shared.wait(stream); !status) {
-      Error error = status.error();
-      if (error.help.empty())
-        error.help = "what failed may stand in front of this collective: run again with --no-cuda-graph, and the message names it";
-      return error;
-    }
+    if (Status status = shared.wait(stream); !status)
+      return status;
     return hosts.barrier(label);
   }
 

@@ -268,6 +268,24 @@ TEST(Units, CastsFollowReadersAndClustersMerge) {
   }
 }
 
+// What the backward pass makes is rounded in the kernel that makes it, wherever that began; what the forward pass made is kept as it is.
+TEST(Units, ACastJoinsWhatItsPassMade) {
+  for (bool isBackward : {false, true}) { // of what is cast
+    NetContext context;
+    loadDist(context);
+    TestNetwork net(context);
+    Value a = net.value("Exp", {net.input("x", "4x4xf32")}, "", "a"), b = net.value("Neg", {a}, "", "b");
+    Value narrow = net.value("Cast", {b}, "{dst_type = bf16}", "narrow");
+    net.results({narrow}, {"narrow"});
+    net::setPhase(narrow.getDefiningOp(), net::Phase::Backward);
+    if (isBackward)
+      net::setPhase(b.getDefiningOp(), net::Phase::Backward);
+    std::vector<passes::Unit> units = passes::formUnits(net.network, {}, [](const passes::Unit &) { return true; });
+    checkOrder(net.network, units);
+    EXPECT_EQ(namesOf(units), isBackward ? (std::vector<std::string>{"Exp_Neg_Cast"}) : (std::vector<std::string>{"Exp_Neg", "Cast"}));
+  }
+}
+
 // A new value that is only taken where all gradients are finite is computed where that is known.
 TEST(Units, UpdatesWaitForWhatDecidesOfThem) {
   for (bool isKnownLate : {false, true}) {

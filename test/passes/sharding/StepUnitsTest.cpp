@@ -139,6 +139,17 @@ TEST(StepUnits, ANarrowProductAddsABiasThatIsStoredAnyway) {
   }
 }
 
+TEST(StepUnits, ACastJoinsWhatItsPassMade) {
+  for (bool isBackward : {false, true}) { // of what is cast
+    Made made;
+    const int32_t first = made.elementwise({made.buffer()}), cast = made.elementwise({first});
+    made.step.events.back().isBackward = isBackward;
+    made.elementwise({cast});
+    made.step.events.back().isBackward = made.step.events.back().isCast = true;
+    EXPECT_EQ(made.steps(), isBackward ? Steps({0, 0, 0}) : Steps({0, 0, 1}));
+  }
+}
+
 TEST(StepUnits, ASumInAnotherDirectionMakesItsTermsItself) {
   for (bool isCheap : {true, false})
     for (bool isReadElsewhere : {true, false}) {
