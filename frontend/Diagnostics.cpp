@@ -89,6 +89,10 @@ static std::string withUserNames(StringRef text) {
 std::string messageText(Diagnostic &diagnostic) { return withUserNames(textOf(diagnostic)); }
 
 FileLineColLoc Diagnostics::shownPlace(Location location) const {
+  if (auto fused = dyn_cast<FusedLoc>(location)) // of a dump: what its remark names, and where it is itself
+    for (Location part : fused.getLocations().drop_front())
+      if (auto own = dyn_cast<FileLineColLoc>(part); own && own.getColumn())
+        return own;
   FileLineColLoc file = findFileLocation(location);
   FileLineColLoc inDump = file && file.getLine() && !file.getColumn() ? findInDump(file) : FileLineColLoc();
   return inDump ? inDump : file;

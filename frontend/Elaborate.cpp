@@ -600,7 +600,7 @@ static std::string helpForLoss(net::ReturnOp results) {
   for (auto [name, value] : llvm::zip(results.getNames().getAsValueRange<StringAttr>(), results.getValues()))
     if (auto type = cast<RankedTensorType>(value.getType()); type.getRank() == 0 && isa<FloatType>(type.getElementType()))
       return "write minimize: " + name.str();
-  return "return a number as well, such as %loss = MSELoss(%out, %label)";
+  return "return a number as well, such as %loss = ReduceMean(%out)";
 }
 
 /// The result that is minimized has to be a scalar; its operator is the loss in scopes.
@@ -645,8 +645,8 @@ bool Elaborator::checkMinimize() {
 }
 
 Location Elaborator::locationOf(const ast::Place &place, const ast::Origin &origin) {
-  if (!origin.file.empty())
-    return FileLineColLoc::get(context, origin.file, static_cast<unsigned>(origin.line), 0);
+  if (!origin.file.empty()) // of many nodes; messages show the one
+    return FusedLoc::get(context, {FileLineColLoc::get(context, origin.file, static_cast<unsigned>(origin.line), 0), evaluator.location(place)});
   return evaluator.location(place);
 }
 
@@ -663,6 +663,8 @@ OwningOpRef<ModuleOp> Elaborator::run(const Parsed &parsed, StringRef name) {
   (*module)->setAttr(net::devicesAttributeName, builder.getI64IntegerAttr(devices));
   if (devices == 1 && !devicesAreGiven)
     (*module)->setAttr(impliedDevicesName, builder.getUnitAttr());
+  if (!parsed.errors.empty())
+    (*module)->setAttr(net::incompleteName, builder.getUnitAttr());
   bool sound = elaborateItems(file) && parsed.errors.empty();
   if (!isDump && !networkItem && sound && !options.mayLackNetwork) {
     emitError(top) << "the file holds no network";

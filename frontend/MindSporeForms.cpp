@@ -68,6 +68,8 @@ void addAttributeHelp(InFlightDiagnostic &diagnostic, StringRef name, ArrayRef<S
     net::addHelp(diagnostic, "rows are cut into pieces that differ by one at most, however many there are: write in_strategy: ((pieces, 1), (1))");
   else if (name == "padding" && llvm::is_contained(own, "pad_mode"))
     net::addHelp(diagnostic, "write pad_mode: same, or pad_mode: pad and pad: (top, bottom, left, right)");
+  else if (name == "p" && llvm::is_contained(own, "keep_prob"))
+    net::addHelp(diagnostic, "write keep_prob: 1 - p, or import \"nn.mir\", whose Dropout takes p");
   else if (StringRef ours = attributeElsewhere(name); !ours.empty() && llvm::is_contained(known, ours))
     net::addHelp(diagnostic, "did you mean '" + ours + "'?");
   else if (std::string near = net::nearestKey(name, own); !near.empty())

@@ -2,6 +2,7 @@
 #include "frontend/ParserImpl.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace llvm;
 
@@ -40,6 +41,32 @@ static StringRef operatorOf(TokenKind sign) {
   case TokenKind::Slash: return "RealDiv";
   default: return "";
   }
+}
+
+/// What PyTorch's functions and methods are called here; others keep their name.
+static StringRef calledHere(StringRef name) {
+  return StringSwitch<StringRef>(name)
+      .Case("relu", "ReLU")
+      .Case("gelu", "GeLU")
+      .Case("silu", "SiLU")
+      .Case("tanh", "Tanh")
+      .Case("sigmoid", "Sigmoid")
+      .Case("softmax", "Softmax")
+      .Case("log_softmax", "LogSoftmax")
+      .Case("dropout", "Dropout")
+      .Case("linear", "Linear")
+      .Case("embedding", "Embedding")
+      .Case("layer_norm", "LayerNorm")
+      .Case("cross_entropy", "SoftmaxCrossEntropyWithLogits")
+      .Case("mse_loss", "MSELoss")
+      .Cases("matmul", "mm", "MatMul")
+      .Case("bmm", "BatchMatMul")
+      .Cases("view", "reshape", "Reshape")
+      .Cases("transpose", "permute", "Transpose")
+      .Case("flatten", "Flatten")
+      .Case("sum", "ReduceSum")
+      .Case("mean", "ReduceMean")
+      .Default(name);
 }
 
 static bool isLoop(StringRef word) { return word == "for" || word == "while"; }
@@ -165,13 +192,19 @@ bool Parser::parseCallRhs(Call &call) {
   call.graph = is(TokenKind::Graph);
   if (!call.graph && (!is(TokenKind::Ident) || isKeyword(callee.text))) {
     expected("the name of an operator or cell");
-    bool isSum = is(TokenKind::Value) && isSign(peek(1).kind) && peek(2).kind == TokenKind::Value;
+    const bool isOfNumber = peek(2).kind == TokenKind::Int || peek(2).kind == TokenKind::Float;
+    bool isSum = is(TokenKind::Value) && isSign(peek(1).kind) && (peek(2).kind == TokenKind::Value || isOfNumber);
     if (isSum)
       error.help = ("tensors have no signs, such as '" + peek(1).text + "': write %y = " +
                     operatorOf(peek(1).kind) + "(" + callee.text + ", " + peek(2).text + ")")
                        .str();
-    else if (llvm::StringRef name = callee.text.split('.').second; is(TokenKind::Word) && isIdent(name) && peek(1).kind == TokenKind::LParen)
-      error.help = ("cells of an import have no prefix: write " + name + "(...)").str();
+    else if (auto [value, method] = callee.text.rsplit('.');
+             is(TokenKind::Value) && isIdent(method) && (peek(1).kind == TokenKind::LParen || peek(1).kind == TokenKind::DebugName)) {
+      const bool isAll = peek(1).text == "()" || peek(2).kind == TokenKind::RParen; // a name in parentheses is one token behind a value
+      error.help = ("operators stand in front of what they read: write " + calledHere(method) + "(" + value + (isAll ? ")" : ", ...)")).str();
+    }
+    else if (llvm::StringRef name = callee.text.rsplit('.').second; is(TokenKind::Word) && isIdent(name) && peek(1).kind == TokenKind::LParen)
+      error.help = ("cells of an import have no prefix: write " + calledHere(name) + "(...)").str();
     return false;
   }
   take();

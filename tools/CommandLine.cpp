@@ -104,6 +104,10 @@ static int reportStranger(const CLI::App &app, const Arguments &arguments, const
       return fail(arguments, "flag '" + bare + "' stands in front of '" + verb + "'",
                   "write it behind: " + arguments.program + " " + verb + " ... " + bare);
     }
+    if (arguments.program == "msc" && bare == "--device")
+      return fail(arguments, "unknown flag '--device'", "'msrun --device' chooses where a plan runs, --device-target for what it is compiled");
+    if (arguments.program == "msrun" && (bare == "--devices" || bare == "-D"))
+      return fail(arguments, "unknown flag '" + bare + "'", "the plan says it: compile the network again with " + bare);
     std::string near = nearestFlag(bare, flags);
     return fail(arguments, "unknown flag '" + bare + "'",
                 near.empty() ? helpCommand(app, arguments.program) + " lists the flags" : "did you mean '" + near + "'?");

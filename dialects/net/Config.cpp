@@ -265,6 +265,7 @@ private:
   /// The global batch is dimension 0 of every input.
   bool checkBatch(const DatasetConfig &dataset, NetworkOp network);
   bool checkDistributions(const DatasetConfig &dataset, NetworkOp network);
+  bool checkLookups(const DatasetConfig &dataset, NetworkOp network);
   /// Which columns are labels, and whether those that are drawn are classes.
   bool checkLabels(DatasetConfig &dataset, NetworkOp network);
   void checkUpdates() const;
@@ -348,22 +349,31 @@ bool Reader::checkBatch(const DatasetConfig &dataset, NetworkOp network) {
   return true;
 }
 
-/// Behind the largest number that an input of whole numbers is to have: the rows of the table in which an operator looks them up.
-static int64_t endOfNumbers(BlockArgument input) {
-  constexpr int64_t otherwise = 10;
-  if (cast<RankedTensorType>(input.getType()).getElementType().isInteger(1))
-    return 2;
+/// The operator that looks an input up in a table; null: none does. Where several do, that with the smallest table.
+static Operation *lookupOf(BlockArgument input, int64_t &rows) {
+  Operation *lookup = nullptr;
   for (OpOperand &use : input.getUses()) {
     const StringRef name = use.getOwner()->getName().stripDialect();
     auto axis = use.getOwner()->getAttrOfType<IntegerAttr>("axis");
-    if (use.getOperandNumber() != 1 || (name != "EmbeddingLookup" && !(name == "Gather" && axis)))
+    if (use.getOperandNumber() != 1 || use.getOwner()->use_empty() || (name != "EmbeddingLookup" && !(name == "Gather" && axis)))
       continue;
     auto table = cast<RankedTensorType>(use.getOwner()->getOperand(0).getType());
     const int64_t along = name != "Gather" ? 0 : axis.getInt() < 0 ? axis.getInt() + table.getRank() : axis.getInt();
-    if (along >= 0 && along < table.getRank() && table.getDimSize(along) > 0)
-      return table.getDimSize(along);
+    if (along < 0 || along >= table.getRank() || table.getDimSize(along) <= 0 || (lookup && table.getDimSize(along) >= rows))
+      continue;
+    lookup = use.getOwner();
+    rows = table.getDimSize(along);
   }
-  return otherwise;
+  return lookup;
+}
+
+/// Behind the largest number that an input of whole numbers is to have: the rows of the table in which an operator looks them up.
+static int64_t endOfNumbers(BlockArgument input) {
+  constexpr int64_t otherwise = 10;
+  int64_t rows = otherwise;
+  if (cast<RankedTensorType>(input.getType()).getElementType().isInteger(1))
+    return 2;
+  return lookupOf(input, rows) ? rows : otherwise;
 }
 
 static std::string integersFor(BlockArgument input) { return "integers(0, " + std::to_string(endOfNumbers(input)) + ")"; }
@@ -411,6 +421,32 @@ static Operation *lossOfLabels(Value labels, bool &areLookedUp) {
   return areLookedUp ? nullptr : loss;
 }
 
+/// The largest that a column of whole numbers draws; -1: nothing above 0.
+static double largestDrawn(const ColumnConfig &column) {
+  if (column.distribution == "integers")
+    return column.values[1] - 1;
+  return column.distribution == "ones" ? 1 : column.distribution == "constant" ? column.values[0] : -1;
+}
+
+/// Numbers that a table has no row for end a run of an operator deep in a library.
+bool Reader::checkLookups(const DatasetConfig &dataset, NetworkOp network) {
+  for (BlockArgument input : network.getBody().getArguments())
+    for (const ColumnConfig &column : dataset.columns) {
+      int64_t rows = 0;
+      Operation *lookup = column.name == getValueName(input) && dataset.source != "Npy" ? lookupOf(input, rows) : nullptr;
+      const double largest = largestDrawn(column), least = column.distribution == "integers" || column.distribution == "constant" ? column.values[0] : 0;
+      if (!lookup || (largest < static_cast<double>(rows) && least >= 0))
+        continue;
+      InFlightDiagnostic diagnostic = emitError(placeOf(dataset, column.name));
+      diagnostic << "column '" << column.name << "' draws numbers " << (least < 0 ? "from " : "up to ") << wholeText(least < 0 ? least : largest)
+                 << ", but the table has " << rows << (rows == 1 ? " row" : " rows");
+      diagnostic.attachNote(lookup->getLoc()) << "they are looked up here";
+      addHelp(diagnostic, "write " + column.name + ": " + integersFor(input));
+      return false;
+    }
+  return true;
+}
+
 /// Labels that count behind the classes are mistakes, as a rule of who counts from 1.
 bool Reader::checkLabels(DatasetConfig &dataset, NetworkOp network) {
   for (BlockArgument input : network.getBody().getArguments())
@@ -420,11 +456,7 @@ bool Reader::checkLabels(DatasetConfig &dataset, NetworkOp network) {
       if (!loss)
         continue;
       column.classes = numberOfClasses(loss);
-      const bool isRange = column.distribution == "integers";
-      const double largest = isRange                            ? column.values[1] - 1
-                             : column.distribution == "ones"     ? 1
-                             : column.distribution == "constant" ? column.values[0]
-                                                                 : -1;
+      const double largest = largestDrawn(column);
       if (largest < static_cast<double>(column.classes))
         continue;
       const std::string classes = std::to_string(column.classes);
@@ -432,7 +464,7 @@ bool Reader::checkLabels(DatasetConfig &dataset, NetworkOp network) {
       diagnostic << "column '" << column.name << "' draws labels up to " << wholeText(largest) << ", but there "
                  << (column.classes == 1 ? "is 1 class" : "are " + classes + " classes");
       diagnostic.attachNote(loss->getLoc()) << "the last dimension of the logits is the classes";
-      const double low = isRange && column.values[0] < static_cast<double>(column.classes) ? column.values[0] : 0;
+      const double low = column.distribution == "integers" && column.values[0] < static_cast<double>(column.classes) ? column.values[0] : 0;
       addHelp(diagnostic, "write " + column.name + ": integers(" + wholeText(low) + ", " + classes + ")");
       return false;
     }
@@ -479,7 +511,8 @@ bool Reader::checkColumns() {
   for (StringRef input : (*networks.begin()).getInputNames().getAsValueRange<StringAttr>())
     inputs.push_back(input);
   for (DatasetConfig &dataset : config.datasets) {
-    if (!checkBatch(dataset, *networks.begin()) || !checkDistributions(dataset, *networks.begin()) || !checkLabels(dataset, *networks.begin()))
+    if (!checkBatch(dataset, *networks.begin()) || !checkDistributions(dataset, *networks.begin()) || !checkLookups(dataset, *networks.begin()) ||
+        !checkLabels(dataset, *networks.begin()))
       return false;
     for (const ColumnConfig &column : dataset.columns) {
       if (is_contained(inputs, column.name))
@@ -524,7 +557,7 @@ FailureOr<Config> Reader::run() {
   sound = sound && checkColumns();
   if (sound)
     checkUpdates();
-  if (sound && config.checkpoint && !config.train)
+  if (sound && config.checkpoint && !config.train && !module->hasAttr(incompleteName))
     emitWarning(config.checkpoint->location) << "the checkpoint block has nothing to do: the network is not trained";
   if (!sound)
     return failure();

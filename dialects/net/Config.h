@@ -157,6 +157,8 @@ std::string updateText(const TrainConfig &train);
 
 /// Name of the module attribute (i64) that holds the number of devices; the frontend sets it.
 inline constexpr llvm::StringLiteral devicesAttributeName = "net.devices";
+/// Of a module whose text has mistakes for which blocks or statements were left out.
+inline constexpr llvm::StringLiteral incompleteName = "net.incomplete";
 
 /// Reads all `net.config` operators of the module. Reports every mistake, then fails; else the context block holds the
 /// overrides, so that a dump says what it was compiled with.

@@ -220,6 +220,7 @@ static StringRef ourWord(StringRef name) {
   return llvm::StringSwitch<StringRef>(name)
       .Cases("devices", "num_devices", "world_size", "device_num")
       .Case("lr", "learning_rate")
+      .Cases("loss", "objective", "loss_fn", "minimize")
       .Case("batch_size", "batch")
       .Case("max_steps", "steps")
       .Case("num_epochs", "epochs")
@@ -236,7 +237,11 @@ void Fields::finish() {
       continue;
     InFlightDiagnostic diagnostic = emitError(keyLocation(name)) << "unknown key '" << name << "' in the " << what;
     sound = false;
-    if (name == "learning_rate" && is_contained(known, "optimizer")) {
+    if (name == "betas" && is_contained(known, "beta1")) {
+      addHelp(diagnostic, "write beta1: ..., beta2: ...");
+      continue;
+    }
+    if ((name == "learning_rate" || name == "lr") && is_contained(known, "optimizer")) {
       addHelp(diagnostic, "it is an argument of the optimizer: AdamW(learning_rate: " + valueText(field.getValue()) + ")");
       continue;
     }

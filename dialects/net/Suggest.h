@@ -16,10 +16,14 @@ inline void addHelp(mlir::InFlightDiagnostic &diagnostic, const llvm::Twine &tex
   diagnostic.attachNote() << "help: " << text.str();
 }
 
-/// The candidate that is most like a key, else the first that begins with it or is its first word: "padding" for "pad", "out" for
+/// The candidate that the key ends in, as "heads" for "num_heads", else that which is most like it, else the first that begins with it or is its first word: "padding" for "pad", "out" for
 /// "out_channels". Empty if there is none.
 template <typename Candidates> std::string nearestKey(llvm::StringRef key, const Candidates &candidates) {
   std::string best = nearest(key, candidates);
+  if (best.empty() || editDistance(key, best) > 2) // else it is mistyped
+    for (llvm::StringRef candidate : candidates)
+      if (candidate.size() >= 3 && key.ends_with(candidate) && key.drop_back(candidate.size()).ends_with("_"))
+        return candidate.str();
   for (llvm::StringRef candidate : candidates)
     if (best.empty() && ((key.size() >= 3 && candidate.starts_with(key)) || (key.starts_with(candidate) && key.substr(candidate.size()).starts_with("_"))))
       best = candidate.str();

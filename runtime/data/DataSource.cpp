@@ -121,7 +121,7 @@ Result<std::unique_ptr<DataSource>> DataSource::open(const PlanIndex &index, con
                                                column.name, column.batch);
     if (wanted > has)
       return Error{ExitCode::BadFile, fmt::format("the data set has {} batches, the plan wants {} in an epoch", has, wanted),
-                   ""};
+                   "'steps' of a dataset are those of an epoch: leave it out, or write steps in the train block for those of the training"};
   }
   source->batches = wanted != 0 ? wanted : has != 0 ? has : 1;
   source->sameBatch = dataset && dataset->same_batch();

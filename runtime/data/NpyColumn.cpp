@@ -41,13 +41,19 @@ Result<OpenArray> openArray(const std::string &path, plan::DataType type) {
   if (!file)
     return file.error();
   Result<NpyHeader> header = readNpyHeader(*file);
-  if (!header)
-    return header.error();
+  if (!header) {
+    Error error = header.error();
+    if (error.help.starts_with("convert it")) // to what the input takes
+      error.help = fmt::format("convert it in Python with array.astype('{}')", numpyName(type));
+    return error;
+  }
   bool rounds = type == plan::BF16 && header->type == comm::ElementType::F32;
-  if (!rounds && static_cast<int>(header->type) != static_cast<int>(type))
-    return Error{ExitCode::BadFile,
-                 fmt::format("'{}' holds {}, the network takes {}", path, typeName(header->type), dataTypeName(type)),
-                 fmt::format("save array.astype('{}') instead", numpyName(type))};
+  if (!rounds && static_cast<int>(header->type) != static_cast<int>(type)) {
+    std::string help = fmt::format("save array.astype('{}') instead", numpyName(type));
+    if (type == plan::I32 && header->type == comm::ElementType::I64) // NumPy's and PyTorch's own
+      help += ", or declare the input as i64";
+    return Error{ExitCode::BadFile, fmt::format("'{}' holds {}, the network takes {}", path, typeName(header->type), dataTypeName(type)), help};
+  }
   return OpenArray{std::move(*file), std::move(*header), rounds};
 }
 

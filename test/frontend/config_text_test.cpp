@@ -117,6 +117,22 @@ dataset {source: Random(seed: 1), columns: {x: integers(3, 3)}, steps: 3}
     5 | dataset {source: Random(seed: 1), columns: {x: integers(3, 3)}, steps: 3}
       |                                                ^~~~~~~~
 )T"},
+    {"DatasetNumbersBehindTheTable", R"T(network n(%ids: i32[4]) {
+  param %table: f32[20, 2] = Normal(0.5)
+  %e = EmbeddingLookup(%table, %ids)
+  %loss = ReduceSum(%e)
+  return loss: %loss
+}
+dataset {source: Random(seed: 1), columns: {ids: integers(0, 30)}, steps: 3}
+)T",
+     R"T(net.mir:7:45: error: column 'ids' draws numbers up to 29, but the table has 20 rows
+    7 | dataset {source: Random(seed: 1), columns: {ids: integers(0, 30)}, steps: 3}
+      |                                             ^~~
+net.mir:3:8: note: they are looked up here
+    3 |   %e = EmbeddingLookup(%table, %ids)
+      |        ^~~~~~~~~~~~~~~
+help: write ids: integers(0, 20)
+)T"},
     {"DatasetLabelsBehindTheClasses", R"T(network n(%x: f32[4, 2], %label: i32[4, 1]) {
   %flat = Reshape(%label, (4))
   %loss = SoftmaxCrossEntropyWithLogits(%x, %flat, sparse: true)

@@ -168,9 +168,9 @@ TEST(BeginDump, ErrorsShowTheLineOfTheDump) {
   Reading read(edited(quickstartDump, "(16, 32)>\n", "(16, 31)>\n"), {.devices = 8}, "dump.ir");
   EXPECT_FALSE(read.module);
   EXPECT_EQ(read.said,
-            "dump.ir:21:3: error: cannot multiply 'x' (16x31) by 'w' (32x16): columns of the left (31) and rows of the right (32) differ\n"
+            "dump.ir:21:11: error: cannot multiply 'x' (16x31) by 'w' (32x16): columns of the left (31) and rows of the right (32) differ\n"
             "   21 |   %0(h) = MatMul(%para1_x, %para3_w) {instance name: matmul} primitive_attrs: {transpose_a: false, transpose_b...\n"
-            "      |   ^~\n"
+            "      |           ^~~~~~\n"
             "net.mir:5: note: the dumped network has it here\n"
             "dump.ir:13:1: note: 'w' declared here\n"
             "   13 | %para3_w : <Ref[Tensor[Float32]], (32, 16), ref_key=:w>  :  has_default\n"

@@ -248,6 +248,12 @@ TEST(Recovery, HabitsOfOtherLanguages) {
                                                                         "3:3: error: expected a statement, found 'var'\n"
                                                                         "4:3: error: expected a statement, found 'let'\n");
   EXPECT_EQ(helpsOf("import torch\n" + networkOf("  return out: %x\n")), "layers such as Linear are those of import \"nn.mir\"");
+  EXPECT_EQ(helpOf("%a = %x.relu()"), "operators stand in front of what they read: write ReLU(%x)");
+  EXPECT_EQ(helpOf("%a = %x.view(-1, 8)"), "operators stand in front of what they read: write Reshape(%x, ...)");
+  EXPECT_EQ(helpOf("%a = torch.nn.functional.gelu(%x)"), "cells of an import have no prefix: write GeLU(...)");
+  EXPECT_EQ(helpOf("%a = %x * 2"), "tensors have no signs, such as '*': write %y = Mul(%x, 2)");
+  EXPECT_EQ(helpOf("%a = Dropout(%x, p: 0.1)"), "write keep_prob: 1 - p, or import \"nn.mir\", whose Dropout takes p");
+  EXPECT_EQ(helpOf("%a = RmsNorm(%x, %x, epsilon: 32)"), "it is a small number beside the variance; sizes are those of the operand");
   EXPECT_EQ(helpOf("%a = Reshape(%x, -1, 4)"), "write Reshape(%x, (-1, 4))");
   EXPECT_NE(helpOf("%a = StridedSlice(%x, 0, 4)"), "write StridedSlice(%x, (0, 4))"); // that is not all that it needs
   EXPECT_EQ(helpOf("%a = Dropout(%x, 0.1)"), "write Dropout(%x, keep_prob: 0.1), the probability to be kept, or keep_prob: 0.9 if it is that to be dropped");

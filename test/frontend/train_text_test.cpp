@@ -58,7 +58,7 @@ train {optimizer: SGD(learning_rate: 0.1), minimize: out}
      R"T(net.mir:4:54: error: cannot minimize 'out': expected a single number, found (4, 2) Float32
     4 | train {optimizer: SGD(learning_rate: 0.1), minimize: out}
       |                                                      ^~~
-help: return a number as well, such as %loss = MSELoss(%out, %label)
+help: return a number as well, such as %loss = ReduceMean(%out)
 )T"},
     {"MinimizeResultOfAnotherName", R"T(network n(%x: f32[4, 2]) {
   %l = ReduceSum(%x)

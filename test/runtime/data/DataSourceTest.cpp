@@ -175,6 +175,12 @@ TEST_F(DataSourceTest, TheHelpOfAWrongFileIsWhatWorks) {
   ASSERT_TRUE(writeNpy(file("f64.npy"), comm::ElementType::F64, {4, 3}, doubles.data()));
   batch(npyInput(1, -1, file("f64.npy")), 0, 0);
   EXPECT_EQ(failure.help, "save array.astype('float32') instead");
+  std::vector<int64_t> labels(12);
+  ASSERT_TRUE(writeNpy(file("i64.npy"), comm::ElementType::I64, {4, 3}, labels.data()));
+  PlanBuilder whole = npyInput(1, -1, file("i64.npy"));
+  whole.plan.mutable_buffers(0)->set_dtype(plan::I32);
+  batch(whole, 0, 0);
+  EXPECT_EQ(failure.help, "save array.astype('int32') instead, or declare the input as i64");
   batch(npyInput(1, -1, "none.npy"), 0, 0);
   EXPECT_EQ(failure.code, ExitCode::Usage);
   EXPECT_EQ(failure.help, "paths of columns are relative to where msrun is started, here '" +

@@ -26,6 +26,8 @@ LogicalResult BatchNormOp::infer(const Inference &at, Adaptor op, SmallVectorImp
   double momentum = op.getMomentum().convertToDouble();
   if (!(op.getEpsilon().convertToDouble() >= 0)) // C4
     return at.error("'epsilon' of 'BatchNorm' is negative");
+  if (op.getEpsilon().convertToDouble() > 1) // C4
+    return at.error("'epsilon' of 'BatchNorm' is above 1", {}, Inference::smallEpsilon);
   if (!(momentum >= 0 && momentum <= 1)) // C4
     return at.error("'momentum' of 'BatchNorm' is not within 0 and 1");
   if (static_cast<int64_t>(op.getGroupSize().value_or(1)) < 1) // C6

@@ -19,7 +19,7 @@ def Net_BatchNormOp : Net_Operator<"BatchNorm", ["input_x", "scale", "bias", "me
     - (C1) all operands have the same float element type.
     - (C2) `input_x` has at least 2 dimensions, and the others its number of channels.
     - (C3) with `is_training` a channel has elements.
-    - (C4) `epsilon` is not negative, `momentum` lies in [0, 1].
+    - (C4) `epsilon` and `momentum` lie in [0, 1].
     - (C5) `data_format` is NCHW.
     - (C6) `group_size` is at least 1 and divides the number of devices, whose groups each have a sample.
 

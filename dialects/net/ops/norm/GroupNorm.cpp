@@ -26,6 +26,8 @@ LogicalResult GroupNormOp::infer(const Inference &at, Adaptor op, SmallVectorImp
                     {0});
   if (!(op.getEps().convertToDouble() >= 0)) // C4
     return at.error("'eps' of 'GroupNorm' is negative");
+  if (op.getEps().convertToDouble() > 1) // C4
+    return at.error("'eps' of 'GroupNorm' is above 1", {}, Inference::smallEpsilon);
   Type statistics = tensorOf({at.shape(0)[0], groups}, at.element(0));
   results.append({tensorOf(at.shape(0), at.element(0)), statistics, statistics});
   return success();

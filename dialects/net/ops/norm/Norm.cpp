@@ -23,6 +23,8 @@ static LogicalResult checkNormalised(const Inference &at, int64_t first, double 
     return at.error("'" + at.opName + "' of " + at.text(0) + " has no elements to reduce", {0});
   if (!(epsilon >= 0))
     return at.error("'epsilon' of '" + at.opName + "' is negative");
+  if (epsilon > 1)
+    return at.error("'epsilon' of '" + at.opName + "' is above 1", {}, Inference::smallEpsilon);
   return success();
 }
 

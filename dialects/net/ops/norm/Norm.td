@@ -14,7 +14,7 @@ def Net_LayerNormOp : Net_Operator<"LayerNorm", ["input_x", "gamma", "beta"], ["
     - (C1) all operands have the same float element type.
     - (C2) both axes lie in [-rank, rank), and the normalised dimensions have elements.
     - (C3) `gamma` and `beta` have the shape of `input_x` from `begin_params_axis` on.
-    - (C4) `epsilon` is not negative.
+    - (C4) `epsilon` is from 0 to 1.
   }];
   let arguments = (ins Net_Tensor:$input_x, Net_Tensor:$gamma, Net_Tensor:$beta,
                        DefaultValuedAttr<I64Attr, "1">:$begin_norm_axis,
@@ -39,7 +39,7 @@ def Net_RmsNormOp : Net_Operator<"RmsNorm", ["x", "gamma"], ["y", "rstd"],
     Constraints:
     - (C1) both operands have the same float element type.
     - (C2) `gamma` has the shape of the last dimensions of `x`, at least one, with elements.
-    - (C3) `epsilon` is not negative.
+    - (C3) `epsilon` is from 0 to 1.
   }];
   let arguments = (ins Net_Tensor:$x, Net_Tensor:$gamma, DefaultValuedAttr<F64Attr, "1e-6">:$epsilon);
   let results = (outs Net_Tensor:$y, Net_Tensor:$rstd);

@@ -52,6 +52,8 @@ struct Inference {
   /// repair as a last note.
   llvm::LogicalResult error(const llvm::Twine &message, llvm::ArrayRef<unsigned> declared = {},
                             const llvm::Twine &help = "") const;
+  /// The repair where a size was taken for an epsilon.
+  static constexpr const char *smallEpsilon = "it is a small number beside the variance; sizes are those of the operand";
   /// Every operand is a tensor of known shape and their number is right.
   llvm::LogicalResult checkOperandCount() const;
   /// Required attributes are there, and all have the kinds of their specs.
