@@ -7,14 +7,17 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSwitch.h"
 
+#include <filesystem>
+
 using namespace llvm;
 
 namespace msc::compiler {
 
 std::string commentAbove(std::string_view file, size_t offset) {
+  constexpr size_t mostLines = 40;
   StringRef text(file);
   std::vector<std::string> lines;
-  for (size_t begin = text.take_front(offset).rfind('\n'); begin != StringRef::npos;) { // the end of the line above
+  for (size_t begin = text.take_front(offset).rfind('\n'); begin != StringRef::npos && lines.size() < mostLines;) { // the end of the line above
     const size_t before = text.take_front(begin).rfind('\n');
     StringRef line = text.take_front(begin).drop_front(before == StringRef::npos ? 0 : before + 1);
     if (!line.consume_front("#"))
@@ -48,13 +51,14 @@ static std::string exampleOf(StringRef head, size_t results) {
 }
 
 std::vector<LayerDescription> cellsOf(std::string_view file) {
+  constexpr size_t longestHead = 2000;
   std::vector<LayerDescription> cells;
   StringRef text(file);
   for (size_t begin = text.starts_with("cell ") ? 0 : text.find("\ncell "); begin != StringRef::npos; begin = text.find("\ncell ", begin + 1)) {
     const size_t first = begin + (text[begin] == '\n' ? 1 : 0);
     StringRef rest = text.drop_front(first);
     const StringRef line = rest.take_until([](char c) { return c == '\n'; });
-    const size_t end = line.ends_with("}") ? line.size() - 1 : rest.find("\n}") + 1, body = rest.find(" {");
+    const size_t end = line.ends_with("}") ? line.size() - 1 : rest.find("\n}") + 1, body = rest.take_front(longestHead).find(" {");
     if (end == 0 || body == StringRef::npos)
       break;
     LayerDescription &cell = cells.emplace_back();
@@ -71,7 +75,12 @@ std::vector<LayerDescription> cellsOf(std::string_view file) {
 }
 
 Result<std::vector<LayerDescription>> describeLayers() {
-  Result<std::string> text = readFile(libraryFolder() + "/nn.mir");
+  constexpr uint64_t mostBytes = 1 << 20;
+  const std::string path = libraryFolder() + "/nn.mir";
+  std::error_code none;
+  if (std::filesystem::exists(path, none) && (!std::filesystem::is_regular_file(path, none) || std::filesystem::file_size(path, none) > mostBytes))
+    return Error{ExitCode::BadFile, "'" + path + "' is not the layer library", "install msc again"};
+  Result<std::string> text = readFile(path);
   if (!text)
     return text.error();
   return cellsOf(*text);

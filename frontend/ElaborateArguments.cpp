@@ -44,6 +44,8 @@ static std::string habitOf(StringRef attribute, std::optional<double> number) {
   if (attribute != "keep_prob" || !number || *number <= 0 || *number >= 1)
     return "";
   const double kept = std::round((1 - *number) * 1e6) / 1e6; // without what subtracting left
+  if (kept <= 0 || kept >= 1)
+    return "";
   return ", the probability to be kept, or keep_prob: " + net::numberText(kept) + " if it is that to be dropped";
 }
 
@@ -74,7 +76,7 @@ std::string OperatorBuilder::withNumbersInBrackets(const AttributeSpec &spec) {
       return "";
     numbers.push_back(net::valueText(*value));
   }
-  if (arguments.size() > most || arguments.size() + interface.optionalInputs() < most)
+  if (arguments.size() > most || arguments.size() + interface.optionalInputs() < most || llvm::count(numbers, "-1") > 1)
     return "";
   arguments.push_back("(" + join(numbers, ", ") + ")");
   return call.callee + "(" + join(arguments, ", ") + ")";
@@ -137,7 +139,10 @@ bool OperatorBuilder::takePositional(const ast::Arg &arg) {
     namedNumbers = withNamedNumbers();
     InFlightDiagnostic diagnostic = error(arg.value.place) << "'" << call.callee << "' does not take '"
                                                            << net::valueText(*value) << "' without a name";
-    if (!namedNumbers.empty())
+    if (const bool isShare = findSpec("keep_prob") && number; isShare && (*number <= 0 || *number > 1)) {
+      if (*number == 0)
+        net::addHelp(diagnostic, "leave it out: Dropout that drops nothing changes nothing");
+    } else if (!namedNumbers.empty())
       net::addHelp(diagnostic, "write " + namedNumbers + (findSpec("keep_prob") ? habitOf("keep_prob", number) : ""));
     else if (StringRef meant = meantAttribute(*value); !meant.empty())
       net::addHelp(diagnostic, "write " + meant + ": " + net::valueText(*value) + habitOf(meant, number));

@@ -117,7 +117,7 @@ bool Elaborator::bindFormals(const ast::Graph &cell, const ast::Call &call, Fram
       InFlightDiagnostic diagnostic = error(expr->place) << "'" << formal.name << "' of '" << cell.name << "' has to be of kind "
                                                          << formal.kind << ", found '" << net::valueText(*value) << "'";
       diagnostic.attachNote(evaluator.location(cell.place)) << "'" << cell.name << "' is defined here";
-      if (arg->key.empty() && net::asNumber(*value))
+      if (arg && arg->key.empty() && net::asNumber(*value))
         net::addHelp(diagnostic, "sizes of what it reads are known: leave them out, and name the others, as in " + formal.name + ": ...");
     }
     sound = sound && converted;

@@ -169,18 +169,20 @@ int runOps(const OpsFlags &flags) {
   }
   auto ops = compiler::describeOperators(flags.name);
   Result<std::vector<LayerDescription>> library = compiler::describeLayers();
-  if (!library && (flags.name.empty() || !ops)) // operators are built in
-    printError("msc", library.error().message, library.error().help);
+  auto fail = [](const Error &error) {
+    printError("msc", error.message, error.help);
+    return static_cast<int>(error.code);
+  };
+  if (!library && !ops && !flags.json) // it may be a layer
+    return fail(library.error());
   const std::vector<LayerDescription> layers = library ? *library : std::vector<LayerDescription>();
   auto layer = std::find_if(layers.begin(), layers.end(), [&](const LayerDescription &known) { return known.name == flags.name; });
   if (!ops && layer != layers.end() && !flags.json) {
     printLayer(*layer);
     return 0;
   }
-  if (!ops) {
-    printError("msc", ops.error().message, ops.error().help);
-    return static_cast<int>(ops.error().code);
-  }
+  if (!ops)
+    return fail(ops.error());
   if (flags.json) {
     Json all = Json::array();
     for (const OperatorDescription &op : *ops)
@@ -188,6 +190,8 @@ int runOps(const OpsFlags &flags) {
     fmt::print("{}", compiler::jsonText(all));
   } else if (flags.name.empty()) {
     printAll(*ops, layers);
+    if (!library)
+      return fail(library.error());
   } else {
     printOne(ops->front());
     if (layer != layers.end())

@@ -255,6 +255,10 @@ Status checkImports(const std::vector<NamedFile> &written, const compiler::Compi
   std::vector<NamedFile> imports;
   for (const std::string &file : outcome.sources)
     imports.push_back({"what the network imports", file});
+  for (const plan::Dataset &dataset : outcome.plan.datasets())
+    for (const plan::Dataset::Column &column : dataset.columns())
+      if (!column.path().empty())
+        imports.push_back({"a column of the data set", column.path()});
   return checkKept(written, imports);
 }
 

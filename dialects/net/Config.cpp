@@ -7,7 +7,10 @@
 
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
+
+#include <cmath>
 
 using namespace llvm;
 using namespace mlir;
@@ -404,16 +407,33 @@ static bool movesNumbers(Operation *op) {
   return is_contained(moves, name) || (name == "Cast" && isWhole(op->getOperand(0)) && isWhole(op->getResult(0)));
 }
 
+/// By a result of the network, through others.
+static bool isNeeded(Operation *op) {
+  SmallVector<Operation *> work{op};
+  llvm::SmallPtrSet<Operation *, 16> seen{op};
+  while (!work.empty()) {
+    Operation *next = work.pop_back_val();
+    if (next->hasTrait<OpTrait::IsTerminator>())
+      return true;
+    for (Operation *user : next->getUsers())
+      if (seen.insert(user).second)
+        work.push_back(user);
+  }
+  return false;
+}
+
 /// The loss with most classes of those that take an input for labels, perhaps behind a view or a cast; null: there is none, or the numbers
 /// are looked up as well, and may be others.
 static Operation *lossOfLabels(Value labels, bool &areLookedUp) {
   Operation *loss = nullptr;
   for (OpOperand &use : labels.getUses()) {
     Operation *op = use.getOwner();
-    areLookedUp |= use.getOperandNumber() == 1 && is_contained<StringRef>({"Gather", "EmbeddingLookup"}, op->getName().stripDialect());
+    areLookedUp |= is_contained<StringRef>({"Gather", "GatherD", "GatherNd", "EmbeddingLookup", "OneHot", "ScatterAdd", "TensorScatterAdd", "TensorScatterUpdate",
+                                            "UnsortedSegmentSum", "UnsortedSegmentMax", "UnsortedSegmentMin"},
+                                           op->getName().stripDialect());
     if (use.getOperandNumber() == 0 && movesNumbers(op))
       op = lossOfLabels(op->getResult(0), areLookedUp);
-    else if (use.getOperandNumber() != 1 || op->use_empty() || !takesLabels(op))
+    else if (use.getOperandNumber() != 1 || !takesLabels(op) || !isNeeded(op))
       continue;
     if (op && (!loss || numberOfClasses(op) > numberOfClasses(loss)))
       loss = op;
@@ -421,21 +441,21 @@ static Operation *lossOfLabels(Value labels, bool &areLookedUp) {
   return areLookedUp ? nullptr : loss;
 }
 
-/// The largest that a column of whole numbers draws; -1: nothing above 0.
+/// The largest that a column of whole numbers draws; -1: nothing above 0. Bounds may be fractions, of which what is below is taken.
 static double largestDrawn(const ColumnConfig &column) {
   if (column.distribution == "integers")
-    return column.values[1] - 1;
+    return std::ceil(column.values[1]) - 1;
   return column.distribution == "ones" ? 1 : column.distribution == "constant" ? column.values[0] : -1;
 }
 
-/// Numbers that a table has no row for end a run of an operator deep in a library.
+/// Numbers that a table has no row for end a run; EmbeddingLookup, whose table may be a part of one, takes them.
 bool Reader::checkLookups(const DatasetConfig &dataset, NetworkOp network) {
   for (BlockArgument input : network.getBody().getArguments())
     for (const ColumnConfig &column : dataset.columns) {
       int64_t rows = 0;
       Operation *lookup = column.name == getValueName(input) && dataset.source != "Npy" ? lookupOf(input, rows) : nullptr;
-      const double largest = largestDrawn(column), least = column.distribution == "integers" || column.distribution == "constant" ? column.values[0] : 0;
-      if (!lookup || (largest < static_cast<double>(rows) && least >= 0))
+      const double largest = largestDrawn(column), least = column.distribution == "integers" || column.distribution == "constant" ? std::floor(column.values[0]) : 0;
+      if (!lookup || lookup->getName().stripDialect() != "Gather" || (largest < static_cast<double>(rows) && least >= 0))
         continue;
       InFlightDiagnostic diagnostic = emitError(placeOf(dataset, column.name));
       diagnostic << "column '" << column.name << "' draws numbers " << (least < 0 ? "from " : "up to ") << wholeText(least < 0 ? least : largest)
@@ -464,7 +484,7 @@ bool Reader::checkLabels(DatasetConfig &dataset, NetworkOp network) {
       diagnostic << "column '" << column.name << "' draws labels up to " << wholeText(largest) << ", but there "
                  << (column.classes == 1 ? "is 1 class" : "are " + classes + " classes");
       diagnostic.attachNote(loss->getLoc()) << "the last dimension of the logits is the classes";
-      const double low = column.distribution == "integers" && column.values[0] < static_cast<double>(column.classes) ? column.values[0] : 0;
+      const double low = column.distribution == "integers" && std::floor(column.values[0]) < static_cast<double>(column.classes) ? std::floor(column.values[0]) : 0;
       addHelp(diagnostic, "write " + column.name + ": integers(" + wholeText(low) + ", " + classes + ")");
       return false;
     }

@@ -7,7 +7,6 @@
 #include "passes/codegen/nvptx/KernelEmitter.h"
 #include "passes/codegen/nvptx/ProductEmitter.h"
 #include "passes/codegen/nvptx/PtxModule.h"
-#include "runtime/Thread.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -16,6 +15,7 @@
 #include "llvm/Support/xxhash.h"
 
 #include <functional>
+#include <system_error>
 #include <thread>
 
 namespace msc::codegen {
@@ -229,8 +229,11 @@ mlir::FailureOr<llvm::SmallVector<CodeObject>> KernelLibrary::finish(mlir::Locat
   };
   std::vector<std::thread> others(outcomes.size());
   for (size_t i = 1; i < outcomes.size(); ++i)
-    if (!startThread(others[i], [&run, &outcome = outcomes[i]] { run(outcome); }))
+    try {
+      others[i] = std::thread(run, std::ref(outcomes[i]));
+    } catch (const std::system_error &) { // the limits of the process allow no further one
       run(outcomes[i]);
+    }
   if (!outcomes.empty())
     run(outcomes[0]);
   for (std::thread &other : others)

@@ -242,6 +242,16 @@ Status shareText(std::string &content, comm::Group &all) {
 
 } // namespace
 
+/// `prefix`, then epoch and step: net-3_128. An empty prefix is any.
+static bool isOfPrefix(const std::string &name, const std::string &prefix) {
+  auto isNumber = [](const std::string &text) { return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos; };
+  if (prefix.empty())
+    return true;
+  const size_t cut = name.rfind('_');
+  return name.rfind(prefix, 0) == 0 && cut != std::string::npos && cut >= prefix.size() && isNumber(name.substr(prefix.size(), cut - prefix.size())) &&
+         isNumber(name.substr(cut + 1));
+}
+
 Result<std::string> findLatestCheckpoint(const CheckpointOptions &options, std::vector<std::string> &notes) {
   bool anyPrefix = options.prefix.empty();
   std::string prefix = anyPrefix ? "" : expandRank(options.prefix, 0) + "-";
@@ -256,9 +266,9 @@ Result<std::string> findLatestCheckpoint(const CheckpointOptions &options, std::
                  "name another with --checkpoint-directory, or leave out --resume"};
   for (const fs::directory_entry &entry : entries) {
     std::string name = entry.path().filename().string();
-    if (name[0] == '.' || !entry.is_directory(error))
+    if ((name[0] == '.' && prefix[0] != '.') || !entry.is_directory(error)) // temporary
       continue;
-    if (name.rfind(prefix, 0) != 0) {
+    if (!isOfPrefix(name, prefix)) {
       if (fs::exists(entry.path() / kIndexName, error) && (other.empty() || entry.path().string() < other))
         other = entry.path().string();
       continue;

@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/Folder.h"
 #include "runtime/checkpoint/File.h"
+#include "runtime/checkpoint/Index.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -112,8 +113,21 @@ static int exchangeNames(const std::string &a, const std::string &b) {
   return static_cast<int>(syscall(SYS_renameat2, AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE));
 }
 
+/// A file in a folder that no checkpoint has, which replacing the folder would lose; empty: there is none.
+static std::string foreignFileIn(const std::string &folder) {
+  std::error_code ignored;
+  for (const fs::directory_entry &entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name != kIndexName && name != kStateName && !(name.starts_with("rank_") && name.ends_with(".safetensors")))
+      return entry.path().string();
+  }
+  return "";
+}
+
 Status renameFolder(const std::string &from, const std::string &to) {
   bool replaced = false;
+  if (const std::string foreign = foreignFileIn(to); !foreign.empty())
+    return Error{ExitCode::BadFile, "'" + foreign + "' is in the way, and is of no checkpoint", "move it away, or write another prefix or directory"};
   while (!replaced && rename(from.c_str(), to.c_str()) != 0) {
     if (errno != EEXIST && errno != ENOTEMPTY)
       return fileError("rename '" + from + "' to", to, errno);

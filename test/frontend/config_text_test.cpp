@@ -119,7 +119,7 @@ dataset {source: Random(seed: 1), columns: {x: integers(3, 3)}, steps: 3}
 )T"},
     {"DatasetNumbersBehindTheTable", R"T(network n(%ids: i32[4]) {
   param %table: f32[20, 2] = Normal(0.5)
-  %e = EmbeddingLookup(%table, %ids)
+  %e = Gather(%table, %ids, 0)
   %loss = ReduceSum(%e)
   return loss: %loss
 }
@@ -129,8 +129,8 @@ dataset {source: Random(seed: 1), columns: {ids: integers(0, 30)}, steps: 3}
     7 | dataset {source: Random(seed: 1), columns: {ids: integers(0, 30)}, steps: 3}
       |                                             ^~~
 net.mir:3:8: note: they are looked up here
-    3 |   %e = EmbeddingLookup(%table, %ids)
-      |        ^~~~~~~~~~~~~~~
+    3 |   %e = Gather(%table, %ids, 0)
+      |        ^~~~~~
 help: write ids: integers(0, 20)
 )T"},
     {"DatasetLabelsBehindTheClasses", R"T(network n(%x: f32[4, 2], %label: i32[4, 1]) {

@@ -141,6 +141,35 @@ TEST(Checkpoint, AnExistingOneIsReplacedAndLatestIsTheLastSaved) {
   expectLoads(2, folder.file("net-5_1"), options);
 }
 
+TEST(Checkpoint, FilesOfOthersStay) {
+  TemporaryFolder folder;
+  CheckpointOptions options{folder.path(), "net", 0, false};
+  fs::create_directories(folder.file("net-2_3"));
+  fill(folder.file("net-2_3/rank_0.safetensors"), "of a checkpoint that was not finished");
+  save(2, options); // epoch 2, step 3
+  expectLoads(2, folder.file("net-2_3"), options);
+  fill(folder.file("net-2_3/notes.txt"), "precious");
+  onRanks(2, [&](comm::World &world, comm::Group &all) {
+    Memory memory = memoryOf(world.rank(), 2, 0, true);
+    Result<SaveOutcome> saved = CheckpointWriter(options, all).save(memory.tensors, {2, 3, 30, 1, "", {}});
+    ASSERT_TRUE(saved->skipped);
+    EXPECT_EQ(saved->skipped->message, "'" + folder.file("net-2_3/notes.txt") + "' is in the way, and is of no checkpoint");
+  });
+  EXPECT_EQ(contentOf(folder.file("net-2_3/notes.txt")), "precious");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1) << "no temporary folder is left";
+}
+
+TEST(Checkpoint, LatestIsOfItsPrefixAlone) {
+  TemporaryFolder folder;
+  std::vector<std::string> notes;
+  save(2, {folder.path(), "net", 0, false}, {1, 3, 3, 1, "", {}});
+  save(2, {folder.path(), "net-big", 0, false}, {1, 3, 3, 1, "", {}});
+  save(2, {folder.path(), "net-1", 0, false}, {2, 3, 3, 1, "", {}});
+  save(2, {folder.path(), ".net", 0, false}, {2, 3, 3, 1, "", {}});
+  for (auto [prefix, name] : {std::pair{"net", "net-1_3"}, {"net-big", "net-big-1_3"}, {"net-1", "net-1-2_3"}, {".net", ".net-2_3"}})
+    EXPECT_EQ(*findLatestCheckpoint({folder.path(), prefix, 0, false}, notes), folder.file(name));
+}
+
 TEST(Checkpoint, KeepRemovesOnlyThisRunsOldest) {
   TemporaryFolder folder;
   CheckpointOptions options{folder.path(), "net", 2, false};
