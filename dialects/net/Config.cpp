@@ -425,12 +425,12 @@ static bool isNeeded(Operation *op) {
 /// The loss with most classes of those that take an input for labels, perhaps behind a view or a cast; null: there is none, or the numbers
 /// are looked up as well, and may be others.
 static Operation *lossOfLabels(Value labels, bool &areLookedUp) {
+  static const StringRef lookups[] = {"Gather",           "GatherD",             "GatherNd",           "EmbeddingLookup",    "OneHot",            "ScatterAdd",
+                                      "TensorScatterAdd", "TensorScatterUpdate", "UnsortedSegmentSum", "UnsortedSegmentMax", "UnsortedSegmentMin"};
   Operation *loss = nullptr;
   for (OpOperand &use : labels.getUses()) {
     Operation *op = use.getOwner();
-    areLookedUp |= is_contained<StringRef>({"Gather", "GatherD", "GatherNd", "EmbeddingLookup", "OneHot", "ScatterAdd", "TensorScatterAdd", "TensorScatterUpdate",
-                                            "UnsortedSegmentSum", "UnsortedSegmentMax", "UnsortedSegmentMin"},
-                                           op->getName().stripDialect());
+    areLookedUp |= is_contained(lookups, op->getName().stripDialect());
     if (use.getOperandNumber() == 0 && movesNumbers(op))
       op = lossOfLabels(op->getResult(0), areLookedUp);
     else if (use.getOperandNumber() != 1 || !takesLabels(op) || !isNeeded(op))
@@ -454,7 +454,7 @@ bool Reader::checkLookups(const DatasetConfig &dataset, NetworkOp network) {
     for (const ColumnConfig &column : dataset.columns) {
       int64_t rows = 0;
       Operation *lookup = column.name == getValueName(input) && dataset.source != "Npy" ? lookupOf(input, rows) : nullptr;
-      const double largest = largestDrawn(column), least = column.distribution == "integers" || column.distribution == "constant" ? std::floor(column.values[0]) : 0;
+      const double largest = largestDrawn(column), least = column.values.empty() ? 0 : std::floor(column.values[0]);
       if (!lookup || lookup->getName().stripDialect() != "Gather" || (largest < static_cast<double>(rows) && least >= 0))
         continue;
       InFlightDiagnostic diagnostic = emitError(placeOf(dataset, column.name));
@@ -484,7 +484,9 @@ bool Reader::checkLabels(DatasetConfig &dataset, NetworkOp network) {
       diagnostic << "column '" << column.name << "' draws labels up to " << wholeText(largest) << ", but there "
                  << (column.classes == 1 ? "is 1 class" : "are " + classes + " classes");
       diagnostic.attachNote(loss->getLoc()) << "the last dimension of the logits is the classes";
-      const double low = column.distribution == "integers" && std::floor(column.values[0]) < static_cast<double>(column.classes) ? std::floor(column.values[0]) : 0;
+      double low = column.distribution == "integers" ? std::floor(column.values[0]) : 0;
+      if (low >= static_cast<double>(column.classes))
+        low = 0;
       addHelp(diagnostic, "write " + column.name + ": integers(" + wholeText(low) + ", " + classes + ")");
       return false;
     }

@@ -16,8 +16,8 @@ inline void addHelp(mlir::InFlightDiagnostic &diagnostic, const llvm::Twine &tex
   diagnostic.attachNote() << "help: " << text.str();
 }
 
-/// The candidate that the key ends in, as "heads" for "num_heads", else that which is most like it, else the first that begins with it or is its first word: "padding" for "pad", "out" for
-/// "out_channels". Empty if there is none.
+/// The candidate that is most like a key, or that it ends in, as "heads" for "num_heads"; else the first that begins with it or is its first
+/// word: "padding" for "pad", "out" for "out_channels". Empty if there is none.
 template <typename Candidates> std::string nearestKey(llvm::StringRef key, const Candidates &candidates) {
   std::string best = nearest(key, candidates);
   if (best.empty() || editDistance(key, best) > 2) // else it is mistyped
