@@ -17,6 +17,10 @@ struct ForeignName {
 
 llvm::ArrayRef<ForeignName> foreignNames();
 
+/// What a function of PyTorch is called here: "relu" ReLU, "mean" ReduceMean, "linear" Linear; its own name where that is several operators,
+/// or not known.
+std::string calledHere(llvm::StringRef function);
+
 /// The repair for an operator that nobody knows: its equivalent here, else the nearest of `known`, else where the
 /// operators are listed. Upper and lower case count as equal.
 std::string helpForOperator(llvm::StringRef name, const std::vector<std::string> &known);

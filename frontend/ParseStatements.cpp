@@ -1,8 +1,8 @@
 // Bodies and what stands in them.
+#include "frontend/ForeignNames.h"
 #include "frontend/ParserImpl.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 
 using namespace llvm;
 
@@ -41,32 +41,6 @@ static StringRef operatorOf(TokenKind sign) {
   case TokenKind::Slash: return "RealDiv";
   default: return "";
   }
-}
-
-/// What PyTorch's functions and methods are called here; others keep their name.
-static StringRef calledHere(StringRef name) {
-  return StringSwitch<StringRef>(name)
-      .Case("relu", "ReLU")
-      .Case("gelu", "GeLU")
-      .Case("silu", "SiLU")
-      .Case("tanh", "Tanh")
-      .Case("sigmoid", "Sigmoid")
-      .Case("softmax", "Softmax")
-      .Case("log_softmax", "LogSoftmax")
-      .Case("dropout", "Dropout")
-      .Case("linear", "Linear")
-      .Case("embedding", "Embedding")
-      .Case("layer_norm", "LayerNorm")
-      .Case("cross_entropy", "SoftmaxCrossEntropyWithLogits")
-      .Case("mse_loss", "MSELoss")
-      .Cases("matmul", "mm", "MatMul")
-      .Case("bmm", "BatchMatMul")
-      .Cases("view", "reshape", "Reshape")
-      .Cases("transpose", "permute", "Transpose")
-      .Case("flatten", "Flatten")
-      .Case("sum", "ReduceSum")
-      .Case("mean", "ReduceMean")
-      .Default(name);
 }
 
 static bool isLoop(StringRef word) { return word == "for" || word == "while"; }
@@ -201,10 +175,9 @@ bool Parser::parseCallRhs(Call &call) {
     else if (auto [value, method] = callee.text.rsplit('.');
              is(TokenKind::Value) && isIdent(method) && (peek(1).kind == TokenKind::LParen || peek(1).kind == TokenKind::DebugName)) {
       const bool isAll = peek(1).text == "()" || peek(2).kind == TokenKind::RParen; // a name in parentheses is one token behind a value
-      error.help = ("operators stand in front of what they read: write " + calledHere(method) + "(" + value + (isAll ? ")" : ", ...)")).str();
-    }
-    else if (llvm::StringRef name = callee.text.rsplit('.').second; is(TokenKind::Word) && isIdent(name) && peek(1).kind == TokenKind::LParen)
-      error.help = ("cells of an import have no prefix: write " + calledHere(name) + "(...)").str();
+      error.help = "operators stand in front of what they read: write " + calledHere(method) + "(" + value.str() + (isAll ? ")" : ", ...)");
+    } else if (StringRef name = callee.text.rsplit('.').second; is(TokenKind::Word) && isIdent(name) && peek(1).kind == TokenKind::LParen)
+      error.help = "cells of an import have no prefix: write " + calledHere(name) + "(...)";
     return false;
   }
   take();

@@ -134,7 +134,7 @@ const Pattern *bestMatch(std::string_view text, size_t least, Values &values) {
   return best;
 }
 
-/// What nested messages are found to be, by placeholder.
+/// The messages within a message, by their number in its form.
 using Inner = std::array<std::optional<Found>, mostPlaceholders>;
 
 std::string filled(const Pattern &pattern, const Values &values, const Inner &inner) {
